@@ -1,0 +1,238 @@
+//! The smallest program around the library: emulates a disk, restores, inspects. The tests that kill
+//! things use it; `iosched` itself does the same with more words.
+//!
+//! ```text
+//! live emulate FILE.toml [SIZE]   serve a device file until a signal comes
+//! live switch DISK SCHEDULER      switch, wait for a signal, put back
+//! live restore                    undo what killed runs left behind
+//! live find PATH                  show the stack below a path
+//! live doctor [PATH]              show the machine
+//! live rounds FILE.toml|/dev/DISK JOB.fio ROUNDS   every scheduler of the kernel, in
+//!                                 rounds; an emulated disk beside the simulator
+//! live startup FILE.toml MIX REPS [MIB]   cold start of bash under load, every scheduler
+//! ```
+//! `LIVE_STATE` names the directory of state files.
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program")]
+
+use std::path::{Path, PathBuf};
+
+use iosched_backends::backend::{Destroy, Emulated, LiveOptions, Real, Sim};
+use iosched_backends::emulate::{EmulatedDisk, Options};
+use iosched_backends::guardian::{self, GuardianCommand};
+use iosched_backends::load::child::Interrupt;
+use iosched_backends::protocol::Plan;
+use iosched_backends::{
+    Error, Result, SysRoot, discover, doctor, protocol, restore, startup, state, switch, validate,
+};
+use iosched_block::KernelProfile;
+use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler};
+use iosched_workloads::fio::NoLookup;
+
+fn main() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if let Err(e) = run(&args) {
+        eprintln!("error: {e}");
+        if !e.help().is_empty() {
+            eprintln!("  = help: {}", e.help());
+        }
+        std::process::exit(e.class() as i32);
+    }
+}
+
+fn state_dir() -> PathBuf {
+    std::env::var_os("LIVE_STATE").map_or_else(|| state::STATE_DIR.into(), PathBuf::from)
+}
+
+fn run(args: &[&str]) -> Result<()> {
+    let guardian = Some(GuardianCommand::this_program("guardian")?);
+    if let ["guardian", file] = args {
+        return guardian::main(Path::new(file));
+    }
+    let interrupt =
+        Interrupt::install().map_err(|e| Error::io("catching signals for", "live", e))?;
+    match args {
+        ["emulate", file, size @ ..] => {
+            let text = std::fs::read_to_string(file).map_err(|e| Error::io("reading", *file, e))?;
+            let spec = iosched_devices::DeviceSpec::from_toml(file, &text)
+                .map_err(|e| Error::input(e.to_string(), ""))?;
+            let bytes = size.first().and_then(|s| iosched_types::units::parse_bytes(s));
+            let options = Options { bytes, state_dir: state_dir(), guardian, ..Options::default() };
+            let disk = EmulatedDisk::start(&spec, &options)?;
+            println!("{}", disk.node().display());
+            println!("{}", disk.self_check_result().render());
+            disk.notes().iter().for_each(|n| println!("note: {n}"));
+            wait_for_signal(&interrupt);
+            println!("{:?}", disk.served());
+            disk.stop()
+        }
+        ["switch", device, scheduler] => {
+            let options = switch::Options { state_dir: state_dir(), guardian };
+            let session = switch::Session::begin(device, &options)?;
+            println!("{}", session.set_scheduler(scheduler)?);
+            wait_for_signal(&interrupt);
+            session.finish()?.iter().for_each(|d| println!("{d}"));
+            Ok(())
+        }
+        ["restore"] => restore::restore_all(&state_dir()).into_iter().try_for_each(|(name, r)| {
+            println!("{name}: {:?}", r?);
+            Ok(())
+        }),
+        ["find", path] => {
+            print!("{}", discover::find(&SysRoot::default(), path)?.render());
+            Ok(())
+        }
+        ["doctor", target @ ..] => {
+            print!("{}", doctor::examine(target.first().copied())?.render());
+            Ok(())
+        }
+        ["rounds", target, job, n] => {
+            rounds(target, job, n.parse().unwrap_or(1), guardian, &interrupt)
+        }
+        ["startup", file, mix, reps, mib @ ..] => {
+            let mix = startup::Mix::parse(mix)
+                .ok_or_else(|| Error::input(format!("no mix \"{mix}\""), "such as 10r-seq"))?;
+            let mib = mib.first().and_then(|m| m.parse().ok()).unwrap_or(256u64);
+            startup_times(file, mix, reps.parse().unwrap_or(2), mib << 20, guardian)
+        }
+        _ => Err(Error::input("usage: live emulate|switch|restore|find …", "")),
+    }
+}
+
+fn startup_times(
+    file: &str,
+    mix: startup::Mix,
+    reps: u32,
+    bytes: u64,
+    guardian: Option<GuardianCommand>,
+) -> Result<()> {
+    let text = std::fs::read_to_string(file).map_err(|e| Error::io("reading", file, e))?;
+    let spec = iosched_devices::DeviceSpec::from_toml(file, &text)
+        .map_err(|e| Error::input(e.to_string(), ""))?;
+    let options = Options {
+        bytes: Some(64 << 30),
+        state_dir: state_dir(),
+        guardian: guardian.clone(),
+        ..Options::default()
+    };
+    let disk = EmulatedDisk::start(&spec, &options)?;
+    println!("{}", disk.self_check_result().render());
+    let how = startup::Options::bash(mix);
+    let stage = startup::Stage::on_emulated(&disk, &how.program(), mix, bytes)?;
+    let switching = switch::Options { state_dir: state_dir(), guardian };
+    let session = switch::Session::begin(&disk.name(), &switching)?;
+    let names = session.before().offered.clone();
+    session.set_scheduler("none")?;
+    println!("idle {:.3} s", startup::idle_baseline(&stage, &how, 3)?);
+    for rep in 1..=reps {
+        for i in protocol::order(names.len(), rep, 1) {
+            session.set_scheduler(&names[i])?;
+            let s = startup::measure(&stage, &how)?;
+            let more = if s.censored { ">" } else { "" };
+            println!(
+                "{rep} {:<12} {more}{:.3} s  {:.0} MB/s",
+                names[i],
+                s.seconds,
+                s.throughput / 1e6
+            );
+        }
+    }
+    println!("{:?}", disk.served());
+    drop(stage);
+    session.finish()?;
+    disk.stop()
+}
+
+/// Prints every record's fate at once: the store of the smallest program.
+#[derive(Default)]
+struct Lines {
+    records: Vec<Record>,
+}
+
+impl protocol::Sink for Lines {
+    fn has(&mut self, _id: &TrialId) -> bool {
+        false
+    }
+
+    fn store(&mut self, record: Record) -> Result<()> {
+        let iops: f64 = record.jobs.iter().map(|j| j.read.iops() + j.write.iops()).sum();
+        let id = &record.trial;
+        println!("{} {:<12} {iops:.1} IOPS {:?}", id.repetition, id.scheduler, record.status);
+        self.records.push(record);
+        Ok(())
+    }
+}
+
+fn rounds(
+    target: &str,
+    job: &str,
+    rounds: u32,
+    guardian: Option<GuardianCommand>,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    let read = |p: &str| std::fs::read_to_string(p).map_err(|e| Error::io("reading", p, e));
+    let bad = |e: &dyn std::fmt::Display| Error::input(e.to_string(), "");
+    let options = LiveOptions {
+        state_dir: state_dir(),
+        guardian,
+        interrupt: interrupt.clone(),
+        trace: true,
+        settle: std::time::Duration::from_millis(200),
+        ..LiveOptions::default()
+    };
+    let real = target.starts_with("/dev/");
+    let text = if real { FIXED.to_string() } else { read(target)? };
+    let device = iosched_devices::DeviceSpec::from_toml(target, &text).map_err(|e| bad(&e))?;
+    let none = |_: &str| Err("no includes".to_string());
+    let jobs = iosched_workloads::fio::parse(job, &read(job)?, &NoLookup, &none, &[])
+        .map_err(|e| e.first().map_or_else(|| bad(&"bad job"), |d| bad(d)))?;
+    let kernel = KernelProfile::find("6.12").map_err(|e| bad(&e))?;
+    let mut cells = Vec::new();
+    for name in ["none", "mq-deadline", "kyber", "bfq"] {
+        let Ok(scheduler) = choose_scheduler(name, &[], &kernel) else { continue };
+        cells.push(Trial {
+            id: TrialId { scheduler: name.into(), ..TrialId::default() },
+            device: device.clone(),
+            kernel: kernel.clone(),
+            scheduler,
+            settings: Vec::new(),
+            jobs: jobs.clone(),
+            cpus: 2,
+            cgroups: Vec::new(),
+            collect: Collect::default(),
+            start_at: 0,
+        });
+    }
+    let plan = Plan { rounds, max_rounds: rounds, warm_up: false, retries: 0, ..Plan::default() };
+    let mut lines = Lines::default();
+    let outcome = if real {
+        let mut backend = Real::new(target, Destroy::default(), options);
+        protocol::run(&mut backend, &cells, &plan, interrupt, &mut lines)?
+    } else {
+        let mut backend = Emulated::new(options, Options::default());
+        let outcome = protocol::run(&mut backend, &cells, &plan, interrupt, &mut lines)?;
+        let mut sim = Lines::default();
+        protocol::run(&mut Sim, &cells, &plan, interrupt, &mut sim)?;
+        let rows = validate::rows(&sim.records, &lines.records);
+        let ends = |v: &[f64]| {
+            let ends = v.iter().fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(*x), b.max(*x)));
+            (ends.0, ends.1)
+        };
+        print!("{}", validate::render(&rows, &ends));
+        for (name, tau) in validate::rank_agreement(&rows, 0.02) {
+            println!("{name}: rank agreement {tau:?}");
+        }
+        outcome
+    };
+    println!("{outcome:?}");
+    Ok(())
+}
+
+/// A trial names a device; a real one is what it is.
+const FIXED: &str = "title=\"real\"\n[model]\nkind=\"fixed\"\ncap=\"1GiB\"\nlat_ns=1\n";
+
+fn wait_for_signal(interrupt: &Interrupt) {
+    while interrupt.check().is_ok() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

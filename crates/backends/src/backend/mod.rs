@@ -1,0 +1,77 @@
+//! What runs a trial.
+
+mod emulated;
+mod live;
+mod mock;
+mod real;
+mod sim;
+
+pub use emulated::Emulated;
+pub use live::LiveOptions;
+pub use mock::{Fault, Mock};
+pub use real::{Destroy, Real, check_target};
+pub use sim::Sim;
+
+pub(crate) use live::{Traced, invalidate as invalidate_record};
+
+use iosched_experiment::{BackendKind, Record, Trial};
+
+use crate::error::{Error, Result};
+
+/// Something a backend needs of the machine.
+#[derive(Debug)]
+pub struct Requirement {
+    /// What: `root`, `fio 3.19`, `/dev/fuse`.
+    pub what: &'static str,
+    /// Met, with what was found; or what is wrong.
+    pub state: Result<String>,
+}
+
+/// A way to run trials. The order of calls is `requirements`, `prepare`, `run` any number of times,
+/// `cleanup`; dropping a backend cleans up too.
+pub trait Backend {
+    /// Which one it is.
+    fn kind(&self) -> BackendKind;
+
+    /// What it needs, met or not. Looking changes nothing.
+    fn requirements(&self) -> Vec<Requirement>;
+
+    /// Gets ready for a trial's device: makes the emulated disk, writes the state of the real one down.
+    ///
+    /// # Errors
+    /// The first requirement that is missing, or what stands in the way.
+    fn prepare(&mut self, trial: &Trial) -> Result<()>;
+
+    /// Runs one trial.
+    ///
+    /// # Errors
+    /// A trial that yields no figures; one with unusable figures is a record marked invalid.
+    fn run(&mut self, trial: &Trial) -> Result<Record>;
+
+    /// Puts the machine back as it was.
+    ///
+    /// # Errors
+    /// What could not be put back; the state file stays for `iosched restore`.
+    fn cleanup(&mut self) -> Result<()>;
+}
+
+/// The first missing requirement as the error it is.
+///
+/// # Errors
+/// That error.
+pub fn require(requirements: Vec<Requirement>) -> Result<()> {
+    requirements.into_iter().try_for_each(|r| r.state.map(|_| ()))
+}
+
+pub(crate) fn root(what: &str) -> Requirement {
+    let state = if nix::unistd::geteuid().is_root() {
+        Ok("yes".into())
+    } else {
+        Err(Error::NotRoot { what: what.into() })
+    };
+    Requirement { what: "root", state }
+}
+
+pub(crate) fn fio() -> Requirement {
+    Requirement { what: "fio 3.19 or newer", state: crate::load::fio::installed() }
+}

@@ -1,0 +1,197 @@
+//! The running kernel on a real disk.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use iosched_experiment::{BackendKind, Record, Trial};
+
+use super::live::{self, LiveOptions, Place};
+use super::{Backend, Requirement};
+use crate::discover;
+use crate::error::{Error, Result};
+use crate::parse::mountinfo;
+use crate::root::SysRoot;
+use crate::signature;
+use crate::switch::{self, Session};
+
+/// Leave to destroy the data of a device: the name the user repeated in `--destroy-data=/dev/NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Destroy(pub Option<String>);
+
+/// Runs fio on a device or on a file of a mounted file system.
+#[derive(Debug)]
+pub struct Real {
+    target: PathBuf,
+    destroy: Destroy,
+    options: LiveOptions,
+    ready: Option<Ready>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    session: Session,
+    disk: String,
+    bytes: u64,
+}
+
+impl Real {
+    /// A backend for a target: a file (which must exist with its full size) or a device node.
+    #[must_use]
+    pub fn new(target: impl Into<PathBuf>, destroy: Destroy, options: LiveOptions) -> Self {
+        Real { target: target.into(), destroy, options, ready: None }
+    }
+}
+
+impl Backend for Real {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Real
+    }
+
+    fn requirements(&self) -> Vec<Requirement> {
+        vec![super::root("switching schedulers"), super::fio()]
+    }
+
+    fn prepare(&mut self, trial: &Trial) -> Result<()> {
+        if self.ready.is_some() {
+            return Ok(());
+        }
+        super::require(self.requirements())?;
+        let root = SysRoot::default();
+        let name = self.target.to_string_lossy();
+        let stack = discover::find(&root, &name)?;
+        let disk = stack.queue()?.name.clone();
+        let writes = trial.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim);
+        if writes {
+            check_target(&root, &self.target, &self.destroy)?;
+        }
+        let bytes = size_of(&self.target)?;
+        let options = switch::Options {
+            state_dir: self.options.state_dir.clone(),
+            guardian: self.options.guardian.clone(),
+        };
+        let session = Session::begin(&disk, &options)?;
+        self.ready = Some(Ready { session, disk, bytes });
+        Ok(())
+    }
+
+    fn run(&mut self, trial: &Trial) -> Result<Record> {
+        self.prepare(trial)?;
+        let Some(ready) = &self.ready else {
+            return Err(Error::Trial { message: "the device was not prepared".into() });
+        };
+        let place = Place { disk: &ready.disk, target: &self.target, bytes: ready.bytes };
+        live::run(BackendKind::Real, trial, &place, &ready.session, &self.options, &|| None)
+    }
+
+    fn cleanup(&mut self) -> Result<()> {
+        self.ready.take().map_or(Ok(()), |r| r.session.finish().map(|_| ()))
+    }
+}
+
+fn size_of(target: &Path) -> Result<u64> {
+    let io = |e| Error::io("reading the size of", target, e);
+    let mut file = File::open(target).map_err(io)?;
+    let bytes = file.seek(SeekFrom::End(0)).map_err(io)?;
+    if bytes == 0 {
+        let message = format!("{} is empty", target.display());
+        return Err(Error::input(message, "write the file once in full size before comparing"));
+    }
+    Ok(bytes)
+}
+
+/// Refuses to write to a device that holds anything, unless its name was repeated.
+///
+/// # Errors
+/// [`Error::InUse`] saying what is on it; a mounted or held device is refused in any case.
+pub fn check_target(root: &SysRoot, target: &Path, destroy: &Destroy) -> Result<()> {
+    let is_block = std::fs::metadata(target)
+        .map_err(|e| Error::io("looking at", target, e))?
+        .file_type()
+        .is_block_device();
+    if !is_block {
+        return Ok(());
+    }
+    let device = target.display().to_string();
+    let refuse = |why: String| Err(Error::InUse { device: device.clone(), why });
+    let name = std::fs::canonicalize(target)
+        .ok()
+        .and_then(|p| p.strip_prefix("/dev").ok().map(|n| n.to_string_lossy().replace('/', "!")));
+    let name = name.ok_or_else(|| Error::NoDevice { name: device.clone(), help: String::new() })?;
+    if let Some(user) = user_of(root, &name) {
+        return refuse(user);
+    }
+    // Exclusive opening fails for whatever the kernel itself uses: mounts, swap, members of arrays.
+    if let Err(e) = OpenOptions::new().read(true).write(true).custom_flags_excl().open(target)
+        && e.kind() == std::io::ErrorKind::ResourceBusy
+    {
+        return refuse("the kernel uses it (mounted, swap, or part of something)".into());
+    }
+    if destroy.0.as_deref() == Some(device.as_str()) {
+        return Ok(());
+    }
+    let mut head = vec![0u8; signature::HEAD];
+    let mut file = File::open(target).map_err(|e| Error::io("reading", target, e))?;
+    let n = read_up_to(&mut file, &mut head).map_err(|e| Error::io("reading", target, e))?;
+    if !root.list(&format!("/sys/class/block/{name}")).iter().all(|e| !is_partition(root, &name, e))
+    {
+        return refuse("it has partitions".into());
+    }
+    match signature::find(&head[..n]) {
+        Some(what) => refuse(format!("it holds {what}")),
+        None => Ok(()),
+    }
+}
+
+trait Exclusive {
+    fn custom_flags_excl(&mut self) -> &mut Self;
+}
+
+impl Exclusive for OpenOptions {
+    fn custom_flags_excl(&mut self) -> &mut Self {
+        use std::os::unix::fs::OpenOptionsExt;
+        self.custom_flags(nix::libc::O_EXCL)
+    }
+}
+
+fn read_up_to(file: &mut File, buf: &mut [u8]) -> std::io::Result<usize> {
+    let mut n = 0;
+    while n < buf.len() {
+        match file.read(&mut buf[n..])? {
+            0 => break,
+            m => n += m,
+        }
+    }
+    Ok(n)
+}
+
+fn is_partition(root: &SysRoot, disk: &str, entry: &str) -> bool {
+    root.exists(&format!("/sys/class/block/{disk}/{entry}/partition"))
+}
+
+/// Who uses a device or one of its partitions: a mount, swap, a device above.
+fn user_of(root: &SysRoot, name: &str) -> Option<String> {
+    let mounts = mountinfo::parse(&root.get("/proc/self/mountinfo").unwrap_or_default());
+    let swaps = root.get("/proc/swaps").unwrap_or_default();
+    let dir = format!("/sys/class/block/{name}");
+    let mut devices = vec![(name.to_string(), dir.clone())];
+    for entry in root.list(&dir) {
+        if is_partition(root, name, &entry) {
+            devices.push((entry.clone(), format!("{dir}/{entry}")));
+        }
+    }
+    devices.into_iter().find_map(|(device, dir)| {
+        let number = root.get(&format!("{dir}/dev"));
+        let node = format!("/dev/{}", device.replace('!', "/"));
+        let mounted = mounts
+            .iter()
+            .find(|m| Some(m.dev.to_string()) == number || m.source == node)
+            .map(|m| format!("{node} is mounted on {}", m.point));
+        let swap = swaps.lines().any(|l| l.split_whitespace().next() == Some(node.as_str()));
+        let holders = root.list(&format!("{dir}/holders"));
+        mounted
+            .or_else(|| swap.then(|| format!("{node} is swap space")))
+            .or_else(|| holders.first().map(|h| format!("{node} is part of {h}")))
+    })
+}

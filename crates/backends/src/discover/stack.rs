@@ -1,0 +1,313 @@
+//! The stack of block devices under a path.
+
+use std::path::Path;
+
+use iosched_types::nearest::did_you_mean;
+
+use crate::error::{Error, Result};
+use crate::parse::{mountinfo, scheduler};
+use crate::root::{DevNum, Node, SysRoot};
+
+/// Deeper than this is a loop in the description, not a stack.
+const MAX_DEPTH: usize = 16;
+
+/// What a layer is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LayerKind {
+    /// A file system, its type and mount point.
+    FileSystem {
+        /// `ext4`, `btrfs`, `overlay` …
+        fstype: String,
+        /// Where it is mounted.
+        point: String,
+    },
+    /// A partition of the layer below.
+    Partition,
+    /// A loop device over a file.
+    Loop {
+        /// The file.
+        backing: String,
+    },
+    /// A device-mapper device.
+    Dm {
+        /// `lvm`, `crypt`, `mpath`, `dm` …
+        kind: String,
+        /// Its name under `/dev/mapper`.
+        name: String,
+    },
+    /// Software RAID.
+    Md {
+        /// `raid1` …
+        level: String,
+    },
+    /// The head of an NVMe multipath device.
+    NvmeMultipath,
+    /// A disk: nothing below.
+    Disk,
+}
+
+/// One layer with what it lies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    /// Kernel name (`/` where sysfs writes `!`), or the mount point of a file system.
+    pub name: String,
+    /// What it is.
+    pub kind: LayerKind,
+    /// Schedulers its queue offers; empty when it has no request queue of its own.
+    pub schedulers: Vec<String>,
+    /// The one in force.
+    pub scheduler: Option<String>,
+    /// What it lies on.
+    pub below: Vec<Layer>,
+}
+
+/// What a name leads to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stack {
+    /// As the user wrote it.
+    pub target: String,
+    /// The topmost layer.
+    pub top: Layer,
+}
+
+impl Stack {
+    /// All layers, top first.
+    #[must_use]
+    pub fn layers(&self) -> Vec<&Layer> {
+        fn walk<'a>(layer: &'a Layer, out: &mut Vec<&'a Layer>) {
+            out.push(layer);
+            layer.below.iter().for_each(|l| walk(l, out));
+        }
+        let mut out = Vec::new();
+        walk(&self.top, &mut out);
+        out
+    }
+
+    /// The devices whose scheduler works on the target's I/O, top first. A bio-based device (LVM, LUKS,
+    /// RAID, NVMe multipath head) has none, the disks below it do; a request-based multipath device has
+    /// its own and its paths are left alone; a loop device has one and so has the disk of its file.
+    #[must_use]
+    pub fn queues(&self) -> Vec<&Layer> {
+        fn walk<'a>(layer: &'a Layer, out: &mut Vec<&'a Layer>) {
+            let own = layer.schedulers.len() > 1;
+            if own && !out.iter().any(|l| l.name == layer.name) {
+                out.push(layer);
+            }
+            let paths = matches!(&layer.kind, LayerKind::Dm { kind, .. } if kind == "mpath");
+            if !(own && paths) {
+                layer.below.iter().for_each(|l| walk(l, out));
+            }
+        }
+        let mut out = Vec::new();
+        walk(&self.top, &mut out);
+        out
+    }
+
+    /// The first queue from the top: the one whose scheduler is compared.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when nothing below has a scheduler.
+    pub fn queue(&self) -> Result<&Layer> {
+        self.queues().first().copied().ok_or_else(|| Error::Unavailable {
+            what: format!("an I/O scheduler for {}", self.target),
+            why: "no block device with a request queue lies below it".into(),
+            help: "name a file or a disk on a block device; see: iosched doctor".into(),
+        })
+    }
+
+    /// The tree, two spaces per level, at most 80 columns.
+    #[must_use]
+    pub fn render(&self) -> String {
+        fn walk(layer: &Layer, depth: usize, out: &mut String) {
+            let what = match &layer.kind {
+                LayerKind::FileSystem { fstype, .. } => fstype.clone(),
+                LayerKind::Partition => "partition".into(),
+                LayerKind::Loop { backing } => format!("loop over {backing}"),
+                LayerKind::Dm { kind, name } => format!("{kind} {name}"),
+                LayerKind::Md { level } => format!("md {level}"),
+                LayerKind::NvmeMultipath => "NVMe multipath".into(),
+                LayerKind::Disk => "disk".into(),
+            };
+            let scheduler =
+                layer.scheduler.as_ref().map_or_else(String::new, |s| format!("  [{s}]"));
+            let line = format!("{:w$}{}  {what}{scheduler}", "", layer.name, w = depth * 2);
+            out.extend(line.chars().take(80));
+            out.push('\n');
+            layer.below.iter().for_each(|l| walk(l, depth + 1, out));
+        }
+        let mut out = String::new();
+        walk(&self.top, 0, &mut out);
+        out
+    }
+}
+
+/// Finds the stack under `what`.
+///
+/// # Errors
+/// [`Error::NoDevice`] with the nearest name, [`Error::Io`] when a path cannot be looked at.
+pub fn find(root: &SysRoot, what: &str) -> Result<Stack> {
+    let top = if what.contains('/') {
+        of_path(root, what, 0)?
+    } else {
+        let sys = what.replace('/', "!");
+        let number = root.get(&format!("/sys/class/block/{sys}/dev"));
+        match number.as_deref().and_then(DevNum::parse) {
+            Some(dev) => of_device(root, dev, 0)?,
+            None => return Err(no_device(root, what)),
+        }
+    };
+    Ok(Stack { target: what.into(), top })
+}
+
+fn no_device(root: &SysRoot, what: &str) -> Error {
+    let names = root.list("/sys/class/block");
+    let word = what.trim_start_matches("/dev/");
+    let near = did_you_mean(word, names.iter().map(String::as_str));
+    let help = if near.is_empty() {
+        let disks = root.list("/sys/block");
+        format!("there are {}", disks.join(", "))
+    } else {
+        near
+    };
+    Error::NoDevice { name: what.into(), help }
+}
+
+fn of_path(root: &SysRoot, path: &str, depth: usize) -> Result<Layer> {
+    let node = root.node(Path::new(path)).map_err(|e| {
+        if e.kind() == std::io::ErrorKind::NotFound && path.starts_with("/dev/") {
+            no_device(root, path)
+        } else {
+            Error::io("looking at", path, e)
+        }
+    })?;
+    let dev = match node {
+        Node::Block(dev) => return of_device(root, dev, depth),
+        Node::File(dev) => dev,
+    };
+    let mounts = mountinfo::parse(&root.get("/proc/self/mountinfo").unwrap_or_default());
+    let full = root.canonical(path).unwrap_or_else(|| path.into());
+    let mount = mounts.iter().rfind(|m| m.dev == dev && holds(&m.point, &full));
+    let mount = mount.or_else(|| mounts.iter().rfind(|m| m.dev == dev));
+    let mount = mount.or_else(|| mountinfo::of_path(&mounts, &full));
+    let below = match mount {
+        _ if dev.major != 0 => vec![of_device(root, dev, depth + 1)?],
+        Some(m) => anonymous(root, m, depth + 1)?,
+        None => Vec::new(),
+    };
+    let (fstype, point) =
+        mount.map_or(("file system".into(), full), |m| (m.fstype.clone(), m.point.clone()));
+    Ok(Layer {
+        name: point.clone(),
+        kind: LayerKind::FileSystem { fstype, point },
+        schedulers: Vec::new(),
+        scheduler: None,
+        below,
+    })
+}
+
+fn holds(point: &str, path: &str) -> bool {
+    point == "/" || path == point || path.strip_prefix(point).is_some_and(|r| r.starts_with('/'))
+}
+
+/// File systems without a device number of their own: btrfs (all members), overlay (its upper layer),
+/// anything else that names a device as its source.
+fn anonymous(root: &SysRoot, mount: &mountinfo::Mount, depth: usize) -> Result<Vec<Layer>> {
+    if depth > MAX_DEPTH {
+        return Ok(Vec::new());
+    }
+    match mount.fstype.as_str() {
+        "overlay" => {
+            let upper = mount
+                .option("upperdir")
+                .or_else(|| mount.option("lowerdir").and_then(|l| l.split(':').next()));
+            upper.map_or(Ok(Vec::new()), |dir| Ok(vec![of_path(root, dir, depth)?]))
+        }
+        "btrfs" => {
+            let source = of_path(root, &mount.source, depth)?;
+            for uuid in root.list("/sys/fs/btrfs") {
+                let dir = format!("/sys/fs/btrfs/{uuid}/devices");
+                let members = root.list(&dir);
+                if members.contains(&source.name.replace('/', "!")) {
+                    return members
+                        .iter()
+                        .filter_map(|m| DevNum::parse(&root.get(&format!("{dir}/{m}/dev"))?))
+                        .map(|dev| of_device(root, dev, depth))
+                        .collect();
+                }
+            }
+            Ok(vec![source])
+        }
+        _ if mount.source.starts_with("/dev/") => Ok(vec![of_path(root, &mount.source, depth)?]),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn of_device(root: &SysRoot, dev: DevNum, depth: usize) -> Result<Layer> {
+    let missing = || Error::NoDevice {
+        name: dev.to_string(),
+        help: "it is not listed in /sys/dev/block".into(),
+    };
+    let dir = root.canonical(&format!("/sys/dev/block/{dev}")).ok_or_else(missing)?;
+    let (parent, sysname) = dir.rsplit_once('/').ok_or_else(missing)?;
+    let list = root.get(&format!("{dir}/queue/scheduler")).map(|t| scheduler::parse(&t));
+    let mut layer = Layer {
+        name: sysname.replace('!', "/"),
+        kind: LayerKind::Disk,
+        schedulers: list.as_ref().map_or_else(Vec::new, |l| l.names.clone()),
+        scheduler: list.and_then(|l| l.current),
+        below: Vec::new(),
+    };
+    if depth > MAX_DEPTH {
+        return Ok(layer);
+    }
+    if root.exists(&format!("{dir}/partition")) {
+        layer.kind = LayerKind::Partition;
+        let number = root.get(&format!("{parent}/dev")).and_then(|t| DevNum::parse(&t));
+        layer.below = vec![of_device(root, number.ok_or_else(missing)?, depth + 1)?];
+    } else if let Some(backing) = root.get(&format!("{dir}/loop/backing_file")) {
+        // The file may be gone, or live where this process cannot see it; then the stack ends here.
+        layer.below = of_path(root, &backing, depth + 1).map_or_else(|_| Vec::new(), |l| vec![l]);
+        layer.kind = LayerKind::Loop { backing };
+    } else if let Some(name) = root.get(&format!("{dir}/dm/name")) {
+        let uuid = root.get(&format!("{dir}/dm/uuid")).unwrap_or_default();
+        let kind = uuid.split('-').next().filter(|k| !k.is_empty()).unwrap_or("dm");
+        layer.kind = LayerKind::Dm { kind: kind.to_ascii_lowercase(), name };
+        layer.below = slaves(root, &dir, depth)?;
+    } else if let Some(level) = root.get(&format!("{dir}/md/level")) {
+        layer.kind = LayerKind::Md { level };
+        layer.below = slaves(root, &dir, depth)?;
+    } else {
+        let paths = root.list(&format!("{dir}/multipath"));
+        if !paths.is_empty() {
+            layer.kind = LayerKind::NvmeMultipath;
+            layer.below = paths
+                .iter()
+                .filter_map(|p| hidden_path(root, &format!("{dir}/multipath/{p}"), p))
+                .collect();
+        } else {
+            // bcache and other stacked drivers list their members too.
+            layer.below = slaves(root, &dir, depth)?;
+        }
+    }
+    Ok(layer)
+}
+
+fn slaves(root: &SysRoot, dir: &str, depth: usize) -> Result<Vec<Layer>> {
+    root.list(&format!("{dir}/slaves"))
+        .iter()
+        .filter_map(|s| DevNum::parse(&root.get(&format!("{dir}/slaves/{s}/dev"))?))
+        .map(|dev| of_device(root, dev, depth + 1))
+        .collect()
+}
+
+/// A path of an NVMe multipath device: hidden, without a device number, but with a queue of its own.
+fn hidden_path(root: &SysRoot, dir: &str, name: &str) -> Option<Layer> {
+    let list = scheduler::parse(&root.get(&format!("{dir}/queue/scheduler"))?);
+    Some(Layer {
+        name: name.into(),
+        kind: LayerKind::Disk,
+        schedulers: list.names,
+        scheduler: list.current,
+        below: Vec::new(),
+    })
+}

@@ -1,0 +1,145 @@
+//! The report of `iosched doctor`.
+
+use super::tools::{Tool, find_tools};
+use super::who::{Setting, who_set_it};
+use crate::backend::{Backend, Emulated, Requirement};
+use crate::discover::{self, Disk, Stack};
+use crate::error::Result;
+use crate::kernel_fs::KernelFs;
+use crate::root::SysRoot;
+use crate::state::{STATE_DIR, list};
+use crate::switch::running_kernel;
+
+/// What was found.
+#[derive(Debug)]
+pub struct Report {
+    /// Kernel release.
+    pub kernel: String,
+    /// `/sys/kernel/security/lockdown`'s mode in force; empty without lockdown.
+    pub lockdown: String,
+    /// What lies below the target, if one was named.
+    pub stack: Option<Stack>,
+    /// The disks with a scheduler, and what sets it.
+    pub disks: Vec<(Disk, Vec<Setting>)>,
+    /// Whether disks can be emulated and real ones switched.
+    pub requirements: Vec<Requirement>,
+    /// Programs.
+    pub tools: Vec<Tool>,
+    /// State files of runs at work, or killed.
+    pub states: Vec<String>,
+}
+
+/// Looks at the machine, or at what lies below `target`. Changes nothing.
+///
+/// # Errors
+/// A target that is not there.
+pub fn examine(target: Option<&str>) -> Result<Report> {
+    let root = SysRoot::default();
+    let stack = target.map(|t| discover::find(&root, t)).transpose()?;
+    let names: Vec<String> = match &stack {
+        Some(stack) => stack.queues().iter().map(|l| l.name.clone()).collect(),
+        None => with_schedulers(&root),
+    };
+    let debugfs = KernelFs::debugfs().ok();
+    let disks = names
+        .iter()
+        .map(|n| {
+            let disk = Disk::read(&root, n, debugfs.as_ref().map(KernelFs::root));
+            (disk, who_set_it(&root, n))
+        })
+        .collect();
+    let lockdown = root.get("/sys/kernel/security/lockdown").unwrap_or_default();
+    let lockdown = crate::parse::scheduler::parse(&lockdown).current.unwrap_or_default();
+    let states = list(std::path::Path::new(STATE_DIR));
+    Ok(Report {
+        kernel: running_kernel(),
+        lockdown,
+        stack,
+        disks,
+        requirements: Emulated::default().requirements(),
+        tools: find_tools(),
+        states: states.iter().map(|p| p.display().to_string()).collect(),
+    })
+}
+
+/// Disks whose size is not 0 and that have a scheduler to choose.
+fn with_schedulers(root: &SysRoot) -> Vec<String> {
+    root.list("/sys/block")
+        .into_iter()
+        .map(|n| n.replace('!', "/"))
+        .filter(|n| {
+            let size = root.number(&format!("/sys/block/{}/size", n.replace('/', "!")));
+            size.is_some_and(|s| s > 0) && discover::QueueState::read(root, n).offered.len() > 1
+        })
+        .collect()
+}
+
+impl Report {
+    /// For people, at most 80 columns.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let mut out = format!("kernel {}\n", self.kernel);
+        if !self.lockdown.is_empty() {
+            out.push_str(&format!("lockdown {}\n", self.lockdown));
+        }
+        if let Some(stack) = &self.stack {
+            out.push_str(&format!("\n{} lies on\n", stack.target));
+            for line in stack.render().lines() {
+                out.push_str(&format!("  {line}\n"));
+            }
+        }
+        for (disk, settings) in &self.disks {
+            out.push_str(&format!("\n/dev/{}\n{}", disk.name, disk.render()));
+            if settings.is_empty() {
+                out.push_str("  set by        the kernel's default, or by hand\n");
+            }
+            for s in settings {
+                out.push_str(&format!("  set to        {}\n", s.render()));
+            }
+        }
+        out.push_str("\nlive runs need\n");
+        for r in &self.requirements {
+            match &r.state {
+                Ok(found) => out.push_str(&format!("  yes  {:<24}{found}\n", r.what)),
+                Err(e) => out.push_str(&format!("  NO   {:<24}{e}; {}\n", r.what, e.help())),
+            }
+        }
+        out.push_str("\nprograms\n");
+        for t in &self.tools {
+            let state = match &t.version {
+                Some(v) if v.is_empty() => "found".to_string(),
+                Some(v) => v.clone(),
+                None => format!("missing: apt install {}", t.package),
+            };
+            out.push_str(&format!("  {:<12}{state:<34}{}\n", t.name, t.purpose));
+        }
+        if !self.states.is_empty() {
+            out.push_str("\nstate files (runs at work, or killed: iosched restore)\n");
+            self.states.iter().for_each(|s| out.push_str(&format!("  {s}\n")));
+        }
+        clip(&out)
+    }
+}
+
+/// Cuts lines to 80 columns.
+fn clip(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        out.extend(line.chars().take(80));
+        out.push('\n');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_fits_the_page() {
+        let text = examine(None).unwrap().render();
+        assert!(text.starts_with("kernel "), "{text}");
+        assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+        assert!(text.contains("programs\n  fio "), "{text}");
+    }
+}

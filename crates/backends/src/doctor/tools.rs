@@ -1,0 +1,47 @@
+//! Programs that runs may need.
+
+use std::process::{Command, Stdio};
+
+use crate::parse::version;
+
+/// A program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Name.
+    pub name: &'static str,
+    /// Debian package.
+    pub package: &'static str,
+    /// What it is for.
+    pub purpose: &'static str,
+    /// Version found; `None` when it is missing, empty when it does not tell.
+    pub version: Option<String>,
+}
+
+/// Name, package, option that prints the version, purpose.
+pub const TOOLS: &[(&str, &str, &str, &str)] = &[
+    ("fio", "fio", "--version", "load of live runs"),
+    ("mkfs.ext4", "e2fsprogs", "-V", "start-up tests on emulated disks"),
+    ("ldd", "libc-bin", "--version", "start-up tests"),
+    ("xterm", "xterm", "-version", "start-up tests with a display"),
+    ("blktrace", "blktrace", "-V", "traces to replay"),
+    ("bpftrace", "bpftrace", "--version", "looking deeper"),
+    ("ioping", "ioping", "-v", "a quick look at latency"),
+    ("nvme", "nvme-cli", "version", "temperature and wear of NVMe drives"),
+    ("smartctl", "smartmontools", "--version", "health of drives"),
+];
+
+/// Looks for all of them.
+#[must_use]
+pub fn find_tools() -> Vec<Tool> {
+    TOOLS
+        .iter()
+        .map(|(name, package, flag, purpose)| {
+            let output = Command::new(name).arg(flag).stdin(Stdio::null()).output();
+            let version = output.ok().map(|o| {
+                let text = [o.stdout, o.stderr].concat();
+                version::parse(&String::from_utf8_lossy(&text)).map_or_else(String::new, |v| v.0)
+            });
+            Tool { name, package, purpose, version }
+        })
+        .collect()
+}

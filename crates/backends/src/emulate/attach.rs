@@ -1,0 +1,415 @@
+//! Making a disk of a model, and taking it away again.
+
+use std::fs::OpenOptions;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use iosched_devices::{Device, DeviceSpec};
+use iosched_types::Nanos;
+
+use super::clockwork::{Clockwork, Served};
+use super::data::{DataMode, DataStore};
+use super::fs::{self, MAX_TRANSFER, Reply};
+use super::limits::model_limits;
+use super::selfcheck::{self, SelfCheck};
+use crate::discover::queue_dir;
+use crate::error::{Error, Result};
+use crate::guardian::{Guardian, GuardianCommand};
+use crate::kernel_fs::KernelFs;
+use crate::root::{DevNum, SysRoot};
+use crate::state::{Change, STATE_DIR, StateFile};
+use crate::{discover, restore, sys};
+
+/// How to emulate.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Size instead of the model's.
+    pub bytes: Option<u64>,
+    /// Hardware queue depth instead of the model's.
+    pub depth: Option<u32>,
+    /// Where data is kept.
+    pub data: DataMode,
+    /// `queue/read_ahead_kb`.
+    pub read_ahead_kb: u32,
+    /// Where state files go.
+    pub state_dir: PathBuf,
+    /// How to start the guardian; `None` goes without (tests of single parts).
+    pub guardian: Option<GuardianCommand>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            bytes: None,
+            depth: None,
+            data: DataMode::Memory,
+            read_ahead_kb: 128,
+            state_dir: STATE_DIR.into(),
+            guardian: None,
+        }
+    }
+}
+
+/// An emulated disk in place. Dropping it takes it away.
+pub struct EmulatedDisk {
+    spec: DeviceSpec,
+    bytes: u64,
+    number: u32,
+    label: String,
+    work: Arc<Clockwork<Reply>>,
+    threads: Vec<JoinHandle<()>>,
+    state: Option<StateFile>,
+    guardian: Option<Guardian>,
+    check: SelfCheck,
+    /// What could not be made as the model has it.
+    notes: Vec<String>,
+}
+
+impl std::fmt::Debug for EmulatedDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EmulatedDisk").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+/// Loop devices are looked for from here: numbers below are left to others.
+const FIRST_LOOP: u32 = 64;
+const LAST_LOOP: u32 = 1023;
+/// loop's own depth; a driver cannot have more.
+const LOOP_DEPTH: u32 = 128;
+
+impl EmulatedDisk {
+    /// Makes a block device of a model.
+    ///
+    /// # Errors
+    /// [`Error::NotRoot`], [`Error::Unavailable`] without FUSE or loop, [`Error::TooFast`], [`Error::Io`].
+    pub fn start(spec: &DeviceSpec, options: &Options) -> Result<EmulatedDisk> {
+        requirements()?;
+        let mut spec = spec.clone();
+        let invalid = |e: iosched_devices::SpecError| Error::input(e.to_string(), String::new());
+        if let Some(depth) = options.depth {
+            spec.queue_depth = depth;
+        }
+        let model = spec.build().map_err(invalid)?;
+        let bytes = options.bytes.unwrap_or(model.capacity()).min(model.capacity());
+        let bytes = bytes / u64::from(spec.logical_block) * u64::from(spec.logical_block);
+        if bytes < 1 << 20 {
+            return Err(Error::input("an emulated disk needs at least 1 MiB", String::new()));
+        }
+        let data = DataStore::open(&options.data, bytes)
+            .map_err(|e| Error::io("making room for data in", data_place(&options.data), e))?;
+        let work = Arc::new(Clockwork::new(probe(bytes, selfcheck::PROBE_LATENCY)?));
+        let mut disk = EmulatedDisk {
+            label: String::new(),
+            bytes,
+            number: 0,
+            work: work.clone(),
+            threads: Vec::new(),
+            state: None,
+            guardian: None,
+            check: SelfCheck::default(),
+            notes: Vec::new(),
+            spec,
+        };
+        let (file, threads) = fs::serve(work, data, bytes).map_err(|e| Error::Unavailable {
+            what: "a FUSE file system".into(),
+            why: e.to_string(),
+            help: "needs Linux 5.2 with FUSE; in a container: --device /dev/fuse and CAP_SYS_ADMIN"
+                .into(),
+        })?;
+        disk.threads = threads;
+        disk.attach(&file, options)?;
+        drop(file);
+        disk.shape(options)?;
+        disk.self_check(bytes)?;
+        let (model, lead) = (disk.spec.build().map_err(invalid)?, disk.lead());
+        disk.settle(model, lead)?;
+        Ok(disk)
+    }
+
+    /// Creates and binds a loop device, written down first.
+    fn attach(&mut self, file: &std::fs::File, options: &Options) -> Result<()> {
+        let root = SysRoot::default();
+        // FUSE connections go by the minor number of their file system.
+        let meta = file.metadata().map_err(|e| Error::io("looking at", "the FUSE file", e))?;
+        let connection = DevNum::from_raw(meta.dev()).minor;
+        let control =
+            sys::loop_control().map_err(|e| Error::io("opening", "/dev/loop-control", e))?;
+        for number in FIRST_LOOP..=LAST_LOOP {
+            if root.exists(&format!("/sys/block/loop{number}")) {
+                continue;
+            }
+            // The kernel keeps 63 bytes.
+            let name = self.spec.name.chars().filter(char::is_ascii_graphic).take(40);
+            self.label = format!("iosched:{}:{}", std::process::id(), name.collect::<String>());
+            let change = Change::EmulatedDisk { number, label: self.label.clone(), connection };
+            let name = format!("loop{number}");
+            let state = match StateFile::create(&options.state_dir, &name, change) {
+                Ok(state) => state,
+                // Another instance is about to take this number.
+                Err(Error::Locked { .. }) => continue,
+                Err(e) => return Err(e),
+            };
+            if let Err(e) = sys::loop_add(&control, number) {
+                state.finish()?;
+                if e.kind() == std::io::ErrorKind::AlreadyExists {
+                    continue;
+                }
+                return Err(Error::io("creating", format!("/dev/loop{number}"), e));
+            }
+            self.number = number;
+            if let Some(command) = &options.guardian {
+                self.guardian = Some(Guardian::start(command, &state)?);
+            }
+            self.state = Some(state);
+            let node = self.node();
+            let device = OpenOptions::new().read(true).write(true).open(&node).map_err(|e| {
+                Error::Unavailable {
+                    what: node.display().to_string(),
+                    why: e.to_string(),
+                    help: "in a container, give it the host's /dev".into(),
+                }
+            })?;
+            return sys::loop_bind(&device, file, &self.label, self.spec.logical_block)
+                .map_err(|e| Error::io("binding", node, e));
+        }
+        Err(Error::Unavailable {
+            what: "a free loop device".into(),
+            why: format!("loop{FIRST_LOOP} to loop{LAST_LOOP} are all taken"),
+            help: "run: iosched restore".into(),
+        })
+    }
+
+    /// Makes the queue look like the modelled device's. Read-ahead comes last: the others reset it.
+    fn shape(&mut self, options: &Options) -> Result<()> {
+        let root = SysRoot::default();
+        let dir = queue_dir(&self.name());
+        let set = |attribute: &str, value: &str| {
+            let path = format!("{dir}/{attribute}");
+            root.write(&path, value).map_err(|e| Error::io("writing", path, e))
+        };
+        set("scheduler", "none")?;
+        set("rotational", if self.spec.rotational { "1" } else { "0" })?;
+        let cache = if self.spec.write_cache { "write back" } else { "write through" };
+        set("write_cache", cache)?;
+        let transfer = self.spec.max_hw_sectors_kb.min(MAX_TRANSFER >> 10);
+        set("max_sectors_kb", &transfer.to_string())?;
+        if transfer < self.spec.max_hw_sectors_kb {
+            self.notes.push(format!(
+                "requests are at most {transfer} KiB here, not {} KiB",
+                self.spec.max_hw_sectors_kb
+            ));
+        }
+        // Under `none` this resizes the driver's own tags; the size stays when a scheduler comes.
+        let depth = self.spec.queue_depth.clamp(1, LOOP_DEPTH);
+        if depth < LOOP_DEPTH {
+            set("nr_requests", &depth.to_string())?;
+        }
+        self.verify_depth(depth);
+        set("read_ahead_kb", &options.read_ahead_kb.to_string())?;
+        Ok(())
+    }
+
+    fn verify_depth(&mut self, depth: u32) {
+        if self.spec.queue_depth > LOOP_DEPTH {
+            self.notes.push(format!(
+                "hardware queue depth is {LOOP_DEPTH} (loop's), not {}",
+                self.spec.queue_depth
+            ));
+        }
+        let seen =
+            KernelFs::debugfs().ok().and_then(|d| discover::tag_depth(d.root(), &self.name()));
+        match seen {
+            Some(d) if d == depth => {}
+            Some(d) => self.notes.push(format!("hardware queue depth is {d}, not {depth}")),
+            None => {
+                self.notes.push("hardware queue depth could not be verified: no debugfs".into())
+            }
+        }
+    }
+
+    fn self_check(&mut self, bytes: u64) -> Result<()> {
+        let node = self.node();
+        let (added, spread) = selfcheck::added_latency(&node, bytes)?;
+        self.settle(probe(bytes, 1)?, 0)?;
+        let max_iops = selfcheck::rate(&node, bytes, 4096)?;
+        let large = (MAX_TRANSFER as usize).min(bytes as usize);
+        let max_rate = selfcheck::rate(&node, bytes, large)? * large as f64;
+        // Steady: the middle half of the samples lies within the median's own size.
+        let compensated = spread.1.saturating_sub(spread.0) <= added;
+        self.check = SelfCheck { added, spread, compensated, max_iops, max_rate };
+        if !compensated {
+            self.notes.push("added latency is unsteady here and is not compensated".into());
+        }
+        self.check.admit(&self.spec.name, &model_limits(&self.spec)?)
+    }
+
+    fn lead(&self) -> Nanos {
+        if self.check.compensated { self.check.added } else { 0 }
+    }
+
+    /// Puts a device in place once nothing is in flight (udev may look at a new disk).
+    fn settle(&self, device: Box<dyn Device>, lead: Nanos) -> Result<()> {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut device = Some(device);
+        while Instant::now() < deadline {
+            if self.work.served().in_flight == 0
+                && let Some(d) = device.take()
+            {
+                match self.work.replace(d, lead) {
+                    Ok(()) => return Ok(()),
+                    Err(back) => device = Some(back),
+                }
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err(Error::Trial { message: format!("{} never became idle", self.node().display()) })
+    }
+
+    /// Kernel name: `loop64`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("loop{}", self.number)
+    }
+
+    /// Device node.
+    #[must_use]
+    pub fn node(&self) -> PathBuf {
+        Path::new("/dev").join(self.name())
+    }
+
+    /// Size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What is emulated, with the options applied.
+    #[must_use]
+    pub fn spec(&self) -> &DeviceSpec {
+        &self.spec
+    }
+
+    /// What the self-check found.
+    #[must_use]
+    pub fn self_check_result(&self) -> SelfCheck {
+        self.check
+    }
+
+    /// What differs from the model, one sentence each.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Figures so far.
+    #[must_use]
+    pub fn served(&self) -> Served {
+        self.work.served()
+    }
+
+    /// The model's own counters.
+    #[must_use]
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.work.counters()
+    }
+
+    /// Puts a fresh instance of the model in place, as after power-on: every trial starts alike.
+    ///
+    /// # Errors
+    /// [`Error::Trial`] when the disk does not become idle.
+    pub fn reset(&self) -> Result<()> {
+        let device = self.spec.build().map_err(|e| Error::input(e.to_string(), String::new()))?;
+        self.settle(device, self.lead())
+    }
+
+    /// From now until [`reset`](Self::reset) everything is answered at once: for filling the disk.
+    pub fn fast_forward(&self) {
+        self.work.hurry();
+    }
+
+    /// Takes the disk away.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] when it is mounted or open; `iosched restore` finishes the job later.
+    pub fn stop(mut self) -> Result<()> {
+        self.take_away()
+    }
+
+    fn take_away(&mut self) -> Result<()> {
+        // What is still in flight or dirty need not take the model's time any more.
+        self.work.hurry();
+        let removed = match self.state.take() {
+            Some(state) => {
+                let removed = restore::remove_loop(self.number, &self.label);
+                match removed {
+                    Ok(_) => state.finish(),
+                    Err(e) => Err(e),
+                }
+            }
+            None => Ok(()),
+        };
+        if removed.is_ok() {
+            if let Some(guardian) = self.guardian.take() {
+                guardian.join();
+            }
+            self.work.stop();
+            self.threads.drain(..).for_each(|t| {
+                let _ = t.join();
+            });
+        }
+        removed
+    }
+}
+
+impl Drop for EmulatedDisk {
+    fn drop(&mut self) {
+        // The guardian and `iosched restore` are the second and third line; there is no one to tell here.
+        let _ = self.take_away();
+    }
+}
+
+/// A constant-time device for the self-check.
+fn probe(bytes: u64, latency: Nanos) -> Result<Box<dyn Device>> {
+    let text = format!(
+        "title = \"self-check\"\n[model]\nkind = \"fixed\"\ncap = {bytes}\nlat_ns = {latency}\npar = 4096\n"
+    );
+    DeviceSpec::from_toml("self-check", &text)
+        .map_err(|e| Error::input(e.to_string(), String::new()))?
+        .build()
+        .map_err(|e| Error::input(e.to_string(), String::new()))
+}
+
+fn data_place(mode: &DataMode) -> PathBuf {
+    match mode {
+        DataMode::File(dir) => dir.clone(),
+        _ => "memory".into(),
+    }
+}
+
+/// Root, FUSE and loop.
+///
+/// # Errors
+/// The first that is missing.
+pub(crate) fn requirements() -> Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(Error::NotRoot { what: "emulating a disk".into() });
+    }
+    for (node, what, help) in [
+        ("/dev/fuse", "FUSE", "modprobe fuse; in a container: --device /dev/fuse"),
+        (
+            "/dev/loop-control",
+            "loop devices",
+            "modprobe loop; in a container: --device /dev/loop-control",
+        ),
+    ] {
+        OpenOptions::new().read(true).write(true).open(node).map_err(|e| Error::Unavailable {
+            what: what.into(),
+            why: format!("{node}: {e}"),
+            help: help.into(),
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Disks that are models: a block device of the running kernel whose commands take as long as a device
+//! model of the catalogue says.
+//!
+//! A FUSE file system of ours holds one file; a loop device with direct I/O makes a disk of it. The
+//! loop device is created for the purpose and removed afterwards, so no setting of it can stay behind.
+
+mod attach;
+mod clockwork;
+mod data;
+mod fs;
+mod limits;
+mod selfcheck;
+
+pub(crate) use attach::requirements;
+pub use attach::{EmulatedDisk, Options};
+pub use clockwork::Served;
+pub use data::DataMode;
+pub use limits::{ModelLimits, model_limits};
+pub use selfcheck::SelfCheck;

@@ -1,0 +1,192 @@
+//! What this machine adds to an emulated disk, and the fastest disk it can pretend to be.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use iosched_types::Nanos;
+use nix::libc;
+
+use super::limits::ModelLimits;
+use crate::error::{Error, Result};
+
+/// What the self-check found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SelfCheck {
+    /// Median time added to a 4 KiB read, one at a time, in ns.
+    pub added: Nanos,
+    /// Lower and upper quartile of it.
+    pub spread: (Nanos, Nanos),
+    /// Whether it is steady enough to be taken off the model's service time, and is.
+    pub compensated: bool,
+    /// 4 KiB reads a second that can be served.
+    pub max_iops: f64,
+    /// Bytes a second that can be served.
+    pub max_rate: f64,
+}
+
+/// Service time of the device against which the added time is measured: the timer is in use, as it will be.
+pub(crate) const PROBE_LATENCY: Nanos = 1_000_000;
+const SAMPLES: usize = 150;
+const RATE_TIME: Duration = Duration::from_millis(300);
+const RATE_THREADS: u64 = 32;
+/// Share of the measured rate that a model may need: other work goes on while it is served.
+const HEADROOM: f64 = 0.8;
+
+impl SelfCheck {
+    /// The verdict on a model.
+    ///
+    /// # Errors
+    /// [`Error::TooFast`] naming the limit.
+    pub(crate) fn admit(&self, device: &str, model: &ModelLimits) -> Result<()> {
+        let refuse = |why: String| Err(Error::TooFast { device: device.into(), why });
+        let us = |ns: Nanos| ns as f64 / 1e3;
+        if model.read_latency < self.added {
+            return refuse(format!(
+                "it answers a read in {:.0} µs, this machine adds {:.0} µs",
+                us(model.read_latency),
+                us(self.added)
+            ));
+        }
+        if model.random_iops > self.max_iops * HEADROOM {
+            return refuse(format!(
+                "it does {:.0} reads/s, this machine can serve {:.0} (and {:.0} % of that is the limit)",
+                model.random_iops,
+                self.max_iops,
+                HEADROOM * 100.0
+            ));
+        }
+        if model.sequential_rate > self.max_rate * HEADROOM {
+            return refuse(format!(
+                "it reads {:.0} MB/s, this machine can serve {:.0}",
+                model.sequential_rate / 1e6,
+                self.max_rate / 1e6
+            ));
+        }
+        Ok(())
+    }
+
+    /// One line for people.
+    #[must_use]
+    pub fn render(&self) -> String {
+        format!(
+            "adds {:.0} µs per I/O ({:.0} to {:.0}), {}; serves {:.0} IOPS, {:.0} MB/s",
+            self.added as f64 / 1e3,
+            self.spread.0 as f64 / 1e3,
+            self.spread.1 as f64 / 1e3,
+            if self.compensated { "compensated" } else { "not compensated" },
+            self.max_iops,
+            self.max_rate / 1e6
+        )
+    }
+}
+
+/// Time added to one read at a time: median and quartiles beyond the probe's latency.
+pub(crate) fn added_latency(node: &Path, bytes: u64) -> Result<(Nanos, (Nanos, Nanos))> {
+    let file = open_direct(node)?;
+    let mut buf = Aligned::new(4096);
+    let mut times = Vec::with_capacity(SAMPLES);
+    for i in 0..SAMPLES as u64 {
+        let started = Instant::now();
+        read(&file, &mut buf, offset(i, bytes, 4096), node)?;
+        times.push(u64::try_from(started.elapsed().as_nanos()).unwrap_or(Nanos::MAX));
+    }
+    times.sort_unstable();
+    let at = |p: usize| times[times.len() * p / 100].saturating_sub(PROBE_LATENCY);
+    Ok((at(50), (at(25), at(75))))
+}
+
+/// Reads a second of one size, many at once.
+pub(crate) fn rate(node: &Path, bytes: u64, len: usize) -> Result<f64> {
+    let (stop, count) = (AtomicBool::new(false), AtomicU64::new(0));
+    let started = Instant::now();
+    let outcome: Result<()> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..RATE_THREADS)
+            .map(|t| {
+                let (stop, count) = (&stop, &count);
+                scope.spawn(move || -> Result<()> {
+                    let file = open_direct(node)?;
+                    let mut buf = Aligned::new(len);
+                    let mut i = t;
+                    while !stop.load(Ordering::Relaxed) {
+                        read(&file, &mut buf, offset(i, bytes, len as u64), node)?;
+                        count.fetch_add(1, Ordering::Relaxed);
+                        i += RATE_THREADS;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        std::thread::sleep(RATE_TIME);
+        stop.store(true, Ordering::Relaxed);
+        workers.into_iter().try_for_each(|w| {
+            w.join().unwrap_or_else(|_| {
+                Err(Error::Trial { message: "a self-check thread panicked".into() })
+            })
+        })
+    });
+    outcome?;
+    Ok(count.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64())
+}
+
+fn offset(i: u64, bytes: u64, len: u64) -> u64 {
+    iosched_engine::fnv1a(&i.to_le_bytes()) % (bytes / len).max(1) * len
+}
+
+fn open_direct(node: &Path) -> Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_DIRECT)
+        .open(node)
+        .map_err(|e| Error::io("opening", node, e))
+}
+
+fn read(file: &File, buf: &mut Aligned, offset: u64, node: &Path) -> Result<()> {
+    file.read_exact_at(buf.bytes(), offset).map_err(|e| Error::io("reading", node, e))
+}
+
+/// A buffer at a page boundary, as direct I/O wants it.
+struct Aligned {
+    store: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn new(len: usize) -> Self {
+        let store = vec![0u8; len + 4096];
+        let start = store.as_ptr().align_offset(4096).min(4096);
+        Aligned { store, start, len }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.store[self.start..self.start + self.len]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check() -> SelfCheck {
+        SelfCheck { added: 50_000, max_iops: 60_000.0, max_rate: 2e9, ..SelfCheck::default() }
+    }
+
+    #[test]
+    fn names_the_limit_that_a_model_breaks() {
+        let slow =
+            ModelLimits { read_latency: 8_000_000, random_iops: 120.0, sequential_rate: 2e8 };
+        assert!(check().admit("hdd", &slow).is_ok());
+        for (model, word) in [
+            (ModelLimits { read_latency: 10_000, ..slow }, "answers a read in 10 µs"),
+            (ModelLimits { random_iops: 1e6, ..slow }, "1000000 reads/s"),
+            (ModelLimits { sequential_rate: 7e9, ..slow }, "7000 MB/s"),
+        ] {
+            let e = check().admit("x", &model).unwrap_err();
+            assert!(e.to_string().contains(word), "{e}");
+            assert_eq!(e.class(), crate::ExitClass::Missing);
+        }
+    }
+}

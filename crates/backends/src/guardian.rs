@@ -1,0 +1,109 @@
+//! The process that puts things back when the program is killed.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::error::{Error, Result};
+use crate::restore;
+use crate::state::StateFile;
+
+/// How to start a guardian: this program with arguments before the state file's path.
+#[derive(Clone, Debug)]
+pub struct GuardianCommand {
+    /// Program.
+    pub program: PathBuf,
+    /// Arguments before the path.
+    pub args: Vec<OsString>,
+}
+
+impl GuardianCommand {
+    /// The running program with a hidden subcommand, which must call [`main`].
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the program's own path is unknown.
+    pub fn this_program(subcommand: &str) -> Result<Self> {
+        let program = std::env::current_exe()
+            .map_err(|e| Error::io("finding the program's own path", "/proc/self/exe", e))?;
+        Ok(GuardianCommand { program, args: vec![subcommand.into()] })
+    }
+}
+
+/// A guardian at work. It ends by itself once the state file is gone and the lock released.
+#[derive(Debug)]
+pub struct Guardian {
+    child: Child,
+}
+
+impl Guardian {
+    /// Starts it and waits until it watches.
+    ///
+    /// # Errors
+    /// [`Error::Tool`] when it does not come up.
+    pub fn start(command: &GuardianCommand, state: &StateFile) -> Result<Guardian> {
+        let failed = |status: String, message: String| Error::Tool {
+            tool: "the guardian process".into(),
+            status,
+            message,
+        };
+        let mut child = Command::new(&command.program)
+            .args(&command.args)
+            .arg(state.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // A Ctrl-C for the program must not end its guardian.
+            .process_group(0)
+            .spawn()
+            .map_err(|e| failed("no start".into(), e.to_string()))?;
+        let mut ready = Vec::new();
+        if let Some(mut out) = child.stdout.take() {
+            // A test harness may print before it; the guardian's word is the last before it closes.
+            let _ = out.read_to_end(&mut ready);
+        }
+        if !String::from_utf8_lossy(&ready).contains(READY) {
+            let _ = child.kill();
+            let status = child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+            return Err(failed(status, "it did not say that it watches".into()));
+        }
+        Ok(Guardian { child })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits for its end, after the state file was finished.
+    pub fn join(mut self) {
+        let _ = self.child.wait();
+    }
+}
+
+const READY: &str = "iosched-guardian-watches";
+
+/// The guardian process: waits until the owner of the state file lets go of it and undoes what is then
+/// still written there. Call it from the hidden subcommand and exit with its result.
+///
+/// # Errors
+/// What undoing reports.
+pub fn main(path: &Path) -> Result<()> {
+    let Ok(probe) = std::fs::File::open(path) else { return Ok(()) };
+    drop(probe);
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{READY}").and_then(|()| out.flush());
+    // The owner reads to the end of the pipe.
+    let null = std::fs::File::options()
+        .write(true)
+        .open("/dev/null")
+        .map_err(|e| Error::io("opening", "/dev/null", e))?;
+    rustix::stdio::dup2_stdout(&null)
+        .map_err(|e| Error::io("closing standard output of", "/proc/self", e.into()))?;
+    match StateFile::take_over(path, true)? {
+        Some((file, state)) => restore::undo(file, &state).map(|_| ()),
+        None => Ok(()),
+    }
+}

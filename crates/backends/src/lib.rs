@@ -1,0 +1,36 @@
+//! Backends: what runs a trial. The simulator, the running kernel on an emulated disk, the running
+//! kernel on a real disk, and a mock for tests.
+//!
+//! This is the only crate that touches the machine. Whatever it changes it writes down first and puts
+//! back: after success, failure, SIGINT and SIGTERM by itself, after SIGKILL by a guardian process, and
+//! when that was killed too by `iosched restore`.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "backends read clocks, files and devices: that is what they are for"
+)]
+
+pub mod backend;
+pub mod discover;
+pub mod doctor;
+pub mod emulate;
+pub mod error;
+pub mod guardian;
+pub mod kernel_fs;
+pub mod load;
+pub mod parse;
+pub mod protocol;
+pub mod restore;
+pub mod root;
+pub mod signature;
+pub mod startup;
+pub mod state;
+pub mod steady;
+pub mod switch;
+pub mod trace;
+pub mod validate;
+pub mod validity;
+
+mod sys;
+
+pub use error::{Error, ExitClass, Result};
+pub use root::SysRoot;

@@ -1,0 +1,250 @@
+//! Child programs that are never left behind.
+
+use std::io;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use crate::error::{Error, Result};
+use crate::parse::proc_stat::parse_process;
+use crate::root::SysRoot;
+use crate::sys;
+
+/// The signals that end a run, noted by a handler and looked at between and during runs.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt {
+    seen: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// Takes note of SIGINT, SIGTERM and SIGHUP from now on instead of dying of them.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn install() -> io::Result<Self> {
+        let interrupt = Interrupt::default();
+        for (signal, _) in SIGNALS {
+            signal_hook::flag::register_usize(*signal, interrupt.seen.clone(), *signal as usize)?;
+        }
+        Ok(interrupt)
+    }
+
+    /// The error of a signal that came, if one did.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub fn check(&self) -> Result<()> {
+        let seen = self.seen.load(Ordering::Relaxed);
+        match SIGNALS.iter().find(|(s, _)| *s as usize == seen) {
+            Some((_, name)) => Err(Error::Interrupted { signal: (*name).into() }),
+            None => Ok(()),
+        }
+    }
+}
+
+const SIGNALS: &[(i32, &str)] = &[
+    (signal_hook::consts::SIGINT, "SIGINT"),
+    (signal_hook::consts::SIGTERM, "SIGTERM"),
+    (signal_hook::consts::SIGHUP, "SIGHUP"),
+];
+
+/// A child in its own process group; dropping it kills the whole group.
+#[derive(Debug)]
+pub struct Load {
+    child: Child,
+    reaped: bool,
+}
+
+impl Load {
+    /// Starts a program without input. It dies with the thread that started it.
+    ///
+    /// # Errors
+    /// [`Error::NoTool`] when it is not installed, else [`Error::Tool`].
+    pub fn start(command: &mut Command, package: &str) -> Result<Load> {
+        let tool = command.get_program().to_string_lossy().into_owned();
+        // fio's jobs leave its process group, and only fio itself can end them, which it does on SIGTERM.
+        command.env(OWNER, std::process::id().to_string());
+        let signal = if tool == "fio" { Signal::SIGTERM } else { Signal::SIGKILL };
+        let child =
+            sys::dies_with_us(command.stdin(Stdio::null()), signal).spawn().map_err(|e| {
+                if e.kind() == io::ErrorKind::NotFound {
+                    Error::NoTool { tool: tool.clone(), package: package.into() }
+                } else {
+                    Error::Tool {
+                        tool: tool.clone(),
+                        status: "no start".into(),
+                        message: e.to_string(),
+                    }
+                }
+            })?;
+        Ok(Load { child, reaped: false })
+    }
+
+    /// Process id, which is also the group's.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits at most `limit`, asking `check` every few milliseconds whether to go on; `None` when the
+    /// time is up (the child still runs then).
+    ///
+    /// # Errors
+    /// What `check` says; the child is killed then.
+    pub fn wait(
+        &mut self,
+        limit: Duration,
+        check: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Option<ExitStatus>> {
+        let deadline = Instant::now() + limit;
+        let mut pause = Duration::from_millis(1);
+        loop {
+            if let Some(status) = self.try_wait()? {
+                return Ok(Some(status));
+            }
+            if let Err(e) = check() {
+                self.kill();
+                return Err(e);
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(pause.min(deadline - now));
+            pause = (pause * 2).min(Duration::from_millis(20));
+        }
+    }
+
+    fn try_wait(&mut self) -> Result<Option<ExitStatus>> {
+        let status = self.child.try_wait().map_err(|e| Error::Tool {
+            tool: "a child".into(),
+            status: "lost".into(),
+            message: e.to_string(),
+        })?;
+        self.reaped |= status.is_some();
+        Ok(status)
+    }
+
+    /// Kills the child, its group and all their descendants, wherever those have moved to.
+    pub fn kill(&mut self) {
+        let family = if self.reaped { Vec::new() } else { descendants(self.child.id()) };
+        if let Ok(group) = i32::try_from(self.child.id()) {
+            // Any of them may be gone already.
+            let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
+        }
+        for pid in family {
+            let _ = kill(pid, Signal::SIGKILL);
+        }
+        if !self.reaped {
+            let _ = self.child.wait();
+            self.reaped = true;
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.kill();
+        }
+    }
+}
+
+/// Names the owner in the environment of every load process, whose descendants inherit it.
+const OWNER: &str = "IOSCHED_OWNER";
+
+/// Kills what is left of a dead owner's load: fio killed while it starts leaves jobs that wait for it
+/// for ever, in sessions of their own and with no parent to know them by.
+pub(crate) fn kill_orphans(owner: u32) -> usize {
+    let root = SysRoot::default();
+    let mark = format!("{OWNER}={owner}");
+    let mut killed = 0;
+    for name in root.list("/proc") {
+        let Ok(pid) = name.parse::<i32>() else { continue };
+        let environment = root.get(&format!("/proc/{pid}/environ")).unwrap_or_default();
+        if !environment.split('\0').any(|v| v == mark) {
+            continue;
+        }
+        let stat = root.get(&format!("/proc/{pid}/stat")).unwrap_or_default();
+        // A running program of the same number would be the parent of its own load.
+        if parse_process(&stat).is_some_and(|p| p.ppid != owner)
+            && kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok()
+        {
+            killed += 1;
+        }
+    }
+    killed
+}
+
+/// Everything that descends from a process, by the parents that `/proc` names.
+fn descendants(of: u32) -> Vec<Pid> {
+    let root = SysRoot::default();
+    let all: Vec<(u32, u32)> = root
+        .list("/proc")
+        .into_iter()
+        .filter(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+        .filter_map(|n| parse_process(&root.get(&format!("/proc/{n}/stat"))?))
+        .map(|p| (p.pid, p.ppid))
+        .collect();
+    let mut family = vec![of];
+    let mut next = 0;
+    while let Some(parent) = family.get(next).copied() {
+        family.extend(all.iter().filter(|(pid, ppid)| *ppid == parent && *pid != of).map(|p| p.0));
+        next += 1;
+    }
+    family.into_iter().skip(1).filter_map(|p| i32::try_from(p).ok()).map(Pid::from_raw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grandchildren_die_too() {
+        let mut load =
+            Load::start(Command::new("sh").args(["-c", "sleep 1000 & wait"]), "dash").unwrap();
+        assert!(load.wait(Duration::from_millis(50), &mut || Ok(())).unwrap().is_none());
+        let group = Pid::from_raw(i32::try_from(load.pid()).unwrap());
+        load.kill();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        // Signal 0 asks whether anyone of the group is left (zombies wait for init).
+        while killpg(group, None).is_ok() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(killpg(group, None).is_err());
+    }
+
+    #[test]
+    fn a_child_that_left_the_group_dies_too() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "setsid sleep 1000 & wait"]);
+        let mut load = Load::start(&mut command, "dash").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        let mut family = Vec::new();
+        while family.is_empty() && Instant::now() < deadline {
+            family = descendants(load.pid());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(!family.is_empty());
+        load.kill();
+        let root = SysRoot::default();
+        let alive = |p: &Pid| {
+            let stat = root.get(&format!("/proc/{p}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while family.iter().any(alive) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!family.iter().any(alive));
+    }
+
+    #[test]
+    fn a_missing_program_names_its_package() {
+        let e = Load::start(&mut Command::new("no-such-program-here"), "fio").unwrap_err();
+        assert_eq!(e.help(), "apt install fio");
+    }
+}

@@ -1,0 +1,135 @@
+//! Running fio.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use iosched_experiment::fio_json::{self, FioRun};
+use iosched_workloads::fio::JobSet;
+
+use super::child::Load;
+use crate::error::{Error, Result};
+use crate::parse::version;
+
+/// Oldest fio whose JSON+ has everything that a record needs.
+pub const OLDEST: &[u32] = &[3, 19];
+
+/// The version of the installed fio.
+///
+/// # Errors
+/// [`Error::NoTool`], [`Error::OldTool`].
+pub fn installed() -> Result<String> {
+    let output = Command::new("fio").arg("--version").stdin(Stdio::null()).output();
+    let output = output.map_err(|_| Error::NoTool { tool: "fio".into(), package: "fio".into() })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    check(text.trim())
+}
+
+fn check(text: &str) -> Result<String> {
+    let found = version::parse(text);
+    match found {
+        Some((_, parts)) if parts.as_slice() >= OLDEST => Ok(text.into()),
+        found => Err(Error::OldTool {
+            tool: "fio".into(),
+            found: found.map_or_else(|| text.into(), |f| f.0),
+            needed: "3.19".into(),
+        }),
+    }
+}
+
+/// How long the jobs may take: their own time (stonewalls add up), and room for slow ends.
+#[must_use]
+pub fn time_limit(set: &JobSet) -> Option<Duration> {
+    let mut total = Duration::ZERO;
+    let mut phase = Duration::ZERO;
+    for job in &set.jobs {
+        if job.wait.stonewall {
+            total += std::mem::take(&mut phase);
+        }
+        let own = job.runtime? + job.ramp_time + job.wait.delay;
+        phase = phase.max(Duration::from_nanos(own));
+    }
+    Some((total + phase) * 2 + Duration::from_secs(120))
+}
+
+/// Runs a job file; `check` may end it. Files go into `dir`.
+///
+/// # Errors
+/// [`Error::Tool`] with fio's first words, [`Error::DiskFull`], what `check` says.
+pub fn run(
+    dir: &Path,
+    jobs: &str,
+    limit: Option<Duration>,
+    check: &mut dyn FnMut() -> Result<()>,
+) -> Result<FioRun> {
+    let (job_file, out, err) = (dir.join("job.fio"), dir.join("out.json"), dir.join("err.txt"));
+    fs::write(&job_file, jobs).map_err(|e| Error::io("writing", &job_file, e))?;
+    let create = |p: &Path| fs::File::create(p).map_err(|e| Error::io("creating", p, e));
+    let mut command = Command::new("fio");
+    command
+        .args(["--output-format=json+", "--max-jobs=4096"])
+        .arg(format!("--output={}", out.display()));
+    // fio leaves its state beside itself otherwise.
+    command.arg(&job_file).current_dir(dir);
+    command.stdout(create(&dir.join("stdout.txt"))?).stderr(create(&err)?);
+    let mut load = Load::start(&mut command, "fio")?;
+    let status = load.wait(limit.unwrap_or(Duration::MAX / 4), check)?;
+    let read = |p: &Path| fs::read_to_string(p).unwrap_or_default();
+    let words = || {
+        let text = format!("{}\n{}", read(&err), read(&out));
+        let lines = text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with(['{', ' ']));
+        lines.take(3).collect::<Vec<_>>().join("; ")
+    };
+    let failed =
+        |status: String, message: String| Error::Tool { tool: "fio".into(), status, message };
+    match status {
+        None => {
+            load.kill();
+            Err(failed("a time-out".into(), words()))
+        }
+        Some(s) if !s.success() => {
+            let said = words();
+            if said.contains("No space left") {
+                return Err(Error::DiskFull { path: dir.into(), doing: "running fio".into() });
+            }
+            Err(failed(s.to_string(), said))
+        }
+        Some(_) => {
+            let text = fs::read_to_string(&out).map_err(|e| Error::io("reading", &out, e))?;
+            fio_json::parse(&text).map_err(|e| failed("unreadable output".into(), e.to_string()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_versions_are_refused() {
+        assert_eq!(check("fio-3.33").unwrap(), "fio-3.33");
+        for old in ["fio-3.9", "fio-2.99", "what"] {
+            assert!(matches!(check(old), Err(Error::OldTool { .. })), "{old}");
+        }
+    }
+
+    #[test]
+    fn fio_runs_and_fails_with_its_own_words() {
+        if installed().is_err() {
+            println!("SKIPPED: fio is not installed");
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("data");
+        fs::write(&file, vec![1u8; 1 << 20]).unwrap();
+        let job = format!("[a]\nfilename={}\nrw=read\nbs=4k\nsize=1m\n", file.display());
+        let run_it =
+            |job: &str| run(dir.path(), job, Some(Duration::from_secs(60)), &mut || Ok(()));
+        let done = run_it(&job).unwrap();
+        assert_eq!(done.jobs[0].read.ios, 256);
+        assert_eq!(done.jobs[0].read.clat.count(), 256);
+        let e = run_it("[a]\nrw=nonsense\n").unwrap_err();
+        assert!(matches!(&e, Error::Tool { message, .. } if !message.is_empty()), "{e:?}");
+    }
+}

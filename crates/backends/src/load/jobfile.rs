@@ -1,0 +1,317 @@
+//! Jobs as the simulator takes them, written back as a job file for the real fio, with the place of
+//! every job's data set by us: the same regions of the same size as in the simulator.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use iosched_types::{Bytes, Diagnostic, PrioClass};
+use iosched_workloads::fio::layout::lay_out;
+use iosched_workloads::fio::{Distribution, IoEngine, JobSet, JobSpec};
+
+use crate::error::{Error, Result};
+
+/// The text of a job file that does `set` on `target` (a device node or one large file) of `bytes`.
+///
+/// # Errors
+/// [`Error::Input`] for regions beyond the target's end and for what only the simulator can do.
+pub fn render(set: &JobSet, target: &Path, bytes: Bytes) -> Result<String> {
+    let from = |d: Diagnostic| Error::input(d.message.clone(), d.help.clone());
+    let places = lay_out(set, bytes).map_err(from)?;
+    let name = target
+        .to_str()
+        .ok_or_else(|| Error::input("the target's name is not UTF-8", "rename it"))?;
+    let mut out = String::from("[global]\n");
+    line(&mut out, "filename", name.replace('\\', "\\\\").replace(':', "\\:"));
+    line(&mut out, "allow_file_create", "0");
+    for (job, files) in set.jobs.iter().zip(&places) {
+        let [extent] = files.as_slice() else {
+            let message = format!("job \"{}\" uses {} files", job.name, files.len());
+            return Err(Error::input(message, "on a live device a job has one; use numjobs="));
+        };
+        section(&mut out, job)?;
+        line(&mut out, "offset", extent.start);
+        line(&mut out, "size", extent.len);
+    }
+    Ok(out)
+}
+
+fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{key}={value}");
+}
+
+fn section(out: &mut String, job: &JobSpec) -> Result<()> {
+    if job.replay.is_some() {
+        let message = format!("job \"{}\" replays a log", job.name);
+        return Err(Error::input(message, "replays run on --backend sim"));
+    }
+    let _ = writeln!(out, "\n[{}]", job.name);
+    if job.group_reporting {
+        line(out, "group_reporting", 1);
+    }
+    if job.wait.stonewall {
+        line(out, "stonewall", 1);
+    }
+    if job.wait.delay > 0 {
+        line(out, "startdelay", format_args!("{}us", job.wait.delay / 1000));
+    }
+    pattern(out, job);
+    blocks(out, job);
+    line(out, "ioengine", engine(job.engine));
+    if !job.engine.is_sync() {
+        line(out, "iodepth", job.iodepth);
+        line(out, "iodepth_batch_submit", job.batch_submit);
+        line(out, "iodepth_batch_complete_min", job.batch_complete_min);
+        if job.batch_complete_max > 0 {
+            line(out, "iodepth_batch_complete_max", job.batch_complete_max);
+        }
+        line(out, "iodepth_low", job.iodepth_low);
+    }
+    length(out, job);
+    syncing(out, job);
+    line(out, "randrepeat", u8::from(job.randrepeat));
+    if let Some(seed) = job.randseed {
+        line(out, "randseed", seed);
+    }
+    pacing(out, job);
+    who(out, job);
+    Ok(())
+}
+
+fn engine(e: IoEngine) -> &'static str {
+    match e {
+        IoEngine::Sync => "sync",
+        IoEngine::Psync => "psync",
+        IoEngine::Vsync => "vsync",
+        IoEngine::Pvsync => "pvsync",
+        IoEngine::Pvsync2 => "pvsync2",
+        IoEngine::Libaio => "libaio",
+        IoEngine::IoUring => "io_uring",
+        IoEngine::Posixaio => "posixaio",
+    }
+}
+
+fn pattern(out: &mut String, job: &JobSpec) {
+    let p = job.pattern;
+    let word = match (p.read, p.write, p.trim) {
+        (true, true, _) => "rw",
+        (_, true, true) if p.trim_then_write => "trimwrite",
+        (true, false, _) => "read",
+        (false, true, _) => "write",
+        _ => "trim",
+    };
+    let mut rw = if p.random { format!("rand{word}") } else { word.to_string() };
+    if p.stride != 0 {
+        let _ = write!(rw, ":{}", p.stride);
+    } else if p.random && p.ddir_seq_nr > 1 {
+        let _ = write!(rw, ":{}", p.ddir_seq_nr);
+    }
+    line(out, "rw", rw);
+    if p.identical {
+        line(out, "rw_sequencer", "identical");
+    }
+    line(out, "rwmixread", job.rwmixread);
+    let [r, w, t] = job.percentage_random;
+    line(out, "percentage_random", format_args!("{r},{w},{t}"));
+    if job.norandommap {
+        line(out, "norandommap", 1);
+    }
+    let [first, ..] = &job.distribution;
+    match first {
+        Distribution::Random => {}
+        // Zones are given per direction, the others hold for all of them.
+        Distribution::Zoned(_) | Distribution::ZonedAbs(_) => {
+            let words: Vec<String> = job.distribution.iter().map(zones).collect();
+            let kind = if matches!(first, Distribution::Zoned(_)) { "zoned" } else { "zoned_abs" };
+            line(out, "random_distribution", format_args!("{kind}:{}", words.join(",")));
+        }
+        Distribution::Zipf(t, c) => curve(out, "zipf", *t, *c),
+        Distribution::Pareto(t, c) => curve(out, "pareto", *t, *c),
+        Distribution::Normal(t, c) => curve(out, "normal", *t, *c),
+    }
+}
+
+fn curve(out: &mut String, name: &str, theta: f64, center: Option<f64>) {
+    let center = center.map_or_else(String::new, |c| format!(":{c}"));
+    line(out, "random_distribution", format_args!("{name}:{theta}{center}"));
+}
+
+fn zones(d: &Distribution) -> String {
+    let words: Vec<String> = match d {
+        Distribution::Zoned(zones) => zones.iter().map(|(a, s)| format!("{a}/{s}")).collect(),
+        Distribution::ZonedAbs(zones) => zones.iter().map(|(a, s)| format!("{a}/{s}")).collect(),
+        _ => Vec::new(),
+    };
+    words.join(":")
+}
+
+fn blocks(out: &mut String, job: &JobSpec) {
+    let bs = &job.bs;
+    if bs.split.iter().any(|s| !s.is_empty()) {
+        let one = |i: usize| {
+            let entries = &bs.split[i];
+            if entries.is_empty() {
+                return format!("{}/100", bs.range[i].0);
+            }
+            entries.iter().map(|e| format!("{}/{}", e.bs, e.percent)).collect::<Vec<_>>().join(":")
+        };
+        line(out, "bssplit", format_args!("{},{},{}", one(0), one(1), one(2)));
+    } else {
+        let range = |i: usize| format!("{}-{}", bs.range[i].0, bs.range[i].1);
+        line(out, "bsrange", format_args!("{},{},{}", range(0), range(1), range(2)));
+    }
+    if bs.unaligned {
+        line(out, "bs_unaligned", 1);
+    }
+    if bs.seq_rand {
+        line(out, "bs_is_seq_rand", 1);
+    }
+    if bs.align.iter().any(|a| *a > 0) {
+        line(out, "blockalign", format_args!("{},{},{}", bs.align[0], bs.align[1], bs.align[2]));
+    }
+}
+
+fn length(out: &mut String, job: &JobSpec) {
+    if let Some(n) = job.io_size {
+        line(out, "io_size", n);
+    }
+    if let Some(n) = job.number_ios {
+        line(out, "number_ios", n);
+    }
+    if job.loops > 1 {
+        line(out, "loops", job.loops);
+    }
+    if let Some(t) = job.runtime {
+        line(out, "runtime", format_args!("{}us", t / 1000));
+    }
+    if job.time_based {
+        line(out, "time_based", 1);
+    }
+    if job.ramp_time > 0 {
+        line(out, "ramp_time", format_args!("{}us", job.ramp_time / 1000));
+    }
+}
+
+fn syncing(out: &mut String, job: &JobSpec) {
+    line(out, "direct", u8::from(job.direct));
+    match job.sync {
+        1 => line(out, "sync", 1),
+        2 => line(out, "sync", "dsync"),
+        _ => {}
+    }
+    for (key, value) in [("fsync", job.fsync), ("fdatasync", job.fdatasync)] {
+        if value > 0 {
+            line(out, key, value);
+        }
+    }
+    if job.end_fsync {
+        line(out, "end_fsync", 1);
+    }
+}
+
+fn pacing(out: &mut String, job: &JobSpec) {
+    if job.think.time > 0 {
+        line(out, "thinktime", format_args!("{}us", job.think.time / 1000));
+        line(out, "thinktime_blocks", job.think.blocks.max(1));
+        if job.think.spin > 0 {
+            line(out, "thinktime_spin", format_args!("{}us", job.think.spin / 1000));
+        }
+        if job.think.issue {
+            line(out, "thinktime_blocks_type", "issue");
+        }
+        if job.think.iotime > 0 {
+            line(out, "thinktime_iotime", format_args!("{}us", job.think.iotime / 1000));
+        }
+    }
+    let three = |f: &dyn Fn(usize) -> u64| format!("{},{},{}", f(0), f(1), f(2));
+    for (key, f) in [
+        ("rate", &(|i: usize| job.rate[i].bytes) as &dyn Fn(usize) -> u64),
+        ("rate_iops", &|i| u64::from(job.rate[i].iops)),
+        ("rate_min", &|i| job.rate[i].min_bytes),
+        ("rate_iops_min", &|i| u64::from(job.rate[i].min_iops)),
+    ] {
+        if (0..3).any(|i| f(i) > 0) {
+            line(out, key, three(f));
+        }
+    }
+    if job.rate.iter().any(|r| r.poisson) {
+        line(out, "rate_process", "poisson");
+    }
+}
+
+fn who(out: &mut String, job: &JobSpec) {
+    if job.prio.class != PrioClass::None {
+        line(out, "prioclass", job.prio.class as u8);
+        line(out, "prio", job.prio.level);
+    }
+    if job.nice != 0 {
+        line(out, "nice", job.nice);
+    }
+    if job.flow != 0 {
+        line(out, "flow", job.flow);
+        line(out, "flow_id", job.flow_id);
+        if job.flow_watermark > 0 {
+            line(out, "flow_watermark", job.flow_watermark);
+        }
+        if job.flow_sleep > 0 {
+            line(out, "flow_sleep", job.flow_sleep / 1000);
+        }
+    }
+    if let Some((path, weight)) = &job.cgroup {
+        line(out, "cgroup", path);
+        if let Some(w) = weight {
+            line(out, "cgroup_weight", w);
+        }
+    }
+    if !job.cpus.is_empty() {
+        let cpus: Vec<String> = job.cpus.iter().map(u16::to_string).collect();
+        line(out, "cpus_allowed", cpus.join(","));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_workloads::fio::{NoLookup, parse};
+
+    fn read(text: &str) -> JobSet {
+        let none = |_: &str| Err("no includes here".to_string());
+        parse("t", text, &NoLookup, &none, &[]).unwrap_or_else(|e| panic!("{text}\n{e:?}"))
+    }
+
+    const MIXED: &str = "[global]\nfilename=/dev/disk\ndirect=1\nruntime=3\ntime_based\n\
+        [a]\nrw=randrw:4\nbssplit=4k/60:8k/40\nioengine=libaio\niodepth=8\nnumjobs=2\n\
+        offset_increment=10m\nrwmixread=70\nrandom_distribution=zipf:1.1\nsize=64m\n\
+        [b]\nstonewall\nrw=write\nbs=64k\nfdatasync=2\nthinktime=500\nrate=1m,2m\nprioclass=2\nprio=3\n";
+
+    #[test]
+    fn what_is_written_reads_back_as_the_same_jobs() {
+        let set = read(MIXED);
+        let text = render(&set, Path::new("/dev/loop9"), 1 << 30).unwrap();
+        let again = read(&text);
+        assert_eq!(again.jobs.len(), set.jobs.len(), "{text}");
+        let places = lay_out(&set, 1 << 30).unwrap();
+        assert_eq!(lay_out(&again, 1 << 30).unwrap(), places, "{text}");
+        for (a, b) in set.jobs.iter().zip(&again.jobs) {
+            assert_eq!((&a.name, a.thread, a.pattern), (&b.name, b.thread, b.pattern));
+            assert_eq!((&a.bs.split, a.bs.range), (&b.bs.split, b.bs.range), "{text}");
+            assert_eq!((a.engine, a.iodepth, a.runtime), (b.engine, b.iodepth, b.runtime));
+            assert_eq!(
+                (a.wait.stonewall, a.fdatasync, a.prio),
+                (b.wait.stonewall, b.fdatasync, b.prio)
+            );
+            assert_eq!((a.think.time, a.rwmixread), (b.think.time, b.rwmixread));
+            assert_eq!(a.rate.map(|r| r.bytes), b.rate.map(|r| r.bytes));
+            assert_eq!(a.distribution, b.distribution, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_the_simulator_does_is_refused() {
+        let set = read("[a]\nrw=read\ndirect=1\nsize=8m\nnrfiles=2\n");
+        let e = render(&set, Path::new("/dev/loop9"), 1 << 30).unwrap_err();
+        assert_eq!(e.to_string(), "job \"a\" uses 2 files");
+        let set = read("[a]\nfilename=/dev/disk\nrw=read\ndirect=1\nsize=8g\n");
+        assert!(render(&set, Path::new("/dev/loop9"), 1 << 30).is_err());
+    }
+}

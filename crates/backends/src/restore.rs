@@ -1,0 +1,167 @@
+//! Undoing what a state file says.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::kernel_fs::KernelFs;
+use crate::root::SysRoot;
+use crate::state::{Change, State, StateFile, boot_id, list};
+use crate::{switch, sys};
+
+/// What happened to one state file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// Put back; what was done, in words.
+    Done(Vec<String>),
+    /// It belongs to a running process.
+    InUse,
+    /// It was of another boot or another disk: nothing to undo, forgotten.
+    Stale(String),
+}
+
+/// Undoes every change in `dir` whose owner is dead. One entry per state file; a failure does not keep
+/// the others from being undone.
+#[must_use]
+pub fn restore_all(dir: &Path) -> Vec<(String, Result<Restored>)> {
+    list(dir)
+        .into_iter()
+        .map(|path| {
+            let name =
+                path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+            let result = StateFile::take_over(&path, false).and_then(|found| match found {
+                Some((file, state)) => undo(file, &state),
+                None => Ok(Restored::InUse),
+            });
+            (name, result)
+        })
+        .collect()
+}
+
+/// Undoes one change and removes its file.
+///
+/// # Errors
+/// What stands in the way; the file stays, so that it can be tried again.
+pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
+    if state.boot_id != boot_id() {
+        file.finish()?;
+        return Ok(Restored::Stale("the machine was booted since".into()));
+    }
+    let root = SysRoot::default();
+    let orphans = crate::load::child::kill_orphans(state.pid);
+    if let Some(dir) = file.path().parent() {
+        // Whichever guardian of the owner comes first removes it.
+        let _ = fs::remove_dir_all(scratch_dir(dir, state.pid));
+    }
+    let mut done = match &state.change {
+        Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label)?,
+        Change::TraceInstance { name } => remove_instance(name)?,
+        Change::Queue { device, diskseq, tag_depth, before } => {
+            let path = format!("/sys/block/{}/diskseq", device.replace('/', "!"));
+            let another = || root.number(&path) != *diskseq;
+            let restored = if another() {
+                None
+            } else {
+                Some(switch::put_back(&root, device, before, *tag_depth))
+            };
+            match restored {
+                Some(Ok(done)) => done,
+                // It may go away while it is being restored: an emulated disk's other guardian does that.
+                None | Some(Err(_)) if another() => {
+                    file.finish()?;
+                    return Ok(Restored::Stale(format!("{device} is another disk now")));
+                }
+                Some(Err(e)) => return Err(e),
+                None => Vec::new(),
+            }
+        }
+    };
+    if orphans > 0 {
+        done.push(format!("killed {orphans} processes of its load"));
+    }
+    file.finish()?;
+    Ok(Restored::Done(done))
+}
+
+/// Where a run keeps its load's files: known from its state files, so that it can be removed.
+pub(crate) fn scratch_dir(state_dir: &Path, owner: u32) -> PathBuf {
+    state_dir.join(format!("run-{owner}"))
+}
+
+/// How long to wait for the kernel to let go of a loop device.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Unbinds and removes the loop device of an emulated disk, if it still is ours.
+pub(crate) fn remove_loop(number: u32, label: &str) -> Result<Vec<String>> {
+    let mut done = Vec::new();
+    let path = format!("/dev/loop{number}");
+    let root = SysRoot::default();
+    if !root.exists(&format!("/sys/block/loop{number}")) {
+        return Ok(done);
+    }
+    let io = |e| Error::io("detaching", &path, e);
+    let backing = format!("/sys/block/loop{number}/loop/backing_file");
+    if root.exists(&backing) {
+        let device = OpenOptions::new().read(true).open(&path).map_err(io)?;
+        match sys::loop_name(&device) {
+            Ok(name) if name != label => return Ok(done),
+            Ok(_) => {
+                sys::loop_unbind(&device).map_err(io)?;
+                done.push(format!("detached {path}"));
+            }
+            Err(_) => {}
+        }
+        drop(device);
+        let deadline = Instant::now() + PATIENCE;
+        while root.exists(&backing) {
+            if Instant::now() > deadline {
+                return Err(in_use(&path, &root));
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    let control = sys::loop_control().map_err(|e| Error::io("opening", "/dev/loop-control", e))?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match sys::loop_remove(&control, number) {
+            Ok(()) => break,
+            Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy => {
+                if Instant::now() > deadline {
+                    return Err(in_use(&path, &root));
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(e) if e.raw_os_error() == Some(nix::libc::ENODEV) => break,
+            Err(e) => return Err(io(e)),
+        }
+    }
+    done.push(format!("removed {path}"));
+    Ok(done)
+}
+
+fn in_use(path: &str, root: &SysRoot) -> Error {
+    let mounts =
+        crate::parse::mountinfo::parse(&root.get("/proc/self/mountinfo").unwrap_or_default());
+    let why =
+        mounts.iter().find(|m| m.source == path).map_or("some process has it open".into(), |m| {
+            format!("it is mounted on {}; unmount it and run: iosched restore", m.point)
+        });
+    Error::InUse { device: path.into(), why }
+}
+
+fn remove_instance(name: &str) -> Result<Vec<String>> {
+    let fs_ = KernelFs::tracefs().map_err(|e| Error::io("opening tracefs for", name, e))?;
+    let dir = fs_.root().real(&format!("/instances/{name}"));
+    match fs::remove_dir(&dir) {
+        Ok(()) => Ok(vec![format!("removed trace instance {name}")]),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::io("removing", dir, e)),
+    }
+}
+
+/// Whether a loop device is bound, for tests and messages.
+#[must_use]
+pub fn is_bound(number: u32) -> bool {
+    File::open(format!("/sys/block/loop{number}/loop/backing_file")).is_ok()
+}

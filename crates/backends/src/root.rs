@@ -1,0 +1,185 @@
+//! The machine's `/sys`, `/proc`, `/dev` and `/etc`, with an exchangeable root so that discovery can be
+//! tested on trees of files.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// What a path names, as far as finding its device goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A block device node with this number.
+    Block(DevNum),
+    /// A file or directory on a file system with this device number.
+    File(DevNum),
+}
+
+/// Device number as `/sys/dev/block` spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DevNum {
+    /// Major number; 0 for file systems without a device.
+    pub major: u64,
+    /// Minor number.
+    pub minor: u64,
+}
+
+impl DevNum {
+    /// From `stat`'s packed form.
+    #[must_use]
+    pub fn from_raw(dev: u64) -> Self {
+        DevNum { major: nix::sys::stat::major(dev), minor: nix::sys::stat::minor(dev) }
+    }
+
+    /// Reads `8:16`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.trim().split_once(':')?;
+        Some(DevNum { major: major.parse().ok()?, minor: minor.parse().ok()? })
+    }
+}
+
+impl std::fmt::Display for DevNum {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.major, self.minor)
+    }
+}
+
+/// The root under which machine files are looked up. Paths given to its methods start with `/`.
+#[derive(Clone, Debug)]
+pub struct SysRoot {
+    root: PathBuf,
+    nodes: BTreeMap<PathBuf, Node>,
+}
+
+impl Default for SysRoot {
+    fn default() -> Self {
+        SysRoot { root: PathBuf::from("/"), nodes: BTreeMap::new() }
+    }
+}
+
+/// Files of `/sys` and `/proc` are small; nothing larger than this is read.
+const LIMIT: u64 = 4 << 20;
+
+impl SysRoot {
+    /// A tree of files in place of `/`; `nodes` says what `stat` would say of paths in it.
+    #[must_use]
+    pub fn fixture(root: impl Into<PathBuf>, nodes: BTreeMap<PathBuf, Node>) -> Self {
+        let root = root.into();
+        SysRoot { root: fs::canonicalize(&root).unwrap_or(root), nodes }
+    }
+
+    /// A directory as root, taken as it is (a descriptor's path must not be resolved).
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Self {
+        SysRoot { root: root.into(), nodes: BTreeMap::new() }
+    }
+
+    /// Where a path is on this machine.
+    #[must_use]
+    pub fn real(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+
+    /// A file's text without the trailing newline.
+    ///
+    /// # Errors
+    /// The system's; text that is not UTF-8 is taken with replacement characters.
+    pub fn read(&self, path: &str) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        fs::File::open(self.real(path))?.take(LIMIT).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).trim_end_matches(['\n', '\0']).to_string())
+    }
+
+    /// Like [`read`](Self::read), `None` when it cannot be read.
+    #[must_use]
+    pub fn get(&self, path: &str) -> Option<String> {
+        self.read(path).ok()
+    }
+
+    /// A file that holds one number.
+    #[must_use]
+    pub fn number(&self, path: &str) -> Option<i64> {
+        self.get(path)?.trim().parse().ok()
+    }
+
+    /// Names in a directory, sorted; empty when there is no such directory.
+    #[must_use]
+    pub fn list(&self, path: &str) -> Vec<String> {
+        let Ok(dir) = fs::read_dir(self.real(path)) else { return Vec::new() };
+        let mut names: Vec<String> =
+            dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Whether a path exists.
+    #[must_use]
+    pub fn exists(&self, path: &str) -> bool {
+        self.real(path).exists()
+    }
+
+    /// The path with all links followed, as seen from the root.
+    #[must_use]
+    pub fn canonical(&self, path: &str) -> Option<String> {
+        let real = fs::canonicalize(self.real(path)).ok()?;
+        let inner = real.strip_prefix(&self.root).ok()?;
+        Some(format!("/{}", inner.display()))
+    }
+
+    /// What a path names.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn node(&self, path: &Path) -> io::Result<Node> {
+        if let Some(node) = self.nodes.get(path) {
+            return Ok(*node);
+        }
+        let meta = fs::metadata(self.root.join(path.strip_prefix("/").unwrap_or(path)))?;
+        Ok(if meta.file_type().is_block_device() {
+            Node::Block(DevNum::from_raw(meta.rdev()))
+        } else {
+            Node::File(DevNum::from_raw(meta.dev()))
+        })
+    }
+
+    /// Writes an attribute with a single `write(2)`: some attributes act on every write.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn write(&self, path: &str, value: &str) -> io::Result<()> {
+        use std::io::Write;
+        let mut file = fs::OpenOptions::new().write(true).open(self.real(path))?;
+        let n = file.write(value.as_bytes())?;
+        if n < value.len() {
+            return Err(io::Error::new(io::ErrorKind::WriteZero, "partly written"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn device_numbers_read_back() {
+        let d = DevNum { major: 259, minor: 3 };
+        assert_eq!(DevNum::parse(&d.to_string()), Some(d));
+        for bad in ["", "8", "8:", "x:1", "8:1:2"] {
+            assert_eq!(DevNum::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_fixture_root_shadows_the_machine() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("sys/block/sda")).unwrap();
+        fs::write(dir.path().join("sys/block/sda/size"), "8\n").unwrap();
+        let root = SysRoot::fixture(dir.path(), BTreeMap::new());
+        assert_eq!(root.number("/sys/block/sda/size"), Some(8));
+        assert_eq!(root.list("/sys/block"), ["sda"]);
+        assert!(root.get("/proc/version").is_none());
+    }
+}

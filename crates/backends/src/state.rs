@@ -1,0 +1,286 @@
+//! What a run changes, written down before the first change and removed after the last is undone.
+//!
+//! A state file is locked by its owner for as long as the owner lives, so "is it still at work" needs
+//! no guess about process ids: whoever gets the lock of a file that is still there must undo it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use serde::{Deserialize, Serialize};
+
+use crate::discover::QueueState;
+use crate::error::{Error, Result};
+use crate::root::SysRoot;
+
+/// Where state files live: gone after a reboot, as the changes are.
+pub const STATE_DIR: &str = "/run/iosched";
+
+/// What was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// A loop device was created for an emulated disk.
+    EmulatedDisk {
+        /// Number of the loop device.
+        number: u32,
+        /// The name it was given, to tell it from somebody else's.
+        label: String,
+        /// Number of the FUSE connection that serves it.
+        connection: u64,
+    },
+    /// The queue of a disk was changed.
+    Queue {
+        /// Kernel name.
+        device: String,
+        /// Which incarnation of the disk.
+        diskseq: Option<i64>,
+        /// Depth of the driver's tags before, if it could be read.
+        tag_depth: Option<u32>,
+        /// Everything as it was.
+        before: Box<QueueState>,
+    },
+    /// A tracefs instance was made.
+    TraceInstance {
+        /// Its name.
+        name: String,
+    },
+}
+
+/// The content of a state file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// Shape of this structure.
+    pub version: u32,
+    /// Owner's process id, for messages.
+    pub pid: u32,
+    /// Boot in which the change was made.
+    pub boot_id: String,
+    /// The change.
+    pub change: Change,
+}
+
+/// A state file that its owner (or who undoes it) holds.
+#[derive(Debug)]
+pub struct StateFile {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+/// This boot's id.
+#[must_use]
+pub fn boot_id() -> String {
+    SysRoot::default().get("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+impl StateFile {
+    /// Writes a change down, on stable storage, before it is made. `name` is unique per changed thing.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] while another process changes the same thing, [`Error::Unrestored`] when an
+    /// earlier one was killed and nobody cleaned up.
+    pub fn create(dir: &Path, name: &str, change: Change) -> Result<StateFile> {
+        let io = |e| Error::io("writing state in", dir, e);
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(io)?;
+        let path = dir.join(format!("{}.json", name.replace('/', "!")));
+        let pid = std::process::id();
+        let temporary = dir.join(format!(".{}.{pid}", name.replace('/', "!")));
+        let state = State { version: 1, pid, boot_id: boot_id(), change };
+        let text = serde_json::to_string_pretty(&state)
+            .map_err(|e| Error::io("writing state in", dir, e.into()))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(&temporary)
+            .map_err(io)?;
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
+        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
+            .map_err(|(_, e)| Error::io("locking state in", dir, e.into()))?;
+        // A link, unlike a rename, fails when there is a file of that name.
+        let linked = fs::hard_link(&temporary, &path);
+        fs::remove_file(&temporary).map_err(io)?;
+        match linked {
+            Ok(()) => {}
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                return Err(occupied(&path));
+            }
+            Err(e) => return Err(io(e)),
+        }
+        File::open(dir).and_then(|d| d.sync_all()).map_err(io)?;
+        Ok(StateFile { path, _lock: lock })
+    }
+
+    /// Takes over a state file whose owner is dead; waits for its death when `wait` is set. `None` when
+    /// the file is gone or (without `wait`) its owner lives.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; a file that cannot be understood is reported as [`Error::Trial`].
+    pub fn take_over(path: &Path, wait: bool) -> Result<Option<(StateFile, State)>> {
+        let file = match File::open(path) {
+            Ok(f) => f,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(Error::io("reading", path, e)),
+        };
+        let Some(mut lock) = lock_of_the_dead(file, path, wait)? else { return Ok(None) };
+        // Whoever undid it removed the name before letting go of the lock.
+        if lock.metadata().map_err(|e| Error::io("reading", path, e))?.nlink() == 0 {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        lock.read_to_string(&mut text).map_err(|e| Error::io("reading", path, e))?;
+        let state = parse(&text).map_err(|e| Error::Trial {
+            message: format!("{} is no state file of iosched: {e}", path.display()),
+        })?;
+        Ok(Some((StateFile { path: path.into(), _lock: lock }, state)))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The change is undone: removes the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn finish(self) -> Result<()> {
+        fs::remove_file(&self.path).map_err(|e| Error::io("removing", &self.path, e))
+    }
+}
+
+/// Gets the lock once its owner is dead. An owner that was killed while it used its own emulated disk
+/// cannot die: its threads wait for the disk, and nobody is left to answer. Cutting the FUSE connection
+/// fails their I/O, and they can.
+fn lock_of_the_dead(mut file: File, path: &Path, wait: bool) -> Result<Option<Flock<File>>> {
+    let mut patience = DYING_POLLS;
+    loop {
+        file = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => return Ok(Some(lock)),
+            Err((file, Errno::EWOULDBLOCK)) => file,
+            Err((_, e)) => return Err(Error::io("locking", path, e.into())),
+        };
+        let state = fs::read_to_string(path).ok().and_then(|t| parse(&t).ok());
+        match state {
+            Some(s) if is_dying(s.pid) => {
+                if let Change::EmulatedDisk { connection, .. } = s.change {
+                    // Without fusectl there is no other way; the lock may still come free by itself.
+                    let _ = crate::kernel_fs::abort_fuse(connection);
+                }
+                patience -= 1;
+                if patience == 0 && !wait {
+                    return Ok(None);
+                }
+            }
+            _ if wait => {}
+            _ => return Ok(None),
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+const POLL: std::time::Duration = std::time::Duration::from_millis(100);
+/// How often a dying owner is looked at before it is left alone: 10 s.
+const DYING_POLLS: u32 = 100;
+/// SIGKILL's bit in `SigPnd` and `ShdPnd` of `/proc/PID/status`.
+const SIGKILL_PENDING: u64 = 1 << 8;
+
+/// Whether a process was killed and has not gone yet: its first thread is dead or has SIGKILL pending.
+fn is_dying(pid: u32) -> bool {
+    let text = SysRoot::default().get(&format!("/proc/{pid}/status")).unwrap_or_default();
+    dying(&text)
+}
+
+fn dying(status: &str) -> bool {
+    status.lines().filter_map(|l| l.split_once(':')).any(|(key, value)| match key {
+        "State" => value.trim_start().starts_with(['Z', 'X']),
+        "SigPnd" | "ShdPnd" => {
+            u64::from_str_radix(value.trim(), 16).is_ok_and(|p| p & SIGKILL_PENDING != 0)
+        }
+        _ => false,
+    })
+}
+
+/// Reads a state file's text.
+///
+/// # Errors
+/// What the JSON reader says.
+pub fn parse(text: &str) -> std::result::Result<State, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+/// All state files of a directory.
+#[must_use]
+pub fn list(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| p.extension().is_some_and(|x| x == "json"))
+        .collect();
+    files.sort();
+    files
+}
+
+fn occupied(path: &Path) -> Error {
+    let pid = fs::read_to_string(path).ok().and_then(|t| parse(&t).ok()).map_or(0, |s| s.pid);
+    let what = path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
+    let held = File::open(path).is_ok_and(|f| {
+        matches!(Flock::lock(f, FlockArg::LockExclusiveNonblock), Err((_, Errno::EWOULDBLOCK)))
+    });
+    if held {
+        Error::Locked { pid, what }
+    } else {
+        Error::Unrestored { what: path.display().to_string() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change() -> Change {
+        Change::TraceInstance { name: "x".into() }
+    }
+
+    #[test]
+    fn a_second_instance_is_locked_out_and_a_dead_one_must_be_restored() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = StateFile::create(dir.path(), "sda", change()).unwrap();
+        let e = StateFile::create(dir.path(), "sda", change()).unwrap_err();
+        assert!(matches!(&e, Error::Locked { pid, .. } if *pid == std::process::id()), "{e:?}");
+        let path = first.path().to_path_buf();
+        assert!(StateFile::take_over(&path, false).unwrap().is_none());
+        drop(first);
+        let e = StateFile::create(dir.path(), "sda", change()).unwrap_err();
+        assert!(matches!(e, Error::Unrestored { .. }), "{e:?}");
+        let (file, state) = StateFile::take_over(&path, false).unwrap().unwrap();
+        assert_eq!(state.change, change());
+        file.finish().unwrap();
+        assert!(list(dir.path()).is_empty());
+        StateFile::create(dir.path(), "sda", change()).unwrap().finish().unwrap();
+    }
+
+    #[test]
+    fn a_killed_process_is_told_from_a_living_one() {
+        assert!(dying("Name:\tx\nState:\tZ (zombie)\nSigPnd:\t0000000000000000\n"));
+        assert!(dying("State:\tD (disk sleep)\nSigPnd:\t0000000000000100\n"));
+        assert!(!dying("State:\tD (disk sleep)\nSigPnd:\t0000000000004000\n"));
+        assert!(!is_dying(std::process::id()));
+    }
+
+    #[test]
+    fn junk_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for (i, junk) in ["", "{", "[]", "{\"version\":1}"].iter().enumerate() {
+            let path = dir.path().join(format!("{i}.json"));
+            fs::write(&path, junk).unwrap();
+            assert!(StateFile::take_over(&path, false).is_err(), "{junk}");
+        }
+    }
+}

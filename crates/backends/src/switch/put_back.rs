@@ -1,0 +1,203 @@
+//! Putting a queue back as it was. The order matters: the scheduler first (it resets its tunables and
+//! `nr_requests`), then what other writes reset, `read_ahead_kb` last.
+
+use std::io;
+
+use crate::discover::{QueueState, queue_dir, tag_depth};
+use crate::error::{Error, Result};
+use crate::kernel_fs::KernelFs;
+use crate::root::SysRoot;
+
+/// Attributes in the order in which they can be restored without undoing each other.
+const ORDER: &[&str] = &[
+    "rotational",
+    "write_cache",
+    "max_sectors_kb",
+    "iostats",
+    "add_random",
+    "nomerges",
+    "rq_affinity",
+    "nr_requests",
+    // Only ever written when it differs: writing makes the throttle manual for good.
+    "wbt_lat_usec",
+    "read_ahead_kb",
+];
+
+/// Restores a queue and reads everything back; what was changed, in words.
+///
+/// # Errors
+/// [`Error::ReadBack`] when a value does not stick, [`Error::Gone`] when the disk is no more.
+pub fn put_back(
+    root: &SysRoot,
+    device: &str,
+    before: &QueueState,
+    depth: Option<u32>,
+) -> Result<Vec<String>> {
+    let dir = queue_dir(device);
+    if !root.exists(&dir) {
+        return Err(Error::Gone { device: format!("/dev/{device}"), during: "restoring".into() });
+    }
+    let mut done = Vec::new();
+    restore_depth(root, device, depth, &mut done)?;
+    let now = QueueState::read(root, device);
+    if let Some(scheduler) = &before.scheduler
+        && now.scheduler.as_ref() != Some(scheduler)
+    {
+        write(root, &format!("{dir}/scheduler"), scheduler)?;
+        done.push(format!("scheduler {} -> {scheduler}", now.scheduler.as_deref().unwrap_or("-")));
+    }
+    // A tunable may follow another attribute (mq-deadline's async_depth follows nr_requests), so the
+    // tunables are gone over again after the attributes.
+    tunables(root, device, before, &mut done)?;
+    for name in ORDER {
+        let path = format!("{dir}/{name}");
+        if let (Some(value), Some(now)) = (before.attributes.get(*name), root.get(&path))
+            && now != *value
+        {
+            write(root, &path, value)?;
+            done.push(format!("{name} {now} -> {value}"));
+        }
+    }
+    tunables(root, device, before, &mut done)?;
+    compare(root, device, before)?;
+    Ok(done)
+}
+
+fn tunables(
+    root: &SysRoot,
+    device: &str,
+    before: &QueueState,
+    done: &mut Vec<String>,
+) -> Result<()> {
+    let dir = queue_dir(device);
+    for (name, value) in &before.tunables {
+        let path = format!("{dir}/iosched/{name}");
+        let Some(now) = root.get(&path) else { continue };
+        if now == *value {
+            continue;
+        }
+        match root.write(&path, value) {
+            Ok(()) => done.push(format!("{name} {now} -> {value}")),
+            // A twin in another unit (bfq's slice_idle_us) or a read-only value: the comparison decides.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(e) => return Err(Error::io("writing", path, e)),
+        }
+    }
+    Ok(())
+}
+
+/// The driver's own tags, which a write to `nr_requests` under `none` resizes and which sysfs does not
+/// show afterwards. Writing the number that sysfs already shows is ignored, so another one goes first.
+fn restore_depth(
+    root: &SysRoot,
+    device: &str,
+    depth: Option<u32>,
+    done: &mut Vec<String>,
+) -> Result<()> {
+    let Some(depth) = depth else { return Ok(()) };
+    let Ok(debugfs) = KernelFs::debugfs() else { return Ok(()) };
+    let seen = tag_depth(debugfs.root(), device);
+    if seen.is_none_or(|d| d == depth) || depth < 2 {
+        return Ok(());
+    }
+    let dir = queue_dir(device);
+    write(root, &format!("{dir}/scheduler"), "none")?;
+    let path = format!("{dir}/nr_requests");
+    write(root, &path, &(depth - 1).to_string())?;
+    write(root, &path, &depth.to_string())?;
+    done.push(format!("driver tags {} -> {depth}", seen.unwrap_or_default()));
+    Ok(())
+}
+
+fn write(root: &SysRoot, path: &str, value: &str) -> Result<()> {
+    root.write(path, value).map_err(|e| Error::io("writing", path, e))
+}
+
+fn compare(root: &SysRoot, device: &str, before: &QueueState) -> Result<()> {
+    let now = QueueState::read(root, device);
+    let dir = queue_dir(device);
+    let wrong = |name: &str, wrote: &str, reads: &str| {
+        Err(Error::ReadBack {
+            path: format!("{dir}/{name}").into(),
+            wrote: wrote.into(),
+            reads: reads.into(),
+        })
+    };
+    if now.scheduler != before.scheduler {
+        let (wrote, reads) = (&before.scheduler, &now.scheduler);
+        return wrong(
+            "scheduler",
+            wrote.as_deref().unwrap_or("-"),
+            reads.as_deref().unwrap_or("-"),
+        );
+    }
+    for (was, is, sub) in
+        [(&before.attributes, &now.attributes, ""), (&before.tunables, &now.tunables, "iosched/")]
+    {
+        for (name, value) in was {
+            match is.get(name) {
+                Some(v) if v == value => {}
+                other => {
+                    let reads = other.map_or("-", String::as_str);
+                    return wrong(&format!("{sub}{name}"), value, reads);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use std::fs;
+
+    fn tree() -> (tempfile::TempDir, SysRoot) {
+        let dir = tempfile::tempdir().unwrap();
+        let q = dir.path().join("sys/block/sda/queue");
+        fs::create_dir_all(q.join("iosched")).unwrap();
+        for (f, v) in [
+            ("scheduler", "none [mq-deadline] bfq"),
+            ("nr_requests", "96"),
+            ("read_ahead_kb", "512"),
+            ("wbt_lat_usec", "2000"),
+            ("iosched/read_expire", "200"),
+        ] {
+            fs::write(q.join(f), format!("{v}\n")).unwrap();
+        }
+        let root = SysRoot::fixture(dir.path(), BTreeMap::new());
+        (dir, root)
+    }
+
+    #[test]
+    fn only_what_differs_is_written() {
+        let (dir, root) = tree();
+        let before = QueueState::read(&root, "sda");
+        assert_eq!(put_back(&root, "sda", &before, None).unwrap(), Vec::<String>::new());
+        fs::write(dir.path().join("sys/block/sda/queue/read_ahead_kb"), "64\n").unwrap();
+        fs::write(dir.path().join("sys/block/sda/queue/iosched/read_expire"), "500\n").unwrap();
+        let done = put_back(&root, "sda", &before, None).unwrap();
+        assert_eq!(done, ["read_expire 500 -> 200", "read_ahead_kb 64 -> 512"]);
+        assert_eq!(QueueState::read(&root, "sda"), before);
+    }
+
+    #[test]
+    fn a_value_that_does_not_stick_is_told() {
+        let (dir, root) = tree();
+        let before = QueueState::read(&root, "sda");
+        // A plain file takes any text, so the scheduler file does not follow the kernel's form.
+        fs::write(dir.path().join("sys/block/sda/queue/scheduler"), "none mq-deadline [bfq]\n")
+            .unwrap();
+        let e = put_back(&root, "sda", &before, None).unwrap_err();
+        assert!(matches!(e, Error::ReadBack { .. }) || e.to_string().contains("scheduler"), "{e}");
+    }
+
+    #[test]
+    fn a_vanished_disk_is_told() {
+        let (_dir, root) = tree();
+        let before = QueueState::read(&root, "sda");
+        let e = put_back(&root, "sdz", &before, None).unwrap_err();
+        assert!(matches!(e, Error::Gone { .. }), "{e:?}");
+    }
+}

@@ -1,0 +1,281 @@
+//! A disk whose queue we change for a while.
+
+use std::path::PathBuf;
+
+use iosched_schedulers::KernelVersion;
+use iosched_schedulers::registry;
+use iosched_types::nearest::did_you_mean;
+
+use super::put_back::put_back;
+use crate::discover::{QueueState, queue_dir, tag_depth};
+use crate::error::{Error, Result};
+use crate::guardian::{Guardian, GuardianCommand};
+use crate::kernel_fs::KernelFs;
+use crate::root::SysRoot;
+use crate::state::{Change, STATE_DIR, StateFile};
+
+/// How to guard the changes.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where state files go.
+    pub state_dir: PathBuf,
+    /// How to start the guardian; `None` goes without.
+    pub guardian: Option<GuardianCommand>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { state_dir: STATE_DIR.into(), guardian: None }
+    }
+}
+
+/// The right to change a disk's queue. Everything goes back when it is finished or dropped.
+#[derive(Debug)]
+pub struct Session {
+    root: SysRoot,
+    device: String,
+    before: QueueState,
+    depth: Option<u32>,
+    state: Option<StateFile>,
+    guardian: Option<Guardian>,
+}
+
+impl Session {
+    /// Writes down how the queue of `device` (a kernel name) is, and starts the guardian.
+    ///
+    /// # Errors
+    /// [`Error::NotRoot`], [`Error::ReadOnlySysfs`], [`Error::Unavailable`] for a device without
+    /// schedulers, [`Error::Locked`] and [`Error::Unrestored`] for a second instance.
+    pub fn begin(device: &str, options: &Options) -> Result<Session> {
+        let root = SysRoot::default();
+        let path = format!("{}/scheduler", queue_dir(device));
+        let before = QueueState::read(&root, device);
+        if before.scheduler.is_none() {
+            return Err(Error::Unavailable {
+                what: format!("an I/O scheduler for /dev/{device}"),
+                why: format!("{path} cannot be read"),
+                help: "bio-based devices have none; choose the disks below".into(),
+            });
+        }
+        if !nix::unistd::geteuid().is_root() {
+            return Err(Error::NotRoot {
+                what: format!("switching the scheduler of /dev/{device}"),
+            });
+        }
+        // Opening shows a read-only sysfs without changing anything.
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(root.real(&path))
+            .map_err(|e| Error::io("writing", &path, e))?;
+        let depth = KernelFs::debugfs().ok().and_then(|debugfs| tag_depth(debugfs.root(), device));
+        let change = Change::Queue {
+            device: device.into(),
+            diskseq: root.number(&format!("/sys/block/{}/diskseq", device.replace('/', "!"))),
+            tag_depth: depth,
+            before: Box::new(before.clone()),
+        };
+        let state = StateFile::create(&options.state_dir, &format!("queue-{device}"), change)?;
+        let guardian = match &options.guardian {
+            Some(command) => match Guardian::start(command, &state) {
+                Ok(g) => Some(g),
+                Err(e) => {
+                    state.finish()?;
+                    return Err(e);
+                }
+            },
+            None => None,
+        };
+        let device = device.into();
+        Ok(Session { root, device, before, depth, state: Some(state), guardian })
+    }
+
+    /// The queue as it was found.
+    #[must_use]
+    pub fn before(&self) -> &QueueState {
+        &self.before
+    }
+
+    /// The guardian's process id.
+    #[must_use]
+    pub fn guardian_pid(&self) -> Option<u32> {
+        self.guardian.as_ref().map(Guardian::pid)
+    }
+
+    /// Switches the scheduler and reads back; the kernel's own name for it (`deadline` becomes
+    /// `mq-deadline`). Its tunables start at their defaults, also when it was in force already.
+    ///
+    /// # Errors
+    /// [`Error::RemovedScheduler`], [`Error::SchedulerRefused`], [`Error::Gone`].
+    pub fn set_scheduler(&self, name: &str) -> Result<String> {
+        let path = format!("{}/scheduler", queue_dir(&self.device));
+        let list = QueueState::read(&self.root, &self.device);
+        if list.scheduler.as_deref() == Some(name) && list.offered.len() > 1 {
+            // Writing the name in force does nothing, so its tunables would be those of the last run.
+            let other = if name == "none" { None } else { Some("none") };
+            if let Some(other) = other.filter(|o| list.offered.iter().any(|n| n == o)) {
+                self.root.write(&path, other).map_err(|e| self.refused(other, &list, e))?;
+            }
+        }
+        self.root.write(&path, name).map_err(|e| self.refused(name, &list, e))?;
+        let now = QueueState::read(&self.root, &self.device).scheduler;
+        match now {
+            Some(now) if now == name || !list.offered.iter().any(|n| n == name) => Ok(now),
+            now => Err(Error::ReadBack {
+                path: path.into(),
+                wrote: name.into(),
+                reads: now.unwrap_or_else(|| "-".into()),
+            }),
+        }
+    }
+
+    /// Sets a tunable of the scheduler in force.
+    ///
+    /// # Errors
+    /// [`Error::Input`] with the nearest name, [`Error::ReadBack`] when it does not stick.
+    pub fn set_tunable(&self, name: &str, value: i64) -> Result<()> {
+        let state = QueueState::read(&self.root, &self.device);
+        if !state.tunables.contains_key(name) {
+            let near = did_you_mean(name, state.tunables.keys().map(String::as_str));
+            let scheduler = state.scheduler.unwrap_or_default();
+            let message = format!("{scheduler} has no tunable \"{name}\" in this kernel");
+            return Err(Error::input(message, near));
+        }
+        let path = format!("{}/iosched/{name}", queue_dir(&self.device));
+        self.write_checked(&path, &value.to_string())
+    }
+
+    /// Sets an attribute of the queue (`read_ahead_kb`, `nr_requests`, …).
+    ///
+    /// # Errors
+    /// [`Error::Input`] when there is no such attribute, [`Error::ReadBack`].
+    pub fn set_attribute(&self, name: &str, value: &str) -> Result<()> {
+        if !self.before.attributes.contains_key(name) {
+            let near = did_you_mean(name, self.before.attributes.keys().map(String::as_str));
+            let message =
+                format!("/dev/{} has no attribute \"{name}\" that iosched restores", self.device);
+            return Err(Error::input(message, near));
+        }
+        self.write_checked(&format!("{}/{name}", queue_dir(&self.device)), value)
+    }
+
+    fn write_checked(&self, path: &str, value: &str) -> Result<()> {
+        self.root.write(path, value).map_err(|e| {
+            if e.raw_os_error() == Some(nix::libc::EINVAL) {
+                Error::input(format!("the kernel refuses {value} for {path}"), String::new())
+            } else {
+                Error::io("writing", path, e)
+            }
+        })?;
+        let reads = self.root.get(path).unwrap_or_default();
+        if reads == value || rounded(value, &reads) {
+            return Ok(());
+        }
+        Err(Error::ReadBack { path: path.into(), wrote: value.into(), reads })
+    }
+
+    /// The queue now.
+    #[must_use]
+    pub fn state(&self) -> QueueState {
+        QueueState::read(&self.root, &self.device)
+    }
+
+    /// Whether the disk is still the one we began with.
+    #[must_use]
+    pub fn is_present(&self) -> bool {
+        self.root.exists(&queue_dir(&self.device))
+    }
+
+    /// Puts everything back; what was changed, in words.
+    ///
+    /// # Errors
+    /// See [`put_back`]; the state file stays then, for `iosched restore`.
+    pub fn finish(mut self) -> Result<Vec<String>> {
+        self.give_back()
+    }
+
+    fn give_back(&mut self) -> Result<Vec<String>> {
+        let Some(state) = self.state.take() else { return Ok(Vec::new()) };
+        let done = put_back(&self.root, &self.device, &self.before, self.depth)?;
+        state.finish()?;
+        if let Some(guardian) = self.guardian.take() {
+            guardian.join();
+        }
+        Ok(done)
+    }
+
+    fn refused(&self, name: &str, list: &QueueState, e: std::io::Error) -> Error {
+        let device = format!("/dev/{}", self.device);
+        match e.raw_os_error() {
+            Some(nix::libc::ENODEV | nix::libc::ENOENT) => {
+                Error::Gone { device, during: format!("switching to {name}") }
+            }
+            Some(nix::libc::EINVAL) => removed(name).unwrap_or_else(|| Error::SchedulerRefused {
+                name: name.into(),
+                device,
+                why: "no such scheduler in this kernel".into(),
+                help: {
+                    let near = did_you_mean(name, list.offered.iter().map(String::as_str));
+                    let offers = format!("it offers {}", list.offered.join(", "));
+                    if near.is_empty() { offers } else { format!("{near} {offers}") }
+                },
+            }),
+            _ => Error::io("writing", format!("{}/scheduler", queue_dir(&self.device)), e),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // What fails here is kept in the state file for the guardian and for `iosched restore`.
+        let _ = self.give_back();
+    }
+}
+
+/// Times are kept in jiffies (up to 10 ms) by most tunables: a value read back may be rounded.
+fn rounded(wrote: &str, reads: &str) -> bool {
+    match (wrote.parse::<i64>(), reads.parse::<i64>()) {
+        (Ok(a), Ok(b)) => a > 0 && b > 0 && a.abs_diff(b) < 10,
+        _ => false,
+    }
+}
+
+/// The running kernel's release.
+#[must_use]
+pub fn running_kernel() -> String {
+    SysRoot::default().get("/proc/sys/kernel/osrelease").unwrap_or_default()
+}
+
+/// Why a scheduler that iosched knows is not in the running kernel.
+fn removed(name: &str) -> Option<Error> {
+    let descriptor = registry::family(name).ok()?;
+    let release = running_kernel();
+    let version = release.split('-').next().and_then(KernelVersion::parse)?;
+    if descriptor.generations.iter().any(|g| g.covers(version)) {
+        return None;
+    }
+    let ranges: Vec<String> = descriptor.generations.iter().map(|g| g.range()).collect();
+    Some(Error::RemovedScheduler {
+        name: name.into(),
+        history: format!("it lived in Linux {}", ranges.join(", ")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jiffies_round() {
+        assert!(rounded("77", "80"));
+        assert!(!rounded("77", "97"));
+        assert!(!rounded("0", "8"));
+    }
+
+    #[test]
+    fn a_removed_scheduler_says_when_it_lived() {
+        let e = removed("noop").expect("noop ended with the single-queue layer");
+        assert!(e.to_string().contains("it lived in Linux"), "{e}");
+        assert!(e.help().contains("--backend sim"));
+        assert!(removed("adios").is_none());
+    }
+}

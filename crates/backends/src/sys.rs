@@ -1,0 +1,184 @@
+//! The few system calls that have no safe wrapper. Everything unsafe of this crate is in this file.
+#![allow(unsafe_code)]
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::libc;
+use nix::sys::signal::Signal;
+
+const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
+const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
+const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
+const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
+const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+const LO_FLAGS_DIRECT_IO: u32 = 16;
+
+/// `struct loop_info64` of `linux/loop.h`.
+#[repr(C)]
+struct LoopInfo64 {
+    device: u64,
+    inode: u64,
+    rdevice: u64,
+    offset: u64,
+    sizelimit: u64,
+    number: u32,
+    encrypt_type: u32,
+    encrypt_key_size: u32,
+    flags: u32,
+    file_name: [u8; 64],
+    crypt_name: [u8; 64],
+    encrypt_key: [u8; 32],
+    init: [u64; 2],
+}
+
+impl LoopInfo64 {
+    fn zeroed() -> Self {
+        LoopInfo64 {
+            device: 0,
+            inode: 0,
+            rdevice: 0,
+            offset: 0,
+            sizelimit: 0,
+            number: 0,
+            encrypt_type: 0,
+            encrypt_key_size: 0,
+            flags: 0,
+            file_name: [0; 64],
+            crypt_name: [0; 64],
+            encrypt_key: [0; 32],
+            init: [0; 2],
+        }
+    }
+}
+
+/// `struct loop_config` of `linux/loop.h`.
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    info: LoopInfo64,
+    reserved: [u64; 8],
+}
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Opens `/dev/loop-control`.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn loop_control() -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).open("/dev/loop-control")
+}
+
+/// Creates the loop device of a number.
+///
+/// # Errors
+/// `EEXIST` when there is one.
+pub(crate) fn loop_add(control: &File, number: u32) -> io::Result<()> {
+    // SAFETY: LOOP_CTL_ADD takes the number by value and touches no memory of ours.
+    check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_ADD, libc::c_long::from(number)) })
+        .map(|_| ())
+}
+
+/// Removes an unbound loop device.
+///
+/// # Errors
+/// `EBUSY` while it is bound or open.
+pub(crate) fn loop_remove(control: &File, number: u32) -> io::Result<()> {
+    // SAFETY: LOOP_CTL_REMOVE takes the number by value and touches no memory of ours.
+    check(unsafe { libc::ioctl(control.as_raw_fd(), LOOP_CTL_REMOVE, libc::c_long::from(number)) })
+        .map(|_| ())
+}
+
+/// Binds a loop device to a file with direct I/O.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn loop_bind(device: &File, file: impl AsFd, name: &str, block: u32) -> io::Result<()> {
+    let mut info = LoopInfo64::zeroed();
+    info.flags = LO_FLAGS_DIRECT_IO;
+    for (slot, byte) in info.file_name.iter_mut().take(63).zip(name.bytes()) {
+        *slot = byte;
+    }
+    let fd = u32::try_from(file.as_fd().as_raw_fd()).map_err(io::Error::other)?;
+    let config = LoopConfig { fd, block_size: block, info, reserved: [0; 8] };
+    // SAFETY: `config` is a live `struct loop_config` of the kernel's layout, only read by the call.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE, std::ptr::from_ref(&config)) })
+        .map(|_| ())
+}
+
+/// The name that [`loop_bind`] gave to a loop device.
+///
+/// # Errors
+/// `ENXIO` when it is not bound.
+pub(crate) fn loop_name(device: &File) -> io::Result<String> {
+    let mut info = LoopInfo64::zeroed();
+    // SAFETY: `info` is a live `struct loop_info64` of the kernel's layout, written by the call.
+    check(unsafe {
+        libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, std::ptr::from_mut(&mut info))
+    })?;
+    let end = info.file_name.iter().position(|b| *b == 0).unwrap_or(info.file_name.len());
+    Ok(String::from_utf8_lossy(&info.file_name[..end]).into_owned())
+}
+
+/// Unbinds a loop device; with others holding it open it unbinds when the last of them closes it.
+///
+/// # Errors
+/// `ENXIO` when it is not bound.
+pub(crate) fn loop_unbind(device: &File) -> io::Result<()> {
+    // SAFETY: LOOP_CLR_FD takes no argument.
+    check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(|_| ())
+}
+
+/// Real-time priority for the calling thread: the emulated disk must answer when the model says so, not
+/// when a busy machine finds time. Failing (no privilege, no real-time budget) is not an error.
+pub(crate) fn real_time() -> bool {
+    let param = libc::sched_param { sched_priority: 1 };
+    // SAFETY: `param` is a live sched_param, only read; 0 names the calling thread.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) == 0 }
+}
+
+/// Has the kernel send `signal` to the child when the calling thread dies, so that no load outlives the
+/// program, and puts it into a process group of its own.
+pub(crate) fn dies_with_us(command: &mut Command, signal: Signal) -> &mut Command {
+    let parent = nix::unistd::getpid();
+    let hook = move || {
+        nix::sys::prctl::set_pdeathsig(signal)?;
+        // The parent may have died before the call above.
+        if nix::unistd::getppid() != parent {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: the hook makes two system calls that are safe between fork and exec and allocates nothing.
+    unsafe { command.pre_exec(hook) }.process_group(0)
+}
+
+/// Has the child see `root` as `/`.
+pub(crate) fn in_root(command: &mut Command, root: std::path::PathBuf) -> &mut Command {
+    let hook = move || {
+        nix::unistd::chroot(&root)?;
+        nix::unistd::chdir("/")?;
+        Ok(())
+    };
+    // SAFETY: the hook makes two system calls that are safe between fork and exec; paths as short as
+    // ours are converted on the stack.
+    unsafe { command.pre_exec(hook) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts_are_the_kernels() {
+        assert_eq!(size_of::<LoopInfo64>(), 232);
+        assert_eq!(size_of::<LoopConfig>(), 304);
+    }
+}

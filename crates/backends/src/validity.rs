@@ -1,0 +1,185 @@
+//! Whether a run's figures may be used.
+
+use std::time::Duration;
+
+use iosched_experiment::{Record, Warning};
+use iosched_types::units::three_digits;
+
+use crate::backend::invalidate_record;
+use crate::load::meter::Use;
+
+/// Limits beyond which a run is invalid.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Thresholds {
+    /// Share of all CPUs that others may use.
+    pub foreign_cpu: f64,
+    /// Share of the device's bytes that may be others'.
+    pub foreign_io: f64,
+    /// Share of the time in which tasks may wait for memory.
+    pub memory_pressure: f64,
+    /// Share of the CPU time the hypervisor may take away.
+    pub steal: f64,
+    /// Share of the bytes that must reach the device; below it the page cache was measured.
+    pub reached: f64,
+    /// Share of an emulated disk's service time by which its answers may be late.
+    pub late_share: f64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Thresholds {
+            foreign_cpu: 0.05,
+            foreign_io: 0.05,
+            memory_pressure: 0.05,
+            steal: 0.05,
+            reached: 0.05,
+            late_share: 0.05,
+        }
+    }
+}
+
+/// What was seen during a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// Meters over the run.
+    pub used: &'a Use,
+    /// Length of the run.
+    pub elapsed: Duration,
+    /// The scheduler that was set.
+    pub expected_scheduler: &'a str,
+    /// The scheduler after the run.
+    pub scheduler_now: Option<&'a str>,
+    /// Whether tunables and queue attributes are as they were set.
+    pub settings_kept: bool,
+    /// Whether all jobs used direct I/O.
+    pub direct: bool,
+    /// For an emulated disk: its lateness as a share of its service time. Its timing then tells more
+    /// about a busy machine than foreign CPU use does, which is only a warning.
+    pub late_share: Option<f64>,
+}
+
+/// Marks the record invalid if a limit is broken; adds warnings for what is only worth knowing.
+pub fn judge(record: &mut Record, seen: &Evidence<'_>, limits: &Thresholds) {
+    if seen.scheduler_now != Some(seen.expected_scheduler) {
+        let now = seen.scheduler_now.unwrap_or("nothing");
+        let why = format!("the scheduler was changed to {now} during the run (udev rule? tuned?)");
+        return invalidate_record(record, why);
+    }
+    if !seen.settings_kept {
+        return invalidate_record(record, "a queue setting was changed during the run".to_string());
+    }
+    let moved: u64 = record.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
+    let device = seen.used.disk.bytes();
+    if moved > 0 && (device as f64) < moved as f64 * limits.reached {
+        let why = format!("only {} % reached the device: cached", percent(device, moved));
+        return invalidate_record(record, why);
+    }
+    // Ramp time and read-ahead make the device do more than fio counts, so only direct jobs without
+    // ramp time can tell others' I/O apart.
+    let ramp = record.jobs.iter().any(|j| j.options.contains_key("ramp_time"));
+    let foreign = device.saturating_sub(moved);
+    if seen.direct && !ramp && foreign as f64 > moved as f64 * limits.foreign_io + (1 << 20) as f64
+    {
+        let why = format!("{} % of the device's bytes were others'", percent(foreign, device));
+        return invalidate_record(record, why);
+    }
+    let wall_us = seen.elapsed.as_micros().max(1) as f64;
+    if let Some([_, _, memory]) = seen.used.pressure
+        && memory as f64 / wall_us > limits.memory_pressure
+    {
+        return invalidate_record(record, "memory was short during the run".to_string());
+    }
+    let share = |n: u64| n as f64 / seen.used.total.max(1) as f64;
+    if share(seen.used.steal) > limits.steal {
+        let why = format!("the hypervisor took {} % of the CPU time", show(share(seen.used.steal)));
+        return invalidate_record(record, why);
+    }
+    let foreign = seen.used.foreign_cpu();
+    if foreign > limits.foreign_cpu {
+        let what = format!("others used {} % of the CPUs", show(foreign));
+        if seen.late_share.is_some_and(|late| late <= limits.late_share) {
+            record.warnings.push(Warning {
+                code: "noisy".into(),
+                message: what,
+                advice: "the emulated disk kept its times all the same".into(),
+            });
+        } else {
+            invalidate_record(record, what);
+        }
+    }
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    show(part as f64 / whole.max(1) as f64)
+}
+
+fn show(share: f64) -> String {
+    three_digits(share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_experiment::{JobRecord, Status};
+
+    fn judged(change: impl FnOnce(&mut Use, &mut Evidence<'_>)) -> Record {
+        let mut job = JobRecord::default();
+        job.read.bytes = 100 << 20;
+        let mut record = Record { jobs: vec![job], ..Record::default() };
+        let mut used = Use { total: 1000, busy: 10, own: 5, ..Use::default() };
+        used.disk.sectors[0] = (100 << 20) / 512;
+        used.pressure = Some([0, 0, 0]);
+        let mut copy = used.clone();
+        let mut seen = Evidence {
+            used: &used,
+            elapsed: Duration::from_secs(4),
+            expected_scheduler: "bfq",
+            scheduler_now: Some("bfq"),
+            settings_kept: true,
+            direct: true,
+            late_share: None,
+        };
+        change(&mut copy, &mut seen);
+        let seen = Evidence { used: &copy, ..seen };
+        judge(&mut record, &seen, &Thresholds::default());
+        record
+    }
+
+    fn why(record: &Record) -> &str {
+        match &record.status {
+            Status::Invalid(why) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn each_limit_is_named_when_broken() {
+        assert_eq!(judged(|_, _| ()).status, Status::Complete);
+        for (change, word) in [
+            (
+                &(|_: &mut Use, e: &mut Evidence<'_>| e.scheduler_now = Some("none"))
+                    as &dyn Fn(&mut Use, &mut Evidence<'_>),
+                "changed to none",
+            ),
+            (&|_, e| e.settings_kept = false, "setting was changed"),
+            (&|u, _| u.disk.sectors[0] = 8, "cached"),
+            (&|u, _| u.disk.sectors[1] = 50_000, "others'"),
+            (&|u, _| u.pressure = Some([0, 0, 1_000_000]), "memory"),
+            (&|u, _| u.steal = 100, "hypervisor"),
+            (&|u, _| u.busy = 300, "others used 29.5 %"),
+        ] {
+            let record = judged(|u, e| change(u, e));
+            assert!(why(&record).contains(word), "{word}: {}", why(&record));
+        }
+    }
+
+    #[test]
+    fn a_busy_machine_is_only_a_warning_while_the_emulated_disk_keeps_its_times() {
+        let record = judged(|u, e| {
+            u.busy = 300;
+            e.late_share = Some(0.01);
+        });
+        assert_eq!(record.status, Status::Complete);
+        assert_eq!(record.warnings[0].code, "noisy");
+    }
+}

@@ -1,0 +1,263 @@
+//! The protocol on the mock, and trials on the running kernel.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "tests of what touches the machine"
+)]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use iosched_backends::backend::{
+    Backend, Destroy, Emulated, Fault, LiveOptions, Mock, check_target,
+};
+use iosched_backends::emulate::{self, EmulatedDisk};
+use iosched_backends::load::child::Interrupt;
+use iosched_backends::protocol::{Outcome, Plan, Sink, run};
+use iosched_backends::startup::{self, Mix, Stage};
+use iosched_backends::validity::Thresholds;
+use iosched_backends::{Error, ExitClass, Result, SysRoot, discover};
+use iosched_block::KernelProfile;
+use iosched_devices::DeviceSpec;
+use iosched_experiment::{BackendKind, Collect, Record, Status, Trial, TrialId, choose_scheduler};
+use iosched_workloads::fio::{NoLookup, parse};
+
+const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"256MiB\"\nlat_ns=4000000\npar=2\n\
+                    [queue]\nqueue_depth=4\nrotational=true\n";
+
+fn trial(scheduler: &str, job: &str) -> Trial {
+    let device = DeviceSpec::from_toml("slow", DISK).unwrap();
+    let kernel = KernelProfile::find("6.12").unwrap();
+    let none = |_: &str| Err("no includes".to_string());
+    let jobs = parse("t.fio", job, &NoLookup, &none, &[]).unwrap();
+    Trial {
+        id: TrialId {
+            experiment: "t".into(),
+            device: device.name.clone(),
+            scheduler: scheduler.into(),
+            workload: "t".into(),
+            ..TrialId::default()
+        },
+        scheduler: choose_scheduler(scheduler, &[], &kernel).unwrap(),
+        device,
+        kernel,
+        settings: Vec::new(),
+        jobs,
+        cpus: 2,
+        cgroups: Vec::new(),
+        collect: Collect::default(),
+        start_at: 0,
+    }
+}
+
+const JOB: &str = "[r]\nfilename=/dev/disk\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth=8\n\
+                   runtime=1\ntime_based\n";
+
+fn cells() -> Vec<Trial> {
+    ["none", "mq-deadline", "kyber"].map(|s| trial(s, JOB)).to_vec()
+}
+
+#[derive(Default)]
+struct Memory {
+    records: Vec<Record>,
+    asked: u32,
+    confident_after: u32,
+}
+
+impl Sink for Memory {
+    fn has(&mut self, id: &TrialId) -> bool {
+        self.records.iter().any(|r| r.trial == *id && r.status == Status::Complete)
+    }
+
+    fn store(&mut self, record: Record) -> Result<()> {
+        self.records.push(record);
+        Ok(())
+    }
+
+    fn confident(&mut self) -> bool {
+        self.asked += 1;
+        self.asked > self.confident_after
+    }
+}
+
+fn plan(rounds: u32) -> Plan {
+    Plan { rounds, max_rounds: rounds, warm_up: false, ..Plan::default() }
+}
+
+fn go(mock: &mut Mock, plan: &Plan, sink: &mut Memory) -> Result<Outcome> {
+    run(mock, &cells(), plan, &Interrupt::default(), sink)
+}
+
+#[test]
+fn every_cell_runs_once_a_round_with_the_rounds_seed() {
+    let (mut mock, mut sink) = (Mock::default(), Memory::default());
+    let outcome = go(&mut mock, &Plan { warm_up: true, ..plan(4) }, &mut sink).unwrap();
+    assert_eq!((outcome.complete, outcome.rounds), (12, 4));
+    assert!(!mock.prepared, "cleaned up");
+    for round in 1..=4 {
+        let of: Vec<_> = sink.records.iter().filter(|r| r.trial.repetition == round).collect();
+        assert_eq!(of.len(), 3);
+        let seeds: BTreeSet<u64> = of.iter().map(|r| r.trial.seed).collect();
+        assert_eq!(seeds.len(), 1, "paired runs share the load");
+    }
+}
+
+#[test]
+fn an_interrupted_experiment_goes_on_where_it_stopped() {
+    let (mut whole, mut parts) = (Memory::default(), Memory::default());
+    go(&mut Mock::default(), &plan(3), &mut whole).unwrap();
+    let mut first = Mock::with(vec![Fault::Interrupt(5)]);
+    let e = go(&mut first, &plan(3), &mut parts).unwrap_err();
+    assert!(matches!(e, Error::Interrupted { .. }));
+    assert!(!first.prepared, "cleaned up after the interrupt");
+    assert_eq!(parts.records.len(), 4);
+    let outcome = go(&mut Mock::default(), &plan(3), &mut parts).unwrap();
+    assert_eq!((outcome.kept, outcome.complete), (4, 5));
+    let key = |r: &Record| (r.trial.repetition, r.trial.scheduler.clone());
+    whole.records.sort_by_key(key);
+    parts.records.sort_by_key(key);
+    assert_eq!(whole.records, parts.records);
+}
+
+#[test]
+fn a_failed_run_does_not_stop_the_others_and_an_invalid_one_is_repeated() {
+    let mut sink = Memory::default();
+    let mut mock = Mock::with(vec![Fault::Fail(2), Fault::Invalid(3)]);
+    let outcome = go(&mut mock, &plan(1), &mut sink).unwrap();
+    assert_eq!((outcome.complete, outcome.failed, outcome.invalid), (2, 1, 1));
+    assert_eq!(sink.records.len(), 4, "the invalid run is kept, marked");
+    assert!(matches!(&sink.records[1].status, Status::Failed(why) if why.contains("told to fail")));
+}
+
+#[test]
+fn rounds_go_on_until_confident_or_the_maximum() {
+    let many = Plan { rounds: 2, max_rounds: 10, warm_up: false, ..Plan::default() };
+    let mut sink = Memory { confident_after: 3, ..Memory::default() };
+    assert_eq!(go(&mut Mock::default(), &many, &mut sink).unwrap().rounds, 5);
+    let mut never = Memory { confident_after: 99, ..Memory::default() };
+    assert_eq!(go(&mut Mock::default(), &many, &mut never).unwrap().rounds, 10);
+}
+
+#[test]
+fn a_missing_requirement_stops_before_the_first_run() {
+    let mut sink = Memory::default();
+    let e = go(&mut Mock::with(vec![Fault::NotRoot]), &plan(1), &mut sink).unwrap_err();
+    assert_eq!(e.class(), ExitClass::Missing);
+    assert!(sink.records.is_empty());
+}
+
+fn skip() -> Option<&'static str> {
+    if !nix::unistd::geteuid().is_root() {
+        return Some("no root");
+    }
+    if !Path::new("/dev/fuse").exists() || !Path::new("/dev/loop-control").exists() {
+        return Some("no /dev/fuse or no /dev/loop-control");
+    }
+    iosched_backends::load::fio::installed().is_err().then_some("no fio")
+}
+
+/// The tests share two busy CPUs with whatever else runs, so no run is called invalid for that.
+fn tolerant(dir: &Path) -> LiveOptions {
+    LiveOptions {
+        state_dir: dir.into(),
+        thresholds: Thresholds {
+            foreign_cpu: 1.0,
+            steal: 1.0,
+            memory_pressure: 10.0,
+            late_share: 10.0,
+            ..Thresholds::default()
+        },
+        settle: Duration::from_millis(100),
+        trace: true,
+        ..LiveOptions::default()
+    }
+}
+
+#[test]
+fn an_emulated_disk_serves_fio_under_every_scheduler_of_the_kernel() {
+    if let Some(why) = skip() {
+        println!("SKIPPED: {why}");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut backend = Emulated::new(tolerant(dir.path()), emulate::Options::default());
+    let first = trial("none", JOB);
+    backend.prepare(&first).unwrap();
+    let name = backend.disk().unwrap().name();
+    let offered = discover::QueueState::read(&SysRoot::default(), &name).offered;
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        if !offered.iter().any(|s| s == scheduler) {
+            println!("SKIPPED: this kernel has no {scheduler}");
+            continue;
+        }
+        let cell = trial(scheduler, JOB);
+        let record = backend.run(&cell).unwrap();
+        assert_eq!(record.status, Status::Complete, "{scheduler}");
+        assert_eq!(record.backend, BackendKind::Emulated);
+        let read = &record.jobs[0].read;
+        assert!(read.ios > 20, "{scheduler}: {}", read.ios);
+        // Two served at once, 4 ms each: what the model cannot do must not come out.
+        assert!(read.iops() < 520.0, "{scheduler}: {}", read.iops());
+        assert!(read.clat.percentile(50.0) >= 4_000_000, "{scheduler}");
+        assert!(record.device.max_in_flight <= 4, "{scheduler}: {}", record.device.max_in_flight);
+        assert!(record.device.commands[0] >= read.ios);
+        assert_eq!(record.provenance["scheduler"], scheduler);
+        assert!(!record.dispatches.is_empty(), "{scheduler}: traced");
+    }
+    backend.cleanup().unwrap();
+    assert!(!Path::new("/sys/block").join(&name).exists());
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "no state file stays");
+}
+
+#[test]
+fn a_command_starts_cold_beside_readers() {
+    if let Some(why) = skip() {
+        println!("SKIPPED: {why}");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let spec = DeviceSpec::from_toml("slow", DISK).unwrap();
+    let options = emulate::Options { state_dir: dir.path().into(), ..emulate::Options::default() };
+    let disk = EmulatedDisk::start(&spec, &options).unwrap();
+    let mix = Mix::parse("2r-seq").unwrap();
+    let how = startup::Options::bash(mix);
+    let stage = Stage::on_emulated(&disk, &how.program(), mix, 32 << 20).unwrap();
+    let idle = startup::idle_baseline(&stage, &how, 1).unwrap();
+    assert!(idle > 0.004, "a cold start reads from the disk: {idle}");
+    let start = startup::measure(&stage, &how).unwrap();
+    assert!(!start.censored && start.throughput > 0.0, "{start:?}");
+    let hurried = startup::Options { limit: Duration::from_millis(5), ..how };
+    assert!(startup::measure(&stage, &hurried).unwrap().censored);
+    let name = disk.name();
+    drop(stage);
+    disk.stop().unwrap();
+    assert!(!Path::new("/sys/block").join(&name).exists());
+}
+
+#[test]
+fn devices_with_something_on_them_are_refused() {
+    if let Some(why) = skip() {
+        println!("SKIPPED: {why}");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let spec = DeviceSpec::from_toml("slow", DISK).unwrap();
+    let options = emulate::Options { state_dir: dir.path().into(), ..emulate::Options::default() };
+    let disk = EmulatedDisk::start(&spec, &options).unwrap();
+    let root = SysRoot::default();
+    let (node, no) = (disk.node(), Destroy::default());
+    check_target(&root, &node, &no).unwrap();
+    let mix = Mix::parse("0r").unwrap();
+    let stage = Stage::on_emulated(&disk, Path::new("/bin/true"), mix, 0).unwrap();
+    let named = Destroy(Some(node.display().to_string()));
+    let e = check_target(&root, &node, &named).unwrap_err();
+    assert!(matches!(&e, Error::InUse { .. }), "mounted, so not even with leave: {e:?}");
+    drop(stage);
+    let e = check_target(&root, &node, &no).unwrap_err();
+    assert!(e.to_string().contains("ext2/3/4"), "{e}");
+    assert!(e.help().contains("--destroy-data=/dev/loop"), "{}", e.help());
+    check_target(&root, &node, &named).unwrap();
+    disk.stop().unwrap();
+}

@@ -1,0 +1,31 @@
+//! The block layer: from bios to requests to the device and back.
+//!
+//! Both layers Linux had are here. The **legacy** single-queue path ([`legacy`]) has a device plug
+//! (2.6.18) or a plug per task, a request pool with congestion and batching, and a dispatch queue; the
+//! **blk-mq** path ([`mq`]) has software queues, hardware contexts, driver and scheduler tags, direct
+//! issue and staging. Both share requests, limits, the merge search ([`merge`]), the flush machine and
+//! the plug per task. Which one runs is the [`KernelProfile`]'s and the scheduler's business.
+
+mod bios;
+mod flush;
+mod issue;
+mod legacy;
+mod merge;
+mod mq;
+mod plug;
+mod pool;
+pub mod profile;
+mod pull;
+mod queue;
+#[cfg(test)]
+mod scenarios;
+mod tags;
+mod timeline;
+mod wbt;
+
+pub use profile::{CpuModel, CpuProfile, KernelProfile};
+pub use queue::{
+    Done, Issue, Limits, Queue, QueueConfig, QueueSetting, QueueStats, SchedulerChoice, Submit,
+    Trace, TraceEvent, queue_settings,
+};
+pub use timeline::{Event, Timeline};

@@ -1,0 +1,363 @@
+//! Finding something to merge with: one-entry cache, back-merge hash, front merges, limits.
+
+use iosched_schedulers::{MergeKind, Merging, Position};
+use iosched_types::{Bio, Flags, NO_REQ, Op, ReqId, Request, Requests, Sector};
+
+use crate::queue::{Queue, state};
+use crate::timeline::Timeline;
+
+/// Requests by the sector after their end, chained through [`Request::hash`], newest first.
+#[derive(Debug)]
+pub(crate) struct MergeHash {
+    buckets: Vec<ReqId>,
+    shift: u32,
+}
+
+impl MergeHash {
+    /// A hash that stays short-chained up to about `n` requests. The kernel has 64 buckets; more
+    /// buckets find the same request, since a bucket's chain is searched newest first either way.
+    pub(crate) fn new(n: u32) -> Self {
+        let bits = (n.max(64).next_power_of_two().trailing_zeros()).min(20);
+        MergeHash { buckets: vec![NO_REQ; 1 << bits], shift: 64 - bits }
+    }
+
+    fn bucket(&self, end: Sector) -> usize {
+        (end.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    pub(crate) fn insert(&mut self, reqs: &mut Requests, id: ReqId) {
+        let b = self.bucket(reqs[id].end());
+        let head = self.buckets[b];
+        let r = &mut reqs[id];
+        (r.hash.prev, r.hash.next) = (NO_REQ, head);
+        r.state |= state::HASHED;
+        if head != NO_REQ {
+            reqs[head].hash.prev = id;
+        }
+        self.buckets[b] = id;
+    }
+
+    pub(crate) fn remove(&mut self, reqs: &mut Requests, id: ReqId) {
+        let r = &mut reqs[id];
+        if r.state & state::HASHED == 0 {
+            return;
+        }
+        r.state &= !state::HASHED;
+        let (prev, next, end) = (r.hash.prev, r.hash.next, r.end());
+        if prev == NO_REQ {
+            let b = self.bucket(end);
+            self.buckets[b] = next;
+        } else {
+            reqs[prev].hash.next = next;
+        }
+        if next != NO_REQ {
+            reqs[next].hash.prev = prev;
+        }
+    }
+
+    fn find(&self, reqs: &Requests, start: Sector) -> Option<ReqId> {
+        let mut at = self.buckets[self.bucket(start)];
+        while at != NO_REQ {
+            let r = &reqs[at];
+            if r.end() == start && mergeable(r) {
+                return Some(at);
+            }
+            at = r.hash.next;
+        }
+        None
+    }
+}
+
+/// The elevator core's merge search state.
+#[derive(Debug)]
+pub(crate) struct Elevator {
+    pub(crate) last_merge: ReqId,
+    pub(crate) hash: MergeHash,
+}
+
+/// Segments of a bio: pages of 4 KiB that do not touch.
+pub(crate) fn segments(sectors: u32) -> u16 {
+    sectors.div_ceil(8).clamp(1, u32::from(u16::MAX)) as u16
+}
+
+fn mergeable(r: &Request) -> bool {
+    let never = Flags::NOMERGE.0 | Flags::PREFLUSH.0 | Flags::FUA.0;
+    matches!(r.op, Op::Read | Op::Write)
+        && r.flags.0 & never == 0
+        && r.state & (state::STARTED | state::NOMERGE) == 0
+}
+
+/// Which end a bio fits, by position alone.
+fn contiguous(r: &Request, bio: &Bio) -> Option<MergeKind> {
+    if r.end() == bio.sector {
+        Some(MergeKind::Back)
+    } else if bio.end() == r.sector {
+        Some(MergeKind::Front)
+    } else {
+        None
+    }
+}
+
+impl Queue {
+    /// Everything but contiguity and limits: operation, flags, priority, the scheduler's own veto.
+    fn compatible(&self, r: &Request, bio: &Bio) -> bool {
+        mergeable(r)
+            && r.op == bio.op
+            && bio.flags.0 & (Flags::NOMERGE.0 | Flags::PREFLUSH.0 | Flags::FUA.0) == 0
+            && (!self.same_prio_merge || r.prio == bio.prio)
+    }
+
+    fn within_limits(&self, r: &Request, sectors: u32, segs: u16) -> bool {
+        r.sectors + sectors <= self.limits.max_sectors
+            && u32::from(r.segments) + u32::from(segs) <= u32::from(self.limits.max_segments)
+    }
+
+    fn scheduler_allows(&mut self, tl: &Timeline, id: ReqId, bio: &Bio) -> bool {
+        self.hook(tl, |s, c| s.allow_merge(c, id, bio))
+    }
+
+    /// A queued request the bio could join, by the search order of the elevator core.
+    pub(crate) fn find_merge(&mut self, tl: &Timeline, bio: &Bio) -> Option<(ReqId, MergeKind)> {
+        if self.limits.nomerges == 2 || !matches!(bio.op, Op::Read | Op::Write) {
+            return None;
+        }
+        let hash = match self.merging {
+            Merging::Own => return self.hook(tl, |s, c| s.find_merge(c, bio)),
+            Merging::Elevator { hash } => hash,
+        };
+        let last = self.elevator.last_merge;
+        if last != NO_REQ
+            && self.compatible(&self.reqs[last], bio)
+            && let Some(kind) = contiguous(&self.reqs[last], bio)
+            && self.scheduler_allows(tl, last, bio)
+        {
+            return Some((last, kind));
+        }
+        if self.limits.nomerges == 1 {
+            return None;
+        }
+        if hash
+            && let Some(id) = self.elevator.hash.find(&self.reqs, bio.sector)
+            && self.compatible(&self.reqs[id], bio)
+            && self.scheduler_allows(tl, id, bio)
+        {
+            return Some((id, MergeKind::Back));
+        }
+        let id = self.hook(tl, |s, c| s.find_front(c, bio))?;
+        (self.compatible(&self.reqs[id], bio)
+            && self.reqs[id].sector == bio.end()
+            && self.scheduler_allows(tl, id, bio))
+        .then_some((id, MergeKind::Front))
+    }
+
+    /// Tries to merge a bio into a request that is queued in the scheduler.
+    pub(crate) fn merge_into_scheduler(&mut self, tl: &mut Timeline, bio: &Bio) -> bool {
+        let Some((id, kind)) = self.find_merge(tl, bio) else { return false };
+        if !self.compatible(&self.reqs[id], bio) {
+            return false;
+        }
+        if !self.within_limits(&self.reqs[id], bio.sectors, segments(bio.sectors)) {
+            if self.limit_marks_nomerge {
+                self.reqs[id].state |= state::NOMERGE;
+                self.elevator.last_merge = NO_REQ;
+            }
+            return false;
+        }
+        let old = self.reqs[id].sector;
+        let hashed = self.reqs[id].state & state::HASHED != 0;
+        if hashed && kind == MergeKind::Back {
+            self.elevator.hash.remove(&mut self.reqs, id);
+        }
+        self.add_bio(id, bio, kind);
+        if hashed && kind == MergeKind::Back {
+            self.elevator.hash.insert(&mut self.reqs, id);
+        }
+        self.hook_mut(tl, |s, c| s.merged(c, id, kind, old));
+        if !matches!(self.merging, Merging::Own) {
+            self.elevator.last_merge = id;
+            self.merge_with_neighbour(tl, id, kind);
+        }
+        true
+    }
+
+    /// Tries to merge a bio into one plugged request.
+    pub(crate) fn merge_into_plugged(&mut self, id: ReqId, bio: &Bio) -> bool {
+        let r = &self.reqs[id];
+        let Some(kind) = contiguous(r, bio) else { return false };
+        if !self.compatible(r, bio)
+            || !self.within_limits(r, bio.sectors, segments(bio.sectors))
+            || self.limits.nomerges == 2
+        {
+            return false;
+        }
+        self.add_bio(id, bio, kind);
+        true
+    }
+
+    fn add_bio(&mut self, id: ReqId, bio: &Bio, kind: MergeKind) {
+        let prio = self.reqs[id].prio.best(bio.prio);
+        let r = &mut self.reqs[id];
+        r.sectors += bio.sectors;
+        r.segments += segments(bio.sectors);
+        r.flags = r.flags.with(Flags(bio.flags.0 & Flags::SYNC.0));
+        if r.prio != bio.prio {
+            r.prio = prio;
+        }
+        match kind {
+            MergeKind::Back => self.bios.append(r, bio.id),
+            MergeKind::Front => {
+                r.sector = bio.sector;
+                self.bios.prepend(r, bio.id);
+            }
+        }
+        self.stats.merges[bio.op as usize] += 1;
+        self.trace_merge(id, bio.id);
+    }
+
+    /// After a bio joined: glue the request to the neighbour it now touches.
+    fn merge_with_neighbour(&mut self, tl: &mut Timeline, id: ReqId, kind: MergeKind) {
+        match kind {
+            MergeKind::Back => {
+                if let Some(next) = self.hook(tl, |s, c| s.next_neighbour(c, id)) {
+                    self.try_join(tl, id, next);
+                }
+            }
+            MergeKind::Front => {
+                if let Some(prev) = self.hook(tl, |s, c| s.prev_neighbour(c, id)) {
+                    self.try_join(tl, prev, id);
+                }
+            }
+        }
+    }
+
+    /// Appends request `gone` to `into` if they touch, match and fit; both are in the scheduler.
+    fn try_join(&mut self, tl: &mut Timeline, into: ReqId, gone: ReqId) -> bool {
+        let (a, b) = (&self.reqs[into], &self.reqs[gone]);
+        let fits = a.end() == b.sector
+            && a.op == b.op
+            && mergeable(a)
+            && mergeable(b)
+            && (!self.same_prio_merge || a.prio == b.prio)
+            && self.within_limits(a, b.sectors, b.segments);
+        if !fits {
+            return false;
+        }
+        self.elevator.hash.remove(&mut self.reqs, gone);
+        self.elevator.hash.remove(&mut self.reqs, into);
+        self.hook_mut(tl, |s, c| s.absorbed(c, into, gone));
+        self.queued -= 1;
+        self.join(into, gone);
+        self.elevator.hash.insert(&mut self.reqs, into);
+        self.elevator.last_merge = into;
+        self.free_absorbed(tl, gone);
+        true
+    }
+
+    fn join(&mut self, into: ReqId, gone: ReqId) {
+        let b = self.reqs[gone].clone();
+        let a = &mut self.reqs[into];
+        self.bios.join(a, &b);
+        a.sectors += b.sectors;
+        a.segments += b.segments;
+        a.prio = a.prio.best(b.prio);
+        a.t_start = a.t_start.min(b.t_start);
+        self.reqs[gone].bios = Default::default();
+        self.stats.merges[b.op as usize] += 1;
+    }
+
+    /// Back-merges a whole request into a queued one before inserting it
+    /// (`elv_attempt_insert_merge`): repeated as long as it succeeds.
+    pub(crate) fn insert_merge(&mut self, tl: &mut Timeline, mut id: ReqId) -> bool {
+        let hashed = matches!(self.merging, Merging::Elevator { hash: true });
+        if !hashed || self.limits.nomerges == 2 || !mergeable(&self.reqs[id]) {
+            return false;
+        }
+        let mut merged = false;
+        loop {
+            let last = self.elevator.last_merge;
+            if last != NO_REQ && last != id && self.try_append(tl, last, id, merged) {
+                id = last;
+                merged = true;
+                continue;
+            }
+            if self.limits.nomerges == 1 {
+                return merged;
+            }
+            match self.elevator.hash.find(&self.reqs, self.reqs[id].sector) {
+                Some(before) if before != id && self.try_append(tl, before, id, merged) => {
+                    id = before;
+                    merged = true;
+                }
+                _ => return merged,
+            }
+        }
+    }
+
+    /// Appends `id` to the queued `into`; `queued` says whether `id` is in the scheduler itself.
+    fn try_append(&mut self, tl: &mut Timeline, into: ReqId, id: ReqId, queued: bool) -> bool {
+        let bio = self.as_bio(id);
+        if !self.compatible(&self.reqs[into], &bio)
+            || self.reqs[into].end() != bio.sector
+            || !self.scheduler_allows(tl, into, &bio)
+        {
+            return false;
+        }
+        if queued {
+            return self.try_join(tl, into, id);
+        }
+        if !self.within_limits(&self.reqs[into], bio.sectors, self.reqs[id].segments) {
+            return false;
+        }
+        let old = self.reqs[into].sector;
+        self.elevator.hash.remove(&mut self.reqs, into);
+        self.join(into, id);
+        self.elevator.hash.insert(&mut self.reqs, into);
+        self.elevator.last_merge = into;
+        self.hook_mut(tl, |s, c| s.merged(c, into, MergeKind::Back, old));
+        self.free_absorbed(tl, id);
+        true
+    }
+
+    fn as_bio(&self, id: ReqId) -> Bio {
+        let r = &self.reqs[id];
+        Bio {
+            id: 0,
+            op: r.op,
+            flags: r.flags,
+            sector: r.sector,
+            sectors: r.sectors,
+            task: r.task,
+            prio: r.prio,
+            cgroup: r.cgroup,
+            cpu: r.cpu,
+        }
+    }
+
+    /// Books a request into the merge structures and the scheduler.
+    pub(crate) fn insert_into_scheduler(&mut self, tl: &mut Timeline, id: ReqId, at: Position) {
+        self.reqs[id].t_insert = tl.now;
+        if at == Position::Sort
+            && !matches!(self.merging, Merging::Own)
+            && mergeable(&self.reqs[id])
+        {
+            if matches!(self.merging, Merging::Elevator { hash: true }) {
+                self.elevator.hash.insert(&mut self.reqs, id);
+            }
+            if self.elevator.last_merge == NO_REQ {
+                self.elevator.last_merge = id;
+            }
+        }
+        self.queued += 1;
+        self.hook_mut(tl, |s, c| s.insert(c, id, at));
+    }
+
+    /// The request left the scheduler: it can no longer be found.
+    pub(crate) fn left_scheduler(&mut self, now: u64, id: ReqId) {
+        self.queued -= 1;
+        self.reqs[id].t_dispatch = now;
+        self.elevator.hash.remove(&mut self.reqs, id);
+        if self.elevator.last_merge == id {
+            self.elevator.last_merge = NO_REQ;
+        }
+    }
+}

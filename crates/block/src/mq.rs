@@ -1,0 +1,401 @@
+//! blk-mq: software queues, hardware contexts, tags, direct issue, staging, re-runs.
+
+use std::collections::VecDeque;
+
+use iosched_schedulers::{Dispatch, Position};
+use iosched_types::{Bio, Flags, Op, ReqId, units::MS};
+
+use crate::queue::{Queue, Submit, state};
+use crate::tags::TagMap;
+use crate::timeline::{Event, Timeline};
+
+/// How long a queue waits before it tries again after a dispatch that gave nothing.
+const RERUN_DELAY: u64 = 3 * MS;
+/// How many of the newest software-queue requests a bio is compared with.
+const CTX_MERGE_SCAN: usize = 8;
+
+/// One hardware context.
+#[derive(Debug)]
+pub(crate) struct Hctx {
+    /// Pulled but not accepted, and everything that bypasses the scheduler.
+    pub(crate) dispatch: VecDeque<ReqId>,
+    pub(crate) driver_tags: TagMap,
+    /// Only with a scheduler.
+    pub(crate) sched_tags: Option<TagMap>,
+    /// Software queues that map here, used by `none`.
+    ctx: Vec<VecDeque<ReqId>>,
+    cursor: usize,
+    /// A completion shall run this context again.
+    restart: bool,
+    rerun_armed: bool,
+    /// Busy average: b ← (7b + 16·busy)/8.
+    pub(crate) busy: u32,
+}
+
+impl Hctx {
+    pub(crate) fn update_busy(&mut self, busy: bool) {
+        if self.busy == 0 && !busy {
+            return;
+        }
+        self.busy = (7 * self.busy + if busy { 16 } else { 0 }) / 8;
+    }
+}
+
+impl Queue {
+    pub(crate) fn build_hctxs(&mut self, nr: u32, depth: u32) {
+        let mq = self.profile.mq.clone();
+        let shallow = self.scheduler.min_shallow_depth(&self.facts);
+        let cpus = usize::from(self.facts.cpus);
+        self.hctx = (0..self.facts.hw_queues)
+            .map(|_| Hctx {
+                dispatch: VecDeque::new(),
+                driver_tags: TagMap::new(depth, None, mq.shallow_depth, mq.wake_all_in_batch),
+                sched_tags: (!self.none)
+                    .then(|| TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch)),
+                ctx: vec![VecDeque::new(); cpus],
+                cursor: 0,
+                restart: false,
+                rerun_armed: false,
+                busy: 0,
+            })
+            .collect();
+    }
+
+    fn hctx_of(&self, cpu: u16) -> usize {
+        usize::from(cpu) % self.hctx.len()
+    }
+
+    pub(crate) fn mq_submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
+        let mut bio = *bio;
+        let mut flush =
+            bio.op == Op::Flush || bio.flags.0 & (Flags::PREFLUSH.0 | Flags::FUA.0) != 0;
+        if flush && !self.write_cache {
+            // Without a volatile cache there is nothing to flush, and every write is forced.
+            bio.flags = bio.flags.without(Flags(Flags::PREFLUSH.0 | Flags::FUA.0));
+            flush = false;
+            if bio.sectors == 0 {
+                self.finish_bio(tl, &bio);
+                return Submit::Taken;
+            }
+        }
+        if !resumed && !flush && self.mq_merge(tl, &bio) {
+            return Submit::Taken;
+        }
+        if !self.wbt_admit(tl, &bio) {
+            self.task_sleeps(tl, bio.task);
+            self.run_deferred(tl);
+            return Submit::Blocked;
+        }
+        let Some(id) = self.mq_allocate(tl, &bio, flush) else { return Submit::Blocked };
+        if flush {
+            self.flush_insert(tl, id);
+            self.run_pending = true;
+        } else if self.plug_active(bio.task) {
+            self.add_to_plug(tl, bio.task, id);
+        } else if self.none {
+            let h = usize::from(self.reqs[id].hctx);
+            let busy = self.hctx[h].busy > 0 && (self.hctx.len() == 1 || !bio.is_sync());
+            if busy || self.manual {
+                self.ctx_push(h, id);
+                self.run_pending = true;
+            } else {
+                self.direct_issue(tl, id);
+            }
+        } else {
+            self.mq_insert(tl, id, Position::Sort);
+            self.run_pending = true;
+        }
+        Submit::Taken
+    }
+
+    /// A bio that needs nothing from the device.
+    pub(crate) fn finish_bio(&mut self, tl: &Timeline, bio: &Bio) {
+        self.stats.finished += 1;
+        self.done.push(crate::queue::Done { bio: bio.id, at: tl.now });
+    }
+
+    fn mq_merge(&mut self, tl: &mut Timeline, bio: &Bio) -> bool {
+        if self.merge_into_plug(bio) {
+            return true;
+        }
+        if self.none { self.merge_into_ctx(bio) } else { self.merge_into_scheduler(tl, bio) }
+    }
+
+    /// The newest eight requests of the submitting CPU's software queue.
+    fn merge_into_ctx(&mut self, bio: &Bio) -> bool {
+        let h = self.hctx_of(bio.cpu);
+        let list = &self.hctx[h].ctx[usize::from(bio.cpu)];
+        let newest: [Option<ReqId>; CTX_MERGE_SCAN] = {
+            let mut it = list.iter().rev();
+            std::array::from_fn(|_| it.next().copied())
+        };
+        newest.into_iter().flatten().any(|id| self.merge_into_plugged(id, bio))
+    }
+
+    /// A request with its tag; `None` after the task was put to sleep for one.
+    fn mq_allocate(&mut self, tl: &mut Timeline, bio: &Bio, flush: bool) -> Option<ReqId> {
+        let h = self.hctx_of(bio.cpu);
+        let shallow = self.tag_limit(tl, h, bio, flush);
+        let tag = self.mq_get_tag(h, shallow).or_else(|| {
+            // The kernel runs the queue and tries once more before it sleeps.
+            self.task_sleeps(tl, bio.task);
+            self.run_pending = true;
+            self.run_deferred(tl);
+            self.mq_get_tag(h, shallow)
+        });
+        let Some(tag) = tag else {
+            let hctx = &mut self.hctx[h];
+            hctx.restart = true;
+            let tags = hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags);
+            tags.sleep(bio.task, shallow);
+            return None;
+        };
+        let id = self.new_request(tl.now, bio);
+        let r = &mut self.reqs[id];
+        r.tag = tag;
+        r.hctx = h as u16;
+        if self.wbt.is_some() {
+            self.wbt_track(bio, id);
+        }
+        if !self.none && !flush {
+            self.reqs[id].state |= state::ELV;
+            self.hook_mut(tl, |s, c| s.prepare(c, id));
+        }
+        Some(id)
+    }
+
+    /// How much of the tags this request may use: asked once, however long the task then sleeps.
+    fn tag_limit(&mut self, tl: &mut Timeline, h: usize, bio: &Bio, flush: bool) -> Option<u32> {
+        let hctx = &mut self.hctx[h];
+        let tags = hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags);
+        if let Some(asked) = tags.take_asked(bio.task) {
+            return asked;
+        }
+        if self.none || flush {
+            return None;
+        }
+        self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task))
+    }
+
+    fn mq_get_tag(&mut self, h: usize, shallow: Option<u32>) -> Option<u32> {
+        let hctx = &mut self.hctx[h];
+        if self.none {
+            return hctx.driver_tags.get(None);
+        }
+        hctx.sched_tags.as_mut().and_then(|t| t.get(shallow))
+    }
+
+    /// Inserts into the scheduler, first trying to append the whole request to a queued one.
+    pub(crate) fn mq_insert(&mut self, tl: &mut Timeline, id: ReqId, at: Position) {
+        if at == Position::Sort && self.insert_merge(tl, id) {
+            return;
+        }
+        self.insert_into_scheduler(tl, id, at);
+    }
+
+    fn ctx_push(&mut self, h: usize, id: ReqId) {
+        let cpu = usize::from(self.reqs[id].cpu);
+        self.hctx[h].ctx[cpu].push_back(id);
+    }
+
+    /// `none`: straight to the driver; the request already holds its tag.
+    pub(crate) fn direct_issue(&mut self, tl: &mut Timeline, id: ReqId) {
+        self.reqs[id].t_dispatch = tl.now;
+        self.trace_dispatch(tl.now, id);
+        self.issue(tl, id);
+    }
+
+    pub(crate) fn mq_run_all(&mut self, tl: &mut Timeline) {
+        for h in 0..self.hctx.len() {
+            self.mq_run(tl, h);
+        }
+    }
+
+    pub(crate) fn mq_run(&mut self, tl: &mut Timeline, h: usize) {
+        if !self.hctx[h].dispatch.is_empty() {
+            self.hctx[h].restart = true;
+            if !self.offer_parked(tl, h) {
+                return;
+            }
+        }
+        if self.none { self.run_ctx(tl, h) } else { self.run_scheduler(tl, h) }
+    }
+
+    /// Offers everything parked; `false` when something had to stay.
+    fn offer_parked(&mut self, tl: &mut Timeline, h: usize) -> bool {
+        while let Some(id) = self.hctx[h].dispatch.front().copied() {
+            if !self.take_driver_tag(h, id) {
+                self.hctx[h].update_busy(true);
+                return false;
+            }
+            self.hctx[h].dispatch.pop_front();
+            self.issue(tl, id);
+        }
+        self.hctx[h].update_busy(false);
+        true
+    }
+
+    fn take_driver_tag(&mut self, h: usize, id: ReqId) -> bool {
+        if self.none || self.reqs[id].state & state::DRIVER_TAG != 0 {
+            return true;
+        }
+        let Some(tag) = self.hctx[h].driver_tags.get(None) else { return false };
+        let r = &mut self.reqs[id];
+        r.driver_tag = tag;
+        r.state |= state::DRIVER_TAG;
+        true
+    }
+
+    fn driver_tag_free(&self, h: usize) -> bool {
+        let t = &self.hctx[h].driver_tags;
+        t.used() < t.depth()
+    }
+
+    /// Pulls from the scheduler, in batches where the kernel does.
+    fn run_scheduler(&mut self, tl: &mut Timeline, h: usize) {
+        let mut batch = std::mem::take(&mut self.scratch);
+        loop {
+            batch.clear();
+            let most = if self.profile.mq.batch_dispatch && self.hctx[h].busy == 0 {
+                self.facts.nr_requests as usize
+            } else {
+                1
+            };
+            self.pull_batch(tl, h, most, &mut batch);
+            if batch.is_empty() {
+                break;
+            }
+            let mut parked = false;
+            for id in &batch {
+                if parked || !self.take_driver_tag(h, *id) {
+                    parked = true;
+                    self.hctx[h].dispatch.push_back(*id);
+                } else {
+                    self.issue(tl, *id);
+                }
+            }
+            self.hctx[h].update_busy(parked);
+            if parked {
+                self.hctx[h].restart = true;
+                break;
+            }
+        }
+        batch.clear();
+        self.scratch = batch;
+    }
+
+    fn pull_batch(&mut self, tl: &mut Timeline, h: usize, most: usize, batch: &mut Vec<ReqId>) {
+        while batch.len() < most && self.scheduler.has_work() {
+            if !self.hctx[h].dispatch.is_empty() {
+                self.run_pending = true;
+                return;
+            }
+            if self.budget && !self.driver_tag_free(h) {
+                self.hctx[h].restart = true;
+                return;
+            }
+            match self.hook_mut(tl, |s, c| s.dispatch(c, h as u16)) {
+                Dispatch::Request(id) => {
+                    self.left_scheduler(tl.now, id);
+                    self.trace_dispatch(tl.now, id);
+                    batch.push(id);
+                    if !self.take_driver_tag(h, id) {
+                        return;
+                    }
+                }
+                answer => {
+                    if let Dispatch::Idle(idle) = answer {
+                        self.note_idle(tl.now, idle);
+                    }
+                    if batch.is_empty() {
+                        self.rerun_later(tl, h);
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Nobody is sure to kick the queue again, so it kicks itself.
+    fn rerun_later(&mut self, tl: &mut Timeline, h: usize) {
+        if !self.hctx[h].rerun_armed {
+            self.hctx[h].rerun_armed = true;
+            tl.events.push(tl.now + RERUN_DELAY, Event::Run);
+        }
+    }
+
+    pub(crate) fn rerun_fired(&mut self) {
+        for h in &mut self.hctx {
+            h.rerun_armed = false;
+        }
+        self.run_pending = true;
+    }
+
+    /// `none`, asked for one request: the oldest of the first software queue that has any.
+    pub(crate) fn issue_from_ctx(&mut self, tl: &mut Timeline, h: usize) -> bool {
+        let Some(id) = self.hctx[h].ctx.iter_mut().find_map(VecDeque::pop_front) else {
+            return false;
+        };
+        self.direct_issue(tl, id);
+        true
+    }
+
+    /// `none`: whole lists when not busy, one request per software queue in turn when busy.
+    fn run_ctx(&mut self, tl: &mut Timeline, h: usize) {
+        if self.hctx[h].busy == 0 {
+            for c in 0..self.hctx[h].ctx.len() {
+                while let Some(id) = self.hctx[h].ctx[c].pop_front() {
+                    self.direct_issue(tl, id);
+                }
+            }
+            return;
+        }
+        let n = self.hctx[h].ctx.len();
+        let mut empty = 0;
+        while empty < n {
+            let c = self.hctx[h].cursor;
+            self.hctx[h].cursor = (c + 1) % n;
+            match self.hctx[h].ctx[c].pop_front() {
+                Some(id) => {
+                    empty = 0;
+                    self.direct_issue(tl, id);
+                    self.hctx[h].update_busy(false);
+                }
+                None => empty += 1,
+            }
+        }
+    }
+
+    /// Puts a flush-machine request ahead of everything parked, or behind it.
+    pub(crate) fn park(&mut self, id: ReqId, at_head: bool) {
+        let h = usize::from(self.reqs[id].hctx);
+        if at_head {
+            self.hctx[h].dispatch.push_front(id);
+        } else {
+            self.hctx[h].dispatch.push_back(id);
+        }
+        self.run_pending = true;
+    }
+
+    pub(crate) fn put_driver_tag(&mut self, id: ReqId) {
+        let r = &mut self.reqs[id];
+        if r.state & state::DRIVER_TAG != 0 {
+            r.state &= !state::DRIVER_TAG;
+            let (h, tag) = (usize::from(r.hctx), r.driver_tag);
+            self.hctx[h].driver_tags.put(tag, &mut self.woken);
+        }
+    }
+
+    pub(crate) fn mq_release(&mut self, id: ReqId) {
+        self.put_driver_tag(id);
+        let r = &self.reqs[id];
+        let (h, tag) = (usize::from(r.hctx), r.tag);
+        let hctx = &mut self.hctx[h];
+        if tag != u32::MAX {
+            hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags).put(tag, &mut self.woken);
+        }
+        if std::mem::take(&mut hctx.restart) {
+            self.run_pending = true;
+        }
+    }
+}

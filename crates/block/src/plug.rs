@@ -1,0 +1,98 @@
+//! The plug of a task: submissions are held back for a moment, so that they can merge and travel together.
+
+use iosched_schedulers::{BlockPath, Position};
+use iosched_types::{Bio, ReqId, TaskId};
+
+use crate::profile::{MergeScan, PlugKind};
+use crate::queue::Queue;
+use crate::timeline::Timeline;
+
+/// One task's plug.
+#[derive(Debug, Default)]
+pub(crate) struct Plug {
+    active: bool,
+    list: Vec<ReqId>,
+    /// The throttle has already counted the bio this task is blocked on.
+    pub(crate) wbt_charged: bool,
+}
+
+impl Queue {
+    /// `blk_start_plug`: the task will submit several bios. Kernels with a device plug ignore it.
+    pub fn start_plug(&mut self, task: TaskId) {
+        if self.profile.plug.kind == PlugKind::Task {
+            self.plugs[task as usize].active = true;
+        }
+    }
+
+    /// `blk_finish_plug`: hands over what is plugged.
+    pub fn finish_plug(&mut self, tl: &mut Timeline, task: TaskId) {
+        self.plugs[task as usize].active = false;
+        self.flush_plug(tl, task);
+    }
+
+    /// The task goes to sleep: its plug is emptied, the plug itself stays.
+    pub fn task_sleeps(&mut self, tl: &mut Timeline, task: TaskId) {
+        self.flush_plug(tl, task);
+    }
+
+    pub(crate) fn plug_active(&self, task: TaskId) -> bool {
+        self.plugs.get(task as usize).is_some_and(|p| p.active)
+    }
+
+    /// Tries to merge into the task's plugged requests, newest first.
+    pub(crate) fn merge_into_plug(&mut self, bio: &Bio) -> bool {
+        let Some(plug) = self.plugs.get(bio.task as usize) else { return false };
+        if plug.list.is_empty() {
+            return false;
+        }
+        let scan = match self.plug_scan {
+            MergeScan::All => plug.list.len(),
+            MergeScan::Newest => plug.list.len().min(1),
+        };
+        for back in 1..=scan {
+            let list = &self.plugs[bio.task as usize].list;
+            let id = list[list.len() - back];
+            if self.merge_into_plugged(id, bio) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Adds a request to the task's plug, emptying a full one first.
+    pub(crate) fn add_to_plug(&mut self, tl: &mut Timeline, task: TaskId, id: ReqId) {
+        let p = &self.profile.plug;
+        let list = &self.plugs[task as usize].list;
+        let full = list.len() >= p.max_requests as usize
+            || list.last().is_some_and(|l| self.reqs[*l].sectors >= p.max_kb * 2);
+        if full {
+            self.flush_plug(tl, task);
+        }
+        self.plugs[task as usize].list.push(id);
+    }
+
+    fn flush_plug(&mut self, tl: &mut Timeline, task: TaskId) {
+        let Some(plug) = self.plugs.get_mut(task as usize) else { return };
+        if plug.list.is_empty() {
+            return;
+        }
+        let mut list = std::mem::take(&mut plug.list);
+        if self.profile.plug.sorted {
+            // Stable: equal sectors stay in the order of arrival.
+            list.sort_by_key(|id| self.reqs[*id].sector);
+        }
+        for id in &list {
+            match self.path {
+                BlockPath::Legacy => self.legacy_insert_merge(tl, *id),
+                BlockPath::Mq if self.none => self.direct_issue(tl, *id),
+                BlockPath::Mq => self.mq_insert(tl, *id, Position::Sort),
+            }
+        }
+        list.clear();
+        self.plugs[task as usize].list = list;
+        self.run_pending = true;
+        if self.path == BlockPath::Legacy {
+            self.run_deferred(tl);
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Kernel profiles: which era's block layer, as TOML data in `data/kernels/`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use iosched_schedulers::{BlockPath, KernelVersion};
+use iosched_types::Diagnostic;
+use iosched_types::nearest::did_you_mean;
+
+include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
+
+/// Everything about a kernel that the simulator needs and that is not a scheduler.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelProfile {
+    /// Version: `6.12`.
+    pub version: String,
+    /// One line for people.
+    pub title: String,
+    /// Which block layers it has.
+    pub path: Paths,
+    /// Ticks per second.
+    pub hz: u32,
+    /// Default of `queue/nr_requests` on the legacy path.
+    pub nr_requests: u32,
+    /// Default cap of `queue/max_sectors_kb` (the device's own limit may be lower).
+    pub max_sectors_kb: u32,
+    /// Segments in a request.
+    pub max_segments: u16,
+    /// Default of `queue/read_ahead_kb`.
+    pub read_ahead_kb: u32,
+    /// Scheduler of a device with one hardware queue.
+    pub default_scheduler: String,
+    /// Scheduler of a device with several hardware queues.
+    pub default_scheduler_multi_queue: String,
+    /// NCQ slots libata uses: 31 in older kernels, 32 in newer ones.
+    pub ncq_depth: u32,
+    /// Plugging.
+    pub plug: PlugProfile,
+    /// The legacy path, where there is one.
+    #[serde(default)]
+    pub legacy: LegacyProfile,
+    /// blk-mq, where there is one.
+    #[serde(default)]
+    pub mq: MqProfile,
+    /// What an I/O costs the CPU.
+    #[serde(default)]
+    pub cpu: CpuProfile,
+}
+
+/// The CPU cost model: how long a core is busy with an I/O.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CpuProfile {
+    /// Whether CPU time counts.
+    #[serde(default)]
+    pub model: CpuModel,
+    /// Core time of an I/O without a scheduler, in ns.
+    #[serde(default)]
+    pub per_io_ns: u64,
+    /// Schedulers whose time is spent under one lock for the whole queue.
+    #[serde(default)]
+    pub locked_schedulers: Vec<String>,
+    /// What a scheduler adds per I/O, in ns, by family.
+    #[serde(default)]
+    pub scheduler_ns: BTreeMap<String, u64>,
+}
+
+/// Whether CPU time counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuModel {
+    /// The CPU is infinitely fast: only the device, timers and jiffies take time.
+    #[default]
+    Zero,
+    /// Each I/O keeps its CPU, and the scheduler's lock, busy for a while.
+    Cost,
+}
+
+/// Block layers of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Paths {
+    /// Only the single-queue path.
+    Legacy,
+    /// Only blk-mq.
+    Mq,
+    /// Both; the scheduler decides which.
+    Both,
+}
+
+/// How submissions are held back for a moment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlugProfile {
+    /// One plug per device (≤ 2.6.38) or per task.
+    pub kind: PlugKind,
+    /// Requests that end the plug.
+    pub max_requests: u32,
+    /// Device plug: longest time in ms (at least one jiffy).
+    #[serde(default)]
+    pub delay_ms: u32,
+    /// Task plug: a newest request of at least this many KiB ends it.
+    #[serde(default = "default_plug_kb")]
+    pub max_kb: u32,
+    /// Task plug: hand over sorted by sector.
+    #[serde(default)]
+    pub sorted: bool,
+    /// Task plug: which plugged requests a bio is compared with.
+    #[serde(default)]
+    pub merge_scan: MergeScan,
+}
+
+fn default_plug_kb() -> u32 {
+    128
+}
+
+/// Scope of a plug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PlugKind {
+    /// Per request queue.
+    Device,
+    /// Per task.
+    Task,
+}
+
+/// Which plugged requests are merge candidates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MergeScan {
+    /// All, newest first (≤ 5.15).
+    #[default]
+    All,
+    /// Only the newest (≥ 5.16).
+    Newest,
+}
+
+/// The single-queue path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LegacyProfile {
+    /// Whether the request pool is split by direction or by sync/async.
+    pub request_classes: RequestClasses,
+    /// Whether the elevator core keeps the back-merge hash (else inside each scheduler).
+    pub merge_hash: bool,
+    /// How barriers and flushes work.
+    pub flush: LegacyFlush,
+}
+
+impl Default for LegacyProfile {
+    fn default() -> Self {
+        LegacyProfile {
+            request_classes: RequestClasses::SyncAsync,
+            merge_hash: true,
+            flush: LegacyFlush::FlushFua,
+        }
+    }
+}
+
+/// Classes of the legacy request pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RequestClasses {
+    /// READ and WRITE (2.6.18).
+    ReadWrite,
+    /// Sync and async (from about 2.6.30).
+    SyncAsync,
+}
+
+/// Flushes on the legacy path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LegacyFlush {
+    /// Barriers drain the queue before and after (2.6.18).
+    Barrier,
+    /// The flush/FUA sequence (≥ 2.6.37).
+    FlushFua,
+}
+
+/// The multi-queue path.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MqProfile {
+    /// Scheduler tags per hardware context: `256` or `2*min(depth,128)`.
+    pub scheduler_tags: SchedulerTags,
+    /// Pull many requests from the scheduler before offering them (≥ 5.10).
+    pub batch_dispatch: bool,
+    /// A tag wake-up wakes a whole batch of waiters (newer sbitmap) or one.
+    pub wake_all_in_batch: bool,
+    /// How a shallow depth limits tags.
+    pub shallow_depth: ShallowDepth,
+    /// Merging requires equal ioprio (≥ 5.15).
+    pub same_prio_merge: bool,
+    /// Writeback throttling is built in and on where its rule says so.
+    pub wbt: bool,
+}
+
+impl Default for MqProfile {
+    fn default() -> Self {
+        MqProfile {
+            scheduler_tags: SchedulerTags::TwiceDepth,
+            batch_dispatch: true,
+            wake_all_in_batch: true,
+            shallow_depth: ShallowDepth::Word,
+            same_prio_merge: true,
+            wbt: true,
+        }
+    }
+}
+
+/// Rule for the number of scheduler tags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SchedulerTags {
+    /// Constant 256 (4.11 to 4.13).
+    #[serde(rename = "256")]
+    Fixed256,
+    /// Twice the device depth, which counts as at most 128.
+    #[serde(rename = "2*min(depth,128)")]
+    TwiceDepth,
+    /// So many, whatever the depth: for scenarios in which tags shall not run out.
+    #[serde(skip)]
+    Exactly(u32),
+}
+
+impl SchedulerTags {
+    /// Tags for a device depth.
+    #[must_use]
+    pub fn of(self, depth: u32) -> u32 {
+        match self {
+            SchedulerTags::Fixed256 => 256,
+            SchedulerTags::TwiceDepth => 2 * depth.min(128),
+            SchedulerTags::Exactly(n) => n,
+        }
+    }
+}
+
+/// Scope of a shallow depth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShallowDepth {
+    /// Per word of the tag map (until about 6.16).
+    Word,
+    /// Over the whole map (from about 6.17).
+    Map,
+}
+
+/// A kernel name that means nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown kernel \"{name}\"; {help}")]
+pub struct UnknownKernel {
+    /// What was asked for.
+    pub name: String,
+    /// Nearest name and the list.
+    pub help: String,
+}
+
+impl KernelProfile {
+    /// Names of the built-in profiles, oldest first.
+    #[must_use]
+    pub fn names() -> Vec<&'static str> {
+        let mut names: Vec<&str> = PROFILES.iter().map(|(n, _)| *n).collect();
+        names.sort_by_key(|n| KernelVersion::parse(n));
+        names
+    }
+
+    /// A built-in profile.
+    ///
+    /// # Errors
+    /// The nearest name when there is none of that name.
+    pub fn find(name: &str) -> Result<KernelProfile, UnknownKernel> {
+        let name = name.strip_prefix('v').unwrap_or(name);
+        let Some((_, text)) = PROFILES.iter().find(|(n, _)| *n == name) else {
+            let near = did_you_mean(name, PROFILES.iter().map(|(n, _)| *n));
+            let list = format!("known are {}", Self::names().join(", "));
+            let help = if near.is_empty() { list } else { format!("{near} {list}") };
+            return Err(UnknownKernel { name: name.into(), help });
+        };
+        Ok(Self::from_toml(name, text).expect("built-in profiles parse (tested)"))
+    }
+
+    /// Parses a profile.
+    ///
+    /// # Errors
+    /// File, line and column of what is wrong.
+    pub fn from_toml(file: &str, text: &str) -> Result<KernelProfile, Diagnostic> {
+        let profile: KernelProfile = toml::from_str(text).map_err(|e| {
+            Diagnostic::at_span(file, text, e.span().unwrap_or(0..0), e.message().to_string())
+        })?;
+        if KernelVersion::parse(&profile.version).is_none() {
+            return Err(Diagnostic::file(
+                file,
+                format!("\"{}\" is no kernel version", profile.version),
+            )
+            .with_help("write it like \"6.12\""));
+        }
+        if profile.hz == 0 || profile.hz > 10_000 {
+            return Err(Diagnostic::file(file, "hz must be 1..=10000"));
+        }
+        Ok(profile)
+    }
+
+    /// The version as a number.
+    #[must_use]
+    pub fn kernel_version(&self) -> KernelVersion {
+        KernelVersion::parse(&self.version).unwrap_or(KernelVersion(6, 12, 0))
+    }
+
+    /// Whether a scheduler of this path can run here by itself (naming a generation overrides it).
+    #[must_use]
+    pub fn has_path(&self, path: BlockPath) -> bool {
+        match self.path {
+            Paths::Both => true,
+            Paths::Legacy => path == BlockPath::Legacy,
+            Paths::Mq => path == BlockPath::Mq,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_profile_parses() {
+        assert_eq!(KernelProfile::names(), ["2.6.18", "3.12", "3.14", "4.12", "6.12"]);
+        for n in KernelProfile::names() {
+            assert_eq!(KernelProfile::find(n).unwrap().version, n);
+        }
+    }
+
+    #[test]
+    fn an_unknown_kernel_is_told_the_nearest() {
+        let e = KernelProfile::find("6.13").unwrap_err();
+        assert!(e.help.contains("6.12"), "{e}");
+    }
+}

@@ -1,0 +1,282 @@
+//! Tag maps as the kernel's `sbitmap_queue` behaves: words, shallow depth, eight wait queues, batched
+//! wake-ups.
+
+use std::collections::VecDeque;
+
+use iosched_types::TaskId;
+
+use crate::profile::ShallowDepth;
+
+const WAIT_QUEUES: usize = 8;
+
+/// One word of the map. Freed bits are only noted in `freed`; they become free again when the word has no
+/// other bit to give. So tags are not reused at once, and the low bits, the only ones a shallow
+/// allocation may take, are rarely held by others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Word {
+    busy: u64,
+    freed: u64,
+    /// The bits there are.
+    all: u64,
+}
+
+fn low_bits(n: u32) -> u64 {
+    if n >= 64 { u64::MAX } else { (1 << n) - 1 }
+}
+
+impl Word {
+    /// Takes one of the bits `from`, from `hint` on and then from 0.
+    #[inline]
+    fn take(&mut self, from: u64, hint: u32) -> Option<u32> {
+        for _ in 0..2 {
+            let free = !self.busy & from;
+            if free != 0 {
+                let from_hint = free & (u64::MAX << (hint & 63));
+                let free = if from_hint == 0 { free } else { from_hint };
+                self.busy |= free & free.wrapping_neg();
+                return Some(free.trailing_zeros());
+            }
+            if self.freed == 0 {
+                return None;
+            }
+            self.busy &= !self.freed;
+            self.freed = 0;
+        }
+        None
+    }
+}
+
+/// A map of tags with its sleepers.
+#[derive(Debug)]
+pub(crate) struct TagMap {
+    depth: u32,
+    shift: u32,
+    words: Vec<Word>,
+    used: u32,
+    hint: u32,
+    mode: ShallowDepth,
+    waiters: [VecDeque<TaskId>; WAIT_QUEUES],
+    /// The shallow depths that tasks asleep, or just woken, ask for.
+    asked: Vec<(TaskId, Option<u32>)>,
+    sleeping: usize,
+    wait_cursor: usize,
+    wake_cursor: usize,
+    wake_batch: u32,
+    wake_all: bool,
+    freed: u32,
+}
+
+/// log2 of the bits per word: 64, halved for maps of at least 4 bits until four words fit.
+fn shift_for(depth: u32) -> u32 {
+    let mut shift = 6;
+    if depth >= 4 {
+        while (4u32 << shift) > depth && shift > 0 {
+            shift -= 1;
+        }
+    }
+    shift
+}
+
+impl TagMap {
+    /// A map of `depth` tags. `shallow` is the smallest shallow depth anybody registered.
+    pub(crate) fn new(
+        depth: u32,
+        shallow: Option<u32>,
+        mode: ShallowDepth,
+        wake_all: bool,
+    ) -> Self {
+        let shift = shift_for(depth);
+        let words = depth.div_ceil(1 << shift) as usize;
+        let mut map = TagMap {
+            depth,
+            shift,
+            words: vec![Word::default(); words],
+            used: 0,
+            hint: 0,
+            mode,
+            waiters: Default::default(),
+            asked: Vec::new(),
+            sleeping: 0,
+            wait_cursor: 0,
+            wake_cursor: 0,
+            wake_batch: 1,
+            wake_all,
+            freed: 0,
+        };
+        for w in 0..map.words.len() {
+            map.words[w].all = low_bits(map.bits(w));
+        }
+        map.wake_batch = (map.limit(shallow.unwrap_or(depth)) / WAIT_QUEUES as u32).clamp(1, 8);
+        map
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.depth
+    }
+
+    pub(crate) fn used(&self) -> u32 {
+        self.used
+    }
+
+    fn bits(&self, word: usize) -> u32 {
+        (self.depth - ((word as u32) << self.shift)).min(1 << self.shift)
+    }
+
+    /// How many tags of a word an operation limited to `shallow` may use. A limit on the whole map is
+    /// spread over the words in proportion to their size, the remainder going to the first ones.
+    fn bits_within(&self, word: usize, shallow: u32) -> u32 {
+        let bits = self.bits(word);
+        match self.mode {
+            ShallowDepth::Word => bits.min(shallow),
+            ShallowDepth::Map if shallow >= self.depth => bits,
+            ShallowDepth::Map => {
+                let share = u64::from(bits) * u64::from(shallow);
+                let (whole, rest) = (share / u64::from(self.depth), share % u64::from(self.depth));
+                (whole + u64::from(rest >= (word as u64 + 1) * u64::from(bits))) as u32
+            }
+        }
+    }
+
+    /// How many tags an operation limited to `shallow` may use in all.
+    pub(crate) fn limit(&self, shallow: u32) -> u32 {
+        (0..self.words.len()).map(|w| self.bits_within(w, shallow)).sum()
+    }
+
+    /// Takes a free tag, obeying a shallow depth.
+    #[inline]
+    pub(crate) fn get(&mut self, shallow: Option<u32>) -> Option<u32> {
+        if self.used >= self.depth {
+            return None;
+        }
+        let first = (self.hint >> self.shift) as usize;
+        // A plain allocation starts at the word's first bit, a shallow one at the hint.
+        let mut bit = if shallow.is_some() { self.hint & ((1 << self.shift) - 1) } else { 0 };
+        for i in 0..self.words.len() {
+            let w =
+                if first + i < self.words.len() { first + i } else { first + i - self.words.len() };
+            let from = shallow.map_or(self.words[w].all, |s| low_bits(self.bits_within(w, s)));
+            if let Some(free) = self.words[w].take(from, bit) {
+                self.used += 1;
+                let tag = ((w as u32) << self.shift) + free;
+                if tag == self.hint {
+                    self.hint = if tag + 2 >= self.depth { 0 } else { tag + 1 };
+                }
+                return Some(tag);
+            }
+            bit = 0;
+        }
+        self.hint = 0;
+        None
+    }
+
+    /// Frees a tag and names the sleepers this wakes.
+    pub(crate) fn put(&mut self, tag: u32, woken: &mut Vec<TaskId>) {
+        let (w, bit) = ((tag >> self.shift) as usize, tag & ((1 << self.shift) - 1));
+        let word = &mut self.words[w];
+        debug_assert!((word.busy & !word.freed) >> bit & 1 == 1, "tag {tag} freed twice");
+        word.freed |= 1 << bit;
+        self.used -= 1;
+        self.hint = tag;
+        if self.sleeping == 0 {
+            return;
+        }
+        self.freed += 1;
+        if self.freed >= self.wake_batch {
+            self.freed -= self.wake_batch;
+            self.wake(woken);
+        }
+    }
+
+    fn wake(&mut self, woken: &mut Vec<TaskId>) {
+        let mut left = if self.wake_all { self.wake_batch } else { 1 };
+        for _ in 0..WAIT_QUEUES {
+            let q = self.wake_cursor;
+            self.wake_cursor = (self.wake_cursor + 1) % WAIT_QUEUES;
+            while left > 0 {
+                let Some(task) = self.waiters[q].pop_front() else { break };
+                self.sleeping -= 1;
+                left -= 1;
+                woken.push(task);
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        if self.sleeping == 0 {
+            self.freed = 0;
+        }
+    }
+
+    /// The shallow depth a woken task went to sleep with. The scheduler names it once an allocation,
+    /// before the first try.
+    pub(crate) fn take_asked(&mut self, task: TaskId) -> Option<Option<u32>> {
+        let at = self.asked.iter().position(|(t, _)| *t == task)?;
+        Some(self.asked.swap_remove(at).1)
+    }
+
+    /// A task goes to sleep for a tag.
+    pub(crate) fn sleep(&mut self, task: TaskId, shallow: Option<u32>) {
+        self.asked.push((task, shallow));
+        self.waiters[self.wait_cursor].push_back(task);
+        self.wait_cursor = (self.wait_cursor + 1) % WAIT_QUEUES;
+        self.sleeping += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(depth: u32, mode: ShallowDepth) -> TagMap {
+        TagMap::new(depth, None, mode, true)
+    }
+
+    fn take_all(m: &mut TagMap, shallow: Option<u32>) -> u32 {
+        std::iter::from_fn(|| m.get(shallow)).count() as u32
+    }
+
+    #[test]
+    fn words_are_as_wide_as_the_kernels() {
+        let per_word = |d| 1 << shift_for(d);
+        assert_eq!([256, 128, 64, 62, 32, 31].map(per_word), [64, 32, 16, 8, 8, 4]);
+    }
+
+    /// Shallow depth per word and over the whole map (spec scenario MQ-5).
+    #[test]
+    fn shallow_depth_is_per_word_until_6_16() {
+        use ShallowDepth::{Map, Word};
+        assert_eq!([192, 8].map(|s| map(256, Word).limit(s)), [256, 32]);
+        assert_eq!([192, 8].map(|s| map(256, Map).limit(s)), [192, 8]);
+        assert_eq!((map(64, Word).limit(48), map(64, Map).limit(48)), (64, 48));
+        assert_eq!(take_all(&mut map(256, Word), Some(8)), 32);
+        assert_eq!(take_all(&mut map(256, Map), Some(8)), 8);
+    }
+
+    #[test]
+    fn sleepers_wake_in_batches_and_in_turn() {
+        let mut m = map(32, ShallowDepth::Word);
+        assert_eq!(take_all(&mut m, None), 32);
+        (0..10).for_each(|t| m.sleep(t, None));
+        let mut woken = Vec::new();
+        (0..3).for_each(|t| m.put(t, &mut woken));
+        assert!(woken.is_empty(), "the batch of a map of 32 is 4");
+        m.put(3, &mut woken);
+        assert_eq!(woken, [0, 8, 1, 9], "the first queue holds tasks 0 and 8");
+    }
+
+    #[test]
+    fn a_sleeper_keeps_the_depth_it_asked_for() {
+        let mut m = map(16, ShallowDepth::Map);
+        take_all(&mut m, None);
+        m.sleep(3, Some(1));
+        m.sleep(4, None);
+        assert_eq!((m.take_asked(4), m.take_asked(4)), (Some(None), None));
+        assert_eq!((m.take_asked(3), m.take_asked(3)), (Some(Some(1)), None));
+    }
+
+    #[test]
+    fn a_small_shallow_depth_shrinks_the_batch() {
+        assert_eq!(TagMap::new(64, Some(1), ShallowDepth::Word, true).wake_batch, 1);
+        assert_eq!(TagMap::new(64, None, ShallowDepth::Word, true).wake_batch, 8);
+    }
+}

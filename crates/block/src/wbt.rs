@@ -1,0 +1,363 @@
+//! Writeback throttling (blk-wbt, 4.10 and later): buffered writes wait so that reads stay fast.
+
+use std::collections::VecDeque;
+
+use iosched_types::{Bio, Flags, Nanos, Op, ReqId, TaskId, units::MS, units::US};
+
+use crate::queue::{Queue, state};
+use crate::timeline::{Event, Timeline};
+
+const WINDOW: Nanos = 100 * MS;
+const BASE_DEPTH: u32 = 16;
+const UNKNOWN_LIMIT: u32 = 5;
+
+/// Window length of a positive step: 100 ms · 16/√(256·(step+1)) in integers.
+fn window_of(step: i32) -> Nanos {
+    if step <= 0 {
+        return WINDOW;
+    }
+    let root = u64::from((256 * (step as u32 + 1)).isqrt());
+    (WINDOW * 16) / root
+}
+
+/// Depth at a step for a queue of `queue_depth`.
+fn depth_of(step: i32, queue_depth: u32) -> u32 {
+    if queue_depth == 1 {
+        return if step > 0 { 1 } else { 2 };
+    }
+    let base = BASE_DEPTH.min(queue_depth);
+    match step {
+        0 => base,
+        s if s > 0 => 1 + ((base - 1) >> s.min(31)),
+        s => (1 + ((base - 1) << (-s).min(16))).min(3 * queue_depth / 4),
+    }
+}
+
+/// State of the throttle of one queue.
+#[derive(Debug)]
+pub(crate) struct Wbt {
+    target: Nanos,
+    queue_depth: u32,
+    write_cache: bool,
+    step: i32,
+    at_cap: bool,
+    unknown: u32,
+    depth: u32,
+    normal: u32,
+    background: u32,
+    in_flight: [u32; 2],
+    waiting: [VecDeque<TaskId>; 2],
+    reads: u32,
+    writes: u32,
+    min_read: Nanos,
+    oldest_read: Option<(ReqId, Nanos)>,
+    last_unthrottled: Nanos,
+    seen_unthrottled: bool,
+    generation: u32,
+    armed: bool,
+}
+
+/// What a window showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Latency {
+    Ok,
+    Exceeded,
+    Unknown,
+    UnknownWrites,
+}
+
+impl Wbt {
+    pub(crate) fn new(
+        target_us: Option<u64>,
+        rotational: bool,
+        queue_depth: u32,
+        write_cache: bool,
+    ) -> Self {
+        let default = if rotational { 75 * MS } else { 2 * MS };
+        let mut w = Wbt {
+            target: target_us.map_or(default, |us| us * US),
+            queue_depth,
+            write_cache,
+            step: 0,
+            at_cap: false,
+            unknown: 0,
+            depth: 0,
+            normal: 0,
+            background: 0,
+            in_flight: [0; 2],
+            waiting: Default::default(),
+            reads: 0,
+            writes: 0,
+            min_read: Nanos::MAX,
+            oldest_read: None,
+            last_unthrottled: 0,
+            seen_unthrottled: false,
+            generation: 0,
+            armed: false,
+        };
+        w.set_limits();
+        w
+    }
+
+    /// A read went to the device: the oldest one outstanding is watched.
+    pub(crate) fn read_issued(&mut self, id: ReqId, now: Nanos) {
+        if self.oldest_read.is_none() {
+            self.oldest_read = Some((id, now));
+        }
+    }
+
+    fn set_limits(&mut self) {
+        self.depth = depth_of(self.step, self.queue_depth);
+        if self.depth <= 2 {
+            (self.normal, self.background) = (self.depth, 1);
+        } else {
+            (self.normal, self.background) = (self.depth.div_ceil(2), self.depth.div_ceil(4));
+        }
+    }
+
+    /// One step towards more throttling; refused at depth 1.
+    fn scale_down(&mut self) {
+        if self.depth == 1 {
+            return;
+        }
+        self.step = if self.step < 0 { 0 } else { self.step + 1 };
+        self.at_cap = false;
+        self.set_limits();
+    }
+
+    /// One step towards less throttling; refused at the cap.
+    fn scale_up(&mut self) {
+        if self.at_cap {
+            return;
+        }
+        self.step -= 1;
+        self.set_limits();
+        let cap = if self.queue_depth == 1 { 2 } else { 3 * self.queue_depth / 4 };
+        self.at_cap = self.depth >= cap.max(1);
+    }
+
+    fn limit(&self, now: Nanos, bio: &Bio) -> u32 {
+        if bio.op == Op::Discard {
+            return self.background;
+        }
+        if bio.flags.0 & (Flags::SYNC.0 | Flags::META.0 | Flags::PRIO.0) != 0 {
+            return self.depth;
+        }
+        let recent = self.seen_unthrottled && now < self.last_unthrottled + WINDOW;
+        if bio.flags.has(Flags::BACKGROUND) || recent { self.background } else { self.normal }
+    }
+
+    fn classify(&self, now: Nanos) -> Latency {
+        if let Some((_, since)) = self.oldest_read {
+            let age = now - since;
+            if age > window_of(self.step) || (age > self.target && self.reads == 0) {
+                return Latency::Exceeded;
+            }
+        }
+        if self.reads < 1 || self.writes < 3 {
+            let writing = self.writes > 0 || self.in_flight != [0; 2];
+            return if writing { Latency::UnknownWrites } else { Latency::Unknown };
+        }
+        if self.min_read > self.target { Latency::Exceeded } else { Latency::Ok }
+    }
+
+    fn judge(&mut self, latency: Latency) {
+        match latency {
+            Latency::Exceeded => {
+                self.unknown = 0;
+                self.scale_down();
+            }
+            Latency::Ok | Latency::UnknownWrites => {
+                self.unknown = 0;
+                self.scale_up();
+            }
+            Latency::Unknown => {
+                self.unknown += 1;
+                if self.unknown >= UNKNOWN_LIMIT {
+                    self.unknown = 0;
+                    self.step -= self.step.signum();
+                    self.at_cap = false;
+                    self.set_limits();
+                }
+            }
+        }
+        (self.reads, self.writes, self.min_read) = (0, 0, Nanos::MAX);
+    }
+
+    /// How many sleepers of a class a completion lets go.
+    fn releases(&self, class: usize) -> usize {
+        let floor = match (class, self.write_cache) {
+            (1, _) => self.background,
+            (_, true) => 0,
+            (_, false) => self.normal,
+        };
+        let n = self.in_flight[class];
+        if n > 0 && n >= floor {
+            return 0;
+        }
+        let room = floor.saturating_sub(n);
+        if n == 0 || room >= self.background / 2 { self.waiting[class].len() } else { 0 }
+    }
+}
+
+/// Whether the throttle counts this operation: writes except direct ones, and discards.
+fn throttled(op: Op, flags: Flags) -> bool {
+    match op {
+        Op::Write => !flags.has(Flags(Flags::SYNC.0 | Flags::IDLE.0)),
+        Op::Discard => true,
+        Op::Read | Op::Flush => false,
+    }
+}
+
+impl Queue {
+    /// Whether a bio may go on now; otherwise its task sleeps in the throttle.
+    pub(crate) fn wbt_admit(&mut self, tl: &Timeline, bio: &Bio) -> bool {
+        let charged = self.plugs.get(bio.task as usize).is_some_and(|p| p.wbt_charged);
+        let Some(w) = &mut self.wbt else { return true };
+        if w.target == 0 || !throttled(bio.op, bio.flags) || charged {
+            return true;
+        }
+        let class = usize::from(bio.op == Op::Discard);
+        let total = w.in_flight[class];
+        if total >= w.limit(tl.now, bio) {
+            w.waiting[class].push_back(bio.task);
+            return false;
+        }
+        w.in_flight[class] += 1;
+        if let Some(p) = self.plugs.get_mut(bio.task as usize) {
+            p.wbt_charged = true;
+        }
+        true
+    }
+
+    /// Books an allocated request.
+    pub(crate) fn wbt_track(&mut self, bio: &Bio, id: ReqId) {
+        if let Some(p) = self.plugs.get_mut(bio.task as usize)
+            && std::mem::take(&mut p.wbt_charged)
+        {
+            let class = if bio.op == Op::Discard { state::WBT_BACKGROUND } else { 0 };
+            self.reqs[id].state |= state::WBT | class;
+        }
+    }
+
+    /// A request finished: samples, limits, wake-ups.
+    pub(crate) fn wbt_done(&mut self, tl: &mut Timeline, id: ReqId) {
+        let r = &self.reqs[id];
+        let Some(w) = &mut self.wbt else { return };
+        if w.target == 0 {
+            return;
+        }
+        if r.op == Op::Read {
+            w.reads += 1;
+            w.min_read = w.min_read.min(tl.now - r.t_issue);
+        } else {
+            w.writes += 1;
+        }
+        if w.oldest_read.is_some_and(|(o, _)| o == id) {
+            w.oldest_read = None;
+        }
+        if r.state & state::WBT == 0 {
+            w.last_unthrottled = tl.now;
+            w.seen_unthrottled = true;
+        } else {
+            let class = usize::from(r.state & state::WBT_BACKGROUND != 0);
+            w.in_flight[class] -= 1;
+            for _ in 0..w.releases(class) {
+                self.woken.extend(w.waiting[class].pop_front());
+            }
+        }
+        if !w.armed && (w.step != 0 || w.in_flight != [0; 2]) {
+            w.armed = true;
+            w.generation = w.generation.wrapping_add(1);
+            tl.events.push(tl.now + window_of(w.step), Event::Wbt(w.generation));
+        }
+    }
+
+    /// The monitoring window ended.
+    pub(crate) fn wbt_window(&mut self, tl: &mut Timeline, generation: u32) {
+        let Some(w) = &mut self.wbt else { return };
+        if generation != w.generation {
+            return;
+        }
+        w.armed = false;
+        let latency = w.classify(tl.now);
+        w.judge(latency);
+        if w.step != 0 || w.in_flight != [0; 2] {
+            w.armed = true;
+            w.generation = w.generation.wrapping_add(1);
+            tl.events.push(tl.now + window_of(w.step), Event::Wbt(w.generation));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bio(op: Op, flags: Flags) -> Bio {
+        Bio {
+            id: 0,
+            op,
+            flags,
+            sector: 0,
+            sectors: 8,
+            task: 0,
+            prio: Default::default(),
+            cgroup: 0,
+            cpu: 0,
+        }
+    }
+
+    /// Spec scenario WB-1.
+    #[test]
+    fn the_flusher_gets_less_beside_a_reader() {
+        let mut w = Wbt::new(None, false, 32, true);
+        assert_eq!((w.depth, w.normal, w.background), (16, 8, 4));
+        assert_eq!(w.limit(0, &bio(Op::Write, Flags::NONE)), 8);
+        (w.last_unthrottled, w.seen_unthrottled) = (50 * MS, true);
+        assert_eq!(w.limit(60 * MS, &bio(Op::Write, Flags::BACKGROUND)), 4);
+        assert_eq!(w.limit(60 * MS, &bio(Op::Write, Flags::NONE)), 4);
+        assert_eq!(w.limit(151 * MS, &bio(Op::Write, Flags::NONE)), 8);
+        assert_eq!(w.limit(60 * MS, &bio(Op::Write, Flags::META)), 16);
+    }
+
+    /// Spec scenario WB-2.
+    #[test]
+    fn three_bad_windows_throttle_to_depth_two() {
+        let mut w = Wbt::new(None, true, 32, true);
+        let mut seen = Vec::new();
+        for _ in 0..3 {
+            w.judge(Latency::Exceeded);
+            seen.push((w.depth, w.normal, w.background, window_of(w.step) / 100_000));
+        }
+        assert_eq!(seen, [(8, 4, 2, 727), (4, 2, 1, 592), (2, 2, 1, 500)]);
+    }
+
+    /// Spec scenario WB-3.
+    #[test]
+    fn a_writer_alone_is_let_up_to_the_cap() {
+        let mut w = Wbt::new(None, true, 32, true);
+        for _ in 0..3 {
+            w.judge(Latency::UnknownWrites);
+            assert_eq!((w.depth, w.normal, w.background), (24, 12, 6));
+        }
+    }
+
+    #[test]
+    fn direct_writes_are_not_throttled() {
+        assert!(!throttled(Op::Write, Flags(Flags::SYNC.0 | Flags::IDLE.0)));
+        assert!(throttled(Op::Write, Flags::SYNC) && throttled(Op::Discard, Flags::NONE));
+        assert!(!throttled(Op::Read, Flags::NONE));
+    }
+
+    #[test]
+    fn windows_without_samples_drift_back_to_the_middle() {
+        let mut w = Wbt::new(None, true, 32, true);
+        w.judge(Latency::Exceeded);
+        w.judge(Latency::Exceeded);
+        for _ in 0..5 {
+            w.judge(Latency::Unknown);
+        }
+        assert_eq!((w.step, w.depth), (1, 8));
+    }
+}

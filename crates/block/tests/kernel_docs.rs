@@ -1,0 +1,171 @@
+//! The table of `docs/kernels.md` says what the profiles say. `BLESS=1 cargo test -p iosched-block` rewrites it.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test reads the page it checks"
+)]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use iosched_block::KernelProfile;
+use iosched_block::profile::{
+    CpuModel, LegacyFlush, MergeScan, Paths, PlugKind, RequestClasses, SchedulerTags, ShallowDepth,
+};
+
+const BEGIN: &str = "<!-- profiles:begin -->\n\n";
+const END: &str = "\n<!-- profiles:end -->";
+
+fn yes(b: bool) -> String {
+    if b { "yes" } else { "no" }.into()
+}
+
+fn row(out: &mut String, name: &str, all: &[KernelProfile], f: impl Fn(&KernelProfile) -> String) {
+    let cells: Vec<String> = all.iter().map(f).collect();
+    out.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+}
+
+/// A cell of the single-queue path, or a dash where there is none.
+fn legacy(p: &KernelProfile, f: impl Fn(&KernelProfile) -> String) -> String {
+    if p.path == Paths::Mq { "–".into() } else { f(p) }
+}
+
+/// A cell of blk-mq, or a dash where there is none.
+fn mq(p: &KernelProfile, f: impl Fn(&KernelProfile) -> String) -> String {
+    if p.path == Paths::Legacy { "–".into() } else { f(p) }
+}
+
+/// A cell of the plug per task, or a dash where the device has one.
+fn task(p: &KernelProfile, f: impl Fn(&KernelProfile) -> String) -> String {
+    if p.plug.kind == PlugKind::Device { "–".into() } else { f(p) }
+}
+
+fn general(out: &mut String, all: &[KernelProfile]) {
+    row(out, "block layers (`path`)", all, |p| {
+        let text = match p.path {
+            Paths::Legacy => "single queue",
+            Paths::Mq => "multi-queue",
+            Paths::Both => "both",
+        };
+        text.into()
+    });
+    row(out, "ticks a second (`hz`)", all, |p| p.hz.to_string());
+    row(out, "`nr_requests` without blk-mq", all, |p| legacy(p, |p| p.nr_requests.to_string()));
+    row(out, "`max_sectors_kb`", all, |p| p.max_sectors_kb.to_string());
+    row(out, "`max_segments`", all, |p| p.max_segments.to_string());
+    row(out, "`read_ahead_kb`", all, |p| p.read_ahead_kb.to_string());
+    row(out, "default scheduler, one hardware queue", all, |p| p.default_scheduler.clone());
+    row(out, "default scheduler, several hardware queues", all, |p| {
+        p.default_scheduler_multi_queue.clone()
+    });
+    row(out, "usable NCQ slots of 32 (`ncq_depth`)", all, |p| p.ncq_depth.to_string());
+}
+
+fn plug(out: &mut String, all: &[KernelProfile]) {
+    row(out, "plug of (`plug.kind`)", all, |p| {
+        if p.plug.kind == PlugKind::Device { "the device" } else { "the task" }.into()
+    });
+    row(out, "plug ends at requests (`plug.max_requests`)", all, |p| {
+        p.plug.max_requests.to_string()
+    });
+    row(out, "plug ends at a request of KiB (`plug.max_kb`)", all, |p| {
+        task(p, |p| p.plug.max_kb.to_string())
+    });
+    row(out, "device plug ends after ms (`plug.delay_ms`)", all, |p| match p.plug.kind {
+        PlugKind::Device => p.plug.delay_ms.to_string(),
+        PlugKind::Task => "–".into(),
+    });
+    row(out, "plug hands over by sector (`plug.sorted`)", all, |p| task(p, |p| yes(p.plug.sorted)));
+    row(out, "plug merges with (`plug.merge_scan`)", all, |p| {
+        task(p, |p| match p.plug.merge_scan {
+            MergeScan::All => "every request".into(),
+            MergeScan::Newest => "the newest".into(),
+        })
+    });
+}
+
+fn paths(out: &mut String, all: &[KernelProfile]) {
+    row(out, "classes of the request pool", all, |p| {
+        legacy(p, |p| match p.legacy.request_classes {
+            RequestClasses::ReadWrite => "read, write".into(),
+            RequestClasses::SyncAsync => "sync, async".into(),
+        })
+    });
+    row(out, "one merge hash for all schedulers (`merge_hash`)", all, |p| {
+        legacy(p, |p| yes(p.legacy.merge_hash))
+    });
+    row(out, "flushes without blk-mq", all, |p| {
+        legacy(p, |p| match p.legacy.flush {
+            LegacyFlush::Barrier => "barriers".into(),
+            LegacyFlush::FlushFua => "flush, FUA".into(),
+        })
+    });
+    row(out, "scheduler tags", all, |p| {
+        mq(p, |p| match p.mq.scheduler_tags {
+            SchedulerTags::Fixed256 => "256".into(),
+            SchedulerTags::TwiceDepth => "2 × min(depth, 128)".into(),
+            SchedulerTags::Exactly(n) => n.to_string(),
+        })
+    });
+    row(out, "pulls many requests at once (`batch_dispatch`)", all, |p| {
+        mq(p, |p| yes(p.mq.batch_dispatch))
+    });
+    row(out, "a tag wake-up wakes a batch (`wake_all_in_batch`)", all, |p| {
+        mq(p, |p| yes(p.mq.wake_all_in_batch))
+    });
+    row(out, "tag limits count over the (`shallow_depth`)", all, |p| {
+        mq(p, |p| match p.mq.shallow_depth {
+            ShallowDepth::Word => "word".into(),
+            ShallowDepth::Map => "map".into(),
+        })
+    });
+    row(out, "merges need equal I/O priority", all, |p| mq(p, |p| yes(p.mq.same_prio_merge)));
+    row(out, "writeback throttle (`wbt`)", all, |p| mq(p, |p| yes(p.mq.wbt)));
+}
+
+fn cpu(out: &mut String, all: &[KernelProfile]) {
+    let charged = |p: &KernelProfile, ns: u64| match p.cpu.model {
+        CpuModel::Zero => "–".into(),
+        CpuModel::Cost => ns.to_string(),
+    };
+    row(out, "core time of an I/O in ns (`cpu.per_io_ns`)", all, |p| charged(p, p.cpu.per_io_ns));
+    let families: BTreeSet<&String> = all.iter().flat_map(|p| p.cpu.scheduler_ns.keys()).collect();
+    for family in families {
+        row(out, &format!("more with {family}"), all, |p| {
+            let ns = p.cpu.scheduler_ns.get(family).copied().unwrap_or(0);
+            let lock = p.cpu.locked_schedulers.contains(family);
+            format!("{}{}", charged(p, ns), if lock { ", locked" } else { "" })
+        });
+    }
+}
+
+fn table() -> String {
+    let find = |n: &&str| KernelProfile::find(n).unwrap();
+    let all: Vec<KernelProfile> = KernelProfile::names().iter().map(find).collect();
+    let mut out = String::new();
+    row(&mut out, "", &all, |p| p.version.clone());
+    out = format!("{}|{}\n", out.replacen("|  |", "| |", 1), "---|".repeat(all.len() + 1));
+    general(&mut out, &all);
+    plug(&mut out, &all);
+    paths(&mut out, &all);
+    cpu(&mut out, &all);
+    out
+}
+
+#[test]
+fn the_page_holds_the_profiles() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/kernels.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(BEGIN).expect("the page marks the table");
+    let (_, after) = rest.split_once(END).expect("the page marks the end of the table");
+    let wanted = format!("{before}{BEGIN}{}{END}{after}", table());
+    if page == wanted {
+        return;
+    }
+    assert!(
+        std::env::var_os("BLESS").is_some(),
+        "{} is out of date; BLESS=1 rewrites it. It should be:\n{wanted}",
+        path.display()
+    );
+    std::fs::write(&path, wanted).unwrap();
+}

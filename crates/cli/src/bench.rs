@@ -1,0 +1,256 @@
+//! `iosched bench`: how fast the simulator is, each figure beside a check of the same run.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::Context;
+use iosched_block::{CpuModel, KernelProfile};
+use iosched_devices::{DeviceSpec, truth};
+use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_report::terminal::{Align, Cell, Grid};
+use iosched_schedulers::registry;
+use iosched_types::nearest::did_you_mean;
+use iosched_types::units::{show_bytes, show_count};
+use iosched_workloads::fio::{JobSet, NoLookup, parse};
+use serde::Serialize;
+
+use crate::args::{BenchArgs, Format};
+use crate::fail::{Failure, Outcome, code};
+use crate::files::{note, print, print_json};
+
+/// The reference devices: name here, name in `data/truth/devices.toml`.
+const DEVICES: [(&str, &str); 3] = [("fixed", "fixed"), ("hdd", "hdd7k_ncq"), ("ssd", "ssd_nvme")];
+const SCHEDULERS: [&str; 8] =
+    ["none", "noop", "deadline", "mq-deadline", "kyber", "bfq", "cfq", "anticipatory"];
+const DEPTHS: [u32; 3] = [1, 32, 256];
+/// Pending requests of the memory measurement.
+const PENDING: u64 = 1_000_000;
+
+/// One line of the benchmark.
+#[derive(Serialize)]
+struct Row {
+    scheduler: String,
+    device: String,
+    depth: u32,
+    requests: u64,
+    requests_per_second: f64,
+    ns_per_request: f64,
+    checks: String,
+}
+
+pub(crate) fn bench(args: &BenchArgs) -> Outcome {
+    let schedulers = chosen("scheduler", &args.scheduler, &SCHEDULERS)?;
+    let names = DEVICES.map(|d| d.0);
+    let devices = chosen("device", &args.device, &names)?;
+    let depths = if args.depth.is_empty() { DEPTHS.to_vec() } else { args.depth.clone() };
+    let mut rows = Vec::new();
+    for scheduler in &schedulers {
+        for device in &devices {
+            for depth in &depths {
+                rows.push(measure(scheduler, device, *depth, args.requests)?);
+            }
+        }
+    }
+    match args.format {
+        Format::Json => print_json(&rows)?,
+        Format::Table => {
+            print(&table(&rows))?;
+            if !args.no_memory {
+                print(&memory(&schedulers)?)?;
+            }
+        }
+    }
+    let wrong: Vec<String> = rows
+        .iter()
+        .filter(|r| r.checks != "ok")
+        .map(|r| format!("{} on {} at depth {}: {}", r.scheduler, r.device, r.depth, r.checks))
+        .collect();
+    if wrong.is_empty() { Ok(()) } else { Err(Failure { code: code::FAILED, messages: wrong }) }
+}
+
+fn chosen<'a>(what: &str, wanted: &'a [String], known: &[&'a str]) -> Outcome<Vec<&'a str>> {
+    if wanted.is_empty() {
+        return Ok(known.to_vec());
+    }
+    for w in wanted {
+        let family = w.split('@').next().unwrap_or_default();
+        if !known.contains(&family) {
+            let near = did_you_mean(w, known.iter().copied());
+            let help =
+                if near.is_empty() { format!("known are {}", known.join(", ")) } else { near };
+            return Err(Failure::with_help(format!("unknown {what} \"{w}\""), help));
+        }
+    }
+    Ok(wanted.iter().map(String::as_str).collect())
+}
+
+/// A reference device of the kernel measurements.
+fn reference(name: &str) -> Outcome<DeviceSpec> {
+    let text = include_str!("../../../data/truth/devices.toml");
+    let wanted = DEVICES.iter().find(|d| d.0 == name).map_or(name, |d| d.1);
+    let all = truth::parse("devices.toml", text)?;
+    let found = all.into_iter().find(|d| d.spec.name == wanted);
+    found.map(|d| d.spec).ok_or_else(|| Failure::input(format!("no reference device {wanted}")))
+}
+
+/// Random 4 KiB reads of one asynchronous process.
+fn jobs(depth: u64, requests: u64) -> Outcome<JobSet> {
+    let text = format!(
+        "[bench]\nfilename=/dev/disk\ndirect=1\nioengine=libaio\nrw=randread\nbs=4k\nnorandommap\n\
+         iodepth={depth}\nnumber_ios={requests}\nio_size=1p\n"
+    );
+    Ok(parse("bench.fio", &text, &NoLookup, &|_| Err("no includes".into()), &[])?)
+}
+
+/// A kernel whose I/Os cost no CPU time: every simulated request is then bound by queues and device alone.
+fn profile(version: &str) -> Outcome<KernelProfile> {
+    let mut kernel = KernelProfile::find(version).map_err(Failure::input)?;
+    kernel.cpu.model = CpuModel::Zero;
+    Ok(kernel)
+}
+
+fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
+    let newest = profile("6.12")?;
+    // A scheduler that is gone is measured on the last kernel that had it.
+    let (kernel, choice) = match choose_scheduler(scheduler, &[], &newest) {
+        Ok(choice) => (newest, choice),
+        Err(_) => {
+            let family = scheduler.split('@').next().unwrap_or_default();
+            let d = registry::family(family).map_err(Failure::input)?;
+            let last = d.generations.last().map_or("", |g| g.name);
+            let kernel = profile("4.12")?;
+            let choice = choose_scheduler(&format!("{}@{last}", d.name), &[], &kernel);
+            (kernel, choice.map_err(Failure::input)?)
+        }
+    };
+    Ok(Trial {
+        id: TrialId {
+            experiment: "bench".into(),
+            device: device.name.clone(),
+            scheduler: label(&choice),
+            kernel: kernel.version.clone(),
+            workload: "bench".into(),
+            repetition: 1,
+            seed: 1,
+        },
+        device,
+        kernel,
+        scheduler: choice,
+        settings: vec![("wbt_lat_usec".into(), 0)],
+        jobs,
+        cpus: 1,
+        cgroups: Vec::new(),
+        collect: Collect { series: false, dispatches: false },
+        start_at: 0,
+    })
+}
+
+/// What was asked for must have been issued, completed, counted and transferred.
+fn check(r: &Record, requests: u64) -> String {
+    let ios: u64 = r.jobs.iter().map(|j| j.read.ios).sum();
+    let counted: u64 = r.jobs.iter().map(|j| j.read.clat.count()).sum();
+    let completed: u64 = r.device.commands.iter().sum();
+    let issued = r.scheduler.dispatched;
+    let through = completed + r.device.merges.iter().sum::<u64>();
+    let bytes = r.device.bytes[0];
+    if ios == requests
+        && counted == requests
+        && through == requests
+        && issued == completed
+        && bytes == requests * 4096
+    {
+        return "ok".into();
+    }
+    format!(
+        "{requests} wanted, {ios} done, {counted} in the histogram, {issued} issued, {completed} completed, \
+         {through} with merges, {bytes} bytes"
+    )
+}
+
+fn measure(scheduler: &str, device: &str, depth: u32, requests: u64) -> Outcome<Row> {
+    let trial = trial(scheduler, reference(device)?, jobs(depth.into(), requests)?)?;
+    let begin = Instant::now();
+    let result = iosched_sim::simulate(&trial);
+    let seconds = begin.elapsed().as_secs_f64().max(1e-9);
+    let record =
+        result.map_err(|e| Failure::new(code::FAILED, format!("{scheduler} on {device}: {e}")))?;
+    Ok(Row {
+        scheduler: scheduler.into(),
+        device: device.into(),
+        depth,
+        requests,
+        requests_per_second: (requests as f64 / seconds).round(),
+        ns_per_request: (seconds * 1e10 / requests as f64).round() / 10.0,
+        checks: check(&record, requests),
+    })
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut grid = Grid::new()
+        .column("scheduler", Align::Left)
+        .column("device", Align::Left)
+        .column("depth", Align::Right)
+        .column("requests", Align::Right)
+        .column("requests/s", Align::Right)
+        .column("ns/request", Align::Right)
+        .column("checks", Align::Left);
+    for r in rows {
+        grid.row(vec![
+            Cell::new(&r.scheduler),
+            Cell::new(&r.device),
+            Cell::new(r.depth.to_string()),
+            Cell::new(show_count(r.requests as f64)),
+            Cell::new(show_count(r.requests_per_second)),
+            Cell::new(format!("{:.1}", r.ns_per_request)),
+            Cell::new(&r.checks),
+        ]);
+    }
+    grid.render(usize::MAX, false)
+}
+
+/// Peak memory of a queue in which a million requests wait, measured in a process for each scheduler.
+fn memory(schedulers: &[&str]) -> Outcome<String> {
+    let program = std::env::current_exe().context("finding the program's own path")?;
+    let mut out = format!("\nMemory with {} pending requests\n", show_count(PENDING as f64));
+    for s in schedulers {
+        let child = Command::new(&program)
+            .args(["bench-memory", s, &PENDING.to_string()])
+            .output()
+            .with_context(|| format!("starting {}", program.display()))?;
+        let text = String::from_utf8_lossy(&child.stdout);
+        match text.trim().parse::<u64>() {
+            Ok(bytes) => {
+                let (all, each) = (show_bytes(bytes as f64), bytes / PENDING);
+                out.push_str(&format!("{s:<14} {all:>9}  {each} bytes a request\n"));
+            }
+            Err(_) => {
+                let why = String::from_utf8_lossy(&child.stderr);
+                note(&format!("warning: memory of {s} was not measured: {}", why.trim()));
+            }
+        }
+    }
+    Ok(out)
+}
+
+/// The child: fills a queue, and prints by how much its memory grew at most.
+pub(crate) fn memory_child(scheduler: &str, requests: u64) -> Outcome {
+    let mut trial = trial(scheduler, reference("fixed")?, jobs(requests, requests)?)?;
+    trial.settings.push(("nr_requests".into(), i64::try_from(requests).unwrap_or(i64::MAX)));
+    let before = status("VmRSS:")?;
+    let record = iosched_sim::simulate(&trial).map_err(|e| Failure::new(code::FAILED, e))?;
+    let after = status("VmHWM:")?;
+    let checks = check(&record, requests);
+    if checks != "ok" {
+        return Err(Failure::new(code::FAILED, checks));
+    }
+    print(&format!("{}\n", after.saturating_sub(before)))
+}
+
+/// A field of `/proc/self/status` in bytes.
+fn status(field: &str) -> Outcome<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").context("reading /proc/self/status")?;
+    let line = text.lines().find_map(|l| l.strip_prefix(field));
+    let kb = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kb.map(|k| k * 1024)
+        .ok_or_else(|| Failure::new(code::MISSING, format!("no {field} in /proc/self/status")))
+}

@@ -1,0 +1,210 @@
+//! From arguments to experiments: the quick form, and what it changes in experiment files.
+
+use iosched_block::KernelProfile;
+use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, stem};
+use iosched_experiment::{
+    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, SchedulerRef, Sources, Trial,
+    WorkloadRef, path_of,
+};
+use iosched_schedulers::registry;
+use iosched_types::Diagnostic;
+use iosched_types::nearest::did_you_mean;
+
+use crate::args::RunArgs;
+use crate::fail::Outcome;
+use crate::{files, jobs, live};
+
+/// An experiment and how it was asked for.
+pub(crate) struct Chosen {
+    pub(crate) experiment: Experiment,
+    /// The experiment file, or the command line.
+    pub(crate) definition: String,
+}
+
+/// One experiment per experiment file, and one for all job files together.
+pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
+    let mut out = Vec::new();
+    let mut quick: Option<Experiment> = None;
+    for file in &args.files {
+        if file.ends_with(".toml") {
+            let text = files::required(file)?;
+            let mut experiment = Experiment::from_toml(file, &text)?;
+            apply(args, &mut experiment)?;
+            out.push(Chosen { experiment, definition: text });
+        } else {
+            let e = quick.get_or_insert_with(|| Experiment {
+                name: stem(file).into(),
+                ..Experiment::default()
+            });
+            e.workloads.push(workload(file));
+        }
+    }
+    if let Some(mut e) = quick {
+        apply(args, &mut e)?;
+        if e.devices.is_empty() {
+            let named = DeviceRef::Named("hdd-7200".into());
+            e.devices.push(Placed::new(named, Place::file("--device")));
+        }
+        if e.schedulers.is_empty() {
+            e.schedulers = all_of(&e);
+        }
+        let definition = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+        out.insert(0, Chosen { experiment: e, definition });
+    }
+    Ok(out)
+}
+
+/// A file where there is one or where it can only be one, else a job that comes with the program.
+fn workload(file: &str) -> Placed<WorkloadRef> {
+    let named = !file.contains(['/', '.']) && !std::path::Path::new(file).exists();
+    // The slash keeps a file without a suffix from being taken for a name.
+    let path =
+        if named || file.contains(['/', '.']) { file.to_string() } else { format!("./{file}") };
+    let name = stem(file).to_string();
+    Placed::new(WorkloadRef { name, job: JobSource::File(path) }, Place::file(file))
+}
+
+/// Every scheduler that the kernel has.
+fn all_of(e: &Experiment) -> Vec<Placed<SchedulerRef>> {
+    let name = e.kernels.first().map_or("6.12", |k| k.value.as_str());
+    let Ok(kernel) = KernelProfile::find(name) else {
+        return vec![plain("none", Place::file("--scheduler"))];
+    };
+    let has = |d: &&&iosched_schedulers::Descriptor| {
+        iosched_experiment::choose_scheduler(d.name, &[], &kernel)
+            .is_ok_and(|c| kernel.has_path(path_of(&c)))
+    };
+    let families = registry::SCHEDULERS.iter().filter(has);
+    families.map(|d| plain(d.name, Place::file("--scheduler"))).collect()
+}
+
+fn plain(name: &str, place: Place) -> Placed<SchedulerRef> {
+    Placed::new(SchedulerRef { name: name.into(), tunables: Vec::new(), label: None }, place)
+}
+
+/// Parts of comma-separated, repeatable options with their places.
+fn parts<'a>(option: &'a str, values: &'a [String]) -> impl Iterator<Item = (&'a str, Place)> {
+    values.iter().flat_map(move |v| {
+        v.split(',').map(str::trim).map(move |p| (p, Place::option(option, v, p)))
+    })
+}
+
+fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
+    if !args.device.is_empty() {
+        let named = |(n, p): (&str, _)| Placed::new(DeviceRef::Named(n.into()), p);
+        e.devices = parts("--device", &args.device).map(named).collect();
+    }
+    if !args.scheduler.is_empty() {
+        e.schedulers = parts("--scheduler", &args.scheduler).map(|(n, p)| plain(n, p)).collect();
+    }
+    if !args.kernel.is_empty() {
+        e.kernels =
+            parts("--kernel", &args.kernel).map(|(n, p)| Placed::new(n.to_string(), p)).collect();
+    }
+    if let Some(word) = &args.backend {
+        e.backend = backend(word, &Place::option("--backend", word, word))?;
+    }
+    if let Some(runs) = args.runs {
+        e.runs = within("--runs", runs, 1, MAX_RUNS)?;
+    }
+    if let Some(seed) = args.seed {
+        e.seed =
+            u64::from(within("--seed", u32::try_from(seed).unwrap_or(u32::MAX), 0, u32::MAX - 1)?);
+    }
+    if let Some(cpus) = args.cpus {
+        e.cpus = within("--cpus", u32::from(cpus), 1, u32::from(MAX_CPUS))? as u16;
+    }
+    for text in &args.set {
+        // As in a job file, an option without a value is a flag.
+        let (key, value) = text.split_once('=').unwrap_or((text, ""));
+        let place = Place::option("--set", text, key);
+        if key.is_empty() {
+            return Err(place.error("--set needs OPTION=VALUE").into());
+        }
+        e.set.push(Placed::new((key.into(), value.into()), place));
+    }
+    for text in &args.queue {
+        let (key, value, place) = number("--queue", text)?;
+        e.queue.push(Placed::new((key.into(), value), place));
+    }
+    for text in &args.tunable {
+        tunable(text, e)?;
+    }
+    Ok(())
+}
+
+fn within(option: &str, value: u32, min: u32, max: u32) -> Outcome<u32> {
+    if value < min || value > max {
+        let text = value.to_string();
+        let place = Place::option(option, &text, &text);
+        return Err(place.error(format!("{option} is out of range: {min} to {max}")).into());
+    }
+    Ok(value)
+}
+
+fn number<'a>(option: &str, text: &'a str) -> Outcome<(&'a str, i64, Place)> {
+    let Some((key, value)) = text.split_once('=') else {
+        let d = Place::option(option, text, text).error(format!("{option} needs NAME=VALUE"));
+        return Err(d.into());
+    };
+    let value = value.trim();
+    let n = value.parse().map_err(|_| {
+        let place = Place::option(option, text, value);
+        place.error(format!("{key} takes a whole number, not \"{value}\""))
+    })?;
+    Ok((key.trim(), n, Place::option(option, text, key)))
+}
+
+/// `SCHEDULER.NAME=VALUE`: for every chosen scheduler of that name or family.
+fn tunable(text: &str, e: &mut Experiment) -> Outcome {
+    let (key, value, place) = number("--tunable", text)?;
+    let Some((scheduler, name)) = key.rsplit_once('.') else {
+        let d = place.error("--tunable needs SCHEDULER.NAME=VALUE");
+        return Err(d.with_help("such as mq-deadline.fifo_batch=2").into());
+    };
+    let mut found = false;
+    for s in &mut e.schedulers {
+        let family = s.value.name.split('@').next().unwrap_or_default();
+        if s.value.name == scheduler || family == scheduler {
+            s.value.tunables.push(Placed::new((name.into(), value), place.clone()));
+            found = true;
+        }
+    }
+    if found {
+        return Ok(());
+    }
+    let names = || e.schedulers.iter().map(|s| s.value.name.as_str());
+    let mut help = did_you_mean(scheduler, names());
+    if help.is_empty() {
+        help = format!("chosen are {}", names().collect::<Vec<_>>().join(", "));
+    }
+    let message = format!("no scheduler \"{scheduler}\" is chosen");
+    Err(Place::option("--tunable", text, scheduler).error(message).with_help(help).into())
+}
+
+/// The trials of an experiment.
+pub(crate) fn plan(e: &Experiment) -> Outcome<Vec<Trial>> {
+    let environment = files::Environment { cpus: e.cpus };
+    let sources =
+        Sources { read: &files::text, job: &jobs::find, disk: &live::disk, env: &environment };
+    let trials = iosched_experiment::plan(e, &sources)?;
+    if trials.is_empty() {
+        return Err(Diagnostic::file(&*e.name, "the experiment has no trial").into());
+    }
+    Ok(trials)
+}
+
+/// A device by name or file.
+pub(crate) fn device(name: &str) -> Outcome<iosched_devices::DeviceSpec> {
+    if is_path(name) {
+        let mut spec = iosched_devices::DeviceSpec::from_toml(name, &files::required(name)?)?;
+        spec.name = stem(name).into();
+        return Ok(spec);
+    }
+    iosched_devices::catalogue::find(name).map_err(crate::fail::Failure::input)
+}
+
+/// Whether trials of this backend run on the simulator.
+pub(crate) fn simulated(kind: BackendKind) -> bool {
+    kind == BackendKind::Sim
+}

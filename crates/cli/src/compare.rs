@@ -1,0 +1,42 @@
+//! `iosched compare`.
+
+use iosched_experiment::Record;
+use iosched_results::compare::{CompareOptions, compare as judge};
+use iosched_results::render;
+
+use crate::args::CompareArgs;
+use crate::fail::{Failure, Outcome, code};
+use crate::files::{print, print_json};
+use crate::results::documents_of;
+use crate::store::open_read_only;
+
+pub(crate) fn compare(args: &CompareArgs) -> Outcome {
+    if !(args.threshold.is_finite() && args.threshold >= 0.0) {
+        return Err(Failure::input("--threshold takes a percentage from 0 up"));
+    }
+    let (base, new) = (side(args, &args.base)?, side(args, &args.new)?);
+    let options = CompareOptions {
+        threshold: args.threshold / 100.0,
+        force: args.force,
+        vary: args.vary.clone(),
+        measures: args.measure.clone(),
+        ..CompareOptions::default()
+    };
+    let result = judge(&base, &new, &options).map_err(Failure::input)?;
+    if args.json {
+        print_json(&result)?
+    } else {
+        print(&render::comparison(&result))?
+    }
+    if result.has_regression() { Err(Failure::silent(code::REGRESSION)) } else { Ok(()) }
+}
+
+/// An experiment of the results file, or a file of results.
+fn side(args: &CompareArgs, name: &str) -> Outcome<Vec<Record>> {
+    if std::path::Path::new(name).is_file() {
+        let documents = documents_of(name, None)?;
+        return Ok(documents.into_iter().flat_map(|d| d.records).collect());
+    }
+    let store = open_read_only(&args.db)?;
+    Ok(store.records(store.find(name)?)?)
+}

@@ -1,0 +1,92 @@
+//! What ends the program early: one message, one exit code.
+
+use std::fmt::Display;
+
+use iosched_types::Diagnostic;
+
+/// Exit codes.
+pub(crate) mod code {
+    /// A comparison found a regression.
+    pub(crate) const REGRESSION: u8 = 1;
+    /// Usage or bad input.
+    pub(crate) const INPUT: u8 = 2;
+    /// The machine lacks something.
+    pub(crate) const MISSING: u8 = 3;
+    /// A trial failed.
+    pub(crate) const FAILED: u8 = 4;
+}
+
+/// An exit code and what to say before.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    /// Messages, each printed after `error: `; none when everything was said already.
+    pub(crate) messages: Vec<String>,
+}
+
+/// What every command returns.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Display) -> Failure {
+        Failure { code, messages: vec![message.to_string()] }
+    }
+
+    /// Bad input.
+    pub(crate) fn input(message: impl Display) -> Failure {
+        Failure::new(code::INPUT, message)
+    }
+
+    /// Bad input with advice.
+    pub(crate) fn with_help(message: impl Display, help: impl Display) -> Failure {
+        let help = help.to_string();
+        if help.is_empty() {
+            return Failure::input(message);
+        }
+        Failure::input(format!("{message}\n  = help: {help}"))
+    }
+
+    /// An exit code without a message.
+    pub(crate) fn silent(code: u8) -> Failure {
+        Failure { code, messages: Vec::new() }
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(d: Diagnostic) -> Failure {
+        Failure::input(d)
+    }
+}
+
+impl From<Vec<Diagnostic>> for Failure {
+    fn from(list: Vec<Diagnostic>) -> Failure {
+        Failure { code: code::INPUT, messages: list.iter().map(ToString::to_string).collect() }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(e: anyhow::Error) -> Failure {
+        Failure::input(format!("{e:#}"))
+    }
+}
+
+impl From<iosched_backends::Error> for Failure {
+    fn from(e: iosched_backends::Error) -> Failure {
+        let help = e.help();
+        let message =
+            if help.is_empty() { e.to_string() } else { format!("{e}\n  = help: {help}") };
+        Failure::new(e.class() as u8, message)
+    }
+}
+
+impl From<iosched_results::store::StoreError> for Failure {
+    fn from(e: iosched_results::store::StoreError) -> Failure {
+        Failure::input(e)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(e: serde_json::Error) -> Failure {
+        Failure::input(format!("the results cannot be written as JSON: {e}"))
+    }
+}

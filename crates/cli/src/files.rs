@@ -1,0 +1,133 @@
+//! Reading what the user names and writing what comes out.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::path::Path;
+
+use anyhow::Context;
+use iosched_types::Diagnostic;
+use iosched_workloads::fio::Lookup;
+
+use crate::fail::{Failure, Outcome};
+
+/// Longest text file taken. Job, device and experiment files are far smaller; I/O logs may be large.
+const MAX_TEXT: u64 = 256 << 20;
+
+/// A text file.
+///
+/// A missing, unreadable, huge or binary file is refused with the reason, and no more than the limit is
+/// ever read: `/dev/zero` ends, too.
+pub(crate) fn text(path: &str) -> Result<String, String> {
+    let plain = |e: std::io::Error| match e.kind() {
+        ErrorKind::NotFound => "no such file".to_string(),
+        ErrorKind::PermissionDenied => "permission denied".to_string(),
+        _ => e.to_string(),
+    };
+    let file = File::open(path).map_err(plain)?;
+    let meta = file.metadata().map_err(plain)?;
+    if meta.is_dir() {
+        return Err("it is a folder".into());
+    }
+    let too_large = || format!("larger than {} MiB: this is no file of ours", MAX_TEXT >> 20);
+    if meta.len() > MAX_TEXT {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // Most binary files show within the first block; then the rest is not read.
+    let mut head = [0u8; 4096];
+    let mut file = file.take(MAX_TEXT + 1);
+    loop {
+        let n = file.read(&mut head).map_err(plain)?;
+        if n == 0 {
+            break;
+        }
+        if head[..n].contains(&0) {
+            return Err("it is a binary file".into());
+        }
+        bytes.extend_from_slice(&head[..n]);
+        if n == head.len() {
+            file.read_to_end(&mut bytes).map_err(plain)?;
+        }
+    }
+    if bytes.len() as u64 > MAX_TEXT {
+        return Err(too_large());
+    }
+    String::from_utf8(bytes).map_err(|_| "it is a binary file (not UTF-8 text)".into())
+}
+
+/// A text file whose absence ends the program.
+pub(crate) fn required(path: &str) -> Outcome<String> {
+    text(path).map_err(|e| Diagnostic::file(path, format!("cannot read {path}: {e}")).into())
+}
+
+/// Prints to standard output. A reader that went away (`iosched list … | head`) ends the program quietly.
+pub(crate) fn print(text: &str) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(e) if e.kind() == ErrorKind::BrokenPipe => Err(Failure::silent(0)),
+        Err(e) => Err(Failure::input(format!("writing to standard output: {e}"))),
+    }
+}
+
+/// Prints a value as JSON.
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Outcome {
+    print(&(serde_json::to_string_pretty(value)? + "\n"))
+}
+
+/// Writes a file whole or not at all: beside it first, then renamed.
+pub(crate) fn write(path: &Path, text: &str) -> Outcome {
+    let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
+    if special {
+        // /dev/stdout, a pipe: there is nothing to rename over.
+        std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
+        return Ok(());
+    }
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let result = std::fs::write(&beside, text)
+        .and_then(|()| std::fs::rename(&beside, path))
+        .with_context(|| format!("writing {}", path.display()));
+    if result.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    Ok(result?)
+}
+
+/// Writes to a file where one is named, else to standard output.
+pub(crate) fn deliver(output: Option<&Path>, text: &str) -> Outcome {
+    match output {
+        Some(path) => write(path, text),
+        None => print(text),
+    }
+}
+
+/// Says something on standard error; nobody listening is no problem.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+/// The environment for job files.
+pub(crate) struct Environment {
+    /// CPUs of the machine the job is for.
+    pub(crate) cpus: u16,
+}
+
+impl Lookup for Environment {
+    fn variable(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    fn keyword(&self, name: &str) -> Option<u64> {
+        match name {
+            "pagesize" => Some(4096),
+            "ncpus" => Some(u64::from(self.cpus)),
+            "mb_memory" => {
+                let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+                let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
+                Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? / 1024)
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `iosched list`.
+
+use iosched_block::KernelProfile;
+use iosched_devices::{Model, catalogue};
+use iosched_schedulers::{BlockPath, Descriptor, Generation, registry};
+use iosched_types::units::show_bytes;
+use serde_json::{Value, json};
+
+use crate::args::{ListArgs, ListKind};
+use crate::fail::Outcome;
+use crate::files::{print, print_json};
+use crate::jobs::JOBS;
+use crate::tables::entry;
+
+pub(crate) fn list(args: &ListArgs) -> Outcome {
+    if args.json {
+        let all: Vec<Value> = match args.what {
+            ListKind::Schedulers => registry::SCHEDULERS.iter().map(|d| scheduler(d)).collect(),
+            ListKind::Devices => catalogue::all().iter().map(|(_, d)| device(d)).collect(),
+            ListKind::Kernels => kernels().iter().map(|k| json!(k)).collect(),
+            ListKind::Workloads => {
+                JOBS.iter().map(|j| json!({"name": j.name, "summary": j.summary()})).collect()
+            }
+        };
+        return print_json(&all);
+    }
+    let mut out = String::new();
+    match args.what {
+        ListKind::Schedulers => schedulers(&mut out),
+        ListKind::Devices => {
+            for (name, d) in catalogue::all() {
+                let size = show_bytes(d.model.capacity() as f64);
+                let text = format!("{}, {size}, queue depth {}", d.title, d.queue_depth);
+                out.push_str(&entry(name, 22, &text));
+            }
+        }
+        ListKind::Kernels => {
+            for k in kernels() {
+                let text = format!("{}; default scheduler {}", k.title, k.default_scheduler);
+                out.push_str(&entry(&k.version, 10, &text));
+            }
+        }
+        ListKind::Workloads => {
+            for j in JOBS {
+                out.push_str(&entry(j.name, 22, &j.summary()));
+            }
+        }
+    }
+    print(&out)
+}
+
+/// The built-in kernel profiles, oldest first.
+pub(crate) fn kernels() -> Vec<KernelProfile> {
+    KernelProfile::names().iter().filter_map(|n| KernelProfile::find(n).ok()).collect()
+}
+
+/// How to ask for a generation.
+fn asked(d: &Descriptor, g: &Generation) -> String {
+    if d.generations.len() > 1 { format!("{}@{}", d.name, g.name) } else { d.name.to_string() }
+}
+
+fn schedulers(out: &mut String) {
+    for d in registry::SCHEDULERS {
+        out.push_str(&entry(d.name, 14, d.summary));
+        for g in d.generations {
+            let name = format!("  {}", asked(d, g));
+            out.push_str(&entry(&name, 24, &format!("Linux {}: {}", g.range(), g.summary)));
+        }
+    }
+}
+
+pub(crate) fn path_word(path: BlockPath) -> &'static str {
+    match path {
+        BlockPath::Legacy => "legacy",
+        BlockPath::Mq => "mq",
+    }
+}
+
+/// A scheduler as JSON.
+pub(crate) fn scheduler(d: &Descriptor) -> Value {
+    let generation = |g: &Generation| {
+        json!({
+            "name": g.name,
+            "ask_for": asked(d, g),
+            "kernels": g.range(),
+            "path": path_word(d.path_of(g)),
+            "summary": g.summary,
+        })
+    };
+    let names = |list: &[u8]| -> Vec<&str> {
+        d.generations.iter().filter(|g| list.contains(&g.index)).map(|g| g.name).collect()
+    };
+    let tunables: Vec<Value> = d
+        .tunables
+        .iter()
+        .map(|t| {
+            json!({
+                "name": t.name, "unit": t.unit, "default": t.default_text,
+                "min": t.min, "max": t.max, "generations": names(t.generations), "help": t.help,
+            })
+        })
+        .collect();
+    json!({
+        "name": d.name,
+        "aliases": d.aliases,
+        "summary": d.summary,
+        "generations": d.generations.iter().map(generation).collect::<Vec<_>>(),
+        "tunables": tunables,
+    })
+}
+
+fn device(d: &iosched_devices::DeviceSpec) -> Value {
+    let kind = match &d.model {
+        Model::Fixed(_) => "fixed",
+        Model::Hdd(_) => "hdd",
+        Model::Ssd(_) => "ssd",
+        Model::Volume(_) => "volume",
+    };
+    json!({
+        "name": d.name, "title": d.title, "summary": d.summary, "kind": kind,
+        "bytes": d.model.capacity(), "queue_depth": d.queue_depth, "hw_queues": d.hw_queues,
+    })
+}

@@ -1,0 +1,101 @@
+//! Commands around the machine: emulated disks, the doctor, and putting things back.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use iosched_backends::emulate::{EmulatedDisk, Options};
+use iosched_backends::guardian::GuardianCommand;
+use iosched_backends::load::child::Interrupt;
+use iosched_backends::restore::{Restored, restore_all};
+use iosched_backends::{Error, doctor as machine, state};
+use iosched_devices::params::FixedParams;
+use iosched_devices::{DeviceSpec, Model};
+use iosched_types::units::parse_bytes;
+
+use crate::args::{DoctorArgs, EmulateArgs, StateArgs};
+use crate::choose;
+use crate::fail::{Failure, Outcome, code};
+use crate::files::print;
+
+/// Where state files are.
+pub(crate) fn state_dir(args: &StateArgs) -> PathBuf {
+    args.state_dir.clone().unwrap_or_else(|| state::STATE_DIR.into())
+}
+
+/// How the guardian is started.
+pub(crate) fn guardian() -> Outcome<GuardianCommand> {
+    Ok(GuardianCommand::this_program("guardian")?)
+}
+
+/// Catches the signals that end a run in good order.
+pub(crate) fn interrupt() -> Outcome<Interrupt> {
+    Ok(Interrupt::install().map_err(|e| Error::io("catching signals for", "iosched", e))?)
+}
+
+/// A real disk or file as a trial names it: its size is what jobs are checked against; how it behaves is
+/// its own business.
+pub(crate) fn disk(name: &str) -> Result<DeviceSpec, String> {
+    use std::io::{Seek, SeekFrom};
+    let at = |e: std::io::Error| format!("cannot read the size of \"{name}\": {e}");
+    let cap = std::fs::File::open(Path::new(name))
+        .and_then(|mut f| f.seek(SeekFrom::End(0)))
+        .map_err(at)?;
+    let mut spec = DeviceSpec::new(
+        name,
+        Model::Fixed(FixedParams { cap, lat_ns: 1, par: 1, depth: 0, flush_ns: 0 }),
+    );
+    spec.title = "a real device".into();
+    Ok(spec)
+}
+
+/// `iosched emulate`.
+pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
+    let spec = choose::device(&args.device)?;
+    let size = |s: &String| {
+        parse_bytes(s)
+            .filter(|b| *b > 0)
+            .ok_or_else(|| Failure::with_help(format!("\"{s}\" is no size"), "such as 8G or 512M"))
+    };
+    let options = Options {
+        bytes: args.size.as_ref().map(size).transpose()?,
+        state_dir: state_dir(&args.state),
+        guardian: Some(guardian()?),
+        ..Options::default()
+    };
+    let interrupt = interrupt()?;
+    let disk = EmulatedDisk::start(&spec, &options)?;
+    let mut text = format!("{}\n{}\n", disk.node().display(), disk.self_check_result().render());
+    for note in disk.notes() {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    text.push_str("Ctrl-C ends it.\n");
+    print(&text)?;
+    while interrupt.check().is_ok() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Ok(disk.stop()?)
+}
+
+/// `iosched doctor`.
+pub(crate) fn doctor(args: &DoctorArgs) -> Outcome {
+    print(&machine::examine(args.target.as_deref())?.render())
+}
+
+/// `iosched restore`.
+pub(crate) fn restore(args: &StateArgs) -> Outcome {
+    let mut failure = Failure::silent(code::FAILED);
+    let mut text = String::new();
+    for (name, result) in restore_all(&state_dir(args)) {
+        match result {
+            Ok(Restored::Done(what)) => text.push_str(&format!("{name}: {}\n", what.join(", "))),
+            Ok(Restored::InUse) => text.push_str(&format!("{name}: in use by a running iosched\n")),
+            Ok(Restored::Stale(why)) => text.push_str(&format!("{name}: forgotten, {why}\n")),
+            Err(e) => failure.messages.push(format!("{name}: {e}")),
+        }
+    }
+    if text.is_empty() && failure.messages.is_empty() {
+        text = "nothing to put back\n".into();
+    }
+    print(&text)?;
+    if failure.messages.is_empty() { Ok(()) } else { Err(failure) }
+}

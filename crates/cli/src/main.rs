@@ -1,0 +1,70 @@
+//! The one program, `iosched`: parses the command line, reads files, runs trials in parallel, prints.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the program reads files, the environment and, to measure itself, the clock"
+)]
+#![allow(
+    rustdoc::broken_intra_doc_links,
+    reason = "the help texts of options write [optional parts] in brackets"
+)]
+
+mod args;
+mod bench;
+mod choose;
+mod compare;
+mod explain;
+mod fail;
+mod files;
+mod jobs;
+mod list;
+mod live;
+mod manual;
+mod report;
+mod results;
+mod run;
+mod show;
+mod store;
+mod tables;
+mod trials;
+mod validate;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use fail::Outcome;
+
+fn main() -> ExitCode {
+    match execute(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            for message in &failure.messages {
+                files::note(&format!("error: {message}"));
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn execute(command: Command) -> Outcome {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::List(args) => list::list(&args),
+        Command::Show(args) => show::show(&args),
+        Command::Explain(args) => explain::explain(&args),
+        Command::Validate(args) => validate::validate(&args),
+        Command::Bench(args) => bench::bench(&args),
+        Command::Results(args) => results::results(&args),
+        Command::Compare(args) => compare::compare(&args),
+        Command::Report(args) => report::report(&args),
+        Command::Serve(args) => report::serve(&args),
+        Command::Emulate(args) => live::emulate(&args),
+        Command::Doctor(args) => live::doctor(&args),
+        Command::Restore(args) => live::restore(&args),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { dir } => manual::man(dir.as_deref()),
+        Command::Guardian { file } => Ok(iosched_backends::guardian::main(&file)?),
+        Command::BenchMemory { scheduler, requests } => bench::memory_child(&scheduler, requests),
+    }
+}

@@ -1,0 +1,68 @@
+//! `iosched report` and `iosched serve`: pages about results.
+
+use anyhow::Context;
+use iosched_report::{Input, Options, html};
+use iosched_results::published;
+use iosched_types::nearest::did_you_mean;
+
+use crate::args::{ReportArgs, ServeArgs};
+use crate::fail::{Failure, Outcome};
+use crate::files::note;
+use crate::store::{open_read_only, path};
+
+fn options(title: String, base: Option<&String>) -> Options {
+    let mut options = Options { title, ..Options::default() };
+    options.base = base.cloned();
+    options
+}
+
+fn of_published(name: &str, args: &ReportArgs) -> Outcome<Input> {
+    let comparison = published::load(name).map_err(|e| {
+        let names = published::names();
+        let near = did_you_mean(name, names.iter().copied());
+        let help = if near.is_empty() { format!("known are {}", names.join(", ")) } else { near };
+        Failure::with_help(e.to_string(), help)
+    })?;
+    let title = format!("{}: {}", comparison.title, comparison.description);
+    Ok(Input::from_records(options(title, args.base.as_ref()), &comparison.to_records()))
+}
+
+fn of_stored(args: &ReportArgs) -> Outcome<Input> {
+    let store = open_read_only(&args.db)?;
+    let id = match &args.experiment {
+        Some(name) => store.find(name)?,
+        None => {
+            let newest = store.list()?.into_iter().map(|e| e.id).max();
+            newest.ok_or_else(|| {
+                Failure::with_help("no experiment is stored", "`iosched run` stores one")
+            })?
+        }
+    };
+    let name = store.list()?.into_iter().find(|e| e.id == id).map_or_else(String::new, |e| e.name);
+    Ok(Input::from_records(options(name, args.base.as_ref()), &store.records(id)?))
+}
+
+/// Writes the page.
+pub(crate) fn report(args: &ReportArgs) -> Outcome {
+    let input = match &args.published {
+        Some(name) => of_published(name, args)?,
+        None => of_stored(args)?,
+    };
+    let page = html(&input);
+    std::fs::write(&args.html, &page)
+        .with_context(|| format!("writing {}", args.html.display()))?;
+    note(&format!("{}: {} KiB", args.html.display(), page.len().div_ceil(1024)));
+    Ok(())
+}
+
+/// Serves the pages until it is interrupted.
+pub(crate) fn serve(args: &ServeArgs) -> Outcome {
+    // Opened once here for a clear word about a missing or old file.
+    drop(open_read_only(&args.db)?);
+    let file = path(&args.db)?;
+    iosched_report::serve(&file, args.port, |address| {
+        note(&format!("serving {} on http://{address} (Ctrl-C ends it)", file.display()));
+    })
+    .context("serving the results")?;
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! `iosched results`.
+
+use anyhow::Context;
+use iosched_experiment::file::stem;
+use iosched_results::store::ExperimentDocument;
+use iosched_results::{published, render};
+
+use crate::args::{ResultsArgs, ResultsCommand};
+use crate::fail::{Failure, Outcome};
+use crate::files::{deliver, print, print_json};
+use crate::run;
+use crate::store::{open, open_read_only};
+
+pub(crate) fn results(args: &ResultsArgs) -> Outcome {
+    match &args.command {
+        ResultsCommand::List { json } => {
+            let rows = open_read_only(&args.db)?.list()?;
+            if *json { print_json(&rows) } else { print(&render::list(&rows)) }
+        }
+        ResultsCommand::Show { name, trials, look } => {
+            let store = open_read_only(&args.db)?;
+            let id = store.find(name)?;
+            if *trials {
+                return print(&render::trials(&store.trials(id)?));
+            }
+            let format = crate::args::RunFormat::Table;
+            print(&run::render(name, &store.records(id)?, format, *look, false)?)
+        }
+        ResultsCommand::Export { name, format, output } => {
+            let store = open_read_only(&args.db)?;
+            let records = store.records(store.find(name)?)?;
+            let look = crate::args::LookArgs { wide: false, no_color: true };
+            deliver(output.as_deref(), &run::render(name, &records, *format, look, true)?)
+        }
+        ResultsCommand::Import { files, name } => import(args, files, name.as_deref()),
+        ResultsCommand::Merge { file } => {
+            let other = iosched_results::store::Store::open_read_only(file)?;
+            drop(other);
+            let report = open(&args.db)?.merge(file)?;
+            print(&format!(
+                "{} experiments added, {} completed, {} trials in all\n",
+                report.added, report.completed, report.trials
+            ))
+        }
+        ResultsCommand::Delete { name } => {
+            let mut store = open(&args.db)?;
+            let id = store.find(name)?;
+            store.delete(id)?;
+            print(&format!("experiment {id} is deleted\n"))
+        }
+    }
+}
+
+/// Takes files in, each as an experiment of its own; a document of ours may hold several.
+fn import(args: &ResultsArgs, files: &[String], name: Option<&str>) -> Outcome {
+    let mut documents = Vec::new();
+    for file in files {
+        documents.extend(documents_of(file, name)?);
+    }
+    // Everything was read and understood: now it is stored.
+    let mut store = open(&args.db)?;
+    let mut out = String::new();
+    for d in &documents {
+        let (id, trials) = store.import(d)?;
+        out.push_str(&format!("{id}: {} ({trials} trials)\n", render::printable(&d.name)));
+    }
+    print(&out)
+}
+
+/// The experiments of a file: our own document, `published`, or another tool's output.
+pub(crate) fn documents_of(file: &str, name: Option<&str>) -> Outcome<Vec<ExperimentDocument>> {
+    let of = |name: &str, records, source: &str| ExperimentDocument {
+        name: name.into(),
+        records,
+        source: source.into(),
+        ..ExperimentDocument::default()
+    };
+    if file == "published" {
+        let each = published::names().into_iter().map(|n| {
+            let records = published::records(n).map_err(Failure::input)?;
+            let mut d = of(n, records, "published");
+            // The same identity every time: importing twice changes nothing.
+            d.uid = format!("published-{n}");
+            Ok(d)
+        });
+        return each.collect();
+    }
+    let path = std::path::Path::new(file);
+    let trial = iosched_experiment::TrialId { repetition: 1, ..Default::default() };
+    let title = name.unwrap_or_else(|| stem(file));
+    if path.is_dir() {
+        return Ok(vec![of(title, iosched_results::import::fio_plot(path, &trial)?, file)]);
+    }
+    let text = iosched_results::import::read_file(path)?;
+    if let Some(mut documents) = own(file, &text)? {
+        if let (Some(name), [one]) = (name, documents.as_mut_slice()) {
+            one.name = name.into();
+        }
+        return Ok(documents);
+    }
+    let records = iosched_results::import::import(file, &text, None, &trial)?;
+    Ok(vec![of(title, records, file)])
+}
+
+/// The experiments of a document of ours; `None` when it is none.
+fn own(file: &str, text: &str) -> Outcome<Option<Vec<ExperimentDocument>>> {
+    use iosched_results::store::{DOCUMENT_FORMAT, Document};
+    let marker = format!("\"{DOCUMENT_FORMAT}\"");
+    if !text.trim_start().starts_with('{')
+        || !text.chars().take(200).collect::<String>().contains(&marker)
+    {
+        return Ok(None);
+    }
+    let d: Document =
+        serde_json::from_str(text).with_context(|| format!("{file} is no document of results"))?;
+    Ok(Some(d.experiments))
+}

@@ -1,0 +1,147 @@
+//! `iosched run`.
+
+mod machine;
+
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+
+use iosched_experiment::{Record, Status, Trial, TrialId};
+use iosched_report::terminal::{self, Look};
+use iosched_results::export::{Format, export};
+
+use crate::args::{LookArgs, RunArgs, RunFormat};
+use crate::choose::{Chosen, experiments, plan, simulated};
+use crate::fail::{Failure, Outcome, code};
+use crate::files::{deliver, note};
+use crate::store::Storing;
+use crate::trials;
+
+/// Runs everything that was asked for and prints the results.
+pub(crate) fn run(args: &RunArgs) -> Outcome {
+    let chosen = experiments(args)?;
+    // Everything is planned before anything runs: a mistake in the last file costs no time.
+    let plans = chosen.iter().map(|c| plan(&c.experiment)).collect::<Outcome<Vec<_>>>()?;
+    let mut all = Vec::new();
+    for (chosen, trials) in chosen.iter().zip(&plans) {
+        all.extend(one(args, chosen, trials)?);
+    }
+    if !args.quiet {
+        warn(&all);
+    }
+    let title = chosen.first().map_or("results", |c| c.experiment.name.as_str());
+    let text = render(title, &all, args.format, args.look, args.output.is_some())?;
+    deliver(args.output.as_deref(), &text)?;
+    verdict(&all)
+}
+
+/// Runs one experiment.
+pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<Vec<Record>> {
+    let e = &chosen.experiment;
+    let live = !simulated(e.backend);
+    let mut storing = match args.no_store {
+        true => None,
+        false => Storing::begin(&args.db, &e.name, &chosen.definition, trials, live)?,
+    };
+    if live {
+        return machine::run(args, e, trials, storing);
+    }
+    let mut records = Vec::with_capacity(trials.len());
+    let bar = trials::progress(trials.len(), args.quiet);
+    trials::simulate(trials, args.jobs, &bar, |record| {
+        if let Some(s) = &mut storing {
+            s.put(&record)?;
+        }
+        records.push(record);
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// Records in a form.
+pub(crate) fn render(
+    title: &str,
+    records: &[Record],
+    format: RunFormat,
+    look: LookArgs,
+    to_file: bool,
+) -> Outcome<String> {
+    let format = match format {
+        RunFormat::Table => {
+            let color = !to_file && colors(look);
+            return Ok(terminal::report(records, Look { wide: look.wide, color }));
+        }
+        RunFormat::Json => Format::Json,
+        RunFormat::Csv => Format::Csv,
+        RunFormat::FioJson => Format::FioJson,
+        RunFormat::Pts => Format::Pts,
+        RunFormat::Markdown => Format::Markdown,
+    };
+    let mut text = export(title, records, format)?;
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// Colours: on a terminal, unless the user does not want them (<https://no-color.org>).
+fn colors(look: LookArgs) -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    !look.no_color && !unwanted && std::io::stdout().is_terminal()
+}
+
+/// Each warning once, however many trials have it.
+fn warn(records: &[Record]) {
+    let mut said = BTreeSet::new();
+    for w in records.iter().flat_map(|r| &r.warnings) {
+        if said.insert(&w.message) {
+            let advice =
+                if w.advice.is_empty() { String::new() } else { format!(" ({})", w.advice) };
+            note(&format!("warning: {}{advice}", w.message));
+        }
+    }
+}
+
+/// Exit code 4 when a trial has no usable figures; an invalid attempt that was repeated does not count.
+fn verdict(records: &[Record]) -> Outcome {
+    let complete: BTreeSet<&TrialId> =
+        records.iter().filter(|r| r.status == Status::Complete).map(|r| &r.trial).collect();
+    let mut messages = Vec::new();
+    for r in records.iter().filter(|r| !complete.contains(&r.trial)) {
+        let (word, why) = match &r.status {
+            Status::Failed(why) => ("failed", why),
+            Status::Invalid(why) => ("is invalid", why),
+            Status::Complete => continue,
+        };
+        let t = &r.trial;
+        messages.push(format!(
+            "trial {} / {} / {} #{} {word}: {why}",
+            t.device, t.workload, t.scheduler, t.repetition
+        ));
+    }
+    if messages.is_empty() { Ok(()) } else { Err(Failure { code: code::FAILED, messages }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(repetition: u32, status: Status) -> Record {
+        let trial = TrialId { repetition, ..TrialId::default() };
+        Record { trial, status, ..Record::default() }
+    }
+
+    #[test]
+    fn a_failed_trial_gives_exit_code_four_and_its_reason() {
+        let records = [record(1, Status::Complete), record(2, Status::Failed("no power".into()))];
+        let failure = verdict(&records).unwrap_err();
+        assert_eq!((failure.code, failure.messages.len()), (code::FAILED, 1));
+        assert!(failure.messages[0].contains("#2 failed: no power"));
+    }
+
+    #[test]
+    fn an_invalid_attempt_that_was_repeated_does_not_count() {
+        let again = [record(1, Status::Invalid("noisy".into())), record(1, Status::Complete)];
+        assert!(verdict(&again).is_ok());
+        assert_eq!(verdict(&again[..1]).unwrap_err().code, code::FAILED);
+    }
+}

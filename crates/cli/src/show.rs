@@ -1,0 +1,130 @@
+//! `iosched show`.
+
+use iosched_block::{KernelProfile, queue_settings};
+use iosched_devices::describe::Description;
+use iosched_schedulers::{Descriptor, Tunable, registry};
+use iosched_types::nearest::did_you_mean;
+use iosched_workloads::fio::{Effect, describe, find_option, nearest_option};
+use serde_json::json;
+
+use crate::args::{ShowArgs, ShowKind};
+use crate::choose;
+use crate::fail::{Failure, Outcome};
+use crate::files::{print, print_json};
+use crate::tables::entry;
+use crate::{jobs, list};
+
+pub(crate) fn show(args: &ShowArgs) -> Outcome {
+    match args.what {
+        ShowKind::Scheduler => scheduler(args),
+        ShowKind::Device => {
+            let spec = choose::device(&args.name)?;
+            let d = Description::of(&spec)
+                .map_err(|e| Failure::input(format!("device \"{}\": {e}", spec.name)))?;
+            if args.json { print_json(&d) } else { print(&d.to_string()) }
+        }
+        ShowKind::Kernel => {
+            let k = KernelProfile::find(&args.name).map_err(Failure::input)?;
+            if args.json {
+                return print_json(&k);
+            }
+            // The profile's own file is the clearest text there is.
+            let text = toml::to_string(&k).map_err(Failure::input)?;
+            print(&text)
+        }
+        ShowKind::Workload => {
+            let text = jobs::find(&args.name).map_err(|help| {
+                Failure::with_help(format!("unknown workload \"{}\"", args.name), help)
+            })?;
+            if args.json {
+                print_json(&json!({"name": args.name, "job": text}))
+            } else {
+                print(text)
+            }
+        }
+        ShowKind::Option => option(args),
+    }
+}
+
+fn scheduler(args: &ShowArgs) -> Outcome {
+    let family = args.name.split('@').next().unwrap_or_default();
+    let d = registry::family(family).map_err(Failure::input)?;
+    if args.json {
+        return print_json(&list::scheduler(d));
+    }
+    let mut out = entry(d.name, d.name.chars().count() + 2, d.summary);
+    if !d.aliases.is_empty() {
+        out.push_str(&format!("also called: {}\n", d.aliases.join(", ")));
+    }
+    out.push_str("\nGenerations\n");
+    for g in d.generations {
+        let layer = list::path_word(d.path_of(g));
+        let text = format!("Linux {} ({layer}): {}", g.range(), g.summary);
+        out.push_str(&entry(&format!("  {}@{}", d.name, g.name), 24, &text));
+    }
+    if d.tunables.is_empty() {
+        out.push_str("\nIt has no tunables.\n");
+        return print(&out);
+    }
+    out.push_str("\nTunables (sysfs name, default)\n");
+    for t in d.tunables {
+        out.push_str(&tunable(d, t));
+    }
+    print(&out)
+}
+
+fn tunable(d: &Descriptor, t: &Tunable) -> String {
+    let has = |g: &&iosched_schedulers::Generation| t.generations.contains(&g.index);
+    let of: Vec<&str> = d.generations.iter().filter(has).map(|g| g.name).collect();
+    let of = if of.len() == d.generations.len() {
+        String::new()
+    } else {
+        format!(" Generations: {}.", of.join(", "))
+    };
+    let text = format!("{} {} ({} to {}). {}{of}", t.default_text, t.unit, t.min, t.max, t.help);
+    entry(&format!("  {}", t.name), 24, &text)
+}
+
+/// A fio option, a queue attribute, or a tunable of any scheduler.
+fn option(args: &ShowArgs) -> Outcome {
+    let name = args.name.as_str();
+    let mut out = String::new();
+    if let Some(o) = find_option(name) {
+        let mut names = vec![o.name];
+        names.extend(o.aliases);
+        out.push_str(&entry("fio option", 16, &names.join(", ")));
+        out.push_str(&entry("  value", 16, &describe(o.kind)));
+        out.push_str(&entry("  meaning", 16, o.help));
+        let effect = match o.effect {
+            Effect::Simulated => "yes".to_string(),
+            Effect::NoEffect(why) => format!("accepted without effect on timing: {why}"),
+            Effect::Refused { reason, harmless: [] } => {
+                format!("refused: {reason}")
+            }
+            Effect::Refused { reason, harmless } => {
+                format!("refused unless it is {}: {reason}", harmless.join(" or "))
+            }
+        };
+        out.push_str(&entry("  simulated", 16, &effect));
+    }
+    if let Some(s) = queue_settings().iter().find(|s| s.name == name) {
+        out.push_str(&entry("queue attribute", 16, s.name));
+        out.push_str(&entry("  value", 16, &format!("{} to {} {}", s.min, s.max, s.unit)));
+        out.push_str(&entry("  meaning", 16, s.help));
+    }
+    for d in registry::SCHEDULERS {
+        for t in d.tunables.iter().filter(|t| t.name == name) {
+            out.push_str(&format!("tunable of {}\n{}", d.name, tunable(d, t)));
+        }
+    }
+    if out.is_empty() {
+        let others = queue_settings().iter().map(|s| s.name);
+        let tunables = registry::SCHEDULERS.iter().flat_map(|d| d.tunables).map(|t| t.name);
+        let mut help = nearest_option(name);
+        if help.is_empty() {
+            help = did_you_mean(name, others.chain(tunables));
+        }
+        return Err(Failure::with_help(format!("unknown option \"{name}\""), help));
+    }
+    if args.json { print_json(&json!({"name": name, "text": out})) } else { print(&out) }
+}

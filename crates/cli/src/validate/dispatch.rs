@@ -1,0 +1,112 @@
+//! `iosched validate --dispatch`: command by command.
+
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::Context;
+use flate2::read::MultiGzDecoder;
+use iosched_report::terminal::{Align, Cell, Grid};
+use iosched_sim::validate::{
+    Case, LoggedCommand, first_difference, our_commands, parse_dispatch_log,
+};
+use serde::Serialize;
+
+use super::name;
+use crate::args::{Format, ValidateArgs};
+use crate::fail::{Failure, Outcome, code};
+use crate::files::{print, print_json};
+use crate::trials;
+
+/// Largest log after decompression.
+const MAX_LOG: u64 = 1 << 30;
+
+/// One case: where the streams part.
+#[derive(Serialize)]
+struct Difference {
+    case: String,
+    /// Commands compared.
+    commands: usize,
+    /// Index of the first command that differs.
+    first: Option<usize>,
+    kernel: Option<LoggedCommand>,
+    ours: Option<LoggedCommand>,
+}
+
+pub(super) fn compare(args: &ValidateArgs, cases: &[Case<'_>]) -> Outcome {
+    let dir = args.dir.join("dispatch");
+    let mut logged = Vec::new();
+    for case in cases.iter().filter(|c| c.trials.is_ok()) {
+        let path = dir.join(format!("{}.{}.{}.log.gz", case.device, case.job, case.scheduler));
+        if path.is_file() {
+            logged.push((case, path));
+        }
+    }
+    if logged.is_empty() {
+        let message = format!("{} has no log of these cases", dir.display());
+        return Err(Failure::with_help(message, "logs are named DEVICE.JOB.SCHEDULER.log.gz"));
+    }
+    let (mut differences, mut failed) = (Vec::new(), Vec::new());
+    trials::in_order(
+        &logged,
+        args.jobs,
+        |(case, path)| one(case, path),
+        |_, d| {
+            match d {
+                Ok(d) => differences.push(d),
+                Err(e) => failed.push(e),
+            }
+            Ok(())
+        },
+    )?;
+    match args.format {
+        Format::Json => print_json(&differences)?,
+        Format::Table => print(&table(&differences))?,
+    }
+    failed.into_iter().next().map_or(Ok(()), Err)
+}
+
+fn one(case: &Case<'_>, path: &Path) -> Outcome<Difference> {
+    let file = path.display().to_string();
+    let raw = std::fs::File::open(path).with_context(|| format!("opening {file}"))?;
+    let mut text = String::new();
+    MultiGzDecoder::new(raw)
+        .take(MAX_LOG)
+        .read_to_string(&mut text)
+        .with_context(|| format!("reading {file}"))?;
+    let kernel = parse_dispatch_log(&file, &text)?;
+    let trials = case.trials.as_ref().map_err(Failure::input)?;
+    let first = trials.first().ok_or_else(|| Failure::input("the case has no run"))?;
+    let ours = our_commands(first, kernel.len())
+        .map_err(|e| Failure::new(code::FAILED, format!("{}: {e}", name(case))))?;
+    let at = first_difference(&kernel, &ours);
+    let get = |list: &[LoggedCommand]| at.and_then(|i| list.get(i)).copied();
+    Ok(Difference {
+        case: name(case),
+        commands: kernel.len().min(ours.len()),
+        first: at,
+        kernel: get(&kernel),
+        ours: get(&ours),
+    })
+}
+
+fn table(differences: &[Difference]) -> String {
+    let show = |c: Option<LoggedCommand>| {
+        c.map_or(String::new(), |c| format!("{} {}+{}", c.op.letter(), c.offset, c.len))
+    };
+    let mut grid = Grid::new()
+        .column("case", Align::Left)
+        .column("commands", Align::Right)
+        .column("first that differs", Align::Right)
+        .column("kernel", Align::Left)
+        .column("ours", Align::Left);
+    for d in differences {
+        grid.row(vec![
+            Cell::new(&d.case),
+            Cell::new(d.commands.to_string()),
+            Cell::new(d.first.map_or("none".into(), |i| i.to_string())),
+            Cell::new(show(d.kernel)),
+            Cell::new(show(d.ours)),
+        ]);
+    }
+    grid.render(120, false)
+}

@@ -1,0 +1,85 @@
+//! `iosched validate EXPERIMENT --against emulated`: the simulator beside the running kernel.
+
+use iosched_backends::validate::{rank_agreement, render, rows};
+use iosched_experiment::{BackendKind, Experiment, Place, Record};
+use iosched_results::stats::{Observation, summarize};
+use serde_json::json;
+
+use crate::args::{DbArgs, Format, LookArgs, RunArgs, RunFormat, ValidateArgs};
+use crate::choose::{Chosen, plan};
+use crate::fail::{Failure, Outcome};
+use crate::files::{print, print_json, required};
+use crate::run;
+
+/// Differences below this share are no order between schedulers.
+const TIE: f64 = 0.02;
+
+pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
+    let file = args.dir.display().to_string();
+    let definition = required(&file)?;
+    let experiment = Experiment::from_toml(&file, &definition)?;
+    let place = Place::option("--against", backend, backend);
+    let kind = iosched_experiment::file::backend(backend, &place)?;
+    if kind == BackendKind::Sim {
+        return Err(Failure::with_help(
+            "the simulator cannot be its own measure",
+            "--against emulated",
+        ));
+    }
+    let run = |backend: BackendKind| -> Outcome<Vec<Record>> {
+        let experiment = Experiment { backend, ..experiment.clone() };
+        let trials = plan(&experiment)?;
+        let chosen = Chosen { experiment, definition: definition.clone() };
+        run::one(&options(args), &chosen, &trials)
+    };
+    let sim = run(BackendKind::Sim)?;
+    let kernel = run(kind)?;
+    let rows = rows(&sim, &kernel);
+    if args.format == Format::Json {
+        let all = rows.iter().map(|r| json!({
+            "device": r.device, "workload": r.workload, "scheduler": r.scheduler, "figure": r.figure,
+            "ours": r.sim, "kernel": r.kernel, "error_percent": r.error(),
+        }));
+        return print_json(&all.collect::<Vec<_>>());
+    }
+    let interval = |values: &[f64]| {
+        let values: Vec<Observation> = values.iter().copied().map(Observation::from).collect();
+        let s = summarize(&values, 1);
+        s.ci.map_or((s.min, s.max), |c| (c.low, c.high))
+    };
+    let mut text = render(&rows, &interval);
+    text.push_str("\nRank agreement of the schedulers (Kendall's tau-b)\n");
+    for (name, tau) in rank_agreement(&rows, TIE) {
+        let tau = tau.map_or("no order on one side".into(), |t| format!("{t:+.2}"));
+        text.push_str(&format!("  {name}: {tau}\n"));
+    }
+    print(&text)
+}
+
+/// The options of a run that stores its results like any other.
+fn options(args: &ValidateArgs) -> RunArgs {
+    RunArgs {
+        files: Vec::new(),
+        device: Vec::new(),
+        scheduler: Vec::new(),
+        kernel: Vec::new(),
+        runs: None,
+        seed: None,
+        set: Vec::new(),
+        tunable: Vec::new(),
+        queue: Vec::new(),
+        cpus: None,
+        backend: None,
+        jobs: args.jobs,
+        format: RunFormat::Table,
+        output: None,
+        db: DbArgs { db: std::env::var_os("IOSCHED_DB").map(Into::into) },
+        no_store: false,
+        look: LookArgs { wide: false, no_color: true },
+        quiet: false,
+        destroy_data: None,
+        trace: false,
+        no_warm_up: false,
+        state: args.state.clone(),
+    }
+}

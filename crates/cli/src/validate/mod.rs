@@ -1,0 +1,134 @@
+//! `iosched validate`: the simulator beside what the real kernel did.
+
+mod dispatch;
+mod machine;
+mod table;
+
+use std::path::Path;
+
+use anyhow::Context;
+use iosched_sim::validate::{Case, Row, TruthFolder, compare, plan};
+use iosched_types::Diagnostic;
+use iosched_types::nearest::did_you_mean;
+
+use crate::args::{Format, ValidateArgs};
+use crate::fail::{Failure, Outcome, code};
+use crate::files::{note, print, print_json, required};
+use crate::trials;
+
+pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
+    if let Some(backend) = &args.against {
+        return machine::validate(args, backend);
+    }
+    let folder = read(&args.dir)?;
+    let cases = chosen(args, &folder)?;
+    if args.dispatch {
+        return dispatch::compare(args, &cases);
+    }
+    let mut result = Compared::default();
+    let runs: Vec<&Case<'_>> = cases.iter().filter(|c| c.trials.is_ok()).collect();
+    trials::in_order(
+        &runs,
+        args.jobs,
+        |case| rows(case),
+        |i, outcome| {
+            match outcome {
+                Ok(rows) => result.rows.extend(rows),
+                Err(why) => result.failed.push((name(runs[i]), why)),
+            }
+            Ok(())
+        },
+    )?;
+    for case in &cases {
+        if let Err(why) = &case.trials {
+            result.skipped.push((name(case), why.clone()));
+        }
+    }
+    match args.format {
+        Format::Json => {
+            print_json(&result.rows)?;
+            result.skipped.iter().for_each(|(n, why)| note(&format!("skipped {n}: {why}")));
+        }
+        Format::Table => print(&table::render(&result))?,
+    }
+    if result.failed.is_empty() {
+        return Ok(());
+    }
+    let messages = result.failed.iter().map(|(n, why)| format!("{n}: {why}")).collect();
+    Err(Failure { code: code::FAILED, messages })
+}
+
+/// What a validation yields.
+#[derive(Default)]
+struct Compared {
+    rows: Vec<Row>,
+    /// Cases that need what is not there, with the reason.
+    skipped: Vec<(String, String)>,
+    failed: Vec<(String, String)>,
+}
+
+fn name(case: &Case<'_>) -> String {
+    format!("{}/{}/{}", case.device, case.job, case.scheduler)
+}
+
+fn rows(case: &Case<'_>) -> Result<Vec<Row>, String> {
+    let trials = case.trials.as_ref().map_err(String::clone)?;
+    let records = trials.iter().map(iosched_sim::simulate).collect::<Result<Vec<_>, _>>();
+    Ok(compare(case, &records.map_err(|e| e.to_string())?))
+}
+
+/// Reads a truth folder.
+fn read(dir: &Path) -> Outcome<TruthFolder> {
+    let name = |n: &str| dir.join(n).display().to_string();
+    if !dir.is_dir() {
+        let d = Diagnostic::file(dir.display().to_string(), "no such folder");
+        return Err(d
+            .with_help("it has devices.toml, jobs/ and results.json, as data/truth")
+            .into());
+    }
+    let (devices, results) = (name("devices.toml"), name("results.json"));
+    let (devices_text, results_text) = (required(&devices)?, required(&results)?);
+    let folder = dir.join("jobs");
+    let entries =
+        std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| format!("reading {}", folder.display()))?.path();
+        if path.extension().is_some_and(|e| e == "fio") {
+            paths.push(path.display().to_string());
+        }
+    }
+    paths.sort();
+    let jobs =
+        paths.into_iter().map(|p| required(&p).map(|text| (p, text))).collect::<Outcome<_>>()?;
+    Ok(TruthFolder::parse((&devices, &devices_text), jobs, (&results, &results_text))?)
+}
+
+/// The cases that the options leave.
+fn chosen<'f>(args: &ValidateArgs, folder: &'f TruthFolder) -> Outcome<Vec<Case<'f>>> {
+    let mut cases = plan(folder);
+    type Get = for<'a, 'b> fn(&'b Case<'a>) -> &'a str;
+    let filters: [(&str, &Vec<String>, Get); 3] = [
+        ("scheduler", &args.scheduler, |c| c.scheduler),
+        ("device", &args.device, |c| c.device),
+        ("job", &args.job, |c| c.job),
+    ];
+    for (what, wanted, get) in filters {
+        for w in wanted {
+            if !cases.iter().any(|c| get(c) == w) {
+                let mut known: Vec<&str> = cases.iter().map(get).collect();
+                known.sort_unstable();
+                known.dedup();
+                let near = did_you_mean(w, known.iter().copied());
+                let list = format!("there are {}", known.join(", "));
+                let help = if near.is_empty() { list } else { near };
+                return Err(Failure::with_help(
+                    format!("no measurement has the {what} \"{w}\""),
+                    help,
+                ));
+            }
+        }
+        cases.retain(|c| wanted.is_empty() || wanted.iter().any(|w| w == get(c)));
+    }
+    Ok(cases)
+}

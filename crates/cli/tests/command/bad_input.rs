@@ -1,0 +1,190 @@
+//! Everything people get wrong: a clear word, exit 2, nothing half-written.
+
+use super::{JOB, Place};
+
+/// Runs the job with more arguments and wants exit 2 with these words.
+fn refused(more: &[&str], words: &[&str]) {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let mut args = vec!["run", job.as_str()];
+    args.extend(more);
+    let why = place.fails(2, &args);
+    assert!(why.starts_with("error: "), "{why}");
+    for w in words {
+        assert!(why.contains(w), "{more:?}: no \"{w}\" in: {why}");
+    }
+    assert!(!place.dir.path().join("results.db").exists(), "nothing was stored");
+}
+
+/// An experiment file must be refused with these words.
+fn bad_experiment(text: &str, words: &[&str]) {
+    let place = Place::new();
+    place.file("job.fio", JOB);
+    let file = place.file("e.toml", text);
+    let why = place.fails(2, &["run", &file]);
+    for w in words {
+        assert!(why.contains(w), "{text}: no \"{w}\" in: {why}");
+    }
+}
+
+#[test]
+fn unknown_names_are_told_the_nearest() {
+    refused(&["--device", "hdd-7200,sdd-sata"], &["--device:1:10", "did you mean \"ssd-sata\"?"]);
+    refused(&["--scheduler", "mq-dedline"], &["did you mean \"mq-deadline\"?"]);
+    refused(&["--kernel", "6.13"], &["did you mean \"6.12\"?"]);
+    refused(
+        &["--scheduler", "mq-deadline", "--tunable", "mq-deadline.fifo_bacth=1"],
+        &["did you mean \"fifo_batch\"?"],
+    );
+    refused(&["--queue", "nr_request=64"], &["did you mean \"nr_requests\"?"]);
+    refused(&["--set", "iodpeth=2"], &["unknown option", "did you mean \"iodepth\"?"]);
+    refused(&["--backend", "simm"], &["one of: sim, emulated, real, mock"]);
+}
+
+#[test]
+fn values_out_of_bounds() {
+    let tunable = ["--scheduler", "mq-deadline", "--tunable", "mq-deadline.fifo_batch=-1"];
+    refused(&tunable, &["fifo_batch=-1 is out of range: mq-deadline takes 0.."]);
+    refused(&["--queue", "nr_requests=1"], &["nr_requests=1 is out of range: 4..="]);
+    refused(&["--queue", "nr_requests=nan"], &["takes a whole number"]);
+    refused(&["--runs", "0"], &["--runs is out of range"]);
+    for (option, word) in [
+        ("iodepth=0", "out of range"),
+        ("bs=0", "out of range"),
+        ("bs=-4k", "bs"),
+        ("rate=nan", "rate"),
+        ("size=99999999999999999999", "size"),
+        ("runtime=-1", "runtime"),
+    ] {
+        refused(&["--set", option], &[word]);
+    }
+}
+
+#[test]
+fn requests_beyond_the_end_of_the_device() {
+    refused(&["--set", "size=900t"], &["beyond the end"]);
+    refused(&["--set", "offset=900t"], &["beyond the end"]);
+    refused(
+        &["--set", "offset=8191p", "--set", "offset_increment=8191p", "--set", "numjobs=5"],
+        &["beyond"],
+    );
+}
+
+#[test]
+fn a_scheduler_the_kernel_never_had_says_where_it_lived() {
+    refused(
+        &["--scheduler", "cfq"],
+        &["cfq does not exist in Linux 6.12", "4.12", "write cfq@4.12"],
+    );
+    refused(&["--scheduler", "kyber", "--kernel", "3.12"], &["kyber does not exist in Linux 3.12"]);
+    refused(&["--scheduler", "bfq@1.0"], &["bfq has no generation \"1.0\""]);
+}
+
+#[test]
+fn files_that_are_none_of_ours() {
+    let place = Place::new();
+    let binary = place.file("binary.fio", [0x7f, b'E', b'L', b'F', 0, 1, 2]);
+    let not_utf8 = place.file("latin.toml", [b'n', 0xe9, b'=', 0xff]);
+    let empty = place.file("empty.fio", "");
+    let no_experiment = place.file("empty.toml", "");
+    let long = place.file("long.fio", format!("[a]\nrw={}\n", "r".repeat(1 << 20)));
+    place.file("a.inc", "include b.inc\n");
+    place.file("b.inc", "include a.inc\n");
+    let circle = place.file("circle.fio", "[a]\ninclude a.inc\n");
+    let huge = place.dir.path().join("huge.fio");
+    // A file of a gigabyte without a byte on the disk.
+    std::fs::File::create(&huge).unwrap().set_len(1 << 30).unwrap();
+    let huge = huge.display().to_string();
+    for (file, word) in [
+        ("absent.fio", "no such file"),
+        ("absent.toml", "no such file"),
+        (binary.as_str(), "binary file"),
+        (&not_utf8, "binary file"),
+        (&empty, "there is no job in the file"),
+        (&no_experiment, "names no devices"),
+        (&long, "64 KiB are the limit"),
+        (&circle, "circular include"),
+        (&huge, "larger than"),
+        ("/dev/zero", "binary file"),
+        ("desktopp", "desktop"),
+    ] {
+        let why = place.fails(2, &["run", file]);
+        assert!(why.contains(word), "{file}: {why}");
+    }
+}
+
+#[test]
+fn malformed_jobs_point_at_the_place() {
+    let place = Place::new();
+    let file = place.file("job.fio", "[r]\nfilename=/dev/disk\ndirect=1\niodpeth=32\n");
+    let why = place.fails(2, &["run", &file]);
+    assert!(why.contains("job.fio:4:1") && why.contains("^^^^^^^"), "{why}");
+    let buffered = place.file("buffered.fio", "[r]\nrw=read\nsize=1m\n");
+    let why = place.fails(2, &["run", &buffered]);
+    assert!(why.contains("direct=1") || why.contains("page cache"), "{why}");
+}
+
+#[test]
+fn malformed_experiments_point_at_the_place() {
+    let good = "devices = [\"fixed\"]\nschedulers = [\"none\"]\nworkloads = [\"job.fio\"]\n";
+    bad_experiment("devices = [", &["e.toml:1:"]);
+    bad_experiment(&format!("{good}runz = 3\n"), &["e.toml:4:1", "did you mean \"runs\"?"]);
+    bad_experiment(&format!("{good}runs = nan\n"), &["runs must be a whole number, not float"]);
+    bad_experiment(&format!("{good}runs = 0\n"), &["runs = 0 is out of range"]);
+    bad_experiment(&format!("{good}seed = -1\n"), &["seed = -1 is out of range"]);
+    bad_experiment(
+        &format!("{good}seed = 99999999999999999999\n"),
+        &["out of the range of numbers"],
+    );
+    bad_experiment(&format!("{good}[set]\nruntime = inf\n"), &["finite"]);
+    bad_experiment(&format!("{good}[set]\nruntme = 1\n"), &["e.toml:5:1", "runtime"]);
+    bad_experiment(&format!("{good}[queue]\nnr_requests = 0\n"), &["e.toml:5:1", "out of range"]);
+    bad_experiment("devices = []\n", &["names no devices"]);
+    bad_experiment(&good.replace("[\"none\"]", "[\"none\", \"none\"]"), &["is there twice"]);
+    bad_experiment(&good.replace("\"fixed\"", "\"absent.toml\""), &["cannot read device file"]);
+    bad_experiment(
+        &good.replace("\"none\"", "{ name = \"bfq\", tunables = { low_latencyy = 1 } }"),
+        &["did you mean \"low_latency\"?"],
+    );
+}
+
+#[test]
+fn a_device_that_cannot_make_progress_is_refused() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let device = place.file("d.toml", "title = \"d\"\n[model]\nkind = \"ssd\"\ncap = \"1GiB\"\n");
+    let why = place.fails(2, &["run", &job, "--device", &device]);
+    assert!(why.contains("d.toml"), "{why}");
+}
+
+#[test]
+fn other_commands_refuse_too() {
+    let place = Place::new();
+    for args in [
+        &["show", "device", "hd-7200"][..],
+        &["show", "scheduler", "bqf"],
+        &["show", "option", "iodept"],
+        &["show", "kernel", "7.1"],
+        &["explain", "absent.toml"],
+        &["validate", "absent"],
+        &["results", "list"],
+        &["compare", "a", "b"],
+        &["bench", "--scheduler", "nonee"],
+        &["bench", "--depth", "0"],
+        &["run"],
+        &["frobnicate"],
+    ] {
+        place.fails(2, args);
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_leaves_nothing() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let why =
+        place.fails(2, &["run", &job, "--no-store", "--device", "fixed", "-o", "absent/x.json"]);
+    assert!(why.contains("absent/x.json"), "{why}");
+    let left: Vec<_> = std::fs::read_dir(place.dir.path()).unwrap().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}

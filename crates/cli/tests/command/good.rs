@@ -1,0 +1,276 @@
+//! The main paths.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{JOB, Place};
+
+#[test]
+fn the_quick_form_compares_and_stores() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let args = [
+        "run",
+        &job,
+        "--device",
+        "fixed,hdd-7200",
+        "--scheduler",
+        "mq-deadline,none,noop@3.12",
+        "--runs",
+        "3",
+        "--seed",
+        "7",
+    ];
+    let text = place.out(&args);
+    assert!(text.contains("job on fixed, Linux 6.12, mean of 3 runs"), "{text}");
+    assert!(text.contains("noop@") && text.contains("geometric mean"), "{text}");
+    assert!(!text.contains('\u{1b}'), "no colours off a terminal");
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let list: Value = serde_json::from_str(&place.out(&["results", "list", "--json"])).unwrap();
+    assert_eq!(list[0]["trials"], 18);
+    assert!(place.out(&["results", "show", "job"]).contains("job on fixed"));
+    // A result equals itself: no regression, exit 0.
+    assert!(place.out(&["compare", "job", "job"]).contains("read.iops"));
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let with = |jobs: &str| {
+        place.out(&[
+            "run",
+            &job,
+            "--device",
+            "hdd-7200",
+            "--scheduler",
+            "none,bfq,kyber",
+            "--runs",
+            "3",
+            "--no-store",
+            "--format",
+            "json",
+            "--jobs",
+            jobs,
+        ])
+    };
+    let one = with("1");
+    assert_eq!(one, with("2"));
+    assert_eq!(one, with("7"));
+}
+
+#[test]
+fn repetitions_differ_and_pair() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let text = place.out(&[
+        "run",
+        &job,
+        "--device",
+        "hdd-7200",
+        "--scheduler",
+        "none,mq-deadline",
+        "--runs",
+        "2",
+        "--format",
+        "json",
+        "--no-store",
+    ]);
+    let all: Value = serde_json::from_str(&text).unwrap();
+    let records = all["experiments"][0]["records"].as_array().unwrap();
+    let first = |i: usize| records[i]["dispatches"][0]["sector"].as_u64().unwrap();
+    assert_eq!(records.len(), 4);
+    assert_eq!(first(0), first(1), "the same repetition has the same seeds");
+    assert_ne!(first(0), first(2), "another repetition has others");
+}
+
+#[test]
+fn experiment_files_have_tables_labels_and_inline_parts() {
+    let place = Place::new();
+    let file = place.file("e.toml", format!(
+        "devices = [{{ name = \"mine\", title = \"x\", model = {{ kind = \"fixed\", cap = \"1GiB\", lat_ns = 1000 }} }}]\n\
+         schedulers = [\"none\", {{ name = \"mq-deadline\", tunables = {{ fifo_batch = 1 }}, label = \"small\" }}]\n\
+         kernel = [\"4.12\", \"6.12\"]\nworkloads = [{{ name = \"tiny\", job = '''\n{JOB}''' }}]\n\
+         [queue]\nnr_requests = 64\n[set]\niodepth = 4\n"));
+    let text = place.out(&["run", &file, "--no-store"]);
+    assert!(text.contains("tiny on mine") && text.contains("small on 4.12"), "{text}");
+    assert!(text.contains("none on 6.12"), "{text}");
+}
+
+#[test]
+fn every_example_experiment_is_planned() {
+    let place = Place::new();
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/desktop.toml");
+    let text = place.out(&["run", root, "--no-store", "--backend", "mock"]);
+    assert!(text.contains("desktop on hdd-7200") && text.contains("anticipatory@2.6.32"), "{text}");
+}
+
+#[test]
+fn live_rounds_store_each_run() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let out =
+        place.out(&["run", &job, "--backend", "mock", "--runs", "2", "--scheduler", "none,bfq"]);
+    assert!(out.contains("made-up figures"), "{out}");
+    let trials = place.out(&["results", "show", "job", "--trials"]);
+    assert_eq!(trials.matches("complete").count(), 4, "{trials}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let place = Place::new();
+    let program = place.iosched(&[]).get_program().to_owned();
+    let mut child = Command::new(program)
+        .args(["list", "schedulers", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success());
+}
+
+#[test]
+fn lists_and_pages_name_everything() {
+    let place = Place::new();
+    let text = place.out(&["list", "schedulers"]);
+    for name in ["noop", "anticipatory", "deadline", "cfq", "none", "mq-deadline", "kyber", "bfq"] {
+        assert!(text.contains(name), "{name}");
+        assert!(place.out(&["show", "scheduler", name]).contains("Generations"));
+    }
+    for what in ["schedulers", "devices", "kernels", "workloads"] {
+        let json: Value = serde_json::from_str(&place.out(&["list", what, "--json"])).unwrap();
+        assert!(json.as_array().unwrap().len() > 4, "{what}");
+    }
+    assert!(place.out(&["show", "kernel", "6.12"]).contains("hz = 250"));
+    assert!(place.out(&["show", "option", "iodepth"]).contains("simulated"));
+    assert!(place.out(&["show", "option", "fifo_batch"]).contains("tunable of mq-deadline"));
+    assert!(place.out(&["show", "workload", "desktop"]).contains("[program-start]"));
+    assert!(place.out(&["completions", "bash"]).contains("_iosched"));
+    assert!(place.out(&["man"]).contains(".TH iosched"));
+    place.out(&["man", "--dir", "pages"]);
+    assert!(place.dir.path().join("pages/iosched-run.1").exists());
+}
+
+#[test]
+fn every_subcommand_shows_an_example() {
+    let place = Place::new();
+    for command in [
+        "run",
+        "list",
+        "show",
+        "explain",
+        "validate",
+        "bench",
+        "results",
+        "compare",
+        "emulate",
+        "doctor",
+        "restore",
+        "completions",
+        "man",
+    ] {
+        let help = place.out(&[command, "--help"]);
+        assert!(help.contains("Example"), "{command}: {help}");
+        assert!(help.contains(&format!("iosched {command}")), "{command}: {help}");
+    }
+}
+
+#[test]
+fn validation_and_benchmark_speak_json() {
+    let place = Place::new();
+    let truth = concat!(env!("CARGO_MANIFEST_DIR"), "/../../data/truth");
+    let text = place.out(&[
+        "validate",
+        truth,
+        "--device",
+        "hdd7k_q1",
+        "--scheduler",
+        "none",
+        "--job",
+        "rr16",
+        "--format",
+        "json",
+    ]);
+    let rows: Value = serde_json::from_str(&text).unwrap();
+    let total =
+        rows.as_array().unwrap().iter().find(|r| r["section"] == "*" && r["metric"] == "iops");
+    let error = total.unwrap()["error"].as_f64().unwrap();
+    assert!(error.abs() < 0.05, "{error}");
+    let text = place.out(&[
+        "bench",
+        "--scheduler",
+        "none",
+        "--device",
+        "fixed",
+        "--depth",
+        "32",
+        "--requests",
+        "5000",
+        "--format",
+        "json",
+    ]);
+    let rows: Value = serde_json::from_str(&text).unwrap();
+    let keys: Vec<&String> = rows[0].as_object().unwrap().keys().collect();
+    assert_eq!(keys.len(), 7);
+    assert_eq!(
+        (&rows[0]["checks"], &rows[0]["requests"]),
+        (&Value::from("ok"), &Value::from(5000))
+    );
+}
+
+#[test]
+fn explanations_come_as_text_and_json() {
+    let place = Place::new();
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/scenarios/bfq-idle-6.12.toml");
+    assert!(place.out(&["explain", file]).contains("idle"));
+    let json: Value =
+        serde_json::from_str(&place.out(&["explain", file, "--format", "json"])).unwrap();
+    assert!(json["dispatched"][0]["t_ns"].is_u64() && json["idle"].is_array(), "{json}");
+}
+
+/// fio-plot (PyPI) is written for fio's own JSON. Skipped aloud where it is not installed.
+#[test]
+fn fio_plot_reads_the_output() {
+    if Command::new("fio-plot").arg("-h").output().is_err() {
+        let _ = std::io::Write::write_all(
+            &mut std::io::stderr(),
+            b"SKIPPED: fio-plot is not installed (pipx install fio-plot)\n",
+        );
+        return;
+    }
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let dir = place.dir.path().join("data");
+    std::fs::create_dir(&dir).unwrap();
+    for depth in [1, 8] {
+        let out = dir.join(format!("randread-{depth}-1.json")).display().to_string();
+        place.out(&[
+            "run",
+            &job,
+            "--device",
+            "fixed",
+            "--scheduler",
+            "none",
+            "--no-store",
+            "--set",
+            &format!("iodepth={depth}"),
+            "--format",
+            "fio-json",
+            "-o",
+            &out,
+        ]);
+    }
+    let plot = Command::new("fio-plot")
+        .args(["-i", "data", "-T", "t", "-l", "-r", "randread", "-o", "plot.png"])
+        .args(["-d", "1", "8", "-n", "1"])
+        .current_dir(place.dir.path())
+        .output()
+        .unwrap();
+    let said =
+        String::from_utf8_lossy(&plot.stderr).into_owned() + &String::from_utf8_lossy(&plot.stdout);
+    assert!(plot.status.success() && place.dir.path().join("plot.png").exists(), "{said}");
+}

@@ -1,0 +1,271 @@
+//! A disk with a volatile write cache.
+//!
+//! A write completes when its data is in the cache; the arm writes it to the medium in the order of
+//! shortest positioning (among the `window` oldest extents) when it has nothing else to do, and before
+//! reads once the cache is full to a threshold, unless the oldest read has waited `age_ns`. A flush is served when it is the oldest command waiting, as the non-queued ATA FLUSH
+//! CACHE is: the arm then does nothing but empty the cache, and no write enters meanwhile.
+
+use std::collections::VecDeque;
+
+use iosched_types::{Bytes, Nanos, Op, SECTOR, Sector};
+
+use super::arm::Arm;
+use super::dirty::{DirtyMap, Extent};
+use crate::lanes::Lanes;
+use crate::params::HddParams;
+use crate::{Command, Completion, Device};
+
+/// What the arm is doing.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// Serving a command.
+    Served(Completion),
+    /// Writing dirty data.
+    Destaged,
+    /// Passing the data of a cached write or a cache hit.
+    Passed(Pass),
+}
+
+/// A transfer between host and cache.
+#[derive(Clone, Copy, Debug)]
+struct Pass {
+    id: u32,
+    t_start: Nanos,
+    extent: Extent,
+    len: Bytes,
+    write: bool,
+}
+
+const ARM: usize = 0;
+const BUS: usize = 1;
+
+/// The device.
+#[derive(Debug)]
+pub struct CachedHdd {
+    p: HddParams,
+    arm: Arm,
+    outer: VecDeque<(Command, Nanos)>,
+    events: Lanes<Event, 2>,
+    arm_busy: bool,
+    /// A flush that is emptying the cache: since when.
+    flushing: Option<Nanos>,
+    bus: VecDeque<Pass>,
+    bus_busy: bool,
+    /// Writes waiting for room in the cache.
+    writes: VecDeque<Pass>,
+    dirty: DirtyMap,
+    /// Bytes promised to writes on the bus, and bytes on their way to the medium.
+    reserved: Bytes,
+    destaging: Bytes,
+    admitted: u64,
+    cached_writes: u64,
+    hits: u64,
+    destages: u64,
+    served: u64,
+    flushes: u64,
+}
+
+impl CachedHdd {
+    /// A disk at rest with an empty cache.
+    #[must_use]
+    pub fn new(p: HddParams) -> Self {
+        CachedHdd {
+            arm: Arm::new(&p),
+            p,
+            outer: VecDeque::new(),
+            events: Lanes::new(),
+            arm_busy: false,
+            flushing: None,
+            bus: VecDeque::new(),
+            bus_busy: false,
+            writes: VecDeque::new(),
+            dirty: DirtyMap::default(),
+            reserved: 0,
+            destaging: 0,
+            admitted: 0,
+            cached_writes: 0,
+            hits: 0,
+            destages: 0,
+            served: 0,
+            flushes: 0,
+        }
+    }
+
+    fn used(&self) -> Bytes {
+        self.dirty.sectors() * SECTOR + self.reserved + self.destaging
+    }
+
+    fn admit(&mut self, now: Nanos, c: Command, t_arr: Nanos) {
+        self.admitted += 1;
+        let end = (c.offset + c.len).div_ceil(SECTOR);
+        let extent = Extent { start: c.offset / SECTOR, end };
+        let write = c.op == Op::Write;
+        let pass = Pass { id: c.id, t_start: now, extent, len: c.len, write };
+        match c.op {
+            Op::Write if !c.fua => self.writes.push_back(pass),
+            Op::Read if self.dirty.covers(extent) => {
+                self.hits += 1;
+                self.bus.push_back(pass);
+            }
+            _ => self.arm.push(c, t_arr),
+        }
+        self.kick(now);
+    }
+
+    fn kick(&mut self, now: Nanos) {
+        if self.flushing.is_none() {
+            self.accept_writes();
+        }
+        self.kick_bus(now);
+        self.kick_arm(now);
+    }
+
+    fn accept_writes(&mut self) {
+        while let Some(w) = self.writes.front() {
+            if self.used() != 0 && self.used() + w.len > self.p.wcache {
+                return;
+            }
+            self.reserved += w.len;
+            self.bus.push_back(*w);
+            self.writes.pop_front();
+        }
+    }
+
+    fn kick_bus(&mut self, now: Nanos) {
+        if self.bus_busy {
+            return;
+        }
+        let Some(mut pass) = self.bus.pop_front() else { return };
+        self.bus_busy = true;
+        pass.t_start = now;
+        let time = self.p.ovh_ns + self.arm.mech.bus_time(pass.len);
+        self.events.push(BUS, now + time, Event::Passed(pass));
+    }
+
+    fn kick_arm(&mut self, now: Nanos) {
+        if self.arm_busy {
+            return;
+        }
+        if self.arm.flush_is_next() && self.flushing.is_none() {
+            self.flushing = Some(now);
+        }
+        let full = u128::from(self.used()) * 100
+            >= u128::from(self.p.wcache) * u128::from(self.p.wcache_high);
+        let pressed = (full || !self.writes.is_empty()) && !self.arm.overdue(now);
+        let first = self.flushing.is_some() || pressed;
+        if (first || self.arm.is_empty()) && self.destage(now) {
+            return;
+        }
+        // A flush waits for data that is still on its way into the cache.
+        if self.arm.is_empty() || (self.flushing.is_some() && self.reserved > 0) {
+            return;
+        }
+        let (a, service) = self.arm.serve(now);
+        if a.op == Op::Write {
+            self.dirty.remove(Extent { start: a.sector, end: a.end });
+        }
+        let t_start = if a.op == Op::Flush { self.flushing.unwrap_or(now) } else { now };
+        self.served += u64::from(a.op != Op::Flush);
+        self.flushes += u64::from(a.op == Op::Flush);
+        let served = Completion { id: a.id, t_start, t_done: now + service };
+        self.arm_busy = true;
+        self.events.push(ARM, now + service, Event::Served(served));
+    }
+
+    /// Begins to write the nearest dirty extent, at most one turn of it; false if nothing is dirty.
+    fn destage(&mut self, now: Nanos) -> bool {
+        let window = self.p.window as usize;
+        let Some((e, pos)) = self.dirty.nearest_of_oldest(&self.arm.mech, now, window) else {
+            return false;
+        };
+        let track = self.arm.mech.track(e.start);
+        let extent = Extent { start: e.start, end: e.end.min(e.start + track) };
+        let len = (extent.end - extent.start) * SECTOR;
+        self.dirty.remove(extent);
+        self.destaging = len;
+        self.destages += 1;
+        let service = self.arm.move_to(extent.start, extent.end, len, pos);
+        self.arm.count.busy_ns += service;
+        self.arm_busy = true;
+        self.events.push(ARM, now + service, Event::Destaged);
+        true
+    }
+
+    fn complete(&mut self, now: Nanos, c: Completion, done: &mut Vec<Completion>) {
+        done.push(c);
+        self.admitted -= 1;
+        if let Some((next, t_arr)) = self.outer.pop_front() {
+            self.admit(now, next, t_arr);
+        }
+    }
+}
+
+impl Device for CachedHdd {
+    fn capacity(&self) -> Bytes {
+        self.p.cap
+    }
+
+    fn submit(&mut self, now: Nanos, command: Command) {
+        if self.p.depth != 0 && self.admitted >= self.p.depth {
+            self.outer.push_back((command, now));
+        } else {
+            self.admit(now, command, now);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        self.events.next_time()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while let Some((t, _, event)) = self.events.pop_due(now) {
+            match event {
+                Event::Served(c) => {
+                    self.arm_busy = false;
+                    // While a flush goes on, nothing else is served: this was it.
+                    self.flushing = None;
+                    self.complete(t, c, done);
+                }
+                Event::Destaged => {
+                    self.arm_busy = false;
+                    self.destaging = 0;
+                }
+                Event::Passed(p) => {
+                    self.bus_busy = false;
+                    if p.write {
+                        self.reserved -= p.len;
+                        self.dirty.insert(p.extent);
+                        self.cached_writes += 1;
+                    }
+                    self.complete(t, Completion { id: p.id, t_start: p.t_start, t_done: t }, done);
+                }
+            }
+            self.kick(t);
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.admitted as usize + self.outer.len()
+    }
+
+    fn position(&self) -> Sector {
+        self.arm.mech.head
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let c = &self.arm.count;
+        vec![
+            ("served", self.served),
+            ("cached_writes", self.cached_writes),
+            ("cache_hits", self.hits),
+            ("destages", self.destages),
+            ("dirty_sectors", self.dirty.sectors()),
+            ("sequential", c.sequential),
+            ("seeks", c.seeks),
+            ("travel_sectors", c.travel),
+            ("flushes", self.flushes),
+            ("busy_ns", c.busy_ns),
+            ("position_ns", c.position_ns),
+        ]
+    }
+}

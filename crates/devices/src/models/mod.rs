@@ -1,0 +1,20 @@
+//! One file per kind of device.
+//!
+//! `fixed`, `hdd` and `ssd` follow the definitions in `data/truth/MODELS.md` to the last rounding rule.
+
+mod arm;
+mod dirty;
+mod flash;
+mod mechanics;
+
+pub mod cached;
+pub mod fixed;
+pub mod hdd;
+pub mod ssd;
+pub mod volume;
+
+pub use cached::CachedHdd;
+pub use fixed::Fixed;
+pub use hdd::Hdd;
+pub use ssd::Ssd;
+pub use volume::Volume;

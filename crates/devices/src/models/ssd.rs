@@ -1,0 +1,417 @@
+//! A solid-state drive: parallel channels, one bus, a write cache that drains to the channels.
+
+use std::collections::VecDeque;
+
+use iosched_types::{Bytes, Nanos, Op};
+
+use super::flash::{Channel, Dirty, Operation, Slc, Target};
+use crate::lanes::Lanes;
+use crate::math::{ConstDiv, Rate};
+use crate::params::SsdParams;
+use crate::{Command, Completion, Device};
+
+const CMD: usize = 0;
+const READ: usize = 1;
+const PROGRAM: usize = 2;
+const SLOW_PROGRAM: usize = 3;
+const BUS: usize = 4;
+const DRAIN: usize = 5;
+const FLUSHED: usize = 6;
+
+/// What happens at an event: a slot or a channel, and the operation that ends there.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Slot(u32),
+    Channel(u32, Operation),
+    Bus(Transfer),
+    Drain,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    id: u32,
+    op: Op,
+    offset: Bytes,
+    len: Bytes,
+    t_start: Option<Nanos>,
+    pieces: u64,
+    /// A write that completes when it is in the write cache.
+    cached: bool,
+}
+
+/// A transfer on the bus: a piece of a read, or a whole write.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    slot: u32,
+    bytes: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct SsdCounters {
+    reads: u64,
+    writes: u64,
+    flushes: u64,
+    discards: u64,
+    flash_reads: u64,
+    programs: u64,
+    slow_programs: u64,
+    bus_ns: u64,
+}
+
+/// The device.
+#[derive(Debug)]
+pub struct Ssd {
+    p: SsdParams,
+    stripe: ConstDiv,
+    chan_count: ConstDiv,
+    bus_rate: Rate,
+    drain_rate: Rate,
+    outer: VecDeque<Command>,
+    events: Lanes<Event, 7>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    channels: Vec<Channel>,
+    bus: VecDeque<Transfer>,
+    bus_busy: bool,
+    writes: VecDeque<u32>,
+    used: Bytes,
+    drain: VecDeque<(Bytes, Bytes)>,
+    drain_first: u64,
+    drain_pending: bool,
+    drain_next: Nanos,
+    drain_channel: u64,
+    flushes: VecDeque<(u32, u64)>,
+    dirty: Dirty,
+    slc: Slc,
+    admitted: u64,
+    counters: SsdCounters,
+}
+
+impl Ssd {
+    /// A drive at rest with empty caches.
+    #[must_use]
+    pub fn new(p: SsdParams) -> Self {
+        Ssd {
+            stripe: ConstDiv::new(p.stripe),
+            chan_count: ConstDiv::new(p.chans),
+            bus_rate: Rate::new(p.bus_bw),
+            drain_rate: Rate::new(p.drain_bw),
+            outer: VecDeque::new(),
+            events: Lanes::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            channels: (0..p.chans).map(|_| Channel::default()).collect(),
+            bus: VecDeque::new(),
+            bus_busy: false,
+            writes: VecDeque::new(),
+            used: 0,
+            drain: VecDeque::new(),
+            drain_first: 0,
+            drain_pending: false,
+            drain_next: 0,
+            drain_channel: 0,
+            flushes: VecDeque::new(),
+            dirty: Dirty::default(),
+            slc: Slc::new(p.slc, p.slc_fold_bw),
+            admitted: 0,
+            counters: SsdCounters::default(),
+            p,
+        }
+    }
+
+    #[inline]
+    fn admit(&mut self, now: Nanos, c: Command) {
+        self.admitted += 1;
+        let slot = Slot {
+            id: c.id,
+            op: c.op,
+            offset: c.offset,
+            len: c.len,
+            t_start: None,
+            pieces: 0,
+            cached: self.p.cache > 0 && !(c.fua && self.p.vcache),
+        };
+        let index = if let Some(i) = self.free.pop() {
+            self.slots[i as usize] = slot;
+            i
+        } else {
+            self.slots.push(slot);
+            (self.slots.len() - 1) as u32
+        };
+        self.events.push(CMD, now + self.p.cmd_ns, Event::Slot(index));
+    }
+
+    #[inline]
+    fn complete(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
+        let s = &self.slots[slot as usize];
+        done.push(Completion { id: s.id, t_start: s.t_start.unwrap_or(now), t_done: now });
+        match s.op {
+            Op::Read => self.counters.reads += 1,
+            Op::Write => self.counters.writes += 1,
+            Op::Flush => self.counters.flushes += 1,
+            Op::Discard => self.counters.discards += 1,
+        }
+        self.free.push(slot);
+        self.admitted -= 1;
+        if let Some(next) = self.outer.pop_front() {
+            self.admit(now, next);
+        }
+    }
+
+    /// End of the piece that begins at `start`, and its channel.
+    #[inline]
+    fn piece(&self, start: Bytes, end: Bytes) -> (Bytes, usize) {
+        let index = self.stripe.div(start);
+        let next = (index + 1).saturating_mul(self.p.stripe);
+        (next.min(end), self.chan_count.rem(index) as usize)
+    }
+
+    fn command(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
+        match self.slots[slot as usize].op {
+            Op::Read => self.enter_channels(now, slot, Target::Read(slot)),
+            Op::Write if self.slots[slot as usize].cached => {
+                self.writes.push_back(slot);
+                self.try_write(now);
+            }
+            Op::Write => {
+                self.bus.push_back(Transfer { slot, bytes: self.slots[slot as usize].len });
+                self.try_bus(now);
+            }
+            Op::Flush => {
+                self.flushes.push_back((slot, self.dirty.created()));
+                self.check_flushes(now);
+            }
+            Op::Discard => self.complete(now, slot, done),
+        }
+    }
+
+    /// Splits a command at stripe boundaries and gives the pieces to their channels.
+    fn enter_channels(&mut self, now: Nanos, slot: u32, target: Target) {
+        let s = &self.slots[slot as usize];
+        let (mut at, end) = (s.offset, s.offset + s.len);
+        let last = if s.len == 0 { at } else { end - 1 };
+        self.slots[slot as usize].pieces = self.stripe.div(last) - self.stripe.div(at) + 1;
+        loop {
+            let (next, channel) = self.piece(at, end);
+            let op = Operation { bytes: next - at, target };
+            let behind = self.p.rprio && matches!(target, Target::Write(_));
+            self.channels[channel].push(op, behind);
+            self.try_channel(now, channel);
+            at = next;
+            if at >= end {
+                return;
+            }
+        }
+    }
+
+    #[inline]
+    fn try_channel(&mut self, now: Nanos, channel: usize) {
+        let c = &mut self.channels[channel];
+        if c.busy {
+            return;
+        }
+        let Some(op) = c.pop() else { return };
+        c.busy = true;
+        let event = Event::Channel(channel as u32, op);
+        if let Target::Read(slot) = op.target {
+            self.slots[slot as usize].t_start.get_or_insert(now);
+            self.counters.flash_reads += 1;
+            self.events.push(READ, now + self.p.rd_ns, event);
+        } else if self.slc.begin(now, op.bytes) {
+            self.counters.programs += 1;
+            self.events.push(PROGRAM, now + self.p.wr_ns, event);
+        } else {
+            self.counters.slow_programs += 1;
+            self.events.push(SLOW_PROGRAM, now + self.p.slc_full_wr_ns, event);
+        }
+    }
+
+    fn channel_done(
+        &mut self,
+        now: Nanos,
+        channel: usize,
+        op: Operation,
+        done: &mut Vec<Completion>,
+    ) {
+        self.channels[channel].busy = false;
+        match op.target {
+            Target::Read(slot) => {
+                self.bus.push_back(Transfer { slot, bytes: op.bytes });
+                self.try_bus(now);
+            }
+            Target::Write(slot) => {
+                self.slc.end(now);
+                self.piece_done(now, slot, done);
+            }
+            Target::Cached(first, count) => {
+                self.slc.end(now);
+                self.used -= op.bytes;
+                for piece in first..first + count {
+                    self.dirty.mark_clean(piece);
+                }
+                self.check_flushes(now);
+                self.try_write(now);
+            }
+        }
+        self.try_channel(now, channel);
+    }
+
+    #[inline]
+    fn piece_done(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
+        let s = &mut self.slots[slot as usize];
+        s.pieces -= 1;
+        if s.pieces == 0 {
+            self.complete(now, slot, done);
+        }
+    }
+
+    #[inline]
+    fn try_bus(&mut self, now: Nanos) {
+        if self.bus_busy {
+            return;
+        }
+        let Some(transfer) = self.bus.pop_front() else { return };
+        self.bus_busy = true;
+        let s = &mut self.slots[transfer.slot as usize];
+        if s.op == Op::Write {
+            s.t_start = Some(now);
+        }
+        let time = self.bus_rate.time(transfer.bytes);
+        self.counters.bus_ns += time;
+        self.events.push(BUS, now + time, Event::Bus(transfer));
+    }
+
+    fn bus_done(&mut self, now: Nanos, transfer: Transfer, done: &mut Vec<Completion>) {
+        self.bus_busy = false;
+        let slot = transfer.slot;
+        match self.slots[slot as usize].op {
+            Op::Write if self.slots[slot as usize].cached => {
+                self.cache_pieces(slot);
+                self.complete(now, slot, done);
+                self.try_drain(now);
+            }
+            Op::Write => self.enter_channels(now, slot, Target::Write(slot)),
+            _ => self.piece_done(now, slot, done),
+        }
+        self.try_bus(now);
+    }
+
+    /// The data of a write is in the cache: its pieces wait to be programmed.
+    fn cache_pieces(&mut self, slot: u32) {
+        let s = &self.slots[slot as usize];
+        let (mut at, end) = (s.offset, s.offset + s.len);
+        while at < end {
+            let (next, _) = self.piece(at, end);
+            if self.drain.is_empty() {
+                self.drain_first = self.dirty.created();
+            }
+            self.dirty.create();
+            self.drain.push_back((at, next - at));
+            at = next;
+        }
+    }
+
+    #[inline]
+    fn try_write(&mut self, now: Nanos) {
+        while let Some(slot) = self.writes.front().copied() {
+            let len = self.slots[slot as usize].len;
+            if self.used != 0 && self.used + len > self.p.cache {
+                return;
+            }
+            self.used += len;
+            self.writes.pop_front();
+            self.bus.push_back(Transfer { slot, bytes: len });
+            self.try_bus(now);
+        }
+    }
+
+    #[inline]
+    fn try_drain(&mut self, now: Nanos) {
+        if !self.drain_pending && !self.drain.is_empty() {
+            self.drain_pending = true;
+            self.events.push(DRAIN, now.max(self.drain_next), Event::Drain);
+        }
+    }
+
+    fn drain(&mut self, now: Nanos) {
+        self.drain_pending = false;
+        let Some((at, mut bytes)) = self.drain.pop_front() else { return };
+        let (_, mut channel) = self.piece(at, at + bytes);
+        let mut count = 1;
+        if self.p.log {
+            while let Some((_, more)) = self.drain.front().filter(|m| bytes + m.1 <= self.p.stripe)
+            {
+                bytes += more;
+                count += 1;
+                self.drain.pop_front();
+            }
+            channel = self.chan_count.rem(self.drain_channel) as usize;
+            self.drain_channel += 1;
+        }
+        let target = Target::Cached(self.drain_first, count);
+        self.drain_first += count;
+        self.drain_next = now + self.drain_rate.time(bytes);
+        self.channels[channel].push(Operation { bytes, target }, self.p.rprio);
+        self.try_channel(now, channel);
+        self.try_drain(now);
+    }
+
+    #[inline]
+    fn check_flushes(&mut self, now: Nanos) {
+        while let Some((slot, _)) =
+            self.flushes.front().filter(|f| self.dirty.all_clean(f.1)).copied()
+        {
+            self.flushes.pop_front();
+            self.slots[slot as usize].t_start = Some(now);
+            self.events.push(FLUSHED, now + self.p.flush_ns, Event::Slot(slot));
+        }
+    }
+}
+
+impl Device for Ssd {
+    fn capacity(&self) -> Bytes {
+        self.p.cap
+    }
+
+    fn submit(&mut self, now: Nanos, command: Command) {
+        if self.p.depth != 0 && self.admitted >= self.p.depth {
+            self.outer.push_back(command);
+        } else {
+            self.admit(now, command);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        self.events.next_time()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while let Some((t, lane, event)) = self.events.pop_due(now) {
+            match event {
+                Event::Slot(slot) if lane == CMD => self.command(t, slot, done),
+                Event::Slot(slot) => self.complete(t, slot, done),
+                Event::Channel(channel, op) => self.channel_done(t, channel as usize, op, done),
+                Event::Bus(transfer) => self.bus_done(t, transfer, done),
+                Event::Drain => self.drain(t),
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.admitted as usize + self.outer.len()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let c = &self.counters;
+        vec![
+            ("reads", c.reads),
+            ("writes", c.writes),
+            ("flushes", c.flushes),
+            ("discards", c.discards),
+            ("flash_reads", c.flash_reads),
+            ("programs", c.programs),
+            ("slow_programs", c.slow_programs),
+            ("bus_ns", c.bus_ns),
+        ]
+    }
+}

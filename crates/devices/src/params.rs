@@ -1,0 +1,247 @@
+//! One table per kind of device: every parameter with unit, default, bounds and meaning.
+//!
+//! The table makes the parameter structure, and feeds the parser, the validation and the descriptions.
+
+use serde::{Deserialize, Serialize};
+
+/// What a parameter counts, and so how it may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes: a whole number or text with a binary suffix (`"64GiB"`).
+    Bytes,
+    /// Nanoseconds: a whole number or text with a unit (`"8.33ms"`).
+    Nanos,
+    /// Bytes per second.
+    Rate,
+    /// A bare number.
+    Count,
+    /// Per cent.
+    Percent,
+    /// True or false (or 1 or 0).
+    Flag,
+    /// One of these words.
+    Word(&'static [&'static str]),
+}
+
+impl Unit {
+    /// The unit as it stands behind a number; empty for bare numbers and words.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Unit::Bytes => "B",
+            Unit::Nanos => "ns",
+            Unit::Rate => "B/s",
+            Unit::Percent => "%",
+            Unit::Count | Unit::Flag | Unit::Word(_) => "",
+        }
+    }
+}
+
+/// A parameter.
+#[derive(Clone, Copy, Debug)]
+pub struct Key {
+    /// Name in files.
+    pub name: &'static str,
+    /// Unit.
+    pub unit: Unit,
+    /// Value when it is not given; `None` when it must be.
+    pub default: Option<u64>,
+    /// Smallest value.
+    pub min: u64,
+    /// Largest value.
+    pub max: u64,
+    /// Meaning, one sentence.
+    pub help: &'static str,
+}
+
+/// A parameter's type in its structure.
+pub(crate) trait Value {
+    fn from_u64(v: u64) -> Self;
+    fn to_u64(&self) -> u64;
+}
+
+impl Value for u64 {
+    fn from_u64(v: u64) -> u64 {
+        v
+    }
+    fn to_u64(&self) -> u64 {
+        *self
+    }
+}
+
+impl Value for bool {
+    fn from_u64(v: u64) -> bool {
+        v != 0
+    }
+    fn to_u64(&self) -> u64 {
+        u64::from(*self)
+    }
+}
+
+/// How the rotational delay of a disk is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rotation {
+    /// Half a turn, always.
+    Half,
+    /// Spread evenly over a turn by a hash of the sector.
+    Hash,
+    /// From the angle of the platter at the end of the seek.
+    Angle,
+}
+
+/// The words of [`Rotation`], in its order.
+const ROTATIONS: Unit = Unit::Word(&["half", "hash", "angle"]);
+
+impl Value for Rotation {
+    fn from_u64(v: u64) -> Rotation {
+        match v {
+            0 => Rotation::Half,
+            1 => Rotation::Hash,
+            _ => Rotation::Angle,
+        }
+    }
+    fn to_u64(&self) -> u64 {
+        *self as u64
+    }
+}
+
+/// Largest size of a device: offset plus length never overflows.
+const MAX_BYTES: u64 = 1 << 62;
+/// Longest single time: 11 days, so that virtual time does not overflow within any run.
+const MAX_NS: u64 = 1_000_000_000_000_000;
+/// The curve of the definition multiplies these by a 32-bit fraction.
+const MAX_SEEK: u64 = (1 << 32) - 1;
+/// Angles are kept in 32 bits.
+const MAX_REV: u64 = (1 << 32) - 2;
+
+macro_rules! params {
+    ($(#[$meta:meta])* $name:ident {
+        $($field:ident: $ty:ty, $unit:expr, $default:expr, $min:expr, $max:expr, $help:literal;)*
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct $name {
+            $(#[doc = $help] pub $field: $ty,)*
+        }
+
+        impl $name {
+            /// The parameters in the order of the fields.
+            pub const KEYS: &'static [Key] = &[$(Key {
+                name: stringify!($field),
+                unit: $unit,
+                default: $default,
+                min: $min,
+                max: $max,
+                help: $help,
+            },)*];
+
+            /// From values in the order of [`KEYS`](Self::KEYS).
+            pub(crate) fn from_values(values: &[u64]) -> Self {
+                let mut values = values.iter().copied();
+                $name { $($field: <$ty as Value>::from_u64(values.next().unwrap_or_default()),)* }
+            }
+
+            /// The values in the order of [`KEYS`](Self::KEYS).
+            pub(crate) fn values(&self) -> Vec<u64> {
+                vec![$(self.$field.to_u64(),)*]
+            }
+        }
+    };
+}
+
+use Unit::{Bytes, Count, Flag, Nanos, Percent, Rate};
+
+params! {
+    /// Parameters of a device with a constant service time.
+    FixedParams {
+        cap: u64, Bytes, None, 512, MAX_BYTES, "Size.";
+        depth: u64, Count, Some(0), 0, 1 << 20, "Commands taken at once; 0 for any number.";
+        flush_ns: u64, Nanos, Some(0), 0, MAX_NS, "Duration of a flush.";
+        lat_ns: u64, Nanos, Some(0), 1, MAX_NS, "Service time of a read or write.";
+        par: u64, Count, Some(1), 1, 1 << 20, "Commands served at once.";
+    }
+}
+
+params! {
+    /// Parameters of a disk.
+    HddParams {
+        cap: u64, Bytes, None, 512, MAX_BYTES, "Size.";
+        depth: u64, Count, Some(0), 0, 1 << 20, "Commands taken at once; 0 for any number.";
+        flush_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "Duration of a flush, beside writing what the write cache holds.";
+        ovh_ns: u64, Nanos, Some(0), 0, MAX_NS, "Command overhead.";
+        seek_a: u64, Nanos, Some(0), 0, MAX_SEEK,
+            "Seek time over d of C sectors is a + b*sqrt(d/C) + c*(d/C): a.";
+        seek_b: u64, Nanos, Some(0), 0, MAX_SEEK, "The factor b of the seek time.";
+        seek_c: u64, Nanos, Some(0), 0, MAX_SEEK, "The factor c of the seek time.";
+        rev_ns: u64, Nanos, Some(8_333_333), 1, MAX_REV, "Time of one turn.";
+        rot: Rotation, ROTATIONS, Some(0), 0, 2,
+            "Rotational delay: half a turn, spread by a hash of the sector, or by angle.";
+        seed: u64, Count, Some(0), 0, u64::MAX, "Seed of the hash.";
+        spt: u64, Count, Some(1000), 1, 1 << 31, "Sectors per track (by angle, without zones).";
+        bw: u64, Rate, Some(0), 0, u64::MAX,
+            "Media rate, of the outermost zone where there are zones; 0: no transfer time.";
+        sptf: bool, Flag, Some(0), 0, 1,
+            "Serve by shortest positioning time instead of in order of arrival.";
+        age_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "With sptf: the oldest command is next once it has waited longer; 0: never.";
+        window: u64, Count, Some(0), 0, 1 << 20,
+            "With sptf: choose among this many of the oldest; 0: among all (extents to destage, too).";
+        bw_inner: u64, Rate, Some(0), 0, u64::MAX,
+            "Media rate of the innermost zone; 0: one zone.";
+        zones: u64, Count, Some(16), 2, 4096, "Zones, with bw_inner: rings of equal width.";
+        bus_bw: u64, Rate, Some(0), 0, u64::MAX, "Interface rate; 0: no limit.";
+        wcache: u64, Bytes, Some(0), 0, 1 << 40, "Volatile write cache; 0: none.";
+        wcache_high: u64, Percent, Some(75), 1, 100,
+            "Fill of the write cache from which destaging goes before reads.";
+    }
+}
+
+params! {
+    /// Parameters of a solid-state drive.
+    SsdParams {
+        cap: u64, Bytes, None, 512, MAX_BYTES, "Size.";
+        depth: u64, Count, Some(0), 0, 1 << 20, "Commands taken at once; 0 for any number.";
+        flush_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "Duration of a flush once the cached data before it is on flash.";
+        chans: u64, Count, Some(1), 1, 1 << 16, "Channels: flash operations served at once.";
+        stripe: u64, Bytes, Some(4096), 512, 1 << 40, "Bytes that stand together on a channel.";
+        rd_ns: u64, Nanos, Some(0), 0, MAX_NS, "Time of a flash read.";
+        wr_ns: u64, Nanos, Some(0), 0, MAX_NS, "Time of a flash program.";
+        bus_bw: u64, Rate, Some(0), 0, u64::MAX, "Rate of the bus to the host; 0: no time.";
+        cache: u64, Bytes, Some(0), 0, 1 << 40,
+            "Write cache; 0: a write completes when it is programmed.";
+        drain_bw: u64, Rate, Some(0), 0, u64::MAX,
+            "Rate at which the cache hands pieces to the channels; 0: at once.";
+        cmd_ns: u64, Nanos, Some(0), 0, MAX_NS, "Command overhead.";
+        rprio: bool, Flag, Some(0), 0, 1, "A channel serves waiting reads before programs.";
+        log: bool, Flag, Some(0), 0, 1,
+            "Gather cached writes into full stripes and program the channels in turn.";
+        slc: u64, Bytes, Some(0), 0, 1 << 50, "SLC cache; 0: none.";
+        slc_full_wr_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "Time of a flash program while the SLC cache is full.";
+        slc_fold_bw: u64, Rate, Some(0), 0, u64::MAX,
+            "Rate at which an idle drive empties the SLC cache.";
+        vcache: bool, Flag, Some(0), 0, 1,
+            "The write cache is volatile: a forced (FUA) write completes when it is on flash.";
+    }
+}
+
+params! {
+    /// Parameters of a network volume with rate limits.
+    VolumeParams {
+        cap: u64, Bytes, None, 512, MAX_BYTES, "Size.";
+        depth: u64, Count, Some(0), 0, 1 << 20, "Commands taken at once; 0 for any number.";
+        flush_ns: u64, Nanos, Some(0), 0, MAX_NS, "Duration of a flush.";
+        rd_ns: u64, Nanos, Some(0), 0, MAX_NS, "Latency of a read.";
+        wr_ns: u64, Nanos, Some(0), 0, MAX_NS, "Latency of a write.";
+        link_bw: u64, Rate, Some(0), 0, u64::MAX, "Rate of the link to the host; 0: no time.";
+        iops: u64, Count, Some(0), 0, 1 << 40, "Operations per second granted; 0: no limit.";
+        iops_burst: u64, Count, Some(1), 1, 1 << 40, "Operations saved up while idle.";
+        io_unit: u64, Bytes, Some(0), 0, 1 << 40,
+            "A command counts as one operation per this many bytes; 0: always as one.";
+        bw: u64, Rate, Some(0), 0, 1 << 50, "Bytes per second granted; 0: no limit.";
+        bw_burst: u64, Bytes, Some(0), 0, 1 << 50, "Bytes saved up while idle.";
+    }
+}

@@ -1,0 +1,346 @@
+//! What a device is: model and parameters, what the block layer is told about it, and the figures.
+
+use iosched_types::{Bytes, Diagnostic};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::Device;
+use crate::figure::{Figure, Price};
+use crate::models::{CachedHdd, Fixed, Hdd, Ssd, Volume};
+use crate::params::{FixedParams, HddParams, Key, Rotation, SsdParams, VolumeParams};
+use crate::truth::TruthDevice;
+
+/// A device that cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SpecError {
+    /// A parameter is outside its bounds.
+    #[error("{key} = {value} is out of range: {min} to {max}")]
+    Range {
+        /// The parameter.
+        key: &'static str,
+        /// Its value.
+        value: u64,
+        /// Smallest value.
+        min: u64,
+        /// Largest value.
+        max: u64,
+    },
+    /// Parameters that do not go together.
+    #[error("{message}")]
+    Conflict {
+        /// The parameter to look at.
+        key: &'static str,
+        /// What is wrong.
+        message: String,
+    },
+    /// The text of a device is wrong.
+    #[error("{0}")]
+    Text(Box<Diagnostic>),
+}
+
+impl SpecError {
+    /// The parameter to look at, if the error is about one.
+    #[must_use]
+    pub fn key(&self) -> Option<&'static str> {
+        match self {
+            SpecError::Range { key, .. } | SpecError::Conflict { key, .. } => Some(key),
+            SpecError::Text(_) => None,
+        }
+    }
+}
+
+fn conflict(key: &'static str, message: impl Into<String>) -> SpecError {
+    SpecError::Conflict { key, message: message.into() }
+}
+
+/// The kind of a device and its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Model {
+    /// Constant service time.
+    Fixed(FixedParams),
+    /// A disk.
+    Hdd(HddParams),
+    /// A solid-state drive.
+    Ssd(SsdParams),
+    /// A network volume with rate limits.
+    Volume(VolumeParams),
+}
+
+impl Model {
+    /// The kinds, as files name them.
+    pub const KINDS: &'static [&'static str] = &["fixed", "hdd", "ssd", "volume"];
+
+    /// Name of the kind.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Model::Fixed(_) => "fixed",
+            Model::Hdd(_) => "hdd",
+            Model::Ssd(_) => "ssd",
+            Model::Volume(_) => "volume",
+        }
+    }
+
+    /// The parameters of a kind; `None` for an unknown kind.
+    #[must_use]
+    pub fn keys(kind: &str) -> Option<&'static [Key]> {
+        match kind {
+            "fixed" => Some(FixedParams::KEYS),
+            "hdd" => Some(HddParams::KEYS),
+            "ssd" => Some(SsdParams::KEYS),
+            "volume" => Some(VolumeParams::KEYS),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn from_values(kind: &str, values: &[u64]) -> Option<Model> {
+        match kind {
+            "fixed" => Some(Model::Fixed(FixedParams::from_values(values))),
+            "hdd" => Some(Model::Hdd(HddParams::from_values(values))),
+            "ssd" => Some(Model::Ssd(SsdParams::from_values(values))),
+            "volume" => Some(Model::Volume(VolumeParams::from_values(values))),
+            _ => None,
+        }
+    }
+
+    /// Each parameter with its value.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<(&'static Key, u64)> {
+        let values = match self {
+            Model::Fixed(p) => p.values(),
+            Model::Hdd(p) => p.values(),
+            Model::Ssd(p) => p.values(),
+            Model::Volume(p) => p.values(),
+        };
+        Self::keys(self.kind()).unwrap_or_default().iter().zip(values).collect()
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> Bytes {
+        match self {
+            Model::Fixed(p) => p.cap,
+            Model::Hdd(p) => p.cap,
+            Model::Ssd(p) => p.cap,
+            Model::Volume(p) => p.cap,
+        }
+    }
+
+    /// Refuses what has no meaning, would overflow, or would serve commands in no time (such a device
+    /// would let a simulation run for ever at one instant).
+    ///
+    /// # Errors
+    /// The first parameter that is wrong.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        for (key, value) in self.parameters() {
+            if value < key.min || value > key.max {
+                let Key { name, min, max, .. } = *key;
+                return Err(SpecError::Range { key: name, value, min, max });
+            }
+        }
+        match self {
+            Model::Fixed(_) => Ok(()),
+            Model::Hdd(p) => check_hdd(p),
+            Model::Ssd(p) => check_ssd(p),
+            Model::Volume(p) => check_volume(p),
+        }
+    }
+}
+
+/// Slowest rate taken; a command of 32 MiB then takes nine hours.
+const MIN_RATE: u64 = 1024;
+/// From here on a sector of 512 bytes takes no time.
+const NO_TIME: u64 = 512_000_000_000;
+
+fn rate(key: &'static str, value: u64) -> Result<(), SpecError> {
+    if value != 0 && value < MIN_RATE {
+        return Err(conflict(key, format!("{key} = {value} B/s: at least {MIN_RATE} B/s")));
+    }
+    Ok(())
+}
+
+fn check_hdd(p: &HddParams) -> Result<(), SpecError> {
+    rate("bw", p.bw)?;
+    rate("bw_inner", p.bw_inner)?;
+    rate("bus_bw", p.bus_bw)?;
+    let media = p.bw != 0 && p.bw <= NO_TIME;
+    if p.ovh_ns == 0 && !media {
+        return Err(conflict(
+            "ovh_ns",
+            "no command overhead and no transfer time: sequential commands would take no time",
+        ));
+    }
+    if p.bw_inner > p.bw {
+        return Err(conflict("bw_inner", "the innermost zone is faster than the outermost (bw)"));
+    }
+    if p.wcache > 0 && p.ovh_ns == 0 {
+        return Err(conflict("ovh_ns", "with a write cache the command overhead is at least 1 ns"));
+    }
+    if p.bw_inner > 0 && p.rot == Rotation::Angle {
+        let sectors = u128::from(p.bw_inner) * u128::from(p.rev_ns) / (1_000_000_000 * 512);
+        let most = u128::from(p.bw) * u128::from(p.rev_ns) / (1_000_000_000 * 512);
+        if sectors == 0 || most > 1 << 31 {
+            return Err(conflict("bw_inner", "a track would hold no sector or too many"));
+        }
+    }
+    Ok(())
+}
+
+fn check_ssd(p: &SsdParams) -> Result<(), SpecError> {
+    rate("bus_bw", p.bus_bw)?;
+    rate("drain_bw", p.drain_bw)?;
+    rate("slc_fold_bw", p.slc_fold_bw)?;
+    let bus = p.bus_bw != 0 && p.bus_bw <= NO_TIME;
+    if p.cmd_ns == 0 && p.rd_ns == 0 && !bus {
+        return Err(conflict("rd_ns", "a read would take no time (cmd_ns, rd_ns and bus_bw)"));
+    }
+    if p.cmd_ns == 0 && !bus && (p.cache > 0 || p.wr_ns == 0) {
+        return Err(conflict("cmd_ns", "a write would take no time (cmd_ns, wr_ns and bus_bw)"));
+    }
+    if p.slc > 0 && p.slc_full_wr_ns < p.wr_ns {
+        return Err(conflict(
+            "slc_full_wr_ns",
+            "programs beside a full SLC cache are not faster than those in it (wr_ns)",
+        ));
+    }
+    Ok(())
+}
+
+fn check_volume(p: &VolumeParams) -> Result<(), SpecError> {
+    rate("link_bw", p.link_bw)?;
+    rate("bw", p.bw)?;
+    let link = p.link_bw != 0 && p.link_bw <= NO_TIME;
+    for (key, latency) in [("rd_ns", p.rd_ns), ("wr_ns", p.wr_ns)] {
+        if latency == 0 && !link {
+            return Err(conflict(key, format!("a command would take no time ({key} and link_bw)")));
+        }
+    }
+    if p.iops_burst > 1 && p.iops == 0 {
+        return Err(conflict("iops_burst", "iops_burst has no meaning without iops"));
+    }
+    if p.bw_burst > 0 && p.bw == 0 {
+        return Err(conflict("bw_burst", "bw_burst has no meaning without bw"));
+    }
+    Ok(())
+}
+
+/// Everything needed to build a device and to describe it to the block layer and to people.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviceSpec {
+    /// Name by which it is chosen.
+    pub name: String,
+    /// Maker and model.
+    pub title: String,
+    /// One sentence.
+    pub summary: String,
+    /// Kind and parameters.
+    pub model: Model,
+    /// Driver tags of a hardware queue.
+    pub queue_depth: u32,
+    /// Hardware queues.
+    pub hw_queues: u32,
+    /// `queue/rotational`.
+    pub rotational: bool,
+    /// Volatile write cache: flushes are sent (`queue/write_cache` = `write back`).
+    pub write_cache: bool,
+    /// `queue/fua`.
+    pub fua: bool,
+    /// `queue/max_hw_sectors_kb`.
+    pub max_hw_sectors_kb: u32,
+    /// `queue/logical_block_size` in bytes.
+    pub logical_block: u32,
+    /// The driver asks for a budget before it pulls a request (SCSI, so SATA too); NVMe and virtio do not.
+    pub budget: bool,
+    /// How the parameters follow from the figures: parameter, derivation.
+    pub derivation: Vec<(String, String)>,
+    /// Facts with their sources.
+    pub figures: Vec<Figure>,
+    /// Price.
+    pub price: Option<Price>,
+}
+
+impl DeviceSpec {
+    /// A description with the defaults of a single-queue device without a write cache.
+    #[must_use]
+    pub fn new(name: impl Into<String>, model: Model) -> Self {
+        let name = name.into();
+        let hdd = matches!(model, Model::Hdd(_));
+        DeviceSpec {
+            title: name.clone(),
+            name,
+            summary: String::new(),
+            model,
+            queue_depth: 32,
+            hw_queues: 1,
+            rotational: hdd,
+            write_cache: false,
+            fua: false,
+            max_hw_sectors_kb: 512,
+            logical_block: 512,
+            budget: false,
+            derivation: Vec::new(),
+            figures: Vec::new(),
+            price: None,
+        }
+    }
+
+    /// Reads a device file: `[model]` with kind and parameters, and optionally `[queue]`, `title`,
+    /// `summary`, `[derivation]`, `[figure.NAME]` and `[price]` (see `docs/devices.md`).
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn from_toml(file: &str, text: &str) -> Result<DeviceSpec, Diagnostic> {
+        crate::read::device(file, text)
+    }
+
+    /// A table of the flat form that truth folders use; [`crate::truth::parse`] reads a whole file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn from_truth(name: &str, table: &toml::Table) -> Result<TruthDevice, SpecError> {
+        crate::truth::from_table(name, table)
+    }
+
+    /// Checks parameters and block-layer facts.
+    ///
+    /// # Errors
+    /// The first value that is wrong.
+    pub fn validate(&self) -> Result<(), SpecError> {
+        self.model.validate()?;
+        let bounds = [
+            ("queue_depth", self.queue_depth, 1, 65_536),
+            ("hw_queues", self.hw_queues, 1, 4096),
+            ("max_hw_sectors_kb", self.max_hw_sectors_kb, 4, 1 << 30),
+            ("logical_block", self.logical_block, 512, 65_536),
+        ];
+        for (key, value, min, max) in bounds {
+            if value < min || value > max {
+                let (value, min, max) = (value.into(), min.into(), max.into());
+                return Err(SpecError::Range { key, value, min, max });
+            }
+        }
+        if !self.logical_block.is_power_of_two() {
+            return Err(conflict("logical_block", "logical_block is a power of two"));
+        }
+        if self.model.capacity() < u64::from(self.logical_block) {
+            return Err(conflict("cap", "the device is smaller than one logical block"));
+        }
+        Ok(())
+    }
+
+    /// Builds the device, at rest.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate).
+    pub fn build(&self) -> Result<Box<dyn Device>, SpecError> {
+        self.validate()?;
+        Ok(match &self.model {
+            Model::Fixed(p) => Box::new(Fixed::new(p.clone())),
+            Model::Hdd(p) if p.wcache > 0 => Box::new(CachedHdd::new(p.clone())),
+            Model::Hdd(p) => Box::new(Hdd::new(p)),
+            Model::Volume(p) => Box::new(Volume::new(p.clone())),
+            Model::Ssd(p) => Box::new(Ssd::new(p.clone())),
+        })
+    }
+}

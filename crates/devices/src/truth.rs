@@ -1,0 +1,78 @@
+//! The flat form of `data/truth/devices.toml`: a table per device, model and queue side by side.
+
+use iosched_types::Diagnostic;
+use toml::de::DeTable;
+
+use crate::params::{Key, Unit};
+use crate::read::{BLOCK_KEYS, Source, block_facts, model};
+use crate::spec::{DeviceSpec, SpecError};
+
+/// A device of a truth folder and how the jobs were run on it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TruthDevice {
+    /// The device.
+    pub spec: DeviceSpec,
+    /// `queue/nr_requests` with a scheduler; without one it equals the queue depth.
+    pub nr_requests: u32,
+    /// Run time of the jobs in seconds.
+    pub runtime_s: f64,
+}
+
+const NR_REQUESTS: Key = Key {
+    name: "nr_requests",
+    unit: Unit::Count,
+    default: None,
+    min: 1,
+    max: 1 << 20,
+    help: "Requests with a scheduler.",
+};
+
+fn section(src: &Source, name: &str, table: &DeTable) -> Result<TruthDevice, Diagnostic> {
+    let mut also = vec![NR_REQUESTS.name, "runtime_s"];
+    also.extend(BLOCK_KEYS.iter().map(|k| k.name));
+    let mut spec = DeviceSpec::new(name, model(src, table, &format!("[{name}]"), &also)?);
+    block_facts(src, table, &mut spec)?;
+    let mut nr_requests = 2 * spec.queue_depth;
+    if let Some(at) = table.get(NR_REQUESTS.name) {
+        nr_requests = src.whole(at, &NR_REQUESTS)? as u32;
+    }
+    let mut runtime_s = 1.0;
+    if let Some(at) = table.get("runtime_s") {
+        runtime_s = src.number(at, "runtime_s")?;
+        if runtime_s <= 0.0 || runtime_s > 1e6 {
+            return Err(src.error(at, "runtime_s must be between 0 and 1000000 s"));
+        }
+    }
+    if let Err(e) = spec.validate() {
+        let at = e.key().and_then(|k| table.get(k));
+        return Err(at.map_or_else(
+            || Diagnostic::file(src.file, format!("[{name}]: {e}")),
+            |at| src.error(at, e.to_string()),
+        ));
+    }
+    Ok(TruthDevice { spec, nr_requests, runtime_s })
+}
+
+/// Reads a file of such tables, in the order in which they stand there.
+///
+/// # Errors
+/// The first thing that is wrong, with its place.
+pub fn parse(file: &str, text: &str) -> Result<Vec<TruthDevice>, Diagnostic> {
+    let src = Source { file, text };
+    let root = src.parse()?;
+    let mut in_order: Vec<_> = root.get_ref().iter().collect();
+    in_order.sort_by_key(|(key, _)| key.span().start);
+    in_order
+        .into_iter()
+        .map(|(key, at)| section(&src, key.get_ref(), src.table(at, key.get_ref())?))
+        .collect()
+}
+
+/// One table that was parsed elsewhere.
+pub(crate) fn from_table(name: &str, table: &toml::Table) -> Result<TruthDevice, SpecError> {
+    let text = table.to_string();
+    let src = Source { file: name, text: &text };
+    src.parse()
+        .and_then(|root| section(&src, name, root.get_ref()))
+        .map_err(|d| SpecError::Text(Box::new(d)))
+}

@@ -1,0 +1,69 @@
+//! In steady state no command allocates memory.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![allow(unsafe_code, reason = "a counting allocator is unsafe by its trait")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use iosched_devices::{Command, Device, truth};
+use iosched_types::Op;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is passed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Keeps 64 commands in flight until `commands` more have completed; mixed, with some flushes.
+fn run(device: &mut dyn Device, done: &mut Vec<iosched_devices::Completion>, commands: u64) {
+    let places = device.capacity() / 65_536;
+    let (mut state, mut count) = (7u64, 0);
+    while count < commands {
+        let now = device.next_wakeup().unwrap_or(0);
+        device.advance(now, done);
+        count += done.len() as u64;
+        done.clear();
+        while device.in_flight() < 64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let op = match (state >> 40) % 64 {
+                0 => Op::Flush,
+                1..32 => Op::Read,
+                _ => Op::Write,
+            };
+            let len = if op == Op::Flush { 0 } else { 4096 << ((state >> 50) % 4) };
+            let offset = ((state >> 8) % places) * 65_536;
+            device.submit(now, Command { id: 0, op, offset, len, fua: false });
+        }
+    }
+}
+
+/// One test in this file: the counter is the whole program's.
+#[test]
+fn no_command_allocates_in_steady_state() {
+    let text = include_str!("../../../data/truth/devices.toml");
+    for d in truth::parse("devices.toml", text).unwrap() {
+        let mut device = d.spec.build().unwrap();
+        let mut done = Vec::with_capacity(4096);
+        run(&mut *device, &mut done, 60_000);
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        run(&mut *device, &mut done, 60_000);
+        let made = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        // A queue may still grow to a new record length; a doubling or two is not "per command".
+        assert!(made <= 8, "{}: {made} allocations in 60000 commands", d.spec.name);
+    }
+}

@@ -1,0 +1,388 @@
+//! The experiment file: devices × schedulers × kernels × workloads × runs.
+
+use iosched_types::Diagnostic;
+use toml::de::DeTable;
+
+use crate::place::{Place, Placed};
+use crate::record::BackendKind;
+use crate::source::{At, Read, Source};
+use crate::trial::Collect;
+
+/// Most repetitions.
+pub const MAX_RUNS: u32 = 10_000;
+/// Most CPUs of the simulated machine.
+pub const MAX_CPUS: u16 = 4096;
+/// Backends an experiment can name.
+pub const BACKENDS: [(&str, BackendKind); 4] = [
+    ("sim", BackendKind::Sim),
+    ("emulated", BackendKind::Emulated),
+    ("real", BackendKind::Real),
+    ("mock", BackendKind::Mock),
+];
+
+/// A device: of the catalogue, of a file, or described in place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceRef {
+    /// A catalogue name, or the path of a device file (ends in `.toml` or has a slash).
+    Named(String),
+    /// A device file's content, written as a table in the experiment: (name, TOML).
+    Inline(String, String),
+}
+
+/// A scheduler with its tunables.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchedulerRef {
+    /// `family[@generation or kernel]`.
+    pub name: String,
+    /// Tunables by sysfs name, in the sysfs unit.
+    pub tunables: Vec<Placed<(String, i64)>>,
+    /// How tables call it; by default its name and the tunables that were set.
+    pub label: Option<String>,
+}
+
+/// What the processes do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadRef {
+    /// How tables call it.
+    pub name: String,
+    /// Where the job comes from.
+    pub job: JobSource,
+}
+
+/// Where a fio job comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobSource {
+    /// A job file (path as the program sees it), or the name of a job that comes with the program.
+    File(String),
+    /// The text of a job file, written in the experiment.
+    Text(String),
+}
+
+/// An experiment: everything as written, nothing looked up yet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Name: the file's stem unless it names itself.
+    pub name: String,
+    /// Devices.
+    pub devices: Vec<Placed<DeviceRef>>,
+    /// Schedulers; the first is the base of comparisons.
+    pub schedulers: Vec<Placed<SchedulerRef>>,
+    /// Kernel profiles by name, or files.
+    pub kernels: Vec<Placed<String>>,
+    /// Workloads.
+    pub workloads: Vec<Placed<WorkloadRef>>,
+    /// Repetitions.
+    pub runs: u32,
+    /// Seed of the first repetition.
+    pub seed: u64,
+    /// `queue/*` settings by sysfs name.
+    pub queue: Vec<Placed<(String, i64)>>,
+    /// Options set for every job, after its own.
+    pub set: Vec<Placed<(String, String)>>,
+    /// CPUs of the simulated machine.
+    pub cpus: u16,
+    /// Weights by control group.
+    pub cgroups: Vec<(String, u32)>,
+    /// Who runs it.
+    pub backend: BackendKind,
+    /// What to collect.
+    pub collect: Collect,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Experiment {
+            name: "experiment".into(),
+            devices: Vec::new(),
+            schedulers: Vec::new(),
+            kernels: Vec::new(),
+            workloads: Vec::new(),
+            runs: 1,
+            seed: 1,
+            queue: Vec::new(),
+            set: Vec::new(),
+            cpus: 4,
+            cgroups: Vec::new(),
+            backend: BackendKind::Sim,
+            collect: Collect::default(),
+        }
+    }
+}
+
+const KEYS: &[&str] = &[
+    "name",
+    "devices",
+    "schedulers",
+    "kernel",
+    "workloads",
+    "runs",
+    "seed",
+    "queue",
+    "set",
+    "cpus",
+    "cgroups",
+    "backend",
+    "collect",
+];
+
+impl Experiment {
+    /// Reads an experiment file. Paths in it count from the file's own folder.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn from_toml(file: &str, text: &str) -> Result<Experiment, Diagnostic> {
+        let src = Source { file, text };
+        let root = src.parse()?;
+        let root = root.get_ref();
+        src.known(root, "the experiment", KEYS)?;
+        let mut e = Experiment { name: stem(file).into(), ..Experiment::default() };
+        scalars(&src, root, &mut e)?;
+        for (name, at) in in_order(root, "devices", &src) {
+            e.devices.push(device(&src, name, at, e.devices.len())?);
+        }
+        for (name, at) in in_order(root, "schedulers", &src) {
+            e.schedulers.push(scheduler(&src, name, at)?);
+        }
+        for (name, at) in in_order(root, "kernel", &src) {
+            let mut kernel = src.string(at, name)?;
+            if is_path(&kernel) {
+                kernel = beside(file, &kernel);
+            }
+            e.kernels.push(Placed::new(kernel, src.place(at.span())));
+        }
+        for (name, at) in in_order(root, "workloads", &src) {
+            e.workloads.push(workload(&src, name, at, e.workloads.len())?);
+        }
+        for (key, found) in [
+            ("devices", e.devices.is_empty()),
+            ("schedulers", e.schedulers.is_empty()),
+            ("workloads", e.workloads.is_empty()),
+        ] {
+            if found {
+                let d = Diagnostic::file(file, format!("the experiment names no {key}"));
+                return Err(d.with_help(example(key)));
+            }
+        }
+        Ok(e)
+    }
+}
+
+fn example(key: &str) -> &'static str {
+    match key {
+        "devices" => "add a line such as devices = [\"hdd-7200\", \"ssd-sata\"]",
+        "schedulers" => "add a line such as schedulers = [\"none\", \"mq-deadline\", \"bfq\"]",
+        _ => "add a line such as workloads = [\"job.fio\"]",
+    }
+}
+
+fn in_order<'t, 'a>(
+    root: &'t DeTable<'a>,
+    key: &'static str,
+    src: &Source<'a>,
+) -> Vec<(&'static str, &'t At<'a>)> {
+    root.get(key).map_or_else(Vec::new, |at| src.list(at).into_iter().map(|a| (key, a)).collect())
+}
+
+/// `a/b/desktop.toml` is `desktop`.
+#[must_use]
+pub fn stem(file: &str) -> &str {
+    let base = file.rsplit('/').next().unwrap_or(file);
+    match base.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => base,
+    }
+}
+
+/// Whether a device or kernel is named by a path rather than by a name of the catalogue.
+#[must_use]
+pub fn is_path(name: &str) -> bool {
+    name.contains('/') || name.ends_with(".toml")
+}
+
+/// A path in a file counts from the file's folder.
+fn beside(file: &str, path: &str) -> String {
+    match file.rsplit_once('/') {
+        Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
+        _ => path.to_string(),
+    }
+}
+
+fn scalars(src: &Source, root: &DeTable, e: &mut Experiment) -> Read<()> {
+    let get = |key: &str| root.get(key);
+    if let Some(at) = get("name") {
+        e.name = src.string(at, "name")?;
+    }
+    if let Some(at) = get("runs") {
+        e.runs = src.within(at, "runs", 1..=i64::from(MAX_RUNS))? as u32;
+    }
+    if let Some(at) = get("seed") {
+        e.seed = src.within(at, "seed", 0..=i64::from(u32::MAX))? as u64;
+    }
+    if let Some(at) = get("cpus") {
+        e.cpus = src.within(at, "cpus", 1..=i64::from(MAX_CPUS))? as u16;
+    }
+    if let Some(at) = get("backend") {
+        let word = src.string(at, "backend")?;
+        e.backend = backend(&word, &src.place(at.span()))?;
+    }
+    if let Some(at) = get("queue") {
+        for (name, value, place) in pairs(src, at, "queue")? {
+            let v = src.integer(value, &name)?;
+            e.queue.push(Placed::new((name, v), place));
+        }
+    }
+    if let Some(at) = get("set") {
+        for (name, value, place) in pairs(src, at, "set")? {
+            let v = src.fio_value(value, &name)?;
+            e.set.push(Placed::new((name, v), place));
+        }
+    }
+    if let Some(at) = get("cgroups") {
+        for (name, value, _) in pairs(src, at, "cgroups")? {
+            e.cgroups.push((name.clone(), src.within(value, &name, 1..=1000)? as u32));
+        }
+    }
+    if let Some(at) = get("collect") {
+        let table = src.table(at, "collect")?;
+        src.known(table, "[collect]", &["series", "dispatches"])?;
+        if let Some(at) = table.get("series") {
+            e.collect.series = src.boolean(at, "series")?;
+        }
+        if let Some(at) = table.get("dispatches") {
+            e.collect.dispatches = src.boolean(at, "dispatches")?;
+        }
+    }
+    Ok(())
+}
+
+/// The backend of a name.
+///
+/// # Errors
+/// The names there are.
+pub fn backend(word: &str, place: &Place) -> Result<BackendKind, Diagnostic> {
+    BACKENDS.iter().find(|(n, _)| *n == word).map(|(_, k)| *k).ok_or_else(|| {
+        let names = BACKENDS.map(|(n, _)| n).join(", ");
+        place.error(format!("unknown backend \"{word}\"")).with_help(format!("one of: {names}"))
+    })
+}
+
+/// Keys and values of a table in the order in which they stand there.
+fn pairs<'t, 'a>(
+    src: &Source<'a>,
+    at: &'t At<'a>,
+    key: &str,
+) -> Read<Vec<(String, &'t At<'a>, Place)>> {
+    let mut entries: Vec<_> = src.table(at, key)?.iter().collect();
+    entries.sort_by_key(|(k, _)| k.span().start);
+    let place = |k: &toml::Spanned<_>, v: &At| src.place(k.span().start..v.span().end);
+    Ok(entries.into_iter().map(|(k, v)| (k.get_ref().to_string(), v, place(k, v))).collect())
+}
+
+fn device(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<DeviceRef>> {
+    let place = src.place(at.span());
+    let Some(table) = at.get_ref().as_table() else {
+        let name = src.string(at, key)?;
+        let name = if is_path(&name) && !name.starts_with("/dev/") {
+            beside(src.file, &name)
+        } else {
+            name
+        };
+        return Ok(Placed::new(DeviceRef::Named(name), place));
+    };
+    let name = match table.get("name") {
+        Some(at) => src.string(at, "name")?,
+        None => return Err(place.error("a device described in place needs a name")),
+    };
+    // The same table without its name is a device file.
+    let whole: toml::Table = toml::from_str(src.text).map_err(|e| place.error(e.message()))?;
+    let list = whole.get(key);
+    let value = list.and_then(|v| v.as_array()).and_then(|a| a.get(index)).or(list);
+    let mut table = value.and_then(|v| v.as_table()).cloned().unwrap_or_default();
+    table.remove("name");
+    Ok(Placed::new(DeviceRef::Inline(name, table.to_string()), place))
+}
+
+fn scheduler(src: &Source, key: &str, at: &At) -> Read<Placed<SchedulerRef>> {
+    let place = src.place(at.span());
+    let Some(table) = at.get_ref().as_table() else {
+        let name = src.string(at, key)?;
+        return Ok(Placed::new(SchedulerRef { name, tunables: Vec::new(), label: None }, place));
+    };
+    src.known(table, "a scheduler", &["name", "tunables", "label"])?;
+    let name = table.get("name").ok_or_else(|| place.error("a scheduler needs a name"))?;
+    let mut out =
+        SchedulerRef { name: src.string(name, "name")?, tunables: Vec::new(), label: None };
+    if let Some(at) = table.get("tunables") {
+        for (name, value, place) in pairs(src, at, "tunables")? {
+            let v = src.integer(value, &name)?;
+            out.tunables.push(Placed::new((name, v), place));
+        }
+    }
+    if let Some(at) = table.get("label") {
+        out.label = Some(src.string(at, "label")?);
+    }
+    Ok(Placed::new(out, place))
+}
+
+fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<WorkloadRef>> {
+    let place = src.place(at.span());
+    let Some(table) = at.get_ref().as_table() else {
+        let file = src.string(at, key)?;
+        let name = stem(&file).to_string();
+        return Ok(Placed::new(WorkloadRef { name, job: job_file(src, &file) }, place));
+    };
+    src.known(table, "a workload", &["name", "file", "job"])?;
+    let job = match (table.get("file"), table.get("job")) {
+        (Some(f), None) => job_file(src, &src.string(f, "file")?),
+        (None, Some(j)) => JobSource::Text(src.string(j, "job")?),
+        _ => return Err(place.error("a workload needs either file or job (the text of a fio job)")),
+    };
+    let name = match (table.get("name"), &job) {
+        (Some(at), _) => src.string(at, "name")?,
+        (None, JobSource::File(f)) => stem(f).to_string(),
+        (None, JobSource::Text(_)) => format!("job-{}", index + 1),
+    };
+    Ok(Placed::new(WorkloadRef { name, job }, place))
+}
+
+/// A job that comes with the program is named without path and suffix.
+fn job_file(src: &Source, file: &str) -> JobSource {
+    let named = !file.contains('/') && !file.contains('.');
+    JobSource::File(if named { file.to_string() } else { beside(src.file, file) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const GOOD: &str = "name = \"n\"\ndevices = [\"hdd-7200\", \"mine.toml\"]\n\
+        schedulers = [\"none\", { name = \"bfq\", tunables = { low_latency = false }, label = \"l\" }]\n\
+        workloads = [\"desktop\", \"jobs/a.fio\", { name = \"w\", job = \"[r]\" }]\nruns = 3\nseed = 9\n\
+        [queue]\nnr_requests = 64\n[set]\nruntime = 1.5\n";
+
+    #[test]
+    fn everything_is_read_and_paths_count_from_the_file() {
+        let e = Experiment::from_toml("dir/e.toml", GOOD).unwrap();
+        assert_eq!((e.name.as_str(), e.runs, e.seed), ("n", 3, 9));
+        assert_eq!(e.devices[1].value, DeviceRef::Named("dir/mine.toml".into()));
+        assert_eq!(e.schedulers[1].value.tunables[0].value, ("low_latency".into(), 0));
+        assert_eq!(e.workloads[0].value.job, JobSource::File("desktop".into()));
+        assert_eq!(e.workloads[1].value.job, JobSource::File("dir/jobs/a.fio".into()));
+        assert_eq!(e.set[0].value, ("runtime".into(), "1.5".into()));
+    }
+
+    #[test]
+    fn stems_are_names() {
+        assert_eq!((stem("a/b.c.toml"), stem("x"), stem(".hidden")), ("b.c", "x", ".hidden"));
+    }
+
+    proptest! {
+        #[test]
+        fn never_panics(at in 0usize..400, len in 0usize..40, junk in ".{0,20}") {
+            let cut = |i: usize| (0..=i.min(GOOD.len())).rev().find(|i| GOOD.is_char_boundary(*i)).unwrap_or(0);
+            let text = format!("{}{junk}{}", &GOOD[..cut(at)], &GOOD[cut(at + len)..]);
+            let _ = Experiment::from_toml("e.toml", &text);
+        }
+    }
+}

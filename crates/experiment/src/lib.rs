@@ -1,0 +1,20 @@
+//! Experiments: the file people write, the trials it expands to, and the record each trial yields.
+//!
+//! Pure data with a schema version; nothing here runs anything.
+
+pub mod file;
+pub mod fio_json;
+pub mod place;
+pub mod plan;
+pub mod record;
+pub mod source;
+pub mod trial;
+
+pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
+pub use place::{Place, Placed};
+pub use plan::{Sources, plan};
+pub use record::{
+    BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record, SCHEMA,
+    SchedulerStats, Series, Status, TrialId, Warning,
+};
+pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

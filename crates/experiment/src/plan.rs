@@ -1,0 +1,320 @@
+//! From an experiment to its trials.
+//!
+//! The order is device, workload, repetition, kernel, scheduler: a real disk is prepared once, and the
+//! schedulers of one repetition (a round) run one after the other, so that drift hits all of them alike.
+//!
+//! Repetition r of a job that sets no `randseed` runs with `randseed = seed + r - 1`. With more than one
+//! run `randrepeat=0` is set too, since fio's default (`randrepeat=1`) draws the same offsets whatever the
+//! seed. The same repetition has the same seeds under every scheduler: comparisons are paired.
+
+use std::collections::BTreeSet;
+
+use iosched_block::{KernelProfile, SchedulerChoice};
+use iosched_devices::{DeviceSpec, catalogue};
+use iosched_schedulers::BlockPath;
+use iosched_types::Diagnostic;
+use iosched_workloads::fio::layout::lay_out;
+use iosched_workloads::fio::{JobSet, Lookup, check_supported, parse};
+
+use crate::file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef, is_path, stem};
+use crate::place::{Place, Placed};
+use crate::record::{BackendKind, TrialId};
+use crate::trial::{Trial, check_setting, choose_scheduler, label, path_of};
+
+/// Most trials of one experiment.
+pub const MAX_TRIALS: usize = 100_000;
+
+/// What planning needs from outside; the caller decides how it is found.
+pub struct Sources<'a> {
+    /// The text of a file, or why there is none.
+    pub read: &'a dyn Fn(&str) -> Result<String, String>,
+    /// The text of a job that comes with the program, by name; or what is known.
+    pub job: &'a dyn Fn(&str) -> Result<&'static str, String>,
+    /// A real disk or file as a device (its size and queue), for the backend `real`.
+    pub disk: &'a dyn Fn(&str) -> Result<DeviceSpec, String>,
+    /// Environment variables and keywords of job files.
+    pub env: &'a dyn Lookup,
+}
+
+type Many<T> = Result<T, Vec<Diagnostic>>;
+
+/// Looks everything up, checks it, and lists the trials.
+///
+/// # Errors
+/// Everything that is wrong: unknown names (with the nearest), values out of bounds, a scheduler that the
+/// kernel never had, jobs that do not parse, are not simulated or do not fit a device.
+pub fn plan(e: &Experiment, sources: &Sources<'_>) -> Many<Vec<Trial>> {
+    let mut errors = Vec::new();
+    let parts = look_up(e, sources, &mut errors);
+    if errors.is_empty() {
+        check(e, &parts, &mut errors);
+    }
+    if errors.is_empty() { Ok(trials(e, &parts)) } else { Err(errors) }
+}
+
+/// Everything an experiment names.
+struct Parts<'e> {
+    devices: Vec<(DeviceSpec, &'e Place)>,
+    workloads: Vec<((String, JobSet), &'e Place)>,
+    schedulers: Vec<Choice<'e>>,
+}
+
+struct Choice<'e> {
+    kernel: KernelProfile,
+    scheduler: SchedulerChoice,
+    label: String,
+    place: &'e Place,
+}
+
+fn look_up<'e>(
+    e: &'e Experiment,
+    sources: &Sources<'_>,
+    errors: &mut Vec<Diagnostic>,
+) -> Parts<'e> {
+    let devices = collect(&e.devices, errors, |d| one(device(d, e.backend, sources)));
+    let kernels = kernels(e, sources, errors);
+    let workloads = collect(&e.workloads, errors, |w| workload(w, e, sources));
+    for s in &e.queue {
+        if let Err(x) = check_setting(&s.value.0, s.value.1) {
+            errors.push(s.place.error(x.to_string()));
+        }
+    }
+    let mut schedulers = Vec::new();
+    for kernel in &kernels {
+        for s in &e.schedulers {
+            match choose(s, kernel, kernels.len() > 1) {
+                Ok(c) => schedulers.push(c),
+                Err(d) if errors.contains(&d) => {}
+                Err(d) => errors.push(d),
+            }
+        }
+    }
+    Parts { devices, workloads, schedulers }
+}
+
+/// Whether the parts go together.
+fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
+    unique("device", parts.devices.iter().map(|(d, p)| (d.name.as_str(), *p)), errors);
+    unique("workload", parts.workloads.iter().map(|(w, p)| (w.0.as_str(), *p)), errors);
+    unique("scheduler", parts.schedulers.iter().map(|c| (c.label.as_str(), c.place)), errors);
+    let cells = parts.devices.len() * parts.workloads.len() * parts.schedulers.len();
+    let n = cells.saturating_mul(e.runs as usize);
+    if n > MAX_TRIALS {
+        errors.push(Diagnostic::file(&*e.name, format!("{n} trials; {MAX_TRIALS} are the limit")));
+    }
+    for (device, _) in &parts.devices {
+        for ((_, jobs), _) in &parts.workloads {
+            if let Err(d) = lay_out(jobs, device.model.capacity()) {
+                let message = format!("device {}: {}", device.name, d.message);
+                errors.push(Diagnostic { message, ..d });
+            }
+        }
+    }
+}
+
+fn trials(e: &Experiment, parts: &Parts<'_>) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (device, _) in &parts.devices {
+        for ((name, jobs), _) in &parts.workloads {
+            for repetition in 1..=e.runs {
+                let seed = e.seed + u64::from(repetition) - 1;
+                let jobs = seeded(jobs, seed, e.runs > 1);
+                trials.extend(parts.schedulers.iter().map(|c| Trial {
+                    id: TrialId {
+                        experiment: e.name.clone(),
+                        device: device.name.clone(),
+                        scheduler: c.label.clone(),
+                        kernel: c.kernel.version.clone(),
+                        workload: name.clone(),
+                        repetition,
+                        seed,
+                    },
+                    device: device.clone(),
+                    kernel: c.kernel.clone(),
+                    scheduler: c.scheduler.clone(),
+                    settings: e.queue.iter().map(|s| s.value.clone()).collect(),
+                    jobs: jobs.clone(),
+                    cpus: e.cpus,
+                    cgroups: e.cgroups.clone(),
+                    collect: e.collect,
+                    start_at: 0,
+                }));
+            }
+        }
+    }
+    trials
+}
+
+fn one<T>(r: Result<T, Diagnostic>) -> Many<T> {
+    r.map_err(|d| vec![d])
+}
+
+fn collect<'e, T, U>(
+    list: &'e [Placed<T>],
+    errors: &mut Vec<Diagnostic>,
+    mut f: impl FnMut(&'e Placed<T>) -> Many<U>,
+) -> Vec<(U, &'e Place)> {
+    let mut out = Vec::new();
+    for item in list {
+        match f(item) {
+            Ok(u) => out.push((u, &item.place)),
+            Err(e) => errors.extend(e),
+        }
+    }
+    out
+}
+
+fn unique<'a>(
+    what: &str,
+    names: impl Iterator<Item = (&'a str, &'a Place)>,
+    errors: &mut Vec<Diagnostic>,
+) {
+    let mut seen = BTreeSet::new();
+    for (name, place) in names {
+        if !seen.insert(name) {
+            let d = place.error(format!("{what} \"{name}\" is there twice"));
+            errors.push(d.with_help("name one of them differently, or leave it out"));
+        }
+    }
+}
+
+fn device(
+    d: &Placed<DeviceRef>,
+    backend: BackendKind,
+    sources: &Sources<'_>,
+) -> Result<DeviceSpec, Diagnostic> {
+    match &d.value {
+        DeviceRef::Named(name) if backend == BackendKind::Real => {
+            (sources.disk)(name).map_err(|e| d.place.error(e))
+        }
+        DeviceRef::Named(name) if is_path(name) => {
+            let text = (sources.read)(name)
+                .map_err(|e| d.place.error(format!("cannot read device file \"{name}\": {e}")))?;
+            let mut spec = DeviceSpec::from_toml(name, &text)?;
+            spec.name = stem(name).into();
+            Ok(spec)
+        }
+        DeviceRef::Named(name) => catalogue::find(name).map_err(|e| {
+            let help = if e.help.starts_with("the catalogue") {
+                format!("{}; a device file of your own is named by its path", e.help)
+            } else {
+                e.help
+            };
+            d.place.error(format!("unknown device \"{name}\"")).with_help(help)
+        }),
+        DeviceRef::Inline(name, text) => {
+            let mut spec = DeviceSpec::from_toml(name, text).map_err(|e| {
+                d.place.error(format!("device \"{name}\": {}", e.message)).with_help(e.help)
+            })?;
+            spec.name.clone_from(name);
+            Ok(spec)
+        }
+    }
+}
+
+fn kernels(
+    e: &Experiment,
+    sources: &Sources<'_>,
+    errors: &mut Vec<Diagnostic>,
+) -> Vec<KernelProfile> {
+    let newest = || KernelProfile::names().last().and_then(|n| KernelProfile::find(n).ok());
+    if e.kernels.is_empty() {
+        return newest().into_iter().collect();
+    }
+    let found = collect(&e.kernels, errors, |k| {
+        one(if is_path(&k.value) {
+            (sources.read)(&k.value)
+                .map_err(|e| k.place.error(format!("cannot read kernel profile: {e}")))
+                .and_then(|text| KernelProfile::from_toml(&k.value, &text))
+        } else {
+            KernelProfile::find(&k.value).map_err(|e| {
+                k.place.error(format!("unknown kernel \"{}\"", e.name)).with_help(e.help)
+            })
+        })
+    });
+    found.into_iter().map(|(k, _)| k).collect()
+}
+
+fn workload(
+    w: &Placed<WorkloadRef>,
+    e: &Experiment,
+    sources: &Sources<'_>,
+) -> Many<(String, JobSet)> {
+    let (file, text) = match &w.value.job {
+        JobSource::Text(text) => (w.value.name.clone(), text.clone()),
+        JobSource::File(name) if !name.contains(['/', '.']) => {
+            let text = (sources.job)(name).map_err(|help| {
+                vec![w.place.error(format!("unknown workload \"{name}\"")).with_help(help)]
+            })?;
+            (format!("{name}.fio"), text.to_string())
+        }
+        JobSource::File(file) => {
+            let text = (sources.read)(file).map_err(|x| {
+                vec![w.place.error(format!("cannot read job file \"{file}\": {x}"))]
+            })?;
+            (file.clone(), text)
+        }
+    };
+    let set: Vec<(String, String)> = e.set.iter().map(|s| s.value.clone()).collect();
+    let jobs = parse(&file, &text, sources.env, sources.read, &set)
+        .map_err(|errors| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>())?;
+    if matches!(e.backend, BackendKind::Sim) {
+        check_supported(&jobs)?;
+    }
+    Ok((w.value.name.clone(), jobs))
+}
+
+/// An error in an override points at where the override was written.
+fn replace(d: Diagnostic, e: &Experiment) -> Diagnostic {
+    if d.file != "--set" {
+        return d;
+    }
+    let key = d.text.split('=').next().unwrap_or_default();
+    match e.set.iter().find(|s| s.value.0 == key) {
+        Some(s) => s.place.error(d.message).with_help(d.help),
+        None => d,
+    }
+}
+
+fn choose<'e>(
+    s: &'e Placed<SchedulerRef>,
+    kernel: &KernelProfile,
+    several: bool,
+) -> Result<Choice<'e>, Diagnostic> {
+    let fail = |e: crate::ChoiceError| s.place.error(e.to_string());
+    choose_scheduler(&s.value.name, &[], kernel).map_err(fail)?;
+    let mut tunables: Vec<(String, i64)> = Vec::new();
+    for t in &s.value.tunables {
+        choose_scheduler(&s.value.name, std::slice::from_ref(&t.value), kernel)
+            .map_err(|e| t.place.error(e.to_string()))?;
+        tunables.retain(|(n, _)| *n != t.value.0);
+        tunables.push(t.value.clone());
+    }
+    let choice = choose_scheduler(&s.value.name, &tunables, kernel).map_err(fail)?;
+    if !s.value.name.contains('@') && !kernel.has_path(path_of(&choice)) {
+        let layer = match path_of(&choice) {
+            BlockPath::Legacy => "single-queue",
+            BlockPath::Mq => "multi-queue",
+        };
+        let name = &s.value.name;
+        let d = s
+            .place
+            .error(format!("Linux {} has no {layer} block layer for {name}", kernel.version));
+        return Err(d.with_help(format!("write {name}@VERSION to run it all the same")));
+    }
+    let mut text = s.value.label.clone().unwrap_or_else(|| label(&choice));
+    if several {
+        text.push_str(&format!(" on {}", kernel.version));
+    }
+    Ok(Choice { kernel: kernel.clone(), scheduler: choice, label: text, place: &s.place })
+}
+
+/// The jobs with the seeds of a repetition.
+fn seeded(jobs: &JobSet, seed: u64, differ: bool) -> JobSet {
+    let mut jobs = jobs.clone();
+    for job in jobs.jobs.iter_mut().filter(|j| j.randseed.is_none()) {
+        job.randseed = Some(seed);
+        job.randrepeat &= !differ;
+    }
+    jobs
+}

@@ -1,0 +1,346 @@
+//! What a trial yields, whichever backend ran it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use iosched_types::{Bytes, LatencyHistogram, Nanos, Op, Sector};
+
+/// Version of [`Record`]'s shape. Readers accept their own and older ones.
+pub const SCHEMA: u32 = 1;
+
+/// Which cell of the experiment a record belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TrialId {
+    /// Experiment name (the file's stem unless it names itself).
+    pub experiment: String,
+    /// Device name.
+    pub device: String,
+    /// Scheduler as `family@generation`, plus a label when tunables were set: `bfq@6.12 low_latency=0`.
+    pub scheduler: String,
+    /// Kernel profile (sim) or running kernel release (emulated, real).
+    pub kernel: String,
+    /// Workload name (the job file's stem unless the experiment names it).
+    pub workload: String,
+    /// Repetition (round), from 1. Rounds pair the schedulers of one experiment.
+    pub repetition: u32,
+    /// Seed of this repetition.
+    pub seed: u64,
+}
+
+/// Who ran the trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BackendKind {
+    /// The simulator.
+    #[default]
+    Sim,
+    /// The running kernel on an emulated disk.
+    Emulated,
+    /// The running kernel on a real disk.
+    Real,
+    /// The mock of the tests.
+    Mock,
+    /// Another tool's result, imported.
+    Imported,
+}
+
+/// How a trial ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Ran to its end.
+    #[default]
+    Complete,
+    /// Ran, but its figures must not be used; the reason.
+    Invalid(String),
+    /// Did not run to its end; the reason.
+    Failed(String),
+}
+
+/// Everything a trial yields.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`SCHEMA`] at the time of writing.
+    pub schema: u32,
+    /// Which cell and repetition.
+    pub trial: TrialId,
+    /// Who ran it.
+    pub backend: BackendKind,
+    /// How it ended.
+    pub status: Status,
+    /// One entry per process (or per group under `group_reporting`), in fio's order.
+    pub jobs: Vec<JobRecord>,
+    /// The device's side.
+    pub device: DeviceStats,
+    /// The scheduler's side.
+    pub scheduler: SchedulerStats,
+    /// Curves over time.
+    pub series: Vec<Series>,
+    /// The way of the head: commands in issue order, at most a few thousand (evenly thinned out).
+    pub dispatches: Vec<DispatchPoint>,
+    /// Results that are not latencies or rates, by name and unit: start-up time in s, transactions/s …
+    pub metrics: Vec<Metric>,
+    /// Where the figures come from: tool version, kernel, device identity and model hash, tunables …
+    pub provenance: BTreeMap<String, String>,
+    /// What people should know before trusting the figures.
+    pub warnings: Vec<Warning>,
+    /// Length of the trial (virtual time in `sim`, wall clock elsewhere).
+    pub elapsed: Nanos,
+}
+
+/// A named result such as a start-up time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metric {
+    /// Name: `startup_time`.
+    pub name: String,
+    /// Value in `unit`.
+    pub value: f64,
+    /// Unit: `s`, `tps`, `MB/s`.
+    pub unit: String,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+    /// The true value lies beyond `value` (a time limit struck): shown as `>60`, never averaged away.
+    pub censored: bool,
+}
+
+/// One process or group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    /// Section name.
+    pub name: String,
+    /// Index among the clones of the section, from 0.
+    pub subjob: u32,
+    /// Reporting group, from 0.
+    pub group: u32,
+    /// Process id or thread number.
+    pub pid: u32,
+    /// Job options that matter to readers, as fio spells them.
+    pub options: BTreeMap<String, String>,
+    /// Reads.
+    pub read: DirStats,
+    /// Writes.
+    pub write: DirStats,
+    /// Trims.
+    pub trim: DirStats,
+    /// fsync and fdatasync calls (only `clat` and `ios` are used).
+    pub sync: DirStats,
+    /// From its start to its end (after ramp time).
+    pub runtime: Nanos,
+    /// Share of the I/Os at each depth: 1, 2, 4, 8, 16, 32, ≥64, as counts.
+    pub depths: [u64; 7],
+    /// Why it ended early, if it did.
+    pub error: Option<String>,
+}
+
+/// One direction of one process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirStats {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes transferred.
+    pub bytes: Bytes,
+    /// Time by which rates are computed (fio: the job's run time in this direction).
+    pub runtime: Nanos,
+    /// Submission latency in ns.
+    pub slat: Moments,
+    /// Completion latency.
+    pub clat: LatencyHistogram,
+    /// Total latency (submission + completion) in ns.
+    pub lat: Moments,
+    /// Bandwidth samples in KiB/s (one per 500 ms, as fio's `bw_*`).
+    pub bw: Moments,
+    /// IOPS samples (one per 500 ms, as fio's `iops_*`).
+    pub iops: Moments,
+}
+
+impl DirStats {
+    /// I/Os a second over the run time.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        if self.runtime == 0 { 0.0 } else { self.ios as f64 * 1e9 / self.runtime as f64 }
+    }
+
+    /// Bytes a second over the run time.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        if self.runtime == 0 { 0.0 } else { self.bytes as f64 * 1e9 / self.runtime as f64 }
+    }
+
+    /// Adds another process's figures; run times overlap, so the longest counts.
+    pub fn merge(&mut self, other: &DirStats) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.runtime = self.runtime.max(other.runtime);
+        self.slat.merge(&other.slat);
+        self.clat.merge(&other.clat);
+        self.lat.merge(&other.lat);
+        self.bw.merge(&other.bw);
+        self.iops.merge(&other.iops);
+    }
+}
+
+/// Count, minimum, maximum, mean and variance of a stream of numbers, mergeable (Chan et al. 1979).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    /// Numbers seen.
+    pub n: u64,
+    /// Smallest (0 when none).
+    pub min: f64,
+    /// Largest (0 when none).
+    pub max: f64,
+    /// Arithmetic mean (0 when none).
+    pub mean: f64,
+    /// Sum of squared deviations from the mean.
+    pub m2: f64,
+}
+
+impl Moments {
+    /// Takes one number.
+    pub fn add(&mut self, x: f64) {
+        self.n += 1;
+        if self.n == 1 {
+            (self.min, self.max) = (x, x);
+        } else {
+            self.min = self.min.min(x);
+            self.max = self.max.max(x);
+        }
+        let delta = x - self.mean;
+        self.mean += delta / self.n as f64;
+        self.m2 += delta * (x - self.mean);
+    }
+
+    /// Sample standard deviation, 0 for fewer than two numbers.
+    #[must_use]
+    pub fn stddev(&self) -> f64 {
+        if self.n < 2 { 0.0 } else { (self.m2 / (self.n - 1) as f64).sqrt() }
+    }
+
+    /// Adds another stream.
+    pub fn merge(&mut self, other: &Moments) {
+        if other.n == 0 {
+            return;
+        }
+        if self.n == 0 {
+            *self = *other;
+            return;
+        }
+        let (a, b) = (self.n as f64, other.n as f64);
+        let delta = other.mean - self.mean;
+        self.mean += delta * b / (a + b);
+        self.m2 += other.m2 + delta * delta * a * b / (a + b);
+        self.n += other.n;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+}
+
+/// The device's side of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DeviceStats {
+    /// Commands completed, by read, write, discard, flush.
+    pub commands: [u64; 4],
+    /// Bytes transferred, by read, write, discard.
+    pub bytes: [Bytes; 3],
+    /// Bios merged into requests, by read, write, discard.
+    pub merges: [u64; 3],
+    /// Time with at least one command in flight, as `/proc/diskstats` counts it.
+    pub busy: Nanos,
+    /// Sum over commands of the time in the device and queue (diskstats' weighted time).
+    pub weighted: Nanos,
+    /// Commands that did not start where the one before ended.
+    pub seeks: u64,
+    /// Total distance between the end of one command and the start of the next, in sectors.
+    pub travel: Sector,
+    /// Largest number in flight at the device.
+    pub max_in_flight: u32,
+    /// Model counters by name (cache hits, busy channels …).
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// The scheduler's side of a trial.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SchedulerStats {
+    /// Requests dispatched.
+    pub dispatched: u64,
+    /// Time the device was held idle on purpose while requests waited.
+    pub idled: Nanos,
+    /// Number of such idle periods.
+    pub idles: u64,
+    /// Tunables in force, by sysfs name and in the sysfs unit.
+    pub tunables: BTreeMap<String, i64>,
+    /// The scheduler's own counters.
+    pub counters: BTreeMap<String, u64>,
+}
+
+/// A curve over time with even spacing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Name: `throughput`, `iops`, `queue_depth`, `in_flight`; `job/NAME/throughput` for one process.
+    pub name: String,
+    /// Unit of the values: `B/s`, `1/s`, `requests`.
+    pub unit: String,
+    /// Spacing in ns.
+    pub step: Nanos,
+    /// Values; the i-th covers `[i·step, (i+1)·step)`.
+    pub values: Vec<f64>,
+}
+
+/// One command on its way to the device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DispatchPoint {
+    /// When the driver took it.
+    pub t: Nanos,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// Operation.
+    pub op: Op,
+    /// Process.
+    pub pid: u32,
+}
+
+/// A warning as data: a code for programs, a sentence for people, what to do about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// Stable code: `noisy`, `cached`, `foreign-io`, `scheduler-changed`, `option-ignored` …
+    pub code: String,
+    /// What was seen.
+    pub message: String,
+    /// What to do.
+    pub advice: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn merged_moments_are_those_of_the_joined_stream(
+            a in proptest::collection::vec(-1e6f64..1e6, 0..40),
+            b in proptest::collection::vec(-1e6f64..1e6, 0..40),
+        ) {
+            let of = |v: &[f64]| { let mut m = Moments::default(); v.iter().for_each(|x| m.add(*x)); m };
+            let joined = of(&[a.clone(), b.clone()].concat());
+            let mut merged = of(&a);
+            merged.merge(&of(&b));
+            prop_assert_eq!(merged.n, joined.n);
+            prop_assert!((merged.mean - joined.mean).abs() < 1e-6);
+            prop_assert!((merged.stddev() - joined.stddev()).abs() < 1e-3);
+            prop_assert_eq!((merged.min, merged.max), (joined.min, joined.max));
+        }
+    }
+
+    #[test]
+    fn a_record_survives_json() {
+        let mut r = Record { schema: SCHEMA, ..Record::default() };
+        r.jobs.push(JobRecord { name: "r".into(), ..JobRecord::default() });
+        r.jobs[0].read.clat.record(12_345);
+        r.status = Status::Invalid("cached".into());
+        let text = serde_json::to_string(&r).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), r);
+    }
+}

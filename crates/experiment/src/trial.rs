@@ -1,0 +1,145 @@
+//! One cell of an experiment, one repetition: everything a backend needs, nothing left to look up.
+
+use iosched_block::{KernelProfile, SchedulerChoice, queue_settings};
+use iosched_devices::DeviceSpec;
+use iosched_schedulers::registry::{self, NameError};
+use iosched_schedulers::{BlockPath, TunableError};
+use iosched_types::Nanos;
+use iosched_types::nearest::did_you_mean;
+use iosched_workloads::fio::JobSet;
+
+use crate::record::TrialId;
+
+/// A trial.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Which cell and repetition.
+    pub id: TrialId,
+    /// The device.
+    pub device: DeviceSpec,
+    /// The kernel profile.
+    pub kernel: KernelProfile,
+    /// The scheduler and its tunables.
+    pub scheduler: SchedulerChoice,
+    /// `queue/*` settings by sysfs name.
+    pub settings: Vec<(String, i64)>,
+    /// What the processes do.
+    pub jobs: JobSet,
+    /// CPUs of the machine.
+    pub cpus: u16,
+    /// `io.bfq.weight`/`blkio.weight` by control group path.
+    pub cgroups: Vec<(String, u32)>,
+    /// What to collect beside the figures.
+    pub collect: Collect,
+    /// Virtual time at which the processes begin, in ns after the reset of the device: the angle of a
+    /// rotating disk and schedulers that count jiffies depend on it.
+    pub start_at: Nanos,
+}
+
+/// Optional parts of a record; each costs some time or memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collect {
+    /// Curves over time.
+    pub series: bool,
+    /// The way of the head.
+    pub dispatches: bool,
+}
+
+impl Default for Collect {
+    fn default() -> Self {
+        Collect { series: true, dispatches: true }
+    }
+}
+
+/// A scheduler or setting that does not fit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// Unknown name, or a family the kernel profile never had.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// Unknown tunable or value out of bounds.
+    #[error(transparent)]
+    Tunable(#[from] TunableError),
+    /// Unknown `queue/*` setting.
+    #[error("unknown queue setting \"{name}\"; {help}")]
+    Setting {
+        /// What was asked for.
+        name: String,
+        /// Nearest name or the list.
+        help: String,
+    },
+    /// Value out of bounds.
+    #[error("queue/{name}={value} is out of range: {min}..={max} {unit}")]
+    SettingRange {
+        /// Setting.
+        name: String,
+        /// Refused value.
+        value: i64,
+        /// Smallest value.
+        min: i64,
+        /// Largest value.
+        max: i64,
+        /// Unit.
+        unit: &'static str,
+    },
+}
+
+/// Resolves `family[@generation]` and checks its tunables under a kernel profile.
+///
+/// # Errors
+/// See [`ChoiceError`].
+pub fn choose_scheduler(
+    name: &str,
+    tunables: &[(String, i64)],
+    kernel: &KernelProfile,
+) -> Result<SchedulerChoice, ChoiceError> {
+    let (descriptor, generation) = registry::resolve(name, kernel.kernel_version())?;
+    for (t, v) in tunables {
+        descriptor.check_tunable(generation.index, t, *v)?;
+    }
+    Ok(SchedulerChoice { descriptor, generation, tunables: tunables.to_vec() })
+}
+
+/// Checks one `queue/*` setting.
+///
+/// # Errors
+/// [`ChoiceError::Setting`] or [`ChoiceError::SettingRange`].
+pub fn check_setting(name: &str, value: i64) -> Result<(), ChoiceError> {
+    let Some(s) = queue_settings().iter().find(|s| s.name == name) else {
+        let near = did_you_mean(name, queue_settings().iter().map(|s| s.name));
+        let list: Vec<&str> = queue_settings().iter().map(|s| s.name).collect();
+        let help = if near.is_empty() { format!("known are {}", list.join(", ")) } else { near };
+        return Err(ChoiceError::Setting { name: name.into(), help });
+    };
+    if value < s.min || value > s.max {
+        return Err(ChoiceError::SettingRange {
+            name: name.into(),
+            value,
+            min: s.min,
+            max: s.max,
+            unit: s.unit,
+        });
+    }
+    Ok(())
+}
+
+/// How a choice is written in tables and records: `bfq@6.12 low_latency=0`.
+#[must_use]
+pub fn label(choice: &SchedulerChoice) -> String {
+    let d = choice.descriptor;
+    let mut text = if d.generations.len() > 1 {
+        format!("{}@{}", d.name, choice.generation.name)
+    } else {
+        d.name.to_string()
+    };
+    for (n, v) in &choice.tunables {
+        text.push_str(&format!(" {n}={v}"));
+    }
+    text
+}
+
+/// Which block layer a choice runs on under a kernel profile.
+#[must_use]
+pub fn path_of(choice: &SchedulerChoice) -> BlockPath {
+    choice.descriptor.path_of(choice.generation)
+}

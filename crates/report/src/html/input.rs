@@ -1,0 +1,362 @@
+//! What a page is made of, gathered record by record so that no record need stay in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iosched_experiment::record::{BackendKind, DispatchPoint, JobRecord, Record, Status};
+use iosched_results::cells::{CellKey, Cells};
+use iosched_results::model::PublishedSummary;
+use iosched_results::stats::VerdictOptions;
+use iosched_types::{LatencyHistogram, Nanos, Sector};
+
+/// Most values kept of a fact that differs from trial to trial.
+const VALUES: usize = 4;
+/// Most points kept of a curve; a page shows fewer.
+const CURVE: usize = 512;
+/// Most commands kept of a dispatch picture.
+const POINTS: usize = 2048;
+/// Most processes told apart.
+const PROCESSES: usize = 64;
+
+/// How the page is to look.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Title of the page.
+    pub title: String,
+    /// Scheduler the others are judged against; `none`, `noop` or the first when absent.
+    pub base: Option<String>,
+    /// Suites by workload, for limiting the page to one; made from the records where a workload has none here.
+    pub suites: BTreeMap<String, Vec<String>>,
+    /// What the foot of the page says: when and by what it was made. Empty for pages that are the same byte by byte.
+    pub made: String,
+    /// Links above the title: (text, address). Used by the server.
+    pub links: Vec<(String, String)>,
+    /// Reload after so many seconds while an experiment runs.
+    pub refresh: Option<u32>,
+    /// Significance.
+    pub verdict: VerdictOptions,
+}
+
+/// The records of a page, condensed.
+#[derive(Clone, Debug, Default)]
+pub struct Input {
+    /// How the page is to look.
+    pub options: Options,
+    pub(crate) runs: Vec<RunFacts>,
+    pub(crate) workloads: Vec<WorkloadFacts>,
+    pub(crate) cells: Vec<(String, Cells)>,
+    pub(crate) details: BTreeMap<(usize, usize), Detail>,
+}
+
+/// One column of a comparison: a scheduler on a device under a kernel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunFacts {
+    pub(crate) device: String,
+    pub(crate) scheduler: String,
+    pub(crate) kernel: String,
+    pub(crate) backend: BackendKind,
+    pub(crate) facts: BTreeMap<String, BTreeSet<String>>,
+    pub(crate) tunables: BTreeMap<String, BTreeSet<i64>>,
+    /// (code, message, advice) and how often.
+    pub(crate) warnings: BTreeMap<(String, String, String), u32>,
+    pub(crate) elapsed: Nanos,
+    pub(crate) trials: u32,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WorkloadFacts {
+    pub(crate) title: String,
+    pub(crate) arguments: String,
+    pub(crate) suites: BTreeSet<String>,
+}
+
+/// What one cell shows beside its numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Detail {
+    /// Completion latency by direction (read, write, trim, sync), all processes and repetitions.
+    pub(crate) latency: [LatencyHistogram; 4],
+    /// Throughput in B/s: (step in s, values), of the first complete repetition that has it.
+    pub(crate) throughput: Option<(f64, Vec<f64>)>,
+    pub(crate) queue: Option<(f64, Vec<f64>)>,
+    pub(crate) dispatches: Vec<DispatchPoint>,
+    /// Bytes by process.
+    pub(crate) shares: Vec<(String, u64)>,
+    pub(crate) published: Option<PublishedSummary>,
+    pub(crate) complete: u32,
+    pub(crate) elapsed: Nanos,
+    pub(crate) device: DeviceSums,
+    pub(crate) unusable: BTreeMap<String, u32>,
+}
+
+/// Sums over the complete repetitions.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DeviceSums {
+    pub(crate) commands: u64,
+    pub(crate) merges: u64,
+    pub(crate) seeks: u64,
+    pub(crate) travel: Sector,
+    pub(crate) busy: Nanos,
+    pub(crate) idled: Nanos,
+    pub(crate) max_in_flight: u32,
+}
+
+/// Provenance that belongs to the workload or the trial rather than the run.
+const PER_TRIAL: [&str; 4] = ["test", "arguments", "published-summary", "run"];
+
+impl Input {
+    /// A page of these records.
+    #[must_use]
+    pub fn from_records<'a>(
+        options: Options,
+        records: impl IntoIterator<Item = &'a Record>,
+    ) -> Input {
+        let mut out = Input { options, ..Input::default() };
+        records.into_iter().for_each(|r| out.add(r));
+        out
+    }
+
+    /// A page of numbers alone, for very many trials: no curves, no provenance.
+    #[must_use]
+    pub fn from_cells(options: Options, cells: Cells) -> Input {
+        let mut out = Input { options, ..Input::default() };
+        for (key, cell) in &cells.0 {
+            let (run, workload) = out.place(&key.device, &key.scheduler, "", &key.workload);
+            let most = cell.measures.values().map(|m| m.sample.rounds.len()).max().unwrap_or(0);
+            let detail = out.details.entry((run, workload)).or_default();
+            detail.complete = most as u32;
+            for why in &cell.unusable {
+                *detail.unusable.entry(why.clone()).or_default() += 1;
+            }
+            out.runs[run].trials += (most + cell.unusable.len()) as u32;
+        }
+        out.cells = vec![(String::new(), cells)];
+        out
+    }
+
+    fn place(&mut self, device: &str, sched: &str, kernel: &str, w: &str) -> (usize, usize) {
+        let same = |r: &RunFacts| r.device == device && r.scheduler == sched && r.kernel == kernel;
+        let run = self.runs.iter().position(same).unwrap_or_else(|| {
+            self.runs.push(RunFacts {
+                device: device.into(),
+                scheduler: sched.into(),
+                kernel: kernel.into(),
+                ..RunFacts::default()
+            });
+            self.runs.len() - 1
+        });
+        let workload = self.workloads.iter().position(|x| x.title == w).unwrap_or_else(|| {
+            self.workloads.push(WorkloadFacts { title: w.into(), ..WorkloadFacts::default() });
+            self.workloads.len() - 1
+        });
+        (run, workload)
+    }
+
+    /// Takes one record.
+    pub fn add(&mut self, r: &Record) {
+        let t = &r.trial;
+        let (run, workload) = self.place(&t.device, &t.scheduler, &t.kernel, &t.workload);
+        let at = self.cells.iter().position(|(k, _)| *k == t.kernel).unwrap_or_else(|| {
+            self.cells.push((t.kernel.clone(), Cells::default()));
+            self.cells.len() - 1
+        });
+        self.cells[at].1.add(r);
+        self.runs[run].add(r);
+        let named = self.options.suites.get(&t.workload);
+        self.workloads[workload].add(r, named);
+        self.details.entry((run, workload)).or_default().add(r);
+    }
+}
+
+impl RunFacts {
+    fn add(&mut self, r: &Record) {
+        self.backend = r.backend;
+        self.trials += 1;
+        self.elapsed = self.elapsed.saturating_add(r.elapsed);
+        for (k, v) in r.provenance.iter().filter(|(k, _)| !PER_TRIAL.contains(&k.as_str())) {
+            let values = self.facts.entry(k.clone()).or_default();
+            if values.len() < VALUES {
+                values.insert(v.clone());
+            }
+        }
+        for (k, v) in &r.scheduler.tunables {
+            let values = self.tunables.entry(k.clone()).or_default();
+            if values.len() < VALUES {
+                values.insert(*v);
+            }
+        }
+        for w in &r.warnings {
+            let key = (w.code.clone(), w.message.clone(), w.advice.clone());
+            if self.warnings.len() < 50 || self.warnings.contains_key(&key) {
+                *self.warnings.entry(key).or_default() += 1;
+            }
+        }
+    }
+
+    /// When it ran, as the provenance says.
+    pub(crate) fn date(&self) -> &str {
+        ["started", "timestamp", "date"]
+            .iter()
+            .find_map(|k| self.facts.get(*k)?.first())
+            .map_or("", String::as_str)
+    }
+}
+
+impl WorkloadFacts {
+    fn add(&mut self, r: &Record, named: Option<&Vec<String>>) {
+        if self.arguments.is_empty() {
+            self.arguments = arguments(r);
+        }
+        if let Some(named) = named {
+            self.suites.extend(named.iter().cloned());
+        } else if let Some(test) = r.provenance.get("test") {
+            // `pts/fs-mark-1.0.0`: the program without its version.
+            let end = test.rfind('-').filter(|i| test[i + 1..].starts_with(char::is_numeric));
+            self.suites.insert(test[..end.unwrap_or(test.len())].to_string());
+        } else if r.status == Status::Complete {
+            self.suites.insert(kind(&r.jobs).into());
+        }
+    }
+}
+
+fn arguments(r: &Record) -> String {
+    if let Some(a) = r.provenance.get("arguments") {
+        return a.clone();
+    }
+    let mut lines: Vec<String> = Vec::new();
+    for j in &r.jobs {
+        let o: Vec<String> = j.options.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let line = format!("[{}] {}", j.name, o.join(" "));
+        if !lines.contains(&line) && lines.len() < 12 {
+            lines.push(line);
+        }
+    }
+    lines.join("; ")
+}
+
+/// What the processes do, when nothing else names a suite.
+fn kind(jobs: &[JobRecord]) -> &'static str {
+    let reads = jobs.iter().any(|j| j.read.ios > 0);
+    let writes = jobs.iter().any(|j| j.write.ios > 0);
+    match (reads, writes) {
+        (true, true) => "reads and writes",
+        (true, false) => "reads",
+        (false, true) => "writes",
+        (false, false) => "other",
+    }
+}
+
+impl Detail {
+    fn add(&mut self, r: &Record) {
+        if let Status::Failed(why) | Status::Invalid(why) = &r.status {
+            *self.unusable.entry(why.clone()).or_default() += 1;
+            return;
+        }
+        self.complete += 1;
+        self.elapsed = self.elapsed.saturating_add(r.elapsed);
+        for j in &r.jobs {
+            for (into, side) in self.latency.iter_mut().zip([&j.read, &j.write, &j.trim, &j.sync]) {
+                into.merge(&side.clat);
+            }
+        }
+        self.add_shares(&r.jobs);
+        self.device.add(r);
+        let curve = |name: &str| {
+            let s = r.series.iter().find(|s| s.name == name && s.values.len() > 1)?;
+            let finite = s.values.iter().all(|v| v.is_finite());
+            (finite && s.step > 0).then(|| means(s.step as f64 / 1e9, &s.values, CURVE))
+        };
+        self.throughput = self.throughput.take().or_else(|| curve("throughput"));
+        self.queue =
+            self.queue.take().or_else(|| curve("queue_depth")).or_else(|| curve("in_flight"));
+        if self.dispatches.is_empty() {
+            let every = r.dispatches.len().div_ceil(POINTS).max(1);
+            self.dispatches = r.dispatches.iter().step_by(every).copied().collect();
+        }
+        if self.published.is_none() {
+            self.published = r.provenance.get("published-summary").and_then(|s| published(s));
+        }
+    }
+
+    fn add_shares(&mut self, jobs: &[JobRecord]) {
+        if jobs.len() < 2 {
+            return;
+        }
+        for j in jobs {
+            let clones = jobs.iter().filter(|o| o.name == j.name).count() > 1;
+            let name = if clones { format!("{} #{}", j.name, j.subjob) } else { j.name.clone() };
+            let bytes = j.read.bytes + j.write.bytes + j.trim.bytes;
+            let known = self.shares.iter().position(|s| s.0 == name);
+            match known {
+                Some(i) => self.shares[i].1 = self.shares[i].1.saturating_add(bytes),
+                None if self.shares.len() < PROCESSES => self.shares.push((name, bytes)),
+                None => {
+                    let last = PROCESSES - 1;
+                    self.shares[last].0 = "others".into();
+                    self.shares[last].1 = self.shares[last].1.saturating_add(bytes);
+                }
+            }
+        }
+    }
+}
+
+impl DeviceSums {
+    fn add(&mut self, r: &Record) {
+        let d = &r.device;
+        self.commands += d.commands.iter().sum::<u64>();
+        self.merges += d.merges.iter().sum::<u64>();
+        self.seeks += d.seeks;
+        self.travel = self.travel.saturating_add(d.travel);
+        self.busy = self.busy.saturating_add(d.busy);
+        self.idled = self.idled.saturating_add(r.scheduler.idled);
+        self.max_in_flight = self.max_in_flight.max(d.max_in_flight);
+    }
+}
+
+/// A curve with at most `most` points: means of neighbours, so that the area stays.
+pub(crate) fn means(step: f64, values: &[f64], most: usize) -> (f64, Vec<f64>) {
+    let every = values.len().div_ceil(most.max(1)).max(1);
+    let mean = |c: &[f64]| c.iter().sum::<f64>() / c.len() as f64;
+    (step * every as f64, values.chunks(every).map(mean).collect())
+}
+
+/// `n=6 mean=15.4 se=0.32 min=13.8 max=15.8`, as imported comparisons carry it.
+fn published(text: &str) -> Option<PublishedSummary> {
+    let of = |key: &str| {
+        let word = text.split(' ').find_map(|w| w.strip_prefix(key)?.strip_prefix('='))?;
+        word.parse::<f64>().ok().filter(|x| x.is_finite())
+    };
+    Some(PublishedSummary {
+        n: of("n")? as usize,
+        mean: of("mean")?,
+        se: of("se")?,
+        min: of("min")?,
+        max: of("max")?,
+    })
+}
+
+/// Key of a cell in the joined cells.
+pub(crate) fn key(device: &str, workload: &str, label: &str) -> CellKey {
+    CellKey { device: device.into(), workload: workload.into(), scheduler: label.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_area() {
+        let v: Vec<f64> = (0..1000).map(f64::from).collect();
+        let (step, m) = means(0.5, &v, 100);
+        assert_eq!((step, m.len()), (5.0, 100));
+        let area = |s: f64, v: &[f64]| s * v.iter().sum::<f64>();
+        assert!((area(step, &m) - area(0.5, &v)).abs() < 1e-6);
+        assert_eq!(means(1.0, &[], 10).1.len(), 0);
+    }
+
+    #[test]
+    fn published_summaries_are_read_back() {
+        let p = published("n=6 mean=15.4 se=0.32 min=13.8 max=15.8").unwrap();
+        assert_eq!((p.n, p.mean, p.max), (6, 15.4, 15.8));
+        assert!(published("n=6 mean=inf se=0 min=0 max=0").is_none());
+        assert!(published("hello").is_none());
+    }
+}

@@ -1,0 +1,74 @@
+//! The figures of one trial that tables show.
+
+use iosched_experiment::{DirStats, JobRecord, Record};
+use iosched_results::stats::jain;
+use iosched_types::LatencyHistogram;
+
+/// Figures over all processes and directions of a trial, or over the processes of one name.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// Bytes a second.
+    pub bandwidth: f64,
+    /// I/Os a second.
+    pub iops: f64,
+    /// Mean completion latency in ns; 0 when nothing completed, as for the percentiles.
+    pub mean: f64,
+    /// Median latency in ns.
+    pub p50: f64,
+    /// 99th percentile in ns.
+    pub p99: f64,
+    /// 99.9th percentile in ns.
+    pub p999: f64,
+    /// Share of the time with commands at the device, 0 to 1.
+    pub busy: f64,
+    /// Share of the time the scheduler held the device idle.
+    pub idled: f64,
+    /// Bios merged into requests.
+    pub merges: f64,
+    /// Commands that did not start where the one before ended.
+    pub seeks: f64,
+    /// Jain's index of the processes' throughput; NaN for a single process.
+    pub fairness: f64,
+}
+
+fn sides(j: &JobRecord) -> [&DirStats; 3] {
+    [&j.read, &j.write, &j.trim]
+}
+
+fn rate(j: &JobRecord) -> f64 {
+    sides(j).iter().map(|d| d.bytes_per_second()).sum()
+}
+
+impl Figures {
+    /// Of a whole trial.
+    #[must_use]
+    pub fn of(r: &Record) -> Figures {
+        let mut f = Figures::of_jobs(r.jobs.iter());
+        let share = |t: u64| if r.elapsed == 0 { 0.0 } else { t as f64 / r.elapsed as f64 };
+        f.busy = share(r.device.busy).min(1.0);
+        f.idled = share(r.scheduler.idled).min(1.0);
+        f.merges = r.device.merges.iter().sum::<u64>() as f64;
+        f.seeks = r.device.seeks as f64;
+        let rates: Vec<f64> = r.jobs.iter().map(rate).collect();
+        f.fairness = Some(&rates).filter(|r| r.len() > 1).and_then(|r| jain(r)).unwrap_or(f64::NAN);
+        f
+    }
+
+    /// Of some processes: rates, latencies.
+    pub fn of_jobs<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Figures {
+        let mut f = Figures { fairness: f64::NAN, ..Figures::default() };
+        let mut latency = LatencyHistogram::default();
+        for j in jobs {
+            f.bandwidth += rate(j);
+            f.iops += sides(j).iter().map(|d| d.iops()).sum::<f64>();
+            sides(j).iter().for_each(|d| latency.merge(&d.clat));
+        }
+        if latency.count() > 0 {
+            f.mean = latency.mean();
+            f.p50 = latency.percentile(50.0) as f64;
+            f.p99 = latency.percentile(99.0) as f64;
+            f.p999 = latency.percentile(99.9) as f64;
+        }
+        f
+    }
+}

@@ -1,0 +1,153 @@
+//! Columns of text, aligned by what a terminal shows.
+
+use iosched_results::render::printable;
+
+/// Which side of a column a cell sticks to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Align {
+    /// Words and bars.
+    #[default]
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// Text, without control characters.
+    pub text: String,
+    /// The best of its column: green where there are colours, and a star in any case.
+    pub best: bool,
+    /// Bad news: red where there are colours.
+    pub bad: bool,
+}
+
+impl Cell {
+    /// A plain cell. Names come from files, so control characters are taken out.
+    pub fn new(text: impl AsRef<str>) -> Cell {
+        Cell { text: printable(text.as_ref()), ..Cell::default() }
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+}
+
+/// A table under construction.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    heads: Vec<(String, Align)>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Grid {
+    /// A table without columns.
+    #[must_use]
+    pub fn new() -> Grid {
+        Grid::default()
+    }
+
+    /// Adds a column.
+    #[must_use]
+    pub fn column(mut self, head: &str, align: Align) -> Grid {
+        self.heads.push((printable(head), align));
+        self
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    /// Whether no row was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The table with its head. When it is wider than `columns`, the first column gives way.
+    #[must_use]
+    pub fn render(mut self, columns: usize, color: bool) -> String {
+        let starred: Vec<bool> = (0..self.heads.len())
+            .map(|c| self.rows.iter().any(|r| r.get(c).is_some_and(|x| x.best)))
+            .collect();
+        let width = |rows: &[Vec<Cell>], c: usize, head: &str| {
+            let cells = rows.iter().filter_map(|r| r.get(c)).map(Cell::width).max().unwrap_or(0);
+            cells.max(head.chars().count()) + usize::from(starred[c])
+        };
+        let mut widths: Vec<usize> =
+            self.heads.iter().enumerate().map(|(c, h)| width(&self.rows, c, &h.0)).collect();
+        let total = widths.iter().sum::<usize>() + widths.len().saturating_sub(1);
+        if total > columns
+            && let Some(first) = widths.first_mut()
+        {
+            *first = first.saturating_sub(total - columns).max(8);
+            let most = *first;
+            self.rows.iter_mut().filter_map(|r| r.first_mut()).for_each(|c| shorten(c, most));
+        }
+        let mut out = String::new();
+        let heads = self.heads.iter().zip(&starred);
+        let heads =
+            heads.map(|((h, _), s)| Cell::new(if *s { format!("{h} ") } else { h.clone() }));
+        let heads: Vec<Cell> = heads.collect();
+        self.line(
+            &heads,
+            &widths,
+            &vec![false; widths.len()],
+            color.then_some(Some("1")),
+            &mut out,
+        );
+        for r in &self.rows {
+            self.line(r, &widths, &starred, color.then_some(None), &mut out);
+        }
+        out
+    }
+
+    /// One line; `color` is `None` without colours, else the code of a plain cell, if any.
+    fn line(
+        &self,
+        cells: &[Cell],
+        widths: &[usize],
+        starred: &[bool],
+        color: Option<Option<&str>>,
+        out: &mut String,
+    ) {
+        let mut line = String::new();
+        for (c, cell) in cells.iter().enumerate() {
+            let mut text = cell.text.clone();
+            if starred[c] {
+                text.push(if cell.best { '*' } else { ' ' });
+            }
+            let pad = " ".repeat(widths[c].saturating_sub(text.chars().count()));
+            let code = color.and_then(|plain| match (cell.best, cell.bad) {
+                (true, _) => Some("32;1"),
+                (_, true) => Some("31"),
+                _ => plain,
+            });
+            let text = code.map_or(text.clone(), |code| format!("\u{1b}[{code}m{text}\u{1b}[0m"));
+            let text = match self.heads[c].1 {
+                Align::Left => text + &pad,
+                Align::Right => pad + &text,
+            };
+            if c > 0 {
+                line.push(' ');
+            }
+            line.push_str(&text);
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+/// Cuts the middle out: both ends of `bfq@6.12 low_latency=0` matter.
+fn shorten(cell: &mut Cell, most: usize) {
+    let n = cell.width();
+    if n <= most {
+        return;
+    }
+    let tail = (most - 1) / 2;
+    let head: String = cell.text.chars().take(most - 1 - tail).collect();
+    let end: String = cell.text.chars().skip(n - tail).collect();
+    cell.text = format!("{head}…{end}");
+}

@@ -1,0 +1,105 @@
+use iosched_experiment::{DirStats, JobRecord, Metric, Record, Status};
+use proptest::prelude::*;
+
+use super::*;
+
+fn record(device: &str, workload: &str, scheduler: &str, ios: u64, latency: u64) -> Record {
+    let mut r = Record { elapsed: 1_000_000_000, ..Record::default() };
+    r.trial.device = device.into();
+    r.trial.workload = workload.into();
+    r.trial.scheduler = scheduler.into();
+    r.trial.repetition = 1;
+    for name in ["a", "b"] {
+        let mut read =
+            DirStats { ios, bytes: ios * 4096, runtime: 1_000_000_000, ..DirStats::default() };
+        (0..ios).for_each(|_| read.clat.record(latency));
+        r.jobs.push(JobRecord { name: name.into(), read, ..JobRecord::default() });
+    }
+    r.device.busy = 250_000_000;
+    r
+}
+
+const NARROW: Look = Look { wide: false, color: false };
+
+#[test]
+fn the_best_is_starred_and_ratios_are_multiplied() {
+    let records = [
+        record("disk", "w1", "none", 100, 5_000_000),
+        record("disk", "w1", "bfq", 200, 4_000_000),
+        record("disk", "w2", "none", 200, 5_000_000),
+        record("disk", "w2", "bfq", 100, 5_000_000),
+    ];
+    let text = report(&records, NARROW);
+    let line = |head: &str| {
+        let after = &text[text.find(head).unwrap()..];
+        after.lines().find(|l| l.starts_with("bfq")).unwrap().to_string()
+    };
+    assert!(line("w1 on disk").contains("400*"), "{text}");
+    assert!(!line("w2 on disk").contains("200*"), "{text}");
+    let words = line("All workloads");
+    assert!(words.contains("1.00×") && words.contains("1 of 2"), "{words}");
+    assert!(words.contains("0.89×*"), "sqrt(0.8 * 1) = 0.89: {words}");
+}
+
+#[test]
+fn failed_trials_are_named_with_their_reason() {
+    let mut bad = record("disk", "w", "bfq", 1, 1);
+    bad.status = Status::Failed("stuck\u{1b}[2J".into());
+    let text = report(&[record("disk", "w", "none", 9, 9), bad], NARROW);
+    assert!(text.contains("bfq: not usable: stuck"), "{text}");
+    assert!(!text.contains('\u{1b}'), "names cannot steer the terminal");
+}
+
+#[test]
+fn a_value_beyond_its_limit_is_never_the_best() {
+    let of = |scheduler: &str, value, censored| Record {
+        trial: record("d", "w", scheduler, 0, 0).trial,
+        metrics: vec![Metric {
+            name: "startup_time".into(),
+            value,
+            unit: "s".into(),
+            censored,
+            ..Metric::default()
+        }],
+        ..Record::default()
+    };
+    let text =
+        report(&[of("none", 2.0, true), of("bfq", 3.0, false), of("cfq", 4.0, false)], NARROW);
+    assert!(text.contains(">2.00 ") && text.contains("3.00*"), "{text}");
+}
+
+#[test]
+fn colours_only_when_asked_for() {
+    let records = [record("d", "w", "none", 1, 9), record("d", "w", "bfq", 2, 9)];
+    assert!(!report(&records, NARROW).contains('\u{1b}'));
+    assert!(report(&records, Look { color: true, ..NARROW }).contains("\u{1b}[32;1m"));
+}
+
+#[test]
+fn bars_are_as_long_as_their_share() {
+    assert_eq!(bar(1.0, 4), "████");
+    assert_eq!(bar(0.5, 4), "██");
+    assert_eq!(bar(1e-9, 4), "▏");
+    assert_eq!((bar(0.0, 4), bar(f64::NAN, 4)), (String::new(), String::new()));
+}
+
+proptest! {
+    #[test]
+    fn narrow_tables_fit_eighty_columns(
+        ios in proptest::collection::vec((0u64..400, 0u64..1 << 40, "[a-z-]{1,30}"), 1..6),
+        runs in 1u32..4,
+    ) {
+        let mut records = Vec::new();
+        for (i, (n, latency, name)) in ios.iter().enumerate() {
+            for repetition in 1..=runs {
+                let mut r = record("a-device", "a-workload", &format!("{name}@{i}"), *n, *latency);
+                r.trial.repetition = repetition;
+                r.device.seeks = *latency;
+                records.push(r);
+            }
+        }
+        for line in report(&records, NARROW).lines() {
+            prop_assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        }
+    }
+}

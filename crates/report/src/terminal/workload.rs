@@ -1,0 +1,320 @@
+//! The tables of one workload on one device.
+
+use iosched_experiment::{BackendKind, JobRecord};
+use iosched_results::stats::{Judged, Verdict, summarize};
+use iosched_types::units::{show_count, three_digits};
+
+use super::cells::{Place, Row};
+use super::figures::Figures;
+use super::grid::{Align, Cell, Grid};
+use super::{Look, bar};
+
+/// Columns of the bar.
+const BAR: usize = 6;
+const MIB: f64 = 1_048_576.0;
+
+/// A latency unit that suits all rows of a table.
+fn latency_unit(rows: &[Row<'_>]) -> (f64, &'static str) {
+    let medians = rows.iter().filter_map(|r| r.mean(|f| f.p50)).filter(|v| *v > 0.0);
+    if medians.fold(f64::INFINITY, f64::min) < 200_000.0 { (1e3, "µs") } else { (1e6, "ms") }
+}
+
+/// A number of at most five columns: three digits, from 1000 on all before the point, from 100 000 with a prefix.
+fn number(v: f64) -> String {
+    match v {
+        v if v >= 99_999.5 => show_count(v),
+        v if v > 0.0 && v < 0.0995 => format!("{v:.3}"),
+        v => three_digits(v),
+    }
+}
+
+/// Title and tables.
+pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
+    let unit = latency_unit(&p.rows);
+    let with_jobs = p.rows.iter().any(|r| r.runs.iter().any(|(x, _)| !x.jobs.is_empty()));
+    let mut out = title(p, with_jobs.then_some(unit.1));
+    if with_jobs {
+        let mut main = Speed::new(p, unit);
+        let mut side = Side::new(p);
+        if look.wide {
+            main.join(side.columns());
+            out.push_str(&main.grid(p).render(look.columns(), look.color));
+        } else {
+            out.push_str(&main.grid(p).render(look.columns(), look.color));
+            out.push('\n');
+            let mut second = Speed { columns: side.columns() };
+            second.columns.retain(|c| !c.cells.iter().all(|x| x.text.is_empty()));
+            out.push_str(&second.grid(p).render(look.columns(), look.color));
+        }
+        out.push_str(&by_job(p, unit, look));
+    }
+    out.push_str(&metrics(p, look));
+    for row in &p.rows {
+        for why in &row.unusable {
+            let line = Cell::new(format!("{}: not usable: {why}", row.scheduler)).text;
+            out.push_str(&line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn title(p: &Place<'_>, unit: Option<&str>) -> String {
+    let mut words = format!("{} on {}", p.workload, p.device);
+    let kernels: Vec<&str> = p.kernels.iter().copied().filter(|k| !k.is_empty()).collect();
+    if !kernels.is_empty() {
+        words.push_str(&format!(", Linux {}", kernels.join(", ")));
+    }
+    match p.backend {
+        BackendKind::Sim => {}
+        BackendKind::Emulated => words.push_str(", emulated disk"),
+        BackendKind::Real => words.push_str(", real disk"),
+        BackendKind::Mock => words.push_str(", made-up figures"),
+        BackendKind::Imported => words.push_str(", imported"),
+    }
+    match p.runs() {
+        0 | 1 => {}
+        n => words.push_str(&format!(", mean of {n} runs ± 95 %")),
+    }
+    if let Some(unit) = unit {
+        words.push_str(&format!(" (latency in {unit})"));
+    }
+    Cell::new(words).text + "\n"
+}
+
+/// A column with its cells, one per scheduler.
+struct Column {
+    head: String,
+    align: Align,
+    cells: Vec<Cell>,
+}
+
+/// What a column prefers.
+#[derive(Clone, Copy, PartialEq)]
+enum Best {
+    Most,
+    Least,
+    None,
+}
+
+impl Column {
+    fn numbers(
+        head: &str,
+        values: &[Option<f64>],
+        best: Best,
+        show: impl Fn(f64) -> String,
+    ) -> Column {
+        let known = || values.iter().flatten().copied().filter(|v| v.is_finite());
+        let top = match best {
+            Best::Most => known().fold(f64::NEG_INFINITY, f64::max),
+            Best::Least => known().fold(f64::INFINITY, f64::min),
+            Best::None => f64::NAN,
+        };
+        // What looks the same is equally good; when all are, none is best.
+        let shown: Vec<Option<String>> = values.iter().map(|v| v.map(&show)).collect();
+        let top = if top.is_finite() { Some(show(top)) } else { None };
+        let all = shown.iter().flatten().all(|s| Some(s) == top.as_ref());
+        let cells = shown
+            .into_iter()
+            .map(|s| Cell {
+                best: !all && s.is_some() && s == top,
+                ..Cell::new(s.unwrap_or_else(|| "–".into()))
+            })
+            .collect();
+        Column { head: head.into(), align: Align::Right, cells }
+    }
+
+    fn words(head: &str, align: Align, words: impl Iterator<Item = String>) -> Column {
+        Column { head: head.into(), align, cells: words.map(Cell::new).collect() }
+    }
+}
+
+/// Throughput and latency.
+struct Speed {
+    columns: Vec<Column>,
+}
+
+impl Speed {
+    fn new(p: &Place<'_>, (unit, _): (f64, &str)) -> Speed {
+        let values = |f: fn(&Figures) -> f64| -> Vec<Option<f64>> {
+            p.rows.iter().map(|r| r.mean(f)).collect()
+        };
+        let bandwidth = values(|f| f.bandwidth);
+        let most = bandwidth.iter().flatten().copied().fold(0.0, f64::max);
+        let bars = bandwidth.iter().map(|v| v.map_or(String::new(), |v| bar(v / most, BAR)));
+        let mut columns = vec![
+            Column::words("", Align::Left, bars),
+            Column::numbers("MiB/s", &bandwidth, Best::Most, |v| number(v / MIB)),
+        ];
+        if p.runs() > 1 {
+            columns.push(Column::words("±%", Align::Right, p.rows.iter().map(spread)));
+        }
+        columns.push(Column::numbers("IOPS", &values(|f| f.iops), Best::Most, number));
+        type Get = fn(&Figures) -> f64;
+        let latencies: [(&str, Get); 4] =
+            [("mean", |f| f.mean), ("p50", |f| f.p50), ("p99", |f| f.p99), ("p99.9", |f| f.p999)];
+        for (head, get) in latencies {
+            columns.push(Column::numbers(head, &values(get), Best::Least, |v| number(v / unit)));
+        }
+        Speed { columns }
+    }
+
+    fn join(&mut self, more: Vec<Column>) {
+        self.columns.extend(more);
+    }
+
+    fn grid(&self, p: &Place<'_>) -> Grid {
+        let grid = Grid::new().column("scheduler", Align::Left);
+        let mut grid = self.columns.iter().fold(grid, |g, c| g.column(&c.head, c.align));
+        for (i, row) in p.rows.iter().enumerate() {
+            let mut cells = vec![Cell::new(row.scheduler)];
+            cells.extend(self.columns.iter().filter_map(|c| c.cells.get(i).cloned()));
+            grid.row(cells);
+        }
+        grid
+    }
+}
+
+/// Half the confidence interval of the throughput in percent of its mean.
+fn spread(row: &Row<'_>) -> String {
+    let s = summarize(&row.sample(|f| f.bandwidth).observations(), 1);
+    match (s.ci, s.mean) {
+        (Some(ci), Some(m)) if m > 0.0 => format!("{:.1}", (ci.high - ci.low) / 2.0 / m * 100.0),
+        _ => "–".into(),
+    }
+}
+
+/// The device's side, fairness, and the verdict.
+struct Side {
+    columns: Vec<Column>,
+}
+
+impl Side {
+    fn new(p: &Place<'_>) -> Side {
+        let values = |f: fn(&Figures) -> f64| -> Vec<Option<f64>> {
+            p.rows.iter().map(|r| r.mean(f)).collect()
+        };
+        let percent = |v: f64| format!("{:.1}", v * 100.0);
+        let mut columns = vec![
+            Column::numbers("busy %", &values(|f| f.busy), Best::None, percent),
+            Column::numbers("merges", &values(|f| f.merges), Best::None, |v| show_count(v.round())),
+            Column::numbers("seeks", &values(|f| f.seeks), Best::None, |v| show_count(v.round())),
+            Column::numbers("idle %", &values(|f| f.idled), Best::None, percent),
+        ];
+        let fairness = values(|f| f.fairness);
+        if fairness.iter().any(Option::is_some) {
+            columns.push(Column::numbers("fair", &fairness, Best::Most, |v| format!("{v:.3}")));
+        }
+        if let (Some(base), true) = (p.rows.first(), p.rows.len() > 1) {
+            let judged = p.judged();
+            let head: String = format!("vs {}", base.scheduler).chars().take(20).collect();
+            let mut column = Column::words(
+                &head,
+                Align::Left,
+                judged.iter().map(|j| change(j.as_ref(), p.runs())),
+            );
+            for (cell, j) in column.cells.iter_mut().zip(&judged) {
+                cell.bad = j.as_ref().is_some_and(|j| j.verdict == Verdict::Worse);
+            }
+            columns.push(column);
+        }
+        Side { columns }
+    }
+
+    fn columns(&mut self) -> Vec<Column> {
+        std::mem::take(&mut self.columns)
+    }
+}
+
+/// `+12.3 % better`; a verdict needs repetitions.
+fn change(j: Option<&Judged>, runs: usize) -> String {
+    let Some(j) = j else { return String::new() };
+    let Some(ratio) = j.ratio.filter(|r| r.is_finite()) else { return "–".into() };
+    let percent = format!("{:+.1} %", (ratio - 1.0) * 100.0);
+    let words = match j.verdict {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoMeasurableDifference => "no difference",
+        Verdict::NotEnoughData => "too few runs",
+        Verdict::Invalid => "invalid",
+    };
+    if runs > 1 { format!("{percent} {words}") } else { percent }
+}
+
+/// Throughput and tail latency of the jobs of each name.
+fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for j in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.jobs) {
+        if !names.contains(&j.name.as_str()) {
+            names.push(&j.name);
+        }
+    }
+    if names.len() < 2 {
+        return String::new();
+    }
+    let of = |row: &Row<'_>, name: &str, f: fn(&Figures) -> f64| {
+        let each = row.runs.iter().map(|(r, _)| {
+            let jobs: Vec<&JobRecord> = r.jobs.iter().filter(|j| j.name == name).collect();
+            f(&Figures::of_jobs(jobs.into_iter()))
+        });
+        iosched_results::stats::mean_of(&each.collect::<Vec<_>>())
+    };
+    let mut out = String::new();
+    // As many jobs side by side as fit: a name and two numbers each.
+    let longest = p.rows.iter().map(|r| r.scheduler.chars().count()).max().unwrap_or(0).min(24);
+    let each = if look.wide { names.len() } else { ((look.columns() - longest) / 16).max(1) };
+    for names in names.chunks(each) {
+        let mut table = Speed { columns: Vec::new() };
+        for name in names {
+            let values = |f: fn(&Figures) -> f64| -> Vec<Option<f64>> {
+                p.rows.iter().map(|r| of(r, name, f)).collect()
+            };
+            let short: String = name.chars().take(13).collect();
+            let p99 = values(|f| f.p99);
+            let rate = values(|f| f.bandwidth);
+            table.columns.push(Column::numbers(&short, &rate, Best::Most, |v| number(v / MIB)));
+            table.columns.push(Column::numbers("p99", &p99, Best::Least, |v| number(v / unit)));
+        }
+        out.push_str("\nby job: MiB/s and p99\n");
+        out.push_str(&table.grid(p).render(look.columns(), look.color));
+    }
+    out
+}
+
+/// Results that are no rates and latencies: start-up times, transactions.
+fn metrics(p: &Place<'_>, look: Look) -> String {
+    let mut names: Vec<(&str, &str, bool)> = Vec::new();
+    for m in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.metrics) {
+        if !names.iter().any(|n| n.0 == m.name) {
+            names.push((&m.name, &m.unit, m.higher_is_better));
+        }
+    }
+    let mut out = String::new();
+    for (name, unit, higher) in names {
+        let of = |row: &Row<'_>| {
+            let all = row.runs.iter().flat_map(|(r, _)| &r.metrics).filter(|m| m.name == name);
+            let values: Vec<(f64, bool)> = all.map(|m| (m.value, m.censored)).collect();
+            let mean =
+                iosched_results::stats::mean_of(&values.iter().map(|v| v.0).collect::<Vec<_>>());
+            (mean, values.iter().any(|v| v.1))
+        };
+        let figures: Vec<(Option<f64>, bool)> = p.rows.iter().map(of).collect();
+        // A value beyond its limit is no mean and never the best.
+        let known: Vec<Option<f64>> = figures.iter().map(|(v, c)| v.filter(|_| !c)).collect();
+        let best = if higher { Best::Most } else { Best::Least };
+        let mut column = Column::numbers(unit, &known, best, three_digits);
+        for (cell, (v, censored)) in column.cells.iter_mut().zip(&figures) {
+            if let (true, Some(v)) = (*censored, v) {
+                cell.text = format!(">{}", three_digits(*v));
+            }
+        }
+        let most = figures.iter().filter_map(|f| f.0).fold(0.0, f64::max);
+        let bars = figures.iter().map(|f| f.0.map_or(String::new(), |v| bar(v / most, 24)));
+        let table = Speed { columns: vec![column, Column::words("", Align::Left, bars)] };
+        let direction = if higher { "more" } else { "less" };
+        out.push_str(&Cell::new(format!("{name} ({direction} is better)")).text);
+        out.push('\n');
+        out.push_str(&table.grid(p).render(look.columns(), look.color));
+    }
+    out
+}

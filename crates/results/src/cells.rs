@@ -1,0 +1,275 @@
+//! Cells: records grouped by device, scheduler and workload, and each scheduler judged against a base.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iosched_experiment::record::{BackendKind, Record, Status};
+use serde::{Deserialize, Serialize};
+
+use crate::measure::{Measure, measures};
+use crate::stats::{
+    Better, Judged, Observation, Sample, Summary, VerdictOptions, correct_family, judge_summarized,
+    outliers, summarize,
+};
+
+/// Which cell.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct CellKey {
+    /// Device.
+    pub device: String,
+    /// Workload.
+    pub workload: String,
+    /// Scheduler with its label.
+    pub scheduler: String,
+}
+
+/// One measure of one cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CellSample {
+    /// Unit.
+    pub unit: String,
+    /// Which way is better.
+    pub better: Better,
+    /// The values by round.
+    pub sample: Sample,
+}
+
+/// One cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Its figures by measure; empty when no trial was usable.
+    pub measures: BTreeMap<String, CellSample>,
+    /// Why trials are unusable, one reason for each.
+    pub unusable: Vec<String>,
+}
+
+/// The cells of some records. Cells without any usable trial are there, too.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cells(pub BTreeMap<CellKey, Cell>);
+
+impl Cells {
+    /// The cell of a trial, made when it is new.
+    pub(crate) fn cell(&mut self, device: &str, workload: &str, scheduler: &str) -> &mut Cell {
+        let key = CellKey {
+            device: device.into(),
+            workload: workload.into(),
+            scheduler: scheduler.into(),
+        };
+        self.0.entry(key).or_default()
+    }
+
+    /// Takes one record. Records need not be kept in memory together.
+    pub fn add(&mut self, r: &Record) {
+        let cell = self.cell(&r.trial.device, &r.trial.workload, &r.trial.scheduler);
+        if let Status::Failed(why) | Status::Invalid(why) = &r.status {
+            cell.unusable.push(why.clone());
+            return;
+        }
+        for m in measures(r) {
+            cell.add(r.trial.repetition, m, r.backend == BackendKind::Sim);
+        }
+    }
+}
+
+impl Cell {
+    /// Takes one figure. A round that occurs twice (two kernels, say) gets the next free number.
+    pub(crate) fn add(&mut self, mut round: u32, m: Measure, deterministic: bool) {
+        let c = self.measures.entry(m.name).or_insert_with(|| CellSample {
+            unit: m.unit,
+            better: m.better,
+            sample: Sample { deterministic: true, ..Sample::default() },
+        });
+        while c.sample.rounds.iter().any(|r| r.0 == round) {
+            round += 1;
+        }
+        c.sample.rounds.push((round, Observation { value: m.value, censored: m.censored }));
+        c.sample.deterministic &= deterministic;
+    }
+}
+
+/// Groups records. Trials that failed or are invalid give no values; their reasons are kept.
+#[must_use]
+pub fn group<'a>(records: impl IntoIterator<Item = &'a Record>) -> Cells {
+    let mut out = Cells::default();
+    records.into_iter().for_each(|r| out.add(r));
+    out
+}
+
+/// One line of an analysis: a scheduler in one cell, by one measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// Which cell.
+    pub key: CellKey,
+    /// Measure.
+    pub measure: String,
+    /// Unit.
+    pub unit: String,
+    /// Which way is better.
+    pub better: Better,
+    /// Its own summary.
+    pub summary: Summary,
+    /// Against the base scheduler; `None` for the base itself and where the base has no figure.
+    pub against_base: Option<Judged>,
+    /// SD/mean above 6 %.
+    pub noisy: bool,
+    /// Rounds whose value is an outlier.
+    pub outliers: Vec<u32>,
+    /// Trials of the cell that failed or are invalid.
+    pub unusable: usize,
+}
+
+/// All cells of some records, judged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Analysis {
+    /// The base scheduler.
+    pub base: String,
+    /// The lines, by device, workload, scheduler, measure.
+    pub lines: Vec<Line>,
+    /// Cells without any figure, and why: shown as incomplete.
+    pub incomplete: Vec<(CellKey, String)>,
+}
+
+/// Judges every scheduler against `base`: [`judge_cells`] of the grouped records.
+#[must_use]
+pub fn analyse(records: &[Record], base: Option<&str>, options: VerdictOptions) -> Analysis {
+    judge_cells(&group(records), base, options)
+}
+
+/// Judges every scheduler against `base` (the first scheduler by name when `None` or absent), cell by cell.
+/// Holm's correction runs over all cells of the same measure.
+#[must_use]
+pub fn judge_cells(cells: &Cells, base: Option<&str>, options: VerdictOptions) -> Analysis {
+    let schedulers: BTreeSet<&str> = cells.0.keys().map(|k| k.scheduler.as_str()).collect();
+    let base = base
+        .filter(|b| schedulers.contains(b))
+        .or_else(|| schedulers.first().copied())
+        .unwrap_or("");
+    let mut out = Analysis { base: base.into(), ..Analysis::default() };
+    let summaries: BTreeMap<(&CellKey, &str), Summary> = cells
+        .0
+        .iter()
+        .flat_map(|(k, cell)| cell.measures.iter().map(move |(m, c)| (k, m, c)))
+        .map(|(k, m, c)| ((k, m.as_str()), summarize(&c.sample.observations(), options.seed)))
+        .collect();
+    for (key, cell) in &cells.0 {
+        if cell.measures.is_empty() {
+            let why = cell.unusable.first().cloned().unwrap_or_else(|| "no figures".into());
+            out.incomplete.push((key.clone(), why));
+        }
+        let base_key = CellKey { scheduler: base.into(), ..key.clone() };
+        let other = cells.0.get_key_value(&base_key).filter(|_| key.scheduler != base);
+        for (measure, c) in &cell.measures {
+            let own = &summaries[&(key, measure.as_str())];
+            let judged = other.and_then(|(k, o)| {
+                let b = o.measures.get(measure)?;
+                let theirs = &summaries[&(k, measure.as_str())];
+                Some(judge_summarized((&b.sample, theirs), (&c.sample, own), c.better, options))
+            });
+            let mut line = line(key, measure, c, own.clone(), judged);
+            line.unusable = cell.unusable.len();
+            out.lines.push(line);
+        }
+    }
+    let mut families: BTreeMap<&str, Vec<&mut Judged>> = BTreeMap::new();
+    for l in &mut out.lines {
+        if let Some(j) = l.against_base.as_mut() {
+            families.entry(&l.measure).or_default().push(j);
+        }
+    }
+    families.values_mut().for_each(|f| correct_family(f, options));
+    out
+}
+
+fn line(
+    key: &CellKey,
+    measure: &str,
+    cell: &CellSample,
+    summary: Summary,
+    judged: Option<Judged>,
+) -> Line {
+    let observations = cell.sample.observations();
+    let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
+    let censored = observations.iter().any(|o| o.censored);
+    Line {
+        key: key.clone(),
+        measure: measure.into(),
+        unit: cell.unit.clone(),
+        better: cell.better,
+        summary,
+        against_base: judged,
+        noisy: !censored && crate::stats::is_noisy(&values),
+        outliers: if censored {
+            Vec::new()
+        } else {
+            outliers(&values).into_iter().map(|i| cell.sample.rounds[i].0).collect()
+        },
+        unusable: 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::Verdict;
+    use iosched_experiment::record::{Metric, TrialId};
+
+    fn record(scheduler: &str, repetition: u32, value: f64, backend: BackendKind) -> Record {
+        let trial = TrialId {
+            device: "d".into(),
+            workload: "w".into(),
+            scheduler: scheduler.into(),
+            repetition,
+            ..TrialId::default()
+        };
+        let metric = Metric {
+            name: "iops".into(),
+            value,
+            unit: "1/s".into(),
+            higher_is_better: true,
+            censored: false,
+        };
+        Record { trial, backend, metrics: vec![metric], ..Record::default() }
+    }
+
+    #[test]
+    fn the_simulator_is_exact_and_failed_cells_are_kept() {
+        let mut records: Vec<Record> = (1..=3)
+            .flat_map(|i| {
+                [
+                    record("none", i, 100.0, BackendKind::Sim),
+                    record("bfq", i, 90.0, BackendKind::Sim),
+                ]
+            })
+            .collect();
+        let mut failed = record("kyber", 1, 0.0, BackendKind::Sim);
+        failed.status = Status::Failed("no memory".into());
+        records.push(failed);
+        let a = analyse(&records, Some("none"), VerdictOptions::default());
+        let j = a.lines[0].against_base.as_ref().unwrap();
+        assert_eq!(j.words(), "worse (exact, deterministic)");
+        assert!(a.lines[1].against_base.is_none());
+        assert_eq!(a.incomplete[0].1, "no memory");
+    }
+
+    #[test]
+    fn a_real_disk_needs_repetitions() {
+        let records: Vec<Record> = (1..=3)
+            .flat_map(|i| {
+                [
+                    record("none", i, 100.0, BackendKind::Real),
+                    record("bfq", i, 90.0, BackendKind::Real),
+                ]
+            })
+            .collect();
+        let a = analyse(&records, Some("none"), VerdictOptions::default());
+        assert_eq!(a.lines[0].against_base.as_ref().unwrap().verdict, Verdict::NotEnoughData);
+    }
+
+    #[test]
+    fn outliers_are_named_by_round() {
+        let values = [10.0, 10.1, 9.9, 10.0, 50.0, 10.05];
+        let records: Vec<Record> =
+            values.iter().zip(1..).map(|(v, i)| record("none", i, *v, BackendKind::Real)).collect();
+        let a = analyse(&records, None, VerdictOptions::default());
+        assert_eq!((a.lines[0].outliers.as_slice(), a.lines[0].noisy), (&[5][..], true));
+    }
+}

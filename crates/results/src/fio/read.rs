@@ -1,0 +1,185 @@
+//! fio's JSON output to records.
+
+use std::collections::BTreeMap;
+
+use iosched_experiment::record::{
+    BackendKind, DeviceStats, DirStats, JobRecord, Metric, Moments, Record, SCHEMA, Series, Status,
+    TrialId, Warning,
+};
+
+use super::types::{Direction, FioJob, FioOutput, LatencyStats};
+use crate::hist::from_bins;
+
+/// One record of a fio run; `trial` says what the file cannot know (device, scheduler, repetition).
+///
+/// An empty scheduler or workload in `trial` is filled from the `ioscheduler` option and the first job's
+/// name. Completion latencies come from the bins of `json+`; a plain `json` file has percentiles
+/// only, which are kept as metrics (`read.clat.p99`, …) because a histogram cannot be made of them.
+#[must_use]
+pub fn from_fio(output: &FioOutput, mut trial: TrialId) -> Record {
+    let option = |name: &str| {
+        let of_job = output.jobs.iter().find_map(|j| j.options.get(name));
+        of_job.or_else(|| output.global.get(name)).cloned()
+    };
+    if trial.scheduler.is_empty() {
+        trial.scheduler = option("ioscheduler").unwrap_or_else(|| "unknown".into());
+    }
+    if trial.workload.is_empty() {
+        trial.workload = output.jobs.first().map(|j| j.jobname.clone()).unwrap_or_default();
+    }
+    if trial.device.is_empty() {
+        trial.device = output.disk_util.first().map(|d| d.name.clone()).unwrap_or_default();
+    }
+    let mut record = Record {
+        schema: SCHEMA,
+        trial,
+        backend: BackendKind::Imported,
+        device: device(output),
+        provenance: BTreeMap::from([
+            ("tool".to_string(), output.version.clone()),
+            ("timestamp".to_string(), output.timestamp.to_string()),
+        ]),
+        elapsed: output
+            .jobs
+            .iter()
+            .map(|j| j.elapsed)
+            .max()
+            .unwrap_or(0)
+            .saturating_mul(1_000_000_000),
+        ..Record::default()
+    };
+    let mut seen = BTreeMap::<String, u32>::new();
+    for (i, j) in output.jobs.iter().enumerate() {
+        let subjob = seen.entry(j.jobname.clone()).or_default();
+        record.jobs.push(job(output, j, *subjob, i as u32));
+        *subjob += 1;
+        if j.error != 0 {
+            record.status =
+                Status::Failed(format!("fio: job {} ended with error {}", j.jobname, j.error));
+        }
+        metrics_without_bins(j, output.jobs.len() > 1, &mut record.metrics);
+        steady_state(j, &mut record);
+    }
+    record
+}
+
+fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
+    let mut options: BTreeMap<String, String> = output.global.0.iter().cloned().collect();
+    options.extend(j.options.0.iter().cloned());
+    let ios = j.read.total_ios.saturating_add(j.write.total_ios).saturating_add(j.trim.total_ios);
+    let mut depths = [0; 7];
+    for (slot, (_, share)) in depths.iter_mut().zip(&j.iodepth_level.0) {
+        *slot = (share / 100.0 * ios as f64).round() as u64;
+    }
+    JobRecord {
+        name: j.jobname.clone(),
+        subjob,
+        group: j.groupid,
+        pid: index,
+        options,
+        read: direction(&j.read),
+        write: direction(&j.write),
+        trim: direction(&j.trim),
+        sync: DirStats {
+            ios: j.sync.total_ios,
+            clat: histogram(&j.sync.lat_ns),
+            ..DirStats::default()
+        },
+        runtime: j.job_runtime.saturating_mul(1_000_000),
+        depths,
+        error: (j.error != 0).then(|| format!("error {}", j.error)),
+    }
+}
+
+fn direction(d: &Direction) -> DirStats {
+    DirStats {
+        ios: d.total_ios,
+        bytes: d.io_bytes,
+        runtime: d.runtime.saturating_mul(1_000_000),
+        slat: moments(&d.slat_ns),
+        clat: histogram(&d.clat_ns),
+        lat: moments(&d.lat_ns),
+        bw: samples(d.bw_samples, d.bw_min, d.bw_max, d.bw_mean, d.bw_dev),
+        iops: samples(d.iops_samples, d.iops_min, d.iops_max, d.iops_mean, d.iops_stddev),
+    }
+}
+
+fn samples(n: u64, min: u64, max: u64, mean: f64, stddev: f64) -> Moments {
+    let m2 = stddev * stddev * n.saturating_sub(1) as f64;
+    Moments { n, min: min as f64, max: max as f64, mean, m2 }
+}
+
+fn moments(s: &LatencyStats) -> Moments {
+    samples(s.n, s.min, s.max, s.mean, s.stddev)
+}
+
+fn histogram(s: &LatencyStats) -> iosched_types::LatencyHistogram {
+    let bins = s.bins.0.iter().filter_map(|(v, n)| Some((v.parse().ok()?, *n)));
+    if s.bins.is_empty() {
+        return iosched_types::LatencyHistogram::default();
+    }
+    from_bins(bins, s.min, s.max, s.mean, s.stddev).unwrap_or_default()
+}
+
+fn metrics_without_bins(j: &FioJob, several: bool, metrics: &mut Vec<Metric>) {
+    let prefix = if several { format!("job/{}/", j.jobname) } else { String::new() };
+    let mut put = |name: String, value: f64| {
+        let name = format!("{prefix}{name}");
+        // Clones of a job share its name; their figures cannot be told apart here.
+        if value.is_finite() && !metrics.iter().any(|m| m.name == name) {
+            metrics.push(Metric { name, value, unit: "ns".into(), ..Metric::default() });
+        }
+    };
+    let tables = [
+        ("read.clat", &j.read.clat_ns),
+        ("write.clat", &j.write.clat_ns),
+        ("trim.clat", &j.trim.clat_ns),
+        ("sync.lat", &j.sync.lat_ns),
+    ];
+    for (name, table) in tables {
+        if !table.bins.is_empty() || table.n == 0 {
+            continue;
+        }
+        put(format!("{name}.mean"), table.mean);
+        for (p, v) in &table.percentile.0 {
+            if let Ok(p) = p.parse::<f64>() {
+                put(format!("{name}.p{p}"), *v as f64);
+            }
+        }
+    }
+}
+
+fn steady_state(j: &FioJob, record: &mut Record) {
+    let Some(ss) = &j.steadystate else { return };
+    for (name, unit, values) in [("iops", "1/s", &ss.data.iops), ("throughput", "B/s", &ss.data.bw)]
+    {
+        if !values.is_empty() {
+            record.series.push(Series {
+                name: format!("job/{}/{name}", j.jobname),
+                unit: unit.into(),
+                step: 1_000_000_000,
+                values: values.clone(),
+            });
+        }
+    }
+    if ss.attained == 0 {
+        record.warnings.push(Warning {
+            code: "unsteady".into(),
+            message: format!(
+                "job {} did not reach the steady state asked for ({})",
+                j.jobname, ss.ss
+            ),
+            advice: "precondition the device or run longer".into(),
+        });
+    }
+}
+
+fn device(output: &FioOutput) -> DeviceStats {
+    let Some(d) = output.disk_util.first() else { return DeviceStats::default() };
+    DeviceStats {
+        commands: [d.read_ios, d.write_ios, 0, 0],
+        merges: [d.read_merges, d.write_merges, 0],
+        weighted: d.in_queue.saturating_mul(1_000_000),
+        ..DeviceStats::default()
+    }
+}

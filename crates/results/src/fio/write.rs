@@ -1,0 +1,238 @@
+//! Records to fio's JSON output.
+
+use std::collections::BTreeMap;
+
+use iosched_experiment::record::{DirStats, JobRecord, Moments, Record, Status};
+use iosched_types::LatencyHistogram;
+
+use super::types::{Direction, DiskUtil, FioJob, FioOutput, LatencyStats, Ordered, Sync};
+
+/// fio's default percentile list.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+const DEPTHS: [&str; 7] = ["1", "2", "4", "8", "16", "32", ">=64"];
+const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
+/// Upper ends of fio's latency classes in their unit.
+const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
+
+/// The records as `fio --output-format=json+` prints them; several records follow each other with
+/// their groups renumbered.
+///
+/// The time stamps are 0 unless the first record's provenance has `timestamp` (seconds since the
+/// epoch): the simulator knows no wall clock. fio's own counters that no record holds (CPU share,
+/// page faults, context switches) are 0; the job options come from the record.
+#[must_use]
+pub fn fio_json(records: &[Record]) -> serde_json::Value {
+    serde_json::to_value(fio_output(records)).unwrap_or_default()
+}
+
+/// As [`fio_json`], typed: serialised directly it keeps fio's order of the fields.
+#[must_use]
+pub fn fio_output(records: &[Record]) -> FioOutput {
+    let timestamp = records
+        .first()
+        .and_then(|r| r.provenance.get("timestamp"))
+        .and_then(|t| t.parse::<u64>().ok())
+        .unwrap_or(0);
+    let mut out = FioOutput {
+        version: "fio-3.33".into(),
+        timestamp,
+        timestamp_ms: timestamp.saturating_mul(1000),
+        time: clock_text(timestamp),
+        ..FioOutput::default()
+    };
+    let mut first_group = 0;
+    for record in records {
+        let shares = group_bandwidth(record);
+        out.jobs.extend(record.jobs.iter().map(|j| job(record, j, first_group, &shares)));
+        first_group += record.jobs.iter().map(|j| j.group + 1).max().unwrap_or(0);
+        out.disk_util.push(disk(record));
+    }
+    out
+}
+
+/// `Sat Nov 21 21:14:29 2026` in UTC.
+fn clock_text(timestamp: u64) -> String {
+    i64::try_from(timestamp)
+        .ok()
+        .and_then(|t| jiff::Timestamp::from_second(t).ok())
+        .map(|t| t.to_zoned(jiff::tz::TimeZone::UTC).strftime("%a %b %e %H:%M:%S %Y").to_string())
+        .unwrap_or_default()
+}
+
+type Shares = BTreeMap<(u32, usize), f64>;
+
+fn dirs(j: &JobRecord) -> [&DirStats; 3] {
+    [&j.read, &j.write, &j.trim]
+}
+
+/// Sum of the mean bandwidth samples of each group and direction: what fio takes `bw_agg` of.
+fn group_bandwidth(record: &Record) -> Shares {
+    let mut sums = Shares::new();
+    for j in &record.jobs {
+        for (i, d) in dirs(j).into_iter().enumerate() {
+            *sums.entry((j.group, i)).or_default() += d.bw.mean;
+        }
+    }
+    sums
+}
+
+fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> FioJob {
+    let of = |i: usize| direction(dirs(j)[i], shares.get(&(j.group, i)).copied().unwrap_or(0.0));
+    let failed = j.error.is_some() || matches!(record.status, Status::Failed(_));
+    let (latency_ns, latency_us, latency_ms) = latency_classes(j);
+    FioJob {
+        jobname: j.name.clone(),
+        groupid: first_group + j.group,
+        // fio prints an errno; a record keeps the reason in words, so EIO stands for all of them.
+        error: if failed { 5 } else { 0 },
+        elapsed: record.elapsed.div_ceil(1_000_000_000),
+        options: Ordered(j.options.iter().map(|(k, v)| (k.clone(), v.clone())).collect()),
+        read: of(0),
+        write: of(1),
+        trim: of(2),
+        sync: Sync { total_ios: j.sync.ios, lat_ns: distribution(&j.sync.clat) },
+        job_runtime: j.runtime / 1_000_000,
+        iodepth_level: percent(&DEPTHS, &j.depths),
+        // Submission and completion batches are not recorded: a record's I/Os go one by one.
+        iodepth_submit: one_by_one(j),
+        iodepth_complete: one_by_one(j),
+        latency_ns,
+        latency_us,
+        latency_ms,
+        latency_depth: j.options.get("iodepth").and_then(|d| d.parse().ok()).unwrap_or(1),
+        latency_percentile: 100.0,
+        ..FioJob::default()
+    }
+}
+
+fn six(x: f64) -> f64 {
+    if x.is_finite() { (x * 1e6).round() / 1e6 } else { 0.0 }
+}
+
+fn whole(x: f64) -> u64 {
+    if x.is_finite() && x > 0.0 { x as u64 } else { 0 }
+}
+
+fn percent(names: &[&str], counts: &[u64]) -> Ordered<f64> {
+    let total: u64 = counts.iter().sum();
+    let share = |n: u64| if total == 0 { 0.0 } else { six(n as f64 * 100.0 / total as f64) };
+    Ordered(names.iter().zip(counts).map(|(k, n)| ((*k).to_string(), share(*n))).collect())
+}
+
+fn one_by_one(j: &JobRecord) -> Ordered<f64> {
+    let ios = dirs(j).iter().map(|d| d.ios).sum();
+    percent(&BATCHES, &[0, ios, 0, 0, 0, 0, 0])
+}
+
+fn direction(d: &DirStats, group_bw: f64) -> Direction {
+    Direction {
+        io_bytes: d.bytes,
+        io_kbytes: d.bytes >> 10,
+        bw_bytes: whole(d.bytes_per_second()),
+        bw: whole(d.bytes_per_second() / 1024.0),
+        iops: six(d.iops()),
+        runtime: d.runtime / 1_000_000,
+        total_ios: d.ios,
+        short_ios: 0,
+        drop_ios: 0,
+        slat_ns: moments(&d.slat),
+        clat_ns: distribution(&d.clat),
+        lat_ns: moments(&d.lat),
+        bw_min: whole(d.bw.min),
+        bw_max: whole(d.bw.max),
+        bw_agg: if group_bw > 0.0 { six(d.bw.mean * 100.0 / group_bw) } else { 0.0 },
+        bw_mean: six(d.bw.mean),
+        bw_dev: six(d.bw.stddev()),
+        bw_samples: d.bw.n,
+        iops_min: whole(d.iops.min),
+        iops_max: whole(d.iops.max),
+        iops_mean: six(d.iops.mean),
+        iops_stddev: six(d.iops.stddev()),
+        iops_samples: d.iops.n,
+    }
+}
+
+fn moments(m: &Moments) -> LatencyStats {
+    LatencyStats {
+        min: whole(m.min),
+        max: whole(m.max),
+        mean: six(m.mean),
+        stddev: six(m.stddev()),
+        n: m.n,
+        ..LatencyStats::default()
+    }
+}
+
+fn distribution(h: &LatencyHistogram) -> LatencyStats {
+    let n = h.count();
+    // fio leaves percentiles and bins out of an empty distribution.
+    let percentile = if n == 0 {
+        Vec::new()
+    } else {
+        PERCENTILES.iter().map(|p| (format!("{p:.6}"), h.percentile(*p))).collect()
+    };
+    LatencyStats {
+        min: h.min(),
+        max: h.max(),
+        mean: six(h.mean()),
+        stddev: six(h.stddev()),
+        n,
+        percentile: Ordered(percentile),
+        bins: Ordered(h.iter().map(|(v, n)| (v.to_string(), n)).collect()),
+    }
+}
+
+/// fio's `lat (nsec)`, `(usec)` and `(msec)` tables: percent of all I/Os of the job in each class.
+fn latency_classes(j: &JobRecord) -> (Ordered<f64>, Ordered<f64>, Ordered<f64>) {
+    let (mut ns, mut us, mut ms) = ([0u64; 10], [0u64; 10], [0u64; 12]);
+    for d in dirs(j) {
+        for (value, n) in d.clat.iter() {
+            let class = |v: u64| CLASSES.iter().position(|c| v < *c);
+            if let Some(i) = class(value) {
+                ns[i] += n;
+            } else if let Some(i) = class(value / 1_000) {
+                us[i] += n;
+            } else if let Some(i) = class(value / 1_000_000) {
+                ms[i] += n;
+            } else {
+                ms[if value < 2_000_000_000 { 10 } else { 11 }] += n;
+            }
+        }
+    }
+    let total: u64 = ns.iter().chain(&us).chain(&ms).sum();
+    let table = |counts: &[u64]| {
+        let name = |i: usize| match i {
+            10 => "2000".to_string(),
+            11 => ">=2000".to_string(),
+            i => CLASSES[i].to_string(),
+        };
+        let share = |n: u64| if total == 0 { 0.0 } else { six(n as f64 * 100.0 / total as f64) };
+        Ordered(counts.iter().enumerate().map(|(i, n)| (name(i), share(*n))).collect())
+    };
+    (table(&ns), table(&us), table(&ms))
+}
+
+fn disk(record: &Record) -> DiskUtil {
+    let d = &record.device;
+    let busy =
+        if record.elapsed == 0 { 0.0 } else { d.busy as f64 * 100.0 / record.elapsed as f64 };
+    // The record has one weighted sum; fio's per-direction ticks are shared out by command count.
+    let commands: u64 = d.commands.iter().sum();
+    let ticks = |n: u64| {
+        if commands == 0 { 0 } else { whole(d.weighted as f64 / 1e6 * n as f64 / commands as f64) }
+    };
+    DiskUtil {
+        name: record.trial.device.clone(),
+        read_ios: d.commands[0],
+        write_ios: d.commands[1],
+        read_merges: d.merges[0],
+        write_merges: d.merges[1],
+        read_ticks: ticks(d.commands[0]),
+        write_ticks: ticks(d.commands[1]),
+        in_queue: d.weighted / 1_000_000,
+        util: six(busy.min(100.0)),
+    }
+}

@@ -1,0 +1,132 @@
+//! Reading from the file system: bounded, and fio-plot's folder layout.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use iosched_experiment::record::{Record, TrialId};
+use iosched_types::Diagnostic;
+
+use super::MAX_BYTES;
+
+/// Deepest folder below the one named.
+const MAX_DEPTH: usize = 6;
+/// Most files of one folder tree.
+const MAX_FILES: usize = 20_000;
+
+/// A text file of at most [`MAX_BYTES`]; bytes that are not UTF-8 become U+FFFD.
+///
+/// # Errors
+/// A diagnostic: absent, unreadable, too large.
+pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
+    let name = path.display().to_string();
+    let failed = |e: std::io::Error| Diagnostic::file(name.clone(), e.to_string());
+    #[expect(clippy::disallowed_methods, reason = "importers read the files that people name")]
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    // Not by the file's length: a pipe has none.
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Diagnostic::file(name, format!("larger than {} MiB", MAX_BYTES >> 20)));
+    }
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
+    })
+}
+
+/// Reads a folder as fio-plot's bench-fio leaves it: JSON files `randread-32-4.json` (pattern, depth, jobs), often in
+/// folders named after device and block size. Schedulers are the folders (or, for one folder, `trial`'s).
+///
+/// The workload is the file's stem with the block-size folder before it; a folder named like a known
+/// scheduler gives the scheduler, otherwise the option `ioscheduler` in the file does.
+///
+/// # Errors
+/// A diagnostic: no folder, no JSON file, a damaged file.
+pub fn fio_plot(folder: &Path, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
+    let mut files = Vec::new();
+    collect(folder, 0, &mut files)?;
+    files.sort();
+    if files.is_empty() {
+        return Err(Diagnostic::file(folder.display().to_string(), "no .json file in this folder"));
+    }
+    let mut out = Vec::new();
+    for path in files {
+        let text = read_file(&path)?;
+        let inside = path.strip_prefix(folder).unwrap_or(&path);
+        let mut id = trial.clone();
+        let stem = inside.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+        let mut above: Vec<String> =
+            folder.file_name().into_iter().map(|s| s.to_string_lossy().into_owned()).collect();
+        above.extend(
+            inside
+                .parent()
+                .into_iter()
+                .flat_map(Path::components)
+                .map(|c| c.as_os_str().to_string_lossy().into_owned()),
+        );
+        place(&mut id, &above);
+        if id.workload.is_empty() {
+            let size = above.iter().rev().find(|f| is_block_size(f));
+            id.workload = size.map_or_else(|| stem.clone(), |s| format!("{stem}-{s}"));
+        }
+        out.push(super::from_fio_json(&path.display().to_string(), &text, &id)?);
+    }
+    number_repetitions(&mut out);
+    Ok(out)
+}
+
+/// Scheduler and device from folder names.
+fn place(id: &mut TrialId, folders: &[String]) {
+    const SCHEDULERS: [&str; 8] =
+        ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "anticipatory"];
+    if let (true, Some(s)) =
+        (id.scheduler.is_empty(), folders.iter().rev().find(|f| SCHEDULERS.contains(&f.as_str())))
+    {
+        id.scheduler.clone_from(s);
+    }
+    let device =
+        folders.iter().rev().find(|f| !SCHEDULERS.contains(&f.as_str()) && !is_block_size(f));
+    if let (true, Some(d)) = (id.device.is_empty(), device) {
+        id.device.clone_from(d);
+    }
+}
+
+/// `4k`, `1m`, `65536`.
+fn is_block_size(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_digit())
+        && iosched_types::units::parse_bytes(name).is_some()
+}
+
+fn number_repetitions(records: &mut [Record]) {
+    let mut counts = BTreeMap::<(String, String, String), u32>::new();
+    for r in records {
+        let t = &mut r.trial;
+        let n =
+            counts.entry((t.device.clone(), t.scheduler.clone(), t.workload.clone())).or_default();
+        *n += 1;
+        t.repetition = *n;
+    }
+}
+
+fn collect(folder: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
+    let failed = |e: std::io::Error| Diagnostic::file(folder.display().to_string(), e.to_string());
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        // Links are not followed: a loop would never end.
+        let kind = entry.file_type().map_err(failed)?;
+        let path = entry.path();
+        if kind.is_dir() && depth < MAX_DEPTH {
+            collect(&path, depth + 1, out)?;
+        } else if kind.is_file() && path.extension().is_some_and(|e| e == "json") {
+            if out.len() >= MAX_FILES {
+                return Err(Diagnostic::file(
+                    folder.display().to_string(),
+                    format!("more than {MAX_FILES} files"),
+                ));
+            }
+            out.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Other tools' results.
+//!
+//! Every importer takes text and returns data or a [`Diagnostic`] with line and column; none panics, and none
+//! reads more than [`MAX_BYTES`] or a line longer than [`MAX_LINE`].
+
+mod csv;
+mod detect;
+mod files;
+mod fio;
+mod iozone;
+mod pg_test_fsync;
+mod s_suite;
+mod text;
+
+use iosched_types::Diagnostic;
+
+pub use crate::pts::from_pts;
+pub use csv::{from_csv, to_csv};
+pub use detect::{Context, Format, detect, import};
+pub use files::{fio_plot, read_file};
+pub use fio::from_fio_json;
+pub use iozone::from_iozone;
+pub use pg_test_fsync::from_pg_test_fsync;
+pub use s_suite::from_s_suite;
+pub use text::from_text;
+
+/// Largest file that is read.
+pub const MAX_BYTES: u64 = 256 << 20;
+/// Longest line of a line-oriented format, in bytes.
+pub const MAX_LINE: usize = 1 << 20;
+
+/// The numbered lines of a text, each short enough to be looked at.
+fn lines<'a>(
+    file: &'a str,
+    text: &'a str,
+) -> impl Iterator<Item = Result<(usize, &'a str), Diagnostic>> + 'a {
+    text.lines().zip(1..).map(move |(line, number)| {
+        if line.len() > MAX_LINE {
+            return Err(at(
+                file,
+                number,
+                line,
+                "",
+                format!("a line of {} bytes; {MAX_LINE} is the limit", line.len()),
+            ));
+        }
+        Ok((number, line))
+    })
+}
+
+/// A problem with `word` in a line (the whole line when the word is empty or elsewhere).
+fn at(file: &str, number: usize, line: &str, word: &str, message: String) -> Diagnostic {
+    let start = if word.is_empty() { 0 } else { line.find(word).unwrap_or(0) };
+    let mut d = Diagnostic::file(file, message);
+    d.line = number;
+    d.column = line[..start].chars().count() + 1;
+    d.width = word.chars().count().max(1);
+    d.text = line.chars().take(240).collect();
+    d
+}
+
+/// A finite number.
+fn number(file: &str, n: usize, line: &str, word: &str) -> Result<f64, Diagnostic> {
+    match word.parse::<f64>() {
+        Ok(v) if v.is_finite() => Ok(v),
+        Ok(_) => Err(at(file, n, line, word, format!("\"{word}\" is not a finite number"))),
+        Err(_) => Err(at(file, n, line, word, format!("\"{word}\" is not a number"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! Statistics: pure functions from samples to summaries, tests and verdicts.
+//!
+//! `docs/statistics.md` says which method is used when and why. Every number is checked against
+//! SciPy's in `tests/scipy_agreement.rs`.
+
+mod bootstrap;
+mod fairness;
+mod flags;
+mod paired;
+mod percentiles;
+mod permutation;
+mod rank;
+pub mod special;
+mod summary;
+mod verdict;
+
+pub use bootstrap::{RESAMPLES, bca};
+pub use fairness::jain;
+pub use flags::{SteadyWindow, is_noisy, modified_z_scores, outliers, steady_state};
+pub use paired::{PairedRatio, paired_ratio};
+pub use percentiles::{PERCENTILES, merged_percentiles};
+pub use permutation::{Permutation, sign_flip, two_sample};
+pub use rank::{MannWhitney, cliffs_delta, effect_word, mann_whitney};
+pub use summary::{CiMethod, Interval, Observation, Summary, quantile, summarize};
+pub use verdict::{Better, Judged, Sample, Verdict, VerdictOptions, correct_family, holm, judge};
+
+pub(crate) use flags::noisy_from;
+
+/// The arithmetic mean, `None` for no values.
+#[must_use]
+pub fn mean_of(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| summary::mean(values))
+}
+
+/// Arithmetic mean and sample standard deviation (n − 1); zeros for none.
+#[must_use]
+pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
+    (summary::mean(values), summary::sd(values))
+}
+
+pub(crate) use verdict::judge_summarized;

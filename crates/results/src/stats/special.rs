@@ -1,0 +1,207 @@
+//! Special functions: log gamma, error function, normal and Student distributions.
+//!
+//! Accuracy is about 1e-13 relative where a test statistic can fall; checked against SciPy.
+
+/// ln Γ(x) for x > 0 (Lanczos, g = 7, nine coefficients).
+#[must_use]
+pub fn ln_gamma(x: f64) -> f64 {
+    const C: [f64; 9] = [
+        0.999_999_999_999_809_9,
+        676.520_368_121_885_1,
+        -1_259.139_216_722_402_8,
+        771.323_428_777_653_1,
+        -176.615_029_162_140_6,
+        12.507_343_278_686_905,
+        -0.138_571_095_265_720_12,
+        9.984_369_578_019_572e-6,
+        1.505_632_735_149_311_6e-7,
+    ];
+    if x < 0.5 {
+        let s = (std::f64::consts::PI * x).sin();
+        return (std::f64::consts::PI / s).ln() - ln_gamma(1.0 - x);
+    }
+    let x = x - 1.0;
+    let t = x + 7.5;
+    let sum = C.iter().enumerate().skip(1).fold(C[0], |a, (i, c)| a + c / (x + i as f64));
+    0.5 * (2.0 * std::f64::consts::PI).ln() + (x + 0.5) * t.ln() - t + sum.ln()
+}
+
+/// The regularised lower incomplete gamma function P(a, x): series below a + 1, fraction above.
+fn gamma_p(a: f64, x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    if x >= a + 1.0 {
+        return 1.0 - gamma_q_fraction(a, x);
+    }
+    let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
+    for _ in 0..500 {
+        n += 1.0;
+        term *= x / n;
+        sum += term;
+        if term < sum * 1e-17 {
+            break;
+        }
+    }
+    sum * (-x + a * x.ln() - ln_gamma(a)).exp()
+}
+
+/// Q(a, x) = 1 − P(a, x) by Lentz's continued fraction, for x ≥ a + 1.
+fn gamma_q_fraction(a: f64, x: f64) -> f64 {
+    const TINY: f64 = 1e-300;
+    let mut b = x + 1.0 - a;
+    let mut c = 1.0 / TINY;
+    let mut d = 1.0 / b;
+    let mut h = d;
+    for i in 1..500 {
+        let an = -f64::from(i) * (f64::from(i) - a);
+        b += 2.0;
+        d = an * d + b;
+        d = if d.abs() < TINY { 1.0 / TINY } else { 1.0 / d };
+        c = b + an / c;
+        if c.abs() < TINY {
+            c = TINY;
+        }
+        h *= d * c;
+        if (d * c - 1.0).abs() < 1e-16 {
+            break;
+        }
+    }
+    (-x + a * x.ln() - ln_gamma(a)).exp() * h
+}
+
+/// The complementary error function.
+#[must_use]
+pub fn erfc(x: f64) -> f64 {
+    if x < 0.0 {
+        return 2.0 - erfc(-x);
+    }
+    let x2 = x * x;
+    if x2 < 1.5 { 1.0 - gamma_p(0.5, x2) } else { gamma_q_fraction(0.5, x2) }
+}
+
+/// Φ(z), the standard normal distribution function.
+#[must_use]
+pub fn normal_cdf(z: f64) -> f64 {
+    0.5 * erfc(-z / std::f64::consts::SQRT_2)
+}
+
+/// Φ⁻¹(p); ±∞ at the ends.
+#[must_use]
+pub fn normal_quantile(p: f64) -> f64 {
+    if p <= 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    if p >= 1.0 {
+        return f64::INFINITY;
+    }
+    if p > 0.5 {
+        return -normal_quantile(1.0 - p);
+    }
+    // Newton's method from the tail's asymptotic form; the function is convex there.
+    let t = (-2.0 * p.ln()).sqrt();
+    let mut z = -(t
+        - (2.515_517 + t * (0.802_853 + t * 0.010_328))
+            / (1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308))));
+    for _ in 0..8 {
+        let density = (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let error = (normal_cdf(z) - p) / density;
+        // Halley's correction.
+        let step = error / (1.0 + 0.5 * z * error);
+        z -= step;
+        if step.abs() < 1e-15 * z.abs().max(1.0) {
+            break;
+        }
+    }
+    z
+}
+
+/// The regularised incomplete beta function I_x(a, b).
+#[must_use]
+pub fn beta_inc(a: f64, b: f64, x: f64) -> f64 {
+    if x <= 0.0 {
+        return 0.0;
+    }
+    if x >= 1.0 {
+        return 1.0;
+    }
+    let front =
+        (ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b) + a * x.ln() + b * (1.0 - x).ln()).exp();
+    if x < (a + 1.0) / (a + b + 2.0) {
+        front * beta_fraction(a, b, x) / a
+    } else {
+        1.0 - front * beta_fraction(b, a, 1.0 - x) / b
+    }
+}
+
+fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
+    const TINY: f64 = 1e-300;
+    let guard = |v: f64| if v.abs() < TINY { TINY } else { v };
+    let mut c = 1.0;
+    let mut d = 1.0 / guard(1.0 - (a + b) * x / (a + 1.0));
+    let mut h = d;
+    for m in 1..1000 {
+        let m = f64::from(m);
+        for numerator in [
+            m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m)),
+            -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0)),
+        ] {
+            d = 1.0 / guard(1.0 + numerator * d);
+            c = guard(1.0 + numerator / c);
+            h *= d * c;
+        }
+        if (d * c - 1.0).abs() < 1e-16 {
+            break;
+        }
+    }
+    h
+}
+
+/// Student's t distribution function with `df` degrees of freedom.
+#[must_use]
+pub fn t_cdf(t: f64, df: f64) -> f64 {
+    let tail = 0.5 * beta_inc(df / 2.0, 0.5, df / (df + t * t));
+    if t > 0.0 { 1.0 - tail } else { tail }
+}
+
+/// The quantile of Student's t: bisection between bounds that surely hold it, to the last bit.
+#[must_use]
+pub fn t_quantile(p: f64, df: f64) -> f64 {
+    if p < 0.5 {
+        return -t_quantile(1.0 - p, df);
+    }
+    let (mut low, mut high) = (0.0, 1.0);
+    while t_cdf(high, df) < p && high < 1e12 {
+        low = high;
+        high *= 2.0;
+    }
+    for _ in 0..200 {
+        let mid = 0.5 * (low + high);
+        if mid <= low || mid >= high {
+            break;
+        }
+        if t_cdf(mid, df) < p { low = mid } else { high = mid }
+    }
+    0.5 * (low + high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn quantiles_invert_distributions(p in 0.0005f64..0.9995, df in 1u32..200) {
+            prop_assert!((normal_cdf(normal_quantile(p)) - p).abs() < 1e-13);
+            prop_assert!((t_cdf(t_quantile(p, f64::from(df)), f64::from(df)) - p).abs() < 1e-11);
+        }
+    }
+
+    #[test]
+    fn ends_are_infinite() {
+        assert_eq!(normal_quantile(0.0), f64::NEG_INFINITY);
+        assert_eq!(normal_quantile(1.0), f64::INFINITY);
+        assert_eq!(erfc(0.0), 1.0);
+    }
+}

@@ -1,0 +1,402 @@
+//! Reading.
+
+use std::collections::BTreeMap;
+
+use iosched_experiment::record::{Record, SCHEMA, Series, TrialId, Warning};
+use iosched_types::nearest::did_you_mean;
+use rusqlite::{OptionalExtension, Row, params};
+use serde::Serialize;
+
+use super::error::of;
+use super::{Store, StoreError};
+use crate::cells::Cells;
+use crate::hist::{inflate, unpack};
+use crate::measure::Measure;
+use crate::stats::Better;
+
+/// Largest record body and series after decompression.
+const MAX_BODY: u64 = 256 << 20;
+
+/// One experiment with its counts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ExperimentRow {
+    /// Key, for `iosched results show 12`.
+    pub id: i64,
+    /// Random identity, the same after export and merge.
+    pub uid: String,
+    /// Name.
+    pub name: String,
+    /// UTC, ISO 8601.
+    pub created: String,
+    /// `run`, or what it was imported from.
+    pub source: String,
+    /// Trials stored.
+    pub trials: u32,
+    /// Of these, complete.
+    pub complete: u32,
+    /// Of these, invalid.
+    pub invalid: u32,
+    /// Of these, failed.
+    pub failed: u32,
+    /// Different devices.
+    pub devices: u32,
+    /// Different schedulers.
+    pub schedulers: u32,
+    /// Different workloads.
+    pub workloads: u32,
+}
+
+/// One trial without its figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct TrialRow {
+    /// Key.
+    pub id: i64,
+    /// Which trial.
+    pub trial: TrialId,
+    /// Hash of its inputs.
+    pub input_hash: String,
+    /// `sim`, `emulated`, `real`, `mock`, `imported`.
+    pub backend: String,
+    /// `complete`, `invalid`, `failed`.
+    pub status: String,
+    /// Why it is invalid or failed.
+    pub reason: String,
+    /// Length in ns.
+    pub elapsed: u64,
+    /// When it was stored (UTC).
+    pub stored: String,
+}
+
+/// One number of one complete trial.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SampleRow {
+    /// Key of the trial.
+    pub trial: i64,
+    /// Device.
+    pub device: String,
+    /// Scheduler.
+    pub scheduler: String,
+    /// Workload.
+    pub workload: String,
+    /// Round.
+    pub repetition: u32,
+    /// Measure.
+    pub measure: String,
+    /// Unit.
+    pub unit: String,
+    /// Value.
+    pub value: f64,
+    /// The true value lies beyond.
+    pub censored: bool,
+}
+
+const TRIAL_COLUMNS: &str = "id, experiment, device, scheduler, kernel, workload, repetition, seed,
+    input_hash, backend, status, reason, elapsed_ns, stored";
+
+fn trial_row(r: &Row<'_>) -> rusqlite::Result<TrialRow> {
+    Ok(TrialRow {
+        id: r.get(0)?,
+        trial: TrialId {
+            experiment: r.get(1)?,
+            device: r.get(2)?,
+            scheduler: r.get(3)?,
+            kernel: r.get(4)?,
+            workload: r.get(5)?,
+            repetition: r.get(6)?,
+            seed: r.get::<_, i64>(7)?.cast_unsigned(),
+        },
+        input_hash: r.get(8)?,
+        backend: r.get(9)?,
+        status: r.get(10)?,
+        reason: r.get(11)?,
+        elapsed: r.get::<_, i64>(12)?.cast_unsigned(),
+        stored: r.get(13)?,
+    })
+}
+
+fn measure(r: &Row<'_>) -> rusqlite::Result<Measure> {
+    Ok(Measure {
+        name: r.get(0)?,
+        unit: r.get(1)?,
+        value: r.get(2)?,
+        better: if r.get_ref(3)?.as_str()? == "higher" { Better::Higher } else { Better::Lower },
+        censored: r.get(4)?,
+    })
+}
+
+impl Store {
+    /// All experiments, newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn list(&self) -> Result<Vec<ExperimentRow>, StoreError> {
+        self.rows(
+            "SELECT e.id, e.uid, e.name, e.created, e.source, count(t.id),
+                 count(*) FILTER (WHERE t.status = 'complete'),
+                 count(*) FILTER (WHERE t.status = 'invalid'),
+                 count(*) FILTER (WHERE t.status = 'failed'),
+                 count(DISTINCT t.device), count(DISTINCT t.scheduler), count(DISTINCT t.workload)
+             FROM experiments e LEFT JOIN trials t ON t.experiment_id = e.id
+             GROUP BY e.id ORDER BY e.id DESC",
+            [],
+            |r| {
+                Ok(ExperimentRow {
+                    id: r.get(0)?,
+                    uid: r.get(1)?,
+                    name: r.get(2)?,
+                    created: r.get(3)?,
+                    source: r.get(4)?,
+                    trials: r.get(5)?,
+                    complete: r.get(6)?,
+                    invalid: r.get(7)?,
+                    failed: r.get(8)?,
+                    devices: r.get(9)?,
+                    schedulers: r.get(10)?,
+                    workloads: r.get(11)?,
+                })
+            },
+        )
+    }
+
+    /// The experiment of a key (`12`), an identity, or a name (the newest of that name).
+    ///
+    /// # Errors
+    /// [`StoreError::NoExperiment`] with the nearest name.
+    pub fn find(&self, name: &str) -> Result<i64, StoreError> {
+        let found = self
+            .conn
+            .query_row(
+                "SELECT id FROM experiments WHERE name = ?1 OR uid = ?1 OR CAST(id AS TEXT) = ?1
+                 ORDER BY name = ?1 DESC, id DESC LIMIT 1",
+                [name],
+                |r| r.get(0),
+            )
+            .optional()
+            .map_err(of(&self.path))?;
+        if let Some(id) = found {
+            return Ok(id);
+        }
+        let names =
+            self.rows("SELECT DISTINCT name FROM experiments", [], |r| r.get::<_, String>(0))?;
+        let help = did_you_mean(name, names.iter().map(String::as_str));
+        let help = if help.is_empty() { help } else { format!("; {help}") };
+        Err(StoreError::NoExperiment { path: self.path.clone(), name: name.into(), help })
+    }
+
+    /// The definition an experiment was started with.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn definition(&self, experiment: i64) -> Result<String, StoreError> {
+        self.conn
+            .query_row("SELECT definition FROM experiments WHERE id = ?1", [experiment], |r| {
+                r.get(0)
+            })
+            .map_err(of(&self.path))
+    }
+
+    /// Trials of an experiment in the order in which they were stored.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn trials(&self, experiment: i64) -> Result<Vec<TrialRow>, StoreError> {
+        let sql =
+            format!("SELECT {TRIAL_COLUMNS} FROM trials WHERE experiment_id = ?1 ORDER BY id");
+        self.rows(&sql, [experiment], trial_row)
+    }
+
+    /// Complete trials with the hash of their inputs: what a resumed run may skip.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn complete(&self, experiment: i64) -> Result<BTreeMap<TrialId, String>, StoreError> {
+        let sql = format!(
+            "SELECT {TRIAL_COLUMNS} FROM trials WHERE experiment_id = ?1 AND status = 'complete'"
+        );
+        let rows = self.rows(&sql, [experiment], trial_row)?;
+        Ok(rows.into_iter().map(|r| (r.trial, r.input_hash)).collect())
+    }
+
+    /// Samples of the complete trials of an experiment, of one measure or of all.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn samples(
+        &self,
+        experiment: i64,
+        measure: Option<&str>,
+    ) -> Result<Vec<SampleRow>, StoreError> {
+        self.rows(
+            "SELECT t.id, t.device, t.scheduler, t.workload, t.repetition,
+                 s.measure, s.unit, s.value, s.censored
+             FROM trials t JOIN samples s ON s.trial_id = t.id
+             WHERE t.experiment_id = ?1 AND t.status = 'complete' AND (?2 IS NULL OR s.measure = ?2)
+             ORDER BY t.id, s.measure",
+            params![experiment, measure],
+            |r| {
+                Ok(SampleRow {
+                    trial: r.get(0)?,
+                    device: r.get(1)?,
+                    scheduler: r.get(2)?,
+                    workload: r.get(3)?,
+                    repetition: r.get(4)?,
+                    measure: r.get(5)?,
+                    unit: r.get(6)?,
+                    value: r.get(7)?,
+                    censored: r.get(8)?,
+                })
+            },
+        )
+    }
+
+    /// The cells of an experiment from its samples alone: no record is read, so that a hundred thousand
+    /// trials are grouped in seconds and in little memory.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn cells(&self, experiment: i64) -> Result<Cells, StoreError> {
+        let e = of(&self.path);
+        let mut out = Cells::default();
+        let mut figures = self
+            .conn
+            .prepare_cached(
+                "SELECT measure, unit, value, better, censored FROM samples WHERE trial_id = ?1",
+            )
+            .map_err(&e)?;
+        for t in self.trials(experiment)? {
+            let id = &t.trial;
+            let cell = out.cell(&id.device, &id.workload, &id.scheduler);
+            if t.status != "complete" {
+                cell.unusable.push(t.reason);
+                continue;
+            }
+            let mut rows = figures.query([t.id]).map_err(&e)?;
+            while let Some(r) = rows.next().map_err(&e)? {
+                let m = measure(r).map_err(&e)?;
+                cell.add(id.repetition, m, t.backend == "sim");
+            }
+        }
+        Ok(out)
+    }
+
+    /// All records of an experiment in the order in which they were stored.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn records(&self, experiment: i64) -> Result<Vec<Record>, StoreError> {
+        let mut out = Vec::new();
+        self.for_each(experiment, |_, r| out.push(r))?;
+        Ok(out)
+    }
+
+    /// Calls `f` with each record in turn, so that large experiments need no memory.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn for_each(
+        &self,
+        experiment: i64,
+        mut f: impl FnMut(i64, Record),
+    ) -> Result<(), StoreError> {
+        let ids = self.rows(
+            "SELECT id FROM trials WHERE experiment_id = ?1 ORDER BY id",
+            [experiment],
+            |r| r.get::<_, i64>(0),
+        )?;
+        for id in ids {
+            f(id, self.record(id)?);
+        }
+        Ok(())
+    }
+
+    /// One record.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn record(&self, trial: i64) -> Result<Record, StoreError> {
+        let e = of(&self.path);
+        let unreadable =
+            |reason: String| StoreError::Unreadable { path: self.path.clone(), trial, reason };
+        let (schema, body): (u32, Vec<u8>) = self
+            .conn
+            .prepare_cached("SELECT schema, body FROM records WHERE trial_id = ?1")
+            .and_then(|mut q| q.query_row([trial], |r| Ok((r.get(0)?, r.get(1)?))))
+            .map_err(&e)?;
+        if schema > SCHEMA {
+            return Err(StoreError::RecordSchema { found: schema, known: SCHEMA });
+        }
+        let body = inflate(&body, MAX_BODY).map_err(|e| unreadable(e.to_string()))?;
+        let mut record: Record =
+            serde_json::from_slice(&body).map_err(|e| unreadable(e.to_string()))?;
+        self.histograms(trial, &mut record).map_err(&e)?.map_err(&unreadable)?;
+        record.series = self.series(trial)?;
+        record.warnings = self.rows(
+            "SELECT code, message, advice FROM warnings WHERE trial_id = ?1 ORDER BY position",
+            [trial],
+            |r| Ok(Warning { code: r.get(0)?, message: r.get(1)?, advice: r.get(2)? }),
+        )?;
+        let pairs = self.rows(
+            "SELECT key, value FROM provenance
+             WHERE set_id = (SELECT provenance_id FROM trials WHERE id = ?1)",
+            [trial],
+            |r| Ok((r.get(0)?, r.get(1)?)),
+        )?;
+        record.provenance = pairs.into_iter().collect();
+        Ok(record)
+    }
+
+    fn histograms(&self, trial: i64, record: &mut Record) -> rusqlite::Result<Result<(), String>> {
+        let mut q = self
+            .conn
+            .prepare_cached("SELECT job, direction, bins FROM histograms WHERE trial_id = ?1")?;
+        let mut rows = q.query([trial])?;
+        while let Some(r) = rows.next()? {
+            let (job, direction, bins): (u32, String, Vec<u8>) = (r.get(0)?, r.get(1)?, r.get(2)?);
+            let Some(j) = record.jobs.get_mut(job as usize) else {
+                return Ok(Err(format!("histogram of job {job}, which does not exist")));
+            };
+            let side = match direction.as_str() {
+                "read" => &mut j.read,
+                "write" => &mut j.write,
+                "trim" => &mut j.trim,
+                _ => &mut j.sync,
+            };
+            match unpack(&bins) {
+                Ok(h) => side.clat = h,
+                Err(e) => return Ok(Err(format!("histogram of job {job}: {e}"))),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn series(&self, trial: i64) -> Result<Vec<Series>, StoreError> {
+        let rows = self.rows(
+            "SELECT name, unit, step_ns, points FROM series WHERE trial_id = ?1 ORDER BY position",
+            [trial],
+            |r| Ok((r.get(0)?, r.get(1)?, r.get::<_, i64>(2)?, r.get::<_, Vec<u8>>(3)?)),
+        )?;
+        let mut out = Vec::new();
+        for (name, unit, step, points) in rows {
+            let bytes = inflate(&points, MAX_BODY).map_err(|e| StoreError::Unreadable {
+                path: self.path.clone(),
+                trial,
+                reason: format!("series {name}: {e}"),
+            })?;
+            let (points, _) = bytes.as_chunks::<8>();
+            let values = points.iter().map(|b| f64::from_le_bytes(*b)).collect();
+            out.push(Series { name, unit, step: step.cast_unsigned(), values });
+        }
+        Ok(out)
+    }
+
+    pub(super) fn rows<T>(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+        f: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut q = self.conn.prepare_cached(sql).map_err(of(&self.path))?;
+        let rows = q.query_map(params, f).map_err(of(&self.path))?;
+        rows.collect::<Result<_, _>>().map_err(of(&self.path))
+    }
+}

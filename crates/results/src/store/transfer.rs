@@ -1,0 +1,205 @@
+//! Whole experiments in and out: the JSON document, import, merge.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use iosched_experiment::record::{Record, TrialId};
+use rusqlite::{OptionalExtension, params};
+use serde::{Deserialize, Serialize};
+
+use super::error::of;
+use super::write::describe;
+use super::{Store, StoreError};
+
+/// `format` of a [`Document`].
+pub const DOCUMENT_FORMAT: &str = "iosched-results";
+
+/// Results as one JSON document (`docs/schema/results.schema.json`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Document {
+    /// [`DOCUMENT_FORMAT`].
+    pub format: String,
+    /// Version of the document's shape.
+    pub schema: u32,
+    /// The experiments.
+    pub experiments: Vec<ExperimentDocument>,
+}
+
+/// One experiment of a [`Document`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExperimentDocument {
+    /// Random identity; empty in hand-made documents.
+    #[serde(default)]
+    pub uid: String,
+    /// Name.
+    pub name: String,
+    /// UTC, ISO 8601.
+    #[serde(default)]
+    pub created: String,
+    /// The experiment file as it was.
+    #[serde(default)]
+    pub definition: String,
+    /// `run`, or what it was imported from.
+    #[serde(default)]
+    pub source: String,
+    /// The records.
+    pub records: Vec<Record>,
+}
+
+impl Document {
+    /// A document of one experiment made of records.
+    #[must_use]
+    pub fn of(name: &str, records: Vec<Record>) -> Document {
+        let experiment =
+            ExperimentDocument { name: name.into(), records, ..ExperimentDocument::default() };
+        Document { format: DOCUMENT_FORMAT.into(), schema: 1, experiments: vec![experiment] }
+    }
+}
+
+/// What a merge did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MergeReport {
+    /// Experiments copied.
+    pub added: usize,
+    /// Experiments that were there already, with the trials they lacked now added.
+    pub completed: usize,
+    /// Trials copied.
+    pub trials: usize,
+}
+
+impl Store {
+    /// An experiment as a document.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn export(&self, experiment: i64) -> Result<ExperimentDocument, StoreError> {
+        let mut doc = self
+            .conn
+            .query_row(
+                "SELECT uid, name, created, definition, source FROM experiments WHERE id = ?1",
+                [experiment],
+                |r| {
+                    Ok(ExperimentDocument {
+                        uid: r.get(0)?,
+                        name: r.get(1)?,
+                        created: r.get(2)?,
+                        definition: r.get(3)?,
+                        source: r.get(4)?,
+                        records: Vec::new(),
+                    })
+                },
+            )
+            .map_err(of(&self.path))?;
+        doc.records = self.records(experiment)?;
+        Ok(doc)
+    }
+
+    /// Imports an experiment, all of it or nothing. One whose identity is known only gets the trials
+    /// that it lacks. Returns the key and the number of trials added.
+    ///
+    /// # Errors
+    /// [`StoreError`], among them a trial given twice.
+    pub fn import(&mut self, doc: &ExperimentDocument) -> Result<(i64, usize), StoreError> {
+        let mut seen = BTreeSet::new();
+        for r in &doc.records {
+            if !seen.insert(cell(&r.trial)) {
+                return Err(StoreError::Duplicate(describe(&r.trial)));
+            }
+        }
+        let id = match self.known(&doc.uid)? {
+            Some(id) => id,
+            None => self.begin(&doc.name, &doc.definition, &doc.source)?,
+        };
+        let fresh = self.trials(id)?.is_empty();
+        let result = self.fill(id, doc);
+        if fresh && result.is_err() {
+            // The experiment was begun above: without its trials it is nothing.
+            self.delete(id)?;
+        }
+        result.map(|n| (id, n))
+    }
+
+    fn known(&self, uid: &str) -> Result<Option<i64>, StoreError> {
+        if uid.is_empty() {
+            return Ok(None);
+        }
+        self.conn
+            .query_row("SELECT id FROM experiments WHERE uid = ?1", [uid], |r| r.get(0))
+            .optional()
+            .map_err(of(&self.path))
+    }
+
+    fn fill(&mut self, id: i64, doc: &ExperimentDocument) -> Result<usize, StoreError> {
+        let have: BTreeSet<_> = self.trials(id)?.iter().map(|t| cell(&t.trial)).collect();
+        let missing: Vec<_> = doc
+            .records
+            .iter()
+            .filter(|r| !have.contains(&cell(&r.trial)))
+            .map(|r| (r, ""))
+            .collect();
+        let n = missing.len();
+        self.put_all(id, missing)?;
+        if !doc.uid.is_empty() {
+            self.conn
+                .execute(
+                    "UPDATE experiments SET uid = ?2, created = ?3 WHERE id = ?1",
+                    params![id, doc.uid, doc.created],
+                )
+                .map_err(of(&self.path))?;
+        }
+        Ok(n)
+    }
+
+    /// Takes over every experiment of another results file, which is only read.
+    ///
+    /// # Errors
+    /// [`StoreError`]; experiments merged before the error stay.
+    pub fn merge(&mut self, other: &Path) -> Result<MergeReport, StoreError> {
+        let other = Store::open_read_only(other)?;
+        let mut report = MergeReport::default();
+        let mut experiments = other.list()?;
+        experiments.reverse();
+        for e in experiments {
+            let known = self.known(&e.uid)?.is_some();
+            let hashes: Vec<String> =
+                other.trials(e.id)?.into_iter().map(|t| t.input_hash).collect();
+            let doc = other.export(e.id)?;
+            let (id, added) = self.import(&doc)?;
+            self.take_hashes(id, &doc, &hashes)?;
+            report.trials += added;
+            report.added += usize::from(!known);
+            report.completed += usize::from(known && added > 0);
+        }
+        Ok(report)
+    }
+
+    /// Documents carry no input hashes; another store does, and resuming needs them.
+    fn take_hashes(
+        &mut self,
+        id: i64,
+        doc: &ExperimentDocument,
+        hashes: &[String],
+    ) -> Result<(), StoreError> {
+        let path = self.path.clone();
+        let tx = self.conn.transaction().map_err(of(&path))?;
+        for (r, hash) in doc.records.iter().zip(hashes) {
+            let t = &r.trial;
+            tx.prepare_cached(
+                "UPDATE trials SET input_hash = ?7 WHERE experiment_id = ?1 AND device = ?2 AND scheduler = ?3
+                 AND kernel = ?4 AND workload = ?5 AND repetition = ?6 AND input_hash = ''",
+            )
+            .and_then(|mut q| {
+                q.execute(params![id, t.device, t.scheduler, t.kernel, t.workload, t.repetition, hash])
+            })
+            .map_err(of(&path))?;
+        }
+        tx.commit().map_err(of(&path))
+    }
+}
+
+/// What makes a trial unique within an experiment.
+fn cell(t: &TrialId) -> (String, String, String, String, u32) {
+    (t.device.clone(), t.scheduler.clone(), t.kernel.clone(), t.workload.clone(), t.repetition)
+}

@@ -1,0 +1,365 @@
+//! The scheduler interface: what the block layer asks and what it tells.
+
+use iosched_types::{Bio, Flags, IoPrio, Nanos, Op, ReqId, Requests, Sector, TaskId};
+
+/// What a scheduler may know about its queue. None of it names a device model.
+#[derive(Clone, Debug)]
+pub struct QueueFacts {
+    /// Ticks per second of the kernel profile; schedulers that count in jiffies use it.
+    pub hz: u32,
+    /// `queue/rotational`.
+    pub rotational: bool,
+    /// Commands the device takes at once (driver tags); 1 means no command queueing.
+    pub queue_depth: u32,
+    /// `queue/nr_requests`.
+    pub nr_requests: u32,
+    /// What the scheduler takes for all scheduler tags when it computes its tag limits:
+    /// `nr_requests`, but a write of that file tells the scheduler before the new value is stored, so
+    /// the limits lag one write behind.
+    pub limit_base: u32,
+    /// How far a tag limit reaches: bits per word of the tag map (until about 6.16), or
+    /// [`limit_base`](Self::limit_base) where the limit counts over the whole map.
+    pub limit_unit: u32,
+    /// `queue/max_sectors_kb` in sectors.
+    pub max_sectors: u32,
+    /// Hardware queues.
+    pub hw_queues: u16,
+    /// CPUs, hence software queues.
+    pub cpus: u16,
+    /// Sectors of the device.
+    pub capacity: Sector,
+    /// Processes by [`TaskId`].
+    pub tasks: Vec<TaskInfo>,
+    /// Control groups; index 0 is the root.
+    pub cgroups: Vec<Cgroup>,
+}
+
+impl Default for QueueFacts {
+    fn default() -> Self {
+        QueueFacts {
+            hz: 1000,
+            rotational: true,
+            queue_depth: 1,
+            nr_requests: 128,
+            limit_base: 128,
+            limit_unit: 32,
+            max_sectors: 1024,
+            hw_queues: 1,
+            cpus: 1,
+            capacity: 1 << 31,
+            tasks: Vec::new(),
+            cgroups: vec![Cgroup::default()],
+        }
+    }
+}
+
+impl QueueFacts {
+    /// Bits per word of a tag map: 64, halved until four words fit.
+    #[must_use]
+    pub fn tag_word(depth: u32) -> u32 {
+        let mut bits = 64;
+        while depth >= 4 && bits > 1 && 4 * bits > depth {
+            bits /= 2;
+        }
+        bits
+    }
+
+    /// Whether tag limits count over the whole map rather than per word.
+    #[must_use]
+    pub fn whole_map_limits(&self) -> bool {
+        self.limit_unit == self.limit_base
+    }
+
+    /// The pid people know a task by; the task's own number when it has none.
+    #[must_use]
+    pub fn pid(&self, task: TaskId) -> u32 {
+        self.tasks.get(task as usize).map_or(task, |t| t.pid)
+    }
+
+    /// Milliseconds as jiffies, rounded down, as old schedulers compute them.
+    #[must_use]
+    pub fn jiffies(&self, now: Nanos) -> u64 {
+        (u128::from(now) * u128::from(self.hz) / 1_000_000_000) as u64
+    }
+}
+
+/// One process.
+#[derive(Clone, Debug, Default)]
+pub struct TaskInfo {
+    /// Process id for people to read.
+    pub pid: u32,
+    /// Name for people to read.
+    pub name: String,
+    /// Nice value, from which best effort levels derive when no ioprio is set.
+    pub nice: i8,
+    /// Its priority when it started.
+    pub prio: IoPrio,
+    /// Its control group.
+    pub cgroup: u32,
+}
+
+/// One control group of the I/O controller.
+#[derive(Clone, Debug)]
+pub struct Cgroup {
+    /// Path below the root, `""` for the root.
+    pub name: String,
+    /// Parent; the root has none.
+    pub parent: Option<u32>,
+    /// `io.bfq.weight` (BFQ) or `blkio.weight` (CFQ), 1..=1000.
+    pub weight: u32,
+}
+
+impl Default for Cgroup {
+    fn default() -> Self {
+        Cgroup { name: String::new(), parent: None, weight: 100 }
+    }
+}
+
+/// Why a scheduler did what it did; collected only under `iosched explain`.
+#[derive(Clone, Debug, Default)]
+pub struct Why {
+    /// Reasons noted since the last decision, in order.
+    pub notes: Vec<(Nanos, String)>,
+}
+
+/// What a hook wants the block layer to do after it returns.
+#[derive(Debug, Default)]
+pub struct Actions {
+    /// Arm (`Some(Some(at))`) or cancel (`Some(None)`) the scheduler's one timer; `None` leaves it.
+    pub timer: Option<Option<Nanos>>,
+    /// Run the queue soon (the kernel's `kblockd` work): there may be something to dispatch.
+    pub run_queue: bool,
+    /// With `run_queue`: the one hardware queue that has a reason to run; `None` runs all of them.
+    pub run_hctx: Option<u16>,
+    /// Requests that leave the scheduler at once for the dispatch queue (duplicate keys of 2.6 trees).
+    pub ejected: Vec<ReqId>,
+    /// Present under `explain`.
+    pub why: Option<Why>,
+}
+
+/// What every hook gets: the time, the requests, the queue and a place for wishes.
+#[derive(Debug)]
+pub struct Ctx<'a> {
+    /// Now, in ns.
+    pub now: Nanos,
+    /// All requests of the queue.
+    pub reqs: &'a mut Requests,
+    /// Facts of the queue.
+    pub queue: &'a QueueFacts,
+    /// Wishes for the block layer.
+    pub out: &'a mut Actions,
+}
+
+impl Ctx<'_> {
+    /// Arms the scheduler's timer (replacing what was armed).
+    pub fn arm_timer(&mut self, at: Nanos) {
+        self.out.timer = Some(Some(at));
+    }
+
+    /// Cancels the scheduler's timer.
+    pub fn cancel_timer(&mut self) {
+        self.out.timer = Some(None);
+    }
+
+    /// Asks for a run of one hardware queue; asking for two before the block layer looks runs all.
+    pub fn run_hctx(&mut self, hctx: u16) {
+        let other = self.out.run_queue && self.out.run_hctx != Some(hctx);
+        self.out.run_hctx = (!other).then_some(hctx);
+        self.out.run_queue = true;
+    }
+
+    /// Notes a reason for `iosched explain`; the closure runs only there.
+    pub fn why(&mut self, reason: impl FnOnce(&Requests, &QueueFacts) -> String) {
+        if let Some(why) = &mut self.out.why {
+            let text = reason(self.reqs, self.queue);
+            why.notes.push((self.now, text));
+        }
+    }
+
+    /// Now in jiffies.
+    #[must_use]
+    pub fn jiffies(&self) -> u64 {
+        self.queue.jiffies(self.now)
+    }
+}
+
+/// Which end of a request a bio joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MergeKind {
+    /// Appended: the bio starts where the request ends.
+    Back,
+    /// Prepended: the bio ends where the request starts.
+    Front,
+}
+
+/// Who looks for merge candidates among queued requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merging {
+    /// The elevator core: one-entry cache, back-merge hash (if `hash`), then [`Scheduler::find_front`].
+    Elevator {
+        /// Whether a back-merge hash exists (noop of 2.6.18 has none).
+        hash: bool,
+    },
+    /// The scheduler itself through [`Scheduler::find_merge`] (none, kyber: the newest eight).
+    Own,
+}
+
+/// Where to insert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// In the scheduler's order.
+    Sort,
+    /// Ahead of everything (requeue, head insert).
+    Head,
+}
+
+/// Allocation hint of the legacy path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MayQueue {
+    /// No opinion.
+    May,
+    /// Let it through even when the pool is full.
+    Must,
+    /// Refuse for now.
+    No,
+}
+
+/// Why and how long a scheduler holds the device idle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idling {
+    /// When it will look again by itself (its timer), if nothing else happens.
+    pub until: Nanos,
+    /// Whom it waits for.
+    pub for_task: Option<TaskId>,
+}
+
+/// Answer to "what next?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dispatch {
+    /// This request; it has left the scheduler.
+    Request(ReqId),
+    /// Requests are queued, but the scheduler waits for something better.
+    Idle(Idling),
+    /// Nothing to give (empty, or everything is held back by tokens, locks or in-flight rules).
+    Empty,
+}
+
+/// One scheduler instance of one queue.
+///
+/// Contract: a request enters through [`insert`](Scheduler::insert) and leaves through
+/// [`dispatch`](Scheduler::dispatch), [`Actions::ejected`] or by being
+/// [`absorbed`](Scheduler::absorbed); from `insert` until then the scheduler owns `fifo`, `list`,
+/// `elv` and `fifo_time` of the request (`elv` until `finished`). No hook allocates in steady state.
+pub trait Scheduler {
+    /// Who finds merge candidates.
+    fn merging(&self) -> Merging {
+        Merging::Elevator { hash: true }
+    }
+
+    /// Whether this bio may join this request (same queue of the same process, say).
+    fn allow_merge(&self, _ctx: &mut Ctx<'_>, _req: ReqId, _bio: &Bio) -> bool {
+        true
+    }
+
+    /// The queued request that starts where `bio` ends, if the scheduler looks for front merges.
+    fn find_front(&mut self, _ctx: &mut Ctx<'_>, _bio: &Bio) -> Option<ReqId> {
+        None
+    }
+
+    /// For [`Merging::Own`]: a request the bio can join. The block layer checks the limits.
+    fn find_merge(&mut self, _ctx: &mut Ctx<'_>, _bio: &Bio) -> Option<(ReqId, MergeKind)> {
+        None
+    }
+
+    /// A bio joined a queued request; after a front merge its start has moved.
+    /// `old_sector` is the start before the merge.
+    fn merged(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId, _kind: MergeKind, _old_sector: Sector) {}
+
+    /// `gone` was appended to `into`; both were queued here. `gone` leaves the scheduler now.
+    /// Both still have their own sectors; the block layer joins them after this hook.
+    fn absorbed(&mut self, ctx: &mut Ctx<'_>, into: ReqId, gone: ReqId);
+
+    /// The request after `req` in the scheduler's own order (legacy merge with the neighbour).
+    fn next_neighbour(&self, _ctx: &Ctx<'_>, _req: ReqId) -> Option<ReqId> {
+        None
+    }
+
+    /// The request before `req` in the scheduler's own order.
+    fn prev_neighbour(&self, _ctx: &Ctx<'_>, _req: ReqId) -> Option<ReqId> {
+        None
+    }
+
+    /// How many tags this operation may take at most; `None` is no limit. How the limit is applied
+    /// (per word of the tag map or whole map) is the kernel profile's business.
+    fn limit_depth(
+        &mut self,
+        _ctx: &mut Ctx<'_>,
+        _op: Op,
+        _flags: Flags,
+        _task: TaskId,
+    ) -> Option<u32> {
+        None
+    }
+
+    /// The smallest depth [`limit_depth`](Scheduler::limit_depth) may ever answer: the tag map sizes its
+    /// wake-up batches by it. `None` when there is no limit.
+    fn min_shallow_depth(&self, _queue: &QueueFacts) -> Option<u32> {
+        None
+    }
+
+    /// Legacy request pool: may this task allocate?
+    fn may_queue(&mut self, _ctx: &mut Ctx<'_>, _op: Op, _flags: Flags, _task: TaskId) -> MayQueue {
+        MayQueue::May
+    }
+
+    /// A request was allocated and filled, before it is inserted (`set_request`/`prepare_request`).
+    fn prepare(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
+
+    /// Takes a request.
+    fn insert(&mut self, ctx: &mut Ctx<'_>, req: ReqId, at: Position);
+
+    /// Whether [`dispatch`](Scheduler::dispatch) is worth calling.
+    fn has_work(&self) -> bool;
+
+    /// Whether it holds no request at all (differs from `has_work` while requests are held back).
+    fn is_empty(&self) -> bool {
+        !self.has_work()
+    }
+
+    /// The next request for hardware queue `hctx`.
+    fn dispatch(&mut self, ctx: &mut Ctx<'_>, hctx: u16) -> Dispatch;
+
+    /// Forced drain (scheduler switch, barrier): any next request regardless of idling, batches or
+    /// tokens; `None` only when empty.
+    fn force_dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId>;
+
+    /// The driver fetched the request (legacy: took it off the dispatch queue).
+    fn activated(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
+
+    /// The driver gave it back; blk-mq re-inserts it at the head, the legacy path keeps it in its
+    /// dispatch queue.
+    fn requeued(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
+
+    /// The device finished the request.
+    fn completed(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
+
+    /// The request is about to be freed (also after a merge took it away: then `completed` was not called).
+    fn finished(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
+
+    /// The timer armed through [`Ctx::arm_timer`] fired.
+    fn timer(&mut self, _ctx: &mut Ctx<'_>) {}
+
+    /// A process exited.
+    fn task_exited(&mut self, _ctx: &mut Ctx<'_>, _task: TaskId) {}
+
+    /// Changes a tunable while running; `value` is already validated, in the sysfs unit.
+    fn set_tunable(&mut self, ctx: &mut Ctx<'_>, name: &str, value: i64);
+
+    /// The current value of a tunable in the sysfs unit, `None` if this generation has none of that name.
+    fn tunable(&self, name: &str) -> Option<i64>;
+
+    /// Named counters for the record (expired, batches, weight raises, injections …).
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}

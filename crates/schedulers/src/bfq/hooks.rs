@@ -1,0 +1,220 @@
+//! The scheduler interface, hook by hook.
+
+use iosched_types::{Bio, Flags, Op, ReqId, Sector, TaskId};
+
+use super::queue::{Process, QueueId};
+use super::treap::NIL;
+use super::{AT_HEAD, Bfq, QUEUED};
+use crate::api::{Ctx, Dispatch, MergeKind, Position, QueueFacts, Scheduler};
+
+impl Bfq {
+    /// The queue in which a bio would end up, if it exists already.
+    fn bio_queue(&self, bio: &Bio) -> Option<QueueId> {
+        let p: &Process = self.processes.get(bio.task as usize)?;
+        let mut q = p.queues[usize::from(bio.is_sync())];
+        while q != NIL && self.q(q).new_queue != NIL {
+            q = self.q(q).new_queue;
+        }
+        (q != NIL).then_some(q)
+    }
+
+    /// Whether the queue of a process holds its share of the requests already.
+    fn over_limit(&self, task: TaskId, sync: bool, limit: u32) -> bool {
+        self.processes.get(task as usize).is_some_and(|p| {
+            let q = p.queues[usize::from(sync)];
+            q != NIL && self.engine.over_limit(self.q(q).entity, limit)
+        })
+    }
+
+    fn requeue_at_head(&mut self, ctx: &mut Ctx<'_>, id: ReqId) {
+        ctx.reqs[id].elv[1] = AT_HEAD;
+        self.head.push_front(ctx.reqs, id);
+    }
+}
+
+impl Scheduler for Bfq {
+    fn allow_merge(&self, _ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
+        let r = &_ctx.reqs[req];
+        (r.is_sync() || !bio.is_sync())
+            && r.elv[0] != 0
+            && self.bio_queue(bio) == Some(Self::queue_of(r))
+    }
+
+    fn find_front(&mut self, _ctx: &mut Ctx<'_>, bio: &Bio) -> Option<ReqId> {
+        self.q(self.bio_queue(bio)?).tree.find(bio.end())
+    }
+
+    fn merged(&mut self, ctx: &mut Ctx<'_>, req: ReqId, kind: MergeKind, old_sector: Sector) {
+        if kind == MergeKind::Back || ctx.reqs[req].elv[1] & QUEUED == 0 {
+            return;
+        }
+        self.tick(ctx);
+        let q = Self::queue_of(&ctx.reqs[req]);
+        let (last, seek, old) = (self.last_position, self.c.seek, self.q(q).next_rq);
+        let sector = ctx.reqs[req].sector;
+        self.qm(q).tree.remove(old_sector, req);
+        self.qm(q).tree.insert(sector, req);
+        let next = seek.choose(ctx.reqs, Some(old), Some(req), last).unwrap_or(req);
+        self.qm(q).next_rq = next;
+        if next == req || next != old {
+            self.move_position(ctx, q);
+            self.next_changed(ctx, q);
+        }
+    }
+
+    fn absorbed(&mut self, ctx: &mut Ctx<'_>, into: ReqId, gone: ReqId) {
+        self.tick(ctx);
+        if ctx.reqs[gone].elv[1] & AT_HEAD != 0 {
+            ctx.reqs[gone].elv[1] = 0;
+            return self.head.remove(ctx.reqs, gone);
+        }
+        let (q, from) = (Self::queue_of(&ctx.reqs[into]), Self::queue_of(&ctx.reqs[gone]));
+        let both = ctx.reqs[into].elv[1] & ctx.reqs[gone].elv[1] & QUEUED != 0;
+        if both && q == from {
+            if ctx.reqs[gone].fifo_time < ctx.reqs[into].fifo_time {
+                let fifo = &mut self.qm(q).fifo;
+                fifo.remove(ctx.reqs, into);
+                fifo.insert_before(ctx.reqs, gone, into);
+                ctx.reqs[into].fifo_time = ctx.reqs[gone].fifo_time;
+            }
+            if self.q(q).next_rq == gone {
+                self.qm(q).next_rq = into;
+            }
+        }
+        self.take_out(ctx, gone);
+        self.move_position(ctx, q);
+        self.reap();
+    }
+
+    fn next_neighbour(&self, ctx: &Ctx<'_>, req: ReqId) -> Option<ReqId> {
+        let r = &ctx.reqs[req];
+        (r.elv[1] & QUEUED != 0).then(|| self.q(Self::queue_of(r)).tree.next(r.sector, req))?
+    }
+
+    fn prev_neighbour(&self, ctx: &Ctx<'_>, req: ReqId) -> Option<ReqId> {
+        let r = &ctx.reqs[req];
+        (r.elv[1] & QUEUED != 0).then(|| self.q(Self::queue_of(r)).tree.prev(r.sector, req))?
+    }
+
+    fn limit_depth(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        op: Op,
+        flags: Flags,
+        task: TaskId,
+    ) -> Option<u32> {
+        if !self.v.modern {
+            return None;
+        }
+        let (unit, nr) = (ctx.queue.limit_unit, ctx.queue.nr_requests);
+        let sync =
+            op == Op::Read || flags.0 & (Flags::SYNC.0 | Flags::FUA.0 | Flags::PREFLUSH.0) != 0;
+        let depth = match (self.wr_busy > 0, sync) {
+            _ if op == Op::Read => None,
+            (false, false) => Some((unit / 2).max(1)),
+            (false, true) => Some((unit * 3 / 4).max(1)),
+            (true, false) => Some((unit * 3 / 16).max(1)),
+            (true, true) => Some((unit * 6 / 16).max(1)),
+        };
+        let limit = depth.map_or(nr, |d| nr * d / unit.max(1));
+        if self.over_limit(task, sync, limit) { Some(1) } else { depth }
+    }
+
+    fn min_shallow_depth(&self, _queue: &QueueFacts) -> Option<u32> {
+        self.v.modern.then_some(1)
+    }
+
+    fn prepare(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
+        if self.v.legacy {
+            self.tick(ctx);
+            self.set_up(ctx, req);
+        }
+    }
+
+    fn insert(&mut self, ctx: &mut Ctx<'_>, req: ReqId, at: Position) {
+        self.tick(ctx);
+        match at {
+            Position::Head => self.requeue_at_head(ctx, req),
+            Position::Sort => self.insert_sorted(ctx, req),
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.queued > 0 || !self.head.is_empty()
+    }
+
+    fn dispatch(&mut self, ctx: &mut Ctx<'_>, _hctx: u16) -> Dispatch {
+        self.tick(ctx);
+        self.dispatch_one(ctx)
+    }
+
+    fn force_dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
+        self.tick(ctx);
+        self.force(ctx)
+    }
+
+    fn requeued(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
+        self.tick(ctx);
+        self.complete(ctx, req);
+    }
+
+    fn completed(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
+        self.tick(ctx);
+        self.complete(ctx, req);
+    }
+
+    fn finished(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
+        if ctx.reqs[req].elv[0] == 0 {
+            return;
+        }
+        let q = Self::queue_of(&ctx.reqs[req]);
+        ctx.reqs[req].elv = [0; 3];
+        self.request_freed(q);
+    }
+
+    fn timer(&mut self, ctx: &mut Ctx<'_>) {
+        self.tick(ctx);
+        self.idle_over(ctx);
+    }
+
+    fn task_exited(&mut self, ctx: &mut Ctx<'_>, task: TaskId) {
+        self.tick(ctx);
+        self.exit(ctx, task);
+    }
+
+    fn set_tunable(&mut self, ctx: &mut Ctx<'_>, name: &str, value: i64) {
+        self.tick(ctx);
+        let low_latency = self.c.low_latency;
+        self.c.apply(name, value);
+        if low_latency && !self.c.low_latency {
+            self.end_all_raises();
+        }
+        if matches!(name, "max_budget" | "timeout_sync") {
+            self.max_budget = match self.c.user_max_budget {
+                0 => self.measured_budget(),
+                user => user,
+            };
+        }
+    }
+
+    fn tunable(&self, name: &str) -> Option<i64> {
+        self.c.read(name)
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        let c = self.counts;
+        vec![
+            ("slices", c.slices),
+            ("expired_too_idle", c.too_idle),
+            ("expired_budget_timeout", c.timeouts),
+            ("expired_budget_exhausted", c.exhausted),
+            ("expired_no_more_requests", c.no_more),
+            ("expired_preempted", c.preempted),
+            ("weight_raises", c.raises),
+            ("idles", c.idles),
+            ("injections", c.injections),
+            ("merges", c.merges),
+            ("splits", c.splits),
+        ]
+    }
+}

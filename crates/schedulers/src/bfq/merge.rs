@@ -1,0 +1,335 @@
+//! Processes that read the same area share a queue; they get their own back when that stops paying.
+
+use iosched_types::{NO_REQ, ReqId, Request, TaskId};
+
+use super::Bfq;
+use super::queue::{Burst, QueueId, Saved};
+use super::treap::NIL;
+use crate::api::Ctx;
+
+/// Requests this close to one another belong to one stream.
+const CLOSE: u64 = 8192;
+/// Later than this after its first request a queue is not merged any more.
+const MERGE_LIMIT_MS: i64 = 100;
+/// Queues created within this time of one another may be one job's.
+const STABLE_WINDOW_MS: i64 = 180;
+/// A merge planned at creation happens this much later.
+const STABLE_DELAY_MS: i64 = 600;
+/// 4.12: a queue raised for longer than this stays alone.
+const RAISED_LIMIT_MS: i64 = 100;
+
+impl Bfq {
+    /// Sends a request to the queue its process shares, merging queues first if they should be.
+    pub(super) fn redirect(&mut self, ctx: &mut Ctx<'_>, id: ReqId, q: QueueId) -> QueueId {
+        if !self.q(q).sync {
+            return q;
+        }
+        let r = ctx.reqs[id].clone();
+        let Some(target) = self.partner(ctx, q, &r) else { return q };
+        self.count_allocated(target);
+        self.uncount_allocated(q);
+        ctx.reqs[id].elv[0] = u64::from(target) + 1;
+        self.qm(q).just_created = false;
+        if self.process(r.task).queues[1] == q {
+            ctx.why(|_, facts| {
+                format!(
+                    "{} merged with {}: cooperating",
+                    self.who(q, facts),
+                    self.who(target, facts)
+                )
+            });
+            self.merge_into(r.task, q, target);
+        } else {
+            self.free_if_dead(q);
+        }
+        target
+    }
+
+    /// The queue that should take over.
+    fn partner(&mut self, ctx: &Ctx<'_>, q: QueueId, r: &Request) -> Option<QueueId> {
+        if self.v.modern
+            && let Some(planned) = self.due_stable_merge(r.task, q)
+        {
+            return planned;
+        }
+        let decided = self.q(q).new_queue;
+        if decided != NIL {
+            return Some(self.end_of_chain(decided));
+        }
+        if (self.v.modern && self.flash_with_queueing())
+            || self.too_late(q)
+            || self.total_busy() <= 1
+        {
+            return None;
+        }
+        let s = self.in_service;
+        let reach = if self.v.modern { self.in_serv_last_pos } else { self.last_position };
+        if s != NIL && s != q && r.sector.abs_diff(reach) <= CLOSE && self.compatible(q, s, true) {
+            return self.plan(q, s);
+        }
+        let near = self.near(ctx, q, r.sector)?;
+        self.compatible(q, near, false).then_some(())?;
+        self.plan(q, near)
+    }
+
+    /// Of the queues of the group, one whose next request is close to `sector`: at or behind it first.
+    fn near(&self, ctx: &Ctx<'_>, q: QueueId, sector: u64) -> Option<QueueId> {
+        let group = self.groups[self.q(q).group as usize].as_ref()?;
+        let (above, below) = self.positions.around(group.positions, sector);
+        [above, below].into_iter().flatten().find(|&n| {
+            let next = self.q(n).next_rq;
+            n != q && next != NO_REQ && ctx.reqs[next].sector.abs_diff(sector) <= CLOSE
+        })
+    }
+
+    fn too_late(&self, q: QueueId) -> bool {
+        let queue = self.q(q);
+        if !self.v.modern && !self.v.legacy {
+            let limit = self.c.ms_to_jiffies(RAISED_LIMIT_MS);
+            return queue.raised() && self.j > queue.raise.last_start_finish + limit;
+        }
+        let limit = self.c.ms_to_jiffies(MERGE_LIMIT_MS);
+        self.v.modern && queue.service_from_backlogged > 0 && self.j > queue.first_io + limit
+    }
+
+    fn compatible(&self, q: QueueId, other: QueueId, in_service: bool) -> bool {
+        let (a, b) = (self.q(q), self.q(other));
+        // v7 takes the queue in service as it is.
+        let seeky = |x| self.seeky(x) && !(self.v.legacy && in_service);
+        b.sync
+            && a.group == b.group
+            && a.class == b.class
+            && a.class != 2
+            && !seeky(q)
+            && !seeky(other)
+            && !self.too_late(other)
+    }
+
+    /// Remembers that `q` joins `target`, unless one of them has no process left.
+    fn plan(&mut self, q: QueueId, target: QueueId) -> Option<QueueId> {
+        let target = self.end_of_chain(target);
+        if target == q || self.q(target).processes == 0 || self.q(q).processes == 0 {
+            return None;
+        }
+        self.qm(q).new_queue = target;
+        self.qm(target).pins += 1;
+        Some(target)
+    }
+
+    fn end_of_chain(&self, q: QueueId) -> QueueId {
+        let mut at = q;
+        while self.q(at).new_queue != NIL {
+            at = self.q(at).new_queue;
+        }
+        at
+    }
+
+    /// Makes a process send its requests to `target`.
+    fn merge_into(&mut self, task: TaskId, q: QueueId, target: QueueId) {
+        self.counts.merges += 1;
+        self.save(q);
+        self.save(target);
+        self.inherit_raise(q, target);
+        if self.q(q).io_bound {
+            self.qm(target).io_bound = true;
+        }
+        self.processes[task as usize].queues[1] = target;
+        self.processes[task as usize].cooperations += 1;
+        self.qm(q).owner = None;
+        let into = self.qm(target);
+        (into.owner, into.shared) = (None, true);
+        into.processes += 1;
+        if self.q(target).in_pos_tree {
+            self.leave_positions(target);
+        }
+        self.leave_queue(q);
+    }
+
+    fn leave_positions(&mut self, q: QueueId) {
+        let g = self.q(q).group as usize;
+        if let Some(group) = self.groups[g].as_mut() {
+            self.positions.remove(&mut group.positions, q);
+        }
+        self.qm(q).in_pos_tree = false;
+    }
+
+    fn inherit_raise(&mut self, q: QueueId, target: QueueId) {
+        if !self.q(q).raised() {
+            return;
+        }
+        if !self.q(target).raised() {
+            self.qm(target).raise = self.q(q).raise;
+            self.wr_busy += u32::from(self.q(target).busy);
+            self.apply_raise(target);
+        }
+        self.end_raise(q);
+    }
+
+    /// Writes down what its process gets back after a split.
+    fn save(&mut self, q: QueueId) {
+        let queue = self.q(q);
+        let Some(task) = queue.owner else { return };
+        let saved = Saved {
+            raise: queue.raise,
+            think: queue.think,
+            short_think: queue.short_think,
+            io_bound: queue.io_bound,
+            io_start: queue.io_start,
+            idle_total: queue.idle_total,
+            burst: queue.burst,
+            inject: queue.inject,
+        };
+        self.processes[task as usize].saved = Some(saved);
+    }
+
+    /// At a slot's end: a shared queue whose requests are random does not pay.
+    pub(super) fn mark_for_split(&mut self, q: QueueId) {
+        let seeky = self.seeky(q);
+        let queue = self.qm(q);
+        queue.split_wanted |= queue.shared && seeky;
+    }
+
+    /// Gives a process its own queue back if the shared one is to be split.
+    pub(super) fn split_if_wanted(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        r: &Request,
+        q: QueueId,
+    ) -> QueueId {
+        let p = &self.processes[r.task as usize];
+        if !self.q(q).split_wanted || p.stably_merged {
+            return q;
+        }
+        self.counts.splits += 1;
+        if self.q(q).processes == 1 {
+            let queue = self.qm(q);
+            (queue.shared, queue.split_wanted) = (false, false);
+            (queue.owner, queue.named) = (Some(r.task), r.task);
+            self.resume(r.task, q);
+            self.move_position(ctx, q);
+            return q;
+        }
+        ctx.why(|_, facts| {
+            format!("pid {} gets its own queue back: the shared one is seeky", facts.pid(r.task))
+        });
+        let group = self.q(q).group;
+        self.processes[r.task as usize].queues[1] = NIL;
+        self.leave_queue(q);
+        let own = self.new_sync_queue(ctx, r, group);
+        self.resume(r.task, own);
+        own
+    }
+
+    fn resume(&mut self, task: TaskId, q: QueueId) {
+        let j = self.j;
+        self.qm(q).split_time = j;
+        let Some(s) = self.processes[task as usize].saved.take() else { return };
+        let queue = self.qm(q);
+        let was_raised = queue.raised();
+        queue.think = s.think;
+        queue.short_think = s.short_think;
+        queue.io_bound = s.io_bound;
+        queue.io_start = s.io_start;
+        queue.idle_total = s.idle_total;
+        queue.inject = s.inject;
+        queue.burst = if s.burst == Burst::Listed { Burst::No } else { s.burst };
+        queue.just_created = false;
+        queue.raise = s.raise;
+        let over = s.burst == Burst::Large || j > s.raise.last_start_finish + s.raise.duration;
+        if s.raise.coeff > 1 && over {
+            queue.raise.coeff = 1;
+        }
+        if queue.busy {
+            let raised = queue.raised();
+            self.wr_busy += u32::from(raised);
+            self.wr_busy -= u32::from(was_raised);
+        }
+        self.apply_raise(q);
+    }
+
+    /// A new queue beside one of the same kind created a moment ago: probably one job, one queue is enough.
+    /// Flash that queues merges them at once; others plan it for later.
+    pub(super) fn stable_merge_at_birth(
+        &mut self,
+        ctx: &mut Ctx<'_>,
+        task: TaskId,
+        q: QueueId,
+    ) -> QueueId {
+        if !self.v.modern {
+            return q;
+        }
+        let g = self.q(q).group;
+        let last = self.group(g).last_created;
+        if last == NIL || !self.same_kind(last, q) {
+            self.group(g).last_created = q;
+            return q;
+        }
+        if !self.flash_with_queueing() {
+            self.qm(last).pins += 1;
+            self.processes[task as usize].stable_with = last;
+            return q;
+        }
+        let Some(target) = self.plan(q, last) else { return q };
+        ctx.why(|_, facts| {
+            format!(
+                "pid {} merged with {}: created together",
+                facts.pid(task),
+                self.who(target, facts)
+            )
+        });
+        self.mark_stable(task, target);
+        self.merge_into(task, q, target);
+        target
+    }
+
+    fn same_kind(&self, last: QueueId, new: QueueId) -> bool {
+        let (a, b) = (self.q(last), self.q(new));
+        (a.class, a.level) == (b.class, b.level)
+            && b.creation <= a.creation + self.c.ms_to_jiffies(STABLE_WINDOW_MS)
+            && self.j <= a.creation + self.c.ms_to_jiffies(STABLE_DELAY_MS)
+    }
+
+    fn mark_stable(&mut self, task: TaskId, target: QueueId) {
+        self.processes[task as usize].stably_merged = true;
+        if let Some(owner) = self.q(target).owner {
+            self.processes[owner as usize].stably_merged = true;
+        }
+    }
+
+    /// A merge planned at creation is done, or dropped, once the queue is old enough.
+    fn due_stable_merge(&mut self, task: TaskId, q: QueueId) -> Option<Option<QueueId>> {
+        let target = self.process(task).stable_with;
+        let delay = self.c.ms_to_jiffies(STABLE_DELAY_MS);
+        let queue = self.q(q);
+        if target == NIL
+            || queue.owner != Some(task)
+            || self.j <= queue.split_time.max(queue.creation) + delay
+        {
+            return None;
+        }
+        let plausible = self.q(target).processes > 0 && !self.boosts_without_issues(q);
+        let merged = if plausible { self.plan(q, target) } else { None };
+        if let Some(target) = merged {
+            self.mark_stable(task, target);
+        }
+        self.drop_stable_target(task);
+        Some(merged)
+    }
+
+    /// Forgets a planned merge.
+    pub(super) fn drop_stable_target(&mut self, task: TaskId) {
+        let target = std::mem::replace(&mut self.processes[task as usize].stable_with, NIL);
+        if target != NIL {
+            self.unpin(target);
+        }
+    }
+
+    /// First service of a queue: merging is decided soon after it or not at all.
+    pub(super) fn note_first_service(&mut self, q: QueueId) {
+        let j = self.j;
+        let queue = self.qm(q);
+        if queue.service_from_backlogged == 0 {
+            queue.first_io = j;
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The end of a turn: slices, what is kept of them, what the group pays; and the idle timer's switch.
+
+use iosched_types::Nanos;
+
+use crate::api::Ctx;
+
+use super::core::Cfq;
+use super::explain::Cause;
+use super::params::{Tick, mul_div};
+use super::{Class, NOQ, Qi};
+
+/// Weight of history in the smoothed number of busy queues.
+const HIST: i64 = 4;
+
+impl Cfq {
+    /// Takes the disk from the active queue. `timed_out` keeps what was left (or overrun) of its
+    /// slice for its next place in the tree.
+    pub(super) fn expire(&mut self, ctx: &mut Ctx<'_>, now: Tick, cause: Cause, timed_out: bool) {
+        let qi = self.active;
+        self.why_expired(ctx, now, cause);
+        self.n.expired[cause as usize] += 1;
+        if self.queues[qi as usize].wait_request {
+            self.cancel_timer(ctx);
+        }
+        if timed_out {
+            let q = &self.queues[qi as usize];
+            let resid = if q.slice_new { self.scaled_slice(qi) } else { q.slice_end - now };
+            self.q(qi).slice_resid = resid;
+        }
+        let q = self.q(qi);
+        (q.wait_busy, q.wait_request) = (false, false);
+        if q.coop && q.seeky() {
+            q.split_coop = true;
+        }
+        self.charge_group(qi, now);
+        self.active = NOQ;
+        self.active_task = None;
+        if self.queues[qi as usize].is_empty() {
+            self.make_unbusy(qi);
+        } else {
+            self.file(qi, now, false);
+            self.update_position(ctx, qi);
+        }
+        self.free_if_unused(qi);
+    }
+
+    /// Charges the group for the time (or, without idling on a queueing device, the requests) used.
+    fn charge_group(&mut self, qi: Qi, now: Tick) {
+        let q = &self.queues[qi as usize];
+        let g = q.group;
+        let used = if q.slice_start == 0 || q.slice_start == now {
+            (now - q.dispatch_start).max(self.p.clock.jiffy())
+        } else {
+            (now - q.slice_start).min(q.allocated_slice)
+        };
+        let group = &self.groups[g];
+        let sync_queues = group.nr as usize - group.busy_async() - group.trees[6].len();
+        let charge = if self.p.slice_idle == 0 && self.hw_tag.value == 1 {
+            q.slice_dispatch as Tick
+        } else if self.v.async_charged_whole && !q.sync && sync_queues == 0 {
+            q.allocated_slice
+        } else {
+            used
+        };
+        self.groups.charge(g, charge);
+        let left = self.serving.until - now;
+        self.groups[g].saved =
+            (left > 0).then_some((left, self.serving.class, self.serving.workload));
+    }
+
+    /// Forgets a pending wait.
+    pub(super) fn stop_waiting(&mut self, ctx: &mut Ctx<'_>) {
+        if self.active != NOQ {
+            let qi = self.active;
+            self.q(qi).wait_request = false;
+        }
+        self.cancel_timer(ctx);
+    }
+
+    pub(super) fn cancel_timer(&mut self, ctx: &mut Ctx<'_>) {
+        if self.timer_at.take().is_some() {
+            ctx.cancel_timer();
+        }
+    }
+
+    /// Holds the disk for the active queue for `span`.
+    pub(super) fn wait_for_request(&mut self, ctx: &mut Ctx<'_>, now: Tick, span: Tick) -> Nanos {
+        let at = self.p.clock.nanos(now + span);
+        let qi = self.active;
+        self.q(qi).wait_request = true;
+        self.timer_at = Some(at);
+        ctx.arm_timer(at);
+        at
+    }
+
+    /// Slice of a queue: by its level, and with low_latency by how many wait for theirs.
+    pub(super) fn scaled_slice(&mut self, qi: Qi) -> Tick {
+        let q = &self.queues[qi as usize];
+        let slice = self.p.prio_slice(q.sync, q.level);
+        if !self.p.low_latency {
+            return slice;
+        }
+        let class = if q.class == Class::Rt { Class::Rt } else { Class::Be };
+        let g = q.group;
+        let busy = self.groups[g].busy(class) as i64;
+        let avg = &mut self.groups[g].busy_avg[class as usize];
+        *avg = ((HIST - 1) * (*avg).max(busy) + (*avg).min(busy) + HIST / 2) / HIST;
+        let (base, waiting) = (self.p.slice[1], *avg);
+        let latency = base.saturating_mul(waiting);
+        let group_slice = self.groups.slice(g, self.p.target_latency);
+        if latency <= group_slice {
+            return slice;
+        }
+        let low = mul_div(self.p.slice_idle.saturating_mul(2), slice, base).min(slice);
+        mul_div(slice, group_slice, latency).max(low)
+    }
+}

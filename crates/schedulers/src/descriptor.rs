@@ -1,0 +1,303 @@
+//! The descriptor: one table per scheduler that feeds the parser, `list`, `show`, completions, man page
+//! and documentation. No text is written twice.
+
+use std::fmt;
+
+use iosched_types::nearest::did_you_mean;
+
+use crate::api::{QueueFacts, Scheduler};
+
+/// A kernel version such as 2.6.18 or 6.12, ordered numerically.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelVersion(pub u16, pub u16, pub u16);
+
+impl KernelVersion {
+    /// Parses `2.6.18`, `4.12`, `v6.12`, `6.12.0-rc3` (the part behind a dash is ignored).
+    #[must_use]
+    pub fn parse(text: &str) -> Option<KernelVersion> {
+        let text = text.strip_prefix('v').unwrap_or(text);
+        let text = text.split('-').next()?;
+        let mut parts = text.split('.').map(|p| p.parse::<u16>().ok());
+        let major = parts.next()??;
+        let minor = parts.next()??;
+        let patch = match parts.next() {
+            None => 0,
+            Some(p) => p?,
+        };
+        parts.next().is_none().then_some(KernelVersion(major, minor, patch))
+    }
+}
+
+impl fmt::Display for KernelVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.0, self.1)?;
+        if self.2 > 0 || self.0 < 3 {
+            write!(f, ".{}", self.2)?;
+        }
+        Ok(())
+    }
+}
+
+/// Which block layer a scheduler plugs into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockPath {
+    /// The single-queue path (until 4.20).
+    Legacy,
+    /// blk-mq (from 3.13).
+    Mq,
+}
+
+/// A range of kernel versions in which a scheduler behaves the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Generation {
+    /// Index used by the implementation (position in [`Descriptor::generations`]).
+    pub index: u8,
+    /// Short name for people and for `family@name`: `A`, `2.6.18`, `v7r3`.
+    pub name: &'static str,
+    /// First kernel version.
+    pub first: KernelVersion,
+    /// Last kernel version; `None` is still current.
+    pub last: Option<KernelVersion>,
+    /// What differs from the generation before.
+    pub summary: &'static str,
+}
+
+impl Generation {
+    /// Whether a kernel version falls in the range. A last version covers its point releases.
+    #[must_use]
+    pub fn covers(&self, v: KernelVersion) -> bool {
+        let below =
+            self.last.is_none_or(|l| if l.0 < 3 { v <= l } else { (v.0, v.1) <= (l.0, l.1) });
+        v >= self.first && below
+    }
+
+    /// `4.12-5.13`, `6.5+`.
+    #[must_use]
+    pub fn range(&self) -> String {
+        match self.last {
+            Some(l) if l == self.first => self.first.to_string(),
+            Some(l) => format!("{}-{l}", self.first),
+            None => format!("{}+", self.first),
+        }
+    }
+}
+
+/// What a default may depend on.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultFacts<'a> {
+    /// Index of the generation.
+    pub generation: u8,
+    /// Facts of the queue (HZ, nr_requests, rotational …).
+    pub queue: &'a QueueFacts,
+}
+
+/// One tunable, by its sysfs name and in its sysfs unit.
+#[derive(Clone, Copy)]
+pub struct Tunable {
+    /// Name of the file below `queue/iosched/`.
+    pub name: &'static str,
+    /// Unit: `ms`, `us`, `ns`, `requests`, `count`, `0/1`, `KiB`, `sectors` …
+    pub unit: &'static str,
+    /// The default as documentation prints it.
+    pub default_text: &'static str,
+    /// The default in the sysfs unit.
+    pub default: fn(&DefaultFacts<'_>) -> i64,
+    /// Smallest value accepted.
+    pub min: i64,
+    /// Largest value accepted.
+    pub max: i64,
+    /// Generations (by index) that have it.
+    pub generations: &'static [u8],
+    /// One sentence.
+    pub help: &'static str,
+}
+
+impl fmt::Debug for Tunable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tunable({})", self.name)
+    }
+}
+
+/// What is needed to build a scheduler.
+#[derive(Debug)]
+pub struct BuildArgs<'a> {
+    /// Index of the generation.
+    pub generation: u8,
+    /// All tunables of the generation, defaults filled in.
+    pub tunables: &'a TunableValues,
+    /// Facts of the queue.
+    pub queue: &'a QueueFacts,
+}
+
+/// Everything about a scheduler that is not its algorithm.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// Family name: `mq-deadline`.
+    pub name: &'static str,
+    /// Other names people use.
+    pub aliases: &'static [&'static str],
+    /// One sentence.
+    pub summary: &'static str,
+    /// Which block layer it plugs into.
+    pub path: BlockPath,
+    /// Generations in kernel order.
+    pub generations: &'static [Generation],
+    /// Tunables.
+    pub tunables: &'static [Tunable],
+    /// The constructor.
+    pub build: fn(&BuildArgs<'_>) -> Box<dyn Scheduler>,
+}
+
+/// A tunable that cannot be set; every variant says what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TunableError {
+    /// No scheduler tunable of that name here.
+    #[error("{scheduler} has no tunable \"{name}\"; {help}")]
+    Unknown {
+        /// Scheduler name.
+        scheduler: String,
+        /// What was asked for.
+        name: String,
+        /// Nearest name, or the list.
+        help: String,
+    },
+    /// The value is outside the bounds.
+    #[error("{name}={value} is out of range: {scheduler} takes {min}..={max} {unit}")]
+    OutOfRange {
+        /// Scheduler name.
+        scheduler: String,
+        /// Tunable.
+        name: String,
+        /// Refused value.
+        value: i64,
+        /// Smallest value.
+        min: i64,
+        /// Largest value.
+        max: i64,
+        /// Unit.
+        unit: &'static str,
+    },
+}
+
+/// Tunables by name, in descriptor order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TunableValues(Vec<(&'static str, i64)>);
+
+impl TunableValues {
+    /// The value of a tunable the descriptor declares for this generation, 0 for one it does not.
+    #[must_use]
+    pub fn get(&self, name: &str) -> i64 {
+        self.0.iter().find(|(n, _)| *n == name).map_or(0, |(_, v)| *v)
+    }
+
+    /// All (name, value) pairs.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, i64)> + '_ {
+        self.0.iter().copied()
+    }
+}
+
+impl Descriptor {
+    /// The block layer a generation plugs into.
+    #[must_use]
+    pub fn path_of(&self, generation: &Generation) -> BlockPath {
+        // Out-of-tree generations (`v7r3`) patched kernels that had only the single-queue path.
+        if generation.name.starts_with('v') {
+            return BlockPath::Legacy;
+        }
+        self.path
+    }
+
+    /// The tunables one generation has.
+    pub fn tunables_of(&self, generation: u8) -> impl Iterator<Item = &'static Tunable> {
+        self.tunables.iter().filter(move |t| t.generations.contains(&generation))
+    }
+
+    /// Defaults of a generation with `set` applied on top.
+    ///
+    /// # Errors
+    /// Unknown names (with the nearest valid one) and values out of bounds.
+    pub fn resolve_tunables(
+        &self,
+        generation: u8,
+        queue: &QueueFacts,
+        set: &[(String, i64)],
+    ) -> Result<TunableValues, TunableError> {
+        let facts = DefaultFacts { generation, queue };
+        let mut values = TunableValues(
+            self.tunables_of(generation).map(|t| (t.name, (t.default)(&facts))).collect(),
+        );
+        for (name, value) in set {
+            self.check_tunable(generation, name, *value)?;
+            if let Some(slot) = values.0.iter_mut().find(|(n, _)| n == name) {
+                slot.1 = *value;
+            }
+        }
+        Ok(values)
+    }
+
+    /// Checks one name and value.
+    ///
+    /// # Errors
+    /// See [`resolve_tunables`](Self::resolve_tunables).
+    pub fn check_tunable(
+        &self,
+        generation: u8,
+        name: &str,
+        value: i64,
+    ) -> Result<(), TunableError> {
+        let Some(t) = self.tunables_of(generation).find(|t| t.name == name) else {
+            let names: Vec<&str> = self.tunables_of(generation).map(|t| t.name).collect();
+            let near = did_you_mean(name, names.iter().copied());
+            let help = match (near.is_empty(), names.is_empty()) {
+                (false, _) => near,
+                (true, true) => "it has no tunables at all".into(),
+                (true, false) => format!("it has {}", names.join(", ")),
+            };
+            return Err(TunableError::Unknown {
+                scheduler: self.name.into(),
+                name: name.into(),
+                help,
+            });
+        };
+        if value < t.min || value > t.max {
+            return Err(TunableError::OutOfRange {
+                scheduler: self.name.into(),
+                name: name.into(),
+                value,
+                min: t.min,
+                max: t.max,
+                unit: t.unit,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_parse_order_and_print() {
+        let v = |s| KernelVersion::parse(s).unwrap();
+        assert!(v("2.6.18") < v("2.6.32") && v("2.6.39") < v("3.12") && v("4.9") < v("4.12"));
+        assert_eq!(v("v6.12-rc1").to_string(), "6.12");
+        assert_eq!(v("2.6.18").to_string(), "2.6.18");
+        for bad in ["", "6", "six", "6.x", "1.2.3.4"] {
+            assert_eq!(KernelVersion::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_generation_covers_point_releases_of_its_last_version() {
+        let g = Generation {
+            index: 0,
+            name: "A",
+            first: KernelVersion(4, 12, 0),
+            last: Some(KernelVersion(5, 13, 0)),
+            summary: "",
+        };
+        assert!(g.covers(KernelVersion(5, 13, 19)) && !g.covers(KernelVersion(5, 14, 0)));
+        assert_eq!(g.range(), "4.12-5.13");
+    }
+}

@@ -1,0 +1,372 @@
+//! The priority levels of mq-deadline and the choice of the next request.
+
+use iosched_types::{Dir, IoPrio, Nanos, PrioClass, ReqId, Requests, Sector};
+
+use crate::api::{Ctx, Position};
+use crate::deadline_parts::{DirQueue, Ended, Reason, Start, Starvation, Tally, Terms, index};
+use crate::jiffies::{self, Clock};
+use crate::list::{Fifo, List};
+use crate::tree::PosTree;
+
+/// How the sweep remembers where it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// One pointer for both directions, to the successor of the last request dispatched.
+    OneNext,
+    /// One pointer per level and direction.
+    NextPerDirection,
+    /// The start of the last request per level and direction; the successor is searched anew.
+    Position,
+}
+
+/// What differs between generations.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) memory: Memory,
+    /// 1 (no priorities) or 3.
+    pub(crate) levels: usize,
+    /// A level holds the lower ones back while it has requests queued or in flight, and requests
+    /// that aged go first.
+    pub(crate) waits_for_in_flight: bool,
+    /// A request inserted at the head expires at once; before, it keeps the time it had.
+    pub(crate) head_expires_now: bool,
+    /// 5.15's slip: the `async_depth` file is `front_merges`.
+    pub(crate) async_depth_file_is_front_merges: bool,
+    /// `async_depth` is in tags of the whole map and scaled to its words (6.9 and later).
+    pub(crate) scaled_async_depth: bool,
+}
+
+/// The name of a level.
+fn name(level: usize) -> &'static str {
+    ["RT", "BE", "IDLE"][level]
+}
+
+const BE: usize = 1;
+
+/// The level of a priority: no class counts as best effort.
+pub(crate) fn level_of(rules: Rules, prio: IoPrio) -> usize {
+    match prio.class {
+        _ if rules.levels == 1 => 0,
+        PrioClass::Rt => 0,
+        PrioClass::None | PrioClass::Be => BE,
+        PrioClass::Idle => 2,
+    }
+}
+
+/// What the scheduler notes in a request's own word: its level and two marks.
+const LEVEL: u64 = 3;
+const COUNTED: u64 = 4;
+const AT_HEAD: u64 = 8;
+
+fn noted_level(reqs: &Requests, id: ReqId) -> usize {
+    (reqs[id].elv[0] & LEVEL) as usize
+}
+
+#[derive(Debug, Default)]
+struct Level {
+    dirs: [DirQueue; 2],
+    /// Start of the last request dispatched, per direction.
+    position: [Sector; 2],
+    /// Head inserts, served before anything else of the level.
+    head: List<Fifo>,
+    inserted: u64,
+    finished: u64,
+}
+
+impl Level {
+    /// Requests queued or in flight.
+    fn queued(&self) -> u64 {
+        self.inserted - self.finished
+    }
+
+    fn has_work(&self) -> bool {
+        !self.head.is_empty() || self.dirs.iter().any(|d| !d.is_empty())
+    }
+}
+
+/// A request chosen but not yet taken out.
+#[derive(Clone, Copy)]
+struct Pick {
+    id: ReqId,
+    reason: Reason,
+}
+
+/// All levels and the state they share.
+pub(crate) struct Levels {
+    rules: Rules,
+    levels: [Level; 3],
+    clock: Clock,
+    /// Jiffies until a read or write expires.
+    pub(crate) expire: [i64; 2],
+    /// Jiffies until a request of a lower level goes first.
+    pub(crate) aging: i64,
+    pub(crate) fifo_batch: i64,
+    pub(crate) starvation: Starvation,
+    last_dir: Dir,
+    batching: i64,
+    tally: Tally,
+    aged: u64,
+}
+
+impl Levels {
+    pub(crate) fn new(
+        rules: Rules,
+        clock: Clock,
+        expire: [i64; 2],
+        aging: i64,
+        fifo_batch: i64,
+        starvation: Starvation,
+    ) -> Self {
+        Levels {
+            rules,
+            levels: Default::default(),
+            clock,
+            expire,
+            aging,
+            fifo_batch,
+            starvation,
+            last_dir: Dir::Write,
+            batching: 0,
+            tally: Tally::default(),
+            aged: 0,
+        }
+    }
+
+    pub(crate) fn queue(&mut self, level: usize, dir: Dir) -> &mut DirQueue {
+        &mut self.levels[level].dirs[index(dir)]
+    }
+
+    pub(crate) fn queue_of(&mut self, reqs: &Requests, id: ReqId) -> &mut DirQueue {
+        self.queue(noted_level(reqs, id), reqs[id].op.dir())
+    }
+
+    pub(crate) fn tree_of(&self, reqs: &Requests, id: ReqId) -> &PosTree {
+        &self.levels[noted_level(reqs, id)].dirs[index(reqs[id].op.dir())].tree
+    }
+
+    /// Head inserts are in no tree and take no bios.
+    pub(crate) fn mergeable(&self, reqs: &Requests, id: ReqId) -> bool {
+        reqs[id].elv[0] & AT_HEAD == 0
+    }
+
+    pub(crate) fn insert(&mut self, reqs: &mut Requests, id: ReqId, now: Nanos, at: Position) {
+        let level = level_of(self.rules, reqs[id].prio);
+        let l = &mut self.levels[level];
+        let r = &mut reqs[id];
+        l.inserted += u64::from(r.elv[0] & COUNTED == 0);
+        r.elv[0] = level as u64 | COUNTED;
+        let now = self.clock.at(now);
+        match at {
+            Position::Head => {
+                r.elv[0] |= AT_HEAD;
+                if self.rules.head_expires_now {
+                    r.fifo_time = now as u64;
+                }
+                l.head.push_front(reqs, id);
+            }
+            Position::Sort => {
+                let d = index(r.op.dir());
+                l.dirs[d].add(reqs, id, now + self.expire[d]);
+            }
+        }
+    }
+
+    pub(crate) fn absorb(&mut self, reqs: &mut Requests, into: ReqId, gone: ReqId) {
+        let marks = reqs[into].elv[0] | reqs[gone].elv[0];
+        if marks & AT_HEAD == 0 {
+            self.queue_of(reqs, gone).absorb(reqs, into, gone);
+        } else if reqs[gone].elv[0] & AT_HEAD == 0 {
+            self.queue_of(reqs, gone).drop_absorbed(reqs, gone);
+        } else {
+            self.levels[noted_level(reqs, gone)].head.remove(reqs, gone);
+        }
+    }
+
+    pub(crate) fn finished(&mut self, reqs: &mut Requests, id: ReqId) {
+        let marks = reqs[id].elv[0];
+        if marks & COUNTED != 0 {
+            self.levels[noted_level(reqs, id)].finished += 1;
+            reqs[id].elv[0] = marks & !COUNTED;
+        }
+    }
+
+    pub(crate) fn has_work(&self) -> bool {
+        self.levels.iter().any(Level::has_work)
+    }
+
+    pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
+        let mut all = self.tally.counters();
+        if self.rules.waits_for_in_flight {
+            all.push(("aged", self.aged));
+        }
+        all
+    }
+
+    /// The next request, if the levels let one go.
+    pub(crate) fn dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
+        if !self.rules.waits_for_in_flight {
+            return self.highest(ctx);
+        }
+        if let Some(id) = self.dispatch_aged(ctx) {
+            return Some(id);
+        }
+        for level in 0..self.rules.levels {
+            if let Some(pick) = self.pick(ctx, level, None) {
+                return Some(self.take(ctx, level, pick, None));
+            }
+            let n = self.queued(level);
+            if n > 0 {
+                if self.has_work() {
+                    ctx.why(|_, _| format!("lower classes wait: {n} {} in flight", name(level)));
+                }
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Requests of a level that are queued or in flight.
+    fn queued(&self, level: usize) -> u64 {
+        self.levels[level].queued()
+    }
+
+    /// The highest level that has something to give.
+    pub(crate) fn highest(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
+        for level in 0..self.rules.levels {
+            if let Some(pick) = self.pick(ctx, level, None) {
+                return Some(self.take(ctx, level, pick, None));
+            }
+        }
+        None
+    }
+
+    /// A request of a lower level that waited long enough. Looking for one may end the running batch
+    /// and choose a direction even when none is old enough: the kernel's probe leaves these traces.
+    fn dispatch_aged(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
+        if self.levels.iter().filter(|l| l.queued() > 0).count() < 2 {
+            return None;
+        }
+        let latest = self.clock.at(ctx.now) - self.aging;
+        for level in BE..self.rules.levels {
+            if let Some(pick) = self.pick(ctx, level, Some(latest)) {
+                let waited = latest + self.aging - self.inserted_at(ctx, pick.id);
+                self.aged += 1;
+                return Some(self.take(ctx, level, pick, Some(waited)));
+            }
+        }
+        None
+    }
+
+    /// When a request came, as far as its deadline tells.
+    fn inserted_at(&self, ctx: &Ctx<'_>, id: ReqId) -> i64 {
+        let r = &ctx.reqs[id];
+        r.fifo_time as i64 - self.expire[index(r.op.dir())]
+    }
+
+    /// The next request of one level; `latest` refuses those that came after that jiffy.
+    fn pick(&mut self, ctx: &Ctx<'_>, level: usize, latest: Option<i64>) -> Option<Pick> {
+        let pick = match self.levels[level].head.head() {
+            Some(id) => Pick { id, reason: Reason::Head },
+            None => match self.within_batch(level) {
+                Ok(id) => Pick { id, reason: Reason::Continues(self.batching + 1) },
+                Err(ended) => self.new_batch(ctx, level, ended)?,
+            },
+        };
+        let too_young = latest.is_some_and(|l| self.inserted_at(ctx, pick.id) > l);
+        (!too_young).then_some(pick)
+    }
+
+    /// The request that goes on with the sweep of a direction.
+    fn following(&self, level: usize, dir: Dir) -> Option<ReqId> {
+        let (l, d) = (&self.levels[level], index(dir));
+        match self.rules.memory {
+            Memory::Position => l.dirs[d].tree.first_at_or_after(l.position[d]),
+            _ => l.dirs[d].next,
+        }
+    }
+
+    /// The next request of the running batch, or how it ended.
+    fn within_batch(&self, level: usize) -> Result<ReqId, Ended> {
+        if self.batching >= self.fifo_batch && self.batching > 0 {
+            return Err(Ended::Full(self.batching));
+        }
+        let next = match self.rules.memory {
+            Memory::OneNext => {
+                self.following(level, Dir::Write).or_else(|| self.following(level, Dir::Read))
+            }
+            _ => self.following(level, self.last_dir),
+        };
+        match next {
+            Some(id) if self.batching < self.fifo_batch => Ok(id),
+            Some(_) => Err(Ended::Full(self.batching)),
+            None if self.batching == 0 => Err(Ended::First),
+            None => Err(Ended::RanOut(self.batching)),
+        }
+    }
+
+    fn new_batch(&mut self, ctx: &Ctx<'_>, level: usize, ended: Ended) -> Option<Pick> {
+        let [reads, writes] = [0, 1].map(|d| !self.levels[level].dirs[d].is_empty());
+        let (dir, choice) = self.starvation.choose(reads, writes)?;
+        let d = index(dir);
+        let oldest = self.levels[level].dirs[d].fifo.head()?;
+        let late = self.clock.at(ctx.now) - ctx.reqs[oldest].fifo_time as i64;
+        let (id, start) = if late >= 0 {
+            (oldest, Start::Expired(late + self.expire[d]))
+        } else {
+            self.following(level, dir).map_or((oldest, Start::Oldest), |id| (id, Start::GoesOn))
+        };
+        self.last_dir = dir;
+        self.batching = 0;
+        Some(Pick { id, reason: Reason::NewBatch(ended, choice, start) })
+    }
+
+    /// Takes the chosen request out and moves the sweep on.
+    fn take(&mut self, ctx: &mut Ctx<'_>, level: usize, pick: Pick, aged: Option<i64>) -> ReqId {
+        let Pick { id, reason } = pick;
+        self.tally.note(reason);
+        self.explain(ctx, level, pick, aged);
+        let l = &mut self.levels[level];
+        let (d, sector) = (index(ctx.reqs[id].op.dir()), ctx.reqs[id].sector);
+        l.position[d] = sector;
+        if reason == Reason::Head {
+            l.head.remove(ctx.reqs, id);
+            ctx.reqs[id].elv[0] &= !AT_HEAD;
+            return id;
+        }
+        self.batching += 1;
+        if self.rules.memory == Memory::Position {
+            l.dirs[d].drop(ctx.reqs, id);
+            return id;
+        }
+        let successor = l.dirs[d].take(ctx.reqs, id);
+        if self.rules.memory == Memory::OneNext {
+            l.dirs[1 - d].next = None;
+        }
+        l.dirs[d].next = successor;
+        id
+    }
+
+    fn explain(&self, ctx: &mut Ctx<'_>, level: usize, pick: Pick, aged: Option<i64>) {
+        let dir = ctx.reqs[pick.id].op.dir();
+        let terms = Terms {
+            fifo_batch: self.fifo_batch,
+            expire: self.expire[index(dir)],
+            hz: self.clock.hz(),
+            comparison: ">=",
+            dir,
+        };
+        ctx.why(|_, _| {
+            let others = self.rules.levels > 1
+                && (level != BE
+                    || self.levels.iter().enumerate().any(|(i, l)| i != BE && l.queued() > 0));
+            let class = match aged {
+                Some(waited) => {
+                    format!("{} aged {} ms; ", name(level), jiffies::to_ms(waited, terms.hz))
+                }
+                None if others => format!("priority class {}; ", name(level)),
+                None => String::new(),
+            };
+            class + &pick.reason.words(terms)
+        });
+    }
+}

@@ -1,0 +1,100 @@
+//! The tunables of mq-deadline.
+
+use crate::descriptor::Tunable;
+
+const INT_MAX: i64 = i32::MAX as i64;
+const ALL: &[u8] = &[0, 1, 2, 3];
+
+pub(crate) const TUNABLES: &[Tunable] = &[
+    Tunable {
+        name: "read_expire",
+        unit: "ms",
+        default_text: "500",
+        default: |_| 500,
+        min: 0,
+        max: INT_MAX,
+        generations: ALL,
+        help: "A read that waited this long starts the next batch of reads.",
+    },
+    Tunable {
+        name: "write_expire",
+        unit: "ms",
+        default_text: "5000",
+        default: |_| 5000,
+        min: 0,
+        max: INT_MAX,
+        generations: ALL,
+        help: "A write that waited this long starts the next batch of writes.",
+    },
+    Tunable {
+        name: "writes_starved",
+        unit: "count",
+        default_text: "2",
+        default: |_| 2,
+        min: i32::MIN as i64,
+        max: INT_MAX,
+        generations: ALL,
+        help: "Batches of reads that may go ahead of waiting writes.",
+    },
+    Tunable {
+        name: "fifo_batch",
+        unit: "requests",
+        default_text: "16",
+        default: |_| 16,
+        min: 0,
+        max: INT_MAX,
+        generations: ALL,
+        help: "Requests of one batch.",
+    },
+    Tunable {
+        name: "front_merges",
+        unit: "0/1",
+        default_text: "1",
+        default: |_| 1,
+        min: 0,
+        max: 1,
+        generations: ALL,
+        help: "Look for requests that a bio can be prepended to.",
+    },
+    Tunable {
+        name: "async_depth",
+        unit: "0/1",
+        default_text: "1",
+        default: |_| 1,
+        min: 1,
+        max: INT_MAX,
+        generations: &[1],
+        help: "In 5.15 this file reads and writes front_merges by mistake; the limit itself stays at \
+               three quarters of nr_requests.",
+    },
+    Tunable {
+        name: "async_depth",
+        unit: "requests",
+        default_text: "3/4 of nr_requests",
+        default: |f| (i64::from(f.queue.limit_base) * 3 / 4).max(1),
+        min: 1,
+        max: INT_MAX,
+        generations: &[2],
+        help: "Scheduler tags that writes and discards may take.",
+    },
+    Tunable {
+        name: "async_depth",
+        unit: "requests",
+        default_text: "nr_requests",
+        default: |f| i64::from(f.queue.limit_base).max(1),
+        min: 1,
+        max: INT_MAX,
+        generations: &[3],
+        help: "Scheduler tags that writes and discards may take (default of 6.9 and later).",
+    },
+    Tunable {
+        name: "prio_aging_expire",
+        unit: "ms",
+        default_text: "10000",
+        default: |_| 10_000,
+        min: 0,
+        max: INT_MAX,
+        generations: &[2, 3],
+        help: "A request of a lower priority class that waited this long goes first.",
+    },
+];

@@ -1,0 +1,442 @@
+//! A tree of requests by position, shared by every scheduler that sorts.
+//!
+//! Keys are (start sector, order of insertion): requests with the same start stay in the order in
+//! which they came. The kernel uses a red-black tree through pointers inside the request; here the
+//! keys lie side by side in sorted chunks of at most [`CHUNK`], with one separator per chunk. At the
+//! depths a disk sees (tens to hundreds of requests) everything is in a few cache lines; at a million
+//! it is a two-level search. Chunks are pooled: once the tree has held its largest number of
+//! requests, nothing is allocated any more.
+
+use iosched_types::{ReqId, Sector};
+
+/// Keys per chunk: a chunk of 64 sectors is eight cache lines, moved faster than a tree is rebalanced.
+const CHUNK: usize = 64;
+/// A chunk this small looks for a neighbour to join.
+const SMALL: usize = CHUNK / 4;
+/// Two chunks join only when the result leaves room, so that one insertion does not split it again.
+const JOINED: usize = CHUNK * 3 / 4;
+
+#[derive(Clone, Debug)]
+struct Chunk {
+    sectors: [Sector; CHUNK],
+    ids: [ReqId; CHUNK],
+}
+
+/// A chunk in use: where it is in the pool and how many keys it holds.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    chunk: u32,
+    len: u32,
+}
+
+/// A place in the tree: which slot, which key in it.
+type Place = (usize, usize);
+
+/// Requests ordered by (start sector, order of insertion).
+#[derive(Clone, Debug, Default)]
+pub struct PosTree {
+    /// Lower bound of each slot's keys and upper bound of those before it; the first is 0.
+    separators: Vec<Sector>,
+    slots: Vec<Slot>,
+    pool: Vec<Chunk>,
+    free: Vec<u32>,
+    len: usize,
+}
+
+impl PosTree {
+    /// An empty tree; allocates with the first insertion.
+    #[must_use]
+    pub fn new() -> Self {
+        PosTree::default()
+    }
+
+    /// Requests in the tree.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Adds a request; it goes behind those with the same start. The same pair must not be in the
+    /// tree twice.
+    pub fn insert(&mut self, sector: Sector, id: ReqId) {
+        if self.slots.is_empty() {
+            self.open_slot(0, 0);
+        }
+        let mut s = self.separators[1..].partition_point(|&b| b <= sector);
+        if self.slots[s].len as usize == CHUNK {
+            self.split(s);
+            s += usize::from(self.separators[s + 1] <= sector);
+        }
+        let Slot { chunk, len } = self.slots[s];
+        let len = len as usize;
+        let c = &mut self.pool[chunk as usize];
+        let at = c.sectors[..len].partition_point(|&x| x <= sector);
+        c.sectors.copy_within(at..len, at + 1);
+        c.ids.copy_within(at..len, at + 1);
+        c.sectors[at] = sector;
+        c.ids[at] = id;
+        self.slots[s].len += 1;
+        self.len += 1;
+    }
+
+    /// Takes a request out; `sector` is the start it was inserted with. Returns whether it was there.
+    pub fn remove(&mut self, sector: Sector, id: ReqId) -> bool {
+        let Some(place) = self.locate(sector, id) else { return false };
+        self.remove_at(place);
+        true
+    }
+
+    /// Takes a request out and returns the one that came after it, if any: what a dispatch does.
+    pub fn remove_and_next(&mut self, sector: Sector, id: ReqId) -> Option<ReqId> {
+        let place = self.locate(sector, id)?;
+        let next = self.step(place).map(|p| self.id_at(p));
+        self.remove_at(place);
+        next
+    }
+
+    /// Takes a request out and returns those that came before and after it: what a dispatch does that
+    /// chooses between the two. `None` when it was not there.
+    pub fn remove_and_neighbours(
+        &mut self,
+        sector: Sector,
+        id: ReqId,
+    ) -> Option<(Option<ReqId>, Option<ReqId>)> {
+        let place = self.locate(sector, id)?;
+        let neighbours = (self.before(place), self.step(place).map(|p| self.id_at(p)));
+        self.remove_at(place);
+        Some(neighbours)
+    }
+
+    /// The lowest start.
+    #[must_use]
+    pub fn first(&self) -> Option<ReqId> {
+        self.settle((0, 0)).map(|p| self.id_at(p))
+    }
+
+    /// The highest start.
+    #[must_use]
+    pub fn last(&self) -> Option<ReqId> {
+        let slot = self.slots.last()?;
+        let k = (slot.len as usize).checked_sub(1)?;
+        Some(self.pool[slot.chunk as usize].ids[k])
+    }
+
+    /// The request behind this one; `None` at the end or when it is not in the tree.
+    #[must_use]
+    pub fn next(&self, sector: Sector, id: ReqId) -> Option<ReqId> {
+        self.step(self.locate(sector, id)?).map(|p| self.id_at(p))
+    }
+
+    /// The request before this one; `None` at the start or when it is not in the tree.
+    #[must_use]
+    pub fn prev(&self, sector: Sector, id: ReqId) -> Option<ReqId> {
+        self.before(self.locate(sector, id)?)
+    }
+
+    fn before(&self, (s, k): Place) -> Option<ReqId> {
+        if k > 0 {
+            return Some(self.id_at((s, k - 1)));
+        }
+        let before = s.checked_sub(1)?;
+        Some(self.id_at((before, self.slots[before].len as usize - 1)))
+    }
+
+    /// The first request that starts at `sector` or beyond.
+    #[must_use]
+    pub fn first_at_or_after(&self, sector: Sector) -> Option<ReqId> {
+        self.lower_bound(sector).map(|p| self.id_at(p))
+    }
+
+    /// The last request that starts before `sector`.
+    #[must_use]
+    pub fn last_before(&self, sector: Sector) -> Option<ReqId> {
+        let Some((s, k)) = self.lower_bound(sector) else { return self.last() };
+        match k.checked_sub(1) {
+            Some(k) => Some(self.id_at((s, k))),
+            None => {
+                let s = s.checked_sub(1)?;
+                Some(self.id_at((s, self.slots[s].len as usize - 1)))
+            }
+        }
+    }
+
+    /// The request that starts exactly at `sector`; the one inserted first if there are several.
+    #[must_use]
+    pub fn find(&self, sector: Sector) -> Option<ReqId> {
+        let place = self.lower_bound(sector)?;
+        (self.sector_at(place) == sector).then(|| self.id_at(place))
+    }
+
+    /// Whether this request is in the tree under this start.
+    #[must_use]
+    pub fn contains(&self, sector: Sector, id: ReqId) -> bool {
+        self.locate(sector, id).is_some()
+    }
+
+    /// All (start, request) pairs in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Sector, ReqId)> + '_ {
+        self.slots.iter().flat_map(|slot| {
+            let (c, len) = (&self.pool[slot.chunk as usize], slot.len as usize);
+            c.sectors[..len].iter().copied().zip(c.ids[..len].iter().copied())
+        })
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn clear(&mut self) {
+        self.free.extend(self.slots.drain(..).map(|s| s.chunk));
+        self.separators.clear();
+        self.len = 0;
+    }
+
+    fn id_at(&self, (s, k): Place) -> ReqId {
+        self.pool[self.slots[s].chunk as usize].ids[k]
+    }
+
+    fn sector_at(&self, (s, k): Place) -> Sector {
+        self.pool[self.slots[s].chunk as usize].sectors[k]
+    }
+
+    /// A place one past the end of its slot becomes the start of the next; only a lone slot is empty.
+    fn settle(&self, (s, k): Place) -> Option<Place> {
+        let slot = self.slots.get(s)?;
+        if k < slot.len as usize {
+            return Some((s, k));
+        }
+        (s + 1 < self.slots.len()).then_some((s + 1, 0))
+    }
+
+    fn step(&self, (s, k): Place) -> Option<Place> {
+        self.settle((s, k + 1))
+    }
+
+    fn lower_bound(&self, sector: Sector) -> Option<Place> {
+        let rest = self.separators.get(1..)?;
+        let s = rest.partition_point(|&b| b < sector);
+        let slot = self.slots[s];
+        let keys = &self.pool[slot.chunk as usize].sectors[..slot.len as usize];
+        self.settle((s, keys.partition_point(|&x| x < sector)))
+    }
+
+    /// Where a request is: a search for its start, then a walk over those with the same start.
+    fn locate(&self, sector: Sector, id: ReqId) -> Option<Place> {
+        let mut place = self.lower_bound(sector)?;
+        while self.id_at(place) != id {
+            place = self.step(place)?;
+            if self.sector_at(place) != sector {
+                return None;
+            }
+        }
+        (self.sector_at(place) == sector).then_some(place)
+    }
+
+    fn remove_at(&mut self, (s, k): Place) {
+        let slot = &mut self.slots[s];
+        let (chunk, len) = (slot.chunk as usize, slot.len as usize);
+        slot.len -= 1;
+        self.len -= 1;
+        let c = &mut self.pool[chunk];
+        c.sectors.copy_within(k + 1..len, k);
+        c.ids.copy_within(k + 1..len, k);
+        if len <= SMALL && self.slots.len() > 1 {
+            self.shrink(s);
+        }
+    }
+
+    /// Gives a chunk a slot before position `s`.
+    fn open_slot(&mut self, s: usize, separator: Sector) {
+        let chunk = self.free.pop().unwrap_or_else(|| {
+            self.pool.push(Chunk { sectors: [0; CHUNK], ids: [0; CHUNK] });
+            // Every chunk may be free at once; reserving here keeps `remove` free of allocation.
+            self.free.reserve(self.pool.len());
+            (self.pool.len() - 1) as u32
+        });
+        self.slots.insert(s, Slot { chunk, len: 0 });
+        self.separators.insert(s, separator);
+    }
+
+    /// Moves the upper half of a full slot into a new one behind it.
+    fn split(&mut self, s: usize) {
+        const HALF: usize = CHUNK / 2;
+        let from = self.slots[s].chunk as usize;
+        let separator = self.pool[from].sectors[HALF];
+        self.open_slot(s + 1, separator);
+        let to = self.slots[s + 1].chunk as usize;
+        self.move_keys(from, HALF, to, 0, CHUNK - HALF);
+        self.slots[s].len = HALF as u32;
+        self.slots[s + 1].len = (CHUNK - HALF) as u32;
+    }
+
+    /// Joins a small slot with a neighbour, or drops it when it is empty.
+    fn shrink(&mut self, s: usize) {
+        let len = self.slots[s].len as usize;
+        let fits = |t: usize| self.slots[t].len as usize + len <= JOINED;
+        let low = match s {
+            _ if s + 1 < self.slots.len() && fits(s + 1) => s,
+            _ if s > 0 && fits(s - 1) => s - 1,
+            _ if len == 0 => return self.close_slot(s),
+            _ => return,
+        };
+        let (a, b) = (self.slots[low], self.slots[low + 1]);
+        self.move_keys(b.chunk as usize, 0, a.chunk as usize, a.len as usize, b.len as usize);
+        self.slots[low].len += b.len;
+        self.close_slot(low + 1);
+    }
+
+    fn close_slot(&mut self, s: usize) {
+        let slot = self.slots.remove(s);
+        self.separators.remove(s);
+        self.free.push(slot.chunk);
+        self.separators[0] = 0;
+    }
+
+    fn move_keys(&mut self, from: usize, at: usize, to: usize, into: usize, n: usize) {
+        let [a, b] = self.pool.get_disjoint_mut([from, to]).expect("two different chunks");
+        b.sectors[into..into + n].copy_from_slice(&a.sectors[at..at + n]);
+        b.ids[into..into + n].copy_from_slice(&a.ids[at..at + n]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The slow, obvious model: a sorted vector of (sector, insertion number, id).
+    #[derive(Default)]
+    struct Oracle(Vec<(Sector, u64, ReqId)>, u64);
+
+    impl Oracle {
+        fn insert(&mut self, sector: Sector, id: ReqId) {
+            self.1 += 1;
+            self.0.push((sector, self.1, id));
+            self.0.sort_unstable();
+        }
+        fn at(&self, sector: Sector, id: ReqId) -> Option<usize> {
+            self.0.iter().position(|e| e.0 == sector && e.2 == id)
+        }
+        fn id(&self, i: Option<usize>) -> Option<ReqId> {
+            self.0.get(i?).map(|e| e.2)
+        }
+    }
+
+    fn check(t: &PosTree, o: &Oracle, probe: Sector) {
+        assert_eq!(t.len(), o.0.len());
+        assert_eq!(t.is_empty(), o.0.is_empty());
+        assert_eq!(t.first(), o.id(Some(0)));
+        assert_eq!(t.last(), o.id(o.0.len().checked_sub(1)));
+        let from = o.0.iter().position(|e| e.0 >= probe);
+        assert_eq!(t.first_at_or_after(probe), o.id(from));
+        assert_eq!(t.last_before(probe), o.id(from.unwrap_or(o.0.len()).checked_sub(1)));
+        assert_eq!(t.find(probe), o.id(o.0.iter().position(|e| e.0 == probe)));
+    }
+
+    fn check_all(t: &PosTree, o: &Oracle) {
+        assert!(t.iter().eq(o.0.iter().map(|e| (e.0, e.2))));
+        for (i, e) in o.0.iter().enumerate() {
+            assert_eq!(t.next(e.0, e.2), o.id(Some(i + 1)));
+            assert_eq!(t.prev(e.0, e.2), o.id(i.checked_sub(1)));
+            assert!(t.contains(e.0, e.2) && !t.contains(e.0, e.2 + 1_000_000));
+        }
+    }
+
+    /// A step: insert at a sector, or remove the n-th.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(Sector),
+        Remove(usize),
+        RemoveAndNext(usize),
+        RemoveAndNeighbours(usize),
+    }
+
+    fn steps(spread: Sector) -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            5 => (0..spread).prop_map(Step::Insert),
+            2 => any::<usize>().prop_map(Step::Remove),
+            2 => any::<usize>().prop_map(Step::RemoveAndNext),
+            2 => any::<usize>().prop_map(Step::RemoveAndNeighbours),
+        ];
+        // Growth, then shrinkage: the second half only removes.
+        (prop::collection::vec(step, 0..700), any::<bool>()).prop_map(|(mut v, drain)| {
+            if drain {
+                let n = v.len();
+                v.extend((0..n).map(|i| Step::Remove(i.wrapping_mul(2_654_435_761))));
+            }
+            v
+        })
+    }
+
+    fn run(steps: &[Step]) {
+        let (mut t, mut o) = (PosTree::new(), Oracle::default());
+        for (n, step) in steps.iter().enumerate() {
+            let probe = match *step {
+                Step::Insert(sector) => {
+                    t.insert(sector, n as ReqId);
+                    o.insert(sector, n as ReqId);
+                    sector
+                }
+                Step::Remove(i) | Step::RemoveAndNext(i) | Step::RemoveAndNeighbours(i)
+                    if !o.0.is_empty() =>
+                {
+                    let i = i % o.0.len();
+                    let (sector, _, id) = o.0.remove(i);
+                    let (before, after) = (o.id(i.checked_sub(1)), o.id(Some(i)));
+                    match step {
+                        Step::Remove(_) => assert!(t.remove(sector, id)),
+                        Step::RemoveAndNext(_) => {
+                            assert_eq!(t.remove_and_next(sector, id), after);
+                        }
+                        _ => assert_eq!(t.remove_and_neighbours(sector, id), Some((before, after))),
+                    }
+                    assert_eq!(o.at(sector, id), None);
+                    sector
+                }
+                _ => 0,
+            };
+            check(&t, &o, probe);
+            check(&t, &o, probe + 1);
+        }
+        check_all(&t, &o);
+        t.clear();
+        check(&t, &Oracle::default(), 7);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        #[test]
+        fn equals_a_sorted_vector(s in steps(1 << 40)) { run(&s); }
+
+        #[test]
+        fn equals_a_sorted_vector_with_duplicates(s in steps(9)) { run(&s); }
+    }
+
+    #[test]
+    fn equal_starts_keep_their_order_across_chunks() {
+        let mut t = PosTree::new();
+        for id in 0..300 {
+            t.insert(5, id);
+        }
+        t.insert(4, 900);
+        t.insert(6, 901);
+        assert_eq!(t.find(5), Some(0));
+        assert_eq!(t.next(4, 900), Some(0));
+        assert_eq!(t.prev(6, 901), Some(299));
+        assert_eq!(t.remove_and_next(5, 150), Some(151));
+        let ids: Vec<ReqId> = t.iter().map(|(_, id)| id).collect();
+        assert!(ids[1..ids.len() - 1].is_sorted() && ids.len() == 301);
+    }
+
+    #[test]
+    fn what_is_not_there_is_not_found() {
+        let mut t = PosTree::new();
+        assert!(!t.remove(1, 1) && t.next(1, 1).is_none() && t.prev(1, 1).is_none());
+        t.insert(10, 1);
+        assert!(!t.remove(10, 2) && !t.remove(11, 1) && t.remove(10, 1) && t.first().is_none());
+    }
+}

@@ -1,0 +1,357 @@
+//! The B-WF2Q+ engine alone: worked examples, a slow oracle, the lag against an ideal server.
+
+use iosched_schedulers::bfq::wf2q::{Engine, ROOT, Rules};
+use proptest::prelude::*;
+
+const CURRENT: Rules = Rules { cached_next: true, lookup_when_beaten: true, raise_on_expiry: true };
+const RULES: [Rules; 3] = [
+    Rules { cached_next: false, lookup_when_beaten: true, raise_on_expiry: false },
+    Rules { cached_next: true, lookup_when_beaten: false, raise_on_expiry: false },
+    CURRENT,
+];
+
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() < 0.01
+}
+
+/// Serves backlogged queues by turns of `requests` sectors each, as many as the budget holds.
+fn slot(e: &mut Engine, ids: &[u32], request: u64, next_budget: u64) -> (u32, u64) {
+    let q = e.take().expect("a backlogged queue");
+    let id = ids[q as usize];
+    let mut served = 0;
+    while e.left(id) >= request {
+        e.charge(id, request);
+        served += request;
+    }
+    e.set_budget(id, next_budget);
+    e.expire(id, true);
+    (q, served)
+}
+
+#[test]
+fn two_equal_queues_alternate_with_growing_budgets() {
+    for rules in RULES {
+        let mut e = Engine::new(rules, 1000);
+        let ids: Vec<u32> = (0..2).map(|q| e.add_queue(ROOT, 40, 1, q)).collect();
+        for &id in &ids {
+            e.set_budget(id, 10_922);
+            e.activate(id, false);
+            assert!(near(e.times(id).1, 273.05));
+        }
+        let mut vtimes = Vec::new();
+        let mut order = Vec::new();
+        for _ in 0..6 {
+            order.push(slot(&mut e, &ids, 1024, 16_384));
+            vtimes.push(e.times(ids[0]).2);
+        }
+        assert_eq!(order[..2], [(0, 10_240), (1, 10_240)]);
+        assert_eq!(order[2..], [(0, 16_384), (1, 16_384), (0, 16_384), (1, 16_384)]);
+        for (v, want) in vtimes.iter().zip([128.0, 256.0, 460.8, 665.6, 870.4, 1075.2]) {
+            assert!(near(*v, want), "{rules:?}: {vtimes:?}");
+        }
+    }
+}
+
+#[test]
+fn weights_80_and_40_give_two_slots_to_one() {
+    for rules in RULES {
+        let mut e = Engine::new(rules, 1000);
+        let ids = [e.add_queue(ROOT, 80, 1, 0), e.add_queue(ROOT, 40, 1, 1)];
+        for id in ids {
+            e.set_budget(id, 16_384);
+            e.activate(id, false);
+        }
+        let order: Vec<u32> = (0..9).map(|_| slot(&mut e, &ids, 1024, 16_384).0).collect();
+        assert_eq!(order, [0, 1, 0, 0, 1, 0, 0, 1, 0], "{rules:?}");
+    }
+}
+
+#[test]
+fn a_queue_keeps_its_finish_time_while_it_is_away() {
+    let mut e = Engine::new(CURRENT, 1000);
+    let (x, y) = (e.add_queue(ROOT, 40, 1, 0), e.add_queue(ROOT, 40, 1, 1));
+    let bring_v_to = |e: &mut Engine, v: f64| {
+        let now = e.times(y).2;
+        e.charge(y, ((v - now) * e.weight_sum(y) as f64).round() as u64);
+    };
+    e.set_budget(y, 1 << 40);
+    e.activate(y, false);
+    e.take();
+    bring_v_to(&mut e, 100.0);
+    e.expire(y, true);
+    e.set_budget(x, 1000);
+    e.activate(x, false);
+    assert!(near(e.times(x).0, 100.0));
+    assert_eq!(e.take(), Some(0));
+    e.charge(x, 400);
+    assert!(near(e.times(x).2, 105.0));
+    e.expire(x, false);
+    assert!(near(e.times(x).1, 110.0) && e.weight_sum(x) == 80);
+    e.take();
+    bring_v_to(&mut e, 107.0);
+    let mut early = e.clone();
+    early.activate(x, false);
+    assert!(near(early.times(x).0, 110.0), "not 107");
+    // Passing 110 forgets x (V stops there: nobody else waits); then V goes on.
+    bring_v_to(&mut e, 111.0);
+    bring_v_to(&mut e, 112.0);
+    e.activate(x, false);
+    assert!(near(e.times(x).0, 112.0));
+}
+
+#[test]
+fn the_idle_class_gets_a_turn_every_200_ms_and_real_time_goes_first() {
+    for rules in RULES {
+        let mut e = Engine::new(rules, 1000);
+        let ids = [e.add_queue(ROOT, 40, 1, 0), e.add_queue(ROOT, 40, 2, 1)];
+        for id in ids {
+            e.set_budget(id, 1024);
+            e.activate(id, false);
+        }
+        // Without a cache every selection is a look-up; with one, the look-up that finds the idle class' time
+        // come must be that of a slot's end, so slots last 250 ms here.
+        let slot_ms = if rules.cached_next { 250 } else { 1 };
+        let mut idle_turns = Vec::new();
+        for n in 0..1000 / slot_ms {
+            let q = e.take().expect("two queues wait");
+            if q == 1 {
+                idle_turns.push(n * slot_ms);
+            }
+            e.charge(ids[q as usize], 1024);
+            e.tick((n + 1) * slot_ms);
+            e.expire(ids[q as usize], true);
+        }
+        let wanted = if rules.cached_next { 1..=3 } else { 4..=5 };
+        assert!(wanted.contains(&idle_turns.len()), "{rules:?}: {idle_turns:?}");
+        assert!(idle_turns.windows(2).all(|w| w[1] - w[0] > 200), "{idle_turns:?}");
+        let rt = e.add_queue(ROOT, 40, 0, 2);
+        e.set_budget(rt, 1024);
+        e.activate(rt, false);
+        assert_eq!(e.take(), Some(2));
+    }
+}
+
+#[test]
+fn a_larger_request_moves_a_waiting_queue_back() {
+    let mut e = Engine::new(CURRENT, 1000);
+    let (other, q) = (e.add_queue(ROOT, 40, 1, 0), e.add_queue(ROOT, 40, 1, 1));
+    e.set_budget(other, 4000);
+    e.activate(other, false);
+    e.take();
+    e.charge(other, 400);
+    e.set_budget(q, 512);
+    e.activate(q, false);
+    assert!(near(e.times(q).0, 10.0) && near(e.times(q).1, 22.8));
+    e.reposition(q, 1000);
+    assert!(near(e.times(q).0, 10.0) && near(e.times(q).1, 35.0));
+}
+
+/// What a group gets is shared by its queues: 100 against 100 outside, 80 against 40 inside.
+#[test]
+fn groups_share_by_their_weights_and_queues_within() {
+    for rules in RULES {
+        let mut e = Engine::new(rules, 1000);
+        let (a, b) = (e.add_group(ROOT, 300), e.add_group(ROOT, 100));
+        let ids = [e.add_queue(a, 80, 1, 0), e.add_queue(a, 40, 1, 1), e.add_queue(b, 40, 1, 2)];
+        for id in ids {
+            e.set_budget(id, 1024);
+            e.activate(id, false);
+        }
+        let mut served = [0u64; 3];
+        for _ in 0..1200 {
+            let (q, n) = slot(&mut e, &ids, 128, 1024);
+            served[q as usize] += n;
+        }
+        let share = |q: usize| served[q] as f64 / served.iter().sum::<u64>() as f64;
+        for (q, want) in [(0, 0.5), (1, 0.25), (2, 0.25)] {
+            assert!((share(q) - want).abs() < 0.02, "{rules:?}: {served:?}");
+        }
+    }
+}
+
+/// The same operations on flat vectors with exact fractions: no trees, no cache, no groups.
+#[derive(Default)]
+struct Slow {
+    queues: Vec<SlowQueue>,
+    v: u64,
+    inserted: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct SlowQueue {
+    s: u64,
+    f: u64,
+    w: u64,
+    budget: u64,
+    service: u64,
+    active: Option<u64>,
+    idle: bool,
+    serving: bool,
+    idle_order: u64,
+}
+
+impl Slow {
+    fn delta(x: u64, w: u64) -> u64 {
+        (x << 22) / w
+    }
+    fn wsum(&self) -> u64 {
+        let counted = |q: &&SlowQueue| q.active.is_some() || q.idle || q.serving;
+        self.queues.iter().filter(counted).map(|q| q.w).sum()
+    }
+    fn put(&mut self, i: usize) {
+        self.inserted += 1;
+        let q = &mut self.queues[i];
+        q.f = q.s + Self::delta(q.budget, q.w);
+        q.active = Some(self.inserted);
+    }
+    fn activate(&mut self, i: usize, budget: u64) {
+        let v = self.v;
+        let q = &mut self.queues[i];
+        q.budget = budget;
+        q.service = 0;
+        q.s = if q.idle { v.max(q.f) } else { v };
+        q.idle = false;
+        self.put(i);
+    }
+    fn take(&mut self) -> Option<usize> {
+        let least = self.queues.iter().filter(|q| q.active.is_some()).map(|q| q.s).min()?;
+        self.v = self.v.max(least);
+        let eligible = |i: &usize| {
+            let q = &self.queues[*i];
+            q.active.is_some() && q.s <= self.v
+        };
+        let best = (0..self.queues.len())
+            .filter(eligible)
+            .min_by_key(|i| (self.queues[*i].f, self.queues[*i].active))?;
+        let q = &mut self.queues[best];
+        (q.active, q.serving, q.service) = (None, true, 0);
+        Some(best)
+    }
+    fn charge(&mut self, i: usize, n: u64) {
+        self.queues[i].service += n;
+        self.v += Self::delta(n, self.wsum());
+        let none_active = self.queues.iter().all(|q| q.active.is_none());
+        let idle: Vec<usize> = (0..self.queues.len()).filter(|i| self.queues[*i].idle).collect();
+        let by_finish = |i: &usize| (self.queues[*i].f, self.queues[*i].idle_order);
+        let (Some(first), Some(last)) = (
+            idle.iter().copied().min_by_key(by_finish),
+            idle.iter().copied().max_by_key(by_finish),
+        ) else {
+            return;
+        };
+        if none_active && self.queues[last].f <= self.v {
+            self.v = self.queues[last].f;
+        }
+        if self.queues[first].f <= self.v {
+            self.queues[first].idle = false;
+        }
+    }
+    fn end(&mut self, i: usize, backlogged: bool, budget: u64) {
+        let served = Self::delta(self.queues[i].service, self.queues[i].w);
+        self.queues[i].serving = false;
+        self.queues[i].budget = budget;
+        if backlogged {
+            self.queues[i].s += served;
+            self.put(i);
+        } else {
+            self.inserted += 1;
+            let v = self.v;
+            let n = self.inserted;
+            let q = &mut self.queues[i];
+            q.f = q.s + served;
+            q.idle = q.f > v;
+            q.idle_order = n;
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The engine without a cache does what the definition says, operation for operation.
+    #[test]
+    fn equals_the_definition(
+        weights in prop::collection::vec(1u64..1000, 1..12),
+        steps in prop::collection::vec((0u8..4, any::<u16>(), 1u64..5000), 1..300),
+    ) {
+        let mut e = Engine::new(RULES[0], 1000);
+        let mut slow = Slow::default();
+        let mut ids = Vec::new();
+        for (q, w) in weights.iter().enumerate() {
+            ids.push(e.add_queue(ROOT, *w, 1, q as u32));
+            slow.queues.push(SlowQueue { w: *w, ..SlowQueue::default() });
+        }
+        for (kind, which, n) in steps {
+            let i = usize::from(which) % ids.len();
+            let waiting = slow.queues[i].active.is_some() || slow.queues[i].serving;
+            match kind {
+                0 | 1 if !waiting => {
+                    e.set_budget(ids[i], n);
+                    e.set_service(ids[i], 0);
+                    e.activate(ids[i], false);
+                    slow.activate(i, n);
+                }
+                1 if slow.queues[i].active.is_some() => {
+                    e.reposition(ids[i], n);
+                    slow.queues[i].budget = n;
+                    slow.put(i);
+                }
+                _ => {
+                    let got = e.take().map(|q| q as usize);
+                    prop_assert_eq!(got, slow.take());
+                    if let Some(q) = got {
+                        for part in [n / 3, n / 2] {
+                            e.charge(ids[q], part);
+                            slow.charge(q, part);
+                        }
+                        let stays = which % 3 != 0;
+                        e.set_budget(ids[q], n);
+                        e.expire(ids[q], stays);
+                        slow.end(q, stays, n);
+                    }
+                }
+            }
+            prop_assert_eq!(e.weight_sum(ids[0]), slow.wsum());
+        }
+    }
+
+    /// Backlogged queues get their share of an ideal fluid server to within a budget, whatever the weights,
+    /// the rules and the sizes of their requests.
+    #[test]
+    fn lag_stays_within_a_budget(
+        weights in prop::collection::vec(1u64..=1000, 2..50),
+        sizes in prop::collection::vec(1u64..256, 50),
+        rules in prop::sample::select(RULES.to_vec()),
+    ) {
+        const BUDGET: u64 = 2048;
+        let mut e = Engine::new(rules, 1000);
+        let mut ids = Vec::new();
+        for (q, w) in weights.iter().enumerate() {
+            let id = e.add_queue(ROOT, *w, 1, q as u32);
+            e.set_budget(id, BUDGET);
+            e.activate(id, false);
+            ids.push(id);
+        }
+        let total_weight: u64 = weights.iter().sum();
+        let mut served = vec![0u64; weights.len()];
+        let mut total = 0u64;
+        for _ in 0..20 * weights.len() {
+            let q = e.take().expect("all are backlogged") as usize;
+            while e.left(ids[q]) >= sizes[q] {
+                e.charge(ids[q], sizes[q]);
+                served[q] += sizes[q];
+                total += sizes[q];
+                for (i, w) in weights.iter().enumerate() {
+                    let ideal = total as f64 * *w as f64 / total_weight as f64;
+                    let lag = ideal - served[i] as f64;
+                    // Never ahead by more than one budget, nor behind by more than one and what budgets
+                    // do not divide by (all get the same budget, so a light one waits at most its turn).
+                    prop_assert!(lag >= -(BUDGET as f64), "queue {i} ahead by {}", -lag);
+                    let bound = BUDGET as f64 * (1.0 + *w as f64 / total_weight as f64) + 256.0;
+                    prop_assert!(lag <= bound, "queue {i} behind by {lag}, bound {bound}");
+                }
+            }
+            e.expire(ids[q], true);
+        }
+    }
+}

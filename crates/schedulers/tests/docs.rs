@@ -1,0 +1,28 @@
+//! The tables on `docs/schedulers/*.md` are those of the descriptors. `BLESS=1 cargo test` rewrites them.
+#![allow(clippy::disallowed_methods, reason = "a test reads the pages it checks")]
+
+use std::path::Path;
+
+use iosched_schedulers::docs::fill;
+use iosched_schedulers::registry::SCHEDULERS;
+
+#[test]
+fn every_page_holds_the_tables_of_its_descriptor() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schedulers");
+    let mut pages = 0;
+    for d in SCHEDULERS {
+        let path = dir.join(format!("{}.md", d.name));
+        let Ok(page) = std::fs::read_to_string(&path) else { continue };
+        pages += 1;
+        let wanted = fill(&page, d).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        if page == wanted {
+            continue;
+        }
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&path, wanted).unwrap();
+        } else {
+            panic!("{} is out of date; run BLESS=1 cargo test", path.display());
+        }
+    }
+    assert!(pages > 0, "no page found in {}", dir.display());
+}

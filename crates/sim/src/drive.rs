@@ -1,0 +1,491 @@
+//! The event loop: processes and a queue on one clock.
+//!
+//! Order within one instant: the device's own events, then deferred queue runs, then processes in the
+//! order in which they were woken. A queue run asked for by a submission happens when the system call
+//! returns.
+
+use std::collections::VecDeque;
+
+use iosched_block::{Event, Issue, Queue, Submit, Timeline};
+use iosched_types::{Bio, BioId, Flags, IoPrio, Nanos, Op, SECTOR, TaskId};
+use iosched_workloads::fio::process::{Io, Process, Ring, Step};
+
+use crate::cpu::Cpus;
+use crate::error::SimError;
+use crate::ios::Ios;
+use crate::thin::Thin;
+
+/// Events at one instant after which the simulation counts as stuck.
+const MOST_AT_ONCE: u64 = 50_000_000;
+/// Points of the dispatch picture.
+const MOST_DISPATCHES: usize = 4096;
+
+#[derive(Debug)]
+enum State {
+    /// Not started: waits for earlier jobs or its delay.
+    Waiting,
+    Ready,
+    /// Sleeps until so many I/Os are done.
+    Io(u32),
+    Sleeping,
+    /// Blocked in a submission.
+    Blocked,
+    Exited,
+}
+
+/// One process under the simulator.
+#[derive(Debug)]
+pub struct TaskRun {
+    /// The process.
+    pub process: Process,
+    ring: Ring,
+    state: State,
+    prio: IoPrio,
+    cgroup: u32,
+    cpu: u16,
+    batch: bool,
+    sleep: u32,
+    /// The pieces it could not submit yet.
+    left: VecDeque<Bio>,
+}
+
+/// Samples of the queue over time.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    pub(crate) step: Nanos,
+    pub(crate) in_flight: Vec<f64>,
+    pub(crate) queued: Vec<f64>,
+}
+
+/// Processes, queue and clock.
+pub struct Drive {
+    /// The queue.
+    pub queue: Queue,
+    /// The clock.
+    pub tl: Timeline,
+    /// The processes.
+    pub tasks: Vec<TaskRun>,
+    ios: Ios,
+    ready: VecDeque<TaskId>,
+    alive: usize,
+    pieces: Vec<Bio>,
+    pub(crate) dispatches: Option<Thin<Issue>>,
+    pub(crate) sampler: Option<Sampler>,
+    completed_once: bool,
+    cpus: Option<Cpus>,
+    /// I/Os of the running process that the CPU has not been charged for yet.
+    owed: u64,
+}
+
+impl std::fmt::Debug for Drive {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Drive({} tasks, t={})", self.tasks.len(), self.tl.now)
+    }
+}
+
+impl Drive {
+    /// Puts processes on a queue. `cgroups` gives the control group of each process.
+    #[must_use]
+    pub fn new(queue: Queue, processes: Vec<Process>, cgroups: &[u32]) -> Self {
+        let cpus = queue.facts().cpus.max(1);
+        let tasks: Vec<TaskRun> = processes
+            .into_iter()
+            .enumerate()
+            .map(|(i, process)| {
+                let job = process.job();
+                let allowed = &job.cpus;
+                let cpu = if allowed.is_empty() {
+                    (i % usize::from(cpus)) as u16
+                } else {
+                    allowed[i % allowed.len()] % cpus
+                };
+                TaskRun {
+                    prio: job.prio,
+                    cgroup: cgroups.get(i).copied().unwrap_or(0),
+                    cpu,
+                    ring: Ring::with_capacity(job.iodepth.max(1) as usize),
+                    process,
+                    state: State::Waiting,
+                    batch: false,
+                    sleep: 0,
+                    left: VecDeque::new(),
+                }
+            })
+            .collect();
+        Drive {
+            alive: tasks.len(),
+            queue,
+            tl: Timeline::default(),
+            tasks,
+            ios: Ios::default(),
+            ready: VecDeque::new(),
+            pieces: Vec::new(),
+            dispatches: None,
+            sampler: None,
+            completed_once: false,
+            cpus: None,
+            owed: 0,
+        }
+    }
+
+    /// Makes I/Os cost CPU time.
+    pub(crate) fn charge_cpus(&mut self, cpus: Option<Cpus>) {
+        self.cpus = cpus;
+    }
+
+    /// The running process pays for the I/Os it handed over; `true` when that takes time and it sleeps.
+    fn pay(&mut self, t: TaskId) -> bool {
+        let ios = std::mem::take(&mut self.owed);
+        let Some(cpus) = self.cpus.as_mut().filter(|_| ios > 0) else { return false };
+        let task = &mut self.tasks[t as usize];
+        let until = cpus.spend(self.tl.now, task.cpu, ios);
+        if until <= self.tl.now {
+            return false;
+        }
+        task.state = State::Sleeping;
+        task.sleep += 1;
+        self.tl.events.push(until, Event::Task(t, task.sleep));
+        true
+    }
+
+    /// Lets the processes begin at `at`.
+    pub fn start_at(&mut self, at: Nanos) {
+        self.tl.now = at;
+    }
+
+    /// Collects the way of the head.
+    pub fn collect_dispatches(&mut self) {
+        self.queue.issues = Some(Vec::new());
+        self.dispatches = Some(Thin::new(MOST_DISPATCHES));
+    }
+
+    /// Samples the queue's depth every `step` ns.
+    pub fn collect_series(&mut self, step: Nanos) {
+        self.sampler = Some(Sampler { step, in_flight: Vec::new(), queued: Vec::new() });
+        self.tl.events.push(step, Event::User(0));
+    }
+
+    /// Runs until every process has ended. `progress` is called now and then with the virtual time.
+    ///
+    /// # Errors
+    /// [`SimError::Stuck`] and [`SimError::NoProgress`].
+    pub fn run(&mut self, progress: &mut dyn FnMut(Nanos)) -> Result<(), SimError> {
+        self.start_jobs();
+        let mut at_once = 0u64;
+        let mut turns = 0u64;
+        loop {
+            self.run_ready();
+            if self.alive == 0 {
+                return Ok(());
+            }
+            let device = self.queue.device_next();
+            let timer = self.tl.events.peek_time().unwrap_or(Nanos::MAX);
+            let next = device.min(timer);
+            if next == Nanos::MAX {
+                return Err(self.stuck());
+            }
+            if next > self.tl.now {
+                at_once = 0;
+                self.tl.now = next;
+            } else {
+                at_once += 1;
+                if at_once > MOST_AT_ONCE {
+                    let at_ms = self.tl.now as f64 / 1e6;
+                    return Err(SimError::NoProgress { at_ms, events: at_once });
+                }
+            }
+            if device <= timer {
+                self.completions();
+            } else {
+                self.timer_event();
+            }
+            self.collect();
+            turns += 1;
+            if turns.is_multiple_of(1 << 16) {
+                progress(self.tl.now);
+            }
+        }
+    }
+
+    /// The device finished commands. The deferred queue run (kblockd) goes ahead of the processes that
+    /// were woken, except the very first time: in every dispatch log of 6.12 in which a process waited for
+    /// completions, it ran before kblockd once and after it ever since (`docs/fidelity.md`).
+    fn completions(&mut self) {
+        self.queue.device_event(&mut self.tl);
+        if !self.completed_once && !self.queue.done.is_empty() {
+            self.completed_once = true;
+            self.collect();
+            self.run_ready();
+        }
+        self.queue.run_deferred(&mut self.tl);
+    }
+
+    fn stuck(&self) -> SimError {
+        SimError::Stuck {
+            at_ms: self.tl.now as f64 / 1e6,
+            waiting: self.alive,
+            pending: self.queue.pending().max(self.ios.len()),
+        }
+    }
+
+    fn timer_event(&mut self) {
+        let Some((_, event)) = self.tl.events.pop() else { return };
+        match event {
+            Event::Task(t, n) => {
+                let task = &mut self.tasks[t as usize];
+                if task.sleep == n && matches!(task.state, State::Sleeping | State::Waiting) {
+                    task.state = State::Ready;
+                    self.ready.push_back(t);
+                }
+            }
+            Event::User(_) => self.sample(),
+            event => {
+                self.queue.event(&mut self.tl, event);
+            }
+        }
+    }
+
+    fn sample(&mut self) {
+        let pending = self.queue.pending() as f64;
+        let in_flight = f64::from(self.queue.in_flight());
+        let Some(s) = &mut self.sampler else { return };
+        s.in_flight.push(in_flight);
+        s.queued.push(pending);
+        if s.in_flight.len() >= 2048 {
+            // Halve the resolution rather than grow without bound.
+            for v in [&mut s.in_flight, &mut s.queued] {
+                let mut i = 0;
+                v.retain(|_| {
+                    i += 1;
+                    i % 2 == 0
+                });
+            }
+            s.step *= 2;
+        }
+        let step = s.step;
+        self.tl.events.push(self.tl.now + step, Event::User(0));
+    }
+
+    /// Starts every job whose turn has come.
+    fn start_jobs(&mut self) {
+        for i in 0..self.tasks.len() {
+            if !matches!(self.tasks[i].state, State::Waiting) || self.tasks[i].sleep > 0 {
+                continue;
+            }
+            let wait = self.tasks[i].process.job().wait.clone();
+            if self.behind_a_wall(i) {
+                continue;
+            }
+            self.tasks[i].sleep = 1;
+            self.tl.events.push(self.tl.now + wait.delay, Event::Task(i as TaskId, 1));
+        }
+    }
+
+    /// Whether a `stonewall` at or before job `i` still waits for a job before it.
+    fn behind_a_wall(&self, i: usize) -> bool {
+        let wall = (0..=i).rev().find(|w| self.tasks[*w].process.job().wait.stonewall);
+        wall.is_some_and(|w| !self.tasks[..w].iter().all(|t| matches!(t.state, State::Exited)))
+    }
+
+    /// Books finished bios and wakes processes.
+    fn collect(&mut self) {
+        if let (Some(list), Some(thin)) = (&mut self.queue.issues, &mut self.dispatches) {
+            list.drain(..).for_each(|i| thin.push(i));
+        }
+        let mut done = std::mem::take(&mut self.queue.done);
+        for d in done.drain(..) {
+            let Some((t, unit)) = self.ios.bio_done(d.bio) else { continue };
+            let task = &mut self.tasks[t as usize];
+            task.ring.push_back(unit);
+            if matches!(task.state, State::Io(min) if task.ring.len() >= min as usize) {
+                task.state = State::Ready;
+                self.ready.push_back(t);
+            }
+        }
+        self.queue.done = done;
+        if !self.queue.woken.is_empty() {
+            let mut woken = std::mem::take(&mut self.queue.woken);
+            for t in woken.drain(..) {
+                if matches!(self.tasks[t as usize].state, State::Blocked) {
+                    self.ready.push_back(t);
+                }
+            }
+            self.queue.woken = woken;
+        }
+    }
+
+    fn run_ready(&mut self) {
+        while let Some(t) = self.ready.pop_front() {
+            self.run_task(t);
+        }
+    }
+
+    /// Lets a process run until it sleeps.
+    fn run_task(&mut self, t: TaskId) {
+        if !self.resume_submission(t) {
+            return;
+        }
+        loop {
+            let task = &mut self.tasks[t as usize];
+            match task.process.step(self.tl.now, &mut task.ring) {
+                Step::Submit(io) => {
+                    if !self.submit(t, io) {
+                        return;
+                    }
+                    self.owed += 1;
+                    if !self.tasks[t as usize].batch && self.pay(t) {
+                        return;
+                    }
+                }
+                Step::BeginBatch => {
+                    task.batch = true;
+                    self.queue.start_plug(t);
+                }
+                Step::EndBatch => {
+                    task.batch = false;
+                    self.queue.finish_plug(&mut self.tl, t);
+                    self.end_call();
+                    if self.pay(t) {
+                        return;
+                    }
+                }
+                Step::Wait(min) => {
+                    if task.ring.len() < min as usize {
+                        task.state = State::Io(min);
+                        self.queue.task_sleeps(&mut self.tl, t);
+                        self.end_call();
+                        return;
+                    }
+                }
+                Step::Sleep(until) => {
+                    task.state = State::Sleeping;
+                    task.sleep += 1;
+                    let event = Event::Task(t, task.sleep);
+                    self.tl.events.push(until.max(self.tl.now), event);
+                    self.queue.task_sleeps(&mut self.tl, t);
+                    self.end_call();
+                    return;
+                }
+                Step::Exit => {
+                    task.state = State::Exited;
+                    self.alive -= 1;
+                    self.queue.task_exited(&mut self.tl, t);
+                    self.collect();
+                    self.start_jobs();
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The system call returns: deferred work runs.
+    fn end_call(&mut self) {
+        self.queue.run_deferred(&mut self.tl);
+        if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
+            self.collect();
+        }
+    }
+
+    /// Submits an I/O; `false` when the process fell asleep in it.
+    fn submit(&mut self, t: TaskId, io: Io) -> bool {
+        let task = &self.tasks[t as usize];
+        let mut flags = match io.op {
+            // Direct writes are synchronous and not throttled.
+            Op::Write => Flags(Flags::SYNC.0 | Flags::IDLE.0),
+            Op::Flush => Flags(Flags::SYNC.0 | Flags::PREFLUSH.0),
+            Op::Read | Op::Discard => Flags::NONE,
+        };
+        if io.stable {
+            flags = flags.with(Flags::FUA);
+        }
+        let bio = Bio {
+            id: 0,
+            op: io.op,
+            flags,
+            sector: io.offset / SECTOR,
+            sectors: (io.len / SECTOR) as u32,
+            task: t,
+            prio: task.prio,
+            cgroup: task.cgroup,
+            cpu: task.cpu,
+        };
+        let limits = self.queue.limits();
+        if bio.sectors <= limits.max_sectors && bio.sectors <= u32::from(limits.max_segments) * 8 {
+            let id = self.ios.add(t, io.unit, 1);
+            return self.submit_one(t, Bio { id, ..bio });
+        }
+        self.submit_pieces(t, io.unit, bio)
+    }
+
+    fn submit_one(&mut self, t: TaskId, bio: Bio) -> bool {
+        if self.queue.submit(&mut self.tl, &bio, false) == Submit::Blocked {
+            self.block(t, &[bio], bio.id);
+            return false;
+        }
+        if !self.tasks[t as usize].batch {
+            self.end_call();
+        }
+        true
+    }
+
+    /// A large I/O: its pieces travel under a plug.
+    fn submit_pieces(&mut self, t: TaskId, unit: u32, bio: Bio) -> bool {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        pieces.extend(self.queue.split(bio));
+        let id = self.ios.add(t, unit, pieces.len() as u32);
+        let own_plug = !self.tasks[t as usize].batch;
+        if own_plug {
+            self.queue.start_plug(t);
+        }
+        for i in 0..pieces.len() {
+            let piece = Bio { id, ..pieces[i] };
+            if self.queue.submit(&mut self.tl, &piece, false) == Submit::Blocked {
+                self.block(t, &pieces[i..], id);
+                self.pieces = pieces;
+                return false;
+            }
+        }
+        self.pieces = pieces;
+        if own_plug {
+            self.queue.finish_plug(&mut self.tl, t);
+            self.end_call();
+        }
+        true
+    }
+
+    fn block(&mut self, t: TaskId, left: &[Bio], id: BioId) {
+        let task = &mut self.tasks[t as usize];
+        task.state = State::Blocked;
+        task.left.extend(left.iter().map(|bio| Bio { id, ..*bio }));
+        self.end_call();
+    }
+
+    /// Goes on with a blocked submission; `false` when it blocks again.
+    fn resume_submission(&mut self, t: TaskId) -> bool {
+        let task = &mut self.tasks[t as usize];
+        if !matches!(task.state, State::Blocked) {
+            return true;
+        }
+        task.state = State::Ready;
+        let mut resumed = true;
+        let several = task.left.len() > 1;
+        while let Some(bio) = self.tasks[t as usize].left.front().copied() {
+            if self.queue.submit(&mut self.tl, &bio, resumed) == Submit::Blocked {
+                self.tasks[t as usize].state = State::Blocked;
+                self.end_call();
+                return false;
+            }
+            resumed = false;
+            self.tasks[t as usize].left.pop_front();
+        }
+        self.owed += 1;
+        if !self.tasks[t as usize].batch {
+            if several {
+                self.queue.finish_plug(&mut self.tl, t);
+            }
+            self.end_call();
+        }
+        true
+    }
+}

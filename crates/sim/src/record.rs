@@ -1,0 +1,254 @@
+//! What a finished simulation says.
+
+use std::collections::BTreeMap;
+
+use iosched_experiment::{
+    BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
+    SchedulerStats, Series, Status, Trial, Warning,
+};
+use iosched_types::Nanos;
+use iosched_types::units::MS;
+use iosched_workloads::fio::JobSpec;
+use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sums};
+
+use crate::drive::Drive;
+
+/// fio computes rates by whole milliseconds, rounded up.
+fn fio_runtime(ns: Nanos) -> Nanos {
+    ns.div_ceil(MS) * MS
+}
+
+fn moments(s: &Sums) -> Moments {
+    if s.n == 0 {
+        return Moments::default();
+    }
+    let n = s.n as f64;
+    let mean = s.sum / n;
+    Moments {
+        n: s.n,
+        min: s.min as f64,
+        max: s.max as f64,
+        mean,
+        m2: (s.sum_sq - n * mean * mean).max(0.0),
+    }
+}
+
+fn dir_stats(d: &DirectionStats, runtime: Nanos) -> DirStats {
+    let (mut bw, mut iops) = (Moments::default(), Moments::default());
+    // The last sample is cut short by the job's end.
+    let whole = (runtime / SAMPLE) as usize;
+    for (bytes, ios) in d.samples.iter().take(whole) {
+        bw.add(*bytes as f64 / 1024.0 * 1e9 / SAMPLE as f64);
+        iops.add(*ios as f64 * 1e9 / SAMPLE as f64);
+    }
+    DirStats {
+        ios: d.ios,
+        bytes: d.bytes,
+        runtime: if d.ios > 0 { runtime } else { 0 },
+        slat: moments(&d.slat),
+        clat: d.clat.clone(),
+        lat: moments(&d.lat),
+        bw,
+        iops,
+    }
+}
+
+fn options(job: &JobSpec, clones: usize) -> BTreeMap<String, String> {
+    let p = job.pattern;
+    let rw = match (p.read, p.write, p.trim, p.random) {
+        (true, true, _, true) => "randrw",
+        (true, true, _, false) => "rw",
+        (true, false, _, true) => "randread",
+        (true, false, _, false) => "read",
+        (false, true, false, true) => "randwrite",
+        (false, true, false, false) => "write",
+        (_, _, true, true) => "randtrim",
+        (_, _, true, false) => "trim",
+        (false, false, false, _) => "none",
+    };
+    let engine = format!("{:?}", job.engine).to_lowercase();
+    let mut o = BTreeMap::from([
+        ("rw".to_string(), rw.to_string()),
+        ("bs".to_string(), job.bs.range[usize::from(!p.read)].0.to_string()),
+        ("ioengine".to_string(), engine),
+        ("iodepth".to_string(), job.iodepth.to_string()),
+        ("numjobs".to_string(), clones.to_string()),
+    ]);
+    if p.read && p.write {
+        o.insert("rwmixread".into(), job.rwmixread.to_string());
+    }
+    o
+}
+
+fn job_record(job: &JobSpec, s: &JobStats, clones: usize) -> JobRecord {
+    let runtime = s.ended.saturating_sub(s.measured_from);
+    let rate = fio_runtime(runtime);
+    let [read, write, trim, sync] = &s.dirs;
+    JobRecord {
+        name: job.name.clone(),
+        subjob: job.subjob,
+        group: job.group,
+        pid: job.thread,
+        options: options(job, clones),
+        read: dir_stats(read, rate),
+        write: dir_stats(write, rate),
+        trim: dir_stats(trim, rate),
+        sync: dir_stats(sync, rate),
+        runtime,
+        depths: s.depths,
+        error: None,
+    }
+}
+
+/// Joins the jobs of a group that is reported as one.
+fn join(into: &mut JobRecord, other: &JobRecord) {
+    into.read.merge(&other.read);
+    into.write.merge(&other.write);
+    into.trim.merge(&other.trim);
+    into.sync.merge(&other.sync);
+    into.runtime = into.runtime.max(other.runtime);
+    for (a, b) in into.depths.iter_mut().zip(other.depths) {
+        *a += b;
+    }
+}
+
+fn jobs(drive: &Drive) -> Vec<JobRecord> {
+    let mut out: Vec<(bool, JobRecord)> = Vec::new();
+    for t in &drive.tasks {
+        let job = t.process.job();
+        let section = |j: &JobSpec| j.place == job.place && j.name == job.name;
+        let clones = drive.tasks.iter().filter(|t| section(t.process.job())).count();
+        let r = job_record(job, t.process.stats(), clones);
+        match out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group) {
+            Some((_, o)) if job.group_reporting => join(o, &r),
+            _ => out.push((job.group_reporting, r)),
+        }
+    }
+    out.into_iter().map(|(_, r)| r).collect()
+}
+
+fn throughput(drive: &Drive) -> [Series; 2] {
+    let mut sums: Vec<(f64, f64)> = Vec::new();
+    for t in &drive.tasks {
+        let s = t.process.stats();
+        let shift = (s.measured_from / SAMPLE) as usize;
+        for d in &s.dirs {
+            for (i, (bytes, ios)) in d.samples.iter().enumerate() {
+                if sums.len() <= shift + i {
+                    sums.resize(shift + i + 1, (0.0, 0.0));
+                }
+                sums[shift + i].0 += *bytes as f64 * 1e9 / SAMPLE as f64;
+                sums[shift + i].1 += *ios as f64 * 1e9 / SAMPLE as f64;
+            }
+        }
+    }
+    let series = |name: &str, unit: &str, values| Series {
+        name: name.into(),
+        unit: unit.into(),
+        step: SAMPLE,
+        values,
+    };
+    [
+        series("throughput", "B/s", sums.iter().map(|s| s.0).collect()),
+        series("iops", "1/s", sums.iter().map(|s| s.1).collect()),
+    ]
+}
+
+fn all_series(drive: &Drive) -> Vec<Series> {
+    let Some(s) = &drive.sampler else { return Vec::new() };
+    let of = |name: &str, values: &Vec<f64>| Series {
+        name: name.into(),
+        unit: "requests".into(),
+        step: s.step,
+        values: values.clone(),
+    };
+    let mut all = Vec::from(throughput(drive));
+    all.push(of("in_flight", &s.in_flight));
+    all.push(of("queue_depth", &s.queued));
+    all
+}
+
+fn device(drive: &Drive) -> DeviceStats {
+    let s = &drive.queue.stats;
+    DeviceStats {
+        commands: s.completed,
+        bytes: [s.bytes[0], s.bytes[1], s.bytes[2]],
+        merges: [s.merges[0], s.merges[1], s.merges[2]],
+        busy: s.busy,
+        weighted: s.weighted,
+        seeks: s.seeks,
+        travel: s.travel,
+        max_in_flight: s.max_in_flight,
+        counters: named(drive.queue.device_counters()),
+    }
+}
+
+fn named(list: Vec<(&'static str, u64)>) -> BTreeMap<String, u64> {
+    list.into_iter().map(|(n, v)| (n.to_string(), v)).collect()
+}
+
+fn scheduler(drive: &Drive) -> SchedulerStats {
+    let q = &drive.queue;
+    SchedulerStats {
+        dispatched: q.stats.issued,
+        idled: q.stats.idled,
+        idles: q.stats.idles,
+        tunables: q.tunables().into_iter().map(|(n, v)| (n.to_string(), v)).collect(),
+        counters: named(q.scheduler_counters()),
+    }
+}
+
+fn provenance(trial: &Trial) -> BTreeMap<String, String> {
+    let mut p = BTreeMap::from([
+        ("tool".to_string(), format!("iosched {}", env!("CARGO_PKG_VERSION"))),
+        ("kernel_profile".to_string(), trial.kernel.version.clone()),
+        ("device".to_string(), trial.device.title.clone()),
+        ("cpus".to_string(), trial.cpus.to_string()),
+    ]);
+    for (n, v) in &trial.settings {
+        p.insert(format!("queue/{n}"), v.to_string());
+    }
+    p
+}
+
+/// The record of a finished run.
+pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
+    let warnings = trial
+        .jobs
+        .warnings
+        .iter()
+        .map(|w| Warning {
+            code: "option-ignored".into(),
+            message: w.clone(),
+            advice: String::new(),
+        })
+        .collect();
+    let pid = |t: u32| drive.tasks.get(t as usize).map_or(t, |t| t.process.job().thread);
+    let dispatches = drive.dispatches.take().map_or_else(Vec::new, |thin| {
+        let points = thin.into_vec().into_iter();
+        points
+            .map(|i| DispatchPoint {
+                t: i.t,
+                sector: i.sector,
+                sectors: i.sectors,
+                op: i.op,
+                pid: pid(i.task),
+            })
+            .collect()
+    });
+    Record {
+        schema: SCHEMA,
+        trial: trial.id.clone(),
+        backend: BackendKind::Sim,
+        status: Status::Complete,
+        jobs: jobs(&drive),
+        device: device(&drive),
+        scheduler: scheduler(&drive),
+        series: all_series(&drive),
+        dispatches,
+        metrics: Vec::new(),
+        provenance: provenance(trial),
+        warnings,
+        elapsed: drive.tl.now,
+    }
+}

@@ -1,0 +1,158 @@
+//! From a trial to a record.
+
+use iosched_block::{Queue, QueueConfig};
+use iosched_experiment::{Record, Trial, path_of};
+use iosched_schedulers::{Cgroup, TaskInfo};
+use iosched_types::Nanos;
+use iosched_workloads::fio::layout::lay_out;
+use iosched_workloads::fio::process::Process;
+
+use crate::cpu::Cpus;
+use crate::drive::Drive;
+use crate::error::SimError;
+use crate::record;
+
+/// How far a simulation is, for progress bars: virtual time and, where known, its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Nanos,
+    /// Expected end, 0 when the jobs end by size rather than by time.
+    pub end: Nanos,
+}
+
+/// Simulates a trial.
+///
+/// # Errors
+/// See [`SimError`]; the trial's parts were checked when it was planned, so an error here is either a
+/// device file of the user's own or a defect.
+pub fn simulate(trial: &Trial) -> Result<Record, SimError> {
+    simulate_with(trial, &mut |_| {})
+}
+
+/// Simulates a trial, reporting progress now and then.
+///
+/// # Errors
+/// See [`simulate`].
+pub fn simulate_with(
+    trial: &Trial,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Record, SimError> {
+    let mut drive = build(trial)?;
+    if trial.collect.dispatches {
+        drive.collect_dispatches();
+    }
+    let end = expected_end(trial);
+    if trial.collect.series {
+        drive.collect_series((end / 400).clamp(1_000_000, 1_000_000_000));
+    }
+    drive.run(&mut |now| progress(Progress { now, end }))?;
+    Ok(record::of(trial, drive))
+}
+
+fn expected_end(trial: &Trial) -> Nanos {
+    let ends = trial.jobs.jobs.iter().map(|j| {
+        j.runtime.map_or(0, |r| r.saturating_add(j.ramp_time).saturating_add(j.wait.delay))
+    });
+    ends.max().unwrap_or(0)
+}
+
+/// Control groups of a trial: the root first, then each named path with its parents.
+fn cgroups(trial: &Trial) -> (Vec<Cgroup>, Vec<u32>) {
+    let mut groups = vec![Cgroup::default()];
+    let mut of_task = Vec::new();
+    for job in &trial.jobs.jobs {
+        let Some((path, weight)) = &job.cgroup else {
+            of_task.push(0);
+            continue;
+        };
+        let id = add_group(&mut groups, path);
+        let from_file =
+            trial.cgroups.iter().find(|(p, _)| p.trim_matches('/') == path.trim_matches('/'));
+        if let Some(w) = weight.or(from_file.map(|(_, w)| *w)) {
+            groups[id as usize].weight = w;
+        }
+        of_task.push(id);
+    }
+    for (path, weight) in &trial.cgroups {
+        if let Some(g) = groups.iter_mut().find(|g| g.name == path.trim_matches('/')) {
+            g.weight = *weight;
+        }
+    }
+    (groups, of_task)
+}
+
+fn add_group(groups: &mut Vec<Cgroup>, path: &str) -> u32 {
+    let mut parent = 0u32;
+    let mut name = String::new();
+    for part in path.split('/').filter(|p| !p.is_empty()) {
+        if !name.is_empty() {
+            name.push('/');
+        }
+        name.push_str(part);
+        parent = match groups.iter().position(|g| g.name == name) {
+            Some(i) => i as u32,
+            None => {
+                groups.push(Cgroup { name: name.clone(), parent: Some(parent), weight: 100 });
+                (groups.len() - 1) as u32
+            }
+        };
+    }
+    parent
+}
+
+/// Wires a trial's parts.
+pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
+    let device = trial
+        .device
+        .build()
+        .map_err(|source| SimError::Device { name: trial.device.name.clone(), source })?;
+    let files =
+        lay_out(&trial.jobs, device.capacity()).map_err(|d| SimError::Layout(Box::new(d)))?;
+    let (groups, of_task) = cgroups(trial);
+    let tasks = trial
+        .jobs
+        .jobs
+        .iter()
+        .zip(&of_task)
+        .map(|(j, g)| TaskInfo {
+            pid: j.thread,
+            name: j.name.clone(),
+            nice: j.nice,
+            prio: j.prio,
+            cgroup: *g,
+        })
+        .collect();
+    let queue = Queue::new(QueueConfig {
+        profile: trial.kernel.clone(),
+        path: path_of(&trial.scheduler),
+        scheduler: trial.scheduler.clone(),
+        device,
+        queue_depth: depth(trial),
+        hw_queues: trial.device.hw_queues.min(u32::from(u16::MAX)) as u16,
+        rotational: trial.device.rotational,
+        write_cache: trial.device.write_cache,
+        fua: trial.device.fua,
+        budget: trial.device.budget,
+        max_hw_sectors_kb: trial.device.max_hw_sectors_kb,
+        settings: trial.settings.clone(),
+        tasks,
+        cgroups: groups,
+        cpus: trial.cpus,
+    })?;
+    let processes = trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Process::new(j, f)).collect();
+    let mut drive = Drive::new(queue, processes, &of_task);
+    drive.charge_cpus(Cpus::new(
+        &trial.kernel.cpu,
+        trial.scheduler.descriptor.name,
+        drive.queue.facts().cpus,
+    ));
+    drive.start_at(trial.start_at);
+    Ok(drive)
+}
+
+/// Driver tags: older libata keeps one of the 32 NCQ slots to itself.
+fn depth(trial: &Trial) -> u32 {
+    let d = trial.device.queue_depth;
+    if trial.device.budget && d == 32 { d.min(trial.kernel.ncq_depth) } else { d }
+}

@@ -1,0 +1,251 @@
+//! What `iosched explain` shows: decisions with times and reasons, as data and as text.
+
+use std::fmt::{self, Write};
+
+use iosched_types::{Nanos, Op, Sector};
+use serde::{Deserialize, Serialize};
+
+/// The decisions of one scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Requests in the order in which they left the scheduler.
+    pub dispatched: Vec<Dispatched>,
+    /// When the scheduler held the device idle although it had requests.
+    pub idle: Vec<Idle>,
+    /// Requests that did not leave the scheduler, by index.
+    pub pending: Vec<usize>,
+}
+
+/// A request that left the scheduler.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dispatched {
+    /// When.
+    pub t_ns: Nanos,
+    /// Operation.
+    pub op: Op,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// Process that allocated it.
+    pub pid: u32,
+    /// The scenario's requests that it carries, by index.
+    pub requests: Vec<usize>,
+    /// Why it, and why now.
+    pub reason: String,
+}
+
+/// A time of idling.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idle {
+    /// From.
+    pub from_ns: Nanos,
+    /// Until something was dispatched.
+    pub to_ns: Nanos,
+    /// The process that is waited for, if it is one.
+    pub for_pid: Option<u32>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Columns of the text.
+const WIDTH: usize = 80;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.rows();
+        let mut widths = HEAD.map(str::len);
+        for row in &rows {
+            for (w, cell) in widths.iter_mut().zip(&row.cells) {
+                *w = (*w).max(cell.len());
+            }
+        }
+        let indent = widths.iter().map(|w| w + 2).sum::<usize>();
+        let line = |f: &mut fmt::Formatter<'_>, cells: &[&str; 4], text: &str| {
+            let mut left = String::new();
+            let [t, what, pid, requests] = cells;
+            let [a, b, c, d] = widths;
+            write!(left, "{t:>a$}  {what:<b$}  {pid:>c$}  {requests:<d$}  ")?;
+            // Long cells leave the reason a line of its own.
+            let (indent, own_line) = if indent + 24 > WIDTH { (4, true) } else { (indent, false) };
+            if own_line {
+                writeln!(f, "{}", left.trim_end())?;
+                left = " ".repeat(indent);
+            }
+            for (i, part) in wrapped(text, WIDTH - indent).iter().enumerate() {
+                let start = if i == 0 { left.clone() } else { " ".repeat(indent) };
+                writeln!(f, "{}", format!("{start}{part}").trim_end())?;
+            }
+            Ok(())
+        };
+        line(f, &HEAD, "why")?;
+        for row in &rows {
+            line(f, &row.cells.each_ref().map(String::as_str), &row.reason)?;
+        }
+        if !self.pending.is_empty() {
+            let list: Vec<String> = self.pending.iter().map(|i| format!("#{i}")).collect();
+            let text = format!("not dispatched: {}", list.join(" "));
+            for part in wrapped(&text, WIDTH) {
+                writeln!(f, "{part}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+const HEAD: [&str; 4] = ["time ms", "what", "pid", "carries"];
+/// Indices shown before the rest is counted.
+const MOST_INDICES: usize = 3;
+
+struct Row {
+    at: Nanos,
+    cells: [String; 4],
+    reason: String,
+}
+
+fn ms(t: Nanos) -> String {
+    format!("{}.{:03}", t / 1_000_000, t / 1000 % 1000)
+}
+
+impl Explanation {
+    /// Decisions and times of idling in the order of time.
+    fn rows(&self) -> Vec<Row> {
+        let idle = self.idle.iter().map(|i| Row {
+            at: i.from_ns,
+            cells: [
+                ms(i.from_ns),
+                format!("idle {} ms", ms(i.to_ns - i.from_ns)),
+                i.for_pid.map_or_else(String::new, |p| p.to_string()),
+                String::new(),
+            ],
+            reason: i.reason.clone(),
+        });
+        let mut rows: Vec<Row> = self.dispatched.iter().map(Dispatched::row).chain(idle).collect();
+        rows.sort_by_key(|r| r.at);
+        rows
+    }
+}
+
+impl Dispatched {
+    /// `R1000+8`.
+    fn what(&self) -> String {
+        match self.op {
+            Op::Flush => "flush".into(),
+            op => format!("{}{}+{}", op.letter(), self.sector, self.sectors),
+        }
+    }
+
+    fn row(&self) -> Row {
+        let shown = self.requests.iter().take(MOST_INDICES).map(|i| format!("#{i}"));
+        let mut list = shown.collect::<Vec<_>>().join(" ");
+        if self.requests.len() > MOST_INDICES {
+            let _ = write!(list, " +{}", self.requests.len() - MOST_INDICES);
+        }
+        Row {
+            at: self.t_ns,
+            cells: [ms(self.t_ns), self.what(), self.pid.to_string(), list],
+            reason: self.reason.clone(),
+        }
+    }
+}
+
+/// Lines of at most `width` characters, broken at spaces; a longer word is cut.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let mut word: Vec<char> = word.chars().collect();
+        loop {
+            let line = lines.last_mut().expect("there is always a line");
+            let used = line.chars().count();
+            let room = width.saturating_sub(used + usize::from(used > 0));
+            if word.len() <= room || used == 0 {
+                if used > 0 {
+                    line.push(' ');
+                }
+                let rest = word.split_off(word.len().min(room.max(1)));
+                line.extend(word);
+                if rest.is_empty() {
+                    break;
+                }
+                word = rest;
+            }
+            lines.push(String::new());
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dispatched(t_ns: Nanos, sector: Sector, reason: &str) -> Dispatched {
+        let requests = (0..5).collect();
+        Dispatched {
+            t_ns,
+            op: Op::Read,
+            sector,
+            sectors: 8,
+            pid: 1,
+            requests,
+            reason: reason.into(),
+        }
+    }
+
+    #[test]
+    fn text_is_at_most_80_columns_wide() {
+        let long = "because ".repeat(30) + &"x".repeat(200);
+        for sector in [1000, u64::MAX] {
+            let e = Explanation {
+                dispatched: vec![dispatched(9_000_000_000_000_000_000, sector, &long)],
+                idle: vec![Idle {
+                    from_ns: 0,
+                    to_ns: 8_000_000,
+                    for_pid: Some(7),
+                    reason: long.clone(),
+                }],
+                pending: (0..100).collect(),
+            };
+            let text = e.to_string();
+            let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
+            assert!(widest <= 80, "{text}");
+            assert_eq!(text.matches('x').count(), 400, "nothing is lost");
+        }
+    }
+
+    #[test]
+    fn rows_are_in_order_of_time_and_words_stay_whole() {
+        let e = Explanation {
+            dispatched: vec![
+                dispatched(0, 8, "oldest request"),
+                dispatched(20_500_000, 16, "next"),
+            ],
+            idle: vec![Idle {
+                from_ns: 5_000_000,
+                to_ns: 20_500_000,
+                for_pid: None,
+                reason: "hope".into(),
+            }],
+            pending: vec![7],
+        };
+        let want = "\
+time ms  what            pid  carries\x20\x20\x20\x20\x20\x20why
+  0.000  R8+8              1  #0 #1 #2 +2  oldest request
+  5.000  idle 15.500 ms                    hope
+ 20.500  R16+8             1  #0 #1 #2 +2  next
+not dispatched: #7
+";
+        assert_eq!(e.to_string(), want);
+    }
+
+    #[test]
+    fn json_has_exactly_these_keys() {
+        let e = Explanation {
+            dispatched: vec![Dispatched { requests: vec![0], ..dispatched(5, 8, "r") }],
+            idle: vec![Idle { from_ns: 1, to_ns: 2, for_pid: None, reason: "i".into() }],
+            pending: vec![3],
+        };
+        let want = r#"{"dispatched":[{"t_ns":5,"op":"R","sector":8,"sectors":8,"pid":1,"requests":[0],"reason":"r"}],"idle":[{"from_ns":1,"to_ns":2,"for_pid":null,"reason":"i"}],"pending":[3]}"#;
+        assert_eq!(serde_json::to_string(&e).unwrap(), want);
+    }
+}

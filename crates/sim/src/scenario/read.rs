@@ -1,0 +1,311 @@
+//! Reading a scenario file.
+
+use iosched_block::{KernelProfile, SchedulerChoice};
+use iosched_experiment::Placed;
+use iosched_experiment::source::{At, Read, Source};
+use iosched_schedulers::registry::{self, NameError};
+use iosched_schedulers::{Descriptor, Generation, KernelVersion, TunableError};
+use iosched_types::units::nanos_from_ms;
+use iosched_types::{Diagnostic, IoPrio, Nanos, Op};
+use toml::de::DeTable;
+
+use super::{Completes, Driver, MOST_REQUESTS, Scenario, Wanted};
+
+const TOP: &[&str] = &[
+    "scheduler",
+    "kernel",
+    "merges",
+    "driver_depth",
+    "service_ms",
+    "device",
+    "pull_at_ms",
+    "completes",
+    "hz",
+    "tunables",
+    "request",
+];
+const REQUEST: &[&str] =
+    &["t_ms", "after", "op", "sector", "sectors", "pid", "sync", "prio", "exits"];
+/// Longest time a file may name: 27 hours. The sum over all requests still fits the clock.
+const MOST_MS: f64 = 1e8;
+/// Times in `pull_at_ms`.
+const MOST_PULLS: usize = 1 << 20;
+/// The newest profile: what runs where a scenario names no kernel.
+const NEWEST: &str = "6.12";
+
+pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
+    let src = Source { file, text };
+    let root = src.parse()?;
+    let root = root.get_ref();
+    src.known(root, "a scenario", TOP)?;
+    let Some(at) = root.get("scheduler") else {
+        let d = Diagnostic::file(file, "a scenario names its scheduler");
+        return Err(d.with_help("begin with: scheduler = \"mq-deadline\""));
+    };
+    let name = src.string(at, "scheduler")?;
+    let mut kernel = kernel(&src, root, &name)?;
+    if let Some(at) = root.get("hz") {
+        kernel.hz = src.within(at, "hz", 1..=10_000)? as u32;
+    }
+    let (descriptor, generation) =
+        registry::resolve(&name, kernel.kernel_version()).map_err(|e| name_error(&src, at, &e))?;
+    let tunables = tunables(&src, root, descriptor, generation)?;
+    let scheduler = SchedulerChoice { descriptor, generation, tunables };
+    let merges = root.get("merges").map_or(Ok(true), |at| src.boolean(at, "merges"))?;
+    let driver = driver(&src, root)?;
+    let mut warnings = Vec::new();
+    let requests = requests(&src, root, &mut warnings)?;
+    Ok(Scenario { kernel, scheduler, merges, driver, requests, warnings })
+}
+
+/// An error whose text ends in advice after a semicolon: the advice becomes the help.
+fn name_error(src: &Source, at: &At, e: &NameError) -> Diagnostic {
+    let (message, help) = match e {
+        NameError::Family { name, help } => (format!("unknown scheduler \"{name}\""), help.clone()),
+        NameError::Generation { family, generation, known } => {
+            (format!("{family} has no generation \"{generation}\""), format!("it has {known}"))
+        }
+        NameError::NotInKernel { family, kernel, known, hint } => (
+            format!("{family} does not exist in Linux {kernel}"),
+            format!("it lived in {known}{hint}"),
+        ),
+    };
+    src.error(at, message).with_help(help)
+}
+
+/// The profile of the file; without one that of the generation named, else the newest.
+fn kernel(src: &Source, root: &DeTable, scheduler: &str) -> Read<KernelProfile> {
+    if let Some(at) = root.get("kernel") {
+        let name = src.string(at, "kernel")?;
+        return KernelProfile::find(&name).map_err(|e| {
+            src.error(at, format!("unknown kernel \"{}\"", e.name)).with_help(e.help)
+        });
+    }
+    let profiles = || {
+        let names = KernelProfile::names().into_iter().rev();
+        names.filter_map(|n| Some((KernelVersion::parse(n)?, KernelProfile::find(n).ok()?)))
+    };
+    let named =
+        scheduler.contains('@').then(|| registry::resolve(scheduler, KernelVersion(6, 12, 0)));
+    if let Some(Ok((_, generation))) = named {
+        let last = generation.last.unwrap_or(KernelVersion(u16::MAX, 0, 0));
+        let covered = profiles().find(|(v, _)| generation.covers(*v));
+        if let Some((_, p)) = covered.or_else(|| profiles().find(|(v, _)| *v <= last)) {
+            return Ok(p);
+        }
+    }
+    KernelProfile::find(NEWEST).map_err(|e| Diagnostic::file(src.file, e.to_string()))
+}
+
+fn tunables(
+    src: &Source,
+    root: &DeTable,
+    descriptor: &Descriptor,
+    generation: &Generation,
+) -> Read<Vec<(String, i64)>> {
+    let Some(at) = root.get("tunables") else { return Ok(Vec::new()) };
+    let table = src.table(at, "tunables")?;
+    let mut in_order: Vec<_> = table.iter().collect();
+    in_order.sort_by_key(|(key, _)| key.span().start);
+    let mut all = Vec::new();
+    for (key, at) in in_order {
+        let name = key.get_ref();
+        let known = descriptor.tunables_of(generation.index).any(|t| t.name == name.as_ref());
+        let value = if known { src.integer(at, name)? } else { 0 };
+        match descriptor.check_tunable(generation.index, name, value) {
+            Ok(()) => all.push((name.to_string(), value)),
+            Err(TunableError::Unknown { scheduler, name, help }) => {
+                let message = format!("{scheduler} has no tunable \"{name}\"");
+                return Err(src.place(key.span()).error(message).with_help(help));
+            }
+            Err(e) => return Err(src.error(at, e.to_string())),
+        }
+    }
+    Ok(all)
+}
+
+fn ms(src: &Source, at: &At, key: &str) -> Read<Nanos> {
+    let v = src.number(at, key)?;
+    match nanos_from_ms(v).filter(|_| v <= MOST_MS) {
+        Some(ns) => Ok(ns),
+        None if v < 0.0 => Err(src.error(at, format!("{key} = {v} is negative"))),
+        None => Err(src.error(at, format!("{key} = {v} is too long: at most {MOST_MS} ms"))),
+    }
+}
+
+fn depth(src: &Source, root: &DeTable) -> Read<Option<u32>> {
+    let Some(at) = root.get("driver_depth") else { return Ok(None) };
+    Ok(Some(src.within(at, "driver_depth", 1..=65_536)? as u32))
+}
+
+fn driver(src: &Source, root: &DeTable) -> Read<Driver> {
+    const WAYS: [&str; 3] = ["service_ms", "device", "pull_at_ms"];
+    let mut given: Vec<_> = WAYS.iter().filter_map(|k| root.get_key_value(*k)).collect();
+    given.sort_by_key(|(key, _)| key.span().start);
+    let &[(key, at), ref more @ ..] = given.as_slice() else {
+        let d = Diagnostic::file(src.file, "nothing says when the driver takes a request");
+        return Err(d.with_help("give one of service_ms, device, pull_at_ms"));
+    };
+    if let Some((second, _)) = more.first() {
+        let message =
+            format!("\"{}\" and \"{}\" exclude one another", key.get_ref(), second.get_ref());
+        return Err(src.place(second.span()).error(message).with_help("give one of them"));
+    }
+    let pulls = key.get_ref() == "pull_at_ms";
+    if let Some((other, _)) = root.get_key_value("completes").filter(|_| !pulls) {
+        let message = "\"completes\" belongs to \"pull_at_ms\"";
+        return Err(src.place(other.span()).error(message));
+    }
+    let depth = depth(src, root)?;
+    match key.get_ref().as_ref() {
+        "service_ms" => {
+            let time = ms(src, at, "service_ms")?;
+            if time == 0 {
+                let help =
+                    "for commands that take no time: pull_at_ms with completes = \"at-once\"";
+                return Err(src.error(at, "service_ms must be above 0").with_help(help));
+            }
+            Ok(Driver::Service { time, depth: depth.unwrap_or(1) })
+        }
+        "device" => {
+            let name = Placed::new(src.string(at, "device")?, src.place(at.span()));
+            Ok(Driver::Device { name, depth })
+        }
+        _ => pull(src, root, at, depth.unwrap_or(1)),
+    }
+}
+
+fn pull(src: &Source, root: &DeTable, at: &At, depth: u32) -> Read<Driver> {
+    let list = src.list(at);
+    if list.is_empty() || list.len() > MOST_PULLS {
+        let message = format!("pull_at_ms names 1 to {MOST_PULLS} times, not {}", list.len());
+        return Err(src.error(at, message));
+    }
+    let mut times = Vec::with_capacity(list.len());
+    for at in list {
+        times.push(ms(src, at, "pull_at_ms")?);
+    }
+    times.sort_unstable();
+    let completes = match root.get("completes") {
+        None => Completes::AtOnce,
+        Some(at) => match src.string(at, "completes")?.as_str() {
+            "at-once" => Completes::AtOnce,
+            "never" => Completes::Never,
+            other => {
+                let message = format!("completes = \"{other}\" means nothing");
+                return Err(src.error(at, message).with_help("\"at-once\" or \"never\""));
+            }
+        },
+    };
+    Ok(Driver::Pull { at: times, completes, depth })
+}
+
+fn requests(src: &Source, root: &DeTable, warnings: &mut Vec<Diagnostic>) -> Read<Vec<Wanted>> {
+    let Some(at) = root.get("request") else {
+        let d = Diagnostic::file(src.file, "a scenario without requests");
+        return Err(d.with_help("add [[request]] tables"));
+    };
+    let Some(list) = at.get_ref().as_array() else {
+        return Err(src.error(at, "requests are written as [[request]] tables"));
+    };
+    if list.is_empty() || list.len() > MOST_REQUESTS {
+        let message = format!("a scenario has 1 to {MOST_REQUESTS} requests, not {}", list.len());
+        return Err(src.error(at, message));
+    }
+    let mut all = Vec::with_capacity(list.len());
+    for at in list.iter() {
+        all.push(request(src, at, all.len(), warnings)?);
+    }
+    Ok(all)
+}
+
+fn request(src: &Source, at: &At, index: usize, warnings: &mut Vec<Diagnostic>) -> Read<Wanted> {
+    let t = src.table(at, "request")?;
+    src.known(t, "[[request]]", REQUEST)?;
+    let op_at = t.get("op").ok_or_else(|| {
+        src.error(at, format!("request {index} has no \"op\"")).with_help("R, W, D or F")
+    })?;
+    let op = op(src, op_at)?;
+    let (sector, sectors) = extent(src, t, at, op, index)?;
+    let sync = match t.get("sync") {
+        None => matches!(op, Op::Read | Op::Flush),
+        Some(at) => {
+            let sync = src.boolean(at, "sync")?;
+            if !sync && matches!(op, Op::Read | Op::Flush) {
+                let d = src.error(at, "sync = false has no effect here");
+                warnings.push(
+                    d.with_help("the block layer takes every read and flush for synchronous"),
+                );
+            }
+            sync
+        }
+    };
+    let prio = match t.get("prio") {
+        None => IoPrio::default(),
+        Some(at) => {
+            let word = src.string(at, "prio")?;
+            IoPrio::parse(&word).ok_or_else(|| {
+                let d = src.error(at, format!("unknown priority \"{word}\""));
+                d.with_help("rt/0 to rt/7, be/0 to be/7, idle")
+            })?
+        }
+    };
+    let pid = |at| src.within(at, "pid", 0..=i64::from(u32::MAX));
+    Ok(Wanted {
+        at: t.get("t_ms").map_or(Ok(0), |at| ms(src, at, "t_ms"))?,
+        after: t.get("after").map(|at| after(src, at, index)).transpose()?,
+        op,
+        sector,
+        sectors,
+        pid: t.get("pid").map_or(Ok(1), pid)? as u32,
+        sync,
+        prio,
+        exits: t.get("exits").map_or(Ok(false), |at| src.boolean(at, "exits"))?,
+        place: src.place(t.get("sector").unwrap_or(op_at).span()),
+    })
+}
+
+fn op(src: &Source, at: &At) -> Read<Op> {
+    let word = src.string(at, "op")?;
+    let mut letters = word.chars();
+    match (letters.next().and_then(Op::from_letter), letters.next()) {
+        (Some(op), None) => Ok(op),
+        _ => Err(src
+            .error(at, format!("unknown operation \"{word}\""))
+            .with_help("R (read), W (write), D (discard) or F (flush)")),
+    }
+}
+
+fn after(src: &Source, at: &At, index: usize) -> Read<usize> {
+    let earlier = src.integer(at, "after")?;
+    usize::try_from(earlier).ok().filter(|e| *e < index).ok_or_else(|| {
+        let d = src.error(at, format!("after = {earlier} is no request before this one"));
+        d.with_help(match index {
+            0 => "this is the first request; requests count from 0".into(),
+            _ => format!("requests count from 0, so 0 to {} are possible", index - 1),
+        })
+    })
+}
+
+/// Place and length; a flush has neither.
+fn extent(src: &Source, t: &DeTable, at: &At, op: Op, index: usize) -> Read<(u64, u32)> {
+    const MOST_SECTOR: i64 = (1 << 54) - 1;
+    let number = |key, default: Option<i64>, range| match (t.get(key), default) {
+        (Some(at), _) => src.within(at, key, range),
+        (None, Some(default)) => Ok(default),
+        (None, None) => Err(src.error(at, format!("request {index} has no \"{key}\""))),
+    };
+    if op == Op::Flush {
+        let sector = number("sector", Some(0), 0..=MOST_SECTOR)?;
+        if let Some(at) = t.get("sectors")
+            && src.integer(at, "sectors")? != 0
+        {
+            let d = src.error(at, "a flush carries no sectors");
+            return Err(d.with_help("leave \"sectors\" out"));
+        }
+        return Ok((sector as u64, 0));
+    }
+    let sector = number("sector", None, 0..=MOST_SECTOR)?;
+    let sectors = number("sectors", Some(8), 1..=i64::from(u32::MAX) / 512)?;
+    Ok((sector as u64, sectors as u32))
+}

@@ -1,0 +1,440 @@
+//! Playing a scenario on a real request queue.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use iosched_block::profile::{PlugKind, SchedulerTags};
+use iosched_block::{Event, Queue, QueueConfig, Submit, Timeline, TraceEvent};
+use iosched_devices::{Command, Completion, Device, DeviceSpec};
+use iosched_experiment::path_of;
+use iosched_schedulers::{TaskInfo, TunableError};
+use iosched_types::{Bio, Bytes, Diagnostic, Flags, Nanos, Op, SECTOR, TaskId};
+
+use super::explanation::{Dispatched, Explanation, Idle};
+use super::{Completes, Driver, Scenario, Wanted};
+
+/// Events without any progress after which what is left counts as pending: a scheduler that holds
+/// requests back for ever keeps re-arming its timers.
+const PATIENCE: u32 = 100_000;
+/// Sectors of a device that is nothing but a service time, unless requests lie beyond: 1 TiB.
+const CAPACITY: u64 = 1 << 31;
+
+/// Why a scenario could not be played.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// Something the file says does not fit the device.
+    #[error("{0}")]
+    Text(Box<Diagnostic>),
+    /// A tunable does not fit the queue.
+    #[error(transparent)]
+    Tunable(#[from] TunableError),
+}
+
+impl From<Diagnostic> for ScenarioError {
+    fn from(d: Diagnostic) -> Self {
+        ScenarioError::Text(Box::new(d))
+    }
+}
+
+/// Plays a scenario. `lookup` finds a device by name or file; its error is shown at the name.
+///
+/// # Errors
+/// See [`ScenarioError`].
+pub fn run(
+    scenario: &Scenario,
+    lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
+) -> Result<Explanation, ScenarioError> {
+    let pids = pids(scenario);
+    let mut queue = queue(scenario, &pids, lookup)?;
+    queue.explain();
+    if matches!(scenario.driver, Driver::Pull { .. }) {
+        queue.pull_by_hand();
+    }
+    let mut play = Play::new(scenario, queue, &pids);
+    play.run();
+    Ok(play.explanation(&pids))
+}
+
+/// Processes in the order in which the file names them.
+fn pids(scenario: &Scenario) -> Vec<u32> {
+    let mut seen = BTreeMap::new();
+    let mut all = Vec::new();
+    for w in &scenario.requests {
+        seen.entry(w.pid).or_insert_with(|| all.push(w.pid));
+    }
+    all
+}
+
+/// A device that is nothing but a service time.
+struct Constant {
+    capacity: Bytes,
+    /// `None`: commands never complete.
+    time: Option<Nanos>,
+    queue: VecDeque<Completion>,
+    in_flight: usize,
+}
+
+impl Device for Constant {
+    fn capacity(&self) -> Bytes {
+        self.capacity
+    }
+
+    fn submit(&mut self, now: Nanos, command: Command) {
+        self.in_flight += 1;
+        if let Some(time) = self.time {
+            self.queue.push_back(Completion { id: command.id, t_start: now, t_done: now + time });
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        self.queue.front().map(|c| c.t_done)
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        while self.queue.front().is_some_and(|c| c.t_done <= now) {
+            done.extend(self.queue.pop_front());
+            self.in_flight -= 1;
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+}
+
+/// What the block layer is told about the device.
+struct Target {
+    device: Box<dyn Device>,
+    depth: u32,
+    rotational: bool,
+    write_cache: bool,
+    fua: bool,
+    budget: bool,
+    max_hw_sectors_kb: u32,
+}
+
+impl Target {
+    fn constant(scenario: &Scenario, time: Option<Nanos>, depth: u32) -> Target {
+        let end = scenario.requests.iter().map(end).max().unwrap_or(0);
+        let capacity = end.max(CAPACITY) * SECTOR;
+        let device = Box::new(Constant { capacity, time, queue: VecDeque::new(), in_flight: 0 });
+        let max_hw_sectors_kb = 1 << 20;
+        // A driver that asks for one request at a time stages nothing; a cache makes flushes visible.
+        Target {
+            device,
+            depth,
+            max_hw_sectors_kb,
+            rotational: true,
+            write_cache: true,
+            fua: false,
+            budget: true,
+        }
+    }
+
+    fn of_spec(
+        scenario: &Scenario,
+        spec: &DeviceSpec,
+        depth: Option<u32>,
+    ) -> Result<Target, String> {
+        let own = match spec.queue_depth {
+            // Older libata keeps one of the 32 NCQ slots to itself.
+            32 if spec.budget => scenario.kernel.ncq_depth.min(32),
+            own => own,
+        };
+        Ok(Target {
+            device: spec.build().map_err(|e| e.to_string())?,
+            depth: depth.unwrap_or(own),
+            rotational: spec.rotational,
+            write_cache: spec.write_cache,
+            fua: spec.fua,
+            budget: spec.budget,
+            max_hw_sectors_kb: spec.max_hw_sectors_kb,
+        })
+    }
+}
+
+fn end(w: &Wanted) -> u64 {
+    w.sector + u64::from(w.sectors)
+}
+
+fn target(
+    scenario: &Scenario,
+    lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
+) -> Result<Target, ScenarioError> {
+    match &scenario.driver {
+        Driver::Service { time, depth } => Ok(Target::constant(scenario, Some(*time), *depth)),
+        Driver::Pull { completes, depth, .. } => {
+            let time = (*completes == Completes::AtOnce).then_some(0);
+            // Without a scheduler the only tags there are hold the requests that wait as well.
+            let none = scenario.scheduler.descriptor.name == "none";
+            let depth = if none { scenario.requests.len() as u32 } else { *depth };
+            Ok(Target::constant(scenario, time, depth))
+        }
+        Driver::Device { name, depth } => {
+            let spec = lookup(&name.value).map_err(|e| name.place.error(e))?;
+            let target = Target::of_spec(scenario, &spec, *depth);
+            let target = target.map_err(|e| name.place.error(e))?;
+            let sectors = target.device.capacity() / SECTOR;
+            if let Some(w) = scenario.requests.iter().find(|w| end(w) > sectors) {
+                let message = format!("request beyond the end of {}", spec.name);
+                let help = format!("it has {sectors} sectors; this one ends at {}", end(w));
+                return Err(w.place.error(message).with_help(help).into());
+            }
+            Ok(target)
+        }
+    }
+}
+
+fn queue(
+    scenario: &Scenario,
+    pids: &[u32],
+    lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
+) -> Result<Queue, ScenarioError> {
+    let target = target(scenario, lookup)?;
+    let mut profile = scenario.kernel.clone();
+    // Each request goes straight to the scheduler, none waits for room, and nobody is throttled. The
+    // room is ample enough for limits that are a share of it (an eighth for BFQ's asynchronous ones).
+    let room = 1024 + 16 * scenario.requests.len() as u32;
+    profile.plug.kind = PlugKind::Task;
+    profile.nr_requests = room;
+    profile.mq.scheduler_tags = SchedulerTags::Exactly(room);
+    profile.mq.wbt = false;
+    let task = |pid: &u32| {
+        let first = scenario.requests.iter().find(|w| w.pid == *pid);
+        let prio = first.map_or_else(Default::default, |w| w.prio);
+        TaskInfo { pid: *pid, name: format!("pid {pid}"), prio, ..TaskInfo::default() }
+    };
+    let settings = if scenario.merges { Vec::new() } else { vec![("nomerges".into(), 2)] };
+    Ok(Queue::new(QueueConfig {
+        profile,
+        path: path_of(&scenario.scheduler),
+        scheduler: scenario.scheduler.clone(),
+        device: target.device,
+        queue_depth: target.depth,
+        hw_queues: 1,
+        rotational: target.rotational,
+        write_cache: target.write_cache,
+        fua: target.fua,
+        budget: target.budget,
+        max_hw_sectors_kb: target.max_hw_sectors_kb,
+        settings,
+        tasks: pids.iter().map(task).collect(),
+        cgroups: Vec::new(),
+        cpus: 1,
+    })?)
+}
+
+/// A scenario being played.
+struct Play<'a> {
+    wanted: &'a [Wanted],
+    task: Vec<TaskId>,
+    queue: Queue,
+    tl: Timeline,
+    /// An ideal driver, which asks at every completion.
+    asks: bool,
+    /// Requests that wait for each request's completion.
+    followers: Vec<Vec<usize>>,
+    /// Pieces of each request that are not complete.
+    pieces: Vec<u32>,
+    /// Bios each process has to submit, the first of which may be blocked.
+    blocked: Vec<VecDeque<Bio>>,
+    pulls: VecDeque<Nanos>,
+    finished: Vec<bool>,
+    unfinished: usize,
+    /// Insertions whose time is known and has not come.
+    to_come: usize,
+    idle_events: u32,
+}
+
+impl<'a> Play<'a> {
+    fn new(scenario: &'a Scenario, queue: Queue, pids: &[u32]) -> Self {
+        let wanted = &scenario.requests;
+        let by_pid: BTreeMap<u32, TaskId> =
+            pids.iter().enumerate().map(|(i, p)| (*p, i as TaskId)).collect();
+        let mut tl = Timeline::default();
+        let mut followers = vec![Vec::new(); wanted.len()];
+        for (i, w) in wanted.iter().enumerate() {
+            match w.after {
+                Some(first) => followers[first].push(i),
+                None => tl.events.push(w.at, Event::User(i as u32)),
+            }
+        }
+        let to_come = tl.events.len();
+        let pulls = match &scenario.driver {
+            Driver::Pull { at, .. } => at.iter().copied().collect(),
+            Driver::Service { .. } | Driver::Device { .. } => VecDeque::new(),
+        };
+        Play {
+            task: wanted.iter().map(|w| by_pid[&w.pid]).collect(),
+            queue,
+            tl,
+            asks: matches!(scenario.driver, Driver::Service { .. }),
+            followers,
+            pieces: vec![0; wanted.len()],
+            blocked: vec![VecDeque::new(); pids.len()],
+            pulls,
+            finished: vec![false; wanted.len()],
+            unfinished: wanted.len(),
+            to_come,
+            idle_events: 0,
+            wanted,
+        }
+    }
+
+    fn run(&mut self) {
+        let by_hand = !self.pulls.is_empty();
+        while self.unfinished > 0 && (self.to_come > 0 || self.idle_events < PATIENCE) {
+            let device = self.queue.device_next();
+            let timer = self.tl.events.peek_time().unwrap_or(Nanos::MAX);
+            let pull = self.pulls.front().copied().unwrap_or(Nanos::MAX);
+            let next = device.min(timer).min(pull);
+            if next == Nanos::MAX || (by_hand && pull == Nanos::MAX && device > self.tl.now) {
+                return;
+            }
+            self.tl.now = next;
+            if device == next {
+                self.queue.device_event(&mut self.tl);
+                if self.asks {
+                    self.queue.ask_again();
+                }
+                self.queue.run_deferred(&mut self.tl);
+            } else if timer == next {
+                self.timer_event();
+            } else {
+                self.pulls.pop_front();
+                self.queue.pull(&mut self.tl);
+            }
+            self.collect();
+        }
+    }
+
+    /// A timer of the queue's, or all requests of this instant.
+    fn timer_event(&mut self) {
+        let Some((_, event)) = self.tl.events.pop() else { return };
+        let Event::User(first) = event else {
+            self.idle_events += 1;
+            self.queue.event(&mut self.tl, event);
+            return;
+        };
+        self.idle_events = 0;
+        self.insert(first as usize);
+        while let Some((at, Event::User(next))) = self.tl.events.peek()
+            && at == self.tl.now
+        {
+            self.tl.events.pop();
+            self.insert(next as usize);
+        }
+        self.queue.run_deferred(&mut self.tl);
+    }
+
+    fn insert(&mut self, i: usize) {
+        self.to_come -= 1;
+        let w = &self.wanted[i];
+        let flags = match (w.op, w.sync) {
+            (Op::Flush, _) => Flags(Flags::SYNC.0 | Flags::PREFLUSH.0),
+            // What direct writes and fsync carry.
+            (Op::Write, true) => Flags(Flags::SYNC.0 | Flags::IDLE.0),
+            (Op::Discard, true) => Flags::SYNC,
+            _ => Flags::NONE,
+        };
+        let bio = Bio {
+            id: i as u32,
+            op: w.op,
+            flags,
+            sector: w.sector,
+            sectors: w.sectors,
+            task: self.task[i],
+            prio: w.prio,
+            cgroup: 0,
+            cpu: 0,
+        };
+        let waits = !self.blocked[bio.task as usize].is_empty();
+        for piece in self.queue.split(bio) {
+            self.pieces[i] += 1;
+            self.blocked[bio.task as usize].push_back(piece);
+        }
+        if !waits {
+            self.submit(bio.task, false);
+        }
+    }
+
+    /// Submits what a process has to submit, until it blocks.
+    fn submit(&mut self, task: TaskId, mut resumed: bool) {
+        while let Some(bio) = self.blocked[task as usize].front().copied() {
+            if self.queue.submit(&mut self.tl, &bio, resumed) == Submit::Blocked {
+                return;
+            }
+            resumed = false;
+            self.blocked[task as usize].pop_front();
+        }
+    }
+
+    /// Books completions, inserts what waits for them, lets blocked processes go on.
+    fn collect(&mut self) {
+        let done = std::mem::take(&mut self.queue.done);
+        for d in done {
+            let i = d.bio as usize;
+            self.idle_events = 0;
+            self.pieces[i] -= 1;
+            if self.pieces[i] > 0 {
+                continue;
+            }
+            self.finished[i] = true;
+            if self.wanted[i].exits {
+                self.queue.task_exited(&mut self.tl, self.task[i]);
+            }
+            self.unfinished -= 1;
+            for f in std::mem::take(&mut self.followers[i]) {
+                let at = self.tl.now.saturating_add(self.wanted[f].at);
+                self.tl.events.push(at, Event::User(f as u32));
+                self.to_come += 1;
+            }
+        }
+        let woken = std::mem::take(&mut self.queue.woken);
+        let any = !woken.is_empty();
+        for task in woken {
+            self.submit(task, true);
+        }
+        if any {
+            self.queue.run_deferred(&mut self.tl);
+        }
+    }
+
+    fn explanation(mut self, pids: &[u32]) -> Explanation {
+        let trace = self.queue.take_trace(&self.tl);
+        let mut e = Explanation::default();
+        // A flush that a device without a cache has no use for is finished without a command.
+        let mut left: Vec<bool> = self.finished.iter().map(|f| !f).collect();
+        for event in trace.events {
+            match event {
+                TraceEvent::Dispatch { issue, bios, reason } => {
+                    let mut requests: Vec<usize> = bios.iter().map(|b| *b as usize).collect();
+                    requests.dedup();
+                    requests.iter().for_each(|i| left[*i] = false);
+                    e.dispatched.push(Dispatched {
+                        t_ns: issue.t,
+                        op: issue.op,
+                        sector: issue.sector,
+                        sectors: issue.sectors,
+                        pid: pids[issue.task as usize],
+                        requests,
+                        reason,
+                    });
+                }
+                // What came at the same instant ended the wait before it began.
+                TraceEvent::Idle { from, to, .. } if from == to => {}
+                TraceEvent::Idle { from, to, task, reason } => e.idle.push(Idle {
+                    from_ns: from,
+                    to_ns: to,
+                    for_pid: task.map(|t| pids[t as usize]),
+                    reason,
+                }),
+            }
+        }
+        e.pending = (0..left.len()).filter(|i| left[*i]).collect();
+        e
+    }
+}

@@ -1,0 +1,92 @@
+//! The simulator beside the real kernel: the direct-I/O rows of `data/truth` under none and mq-deadline,
+//! first repetition, figure by figure and command by command. `iosched validate data/truth` runs all.
+
+// Tests may read the project's data.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used)]
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use iosched_sim::simulate;
+use iosched_sim::validate::{
+    Case, TruthFolder, compare, first_difference, our_commands, parse_dispatch_log, plan,
+};
+
+fn truth() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/truth")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn folder() -> TruthFolder {
+    let dir = truth();
+    let jobs = std::fs::read_dir(dir.join("jobs"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .map(|p| (p.display().to_string(), read(&p)))
+        .collect();
+    let devices = read(&dir.join("devices.toml"));
+    let results = read(&dir.join("results.json"));
+    TruthFolder::parse(("devices.toml", &devices), jobs, ("results.json", &results)).unwrap()
+}
+
+/// The first repetition alone of each case that can be simulated.
+fn first_repetitions<'a>(folder: &'a TruthFolder, schedulers: &[&str]) -> Vec<Case<'a>> {
+    let mut cases = plan(folder);
+    cases.retain_mut(|c| {
+        if !schedulers.contains(&c.scheduler) {
+            return false;
+        }
+        c.runs.truncate(1);
+        match &mut c.trials {
+            Ok(trials) => trials.truncate(1),
+            Err(_) => return false,
+        }
+        true
+    });
+    cases
+}
+
+#[test]
+fn totals_are_within_a_fifth_of_a_percent_and_latencies_within_a_bin() {
+    let folder = folder();
+    let cases = first_repetitions(&folder, &["none", "mq-deadline"]);
+    assert!(cases.len() > 100, "only {} cases", cases.len());
+    let mut p99 = Vec::new();
+    for case in &cases {
+        let Ok(trials) = &case.trials else { unreachable!("only simulated cases are left") };
+        let record = simulate(&trials[0]).unwrap();
+        for row in compare(case, std::slice::from_ref(&record)) {
+            let name = format!("{}.{}.{} {}", row.device, row.job, row.scheduler, row.section);
+            if row.metric == "iops" && row.section == "*" {
+                assert!(row.error.abs() < 0.002, "{name}: {} against {}", row.ours, row.kernel);
+            }
+            if row.metric == "clat_p99" {
+                p99.push(row.error.abs());
+            }
+        }
+    }
+    p99.sort_by(f64::total_cmp);
+    assert!(p99[p99.len() / 2] < 0.001 && p99[p99.len() * 9 / 10] < 0.016, "p99 errors");
+}
+
+#[test]
+fn every_command_is_the_kernels() {
+    let folder = folder();
+    let mut compared = 0;
+    for case in first_repetitions(&folder, &["none", "mq-deadline", "kyber"]) {
+        let file = format!("{}.{}.{}.log.gz", case.device, case.job, case.scheduler);
+        let Ok(packed) = std::fs::read(truth().join("dispatch").join(&file)) else { continue };
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
+        let kernel = parse_dispatch_log(&file, &text).unwrap();
+        let Ok(trials) = &case.trials else { continue };
+        let ours = our_commands(&trials[0], kernel.len()).unwrap();
+        assert_eq!(first_difference(&kernel, &ours), None, "{file}");
+        assert!(ours.len() >= kernel.len(), "{file}: we sent fewer commands");
+        compared += kernel.len();
+    }
+    assert!(compared > 1000, "only {compared} commands compared");
+}

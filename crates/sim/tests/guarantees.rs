@@ -1,0 +1,119 @@
+//! What holds for every simulation: no allocation per request, the same bytes for the same trial, and
+//! every I/O that is issued completes once.
+#![allow(unsafe_code, reason = "a global allocator that counts")]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use iosched_block::{CpuModel, KernelProfile};
+use iosched_devices::catalogue;
+use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
+use iosched_sim::simulate;
+use iosched_workloads::fio::{NoLookup, parse};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+fn count() {
+    // A thread that is being torn down has nothing left to count.
+    let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+}
+
+// SAFETY: every call goes to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+}
+
+#[global_allocator]
+static GLOBAL: Counting = Counting;
+
+/// Every family with a kernel profile that has its block layer.
+const SCHEDULERS: &[(&str, &str)] = &[
+    ("none", "6.12"),
+    ("mq-deadline", "6.12"),
+    ("mq-deadline@4.12", "4.12"),
+    ("kyber", "6.12"),
+    ("bfq", "6.12"),
+    ("bfq@4.12", "4.12"),
+    ("noop", "3.12"),
+    ("deadline", "3.12"),
+    ("deadline", "2.6.18"),
+    ("cfq", "3.12"),
+    ("cfq", "2.6.18"),
+    ("anticipatory", "2.6.18"),
+];
+
+fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
+    let mut kernel = KernelProfile::find(kernel).unwrap();
+    kernel.cpu.model = CpuModel::Zero;
+    let choice = choose_scheduler(scheduler, &[], &kernel).unwrap();
+    let jobs = parse("job", job, &NoLookup, &|_| Err(String::new()), &[]).unwrap();
+    Trial {
+        id: TrialId { scheduler: label(&choice), ..TrialId::default() },
+        device: catalogue::find(device).unwrap(),
+        scheduler: choice,
+        kernel,
+        settings: Vec::new(),
+        jobs,
+        cpus: 2,
+        cgroups: Vec::new(),
+        collect: Collect { series: false, dispatches: false },
+        start_at: 0,
+    }
+}
+
+fn mixed(ios: u64) -> String {
+    format!(
+        "[global]\nfilename=/dev/d\ndirect=1\nnorandommap\ntime_based\nruntime=1h\nnumber_ios={ios}\n\
+         [random]\nrw=randrw\nbs=4k\nioengine=libaio\niodepth=16\nnumjobs=2\n\
+         [sequential]\nrw=read\nbs=64k\nioengine=psync\nsize=10%\n\
+         [batches]\nrw=write\nbs=4k\nioengine=io_uring\niodepth=32\niodepth_batch=8\noffset=50%\n"
+    )
+}
+
+#[test]
+fn nothing_is_allocated_per_request() {
+    for (scheduler, kernel) in SCHEDULERS {
+        let allocations = |ios| {
+            let t = trial(scheduler, kernel, "fixed", &mixed(ios));
+            let before = ALLOCATIONS.with(Cell::get);
+            simulate(&t).unwrap();
+            ALLOCATIONS.with(Cell::get) - before
+        };
+        let (short, long) = (allocations(2_000), allocations(6_000));
+        // 16,000 more I/Os; lists that double and samples per half second may grow a little.
+        assert!(long < short + 160, "{scheduler} on {kernel}: {short} and {long} allocations");
+    }
+}
+
+#[test]
+fn the_same_trial_gives_the_same_bytes_and_every_io_completes() {
+    for device in ["hdd-7200", "ssd-sata", "fixed"] {
+        for (scheduler, kernel) in SCHEDULERS {
+            let t = trial(scheduler, kernel, device, &mixed(200));
+            let (a, b) = (simulate(&t).unwrap(), simulate(&t).unwrap());
+            assert_eq!(a, b, "{scheduler} on {device}");
+            let ios: u64 = a.jobs.iter().map(|j| j.read.ios + j.write.ios).sum();
+            assert_eq!(ios, 4 * 200, "{scheduler} on {device}: issued and completed");
+            let bytes: u64 = a.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
+            assert_eq!(bytes, a.device.bytes[0] + a.device.bytes[1], "{scheduler} on {device}");
+        }
+    }
+}

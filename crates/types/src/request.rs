@@ -1,0 +1,247 @@
+//! Bios and requests, and the slab in which requests live.
+
+use crate::op::{Flags, Op};
+use crate::prio::IoPrio;
+use crate::units::{Nanos, Sector};
+
+/// A process as schedulers know it: its I/O context. Dense from 0, so it indexes a `Vec`.
+pub type TaskId = u32;
+/// Index of a request in [`Requests`].
+pub type ReqId = u32;
+/// The submitter's cookie of a bio; handed back at completion.
+pub type BioId = u32;
+/// "No request": list ends and empty slots.
+pub const NO_REQ: ReqId = u32::MAX;
+
+/// What a file system or a direct-I/O path hands to the block layer.
+#[derive(Clone, Copy, Debug)]
+pub struct Bio {
+    /// The submitter's cookie.
+    pub id: BioId,
+    /// Operation.
+    pub op: Op,
+    /// Flags.
+    pub flags: Flags,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors (0 for an empty flush).
+    pub sectors: u32,
+    /// Submitting process.
+    pub task: TaskId,
+    /// Its priority.
+    pub prio: IoPrio,
+    /// Its control group (0 is the root).
+    pub cgroup: u32,
+    /// CPU it was submitted from.
+    pub cpu: u16,
+}
+
+impl Bio {
+    /// First sector after it.
+    #[must_use]
+    pub fn end(&self) -> Sector {
+        self.sector + Sector::from(self.sectors)
+    }
+
+    /// Whether somebody waits for it: reads, and writes marked synchronous.
+    #[must_use]
+    pub fn is_sync(&self) -> bool {
+        self.op == Op::Read
+            || self.flags.0 & (Flags::SYNC.0 | Flags::FUA.0 | Flags::PREFLUSH.0) != 0
+    }
+}
+
+/// Links of an intrusive doubly linked list of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// The request before, or [`NO_REQ`].
+    pub prev: ReqId,
+    /// The request after, or [`NO_REQ`].
+    pub next: ReqId,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Link { prev: NO_REQ, next: NO_REQ }
+    }
+}
+
+/// One request: the unit schedulers order and devices serve. It may carry several bios.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Operation.
+    pub op: Op,
+    /// Flags of its first bio.
+    pub flags: Flags,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// Process (I/O context) that allocated it.
+    pub task: TaskId,
+    /// Its priority.
+    pub prio: IoPrio,
+    /// Its control group.
+    pub cgroup: u32,
+    /// Software queue (CPU).
+    pub cpu: u16,
+    /// Hardware queue.
+    pub hctx: u16,
+    /// When the request was allocated ("start": kyber's total latency begins here).
+    pub t_start: Nanos,
+    /// When it entered the scheduler.
+    pub t_insert: Nanos,
+    /// When it left the scheduler.
+    pub t_dispatch: Nanos,
+    /// When the driver accepted it.
+    pub t_issue: Nanos,
+    /// Expiry in the scheduler's FIFO, in the scheduler's own clock (ns or jiffies).
+    pub fifo_time: Nanos,
+    /// The scheduler's FIFO links. Free for any list while the request is in the scheduler.
+    pub fifo: Link,
+    /// A second list of the scheduler's.
+    pub list: Link,
+    /// Three words of the scheduler's own (the kernel's `elv.priv`).
+    pub elv: [u64; 3],
+    /// First and last bio of the request, owned by the block layer.
+    pub bios: Link,
+    /// Segments, for the merge limits.
+    pub segments: u16,
+    /// Bookkeeping bits of the block layer.
+    pub state: u16,
+    /// Scheduler tag (or the only tag where there is no scheduler), owned by the block layer.
+    pub tag: u32,
+    /// Driver tag of a request that went through a scheduler, owned by the block layer.
+    pub driver_tag: u32,
+    /// Word of the block layer's (hash chain).
+    pub hash: Link,
+}
+
+impl Request {
+    /// A request with nothing but a place: what tests and scenarios start from.
+    #[must_use]
+    pub fn new(op: Op, sector: Sector, sectors: u32) -> Self {
+        Request {
+            op,
+            flags: Flags::NONE,
+            sector,
+            sectors,
+            task: 0,
+            prio: IoPrio::default(),
+            cgroup: 0,
+            cpu: 0,
+            hctx: 0,
+            t_start: 0,
+            t_insert: 0,
+            t_dispatch: 0,
+            t_issue: 0,
+            fifo_time: 0,
+            fifo: Link::default(),
+            list: Link::default(),
+            elv: [0; 3],
+            bios: Link::default(),
+            segments: 1,
+            state: 0,
+            tag: u32::MAX,
+            driver_tag: u32::MAX,
+            hash: Link::default(),
+        }
+    }
+
+    /// First sector after it.
+    #[must_use]
+    pub fn end(&self) -> Sector {
+        self.sector + Sector::from(self.sectors)
+    }
+
+    /// Whether somebody waits for it: reads, and writes marked synchronous (`rq_is_sync`).
+    #[must_use]
+    pub fn is_sync(&self) -> bool {
+        self.op == Op::Read
+            || self.flags.0 & (Flags::SYNC.0 | Flags::FUA.0 | Flags::PREFLUSH.0) != 0
+    }
+}
+
+/// The slab of requests of one queue: indices stay valid until freed, freed slots are reused last
+/// in, first out, nothing is allocated once the largest number in flight has been reached.
+#[derive(Debug, Default)]
+pub struct Requests {
+    slots: Vec<Request>,
+    free: Vec<ReqId>,
+    live: usize,
+}
+
+/// Marks a slot that is not in use.
+const FREE_SLOT: u16 = u16::MAX;
+
+impl Requests {
+    /// An empty slab with room for `n` requests.
+    #[must_use]
+    pub fn with_capacity(n: usize) -> Self {
+        Requests { slots: Vec::with_capacity(n), free: Vec::with_capacity(n), live: 0 }
+    }
+
+    /// Stores a request.
+    pub fn add(&mut self, request: Request) -> ReqId {
+        self.live += 1;
+        if let Some(id) = self.free.pop() {
+            self.slots[id as usize] = request;
+            return id;
+        }
+        self.slots.push(request);
+        (self.slots.len() - 1) as ReqId
+    }
+
+    /// Stores a fresh request, resetting a reused slot in place.
+    #[inline]
+    pub fn add_new(&mut self, op: Op, sector: Sector, sectors: u32) -> ReqId {
+        let Some(id) = self.free.pop() else { return self.add(Request::new(op, sector, sectors)) };
+        self.live += 1;
+        let r = &mut self.slots[id as usize];
+        (r.op, r.sector, r.sectors) = (op, sector, sectors);
+        (r.flags, r.state) = (Flags::NONE, 0);
+        (r.tag, r.driver_tag) = (u32::MAX, u32::MAX);
+        r.elv = [0; 3];
+        (r.fifo, r.list, r.hash) = (Link::default(), Link::default(), Link::default());
+        (r.fifo_time, r.t_insert, r.t_dispatch, r.t_issue) = (0, 0, 0, 0);
+        r.hctx = 0;
+        id
+    }
+
+    /// Gives a slot back. The caller promises that nobody holds the id any more.
+    pub fn remove(&mut self, id: ReqId) {
+        self.live -= 1;
+        self.slots[id as usize].state = FREE_SLOT;
+        self.free.push(id);
+    }
+
+    /// Requests stored now.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    /// The requests stored now, in slot order.
+    pub fn iter_live(&self) -> impl Iterator<Item = &Request> {
+        self.slots.iter().filter(|r| r.state != FREE_SLOT)
+    }
+
+    /// Whether no request is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.live == 0
+    }
+}
+
+impl std::ops::Index<ReqId> for Requests {
+    type Output = Request;
+    fn index(&self, id: ReqId) -> &Request {
+        &self.slots[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<ReqId> for Requests {
+    fn index_mut(&mut self, id: ReqId) -> &mut Request {
+        &mut self.slots[id as usize]
+    }
+}

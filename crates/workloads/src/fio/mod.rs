@@ -1,0 +1,37 @@
+//! fio job files: options, expansion and behaviour as fio 3.33 has them.
+
+mod apply_io;
+mod apply_place;
+mod check;
+mod docs;
+mod draft;
+mod engines;
+mod expand;
+mod finish;
+pub mod generator;
+pub mod iolog;
+pub mod layout;
+mod lexer;
+mod option;
+mod parse;
+pub mod process;
+mod replay;
+mod shape;
+mod spec;
+pub mod stats;
+mod table;
+mod table_engines;
+mod table_other;
+pub mod taus;
+mod value;
+
+pub use check::check_supported;
+pub use docs::options_page;
+pub use expand::{Lookup, NoLookup};
+pub use finish::MAX_JOBS;
+pub use option::{Effect, Kind, OptionDef, describe, find_option, nearest_option, options};
+pub use parse::parse;
+pub use spec::{
+    BlockSizes, Distribution, FileService, IoEngine, JobSet, JobSpec, Pattern, Rate, SplitEntry,
+    Target, ThinkTime, Wait,
+};

@@ -1,0 +1,195 @@
+//! Job files to jobs.
+
+use std::rc::Rc;
+
+use iosched_types::Diagnostic;
+
+use super::draft::Draft;
+use super::expand::{Lookup, expand};
+use super::finish::{self, Counters};
+use super::lexer::{Include, Line, MAX_ERRORS, RawOption, Section, lex};
+use super::option::{Effect, OptionDef, describe, find_option, nearest_option};
+use super::spec::JobSet;
+use super::value::{self, ValueError};
+
+/// fio's default percentiles.
+const PERCENTILES: [f64; 17] = [
+    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
+    99.99,
+];
+
+/// Parses a job file.
+///
+/// `include` gives the text of an included file or of an I/O log by its name, or a reason why not.
+/// `overrides` are applied last to every job, as if they stood at the end of each section.
+/// Nothing outside of the arguments is read.
+///
+/// # Errors
+/// Everything that is wrong, up to twenty diagnostics: malformed lines and values, unknown options,
+/// options whose effect is not simulated. What is well-formed but not simulated *yet* (buffered I/O) is
+/// left to [`check_supported`](super::check_supported).
+pub fn parse(
+    file_name: &str,
+    text: &str,
+    env: &dyn Lookup,
+    include: &dyn Fn(&str) -> Result<String, String>,
+    overrides: &[(String, String)],
+) -> Result<JobSet, Vec<Diagnostic>> {
+    let sections = lex(file_name, text, include)?;
+    let overrides = override_options(overrides);
+    let mut parser = Parser { env, include, set: JobSet::default(), errors: Vec::new() };
+    parser.sections(&sections, &overrides);
+    if parser.errors.is_empty() && parser.set.jobs.is_empty() {
+        let d = Diagnostic::file(file_name, "there is no job in the file");
+        parser.errors.push(d.with_help("a section such as [job1] defines a job"));
+    }
+    if parser.errors.is_empty() { Ok(parser.set) } else { Err(parser.errors) }
+}
+
+fn override_options(overrides: &[(String, String)]) -> Vec<RawOption> {
+    let file: Rc<str> = "--set".into();
+    let option = |(key, value): &(String, String)| {
+        let text = if value.is_empty() { key.clone() } else { format!("{key}={value}") };
+        RawOption {
+            key: key.clone(),
+            value: (!value.is_empty()).then(|| value.clone()),
+            line: Line::new(&file, 1, &text),
+            key_column: 1,
+            value_column: key.chars().count() + 2,
+        }
+    };
+    overrides.iter().map(option).collect()
+}
+
+struct Parser<'a> {
+    env: &'a dyn Lookup,
+    include: Include<'a>,
+    set: JobSet,
+    errors: Vec<Diagnostic>,
+}
+
+impl Parser<'_> {
+    fn sections(&mut self, sections: &[Section], overrides: &[RawOption]) {
+        let mut global = Draft::default();
+        let mut counters = Counters::default();
+        let mut percentiles = None;
+        for section in sections {
+            if self.errors.len() >= MAX_ERRORS {
+                return;
+            }
+            if section.name == "global" {
+                self.options(&mut global, &section.options);
+                continue;
+            }
+            let mut draft = global.clone();
+            self.options(&mut draft, &section.options);
+            self.options(&mut draft, overrides);
+            percentiles = percentiles.or_else(|| draft.percentiles.clone());
+            if !self.errors.is_empty() {
+                continue;
+            }
+            let warnings = &mut self.set.warnings;
+            let line = &section.line;
+            match finish::jobs(draft, &section.name, line, self.include, &mut counters, warnings) {
+                Ok(jobs) => self.set.jobs.extend(jobs),
+                Err(d) => self.errors.push(d),
+            }
+        }
+        self.set.percentiles = percentiles.unwrap_or_else(|| PERCENTILES.to_vec());
+    }
+
+    /// Applies options in their order, `kb_base` first since it decides how the others are read.
+    fn options(&mut self, draft: &mut Draft, options: &[RawOption]) {
+        for first in [true, false] {
+            for option in options.iter().filter(|o| (o.key == "kb_base") == first) {
+                if self.errors.len() >= MAX_ERRORS {
+                    return;
+                }
+                if let Err(d) = self.option(draft, option)
+                    && !self.errors.contains(&d)
+                {
+                    self.errors.push(d);
+                }
+            }
+        }
+    }
+
+    fn option(&mut self, draft: &mut Draft, raw: &RawOption) -> Result<(), Diagnostic> {
+        let shown: String = raw.key.chars().take(40).collect();
+        let Some(def) = find_option(&raw.key) else {
+            let d = raw.at_key(format!("unknown option \"{shown}\""));
+            return Err(d.with_help(nearest_option(&raw.key)));
+        };
+        let mut missing = Vec::new();
+        let value = match &raw.value {
+            None => None,
+            Some(text) => Some(
+                expand(text, self.env, &mut missing)
+                    .map_err(|e| at(raw, def, e, &missing, false))?,
+            ),
+        };
+        let exact = value == raw.value;
+        let result = match def.effect {
+            Effect::Simulated => draft.apply(def.name, value.as_deref()),
+            Effect::NoEffect(why) => {
+                let checked = value::check(def.kind, value.as_deref(), draft.kb());
+                if checked.is_ok() || optional_text(def, value.as_deref()) {
+                    self.warn(raw, def, why);
+                    return Ok(());
+                }
+                checked
+            }
+            Effect::Refused { reason, harmless } => {
+                if value.as_deref().is_some_and(|v| harmless.contains(&v.trim())) {
+                    return Ok(());
+                }
+                Err(ValueError::new(format!("{} is not supported: {reason}", def.name)))
+                    .map_err(|e| if harmless.is_empty() { e } else { e.help(allowed(harmless)) })
+            }
+        };
+        result.map_err(|e| at(raw, def, e, &missing, exact))
+    }
+
+    fn warn(&mut self, raw: &RawOption, def: &OptionDef, why: &str) {
+        let sentence = format!("{}: {} has no effect on timing: {why}", raw.line.place(), def.name);
+        if !self.set.warnings.contains(&sentence) {
+            self.set.warnings.push(sentence);
+        }
+    }
+}
+
+/// Log options may stand without a file name.
+fn optional_text(def: &OptionDef, value: Option<&str>) -> bool {
+    value.is_none() && def.name.starts_with("write_") && def.name.ends_with("_log")
+}
+
+fn allowed(harmless: &[&str]) -> String {
+    format!("accepted is {}", harmless.join(" or "))
+}
+
+/// Puts a value's error at its place in the file. `exact` says that the value is as written, so that
+/// positions within it are columns of the line.
+fn at(
+    raw: &RawOption,
+    def: &OptionDef,
+    e: ValueError,
+    missing: &[String],
+    exact: bool,
+) -> Diagnostic {
+    let mut d = raw.at_value(if e.message.starts_with(def.name) {
+        e.message
+    } else {
+        format!("{}: {}", def.name, e.message)
+    });
+    if exact && e.width > 0 {
+        d.column += e.at;
+        d.width = e.width;
+    }
+    if !missing.is_empty() {
+        return d.with_help(format!("not set in the environment: {}", missing.join(", ")));
+    }
+    if e.help.is_empty() && matches!(def.effect, Effect::Simulated) {
+        return d.with_help(format!("{} takes: {}", def.name, describe(def.kind)));
+    }
+    d.with_help(e.help)
+}

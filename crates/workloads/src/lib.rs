@@ -1,0 +1,5 @@
+//! What processes do: fio job files, traces and named benchmarks, as streams of steps.
+//!
+//! The crate is pure: it is given text, and knows neither the block layer nor a clock.
+
+pub mod fio;
