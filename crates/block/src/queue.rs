@@ -92,6 +92,8 @@ pub struct QueueConfig {
     pub budget: bool,
     /// Hardware limit in KiB.
     pub max_hw_sectors_kb: u32,
+    /// Sectors of a zone of a zoned device; 0 if it is not zoned.
+    pub zone_sectors: Sector,
     /// `queue/*` settings by sysfs name.
     pub settings: Vec<(String, i64)>,
     /// Processes.
@@ -315,6 +317,23 @@ fn setting(settings: &[(String, i64)], name: &str) -> Option<i64> {
     settings.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v)
 }
 
+/// How the queue looks for requests to merge with. 2.6.18 keeps the hash inside each scheduler, and its
+/// noop has none.
+fn merging(
+    scheduler: &dyn Scheduler,
+    choice: &SchedulerChoice,
+    hash_is_schedulers: bool,
+) -> Merging {
+    let mut merging = scheduler.merging();
+    if let Merging::Elevator { hash } = &mut merging
+        && hash_is_schedulers
+        && choice.descriptor.name == "noop"
+    {
+        *hash = *hash && choice.generation.index > 0;
+    }
+    merging
+}
+
 impl Queue {
     /// Builds a queue.
     ///
@@ -350,6 +369,7 @@ impl Queue {
             hw_queues: cfg.hw_queues.clamp(1, cfg.cpus.max(1)),
             cpus: cfg.cpus.max(1),
             capacity: cfg.device.capacity() / 512,
+            zone_sectors: cfg.zone_sectors,
             tasks: cfg.tasks,
             cgroups: if cfg.cgroups.is_empty() { vec![Cgroup::default()] } else { cfg.cgroups },
         };
@@ -364,14 +384,7 @@ impl Queue {
         let wbt = throttled.then(|| Wbt::new(target, rotational, depth, write_cache));
         let (tasks, hw_queues) = (facts.tasks.len(), facts.hw_queues);
         let device_plug = cfg.profile.plug.kind == PlugKind::Device;
-        let mut merging = scheduler.merging();
-        if let Merging::Elevator { hash } = &mut merging
-            && !mq
-            && descriptor.name == "noop"
-        {
-            // 2.6.18 keeps the hash inside each scheduler, and noop has none.
-            *hash = *hash && (cfg.profile.legacy.merge_hash || generation.index > 0);
-        }
+        let merging = merging(&*scheduler, &cfg.scheduler, !mq && !cfg.profile.legacy.merge_hash);
         let mut q = Queue {
             limits: Limits {
                 max_sectors: max_kb * 2,

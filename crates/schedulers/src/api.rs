@@ -28,6 +28,9 @@ pub struct QueueFacts {
     pub cpus: u16,
     /// Sectors of the device.
     pub capacity: Sector,
+    /// Sectors of a zone of a zoned device whose zones all want sequential writes
+    /// (`queue/chunk_sectors`); 0 if the device is not zoned.
+    pub zone_sectors: Sector,
     /// Processes by [`TaskId`].
     pub tasks: Vec<TaskInfo>,
     /// Control groups; index 0 is the root.
@@ -47,6 +50,7 @@ impl Default for QueueFacts {
             hw_queues: 1,
             cpus: 1,
             capacity: 1 << 31,
+            zone_sectors: 0,
             tasks: Vec::new(),
             cgroups: vec![Cgroup::default()],
         }

@@ -23,6 +23,7 @@ pub mod list;
 pub mod mq_deadline;
 mod mq_deadline_levels;
 mod mq_deadline_tunables;
+mod mq_deadline_zones;
 pub mod none;
 pub mod noop;
 pub mod registry;

@@ -9,8 +9,9 @@ use crate::api::{Ctx, Dispatch, MergeKind, Position, QueueFacts, Scheduler};
 use crate::deadline_parts::Starvation;
 use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion};
 use crate::jiffies::{self, Clock};
-use crate::mq_deadline_levels::{Levels, Memory, Rules, level_of};
+use crate::mq_deadline_levels::{Levels, Memory, Rules, ZoneRule, level_of};
 use crate::mq_deadline_tunables::TUNABLES;
+use crate::mq_deadline_zones::Zones;
 
 /// Descriptor of mq-deadline.
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -66,6 +67,7 @@ const RULES: [Rules; 4] = [
         head_expires_now: false,
         async_depth_file_is_front_merges: false,
         scaled_async_depth: false,
+        zones: ZoneRule::Locks,
     },
     Rules {
         memory: Memory::NextPerDirection,
@@ -74,6 +76,7 @@ const RULES: [Rules; 4] = [
         head_expires_now: false,
         async_depth_file_is_front_merges: true,
         scaled_async_depth: false,
+        zones: ZoneRule::Locks,
     },
     Rules {
         memory: Memory::NextPerDirection,
@@ -82,6 +85,7 @@ const RULES: [Rules; 4] = [
         head_expires_now: false,
         async_depth_file_is_front_merges: false,
         scaled_async_depth: false,
+        zones: ZoneRule::LocksAndSkipsRuns,
     },
     Rules {
         memory: Memory::Position,
@@ -90,6 +94,7 @@ const RULES: [Rules; 4] = [
         head_expires_now: true,
         async_depth_file_is_front_merges: false,
         scaled_async_depth: true,
+        zones: ZoneRule::Elsewhere,
     },
 ];
 
@@ -112,6 +117,9 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
         front_merges = if async_depth == 1 { front_merges } else { async_depth };
         async_depth = (i64::from(args.queue.limit_base) * 3 / 4).max(1);
     }
+    let zone_sectors = if rules.zones == ZoneRule::Elsewhere { 0 } else { args.queue.zone_sectors };
+    let skips_runs = rules.zones == ZoneRule::LocksAndSkipsRuns && args.queue.rotational;
+    let zones = Zones::new(zone_sectors, skips_runs, args.queue.queue_depth);
     let levels = Levels::new(
         rules,
         Clock::new(hz),
@@ -119,6 +127,7 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
         jiffies::from_ms(t.get("prio_aging_expire"), hz),
         t.get("fifo_batch"),
         Starvation::new(t.get("writes_starved")),
+        zones,
     );
     Box::new(MqDeadline { rules, levels, hz, front_merges, async_depth })
 }
@@ -127,6 +136,7 @@ impl Scheduler for MqDeadline {
     fn allow_merge(&self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
         self.levels.mergeable(ctx.reqs, req)
             && level_of(self.rules, ctx.reqs[req].prio) == level_of(self.rules, bio.prio)
+            && !self.levels.zones_apart(ctx.reqs[req].sector, bio.sector)
     }
 
     fn find_front(&mut self, _ctx: &mut Ctx<'_>, bio: &Bio) -> Option<ReqId> {
@@ -195,7 +205,11 @@ impl Scheduler for MqDeadline {
     }
 
     fn dispatch(&mut self, ctx: &mut Ctx<'_>, _hctx: u16) -> Dispatch {
-        self.levels.dispatch(ctx).map_or(Dispatch::Empty, Dispatch::Request)
+        let id = self.levels.dispatch(ctx);
+        if id.is_none() {
+            self.levels.explain_zones(ctx);
+        }
+        id.map_or(Dispatch::Empty, Dispatch::Request)
     }
 
     fn force_dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {

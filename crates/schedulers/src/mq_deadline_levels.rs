@@ -6,6 +6,7 @@ use crate::api::{Ctx, Position};
 use crate::deadline_parts::{DirQueue, Ended, Reason, Start, Starvation, Tally, Terms, index};
 use crate::jiffies::{self, Clock};
 use crate::list::{Fifo, List};
+use crate::mq_deadline_zones::Zones;
 use crate::tree::PosTree;
 
 /// How the sweep remembers where it was.
@@ -34,6 +35,19 @@ pub(crate) struct Rules {
     pub(crate) async_depth_file_is_front_merges: bool,
     /// `async_depth` is in tags of the whole map and scaled to its words (6.9 and later).
     pub(crate) scaled_async_depth: bool,
+    /// How writes to zones of a zoned device are kept in order.
+    pub(crate) zones: ZoneRule,
+}
+
+/// Who keeps the writes of a zone in order, and how the sweep passes over those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZoneRule {
+    /// The scheduler; the sweep passes over single requests.
+    Locks,
+    /// The scheduler; on a rotating disk the sweep passes over whole contiguous runs.
+    LocksAndSkipsRuns,
+    /// The block layer (6.10 and later).
+    Elsewhere,
 }
 
 /// The name of a level.
@@ -53,10 +67,12 @@ pub(crate) fn level_of(rules: Rules, prio: IoPrio) -> usize {
     }
 }
 
-/// What the scheduler notes in a request's own word: its level and two marks.
+/// What the scheduler notes in a request's own word: its level and marks.
 const LEVEL: u64 = 3;
 const COUNTED: u64 = 4;
 const AT_HEAD: u64 = 8;
+/// The request keeps its zone locked.
+const LOCKS_ZONE: u64 = 16;
 
 fn noted_level(reqs: &Requests, id: ReqId) -> usize {
     (reqs[id].elv[0] & LEVEL) as usize
@@ -106,6 +122,7 @@ pub(crate) struct Levels {
     batching: i64,
     tally: Tally,
     aged: u64,
+    zones: Zones,
 }
 
 impl Levels {
@@ -116,6 +133,7 @@ impl Levels {
         aging: i64,
         fifo_batch: i64,
         starvation: Starvation,
+        zones: Zones,
     ) -> Self {
         Levels {
             rules,
@@ -129,6 +147,7 @@ impl Levels {
             batching: 0,
             tally: Tally::default(),
             aged: 0,
+            zones,
         }
     }
 
@@ -154,7 +173,7 @@ impl Levels {
         let l = &mut self.levels[level];
         let r = &mut reqs[id];
         l.inserted += u64::from(r.elv[0] & COUNTED == 0);
-        r.elv[0] = level as u64 | COUNTED;
+        r.elv[0] = level as u64 | COUNTED | (r.elv[0] & LOCKS_ZONE);
         let now = self.clock.at(now);
         match at {
             Position::Head => {
@@ -186,7 +205,10 @@ impl Levels {
         let marks = reqs[id].elv[0];
         if marks & COUNTED != 0 {
             self.levels[noted_level(reqs, id)].finished += 1;
-            reqs[id].elv[0] = marks & !COUNTED;
+            reqs[id].elv[0] = marks & !(COUNTED | LOCKS_ZONE);
+        }
+        if marks & LOCKS_ZONE != 0 {
+            self.zones.unlock(reqs[id].sector);
         }
     }
 
@@ -223,6 +245,19 @@ impl Levels {
             }
         }
         None
+    }
+
+    /// Says under `explain` why nothing goes although writes wait.
+    pub(crate) fn explain_zones(&self, ctx: &mut Ctx<'_>) {
+        let n = self.zones.locked();
+        if n > 0 && self.has_work() {
+            ctx.why(|_, _| format!("writes wait: {n} of their zones have one in flight"));
+        }
+    }
+
+    /// Whether a request and a bio lie in different zones.
+    pub(crate) fn zones_apart(&self, a: Sector, b: Sector) -> bool {
+        self.zones.apart(a, b)
     }
 
     /// Requests of a level that are queued or in flight.
@@ -267,7 +302,7 @@ impl Levels {
     fn pick(&mut self, ctx: &Ctx<'_>, level: usize, latest: Option<i64>) -> Option<Pick> {
         let pick = match self.levels[level].head.head() {
             Some(id) => Pick { id, reason: Reason::Head },
-            None => match self.within_batch(level) {
+            None => match self.within_batch(ctx.reqs, level) {
                 Ok(id) => Pick { id, reason: Reason::Continues(self.batching + 1) },
                 Err(ended) => self.new_batch(ctx, level, ended)?,
             },
@@ -277,24 +312,31 @@ impl Levels {
     }
 
     /// The request that goes on with the sweep of a direction.
-    fn following(&self, level: usize, dir: Dir) -> Option<ReqId> {
+    fn following(&self, reqs: &Requests, level: usize, dir: Dir) -> Option<ReqId> {
         let (l, d) = (&self.levels[level], index(dir));
-        match self.rules.memory {
+        let next = match self.rules.memory {
             Memory::Position => l.dirs[d].tree.first_at_or_after(l.position[d]),
             _ => l.dirs[d].next,
-        }
+        };
+        if self.zones.active() { self.zones.sweep(reqs, &l.dirs[d], next) } else { next }
+    }
+
+    /// The request that waits longest among those that may go.
+    fn oldest(&self, reqs: &Requests, level: usize, dir: Dir) -> Option<ReqId> {
+        let queue = &self.levels[level].dirs[index(dir)];
+        if self.zones.active() { self.zones.oldest(reqs, queue) } else { queue.fifo.head() }
     }
 
     /// The next request of the running batch, or how it ended.
-    fn within_batch(&self, level: usize) -> Result<ReqId, Ended> {
+    fn within_batch(&self, reqs: &Requests, level: usize) -> Result<ReqId, Ended> {
         if self.batching >= self.fifo_batch && self.batching > 0 {
             return Err(Ended::Full(self.batching));
         }
         let next = match self.rules.memory {
-            Memory::OneNext => {
-                self.following(level, Dir::Write).or_else(|| self.following(level, Dir::Read))
-            }
-            _ => self.following(level, self.last_dir),
+            Memory::OneNext => self
+                .following(reqs, level, Dir::Write)
+                .or_else(|| self.following(reqs, level, Dir::Read)),
+            _ => self.following(reqs, level, self.last_dir),
         };
         match next {
             Some(id) if self.batching < self.fifo_batch => Ok(id),
@@ -305,15 +347,18 @@ impl Levels {
     }
 
     fn new_batch(&mut self, ctx: &Ctx<'_>, level: usize, ended: Ended) -> Option<Pick> {
-        let [reads, writes] = [0, 1].map(|d| !self.levels[level].dirs[d].is_empty());
+        let reqs = &*ctx.reqs;
+        let reads = !self.levels[level].dirs[0].is_empty();
+        let writes = self.oldest(reqs, level, Dir::Write).is_some();
         let (dir, choice) = self.starvation.choose(reads, writes)?;
         let d = index(dir);
-        let oldest = self.levels[level].dirs[d].fifo.head()?;
+        let oldest = self.oldest(reqs, level, dir)?;
         let late = self.clock.at(ctx.now) - ctx.reqs[oldest].fifo_time as i64;
         let (id, start) = if late >= 0 {
             (oldest, Start::Expired(late + self.expire[d]))
         } else {
-            self.following(level, dir).map_or((oldest, Start::Oldest), |id| (id, Start::GoesOn))
+            self.following(reqs, level, dir)
+                .map_or((oldest, Start::Oldest), |id| (id, Start::GoesOn))
         };
         self.last_dir = dir;
         self.batching = 0;
@@ -325,6 +370,10 @@ impl Levels {
         let Pick { id, reason } = pick;
         self.tally.note(reason);
         self.explain(ctx, level, pick, aged);
+        // A write that comes back from the driver kept its zone.
+        if ctx.reqs[id].elv[0] & LOCKS_ZONE == 0 && self.zones.lock(ctx.reqs, id) {
+            ctx.reqs[id].elv[0] |= LOCKS_ZONE;
+        }
         let l = &mut self.levels[level];
         let (d, sector) = (index(ctx.reqs[id].op.dir()), ctx.reqs[id].sector);
         l.position[d] = sector;

@@ -135,6 +135,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
         fua: trial.device.fua,
         budget: trial.device.budget,
         max_hw_sectors_kb: trial.device.max_hw_sectors_kb,
+        zone_sectors: 0,
         settings: trial.settings.clone(),
         tasks,
         cgroups: groups,

@@ -38,6 +38,16 @@ fn read(text: &str) -> String {
 }
 
 #[test]
+fn a_write_across_the_end_of_a_zone_is_refused() {
+    let zoned = |text: &str| read(&text.replace("hz = 1000", "hz = 1000\nzone_sectors = 1004"));
+    assert_eq!(zoned(GOOD), "1 dispatched", "reads may cross");
+    let e = zoned(&GOOD.replace("\"R\"", "\"W\""));
+    assert!(e.contains("crosses the end of a zone of 1004 sectors"), "{e}");
+    assert!(e.contains("s.toml:14:10"), "{e}");
+    assert!(read(&GOOD.replace("hz = 1000", "zone_sectors = 0")).contains("zone_sectors"));
+}
+
+#[test]
 fn the_good_one_is_good() {
     assert_eq!(read(GOOD), "1 dispatched");
 }

@@ -54,6 +54,7 @@ fn config(scheduler: &str, kernel: &str, depth: u32, ms: u64) -> QueueConfig {
         fua: false,
         budget: false,
         max_hw_sectors_kb: 1280,
+        zone_sectors: 0,
         settings: Vec::new(),
         tasks: vec![TaskInfo::default(); 3],
         cgroups: Vec::new(),

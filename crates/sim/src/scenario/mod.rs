@@ -50,6 +50,8 @@ pub struct Scenario {
     pub merges: bool,
     /// What the scheduler's requests go to.
     pub driver: Driver,
+    /// `zone_sectors`: the size of a zone of a zoned device, 0 without zones.
+    pub zone_sectors: Sector,
     /// The requests, in the order of the file.
     pub requests: Vec<Wanted>,
     /// What has no effect, for people to read.

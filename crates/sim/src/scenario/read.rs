@@ -21,6 +21,7 @@ const TOP: &[&str] = &[
     "pull_at_ms",
     "completes",
     "hz",
+    "zone_sectors",
     "tunables",
     "request",
 ];
@@ -55,7 +56,24 @@ pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
     let driver = driver(&src, root)?;
     let mut warnings = Vec::new();
     let requests = requests(&src, root, &mut warnings)?;
-    Ok(Scenario { kernel, scheduler, merges, driver, requests, warnings })
+    let zone_sectors = zones(&src, root, &requests)?;
+    Ok(Scenario { kernel, scheduler, merges, driver, zone_sectors, requests, warnings })
+}
+
+/// The size of a zone, which no write may cross: a zoned device would refuse it.
+fn zones(src: &Source, root: &DeTable, requests: &[Wanted]) -> Read<u64> {
+    let Some(at) = root.get("zone_sectors") else { return Ok(0) };
+    let size = src.within(at, "zone_sectors", 1..=1 << 40)? as u64;
+    let crosses = |w: &&Wanted| {
+        w.op == Op::Write && (w.sector + u64::from(w.sectors) - 1) / size != w.sector / size
+    };
+    match requests.iter().find(crosses) {
+        Some(w) => {
+            let d = w.place.error(format!("the write crosses the end of a zone of {size} sectors"));
+            Err(d.with_help("split it, or choose another zone_sectors"))
+        }
+        None => Ok(size),
+    }
 }
 
 /// An error whose text ends in advice after a semicolon: the advice becomes the help.

@@ -220,6 +220,7 @@ fn queue(
         fua: target.fua,
         budget: target.budget,
         max_hw_sectors_kb: target.max_hw_sectors_kb,
+        zone_sectors: scenario.zone_sectors,
         settings,
         tasks: pids.iter().map(task).collect(),
         cgroups: Vec::new(),
