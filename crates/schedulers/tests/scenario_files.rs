@@ -87,7 +87,8 @@ fn play(t: &Table) -> Vec<String> {
     let set: Vec<(&str, i64)> =
         set.iter().map(|(k, v)| (k.as_str(), v.as_integer().expect("a number"))).collect();
     let hz = t.get("hz").and_then(Value::as_integer).unwrap_or(1000) as u32;
-    let queue = QueueFacts { hz, ..QueueFacts::default() };
+    let zone_sectors = t.get("zone_sectors").and_then(Value::as_integer).unwrap_or(0) as u64;
+    let queue = QueueFacts { hz, zone_sectors, ..QueueFacts::default() };
     let requests = t["request"].as_array().expect("requests");
     let mut arrivals: Vec<_> =
         requests.iter().map(|r| request(r.as_table().expect("a table"))).collect();
