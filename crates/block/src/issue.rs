@@ -88,6 +88,8 @@ impl Queue {
             (bios, "empties the write cache; goes around the scheduler")
         } else if r.state & state::FLUSH_SEQ != 0 {
             (self.bios.iter(r).collect(), "data of a flush sequence; goes around the scheduler")
+        } else if r.state & state::ELV != 0 {
+            (self.bios.iter(r).collect(), "taken out of the scheduler when it was drained")
         } else {
             (self.bios.iter(r).collect(), "goes around the scheduler")
         };
@@ -141,6 +143,7 @@ impl Queue {
 
     /// A request that was merged away: it leaves without having been completed.
     pub(crate) fn free_absorbed(&mut self, tl: &mut Timeline, id: ReqId) {
+        self.wbt_absorbed(id);
         self.release(tl, id);
     }
 

@@ -107,10 +107,14 @@ impl Queue {
             }
             return Submit::Taken;
         }
-        self.reqs[id].state |= state::ELV;
-        self.hook_mut(tl, |s, c| s.prepare(c, id));
+        if !self.is_switching() {
+            self.reqs[id].state |= state::ELV;
+            self.hook_mut(tl, |s, c| s.prepare(c, id));
+        }
         if self.plug_active(bio.task) {
             self.add_to_plug(tl, bio.task, id);
+        } else if self.is_switching() {
+            self.legacy_around(tl, id);
         } else if self.legacy.device_plug {
             self.insert_plugged(tl, id, bio.is_sync());
         } else {
@@ -164,13 +168,6 @@ impl Queue {
         }
     }
 
-    /// Insertion from a task's plug: append to a queued request if it fits, else sort in.
-    pub(crate) fn legacy_insert_merge(&mut self, tl: &mut Timeline, id: ReqId) {
-        if !self.insert_merge(tl, id) {
-            self.insert_into_scheduler(tl, id, Position::Sort);
-        }
-    }
-
     /// Appends to the dispatch queue.
     pub(crate) fn legacy_dispatch_tail(&mut self, id: ReqId) {
         self.legacy.boundary = self.reqs[id].end();
@@ -188,14 +185,15 @@ impl Queue {
     }
 
     /// One-way elevator insertion from the boundary on (`elv_dispatch_sort`).
-    fn dispatch_sort(&mut self, id: ReqId) {
+    pub(crate) fn dispatch_sort(&mut self, id: ReqId) {
         let start = self.reqs[id].sector;
         let boundary = self.legacy.boundary;
         let mut at = self.legacy.dispatch.len();
         while at > 0 {
             let other = &self.reqs[self.legacy.dispatch[at - 1]];
             let same_kind = other.op == self.reqs[id].op || self.barriers();
-            if other.state & state::STARTED != 0 || !same_kind {
+            let fixed = other.state & (state::STARTED | state::FLUSH_SEQ) != 0;
+            if fixed || !same_kind {
                 break;
             }
             let stop = if start >= boundary {
@@ -213,10 +211,7 @@ impl Queue {
 
     /// 2.6.18: everything queued goes out first, then the barrier alone, then the rest.
     fn insert_barrier(&mut self, tl: &mut Timeline, id: ReqId) {
-        while let Some(r) = self.hook_mut(tl, |s, c| s.force_dispatch(c)) {
-            self.left_scheduler(tl.now, r);
-            self.dispatch_sort(r);
-        }
+        self.drain_scheduler(tl);
         self.reqs[id].state |= state::FLUSH_SEQ | state::NOMERGE;
         self.legacy.dispatch.push_back(id);
         self.unplug(tl);

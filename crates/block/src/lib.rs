@@ -19,6 +19,7 @@ mod pull;
 mod queue;
 #[cfg(test)]
 mod scenarios;
+mod switch;
 mod tags;
 mod timeline;
 mod wbt;
@@ -28,4 +29,5 @@ pub use queue::{
     Done, Issue, Limits, Queue, QueueConfig, QueueSetting, QueueStats, SchedulerChoice, Submit,
     Trace, TraceEvent, queue_settings,
 };
+pub use switch::SwitchError;
 pub use timeline::{Event, Timeline};

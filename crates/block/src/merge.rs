@@ -199,7 +199,6 @@ impl Queue {
         let r = &mut self.reqs[id];
         r.sectors += bio.sectors;
         r.segments += segments(bio.sectors);
-        r.flags = r.flags.with(Flags(bio.flags.0 & Flags::SYNC.0));
         if r.prio != bio.prio {
             r.prio = prio;
         }

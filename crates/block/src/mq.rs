@@ -49,7 +49,12 @@ impl Queue {
         self.hctx = (0..self.facts.hw_queues)
             .map(|_| Hctx {
                 dispatch: VecDeque::new(),
-                driver_tags: TagMap::new(depth, None, mq.shallow_depth, mq.wake_all_in_batch),
+                driver_tags: TagMap::new(
+                    if self.none { nr } else { depth },
+                    None,
+                    mq.shallow_depth,
+                    mq.wake_all_in_batch,
+                ),
                 sched_tags: (!self.none)
                     .then(|| TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch)),
                 ctx: vec![VecDeque::new(); cpus],
@@ -59,6 +64,21 @@ impl Queue {
                 busy: 0,
             })
             .collect();
+    }
+
+    /// Tags of a scheduler that has just taken over; the driver's stay.
+    pub(crate) fn fresh_scheduler_tags(&mut self) {
+        let mq = self.profile.mq.clone();
+        let shallow = self.scheduler.min_shallow_depth(&self.facts);
+        for h in &mut self.hctx {
+            debug_assert_eq!(h.driver_tags.used(), 0, "nobody holds a driver tag");
+            debug_assert!(h.sched_tags.as_ref().is_none_or(|t| t.used() == 0), "nor another");
+            let tags = || {
+                let nr = self.facts.nr_requests;
+                TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch)
+            };
+            h.sched_tags = (!self.none).then(tags);
+        }
     }
 
     fn hctx_of(&self, cpu: u16) -> usize {
@@ -224,7 +244,7 @@ impl Queue {
     /// Offers everything parked; `false` when something had to stay.
     fn offer_parked(&mut self, tl: &mut Timeline, h: usize) -> bool {
         while let Some(id) = self.hctx[h].dispatch.front().copied() {
-            if !self.take_driver_tag(h, id) {
+            if !self.take_driver_tag(id) {
                 self.hctx[h].update_busy(true);
                 return false;
             }
@@ -235,10 +255,12 @@ impl Queue {
         true
     }
 
-    fn take_driver_tag(&mut self, h: usize, id: ReqId) -> bool {
+    /// A driver tag of the hardware queue the request was allocated for, whoever pulled it.
+    fn take_driver_tag(&mut self, id: ReqId) -> bool {
         if self.none || self.reqs[id].state & state::DRIVER_TAG != 0 {
             return true;
         }
+        let h = usize::from(self.reqs[id].hctx);
         let Some(tag) = self.hctx[h].driver_tags.get(None) else { return false };
         let r = &mut self.reqs[id];
         r.driver_tag = tag;
@@ -266,22 +288,37 @@ impl Queue {
                 break;
             }
             let mut parked = false;
-            for id in &batch {
-                if parked || !self.take_driver_tag(h, *id) {
-                    parked = true;
-                    self.hctx[h].dispatch.push_back(*id);
-                } else {
-                    self.issue(tl, *id);
-                }
+            for h in 0..self.hctx.len() {
+                parked |= self.offer(tl, h, &batch);
             }
-            self.hctx[h].update_busy(parked);
             if parked {
-                self.hctx[h].restart = true;
                 break;
             }
         }
         batch.clear();
         self.scratch = batch;
+    }
+
+    /// Offers the driver what a batch has for one hardware queue; `true` when something had to stay.
+    fn offer(&mut self, tl: &mut Timeline, h: usize, batch: &[ReqId]) -> bool {
+        let (mut parked, mut any) = (false, false);
+        for id in batch {
+            if usize::from(self.reqs[*id].hctx) != h {
+                continue;
+            }
+            any = true;
+            if parked || !self.take_driver_tag(*id) {
+                parked = true;
+                self.hctx[h].dispatch.push_back(*id);
+            } else {
+                self.issue(tl, *id);
+            }
+        }
+        if any {
+            self.hctx[h].update_busy(parked);
+            self.hctx[h].restart |= parked;
+        }
+        parked
     }
 
     fn pull_batch(&mut self, tl: &mut Timeline, h: usize, most: usize, batch: &mut Vec<ReqId>) {
@@ -299,7 +336,7 @@ impl Queue {
                     self.left_scheduler(tl.now, id);
                     self.trace_dispatch(tl.now, id);
                     batch.push(id);
-                    if !self.take_driver_tag(h, id) {
+                    if !self.take_driver_tag(id) {
                         return;
                     }
                 }
@@ -320,15 +357,14 @@ impl Queue {
     fn rerun_later(&mut self, tl: &mut Timeline, h: usize) {
         if !self.hctx[h].rerun_armed {
             self.hctx[h].rerun_armed = true;
-            tl.events.push(tl.now + RERUN_DELAY, Event::Run);
+            tl.events.push(tl.now + RERUN_DELAY, Event::Run(h as u16));
         }
     }
 
-    pub(crate) fn rerun_fired(&mut self) {
-        for h in &mut self.hctx {
-            h.rerun_armed = false;
-        }
-        self.run_pending = true;
+    /// Only the hardware queue that asked for it runs again.
+    pub(crate) fn rerun_fired(&mut self, h: u16) {
+        self.hctx[usize::from(h)].rerun_armed = false;
+        self.ask_hctx(Some(h));
     }
 
     /// `none`, asked for one request: the oldest of the first software queue that has any.

@@ -14,6 +14,8 @@ pub(crate) struct Plug {
     list: Vec<ReqId>,
     /// The throttle has already counted the bio this task is blocked on.
     pub(crate) wbt_charged: bool,
+    /// The task sleeps inside the block layer, for a tag, a request or in the throttle.
+    pub(crate) inside: bool,
 }
 
 impl Queue {

@@ -2,18 +2,19 @@
 
 use iosched_devices::{Completion, Device};
 use iosched_schedulers::{
-    Actions, BlockPath, BuildArgs, Cgroup, Ctx, Descriptor, Generation, Idling, Merging,
-    QueueFacts, Scheduler, TaskInfo, TunableError, Why,
+    Actions, BlockPath, Cgroup, Ctx, Descriptor, Generation, Idling, Merging, QueueFacts,
+    Scheduler, TaskInfo, TunableError, Why,
 };
-use iosched_types::{Bio, BioId, NO_REQ, Nanos, Op, ReqId, Requests, Sector, TaskId};
+use iosched_types::{Bio, BioId, Nanos, Op, ReqId, Requests, Sector, TaskId};
 
 use crate::bios::BioPool;
 use crate::flush::FlushQueue;
 use crate::legacy::Legacy;
-use crate::merge::{Elevator, MergeHash, segments};
+use crate::merge::{Elevator, segments};
 use crate::mq::Hctx;
 use crate::plug::Plug;
-use crate::profile::{KernelProfile, LegacyFlush, MergeScan, PlugKind, ShallowDepth};
+use crate::profile::{KernelProfile, LegacyFlush, MergeScan, PlugKind};
+use crate::switch::{self, Switches};
 use crate::timeline::{Event, Timeline};
 use crate::wbt::Wbt;
 
@@ -212,6 +213,17 @@ pub enum TraceEvent {
         /// Why.
         reason: String,
     },
+    /// Another scheduler took over.
+    Switch {
+        /// When it was asked for.
+        since: Nanos,
+        /// When it was in force.
+        at: Nanos,
+        /// The old one, with its generation.
+        from: String,
+        /// The new one.
+        to: String,
+    },
 }
 
 /// What `explain` collects.
@@ -276,6 +288,7 @@ pub struct Queue {
     pub(crate) legacy: Legacy,
     pub(crate) flushes: Vec<FlushQueue>,
     pub(crate) wbt: Option<Wbt>,
+    pub(crate) switches: Switches,
     pub(crate) write_cache: bool,
     pub(crate) fua: bool,
     pub(crate) budget: bool,
@@ -313,25 +326,8 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-fn setting(settings: &[(String, i64)], name: &str) -> Option<i64> {
+pub(crate) fn setting(settings: &[(String, i64)], name: &str) -> Option<i64> {
     settings.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v)
-}
-
-/// How the queue looks for requests to merge with. 2.6.18 keeps the hash inside each scheduler, and its
-/// noop has none.
-fn merging(
-    scheduler: &dyn Scheduler,
-    choice: &SchedulerChoice,
-    hash_is_schedulers: bool,
-) -> Merging {
-    let mut merging = scheduler.merging();
-    if let Merging::Elevator { hash } = &mut merging
-        && hash_is_schedulers
-        && choice.descriptor.name == "noop"
-    {
-        *hash = *hash && choice.generation.index > 0;
-    }
-    merging
 }
 
 impl Queue {
@@ -341,50 +337,23 @@ impl Queue {
     /// A tunable the scheduler does not have or does not accept. `queue/*` settings are checked by the
     /// caller against [`queue_settings`].
     pub fn new(cfg: QueueConfig) -> Result<Queue, TunableError> {
-        let none = cfg.scheduler.descriptor.name == "none";
-        let depth = cfg.queue_depth.max(1);
+        let mut cfg = cfg;
+        let settings = std::mem::take(&mut cfg.settings);
+        let get = |name| setting(&settings, name);
         let mq = cfg.path == BlockPath::Mq;
-        let default_nr = match (mq, none) {
-            (true, true) => depth,
-            (true, false) => cfg.profile.mq.scheduler_tags.of(depth),
-            (false, _) => cfg.profile.nr_requests,
-        };
-        let get = |name| setting(&cfg.settings, name);
-        let nr = get("nr_requests").map_or(default_nr, |v| v as u32);
-        let nr = if mq && none { nr.min(depth) } else { nr };
         let max_kb = get("max_sectors_kb").map_or(cfg.profile.max_sectors_kb, |v| v as u32);
         let max_kb = max_kb.min(cfg.max_hw_sectors_kb.max(4));
         let rotational = get("rotational").map_or(cfg.rotational, |v| v != 0);
-        let facts = QueueFacts {
-            hz: cfg.profile.hz,
-            rotational,
-            queue_depth: depth,
-            nr_requests: nr,
-            limit_base: default_nr,
-            limit_unit: match cfg.profile.mq.shallow_depth {
-                ShallowDepth::Word => QueueFacts::tag_word(nr),
-                ShallowDepth::Map => default_nr,
-            },
-            max_sectors: max_kb * 2,
-            hw_queues: cfg.hw_queues.clamp(1, cfg.cpus.max(1)),
-            cpus: cfg.cpus.max(1),
-            capacity: cfg.device.capacity() / 512,
-            zone_sectors: cfg.zone_sectors,
-            tasks: cfg.tasks,
-            cgroups: if cfg.cgroups.is_empty() { vec![Cgroup::default()] } else { cfg.cgroups },
-        };
-        let (descriptor, generation) = (cfg.scheduler.descriptor, cfg.scheduler.generation);
-        let tunables =
-            descriptor.resolve_tunables(generation.index, &facts, &cfg.scheduler.tunables)?;
-        let args = BuildArgs { generation: generation.index, tunables: &tunables, queue: &facts };
-        let scheduler = (descriptor.build)(&args);
+        cfg.settings = settings.clone();
+        let facts = switch::first_facts(&mut cfg, max_kb, rotational);
+        let (nr, depth) = (facts.nr_requests, facts.queue_depth);
+        let to = &cfg.scheduler;
+        let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
+        let (scheduler, merging) = switch::build(to, &tunables, &facts, &cfg.profile, 0);
         let write_cache = get("write_cache").map_or(cfg.write_cache, |v| v != 0);
         let target = get("wbt_lat_usec").map(|v| v as u64);
-        let throttled = mq && cfg.profile.mq.wbt && descriptor.name != "bfq" && target != Some(0);
-        let wbt = throttled.then(|| Wbt::new(target, rotational, depth, write_cache));
         let (tasks, hw_queues) = (facts.tasks.len(), facts.hw_queues);
         let device_plug = cfg.profile.plug.kind == PlugKind::Device;
-        let merging = merging(&*scheduler, &cfg.scheduler, !mq && !cfg.profile.legacy.merge_hash);
         let mut q = Queue {
             limits: Limits {
                 max_sectors: max_kb * 2,
@@ -397,17 +366,18 @@ impl Queue {
             path: cfg.path,
             merging,
             scheduler,
+            none: mq && cfg.scheduler.descriptor.name == "none",
             choice: cfg.scheduler,
-            none: mq && none,
             out: Actions::default(),
             reqs: Requests::with_capacity(nr.min(4096) as usize + 8),
             bios: BioPool::default(),
-            elevator: Elevator { last_merge: NO_REQ, hash: MergeHash::new(nr.saturating_mul(2)) },
+            elevator: switch::fresh_elevator(nr),
             plugs: (0..tasks).map(|_| Plug::default()).collect(),
             hctx: Vec::new(),
             legacy: Legacy::new(nr, device_plug, tasks),
             flushes: (0..hw_queues.max(1)).map(|_| FlushQueue::default()).collect(),
-            wbt,
+            wbt: None,
+            switches: Switches::default(),
             write_cache,
             fua: get("fua").map_or(cfg.fua, |v| v != 0),
             budget: cfg.budget,
@@ -435,6 +405,7 @@ impl Queue {
         if mq {
             q.build_hctxs(nr, depth);
         }
+        q.set_throttle(target);
         Ok(q)
     }
 
@@ -559,10 +530,8 @@ impl Queue {
             }
         }
         if std::mem::take(&mut self.out.run_queue) {
-            match self.out.run_hctx.take() {
-                Some(h) if self.run_one.is_none_or(|one| one == h) => self.run_one = Some(h),
-                _ => self.run_pending = true,
-            }
+            let h = self.out.run_hctx.take();
+            self.ask_hctx(h);
         }
         while !self.out.ejected.is_empty() {
             let id = self.out.ejected.remove(0);
@@ -570,6 +539,14 @@ impl Queue {
             self.trace_dispatch(tl.now, id);
             self.legacy_dispatch_tail(id);
             self.run_pending = true;
+        }
+    }
+
+    /// One hardware queue, or all of them, shall run soon.
+    pub(crate) fn ask_hctx(&mut self, h: Option<u16>) {
+        match h {
+            Some(h) if self.run_one.is_none_or(|one| one == h) => self.run_one = Some(h),
+            _ => self.run_pending = true,
         }
     }
 
@@ -592,12 +569,21 @@ impl Queue {
     ///
     /// `resumed` says that the task was blocked on this very bio and has been woken.
     pub fn submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
+        let resumed = resumed && self.slept_inside(bio.task);
+        if self.switches.now.is_some() && !resumed && self.held_by_switch(tl, bio) {
+            return Submit::Blocked;
+        }
         let answer = match self.path {
             BlockPath::Mq => self.mq_submit(tl, bio, resumed),
             BlockPath::Legacy => self.legacy_submit(tl, bio, resumed),
         };
-        if answer == Submit::Taken {
-            self.stats.submitted += 1;
+        match answer {
+            Submit::Taken => self.stats.submitted += 1,
+            Submit::Blocked if !resumed => self.sleeps_inside(bio.task),
+            Submit::Blocked => {}
+        }
+        if resumed && answer == Submit::Taken {
+            self.woke_inside(bio.task);
         }
         answer
     }
@@ -613,8 +599,11 @@ impl Queue {
             } else if let Some(h) = self.run_one.take() {
                 self.run_hctx(tl, h);
             } else {
-                return;
+                break;
             }
+        }
+        if self.switches.now.is_some() {
+            self.try_end_switch(tl);
         }
     }
 
@@ -646,7 +635,8 @@ impl Queue {
             Event::SchedulerTimer(_) => {}
             Event::Unplug(n) => self.legacy_unplug_timer(tl, n),
             Event::Wbt(n) => self.wbt_window(tl, n),
-            Event::Run => self.rerun_fired(),
+            Event::Run(h) => self.rerun_fired(h),
+            Event::Switch => self.end_switch(tl),
             Event::Task(..) | Event::User(_) => return false,
         }
         self.run_deferred(tl);

@@ -12,8 +12,10 @@ pub enum Event {
     Unplug(u32),
     /// The writeback throttle's window ends.
     Wbt(u32),
-    /// A delayed re-run of a queue that got no budget.
-    Run,
+    /// A delayed re-run of a hardware queue whose scheduler kept its requests back.
+    Run(u16),
+    /// A new scheduler takes over.
+    Switch,
     /// A task wakes up: its sleep ended.
     Task(TaskId, u32),
     /// A clock tick of the caller's own (samples, limits, scenario steps).

@@ -184,6 +184,15 @@ impl Wbt {
         (self.reads, self.writes, self.min_read) = (0, 0, Nanos::MAX);
     }
 
+    /// A counted request is gone; names the sleepers this wakes.
+    fn put(&mut self, bits: u16, woken: &mut Vec<TaskId>) {
+        let class = usize::from(bits & state::WBT_BACKGROUND != 0);
+        self.in_flight[class] -= 1;
+        for _ in 0..self.releases(class) {
+            woken.extend(self.waiting[class].pop_front());
+        }
+    }
+
     /// How many sleepers of a class a completion lets go.
     fn releases(&self, class: usize) -> usize {
         let floor = match (class, self.write_cache) {
@@ -260,16 +269,20 @@ impl Queue {
             w.last_unthrottled = tl.now;
             w.seen_unthrottled = true;
         } else {
-            let class = usize::from(r.state & state::WBT_BACKGROUND != 0);
-            w.in_flight[class] -= 1;
-            for _ in 0..w.releases(class) {
-                self.woken.extend(w.waiting[class].pop_front());
-            }
+            w.put(r.state, &mut self.woken);
         }
         if !w.armed && (w.step != 0 || w.in_flight != [0; 2]) {
             w.armed = true;
             w.generation = w.generation.wrapping_add(1);
             tl.events.push(tl.now + window_of(w.step), Event::Wbt(w.generation));
+        }
+    }
+
+    /// A request was merged away: it is no longer counted, but has nothing to say about latencies.
+    pub(crate) fn wbt_absorbed(&mut self, id: ReqId) {
+        let bits = self.reqs[id].state;
+        if let Some(w) = self.wbt.as_mut().filter(|_| bits & state::WBT != 0) {
+            w.put(bits, &mut self.woken);
         }
     }
 

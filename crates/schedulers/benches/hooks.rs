@@ -43,7 +43,7 @@ impl Rig {
         let (d, g) = registry::resolve(name, KernelVersion(6, 12, 0)).expect("a known name");
         let queue = QueueFacts { nr_requests: 256, queue_depth: 32, ..QueueFacts::default() };
         let values = d.resolve_tunables(g.index, &queue, &[]).expect("defaults");
-        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue };
+        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue, now: 0 };
         let scheduler = (d.build)(&args);
         let reqs = Requests::with_capacity(depth + 1);
         let mut rig = Rig {

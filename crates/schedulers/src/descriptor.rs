@@ -5,6 +5,8 @@ use std::fmt;
 
 use iosched_types::nearest::did_you_mean;
 
+use iosched_types::Nanos;
+
 use crate::api::{QueueFacts, Scheduler};
 
 /// A kernel version such as 2.6.18 or 6.12, ordered numerically.
@@ -127,6 +129,8 @@ pub struct BuildArgs<'a> {
     pub tunables: &'a TunableValues,
     /// Facts of the queue.
     pub queue: &'a QueueFacts,
+    /// When it takes over; not 0 after a switch.
+    pub now: Nanos,
 }
 
 /// Everything about a scheduler that is not its algorithm.

@@ -190,7 +190,7 @@ mod tests {
         let set = [("patience".to_owned(), patience)];
         let queue = QueueFacts::default();
         let tunables = DESCRIPTOR.resolve_tunables(0, &queue, &set).unwrap();
-        let args = BuildArgs { generation: 0, tunables: &tunables, queue: &queue };
+        let args = BuildArgs { generation: 0, tunables: &tunables, queue: &queue, now: 0 };
         Bench { scheduler: build(&args), ..Bench::new("none", &[]) }
     }
 

@@ -46,7 +46,7 @@ impl Bench {
         let (d, g) = registry::resolve(name, KernelVersion(6, 12, 0)).expect("a known scheduler");
         let set: Vec<(String, i64)> = tunables.iter().map(|(n, v)| ((*n).into(), *v)).collect();
         let values = d.resolve_tunables(g.index, &queue, &set).expect("valid tunables");
-        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue };
+        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue, now: 0 };
         let scheduler = (d.build)(&args);
         let out = Actions { why: Some(Why::default()), ..Actions::default() };
         Bench { scheduler, reqs: Requests::default(), queue, out }

@@ -63,7 +63,7 @@ impl Load {
         let (d, g) = registry::resolve(name, KernelVersion(4, 12, 0)).unwrap();
         let queue = QueueFacts::default();
         let values = d.resolve_tunables(g.index, &queue, &[]).unwrap();
-        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue };
+        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue, now: 0 };
         Load {
             scheduler: (d.build)(&args),
             reqs: Requests::with_capacity(2 * FULL),

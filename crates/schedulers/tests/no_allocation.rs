@@ -56,7 +56,7 @@ impl Load {
         let (d, g) = registry::resolve(name, KernelVersion(6, 12, 0)).expect("a known name");
         let queue = QueueFacts::default();
         let values = d.resolve_tunables(g.index, &queue, &[]).expect("defaults");
-        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue };
+        let args = BuildArgs { generation: g.index, tunables: &values, queue: &queue, now: 0 };
         let scheduler = (d.build)(&args);
         let (reqs, out) = (Requests::with_capacity(512), Actions::default());
         Load { scheduler, reqs, queue, out, state: 1, now: 0 }

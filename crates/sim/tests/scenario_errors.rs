@@ -165,6 +165,29 @@ pid = -1 is out of range: 0 to 4294967295
 }
 
 #[test]
+fn a_switch_that_cannot_be_is_refused() {
+    let with = |switch: &str| read(&format!("{GOOD}\n[[switch]]\n{switch}\n"));
+    assert_eq!(
+        with("scheduler = \"bfq\"\nt_ms = 1.0\ntunables = { slice_idle = 0 }"),
+        "1 dispatched"
+    );
+    for (switch, place, help) in [
+        ("t_ms = 1.0", "s.toml:19", "names its scheduler"),
+        ("scheduler = \"bqf\"", "s.toml:20:13", "did you mean \"bfq\"?"),
+        ("scheduler = \"cfq@4.12\"", "s.toml:20:13", "different block layers"),
+        ("scheduler = \"none\"\ntime = 3", "s.toml:21:1", "t_ms"),
+        ("scheduler = \"none\"\nt_ms = -3", "s.toml:21:8", "negative"),
+        ("scheduler = \"bfq\"\ntunables = { fifo_batch = 1 }", "s.toml:21:14", "no tunable"),
+    ] {
+        let got = with(switch);
+        assert!(got.contains(place) && got.contains(help), "{switch}:\n{got}");
+    }
+    let pulled = GOOD.replace("service_ms = 5.0", "pull_at_ms = [0]");
+    let got = read(&format!("{pulled}\n[[switch]]\nscheduler = \"bfq\"\n"));
+    assert!(got.contains("asks by hand") && got.contains("give service_ms or device"), "{got}");
+}
+
+#[test]
 fn requests_beyond_the_devices_end_are_refused() {
     let text = GOOD.replace("service_ms = 5.0", "device = \"hdd-7200\"");
     assert_eq!(read(&text), "1 dispatched");

@@ -4,6 +4,7 @@
 mod flush;
 mod legacy;
 mod mq;
+mod switch;
 
 use std::collections::VecDeque;
 

@@ -120,7 +120,8 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
     let value = |name| jiffies::from_ms(args.tunables.get(name), hz);
     // The kernel sets these up before anybody can write a tunable: they follow from the defaults.
     let first_writes = u32::try_from(descriptor::write_batch_expire(hz) / 10).unwrap_or(0);
-    let batch_end = descriptor::read_batch_expire(hz);
+    let now = i64::try_from(args.queue.jiffies(args.now)).unwrap_or(i64::MAX / 2);
+    let batch_end = now + descriptor::read_batch_expire(hz);
     Box::new(Anticipatory {
         rules: rules(args.generation),
         clock,

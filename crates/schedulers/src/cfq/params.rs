@@ -272,7 +272,7 @@ mod tests {
         let queue = QueueFacts { hz, ..QueueFacts::default() };
         let set: Vec<(String, i64)> = set.iter().map(|(n, v)| ((*n).into(), *v)).collect();
         let tunables = DESCRIPTOR.resolve_tunables(generation, &queue, &set).unwrap();
-        Params::new(&BuildArgs { generation, tunables: &tunables, queue: &queue })
+        Params::new(&BuildArgs { generation, tunables: &tunables, queue: &queue, now: 0 })
     }
 
     #[test]

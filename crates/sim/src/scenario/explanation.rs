@@ -14,6 +14,22 @@ pub struct Explanation {
     pub idle: Vec<Idle>,
     /// Requests that did not leave the scheduler, by index.
     pub pending: Vec<usize>,
+    /// Schedulers that took over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub switches: Vec<Switched>,
+}
+
+/// A scheduler that took over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Switched {
+    /// When it was asked for.
+    pub since_ns: Nanos,
+    /// From when on it was in force.
+    pub at_ns: Nanos,
+    /// The old one.
+    pub from: String,
+    /// The new one.
+    pub to: String,
 }
 
 /// A request that left the scheduler.
@@ -120,9 +136,24 @@ impl Explanation {
             ],
             reason: i.reason.clone(),
         });
-        let mut rows: Vec<Row> = self.dispatched.iter().map(Dispatched::row).chain(idle).collect();
+        let dispatched = self.dispatched.iter().map(Dispatched::row);
+        // First, so that a takeover stands before what follows from it at the same instant.
+        let switches = self.switches.iter().map(Switched::row);
+        let mut rows: Vec<Row> = switches.chain(dispatched).chain(idle).collect();
         rows.sort_by_key(|r| r.at);
         rows
+    }
+}
+
+impl Switched {
+    fn row(&self) -> Row {
+        let Switched { from, to, .. } = self;
+        let reason = format!(
+            "{to} takes over from {from}, asked for at {} ms: what {from} had taken is done",
+            ms(self.since_ns)
+        );
+        let cells = [ms(self.at_ns), "switch".into(), String::new(), String::new()];
+        Row { at: self.at_ns, cells, reason }
     }
 }
 
@@ -205,6 +236,7 @@ mod tests {
                     reason: long.clone(),
                 }],
                 pending: (0..100).collect(),
+                switches: Vec::new(),
             };
             let text = e.to_string();
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
@@ -227,11 +259,20 @@ mod tests {
                 reason: "hope".into(),
             }],
             pending: vec![7],
+            switches: vec![Switched {
+                since_ns: 6_000_000,
+                at_ns: 20_500_000,
+                from: "noop".into(),
+                to: "cfq".into(),
+            }],
         };
         let want = "\
 time ms  what            pid  carries\x20\x20\x20\x20\x20\x20why
   0.000  R8+8              1  #0 #1 #2 +2  oldest request
   5.000  idle 15.500 ms                    hope
+ 20.500  switch                            cfq takes over from noop, asked for
+                                           at 6.000 ms: what noop had taken is
+                                           done
  20.500  R16+8             1  #0 #1 #2 +2  next
 not dispatched: #7
 ";
@@ -244,6 +285,7 @@ not dispatched: #7
             dispatched: vec![Dispatched { requests: vec![0], ..dispatched(5, 8, "r") }],
             idle: vec![Idle { from_ns: 1, to_ns: 2, for_pid: None, reason: "i".into() }],
             pending: vec![3],
+            switches: Vec::new(),
         };
         let want = r#"{"dispatched":[{"t_ns":5,"op":"R","sector":8,"sectors":8,"pid":1,"requests":[0],"reason":"r"}],"idle":[{"from_ns":1,"to_ns":2,"for_pid":null,"reason":"i"}],"pending":[3]}"#;
         assert_eq!(serde_json::to_string(&e).unwrap(), want);

@@ -29,7 +29,7 @@ mod explanation;
 mod read;
 mod run;
 
-pub use explanation::{Dispatched, Explanation, Idle};
+pub use explanation::{Dispatched, Explanation, Idle, Switched};
 pub use run::{ScenarioError, run};
 
 use iosched_block::{KernelProfile, SchedulerChoice};
@@ -52,6 +52,8 @@ pub struct Scenario {
     pub driver: Driver,
     /// `zone_sectors`: the size of a zone of a zoned device, 0 without zones.
     pub zone_sectors: Sector,
+    /// Schedulers that take over while the scenario runs, with the times at which they are asked for.
+    pub switches: Vec<(Nanos, SchedulerChoice)>,
     /// The requests, in the order of the file.
     pub requests: Vec<Wanted>,
     /// What has no effect, for people to read.

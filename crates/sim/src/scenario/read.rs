@@ -1,8 +1,8 @@
 //! Reading a scenario file.
 
 use iosched_block::{KernelProfile, SchedulerChoice};
-use iosched_experiment::Placed;
 use iosched_experiment::source::{At, Read, Source};
+use iosched_experiment::{Placed, path_of};
 use iosched_schedulers::registry::{self, NameError};
 use iosched_schedulers::{Descriptor, Generation, KernelVersion, TunableError};
 use iosched_types::units::nanos_from_ms;
@@ -23,10 +23,12 @@ const TOP: &[&str] = &[
     "hz",
     "zone_sectors",
     "tunables",
+    "switch",
     "request",
 ];
 const REQUEST: &[&str] =
     &["t_ms", "after", "op", "sector", "sectors", "pid", "sync", "prio", "exits"];
+const SWITCH: &[&str] = &["t_ms", "scheduler", "tunables"];
 /// Longest time a file may name: 27 hours. The sum over all requests still fits the clock.
 const MOST_MS: f64 = 1e8;
 /// Times in `pull_at_ms`.
@@ -48,16 +50,59 @@ pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
     if let Some(at) = root.get("hz") {
         kernel.hz = src.within(at, "hz", 1..=10_000)? as u32;
     }
-    let (descriptor, generation) =
-        registry::resolve(&name, kernel.kernel_version()).map_err(|e| name_error(&src, at, &e))?;
-    let tunables = tunables(&src, root, descriptor, generation)?;
-    let scheduler = SchedulerChoice { descriptor, generation, tunables };
+    let scheduler = choice(&src, root, at, &kernel)?;
     let merges = root.get("merges").map_or(Ok(true), |at| src.boolean(at, "merges"))?;
     let driver = driver(&src, root)?;
     let mut warnings = Vec::new();
     let requests = requests(&src, root, &mut warnings)?;
+    let switches = switches(&src, root, &kernel, &scheduler, &driver)?;
     let zone_sectors = zones(&src, root, &requests)?;
-    Ok(Scenario { kernel, scheduler, merges, driver, zone_sectors, requests, warnings })
+    Ok(Scenario { kernel, scheduler, merges, driver, zone_sectors, switches, requests, warnings })
+}
+
+/// The scheduler named at `at` with the tunables of `table`.
+fn choice(src: &Source, table: &DeTable, at: &At, kernel: &KernelProfile) -> Read<SchedulerChoice> {
+    let name = src.string(at, "scheduler")?;
+    let (descriptor, generation) =
+        registry::resolve(&name, kernel.kernel_version()).map_err(|e| name_error(src, at, &e))?;
+    let tunables = tunables(src, table, descriptor, generation)?;
+    Ok(SchedulerChoice { descriptor, generation, tunables })
+}
+
+fn switches(
+    src: &Source,
+    root: &DeTable,
+    kernel: &KernelProfile,
+    first: &SchedulerChoice,
+    driver: &Driver,
+) -> Read<Vec<(Nanos, SchedulerChoice)>> {
+    let Some((key, at)) = root.get_key_value("switch") else { return Ok(Vec::new()) };
+    if matches!(driver, Driver::Pull { .. }) {
+        let message = "a driver that asks by hand cannot wait for a switch";
+        return Err(src.place(key.span()).error(message).with_help("give service_ms or device"));
+    }
+    let Some(list) = at.get_ref().as_array() else {
+        return Err(src.error(at, "switches are written as [[switch]] tables"));
+    };
+    let mut all = Vec::with_capacity(list.len());
+    for at in list.iter() {
+        let t = src.table(at, "switch")?;
+        src.known(t, "[[switch]]", SWITCH)?;
+        let Some(name) = t.get("scheduler") else {
+            return Err(src.error(at, "a switch names its scheduler"));
+        };
+        let to = choice(src, t, name, kernel)?;
+        if path_of(&to) != path_of(first) {
+            let message = format!(
+                "{} and {} live on different block layers",
+                to.descriptor.name, first.descriptor.name
+            );
+            let help = "legacy or blk-mq is chosen when the machine starts, not by a switch";
+            return Err(src.error(name, message).with_help(help));
+        }
+        all.push((t.get("t_ms").map_or(Ok(0), |at| ms(src, at, "t_ms"))?, to));
+    }
+    Ok(all)
 }
 
 /// The size of a zone, which no write may cross: a zoned device would refuse it.

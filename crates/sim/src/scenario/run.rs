@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use iosched_block::profile::{PlugKind, SchedulerTags};
-use iosched_block::{Event, Queue, QueueConfig, Submit, Timeline, TraceEvent};
+use iosched_block::{Event, Queue, QueueConfig, SchedulerChoice, Submit, Timeline, TraceEvent};
 use iosched_devices::{Command, Completion, Device, DeviceSpec};
 use iosched_experiment::path_of;
 use iosched_schedulers::{TaskInfo, TunableError};
 use iosched_types::{Bio, Bytes, Diagnostic, Flags, Nanos, Op, SECTOR, TaskId};
 
-use super::explanation::{Dispatched, Explanation, Idle};
+use super::explanation::{Dispatched, Explanation, Idle, Switched};
 use super::{Completes, Driver, Scenario, Wanted};
 
 /// Events without any progress after which what is left counts as pending: a scheduler that holds
@@ -231,6 +231,8 @@ fn queue(
 /// A scenario being played.
 struct Play<'a> {
     wanted: &'a [Wanted],
+    /// Events numbered behind the requests.
+    switches: &'a [(Nanos, SchedulerChoice)],
     task: Vec<TaskId>,
     queue: Queue,
     tl: Timeline,
@@ -263,6 +265,9 @@ impl<'a> Play<'a> {
                 None => tl.events.push(w.at, Event::User(i as u32)),
             }
         }
+        for (n, (at, _)) in scenario.switches.iter().enumerate() {
+            tl.events.push(*at, Event::User((wanted.len() + n) as u32));
+        }
         let to_come = tl.events.len();
         let pulls = match &scenario.driver {
             Driver::Pull { at, .. } => at.iter().copied().collect(),
@@ -281,6 +286,7 @@ impl<'a> Play<'a> {
             unfinished: wanted.len(),
             to_come,
             idle_events: 0,
+            switches: &scenario.switches,
             wanted,
         }
     }
@@ -321,18 +327,25 @@ impl<'a> Play<'a> {
             return;
         };
         self.idle_events = 0;
-        self.insert(first as usize);
+        self.user_event(first as usize);
         while let Some((at, Event::User(next))) = self.tl.events.peek()
             && at == self.tl.now
         {
             self.tl.events.pop();
-            self.insert(next as usize);
+            self.user_event(next as usize);
         }
         self.queue.run_deferred(&mut self.tl);
     }
 
-    fn insert(&mut self, i: usize) {
+    /// A request comes, or another scheduler.
+    fn user_event(&mut self, n: usize) {
         self.to_come -= 1;
+        let Some(n) = n.checked_sub(self.wanted.len()) else { return self.insert(n) };
+        let answer = self.queue.switch(&mut self.tl, self.switches[n].1.clone());
+        debug_assert!(answer.is_ok(), "checked when the file was read: {answer:?}");
+    }
+
+    fn insert(&mut self, i: usize) {
         let w = &self.wanted[i];
         let flags = match (w.op, w.sync) {
             (Op::Flush, _) => Flags(Flags::SYNC.0 | Flags::PREFLUSH.0),
@@ -433,6 +446,9 @@ impl<'a> Play<'a> {
                     for_pid: task.map(|t| pids[t as usize]),
                     reason,
                 }),
+                TraceEvent::Switch { since, at, from, to } => {
+                    e.switches.push(Switched { since_ns: since, at_ns: at, from, to });
+                }
             }
         }
         e.pending = (0..left.len()).filter(|i| left[*i]).collect();

@@ -1,0 +1,393 @@
+//! Switching schedulers in the middle of a run: whatever is queued, plugged, asleep for a tag, idled for
+//! or on its way through a flush, nothing is lost or done twice, and the queue comes to rest.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::VecDeque;
+
+use iosched_block::{Event, KernelProfile, Queue, QueueConfig, SchedulerChoice, Submit, Timeline};
+use iosched_devices::catalogue;
+use iosched_schedulers::registry::SCHEDULERS;
+use iosched_schedulers::{BlockPath, Cgroup, TaskInfo};
+use iosched_types::{Bio, Flags, IoPrio, Nanos, Op, TaskId, units::MS};
+use proptest::prelude::*;
+
+const TASKS: u32 = 4;
+/// Events after which a run counts as stuck: each bio causes a few dozen at most.
+const MOST_EVENTS: u32 = 200_000;
+/// `Event::User` numbers from here on are switches.
+const SWITCH: u32 = 1 << 16;
+
+/// Something a process does `after` ms after it did the last thing.
+#[derive(Clone, Debug)]
+struct Deed {
+    task: TaskId,
+    after_us: u64,
+    /// Under one plug.
+    bios: Vec<(Op, u64, u32, u16)>,
+    exits: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Load {
+    kernel: &'static str,
+    /// Which block layer, where the kernel has both.
+    path: usize,
+    /// Which schedulers, modulo their number, and when in µs.
+    first: usize,
+    switches: Vec<(u64, usize)>,
+    device: &'static str,
+    depth: u32,
+    nr_requests: Option<i64>,
+    hw_queues: u16,
+    write_cache: bool,
+    budget: bool,
+    /// All writes fall into one zone, or there are none.
+    zone_sectors: u64,
+    deeds: Vec<Deed>,
+}
+
+fn bio() -> impl Strategy<Value = (Op, u64, u32, u16)> {
+    let op = prop_oneof![6 => Just(Op::Read), 5 => Just(Op::Write), 1 => Just(Op::Flush)];
+    let sync = Flags::SYNC.0 | Flags::IDLE.0;
+    let flags = prop_oneof![
+        4 => Just(0),
+        4 => Just(sync),
+        1 => Just(sync | Flags::FUA.0),
+        1 => Just(sync | Flags::PREFLUSH.0),
+    ];
+    // Close together, so that some merge and some start at the same sector.
+    (op, 0u64..400, 1u32..5, flags).prop_map(|(op, at, n, flags)| match op {
+        Op::Flush => (op, 0, 0, Flags::SYNC.0 | Flags::PREFLUSH.0),
+        Op::Read => (op, at * 8, n * 8, 0),
+        _ => (op, at * 8, n * 8, flags),
+    })
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let pause = prop_oneof![Just(0u64), 0u64..3000, 0u64..40_000];
+    let exits = prop::bool::weighted(0.05);
+    (0..TASKS, pause, prop::collection::vec(bio(), 1..8), exits)
+        .prop_map(|(task, after_us, bios, exits)| Deed { task, after_us, bios, exits })
+}
+
+fn load() -> impl Strategy<Value = Load> {
+    let kernels = KernelProfile::names();
+    let what = (
+        prop::sample::select(kernels),
+        0usize..2,
+        0usize..64,
+        prop::collection::vec((0u64..150_000, 0usize..64), 1..5),
+        prop::sample::select(vec!["fixed", "hdd-7200", "ssd-sata"]),
+    );
+    let how = (
+        prop::sample::select(vec![1u32, 2, 4, 31]),
+        prop::option::of(4i64..24),
+        1u16..3,
+        any::<bool>(),
+        any::<bool>(),
+        prop::sample::select(vec![0u64, 0, 1 << 20]),
+    );
+    (what, how, prop::collection::vec(deed(), 1..40)).prop_map(|(what, how, deeds)| {
+        let (kernel, path, first, switches, device) = what;
+        let (depth, nr_requests, hw_queues, write_cache, budget, zone_sectors) = how;
+        Load {
+            kernel,
+            path,
+            first,
+            switches,
+            device,
+            depth,
+            nr_requests,
+            hw_queues,
+            write_cache,
+            budget,
+            zone_sectors,
+            deeds,
+        }
+    })
+}
+
+/// Every generation of every family that lives on one of the block layers of a kernel profile.
+fn choices(kernel: &KernelProfile, path: usize) -> Vec<SchedulerChoice> {
+    let all = || {
+        SCHEDULERS.iter().flat_map(|d| {
+            d.generations.iter().map(move |generation| SchedulerChoice {
+                descriptor: d,
+                generation,
+                tunables: Vec::new(),
+            })
+        })
+    };
+    let has = |path: BlockPath| {
+        let v = kernel.kernel_version();
+        all().any(|c| c.generation.covers(v) && c.descriptor.path_of(c.generation) == path)
+    };
+    let paths: Vec<_> =
+        [BlockPath::Legacy, BlockPath::Mq].into_iter().filter(|p| has(*p)).collect();
+    let path = paths[path % paths.len()];
+    all().filter(|c| c.descriptor.path_of(c.generation) == path).collect()
+}
+
+struct Run {
+    queue: Queue,
+    tl: Timeline,
+    deeds: Vec<Deed>,
+    /// Deeds of each process, the one under way first.
+    todo: Vec<VecDeque<usize>>,
+    /// Bios of the deed under way that are not taken yet.
+    left: Vec<VecDeque<Bio>>,
+    /// Ends with the deed under way.
+    exits: Vec<bool>,
+    completed: Vec<u32>,
+    schedulers: Vec<SchedulerChoice>,
+    /// Switches that have not begun.
+    to_come: usize,
+}
+
+fn config(load: &Load, kernel: KernelProfile, scheduler: SchedulerChoice) -> QueueConfig {
+    let spec = catalogue::find(load.device).unwrap();
+    let task = |t| TaskInfo {
+        pid: 100 + t,
+        prio: IoPrio::parse(["be/4", "rt/2", "idle", "be/0"][t as usize]).unwrap(),
+        cgroup: t % 2,
+        ..TaskInfo::default()
+    };
+    QueueConfig {
+        path: scheduler.descriptor.path_of(scheduler.generation),
+        profile: kernel,
+        scheduler,
+        device: spec.build().unwrap(),
+        queue_depth: load.depth,
+        hw_queues: load.hw_queues,
+        rotational: spec.rotational,
+        write_cache: load.write_cache,
+        fua: false,
+        budget: load.budget,
+        max_hw_sectors_kb: 1280,
+        zone_sectors: load.zone_sectors,
+        settings: load.nr_requests.map(|n| ("nr_requests".to_string(), n)).into_iter().collect(),
+        tasks: (0..TASKS).map(task).collect(),
+        cgroups: vec![Cgroup::default(), Cgroup { name: "a".into(), parent: Some(0), weight: 300 }],
+        cpus: 2,
+    }
+}
+
+impl Run {
+    fn new(load: &Load) -> Run {
+        let kernel = KernelProfile::find(load.kernel).unwrap();
+        let schedulers = choices(&kernel, load.path);
+        let first = schedulers[load.first % schedulers.len()].clone();
+        let mut run = Run {
+            queue: Queue::new(config(load, kernel, first)).unwrap(),
+            tl: Timeline::default(),
+            deeds: load.deeds.clone(),
+            todo: vec![VecDeque::new(); TASKS as usize],
+            left: vec![VecDeque::new(); TASKS as usize],
+            exits: vec![false; TASKS as usize],
+            completed: Vec::new(),
+            schedulers,
+            to_come: load.switches.len(),
+        };
+        for (i, d) in load.deeds.iter().enumerate() {
+            run.todo[d.task as usize].push_back(i);
+        }
+        for task in 0..TASKS {
+            run.schedule(task);
+        }
+        for (at, which) in &load.switches {
+            run.tl.events.push(at * 1000, Event::User(SWITCH + *which as u32));
+        }
+        run
+    }
+
+    /// The process will go on with its next deed.
+    fn schedule(&mut self, task: TaskId) {
+        if let Some(i) = self.todo[task as usize].front() {
+            let at = self.tl.now + self.deeds[*i].after_us * 1000;
+            self.tl.events.push(at, Event::User(task));
+        }
+    }
+
+    fn begin(&mut self, task: TaskId) {
+        let Some(i) = self.todo[task as usize].pop_front() else { return };
+        let deed = self.deeds[i].clone();
+        for (op, sector, sectors, flags) in deed.bios {
+            let id = self.completed.len() as u32;
+            self.completed.push(0);
+            self.left[task as usize].push_back(Bio {
+                id,
+                op,
+                flags: Flags(flags),
+                sector,
+                sectors,
+                task,
+                prio: self.queue.facts().tasks[task as usize].prio,
+                cgroup: task % 2,
+                cpu: (task % 2) as u16,
+            });
+        }
+        self.queue.start_plug(task);
+        if deed.exits {
+            self.todo[task as usize].clear();
+            self.exits[task as usize] = true;
+        }
+        self.go_on(task, false);
+    }
+
+    fn go_on(&mut self, task: TaskId, mut resumed: bool) {
+        while let Some(bio) = self.left[task as usize].front().copied() {
+            if self.queue.submit(&mut self.tl, &bio, resumed) == Submit::Blocked {
+                return;
+            }
+            resumed = false;
+            self.left[task as usize].pop_front();
+        }
+        self.queue.finish_plug(&mut self.tl, task);
+        self.queue.run_deferred(&mut self.tl);
+        if std::mem::take(&mut self.exits[task as usize]) {
+            self.queue.task_exited(&mut self.tl, task);
+        }
+        self.schedule(task);
+    }
+
+    fn collect(&mut self) {
+        for d in self.queue.done.drain(..) {
+            self.completed[d.bio as usize] += 1;
+        }
+        for task in std::mem::take(&mut self.queue.woken) {
+            if !self.left[task as usize].is_empty() {
+                self.go_on(task, true);
+            }
+        }
+    }
+
+    /// One event; `false` when there is none left.
+    fn step(&mut self) -> bool {
+        self.collect();
+        let device = self.queue.device_next();
+        let timer = self.tl.events.peek_time().unwrap_or(Nanos::MAX);
+        if device.min(timer) == Nanos::MAX {
+            return false;
+        }
+        self.tl.now = device.min(timer);
+        if device <= timer {
+            self.queue.device_event(&mut self.tl);
+            self.queue.run_deferred(&mut self.tl);
+        } else if let Some((_, event)) = self.tl.events.pop() {
+            match event {
+                Event::User(n) if n >= SWITCH => {
+                    self.to_come -= 1;
+                    let n = (n - SWITCH) as usize % self.schedulers.len();
+                    self.queue.switch(&mut self.tl, self.schedulers[n].clone()).unwrap();
+                }
+                Event::User(task) => self.begin(task),
+                event => assert!(self.queue.event(&mut self.tl, event)),
+            }
+        }
+        true
+    }
+
+    fn busy(&self) -> bool {
+        let waits = |l: &VecDeque<Bio>| !l.is_empty();
+        self.queue.pending() > 0
+            || self.queue.in_flight() > 0
+            || self.queue.is_switching()
+            || self.to_come > 0
+            || self.left.iter().any(waits)
+            || self.todo.iter().any(|t| !t.is_empty())
+    }
+
+    fn run(&mut self) {
+        for _ in 0..MOST_EVENTS {
+            if !self.step() || !self.busy() {
+                break;
+            }
+        }
+        self.collect();
+    }
+}
+
+/// Every tag and request is back: a process that wants as many as there are gets them in the end, and a
+/// last switch finds every tag map empty (an assertion of the block layer's own).
+fn has_room(run: &mut Run) {
+    let room = run.queue.facts().nr_requests.min(64);
+    // Far apart: none merges.
+    let bios = (0..room).map(|i| (Op::Read, 1_000_000 + u64::from(i) * 64, 8, 0)).collect();
+    run.deeds.push(Deed { task: 0, after_us: 0, bios, exits: false });
+    run.todo[0].push_back(run.deeds.len() - 1);
+    run.schedule(0);
+    run.run();
+    let last = run.queue.scheduler_choice();
+    let other = |c: &&SchedulerChoice| c.descriptor.name != last.descriptor.name;
+    let other = run.schedulers.iter().find(other).unwrap().clone();
+    run.queue.switch(&mut run.tl, other.clone()).unwrap();
+    run.run();
+    assert_eq!(run.queue.scheduler_choice().descriptor.name, other.descriptor.name);
+}
+
+fn check(load: &Load) {
+    let mut run = Run::new(load);
+    run.run();
+    let (submitted, finished) = (run.queue.stats.submitted, run.queue.stats.finished);
+    assert!(!run.busy(), "stuck at {} ms: {:?}", run.tl.now / MS, run.queue);
+    assert!(run.completed.iter().all(|n| *n == 1), "{:?}", run.completed);
+    assert_eq!((submitted, finished), (run.completed.len() as u64, run.completed.len() as u64));
+    assert!(run.queue.pending_bios().is_empty());
+    has_room(&mut run);
+    assert!(run.completed.iter().all(|n| *n == 1), "after the switches");
+    let issued: u64 = run.queue.stats.completed.iter().sum();
+    assert_eq!(run.queue.stats.issued, issued, "commands");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { max_shrink_iters: 2000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_switch_loses_nothing_and_does_nothing_twice(load in load()) {
+        check(&load);
+    }
+}
+
+/// Each pair once, in both directions, in the middle of a busy queue: random tests would rarely take
+/// every pair.
+#[test]
+fn every_pair_switches_under_load() {
+    let bios = |t: u32| {
+        let at = |i: u32| u64::from(t) * 4000 + u64::from(i * 37 % 23) * 8;
+        let sync = Flags::SYNC.0 | Flags::IDLE.0;
+        let one = |i: u32| match i % 4 {
+            0 | 1 => (Op::Read, at(i), 8, 0),
+            2 => (Op::Write, at(i), 8, 0),
+            _ if i == 11 => (Op::Write, at(i), 8, sync | Flags::FUA.0 | Flags::PREFLUSH.0),
+            _ => (Op::Write, at(i), 8, sync),
+        };
+        (0..12).map(one).collect::<Vec<_>>()
+    };
+    for kernel in KernelProfile::names() {
+        for path in 0..2 {
+            let n = choices(&KernelProfile::find(kernel).unwrap(), path).len();
+            for pair in 0..n * n {
+                let deeds = (0..TASKS * 3).map(|i| Deed {
+                    task: i % TASKS,
+                    after_us: u64::from(i) * 700,
+                    bios: bios(i),
+                    exits: false,
+                });
+                check(&Load {
+                    kernel,
+                    path,
+                    first: pair / n,
+                    switches: vec![(9_000, pair % n), (60_000, pair / n)],
+                    device: "hdd-7200",
+                    depth: 4,
+                    nr_requests: Some(16),
+                    hw_queues: 1,
+                    write_cache: true,
+                    budget: true,
+                    zone_sectors: 0,
+                    deeds: deeds.collect(),
+                });
+            }
+        }
+    }
+}
