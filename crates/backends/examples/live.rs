@@ -9,7 +9,6 @@
 //! live doctor [PATH]              show the machine
 //! live rounds FILE.toml|/dev/DISK JOB.fio ROUNDS   every scheduler of the kernel, in
 //!                                 rounds; an emulated disk beside the simulator
-//! live startup FILE.toml MIX REPS [MIB]   cold start of bash under load, every scheduler
 //! ```
 //! `LIVE_STATE` names the directory of state files.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program")]
@@ -22,7 +21,7 @@ use iosched_backends::guardian::{self, GuardianCommand};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::Plan;
 use iosched_backends::{
-    Error, Result, SysRoot, discover, doctor, protocol, restore, startup, state, switch, validate,
+    Error, Result, SysRoot, discover, doctor, protocol, restore, state, switch, validate,
 };
 use iosched_block::KernelProfile;
 use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler};
@@ -89,58 +88,8 @@ fn run(args: &[&str]) -> Result<()> {
         ["rounds", target, job, n] => {
             rounds(target, job, n.parse().unwrap_or(1), guardian, &interrupt)
         }
-        ["startup", file, mix, reps, mib @ ..] => {
-            let mix = startup::Mix::parse(mix)
-                .ok_or_else(|| Error::input(format!("no mix \"{mix}\""), "such as 10r-seq"))?;
-            let mib = mib.first().and_then(|m| m.parse().ok()).unwrap_or(256u64);
-            startup_times(file, mix, reps.parse().unwrap_or(2), mib << 20, guardian)
-        }
         _ => Err(Error::input("usage: live emulate|switch|restore|find …", "")),
     }
-}
-
-fn startup_times(
-    file: &str,
-    mix: startup::Mix,
-    reps: u32,
-    bytes: u64,
-    guardian: Option<GuardianCommand>,
-) -> Result<()> {
-    let text = std::fs::read_to_string(file).map_err(|e| Error::io("reading", file, e))?;
-    let spec = iosched_devices::DeviceSpec::from_toml(file, &text)
-        .map_err(|e| Error::input(e.to_string(), ""))?;
-    let options = Options {
-        bytes: Some(64 << 30),
-        state_dir: state_dir(),
-        guardian: guardian.clone(),
-        ..Options::default()
-    };
-    let disk = EmulatedDisk::start(&spec, &options)?;
-    println!("{}", disk.self_check_result().render());
-    let how = startup::Options::bash(mix);
-    let stage = startup::Stage::on_emulated(&disk, &how.program(), mix, bytes)?;
-    let switching = switch::Options { state_dir: state_dir(), guardian };
-    let session = switch::Session::begin(&disk.name(), &switching)?;
-    let names = session.before().offered.clone();
-    session.set_scheduler("none")?;
-    println!("idle {:.3} s", startup::idle_baseline(&stage, &how, 3)?);
-    for rep in 1..=reps {
-        for i in protocol::order(names.len(), rep, 1) {
-            session.set_scheduler(&names[i])?;
-            let s = startup::measure(&stage, &how)?;
-            let more = if s.censored { ">" } else { "" };
-            println!(
-                "{rep} {:<12} {more}{:.3} s  {:.0} MB/s",
-                names[i],
-                s.seconds,
-                s.throughput / 1e6
-            );
-        }
-    }
-    println!("{:?}", disk.served());
-    drop(stage);
-    session.finish()?;
-    disk.stop()
 }
 
 /// Prints every record's fate at once: the store of the smallest program.
@@ -200,6 +149,9 @@ fn rounds(
             cpus: 2,
             cgroups: Vec::new(),
             collect: Collect::default(),
+            reseeded: Vec::new(),
+            startup: None,
+            foreign: None,
             start_at: 0,
         });
     }

@@ -258,13 +258,15 @@ impl Error {
                 "name a file on it instead, or give --destroy-data={device} if its data may go"
             ),
             Error::RemovedScheduler { name, .. } => {
-                format!("iosched run --backend sim simulates {name}")
+                format!(
+                    "--backend sim simulates it; `iosched show scheduler {name}` lists its versions"
+                )
             }
             Error::Locked { .. } => "wait for it, or end it".into(),
             Error::Unrestored { .. } => "run: iosched restore".into(),
             Error::TooFast { .. } => "emulate a slower model, or use --backend sim".into(),
             Error::DiskFull { .. } => "finished runs are kept; free space and run again".into(),
-            Error::Gone { .. } | Error::ClockJump { .. } => {
+            Error::Gone { .. } | Error::ClockJump { .. } | Error::Interrupted { .. } => {
                 "finished runs are kept; run the experiment again to go on".into()
             }
             _ => String::new(),

@@ -4,11 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use iosched_experiment::{Record, SCHEMA, Status, Trial, TrialId};
+use iosched_experiment::{Record, SCHEMA, Status, Steady, Trial, TrialId, Warning};
 
 use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::load::child::Interrupt;
+use crate::steady;
 
 /// How many rounds.
 #[derive(Clone, Debug)]
@@ -23,13 +24,23 @@ pub struct Plan {
     pub warm_up: bool,
     /// How often an invalid run is repeated.
     pub retries: u32,
-    /// Seed of the order.
+    /// Seed of the order and of the first round's load.
     pub seed: u64,
+    /// Precondition the device and wait for its steady state before the first round.
+    pub steady: Option<Steady>,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { rounds: 5, max_rounds: 5, max_time: None, warm_up: true, retries: 2, seed: 1 }
+        Plan {
+            rounds: 5,
+            max_rounds: 5,
+            max_time: None,
+            warm_up: true,
+            retries: 2,
+            seed: 1,
+            steady: None,
+        }
     }
 }
 
@@ -106,7 +117,8 @@ fn rounds(
 ) -> Result<Outcome> {
     let began = Instant::now();
     let mut outcome = Outcome::default();
-    let mut warm = !plan.warm_up;
+    let mut fresh = true;
+    let mut evidence = None;
     for round in 1..=plan.max_rounds.max(plan.rounds) {
         if round > plan.rounds && sink.confident() {
             break;
@@ -115,29 +127,30 @@ fn rounds(
             break;
         }
         for index in order(cells.len(), round, plan.seed) {
-            let trial = of_round(&cells[index], round, plan.seed);
+            let trial = of_round(&cells[index], round, plan);
             if sink.has(&trial.id) {
                 outcome.kept += 1;
                 continue;
             }
             interrupt.check()?;
             backend.prepare(&trial)?;
-            if !warm {
-                warm = true;
-                warm_up(backend, cells, plan, interrupt)?;
+            if std::mem::take(&mut fresh) {
+                if let Some(how) = plan.steady {
+                    evidence = Some(steady::reach(backend, &cells[0], how, interrupt)?);
+                }
+                if plan.warm_up {
+                    warm_up(backend, cells, plan, interrupt)?;
+                }
             }
-            one(backend, &trial, plan, sink, &mut outcome)?;
+            one(backend, &trial, plan, evidence.as_ref(), sink, &mut outcome)?;
         }
         outcome.rounds = round;
     }
     Ok(outcome)
 }
 
-fn of_round(cell: &Trial, round: u32, seed: u64) -> Trial {
-    let mut trial = cell.clone();
-    trial.id.repetition = round;
-    trial.id.seed = seed.wrapping_add(u64::from(round)).wrapping_sub(1);
-    trial
+fn of_round(cell: &Trial, round: u32, plan: &Plan) -> Trial {
+    cell.at_repetition(round, plan.seed, plan.max_rounds.max(plan.rounds) > 1)
 }
 
 /// One run of every cell whose result nobody sees. Failures show again in the rounds that count.
@@ -149,7 +162,7 @@ fn warm_up(
 ) -> Result<()> {
     for index in order(cells.len(), 0, plan.seed) {
         interrupt.check()?;
-        match backend.run(&of_round(&cells[index], 0, plan.seed)) {
+        match backend.run(&of_round(&cells[index], 0, plan)) {
             Err(e) if stops(&e) => return Err(e),
             _ => {}
         }
@@ -157,27 +170,35 @@ fn warm_up(
     Ok(())
 }
 
-/// Runs a trial, again if it was invalid; every attempt is stored.
+/// Runs a trial, again if it was invalid; every attempt is stored, and says what became of those before.
 fn one(
     backend: &mut dyn Backend,
     trial: &Trial,
     plan: &Plan,
+    evidence: Option<&steady::Evidence>,
     sink: &mut dyn Sink,
     outcome: &mut Outcome,
 ) -> Result<()> {
+    let mut before = Vec::new();
     for attempt in 0..=plan.retries {
         match backend.run(trial) {
-            Ok(record) => {
-                let valid = record.status == Status::Complete;
+            Ok(mut record) => {
+                let status = record.status.clone();
+                if let Some(e) = evidence {
+                    e.into_record(&mut record);
+                }
+                record.warnings.extend(before.iter().cloned());
                 sink.store(record)?;
-                if valid {
+                let Status::Invalid(why) = status else {
                     outcome.complete += 1;
                     return Ok(());
-                }
+                };
                 outcome.invalid += 1;
-                if attempt == plan.retries {
-                    return Ok(());
-                }
+                before.push(Warning {
+                    code: "repeated".into(),
+                    message: format!("attempt {} was invalid: {why}", attempt + 1),
+                    advice: String::new(),
+                });
             }
             Err(e) if stops(&e) => return Err(e),
             Err(e) => {
@@ -191,7 +212,7 @@ fn one(
 }
 
 /// Errors after which no other run can succeed.
-fn stops(e: &Error) -> bool {
+pub(crate) fn stops(e: &Error) -> bool {
     matches!(
         e,
         Error::Interrupted { .. }

@@ -57,6 +57,7 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
     let mut done = match &state.change {
         Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label)?,
         Change::TraceInstance { name } => remove_instance(name)?,
+        Change::Directory { path } => remove_directory(path)?,
         Change::Queue { device, diskseq, tag_depth, before } => {
             let path = format!("/sys/block/{}/diskseq", device.replace('/', "!"));
             let another = || root.number(&path) != *diskseq;
@@ -148,6 +149,22 @@ fn in_use(path: &str, root: &SysRoot) -> Error {
             format!("it is mounted on {}; unmount it and run: iosched restore", m.point)
         });
     Error::InUse { device: path.into(), why }
+}
+
+/// Removes a directory of a load, and no other: its name is one that we give.
+fn remove_directory(path: &Path) -> Result<Vec<String>> {
+    let ours = |n: &std::ffi::OsStr| n.to_string_lossy().starts_with("iosched-startup-");
+    if !path.file_name().is_some_and(ours) {
+        return Err(Error::input(
+            format!("{} is no directory of ours", path.display()),
+            String::new(),
+        ));
+    }
+    match fs::remove_dir_all(path) {
+        Ok(()) => Ok(vec![format!("removed {}", path.display())]),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(e) => Err(Error::io("removing", path, e)),
+    }
 }
 
 fn remove_instance(name: &str) -> Result<Vec<String>> {

@@ -43,6 +43,11 @@ pub enum Change {
         /// Everything as it was.
         before: Box<QueueState>,
     },
+    /// A directory with a load's files was made.
+    Directory {
+        /// Where.
+        path: PathBuf,
+    },
     /// A tracefs instance was made.
     TraceInstance {
         /// Its name.

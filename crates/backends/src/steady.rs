@@ -2,7 +2,12 @@
 //! has them: a window of five rounds is steady when its range is at most 20 % of its average and the
 //! least-squares line through it rises or falls by at most 10 % of the average.
 
-use crate::error::Result;
+use iosched_experiment::{Record, Status, Steady, Trial, Warning};
+use iosched_workloads::fio::{JobSet, NoLookup, parse};
+
+use crate::backend::Backend;
+use crate::error::{Error, Result};
+use crate::load::child::Interrupt;
 
 /// Rounds in the window.
 pub const WINDOW: usize = 5;
@@ -56,6 +61,83 @@ impl Steadiness {
             self.excursion * 100.0
         )
     }
+}
+
+/// What was done before the first round that counts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// How often the device was written.
+    pub precondition: u32,
+    /// I/Os a second of every round.
+    pub rounds: Vec<f64>,
+    /// The verdict on the last of them.
+    pub verdict: Option<Steadiness>,
+}
+
+impl Evidence {
+    /// Writes it into a record: the figures as provenance, and a warning when it never became steady.
+    pub fn into_record(&self, record: &mut Record) {
+        let rounds: Vec<String> = self.rounds.iter().map(|r| format!("{r:.0}")).collect();
+        let words =
+            self.verdict.as_ref().map_or("not steady: too few rounds".into(), Steadiness::render);
+        let mut put = |k: &str, v: String| record.provenance.insert(k.into(), v);
+        put("steady_state", words.clone());
+        put("steady_state.iops", rounds.join(" "));
+        put("steady_state.precondition", format!("written {} times", self.precondition));
+        if !self.verdict.as_ref().is_some_and(|v| v.steady) {
+            record.warnings.push(Warning {
+                code: "not-steady".into(),
+                message: format!("the device was {words}"),
+                advice: "allow more rounds: steady_state = { max_rounds = … }".into(),
+            });
+        }
+    }
+}
+
+/// Writes the device as often as asked and runs a cell until its rate is steady.
+///
+/// # Errors
+/// A write or round that fails, and [`Error::Interrupted`].
+pub fn reach(
+    backend: &mut dyn Backend,
+    cell: &Trial,
+    how: Steady,
+    interrupt: &Interrupt,
+) -> Result<Evidence> {
+    if how.precondition > 0 {
+        interrupt.check()?;
+        let trial = Trial { jobs: fill(how.precondition)?, reseeded: Vec::new(), ..cell.clone() };
+        usable(backend.run(&trial)?, "preconditioning")?;
+    }
+    let mut run = |i: usize| {
+        interrupt.check()?;
+        let seed = cell.id.seed.wrapping_add(i as u64);
+        usable(backend.run(&cell.at_repetition(1, seed, true))?, "a round before the steady state")
+    };
+    let (rounds, verdict) = until_steady(how.max_rounds as usize, &mut run)?;
+    Ok(Evidence { precondition: how.precondition, rounds, verdict })
+}
+
+/// The job that writes the whole device.
+fn fill(times: u32) -> Result<JobSet> {
+    let text = format!(
+        "[precondition]\nfilename=/dev/disk\nrw=write\nbs=128k\ndirect=1\nioengine=libaio\n\
+         iodepth=32\nsize=100%\nloops={times}\n"
+    );
+    let none = |_: &str| Err("no includes".to_string());
+    parse("precondition.fio", &text, &NoLookup, &none, &[]).map_err(|errors| {
+        let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Error::input(all.join("\n"), String::new())
+    })
+}
+
+/// I/Os a second of a run; noise by others is no reason to stop here, failures are.
+fn usable(record: Record, what: &str) -> Result<f64> {
+    if let Status::Failed(why) = record.status {
+        return Err(Error::Trial { message: format!("{what} failed: {why}") });
+    }
+    let jobs = record.jobs.iter().flat_map(|j| [&j.read, &j.write, &j.trim]);
+    Ok(jobs.map(|d| d.iops()).sum())
 }
 
 /// Runs rounds of a workload (each yields its rate) until steady or `max` rounds are done.

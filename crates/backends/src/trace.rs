@@ -6,7 +6,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,10 +22,13 @@ use crate::state::{Change, StateFile};
 
 /// Buffer per CPU: nothing is lost at 100 thousand I/Os a second while the reader sleeps.
 const BUFFER_KB: &str = "16384";
-/// Points kept in a record.
+/// Points of a record's picture of the head's way.
 const POINTS: usize = 4096;
 /// Events kept during a run, so that a long run cannot eat the memory.
 const MAX_EVENTS: usize = 8 << 20;
+
+/// Traces of this process so far: several disks may be traced at once.
+static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// A trace being taken.
 #[derive(Debug)]
@@ -65,7 +68,8 @@ impl Tracer {
             why: e.to_string(),
             help: "run without --trace".into(),
         })?;
-        let name = format!("iosched-{}", std::process::id());
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("iosched-{}-{count}", std::process::id());
         let change = Change::TraceInstance { name: name.clone() };
         let state = StateFile::create(state_dir, &format!("trace-{name}"), change)?;
         let dir = tracefs.root().real(&format!("/instances/{name}"));
@@ -202,7 +206,7 @@ fn take(line: &str, out: &mut Collected) {
     }
 }
 
-/// Times from the first event, seeks and travel over all, points thinned out evenly.
+/// Times from the first event, seeks and travel over all.
 fn digest(collected: Collected) -> Traced {
     let mut points = collected.points;
     // Each CPU has its own buffer; the pipe joins them almost in order.
@@ -221,14 +225,18 @@ fn digest(collected: Collected) -> Traced {
             end = Some(p.sector + u64::from(p.sectors));
         }
     }
-    let step = points.len().div_ceil(POINTS).max(1);
-    let points = points.into_iter().step_by(step).collect();
     let warning = (collected.dropped > 0).then(|| Warning {
         code: "trace-incomplete".into(),
         message: format!("{} trace events were lost", collected.dropped),
         advice: "seeks and head travel are too low; trace a shorter run".into(),
     });
     Traced { points, seeks, travel, warning }
+}
+
+/// At most a few thousand points of a trace, evenly thinned out.
+pub(crate) fn thin(points: &[DispatchPoint]) -> Vec<DispatchPoint> {
+    let step = points.len().div_ceil(POINTS).max(1);
+    points.iter().step_by(step).copied().collect()
 }
 
 #[cfg(test)]
@@ -259,6 +267,8 @@ mod tests {
             take(&issue(&format!("2.{i:06}"), i * 8), &mut c);
         }
         let t = digest(c);
-        assert_eq!((t.points.len(), t.seeks), (POINTS, 0));
+        assert_eq!((t.points.len(), t.seeks), (3 * POINTS, 0));
+        let picture = thin(&t.points);
+        assert_eq!((picture.len(), picture[1]), (POINTS, t.points[3]));
     }
 }

@@ -16,13 +16,15 @@ use iosched_backends::backend::{
 use iosched_backends::emulate::{self, EmulatedDisk};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::{Outcome, Plan, Sink, run};
-use iosched_backends::startup::{self, Mix, Stage};
+use iosched_backends::startup::{self, How, Stage};
 use iosched_backends::validity::Thresholds;
 use iosched_backends::{Error, ExitClass, Result, SysRoot, discover};
 use iosched_block::KernelProfile;
 use iosched_devices::DeviceSpec;
-use iosched_experiment::{BackendKind, Collect, Record, Status, Trial, TrialId, choose_scheduler};
-use iosched_workloads::fio::{NoLookup, parse};
+use iosched_experiment::{
+    BackendKind, Collect, Mix, Record, Startup, Status, Steady, Trial, TrialId, choose_scheduler,
+};
+use iosched_workloads::fio::{JobSet, NoLookup, parse};
 
 const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"256MiB\"\nlat_ns=4000000\npar=2\n\
                     [queue]\nqueue_depth=4\nrotational=true\n";
@@ -48,6 +50,9 @@ fn trial(scheduler: &str, job: &str) -> Trial {
         cpus: 2,
         cgroups: Vec::new(),
         collect: Collect::default(),
+        reseeded: Vec::new(),
+        startup: None,
+        foreign: None,
         start_at: 0,
     }
 }
@@ -104,6 +109,76 @@ fn every_cell_runs_once_a_round_with_the_rounds_seed() {
     }
 }
 
+/// A backend that remembers what it was asked to run.
+#[derive(Default)]
+struct Watching(Mock, Vec<Trial>);
+
+impl Backend for Watching {
+    fn kind(&self) -> BackendKind {
+        self.0.kind()
+    }
+    fn requirements(&self) -> Vec<iosched_backends::backend::Requirement> {
+        self.0.requirements()
+    }
+    fn prepare(&mut self, trial: &Trial) -> Result<()> {
+        self.0.prepare(trial)
+    }
+    fn run(&mut self, trial: &Trial) -> Result<Record> {
+        self.1.push(trial.clone());
+        self.0.run(trial)
+    }
+    fn cleanup(&mut self) -> Result<()> {
+        self.0.cleanup()
+    }
+}
+
+#[test]
+fn rounds_have_the_seeds_of_the_simulators_repetitions() {
+    let cells = |own: bool| {
+        let job = if own { format!("{JOB}randseed=7\n") } else { JOB.into() };
+        let mut cell = trial("none", &job);
+        cell.reseeded = vec![!own];
+        [cell]
+    };
+    let ran = |own, rounds| {
+        let (mut backend, mut sink) = (Watching::default(), Memory::default());
+        let plan = Plan { seed: 40, ..plan(rounds) };
+        run(&mut backend, &cells(own), &plan, &Interrupt::default(), &mut sink).unwrap();
+        let of =
+            |t: &Trial| (t.jobs.jobs[0].randseed.unwrap(), t.jobs.jobs[0].randrepeat, t.id.seed);
+        backend.1.iter().map(of).collect::<Vec<_>>()
+    };
+    assert_eq!(ran(false, 3), [(40, false, 40), (41, false, 41), (42, false, 42)]);
+    assert_eq!(ran(false, 1), [(40, true, 40)]);
+    assert_eq!(ran(true, 2), [(7, true, 40), (7, true, 41)]);
+}
+
+#[test]
+fn a_drive_is_written_and_brought_into_its_steady_state_first() {
+    let (mut backend, mut sink) = (Watching::default(), Memory::default());
+    let steady = Some(Steady { precondition: 3, max_rounds: 9 });
+    let plan = Plan { steady, ..plan(2) };
+    run(&mut backend, &[trial("kyber", JOB)], &plan, &Interrupt::default(), &mut sink).unwrap();
+    let fill = &backend.1[0].jobs.jobs[0];
+    assert!(fill.pattern.write && !fill.pattern.random && fill.loops == 3, "{fill:?}");
+    // The mock's rates differ by less than 5 %, so the first window is steady.
+    assert_eq!(backend.1.len(), 1 + 5 + 2);
+    assert_eq!(sink.records.len(), 2);
+    for r in &sink.records {
+        assert!(r.provenance["steady_state"].starts_with("steady: range"), "{:?}", r.provenance);
+        assert_eq!(r.provenance["steady_state.iops"].split(' ').count(), 5);
+        assert!(r.warnings.is_empty());
+    }
+    let e = run(
+        &mut Mock::with(vec![Fault::Fail(1)]),
+        &[trial("kyber", JOB)],
+        &plan,
+        &Interrupt::default(),
+        &mut Memory::default(),
+    );
+    assert!(e.is_err(), "a device that cannot be written cannot be preconditioned");
+}
+
 #[test]
 fn an_interrupted_experiment_goes_on_where_it_stopped() {
     let (mut whole, mut parts) = (Memory::default(), Memory::default());
@@ -128,6 +203,10 @@ fn a_failed_run_does_not_stop_the_others_and_an_invalid_one_is_repeated() {
     let outcome = go(&mut mock, &plan(1), &mut sink).unwrap();
     assert_eq!((outcome.complete, outcome.failed, outcome.invalid), (2, 1, 1));
     assert_eq!(sink.records.len(), 4, "the invalid run is kept, marked");
+    assert_eq!(
+        sink.records[3].warnings[0].message,
+        "attempt 1 was invalid: the mock was told to be invalid"
+    );
     assert!(matches!(&sink.records[1].status, Status::Failed(why) if why.contains("told to fail")));
 }
 
@@ -211,8 +290,50 @@ fn an_emulated_disk_serves_fio_under_every_scheduler_of_the_kernel() {
     assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "no state file stays");
 }
 
+fn bash(load: &str, mib: u64) -> Startup {
+    let command = ["bash", "-c", ":"].map(String::from).to_vec();
+    let load = Mix::parse(load).unwrap();
+    Startup { file_bytes: mib << 20, idle: 1, ..Startup::new(command, load) }
+}
+
 #[test]
 fn a_command_starts_cold_beside_readers() {
+    if let Some(why) = skip() {
+        println!("SKIPPED: {why}");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut backend = Emulated::new(tolerant(dir.path()), emulate::Options::default());
+    let start = |scheduler: &str, what: Startup| Trial {
+        jobs: JobSet::default(),
+        startup: Some(what),
+        ..trial(scheduler, JOB)
+    };
+    let record = backend.run(&start("none", bash("2r-seq", 32))).unwrap();
+    assert_eq!(record.status, Status::Complete);
+    let by = |r: &Record, n: &str| r.metrics.iter().find(|m| m.name == n).unwrap().clone();
+    assert!(by(&record, "startup_idle").value > 0.004, "a cold start reads from the disk");
+    assert!(!by(&record, "startup_time").censored && by(&record, "throughput").value > 0.0);
+    assert_eq!(record.trace.len(), record.dispatches.len(), "a short trace is its own picture");
+    // The next start needs more files; what is there stays.
+    let hurried = Startup { limit: 1_000_000, ..bash("3r-rand", 32) };
+    let e = backend.run(&start("mq-deadline", hurried)).unwrap_err();
+    assert!(e.to_string().contains("without load"), "an idle start takes longer: {e}");
+    let record = backend.run(&start("mq-deadline", bash("3r-rand", 32))).unwrap();
+    assert_eq!(record.provenance["scheduler"], "mq-deadline");
+    let e = backend
+        .run(&start("none", Startup::new(vec!["no-such".into()], Mix::parse("0r").unwrap())));
+    assert!(matches!(e, Err(Error::Input { .. })), "{e:?}");
+    // Jobs need the disk itself, so the file system goes.
+    assert_eq!(backend.run(&trial("none", JOB)).unwrap().status, Status::Complete);
+    let name = backend.disk().unwrap().name();
+    backend.cleanup().unwrap();
+    assert!(!Path::new("/sys/block").join(&name).exists());
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "no state file stays");
+}
+
+#[test]
+fn the_limit_of_a_start_marks_it() {
     if let Some(why) = skip() {
         println!("SKIPPED: {why}");
         return;
@@ -221,19 +342,16 @@ fn a_command_starts_cold_beside_readers() {
     let spec = DeviceSpec::from_toml("slow", DISK).unwrap();
     let options = emulate::Options { state_dir: dir.path().into(), ..emulate::Options::default() };
     let disk = EmulatedDisk::start(&spec, &options).unwrap();
-    let mix = Mix::parse("2r-seq").unwrap();
-    let how = startup::Options::bash(mix);
-    let stage = Stage::on_emulated(&disk, &how.program(), mix, 32 << 20).unwrap();
-    let idle = startup::idle_baseline(&stage, &how, 1).unwrap();
-    assert!(idle > 0.004, "a cold start reads from the disk: {idle}");
+    let mut stage = Stage::on_emulated(&disk).unwrap();
+    let what = Startup { limit: 1_000_000, ..bash("2r-seq", 32) };
+    let interrupt = Interrupt::default();
+    stage.provide(&what, &interrupt).unwrap();
+    disk.reset().unwrap();
+    let how = How { what: &what, scratch: dir.path(), interrupt: &interrupt };
     let start = startup::measure(&stage, &how).unwrap();
-    assert!(!start.censored && start.throughput > 0.0, "{start:?}");
-    let hurried = startup::Options { limit: Duration::from_millis(5), ..how };
-    assert!(startup::measure(&stage, &hurried).unwrap().censored);
-    let name = disk.name();
+    assert!(start.censored, "{start:?}");
     drop(stage);
     disk.stop().unwrap();
-    assert!(!Path::new("/sys/block").join(&name).exists());
 }
 
 #[test]
@@ -249,8 +367,7 @@ fn devices_with_something_on_them_are_refused() {
     let root = SysRoot::default();
     let (node, no) = (disk.node(), Destroy::default());
     check_target(&root, &node, &no).unwrap();
-    let mix = Mix::parse("0r").unwrap();
-    let stage = Stage::on_emulated(&disk, Path::new("/bin/true"), mix, 0).unwrap();
+    let stage = Stage::on_emulated(&disk).unwrap();
     let named = Destroy(Some(node.display().to_string()));
     let e = check_target(&root, &node, &named).unwrap_err();
     assert!(matches!(&e, Error::InUse { .. }), "mounted, so not even with leave: {e:?}");

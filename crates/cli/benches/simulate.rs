@@ -34,6 +34,9 @@ fn trial(scheduler: &str, device: &str, depth: u32) -> Trial {
         cpus: 1,
         cgroups: Vec::new(),
         collect: Collect { series: false, dispatches: false },
+        reseeded: Vec::new(),
+        startup: None,
+        foreign: None,
         start_at: 0,
     }
 }

@@ -141,6 +141,9 @@ fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
         cpus: 1,
         cgroups: Vec::new(),
         collect: Collect { series: false, dispatches: false },
+        reseeded: Vec::new(),
+        startup: None,
+        foreign: None,
         start_at: 0,
     })
 }

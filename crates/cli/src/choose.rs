@@ -1,17 +1,21 @@
 //! From arguments to experiments: the quick form, and what it changes in experiment files.
 
+use iosched_backends::switch;
 use iosched_block::KernelProfile;
 use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, stem};
+use iosched_experiment::until::{
+    DEFAULT_MAX_RUNS, MIN_RUNS, PERCENT_HELP, TIME_HELP, parse_percent, parse_time,
+};
 use iosched_experiment::{
-    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, SchedulerRef, Sources, Trial,
-    WorkloadRef, path_of,
+    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, SchedulerRef, Sources, Steady,
+    Trial, Until, WorkloadRef, path_of,
 };
 use iosched_schedulers::registry;
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
 use crate::args::RunArgs;
-use crate::fail::Outcome;
+use crate::fail::{Failure, Outcome};
 use crate::{files, jobs, live};
 
 /// An experiment and how it was asked for.
@@ -130,6 +134,56 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     for text in &args.tunable {
         tunable(text, e)?;
     }
+    until(args, e)?;
+    if args.steady_state {
+        e.steady = e.steady.or(Some(Steady::default()));
+    }
+    check_backend(e)
+}
+
+/// `--until-ci`, `--max-runs`, `--max-time`.
+fn until(args: &RunArgs, e: &mut Experiment) -> Outcome {
+    if let Some(text) = &args.until_ci {
+        let ci = parse_percent(text).ok_or_else(|| {
+            let d =
+                Place::option("--until-ci", text, text).error(format!("\"{text}\" is no share"));
+            d.with_help(PERCENT_HELP)
+        })?;
+        let old = e.until.unwrap_or(Until { ci, max_runs: DEFAULT_MAX_RUNS, max_time: None });
+        e.until = Some(Until { ci, ..old });
+    }
+    let Some(until) = &mut e.until else {
+        if args.max_runs.is_some() || args.max_time.is_some() {
+            return Err(Failure::with_help(
+                "--max-runs and --max-time go with --until-ci",
+                "add --until-ci 3%, or use --runs",
+            ));
+        }
+        return Ok(());
+    };
+    e.runs = e.runs.max(MIN_RUNS);
+    if let Some(n) = args.max_runs {
+        until.max_runs = within("--max-runs", n, e.runs, MAX_RUNS)?;
+    }
+    until.max_runs = until.max_runs.max(e.runs);
+    if let Some(text) = &args.max_time {
+        let time = parse_time(text).ok_or_else(|| {
+            let d = Place::option("--max-time", text, text).error(format!("\"{text}\" is no time"));
+            d.with_help(TIME_HELP)
+        })?;
+        until.max_time = Some(time);
+    }
+    Ok(())
+}
+
+/// What the backend cannot do at all.
+fn check_backend(e: &Experiment) -> Outcome {
+    if e.steady.is_some() && e.backend == BackendKind::Sim {
+        return Err(Failure::with_help(
+            "a simulated drive starts every trial as after power-on: it has no steady state",
+            "leave steady_state out, or use --backend emulated or real",
+        ));
+    }
     Ok(())
 }
 
@@ -185,9 +239,28 @@ fn tunable(text: &str, e: &mut Experiment) -> Outcome {
 /// The trials of an experiment.
 pub(crate) fn plan(e: &Experiment) -> Outcome<Vec<Trial>> {
     let environment = files::Environment { cpus: e.cpus };
-    let sources =
-        Sources { read: &files::text, job: &jobs::find, disk: &live::disk, env: &environment };
-    let trials = iosched_experiment::plan(e, &sources)?;
+    let sources = Sources {
+        read: &files::text,
+        job: &jobs::find,
+        offered: &switch::offered,
+        disk: &live::disk,
+        env: &environment,
+    };
+    let kernel = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
+    if kernel {
+        for s in &e.schedulers {
+            // Said before anything runs, and as what it is: the machine lacks it.
+            if let Some(gone) = switch::removed(s.value.name.split('@').next().unwrap_or_default())
+            {
+                return Err(gone.into());
+            }
+        }
+    }
+    let mut trials = iosched_experiment::plan(e, &sources)?;
+    if kernel {
+        let release = switch::running_kernel();
+        trials.iter_mut().for_each(|t| t.id.kernel.clone_from(&release));
+    }
     if trials.is_empty() {
         return Err(Diagnostic::file(&*e.name, "the experiment has no trial").into());
     }

@@ -81,7 +81,11 @@ impl From<iosched_backends::Error> for Failure {
 
 impl From<iosched_results::store::StoreError> for Failure {
     fn from(e: iosched_results::store::StoreError) -> Failure {
-        Failure::input(e)
+        use iosched_results::store::StoreError;
+        match e {
+            StoreError::Full(_) => Failure::new(code::FAILED, e),
+            _ => Failure::input(e),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Commands around the machine: emulated disks, the doctor, and putting things back.
 
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use iosched_backends::emulate::{EmulatedDisk, Options};
+use iosched_backends::emulate::{DataMode, EmulatedDisk, Options};
 use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::restore::{Restored, restore_all};
@@ -56,7 +57,15 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
             .filter(|b| *b > 0)
             .ok_or_else(|| Failure::with_help(format!("\"{s}\" is no size"), "such as 8G or 512M"))
     };
+    let data = DataMode::parse(&args.data).ok_or_else(|| {
+        Failure::with_help(
+            format!("\"{}\" is no place for data", args.data),
+            "memory, file, file:DIR or discard",
+        )
+    })?;
     let options = Options {
+        depth: args.depth,
+        data,
         bytes: args.size.as_ref().map(size).transpose()?,
         state_dir: state_dir(&args.state),
         guardian: Some(guardian()?),
@@ -70,10 +79,27 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
     }
     text.push_str("Ctrl-C ends it.\n");
     print(&text)?;
+    watch(&disk, &interrupt);
+    Ok(disk.stop()?)
+}
+
+/// Waits for a signal; on a terminal a line says every second what the disk does.
+fn watch(disk: &EmulatedDisk, interrupt: &Interrupt) {
+    let shown = std::io::stderr().is_terminal();
+    let (mut before, mut since) = (disk.served(), Instant::now());
     while interrupt.check().is_ok() {
         std::thread::sleep(Duration::from_millis(50));
+        if shown && since.elapsed() >= Duration::from_secs(1) {
+            let now = disk.served();
+            let line = now.live_line(&before, since.elapsed().as_secs_f64());
+            // Nobody is told less because a terminal went away.
+            let _ = write!(std::io::stderr(), "\r{line:<79}");
+            (before, since) = (now, Instant::now());
+        }
     }
-    Ok(disk.stop()?)
+    if shown {
+        let _ = writeln!(std::io::stderr());
+    }
 }
 
 /// `iosched doctor`.

@@ -10,6 +10,7 @@
 
 mod args;
 mod bench;
+mod certain;
 mod choose;
 mod compare;
 mod explain;

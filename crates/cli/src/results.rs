@@ -5,7 +5,7 @@ use iosched_experiment::file::stem;
 use iosched_results::store::ExperimentDocument;
 use iosched_results::{published, render};
 
-use crate::args::{ResultsArgs, ResultsCommand};
+use crate::args::{ResultsArgs, ResultsCommand, TraceFormat};
 use crate::fail::{Failure, Outcome};
 use crate::files::{deliver, print, print_json};
 use crate::run;
@@ -32,6 +32,9 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             let look = crate::args::LookArgs { wide: false, no_color: true };
             deliver(output.as_deref(), &run::render(name, &records, *format, look, true)?)
         }
+        ResultsCommand::Trace { name, trial, format, output } => {
+            trace(args, name, *trial, *format, output.as_deref())
+        }
         ResultsCommand::Import { files, name } => import(args, files, name.as_deref()),
         ResultsCommand::Merge { file } => {
             let other = iosched_results::store::Store::open_read_only(file)?;
@@ -49,6 +52,38 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             print(&format!("experiment {id} is deleted\n"))
         }
     }
+}
+
+/// One trace as text, or the list of those there are.
+fn trace(
+    args: &ResultsArgs,
+    name: &str,
+    trial: Option<i64>,
+    format: TraceFormat,
+    output: Option<&std::path::Path>,
+) -> Outcome {
+    let store = open_read_only(&args.db)?;
+    let traced = store.traced(store.find(name)?)?;
+    let help = "run it again with --trace (backends emulated and real)";
+    if traced.is_empty() {
+        return Err(Failure::with_help(format!("no trial of \"{name}\" was traced"), help));
+    }
+    let Some(trial) = trial else {
+        return print(&render::traces(&traced));
+    };
+    if !traced.iter().any(|(t, _)| t.id == trial) {
+        let all: Vec<String> = traced.iter().map(|(t, _)| t.id.to_string()).collect();
+        let message = format!("trial {trial} of \"{name}\" was not traced");
+        return Err(Failure::with_help(message, format!("traced are {}", all.join(", "))));
+    }
+    let points = store.trace(trial)?;
+    deliver(
+        output,
+        &match format {
+            TraceFormat::Csv => iosched_results::trace::csv(&points),
+            TraceFormat::Iolog => iosched_results::trace::iolog(&points),
+        },
+    )
 }
 
 /// Takes files in, each as an experiment of its own; a document of ours may hold several.

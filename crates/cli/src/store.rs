@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use iosched_experiment::{Record, Trial, TrialId};
+use iosched_experiment::{Record, Trial, TrialId, Until};
 use iosched_results::store::{Store, StoreError};
 
 use crate::args::DbArgs;
+use crate::certain::certain;
 use crate::fail::{Failure, Outcome};
 use crate::files::note;
 
@@ -60,15 +61,31 @@ pub(crate) fn open(db: &DbArgs) -> Outcome<Store> {
 pub(crate) struct Storing {
     store: Store,
     experiment: i64,
-    hashes: BTreeMap<TrialId, String>,
+    inputs: BTreeMap<Cell, String>,
     done: BTreeMap<TrialId, String>,
 }
 
-/// Stands for everything a trial depends on, the program's version included.
-fn input_hash(trial: &Trial) -> String {
+/// Device, scheduler, kernel, workload.
+type Cell = (String, String, String, String);
+
+fn cell(id: &TrialId) -> Cell {
+    (id.device.clone(), id.scheduler.clone(), id.kernel.clone(), id.workload.clone())
+}
+
+/// The hash of a repetition; nothing for a cell that is not of this experiment. Repetitions need not be
+/// planned: an experiment may go on until it is certain.
+fn hash_of(inputs: &BTreeMap<Cell, String>, id: &TrialId) -> String {
+    inputs.get(&cell(id)).map_or_else(String::new, |input| {
+        let text = format!("{input} {} {}", id.repetition, id.seed);
+        format!("{:016x}", iosched_engine::fnv1a(text.as_bytes()))
+    })
+}
+
+/// Stands for everything a cell depends on, the program's version included.
+fn input_of(trial: &Trial) -> String {
     let s = &trial.scheduler;
     let everything = format!(
-        "{} {:?} {:?} {} {} {:?} {:?} {:?} {} {:?} {:?}",
+        "{} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         trial.device,
         trial.kernel,
@@ -77,6 +94,8 @@ fn input_hash(trial: &Trial) -> String {
         s.tunables,
         trial.settings,
         trial.jobs,
+        trial.startup,
+        trial.foreign,
         trial.cpus,
         trial.cgroups,
         trial.id,
@@ -92,16 +111,21 @@ impl Storing {
         name: &str,
         definition: &str,
         trials: &[Trial],
+        until: Option<Until>,
         resume: bool,
     ) -> Outcome<Option<Storing>> {
         let begun = open(db).and_then(|mut store| {
-            let hashes: BTreeMap<_, _> =
-                trials.iter().map(|t| (t.id.clone(), input_hash(t))).collect();
-            let (experiment, done) = match unfinished(&store, name, definition, &hashes, resume)? {
+            let first = trials.iter().filter(|t| t.id.repetition == 1);
+            let inputs: BTreeMap<_, _> = first.map(|t| (cell(&t.id), input_of(t))).collect();
+            let found = match store.find(name) {
+                Ok(id) if resume => unfinished(&store, id, definition, (trials, until), &inputs)?,
+                _ => None,
+            };
+            let (experiment, done) = match found {
                 Some(found) => found,
                 None => (store.begin(name, definition, "run")?, BTreeMap::new()),
             };
-            Ok(Storing { store, experiment, hashes, done })
+            Ok(Storing { store, experiment, inputs, done })
         });
         match begun {
             Ok(s) => Ok(Some(s)),
@@ -114,13 +138,18 @@ impl Storing {
     }
 
     pub(crate) fn put(&mut self, record: &Record) -> Result<(), StoreError> {
-        let hash = self.hashes.get(&record.trial).map_or("", String::as_str);
-        self.store.put(self.experiment, record, hash).map(|_| ())
+        let hash = hash_of(&self.inputs, &record.trial);
+        self.store.put(self.experiment, record, &hash).map(|_| ())
     }
 
     /// Whether an earlier start of the same experiment stored this trial.
     pub(crate) fn has(&self, id: &TrialId) -> bool {
-        self.done.get(id).is_some_and(|h| self.hashes.get(id) == Some(h))
+        self.done.get(id).is_some_and(|h| *h == hash_of(&self.inputs, id))
+    }
+
+    /// How many trials an earlier start of the same experiment stored.
+    pub(crate) fn kept(&self) -> usize {
+        self.done.len()
     }
 
     /// Everything stored so far.
@@ -131,19 +160,25 @@ impl Storing {
 
 type Found = (i64, BTreeMap<TrialId, String>);
 
-/// The newest experiment of the same name and definition, if it was interrupted.
+/// The newest experiment of the same name, if it has the same definition and was interrupted.
 fn unfinished(
     store: &Store,
-    name: &str,
+    id: i64,
     definition: &str,
-    hashes: &BTreeMap<TrialId, String>,
-    resume: bool,
+    (trials, until): (&[Trial], Option<Until>),
+    inputs: &BTreeMap<Cell, String>,
 ) -> Outcome<Option<Found>> {
-    let Some(id) = store.find(name).ok().filter(|_| resume) else { return Ok(None) };
     if store.definition(id)? != definition {
         return Ok(None);
     }
     let done = store.complete(id)?;
-    let all = hashes.iter().all(|(t, h)| done.get(t) == Some(h));
-    Ok((!all).then_some((id, done)))
+    let planned = trials.iter().all(|t| done.get(&t.id) == Some(&hash_of(inputs, &t.id)));
+    let enough = match until {
+        Some(until) if planned => {
+            let most = done.keys().map(|t| t.repetition).max().unwrap_or(0);
+            most >= until.max_runs || certain(&store.records(id)?, until.ci)
+        }
+        _ => true,
+    };
+    Ok((!(planned && enough)).then_some((id, done)))
 }

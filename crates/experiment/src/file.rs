@@ -6,7 +6,9 @@ use toml::de::DeTable;
 use crate::place::{Place, Placed};
 use crate::record::BackendKind;
 use crate::source::{At, Read, Source};
+use crate::startup::{self, Startup};
 use crate::trial::Collect;
+use crate::until::{self, Steady, Until};
 
 /// Most repetitions.
 pub const MAX_RUNS: u32 = 10_000;
@@ -41,7 +43,7 @@ pub struct SchedulerRef {
 }
 
 /// What the processes do.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadRef {
     /// How tables call it.
     pub name: String,
@@ -50,12 +52,14 @@ pub struct WorkloadRef {
 }
 
 /// Where a fio job comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum JobSource {
     /// A job file (path as the program sees it), or the name of a job that comes with the program.
     File(String),
     /// The text of a job file, written in the experiment.
     Text(String),
+    /// No fio job: the start of a command under load.
+    Startup(Box<Startup>),
 }
 
 /// An experiment: everything as written, nothing looked up yet.
@@ -87,6 +91,10 @@ pub struct Experiment {
     pub backend: BackendKind,
     /// What to collect.
     pub collect: Collect,
+    /// Repeat beyond `runs` until the figures are certain.
+    pub until: Option<Until>,
+    /// Bring a solid-state drive into its steady state first.
+    pub steady: Option<Steady>,
 }
 
 impl Default for Experiment {
@@ -105,6 +113,8 @@ impl Default for Experiment {
             cgroups: Vec::new(),
             backend: BackendKind::Sim,
             collect: Collect::default(),
+            until: None,
+            steady: None,
         }
     }
 }
@@ -123,6 +133,10 @@ const KEYS: &[&str] = &[
     "cgroups",
     "backend",
     "collect",
+    "until_ci",
+    "max_runs",
+    "max_time",
+    "steady_state",
 ];
 
 impl Experiment {
@@ -242,6 +256,11 @@ fn scalars(src: &Source, root: &DeTable, e: &mut Experiment) -> Read<()> {
             e.cgroups.push((name.clone(), src.within(value, &name, 1..=1000)? as u32));
         }
     }
+    e.until = until::read(src, root, e.runs)?;
+    if e.until.is_some() {
+        e.runs = e.runs.max(until::MIN_RUNS);
+    }
+    e.steady = get("steady_state").map(|at| until::steady(src, at)).transpose()?.flatten();
     if let Some(at) = get("collect") {
         let table = src.table(at, "collect")?;
         src.known(table, "[collect]", &["series", "dispatches"])?;
@@ -331,16 +350,22 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
         let name = stem(&file).to_string();
         return Ok(Placed::new(WorkloadRef { name, job: job_file(src, &file) }, place));
     };
-    src.known(table, "a workload", &["name", "file", "job"])?;
-    let job = match (table.get("file"), table.get("job")) {
-        (Some(f), None) => job_file(src, &src.string(f, "file")?),
-        (None, Some(j)) => JobSource::Text(src.string(j, "job")?),
-        _ => return Err(place.error("a workload needs either file or job (the text of a fio job)")),
+    src.known(table, "a workload", &["name", "file", "job", "startup"])?;
+    let job = match (table.get("file"), table.get("job"), table.get("startup")) {
+        (Some(f), None, None) => job_file(src, &src.string(f, "file")?),
+        (None, Some(j), None) => JobSource::Text(src.string(j, "job")?),
+        (None, None, Some(s)) => JobSource::Startup(Box::new(startup::read(src, s)?)),
+        _ => {
+            let d =
+                place.error("a workload needs one of file, job (the text of a fio job), startup");
+            return Err(d);
+        }
     };
     let name = match (table.get("name"), &job) {
         (Some(at), _) => src.string(at, "name")?,
         (None, JobSource::File(f)) => stem(f).to_string(),
         (None, JobSource::Text(_)) => format!("job-{}", index + 1),
+        (None, JobSource::Startup(s)) => s.title(),
     };
     Ok(Placed::new(WorkloadRef { name, job }, place))
 }

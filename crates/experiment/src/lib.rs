@@ -2,19 +2,26 @@
 //!
 //! Pure data with a schema version; nothing here runs anything.
 
+mod choice;
 pub mod file;
 pub mod fio_json;
+pub mod mix;
 pub mod place;
 pub mod plan;
 pub mod record;
 pub mod source;
+pub mod startup;
 pub mod trial;
+pub mod until;
 
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
+pub use mix::{Access, Mix};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, TrialId, Warning,
 };
+pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};
+pub use until::{Steady, Until};

@@ -3,23 +3,25 @@
 //! The order is device, workload, repetition, kernel, scheduler: a real disk is prepared once, and the
 //! schedulers of one repetition (a round) run one after the other, so that drift hits all of them alike.
 //!
-//! Repetition r of a job that sets no `randseed` runs with `randseed = seed + r - 1`. With more than one
-//! run `randrepeat=0` is set too, since fio's default (`randrepeat=1`) draws the same offsets whatever the
-//! seed. The same repetition has the same seeds under every scheduler: comparisons are paired.
+//! Repetition r of a job that sets no `randseed` runs with `randseed = seed + r - 1`
+//! ([`Trial::at_repetition`]). With more than one run `randrepeat=0` is set too, since fio's default
+//! (`randrepeat=1`) draws the same offsets whatever the seed. The same repetition has the same seeds under
+//! every scheduler: comparisons are paired.
 
 use std::collections::BTreeSet;
 
-use iosched_block::{KernelProfile, SchedulerChoice};
+use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
-use iosched_schedulers::BlockPath;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::layout::lay_out;
 use iosched_workloads::fio::{JobSet, Lookup, check_supported, parse};
 
-use crate::file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef, is_path, stem};
+use crate::choice::{self, Choice};
+use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
 use crate::place::{Place, Placed};
 use crate::record::{BackendKind, TrialId};
-use crate::trial::{Trial, check_setting, choose_scheduler, label, path_of};
+use crate::startup::Startup;
+use crate::trial::{Trial, check_setting};
 
 /// Most trials of one experiment.
 pub const MAX_TRIALS: usize = 100_000;
@@ -30,6 +32,8 @@ pub struct Sources<'a> {
     pub read: &'a dyn Fn(&str) -> Result<String, String>,
     /// The text of a job that comes with the program, by name; or what is known.
     pub job: &'a dyn Fn(&str) -> Result<&'static str, String>,
+    /// The names of schedulers that the running kernel offers, for live backends.
+    pub offered: &'a dyn Fn() -> Vec<String>,
     /// A real disk or file as a device (its size and queue), for the backend `real`.
     pub disk: &'a dyn Fn(&str) -> Result<DeviceSpec, String>,
     /// Environment variables and keywords of job files.
@@ -55,15 +59,15 @@ pub fn plan(e: &Experiment, sources: &Sources<'_>) -> Many<Vec<Trial>> {
 /// Everything an experiment names.
 struct Parts<'e> {
     devices: Vec<(DeviceSpec, &'e Place)>,
-    workloads: Vec<((String, JobSet), &'e Place)>,
+    workloads: Vec<(Workload, &'e Place)>,
     schedulers: Vec<Choice<'e>>,
 }
 
-struct Choice<'e> {
-    kernel: KernelProfile,
-    scheduler: SchedulerChoice,
-    label: String,
-    place: &'e Place,
+/// A workload, looked up.
+struct Workload {
+    name: String,
+    jobs: JobSet,
+    startup: Option<Startup>,
 }
 
 fn look_up<'e>(
@@ -80,9 +84,16 @@ fn look_up<'e>(
         }
     }
     let mut schedulers = Vec::new();
-    for kernel in &kernels {
+    // The running kernel is one, whatever profiles are named.
+    let running = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
+    for kernel in kernels.iter().take(if running { 1 } else { kernels.len() }) {
         for s in &e.schedulers {
-            match choose(s, kernel, kernels.len() > 1) {
+            let choice = if running {
+                choice::live(s, kernel, sources.offered)
+            } else {
+                choice::simulated(s, kernel, kernels.len() > 1)
+            };
+            match choice {
                 Ok(c) => schedulers.push(c),
                 Err(d) if errors.contains(&d) => {}
                 Err(d) => errors.push(d),
@@ -95,16 +106,20 @@ fn look_up<'e>(
 /// Whether the parts go together.
 fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     unique("device", parts.devices.iter().map(|(d, p)| (d.name.as_str(), *p)), errors);
-    unique("workload", parts.workloads.iter().map(|(w, p)| (w.0.as_str(), *p)), errors);
+    unique("workload", parts.workloads.iter().map(|(w, p)| (w.name.as_str(), *p)), errors);
     unique("scheduler", parts.schedulers.iter().map(|c| (c.label.as_str(), c.place)), errors);
     let cells = parts.devices.len() * parts.workloads.len() * parts.schedulers.len();
-    let n = cells.saturating_mul(e.runs as usize);
+    let runs = e.until.map_or(e.runs, |u| u.max_runs.max(e.runs));
+    let n = cells.saturating_mul(runs as usize);
     if n > MAX_TRIALS {
         errors.push(Diagnostic::file(&*e.name, format!("{n} trials; {MAX_TRIALS} are the limit")));
     }
     for (device, _) in &parts.devices {
-        for ((_, jobs), _) in &parts.workloads {
-            if let Err(d) = lay_out(jobs, device.model.capacity()) {
+        for (w, place) in &parts.workloads {
+            if let Some(d) = w.startup.as_ref().and_then(|s| room(s, device, place)) {
+                errors.push(d);
+            }
+            if let Err(d) = lay_out(&w.jobs, device.model.capacity()) {
                 let message = format!("device {}: {}", device.name, d.message);
                 errors.push(Diagnostic { message, ..d });
             }
@@ -112,37 +127,60 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     }
 }
 
+/// The load's files and a file system need room on the device.
+fn room(s: &Startup, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
+    let (need, has) = (s.load_bytes() + s.load_bytes() / 16 + (64 << 20), device.model.capacity());
+    (need > has).then(|| {
+        let mib = |b: u64| b >> 20;
+        let message = format!(
+            "device {}: the load needs {} MiB, there are {} MiB",
+            device.name,
+            mib(need),
+            mib(has)
+        );
+        place.error(message).with_help("give the load a smaller file_size")
+    })
+}
+
 fn trials(e: &Experiment, parts: &Parts<'_>) -> Vec<Trial> {
+    let several = e.runs > 1 || e.until.is_some();
     let mut trials = Vec::new();
     for (device, _) in &parts.devices {
-        for ((name, jobs), _) in &parts.workloads {
+        for (w, _) in &parts.workloads {
+            let cells: Vec<Trial> =
+                parts.schedulers.iter().map(|c| cell(e, device, w, c)).collect();
             for repetition in 1..=e.runs {
-                let seed = e.seed + u64::from(repetition) - 1;
-                let jobs = seeded(jobs, seed, e.runs > 1);
-                trials.extend(parts.schedulers.iter().map(|c| Trial {
-                    id: TrialId {
-                        experiment: e.name.clone(),
-                        device: device.name.clone(),
-                        scheduler: c.label.clone(),
-                        kernel: c.kernel.version.clone(),
-                        workload: name.clone(),
-                        repetition,
-                        seed,
-                    },
-                    device: device.clone(),
-                    kernel: c.kernel.clone(),
-                    scheduler: c.scheduler.clone(),
-                    settings: e.queue.iter().map(|s| s.value.clone()).collect(),
-                    jobs: jobs.clone(),
-                    cpus: e.cpus,
-                    cgroups: e.cgroups.clone(),
-                    collect: e.collect,
-                    start_at: 0,
-                }));
+                trials.extend(cells.iter().map(|c| c.at_repetition(repetition, e.seed, several)));
             }
         }
     }
     trials
+}
+
+fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Trial {
+    Trial {
+        id: TrialId {
+            experiment: e.name.clone(),
+            device: device.name.clone(),
+            scheduler: c.label.clone(),
+            kernel: c.kernel.version.clone(),
+            workload: w.name.clone(),
+            repetition: 1,
+            seed: e.seed,
+        },
+        device: device.clone(),
+        kernel: c.kernel.clone(),
+        scheduler: c.scheduler.clone(),
+        settings: e.queue.iter().map(|s| s.value.clone()).collect(),
+        jobs: w.jobs.clone(),
+        reseeded: w.jobs.jobs.iter().map(|j| j.randseed.is_none()).collect(),
+        startup: w.startup.clone(),
+        foreign: c.foreign.clone(),
+        cpus: e.cpus,
+        cgroups: e.cgroups.clone(),
+        collect: e.collect,
+        start_at: 0,
+    }
 }
 
 fn one<T>(r: Result<T, Diagnostic>) -> Many<T> {
@@ -235,12 +273,22 @@ fn kernels(
     found.into_iter().map(|(k, _)| k).collect()
 }
 
-fn workload(
-    w: &Placed<WorkloadRef>,
-    e: &Experiment,
-    sources: &Sources<'_>,
-) -> Many<(String, JobSet)> {
+fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> Many<Workload> {
+    let name = w.value.name.clone();
     let (file, text) = match &w.value.job {
+        JobSource::Startup(s) if e.backend == BackendKind::Sim => {
+            let d = w.place.error(format!(
+                "\"{}\" is the start of a program, which the simulator does not run",
+                s.title()
+            ));
+            return Err(vec![
+                d.with_help("use backend = \"emulated\" (needs root), or --backend emulated"),
+            ]);
+        }
+        JobSource::Startup(s) => {
+            let (jobs, startup) = (JobSet::default(), Some((**s).clone()));
+            return Ok(Workload { name, jobs, startup });
+        }
         JobSource::Text(text) => (w.value.name.clone(), text.clone()),
         JobSource::File(name) if !name.contains(['/', '.']) => {
             let text = (sources.job)(name).map_err(|help| {
@@ -261,7 +309,7 @@ fn workload(
     if matches!(e.backend, BackendKind::Sim) {
         check_supported(&jobs)?;
     }
-    Ok((w.value.name.clone(), jobs))
+    Ok(Workload { name, jobs, startup: None })
 }
 
 /// An error in an override points at where the override was written.
@@ -274,47 +322,4 @@ fn replace(d: Diagnostic, e: &Experiment) -> Diagnostic {
         Some(s) => s.place.error(d.message).with_help(d.help),
         None => d,
     }
-}
-
-fn choose<'e>(
-    s: &'e Placed<SchedulerRef>,
-    kernel: &KernelProfile,
-    several: bool,
-) -> Result<Choice<'e>, Diagnostic> {
-    let fail = |e: crate::ChoiceError| s.place.error(e.to_string());
-    choose_scheduler(&s.value.name, &[], kernel).map_err(fail)?;
-    let mut tunables: Vec<(String, i64)> = Vec::new();
-    for t in &s.value.tunables {
-        choose_scheduler(&s.value.name, std::slice::from_ref(&t.value), kernel)
-            .map_err(|e| t.place.error(e.to_string()))?;
-        tunables.retain(|(n, _)| *n != t.value.0);
-        tunables.push(t.value.clone());
-    }
-    let choice = choose_scheduler(&s.value.name, &tunables, kernel).map_err(fail)?;
-    if !s.value.name.contains('@') && !kernel.has_path(path_of(&choice)) {
-        let layer = match path_of(&choice) {
-            BlockPath::Legacy => "single-queue",
-            BlockPath::Mq => "multi-queue",
-        };
-        let name = &s.value.name;
-        let d = s
-            .place
-            .error(format!("Linux {} has no {layer} block layer for {name}", kernel.version));
-        return Err(d.with_help(format!("write {name}@VERSION to run it all the same")));
-    }
-    let mut text = s.value.label.clone().unwrap_or_else(|| label(&choice));
-    if several {
-        text.push_str(&format!(" on {}", kernel.version));
-    }
-    Ok(Choice { kernel: kernel.clone(), scheduler: choice, label: text, place: &s.place })
-}
-
-/// The jobs with the seeds of a repetition.
-fn seeded(jobs: &JobSet, seed: u64, differ: bool) -> JobSet {
-    let mut jobs = jobs.clone();
-    for job in jobs.jobs.iter_mut().filter(|j| j.randseed.is_none()) {
-        job.randseed = Some(seed);
-        job.randrepeat &= !differ;
-    }
-    jobs
 }

@@ -79,6 +79,9 @@ pub struct Record {
     pub series: Vec<Series>,
     /// The way of the head: commands in issue order, at most a few thousand (evenly thinned out).
     pub dispatches: Vec<DispatchPoint>,
+    /// The whole way of the head, when it was traced. Results files keep it apart; JSON leaves it out.
+    #[serde(skip)]
+    pub trace: Vec<DispatchPoint>,
     /// Results that are not latencies or rates, by name and unit: start-up time in s, transactions/s …
     pub metrics: Vec<Metric>,
     /// Where the figures come from: tool version, kernel, device identity and model hash, tunables …

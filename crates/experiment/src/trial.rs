@@ -9,6 +9,7 @@ use iosched_types::nearest::did_you_mean;
 use iosched_workloads::fio::JobSet;
 
 use crate::record::TrialId;
+use crate::startup::Startup;
 
 /// A trial.
 #[derive(Clone, Debug)]
@@ -23,8 +24,15 @@ pub struct Trial {
     pub scheduler: SchedulerChoice,
     /// `queue/*` settings by sysfs name.
     pub settings: Vec<(String, i64)>,
-    /// What the processes do.
+    /// What the processes do; no job when `startup` says what is measured.
     pub jobs: JobSet,
+    /// Which jobs take their random seed from the repetition: those that set none of their own.
+    pub reseeded: Vec<bool>,
+    /// The start of a command under load instead of jobs.
+    pub startup: Option<Startup>,
+    /// The running kernel's own name of a scheduler that is none of ours (live backends only; `scheduler`
+    /// is a stand-in then).
+    pub foreign: Option<String>,
     /// CPUs of the machine.
     pub cpus: u16,
     /// `io.bfq.weight`/`blkio.weight` by control group path.
@@ -34,6 +42,29 @@ pub struct Trial {
     /// Virtual time at which the processes begin, in ns after the reset of the device: the angle of a
     /// rotating disk and schedulers that count jiffies depend on it.
     pub start_at: Nanos,
+}
+
+impl Trial {
+    /// What the running kernel calls the scheduler.
+    #[must_use]
+    pub fn kernel_name(&self) -> &str {
+        self.foreign.as_deref().unwrap_or(self.scheduler.descriptor.name)
+    }
+
+    /// The same cell in another repetition, by the rule that holds for every backend: repetition r of a
+    /// job that sets no `randseed` runs with `randseed = seed + r - 1`, and with `randrepeat=0` when there
+    /// are several repetitions. Repetition 0 (a warm-up) has the load of the first.
+    #[must_use]
+    pub fn at_repetition(&self, repetition: u32, seed: u64, several: bool) -> Trial {
+        let mut trial = self.clone();
+        trial.id.repetition = repetition;
+        trial.id.seed = seed.wrapping_add(u64::from(repetition.max(1)) - 1);
+        for (job, _) in trial.jobs.jobs.iter_mut().zip(&self.reseeded).filter(|(_, own)| **own) {
+            job.randseed = Some(trial.id.seed);
+            job.randrepeat &= !several;
+        }
+        trial
+    }
 }
 
 /// Optional parts of a record; each costs some time or memory.

@@ -7,6 +7,7 @@
 //! * [`model`] is the tool-neutral comparison (runs × tests × samples) that result viewers speak.
 //! * [`import`] and [`export`] translate fio, PTS, CSV, iozone, pg_test_fsync and S results.
 //! * [`viewer`] computes the reference viewer's figures; [`render`] prints.
+//! * [`trace`] packs whole block traces and writes them as text.
 //! * [`published`] holds five published comparisons.
 
 pub mod cells;
@@ -22,6 +23,7 @@ pub mod published;
 pub mod render;
 pub mod stats;
 pub mod store;
+pub mod trace;
 pub mod viewer;
 
 pub use fio::fio_json;

@@ -74,6 +74,25 @@ fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
+/// The trials that were traced.
+#[must_use]
+pub fn traces(traced: &[(TrialRow, u64)]) -> String {
+    let head = ["trial", "device", "workload", "scheduler", "run", "commands"].map(String::from);
+    let mut rows = vec![head.to_vec()];
+    for (t, commands) in traced {
+        let id = &t.trial;
+        rows.push(vec![
+            t.id.to_string(),
+            printable(&id.device),
+            printable(&id.workload),
+            printable(&id.scheduler),
+            id.repetition.to_string(),
+            commands.to_string(),
+        ]);
+    }
+    table(&rows)
+}
+
 /// Names come from files: control characters (escape sequences among them) must not reach a terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {

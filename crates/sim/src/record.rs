@@ -246,6 +246,7 @@ pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
         scheduler: scheduler(&drive),
         series: all_series(&drive),
         dispatches,
+        trace: Vec::new(),
         metrics: Vec::new(),
         provenance: provenance(trial),
         warnings,

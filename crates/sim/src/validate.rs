@@ -211,6 +211,9 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         cpus: 1,
         cgroups: Vec::new(),
         collect: Collect { series: false, dispatches: false },
+        reseeded: Vec::new(),
+        startup: None,
+        foreign: None,
         start_at: start(jobs_count),
     })
 }

@@ -75,6 +75,9 @@ fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
         cpus: 2,
         cgroups: Vec::new(),
         collect: Collect { series: false, dispatches: false },
+        reseeded: Vec::new(),
+        startup: None,
+        foreign: None,
         start_at: 0,
     }
 }

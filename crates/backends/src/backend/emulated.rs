@@ -2,10 +2,11 @@
 
 use iosched_experiment::{BackendKind, Record, Trial};
 
-use super::live::{self, LiveOptions, Place, invalidate};
+use super::live::{LiveOptions, Place, Run, invalidate};
 use super::{Backend, Requirement};
 use crate::emulate::{self, EmulatedDisk};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::startup::Stage;
 use crate::switch::{self, Session};
 
 /// Makes the disk of each trial's device and runs fio on it.
@@ -13,7 +14,15 @@ use crate::switch::{self, Session};
 pub struct Emulated {
     options: LiveOptions,
     disk_options: emulate::Options,
-    current: Option<(Session, EmulatedDisk)>,
+    current: Option<Current>,
+}
+
+/// A disk in place. Fields go in this order: the file system lies on the disk.
+#[derive(Debug)]
+struct Current {
+    stage: Option<Stage>,
+    session: Session,
+    disk: EmulatedDisk,
 }
 
 impl Emulated {
@@ -31,7 +40,7 @@ impl Emulated {
     /// The disk in place.
     #[must_use]
     pub fn disk(&self) -> Option<&EmulatedDisk> {
-        self.current.as_ref().map(|(_, d)| d)
+        self.current.as_ref().map(|c| &c.disk)
     }
 }
 
@@ -47,7 +56,12 @@ impl Backend for Emulated {
     }
 
     fn prepare(&mut self, trial: &Trial) -> Result<()> {
-        if self.current.as_ref().is_some_and(|(_, d)| d.spec().name == trial.device.name) {
+        let fits = |c: &Current| {
+            // Jobs write to the disk itself, and would to a file system on it.
+            let bare = trial.startup.is_some() || c.stage.is_none();
+            c.disk.spec().name == trial.device.name && bare
+        };
+        if self.current.as_ref().is_some_and(fits) {
             return Ok(());
         }
         super::require(self.requirements())?;
@@ -58,31 +72,56 @@ impl Backend for Emulated {
             guardian: self.options.guardian.clone(),
         };
         let session = Session::begin(&disk.name(), &options)?;
-        self.current = Some((session, disk));
+        self.current = Some(Current { stage: None, session, disk });
         Ok(())
     }
 
     fn run(&mut self, trial: &Trial) -> Result<Record> {
         self.prepare(trial)?;
-        let Some((session, disk)) = &self.current else {
-            return Err(crate::Error::Trial { message: "there is no emulated disk".into() });
+        let Some(Current { stage, session, disk }) = &mut self.current else {
+            return Err(Error::Trial { message: "there is no emulated disk".into() });
         };
-        disk.reset()?;
+        if let Some(what) = &trial.startup {
+            let interrupt = &self.options.interrupt;
+            let stage = match stage {
+                Some(stage) => stage,
+                None => stage.insert(Stage::on_emulated(disk)?),
+            };
+            disk.fast_forward();
+            let provided = stage.provide(what, interrupt);
+            disk.reset().and(provided)?;
+        } else if !self.options.keep_state {
+            disk.reset()?;
+        }
+        let disk: &EmulatedDisk = disk;
         let (name, node) = (disk.name(), disk.node());
-        let place = Place { disk: &name, target: &node, bytes: disk.bytes() };
+        let before = disk.served();
         let late = || {
             let served = disk.served();
-            Some(served.late as f64 / served.latency.max(1) as f64)
+            let latency = served.latency.saturating_sub(before.latency);
+            Some(served.late.saturating_sub(before.late) as f64 / latency.max(1) as f64)
         };
-        let mut record =
-            live::run(BackendKind::Emulated, trial, &place, session, &self.options, &late)?;
+        let run = Run {
+            kind: BackendKind::Emulated,
+            trial,
+            place: Place { disk: &name, target: &node, bytes: disk.bytes() },
+            session,
+            options: &self.options,
+            late_share: &late,
+        };
+        let mut record = match (&trial.startup, stage) {
+            (Some(what), Some(stage)) => run.startup(what, stage)?,
+            _ => run.fio()?,
+        };
         let served = disk.served();
         record.device.max_in_flight = u32::try_from(served.max_in_flight).unwrap_or(u32::MAX);
-        (record.device.seeks, record.device.travel) = (served.seeks, served.travel);
+        record.device.seeks = served.seeks.saturating_sub(before.seeks);
+        record.device.travel = served.travel.saturating_sub(before.travel);
         for (counter, value) in disk.counters() {
             record.device.counters.insert(counter.into(), value);
         }
-        record.device.counters.insert("answers over 1 ms late".into(), served.very_late);
+        let very_late = served.very_late.saturating_sub(before.very_late);
+        record.device.counters.insert("answers over 1 ms late".into(), very_late);
         let late = late().unwrap_or_default();
         if late > self.options.thresholds.late_share {
             invalidate(
@@ -102,7 +141,8 @@ impl Backend for Emulated {
     }
 
     fn cleanup(&mut self) -> Result<()> {
-        let Some((session, disk)) = self.current.take() else { return Ok(()) };
+        let Some(Current { stage, session, disk }) = self.current.take() else { return Ok(()) };
+        drop(stage);
         // The queue's settings go with the loop device, but its state file has to go too.
         let restored = session.finish();
         disk.stop()?;

@@ -3,18 +3,22 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use iosched_experiment::{BackendKind, DispatchPoint, Record, SCHEMA, Status, Trial, Warning};
+use iosched_experiment::{
+    BackendKind, DispatchPoint, Metric, Record, SCHEMA, Startup, Status, Trial, Warning,
+};
 use iosched_types::{Bytes, Nanos};
 
+use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::guardian::GuardianCommand;
 use crate::load::child::Interrupt;
 use crate::load::fio::{self};
 use crate::load::{jobfile, meter};
 use crate::root::SysRoot;
+use crate::startup::{self, Stage};
 use crate::state::STATE_DIR;
 use crate::switch::{Session, running_kernel};
-use crate::trace::Tracer;
+use crate::trace::{self, Tracer};
 use crate::validity::{self, Evidence, Thresholds};
 
 /// How live trials are run.
@@ -30,6 +34,9 @@ pub struct LiveOptions {
     pub settle: Duration,
     /// Trace block events into the record.
     pub trace: bool,
+    /// An emulated disk goes on from trial to trial instead of starting each as after power-on: its
+    /// steady state is what is measured.
+    pub keep_state: bool,
     /// Signals to look out for.
     pub interrupt: Interrupt,
 }
@@ -42,6 +49,7 @@ impl Default for LiveOptions {
             thresholds: Thresholds::default(),
             settle: Duration::from_secs(1),
             trace: false,
+            keep_state: false,
             interrupt: Interrupt::default(),
         }
     }
@@ -57,80 +65,149 @@ pub(crate) struct Place<'a> {
     pub(crate) bytes: Bytes,
 }
 
-/// Runs one trial.
-pub(crate) fn run(
-    kind: BackendKind,
-    trial: &Trial,
-    place: &Place<'_>,
-    session: &Session,
-    options: &LiveOptions,
-    late_share: &dyn Fn() -> Option<f64>,
-) -> Result<Record> {
-    let root = SysRoot::default();
-    let jobs = jobfile::render(&trial.jobs, place.target, place.bytes)?;
-    let scheduler = session.set_scheduler(trial.scheduler.descriptor.name)?;
+/// One trial on its way.
+pub(crate) struct Run<'a> {
+    pub(crate) kind: BackendKind,
+    pub(crate) trial: &'a Trial,
+    pub(crate) place: Place<'a>,
+    pub(crate) session: &'a Session,
+    pub(crate) options: &'a LiveOptions,
+    /// How late an emulated disk was, as a share of its service time.
+    pub(crate) late_share: &'a dyn Fn() -> Option<f64>,
+}
+
+impl Run<'_> {
+    /// Runs the fio jobs.
+    pub(crate) fn fio(&self) -> Result<Record> {
+        let (trial, options) = (self.trial, self.options);
+        let jobs = jobfile::render(&trial.jobs, self.place.target, self.place.bytes)?;
+        let scheduler = apply(trial, self.session)?;
+        meter::drop_caches()?;
+        wait(options.settle, &options.interrupt)?;
+        let dir = Scratch::new(options)?;
+        let limit = fio::time_limit(&trial.jobs);
+        let (fio, seen) = self.observed(&mut |alive| fio::run(&dir.0, &jobs, limit, alive))?;
+        let mut record = self.blank(&seen);
+        record.jobs = fio.jobs;
+        record.warnings.extend(fio.warnings);
+        record.provenance.insert("fio".into(), fio.version);
+        cpu_cost(&mut record, &seen.used, &fio.cpu);
+        let direct = trial.jobs.jobs.iter().all(|j| j.direct);
+        self.conclude(&mut record, seen, &scheduler, direct);
+        Ok(record)
+    }
+
+    /// Starts the command under its load.
+    pub(crate) fn startup(&self, what: &Startup, stage: &Stage) -> Result<Record> {
+        let options = self.options;
+        let scheduler = apply(self.trial, self.session)?;
+        wait(options.settle, &options.interrupt)?;
+        let dir = Scratch::new(options)?;
+        let how = startup::How { what, scratch: &dir.0, interrupt: &options.interrupt };
+        let idle = startup::idle_baseline(stage, &how)?;
+        let (start, seen) = self.observed(&mut |alive| {
+            let start = startup::measure(stage, &how);
+            alive().and(start)
+        })?;
+        let mut record = self.blank(&seen);
+        record.metrics = startup::metrics(start, idle);
+        let read = start.throughput * start.seconds;
+        if what.load_bytes() > 0 && read > what.load_bytes() as f64 {
+            record.warnings.push(Warning {
+                code: "cached".into(),
+                message: "the load came to the end of its files and went on in the page cache"
+                    .into(),
+                advice: "give it a larger file_size".into(),
+            });
+        }
+        self.conclude(&mut record, seen, &scheduler, false);
+        Ok(record)
+    }
+
+    /// Runs `work` between two readings of all meters, traced if that was asked for.
+    fn observed<T>(&self, work: &mut dyn FnMut(Alive<'_>) -> Result<T>) -> Result<(T, Seen)> {
+        let (disk, session, options) = (self.place.disk, self.session, self.options);
+        let root = SysRoot::default();
+        let trace = || Tracer::start(disk, &options.state_dir, options.guardian.as_ref());
+        let tracer = options.trace.then(trace).transpose()?;
+        let applied = session.state();
+        let (wall, clock) = (SystemTime::now(), Instant::now());
+        let before = meter::read(&root, disk);
+        let gone = || Error::Gone { device: format!("/dev/{disk}"), during: "a run".into() };
+        let mut alive = || {
+            options.interrupt.check()?;
+            if session.is_present() { Ok(()) } else { Err(gone()) }
+        };
+        let result = work(&mut alive);
+        let after = meter::read(&root, disk);
+        let elapsed = clock.elapsed();
+        let traced = tracer.map(Tracer::finish).transpose();
+        // A disk that went away shows as failures of all kinds; this is the one to tell.
+        if result.is_err() && !session.is_present() {
+            return Err(gone());
+        }
+        let result = result?;
+        clock_check(wall, elapsed)?;
+        Ok((result, Seen { used: after.since(&before), elapsed, traced: traced?, applied }))
+    }
+
+    fn blank(&self, seen: &Seen) -> Record {
+        Record {
+            schema: SCHEMA,
+            trial: self.trial.id.clone(),
+            backend: self.kind,
+            device: seen.used.disk.to_device_stats(),
+            elapsed: Nanos::try_from(seen.elapsed.as_nanos()).unwrap_or(Nanos::MAX),
+            ..Record::default()
+        }
+    }
+
+    /// Trace, settings, judgement and origin: what every record of a live run has.
+    fn conclude(&self, record: &mut Record, seen: Seen, scheduler: &str, direct: bool) {
+        let now = self.session.state();
+        if let Some(found) = seen.traced {
+            record.dispatches = trace::thin(&found.points);
+            record.trace = found.points;
+            record.warnings.extend(found.warning);
+            record.device.seeks = found.seeks;
+            record.device.travel = found.travel;
+        }
+        tunables(record, &now);
+        let evidence = Evidence {
+            used: &seen.used,
+            elapsed: seen.elapsed,
+            expected_scheduler: scheduler,
+            scheduler_now: now.scheduler.as_deref(),
+            settings_kept: now.tunables == seen.applied.tunables
+                && now.attributes == seen.applied.attributes,
+            direct,
+            late_share: (self.late_share)(),
+        };
+        validity::judge(record, &evidence, &self.options.thresholds);
+        provenance(record, &self.place, &now);
+    }
+}
+
+type Alive<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+/// What was seen while something ran.
+struct Seen {
+    used: meter::Use,
+    elapsed: Duration,
+    traced: Option<Traced>,
+    applied: QueueState,
+}
+
+/// Switches to the trial's scheduler with its tunables and queue settings; the kernel's name for it.
+fn apply(trial: &Trial, session: &Session) -> Result<String> {
+    let scheduler = session.set_scheduler(trial.kernel_name())?;
     for (name, value) in &trial.scheduler.tunables {
         session.set_tunable(name, *value)?;
     }
     for (name, value) in &trial.settings {
         session.set_attribute(name, &value.to_string())?;
     }
-    meter::drop_caches()?;
-    wait(options.settle, &options.interrupt)?;
-    let dir = scratch(options)?;
-    let trace = || Tracer::start(place.disk, &options.state_dir, options.guardian.as_ref());
-    let tracer = options.trace.then(trace).transpose()?;
-    let applied = session.state();
-    let (wall, clock) = (SystemTime::now(), Instant::now());
-    let before = meter::read(&root, place.disk);
-    let mut alive = || {
-        options.interrupt.check()?;
-        if session.is_present() {
-            return Ok(());
-        }
-        Err(Error::Gone { device: format!("/dev/{}", place.disk), during: "a run".into() })
-    };
-    let result = fio::run(&dir, &jobs, fio::time_limit(&trial.jobs), &mut alive);
-    let after = meter::read(&root, place.disk);
-    let elapsed = clock.elapsed();
-    let dispatches = tracer.map(Tracer::finish).transpose()?;
-    // Whatever fio left behind is small and of no use to anyone.
-    let _ = std::fs::remove_dir_all(&dir);
-    let fio = result?;
-    clock_check(wall, elapsed)?;
-    let used = after.since(&before);
-    let mut record = Record {
-        schema: SCHEMA,
-        trial: trial.id.clone(),
-        backend: kind,
-        device: used.disk.to_device_stats(),
-        elapsed: Nanos::try_from(elapsed.as_nanos()).unwrap_or(Nanos::MAX),
-        jobs: fio.jobs,
-        warnings: fio.warnings,
-        ..Record::default()
-    };
-    record.trial.kernel = running_kernel();
-    if let Some(found) = dispatches {
-        record.dispatches = found.points;
-        record.warnings.extend(found.warning);
-        record.device.seeks = found.seeks;
-        record.device.travel = found.travel;
-    }
-    let now = session.state();
-    tunables(&mut record, &now);
-    let evidence = Evidence {
-        used: &used,
-        elapsed,
-        expected_scheduler: &scheduler,
-        scheduler_now: now.scheduler.as_deref(),
-        settings_kept: now.tunables == applied.tunables && now.attributes == applied.attributes,
-        direct: trial.jobs.jobs.iter().all(|j| j.direct),
-        late_share: late_share(),
-    };
-    validity::judge(&mut record, &evidence, &options.thresholds);
-    provenance(&mut record, place, &fio.version, &now);
-    cpu_cost(&mut record, &used, &fio.cpu);
-    Ok(record)
+    Ok(scheduler)
 }
 
 /// Sleeps, but not through a signal.
@@ -146,10 +223,22 @@ pub(crate) fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-fn scratch(options: &LiveOptions) -> Result<PathBuf> {
-    let dir = crate::restore::scratch_dir(&options.state_dir, std::process::id());
-    std::fs::create_dir_all(&dir).map_err(|e| Error::io("creating", &dir, e))?;
-    Ok(dir)
+/// A directory for the files of one run; it goes with its value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(options: &LiveOptions) -> Result<Scratch> {
+        let dir = crate::restore::scratch_dir(&options.state_dir, std::process::id());
+        std::fs::create_dir_all(&dir).map_err(|e| Error::io("creating", &dir, e))?;
+        Ok(Scratch(dir))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Whatever fio left behind is small and of no use to anyone.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 /// A wall clock that was set during a run makes rates by wall-clock tools wrong.
@@ -164,7 +253,7 @@ fn clock_check(wall: SystemTime, elapsed: Duration) -> Result<()> {
     Ok(())
 }
 
-fn tunables(record: &mut Record, now: &crate::discover::QueueState) {
+fn tunables(record: &mut Record, now: &QueueState) {
     for (name, value) in &now.tunables {
         if let Ok(v) = value.parse() {
             record.scheduler.tunables.insert(name.clone(), v);
@@ -172,12 +261,7 @@ fn tunables(record: &mut Record, now: &crate::discover::QueueState) {
     }
 }
 
-fn provenance(
-    record: &mut Record,
-    place: &Place<'_>,
-    fio: &str,
-    now: &crate::discover::QueueState,
-) {
+fn provenance(record: &mut Record, place: &Place<'_>, now: &QueueState) {
     let disk = crate::discover::Disk::read(&SysRoot::default(), place.disk, None);
     let mut put = |k: &str, v: String| {
         if !v.is_empty() {
@@ -185,7 +269,6 @@ fn provenance(
         }
     };
     put("kernel", running_kernel());
-    put("fio", fio.into());
     put("device", disk.model);
     put("firmware", disk.firmware);
     put("device.by-id", disk.by_id.first().cloned().unwrap_or_default());
@@ -211,7 +294,7 @@ fn cpu_cost(record: &mut Record, used: &meter::Use, cpu: &[iosched_experiment::f
         ("cpu_kernel_threads", used.kernel_threads as f64 * per_tick),
         ("cpu_machine", used.busy as f64 * per_tick),
     ] {
-        record.metrics.push(iosched_experiment::Metric {
+        record.metrics.push(Metric {
             name: name.into(),
             value: us / ios as f64,
             unit: "us/IO".into(),

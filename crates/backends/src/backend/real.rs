@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use iosched_experiment::{BackendKind, Record, Trial};
 
-use super::live::{self, LiveOptions, Place};
+use super::live::{LiveOptions, Place, Run};
 use super::{Backend, Requirement};
 use crate::discover;
 use crate::error::{Error, Result};
 use crate::parse::mountinfo;
 use crate::root::SysRoot;
 use crate::signature;
+use crate::startup::Stage;
 use crate::switch::{self, Session};
 
 /// Leave to destroy the data of a device: the name the user repeated in `--destroy-data=/dev/NAME`.
@@ -31,9 +32,12 @@ pub struct Real {
 
 #[derive(Debug)]
 struct Ready {
+    /// Made for the first start of a command.
+    stage: Option<Stage>,
     session: Session,
     disk: String,
-    bytes: u64,
+    /// Whether writing to the target was found to harm nobody.
+    may_write: bool,
 }
 
 impl Real {
@@ -62,37 +66,95 @@ impl Backend for Real {
         let name = self.target.to_string_lossy();
         let stack = discover::find(&root, &name)?;
         let disk = stack.queue()?.name.clone();
-        let writes = trial.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim);
-        if writes {
+        let may_write = writes(trial);
+        if may_write {
             check_target(&root, &self.target, &self.destroy)?;
         }
-        let bytes = size_of(&self.target)?;
         let options = switch::Options {
             state_dir: self.options.state_dir.clone(),
             guardian: self.options.guardian.clone(),
         };
         let session = Session::begin(&disk, &options)?;
-        self.ready = Some(Ready { session, disk, bytes });
+        self.ready = Some(Ready { stage: None, session, disk, may_write });
         Ok(())
     }
 
     fn run(&mut self, trial: &Trial) -> Result<Record> {
         self.prepare(trial)?;
-        let Some(ready) = &self.ready else {
+        let Some(ready) = &mut self.ready else {
             return Err(Error::Trial { message: "the device was not prepared".into() });
         };
-        let place = Place { disk: &ready.disk, target: &self.target, bytes: ready.bytes };
-        live::run(BackendKind::Real, trial, &place, &ready.session, &self.options, &|| None)
+        if writes(trial) && !ready.may_write {
+            check_target(&SysRoot::default(), &self.target, &self.destroy)?;
+            ready.may_write = true;
+        }
+        let stage = match &trial.startup {
+            Some(what) => {
+                let stage = match &mut ready.stage {
+                    Some(stage) => stage,
+                    none => {
+                        let dir = directory(&self.target)?;
+                        let o = &self.options;
+                        let guardian = o.guardian.as_ref();
+                        none.insert(Stage::in_directory(&dir, &ready.disk, &o.state_dir, guardian)?)
+                    }
+                };
+                stage.provide(what, &self.options.interrupt)?;
+                Some((what, &*stage))
+            }
+            None => None,
+        };
+        let bytes = if stage.is_some() { 0 } else { size_of(&self.target)? };
+        let run = Run {
+            kind: BackendKind::Real,
+            trial,
+            place: Place { disk: &ready.disk, target: &self.target, bytes },
+            session: &ready.session,
+            options: &self.options,
+            late_share: &|| None,
+        };
+        match stage {
+            Some((what, stage)) => run.startup(what, stage),
+            None => run.fio(),
+        }
     }
 
     fn cleanup(&mut self) -> Result<()> {
-        self.ready.take().map_or(Ok(()), |r| r.session.finish().map(|_| ()))
+        let Some(Ready { stage, session, .. }) = self.ready.take() else { return Ok(()) };
+        drop(stage);
+        session.finish().map(|_| ())
     }
+}
+
+fn writes(trial: &Trial) -> bool {
+    trial.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
+}
+
+/// Where a small root can be made: the directory that the target is, or is in.
+fn directory(target: &Path) -> Result<PathBuf> {
+    let meta = std::fs::metadata(target).map_err(|e| Error::io("looking at", target, e))?;
+    if meta.is_dir() {
+        return Ok(target.into());
+    }
+    if meta.is_file() {
+        return Ok(target
+            .parent()
+            .filter(|p| !p.as_os_str().is_empty())
+            .unwrap_or(Path::new("."))
+            .into());
+    }
+    let message = format!("no command can start from {} itself", target.display());
+    Err(Error::input(message, "name a directory of a file system on it"))
 }
 
 fn size_of(target: &Path) -> Result<u64> {
     let io = |e| Error::io("reading the size of", target, e);
     let mut file = File::open(target).map_err(io)?;
+    if file.metadata().map_err(io)?.is_dir() {
+        let message =
+            format!("{} is a directory; jobs work on a file or a device", target.display());
+        return Err(Error::input(message, "name a file in it that has its full size"));
+    }
     let bytes = file.seek(SeekFrom::End(0)).map_err(io)?;
     if bytes == 0 {
         let message = format!("{} is empty", target.display());

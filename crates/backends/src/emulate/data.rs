@@ -39,6 +39,7 @@ impl DataMode {
 
 /// Bytes kept together.
 const CHUNK: u64 = 64 << 10;
+static ZEROS: [u8; CHUNK as usize] = [0; CHUNK as usize];
 /// Locks over which the chunks are spread.
 const SHARDS: usize = 16;
 
@@ -88,6 +89,10 @@ impl DataStore {
             DataStore::Memory(shards) => {
                 for (chunk, at, part) in parts(offset, data.len()) {
                     let mut shard = write_lock(&shards[chunk as usize % SHARDS]);
+                    // Zeros where nothing was written need no room: large files of a load cost none.
+                    if !shard.contains_key(&chunk) && data[part.clone()] == ZEROS[..part.len()] {
+                        continue;
+                    }
                     let slot = shard.entry(chunk).or_insert_with(|| vec![0; CHUNK as usize].into());
                     slot[at..at + part.len()].copy_from_slice(&data[part]);
                 }

@@ -1,13 +1,13 @@
 //! One cold start under load.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use iosched_experiment::{BackendKind, Metric, Record, SCHEMA, TrialId};
+use iosched_experiment::{Access, Metric, Mix, Startup};
 
-use super::mix::{Access, Mix};
-use super::stage::Stage;
+use super::stage::{PATH, Stage, find_program};
 use crate::error::{Error, Result};
 use crate::load::child::{Interrupt, Load};
 use crate::load::meter;
@@ -15,46 +15,19 @@ use crate::root::SysRoot;
 use crate::sys;
 
 /// What is started, and how.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Program and arguments: something that starts, does nothing and ends.
-    pub command: Vec<String>,
-    /// The load.
-    pub mix: Mix,
-    /// After this long the start counts as "longer" and is given up.
-    pub limit: Duration,
-    /// Time for the load to get going.
-    pub settle: Duration,
-    /// Rate of each writer in KiB/s, as the S suite limits them on disks; `None` for no limit.
-    pub writer_kib: Option<u64>,
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// Command and load.
+    pub what: &'a Startup,
+    /// A directory for the load's own files.
+    pub scratch: &'a Path,
     /// Signals to look out for.
-    pub interrupt: Interrupt,
-}
-
-impl Options {
-    /// `bash -c :` under a mix.
-    #[must_use]
-    pub fn bash(mix: Mix) -> Self {
-        Options {
-            command: ["/bin/bash", "-c", ":"].map(String::from).to_vec(),
-            mix,
-            limit: Duration::from_secs(60),
-            settle: Duration::from_millis(1500),
-            writer_kib: Some(4000),
-            interrupt: Interrupt::default(),
-        }
-    }
-
-    /// The program's path.
-    #[must_use]
-    pub fn program(&self) -> PathBuf {
-        self.command.first().map(PathBuf::from).unwrap_or_default()
-    }
+    pub interrupt: &'a Interrupt,
 }
 
 /// One start.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Startup {
+pub struct Start {
     /// Time from the start to the end of the command, in seconds.
     pub seconds: f64,
     /// The limit struck: it would have taken longer.
@@ -67,60 +40,81 @@ pub struct Startup {
 ///
 /// # Errors
 /// [`Error::Tool`] when the command or fio fails, [`Error::Interrupted`].
-pub fn measure(stage: &Stage, options: &Options) -> Result<Startup> {
+pub fn measure(stage: &Stage, how: &How<'_>) -> Result<Start> {
     let root = SysRoot::default();
-    let stage_root = stage.root();
-    let mut load = start_load(stage, options)?;
+    let mut load = start_load(stage, how)?;
     if let Some(load) = &mut load {
-        let ended = load.wait(options.settle, &mut || options.interrupt.check())?;
-        if let Some(status) = ended {
-            return Err(Error::Tool {
-                tool: "fio (the load)".into(),
-                status: status.to_string(),
-                message: "it ended before the command was started".into(),
-            });
+        let settle = Duration::from_nanos(how.what.settle);
+        if let Some(status) = load.wait(settle, &mut || how.interrupt.check())? {
+            return Err(ended_early(how, status));
         }
     }
     meter::drop_caches()?;
     let before = meter::read(&root, &stage.disk);
-    let mut command = Command::new(options.program());
-    command.args(options.command.iter().skip(1)).env_clear().env("PATH", "/usr/bin:/bin");
-    command.stdout(Stdio::null()).stderr(Stdio::null());
-    sys::in_root(&mut command, stage_root);
+    let mut command = command(stage, how)?;
     let began = Instant::now();
     let mut child = Load::start(&mut command, "the package of the command")?;
-    let status = child.wait(options.limit, &mut || options.interrupt.check())?;
+    let limit = Duration::from_nanos(how.what.limit);
+    let status = child.wait(limit, &mut || how.interrupt.check())?;
     let seconds = began.elapsed().as_secs_f64();
     let used = meter::read(&root, &stage.disk).since(&before);
     child.kill();
+    let load_ended = load.as_mut().map(|l| l.wait(Duration::ZERO, &mut || Ok(()))).transpose()?;
     drop(load);
-    drain(&root, &stage.disk, &options.interrupt)?;
+    drain(&root, &stage.disk, how.interrupt)?;
+    if let Some(status) = load_ended.flatten() {
+        return Err(ended_early(how, status));
+    }
     if let Some(status) = status
         && !status.success()
     {
         return Err(Error::Tool {
-            tool: options.command.join(" "),
+            tool: how.what.command.join(" "),
             status: status.to_string(),
-            message: "the command must end with success in the small root".into(),
+            message: format!(
+                "it must end with success in its small root; {}",
+                first_words(&how.scratch.join("command.txt"))
+            ),
         });
     }
-    Ok(Startup {
+    Ok(Start {
         seconds,
         censored: status.is_none(),
         throughput: used.disk.bytes() as f64 / seconds.max(1e-9),
     })
 }
 
+fn command(stage: &Stage, how: &How<'_>) -> Result<Command> {
+    let program = how.what.command.first().map_or("", String::as_str);
+    let mut command = Command::new(find_program(program)?);
+    command.args(how.what.command.iter().skip(1)).env_clear().env("PATH", PATH);
+    let said = how.scratch.join("command.txt");
+    let said = File::create(&said).map_err(|e| Error::io("creating", said, e))?;
+    command.stdout(Stdio::null()).stderr(said);
+    sys::in_root(&mut command, stage.root());
+    Ok(command)
+}
+
 /// Median start without load.
 ///
 /// # Errors
-/// As [`measure`].
-pub fn idle_baseline(stage: &Stage, options: &Options, times: u32) -> Result<f64> {
-    let idle = Mix { readers: 0, writers: 0, access: Access::Sequential };
-    let options = Options { mix: idle, ..options.clone() };
+/// As [`measure`]; an idle start beyond the limit.
+pub fn idle_baseline(stage: &Stage, how: &How<'_>) -> Result<f64> {
+    let load = Mix { readers: 0, writers: 0, access: Access::Sequential };
+    let idle = Startup { load, ..how.what.clone() };
+    let how = How { what: &idle, ..*how };
     let mut all = Vec::new();
-    for _ in 0..times.max(1) {
-        all.push(measure(stage, &options)?.seconds);
+    for _ in 0..idle.idle.max(1) {
+        let start = measure(stage, &how)?;
+        if start.censored {
+            let message =
+                format!("the command takes longer than {:.0} s without load", start.seconds);
+            return Err(Error::input(
+                message,
+                "it must end by itself: bash -c :, xterm -e /bin/true",
+            ));
+        }
+        all.push(start.seconds);
     }
     all.sort_by(f64::total_cmp);
     Ok(all[all.len() / 2])
@@ -142,37 +136,42 @@ fn drain(root: &SysRoot, disk: &str, interrupt: &Interrupt) -> Result<()> {
     Err(Error::Trial { message: format!("{disk} still has I/O in flight a minute after the load") })
 }
 
-fn start_load(stage: &Stage, options: &Options) -> Result<Option<Load>> {
-    let mix = options.mix;
+fn start_load(stage: &Stage, how: &How<'_>) -> Result<Option<Load>> {
+    let mix = how.what.load;
     if mix.readers + mix.writers == 0 {
         return Ok(None);
     }
-    let dir = std::env::temp_dir();
-    let file = dir.join(format!("iosched-load-{}.fio", std::process::id()));
-    std::fs::write(&file, job_file(stage, options)).map_err(|e| Error::io("writing", &file, e))?;
+    let file = how.scratch.join("load.fio");
+    fs::write(&file, job_file(stage, how.what)).map_err(|e| Error::io("writing", &file, e))?;
+    let said = how.scratch.join("load.txt");
+    let create = || File::create(&said).map_err(|e| Error::io("creating", &said, e));
     let mut command = Command::new("fio");
-    command.arg(&file).current_dir(&dir).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut load = Load::start(&mut command, "fio")?;
-    // fio has read its file once it runs its jobs; the settle time covers that.
-    let early = load.wait(Duration::from_millis(300), &mut || options.interrupt.check())?;
-    let _ = std::fs::remove_file(&file);
-    match early {
-        None => Ok(Some(load)),
-        Some(status) => Err(Error::Tool {
-            tool: "fio (the load)".into(),
-            status: status.to_string(),
-            message: "it ended at once".into(),
-        }),
-    }
+    command.args(["--output-format=terse", "--max-jobs=4096"]).arg(&file).current_dir(how.scratch);
+    command.stdout(Stdio::null()).stderr(create()?);
+    Ok(Some(Load::start(&mut command, "fio")?))
 }
 
-fn job_file(stage: &Stage, options: &Options) -> String {
-    let mix = options.mix;
+fn ended_early(how: &How<'_>, status: std::process::ExitStatus) -> Error {
+    let words = first_words(&how.scratch.join("load.txt"));
+    let message = format!("it ended before the command did; {words}");
+    Error::Tool { tool: "fio (the load)".into(), status: status.to_string(), message }
+}
+
+/// What a program said first.
+fn first_words(file: &Path) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).take(3).collect();
+    if lines.is_empty() { "it said nothing".into() } else { lines.join("; ") }
+}
+
+fn job_file(stage: &Stage, what: &Startup) -> String {
+    let mix = what.load;
     let raw = mix.access == Access::Raw;
     let (read, write, bs) = match mix.access {
         Access::Random => ("randread", "randwrite", "4k"),
         _ => ("read", "write", "128k"),
     };
+    // Each reader starts at once: laying files out is not its business.
     let mut text = format!(
         "[global]\nioengine=psync\nbs={bs}\ntime_based\nruntime=86400\nallow_file_create=0\n\
          direct={}\ninvalidate=1\n",
@@ -190,10 +189,10 @@ fn job_file(stage: &Stage, options: &Options) -> String {
             // Each reader in its own part of the disk.
             text.push_str(&format!("offset={}%\n", u64::from(i) * 100 / u64::from(mix.readers)));
         } else {
-            text.push_str(&format!("size={}\n", stage.file_bytes));
+            text.push_str(&format!("size={}\n", what.file_bytes));
         }
         if !reads {
-            if let Some(kib) = options.writer_kib {
+            if let Some(kib) = what.writer_kib {
                 text.push_str(&format!("rate=,{kib}k\n"));
             }
             text.push_str("fdatasync=512\n");
@@ -202,10 +201,10 @@ fn job_file(stage: &Stage, options: &Options) -> String {
     text
 }
 
-/// As a record: `startup_time` (censored at the limit), `slowdown` against the idle baseline, and the
-/// aggregate throughput meanwhile.
+/// As a record has it: `startup_time` (censored at the limit), `slowdown` against the idle baseline, and
+/// the aggregate throughput of the disk meanwhile.
 #[must_use]
-pub fn to_record(id: TrialId, kind: BackendKind, start: Startup, idle: f64) -> Record {
+pub fn metrics(start: Start, idle: f64) -> Vec<Metric> {
     let metric = |name: &str, value: f64, unit: &str, higher, censored| Metric {
         name: name.into(),
         value,
@@ -213,15 +212,12 @@ pub fn to_record(id: TrialId, kind: BackendKind, start: Startup, idle: f64) -> R
         higher_is_better: higher,
         censored,
     };
-    let mut record = Record { schema: SCHEMA, trial: id, backend: kind, ..Record::default() };
-    record.metrics = vec![
+    vec![
         metric("startup_time", start.seconds, "s", false, start.censored),
         metric("startup_idle", idle, "s", false, false),
         metric("slowdown", start.seconds / idle.max(1e-9), "x", false, start.censored),
         metric("throughput", start.throughput / 1e6, "MB/s", true, false),
-    ];
-    record.elapsed = (start.seconds * 1e9) as u64;
-    record
+    ]
 }
 
 #[cfg(test)]
@@ -230,9 +226,8 @@ mod tests {
 
     #[test]
     fn a_start_beyond_the_limit_stays_marked() {
-        let start = Startup { seconds: 60.0, censored: true, throughput: 1e8 };
-        let r = to_record(TrialId::default(), BackendKind::Emulated, start, 0.2);
-        let by = |n: &str| r.metrics.iter().find(|m| m.name == n).unwrap();
+        let all = metrics(Start { seconds: 60.0, censored: true, throughput: 1e8 }, 0.2);
+        let by = |n: &str| all.iter().find(|m| m.name == n).unwrap();
         assert!(by("startup_time").censored && by("slowdown").censored);
         assert!((by("slowdown").value - 300.0).abs() < 1e-9);
         assert_eq!(by("throughput").value, 100.0);

@@ -2,9 +2,7 @@
 //! the disk while others read and write on it.
 
 mod measure;
-mod mix;
 mod stage;
 
-pub use measure::{Options, Startup, idle_baseline, measure, to_record};
-pub use mix::{Access, Mix};
-pub use stage::{Stage, libraries};
+pub use measure::{How, Start, idle_baseline, measure, metrics};
+pub use stage::{Stage, find_program, libraries};

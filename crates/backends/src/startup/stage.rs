@@ -6,14 +6,21 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use iosched_experiment::{Access, Startup};
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen,
 };
 
-use super::mix::{Access, Mix};
 use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
+use crate::guardian::{Guardian, GuardianCommand};
+use crate::load::child::Interrupt;
+use crate::state::{Change, StateFile};
+
+/// Where programs are looked for.
+pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
 /// The stage. A file system of ours is mounted where nobody sees it and goes away with it.
 #[derive(Debug)]
@@ -26,83 +33,143 @@ pub struct Stage {
     /// Load files.
     pub(crate) files: Vec<PathBuf>,
     /// Size of each.
-    pub(crate) file_bytes: u64,
-    /// Keeps the private mount alive; `None` for a directory of somebody else's.
-    mount: Option<OwnedFd>,
+    file_bytes: u64,
+    /// What the small root has.
+    installed: Vec<PathBuf>,
+    place: Where,
+}
+
+#[derive(Debug)]
+enum Where {
+    /// A mount of ours that nobody sees, for as long as this is open.
+    Mount(#[expect(dead_code, reason = "held, not used")] OwnedFd),
+    /// A directory of our own making in somebody else's file system, written down first.
+    Directory(Option<StateFile>, Option<Guardian>),
 }
 
 impl Stage {
-    /// Makes a file system on an emulated disk, copies the command, writes the load's files. The disk
-    /// answers at once meanwhile and is as after power-on afterwards.
+    /// Makes a file system on an emulated disk, which answers at once from now until it is reset.
     ///
     /// # Errors
     /// [`Error::NoTool`] without `mkfs.ext4`, [`Error::Io`].
-    pub fn on_emulated(
-        disk: &EmulatedDisk,
-        program: &Path,
-        mix: Mix,
-        file_bytes: u64,
-    ) -> Result<Stage> {
+    pub fn on_emulated(disk: &EmulatedDisk) -> Result<Stage> {
         disk.fast_forward();
         let node = disk.node();
         make_file_system(&node)?;
         let mount = mount(&node)?;
         // A path that the command's own process can follow too.
         let dir = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), mount.as_raw_fd()));
-        let mut stage = Stage {
+        Ok(Stage {
             dir,
             node,
             disk: disk.name(),
             files: Vec::new(),
-            file_bytes,
-            mount: Some(mount),
-        };
-        stage.fill(program, mix)?;
-        disk.reset()?;
-        Ok(stage)
+            file_bytes: 0,
+            installed: Vec::new(),
+            place: Where::Mount(mount),
+        })
     }
 
     /// Uses a directory of a mounted file system on `disk` (a kernel name).
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::DiskFull`].
+    /// [`Error::Io`], and what keeps the change from being written down.
     pub fn in_directory(
         dir: &Path,
         disk: &str,
-        program: &Path,
-        mix: Mix,
-        file_bytes: u64,
+        state_dir: &Path,
+        guardian: Option<&GuardianCommand>,
     ) -> Result<Stage> {
-        let dir = dir.join(format!("iosched-startup-{}", std::process::id()));
-        fs::create_dir(&dir).map_err(|e| Error::io("creating", &dir, e))?;
-        let mut stage = Stage {
-            dir,
+        let dir = fs::canonicalize(dir).map_err(|e| Error::io("looking at", dir, e))?;
+        let name = format!("iosched-startup-{}", std::process::id());
+        let dir = dir.join(&name);
+        let change = Change::Directory { path: dir.clone() };
+        let state = StateFile::create(state_dir, &name, change)?;
+        let watch = match guardian.map(|g| Guardian::start(g, &state)).transpose() {
+            Ok(g) => g,
+            Err(e) => {
+                state.finish()?;
+                return Err(e);
+            }
+        };
+        // From here on dropping it undoes it.
+        let stage = Stage {
             node: Path::new("/dev").join(disk),
             disk: disk.into(),
             files: Vec::new(),
-            file_bytes,
-            mount: None,
+            file_bytes: 0,
+            installed: Vec::new(),
+            place: Where::Directory(Some(state), watch),
+            dir,
         };
-        stage.fill(program, mix)?;
+        fs::create_dir(&stage.dir).map_err(|e| Error::io("creating", &stage.dir, e))?;
         Ok(stage)
     }
 
-    fn fill(&mut self, program: &Path, mix: Mix) -> Result<()> {
-        let root = self.root();
-        for file in libraries(program)?.iter().chain([&program.to_path_buf()]) {
-            let to = root.join(file.strip_prefix("/").unwrap_or(file));
-            let parent = to.parent().unwrap_or(&root);
-            fs::create_dir_all(parent).map_err(|e| Error::io("creating", parent, e))?;
-            fs::copy(file, &to).map_err(|e| Error::io("copying to", &to, e))?;
+    /// Brings what a start needs: the command, its libraries, and the load's files. What is there
+    /// already stays.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::DiskFull`], [`Error::Interrupted`], [`Error::Input`] for a command that
+    /// is not there.
+    pub fn provide(&mut self, what: &Startup, interrupt: &Interrupt) -> Result<()> {
+        let program = what.command.first().map_or("", String::as_str);
+        let mut wanted = vec![find_program(program)?];
+        wanted.extend(what.files.iter().map(PathBuf::from));
+        wanted.retain(|w| !self.installed.contains(w));
+        let count = if what.load.access == Access::Raw {
+            0
+        } else {
+            (what.load.readers + what.load.writers) as usize
+        };
+        if what.file_bytes > self.file_bytes && count > 0 {
+            self.files.clear();
+            self.file_bytes = what.file_bytes;
         }
-        if mix.access != Access::Raw {
-            for i in 0..mix.readers + mix.writers {
-                let path = self.dir.join(format!("load.{i}"));
-                write_noise(&path, self.file_bytes, u64::from(i))?;
-                self.files.push(path);
-            }
+        if wanted.is_empty() && self.files.len() >= count {
+            return Ok(());
+        }
+        for path in wanted {
+            self.install(&path)?;
+            self.installed.push(path);
+        }
+        for i in self.files.len()..count {
+            let path = self.dir.join(format!("load.{i}"));
+            // An emulated disk is as fast on zeros, and keeps them for nothing.
+            let noise = matches!(self.place, Where::Directory(..)).then_some(i as u64);
+            write_file(&path, self.file_bytes, noise, interrupt)?;
+            self.files.push(path);
         }
         nix::unistd::sync();
+        Ok(())
+    }
+
+    /// Copies a file or folder to the same place in the small root, a program with its libraries.
+    fn install(&self, path: &Path) -> Result<()> {
+        let meta = fs::metadata(path).map_err(|e| Error::io("reading", path, e))?;
+        if meta.is_dir() {
+            for entry in fs::read_dir(path).map_err(|e| Error::io("reading", path, e))? {
+                let entry = entry.map_err(|e| Error::io("reading", path, e))?.path();
+                // A link to nowhere is nothing that a command could need.
+                if entry.exists() {
+                    self.install(&entry)?;
+                }
+            }
+            return Ok(());
+        }
+        let root = self.root();
+        let mut all = vec![path.to_path_buf()];
+        if std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0 {
+            all.extend(libraries(path)?);
+        }
+        for file in all {
+            let to = root.join(file.strip_prefix("/").unwrap_or(&file));
+            let parent = to.parent().unwrap_or(&root);
+            fs::create_dir_all(parent).map_err(|e| Error::io("creating", parent, e))?;
+            if !to.exists() {
+                fs::copy(&file, &to).map_err(|e| Error::io("copying to", &to, e))?;
+            }
+        }
         Ok(())
     }
 
@@ -115,11 +182,34 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        if self.mount.is_none() {
-            // A directory of our own making in somebody else's file system.
-            let _ = fs::remove_dir_all(&self.dir);
+        if let Where::Directory(state, guardian) = &mut self.place {
+            let removed = fs::remove_dir_all(&self.dir);
+            let gone = removed.is_ok() || !self.dir.exists();
+            // Else the state file stays for the guardian and for `iosched restore`.
+            if gone && let Some(state) = state.take() {
+                let _ = state.finish();
+                if let Some(guardian) = guardian.take() {
+                    guardian.join();
+                }
+            }
         }
     }
+}
+
+/// A program by its path, or by name where programs are.
+///
+/// # Errors
+/// [`Error::Input`] when there is none.
+pub fn find_program(name: &str) -> Result<PathBuf> {
+    let found = if name.contains('/') {
+        Some(PathBuf::from(name)).filter(|p| p.is_absolute() && p.is_file())
+    } else {
+        PATH.split(':').map(|d| Path::new(d).join(name)).find(|p| p.is_file())
+    };
+    found.ok_or_else(|| {
+        let message = format!("there is no program \"{name}\" to start");
+        Error::input(message, format!("name it by its full path, or install it into one of {PATH}"))
+    })
 }
 
 fn make_file_system(node: &Path) -> Result<()> {
@@ -149,17 +239,28 @@ fn mount(node: &Path) -> Result<OwnedFd> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOATIME).map_err(io)
 }
 
-/// Incompressible data: some disks are faster on zeros.
-fn write_noise(path: &Path, bytes: u64, seed: u64) -> Result<()> {
+/// A file of zeros, or of noise from a seed: some disks are faster on zeros. It leaves the page cache
+/// as it is written, so that large files need no memory.
+fn write_file(path: &Path, bytes: u64, noise: Option<u64>, interrupt: &Interrupt) -> Result<()> {
+    const STRETCH: u64 = 64 << 20;
     let io = |e| Error::io("writing", path, e);
     let mut file = File::create(path).map_err(io)?;
-    let mut stream = iosched_engine::stream(seed, "load-file");
-    let block: Vec<u8> = (0..1 << 17).flat_map(|_| stream.next_u64().to_le_bytes()).collect();
-    let mut left = bytes;
-    while left > 0 {
-        let n = left.min(block.len() as u64);
+    let mut block = vec![0u8; 1 << 20];
+    if let Some(seed) = noise {
+        let mut stream = iosched_engine::stream(seed, "load-file");
+        block.chunks_exact_mut(8).for_each(|c| c.copy_from_slice(&stream.next_u64().to_le_bytes()));
+    }
+    let mut done = 0;
+    while done < bytes {
+        let n = (bytes - done).min(block.len() as u64);
         file.write_all(&block[..n as usize]).map_err(io)?;
-        left -= n;
+        done += n;
+        if done % STRETCH == 0 || done == bytes {
+            interrupt.check()?;
+            file.sync_data().map_err(io)?;
+            let advice = PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+            posix_fadvise(&file, 0, 0, advice).map_err(|e| io(e.into()))?;
+        }
     }
     file.sync_all().map_err(io)
 }

@@ -4,4 +4,4 @@ mod put_back;
 mod session;
 
 pub use put_back::put_back;
-pub use session::{Options, Session, running_kernel};
+pub use session::{Options, Session, offered, removed, running_kernel};

@@ -245,18 +245,32 @@ pub fn running_kernel() -> String {
     SysRoot::default().get("/proc/sys/kernel/osrelease").unwrap_or_default()
 }
 
-/// Why a scheduler that iosched knows is not in the running kernel.
-fn removed(name: &str) -> Option<Error> {
+/// Every scheduler that the running kernel offers for some disk.
+#[must_use]
+pub fn offered() -> Vec<String> {
+    let root = SysRoot::default();
+    let all = root.list("/sys/block").into_iter();
+    let mut names: Vec<String> = all.flat_map(|d| QueueState::read(&root, &d).offered).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// Why a scheduler that iosched knows is not in the running kernel; `None` when it is, or when iosched does
+/// not know it.
+#[must_use]
+pub fn removed(name: &str) -> Option<Error> {
     let descriptor = registry::family(name).ok()?;
     let release = running_kernel();
     let version = release.split('-').next().and_then(KernelVersion::parse)?;
     if descriptor.generations.iter().any(|g| g.covers(version)) {
         return None;
     }
-    let ranges: Vec<String> = descriptor.generations.iter().map(|g| g.range()).collect();
+    let first = descriptor.generations.first()?.first;
+    let last = descriptor.generations.last().and_then(|g| g.last)?;
     Some(Error::RemovedScheduler {
         name: name.into(),
-        history: format!("it lived in Linux {}", ranges.join(", ")),
+        history: format!("it lived from Linux {first} to {last}, this is {release}"),
     })
 }
 
@@ -274,7 +288,7 @@ mod tests {
     #[test]
     fn a_removed_scheduler_says_when_it_lived() {
         let e = removed("noop").expect("noop ended with the single-queue layer");
-        assert!(e.to_string().contains("it lived in Linux"), "{e}");
+        assert!(e.to_string().contains("it lived from Linux 2.6"), "{e}");
         assert!(e.help().contains("--backend sim"));
         assert!(removed("adios").is_none());
     }

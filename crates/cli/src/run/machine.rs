@@ -1,14 +1,21 @@
 //! Runs on the machine itself: the backends `emulated`, `real` and `mock`, one trial at a time.
 
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
 use indicatif::ProgressBar;
+use iosched_backends::Error;
 use iosched_backends::backend::{Backend, Destroy, Emulated, LiveOptions, Mock, Real};
+use iosched_backends::emulate::{self, DataMode};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::{self, Plan, Sink};
-use iosched_backends::{Error, emulate};
-use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId};
+use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Until};
+use iosched_results::store::StoreError;
 
 use crate::args::RunArgs;
+use crate::certain::certain;
 use crate::fail::{Failure, Outcome};
+use crate::files::note;
 use crate::store::Storing;
 use crate::{live, trials};
 
@@ -20,40 +27,54 @@ pub(crate) fn run(
     storing: Option<Storing>,
 ) -> Outcome<Vec<Record>> {
     let interrupt = live::interrupt()?;
+    let kept = storing.as_ref().map_or(0, Storing::kept);
+    if kept > 0 && !args.quiet {
+        note(&format!("going on where the last start stopped: {kept} trials are kept"));
+    }
     let mut sink = Collecting {
         bar: trials::progress(trials.len(), args.quiet),
         done: 0,
         total: trials.len(),
         storing,
         records: Vec::new(),
+        until: e.until,
+        group: BTreeSet::new(),
     };
-    // Devices follow one another, so that each is prepared once.
+    let began = Instant::now();
     let cells: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
     let mut result = Ok(());
-    for group in cells.chunk_by(|a, b| a.id.device == b.id.device) {
-        let mut backend = backend(args, e.backend, group[0], &interrupt)?;
+    for group in cells.chunk_by(|a, b| together(e, a, b)) {
+        let mut backend = backend(args, e, group[0], &interrupt)?;
         let group: Vec<Trial> = group.iter().map(|t| (*t).clone()).collect();
-        result = rounds(args, e, &mut *backend, &group, &interrupt, &mut sink);
+        sink.group = group.iter().map(|t| cell(&t.id)).collect();
+        result = rounds(args, e, &mut *backend, &group, (&interrupt, began), &mut sink);
         if result.is_err() {
             break;
         }
     }
     sink.bar.finish_and_clear();
-    let mut records = match &sink.storing {
-        Some(s) => s.records()?,
-        None => sink.records,
-    };
+    let mut records = sink.all()?;
     // Rounds shuffle the schedulers; people read them in the experiment's order.
-    let place = |r: &Record| {
-        let same = |t: &&Trial| {
-            (&t.id.device, &t.id.workload, &t.id.scheduler)
-                == (&r.trial.device, &r.trial.workload, &r.trial.scheduler)
-        };
-        trials.iter().position(|t| same(&t))
-    };
+    let place = |r: &Record| trials.iter().position(|t| cell(&t.id) == cell(&r.trial));
     records.sort_by_key(|r| (place(r), r.trial.repetition));
     // What was stored before an interrupt stays; the program still ends with the reason.
     result.map(|()| records)
+}
+
+/// Whether cells take turns in the same rounds: those of one device, which is prepared once. A file system
+/// to start commands from and jobs on the bare device exclude each other, and a steady state is that of one
+/// workload.
+fn together(e: &Experiment, a: &Trial, b: &Trial) -> bool {
+    a.id.device == b.id.device
+        && a.startup.is_some() == b.startup.is_some()
+        && (e.steady.is_none() || a.id.workload == b.id.workload)
+}
+
+/// Device, workload, scheduler.
+type Cell = (String, String, String);
+
+fn cell(id: &TrialId) -> Cell {
+    (id.device.clone(), id.workload.clone(), id.scheduler.clone())
 }
 
 fn rounds(
@@ -61,15 +82,20 @@ fn rounds(
     e: &Experiment,
     backend: &mut dyn Backend,
     cells: &[Trial],
-    interrupt: &Interrupt,
+    (interrupt, began): (&Interrupt, Instant),
     sink: &mut Collecting,
 ) -> Outcome {
     let mock = e.backend == BackendKind::Mock;
+    let max_time = e.until.and_then(|u| u.max_time).map(Duration::from_nanos);
+    // A cold start is not warmed up by another one.
+    let cold = cells.iter().all(|c| c.startup.is_some());
     let plan = Plan {
         rounds: e.runs,
-        max_rounds: e.runs,
-        warm_up: !mock && !args.no_warm_up,
+        max_rounds: e.until.map_or(e.runs, |u| u.max_runs),
+        max_time: max_time.map(|t| t.saturating_sub(began.elapsed())),
+        warm_up: !mock && !args.no_warm_up && !cold,
         seed: e.seed,
+        steady: e.steady,
         ..Plan::default()
     };
     protocol::run(backend, cells, &plan, interrupt, sink)?;
@@ -78,7 +104,7 @@ fn rounds(
 
 fn backend(
     args: &RunArgs,
-    kind: BackendKind,
+    e: &Experiment,
     first: &Trial,
     interrupt: &Interrupt,
 ) -> Outcome<Box<dyn Backend>> {
@@ -87,11 +113,17 @@ fn backend(
         guardian: Some(live::guardian()?),
         interrupt: interrupt.clone(),
         trace: args.trace,
+        keep_state: e.steady.is_some(),
         ..LiveOptions::default()
     };
-    Ok(match kind {
+    // Nothing reads back what jobs write to the bare disk.
+    let data = if first.startup.is_some() { DataMode::Memory } else { DataMode::Discard };
+    Ok(match e.backend {
         BackendKind::Mock => Box::new(Mock::default()),
-        BackendKind::Emulated => Box::new(Emulated::new(options, emulate::Options::default())),
+        BackendKind::Emulated => {
+            let disk = emulate::Options { data, ..emulate::Options::default() };
+            Box::new(Emulated::new(options, disk))
+        }
         BackendKind::Real => {
             let destroy = Destroy(args.destroy_data.clone());
             Box::new(Real::new(&first.device.name, destroy, options))
@@ -108,29 +140,65 @@ struct Collecting {
     done: usize,
     total: usize,
     storing: Option<Storing>,
+    /// Records that are stored nowhere.
     records: Vec<Record>,
+    until: Option<Until>,
+    /// The cells under way.
+    group: BTreeSet<Cell>,
+}
+
+impl Collecting {
+    /// Everything so far, earlier starts included.
+    fn all(&self) -> Result<Vec<Record>, StoreError> {
+        match &self.storing {
+            Some(s) => s.records(),
+            None => Ok(self.records.clone()),
+        }
+    }
 }
 
 impl Sink for Collecting {
     fn has(&mut self, id: &TrialId) -> bool {
-        self.storing.as_ref().is_some_and(|s| s.has(id))
+        let has = self.storing.as_ref().is_some_and(|s| s.has(id));
+        if has {
+            self.done += 1;
+            self.bar.inc(1000);
+        }
+        has
     }
 
     fn store(&mut self, record: Record) -> Result<(), Error> {
         let name = format!("{} on {}", record.trial.scheduler, record.trial.device);
         if matches!(record.status, Status::Complete | Status::Failed(_)) {
             self.done += 1;
+            if self.done > self.total {
+                self.total = self.done;
+                self.bar.inc_length(1000);
+            }
             self.bar.inc(1000);
         }
         self.bar.set_message(format!("trial {} of {}: {name}", self.done, self.total));
         match &mut self.storing {
-            Some(s) => s
-                .put(&record)
-                .map_err(|e| Error::Input { message: e.to_string(), help: String::new() }),
+            Some(s) => s.put(&record).map_err(|e| match e {
+                StoreError::Full(path) => {
+                    Error::DiskFull { path, doing: "storing a result".into() }
+                }
+                e => Error::Trial { message: format!("a result cannot be stored: {e}") },
+            }),
             None => {
+                // An attempt that was repeated gives way, as in the results file.
+                self.records.retain(|r| r.trial != record.trial);
                 self.records.push(record);
                 Ok(())
             }
         }
+    }
+
+    fn confident(&mut self) -> bool {
+        let Some(until) = self.until else { return true };
+        // What cannot be read shows when the next result is stored.
+        let mut all = self.all().unwrap_or_default();
+        all.retain(|r| self.group.contains(&cell(&r.trial)));
+        certain(&all, until.ci)
     }
 }

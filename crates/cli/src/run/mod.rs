@@ -4,12 +4,14 @@ mod machine;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
+use std::time::{Duration, Instant};
 
 use iosched_experiment::{Record, Status, Trial, TrialId};
 use iosched_report::terminal::{self, Look};
 use iosched_results::export::{Format, export};
 
 use crate::args::{LookArgs, RunArgs, RunFormat};
+use crate::certain::certain;
 use crate::choose::{Chosen, experiments, plan, simulated};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{deliver, note};
@@ -40,20 +42,35 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     let live = !simulated(e.backend);
     let mut storing = match args.no_store {
         true => None,
-        false => Storing::begin(&args.db, &e.name, &chosen.definition, trials, live)?,
+        false => Storing::begin(&args.db, &e.name, &chosen.definition, trials, e.until, live)?,
     };
     if live {
         return machine::run(args, e, trials, storing);
     }
+    let began = Instant::now();
     let mut records = Vec::with_capacity(trials.len());
-    let bar = trials::progress(trials.len(), args.quiet);
-    trials::simulate(trials, args.jobs, &bar, |record| {
-        if let Some(s) = &mut storing {
-            s.put(&record)?;
+    let mut simulate = |trials: &[Trial], records: &mut Vec<Record>| {
+        let bar = trials::progress(trials.len(), args.quiet);
+        trials::simulate(trials, args.jobs, &bar, |record| {
+            if let Some(s) = &mut storing {
+                s.put(&record)?;
+            }
+            records.push(record);
+            Ok(())
+        })
+    };
+    simulate(trials, &mut records)?;
+    let Some(until) = e.until else { return Ok(records) };
+    let first: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
+    for repetition in e.runs + 1..=until.max_runs {
+        let late = until.max_time.is_some_and(|t| began.elapsed() > Duration::from_nanos(t));
+        if late || certain(&records, until.ci) {
+            break;
         }
-        records.push(record);
-        Ok(())
-    })?;
+        let more: Vec<Trial> =
+            first.iter().map(|t| t.at_repetition(repetition, e.seed, true)).collect();
+        simulate(&more, &mut records)?;
+    }
     Ok(records)
 }
 

@@ -80,6 +80,10 @@ fn options(args: &ValidateArgs) -> RunArgs {
         destroy_data: None,
         trace: false,
         no_warm_up: false,
+        until_ci: None,
+        max_runs: None,
+        max_time: None,
+        steady_state: false,
         state: args.state.clone(),
     }
 }

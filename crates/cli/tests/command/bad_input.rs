@@ -188,3 +188,73 @@ fn an_output_that_cannot_be_written_leaves_nothing() {
     let left: Vec<_> = std::fs::read_dir(place.dir.path()).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
+
+#[test]
+fn what_a_backend_cannot_do_is_said_at_once() {
+    let place = Place::new();
+    let startup = "devices = [\"hdd-7200\"]\nschedulers = [\"none\"]\n\
+                   workloads = [{ startup = { command = \"bash\", load = \"10r-seq\" } }]\n";
+    let file = place.file("e.toml", startup);
+    let why = place.fails(2, &["run", &file]);
+    assert!(why.contains("e.toml:3:14") && why.contains("\"bash 10r-seq\""), "{why}");
+    assert!(why.contains("--backend emulated"), "{why}");
+    let job = place.file("job.fio", JOB);
+    let why = place.fails(2, &["run", &job, "--steady-state"]);
+    assert!(why.contains("as after power-on"), "{why}");
+    for (backend, name, words) in [
+        (
+            "emulated",
+            "cfq",
+            ["cfq is not in this kernel: it lived from Linux 2.6", "--backend sim"],
+        ),
+        (
+            "real",
+            "none,anticipatory@2.6.32",
+            ["anticipatory is not in", "show scheduler anticipatory"],
+        ),
+    ] {
+        let why = place.fails(3, &["run", &job, "--backend", backend, "--scheduler", name]);
+        assert!(words.iter().all(|w| why.contains(w)), "{why}");
+    }
+    let why = place.fails(2, &["run", &job, "--backend", "emulated", "--scheduler", "bqf"]);
+    assert!(
+        why.contains("unknown scheduler \"bqf\"") && why.contains("running kernel offers"),
+        "{why}"
+    );
+    assert!(!place.dir.path().join("results.db").exists(), "nothing was stored");
+}
+
+#[test]
+fn startup_workloads_are_checked() {
+    let with = |startup: &str| {
+        format!(
+            "backend = \"emulated\"\ndevices = [\"hdd-7200\"]\nschedulers = [\"none\"]\n\
+             workloads = [{{ startup = {startup} }}]\n"
+        )
+    };
+    for (startup, words) in [
+        ("{ load = \"10r-seq\" }", "startup needs a command"),
+        ("{ command = \"bash\", load = \"10r-fast\" }", "e.toml:4:53"),
+        ("{ command = \"bash\", lod = \"10r-seq\" }", "did you mean \"load\"?"),
+        ("{ command = \"bash\", limit = 0 }", "0.001 to 3600 seconds"),
+        ("{ command = \"bash\", load = \"200r-seq\", file_size = \"64GiB\" }", "the load needs"),
+        ("{ command = \"bash\", files = [\"lib\"] }", "by their full path"),
+    ] {
+        bad_experiment(&with(startup), &[words]);
+    }
+}
+
+#[test]
+fn until_needs_sense() {
+    refused(&["--until-ci", "0"], &["a percentage from 0.01 to 100"]);
+    refused(&["--until-ci", "3%", "--max-time", "soon"], &["90s, 20m or 2h"]);
+    refused(&["--max-runs", "9"], &["go with --until-ci"]);
+    refused(&["--until-ci", "3%", "--max-runs", "2"], &["--max-runs is out of range: 3 to"]);
+    let e = "devices = [\"hdd-7200\"]\nschedulers = [\"none\"]\nworkloads = [\"job.fio\"]\n";
+    bad_experiment(&format!("{e}max_time = \"2h\"\n"), &["max_time goes with until_ci"]);
+    bad_experiment(&format!("{e}until_ci = \"wide\"\n"), &["such as 3%"]);
+    bad_experiment(
+        &format!("{e}steady_state = {{ max_round = 9 }}\n"),
+        &["did you mean \"max_rounds\"?"],
+    );
+}

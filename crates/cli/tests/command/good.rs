@@ -118,6 +118,57 @@ fn live_rounds_store_each_run() {
 }
 
 #[test]
+fn repetitions_go_on_until_the_figures_are_certain() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    for backend in ["mock", "sim"] {
+        let args = ["run", &job, "--backend", backend, "--scheduler", "none,bfq", "--until-ci"];
+        let complete = |more: &[&str]| {
+            place.out(&[&args[..], more].concat());
+            place.out(&["results", "show", "job", "--trials"]).matches("complete").count()
+        };
+        // The rates of the mock differ by a few percent; those of a disk under random reads, too.
+        assert_eq!(complete(&["100%"]), 2 * 3, "{backend}: three at least");
+        assert_eq!(complete(&["0.01%", "--max-runs", "7"]), 2 * 7, "{backend}: seven at most");
+        let some = complete(&["2%", "--max-runs", "40"]);
+        assert!(some > 2 * 3 && some < 2 * 40, "{backend}: {some}");
+        assert_eq!(complete(&["0.01%", "--max-runs", "99", "--max-time", "1ns"]) % 2, 0);
+    }
+}
+
+#[test]
+fn an_experiment_file_may_ask_for_certainty_and_a_steady_state() {
+    let place = Place::new();
+    place.file("job.fio", JOB);
+    let text = "backend = \"mock\"\ndevices = [\"hdd-7200\"]\nschedulers = [\"none\"]\n\
+                workloads = [\"job.fio\"]\nuntil_ci = \"50%\"\nmax_runs = 4\nmax_time = \"1h\"\n\
+                steady_state = { precondition = 1, max_rounds = 10 }\n";
+    let file = place.file("e.toml", text);
+    let out = place.out(&["run", &file, "--format", "json"]);
+    assert_eq!(out.matches("steady: range").count(), 3, "{out}");
+}
+
+#[test]
+fn a_finished_experiment_runs_anew_and_an_unfinished_one_goes_on() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let args = ["run", &job, "--backend", "mock", "--runs", "2", "--scheduler", "none,bfq"];
+    place.out(&args);
+    place.out(&args);
+    let list = place.out(&["results", "list", "--json"]);
+    assert_eq!(list.matches("\"name\": \"job\"").count(), 2, "{list}");
+    // As if the second start had been killed before its last trial.
+    let db = rusqlite::Connection::open(place.dir.path().join("results.db")).unwrap();
+    db.execute("DELETE FROM trials WHERE id = (SELECT max(id) FROM trials)", []).unwrap();
+    drop(db);
+    let output = place.iosched(&args).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && said.contains("3 trials are kept"), "{said}");
+    let list = place.out(&["results", "list", "--json"]);
+    assert_eq!(list.matches("\"complete\": 4").count(), 2, "{list}");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let place = Place::new();
     let program = place.iosched(&[]).get_program().to_owned();

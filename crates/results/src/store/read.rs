@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched_experiment::record::{Record, SCHEMA, Series, TrialId, Warning};
+use iosched_experiment::record::{DispatchPoint, Record, SCHEMA, Series, TrialId, Warning};
 use iosched_types::nearest::did_you_mean;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
@@ -343,6 +343,44 @@ impl Store {
         )?;
         record.provenance = pairs.into_iter().collect();
         Ok(record)
+    }
+
+    /// Trials of an experiment that were traced, with their number of commands.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn traced(&self, experiment: i64) -> Result<Vec<(TrialRow, u64)>, StoreError> {
+        let counts: BTreeMap<i64, i64> = self
+            .rows(
+                "SELECT trial_id, commands FROM traces WHERE trial_id IN
+                     (SELECT id FROM trials WHERE experiment_id = ?1)",
+                [experiment],
+                |r| Ok((r.get(0)?, r.get(1)?)),
+            )?
+            .into_iter()
+            .collect();
+        let trials = self.trials(experiment)?.into_iter();
+        Ok(trials.filter_map(|t| counts.get(&t.id).map(|n| (t, n.cast_unsigned()))).collect())
+    }
+
+    /// The whole trace of a trial; nothing when it was not traced.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn trace(&self, trial: i64) -> Result<Vec<DispatchPoint>, StoreError> {
+        let Some((_, packed)) = self.packed_trace(trial)? else { return Ok(Vec::new()) };
+        crate::trace::unpack(&packed).map_err(|e| StoreError::Unreadable {
+            path: self.path.clone(),
+            trial,
+            reason: e.to_string(),
+        })
+    }
+
+    pub(super) fn packed_trace(&self, trial: i64) -> Result<Option<(i64, Vec<u8>)>, StoreError> {
+        self.conn
+            .prepare_cached("SELECT commands, packed FROM traces WHERE trial_id = ?1")
+            .and_then(|mut q| q.query_row([trial], |r| Ok((r.get(0)?, r.get(1)?))).optional())
+            .map_err(of(&self.path))
     }
 
     fn histograms(&self, trial: i64, record: &mut Record) -> rusqlite::Result<Result<(), String>> {

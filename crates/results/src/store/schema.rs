@@ -4,7 +4,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x696f_7363;
 
 /// Step i leads from `user_version` i to i + 1. Steps are never changed once released.
-pub(crate) const MIGRATIONS: [&str; 2] = [TABLES, SUMMARY_INDEX];
+pub(crate) const MIGRATIONS: [&str; 3] = [TABLES, SUMMARY_INDEX, TRACES];
 
 /// The schema this program writes.
 pub(crate) const CURRENT: i64 = MIGRATIONS.len() as i64;
@@ -103,4 +103,13 @@ CREATE TABLE warnings (
 /// Listing and resuming read only these columns; the index covers them.
 const SUMMARY_INDEX: &str = "
 CREATE INDEX trials_summary ON trials (experiment_id, status, device, scheduler, workload);
+";
+
+/// Whole traces, packed as `trace` says: too large to be read with every record.
+const TRACES: &str = "
+CREATE TABLE traces (
+    trial_id  INTEGER PRIMARY KEY REFERENCES trials (id) ON DELETE CASCADE,
+    commands  INTEGER NOT NULL,
+    packed    BLOB NOT NULL
+) STRICT;
 ";

@@ -214,7 +214,15 @@ fn merging_twice_adds_nothing() {
     let (_a, mut a) = fresh();
     let (dir_b, mut b) = fresh();
     let e = b.begin("e", "def", "run").unwrap();
-    b.put(e, &record("none", 1), "hash").unwrap();
+    let point = |t| iosched_experiment::DispatchPoint {
+        t,
+        sector: t,
+        sectors: 8,
+        op: iosched_types::Op::Write,
+        pid: 9,
+    };
+    let traced = Record { trace: (0..9000).map(point).collect(), ..record("none", 1) };
+    b.put(e, &traced, "hash").unwrap();
     let path = dir_b.path().join("r.db");
     assert_eq!(a.merge(&path).unwrap(), MergeReport { added: 1, completed: 0, trials: 1 });
     assert_eq!(a.merge(&path).unwrap(), MergeReport::default());
@@ -223,6 +231,10 @@ fn merging_twice_adds_nothing() {
     let id = a.find("e").unwrap();
     assert_eq!(a.complete(id).unwrap().into_values().collect::<Vec<_>>(), ["hash", "hash2"]);
     assert_eq!(a.export(id).unwrap().records, b.export(e).unwrap().records);
+    let found = a.traced(id).unwrap();
+    assert_eq!((found.len(), found[0].1), (1, 9000));
+    assert_eq!(a.trace(found[0].0.id).unwrap(), traced.trace);
+    assert!(a.record(found[0].0.id).unwrap().trace.is_empty(), "records are read without it");
 }
 
 #[test]

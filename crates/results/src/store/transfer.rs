@@ -1,6 +1,6 @@
 //! Whole experiments in and out: the JSON document, import, merge.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use iosched_experiment::record::{Record, TrialId};
@@ -168,11 +168,32 @@ impl Store {
             let doc = other.export(e.id)?;
             let (id, added) = self.import(&doc)?;
             self.take_hashes(id, &doc, &hashes)?;
+            self.take_traces(id, &other, e.id)?;
             report.trials += added;
             report.added += usize::from(!known);
             report.completed += usize::from(known && added > 0);
         }
         Ok(report)
+    }
+
+    /// Documents carry no traces either: they go over packed as they are, one at a time.
+    fn take_traces(&mut self, id: i64, other: &Store, from: i64) -> Result<(), StoreError> {
+        let here: BTreeMap<_, i64> =
+            self.trials(id)?.into_iter().map(|t| (cell(&t.trial), t.id)).collect();
+        for (t, _) in other.traced(from)? {
+            let (Some(to), Some((commands, packed))) =
+                (here.get(&cell(&t.trial)), other.packed_trace(t.id)?)
+            else {
+                continue;
+            };
+            self.conn
+                .execute(
+                    "INSERT OR IGNORE INTO traces VALUES (?1, ?2, ?3)",
+                    params![to, commands, packed],
+                )
+                .map_err(of(&self.path))?;
+        }
+        Ok(())
     }
 
     /// Documents carry no input hashes; another store does, and resuming needs them.

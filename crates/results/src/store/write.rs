@@ -153,6 +153,7 @@ fn insert(
 fn insert_parts(tx: &Transaction<'_>, id: i64, record: &Record) -> rusqlite::Result<()> {
     let failed = |e: std::io::Error| rusqlite::Error::ToSqlConversionFailure(Box::new(e));
     let mut body = record.clone();
+    body.trace.clear();
     body.provenance.clear();
     body.series.clear();
     body.warnings.clear();
@@ -177,6 +178,14 @@ fn insert_parts(tx: &Transaction<'_>, id: i64, record: &Record) -> rusqlite::Res
         record.schema,
         deflate(&body).map_err(failed)?
     ])?;
+    if !record.trace.is_empty() {
+        let packed = crate::trace::pack(&record.trace).map_err(failed)?;
+        tx.prepare_cached("INSERT INTO traces VALUES (?1, ?2, ?3)")?.execute(params![
+            id,
+            record.trace.len() as i64,
+            packed
+        ])?;
+    }
     let mut series = tx.prepare_cached("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for (i, s) in record.series.iter().enumerate() {
         let points = deflate(&points(s)).map_err(failed)?;

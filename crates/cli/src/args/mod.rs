@@ -1,0 +1,240 @@
+//! The command line, defined once: parser, help, shell completions and man pages come from here.
+
+mod results;
+mod run;
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+pub(crate) use results::{
+    CompareArgs, ReportArgs, ResultsArgs, ResultsCommand, ServeArgs, TraceFormat,
+};
+pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
+
+/// Compare every I/O scheduler Linux ever had.
+///
+/// One experiment (devices, schedulers, kernels, fio jobs, repetitions) runs on a simulator, on the
+/// real kernel with an emulated disk, or on the real kernel with a real disk.
+#[derive(Debug, Parser)]
+#[command(
+    name = "iosched",
+    version,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 fine, 1 a regression was found, 2 usage or bad input, 3 the machine lacks \
+                  something, 4 a trial failed.\n\nExample:\n  iosched run desktop --device hdd-7200 \
+                  --scheduler none,mq-deadline,bfq"
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run fio jobs or an experiment file and compare the schedulers.
+    Run(Box<RunArgs>),
+    /// List what there is to choose from.
+    List(ListArgs),
+    /// Show everything about one scheduler, device, kernel, workload or option.
+    Show(ShowArgs),
+    /// Follow a scheduler decision by decision through a scenario file.
+    Explain(ExplainArgs),
+    /// Lay the simulator beside what the real kernel did.
+    Validate(ValidateArgs),
+    /// Measure how fast the simulator is.
+    Bench(BenchArgs),
+    /// List, show, export, import, merge and delete stored results.
+    Results(ResultsArgs),
+    /// Compare two results; exit 1 when something became worse.
+    Compare(CompareArgs),
+    /// Write one self-contained HTML page about stored or published results.
+    Report(ReportArgs),
+    /// Serve the pages of all stored results on this machine.
+    Serve(ServeArgs),
+    /// Serve a device model as a block device of the running kernel.
+    Emulate(EmulateArgs),
+    /// Show the storage below a device or path, and what is installed.
+    Doctor(DoctorArgs),
+    /// Put back what a killed run left behind.
+    Restore(StateArgs),
+    /// Print completions for a shell.
+    #[command(
+        after_help = "Example:\n  iosched completions bash > ~/.local/share/bash-completion/completions/iosched"
+    )]
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write all of them into a folder.
+    #[command(after_help = "Example:\n  iosched man | man -l -")]
+    Man {
+        /// Folder for one page per subcommand.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Watches over a run that changes the machine.
+    #[command(hide = true)]
+    Guardian {
+        /// State file.
+        file: PathBuf,
+    },
+    /// Measures the memory of a full queue, in a process of its own.
+    #[command(hide = true)]
+    BenchMemory {
+        /// Scheduler.
+        scheduler: String,
+        /// Requests.
+        requests: u64,
+    },
+}
+
+/// Kinds of things to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListKind {
+    /// Schedulers with their generations.
+    Schedulers,
+    /// Devices of the catalogue.
+    Devices,
+    /// Kernel profiles.
+    Kernels,
+    /// Jobs that come with the program.
+    Workloads,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  iosched list schedulers")]
+pub(crate) struct ListArgs {
+    /// What.
+    #[arg(value_enum)]
+    pub(crate) what: ListKind,
+    /// JSON instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Kinds of things to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ShowKind {
+    /// A scheduler: generations and tunables.
+    Scheduler,
+    /// A device: model, figures, sources, and what it does.
+    Device,
+    /// A kernel profile.
+    Kernel,
+    /// A job that comes with the program.
+    Workload,
+    /// A fio option, a queue attribute or a tunable.
+    Option,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  iosched show device hdd-7200\n  iosched show scheduler bfq\n  \
+                        iosched show option iodepth"
+)]
+pub(crate) struct ShowArgs {
+    /// What.
+    #[arg(value_enum)]
+    pub(crate) what: ShowKind,
+    /// Its name; a device may be a file.
+    pub(crate) name: String,
+    /// JSON instead of text.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  iosched explain examples/scenarios/bfq-idle-6.12.toml")]
+pub(crate) struct ExplainArgs {
+    /// Scenario file: requests with times and processes.
+    #[arg(value_name = "SCENARIO.toml")]
+    pub(crate) file: String,
+    /// Form.
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  iosched validate data/truth\n  \
+                        iosched validate data/truth --scheduler none,mq-deadline --format json\n  \
+                        iosched validate data/truth --dispatch\n  \
+                        sudo iosched validate examples/validate-hdd.toml --against emulated")]
+pub(crate) struct ValidateArgs {
+    /// Folder with devices.toml, jobs/ and results.json; or an experiment file with --against.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Form.
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Compares the commands sent to the device one by one (DIR/dispatch/*.log.gz).
+    #[arg(long)]
+    pub(crate) dispatch: bool,
+    /// Only these schedulers.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) scheduler: Vec<String>,
+    /// Only these devices.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) device: Vec<String>,
+    /// Only these jobs.
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) job: Vec<String>,
+    /// Trials at a time (default: one per CPU).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Runs the experiment on this backend, too, and lays the simulator beside it.
+    #[arg(long, value_name = "BACKEND")]
+    pub(crate) against: Option<String>,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  iosched bench\n  \
+                        iosched bench --scheduler none --device fixed --depth 32 --format json")]
+pub(crate) struct BenchArgs {
+    /// Form.
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Schedulers (default: all).
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) scheduler: Vec<String>,
+    /// Reference devices: fixed, hdd, ssd (default: all).
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    pub(crate) device: Vec<String>,
+    /// Requests in flight (default: 1, 32, 256).
+    #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) depth: Vec<u32>,
+    /// Requests of each row.
+    #[arg(long, value_name = "N", default_value = "2000000", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
+    pub(crate) requests: u64,
+    /// Leaves out the memory of a queue with a million pending requests.
+    #[arg(long)]
+    pub(crate) no_memory: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  sudo iosched emulate hdd-7200 --size 8G")]
+pub(crate) struct EmulateArgs {
+    /// Device: a name or a device file.
+    pub(crate) device: String,
+    /// Size, if not the device's own.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<String>,
+    /// Hardware queue depth, if not the device's own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub(crate) depth: Option<u32>,
+    /// Where data is kept: memory, file[:DIR], or discard (reads give zeros).
+    #[arg(long, value_name = "WHERE", default_value = "memory")]
+    pub(crate) data: String,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  iosched doctor /dev/sda")]
+pub(crate) struct DoctorArgs {
+    /// Device, mount point or path (default: the machine alone).
+    pub(crate) target: Option<String>,
+}

@@ -1,0 +1,147 @@
+//! `iosched run`, and what other commands share with it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Forms of the results of `run`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunFormat {
+    /// Tables for people.
+    Table,
+    /// Everything, as one JSON document.
+    Json,
+    /// One row per measure.
+    Csv,
+    /// As `fio --output-format=json+` prints it.
+    FioJson,
+    /// `composite.xml` of the Phoronix Test Suite.
+    Pts,
+    /// Markdown with intervals and verdicts.
+    Markdown,
+}
+
+/// Tables or JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Tables for people.
+    Table,
+    /// JSON for programs.
+    Json,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    iosched run examples/desktop.toml\n  \
+    iosched run job.fio --device hdd-7200,ssd-sata --scheduler mq-deadline,none,noop@3.12 --runs 3 \
+    --set runtime=5\n  \
+    iosched run database --device ssd-sata --scheduler kyber --tunable kyber.read_lat_nsec=1000000 \
+    --format fio-json\n  \
+    sudo iosched run desktop --backend emulated --until-ci 3% --max-time 2h\n\n\
+    Repetition r of a job without randseed runs with randseed = seed + r - 1, and with randrepeat=0 when \
+    there are several runs; the same repetition has the same seeds under every scheduler.")]
+pub(crate) struct RunArgs {
+    /// fio job files, experiment files (.toml), or names of jobs that come with the program.
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<String>,
+    /// Devices: names, or device files (default hdd-7200; see `iosched list devices`).
+    #[arg(long, value_name = "NAME,…")]
+    pub(crate) device: Vec<String>,
+    /// Schedulers as family[@generation or kernel version]; the first is the base of comparisons.
+    #[arg(long, value_name = "NAME,…")]
+    pub(crate) scheduler: Vec<String>,
+    /// Kernel profiles: names, or profile files (default: the newest).
+    #[arg(long, value_name = "VERSION,…")]
+    pub(crate) kernel: Vec<String>,
+    /// Repetitions.
+    #[arg(long, value_name = "N")]
+    pub(crate) runs: Option<u32>,
+    /// Seed of the first repetition.
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+    /// Sets a fio option in every job, after the job's own.
+    #[arg(long, value_name = "OPTION=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Sets a tunable of a scheduler by its sysfs name.
+    #[arg(long, value_name = "SCHEDULER.NAME=VALUE")]
+    pub(crate) tunable: Vec<String>,
+    /// Sets a queue attribute by its sysfs name.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) queue: Vec<String>,
+    /// CPUs of the simulated machine.
+    #[arg(long, value_name = "N")]
+    pub(crate) cpus: Option<u16>,
+    /// Who runs it: sim, emulated, real or mock.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) backend: Option<String>,
+    /// Trials at a time (default: one per CPU; the simulator only).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Form of the results.
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: RunFormat,
+    /// Writes the results to a file instead of standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) db: DbArgs,
+    /// Does not store the results.
+    #[arg(long)]
+    pub(crate) no_store: bool,
+    #[command(flatten)]
+    pub(crate) look: LookArgs,
+    /// No progress, no warnings.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+    /// Real backend: allows to overwrite this very device.
+    #[arg(long, value_name = "/dev/NAME")]
+    pub(crate) destroy_data: Option<String>,
+    /// Traces block events into the record (emulated and real).
+    #[arg(long)]
+    pub(crate) trace: bool,
+    /// Runs no warm-up round (emulated and real).
+    #[arg(long)]
+    pub(crate) no_warm_up: bool,
+    /// Repeats until half the 95 % confidence interval of every figure is at most this share of it.
+    #[arg(long, value_name = "PERCENT")]
+    pub(crate) until_ci: Option<String>,
+    /// With --until-ci: repetitions at most (default 30).
+    #[arg(long, value_name = "N")]
+    pub(crate) max_runs: Option<u32>,
+    /// With --until-ci: begins no new repetition after this time.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_time: Option<String>,
+    /// Writes the whole device twice and waits for its steady state first (emulated and real).
+    #[arg(long)]
+    pub(crate) steady_state: bool,
+    #[command(flatten)]
+    pub(crate) state: StateArgs,
+}
+
+/// Which results file.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct DbArgs {
+    /// Results file (default: iosched/results.db in the XDG data folder).
+    #[arg(long, value_name = "FILE", env = "IOSCHED_DB")]
+    pub(crate) db: Option<PathBuf>,
+}
+
+/// How tables look.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct LookArgs {
+    /// One table per workload instead of two of at most 80 columns.
+    #[arg(long)]
+    pub(crate) wide: bool,
+    /// No colours (also: NO_COLOR in the environment, or no terminal).
+    #[arg(long)]
+    pub(crate) no_color: bool,
+}
+
+/// Where state files are.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "Example:\n  sudo iosched restore")]
+pub(crate) struct StateArgs {
+    /// Where changes to the machine are written down before they are made.
+    #[arg(long, value_name = "DIR", env = "IOSCHED_STATE", hide_short_help = true)]
+    pub(crate) state_dir: Option<PathBuf>,
+}

@@ -1,0 +1,135 @@
+//! Schedulers of an experiment: those of a kernel profile, and those of the running kernel.
+
+use iosched_block::{KernelProfile, SchedulerChoice};
+use iosched_schedulers::{BlockPath, registry};
+use iosched_types::Diagnostic;
+use iosched_types::nearest::did_you_mean;
+
+use crate::file::SchedulerRef;
+use crate::place::{Place, Placed};
+use crate::trial::{ChoiceError, choose_scheduler, label, path_of};
+
+/// A scheduler, looked up.
+pub(crate) struct Choice<'e> {
+    pub(crate) kernel: KernelProfile,
+    pub(crate) scheduler: SchedulerChoice,
+    /// The kernel's own name of a scheduler that is none of ours.
+    pub(crate) foreign: Option<String>,
+    pub(crate) label: String,
+    pub(crate) place: &'e Place,
+}
+
+/// A scheduler of a kernel profile, for the simulator.
+pub(crate) fn simulated<'e>(
+    s: &'e Placed<SchedulerRef>,
+    kernel: &KernelProfile,
+    several: bool,
+) -> Result<Choice<'e>, Diagnostic> {
+    let fail = |e: ChoiceError| s.place.error(e.to_string());
+    choose_scheduler(&s.value.name, &[], kernel).map_err(fail)?;
+    for t in &s.value.tunables {
+        choose_scheduler(&s.value.name, std::slice::from_ref(&t.value), kernel)
+            .map_err(|e| t.place.error(e.to_string()))?;
+    }
+    let choice = choose_scheduler(&s.value.name, &tunables(&s.value), kernel).map_err(fail)?;
+    if !s.value.name.contains('@') && !kernel.has_path(path_of(&choice)) {
+        let layer = match path_of(&choice) {
+            BlockPath::Legacy => "single-queue",
+            BlockPath::Mq => "multi-queue",
+        };
+        let name = &s.value.name;
+        let d = s
+            .place
+            .error(format!("Linux {} has no {layer} block layer for {name}", kernel.version));
+        return Err(d.with_help(format!("write {name}@VERSION to run it all the same")));
+    }
+    let mut text = s.value.label.clone().unwrap_or_else(|| label(&choice));
+    if several {
+        text.push_str(&format!(" on {}", kernel.version));
+    }
+    Ok(Choice {
+        kernel: kernel.clone(),
+        scheduler: choice,
+        foreign: None,
+        label: text,
+        place: &s.place,
+    })
+}
+
+/// The last value of each tunable, in the order in which they were set.
+fn tunables(s: &SchedulerRef) -> Vec<(String, i64)> {
+    let mut out: Vec<(String, i64)> = Vec::new();
+    for t in &s.tunables {
+        out.retain(|(n, _)| *n != t.value.0);
+        out.push(t.value.clone());
+    }
+    out
+}
+
+/// A scheduler of the running kernel. It decides itself which tunables it has, and a generation means
+/// nothing to it. A name that is none of ours must be among those it offers.
+pub(crate) fn live<'e>(
+    s: &'e Placed<SchedulerRef>,
+    kernel: &KernelProfile,
+    offered: &dyn Fn() -> Vec<String>,
+) -> Result<Choice<'e>, Diagnostic> {
+    let name = s.value.name.split('@').next().unwrap_or_default();
+    let (found, foreign) = match registry::family(name) {
+        Ok(d) => (d, None),
+        Err(e) => {
+            let offered = offered();
+            if !offered.iter().any(|o| o == name) {
+                let known = registry::SCHEDULERS.iter().map(|d| d.name);
+                let near = did_you_mean(name, known.chain(offered.iter().map(String::as_str)));
+                let d = s.place.error(e.to_string().split(';').next().unwrap_or_default());
+                let offers = format!("the running kernel offers {}", offered.join(", "));
+                let help = if near.is_empty() { offers } else { format!("{near} ({offers})") };
+                return Err(d.with_help(help));
+            }
+            // A stand-in: nothing but its name reaches the kernel.
+            (
+                registry::family("none").map_err(|e| s.place.error(e.to_string()))?,
+                Some(name.to_string()),
+            )
+        }
+    };
+    let generation = found
+        .generations
+        .last()
+        .ok_or_else(|| s.place.error(format!("{name} has no generation")))?;
+    let tunables = tunables(&s.value);
+    let mut text = foreign.clone().unwrap_or_else(|| found.name.into());
+    for (n, v) in &tunables {
+        text.push_str(&format!(" {n}={v}"));
+    }
+    Ok(Choice {
+        kernel: kernel.clone(),
+        scheduler: SchedulerChoice { descriptor: found, generation, tunables },
+        foreign,
+        label: s.value.label.clone().unwrap_or(text),
+        place: &s.place,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(name: &str) -> Result<(String, Option<String>), String> {
+        let tunables = Vec::new();
+        let s = SchedulerRef { name: name.into(), tunables, label: None };
+        let s = Placed::new(s, Place::file("e.toml"));
+        let kernel = KernelProfile::find("6.12").unwrap();
+        let offered = || vec!["none".to_string(), "adios".into()];
+        let result = live(&s, &kernel, &offered);
+        result.map(|c| (c.label, c.foreign)).map_err(|d| d.to_string())
+    }
+
+    #[test]
+    fn the_running_kernel_may_have_schedulers_of_its_own() {
+        assert_eq!(chosen("adios").unwrap(), ("adios".into(), Some("adios".into())));
+        assert_eq!(chosen("bfq@6.12").unwrap(), ("bfq".into(), None));
+        let e = chosen("adois").unwrap_err();
+        assert!(e.contains("unknown scheduler") && e.contains("did you mean \"adios\"?"), "{e}");
+    }
+}
