@@ -2,7 +2,8 @@
 //!
 //! Order within one instant: the device's own events, then deferred queue runs, then processes in the
 //! order in which they were woken. A queue run asked for by a submission happens when the system call
-//! returns.
+//! returns. With several CPUs a process that sleeps inside the kernel for a request is ahead of one whose
+//! I/O is done: it has only to go on, the other has first to return, look, and submit.
 
 use std::collections::VecDeque;
 
@@ -292,6 +293,10 @@ impl Drive {
         if let (Some(list), Some(thin)) = (&mut self.queue.issues, &mut self.dispatches) {
             list.drain(..).for_each(|i| thin.push(i));
         }
+        let parallel = self.queue.facts().cpus > 1;
+        if parallel {
+            self.wake_sleepers();
+        }
         let mut done = std::mem::take(&mut self.queue.done);
         for d in done.drain(..) {
             let Some((t, unit)) = self.ios.bio_done(d.bio) else { continue };
@@ -303,6 +308,13 @@ impl Drive {
             }
         }
         self.queue.done = done;
+        if !parallel {
+            self.wake_sleepers();
+        }
+    }
+
+    /// Processes that slept for a request, a tag or in the throttle may try again.
+    fn wake_sleepers(&mut self) {
         if !self.queue.woken.is_empty() {
             let mut woken = std::mem::take(&mut self.queue.woken);
             for t in woken.drain(..) {
