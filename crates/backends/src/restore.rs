@@ -170,11 +170,8 @@ fn remove_directory(path: &Path) -> Result<Vec<String>> {
 fn remove_instance(name: &str) -> Result<Vec<String>> {
     let fs_ = KernelFs::tracefs().map_err(|e| Error::io("opening tracefs for", name, e))?;
     let dir = fs_.root().real(&format!("/instances/{name}"));
-    match fs::remove_dir(&dir) {
-        Ok(()) => Ok(vec![format!("removed trace instance {name}")]),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(Error::io("removing", dir, e)),
-    }
+    let removed = crate::trace::remove_instance(&dir)?;
+    Ok(removed.then(|| format!("removed trace instance {name}")).into_iter().collect())
 }
 
 /// Whether a loop device is bound, for tests and messages.

@@ -139,9 +139,30 @@ pub(crate) fn loop_unbind(device: &File) -> io::Result<()> {
 /// Real-time priority for the calling thread: the emulated disk must answer when the model says so, not
 /// when a busy machine finds time. Failing (no privilege, no real-time budget) is not an error.
 pub(crate) fn real_time() -> bool {
-    let param = libc::sched_param { sched_priority: 1 };
+    let param = libc::sched_param { sched_priority: 2 };
     // SAFETY: `param` is a live sched_param, only read; 0 names the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) == 0 }
+}
+
+/// Real-time priority below that of the emulated disk for a load: whoever else uses the CPUs must not
+/// stand between an answer and the next request, or a scheduler waits in vain for a process that only
+/// lacks a CPU. The I/O priority stays what it would be without (a real-time process has real-time I/O
+/// priority unless it says otherwise). Failing is not an error.
+pub(crate) fn urgent(command: &mut Command) -> &mut Command {
+    const WHO_PROCESS: libc::c_int = 1;
+    const BEST_EFFORT_4: libc::c_int = 2 << 13 | 4;
+    let hook = || {
+        let param = libc::sched_param { sched_priority: 1 };
+        // SAFETY: `param` is a live sched_param, only read; 0 names the calling process in both calls.
+        unsafe {
+            if libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, BEST_EFFORT_4) == 0 {
+                libc::sched_setscheduler(0, libc::SCHED_RR, &raw const param);
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the hook makes two system calls that are safe between fork and exec and allocates nothing.
+    unsafe { command.pre_exec(hook) }
 }
 
 /// Has the kernel send `signal` to the child when the calling thread dies, so that no load outlives the

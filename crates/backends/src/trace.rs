@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use iosched_experiment::{DispatchPoint, Warning};
 
@@ -131,12 +131,8 @@ impl Tracer {
 
     fn take_away(&mut self) -> Result<()> {
         let Some(state) = self.state.take() else { return Ok(()) };
-        match fs::remove_dir(&self.dir) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("removing", &self.dir, e));
-            }
-            _ => state.finish()?,
-        }
+        remove_instance(&self.dir)?;
+        state.finish()?;
         if let Some(guardian) = self.guardian.take() {
             guardian.join();
         }
@@ -155,6 +151,23 @@ impl Drop for Tracer {
         self.end_reader();
         // The state file stays when this fails.
         let _ = self.take_away();
+    }
+}
+
+/// Removes a trace instance; `false` when there was none. A child that another thread has forked a moment
+/// ago holds its files open until it executes its program, so a busy one is asked again.
+pub(crate) fn remove_instance(dir: &Path) -> Result<bool> {
+    const PATIENCE: Duration = Duration::from_secs(10);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match fs::remove_dir(dir) {
+            Ok(()) => return Ok(true),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+            Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            Err(e) => return Err(Error::io("removing", dir, e)),
+        }
     }
 }
 

@@ -119,28 +119,36 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// A table of at most 80 columns; `interval` gives the confidence intervals shown.
+/// A table of at most 80 columns for each workload and device; `interval` gives the confidence intervals
+/// shown.
 #[must_use]
 pub fn render(rows: &[Row], interval: Interval<'_>) -> String {
-    let mut out = format!(
-        "{:<14}{:<12}{:<7}{:>19}{:>19}{:>8}\n",
-        "workload", "scheduler", "figure", "simulator", "kernel", "error"
-    );
+    let mut out = String::new();
     let side = |values: &[f64]| match median(values) {
         None => "-".to_string(),
         Some(m) if values.len() < 2 => three_digits(m),
         Some(m) => {
             let (low, high) = interval(values);
-            format!("{} [{},{}]", three_digits(m), three_digits(low), three_digits(high))
+            format!("{} [{}, {}]", three_digits(m), three_digits(low), three_digits(high))
         }
     };
     let cut = |s: &str, n: usize| s.chars().take(n).collect::<String>();
+    let mut title = String::new();
     for r in rows {
+        let now = format!("{} on {}", r.workload, r.device);
+        if now != title {
+            let gap = if out.is_empty() { "" } else { "\n" };
+            out.push_str(&format!("{gap}{}\n", cut(&now, 80)));
+            out.push_str(&format!(
+                "{:<14}{:<8}{:>23}{:>23}{:>12}\n",
+                "scheduler", "figure", "simulator", "kernel", "error"
+            ));
+            title = now;
+        }
         let error = r.error().map_or("-".into(), |e| format!("{e:+.1} %"));
         let line = format!(
-            "{:<14}{:<12}{:<7}{:>19}{:>19}{error:>8}",
-            cut(&r.workload, 13),
-            cut(&r.scheduler, 11),
+            "{:<14}{:<8}{:>23}{:>23}{error:>12}",
+            cut(&r.scheduler, 13),
             r.figure,
             side(&r.sim),
             side(&r.kernel)
@@ -175,7 +183,7 @@ mod tests {
         assert_eq!(rows[0].error().map(f64::round), Some(10.0));
         let text = render(&rows, &|v| (v[0], v[v.len() - 1]));
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-        assert!(text.contains("+10.0 %") && text.contains("100 [100,100]"), "{text}");
+        assert!(text.contains("+10.0 %") && text.contains("100 [100, 100]"), "{text}");
         let agreement = rank_agreement(&rows, 0.02);
         assert_eq!(agreement[0], ("w on , IOPS".into(), Some(1.0)));
         // Equal latencies everywhere: no order to agree on.

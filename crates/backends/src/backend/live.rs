@@ -86,7 +86,9 @@ impl Run<'_> {
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
         let limit = fio::time_limit(&trial.jobs);
-        let (fio, seen) = self.observed(&mut |alive| fio::run(&dir.0, &jobs, limit, alive))?;
+        let urgent = self.kind == BackendKind::Emulated;
+        let (fio, seen) =
+            self.observed(&mut |alive| fio::run(&dir.0, &jobs, limit, urgent, alive))?;
         let mut record = self.blank(&seen);
         record.jobs = fio.jobs;
         record.warnings.extend(fio.warnings);
@@ -103,7 +105,12 @@ impl Run<'_> {
         let scheduler = apply(self.trial, self.session)?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
-        let how = startup::How { what, scratch: &dir.0, interrupt: &options.interrupt };
+        let how = startup::How {
+            what,
+            scratch: &dir.0,
+            urgent: self.kind == BackendKind::Emulated,
+            interrupt: &options.interrupt,
+        };
         let idle = startup::idle_baseline(stage, &how)?;
         let (start, seen) = self.observed(&mut |alive| {
             let start = startup::measure(stage, &how);

@@ -11,6 +11,7 @@ use iosched_workloads::fio::JobSet;
 use super::child::Load;
 use crate::error::{Error, Result};
 use crate::parse::version;
+use crate::sys;
 
 /// Oldest fio whose JSON+ has everything that a record needs.
 pub const OLDEST: &[u32] = &[3, 19];
@@ -53,7 +54,7 @@ pub fn time_limit(set: &JobSet) -> Option<Duration> {
     Some((total + phase) * 2 + Duration::from_secs(120))
 }
 
-/// Runs a job file; `check` may end it. Files go into `dir`.
+/// Runs a job file; `check` may end it. Files go into `dir`. An `urgent` load gets a CPU before others do.
 ///
 /// # Errors
 /// [`Error::Tool`] with fio's first words, [`Error::DiskFull`], what `check` says.
@@ -61,6 +62,7 @@ pub fn run(
     dir: &Path,
     jobs: &str,
     limit: Option<Duration>,
+    urgent: bool,
     check: &mut dyn FnMut() -> Result<()>,
 ) -> Result<FioRun> {
     let (job_file, out, err) = (dir.join("job.fio"), dir.join("out.json"), dir.join("err.txt"));
@@ -73,6 +75,9 @@ pub fn run(
     // fio leaves its state beside itself otherwise.
     command.arg(&job_file).current_dir(dir);
     command.stdout(create(&dir.join("stdout.txt"))?).stderr(create(&err)?);
+    if urgent {
+        sys::urgent(&mut command);
+    }
     let mut load = Load::start(&mut command, "fio")?;
     let status = load.wait(limit.unwrap_or(Duration::MAX / 4), check)?;
     let read = |p: &Path| fs::read_to_string(p).unwrap_or_default();
@@ -125,7 +130,7 @@ mod tests {
         fs::write(&file, vec![1u8; 1 << 20]).unwrap();
         let job = format!("[a]\nfilename={}\nrw=read\nbs=4k\nsize=1m\n", file.display());
         let run_it =
-            |job: &str| run(dir.path(), job, Some(Duration::from_secs(60)), &mut || Ok(()));
+            |job: &str| run(dir.path(), job, Some(Duration::from_secs(60)), false, &mut || Ok(()));
         let done = run_it(&job).unwrap();
         assert_eq!(done.jobs[0].read.ios, 256);
         assert_eq!(done.jobs[0].read.clat.count(), 256);

@@ -21,6 +21,8 @@ pub struct How<'a> {
     pub what: &'a Startup,
     /// A directory for the load's own files.
     pub scratch: &'a Path,
+    /// Load and command get a CPU before others do: it is the disk that is measured.
+    pub urgent: bool,
     /// Signals to look out for.
     pub interrupt: &'a Interrupt,
 }
@@ -92,6 +94,9 @@ fn command(stage: &Stage, how: &How<'_>) -> Result<Command> {
     let said = File::create(&said).map_err(|e| Error::io("creating", said, e))?;
     command.stdout(Stdio::null()).stderr(said);
     sys::in_root(&mut command, stage.root());
+    if how.urgent {
+        sys::urgent(&mut command);
+    }
     Ok(command)
 }
 
@@ -148,6 +153,9 @@ fn start_load(stage: &Stage, how: &How<'_>) -> Result<Option<Load>> {
     let mut command = Command::new("fio");
     command.args(["--output-format=terse", "--max-jobs=4096"]).arg(&file).current_dir(how.scratch);
     command.stdout(Stdio::null()).stderr(create()?);
+    if how.urgent {
+        sys::urgent(&mut command);
+    }
     Ok(Some(Load::start(&mut command, "fio")?))
 }
 

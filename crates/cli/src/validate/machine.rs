@@ -1,7 +1,7 @@
 //! `iosched validate EXPERIMENT --against emulated`: the simulator beside the running kernel.
 
 use iosched_backends::validate::{rank_agreement, render, rows};
-use iosched_experiment::{BackendKind, Experiment, Place, Record};
+use iosched_experiment::{BackendKind, Experiment, Place, Record, Status};
 use iosched_results::stats::{Observation, summarize};
 use serde_json::json;
 
@@ -26,32 +26,57 @@ pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
             "--against emulated",
         ));
     }
-    let run = |backend: BackendKind| -> Outcome<Vec<Record>> {
-        let experiment = Experiment { backend, ..experiment.clone() };
+    let run = |backend: BackendKind, name: String| -> Outcome<Vec<Record>> {
+        let experiment = Experiment { backend, name, ..experiment.clone() };
         let trials = plan(&experiment)?;
         let chosen = Chosen { experiment, definition: definition.clone() };
         run::one(&options(args), &chosen, &trials)
     };
-    let sim = run(BackendKind::Sim)?;
-    let kernel = run(kind)?;
+    // Two experiments of two names, so that an interrupted one is found again.
+    let sim = run(BackendKind::Sim, format!("{}-sim", experiment.name))?;
+    let kernel = run(kind, experiment.name.clone())?;
+    let unusable: Vec<&Record> = kernel.iter().filter(|r| r.status != Status::Complete).collect();
     let rows = rows(&sim, &kernel);
-    if args.format == Format::Json {
-        let all = rows.iter().map(|r| json!({
-            "device": r.device, "workload": r.workload, "scheduler": r.scheduler, "figure": r.figure,
-            "ours": r.sim, "kernel": r.kernel, "error_percent": r.error(),
-        }));
-        return print_json(&all.collect::<Vec<_>>());
-    }
     let interval = |values: &[f64]| {
         let values: Vec<Observation> = values.iter().copied().map(Observation::from).collect();
         let s = summarize(&values, 1);
         s.ci.map_or((s.min, s.max), |c| (c.low, c.high))
     };
+    let agreement = rank_agreement(&rows, TIE);
+    if args.format == Format::Json {
+        let all: Vec<_> = rows
+            .iter()
+            .map(|r| {
+                json!({
+                    "device": r.device, "workload": r.workload, "scheduler": r.scheduler,
+                    "figure": r.figure, "ours": r.sim, "ours_ci": interval(&r.sim),
+                    "kernel": r.kernel, "kernel_ci": interval(&r.kernel),
+                    "error_percent": r.error(),
+                })
+            })
+            .collect();
+        let agreement: Vec<_> =
+            agreement.iter().map(|(name, tau)| json!({ "figure": name, "tau_b": tau })).collect();
+        return print_json(&json!({
+            "rows": all, "rank_agreement": agreement, "unusable_runs": unusable.len(),
+        }));
+    }
     let mut text = render(&rows, &interval);
-    text.push_str("\nRank agreement of the schedulers (Kendall's tau-b)\n");
-    for (name, tau) in rank_agreement(&rows, TIE) {
-        let tau = tau.map_or("no order on one side".into(), |t| format!("{t:+.2}"));
+    text.push_str("\nRank agreement of the schedulers (Kendall's tau-b, ties within 2 %)\n");
+    for (name, tau) in agreement {
+        let tau = tau.map_or("all equal on one side".into(), |t| format!("{t:+.2}"));
         text.push_str(&format!("  {name}: {tau}\n"));
+    }
+    if !unusable.is_empty() {
+        text.push_str(&format!(
+            "\n{} runs of the kernel are not usable, such as:\n",
+            unusable.len()
+        ));
+        for r in unusable.iter().take(3) {
+            if let Status::Invalid(why) | Status::Failed(why) = &r.status {
+                text.push_str(&format!("  {} #{}: {why}\n", r.trial.scheduler, r.trial.repetition));
+            }
+        }
     }
     print(&text)
 }
