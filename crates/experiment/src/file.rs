@@ -1,6 +1,6 @@
 //! The experiment file: devices × schedulers × kernels × workloads × runs.
 
-use iosched_types::Diagnostic;
+use iosched_types::{Diagnostic, cgroup};
 use toml::de::DeTable;
 
 use crate::place::{Place, Placed};
@@ -252,9 +252,7 @@ fn scalars(src: &Source, root: &DeTable, e: &mut Experiment) -> Read<()> {
         }
     }
     if let Some(at) = get("cgroups") {
-        for (name, value, _) in pairs(src, at, "cgroups")? {
-            e.cgroups.push((name.clone(), src.within(value, &name, 1..=1000)? as u32));
-        }
+        cgroups(src, at, e)?;
     }
     e.until = until::read(src, root, e.runs)?;
     if e.until.is_some() {
@@ -270,6 +268,18 @@ fn scalars(src: &Source, root: &DeTable, e: &mut Experiment) -> Read<()> {
         if let Some(at) = table.get("dispatches") {
             e.collect.dispatches = src.boolean(at, "dispatches")?;
         }
+    }
+    Ok(())
+}
+
+fn cgroups(src: &Source, at: &At, e: &mut Experiment) -> Read<()> {
+    for (name, value, place) in pairs(src, at, "cgroups")? {
+        let help = "a path below the root, such as \"backup\" or \"users/anna\"";
+        let path = cgroup::path(&name).map_err(|m| place.error(m).with_help(help))?;
+        if e.cgroups.iter().any(|(p, _)| *p == path) {
+            return Err(place.error(format!("control group \"{path}\" has two weights")));
+        }
+        e.cgroups.push((path, src.within(value, &name, 1..=1000)? as u32));
     }
     Ok(())
 }

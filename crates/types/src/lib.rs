@@ -3,6 +3,7 @@
 //!
 //! The crate is pure: no file system, clock, environment, threads or global state.
 
+pub mod cgroup;
 pub mod diag;
 pub mod hist;
 pub mod nearest;

@@ -60,6 +60,52 @@ fn values_out_of_bounds() {
     }
 }
 
+/// What schedulers are told about processes: priorities, groups, weights.
+#[test]
+fn priorities_and_weights() {
+    refused(&["--set", "prio=8"], &["prio: 8 is out of range", "0 to 7"]);
+    refused(&["--set", "prioclass=4"], &["prioclass: 4 is out of range", "0 to 3"]);
+    refused(&["--set", "nice=20"], &["nice: 20 is out of range", "-20 to 19"]);
+    refused(&["--set", "cgroup=a", "--set", "cgroup_weight=0"], &["cgroup_weight: 0 is out"]);
+    refused(&["--set", "cgroup=a", "--set", "cgroup_weight=1001"], &["1001 is out of range"]);
+    refused(&["--set", "cgroup=a/../a"], &["would lead back to itself"]);
+    let with = |line: &str| {
+        format!(
+            "devices = [\"fixed\"]\nschedulers = [\"bfq\"]\nworkloads = [\"job.fio\"]\n[cgroups]\n{line}\n"
+        )
+    };
+    for (line, words) in [
+        ("\"a\" = 0", &["e.toml:5:7", "a = 0 is out of range: 1 to 1000"]),
+        ("\"a\" = 1001", &["e.toml:5:7", "a = 1001 is out of range"]),
+        ("\"a/../a\" = 5", &["e.toml:5:1", "would lead back to itself"]),
+        ("\"/\" = 5", &["e.toml:5:1", "the root of all control groups"]),
+        ("\"a\" = 5\n\"/a/\" = 6", &["e.toml:6:1", "control group \"a\" has two weights"]),
+    ] {
+        bad_experiment(&with(line), words);
+    }
+}
+
+#[test]
+fn tunables_and_generations_of_another_scheduler() {
+    refused(
+        &["--scheduler", "bfq", "--tunable", "bfq.fifo_batch=3"],
+        &["bfq has no tunable \"fifo_batch\"", "it has", "slice_idle"],
+    );
+    refused(
+        &["--scheduler", "bfq", "--tunable", "mq-deadline.fifo_batch=3"],
+        &["no scheduler \"mq-deadline\" is chosen", "chosen are bfq"],
+    );
+    refused(&["--scheduler", "bfq", "--tunable", "bfq.slice_idle=-1"], &["out of range", "0..="]);
+    for (name, known) in [
+        ("bfq@3.99", "v7r3 (3.14), 4.12 (4.12-4.20), 6.12 (5.0+)"),
+        ("cfq@9.9", "2.6.18 (2.6.13-2.6.21), 3.12 (2.6.33-4.7), 4.12 (4.8-4.20)"),
+        ("anticipatory@3.0", "2.6.18"),
+        ("kyber@4.11", "4.12"),
+    ] {
+        refused(&["--scheduler", name], &["has no generation", "it has", known]);
+    }
+}
+
 #[test]
 fn requests_beyond_the_end_of_the_device() {
     refused(&["--set", "size=900t"], &["beyond the end"]);

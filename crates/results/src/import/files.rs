@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use iosched_experiment::record::{Record, TrialId};
+use iosched_schedulers::registry::SCHEDULERS;
 use iosched_types::Diagnostic;
 
 use super::MAX_BYTES;
@@ -78,15 +79,11 @@ pub fn fio_plot(folder: &Path, trial: &TrialId) -> Result<Vec<Record>, Diagnosti
 
 /// Scheduler and device from folder names.
 fn place(id: &mut TrialId, folders: &[String]) {
-    const SCHEDULERS: [&str; 8] =
-        ["none", "mq-deadline", "kyber", "bfq", "noop", "deadline", "cfq", "anticipatory"];
-    if let (true, Some(s)) =
-        (id.scheduler.is_empty(), folders.iter().rev().find(|f| SCHEDULERS.contains(&f.as_str())))
-    {
+    let is_scheduler = |f: &&String| SCHEDULERS.iter().any(|d| d.name == f.as_str());
+    if let (true, Some(s)) = (id.scheduler.is_empty(), folders.iter().rev().find(is_scheduler)) {
         id.scheduler.clone_from(s);
     }
-    let device =
-        folders.iter().rev().find(|f| !SCHEDULERS.contains(&f.as_str()) && !is_block_size(f));
+    let device = folders.iter().rev().find(|f| !is_scheduler(f) && !is_block_size(f));
     if let (true, Some(d)) = (id.device.is_empty(), device) {
         id.device.clone_from(d);
     }

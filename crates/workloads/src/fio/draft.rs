@@ -1,6 +1,6 @@
 //! One section on its way to a job: options applied one after the other.
 
-use iosched_types::{IoPrio, PrioClass};
+use iosched_types::{IoPrio, PrioClass, cgroup};
 
 use super::spec::{JobSpec, Rate};
 use super::value::{self, Amount, Parsed, ValueError};
@@ -167,7 +167,7 @@ impl Draft {
                     .filter(|t| i64::try_from(*t).is_ok())
                     .ok_or_else(|| ValueError::new("the time is too long"))?;
             }
-            "cgroup" => self.cgroup = Some(text.to_string()),
+            "cgroup" => self.cgroup = Some(cgroup::path(text).map_err(ValueError::new)?),
             "cgroup_weight" => self.cgroup_weight = Some(value::small(text, 100, 1000, kb)?),
             "cpus_allowed" => spec.cpus = value::cpus(text)?,
             "cpumask" => {
