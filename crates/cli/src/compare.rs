@@ -34,7 +34,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
 /// An experiment of the results file, or a file of results.
 fn side(args: &CompareArgs, name: &str) -> Outcome<Vec<Record>> {
     if std::path::Path::new(name).is_file() {
-        let documents = documents_of(name, None)?;
+        let documents = documents_of(name, None, None)?;
         return Ok(documents.into_iter().flat_map(|d| d.records).collect());
     }
     let store = open_read_only(&args.db)?;

@@ -39,7 +39,7 @@ fn of_stored(args: &ReportArgs) -> Outcome<Input> {
         }
     };
     let name = store.list()?.into_iter().find(|e| e.id == id).map_or_else(String::new, |e| e.name);
-    Ok(Input::from_records(options(name, args.base.as_ref()), &store.records(id)?))
+    Ok(Input::from_store(options(name, args.base.as_ref()), &store, id)?)
 }
 
 /// Writes the page.

@@ -2,7 +2,8 @@
 
 use anyhow::Context;
 use iosched_experiment::file::stem;
-use iosched_results::store::ExperimentDocument;
+use iosched_results::import::Format;
+use iosched_results::store::{Document, ExperimentDocument};
 use iosched_results::{published, render};
 
 use crate::args::{ResultsArgs, ResultsCommand, TraceFormat};
@@ -28,14 +29,24 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
         }
         ResultsCommand::Export { name, format, output } => {
             let store = open_read_only(&args.db)?;
-            let records = store.records(store.find(name)?)?;
+            let id = store.find(name)?;
+            if *format == crate::args::RunFormat::Json {
+                // With identity, definition and input hashes, which records alone do not have.
+                let document = Document::of_experiments(vec![store.export(id)?]);
+                let mut text = serde_json::to_string_pretty(&document)?;
+                text.push('\n');
+                return deliver(output.as_deref(), &text);
+            }
+            let records = store.records(id)?;
             let look = crate::args::LookArgs { wide: false, no_color: true };
             deliver(output.as_deref(), &run::render(name, &records, *format, look, true)?)
         }
         ResultsCommand::Trace { name, trial, format, output } => {
             trace(args, name, *trial, *format, output.as_deref())
         }
-        ResultsCommand::Import { files, name } => import(args, files, name.as_deref()),
+        ResultsCommand::Import { files, name, format } => {
+            import(args, files, name.as_deref(), *format)
+        }
         ResultsCommand::Merge { file } => {
             let other = iosched_results::store::Store::open_read_only(file)?;
             drop(other);
@@ -87,10 +98,15 @@ fn trace(
 }
 
 /// Takes files in, each as an experiment of its own; a document of ours may hold several.
-fn import(args: &ResultsArgs, files: &[String], name: Option<&str>) -> Outcome {
+fn import(
+    args: &ResultsArgs,
+    files: &[String],
+    name: Option<&str>,
+    format: Option<Format>,
+) -> Outcome {
     let mut documents = Vec::new();
     for file in files {
-        documents.extend(documents_of(file, name)?);
+        documents.extend(documents_of(file, name, format)?);
     }
     // Everything was read and understood: now it is stored.
     let mut store = open(&args.db)?;
@@ -103,14 +119,18 @@ fn import(args: &ResultsArgs, files: &[String], name: Option<&str>) -> Outcome {
 }
 
 /// The experiments of a file: our own document, `published`, or another tool's output.
-pub(crate) fn documents_of(file: &str, name: Option<&str>) -> Outcome<Vec<ExperimentDocument>> {
+pub(crate) fn documents_of(
+    file: &str,
+    name: Option<&str>,
+    format: Option<Format>,
+) -> Outcome<Vec<ExperimentDocument>> {
     let of = |name: &str, records, source: &str| ExperimentDocument {
         name: name.into(),
         records,
         source: source.into(),
         ..ExperimentDocument::default()
     };
-    if file == "published" {
+    if file == "published" && format.is_none() {
         let each = published::names().into_iter().map(|n| {
             let records = published::records(n).map_err(Failure::input)?;
             let mut d = of(n, records, "published");
@@ -124,22 +144,44 @@ pub(crate) fn documents_of(file: &str, name: Option<&str>) -> Outcome<Vec<Experi
     let trial = iosched_experiment::TrialId { repetition: 1, ..Default::default() };
     let title = name.unwrap_or_else(|| stem(file));
     if path.is_dir() {
-        return Ok(vec![of(title, iosched_results::import::fio_plot(path, &trial)?, file)]);
+        return Ok(vec![of(title, folder(path, format, &trial)?, file)]);
     }
     let text = iosched_results::import::read_file(path)?;
-    if let Some(mut documents) = own(file, &text)? {
+    let ours = format.is_none_or(|f| f == Format::Json);
+    if let Some(mut documents) = own(file, &text)?.filter(|_| ours) {
         if let (Some(name), [one]) = (name, documents.as_mut_slice()) {
             one.name = name.into();
         }
         return Ok(documents);
     }
-    let records = iosched_results::import::import(file, &text, None, &trial)?;
+    let records = iosched_results::import::import(file, &text, format, &trial)?;
     Ok(vec![of(title, records, file)])
+}
+
+/// A folder: of S files when it has some, else as fio-plot lays it out.
+fn folder(
+    path: &std::path::Path,
+    format: Option<Format>,
+    trial: &iosched_experiment::TrialId,
+) -> Outcome<Vec<iosched_experiment::Record>> {
+    use iosched_results::import::{fio_plot, has_s_files, s_folder};
+    let s = match format {
+        Some(Format::SSuite) => true,
+        Some(Format::Fio) => false,
+        Some(_) => {
+            return Err(Failure::input(format!(
+                "{} is a folder: only fio (as fio-plot lays it out) and s-suite are read from folders",
+                path.display()
+            )));
+        }
+        None => has_s_files(path)?,
+    };
+    Ok(if s { s_folder(path, trial)? } else { fio_plot(path, trial)? })
 }
 
 /// The experiments of a document of ours; `None` when it is none.
 fn own(file: &str, text: &str) -> Outcome<Option<Vec<ExperimentDocument>>> {
-    use iosched_results::store::{DOCUMENT_FORMAT, Document};
+    use iosched_results::store::DOCUMENT_FORMAT;
     let marker = format!("\"{DOCUMENT_FORMAT}\"");
     if !text.trim_start().starts_with('{')
         || !text.chars().take(200).collect::<String>().contains(&marker)

@@ -125,6 +125,7 @@ impl Storing {
                 Some(found) => found,
                 None => (store.begin(name, definition, "run")?, BTreeMap::new()),
             };
+            store.expect(experiment, u32::try_from(trials.len()).unwrap_or(u32::MAX))?;
             Ok(Storing { store, experiment, inputs, done })
         });
         match begun {

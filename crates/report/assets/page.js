@@ -45,7 +45,7 @@ const trimmed = (s) => {
 const raw = (t, r) => {
   const c = t.v[r];
   if (c.v == null) return null;
-  return on("rol") && c.s && !c.cens ? trimmed(c.s) : c.v;
+  return on("rol") && !c.cens ? c.t ?? (c.s ? trimmed(c.s) : c.v) : c.v;
 };
 const shownRuns = () => S.ord.filter((r) => !S.hide.has(r));
 // The factor from raw to shown values of a run: cost and normalisation; inverted where less is better.
@@ -81,16 +81,23 @@ const passes = (t) => {
     (!yes.length || yes.some((x) => text.includes(x))) && !no.some((x) => text.includes(x)) &&
     (F.suite.value === "" || w.s.includes(+F.suite.value)) && !(on("ftt") && a !== "" && b !== "" && !beats(t, +a, +b));
 };
+// Quartiles by linear interpolation; whiskers reach the smallest and the largest sample.
+const boxPlot = (s, pc) => {
+  const q = (p) => { const i = p * (s.length - 1), k = Math.floor(i); return s[k] + (i - k) * ((s[k + 1] ?? s[k]) - s[k]); };
+  const at = [0, 0.25, 0.5, 0.75, 1].map((p) => pc(q(p)));
+  return [make("s", { "--l": at[0], "--w": (at[4] - at[0]).toFixed(2) }), make("i", { class: "box", "--l": at[1], "--w": (at[3] - at[1]).toFixed(2) }), make("s", { class: "mid", "--l": at[2] })];
+};
 // Rows of bars for one test.
 const rows = (t, runs, top, by, v) => runs.map((r) => {
-  const c = t.v[r], x = v.of(r), cls = ["s" + (D.runs[r].s % 12)], pc = (y) => Math.min(100, Math.max(0, y / top * 100)).toFixed(2);
+  const c = t.v[r], x = v.of(r), cls = ["s" + (D.runs[r].s % 12)], pc = (y) => Math.min(100, Math.max(0, y / top * 100)).toFixed(1);
   const name = F.grp.value === "s" && D.devices.length > 1 ? D.devices[D.runs[r].d] : sched(r);
   const tr = make("tr", { "data-r": r }, make("th", { scope: "row" }, name));
   if (S.hi.has(r)) cls.push("hi");
   if (x == null) {
     tr.append(make("td", { class: "why", colspan: 3 }, c.v == null ? "incomplete: " + c.why : on("ppd") && !(S.cost[r] > 0) ? "no cost given" : "no figure"));
   } else {
-    const div = make("div", {}, make("i", { "--v": pc(x) })), num = make("td", { class: "num" }, (c.cens ? ">" : "") + plain(x / by));
+    const box = F.kind.value === "x" && c.s && c.s.length > 2 && c.s.map((s) => v.map(r, s)).sort((p, q) => p - q);
+    const div = make("div", {}, ...(box ? boxPlot(box, pc) : [make("i", { "--v": pc(x) })])), num = make("td", { class: "num" }, (c.cens ? ">" : "") + plain(x / by));
     if (c.lo != null && !on("rol")) {
       const [lo, hi] = [v.map(r, c.lo), v.map(r, c.hi)].sort((p, q) => p - q);
       if (lo != null && hi != null) {
@@ -152,7 +159,8 @@ const lines = (parts, runs) => {
   series.forEach((s, k) => {
     const r = runs[k], g = svg("g", { class: "s" + (D.runs[r].s % 12) + (S.hi.has(r) ? " hi" : ""), "data-r": r });
     let d = "";
-    s.forEach((y, i) => { if (y != null) d += (d && s[i - 1] != null ? "L" : "M") + X(i).toFixed(1) + " " + Y(y).toFixed(1) + (s.length < 2 || s[i - 1] == null && s[i + 1] == null ? "h4" : ""); });
+    const bridge = on("clg");
+    s.forEach((y, i) => { if (y != null) d += (d && (bridge || s[i - 1] != null) ? "L" : "M") + X(i).toFixed(1) + " " + Y(y).toFixed(1) + (s.length < 2 || s[i - 1] == null && s[i + 1] == null ? "h4" : ""); });
     g.append(svg("path", { class: "l", d }), svg("title", {}, D.runs[r].n));
     root.append(g);
   });
@@ -185,8 +193,8 @@ const geo = (tests, runs) => {
 const RATE = /\/|per|fps|bps|iops/i;
 const totals = (tests, runs) => {
   const head = ["run"], cols = [], add = (h, f) => { head.push(h); cols.push(f); };
-  const [n, g] = geo(tests, runs), best = Math.max(...g);
-  if (on("sgm") && n > 1) { add("geometric mean", (r, i) => plain(g[i])); add("of the best", (r, i) => plain(g[i] / best * 100) + " %"); }
+  const [n, g] = geo(tests, runs);
+  if (on("sgm") && n > 1) add("geometric mean", (r, i) => plain(g[i]));
   if (on("shm")) {
     const units = [...new Set(tests.filter((t) => t.b > 0 && RATE.test(t.u)).map((t) => t.u))];
     units.forEach((u) => {
@@ -238,12 +246,13 @@ const detailed = (tests, runs) => {
   });
   box.replaceChildren(make("h2", {}, "Detailed table"), table(["chart", ...runs.map((r) => D.runs[r].n)], body));
 };
-const difference = (tests) => {
-  const box = $("#difference"), a = F.a.value, b = F.b.value;
+const difference = (tests, runs) => {
+  const box = $("#difference"), two = F.a.value === "" && F.b.value === "" && runs.length === 2;
+  const [a, b] = two ? runs.map(String) : [F.a.value, F.b.value];
   box.hidden = !on("dif");
   if (box.hidden) return;
   box.replaceChildren(make("h2", {}, "Difference"));
-  if (a === "" || b === "" || a === b) return box.append(make("p", {}, "Choose two runs, A and B."));
+  if (a === "" || b === "" || a === b) return box.append(make("p", {}, "Choose two runs, A and B, or hide all but two."));
   const found = tests.map((t) => ({ t, x: raw(t, +a), y: raw(t, +b) })).map((o) => ({ ...o, q: o.x > 0 && o.y > 0 ? Math.log(o.t.b > 0 ? o.y / o.x : o.x / o.y) : null }));
   found.sort((p, q) => Math.abs(q.q || 0) - Math.abs(p.q || 0));
   const most = Math.max(0.02, ...found.map((o) => Math.abs(o.q || 0)));
@@ -265,6 +274,7 @@ const autoOrder = (tests) => {
   if (o === "n") S.ord = idx.sort((x, y) => D.runs[x].n.localeCompare(D.runs[y].n));
   if (o === "d") S.ord = idx.sort((x, y) => D.runs[x].date.localeCompare(D.runs[y].date));
   if (o === "p") { const [, g] = geo(tests.filter((t) => complete(t, idx)), idx); S.ord = idx.sort((x, y) => (g[y] || 0) - (g[x] || 0)); }
+  if (o && on("rev")) S.ord.reverse();
 };
 const runList = () => {
   const ul = $("#runs");
@@ -281,7 +291,7 @@ const apply = () => {
   ["ci", "smp", "sig", "pct"].forEach((n) => cls.toggle("no" + n, !on(n)));
   cls.toggle("hasHi", S.hi.size > 0);
   $("#shown").textContent = `${tests.length} of ${D.tests.length} charts, ${runs.length} of ${D.runs.length} runs`;
-  totals(tests, runs); overview(tests, runs); difference(tests); detailed(tests, runs);
+  totals(tests, runs); overview(tests, runs); difference(tests, runs); detailed(tests, runs);
   const sro = sorters[F.sro.value], cond = on("cts") || F.grp.value === "w", drawn = $("#drawn"), apart = !!sro || cond;
   drawn.hidden = !apart;
   drawn.replaceChildren();
@@ -380,5 +390,6 @@ const box = $("#controls");
 box.hidden = false;
 box.open = innerWidth > 820;
 $("#drawn").hidden = true;
+$$("#totals [data-if]").forEach((e) => { e.hidden = !on(e.dataset.if); });
 if (location.hash.includes("=")) { restore(); apply(); } else { $("#shown").textContent = `${D.tests.filter(passes).length} of ${D.tests.length} charts, ${D.runs.length} of ${D.runs.length} runs`; }
 })();

@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let store = Store::open_read_only(file.as_ref())?;
             let first = store.list()?.into_iter().next().ok_or("an empty store")?;
             options.title = first.name;
-            (Input::from_records(options, &store.records(first.id)?), out)
+            (Input::from_store(options, &store, first.id)?, out)
         }
         ["synthetic", workloads, schedulers, out] => {
             options.title = "Synthetic records".into();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::record::{BackendKind, Record, Status};
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Measure, measures};
@@ -31,6 +32,8 @@ pub struct CellSample {
     pub better: Better,
     /// The values by round.
     pub sample: Sample,
+    /// The largest round.
+    highest: u32,
 }
 
 /// One cell.
@@ -71,16 +74,19 @@ impl Cells {
 }
 
 impl Cell {
-    /// Takes one figure. A round that occurs twice (two kernels, say) gets the next free number.
+    /// Takes one figure. A round that occurs twice (two kernels, say) becomes the last.
     pub(crate) fn add(&mut self, mut round: u32, m: Measure, deterministic: bool) {
         let c = self.measures.entry(m.name).or_insert_with(|| CellSample {
             unit: m.unit,
             better: m.better,
             sample: Sample { deterministic: true, ..Sample::default() },
+            highest: 0,
         });
-        while c.sample.rounds.iter().any(|r| r.0 == round) {
-            round += 1;
+        // Rounds come in order as a rule: only those that do not are looked for.
+        if round <= c.highest && c.sample.rounds.iter().any(|r| r.0 == round) {
+            round = c.highest + 1;
         }
+        c.highest = c.highest.max(round);
         c.sample.rounds.push((round, Observation { value: m.value, censored: m.censored }));
         c.sample.deterministic &= deterministic;
     }
@@ -143,13 +149,37 @@ pub fn judge_cells(cells: &Cells, base: Option<&str>, options: VerdictOptions) -
         .filter(|b| schedulers.contains(b))
         .or_else(|| schedulers.first().copied())
         .unwrap_or("");
-    let mut out = Analysis { base: base.into(), ..Analysis::default() };
-    let summaries: BTreeMap<(&CellKey, &str), Summary> = cells
-        .0
-        .iter()
-        .flat_map(|(k, cell)| cell.measures.iter().map(move |(m, c)| (k, m, c)))
+    judge_against(cells, &summaries(cells, options), base, options)
+}
+
+/// As [`judge_cells`] against each of several bases; the cells are summarised once.
+pub fn judge_each<'a>(
+    cells: &'a Cells,
+    bases: &'a [&str],
+    options: VerdictOptions,
+) -> impl Iterator<Item = Analysis> + 'a {
+    let summaries = summaries(cells, options);
+    bases.iter().map(move |base| judge_against(cells, &summaries, base, options))
+}
+
+type Summaries<'a> = BTreeMap<(&'a CellKey, &'a str), Summary>;
+
+fn summaries(cells: &Cells, options: VerdictOptions) -> Summaries<'_> {
+    let all = cells.0.iter();
+    let each: Vec<_> =
+        all.flat_map(|(k, cell)| cell.measures.iter().map(move |(m, c)| (k, m, c))).collect();
+    each.into_par_iter()
         .map(|(k, m, c)| ((k, m.as_str()), summarize(&c.sample.observations(), options.seed)))
-        .collect();
+        .collect()
+}
+
+fn judge_against(
+    cells: &Cells,
+    summaries: &Summaries<'_>,
+    base: &str,
+    options: VerdictOptions,
+) -> Analysis {
+    let mut out = Analysis { base: base.into(), ..Analysis::default() };
     for (key, cell) in &cells.0 {
         if cell.measures.is_empty() {
             let why = cell.unusable.first().cloned().unwrap_or_else(|| "no figures".into());

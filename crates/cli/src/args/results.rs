@@ -77,14 +77,19 @@ pub(crate) enum ResultsCommand {
     },
     /// Takes results of iosched, fio, PTS, CSV, iozone, pg_test_fsync or S; `published` takes those
     /// that come with the program.
-    #[command(after_help = "Example:\n  iosched results import published")]
+    #[command(
+        after_help = "Examples:\n  iosched results import published\n  iosched results import --format text page.txt"
+    )]
     Import {
-        /// Files, or `published`.
+        /// Files, folders of fio-plot or S, or `published`.
         #[arg(required = true)]
         files: Vec<String>,
         /// Name of the experiment (default: the file's stem).
         #[arg(long)]
         name: Option<String>,
+        /// Form of the files (default: recognised from their contents).
+        #[arg(long, value_parser = iosched_results::import::Format::parse)]
+        format: Option<iosched_results::import::Format>,
     },
     /// Takes over everything from another results file.
     #[command(after_help = "Example:\n  iosched results merge other.db")]

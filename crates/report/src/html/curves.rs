@@ -25,8 +25,8 @@ impl Budget {
     pub(crate) fn new(cells: usize) -> Budget {
         let cells = cells.max(1);
         Budget {
-            curve: (9_500 / cells).clamp(24, 300),
-            commands: (12_000 / cells).clamp(40, 1_500),
+            curve: (8_000 / cells).clamp(24, 300),
+            commands: (10_000 / cells).clamp(40, 1_500),
         }
     }
 }

@@ -59,6 +59,7 @@ fn cell(c: &Cell) -> Value {
         let out: Vec<usize> = (0..c.samples.len()).filter(|i| c.samples[*i].1).collect();
         put("o", (!out.is_empty()).then(|| json!(out)));
     }
+    put("t", c.trimmed.map(number));
     put("cens", (s.censored > 0).then(|| json!(s.censored)));
     put("noisy", c.noisy.then(|| json!(1)));
     let pairs: String = c.pairs.iter().collect();
@@ -89,8 +90,8 @@ fn test(t: &Test) -> Value {
     })
 }
 
-/// Everything the script needs.
-pub(crate) fn page(input: &Input, view: &View) -> Value {
+/// Everything the script needs. Tests are written one after the other: there may be very many.
+pub(crate) fn page(input: &Input, view: &View) -> String {
     let runs: Vec<Value> = view
         .runs
         .iter()
@@ -116,7 +117,7 @@ pub(crate) fn page(input: &Input, view: &View) -> Value {
             json!({ "t": w.title, "a": w.arguments, "s": suites })
         })
         .collect();
-    json!({
+    let head = json!({
         "title": input.options.title,
         "base": view.base,
         "devices": view.devices,
@@ -124,8 +125,18 @@ pub(crate) fn page(input: &Input, view: &View) -> Value {
         "suites": view.suites,
         "runs": runs,
         "workloads": workloads,
-        "tests": view.tests.iter().map(test).collect::<Vec<_>>(),
-    })
+    });
+    let mut out = inline(&head);
+    // `{…}` becomes `{…,"tests":[…]}`.
+    out.truncate(out.len() - 1);
+    out.push_str(",\"tests\":[");
+    for (i, t) in view.tests.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        out.push_str(&inline(&test(t)));
+    }
+    out + "]}"
 }
 
 /// One field of CSV: quoted where needed; a leading `=`, `+`, `-` or `@` of a text is set off by an apostrophe, so

@@ -30,6 +30,10 @@ pub struct Options {
     pub made: String,
     /// Links above the title: (text, address). Used by the server.
     pub links: Vec<(String, String)>,
+    /// How far an experiment is that runs, said under the title; empty for one that is over.
+    pub status: String,
+    /// Trials stored and trials planned, for a bar beside `status`.
+    pub done: Option<(u32, u32)>,
     /// Reload after so many seconds while an experiment runs.
     pub refresh: Option<u32>,
     /// Significance.
@@ -45,6 +49,8 @@ pub struct Input {
     pub(crate) workloads: Vec<WorkloadFacts>,
     pub(crate) cells: Vec<(String, Cells)>,
     pub(crate) details: BTreeMap<(usize, usize), Detail>,
+    /// Why some pictures are not there or show less than all trials; empty for most pages.
+    pub(crate) note: String,
 }
 
 /// One column of a comparison: a scheduler on a device under a kernel.
@@ -72,8 +78,9 @@ pub(crate) struct WorkloadFacts {
 /// What one cell shows beside its numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Detail {
-    /// Completion latency by direction (read, write, trim, sync), all processes and repetitions.
-    pub(crate) latency: [LatencyHistogram; 4],
+    /// Completion latency by direction (read, write, trim, sync), all processes and repetitions. A histogram takes
+    /// 15 kB whatever is in it, so there are only those that something was put into.
+    pub(crate) latency: [Option<LatencyHistogram>; 4],
     /// Throughput in B/s: (step in s, values), of the first complete repetition that has it.
     pub(crate) throughput: Option<(f64, Vec<f64>)>,
     pub(crate) queue: Option<(f64, Vec<f64>)>,
@@ -82,6 +89,8 @@ pub(crate) struct Detail {
     pub(crate) shares: Vec<(String, u64)>,
     pub(crate) published: Option<PublishedSummary>,
     pub(crate) complete: u32,
+    /// Complete records that `latency`, `shares`, `elapsed` and `device` sum up.
+    pub(crate) summed: u32,
     pub(crate) elapsed: Nanos,
     pub(crate) device: DeviceSums,
     pub(crate) unusable: BTreeMap<String, u32>,
@@ -114,25 +123,13 @@ impl Input {
         out
     }
 
-    /// A page of numbers alone, for very many trials: no curves, no provenance.
-    #[must_use]
-    pub fn from_cells(options: Options, cells: Cells) -> Input {
-        let mut out = Input { options, ..Input::default() };
-        for (key, cell) in &cells.0 {
-            let (run, workload) = out.place(&key.device, &key.scheduler, "", &key.workload);
-            let most = cell.measures.values().map(|m| m.sample.rounds.len()).max().unwrap_or(0);
-            let detail = out.details.entry((run, workload)).or_default();
-            detail.complete = most as u32;
-            for why in &cell.unusable {
-                *detail.unusable.entry(why.clone()).or_default() += 1;
-            }
-            out.runs[run].trials += (most + cell.unusable.len()) as u32;
-        }
-        out.cells = vec![(String::new(), cells)];
-        out
-    }
-
-    fn place(&mut self, device: &str, sched: &str, kernel: &str, w: &str) -> (usize, usize) {
+    pub(crate) fn place(
+        &mut self,
+        device: &str,
+        sched: &str,
+        kernel: &str,
+        w: &str,
+    ) -> (usize, usize) {
         let same = |r: &RunFacts| r.device == device && r.scheduler == sched && r.kernel == kernel;
         let run = self.runs.iter().position(same).unwrap_or_else(|| {
             self.runs.push(RunFacts {
@@ -168,9 +165,14 @@ impl Input {
 
 impl RunFacts {
     fn add(&mut self, r: &Record) {
-        self.backend = r.backend;
         self.trials += 1;
         self.elapsed = self.elapsed.saturating_add(r.elapsed);
+        self.add_facts(r);
+    }
+
+    /// What a record says about its run beside the figures.
+    pub(crate) fn add_facts(&mut self, r: &Record) {
+        self.backend = r.backend;
         for (k, v) in r.provenance.iter().filter(|(k, _)| !PER_TRIAL.contains(&k.as_str())) {
             let values = self.facts.entry(k.clone()).or_default();
             if values.len() < VALUES {
@@ -201,7 +203,7 @@ impl RunFacts {
 }
 
 impl WorkloadFacts {
-    fn add(&mut self, r: &Record, named: Option<&Vec<String>>) {
+    pub(crate) fn add(&mut self, r: &Record, named: Option<&Vec<String>>) {
         if self.arguments.is_empty() {
             self.arguments = arguments(r);
         }
@@ -245,16 +247,19 @@ fn kind(jobs: &[JobRecord]) -> &'static str {
 }
 
 impl Detail {
-    fn add(&mut self, r: &Record) {
+    pub(crate) fn add(&mut self, r: &Record) {
         if let Status::Failed(why) | Status::Invalid(why) = &r.status {
             *self.unusable.entry(why.clone()).or_default() += 1;
             return;
         }
         self.complete += 1;
+        self.summed += 1;
         self.elapsed = self.elapsed.saturating_add(r.elapsed);
         for j in &r.jobs {
             for (into, side) in self.latency.iter_mut().zip([&j.read, &j.write, &j.trim, &j.sync]) {
-                into.merge(&side.clat);
+                if side.clat.count() > 0 {
+                    into.get_or_insert_default().merge(&side.clat);
+                }
             }
         }
         self.add_shares(&r.jobs);

@@ -4,11 +4,17 @@
 //! filters, sorts, rescales and draws bars again from the numbers in the page. Text from records goes
 //! through the template's escaping, the SVG writer's, or [`data::inline`]; nothing else reaches the page.
 
+mod bars;
 mod curves;
 mod data;
 mod input;
+mod judge;
+mod measures;
 mod number;
-mod page;
+mod overview;
+mod pictures;
+mod stored;
+mod tables;
 mod verdict;
 mod view;
 
@@ -22,8 +28,11 @@ use sha2::{Digest, Sha256};
 
 pub use input::{Input, Options};
 
+use bars::Bars;
 use curves::Budget;
-use page::{Bars, Overview, Pictures, SchedulerPart, Table, Total};
+use overview::Overview;
+use pictures::Pictures;
+use tables::{SchedulerPart, Table, Total};
 use verdict::DeviceVerdict;
 use view::View;
 
@@ -31,7 +40,7 @@ use view::View;
 const CSV_INLINE: usize = 120_000;
 
 /// Characters that turn the direction of the text after them: a name must not rearrange the words around it.
-const DIRECTIONS: [char; 12] = [
+pub(crate) const DIRECTIONS: [char; 12] = [
     '\u{200e}', '\u{200f}', '\u{061c}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}',
     '\u{2066}', '\u{2067}', '\u{2068}', '\u{2069}',
 ];
@@ -41,6 +50,12 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut syntax = SyntaxConfig::builder();
     syntax.trim_blocks(true).lstrip_blocks(true);
     env.set_syntax(syntax.build().expect("the default delimiters are valid"));
+    for (name, text) in [
+        ("macros.html", include_str!("../../assets/macros.html")),
+        ("workload.html", include_str!("../../assets/workload.html")),
+    ] {
+        env.add_template(name, text).expect("the shipped template parses");
+    }
     env.add_template("page.html", include_str!("../../assets/page.html"))
         .expect("the shipped template parses");
     env
@@ -70,32 +85,52 @@ fn squeeze(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
+/// What the template of a workload sees.
 #[derive(Debug, Serialize)]
-struct WorkloadPart {
+struct WorkloadPart<'a> {
     id: usize,
-    title: String,
-    arguments: String,
+    title: &'a str,
+    arguments: &'a str,
     bars: Vec<Bars>,
     pictures: Vec<Pictures>,
     all: Table,
+    several_devices: bool,
+    base: &'a str,
 }
 
-fn workloads(input: &Input, view: &View) -> Vec<WorkloadPart> {
+/// A workload's place in the page: its title for the contents, and its part, ready to be put in.
+#[derive(Debug, Serialize)]
+struct Workload<'a> {
+    id: usize,
+    title: &'a str,
+    html: String,
+}
+
+/// The parts of the workloads. Each is rendered by itself, so that a page of very many cells needs no more memory
+/// than its text.
+fn workloads<'a>(input: &'a Input, view: &View, base: &str) -> Vec<Workload<'a>> {
     let budget = Budget::new(input.details.len());
-    let part = |(id, w): (usize, &input::WorkloadFacts)| {
+    let template = TEMPLATES.get_template("workload.html").expect("it was added above");
+    let part = |(id, w): (usize, &'a input::WorkloadFacts)| {
         let mine = |t: &usize| view.tests[*t].workload == id && view.tests[*t].head;
         let pictures = (0..view.devices.len())
-            .map(|d| page::pictures(view, input, id, d, budget))
+            .map(|d| pictures::pictures(view, input, id, d, budget))
             .filter(|p| !p.is_empty())
             .collect();
-        WorkloadPart {
+        let part = WorkloadPart {
             id,
-            title: w.title.clone(),
-            arguments: w.arguments.clone(),
-            bars: (0..view.tests.len()).filter(mine).map(|t| page::bars(view, t)).collect(),
+            title: &w.title,
+            arguments: &w.arguments,
+            bars: (0..view.tests.len()).filter(mine).map(|t| bars::bars(view, t)).collect(),
             pictures,
-            all: page::details(view, id),
-        }
+            all: tables::details(view, id),
+            several_devices: view.devices.len() > 1,
+            base,
+        };
+        let html = template
+            .render(Value::from(Serde(part)))
+            .expect("the shipped template renders whatever the data are");
+        Workload { id, title: &w.title, html }
     };
     input.workloads.iter().enumerate().map(part).collect()
 }
@@ -119,6 +154,23 @@ fn warnings(input: &Input, view: &View) -> Vec<Warned> {
         })
     };
     view.runs.iter().flat_map(of).collect()
+}
+
+/// Suites with the number of their workloads.
+fn suites<'a>(input: &Input, view: &'a View) -> Vec<(&'a str, usize)> {
+    let size = |s: &String| input.workloads.iter().filter(|w| w.suites.contains(s)).count();
+    view.suites.iter().map(|s| (s.as_str(), size(s))).collect()
+}
+
+/// What the page does not show although it is stored.
+fn notes(input: &Input, view: &View) -> String {
+    let thinned =
+        view.tests.iter().flat_map(|t| &t.cells).any(|c| {
+            c.samples.len() > 1 && c.summary.as_ref().is_some_and(|s| s.n > c.samples.len())
+        });
+    let samples = "Of so many samples a part is shown and downloaded here; `iosched results export` gives all.";
+    let notes = [input.note.as_str(), if thinned { samples } else { "" }];
+    notes.into_iter().filter(|n| !n.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 #[derive(Debug, Serialize)]
@@ -157,7 +209,7 @@ fn incomplete(input: &Input, view: &View) -> Vec<Missing> {
 #[must_use]
 pub fn html(input: &Input) -> String {
     let view = view::build(input);
-    let (common, differing) = page::provenance(&view, input);
+    let (common, differing) = tables::provenance(&view, input);
     let csv = data::csv(input, &view);
     let csv =
         if csv.len() <= CSV_INLINE { data::data_address("text/csv", &csv) } else { String::new() };
@@ -174,15 +226,15 @@ pub fn html(input: &Input) -> String {
         css: squeeze(include_str!("../../assets/page.css")),
         hash: hash(&script),
         script,
-        data: data::inline(&data::page(input, &view)),
+        data: data::page(input, &view),
         verdicts: verdict::verdicts(&view),
-        overviews: (0..view.devices.len()).map(|d| page::overview(&view, input, d)).collect(),
-        totals: page::totals(&view, input),
+        overviews: (0..view.devices.len()).map(|d| overview::overview(&view, input, d)).collect(),
+        totals: tables::totals(&view, input),
         harmonic: view.harmonic.iter().map(|h| h.0.as_str()).collect(),
-        workloads: workloads(input, &view),
-        schedulers: page::schedulers(&view, input),
+        workloads: workloads(input, &view, base),
+        schedulers: tables::schedulers(&view, input),
         devices: &view.devices,
-        suites: &view.suites,
+        suites: suites(input, &view),
         base,
         common,
         differing,
@@ -193,12 +245,15 @@ pub fn html(input: &Input) -> String {
         made: &input.options.made,
         links: &input.options.links,
         refresh: input.options.refresh,
+        status: &input.options.status,
+        done: input.options.done,
+        note: notes(input, &view),
     };
     let template = TEMPLATES.get_template("page.html").expect("it was added above");
     let page = template
         .render(Value::from(Serde(page)))
         .expect("the shipped template renders whatever the data are");
-    page.replace(DIRECTIONS, "\u{fffd}")
+    if page.contains(DIRECTIONS) { page.replace(DIRECTIONS, "\u{fffd}") } else { page }
 }
 
 /// What the template sees.
@@ -213,10 +268,10 @@ struct Page<'a> {
     overviews: Vec<Overview>,
     totals: Vec<Total>,
     harmonic: Vec<&'a str>,
-    workloads: Vec<WorkloadPart>,
+    workloads: Vec<Workload<'a>>,
     schedulers: Vec<SchedulerPart>,
     devices: &'a [String],
-    suites: &'a [String],
+    suites: Vec<(&'a str, usize)>,
     base: &'a str,
     common: Vec<(String, String)>,
     differing: Table,
@@ -227,6 +282,9 @@ struct Page<'a> {
     made: &'a str,
     links: &'a [(String, String)],
     refresh: Option<u32>,
+    status: &'a str,
+    done: Option<(u32, u32)>,
+    note: String,
 }
 
 #[cfg(test)]

@@ -63,6 +63,14 @@ pub(crate) fn nine(x: f64) -> f64 {
     format!("{x:.8e}").parse().unwrap_or(x)
 }
 
+/// Six significant digits: for figures computed from the samples, which nobody computes with again.
+pub(crate) fn six(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return x;
+    }
+    format!("{x:.5e}").parse().unwrap_or(x)
+}
+
 /// A percentage of change: `+12 %`, `-3.4 %`.
 pub(crate) fn change(ratio: f64) -> String {
     let percent = (ratio - 1.0) * 100.0;

@@ -20,6 +20,8 @@ pub(crate) struct Sentence {
     pub(crate) what: &'static str,
     /// The scheduler to use; empty when nothing can be said.
     pub(crate) winner: String,
+    /// Its colour.
+    pub(crate) color: usize,
     /// The rest of the sentence.
     pub(crate) words: String,
     /// Whether the recommendation rests on a measurable difference.
@@ -101,7 +103,7 @@ impl Tally {
 fn tally(tests: &[&Test], winner: usize, other: usize) -> Tally {
     let mut out = Tally::default();
     for t in tests {
-        match t.cells[other].pairs[winner].to_ascii_lowercase() {
+        match t.cells[other].pairs.get(winner).unwrap_or(&'.').to_ascii_lowercase() {
             'w' => out.worse += 1,
             'b' => out.better += 1,
             'n' => out.same += 1,
@@ -175,7 +177,8 @@ fn sentence(view: &View, what: &'static str, tests: &[&Test], runs: &[usize]) ->
         words += &format!(" ({dropped} incomplete left out)");
     }
     let sure = beaten == order.len() - 1;
-    Some(Sentence { what, winner, words: words + ".", sure })
+    let color = view.runs[first.run].scheduler % 12;
+    Some(Sentence { what, winner, color, words: words + ".", sure })
 }
 
 /// The verdict for every device.

@@ -1,16 +1,21 @@
 //! The comparison a page shows: runs side by side, tests below each other, every pair judged.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_results::cells::{CellKey, Cells, Line, judge_cells};
-use iosched_results::model::{self, Comparison};
+use iosched_results::cells::{Analysis, CellKey, Cells, Line, judge_cells};
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict, VerdictOptions};
 use iosched_results::viewer;
 
 use super::input::{Input, RunFacts, key};
+use super::judge::{flag, judge_pairs};
+use super::measures::{class, derived, is_head, words};
+use super::number::six;
 
-/// Every pair of schedulers is judged up to this many judgements; beyond, only against the base.
-const MOST_PAIRS: usize = 20_000;
+/// Samples kept in a page, all cells together …
+const MOST_SAMPLES: usize = 150_000;
+/// … but in each cell at least so many.
+const FEWEST_SAMPLES: usize = 40;
 
 /// One column.
 #[derive(Debug)]
@@ -63,6 +68,8 @@ pub(crate) struct Cell {
     /// Against every run of the same device, one letter each: see [`letter`].
     pub(crate) pairs: Vec<char>,
     pub(crate) noisy: bool,
+    /// The mean without outliers by the reference viewer's rule, where the samples here are not all there were.
+    pub(crate) trimmed: Option<f64>,
 }
 
 impl Cell {
@@ -103,6 +110,7 @@ pub(crate) fn letter(j: &Judged) -> char {
 pub(crate) fn method(m: CiMethod) -> &'static str {
     match m {
         CiMethod::Bca => "BCa bootstrap",
+        CiMethod::Abc => "BCa, analytic form",
         CiMethod::T => "Student's t",
         CiMethod::Exact => "all values equal",
         CiMethod::Published => "published standard error, Student's t",
@@ -125,8 +133,17 @@ fn label(r: &RunFacts, all: &[RunFacts]) -> String {
     }
 }
 
+/// How a page judges: it shows no intervals of ratios.
+pub(crate) fn verdict_options(input: &Input) -> VerdictOptions {
+    VerdictOptions { ratio_interval: false, ..input.options.verdict }
+}
+
 /// The cells of all kernels, schedulers labelled.
-fn join(input: &Input) -> Cells {
+fn join(input: &Input) -> Cow<'_, Cells> {
+    if let [(_, only)] = &input.cells[..] {
+        // One kernel: the labels are the names.
+        return Cow::Borrowed(only);
+    }
     let mut out = Cells::default();
     for (kernel, cells) in &input.cells {
         for (k, cell) in &cells.0 {
@@ -137,69 +154,7 @@ fn join(input: &Input) -> Cells {
             out.0.insert(key(&k.device, &k.workload, &name), cell.clone());
         }
     }
-    out
-}
-
-fn derived(measure: &str) -> bool {
-    measure.starts_with("job/")
-        || measure == "fairness.jain"
-        || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
-}
-
-fn class(measure: &str, unit: &str, better: Better) -> Class {
-    let own = !derived(measure);
-    if measure.ends_with(".bw") || (own && better == Better::Higher && !unit.is_empty()) {
-        Class::Throughput
-    } else if measure.contains(".clat.") || (own && better == Better::Lower) {
-        Class::Latency
-    } else {
-        Class::Other
-    }
-}
-
-/// Whether a measure gets a chart from the start: throughput, the 99th percentile (the mean where there is
-/// none), fairness, and all that the tool itself reported.
-fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
-    if measure.starts_with("job/") {
-        return false;
-    }
-    if let Some(side) = measure.strip_suffix(".clat.mean") {
-        return derived(measure) && !all.contains(format!("{side}.clat.p99").as_str());
-    }
-    !derived(measure)
-        || measure.ends_with(".bw")
-        || measure.ends_with(".clat.p99")
-        || measure == "fairness.jain"
-}
-
-/// A measure in words: `Read latency, 99th percentile`.
-pub(crate) fn words(measure: &str) -> String {
-    let job = measure.strip_prefix("job/").and_then(|rest| rest.rsplit_once('/'));
-    if let Some((name, m)) = job.filter(|(_, m)| derived(m)) {
-        return format!("{name}: {}", words(m));
-    }
-    if measure == "fairness.jain" {
-        return "Fairness (Jain's index)".into();
-    }
-    let Some((side, what)) = measure.split_once('.').filter(|_| derived(measure)) else {
-        return measure.into();
-    };
-    let side = match side {
-        "read" => "Read",
-        "write" => "Write",
-        "trim" => "Trim",
-        _ => "fsync",
-    };
-    match what {
-        "bw" => format!("{side} throughput"),
-        "iops" => format!("{side} IOPS"),
-        "clat.mean" => format!("{side} latency, mean"),
-        "clat.p50" => format!("{side} latency, median"),
-        _ => match what.strip_prefix("clat.p") {
-            Some(p) => format!("{side} latency, {p}th percentile"),
-            None => measure.into(),
-        },
-    }
+    Cow::Owned(out)
 }
 
 fn base_of(input: &Input, schedulers: &[String]) -> usize {
@@ -240,12 +195,34 @@ pub(crate) fn build(input: &Input) -> View {
         suites: Vec::new(),
     };
     let cells = join(input);
-    view.tests = tests(input, &view, &cells);
-    judge_pairs(&mut view, &cells, input.options.verdict, &input.workload_titles());
+    let base = view.schedulers.get(view.base).map(String::as_str);
+    let analysis = judge_cells(&cells, base, verdict_options(input));
+    view.tests = tests(input, &view, &cells, &analysis);
+    judge_pairs(&mut view, &cells, &analysis, input);
     flag(&mut view);
+    thin(&mut view);
     let suites: BTreeSet<&String> = input.workloads.iter().flat_map(|w| &w.suites).collect();
     view.suites = suites.into_iter().cloned().collect();
     view
+}
+
+/// Leaves out samples where there are too many for a page: evenly, the smallest and the largest stay.
+fn thin(view: &mut View) {
+    let cells: usize = view.tests.iter().map(|t| t.cells.len()).sum();
+    let most = (MOST_SAMPLES / cells.max(1)).max(FEWEST_SAMPLES);
+    for c in view.tests.iter_mut().flat_map(|t| &mut t.cells).filter(|c| c.samples.len() > most) {
+        let values: Vec<f64> = c.samples.iter().map(|s| s.0).collect();
+        c.trimmed = Some(viewer::without_outliers(&values));
+        let ends = values.iter().zip(0..).fold((0, 0), |(low, high), (v, i)| {
+            (if *v < values[low] { i } else { low }, if *v > values[high] { i } else { high })
+        });
+        let every = (values.len() - 1) as f64 / (most - 3) as f64;
+        let mut kept: Vec<usize> = (0..most - 2).map(|i| (i as f64 * every) as usize).collect();
+        kept.extend([ends.0, ends.1]);
+        kept.sort_unstable();
+        kept.dedup();
+        c.samples = kept.into_iter().map(|i| c.samples[i]).collect();
+    }
 }
 
 impl Input {
@@ -254,9 +231,7 @@ impl Input {
     }
 }
 
-fn tests(input: &Input, view: &View, cells: &Cells) -> Vec<Test> {
-    let base = view.schedulers.get(view.base).map(String::as_str);
-    let analysis = judge_cells(cells, base, input.options.verdict);
+fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<Test> {
     let lines: BTreeMap<(&CellKey, &str), &Line> =
         analysis.lines.iter().map(|l| ((&l.key, l.measure.as_str()), l)).collect();
     let mut by_workload: BTreeMap<&str, BTreeMap<&str, &Line>> = BTreeMap::new();
@@ -325,6 +300,10 @@ fn cell(
     if let Some(p) = detail.and_then(|d| d.published).filter(|_| summary.n == 1) {
         summary = Summary::published(p.n, p.mean, p.se, p.min, p.max);
     }
+    if let Some(ci) = &mut summary.ci {
+        (ci.low, ci.high) = (six(ci.low), six(ci.high));
+    }
+    summary.sd = summary.sd.map(six);
     let sample = &cells.0[&k].measures[measure].sample;
     Cell {
         noisy: line.noisy || summary.n > 2 && summary.cv().is_some_and(|cv| cv > 0.06),
@@ -336,130 +315,6 @@ fn cell(
         summary: Some(summary),
         missing: None,
         pairs: Vec::new(),
-    }
-}
-
-/// Judges every scheduler against every other of the same device, for the measures shown as charts.
-fn judge_pairs(view: &mut View, cells: &Cells, options: VerdictOptions, workloads: &[String]) {
-    let heads: BTreeSet<(&str, &str)> = view
-        .tests
-        .iter()
-        .filter(|t| t.head)
-        .map(|t| (workloads[t.workload].as_str(), t.measure.as_str()))
-        .collect();
-    let mut kept = Cells::default();
-    let mut count = 0;
-    for (k, c) in &cells.0 {
-        let mut c = c.clone();
-        c.measures.retain(|m, _| heads.contains(&(k.workload.as_str(), m.as_str())));
-        count += c.measures.len();
-        kept.0.insert(k.clone(), c);
-    }
-    let n = view.runs.len();
-    for t in &mut view.tests {
-        t.cells.iter_mut().for_each(|c| c.pairs = vec!['.'; n]);
-    }
-    let all = count * view.schedulers.len() <= MOST_PAIRS;
-    let bases: Vec<usize> =
-        if all { (0..view.schedulers.len()).collect() } else { vec![view.base] };
-    let place: BTreeMap<(&str, &str), usize> = view
-        .tests
-        .iter()
-        .enumerate()
-        .map(|(i, t)| ((workloads[t.workload].as_str(), t.measure.as_str()), i))
-        .collect();
-    let mut found: Vec<(usize, usize, usize, char)> = Vec::new();
-    for b in bases {
-        let a = judge_cells(&kept, Some(&view.schedulers[b]), options);
-        for l in &a.lines {
-            let (Some(j), Some(&t)) =
-                (&l.against_base, place.get(&(l.key.workload.as_str(), l.measure.as_str())))
-            else {
-                continue;
-            };
-            let of = |s: &str| {
-                view.runs.iter().position(|r| {
-                    view.devices[r.device] == l.key.device && view.schedulers[r.scheduler] == s
-                })
-            };
-            if let (Some(run), Some(base)) = (of(&l.key.scheduler), of(&view.schedulers[b])) {
-                found.push((t, run, base, letter(j)));
-            }
-        }
-    }
-    for (t, run, base, c) in found {
-        view.tests[t].cells[run].pairs[base] = c;
-    }
-}
-
-/// The reference viewer's flags and means, by its own rules.
-fn flag(view: &mut View) {
-    let run = |r: &Run| model::Run { name: r.name.clone(), ..model::Run::default() };
-    let cell = |(r, c): (&Run, &Cell)| model::Cell {
-        run: r.name.clone(),
-        value: c.centre(),
-        samples: if c.samples.len() > 1 { c.samples.iter().map(|s| s.0).collect() } else { vec![] },
-        summary: c.summary.as_ref().and_then(|s| {
-            Some(model::PublishedSummary {
-                n: s.n,
-                mean: s.mean?,
-                se: s.se?,
-                min: s.min,
-                max: s.max,
-            })
-        }),
-        missing: c.missing.clone(),
-        censored: c.summary.as_ref().is_some_and(|s| s.censored > 0),
-    };
-    let mut comparison =
-        Comparison { runs: view.runs.iter().map(run).collect(), ..Comparison::default() };
-    comparison.tests = view
-        .tests
-        .iter()
-        .map(|t| model::Test {
-            better: Some(t.better),
-            unit: t.unit.clone(),
-            cells: view.runs.iter().zip(&t.cells).map(cell).collect(),
-            ..model::Test::default()
-        })
-        .collect();
-    for (t, m) in view.tests.iter_mut().zip(&comparison.tests) {
-        t.noisy = viewer::is_noisy(m);
-        t.little = viewer::has_little_change(m);
-        t.spread = viewer::spread(m);
-        t.incomplete = t.cells.iter().any(|c| c.summary.is_none());
-    }
-    let heads: Vec<usize> = (0..view.tests.len()).filter(|i| view.tests[*i].head).collect();
-    comparison.tests = heads.iter().map(|i| comparison.tests[*i].clone()).collect();
-    for i in viewer::notable(&comparison) {
-        view.tests[heads[i]].notable = true;
-    }
-    view.geometric = viewer::geometric_means(&comparison);
-    view.harmonic = viewer::harmonic_means(&comparison);
-    view.wins = viewer::wins_and_losses(&comparison);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn measures_in_words() {
-        assert_eq!(words("read.clat.p99.9"), "Read latency, 99.9th percentile");
-        assert_eq!(words("job/victim/write.bw"), "victim: Write throughput");
-        assert_eq!(words("startup_time"), "startup_time");
-        assert_eq!(words("job/oddly/named"), "job/oddly/named");
-        assert_eq!(words("sync.clat.mean"), "fsync latency, mean");
-    }
-
-    #[test]
-    fn classes() {
-        assert_eq!(class("read.bw", "B/s", Better::Higher), Class::Throughput);
-        assert_eq!(class("result", "MB/s", Better::Higher), Class::Throughput);
-        assert_eq!(class("startup_time", "s", Better::Lower), Class::Latency);
-        assert_eq!(class("fairness.jain", "", Better::Higher), Class::Other);
-        let all = BTreeSet::from(["read.clat.mean", "read.clat.p99"]);
-        assert!(!is_head("read.clat.mean", &all));
-        assert!(is_head("write.clat.mean", &all));
+        trimmed: None,
     }
 }

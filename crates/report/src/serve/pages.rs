@@ -3,16 +3,13 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use iosched_results::store::{ExperimentRow, Store, StoreError};
+use iosched_results::store::{ExperimentRow, Progress, Store, StoreError};
 use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
 use super::{Answer, Request};
-use crate::html::{Input, Options, html};
-
-/// More trials than this are shown by their numbers alone: curves of so many would not fit in memory.
-const MOST_RECORDS: u32 = 20_000;
+use crate::html::{DIRECTIONS, Input, Options, html};
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut env = Environment::new();
@@ -53,25 +50,50 @@ fn route(store: &Store, r: &Request) -> Result<Option<String>, StoreError> {
     } else {
         ("watch live", Some(live.as_str()))
     };
+    let progress = store.progress(row.id)?;
+    // What is over does not change: it is not asked for again.
+    let refresh = refresh.filter(|_| progress.planned.is_none() || progress.under_way());
     let options = Options {
         title: row.name.clone(),
-        made: progress(row),
+        made: summary(row),
         links: vec![
             ("all results".into(), "/".into()),
             (watch.0.into(), watch.1.unwrap_or("/").into()),
         ],
+        status: status(&progress),
+        done: progress.planned.map(|p| (progress.stored, p)),
         refresh,
         ..Options::default()
     };
-    if row.trials > MOST_RECORDS {
-        return Ok(Some(html(&Input::from_cells(options, store.cells(row.id)?))));
-    }
-    let mut input = Input { options, ..Input::default() };
-    store.for_each(row.id, |_, record| input.add(&record))?;
-    Ok(Some(html(&input)))
+    Ok(Some(html(&Input::from_store(options, store, row.id)?)))
 }
 
-fn progress(row: &ExperimentRow) -> String {
+/// How far an experiment is, in words; empty where nobody knows how many trials it is to have.
+fn status(p: &Progress) -> String {
+    let Some(planned) = p.planned else { return String::new() };
+    let so_far = format!("{} of {planned} trials", p.stored);
+    if !p.under_way() {
+        return format!("{so_far}: finished");
+    }
+    let silent = duration(p.silent);
+    match p.left() {
+        _ if p.stalled() => format!("{so_far}; none for {silent}: interrupted, it seems"),
+        Some(left) => format!("{so_far}, about {} left", duration(left)),
+        None => format!("{so_far}, time left not known yet"),
+    }
+}
+
+/// `40 s`, `3 min`, `2 h 5 min`.
+fn duration(seconds: f64) -> String {
+    let s = seconds.max(0.0).round() as u64;
+    match s {
+        0..=119 => format!("{s} s"),
+        120..=7199 => format!("{} min", (s + 30) / 60),
+        _ => format!("{} h {} min", s / 3600, s % 3600 / 60),
+    }
+}
+
+fn summary(row: &ExperimentRow) -> String {
     format!(
         "{} trials stored ({} complete, {} invalid, {} failed), begun {}",
         row.trials, row.complete, row.invalid, row.failed, row.created
@@ -82,17 +104,13 @@ fn progress(row: &ExperimentRow) -> String {
 fn compare(store: &Store, a: &ExperimentRow, b: &ExperimentRow) -> Result<String, StoreError> {
     let options = Options {
         title: format!("{} (A) and {} (B)", a.name, b.name),
-        made: format!("A: {}; B: {}", progress(a), progress(b)),
+        made: format!("A: {}; B: {}", summary(a), summary(b)),
         links: vec![("all results".into(), "/".into())],
         ..Options::default()
     };
     let mut input = Input { options, ..Input::default() };
-    for (row, mark) in [(a, "A"), (b, "B")] {
-        store.for_each(row.id, |_, mut record| {
-            record.trial.scheduler = format!("{mark}: {}", record.trial.scheduler);
-            input.add(&record);
-        })?;
-    }
+    input.add_stored(store, a.id, "A: ")?;
+    input.add_stored(store, b.id, "B: ")?;
     Ok(html(&input))
 }
 
@@ -118,4 +136,20 @@ fn list(rows: &[ExperimentRow], query: &str, refresh: Option<u32>) -> String {
         .get_template("list.html")
         .and_then(|t| t.render(Value::from(Serde(listing))))
         .expect("the shipped template renders whatever the data are")
+        .replace(DIRECTIONS, "\u{fffd}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_says_how_far_it_is() {
+        let p = Progress { stored: 5, planned: Some(12), pace: Some(30.0), silent: 10.0 };
+        assert_eq!(status(&p), "5 of 12 trials, about 3 min left");
+        assert_eq!(status(&Progress { stored: 12, ..p }), "12 of 12 trials: finished");
+        assert!(status(&Progress { silent: 9000.0, ..p }).contains("none for 2 h 30 min"));
+        assert!(status(&Progress { pace: None, ..p }).contains("not known yet"));
+        assert_eq!(status(&Progress { planned: None, ..p }), "");
+    }
 }

@@ -201,3 +201,29 @@ pub fn hostile() -> Vec<Record> {
     }
     all
 }
+
+/// Makes charts that filters can tell apart: a noisy one, one with little change, and a measure that some schedulers
+/// lack.
+pub fn variety(records: &mut [Record]) {
+    for r in records {
+        let (scheduler, round) = (r.trial.seed / 13_000 % 7, f64::from(r.trial.repetition));
+        let metric = |name: &str, value: f64| Metric {
+            name: name.into(),
+            value,
+            unit: "1/s".into(),
+            higher_is_better: true,
+            censored: false,
+        };
+        match r.trial.workload.as_str() {
+            "workload 00" => r.metrics.push(metric("shaky", 100.0 + 30.0 * (round % 3.0))),
+            "workload 01" => r.metrics.push(metric("level", 500.0 + 0.1 * round)),
+            "workload 03" if !scheduler.is_multiple_of(3) => {
+                r.metrics.push(metric("rare", 40.0 + round));
+            }
+            _ => {}
+        }
+        if r.trial.workload == "workload 00" {
+            r.provenance.insert("test".into(), "suite/one-1.0".into());
+        }
+    }
+}

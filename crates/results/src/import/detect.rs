@@ -125,7 +125,7 @@ pub fn import(
 }
 
 /// Empty fields of a trial from the context, the workload from the file's stem.
-fn fill(trial: &mut TrialId, context: &Context, file: &str) {
+pub(super) fn fill(trial: &mut TrialId, context: &Context, file: &str) {
     let stem = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let stem = stem.rsplit_once('.').map_or(stem, |s| s.0);
     for (slot, value, default) in [

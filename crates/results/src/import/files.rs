@@ -1,10 +1,10 @@
 //! Reading from the file system: bounded, and fio-plot's folder layout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use iosched_experiment::record::{Record, TrialId};
+use iosched_experiment::record::{Record, Status, TrialId};
 use iosched_schedulers::registry::SCHEDULERS;
 use iosched_types::Diagnostic;
 
@@ -46,7 +46,7 @@ pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
 /// A diagnostic: no folder, no JSON file, a damaged file.
 pub fn fio_plot(folder: &Path, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
     let mut files = Vec::new();
-    collect(folder, 0, &mut files)?;
+    collect(folder, 0, ".json", &mut files)?;
     files.sort();
     if files.is_empty() {
         return Err(Diagnostic::file(folder.display().to_string(), "no .json file in this folder"));
@@ -73,6 +73,54 @@ pub fn fio_plot(folder: &Path, trial: &TrialId) -> Result<Vec<Record>, Diagnosti
         }
         out.push(super::from_fio_json(&path.display().to_string(), &text, &id)?);
     }
+    number_repetitions(&mut out);
+    Ok(out)
+}
+
+/// Ending of the files that the S suite writes.
+const S_ENDING: &str = "_stat.txt";
+
+/// Whether a folder tree has files of the S suite.
+///
+/// # Errors
+/// A diagnostic: no folder.
+pub fn has_s_files(folder: &Path) -> Result<bool, Diagnostic> {
+    let mut files = Vec::new();
+    collect(folder, 0, S_ENDING, &mut files)?;
+    Ok(!files.is_empty())
+}
+
+/// Reads a folder of S result files, one trial each. S leaves no file for a start-up that struck its time limit:
+/// such a cell, which another scheduler has, is a failed trial, as its tables print an X there.
+///
+/// # Errors
+/// A diagnostic: no folder, no such file, a damaged one.
+pub fn s_folder(folder: &Path, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
+    let mut files = Vec::new();
+    collect(folder, 0, S_ENDING, &mut files)?;
+    files.sort();
+    let mut out = Vec::new();
+    for path in files {
+        out.extend(super::from_s_suite(&path.display().to_string(), &read_file(&path)?, trial)?);
+    }
+    if out.is_empty() {
+        let message = format!("no file *{S_ENDING} in this folder");
+        return Err(Diagnostic::file(folder.display().to_string(), message));
+    }
+    let all = |f: fn(&TrialId) -> &String| -> Vec<String> {
+        out.iter().map(|r| f(&r.trial).clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let (schedulers, workloads) = (all(|t| &t.scheduler), all(|t| &t.workload));
+    for (s, w) in schedulers.iter().flat_map(|s| workloads.iter().map(move |w| (s, w))) {
+        if !out.iter().any(|r| r.trial.scheduler == *s && r.trial.workload == *w) {
+            let mut r = super::iozone::fresh(trial, None);
+            (r.trial.scheduler, r.trial.workload) = (s.clone(), w.clone());
+            r.status = Status::Failed("no file: S leaves none when its time limit struck".into());
+            out.push(r);
+        }
+    }
+    let name = folder.display().to_string();
+    out.iter_mut().for_each(|r| super::detect::fill(&mut r.trial, trial, &name));
     number_repetitions(&mut out);
     Ok(out)
 }
@@ -106,7 +154,12 @@ fn number_repetitions(records: &mut [Record]) {
     }
 }
 
-fn collect(folder: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<(), Diagnostic> {
+fn collect(
+    folder: &Path,
+    depth: usize,
+    ending: &str,
+    out: &mut Vec<PathBuf>,
+) -> Result<(), Diagnostic> {
     let failed = |e: std::io::Error| Diagnostic::file(folder.display().to_string(), e.to_string());
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
@@ -114,8 +167,8 @@ fn collect(folder: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<(), Di
         let kind = entry.file_type().map_err(failed)?;
         let path = entry.path();
         if kind.is_dir() && depth < MAX_DEPTH {
-            collect(&path, depth + 1, out)?;
-        } else if kind.is_file() && path.extension().is_some_and(|e| e == "json") {
+            collect(&path, depth + 1, ending, out)?;
+        } else if kind.is_file() && entry.file_name().to_string_lossy().ends_with(ending) {
             if out.len() >= MAX_FILES {
                 return Err(Diagnostic::file(
                     folder.display().to_string(),

@@ -1,4 +1,4 @@
-use iosched_experiment::record::{Metric, Status, TrialId};
+use iosched_experiment::record::{Metric, Record, Status, TrialId};
 use proptest::prelude::*;
 
 use super::*;
@@ -126,6 +126,26 @@ fn fio_plot_folders() {
         ]
     );
     assert!(fio_plot(&dir.path().join("sda/bfq/absent"), &TrialId::default()).is_err());
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test lays out a folder")]
+fn s_folders_show_what_struck_the_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(s_folder(dir.path(), &TrialId::default()).unwrap_err().message.contains("_stat.txt"));
+    for name in ["bfq-0r0w-seq", "bfq-10r0w-seq", "none-0r0w-seq"] {
+        let text = "start-up time\nmin max avg std_dev conf99%\n1 3 2 0.5 0.8\n";
+        std::fs::write(dir.path().join(format!("{name}-lat_thr_stat.txt")), text).unwrap();
+    }
+    assert!(has_s_files(dir.path()).unwrap());
+    let r = s_folder(dir.path(), &TrialId::default()).unwrap();
+    let of = |s: &str, w: &str| {
+        let mine = |r: &&Record| r.trial.scheduler == s && r.trial.workload == w;
+        r.iter().find(mine).unwrap().status.clone()
+    };
+    assert_eq!(r.len(), 4);
+    assert_eq!(of("bfq", "10r0w-seq"), Status::Complete);
+    assert!(matches!(of("none", "10r0w-seq"), Status::Failed(why) if why.contains("time limit")));
 }
 
 #[test]

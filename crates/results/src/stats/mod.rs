@@ -14,14 +14,14 @@ pub mod special;
 mod summary;
 mod verdict;
 
-pub use bootstrap::{RESAMPLES, bca};
+pub use bootstrap::{RESAMPLES, abc, bca};
 pub use fairness::jain;
 pub use flags::{SteadyWindow, is_noisy, modified_z_scores, outliers, steady_state};
 pub use paired::{PairedRatio, paired_ratio};
 pub use percentiles::{PERCENTILES, merged_percentiles};
 pub use permutation::{Permutation, sign_flip, two_sample};
 pub use rank::{MannWhitney, cliffs_delta, effect_word, mann_whitney};
-pub use summary::{CiMethod, Interval, Observation, Summary, quantile, summarize};
+pub use summary::{CiMethod, Interval, LARGE, Observation, Summary, quantile, summarize};
 pub use verdict::{Better, Judged, Sample, Verdict, VerdictOptions, correct_family, holm, judge};
 
 pub(crate) use flags::noisy_from;

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::permutation::sign_flip;
-use super::summary::{Interval, Observation, summarize};
+use super::summary::{Interval, Observation, mean, summarize};
 
 /// Ratio to the base, from the rounds that both have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,16 +24,24 @@ pub struct PairedRatio {
 /// positive have no logarithm and are left out; `None` when nothing remains.
 #[must_use]
 pub fn paired_ratio(pairs: &[(f64, f64)], seed: u64) -> Option<PairedRatio> {
-    let logs: Vec<f64> = pairs
-        .iter()
-        .filter(|(b, n)| *b > 0.0 && *n > 0.0 && b.is_finite() && n.is_finite())
-        .map(|(b, n)| (n / b).ln())
-        .collect();
+    let test = paired_test(pairs, seed)?;
+    let logs: Vec<Observation> = logarithms(pairs).into_iter().map(Observation::from).collect();
+    let ci = summarize(&logs, seed).ci;
+    let ci = ci.map(|c| Interval { low: c.low.exp(), high: c.high.exp(), method: c.method });
+    Some(PairedRatio { ci, ..test })
+}
+
+/// As [`paired_ratio`] without the interval.
+pub(super) fn paired_test(pairs: &[(f64, f64)], seed: u64) -> Option<PairedRatio> {
+    let logs = logarithms(pairs);
     let test = sign_flip(&logs, seed)?;
-    let s = summarize(&logs.iter().copied().map(Observation::from).collect::<Vec<_>>(), seed);
-    let ci = s.ci.map(|c| Interval { low: c.low.exp(), high: c.high.exp(), method: c.method });
-    let ratio = s.mean.unwrap_or(0.0).exp();
-    Some(PairedRatio { n: logs.len(), ratio, ci, p: test.p, smallest_p: test.smallest_p })
+    let (n, ratio) = (logs.len(), mean(&logs).exp());
+    Some(PairedRatio { n, ratio, ci: None, p: test.p, smallest_p: test.smallest_p })
+}
+
+fn logarithms(pairs: &[(f64, f64)]) -> Vec<f64> {
+    let usable = |(b, n): &&(f64, f64)| *b > 0.0 && *n > 0.0 && b.is_finite() && n.is_finite();
+    pairs.iter().filter(usable).map(|(b, n)| (n / b).ln()).collect()
 }
 
 #[cfg(test)]

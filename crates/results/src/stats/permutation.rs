@@ -3,7 +3,8 @@
 use iosched_engine::stream;
 use serde::{Deserialize, Serialize};
 
-use super::summary::mean;
+use super::special::normal_cdf;
+use super::summary::{LARGE, mean};
 
 /// Up to so many arrangements all are visited; beyond, this many are drawn.
 const ARRANGEMENTS: u64 = 20_000;
@@ -65,11 +66,21 @@ pub(super) fn smallest_two_sample(n: usize, m: usize) -> f64 {
     if n == 0 || m == 0 {
         return 1.0;
     }
+    if n + m > 2 * LARGE {
+        return 0.0;
+    }
     let all = choose((n + m) as u64, n as u64, ARRANGEMENTS).unwrap_or(ARRANGEMENTS + 1);
     (2.0 / all as f64).min(1.0)
 }
 
-/// Permutation test of the difference of two means. `None` when a sample is empty.
+/// The permutation distribution of a sum of very many terms: normal, with the variance that all arrangements have.
+fn limit(observed: f64, variance: f64, tolerance: f64) -> Permutation {
+    let far = (observed.abs() - tolerance).max(0.0);
+    let p = if far == 0.0 { 1.0 } else { 2.0 * normal_cdf(-far / variance.sqrt()) };
+    Permutation { p: p.min(1.0), exact: false, smallest_p: 0.0 }
+}
+
+/// Permutation test of the difference of two means; beyond twice [`LARGE`] values the distribution's limit. `None` when a sample is empty.
 #[must_use]
 pub fn two_sample(x: &[f64], y: &[f64], seed: u64) -> Option<Permutation> {
     if x.is_empty() || y.is_empty() {
@@ -82,6 +93,11 @@ pub fn two_sample(x: &[f64], y: &[f64], seed: u64) -> Option<Permutation> {
     let observed: f64 = pool[..x.len()].iter().sum();
     let tolerance = 1e-12 * pool.iter().map(|v| v.abs()).sum::<f64>();
     let (n, k) = (pool.len() as u64, x.len() as u64);
+    if pool.len() > 2 * LARGE {
+        let squares: f64 = pool.iter().map(|v| v * v).sum();
+        let variance = (k * (n - k)) as f64 / (n * (n - 1)) as f64 * squares;
+        return Some(limit(observed, variance, tolerance));
+    }
     let mut tails = Tails::default();
     let exact = choose(n, k, ARRANGEMENTS);
     if exact.is_some() {
@@ -115,7 +131,8 @@ fn combinations(pool: &[f64], k: usize, mut f: impl FnMut(f64)) {
     }
 }
 
-/// Permutation test that the mean of paired differences is zero: every sign is as likely as the other.
+/// Permutation test that the mean of paired differences is zero: every sign is as likely as the
+/// other. Beyond [`LARGE`] differences the distribution's limit.
 /// `None` when there is no difference.
 #[must_use]
 pub fn sign_flip(differences: &[f64], seed: u64) -> Option<Permutation> {
@@ -125,6 +142,10 @@ pub fn sign_flip(differences: &[f64], seed: u64) -> Option<Permutation> {
     let n = differences.len() as u32;
     let observed: f64 = differences.iter().sum();
     let tolerance = 1e-12 * differences.iter().map(|v| v.abs()).sum::<f64>();
+    if differences.len() > LARGE {
+        let variance = differences.iter().map(|d| d * d).sum();
+        return Some(limit(observed, variance, tolerance));
+    }
     let mut tails = Tails::default();
     let exact = n < 63 && 1u64 << n <= ARRANGEMENTS;
     let signed = |bits: u64| {
@@ -170,6 +191,32 @@ mod tests {
     fn equal_samples_are_equal() {
         assert_eq!(two_sample(&[5.0; 4], &[5.0; 4], 1).unwrap().p, 1.0);
         assert_eq!(sign_flip(&[0.0; 6], 1).unwrap().p, 1.0);
+    }
+
+    #[test]
+    fn the_limit_continues_the_drawn_tests() {
+        let mut rng = stream(5, "t");
+        let mut skewed = |n: usize, by: f64| -> Vec<f64> {
+            (0..n).map(|_| by - (1.0 - rng.unit()).ln()).collect()
+        };
+        for shift in [0.0, 0.1, 0.2] {
+            let (x, y) = (skewed(LARGE, 1.0 + shift), skewed(LARGE, 1.0));
+            let drawn = two_sample(&x, &y, 1).unwrap();
+            let centre = mean(&[mean(&x), mean(&y)]);
+            let pool: Vec<f64> = x.iter().chain(&y).map(|v| v - centre).collect();
+            let squares: f64 = pool.iter().map(|v| v * v).sum();
+            let n = pool.len() as f64;
+            let formula = limit(pool[..LARGE].iter().sum(), squares * 0.25 * n / (n - 1.0), 0.0);
+            assert!((drawn.p - formula.p).abs() < 0.02, "{} {}", drawn.p, formula.p);
+            let d: Vec<f64> = x.iter().zip(&y).map(|(a, b)| a - b).collect();
+            let drawn = sign_flip(&d, 1).unwrap();
+            let formula = limit(d.iter().sum(), d.iter().map(|v| v * v).sum(), 0.0);
+            assert!((drawn.p - formula.p).abs() < 0.02, "{} {}", drawn.p, formula.p);
+        }
+        let far = two_sample(&vec![1.0; 300], &vec![2.0; 300], 1).unwrap();
+        assert!(far.p < 1e-12 && !far.exact);
+        assert_eq!(two_sample(&[3.0; 300], &[3.0; 300], 1).unwrap().p, 1.0);
+        assert_eq!(sign_flip(&[0.0; 300], 1).unwrap().p, 1.0);
     }
 
     #[test]

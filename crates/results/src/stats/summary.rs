@@ -19,12 +19,17 @@ impl From<f64> for Observation {
     }
 }
 
+/// Samples larger than this are not resampled: their intervals and tests come from formulas.
+pub const LARGE: usize = 200;
+
 /// How a confidence interval was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CiMethod {
-    /// Bias-corrected and accelerated bootstrap of the mean (Efron 1987), for n ≥ 5.
+    /// Bias-corrected and accelerated bootstrap of the mean (Efron 1987), for n from 5 to [`LARGE`].
     Bca,
+    /// The analytic form of the BCa interval (DiCiccio & Efron 1992), for more than [`LARGE`] values.
+    Abc,
     /// Student's t, for n of 2 to 4.
     T,
     /// All values are equal: the interval has no width.
@@ -173,6 +178,10 @@ fn interval(values: &[f64], mean: f64, sd: f64, seed: u64) -> Interval {
     let n = values.len();
     if values.iter().all(|v| v == &values[0]) {
         return Interval { low: mean, high: mean, method: CiMethod::Exact };
+    }
+    if n > LARGE {
+        let (low, high) = bootstrap::abc(values, 0.95);
+        return Interval { low, high, method: CiMethod::Abc };
     }
     if n >= 5 {
         let (low, high) = bootstrap::bca(values, 0.95, seed);

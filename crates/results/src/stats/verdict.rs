@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::paired::{PairedRatio, paired_ratio};
+use super::paired::{PairedRatio, paired_ratio, paired_test};
 use super::permutation::{smallest_two_sample, two_sample};
 use super::rank::{cliffs_delta, mann_whitney};
 use super::summary::{Observation, Summary, summarize};
@@ -78,11 +78,13 @@ pub struct VerdictOptions {
     pub alpha: f64,
     /// Seed of the resampling.
     pub seed: u64,
+    /// Whether paired ratios get an interval. Resampling takes most of the time of a judgement, and not everybody shows it.
+    pub ratio_interval: bool,
 }
 
 impl Default for VerdictOptions {
     fn default() -> Self {
-        VerdictOptions { alpha: 0.05, seed: 1 }
+        VerdictOptions { alpha: 0.05, seed: 1, ratio_interval: true }
     }
 }
 
@@ -163,7 +165,7 @@ pub(crate) fn judge_summarized(
     let (b, n) = (base.observations(), new.observations());
     let (bs, ns) = (base_summary.clone(), new_summary.clone());
     let censored = bs.censored + ns.censored > 0;
-    let paired = if censored { None } else { pair(base, new, options.seed) };
+    let paired = if censored { None } else { pair(base, new, options) };
     let ratio = match (&paired, bs.centre(), ns.centre()) {
         (Some(p), _, _) => Some(p.ratio),
         (None, Some(x), Some(y))
@@ -195,7 +197,7 @@ pub(crate) fn judge_summarized(
 }
 
 /// The rounds both sides have, when each side has each of its rounds once and all are shared.
-fn pair(base: &Sample, new: &Sample, seed: u64) -> Option<PairedRatio> {
+fn pair(base: &Sample, new: &Sample, options: VerdictOptions) -> Option<PairedRatio> {
     let sorted = |s: &Sample| {
         let mut v = s.rounds.clone();
         v.sort_by_key(|r| r.0);
@@ -209,7 +211,12 @@ fn pair(base: &Sample, new: &Sample, seed: u64) -> Option<PairedRatio> {
         return None;
     }
     let pairs: Vec<(f64, f64)> = b.iter().zip(&n).map(|(x, y)| (x.1.value, y.1.value)).collect();
-    paired_ratio(&pairs, seed).filter(|p| p.n == b.len())
+    let found = if options.ratio_interval {
+        paired_ratio(&pairs, options.seed)
+    } else {
+        paired_test(&pairs, options.seed)
+    };
+    found.filter(|p| p.n == b.len())
 }
 
 /// Paired test where six or more rounds are shared (fewer cannot reach 5 %), else the two-sample test.

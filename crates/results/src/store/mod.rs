@@ -5,6 +5,7 @@
 //! processes may read and one may write at the same time; a second writer waits its turn.
 
 mod error;
+mod progress;
 mod read;
 mod schema;
 mod transfer;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 pub use error::StoreError;
+pub use progress::Progress;
 pub use read::{ExperimentRow, SampleRow, TrialRow};
 pub use transfer::{DOCUMENT_FORMAT, Document, ExperimentDocument, MergeReport};
 

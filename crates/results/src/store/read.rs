@@ -30,6 +30,8 @@ pub struct ExperimentRow {
     pub created: String,
     /// `run`, or what it was imported from.
     pub source: String,
+    /// Trials it is to have, where that is known.
+    pub planned: Option<u32>,
     /// Trials stored.
     pub trials: u32,
     /// Of these, complete.
@@ -131,7 +133,7 @@ impl Store {
     /// [`StoreError`].
     pub fn list(&self) -> Result<Vec<ExperimentRow>, StoreError> {
         self.rows(
-            "SELECT e.id, e.uid, e.name, e.created, e.source, count(t.id),
+            "SELECT e.id, e.uid, e.name, e.created, e.source, e.planned, count(t.id),
                  count(*) FILTER (WHERE t.status = 'complete'),
                  count(*) FILTER (WHERE t.status = 'invalid'),
                  count(*) FILTER (WHERE t.status = 'failed'),
@@ -146,13 +148,14 @@ impl Store {
                     name: r.get(2)?,
                     created: r.get(3)?,
                     source: r.get(4)?,
-                    trials: r.get(5)?,
-                    complete: r.get(6)?,
-                    invalid: r.get(7)?,
-                    failed: r.get(8)?,
-                    devices: r.get(9)?,
-                    schedulers: r.get(10)?,
-                    workloads: r.get(11)?,
+                    planned: r.get(5)?,
+                    trials: r.get(6)?,
+                    complete: r.get(7)?,
+                    invalid: r.get(8)?,
+                    failed: r.get(9)?,
+                    devices: r.get(10)?,
+                    schedulers: r.get(11)?,
+                    workloads: r.get(12)?,
                 })
             },
         )
@@ -249,14 +252,14 @@ impl Store {
         )
     }
 
-    /// The cells of an experiment from its samples alone: no record is read, so that a hundred thousand
-    /// trials are grouped in seconds and in little memory.
+    /// The cells of an experiment by kernel, from its samples alone: no record is read, so that a hundred
+    /// thousand trials are grouped in seconds and in little memory.
     ///
     /// # Errors
     /// [`StoreError`].
-    pub fn cells(&self, experiment: i64) -> Result<Cells, StoreError> {
+    pub fn cells(&self, experiment: i64) -> Result<BTreeMap<String, Cells>, StoreError> {
         let e = of(&self.path);
-        let mut out = Cells::default();
+        let mut out = BTreeMap::<String, Cells>::new();
         let mut figures = self
             .conn
             .prepare_cached(
@@ -265,7 +268,11 @@ impl Store {
             .map_err(&e)?;
         for t in self.trials(experiment)? {
             let id = &t.trial;
-            let cell = out.cell(&id.device, &id.workload, &id.scheduler);
+            if !out.contains_key(&id.kernel) {
+                out.insert(id.kernel.clone(), Cells::default());
+            }
+            let Some(cells) = out.get_mut(&id.kernel) else { continue };
+            let cell = cells.cell(&id.device, &id.workload, &id.scheduler);
             if t.status != "complete" {
                 cell.unusable.push(t.reason);
                 continue;
@@ -277,6 +284,20 @@ impl Store {
             }
         }
         Ok(out)
+    }
+
+    /// One complete trial of each cell: the first repetition that is stored.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn first_of_each_cell(&self, experiment: i64) -> Result<Vec<(i64, TrialId)>, StoreError> {
+        let sql = format!(
+            "SELECT {TRIAL_COLUMNS} FROM trials WHERE id IN (
+                 SELECT min(id) FROM trials WHERE experiment_id = ?1 AND status = 'complete'
+                 GROUP BY device, scheduler, kernel, workload)
+             ORDER BY id"
+        );
+        self.rows(&sql, [experiment], |r| trial_row(r).map(|t| (t.id, t.trial)))
     }
 
     /// All records of an experiment in the order in which they were stored.

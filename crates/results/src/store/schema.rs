@@ -4,7 +4,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x696f_7363;
 
 /// Step i leads from `user_version` i to i + 1. Steps are never changed once released.
-pub(crate) const MIGRATIONS: [&str; 3] = [TABLES, SUMMARY_INDEX, TRACES];
+pub(crate) const MIGRATIONS: [&str; 4] = [TABLES, SUMMARY_INDEX, TRACES, PLANNED];
 
 /// The schema this program writes.
 pub(crate) const CURRENT: i64 = MIGRATIONS.len() as i64;
@@ -112,4 +112,9 @@ CREATE TABLE traces (
     commands  INTEGER NOT NULL,
     packed    BLOB NOT NULL
 ) STRICT;
+";
+
+/// How many trials an experiment is to have: what is left of a run that is under way. NULL for imported ones.
+const PLANNED: &str = "
+ALTER TABLE experiments ADD COLUMN planned INTEGER;
 ";

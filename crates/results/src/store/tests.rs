@@ -67,7 +67,10 @@ fn cells_of_the_samples_are_those_of_the_records() {
     let mut failed = record("bfq", 1);
     failed.status = Status::Invalid("cached".into());
     s.put(e, &failed, "").unwrap();
-    assert_eq!(s.cells(e).unwrap(), crate::cells::group(&s.records(e).unwrap()));
+    assert_eq!(
+        s.cells(e).unwrap().into_values().next().unwrap(),
+        crate::cells::group(&s.records(e).unwrap())
+    );
 }
 
 #[test]
@@ -110,6 +113,21 @@ fn deleting_takes_everything_along() {
             s.conn.query_row(&format!("SELECT count(*) FROM {table}"), [], |r| r.get(0)).unwrap();
         assert_eq!(n, 0, "{table}");
     }
+}
+
+#[test]
+fn progress_counts_what_is_stored() {
+    let (_dir, mut s) = fresh();
+    let e = s.begin("e", "", "run").unwrap();
+    assert_eq!(s.progress(e).unwrap(), Progress::default());
+    s.expect(e, 3).unwrap();
+    s.put(e, &record("none", 1), "").unwrap();
+    s.put(e, &record("none", 2), "").unwrap();
+    s.conn.execute_batch("UPDATE trials SET stored = strftime('%Y-%m-%dT%H:%M:%SZ', 'now', ((id - 2) * 30) || ' seconds')").unwrap();
+    let p = s.progress(e).unwrap();
+    assert_eq!((p.stored, p.planned, p.pace), (2, Some(3), Some(30.0)));
+    assert!(p.under_way() && p.left().unwrap() <= 30.0);
+    assert_eq!(s.list().unwrap()[0].planned, Some(3));
 }
 
 #[test]

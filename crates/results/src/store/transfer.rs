@@ -46,6 +46,9 @@ pub struct ExperimentDocument {
     pub source: String,
     /// The records.
     pub records: Vec<Record>,
+    /// Hash of the inputs of each record, in their order: what a resumed run skips by. Empty where unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub input_hashes: Vec<String>,
 }
 
 impl Document {
@@ -54,7 +57,13 @@ impl Document {
     pub fn of(name: &str, records: Vec<Record>) -> Document {
         let experiment =
             ExperimentDocument { name: name.into(), records, ..ExperimentDocument::default() };
-        Document { format: DOCUMENT_FORMAT.into(), schema: 1, experiments: vec![experiment] }
+        Document::of_experiments(vec![experiment])
+    }
+
+    /// A document of experiments.
+    #[must_use]
+    pub fn of_experiments(experiments: Vec<ExperimentDocument>) -> Document {
+        Document { format: DOCUMENT_FORMAT.into(), schema: 1, experiments }
     }
 }
 
@@ -87,12 +96,16 @@ impl Store {
                         created: r.get(2)?,
                         definition: r.get(3)?,
                         source: r.get(4)?,
-                        records: Vec::new(),
+                        ..ExperimentDocument::default()
                     })
                 },
             )
             .map_err(of(&self.path))?;
         doc.records = self.records(experiment)?;
+        doc.input_hashes = self.trials(experiment)?.into_iter().map(|t| t.input_hash).collect();
+        if doc.input_hashes.iter().all(String::is_empty) {
+            doc.input_hashes.clear();
+        }
         Ok(doc)
     }
 
@@ -136,8 +149,9 @@ impl Store {
         let missing: Vec<_> = doc
             .records
             .iter()
-            .filter(|r| !have.contains(&cell(&r.trial)))
-            .map(|r| (r, ""))
+            .enumerate()
+            .filter(|(_, r)| !have.contains(&cell(&r.trial)))
+            .map(|(i, r)| (r, doc.input_hashes.get(i).map_or("", String::as_str)))
             .collect();
         let n = missing.len();
         self.put_all(id, missing)?;
@@ -163,11 +177,8 @@ impl Store {
         experiments.reverse();
         for e in experiments {
             let known = self.known(&e.uid)?.is_some();
-            let hashes: Vec<String> =
-                other.trials(e.id)?.into_iter().map(|t| t.input_hash).collect();
             let doc = other.export(e.id)?;
             let (id, added) = self.import(&doc)?;
-            self.take_hashes(id, &doc, &hashes)?;
             self.take_traces(id, &other, e.id)?;
             report.trials += added;
             report.added += usize::from(!known);
@@ -176,7 +187,7 @@ impl Store {
         Ok(report)
     }
 
-    /// Documents carry no traces either: they go over packed as they are, one at a time.
+    /// Documents carry no traces: they go over packed as they are, one at a time.
     fn take_traces(&mut self, id: i64, other: &Store, from: i64) -> Result<(), StoreError> {
         let here: BTreeMap<_, i64> =
             self.trials(id)?.into_iter().map(|t| (cell(&t.trial), t.id)).collect();
@@ -194,29 +205,6 @@ impl Store {
                 .map_err(of(&self.path))?;
         }
         Ok(())
-    }
-
-    /// Documents carry no input hashes; another store does, and resuming needs them.
-    fn take_hashes(
-        &mut self,
-        id: i64,
-        doc: &ExperimentDocument,
-        hashes: &[String],
-    ) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let tx = self.conn.transaction().map_err(of(&path))?;
-        for (r, hash) in doc.records.iter().zip(hashes) {
-            let t = &r.trial;
-            tx.prepare_cached(
-                "UPDATE trials SET input_hash = ?7 WHERE experiment_id = ?1 AND device = ?2 AND scheduler = ?3
-                 AND kernel = ?4 AND workload = ?5 AND repetition = ?6 AND input_hash = ''",
-            )
-            .and_then(|mut q| {
-                q.execute(params![id, t.device, t.scheduler, t.kernel, t.workload, t.repetition, hash])
-            })
-            .map_err(of(&path))?;
-        }
-        tx.commit().map_err(of(&path))
     }
 }
 

@@ -30,6 +30,20 @@ impl Store {
             .map_err(of(&self.path))
     }
 
+    /// Says how many trials the experiment is to have, those that are stored already included.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn expect(&mut self, experiment: i64, trials: u32) -> Result<(), StoreError> {
+        self.conn
+            .execute(
+                "UPDATE experiments SET planned = ?2 WHERE id = ?1",
+                params![experiment, trials],
+            )
+            .map(|_| ())
+            .map_err(of(&self.path))
+    }
+
     /// Stores one trial, in a transaction of its own. A trial stored before under the same cell and
     /// repetition is replaced. `input_hash` stands for everything the trial depends on: a resumed run
     /// skips a complete trial only when it is the same.

@@ -1,0 +1,131 @@
+//! Judging: every pair of schedulers of a device, and the reference viewer's flags and means.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iosched_results::cells::{Analysis, Cell, CellKey, Cells, judge_each};
+use iosched_results::model::{self, Comparison};
+use iosched_results::viewer;
+
+use super::input::Input;
+use super::view::{self, Run, View, letter, verdict_options};
+
+/// Every pair of schedulers is judged up to this many judgements; beyond, only against the base.
+const MOST_PAIRS: usize = 20_000;
+
+/// Judges every scheduler against every other of the same device, for the measures shown as charts. `analysis` has
+/// the judgements against the base.
+pub(crate) fn judge_pairs(view: &mut View, cells: &Cells, analysis: &Analysis, input: &Input) {
+    let titles = input.workload_titles();
+    let place: BTreeMap<(&str, &str), usize> = view
+        .tests
+        .iter()
+        .enumerate()
+        .map(|(i, t)| ((titles[t.workload].as_str(), t.measure.as_str()), i))
+        .collect();
+    let runs: BTreeMap<(&str, &str), usize> = view
+        .runs
+        .iter()
+        .enumerate()
+        .map(|(i, r)| ((view.devices[r.device].as_str(), view.schedulers[r.scheduler].as_str()), i))
+        .collect();
+    let mut found: Vec<(usize, usize, usize, char)> = Vec::new();
+    let mut take = |a: &Analysis| {
+        for l in &a.lines {
+            let (Some(j), Some(&t)) =
+                (&l.against_base, place.get(&(l.key.workload.as_str(), l.measure.as_str())))
+            else {
+                continue;
+            };
+            let of = |s: &str| runs.get(&(l.key.device.as_str(), s)).copied();
+            if let (Some(run), Some(base)) = (of(&l.key.scheduler), of(&a.base)) {
+                found.push((t, run, base, letter(j)));
+            }
+        }
+    };
+    take(analysis);
+    let others: Vec<&str> =
+        view.schedulers.iter().map(String::as_str).filter(|s| *s != analysis.base).collect();
+    let figures: usize = view.tests.iter().filter(|t| t.head).map(|t| t.cells.len()).sum();
+    if figures * view.schedulers.len() <= MOST_PAIRS {
+        let kept = heads_of(view, cells, &titles);
+        judge_each(&kept, &others, verdict_options(input)).for_each(|a| take(&a));
+    }
+    let n = view.runs.len();
+    for (t, run, base, c) in found {
+        let pairs = &mut view.tests[t].cells[run].pairs;
+        if pairs.is_empty() {
+            pairs.resize(n, '.');
+        }
+        pairs[base] = c;
+    }
+}
+
+/// The cells with the measures that are shown as charts.
+fn heads_of(view: &View, cells: &Cells, titles: &[String]) -> Cells {
+    let heads: BTreeSet<(&str, &str)> = view
+        .tests
+        .iter()
+        .filter(|t| t.head)
+        .map(|t| (titles[t.workload].as_str(), t.measure.as_str()))
+        .collect();
+    let of = |(k, c): (&CellKey, &Cell)| {
+        let mut c = c.clone();
+        c.measures.retain(|m, _| heads.contains(&(k.workload.as_str(), m.as_str())));
+        (k.clone(), c)
+    };
+    Cells(cells.0.iter().map(of).collect())
+}
+
+/// The reference viewer's flags and means, by its own rules.
+pub(crate) fn flag(view: &mut View) {
+    let run = |r: &Run| model::Run { name: r.name.clone(), ..model::Run::default() };
+    let cell = |(r, c): (&Run, &view::Cell)| model::Cell {
+        run: r.name.clone(),
+        value: c.centre(),
+        samples: if c.samples.len() > 1 { c.samples.iter().map(|s| s.0).collect() } else { vec![] },
+        summary: c.summary.as_ref().and_then(|s| {
+            Some(model::PublishedSummary {
+                n: s.n,
+                mean: s.mean?,
+                se: s.se?,
+                min: s.min,
+                max: s.max,
+            })
+        }),
+        missing: c.missing.clone(),
+        censored: c.summary.as_ref().is_some_and(|s| s.censored > 0),
+    };
+    let mut comparison =
+        Comparison { runs: view.runs.iter().map(run).collect(), ..Comparison::default() };
+    comparison.tests = view
+        .tests
+        .iter()
+        .map(|t| model::Test {
+            better: Some(t.better),
+            unit: t.unit.clone(),
+            cells: view.runs.iter().zip(&t.cells).map(cell).collect(),
+            ..model::Test::default()
+        })
+        .collect();
+    for (t, m) in view.tests.iter_mut().zip(&comparison.tests) {
+        t.noisy = viewer::is_noisy(m);
+        t.little = viewer::has_little_change(m);
+        t.spread = viewer::spread(m);
+        t.incomplete = t.cells.iter().any(|c| c.summary.is_none());
+    }
+    for (t, m) in view.tests.iter_mut().zip(&comparison.tests) {
+        let published =
+            |(c, m): &(&mut view::Cell, &model::Cell)| c.samples.len() < 2 && m.summary.is_some();
+        for (c, m) in t.cells.iter_mut().zip(&m.cells).filter(published) {
+            c.trimmed = viewer::cell_without_outliers(m);
+        }
+    }
+    let heads: Vec<usize> = (0..view.tests.len()).filter(|i| view.tests[*i].head).collect();
+    comparison.tests = heads.iter().map(|i| comparison.tests[*i].clone()).collect();
+    for i in viewer::notable(&comparison) {
+        view.tests[heads[i]].notable = true;
+    }
+    view.geometric = viewer::geometric_means(&comparison);
+    view.harmonic = viewer::harmonic_means(&comparison);
+    view.wins = viewer::wins_and_losses(&comparison);
+}

@@ -1,0 +1,94 @@
+//! Measures by name: what they say something about, whether they get a chart, and how they are called.
+
+use std::collections::BTreeSet;
+
+use iosched_results::stats::Better;
+
+use super::view::Class;
+
+pub(crate) fn derived(measure: &str) -> bool {
+    measure.starts_with("job/")
+        || measure == "fairness.jain"
+        || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
+}
+
+pub(crate) fn class(measure: &str, unit: &str, better: Better) -> Class {
+    let own = !derived(measure);
+    if measure.ends_with(".bw") || (own && better == Better::Higher && !unit.is_empty()) {
+        Class::Throughput
+    } else if measure.contains(".clat.") || (own && better == Better::Lower) {
+        Class::Latency
+    } else {
+        Class::Other
+    }
+}
+
+/// Whether a measure gets a chart from the start: throughput, the 99th percentile (the mean where there is
+/// none), fairness, and all that the tool itself reported.
+pub(crate) fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
+    if measure.starts_with("job/") {
+        return false;
+    }
+    if let Some(side) = measure.strip_suffix(".clat.mean") {
+        return derived(measure) && !all.contains(format!("{side}.clat.p99").as_str());
+    }
+    !derived(measure)
+        || measure.ends_with(".bw")
+        || measure.ends_with(".clat.p99")
+        || measure == "fairness.jain"
+}
+
+/// A measure in words: `Read latency, 99th percentile`.
+pub(crate) fn words(measure: &str) -> String {
+    let job = measure.strip_prefix("job/").and_then(|rest| rest.rsplit_once('/'));
+    if let Some((name, m)) = job.filter(|(_, m)| derived(m)) {
+        return format!("{name}: {}", words(m));
+    }
+    if measure == "fairness.jain" {
+        return "Fairness (Jain's index)".into();
+    }
+    let Some((side, what)) = measure.split_once('.').filter(|_| derived(measure)) else {
+        return measure.into();
+    };
+    let side = match side {
+        "read" => "Read",
+        "write" => "Write",
+        "trim" => "Trim",
+        _ => "fsync",
+    };
+    match what {
+        "bw" => format!("{side} throughput"),
+        "iops" => format!("{side} IOPS"),
+        "clat.mean" => format!("{side} latency, mean"),
+        "clat.p50" => format!("{side} latency, median"),
+        _ => match what.strip_prefix("clat.p") {
+            Some(p) => format!("{side} latency, {p}th percentile"),
+            None => measure.into(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn measures_in_words() {
+        assert_eq!(words("read.clat.p99.9"), "Read latency, 99.9th percentile");
+        assert_eq!(words("job/victim/write.bw"), "victim: Write throughput");
+        assert_eq!(words("startup_time"), "startup_time");
+        assert_eq!(words("job/oddly/named"), "job/oddly/named");
+        assert_eq!(words("sync.clat.mean"), "fsync latency, mean");
+    }
+
+    #[test]
+    fn classes() {
+        assert_eq!(class("read.bw", "B/s", Better::Higher), Class::Throughput);
+        assert_eq!(class("result", "MB/s", Better::Higher), Class::Throughput);
+        assert_eq!(class("startup_time", "s", Better::Lower), Class::Latency);
+        assert_eq!(class("fairness.jain", "", Better::Higher), Class::Other);
+        let all = BTreeSet::from(["read.clat.mean", "read.clat.p99"]);
+        assert!(!is_head("read.clat.mean", &all));
+        assert!(is_head("write.clat.mean", &all));
+    }
+}

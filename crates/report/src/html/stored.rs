@@ -1,0 +1,109 @@
+//! Pages of stored experiments, however many trials they have.
+
+use std::collections::BTreeSet;
+
+use iosched_results::cells::Cells;
+use iosched_results::store::{Store, StoreError};
+
+use super::input::{Input, Options};
+
+/// An experiment of more trials is read by its numbers, not record by record.
+const MOST_RECORDS: u32 = 20_000;
+/// Of such an experiment so many cells get pictures, from one trial each.
+const MOST_PICTURES: usize = 400;
+
+impl Input {
+    /// A page of a stored experiment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn from_store(
+        options: Options,
+        store: &Store,
+        experiment: i64,
+    ) -> Result<Input, StoreError> {
+        let mut out = Input { options, ..Input::default() };
+        out.add_stored(store, experiment, "")?;
+        Ok(out)
+    }
+
+    /// Takes a stored experiment; `mark` is put before the names of its schedulers, so that those of several
+    /// experiments can be told apart.
+    ///
+    /// Many trials are never in memory together. Beyond 20,000 only their numbers are read, and records of one trial
+    /// for each run (for each cell while there are few): that is what pictures and provenance are made of then.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn add_stored(
+        &mut self,
+        store: &Store,
+        experiment: i64,
+        mark: &str,
+    ) -> Result<(), StoreError> {
+        let trials = store.list()?.iter().find(|e| e.id == experiment).map_or(0, |e| e.trials);
+        if trials > MOST_RECORDS {
+            return self.add_many(store, experiment, mark);
+        }
+        store.for_each(experiment, |_, mut record| {
+            record.trial.scheduler.insert_str(0, mark);
+            self.add(&record);
+        })
+    }
+
+    fn add_many(&mut self, store: &Store, experiment: i64, mark: &str) -> Result<(), StoreError> {
+        for (kernel, cells) in store.cells(experiment)? {
+            let marked = cells.0.into_iter().map(|(mut k, c)| {
+                k.scheduler.insert_str(0, mark);
+                (k, c)
+            });
+            self.add_cells(&kernel, Cells(marked.collect()));
+        }
+        let firsts = store.first_of_each_cell(experiment)?;
+        let pictures = firsts.len() <= MOST_PICTURES;
+        let mut known = BTreeSet::new();
+        for (id, t) in firsts {
+            let scheduler = format!("{mark}{}", t.scheduler);
+            let (run, workload) = self.place(&t.device, &scheduler, &t.kernel, &t.workload);
+            let new = known.insert((usize::MAX, run)) | known.insert((workload, usize::MAX));
+            if !pictures && !new {
+                continue;
+            }
+            let record = store.record(id)?;
+            self.runs[run].add_facts(&record);
+            let named = self.options.suites.get(&t.workload);
+            self.workloads[workload].add(&record, named);
+            if pictures {
+                let detail = self.details.entry((run, workload)).or_default();
+                let complete = std::mem::take(&mut detail.complete);
+                detail.add(&record);
+                detail.complete = complete;
+            }
+        }
+        self.note = if pictures {
+            "So many trials: curves, distributions and percentile tables show the first repetition of each cell; \
+             bars and verdicts rest on all."
+        } else {
+            "So many trials and cells: there are no curves; bars and verdicts rest on all trials."
+        }
+        .into();
+        Ok(())
+    }
+
+    fn add_cells(&mut self, kernel: &str, cells: Cells) {
+        for (key, cell) in &cells.0 {
+            let (run, workload) = self.place(&key.device, &key.scheduler, kernel, &key.workload);
+            let most = cell.measures.values().map(|m| m.sample.rounds.len()).max().unwrap_or(0);
+            let detail = self.details.entry((run, workload)).or_default();
+            detail.complete += most as u32;
+            for why in &cell.unusable {
+                *detail.unusable.entry(why.clone()).or_default() += 1;
+            }
+            self.runs[run].trials += (most + cell.unusable.len()) as u32;
+        }
+        match self.cells.iter_mut().find(|(k, _)| k == kernel) {
+            Some((_, known)) => known.0.extend(cells.0),
+            None => self.cells.push((kernel.into(), cells)),
+        }
+    }
+}
