@@ -134,6 +134,8 @@ impl Queue {
     /// Insertion under a device plug.
     fn insert_plugged(&mut self, tl: &mut Timeline, id: ReqId, sync: bool) {
         if self.queued == 0 && !self.legacy.plugged {
+            // An unplug of this very system call (a barrier's) has run the driver by now.
+            self.run_deferred(tl);
             self.legacy.plugged = true;
             self.legacy.plug_timer = self.legacy.plug_timer.wrapping_add(1);
             let hz = u64::from(self.facts.hz);

@@ -217,7 +217,10 @@ impl Scheduler for MqDeadline {
     }
 
     fn finished(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
-        self.levels.finished(ctx.reqs, req);
+        if self.levels.finished(ctx.reqs, req) {
+            let hctx = ctx.reqs[req].hctx;
+            ctx.run_hctx(hctx);
+        }
     }
 
     fn set_tunable(&mut self, _ctx: &mut Ctx<'_>, name: &str, value: i64) {

@@ -201,7 +201,8 @@ impl Levels {
         }
     }
 
-    pub(crate) fn finished(&mut self, reqs: &mut Requests, id: ReqId) {
+    /// A request is over; `true` when that unlocks a zone and somebody may have waited for it.
+    pub(crate) fn finished(&mut self, reqs: &mut Requests, id: ReqId) -> bool {
         let marks = reqs[id].elv[0];
         if marks & COUNTED != 0 {
             self.levels[noted_level(reqs, id)].finished += 1;
@@ -210,6 +211,7 @@ impl Levels {
         if marks & LOCKS_ZONE != 0 {
             self.zones.unlock(reqs[id].sector);
         }
+        marks & LOCKS_ZONE != 0 && self.has_work()
     }
 
     pub(crate) fn has_work(&self) -> bool {

@@ -26,3 +26,25 @@ fn every_page_holds_the_tables_of_its_descriptor() {
     }
     assert!(pages > 0, "no page found in {}", dir.display());
 }
+
+/// Each page has a picture of its scheduler's queues, which is there.
+#[test]
+fn every_page_has_its_picture() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schedulers");
+    for d in SCHEDULERS {
+        let page = std::fs::read_to_string(dir.join(format!("{}.md", d.name))).unwrap();
+        let picture = format!("img/{}.svg", d.name);
+        assert!(page.contains(&format!("]({picture})")), "{}", d.name);
+        let svg = std::fs::read_to_string(dir.join(&picture)).unwrap();
+        assert!(svg.contains("<title") && svg.contains("<desc"), "{picture} says what it shows");
+        for part in [
+            "## Overview",
+            "## Kernel versions",
+            "## Tunables",
+            "## Typical use",
+            "## Known deviations",
+        ] {
+            assert!(page.contains(part), "{} has no \"{part}\"", d.name);
+        }
+    }
+}
