@@ -2,61 +2,152 @@
 
 use iosched_types::{Bytes, Nanos, Op, SECTOR, Sector};
 
-use super::mechanics::{Mechanics, Waiting};
+use super::mechanics::Mechanics;
+use super::nearest::{ByAngle, LANES, Starts, Waiting, nearest_of};
 use crate::Command;
-use crate::params::HddParams;
+use crate::params::{HddParams, Rotation};
 
-/// `turn` of a flush (a real one is below `rev_ns`, which is below 2^32 - 1).
-const FLUSH: u32 = u32::MAX;
+/// "No command".
+const NONE: u32 = u32::MAX;
 
-/// The commands waiting, in order of admission.
-#[derive(Debug, Default)]
-struct Backlog {
-    items: Vec<Waiting>,
-    head: usize,
-    flushes: usize,
-}
-
-impl Backlog {
-    #[inline]
-    fn push(&mut self, w: Waiting) {
-        if self.items.len() == self.items.capacity() && self.head >= self.items.len().div_ceil(2) {
-            self.items.drain(..self.head);
-            self.head = 0;
-        }
-        self.flushes += usize::from(w.turn == FLUSH);
-        self.items.push(w);
-    }
-
-    #[inline]
-    fn waiting(&self) -> &[Waiting] {
-        &self.items[self.head..]
-    }
-
-    #[inline]
-    fn remove(&mut self, i: usize) -> Waiting {
-        let w = self.items[self.head + i];
-        self.items.copy_within(self.head..self.head + i, self.head + 1);
-        self.head += 1;
-        if self.head == self.items.len() {
-            self.items.clear();
-            self.head = 0;
-        }
-        self.flushes -= usize::from(w.turn == FLUSH);
-        w
-    }
-}
-
-/// An admitted command.
+/// A command that the arm has begun to serve.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Admitted {
+pub(crate) struct Served {
     pub(crate) id: u32,
     pub(crate) op: Op,
     pub(crate) sector: Sector,
     /// Sector after its last byte.
     pub(crate) end: Sector,
-    pub(crate) len: Bytes,
+    /// How long it takes.
+    pub(crate) service: Nanos,
+}
+
+/// An admitted command.
+#[derive(Clone, Copy, Debug)]
+struct Admitted {
+    sector: Sector,
+    /// Sector after its last byte.
+    end: Sector,
+    len: Bytes,
     t_arr: Nanos,
+    id: u32,
+    turn: u32,
+    prev: u32,
+    next: u32,
+    op: Op,
+    /// One of the candidates of the next choice.
+    in_window: bool,
+}
+
+/// The commands waiting, in order of admission, linked through a slab.
+///
+/// The first of them up to `fence` are the *window*, the candidates of the next choice: at most `window`
+/// commands, and none behind a flush.
+#[derive(Debug)]
+struct Backlog {
+    slots: Vec<Admitted>,
+    free: Vec<u32>,
+    oldest: u32,
+    newest: u32,
+    /// The first command that is no candidate.
+    fence: u32,
+    candidates: usize,
+    window: usize,
+}
+
+impl Backlog {
+    fn new(window: usize) -> Self {
+        Backlog {
+            slots: Vec::new(),
+            free: Vec::new(),
+            oldest: NONE,
+            newest: NONE,
+            fence: NONE,
+            candidates: 0,
+            window,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, mut item: Admitted) {
+        item.prev = self.newest;
+        let slot = if let Some(i) = self.free.pop() {
+            self.slots[i as usize] = item;
+            i
+        } else {
+            self.slots.push(item);
+            (self.slots.len() - 1) as u32
+        };
+        match self.newest {
+            NONE => self.oldest = slot,
+            n => self.slots[n as usize].next = slot,
+        }
+        self.newest = slot;
+        if self.fence == NONE {
+            self.fence = slot;
+        }
+    }
+
+    /// Takes a command out of the list and the window.
+    #[inline]
+    fn unlink(&mut self, slot: u32) -> Admitted {
+        let a = self.slots[slot as usize];
+        match a.prev {
+            NONE => self.oldest = a.next,
+            p => self.slots[p as usize].next = a.next,
+        }
+        match a.next {
+            NONE => self.newest = a.prev,
+            n => self.slots[n as usize].prev = a.prev,
+        }
+        if self.fence == slot {
+            self.fence = a.next;
+        }
+        self.candidates -= usize::from(a.in_window);
+        self.free.push(slot);
+        a
+    }
+
+    /// The next command that becomes a candidate.
+    #[inline]
+    fn admit_candidate(&mut self) -> Option<Waiting> {
+        let slot = self.fence;
+        if slot == NONE || self.candidates >= self.window {
+            return None;
+        }
+        let a = &mut self.slots[slot as usize];
+        if a.op == Op::Flush {
+            return None;
+        }
+        a.in_window = true;
+        self.candidates += 1;
+        self.fence = a.next;
+        Some(Waiting { sector: a.sector, turn: a.turn, slot })
+    }
+
+    fn oldest(&self) -> Option<&Admitted> {
+        self.slots.get(self.oldest as usize)
+    }
+
+    /// The candidates in order of admission.
+    fn window(&self) -> impl Iterator<Item = Waiting> + '_ {
+        let mut slot = self.oldest;
+        std::iter::from_fn(move || {
+            let a = self.slots.get(slot as usize).filter(|_| slot != self.fence)?;
+            let w = Waiting { sector: a.sector, turn: a.turn, slot };
+            slot = a.next;
+            Some(w)
+        })
+    }
+}
+
+/// Which command is next.
+struct Choice {
+    slot: u32,
+    /// Its place in the order of angles, where known.
+    place: Option<usize>,
+    /// The positioning time, where it fell out on the way.
+    pos: Option<Nanos>,
 }
 
 /// The arm: its mechanics, its queue and the rule by which it chooses.
@@ -68,10 +159,18 @@ pub(crate) struct Arm {
     ovh_ns: Nanos,
     sptf: bool,
     age_ns: Nanos,
-    window: usize,
     backlog: Backlog,
-    slots: Vec<Admitted>,
-    free: Vec<u32>,
+    /// The candidates by angle, where the drive chooses by it.
+    by_angle: Option<Angles>,
+}
+
+/// The candidates by angle.
+#[derive(Debug)]
+struct Angles {
+    order: ByAngle,
+    starts: Starts,
+    /// `order` has all candidates. Once there were too many of them, it is filled again when few are left.
+    complete: bool,
 }
 
 /// What the arm did.
@@ -86,6 +185,8 @@ pub(crate) struct ArmCounters {
 
 impl Arm {
     pub(crate) fn new(p: &HddParams) -> Self {
+        // The order counts in 31 bits.
+        let by_angle = p.sptf && p.rot == Rotation::Angle && p.rev_ns < 1 << 31;
         Arm {
             mech: Mechanics::new(p),
             count: ArmCounters::default(),
@@ -93,10 +194,12 @@ impl Arm {
             ovh_ns: p.ovh_ns,
             sptf: p.sptf,
             age_ns: p.age_ns,
-            window: if p.window == 0 { usize::MAX } else { p.window as usize },
-            backlog: Backlog::default(),
-            slots: Vec::new(),
-            free: Vec::new(),
+            backlog: Backlog::new(if p.window == 0 { usize::MAX } else { p.window as usize }),
+            by_angle: by_angle.then(|| Angles {
+                order: ByAngle::new(),
+                starts: Starts::new(),
+                complete: true,
+            }),
         }
     }
 
@@ -104,75 +207,110 @@ impl Arm {
     #[inline]
     pub(crate) fn push(&mut self, c: Command, t_arr: Nanos) {
         let sector = c.offset / SECTOR;
-        let end = (c.offset + c.len) / SECTOR;
-        let item = Admitted { id: c.id, op: c.op, sector, end, len: c.len, t_arr };
-        let slot = if let Some(i) = self.free.pop() {
-            self.slots[i as usize] = item;
-            i
-        } else {
-            self.slots.push(item);
-            (self.slots.len() - 1) as u32
-        };
-        let turn = if c.op == Op::Flush { FLUSH } else { self.mech.turn(sector) };
-        self.backlog.push(Waiting { sector, turn, slot });
+        self.backlog.push(Admitted {
+            sector,
+            end: (c.offset + c.len) / SECTOR,
+            len: c.len,
+            t_arr,
+            id: c.id,
+            turn: if c.op == Op::Flush { 0 } else { self.mech.turn(sector) },
+            prev: NONE,
+            next: NONE,
+            op: c.op,
+            in_window: false,
+        });
+        self.fill_window();
+    }
+
+    #[inline]
+    fn fill_window(&mut self) {
+        while let Some(w) = self.backlog.admit_candidate() {
+            if let Some(a) = &mut self.by_angle {
+                a.starts.add(w.sector);
+                a.complete = a.complete && a.order.insert(w);
+            }
+        }
     }
 
     /// Whether nothing waits.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.backlog.waiting().is_empty()
+        self.backlog.oldest == NONE
     }
 
     /// Whether the oldest command waiting is a flush.
     #[inline]
     pub(crate) fn flush_is_next(&self) -> bool {
-        self.backlog.waiting().first().is_some_and(|w| w.turn == FLUSH)
+        self.backlog.oldest().is_some_and(|a| a.op == Op::Flush)
     }
 
     /// Whether the oldest command has waited so long that it goes first.
     #[inline]
     pub(crate) fn overdue(&self, now: Nanos) -> bool {
-        let oldest = self.backlog.waiting().first();
-        self.age_ns > 0
-            && oldest.is_some_and(|w| now - self.slots[w.slot as usize].t_arr > self.age_ns)
+        self.age_ns > 0 && self.backlog.oldest().is_some_and(|a| now - a.t_arr > self.age_ns)
     }
 
-    /// Which of the waiting commands is next; the positioning time too where it fell out on the way.
+    /// Which of the waiting commands is next.
     #[inline]
-    fn choose(&self, now: Nanos) -> (usize, Option<Nanos>) {
-        let all = self.backlog.waiting();
-        if !self.sptf || all.len() == 1 {
-            return (0, None);
+    fn choose(&self, now: Nanos) -> Choice {
+        let oldest = Choice { slot: self.backlog.oldest, place: None, pos: None };
+        if !self.sptf || self.backlog.candidates <= 1 || self.overdue(now) {
+            return oldest;
         }
-        if all[0].turn == FLUSH || self.overdue(now) {
-            return (0, None);
+        if let Some(a) = &self.by_angle
+            && a.complete
+            && !(a.starts.perhaps(self.mech.head) && a.order.starts_at(self.mech.head))
+            && let Some((place, pos)) = a.order.nearest(&self.mech, now)
+        {
+            return Choice { slot: a.order.slot(place), place: Some(place), pos: Some(pos) };
         }
-        let mut limit = all.len().min(self.window);
-        if self.backlog.flushes > 0 {
-            limit = all[..limit].iter().position(|w| w.turn == FLUSH).unwrap_or(limit);
-        }
-        let (i, pos) = self.mech.nearest(&all[..limit], now);
-        (i, Some(pos))
+        let nearest = nearest_of(&self.mech, self.backlog.window(), now);
+        nearest.map_or(oldest, |(w, pos)| Choice { slot: w.slot, place: None, pos: Some(pos) })
     }
 
-    /// Takes the next command out of the queue, which is not empty, and serves it: the command and
-    /// how long it takes.
     #[inline]
-    pub(crate) fn serve(&mut self, now: Nanos) -> (Admitted, Nanos) {
-        let (i, pos) = self.choose(now);
-        let w = self.backlog.remove(i);
-        let a = self.slots[w.slot as usize];
-        self.free.push(w.slot);
+    fn take(&mut self, c: &Choice) -> Admitted {
+        let a = self.backlog.unlink(c.slot);
+        if a.in_window
+            && let Some(angles) = &mut self.by_angle
+        {
+            angles.starts.remove(a.sector);
+            if !angles.complete {
+                self.order_again();
+            } else if let Some(place) = c.place.or_else(|| angles.order.place(a.turn, c.slot)) {
+                angles.order.remove(place);
+            }
+        }
+        self.fill_window();
+        a
+    }
+
+    /// Puts the candidates in order of angle again when few enough are left.
+    #[cold]
+    fn order_again(&mut self) {
+        if let Some(a) = &mut self.by_angle
+            && self.backlog.candidates <= LANES / 2
+        {
+            a.order.clear();
+            a.complete = self.backlog.window().all(|w| a.order.insert(w));
+        }
+    }
+
+    /// Takes the next command out of the queue, which is not empty, and serves it.
+    #[inline]
+    pub(crate) fn serve(&mut self, now: Nanos) -> Served {
+        let choice = self.choose(now);
+        let a = self.take(&choice);
         let service = match a.op {
             Op::Flush => self.flush_ns,
             Op::Discard => self.ovh_ns,
             Op::Read | Op::Write => {
-                let pos = pos.unwrap_or_else(|| self.mech.position(w.sector, w.turn, now));
-                self.move_to(w.sector, a.end, a.len, pos)
+                let pos = choice.pos.unwrap_or_else(|| self.mech.position(a.sector, a.turn, now));
+                self.move_to(a.sector, a.end, a.len, pos)
             }
         };
         self.count.busy_ns += service;
-        (a, service)
+        Served { id: a.id, op: a.op, sector: a.sector, end: a.end, service }
     }
 
     /// Positions, transfers and leaves the head at `end`; returns how long that takes.

@@ -160,7 +160,8 @@ impl CachedHdd {
         if self.arm.is_empty() || (self.flushing.is_some() && self.reserved > 0) {
             return;
         }
-        let (a, service) = self.arm.serve(now);
+        let a = self.arm.serve(now);
+        let service = a.service;
         if a.op == Op::Write {
             self.dirty.remove(Extent { start: a.sector, end: a.end });
         }

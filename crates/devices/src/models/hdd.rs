@@ -43,10 +43,11 @@ impl Hdd {
         if self.serving.is_some() || self.arm.is_empty() {
             return;
         }
-        let (a, service) = self.arm.serve(now);
-        self.served += u64::from(a.op != Op::Flush);
-        self.flushes += u64::from(a.op == Op::Flush);
-        self.serving = Some(Completion { id: a.id, t_start: now, t_done: now + service });
+        let s = self.arm.serve(now);
+        let flush = u64::from(s.op == Op::Flush);
+        self.served += 1 - flush;
+        self.flushes += flush;
+        self.serving = Some(Completion { id: s.id, t_start: now, t_done: now + s.service });
     }
 }
 

@@ -8,22 +8,6 @@ use crate::params::{HddParams, Rotation};
 /// Steps of the table of seek times.
 const STEPS: usize = 1024;
 
-/// Candidates the quick search takes at once: NCQ has 32 slots.
-const LANES: usize = 64;
-
-/// Turns and seeks below this leave room for the quick search's 32-bit sums.
-const ROOM: Nanos = 1 << 28;
-
-/// A command waiting for the arm; 16 bytes, so that 32 of them are eight cache lines.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waiting {
-    pub(crate) sector: Sector,
-    /// What rotation adds for the sector ([`Mechanics::turn`]).
-    pub(crate) turn: u32,
-    /// Index of the command.
-    pub(crate) slot: u32,
-}
-
 /// A run of tracks of one length: a zone of the platter.
 #[derive(Debug)]
 struct Zone {
@@ -41,7 +25,7 @@ pub(crate) struct Mechanics {
     seek_a: Nanos,
     seek_b: u64,
     seek_c: u64,
-    rev: u64,
+    pub(super) rev: u64,
     rev_div: ConstDiv,
     sectors: Sector,
     sectors_div: ConstDiv,
@@ -49,9 +33,7 @@ pub(crate) struct Mechanics {
     bus: Rate,
     /// `table[i]` is the seek time over `i << shift` sectors: a lower bound for every distance from
     /// there on, and an upper bound for every distance up to there, since the curve never falls.
-    table: Vec<Nanos>,
-    /// The lower bounds in 32 bits; empty where a turn or a seek does not leave room for sums.
-    low: Vec<i32>,
+    table: Box<[Nanos; STEPS + 1]>,
     shift: u32,
     /// End of the last command served.
     pub(crate) head: Sector,
@@ -74,14 +56,12 @@ impl Mechanics {
             sectors_div: ConstDiv::new(sectors),
             zones: zones(p, sectors),
             bus: Rate::new(p.bus_bw),
-            table: Vec::new(),
-            low: Vec::new(),
+            table: Box::new([0; STEPS + 1]),
             shift: bits.saturating_sub(STEPS.trailing_zeros()),
             head: 0,
         };
-        m.table = (0..=STEPS as u64).map(|i| m.seek((i << m.shift).min(sectors - 1))).collect();
-        if m.rev < ROOM && m.table.iter().all(|t| *t < ROOM) {
-            m.low = m.table[..STEPS].iter().map(|t| *t as i32).collect();
+        for i in 0..=STEPS {
+            m.table[i] = m.seek(((i as u64) << m.shift).min(sectors - 1));
         }
         m
     }
@@ -132,11 +112,29 @@ impl Mechanics {
         if sector == self.head {
             return 0;
         }
-        self.table[(self.distance(sector) >> self.shift) as usize]
+        self.seek_bounds(self.distance(sector)).0
+    }
+
+    /// A lower bound of the positioning time to another sector than the one under the head.
+    #[inline]
+    pub(super) fn soonest(&self, sector: Sector, turn: u32) -> Nanos {
+        let seek = self.seek_bounds(self.distance(sector)).0;
+        match self.rot {
+            Rotation::Half | Rotation::Hash => seek + u64::from(turn),
+            Rotation::Angle => seek,
+        }
+    }
+
+    /// Bounds of the seek time over a distance: what the table has before and behind it.
+    #[inline]
+    pub(super) fn seek_bounds(&self, dist: Sector) -> (Nanos, Nanos) {
+        // `shift` leaves ten bits of every distance; the mask only tells the compiler so.
+        let step = (dist >> (self.shift & 63)) as usize & (STEPS - 1);
+        (self.table[step], self.table[step + 1])
     }
 
     #[inline]
-    fn distance(&self, sector: Sector) -> Sector {
+    pub(super) fn distance(&self, sector: Sector) -> Sector {
         sector.abs_diff(self.head).min(self.sectors - 1)
     }
 
@@ -149,6 +147,19 @@ impl Mechanics {
             ((u128::from(dist) << 32) / u128::from(self.sectors)) as u64
         };
         self.seek_a + ((self.seek_b * isqrt(x << 32)) >> 32) + ((self.seek_c * x) >> 32)
+    }
+
+    /// Where the platter stands when the arm may begin to move, as an angle in ns.
+    #[inline]
+    pub(super) fn phase(&self, now: Nanos) -> Nanos {
+        self.rev_div.rem(now + self.ovh)
+    }
+
+    /// Whether a seek over a distance takes no longer than `pos`; asked where the table's bounds do not tell.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn arrives(&self, dist: Sector, pos: Nanos) -> bool {
+        pos >= self.seek(dist)
     }
 
     /// Positioning time to a sector whose [`turn`](Self::turn) is known, starting at `now`.
@@ -165,111 +176,6 @@ impl Mechanics {
                 seek + wrap(u64::from(turn), at, self.rev)
             }
         }
-    }
-
-    /// The candidate with the shortest positioning time (the first of several) and that time.
-    #[inline]
-    pub(crate) fn nearest(&self, candidates: &[Waiting], now: Nanos) -> (usize, Nanos) {
-        match self.rot {
-            Rotation::Angle => self
-                .nearest_by_bounds(candidates, now)
-                .unwrap_or_else(|| self.nearest_by_angle(candidates, now)),
-            Rotation::Half | Rotation::Hash => self.nearest_by_sum(candidates),
-        }
-    }
-
-    fn nearest_by_sum(&self, candidates: &[Waiting]) -> (usize, Nanos) {
-        let mut best = (0, Nanos::MAX);
-        for (i, Waiting { sector, turn, .. }) in candidates.iter().copied().enumerate() {
-            if sector == self.head {
-                return if best.1 == 0 { best } else { (i, 0) };
-            }
-            let dist = self.distance(sector);
-            if self.table[(dist >> self.shift) as usize] + u64::from(turn) >= best.1 {
-                continue;
-            }
-            let pos = self.seek(dist) + u64::from(turn);
-            if pos < best.1 {
-                best = (i, pos);
-            }
-        }
-        best
-    }
-
-    /// The quick answer: the candidate with the smallest lower bound, if its bound is exact. Then no
-    /// other can be sooner, and none before it in the queue can be as soon.
-    ///
-    /// Works without branches that depend on the candidates, in 32-bit lanes: a bound is the first
-    /// passage of the sector (of three) that is not before the table's lower bound of the seek.
-    fn nearest_by_bounds(&self, candidates: &[Waiting], now: Nanos) -> Option<(usize, Nanos)> {
-        let n = candidates.len();
-        if n > LANES || self.low.is_empty() {
-            return None;
-        }
-        let phase = self.rev_div.rem(now + self.ovh) as i32;
-        let rev = self.rev as i32;
-        let low: &[i32; STEPS] = self.low.first_chunk()?;
-        let (head, shift) = (self.head, self.shift & 63);
-        let (mut lows, mut bounds) = ([0i32; LANES], [0i32; LANES]);
-        for ((w, l), b) in candidates.iter().zip(&mut lows).zip(&mut bounds) {
-            let step = (w.sector.abs_diff(head) >> shift) as usize;
-            *l = low[step & (STEPS - 1)];
-            *b = (w.turn as i32).wrapping_sub(phase);
-        }
-        let mut best = i32::MAX;
-        for (b, low) in bounds[..n].iter_mut().zip(&lows[..n]) {
-            let mut pos = *b;
-            pos = pos.wrapping_add(rev & (pos >> 31));
-            pos = pos.wrapping_add(rev & (pos.wrapping_sub(*low) >> 31));
-            pos = pos.wrapping_add(rev & (pos.wrapping_sub(*low) >> 31));
-            *b = pos;
-            best = best.min(pos);
-        }
-        let i = bounds[..n].iter().position(|b| *b == best)?;
-        let pos = best as Nanos;
-        // The sector under the head would need neither a seek nor a turn: left to the exact search.
-        let exact = pos >= self.seek(self.distance(candidates[i].sector))
-            && candidates.iter().all(|w| w.sector != head);
-        exact.then_some((i, pos))
-    }
-
-    /// The exact answer. The platter passes a sector at `phi`, `phi + rev`, `phi + 2 rev` … from now; the positioning
-    /// time is the first of these that is not before the end of the seek. So the exact seek time is
-    /// needed only where one of them falls between the bounds that the table gives.
-    fn nearest_by_angle(&self, candidates: &[Waiting], now: Nanos) -> (usize, Nanos) {
-        let phase = self.rev_div.rem(now + self.ovh);
-        let mut best = (0, Nanos::MAX);
-        for (i, Waiting { sector, turn, .. }) in candidates.iter().copied().enumerate() {
-            if sector == self.head {
-                return if best.1 == 0 { best } else { (i, 0) };
-            }
-            let mut pos = wrap(u64::from(turn), phase, self.rev);
-            if pos >= best.1 {
-                continue;
-            }
-            let dist = self.distance(sector);
-            let step = (dist >> self.shift) as usize;
-            let (low, high) = (self.table[step], self.table[step + 1]);
-            if low >= best.1 {
-                continue;
-            }
-            if pos < low {
-                pos += self.rev;
-                if pos < low {
-                    pos += (low - pos).div_ceil(self.rev) * self.rev;
-                }
-            }
-            if pos < high && pos < best.1 {
-                let seek = self.seek(dist);
-                if pos < seek {
-                    pos += (seek - pos).div_ceil(self.rev) * self.rev;
-                }
-            }
-            if pos < best.1 {
-                best = (i, pos);
-            }
-        }
-        best
     }
 }
 

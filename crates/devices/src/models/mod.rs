@@ -6,6 +6,7 @@ mod arm;
 mod dirty;
 mod flash;
 mod mechanics;
+mod nearest;
 
 pub mod cached;
 pub mod fixed;
