@@ -71,7 +71,8 @@ impl LatencyHistogram {
         self.bins[bin_of(value)] += 1;
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
-        self.sum_sq += value as f64 * value as f64;
+        let f = if value >> 63 == 0 { value as i64 as f64 } else { value as f64 };
+        self.sum_sq += f * f;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }

@@ -200,6 +200,7 @@ impl Generator {
     }
 
     /// fio draws a new direction only when the current one has caught up with its share.
+    #[inline]
     fn direction(&mut self) -> DirIndex {
         if self.read_write != (true, true) {
             return self.only;

@@ -54,14 +54,22 @@ const PLUG_ABOVE: usize = 2;
 /// Sleeping processes wake up this much later: the default timer slack of Linux.
 pub const TIMER_SLACK: Nanos = 50_000;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Unit {
-    dir: usize,
-    op: Option<Op>,
     offset: Bytes,
     len: Bytes,
     start: Nanos,
     issue: Nanos,
+    /// Read, write, trim, flush.
+    dir: u8,
+}
+
+impl Unit {
+    const UNUSED: Unit = Unit { offset: 0, len: 0, start: 0, issue: 0, dir: 0 };
+
+    fn op(&self) -> Op {
+        [Op::Read, Op::Write, Op::Discard, Op::Flush][usize::from(self.dir & 3)]
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +104,6 @@ pub struct Process {
     depth: u32,
     reaped_total: u64,
     loops_left: u64,
-    bytes_issued: Bytes,
     bytes_this_loop: Bytes,
     ios_issued: u64,
     writes_issued: u64,
@@ -111,6 +118,8 @@ pub struct Process {
     measuring: bool,
     /// No replay, rate, sync or ramp: nothing but the generator decides what comes next.
     plain: bool,
+    /// Plain, asynchronous, no batches, no thinking: [`Process::lean`] is all of its main loop.
+    lean: bool,
 }
 
 impl Process {
@@ -119,19 +128,23 @@ impl Process {
     pub fn new(job: &JobSpec, files: &Files) -> Self {
         let n = if job.engine.is_sync() { 1 } else { job.iodepth.max(1) };
         let size: Bytes = files.iter().map(|f| f.len).sum();
+        let plain = job.replay.is_none()
+            && job.ramp_time == 0
+            && job.fsync == 0
+            && job.fdatasync == 0
+            && job.rate.iter().all(|r| r.bytes == 0 && r.iops == 0);
         Process {
             generator: Generator::new(job, files),
             replay: job.replay.as_ref().map(|log| Replay::new(log, files)),
             size: job.io_size.unwrap_or(size),
             stats: JobStats::default(),
             state: State::Begin,
-            units: vec![Unit::default(); n as usize],
+            units: vec![Unit::UNUSED; n as usize],
             free: (0..n).rev().collect(),
             queued: Vec::with_capacity(n as usize),
             depth: 0,
             reaped_total: 0,
             loops_left: job.loops.max(1),
-            bytes_issued: 0,
             bytes_this_loop: 0,
             ios_issued: 0,
             writes_issued: 0,
@@ -144,11 +157,8 @@ impl Process {
             held: None,
             thought_at: 0,
             measuring: job.ramp_time == 0,
-            plain: job.replay.is_none()
-                && job.ramp_time == 0
-                && job.fsync == 0
-                && job.fdatasync == 0
-                && job.rate.iter().all(|r| r.bytes == 0 && r.iops == 0),
+            plain,
+            lean: plain && !job.engine.is_sync() && job.batch_submit <= 1 && job.think.time == 0,
             job: job.clone(),
         }
     }
@@ -173,6 +183,15 @@ impl Process {
 
     /// The next step at time `now`; finished I/Os are taken from `ring`.
     pub fn step(&mut self, now: Nanos, ring: &mut Ring) -> Step {
+        if self.lean
+            && let Some(step) = self.step_lean(now, ring)
+        {
+            return step;
+        }
+        self.step_any(now, ring)
+    }
+
+    fn step_any(&mut self, now: Nanos, ring: &mut Ring) -> Step {
         loop {
             let step = match self.state {
                 State::Begin => {
@@ -251,7 +270,7 @@ impl Process {
             return self.issue_plain(now);
         }
         if self.sync_due() {
-            return self.start_unit(now, NextIo { dir: 3, offset: 0, len: 0 }, Op::Flush);
+            return self.start_unit(now, NextIo { dir: 3, offset: 0, len: 0 });
         }
         if let Some(at) = self.replay.as_ref().and_then(Replay::next_at)
             && self.stats.started + at > now
@@ -269,17 +288,77 @@ impl Process {
             self.held = Some(io);
             return Some(Step::Sleep(at));
         }
-        let op = [Op::Read, Op::Write, Op::Discard, Op::Flush][io.dir];
-        self.start_unit(now, io, op)
+        self.start_unit(now, io)
     }
 
     fn issue_plain(&mut self, now: Nanos) -> Option<Step> {
         if let Some(io) = self.generator.next_io() {
-            let op = [Op::Read, Op::Write, Op::Discard, Op::Flush][io.dir];
-            return self.start_unit(now, io, op);
+            return self.start_unit(now, io);
         }
         if self.next_loop() {
             self.state = State::Drain;
+        }
+        None
+    }
+
+    /// The main loop of most jobs: the states `Loop`, `Submitted` and `Reap` without what does not apply. `None`
+    /// leaves the rest to the other states.
+    #[inline]
+    fn step_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        match self.state {
+            State::Loop => {}
+            State::Submitted => {
+                if let Some(unit) = self.queued.pop() {
+                    self.units[unit as usize].issue = now;
+                }
+                if self.free.is_empty()
+                    && let Some(wait) = self.reap_lean(now, ring)
+                {
+                    return Some(wait);
+                }
+            }
+            State::Reap => {
+                if let Some(wait) = self.reap_lean(now, ring) {
+                    return Some(wait);
+                }
+            }
+            _ => return None,
+        }
+        self.state = State::Loop;
+        if self.finished(now) {
+            self.state = State::Drain;
+            return None;
+        }
+        let &unit = self.free.last()?;
+        let Some(io) = self.generator.next_io() else {
+            if self.next_loop() {
+                self.state = State::Drain;
+            }
+            return None;
+        };
+        self.free.pop();
+        self.queued.push(unit);
+        let u = &mut self.units[unit as usize];
+        *u = Unit { offset: io.offset, len: io.len, start: now, issue: now, dir: io.dir as u8 };
+        let (op, stable) = (u.op(), self.job.sync > 0 && io.dir == 1);
+        self.depth += 1;
+        self.ios_issued += 1;
+        self.bytes_this_loop += io.len;
+        self.stats.depths[depth_bin(self.depth)] += 1;
+        self.state = State::Submitted;
+        Some(Step::Submit(Io { unit, op, offset: io.offset, len: io.len, stable }))
+    }
+
+    /// All units are in use: reaps, or says what to wait for.
+    #[inline]
+    fn reap_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        if self.free.is_empty() {
+            let min = self.job.batch_complete_min.clamp(1, self.depth.max(1));
+            if (ring.len() as u32) < min {
+                self.state = State::Reap;
+                return Some(Step::Wait(min));
+            }
+            self.reap(now, ring);
         }
         None
     }
@@ -330,20 +409,13 @@ impl Process {
         None
     }
 
-    fn start_unit(&mut self, now: Nanos, io: NextIo, op: Op) -> Option<Step> {
+    fn start_unit(&mut self, now: Nanos, io: NextIo) -> Option<Step> {
         let unit = self.free.pop()?;
-        self.units[unit as usize] = Unit {
-            dir: io.dir,
-            op: Some(op),
-            offset: io.offset,
-            len: io.len,
-            start: now,
-            issue: now,
-        };
+        let (offset, len) = (io.offset, io.len);
+        self.units[unit as usize] = Unit { offset, len, start: now, issue: now, dir: io.dir as u8 };
         self.depth += 1;
         if io.dir < 3 {
             self.ios_issued += 1;
-            self.bytes_issued += io.len;
             self.bytes_this_loop += io.len;
             self.rate_bytes[io.dir] += io.len;
             self.rate_ios[io.dir] += 1;
@@ -372,7 +444,7 @@ impl Process {
         let u = &self.units[unit as usize];
         Io {
             unit,
-            op: u.op.unwrap_or(Op::Read),
+            op: u.op(),
             offset: u.offset,
             len: u.len,
             stable: self.job.sync > 0 && u.dir == 1,
@@ -448,6 +520,7 @@ impl Process {
         }
     }
 
+    #[inline]
     fn finish_unit(&mut self, now: Nanos, unit: u32) {
         let u = self.units[unit as usize];
         self.depth -= 1;
@@ -458,7 +531,7 @@ impl Process {
         }
         let since = now - self.stats.measured_from.min(now);
         let issue = u.issue.min(now);
-        self.stats.dirs[u.dir].book(since, u.len, issue - u.start, now - issue);
+        self.stats.dirs[usize::from(u.dir & 3)].book(since, u.len, issue - u.start, now - issue);
     }
 
     fn thought_due(&self) -> bool {
@@ -520,8 +593,7 @@ impl Process {
 
     fn start_unit_sync(&mut self, now: Nanos) -> Option<Step> {
         let unit = self.free.pop()?;
-        self.units[unit as usize] =
-            Unit { dir: 3, op: Some(Op::Flush), offset: 0, len: 0, start: now, issue: now };
+        self.units[unit as usize] = Unit { offset: 0, len: 0, start: now, issue: now, dir: 3 };
         self.depth += 1;
         Some(Step::Submit(self.io(unit)))
     }

@@ -88,6 +88,7 @@ impl Taus88 {
     }
 
     /// The next 32 random bits.
+    #[inline]
     pub fn next_u32(&mut self) -> u32 {
         let [a, b, c] = &mut self.s;
         *a = ((*a & !1) << 12) ^ (((*a << 13) ^ *a) >> 19);
@@ -97,6 +98,7 @@ impl Taus88 {
     }
 
     /// Uniform in `[0, 1)`.
+    #[inline]
     pub fn unit(&mut self) -> f64 {
         f64::from(self.next_u32()) / 4_294_967_296.0
     }
