@@ -16,6 +16,7 @@ pub(crate) struct BioPool {
 }
 
 impl BioPool {
+    #[inline]
     fn add(&mut self, id: BioId) -> u32 {
         let entry = Entry { id, next: NO_REQ };
         if let Some(slot) = self.free.pop() {
@@ -27,6 +28,7 @@ impl BioPool {
     }
 
     /// Makes `id` the only bio of a new request.
+    #[inline]
     pub(crate) fn start(&mut self, r: &mut Request, id: BioId) {
         let slot = self.add(id);
         (r.bios.prev, r.bios.next) = (slot, slot);
@@ -56,6 +58,7 @@ impl BioPool {
     }
 
     /// Takes the first bio out of a request.
+    #[inline]
     pub(crate) fn pop(&mut self, r: &mut Request) -> Option<BioId> {
         let slot = r.bios.prev;
         if slot == NO_REQ {

@@ -8,7 +8,8 @@
 use iosched_schedulers::BlockPath;
 use iosched_types::{Flags, NO_REQ, Nanos, Op, ReqId, Request, units::SEC};
 
-use crate::queue::{Queue, state};
+use crate::queue::Queue;
+use crate::state;
 use crate::timeline::Timeline;
 
 /// The oldest waiter may start a flush beside data after this long.

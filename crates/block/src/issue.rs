@@ -4,8 +4,11 @@ use iosched_devices::{Command, Completion};
 use iosched_schedulers::BlockPath;
 use iosched_types::{BioId, Flags, Op, ReqId, SECTOR};
 
-use crate::queue::{Done, Issue, Queue, TraceEvent, state};
+use crate::queue::{Done, Queue};
+use crate::state;
+use crate::stats::Issue;
 use crate::timeline::Timeline;
+use crate::trace::TraceEvent;
 
 impl Queue {
     /// Hands a request to the device.
@@ -63,10 +66,15 @@ impl Queue {
     }
 
     /// Notes a decision for `explain`: the request has just left the scheduler.
+    #[inline]
     pub(crate) fn trace_dispatch(&mut self, now: u64, id: ReqId) {
-        if self.trace.is_none() {
-            return;
+        if self.trace.is_some() {
+            self.trace_decision(now, id);
         }
+    }
+
+    #[cold]
+    fn trace_decision(&mut self, now: u64, id: ReqId) {
         self.end_idle(now);
         let mut reason = self.take_reason();
         if reason.is_empty() && self.none {
@@ -106,6 +114,7 @@ impl Queue {
     }
 
     /// A command came back.
+    #[inline]
     pub(crate) fn complete(&mut self, tl: &mut Timeline, c: &Completion) {
         let id = c.id;
         self.in_flight -= 1;
@@ -124,9 +133,10 @@ impl Queue {
     }
 
     /// Ends a request: its bios are done, its tags free.
+    #[inline]
     pub(crate) fn finish_request(&mut self, tl: &mut Timeline, id: ReqId) {
         let bits = self.reqs[id].state;
-        if bits & state::ELV != 0 {
+        if bits & state::ELV != 0 && self.hooks.completed {
             self.hook_mut(tl, |s, c| s.completed(c, id));
         }
         if self.wbt.is_some() {
@@ -148,8 +158,9 @@ impl Queue {
     }
 
     /// Gives back tags and the slot.
+    #[inline]
     fn release(&mut self, tl: &mut Timeline, id: ReqId) {
-        if self.reqs[id].state & state::ELV != 0 {
+        if self.hooks.finished && self.reqs[id].state & state::ELV != 0 {
             self.hook_mut(tl, |s, c| s.finished(c, id));
         }
         match self.path {

@@ -8,9 +8,11 @@ use std::collections::VecDeque;
 use iosched_schedulers::{Dispatch, MayQueue, Position};
 use iosched_types::{Bio, Flags, Op, ReqId, Sector};
 
+use crate::merge::Search;
 use crate::pool::{Alloc, Pool};
 use crate::profile::{LegacyFlush, RequestClasses};
-use crate::queue::{Queue, Submit, state};
+use crate::queue::{Queue, Submit};
+use crate::state;
 use crate::timeline::{Event, Timeline};
 
 /// State of the legacy path.
@@ -109,7 +111,9 @@ impl Queue {
         }
         if !self.is_switching() {
             self.reqs[id].state |= state::ELV;
-            self.hook_mut(tl, |s, c| s.prepare(c, id));
+            if self.hooks.prepare {
+                self.hook_mut(tl, |s, c| s.prepare(c, id));
+            }
         }
         if self.plug_active(bio.task) {
             self.add_to_plug(tl, bio.task, id);
@@ -128,7 +132,7 @@ impl Queue {
         if !self.legacy.device_plug && self.merge_into_plug(bio) {
             return true;
         }
-        (self.queued > 0) && self.merge_into_scheduler(tl, bio)
+        self.queued > 0 && self.merge_into_scheduler(tl, bio) == Search::Merged
     }
 
     /// Insertion under a device plug.

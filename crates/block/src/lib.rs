@@ -7,6 +7,8 @@
 //! the plug per task. Which one runs is the [`KernelProfile`]'s and the scheduler's business.
 
 mod bios;
+mod build;
+mod config;
 mod flush;
 mod issue;
 mod legacy;
@@ -19,15 +21,18 @@ mod pull;
 mod queue;
 #[cfg(test)]
 mod scenarios;
+mod state;
+mod stats;
 mod switch;
 mod tags;
 mod timeline;
+mod trace;
 mod wbt;
 
+pub use config::{Limits, QueueConfig, QueueSetting, SchedulerChoice, queue_settings};
 pub use profile::{CpuModel, CpuProfile, KernelProfile};
-pub use queue::{
-    Done, Issue, Limits, Queue, QueueConfig, QueueSetting, QueueStats, SchedulerChoice, Submit,
-    Trace, TraceEvent, queue_settings,
-};
+pub use queue::{Done, Queue, Submit};
+pub use stats::{Issue, QueueStats};
 pub use switch::SwitchError;
 pub use timeline::{Event, Timeline};
+pub use trace::{Trace, TraceEvent};

@@ -3,7 +3,8 @@
 use iosched_schedulers::{MergeKind, Merging, Position};
 use iosched_types::{Bio, Flags, NO_REQ, Op, ReqId, Request, Requests, Sector};
 
-use crate::queue::{Queue, state};
+use crate::queue::Queue;
+use crate::state;
 use crate::timeline::Timeline;
 
 /// Requests by the sector after their end, chained through [`Request::hash`], newest first.
@@ -21,10 +22,12 @@ impl MergeHash {
         MergeHash { buckets: vec![NO_REQ; 1 << bits], shift: 64 - bits }
     }
 
+    #[inline]
     fn bucket(&self, end: Sector) -> usize {
         (end.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, reqs: &mut Requests, id: ReqId) {
         let b = self.bucket(reqs[id].end());
         let head = self.buckets[b];
@@ -37,6 +40,7 @@ impl MergeHash {
         self.buckets[b] = id;
     }
 
+    #[inline]
     pub(crate) fn remove(&mut self, reqs: &mut Requests, id: ReqId) {
         let r = &mut reqs[id];
         if r.state & state::HASHED == 0 {
@@ -55,6 +59,7 @@ impl MergeHash {
         }
     }
 
+    #[inline]
     fn find(&self, reqs: &Requests, start: Sector) -> Option<ReqId> {
         let mut at = self.buckets[self.bucket(start)];
         while at != NO_REQ {
@@ -75,11 +80,32 @@ pub(crate) struct Elevator {
     pub(crate) hash: MergeHash,
 }
 
+/// How a search for something to merge with ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Search {
+    /// The bio joined a request.
+    Merged,
+    /// It did not, and another search may end otherwise: a limit or the scheduler said no.
+    Open,
+    /// No request touches the bio.
+    Nothing,
+}
+
+/// What the search found.
+pub(crate) enum Candidate {
+    Found(ReqId, MergeKind),
+    /// One that the scheduler refused.
+    Vetoed,
+    Nothing,
+}
+
 /// Segments of a bio: pages of 4 KiB that do not touch.
+#[inline]
 pub(crate) fn segments(sectors: u32) -> u16 {
     sectors.div_ceil(8).clamp(1, u32::from(u16::MAX)) as u16
 }
 
+#[inline]
 fn mergeable(r: &Request) -> bool {
     let never = Flags::NOMERGE.0 | Flags::PREFLUSH.0 | Flags::FUA.0;
     matches!(r.op, Op::Read | Op::Write)
@@ -88,6 +114,7 @@ fn mergeable(r: &Request) -> bool {
 }
 
 /// Which end a bio fits, by position alone.
+#[inline]
 fn contiguous(r: &Request, bio: &Bio) -> Option<MergeKind> {
     if r.end() == bio.sector {
         Some(MergeKind::Back)
@@ -100,6 +127,7 @@ fn contiguous(r: &Request, bio: &Bio) -> Option<MergeKind> {
 
 impl Queue {
     /// Everything but contiguity and limits: operation, flags, priority, the scheduler's own veto.
+    #[inline]
     fn compatible(&self, r: &Request, bio: &Bio) -> bool {
         mergeable(r)
             && r.op == bio.op
@@ -117,51 +145,69 @@ impl Queue {
     }
 
     /// A queued request the bio could join, by the search order of the elevator core.
-    pub(crate) fn find_merge(&mut self, tl: &Timeline, bio: &Bio) -> Option<(ReqId, MergeKind)> {
+    pub(crate) fn find_merge(&mut self, tl: &Timeline, bio: &Bio) -> Candidate {
         if self.limits.nomerges == 2 || !matches!(bio.op, Op::Read | Op::Write) {
-            return None;
+            return Candidate::Nothing;
         }
         let hash = match self.merging {
-            Merging::Own => return self.hook(tl, |s, c| s.find_merge(c, bio)),
+            Merging::Own => {
+                let found = self.hook(tl, |s, c| s.find_merge(c, bio));
+                return found.map_or(Candidate::Vetoed, |(id, kind)| Candidate::Found(id, kind));
+            }
             Merging::Elevator { hash } => hash,
         };
+        let mut none = Candidate::Nothing;
         let last = self.elevator.last_merge;
         if last != NO_REQ
-            && self.compatible(&self.reqs[last], bio)
             && let Some(kind) = contiguous(&self.reqs[last], bio)
-            && self.scheduler_allows(tl, last, bio)
+            && self.compatible(&self.reqs[last], bio)
         {
-            return Some((last, kind));
+            if self.scheduler_allows(tl, last, bio) {
+                return Candidate::Found(last, kind);
+            }
+            none = Candidate::Vetoed;
         }
         if self.limits.nomerges == 1 {
-            return None;
+            return none;
         }
         if hash
             && let Some(id) = self.elevator.hash.find(&self.reqs, bio.sector)
             && self.compatible(&self.reqs[id], bio)
-            && self.scheduler_allows(tl, id, bio)
         {
-            return Some((id, MergeKind::Back));
+            if self.scheduler_allows(tl, id, bio) {
+                return Candidate::Found(id, MergeKind::Back);
+            }
+            none = Candidate::Vetoed;
         }
-        let id = self.hook(tl, |s, c| s.find_front(c, bio))?;
-        (self.compatible(&self.reqs[id], bio)
-            && self.reqs[id].sector == bio.end()
-            && self.scheduler_allows(tl, id, bio))
-        .then_some((id, MergeKind::Front))
+        match self.hook(tl, |s, c| s.find_front(c, bio)) {
+            Some(id)
+                if self.compatible(&self.reqs[id], bio)
+                    && self.reqs[id].sector == bio.end()
+                    && self.scheduler_allows(tl, id, bio) =>
+            {
+                Candidate::Found(id, MergeKind::Front)
+            }
+            _ => none,
+        }
     }
 
     /// Tries to merge a bio into a request that is queued in the scheduler.
-    pub(crate) fn merge_into_scheduler(&mut self, tl: &mut Timeline, bio: &Bio) -> bool {
-        let Some((id, kind)) = self.find_merge(tl, bio) else { return false };
+    #[inline]
+    pub(crate) fn merge_into_scheduler(&mut self, tl: &mut Timeline, bio: &Bio) -> Search {
+        let (id, kind) = match self.find_merge(tl, bio) {
+            Candidate::Found(id, kind) => (id, kind),
+            Candidate::Vetoed => return Search::Open,
+            Candidate::Nothing => return Search::Nothing,
+        };
         if !self.compatible(&self.reqs[id], bio) {
-            return false;
+            return Search::Open;
         }
         if !self.within_limits(&self.reqs[id], bio.sectors, segments(bio.sectors)) {
             if self.limit_marks_nomerge {
                 self.reqs[id].state |= state::NOMERGE;
                 self.elevator.last_merge = NO_REQ;
             }
-            return false;
+            return Search::Open;
         }
         let old = self.reqs[id].sector;
         let hashed = self.reqs[id].state & state::HASHED != 0;
@@ -177,7 +223,7 @@ impl Queue {
             self.elevator.last_merge = id;
             self.merge_with_neighbour(tl, id, kind);
         }
-        true
+        Search::Merged
     }
 
     /// Tries to merge a bio into one plugged request.
@@ -333,6 +379,7 @@ impl Queue {
     }
 
     /// Books a request into the merge structures and the scheduler.
+    #[inline]
     pub(crate) fn insert_into_scheduler(&mut self, tl: &mut Timeline, id: ReqId, at: Position) {
         self.reqs[id].t_insert = tl.now;
         if at == Position::Sort
@@ -351,6 +398,7 @@ impl Queue {
     }
 
     /// The request left the scheduler: it can no longer be found.
+    #[inline]
     pub(crate) fn left_scheduler(&mut self, now: u64, id: ReqId) {
         self.queued -= 1;
         self.reqs[id].t_dispatch = now;

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use iosched_schedulers::{Dispatch, Position};
 use iosched_types::{Bio, Flags, Op, ReqId, units::MS};
 
-use crate::queue::{Queue, Submit, state};
+use crate::merge::Search;
+use crate::queue::{Queue, Submit};
+use crate::state;
 use crate::tags::TagMap;
 use crate::timeline::{Event, Timeline};
 
@@ -14,12 +16,19 @@ const RERUN_DELAY: u64 = 3 * MS;
 /// How many of the newest software-queue requests a bio is compared with.
 const CTX_MERGE_SCAN: usize = 8;
 
+/// The task was put to sleep.
+struct Asleep;
+
 /// One hardware context.
 #[derive(Debug)]
 pub(crate) struct Hctx {
     /// Pulled but not accepted, and everything that bypasses the scheduler.
     pub(crate) dispatch: VecDeque<ReqId>,
+    /// The driver's tags, handed out one by one under `none` only.
     pub(crate) driver_tags: TagMap,
+    /// How many of them requests from a scheduler hold: nobody sleeps for one of those, so which of them a
+    /// request has does not matter.
+    taken: u32,
     /// Only with a scheduler.
     pub(crate) sched_tags: Option<TagMap>,
     /// Software queues that map here, used by `none`.
@@ -33,6 +42,18 @@ pub(crate) struct Hctx {
 }
 
 impl Hctx {
+    /// The tags that requests are allocated with.
+    #[inline]
+    fn tags(&mut self) -> &mut TagMap {
+        self.sched_tags.as_mut().unwrap_or(&mut self.driver_tags)
+    }
+
+    /// Whether a request from a scheduler may have a driver tag.
+    #[inline]
+    fn driver_tag_free(&self) -> bool {
+        self.taken < self.driver_tags.depth()
+    }
+
     pub(crate) fn update_busy(&mut self, busy: bool) {
         if self.busy == 0 && !busy {
             return;
@@ -55,6 +76,7 @@ impl Queue {
                     mq.shallow_depth,
                     mq.wake_all_in_batch,
                 ),
+                taken: 0,
                 sched_tags: (!self.none)
                     .then(|| TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch)),
                 ctx: vec![VecDeque::new(); cpus],
@@ -71,7 +93,7 @@ impl Queue {
         let mq = self.profile.mq.clone();
         let shallow = self.scheduler.min_shallow_depth(&self.facts);
         for h in &mut self.hctx {
-            debug_assert_eq!(h.driver_tags.used(), 0, "nobody holds a driver tag");
+            debug_assert_eq!(h.driver_tags.used() + h.taken, 0, "nobody holds a driver tag");
             debug_assert!(h.sched_tags.as_ref().is_none_or(|t| t.used() == 0), "nor another");
             let tags = || {
                 let nr = self.facts.nr_requests;
@@ -82,35 +104,53 @@ impl Queue {
     }
 
     fn hctx_of(&self, cpu: u16) -> usize {
-        usize::from(cpu) % self.hctx.len()
+        match self.hctx.len() {
+            1 => 0,
+            n => usize::from(cpu) % n,
+        }
     }
 
+    #[inline]
     pub(crate) fn mq_submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
-        let mut bio = *bio;
-        let mut flush =
-            bio.op == Op::Flush || bio.flags.0 & (Flags::PREFLUSH.0 | Flags::FUA.0) != 0;
-        if flush && !self.write_cache {
+        let special = bio.flags.0 & (Flags::PREFLUSH.0 | Flags::FUA.0) != 0;
+        if special || bio.op == Op::Flush {
+            return self.mq_submit_special(tl, bio, resumed);
+        }
+        self.mq_submit_plain(tl, bio, resumed)
+    }
+
+    /// A flush, or a write with flush or FUA.
+    #[cold]
+    fn mq_submit_special(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
+        if !self.write_cache {
             // Without a volatile cache there is nothing to flush, and every write is forced.
-            bio.flags = bio.flags.without(Flags(Flags::PREFLUSH.0 | Flags::FUA.0));
-            flush = false;
+            let flags = bio.flags.without(Flags(Flags::PREFLUSH.0 | Flags::FUA.0));
             if bio.sectors == 0 {
-                self.finish_bio(tl, &bio);
+                self.finish_bio(tl, bio);
                 return Submit::Taken;
             }
+            return self.mq_submit_plain(tl, &Bio { flags, ..*bio }, resumed);
         }
-        if !resumed && !flush && self.mq_merge(tl, &bio) {
-            return Submit::Taken;
-        }
-        if !self.wbt_admit(tl, &bio) {
-            self.task_sleeps(tl, bio.task);
-            self.run_deferred(tl);
+        if !self.mq_admit(tl, bio) {
             return Submit::Blocked;
         }
-        let Some(id) = self.mq_allocate(tl, &bio, flush) else { return Submit::Blocked };
-        if flush {
-            self.flush_insert(tl, id);
-            self.run_pending = true;
-        } else if self.plug_active(bio.task) {
+        let Ok((id, _)) = self.mq_allocate(tl, bio, true) else { return Submit::Blocked };
+        self.flush_insert(tl, id);
+        self.run_pending = true;
+        Submit::Taken
+    }
+
+    #[inline]
+    fn mq_submit_plain(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
+        let search = if resumed { Search::Open } else { self.mq_merge(tl, bio) };
+        if search == Search::Merged {
+            return Submit::Taken;
+        }
+        if self.wbt.is_some() && !self.mq_admit(tl, bio) {
+            return Submit::Blocked;
+        }
+        let Ok((id, waited)) = self.mq_allocate(tl, bio, false) else { return Submit::Blocked };
+        if self.plug_active(bio.task) {
             self.add_to_plug(tl, bio.task, id);
         } else if self.none {
             let h = usize::from(self.reqs[id].hctx);
@@ -122,10 +162,25 @@ impl Queue {
                 self.direct_issue(tl, id);
             }
         } else {
-            self.mq_insert(tl, id, Position::Sort);
+            if search == Search::Nothing && !waited {
+                // Nothing has come in since the search, so a second one finds nothing either.
+                self.insert_into_scheduler(tl, id, Position::Sort);
+            } else {
+                self.mq_insert(tl, id, Position::Sort);
+            }
             self.run_pending = true;
         }
         Submit::Taken
+    }
+
+    /// Whether the writeback throttle lets a bio go on; otherwise its task goes to sleep.
+    fn mq_admit(&mut self, tl: &mut Timeline, bio: &Bio) -> bool {
+        let admitted = self.wbt_admit(tl, bio);
+        if !admitted {
+            self.task_sleeps(tl, bio.task);
+            self.run_deferred(tl);
+        }
+        admitted
     }
 
     /// A bio that needs nothing from the device.
@@ -134,17 +189,24 @@ impl Queue {
         self.done.push(crate::queue::Done { bio: bio.id, at: tl.now });
     }
 
-    fn mq_merge(&mut self, tl: &mut Timeline, bio: &Bio) -> bool {
+    #[inline]
+    fn mq_merge(&mut self, tl: &mut Timeline, bio: &Bio) -> Search {
         if self.merge_into_plug(bio) {
-            return true;
+            return Search::Merged;
         }
-        if self.none { self.merge_into_ctx(bio) } else { self.merge_into_scheduler(tl, bio) }
+        if !self.none {
+            return self.merge_into_scheduler(tl, bio);
+        }
+        if self.merge_into_ctx(bio) { Search::Merged } else { Search::Open }
     }
 
     /// The newest eight requests of the submitting CPU's software queue.
     fn merge_into_ctx(&mut self, bio: &Bio) -> bool {
         let h = self.hctx_of(bio.cpu);
         let list = &self.hctx[h].ctx[usize::from(bio.cpu)];
+        if list.is_empty() {
+            return false;
+        }
         let newest: [Option<ReqId>; CTX_MERGE_SCAN] = {
             let mut it = list.iter().rev();
             std::array::from_fn(|_| it.next().copied())
@@ -152,23 +214,21 @@ impl Queue {
         newest.into_iter().flatten().any(|id| self.merge_into_plugged(id, bio))
     }
 
-    /// A request with its tag; `None` after the task was put to sleep for one.
-    fn mq_allocate(&mut self, tl: &mut Timeline, bio: &Bio, flush: bool) -> Option<ReqId> {
+    /// A request with its tag, and whether the queue ran meanwhile; an error after the task was put to sleep for
+    /// a tag.
+    #[inline]
+    fn mq_allocate(
+        &mut self,
+        tl: &mut Timeline,
+        bio: &Bio,
+        flush: bool,
+    ) -> Result<(ReqId, bool), Asleep> {
         let h = self.hctx_of(bio.cpu);
         let shallow = self.tag_limit(tl, h, bio, flush);
-        let tag = self.mq_get_tag(h, shallow).or_else(|| {
-            // The kernel runs the queue and tries once more before it sleeps.
-            self.task_sleeps(tl, bio.task);
-            self.run_pending = true;
-            self.run_deferred(tl);
-            self.mq_get_tag(h, shallow)
-        });
-        let Some(tag) = tag else {
-            let hctx = &mut self.hctx[h];
-            hctx.restart = true;
-            let tags = hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags);
-            tags.sleep(bio.task, shallow);
-            return None;
+        let at_once = self.hctx[h].tags().get(shallow);
+        let tag = match at_once {
+            Some(tag) => tag,
+            None => self.mq_wait_for_tag(tl, h, bio, shallow)?,
         };
         let id = self.new_request(tl.now, bio);
         let r = &mut self.reqs[id];
@@ -179,30 +239,43 @@ impl Queue {
         }
         if !self.none && !flush {
             self.reqs[id].state |= state::ELV;
-            self.hook_mut(tl, |s, c| s.prepare(c, id));
+            if self.hooks.prepare {
+                self.hook_mut(tl, |s, c| s.prepare(c, id));
+            }
         }
-        Some(id)
+        Ok((id, at_once.is_none()))
+    }
+
+    /// The kernel runs the queue and tries once more before it sleeps.
+    #[cold]
+    fn mq_wait_for_tag(
+        &mut self,
+        tl: &mut Timeline,
+        h: usize,
+        bio: &Bio,
+        shallow: Option<u32>,
+    ) -> Result<u32, Asleep> {
+        self.task_sleeps(tl, bio.task);
+        self.run_pending = true;
+        self.run_deferred(tl);
+        let hctx = &mut self.hctx[h];
+        hctx.tags().get(shallow).ok_or_else(|| {
+            hctx.restart = true;
+            hctx.tags().sleep(bio.task, shallow);
+            Asleep
+        })
     }
 
     /// How much of the tags this request may use: asked once, however long the task then sleeps.
+    #[inline]
     fn tag_limit(&mut self, tl: &mut Timeline, h: usize, bio: &Bio, flush: bool) -> Option<u32> {
-        let hctx = &mut self.hctx[h];
-        let tags = hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags);
-        if let Some(asked) = tags.take_asked(bio.task) {
+        if let Some(asked) = self.hctx[h].tags().take_asked(bio.task) {
             return asked;
         }
-        if self.none || flush {
+        if !self.hooks.limit_depth || flush {
             return None;
         }
         self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task))
-    }
-
-    fn mq_get_tag(&mut self, h: usize, shallow: Option<u32>) -> Option<u32> {
-        let hctx = &mut self.hctx[h];
-        if self.none {
-            return hctx.driver_tags.get(None);
-        }
-        hctx.sched_tags.as_mut().and_then(|t| t.get(shallow))
     }
 
     /// Inserts into the scheduler, first trying to append the whole request to a queued one.
@@ -219,6 +292,7 @@ impl Queue {
     }
 
     /// `none`: straight to the driver; the request already holds its tag.
+    #[inline]
     pub(crate) fn direct_issue(&mut self, tl: &mut Timeline, id: ReqId) {
         self.reqs[id].t_dispatch = tl.now;
         self.trace_dispatch(tl.now, id);
@@ -232,8 +306,9 @@ impl Queue {
     }
 
     pub(crate) fn mq_run(&mut self, tl: &mut Timeline, h: usize) {
-        if !self.hctx[h].dispatch.is_empty() {
-            self.hctx[h].restart = true;
+        let hctx = &mut self.hctx[h];
+        if !hctx.dispatch.is_empty() {
+            hctx.restart = true;
             if !self.offer_parked(tl, h) {
                 return;
             }
@@ -243,7 +318,12 @@ impl Queue {
 
     /// Offers everything parked; `false` when something had to stay.
     fn offer_parked(&mut self, tl: &mut Timeline, h: usize) -> bool {
-        while let Some(id) = self.hctx[h].dispatch.front().copied() {
+        loop {
+            let hctx = &mut self.hctx[h];
+            let Some(id) = hctx.dispatch.front().copied() else {
+                hctx.update_busy(false);
+                return true;
+            };
             if !self.take_driver_tag(id) {
                 self.hctx[h].update_busy(true);
                 return false;
@@ -251,55 +331,73 @@ impl Queue {
             self.hctx[h].dispatch.pop_front();
             self.issue(tl, id);
         }
-        self.hctx[h].update_busy(false);
-        true
     }
 
     /// A driver tag of the hardware queue the request was allocated for, whoever pulled it.
     fn take_driver_tag(&mut self, id: ReqId) -> bool {
-        if self.none || self.reqs[id].state & state::DRIVER_TAG != 0 {
+        let r = &mut self.reqs[id];
+        if self.none || r.state & state::DRIVER_TAG != 0 {
             return true;
         }
-        let h = usize::from(self.reqs[id].hctx);
-        let Some(tag) = self.hctx[h].driver_tags.get(None) else { return false };
-        let r = &mut self.reqs[id];
-        r.driver_tag = tag;
-        r.state |= state::DRIVER_TAG;
-        true
-    }
-
-    fn driver_tag_free(&self, h: usize) -> bool {
-        let t = &self.hctx[h].driver_tags;
-        t.used() < t.depth()
+        let hctx = &mut self.hctx[usize::from(r.hctx)];
+        let free = hctx.driver_tag_free();
+        if free {
+            hctx.taken += 1;
+            r.state |= state::DRIVER_TAG;
+        }
+        free
     }
 
     /// Pulls from the scheduler, in batches where the kernel does.
     fn run_scheduler(&mut self, tl: &mut Timeline, h: usize) {
-        let mut batch = std::mem::take(&mut self.scratch);
-        loop {
-            batch.clear();
+        while self.may_pull(h) {
+            if self.hctx.len() == 1 && !self.hctx[h].driver_tag_free() {
+                // Without a budget a request is pulled ahead and parked; no batch comes of it.
+                match self.pull_one(tl, h) {
+                    Some(id) => self.park_pulled(h, id),
+                    None => self.rerun_later(tl, h),
+                }
+                return;
+            }
+            let mut batch = std::mem::take(&mut self.scratch);
             let most = if self.profile.mq.batch_dispatch && self.hctx[h].busy == 0 {
                 self.facts.nr_requests as usize
             } else {
                 1
             };
-            self.pull_batch(tl, h, most, &mut batch);
-            if batch.is_empty() {
-                break;
-            }
+            let all = self.pull_batch(tl, h, most, &mut batch);
             let mut parked = false;
             for h in 0..self.hctx.len() {
                 parked |= self.offer(tl, h, &batch);
             }
-            if parked {
-                break;
+            let over = all || parked || batch.is_empty();
+            batch.clear();
+            self.scratch = batch;
+            if over {
+                return;
             }
         }
-        batch.clear();
-        self.scratch = batch;
+    }
+
+    /// Whether the scheduler may be asked: it has work, nothing is parked, and the driver has room where it asks for
+    /// a budget first.
+    #[inline]
+    fn may_pull(&mut self, h: usize) -> bool {
+        if !self.scheduler.has_work() {
+            return false;
+        }
+        let hctx = &mut self.hctx[h];
+        if !hctx.dispatch.is_empty() {
+            self.run_pending = true;
+            return false;
+        }
+        let room = !self.budget || hctx.driver_tag_free();
+        hctx.restart |= !room;
+        room
     }
 
     /// Offers the driver what a batch has for one hardware queue; `true` when something had to stay.
+    #[inline]
     fn offer(&mut self, tl: &mut Timeline, h: usize, batch: &[ReqId]) -> bool {
         let (mut parked, mut any) = (false, false);
         for id in batch {
@@ -315,40 +413,65 @@ impl Queue {
             }
         }
         if any {
-            self.hctx[h].update_busy(parked);
-            self.hctx[h].restart |= parked;
+            let hctx = &mut self.hctx[h];
+            hctx.update_busy(parked);
+            hctx.restart |= parked;
         }
         parked
     }
 
-    fn pull_batch(&mut self, tl: &mut Timeline, h: usize, most: usize, batch: &mut Vec<ReqId>) {
-        while batch.len() < most && self.scheduler.has_work() {
-            if !self.hctx[h].dispatch.is_empty() {
-                self.run_pending = true;
-                return;
+    /// Asks the scheduler for one request.
+    #[inline]
+    fn pull_one(&mut self, tl: &mut Timeline, h: usize) -> Option<ReqId> {
+        match self.hook_mut(tl, |s, c| s.dispatch(c, h as u16)) {
+            Dispatch::Request(id) => {
+                self.left_scheduler(tl.now, id);
+                self.trace_dispatch(tl.now, id);
+                Some(id)
             }
-            if self.budget && !self.driver_tag_free(h) {
-                self.hctx[h].restart = true;
-                return;
+            Dispatch::Idle(idle) => {
+                self.note_idle(tl.now, idle);
+                None
             }
-            match self.hook_mut(tl, |s, c| s.dispatch(c, h as u16)) {
-                Dispatch::Request(id) => {
-                    self.left_scheduler(tl.now, id);
-                    self.trace_dispatch(tl.now, id);
-                    batch.push(id);
-                    if !self.take_driver_tag(id) {
-                        return;
-                    }
+            Dispatch::Empty => None,
+        }
+    }
+
+    /// Parks a request that found no tag.
+    #[inline]
+    fn park_pulled(&mut self, h: usize, id: ReqId) {
+        let hctx = &mut self.hctx[h];
+        hctx.dispatch.push_back(id);
+        hctx.update_busy(true);
+        hctx.restart = true;
+    }
+
+    /// Pulls up to `most` requests, of which only the last may be without a tag, while there is something to pull
+    /// and room for it (`may_pull` has just said so). `true` when nothing more can come in this run.
+    #[inline]
+    fn pull_batch(
+        &mut self,
+        tl: &mut Timeline,
+        h: usize,
+        most: usize,
+        batch: &mut Vec<ReqId>,
+    ) -> bool {
+        loop {
+            let Some(id) = self.pull_one(tl, h) else {
+                if batch.is_empty() {
+                    self.rerun_later(tl, h);
                 }
-                answer => {
-                    if let Dispatch::Idle(idle) = answer {
-                        self.note_idle(tl.now, idle);
-                    }
-                    if batch.is_empty() {
-                        self.rerun_later(tl, h);
-                    }
-                    return;
-                }
+                return false;
+            };
+            batch.push(id);
+            if !self.take_driver_tag(id) {
+                return false;
+            }
+            if batch.len() >= most {
+                return false;
+            }
+            if !self.may_pull(h) {
+                return true;
             }
         }
     }
@@ -417,18 +540,18 @@ impl Queue {
         let r = &mut self.reqs[id];
         if r.state & state::DRIVER_TAG != 0 {
             r.state &= !state::DRIVER_TAG;
-            let (h, tag) = (usize::from(r.hctx), r.driver_tag);
-            self.hctx[h].driver_tags.put(tag, &mut self.woken);
+            self.hctx[usize::from(r.hctx)].taken -= 1;
         }
     }
 
+    #[inline]
     pub(crate) fn mq_release(&mut self, id: ReqId) {
-        self.put_driver_tag(id);
         let r = &self.reqs[id];
-        let (h, tag) = (usize::from(r.hctx), r.tag);
-        let hctx = &mut self.hctx[h];
+        let (tag, state) = (r.tag, r.state);
+        let hctx = &mut self.hctx[usize::from(r.hctx)];
+        hctx.taken -= u32::from(state & state::DRIVER_TAG != 0);
         if tag != u32::MAX {
-            hctx.sched_tags.as_mut().unwrap_or(&mut hctx.driver_tags).put(tag, &mut self.woken);
+            hctx.tags().put(tag, &mut self.woken);
         }
         if std::mem::take(&mut hctx.restart) {
             self.run_pending = true;

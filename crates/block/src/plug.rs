@@ -42,11 +42,14 @@ impl Queue {
     }
 
     /// Tries to merge into the task's plugged requests, newest first.
+    #[inline]
     pub(crate) fn merge_into_plug(&mut self, bio: &Bio) -> bool {
-        let Some(plug) = self.plugs.get(bio.task as usize) else { return false };
-        if plug.list.is_empty() {
-            return false;
-        }
+        let plug = self.plugs.get(bio.task as usize);
+        plug.is_some_and(|p| !p.list.is_empty()) && self.merge_into_plug_list(bio)
+    }
+
+    fn merge_into_plug_list(&mut self, bio: &Bio) -> bool {
+        let plug = &self.plugs[bio.task as usize];
         let scan = match self.plug_scan {
             MergeScan::All => plug.list.len(),
             MergeScan::Newest => plug.list.len().min(1),
@@ -73,12 +76,15 @@ impl Queue {
         self.plugs[task as usize].list.push(id);
     }
 
+    #[inline]
     fn flush_plug(&mut self, tl: &mut Timeline, task: TaskId) {
-        let Some(plug) = self.plugs.get_mut(task as usize) else { return };
-        if plug.list.is_empty() {
-            return;
+        if self.plugs.get(task as usize).is_some_and(|p| !p.list.is_empty()) {
+            self.flush_plug_list(tl, task);
         }
-        let mut list = std::mem::take(&mut plug.list);
+    }
+
+    fn flush_plug_list(&mut self, tl: &mut Timeline, task: TaskId) {
+        let mut list = std::mem::take(&mut self.plugs[task as usize].list);
         if self.profile.plug.sorted {
             // Stable: equal sectors stay in the order of arrival.
             list.sort_by_key(|id| self.reqs[*id].sector);

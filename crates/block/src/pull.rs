@@ -2,8 +2,9 @@
 
 use iosched_schedulers::{BlockPath, Dispatch};
 
-use crate::queue::{Queue, Trace};
+use crate::queue::Queue;
 use crate::timeline::Timeline;
+use crate::trace::Trace;
 
 impl Queue {
     /// From now on the queue never runs by itself: only [`pull`](Self::pull) takes requests.

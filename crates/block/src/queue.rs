@@ -1,160 +1,22 @@
 //! The request queue: what both block layers share, and the interface to the simulator.
 
 use iosched_devices::{Completion, Device};
-use iosched_schedulers::{
-    Actions, BlockPath, Cgroup, Ctx, Descriptor, Generation, Idling, Merging, QueueFacts,
-    Scheduler, TaskInfo, TunableError, Why,
-};
+use iosched_schedulers::{Actions, BlockPath, Ctx, Hooks, Merging, QueueFacts, Scheduler, Why};
 use iosched_types::{Bio, BioId, Nanos, Op, ReqId, Requests, Sector, TaskId};
 
 use crate::bios::BioPool;
+use crate::config::{Limits, SchedulerChoice};
 use crate::flush::FlushQueue;
 use crate::legacy::Legacy;
 use crate::merge::{Elevator, segments};
 use crate::mq::Hctx;
 use crate::plug::Plug;
-use crate::profile::{KernelProfile, LegacyFlush, MergeScan, PlugKind};
-use crate::switch::{self, Switches};
+use crate::profile::{KernelProfile, MergeScan};
+use crate::stats::{Issue, QueueStats};
+use crate::switch::Switches;
 use crate::timeline::{Event, Timeline};
+use crate::trace::Trace;
 use crate::wbt::Wbt;
-
-/// Bookkeeping bits in [`iosched_types::Request::state`].
-pub(crate) mod state {
-    /// In the back-merge hash.
-    pub(crate) const HASHED: u16 = 1;
-    /// The driver has seen it: no merging any more.
-    pub(crate) const STARTED: u16 = 2;
-    /// Never merge again (2.6.18: a limit was hit).
-    pub(crate) const NOMERGE: u16 = 4;
-    /// Went through the scheduler.
-    pub(crate) const ELV: u16 = 8;
-    /// Part of a flush sequence.
-    pub(crate) const FLUSH_SEQ: u16 = 16;
-    /// The flush command itself.
-    pub(crate) const FLUSH_CMD: u16 = 32;
-    /// Holds a driver tag.
-    pub(crate) const DRIVER_TAG: u16 = 64;
-    /// Counted by the writeback throttle.
-    pub(crate) const WBT: u16 = 128;
-    /// Background class of the throttle.
-    pub(crate) const WBT_BACKGROUND: u16 = 256;
-    /// Class bit of the legacy request pool.
-    pub(crate) const POOL_CLASS1: u16 = 512;
-    /// Shown by `explain` already.
-    pub(crate) const TRACED: u16 = 1024;
-}
-
-/// Notes in one reason of `explain`.
-const MOST_NOTES: usize = 16;
-
-/// Which scheduler, with which tunables.
-#[derive(Clone, Debug)]
-pub struct SchedulerChoice {
-    /// The family.
-    pub descriptor: &'static Descriptor,
-    /// The generation.
-    pub generation: &'static Generation,
-    /// Tunables by sysfs name, in the sysfs unit.
-    pub tunables: Vec<(String, i64)>,
-}
-
-/// Limits on requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Sectors of a request (`max_sectors_kb` · 2).
-    pub max_sectors: u32,
-    /// Segments of a request.
-    pub max_segments: u16,
-    /// `nomerges`: 0, 1 (one-entry cache only) or 2 (off).
-    pub nomerges: u8,
-}
-
-/// Everything a queue is built from.
-pub struct QueueConfig {
-    /// Kernel profile.
-    pub profile: KernelProfile,
-    /// Which block layer, where the profile has both.
-    pub path: BlockPath,
-    /// The scheduler.
-    pub scheduler: SchedulerChoice,
-    /// The device.
-    pub device: Box<dyn Device>,
-    /// Commands the device takes at once (driver tags), per hardware queue.
-    pub queue_depth: u32,
-    /// Hardware queues.
-    pub hw_queues: u16,
-    /// `queue/rotational`.
-    pub rotational: bool,
-    /// Volatile write cache.
-    pub write_cache: bool,
-    /// Native FUA.
-    pub fua: bool,
-    /// The device asks for a budget before a request is pulled (SATA, SCSI): nothing is staged.
-    pub budget: bool,
-    /// Hardware limit in KiB.
-    pub max_hw_sectors_kb: u32,
-    /// Sectors of a zone of a zoned device; 0 if it is not zoned.
-    pub zone_sectors: Sector,
-    /// `queue/*` settings by sysfs name.
-    pub settings: Vec<(String, i64)>,
-    /// Processes.
-    pub tasks: Vec<TaskInfo>,
-    /// Control groups, the root first.
-    pub cgroups: Vec<Cgroup>,
-    /// CPUs.
-    pub cpus: u16,
-}
-
-/// A `queue/*` setting that can be set from an experiment file.
-#[derive(Clone, Copy, Debug)]
-pub struct QueueSetting {
-    /// File name below `/sys/block/X/queue/`.
-    pub name: &'static str,
-    /// Unit.
-    pub unit: &'static str,
-    /// Smallest value.
-    pub min: i64,
-    /// Largest value.
-    pub max: i64,
-    /// One sentence.
-    pub help: &'static str,
-}
-
-const fn s(
-    name: &'static str,
-    unit: &'static str,
-    min: i64,
-    max: i64,
-    help: &'static str,
-) -> QueueSetting {
-    QueueSetting { name, unit, min, max, help }
-}
-
-/// The `queue/*` settings, by sysfs name.
-#[must_use]
-pub fn queue_settings() -> &'static [QueueSetting] {
-    static SETTINGS: &[QueueSetting] = &[
-        s("nr_requests", "requests", 4, 1 << 21, "Requests that may be allocated."),
-        s("max_sectors_kb", "KiB", 4, 65_536, "Largest request."),
-        s("nomerges", "0/1/2", 0, 2, "1: only the one-entry merge cache; 2: no merging."),
-        s("read_ahead_kb", "KiB", 0, 1 << 20, "Read-ahead window of buffered reads."),
-        s("rotational", "0/1", 0, 1, "Whether the device has a head to move."),
-        s(
-            "wbt_lat_usec",
-            "us",
-            0,
-            60_000_000,
-            "Latency target of the writeback throttle; 0 is off.",
-        ),
-        s("rq_affinity", "0/1/2", 0, 2, "CPU that finishes a request; costs only."),
-        s("iostats", "0/1", 0, 1, "Disk statistics; costs only."),
-        s("add_random", "0/1", 0, 1, "Feeds the entropy pool; costs only."),
-        s("io_timeout", "ms", 1, 1 << 31, "Request timeout; modelled devices never time out."),
-        s("write_cache", "0/1", 0, 1, "1: volatile write cache on (\"write back\")."),
-        s("fua", "0/1", 0, 1, "Whether the device takes FUA writes itself."),
-    ];
-    SETTINGS
-}
 
 /// Answer to a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,96 +37,6 @@ pub struct Done {
     pub at: Nanos,
 }
 
-/// A command handed to the device, as the dispatch picture and the dispatch log show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Issue {
-    /// When.
-    pub t: Nanos,
-    /// Operation.
-    pub op: Op,
-    /// First sector.
-    pub sector: Sector,
-    /// Sectors.
-    pub sectors: u32,
-    /// Process.
-    pub task: TaskId,
-}
-
-/// One line of `iosched explain`.
-#[derive(Clone, Debug, PartialEq)]
-pub enum TraceEvent {
-    /// A request left the scheduler.
-    Dispatch {
-        /// When and what.
-        issue: Issue,
-        /// Bios it carries.
-        bios: Vec<BioId>,
-        /// Why, in the scheduler's words.
-        reason: String,
-    },
-    /// The scheduler holds the device idle.
-    Idle {
-        /// From.
-        from: Nanos,
-        /// Until something else happened.
-        to: Nanos,
-        /// For whom.
-        task: Option<TaskId>,
-        /// Why.
-        reason: String,
-    },
-    /// Another scheduler took over.
-    Switch {
-        /// When it was asked for.
-        since: Nanos,
-        /// When it was in force.
-        at: Nanos,
-        /// The old one, with its generation.
-        from: String,
-        /// The new one.
-        to: String,
-    },
-}
-
-/// What `explain` collects.
-#[derive(Clone, Debug, Default)]
-pub struct Trace {
-    /// Events in order.
-    pub events: Vec<TraceEvent>,
-    pub(crate) idle: Option<(Nanos, Option<TaskId>, String)>,
-}
-
-/// Counters of a queue.
-#[derive(Clone, Debug, Default)]
-pub struct QueueStats {
-    /// Bios taken.
-    pub submitted: u64,
-    /// Bios finished.
-    pub finished: u64,
-    /// Commands issued to the device.
-    pub issued: u64,
-    /// Commands completed, by operation.
-    pub completed: [u64; 4],
-    /// Bytes completed, by operation.
-    pub bytes: [u64; 4],
-    /// Merges by operation of the bio.
-    pub merges: [u64; 4],
-    /// Commands not starting where the one before ended.
-    pub seeks: u64,
-    /// Distance between commands in sectors.
-    pub travel: Sector,
-    /// Largest number at the device.
-    pub max_in_flight: u32,
-    /// Time with commands at the device.
-    pub busy: Nanos,
-    /// Time requests spent from allocation to completion.
-    pub weighted: Nanos,
-    /// Time the device stood idle on the scheduler's wish.
-    pub idled: Nanos,
-    /// Number of such periods.
-    pub idles: u64,
-}
-
 /// One request queue with its scheduler and device.
 pub struct Queue {
     pub(crate) profile: KernelProfile,
@@ -273,6 +45,8 @@ pub struct Queue {
     pub(crate) limits: Limits,
     pub(crate) merging: Merging,
     pub(crate) scheduler: Box<dyn Scheduler>,
+    /// Which of its optional hooks do anything.
+    pub(crate) hooks: Hooks,
     pub(crate) choice: SchedulerChoice,
     /// No scheduler at all: blk-mq's `none`, which this crate does itself.
     pub(crate) none: bool,
@@ -303,7 +77,7 @@ pub struct Queue {
     pub(crate) queued: u32,
     pub(crate) run_pending: bool,
     /// A hardware queue to run, where not all of them have to.
-    run_one: Option<u16>,
+    pub(crate) run_one: Option<u16>,
     pub(crate) timer_gen: u32,
     pub(crate) idle_since: Option<Nanos>,
     /// The caller pulls requests itself; the queue never runs.
@@ -326,89 +100,7 @@ impl std::fmt::Debug for Queue {
     }
 }
 
-pub(crate) fn setting(settings: &[(String, i64)], name: &str) -> Option<i64> {
-    settings.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v)
-}
-
 impl Queue {
-    /// Builds a queue.
-    ///
-    /// # Errors
-    /// A tunable the scheduler does not have or does not accept. `queue/*` settings are checked by the
-    /// caller against [`queue_settings`].
-    pub fn new(cfg: QueueConfig) -> Result<Queue, TunableError> {
-        let mut cfg = cfg;
-        let settings = std::mem::take(&mut cfg.settings);
-        let get = |name| setting(&settings, name);
-        let mq = cfg.path == BlockPath::Mq;
-        let max_kb = get("max_sectors_kb").map_or(cfg.profile.max_sectors_kb, |v| v as u32);
-        let max_kb = max_kb.min(cfg.max_hw_sectors_kb.max(4));
-        let rotational = get("rotational").map_or(cfg.rotational, |v| v != 0);
-        cfg.settings = settings.clone();
-        let facts = switch::first_facts(&mut cfg, max_kb, rotational);
-        let (nr, depth) = (facts.nr_requests, facts.queue_depth);
-        let to = &cfg.scheduler;
-        let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
-        let (scheduler, merging) = switch::build(to, &tunables, &facts, &cfg.profile, 0);
-        let write_cache = get("write_cache").map_or(cfg.write_cache, |v| v != 0);
-        let target = get("wbt_lat_usec").map(|v| v as u64);
-        let (tasks, hw_queues) = (facts.tasks.len(), facts.hw_queues);
-        let device_plug = cfg.profile.plug.kind == PlugKind::Device;
-        let mut q = Queue {
-            limits: Limits {
-                max_sectors: max_kb * 2,
-                max_segments: cfg.profile.max_segments,
-                nomerges: get("nomerges").map_or(0, |v| v as u8),
-            },
-            same_prio_merge: mq && cfg.profile.mq.same_prio_merge,
-            limit_marks_nomerge: !mq && cfg.profile.legacy.flush == LegacyFlush::Barrier,
-            plug_scan: cfg.profile.plug.merge_scan,
-            path: cfg.path,
-            merging,
-            scheduler,
-            none: mq && cfg.scheduler.descriptor.name == "none",
-            choice: cfg.scheduler,
-            out: Actions::default(),
-            reqs: Requests::with_capacity(nr.min(4096) as usize + 8),
-            bios: BioPool::default(),
-            elevator: switch::fresh_elevator(nr),
-            plugs: (0..tasks).map(|_| Plug::default()).collect(),
-            hctx: Vec::new(),
-            legacy: Legacy::new(nr, device_plug, tasks),
-            flushes: (0..hw_queues.max(1)).map(|_| FlushQueue::default()).collect(),
-            wbt: None,
-            switches: Switches::default(),
-            write_cache,
-            fua: get("fua").map_or(cfg.fua, |v| v != 0),
-            budget: cfg.budget,
-            device: cfg.device,
-            device_next: Nanos::MAX,
-            finished_commands: Vec::new(),
-            scratch: Vec::new(),
-            in_flight: 0,
-            busy_since: 0,
-            head: 0,
-            queued: 0,
-            run_pending: false,
-            run_one: None,
-            timer_gen: 0,
-            idle_since: None,
-            manual: false,
-            stats: QueueStats::default(),
-            done: Vec::new(),
-            woken: Vec::new(),
-            issues: None,
-            trace: None,
-            profile: cfg.profile,
-            facts,
-        };
-        if mq {
-            q.build_hctxs(nr, depth);
-        }
-        q.set_throttle(target);
-        Ok(q)
-    }
-
     /// Facts of the queue.
     #[must_use]
     pub fn facts(&self) -> &QueueFacts {
@@ -662,54 +354,6 @@ impl Queue {
     pub fn task_exited(&mut self, tl: &mut Timeline, task: TaskId) {
         self.hook_mut(tl, |s, c| s.task_exited(c, task));
         self.run_deferred(tl);
-    }
-
-    /// Books an idle decision of the scheduler.
-    pub(crate) fn note_idle(&mut self, now: Nanos, idle: Idling) {
-        if self.in_flight == 0 && self.idle_since.is_none() {
-            self.idle_since = Some(now);
-        }
-        let reason = self.take_reason();
-        if let Some(trace) = &mut self.trace
-            && trace.idle.is_none()
-        {
-            trace.idle = Some((now, idle.for_task, reason));
-        }
-    }
-
-    /// The idle period, if any, ends now.
-    pub(crate) fn end_idle(&mut self, now: Nanos) {
-        if let Some(from) = self.idle_since.take() {
-            self.stats.idled += now - from;
-            self.stats.idles += 1;
-        }
-        if let Some(trace) = &mut self.trace
-            && let Some((from, task, reason)) = trace.idle.take()
-        {
-            trace.events.push(TraceEvent::Idle { from, to: now, task, reason });
-        }
-    }
-
-    /// The reasons noted since the last decision, as one sentence.
-    pub(crate) fn take_reason(&mut self) -> String {
-        let Some(why) = &mut self.out.why else { return String::new() };
-        let mut notes: Vec<String> = Vec::new();
-        for (_, note) in why.notes.drain(..) {
-            // A scheduler that is asked again and again gives the same answer.
-            if notes.len() < MOST_NOTES && !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-        notes.join("; ")
-    }
-
-    pub(crate) fn trace_merge(&mut self, id: ReqId, _bio: BioId) {
-        if self.out.why.is_some() {
-            let name = format!("{}{}", self.reqs[id].op.letter(), self.reqs[id].sector);
-            if let Some(why) = &mut self.out.why {
-                why.notes.push((0, format!("merged into {name}")));
-            }
-        }
     }
 
     /// What is still inside: requests in the scheduler, parked or at the device.

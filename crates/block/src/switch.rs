@@ -13,15 +13,18 @@ use std::collections::VecDeque;
 
 use iosched_devices::Device;
 use iosched_schedulers::{
-    BlockPath, BuildArgs, Cgroup, Merging, Position, QueueFacts, Scheduler, TunableError,
+    BlockPath, BuildArgs, Cgroup, Hooks, Merging, Position, QueueFacts, Scheduler, TunableError,
     TunableValues,
 };
 use iosched_types::{Bio, NO_REQ, Nanos, ReqId, TaskId, units::SEC};
 
+use crate::config::{QueueConfig, SchedulerChoice, setting};
 use crate::merge::{Elevator, MergeHash};
 use crate::profile::{KernelProfile, ShallowDepth};
-use crate::queue::{Queue, QueueConfig, SchedulerChoice, TraceEvent, setting, state};
+use crate::queue::Queue;
+use crate::state;
 use crate::timeline::{Event, Timeline};
+use crate::trace::TraceEvent;
 use crate::wbt::Wbt;
 
 /// Ticks that a freeze takes beyond the drain: an idle queue is switched in 14 to 30 ms at 250 ticks per
@@ -158,6 +161,11 @@ pub(crate) fn build(
         *hash = *hash && (profile.legacy.merge_hash || generation > 0);
     }
     (scheduler, merging)
+}
+
+/// The hooks that are called for every request; `none` is the block layer's own and gets none of them.
+pub(crate) fn hooks(scheduler: &dyn Scheduler, choice: &SchedulerChoice) -> Hooks {
+    if choice.descriptor.name == "none" { Hooks::NONE } else { scheduler.hooks() }
 }
 
 /// The merge search state of an empty queue.
@@ -315,6 +323,7 @@ impl Queue {
         self.choice = to.choice;
         (self.scheduler, self.merging) =
             build(&self.choice, &to.tunables, &self.facts, &self.profile, tl.now);
+        self.hooks = hooks(&*self.scheduler, &self.choice);
         self.none = self.path == BlockPath::Mq && self.choice.descriptor.name == "none";
         self.elevator = fresh_elevator(self.facts.nr_requests);
         // What the old scheduler wished for, and its timer, mean nothing any more.

@@ -28,21 +28,22 @@ impl Word {
     /// Takes one of the bits `from`, from `hint` on and then from 0.
     #[inline]
     fn take(&mut self, from: u64, hint: u32) -> Option<u32> {
-        for _ in 0..2 {
-            let free = !self.busy & from;
-            if free != 0 {
-                let from_hint = free & (u64::MAX << (hint & 63));
-                let free = if from_hint == 0 { free } else { from_hint };
-                self.busy |= free & free.wrapping_neg();
-                return Some(free.trailing_zeros());
-            }
+        let mut free = !self.busy & from;
+        if free == 0 {
             if self.freed == 0 {
                 return None;
             }
             self.busy &= !self.freed;
             self.freed = 0;
+            free = !self.busy & from;
+            if free == 0 {
+                return None;
+            }
         }
-        None
+        let from_hint = free & (u64::MAX << (hint & 63));
+        let free = if from_hint == 0 { free } else { from_hint };
+        self.busy |= free & free.wrapping_neg();
+        Some(free.trailing_zeros())
     }
 }
 
@@ -110,6 +111,7 @@ impl TagMap {
         map
     }
 
+    #[inline]
     pub(crate) fn depth(&self) -> u32 {
         self.depth
     }
@@ -149,27 +151,50 @@ impl TagMap {
             return None;
         }
         let first = (self.hint >> self.shift) as usize;
-        // A plain allocation starts at the word's first bit, a shallow one at the hint.
-        let mut bit = if shallow.is_some() { self.hint & ((1 << self.shift) - 1) } else { 0 };
-        for i in 0..self.words.len() {
-            let w =
-                if first + i < self.words.len() { first + i } else { first + i - self.words.len() };
-            let from = shallow.map_or(self.words[w].all, |s| low_bits(self.bits_within(w, s)));
-            if let Some(free) = self.words[w].take(from, bit) {
-                self.used += 1;
-                let tag = ((w as u32) << self.shift) + free;
-                if tag == self.hint {
-                    self.hint = if tag + 2 >= self.depth { 0 } else { tag + 1 };
-                }
-                return Some(tag);
-            }
-            bit = 0;
+        let found = match shallow {
+            None => self.find_any(first),
+            Some(shallow) => self.find_shallow(first, shallow),
+        };
+        let Some((w, bit)) = found else {
+            self.hint = 0;
+            return None;
+        };
+        self.used += 1;
+        let tag = ((w as u32) << self.shift) + bit;
+        if tag == self.hint {
+            self.hint = if tag + 2 >= self.depth { 0 } else { tag + 1 };
         }
-        self.hint = 0;
+        Some(tag)
+    }
+
+    /// Any bit of the words from `first` on, around; the search starts at a word's first bit.
+    #[inline]
+    fn find_any(&mut self, first: usize) -> Option<(usize, u32)> {
+        let (before, after) = self.words.split_at_mut_checked(first)?;
+        for (w, word) in after.iter_mut().enumerate() {
+            if let Some(bit) = word.take(word.all, 0) {
+                return Some((first + w, bit));
+            }
+        }
+        before.iter_mut().enumerate().find_map(|(w, word)| Some((w, word.take(word.all, 0)?)))
+    }
+
+    /// A bit that an operation limited to `shallow` may have; the search starts at the hint.
+    fn find_shallow(&mut self, first: usize, shallow: u32) -> Option<(usize, u32)> {
+        let mut from = self.hint & ((1 << self.shift) - 1);
+        let n = self.words.len();
+        for w in (first..n).chain(0..first) {
+            let allowed = low_bits(self.bits_within(w, shallow));
+            if let Some(bit) = self.words[w].take(allowed, from) {
+                return Some((w, bit));
+            }
+            from = 0;
+        }
         None
     }
 
     /// Frees a tag and names the sleepers this wakes.
+    #[inline]
     pub(crate) fn put(&mut self, tag: u32, woken: &mut Vec<TaskId>) {
         let (w, bit) = ((tag >> self.shift) as usize, tag & ((1 << self.shift) - 1));
         let word = &mut self.words[w];
@@ -209,7 +234,11 @@ impl TagMap {
 
     /// The shallow depth a woken task went to sleep with. The scheduler names it once an allocation,
     /// before the first try.
+    #[inline]
     pub(crate) fn take_asked(&mut self, task: TaskId) -> Option<Option<u32>> {
+        if self.asked.is_empty() {
+            return None;
+        }
         let at = self.asked.iter().position(|(t, _)| *t == task)?;
         Some(self.asked.swap_remove(at).1)
     }

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use iosched_types::{Bio, Flags, Nanos, Op, ReqId, TaskId, units::MS, units::US};
 
-use crate::queue::{Queue, state};
+use crate::queue::Queue;
+use crate::state;
 use crate::timeline::{Event, Timeline};
 
 const WINDOW: Nanos = 100 * MS;

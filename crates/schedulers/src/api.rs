@@ -173,6 +173,7 @@ impl Ctx<'_> {
     }
 
     /// Notes a reason for `iosched explain`; the closure runs only there.
+    #[inline]
     pub fn why(&mut self, reason: impl FnOnce(&Requests, &QueueFacts) -> String) {
         if let Some(why) = &mut self.out.why {
             let text = reason(self.reqs, self.queue);
@@ -248,6 +249,28 @@ pub enum Dispatch {
     Empty,
 }
 
+/// Which of the hooks that are called for every request a scheduler has; the block layer spares itself the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hooks {
+    /// [`Scheduler::limit_depth`].
+    pub limit_depth: bool,
+    /// [`Scheduler::prepare`].
+    pub prepare: bool,
+    /// [`Scheduler::completed`].
+    pub completed: bool,
+    /// [`Scheduler::finished`].
+    pub finished: bool,
+}
+
+impl Hooks {
+    /// All of them.
+    pub const ALL: Hooks =
+        Hooks { limit_depth: true, prepare: true, completed: true, finished: true };
+    /// None of them.
+    pub const NONE: Hooks =
+        Hooks { limit_depth: false, prepare: false, completed: false, finished: false };
+}
+
 /// One scheduler instance of one queue.
 ///
 /// Contract: a request enters through [`insert`](Scheduler::insert) and leaves through
@@ -258,6 +281,11 @@ pub trait Scheduler {
     /// Who finds merge candidates.
     fn merging(&self) -> Merging {
         Merging::Elevator { hash: true }
+    }
+
+    /// Which of the hooks that do nothing by default it has.
+    fn hooks(&self) -> Hooks {
+        Hooks::ALL
     }
 
     /// Whether this bio may join this request (same queue of the same process, say).

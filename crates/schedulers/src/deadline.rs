@@ -7,7 +7,7 @@
 
 use iosched_types::{Bio, Dir, ReqId, Sector};
 
-use crate::api::{Ctx, Dispatch, MergeKind, Position, Scheduler};
+use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, Scheduler};
 use crate::deadline_parts::{DirQueue, Ended, Reason, Start, Starvation, Tally, Terms, index};
 use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion, Tunable};
 use crate::jiffies::{self, Clock};
@@ -259,6 +259,10 @@ impl Deadline {
 }
 
 impl Scheduler for Deadline {
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
+    }
+
     fn find_front(&mut self, _ctx: &mut Ctx<'_>, bio: &Bio) -> Option<ReqId> {
         if !self.front_merges {
             return None;

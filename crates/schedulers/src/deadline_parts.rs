@@ -19,11 +19,13 @@ pub(crate) struct DirQueue {
 }
 
 impl DirQueue {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.fifo.is_empty()
     }
 
     /// Adds a request that expires at `expiry`.
+    #[inline]
     pub(crate) fn add(&mut self, reqs: &mut Requests, id: ReqId, expiry: i64) {
         let r = &mut reqs[id];
         r.fifo_time = expiry as u64;
@@ -32,6 +34,7 @@ impl DirQueue {
     }
 
     /// Takes a request out for dispatch and returns its successor.
+    #[inline]
     pub(crate) fn take(&mut self, reqs: &mut Requests, id: ReqId) -> Option<ReqId> {
         let successor = self.tree.remove_and_next(reqs[id].sector, id);
         self.fifo.remove(reqs, id);
@@ -39,6 +42,7 @@ impl DirQueue {
     }
 
     /// Takes a request out for dispatch where nobody asks for the successor.
+    #[inline]
     pub(crate) fn drop(&mut self, reqs: &mut Requests, id: ReqId) {
         self.tree.remove(reqs[id].sector, id);
         self.fifo.remove(reqs, id);
@@ -70,6 +74,7 @@ impl DirQueue {
     }
 
     /// The request a bio would be prepended to.
+    #[inline]
     pub(crate) fn front(&self, bio: &Bio) -> Option<ReqId> {
         self.tree.find(bio.end())
     }

@@ -26,6 +26,7 @@ pub fn tick(jiffy: i64, hz: u32) -> Nanos {
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     hz: u64,
+    /// The tick of `jiffy`: from here until there.
     from: Nanos,
     until: Nanos,
     jiffy: i64,
@@ -52,8 +53,22 @@ impl Clock {
         self.jiffy
     }
 
-    #[cold]
     fn turn(&mut self, now: Nanos) {
+        const SECOND: u64 = 1_000_000_000;
+        let tick = SECOND / self.hz;
+        if tick * self.hz == SECOND && now < Nanos::MAX - SECOND {
+            let jiffy = now / tick;
+            self.jiffy = jiffy as i64;
+            self.from = jiffy * tick;
+            self.until = self.from + tick;
+        } else {
+            self.turn_unevenly(now);
+        }
+    }
+
+    /// Where a tick is no whole number of nanoseconds.
+    #[cold]
+    fn turn_unevenly(&mut self, now: Nanos) {
         const SECOND: u128 = 1_000_000_000;
         let hz = u128::from(self.hz);
         let jiffy = u128::from(now) * hz / SECOND;

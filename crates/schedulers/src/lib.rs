@@ -33,8 +33,8 @@ pub mod testing;
 pub mod tree;
 
 pub use api::{
-    Actions, Cgroup, Ctx, Dispatch, Idling, MayQueue, MergeKind, Merging, Position, QueueFacts,
-    Scheduler, TaskInfo, Why,
+    Actions, Cgroup, Ctx, Dispatch, Hooks, Idling, MayQueue, MergeKind, Merging, Position,
+    QueueFacts, Scheduler, TaskInfo, Why,
 };
 pub use descriptor::{
     BlockPath, BuildArgs, DefaultFacts, Descriptor, Generation, KernelVersion, Tunable,

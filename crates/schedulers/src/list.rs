@@ -63,6 +63,7 @@ fn some(id: ReqId) -> Option<ReqId> {
 impl<F: Field> List<F> {
     /// First request.
     #[must_use]
+    #[inline]
     pub fn head(&self) -> Option<ReqId> {
         some(self.head)
     }
@@ -81,6 +82,7 @@ impl<F: Field> List<F> {
 
     /// Whether it holds nothing.
     #[must_use]
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -98,6 +100,7 @@ impl<F: Field> List<F> {
     }
 
     /// Appends.
+    #[inline]
     pub fn push_back(&mut self, reqs: &mut Requests, id: ReqId) {
         *F::of(&mut reqs[id]) = Link { prev: self.tail, next: NO_REQ };
         match some(self.tail) {
@@ -129,6 +132,7 @@ impl<F: Field> List<F> {
     }
 
     /// Takes `id` out; it must be in this list.
+    #[inline]
     pub fn remove(&mut self, reqs: &mut Requests, id: ReqId) {
         let Link { prev, next } = F::get(&reqs[id]);
         match some(prev) {

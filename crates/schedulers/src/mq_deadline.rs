@@ -5,7 +5,7 @@
 
 use iosched_types::{Bio, Flags, Op, ReqId, Sector, TaskId};
 
-use crate::api::{Ctx, Dispatch, MergeKind, Position, QueueFacts, Scheduler};
+use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, QueueFacts, Scheduler};
 use crate::deadline_parts::Starvation;
 use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion};
 use crate::jiffies::{self, Clock};
@@ -133,6 +133,10 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
 }
 
 impl Scheduler for MqDeadline {
+    fn hooks(&self) -> Hooks {
+        Hooks { limit_depth: self.rules.levels > 1, finished: true, ..Hooks::NONE }
+    }
+
     fn allow_merge(&self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
         self.levels.mergeable(ctx.reqs, req)
             && level_of(self.rules, ctx.reqs[req].prio) == level_of(self.rules, bio.prio)
@@ -190,10 +194,6 @@ impl Scheduler for MqDeadline {
             return Some(scaled.div_ceil(u64::from(q.nr_requests.max(1))) as u32);
         }
         Some(depth)
-    }
-
-    fn prepare(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
-        ctx.reqs[req].elv = [0; 3];
     }
 
     fn insert(&mut self, ctx: &mut Ctx<'_>, req: ReqId, at: Position) {

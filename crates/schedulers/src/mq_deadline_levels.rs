@@ -111,6 +111,8 @@ struct Pick {
 pub(crate) struct Levels {
     rules: Rules,
     levels: [Level; 3],
+    /// Requests in all of them.
+    waiting: usize,
     clock: Clock,
     /// Jiffies until a read or write expires.
     pub(crate) expire: [i64; 2],
@@ -138,6 +140,7 @@ impl Levels {
         Levels {
             rules,
             levels: Default::default(),
+            waiting: 0,
             clock,
             expire,
             aging,
@@ -168,8 +171,10 @@ impl Levels {
         reqs[id].elv[0] & AT_HEAD == 0
     }
 
+    #[inline]
     pub(crate) fn insert(&mut self, reqs: &mut Requests, id: ReqId, now: Nanos, at: Position) {
         let level = level_of(self.rules, reqs[id].prio);
+        self.waiting += 1;
         let l = &mut self.levels[level];
         let r = &mut reqs[id];
         l.inserted += u64::from(r.elv[0] & COUNTED == 0);
@@ -191,6 +196,7 @@ impl Levels {
     }
 
     pub(crate) fn absorb(&mut self, reqs: &mut Requests, into: ReqId, gone: ReqId) {
+        self.waiting -= 1;
         let marks = reqs[into].elv[0] | reqs[gone].elv[0];
         if marks & AT_HEAD == 0 {
             self.queue_of(reqs, gone).absorb(reqs, into, gone);
@@ -202,6 +208,7 @@ impl Levels {
     }
 
     /// A request is over; `true` when that unlocks a zone and somebody may have waited for it.
+    #[inline]
     pub(crate) fn finished(&mut self, reqs: &mut Requests, id: ReqId) -> bool {
         let marks = reqs[id].elv[0];
         if marks & COUNTED != 0 {
@@ -215,7 +222,7 @@ impl Levels {
     }
 
     pub(crate) fn has_work(&self) -> bool {
-        self.levels.iter().any(Level::has_work)
+        self.waiting > 0
     }
 
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {
@@ -227,6 +234,7 @@ impl Levels {
     }
 
     /// The next request, if the levels let one go.
+    #[inline]
     pub(crate) fn dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
         if !self.rules.waits_for_in_flight {
             return self.highest(ctx);
@@ -301,7 +309,11 @@ impl Levels {
     }
 
     /// The next request of one level; `latest` refuses those that came after that jiffy.
+    #[inline]
     fn pick(&mut self, ctx: &Ctx<'_>, level: usize, latest: Option<i64>) -> Option<Pick> {
+        if !self.levels[level].has_work() {
+            return None;
+        }
         let pick = match self.levels[level].head.head() {
             Some(id) => Pick { id, reason: Reason::Head },
             None => match self.within_batch(ctx.reqs, level) {
@@ -314,6 +326,7 @@ impl Levels {
     }
 
     /// The request that goes on with the sweep of a direction.
+    #[inline]
     fn following(&self, reqs: &Requests, level: usize, dir: Dir) -> Option<ReqId> {
         let (l, d) = (&self.levels[level], index(dir));
         let next = match self.rules.memory {
@@ -330,6 +343,7 @@ impl Levels {
     }
 
     /// The next request of the running batch, or how it ended.
+    #[inline]
     fn within_batch(&self, reqs: &Requests, level: usize) -> Result<ReqId, Ended> {
         if self.batching >= self.fifo_batch && self.batching > 0 {
             return Err(Ended::Full(self.batching));
@@ -348,6 +362,7 @@ impl Levels {
         }
     }
 
+    #[inline]
     fn new_batch(&mut self, ctx: &Ctx<'_>, level: usize, ended: Ended) -> Option<Pick> {
         let reqs = &*ctx.reqs;
         let reads = !self.levels[level].dirs[0].is_empty();
@@ -368,8 +383,10 @@ impl Levels {
     }
 
     /// Takes the chosen request out and moves the sweep on.
+    #[inline]
     fn take(&mut self, ctx: &mut Ctx<'_>, level: usize, pick: Pick, aged: Option<i64>) -> ReqId {
         let Pick { id, reason } = pick;
+        self.waiting -= 1;
         self.tally.note(reason);
         self.explain(ctx, level, pick, aged);
         // A write that comes back from the driver kept its zone.
@@ -397,7 +414,15 @@ impl Levels {
         id
     }
 
+    #[inline]
     fn explain(&self, ctx: &mut Ctx<'_>, level: usize, pick: Pick, aged: Option<i64>) {
+        if ctx.out.why.is_some() {
+            self.give_reason(ctx, level, pick, aged);
+        }
+    }
+
+    #[cold]
+    fn give_reason(&self, ctx: &mut Ctx<'_>, level: usize, pick: Pick, aged: Option<i64>) {
         let dir = ctx.reqs[pick.id].op.dir();
         let terms = Terms {
             fifo_batch: self.fifo_batch,

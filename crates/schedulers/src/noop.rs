@@ -2,7 +2,7 @@
 
 use iosched_types::{ReqId, Sector};
 
-use crate::api::{Ctx, Dispatch, MergeKind, Merging, Position, Scheduler};
+use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Merging, Position, Scheduler};
 use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion};
 use crate::list::{Fifo, List};
 
@@ -42,6 +42,10 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
 }
 
 impl Scheduler for Noop {
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
+    }
+
     fn merging(&self) -> Merging {
         Merging::Elevator { hash: self.hash }
     }

@@ -6,10 +6,15 @@
 //! depths a disk sees (tens to hundreds of requests) everything is in a few cache lines; at a million
 //! it is a two-level search. Chunks are pooled: once the tree has held its largest number of
 //! requests, nothing is allocated any more.
+//!
+//! A scheduler asks for the same place twice in a row: for a merge candidate and then to insert, for the next
+//! request and then to take it out. So the tree remembers where its last search ended and looks there first.
+
+use std::cell::Cell;
 
 use iosched_types::{ReqId, Sector};
 
-/// Keys per chunk: a chunk of 64 sectors is eight cache lines, moved faster than a tree is rebalanced.
+/// Keys per chunk: half a chunk is moved faster than a tree is rebalanced.
 const CHUNK: usize = 64;
 /// A chunk this small looks for a neighbour to join.
 const SMALL: usize = CHUNK / 4;
@@ -18,8 +23,25 @@ const JOINED: usize = CHUNK * 3 / 4;
 
 #[derive(Clone, Debug)]
 struct Chunk {
-    sectors: [Sector; CHUNK],
-    ids: [ReqId; CHUNK],
+    keys: [Key; CHUNK],
+}
+
+type Key = (Sector, ReqId);
+
+/// What stands behind the keys of a chunk: no request starts there, so searches need not know how many there are.
+const PADDING: Key = (Sector::MAX, ReqId::MAX);
+
+impl Chunk {
+    /// How many keys come before the first that is not `less`.
+    #[inline]
+    fn count(&self, less: impl Fn(Sector) -> bool) -> usize {
+        let mut n = 0;
+        // Halves of a fixed size: comparisons and additions only, no branch depends on the keys.
+        for half in [CHUNK / 2, CHUNK / 4, CHUNK / 8, CHUNK / 16, CHUNK / 32, CHUNK / 64] {
+            n += if less(self.keys[(n + half - 1) % CHUNK].0) { half } else { 0 };
+        }
+        n + usize::from(less(self.keys[n % CHUNK].0))
+    }
 }
 
 /// A chunk in use: where it is in the pool and how many keys it holds.
@@ -41,6 +63,8 @@ pub struct PosTree {
     pool: Vec<Chunk>,
     free: Vec<u32>,
     len: usize,
+    /// Where the last search ended; whoever uses it checks it against the keys.
+    last: Cell<Place>,
 }
 
 impl PosTree {
@@ -64,28 +88,46 @@ impl PosTree {
 
     /// Adds a request; it goes behind those with the same start. The same pair must not be in the
     /// tree twice.
+    #[inline]
     pub fn insert(&mut self, sector: Sector, id: ReqId) {
         if self.slots.is_empty() {
             self.open_slot(0, 0);
         }
-        let mut s = self.separators[1..].partition_point(|&b| b <= sector);
-        if self.slots[s].len as usize == CHUNK {
-            self.split(s);
-            s += usize::from(self.separators[s + 1] <= sector);
+        let (mut s, mut at) = self.last.get();
+        if !self.fits(s, at, sector) || self.slots[s].len as usize == CHUNK {
+            s = self.separators[1..].partition_point(|&b| b <= sector);
+            if self.slots[s].len as usize == CHUNK {
+                self.split(s);
+                s += usize::from(self.separators[s + 1] <= sector);
+            }
+            at = self.pool[self.slots[s].chunk as usize].count(|k| k <= sector);
         }
         let Slot { chunk, len } = self.slots[s];
-        let len = len as usize;
-        let c = &mut self.pool[chunk as usize];
-        let at = c.sectors[..len].partition_point(|&x| x <= sector);
-        c.sectors.copy_within(at..len, at + 1);
-        c.ids.copy_within(at..len, at + 1);
-        c.sectors[at] = sector;
-        c.ids[at] = id;
+        let keys = &mut self.pool[chunk as usize].keys[..=len as usize];
+        keys.copy_within(at..len as usize, at + 1);
+        keys[at] = (sector, id);
         self.slots[s].len += 1;
         self.len += 1;
     }
 
+    /// Whether a new request that starts at `sector` belongs at this place.
+    #[inline]
+    fn fits(&self, s: usize, at: usize, sector: Sector) -> bool {
+        let Some(slot) = self.slots.get(s) else { return false };
+        let keys = &self.pool[slot.chunk as usize].keys[..slot.len as usize];
+        let behind = match at.checked_sub(1) {
+            Some(before) => keys.get(before).is_some_and(|k| k.0 <= sector),
+            None => s == 0,
+        };
+        let before = match keys.get(at) {
+            Some(k) => sector < k.0,
+            None => s + 1 == self.slots.len(),
+        };
+        behind && before
+    }
+
     /// Takes a request out; `sector` is the start it was inserted with. Returns whether it was there.
+    #[inline]
     pub fn remove(&mut self, sector: Sector, id: ReqId) -> bool {
         let Some(place) = self.locate(sector, id) else { return false };
         self.remove_at(place);
@@ -124,7 +166,7 @@ impl PosTree {
     pub fn last(&self) -> Option<ReqId> {
         let slot = self.slots.last()?;
         let k = (slot.len as usize).checked_sub(1)?;
-        Some(self.pool[slot.chunk as usize].ids[k])
+        Some(self.pool[slot.chunk as usize].keys[k].1)
     }
 
     /// The request behind this one; `None` at the end or when it is not in the tree.
@@ -149,6 +191,7 @@ impl PosTree {
 
     /// The first request that starts at `sector` or beyond.
     #[must_use]
+    #[inline]
     pub fn first_at_or_after(&self, sector: Sector) -> Option<ReqId> {
         self.lower_bound(sector).map(|p| self.id_at(p))
     }
@@ -168,6 +211,7 @@ impl PosTree {
 
     /// The request that starts exactly at `sector`; the one inserted first if there are several.
     #[must_use]
+    #[inline]
     pub fn find(&self, sector: Sector) -> Option<ReqId> {
         let place = self.lower_bound(sector)?;
         (self.sector_at(place) == sector).then(|| self.id_at(place))
@@ -181,28 +225,38 @@ impl PosTree {
 
     /// All (start, request) pairs in order.
     pub fn iter(&self) -> impl Iterator<Item = (Sector, ReqId)> + '_ {
-        self.slots.iter().flat_map(|slot| {
-            let (c, len) = (&self.pool[slot.chunk as usize], slot.len as usize);
-            c.sectors[..len].iter().copied().zip(c.ids[..len].iter().copied())
-        })
+        (0..self.slots.len()).flat_map(|s| self.keys(s).iter().copied())
     }
 
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
-        self.free.extend(self.slots.drain(..).map(|s| s.chunk));
+        for slot in self.slots.drain(..) {
+            self.pool[slot.chunk as usize].keys.fill(PADDING);
+            self.free.push(slot.chunk);
+        }
         self.separators.clear();
         self.len = 0;
     }
 
-    fn id_at(&self, (s, k): Place) -> ReqId {
-        self.pool[self.slots[s].chunk as usize].ids[k]
+    /// The keys of a slot.
+    #[inline]
+    fn keys(&self, s: usize) -> &[Key] {
+        let slot = self.slots[s];
+        &self.pool[slot.chunk as usize].keys[..slot.len as usize]
     }
 
+    #[inline]
+    fn id_at(&self, (s, k): Place) -> ReqId {
+        self.keys(s)[k].1
+    }
+
+    #[inline]
     fn sector_at(&self, (s, k): Place) -> Sector {
-        self.pool[self.slots[s].chunk as usize].sectors[k]
+        self.keys(s)[k].0
     }
 
     /// A place one past the end of its slot becomes the start of the next; only a lone slot is empty.
+    #[inline]
     fn settle(&self, (s, k): Place) -> Option<Place> {
         let slot = self.slots.get(s)?;
         if k < slot.len as usize {
@@ -215,16 +269,25 @@ impl PosTree {
         self.settle((s, k + 1))
     }
 
+    #[inline]
     fn lower_bound(&self, sector: Sector) -> Option<Place> {
         let rest = self.separators.get(1..)?;
-        let s = rest.partition_point(|&b| b < sector);
+        let s = if rest.is_empty() { 0 } else { rest.partition_point(|&b| b < sector) };
         let slot = self.slots[s];
-        let keys = &self.pool[slot.chunk as usize].sectors[..slot.len as usize];
-        self.settle((s, keys.partition_point(|&x| x < sector)))
+        let k = self.pool[slot.chunk as usize].count(|k| k < sector);
+        let place = if k < slot.len as usize { Some((s, k)) } else { self.settle((s, k)) };
+        self.last.set(place.unwrap_or((s, k)));
+        place
     }
 
-    /// Where a request is: a search for its start, then a walk over those with the same start.
+    /// Where a request is: where the last search ended, or else a search for its start and a walk over those
+    /// with the same start.
+    #[inline]
     fn locate(&self, sector: Sector, id: ReqId) -> Option<Place> {
+        let (s, k) = self.last.get();
+        if s < self.slots.len() && self.keys(s).get(k) == Some(&(sector, id)) {
+            return Some((s, k));
+        }
         let mut place = self.lower_bound(sector)?;
         while self.id_at(place) != id {
             place = self.step(place)?;
@@ -235,14 +298,15 @@ impl PosTree {
         (self.sector_at(place) == sector).then_some(place)
     }
 
+    #[inline]
     fn remove_at(&mut self, (s, k): Place) {
         let slot = &mut self.slots[s];
         let (chunk, len) = (slot.chunk as usize, slot.len as usize);
         slot.len -= 1;
         self.len -= 1;
-        let c = &mut self.pool[chunk];
-        c.sectors.copy_within(k + 1..len, k);
-        c.ids.copy_within(k + 1..len, k);
+        let keys = &mut self.pool[chunk].keys[..len];
+        keys.copy_within(k + 1.., k);
+        keys[len - 1] = PADDING;
         if len <= SMALL && self.slots.len() > 1 {
             self.shrink(s);
         }
@@ -251,7 +315,7 @@ impl PosTree {
     /// Gives a chunk a slot before position `s`.
     fn open_slot(&mut self, s: usize, separator: Sector) {
         let chunk = self.free.pop().unwrap_or_else(|| {
-            self.pool.push(Chunk { sectors: [0; CHUNK], ids: [0; CHUNK] });
+            self.pool.push(Chunk { keys: [PADDING; CHUNK] });
             // Every chunk may be free at once; reserving here keeps `remove` free of allocation.
             self.free.reserve(self.pool.len());
             (self.pool.len() - 1) as u32
@@ -264,10 +328,11 @@ impl PosTree {
     fn split(&mut self, s: usize) {
         const HALF: usize = CHUNK / 2;
         let from = self.slots[s].chunk as usize;
-        let separator = self.pool[from].sectors[HALF];
+        let separator = self.pool[from].keys[HALF].0;
         self.open_slot(s + 1, separator);
         let to = self.slots[s + 1].chunk as usize;
         self.move_keys(from, HALF, to, 0, CHUNK - HALF);
+        self.pool[from].keys[HALF..].fill(PADDING);
         self.slots[s].len = HALF as u32;
         self.slots[s + 1].len = (CHUNK - HALF) as u32;
     }
@@ -284,6 +349,7 @@ impl PosTree {
         };
         let (a, b) = (self.slots[low], self.slots[low + 1]);
         self.move_keys(b.chunk as usize, 0, a.chunk as usize, a.len as usize, b.len as usize);
+        self.pool[b.chunk as usize].keys.fill(PADDING);
         self.slots[low].len += b.len;
         self.close_slot(low + 1);
     }
@@ -297,8 +363,7 @@ impl PosTree {
 
     fn move_keys(&mut self, from: usize, at: usize, to: usize, into: usize, n: usize) {
         let [a, b] = self.pool.get_disjoint_mut([from, to]).expect("two different chunks");
-        b.sectors[into..into + n].copy_from_slice(&a.sectors[at..at + n]);
-        b.ids[into..into + n].copy_from_slice(&a.ids[at..at + n]);
+        b.keys[into..into + n].copy_from_slice(&a.keys[at..at + n]);
     }
 }
 

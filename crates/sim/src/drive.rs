@@ -70,6 +70,8 @@ pub struct Drive {
     ready: VecDeque<TaskId>,
     alive: usize,
     pieces: Vec<Bio>,
+    /// Sectors that fit into one bio.
+    single: u32,
     pub(crate) dispatches: Option<Thin<Issue>>,
     pub(crate) sampler: Option<Sampler>,
     completed_once: bool,
@@ -113,7 +115,9 @@ impl Drive {
                 }
             })
             .collect();
+        let limits = queue.limits();
         Drive {
+            single: limits.max_sectors.min(u32::from(limits.max_segments) * 8),
             alive: tasks.len(),
             queue,
             tl: Timeline::default(),
@@ -132,6 +136,12 @@ impl Drive {
     /// Makes I/Os cost CPU time.
     pub(crate) fn charge_cpus(&mut self, cpus: Option<Cpus>) {
         self.cpus = cpus;
+    }
+
+    /// Whether I/Os cost CPU time, and the running process has some to pay for.
+    #[inline]
+    fn must_pay(&self) -> bool {
+        self.cpus.is_some() && self.owed > 0
     }
 
     /// The running process pays for the I/Os it handed over; `true` when that takes time and it sleeps.
@@ -211,6 +221,7 @@ impl Drive {
     /// The device finished commands. The deferred queue run (kblockd) goes ahead of the processes that
     /// were woken, except the very first time: in every dispatch log of 6.12 in which a process waited for
     /// completions, it ran before kblockd once and after it ever since (`docs/fidelity.md`).
+    #[inline]
     fn completions(&mut self) {
         self.queue.device_event(&mut self.tl);
         if !self.completed_once && !self.queue.done.is_empty() {
@@ -345,7 +356,7 @@ impl Drive {
                         return;
                     }
                     self.owed += 1;
-                    if !self.tasks[t as usize].batch && self.pay(t) {
+                    if self.must_pay() && !self.tasks[t as usize].batch && self.pay(t) {
                         return;
                     }
                 }
@@ -391,6 +402,7 @@ impl Drive {
     }
 
     /// The system call returns: deferred work runs.
+    #[inline]
     fn end_call(&mut self) {
         self.queue.run_deferred(&mut self.tl);
         if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
@@ -399,6 +411,7 @@ impl Drive {
     }
 
     /// Submits an I/O; `false` when the process fell asleep in it.
+    #[inline]
     fn submit(&mut self, t: TaskId, io: Io) -> bool {
         let task = &self.tasks[t as usize];
         let mut flags = match io.op {
@@ -421,14 +434,14 @@ impl Drive {
             cgroup: task.cgroup,
             cpu: task.cpu,
         };
-        let limits = self.queue.limits();
-        if bio.sectors <= limits.max_sectors && bio.sectors <= u32::from(limits.max_segments) * 8 {
+        if bio.sectors <= self.single {
             let id = self.ios.add(t, io.unit, 1);
             return self.submit_one(t, Bio { id, ..bio });
         }
         self.submit_pieces(t, io.unit, bio)
     }
 
+    #[inline]
     fn submit_one(&mut self, t: TaskId, bio: Bio) -> bool {
         if self.queue.submit(&mut self.tl, &bio, false) == Submit::Blocked {
             self.block(t, &[bio], bio.id);

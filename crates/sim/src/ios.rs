@@ -17,6 +17,7 @@ pub(crate) struct Ios {
 }
 
 impl Ios {
+    #[inline]
     pub(crate) fn add(&mut self, task: TaskId, unit: u32, pieces: u32) -> BioId {
         let entry = Entry { task, unit, left: pieces };
         if let Some(id) = self.free.pop() {
@@ -28,6 +29,7 @@ impl Ios {
     }
 
     /// A bio finished; the process and its unit once the whole I/O has.
+    #[inline]
     pub(crate) fn bio_done(&mut self, id: BioId) -> Option<(TaskId, u32)> {
         let e = &mut self.slots[id as usize];
         e.left -= 1;

@@ -39,6 +39,7 @@ pub struct Bio {
 impl Bio {
     /// First sector after it.
     #[must_use]
+    #[inline]
     pub fn end(&self) -> Sector {
         self.sector + Sector::from(self.sectors)
     }
@@ -111,8 +112,6 @@ pub struct Request {
     pub state: u16,
     /// Scheduler tag (or the only tag where there is no scheduler), owned by the block layer.
     pub tag: u32,
-    /// Driver tag of a request that went through a scheduler, owned by the block layer.
-    pub driver_tag: u32,
     /// Word of the block layer's (hash chain).
     pub hash: Link,
 }
@@ -143,7 +142,6 @@ impl Request {
             segments: 1,
             state: 0,
             tag: u32::MAX,
-            driver_tag: u32::MAX,
             hash: Link::default(),
         }
     }
@@ -200,7 +198,7 @@ impl Requests {
         let r = &mut self.slots[id as usize];
         (r.op, r.sector, r.sectors) = (op, sector, sectors);
         (r.flags, r.state) = (Flags::NONE, 0);
-        (r.tag, r.driver_tag) = (u32::MAX, u32::MAX);
+        r.tag = u32::MAX;
         r.elv = [0; 3];
         (r.fifo, r.list, r.hash) = (Link::default(), Link::default(), Link::default());
         (r.fifo_time, r.t_insert, r.t_dispatch, r.t_issue) = (0, 0, 0, 0);
@@ -209,6 +207,7 @@ impl Requests {
     }
 
     /// Gives a slot back. The caller promises that nobody holds the id any more.
+    #[inline]
     pub fn remove(&mut self, id: ReqId) {
         self.live -= 1;
         self.slots[id as usize].state = FREE_SLOT;
@@ -235,12 +234,14 @@ impl Requests {
 
 impl std::ops::Index<ReqId> for Requests {
     type Output = Request;
+    #[inline]
     fn index(&self, id: ReqId) -> &Request {
         &self.slots[id as usize]
     }
 }
 
 impl std::ops::IndexMut<ReqId> for Requests {
+    #[inline]
     fn index_mut(&mut self, id: ReqId) -> &mut Request {
         &mut self.slots[id as usize]
     }

@@ -13,7 +13,7 @@ mod tokens;
 
 use iosched_types::{Bio, Flags, Nanos, Op, ReqId, Request, Requests, TaskId};
 
-use crate::api::{Ctx, Dispatch, MergeKind, Merging, Position, QueueFacts, Scheduler};
+use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Merging, Position, QueueFacts, Scheduler};
 use crate::descriptor::BuildArgs;
 use descriptor::{AsyncLimit, Rules, rules};
 use queues::{DOMAINS, Queues};
@@ -177,6 +177,10 @@ impl Kyber {
 }
 
 impl Scheduler for Kyber {
+    fn hooks(&self) -> Hooks {
+        Hooks { prepare: false, ..Hooks::ALL }
+    }
+
     fn merging(&self) -> Merging {
         Merging::Own
     }
