@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use iosched_block::profile::{PlugKind, SchedulerTags};
-use iosched_block::{Event, Queue, QueueConfig, SchedulerChoice, Submit, Timeline, TraceEvent};
+use iosched_block::{
+    Event, Queue, QueueConfig, SchedulerChoice, Submit, SwitchError, Timeline, TraceEvent,
+};
 use iosched_devices::{Command, Completion, Device, DeviceSpec};
 use iosched_experiment::path_of;
 use iosched_schedulers::{TaskInfo, TunableError};
@@ -29,6 +31,15 @@ pub enum ScenarioError {
     Tunable(#[from] TunableError),
 }
 
+impl From<SwitchError> for ScenarioError {
+    fn from(e: SwitchError) -> Self {
+        match e {
+            SwitchError::Tunable(e) => ScenarioError::Tunable(e),
+            SwitchError::Path { .. } => Diagnostic::file("the scenario", e.to_string()).into(),
+        }
+    }
+}
+
 impl From<Diagnostic> for ScenarioError {
     fn from(d: Diagnostic) -> Self {
         ScenarioError::Text(Box::new(d))
@@ -51,7 +62,10 @@ pub fn run(
     }
     let mut play = Play::new(scenario, queue, &pids);
     play.run();
-    Ok(play.explanation(&pids))
+    match play.refused.take() {
+        Some(e) => Err(e.into()),
+        None => Ok(play.explanation(&pids)),
+    }
 }
 
 /// Processes in the order in which the file names them.
@@ -250,6 +264,8 @@ struct Play<'a> {
     /// Insertions whose time is known and has not come.
     to_come: usize,
     idle_events: u32,
+    /// The first switch that cannot be.
+    refused: Option<SwitchError>,
 }
 
 impl<'a> Play<'a> {
@@ -286,6 +302,7 @@ impl<'a> Play<'a> {
             unfinished: wanted.len(),
             to_come,
             idle_events: 0,
+            refused: None,
             switches: &scenario.switches,
             wanted,
         }
@@ -341,8 +358,9 @@ impl<'a> Play<'a> {
     fn user_event(&mut self, n: usize) {
         self.to_come -= 1;
         let Some(n) = n.checked_sub(self.wanted.len()) else { return self.insert(n) };
-        let answer = self.queue.switch(&mut self.tl, self.switches[n].1.clone());
-        debug_assert!(answer.is_ok(), "checked when the file was read: {answer:?}");
+        if let Err(e) = self.queue.switch(&mut self.tl, self.switches[n].1.clone()) {
+            self.refused = self.refused.take().or(Some(e));
+        }
     }
 
     fn insert(&mut self, i: usize) {
