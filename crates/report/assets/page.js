@@ -36,9 +36,10 @@ const WORDS = { b: "better", w: "worse", n: "no measurable difference", e: "not 
 const sched = (r) => D.schedulers[D.runs[r].s];
 const on = (n) => F[n].checked;
 // The reference rule: samples farther than 1.5 SD from the mean are left out.
+const mean = (v) => v.reduce((a, b) => a + b, 0) / v.length;
+const deviation = (s) => { const m = mean(s); return Math.sqrt(s.reduce((a, x) => a + (x - m) ** 2, 0) / Math.max(1, s.length - 1)); };
 const trimmed = (s) => {
-  const mean = (v) => v.reduce((a, b) => a + b, 0) / v.length, m = mean(s);
-  const sd = Math.sqrt(s.reduce((a, x) => a + (x - m) ** 2, 0) / Math.max(1, s.length - 1));
+  const m = mean(s), sd = deviation(s);
   const kept = s.filter((x) => Math.abs(x - m) <= 1.5 * sd);
   return kept.length ? mean(kept) : m;
 };
@@ -102,7 +103,7 @@ const rows = (t, runs, top, by, v) => runs.map((r) => {
       const [lo, hi] = [v.map(r, c.lo), v.map(r, c.hi)].sort((p, q) => p - q);
       if (lo != null && hi != null) {
         div.append(make("b", { "--l": pc(lo), "--w": (pc(hi) - pc(lo)).toFixed(2) }));
-        div.title = `n = ${c.n}, 95 % CI ${plain(lo / by)} to ${plain(hi / by)} (${c.how || "BCa bootstrap"})`;
+        div.title = `n = ${c.n}, 95 % CI ${plain(lo / by)} to ${plain(hi / by)}${c.how ? ` (${c.how})` : ""}`;
         num.append(make("small", {}, "±" + plain((hi - lo) / 2 / by)));
       }
     }
@@ -240,7 +241,7 @@ const detailed = (tests, runs) => {
     return [`${D.workloads[t.w].t}: ${t.t}${u && ` [${u}]`}`, ...runs.map((r, i) => {
       const c = t.v[r], x = v[i];
       if (x == null) return make("td", { class: "why" }, c.why || "–");
-      const more = c.sd != null ? ` SD ${plain(c.sd / by)} SE ${plain(c.sd / Math.sqrt(c.n) / by)}` : "";
+      const sd = c.sd ?? (c.s && !c.cens ? deviation(c.s) : null), more = sd != null ? ` SD ${plain(sd / by)} SE ${plain(sd / Math.sqrt(c.n) / by)}` : "";
       return make("td", { class: x === best ? "best" : x === worst ? "worst" : null }, (c.cens ? ">" : "") + plain(x / by) + " ", make("small", {}, `${plain((t.b > 0 ? x / best : best / x) * 100)} % n=${c.n}${more}`));
     })];
   });

@@ -40,7 +40,7 @@ impl Svg {
     pub fn new(width: u32, height: u32, class: &str, title: &str) -> Svg {
         let (class, title) = (escape(class), escape(title));
         let out = format!(
-            "<svg viewBox=\"0 0 {width} {height}\" class=\"{class}\" role=\"img\" aria-label=\"{title}\"><title>{title}</title>"
+            "<svg viewBox=\"0 0 {width} {height}\" class=\"{class}\" role=\"img\"><title>{title}</title>"
         );
         Svg { out }
     }

@@ -13,9 +13,10 @@ fn page_of(records: &[iosched_experiment::Record]) -> String {
 
 #[test]
 fn twenty_workloads_by_eight_schedulers_stay_small_and_load_nothing() {
-    let records = synthetic::records(20, 8, 3);
+    let records = synthetic::records(20, 8, 5);
     let page = page_of(&records);
-    assert!(page.len() < 1_500_000, "{} bytes", page.len());
+    // The limit is 1.5 MB; this leaves room for names that are longer than these.
+    assert!(page.len() < 1_400_000, "{} bytes", page.len());
     // A namespace is a name, not an address.
     let links = page.replace("http://www.w3.org/2000/svg", "");
     for remote in ["http:", "https:", "//cdn", "@import", "url("] {

@@ -166,11 +166,17 @@ pub fn compare(
     let wanted = |m: &str| {
         options.measures.is_empty() || options.measures.iter().any(|w| m.starts_with(w.as_str()))
     };
+    let mut families = BTreeMap::<&str, usize>::new();
+    for cell in n.0.iter().filter(|(k, _)| b.0.contains_key(k)).map(|(_, c)| c) {
+        cell.measures.keys().for_each(|m| *families.entry(m).or_default() += 1);
+    }
     for (key, cell) in &n.0 {
         let Some(other) = b.0.get(key) else { continue };
         for (measure, after) in cell.measures.iter().filter(|(m, _)| wanted(m)) {
             let Some(before) = other.measures.get(measure) else { continue };
-            let judged = judge(&before.sample, &after.sample, after.better, options.verdict);
+            let family = families.get(measure.as_str()).copied().unwrap_or(1);
+            let verdict = VerdictOptions { family, ..options.verdict };
+            let judged = judge(&before.sample, &after.sample, after.better, verdict);
             let (key, measure, unit) = (key.clone(), measure.clone(), after.unit.clone());
             out.changes.push(Change { key, measure, unit, judged, regression: false });
         }

@@ -1,6 +1,6 @@
 //! Charts of bars, each a table at the same time.
 
-use iosched_results::stats::Better;
+use iosched_results::stats::{Better, CiMethod};
 use serde::Serialize;
 
 use super::number::{change, plain, scale};
@@ -93,7 +93,11 @@ fn row(view: &View, test: &Test, run: usize, top: f64, by: (f64, &str)) -> Row {
             out.ci = Some((percent(low * 100.0), percent((high - low) * 100.0)));
             out.note = format!("±{}", plain((ci.high - ci.low) / 2.0 / by.0));
             let (a, b) = (plain(ci.low / by.0), plain(ci.high / by.0));
-            out.tip = format!("n = {}, 95 % CI {a} to {b} {} ({})", s.n, by.1, method(ci.method));
+            let how = match ci.method {
+                CiMethod::Bca => String::new(),
+                m => format!(" ({})", method(m)),
+            };
+            out.tip = format!("n = {}, 95 % CI {a} to {b} {}{how}", s.n, by.1);
         }
         // More would be a smear; the script has them all.
         let every = c.samples.len().div_ceil(MOST_DOTS).max(1);

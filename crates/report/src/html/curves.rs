@@ -24,10 +24,7 @@ impl Budget {
     /// For a page of so many cells.
     pub(crate) fn new(cells: usize) -> Budget {
         let cells = cells.max(1);
-        Budget {
-            curve: (8_000 / cells).clamp(24, 300),
-            commands: (10_000 / cells).clamp(40, 1_500),
-        }
+        Budget { curve: (6_500 / cells).clamp(24, 300), commands: (8_000 / cells).clamp(40, 1_500) }
     }
 }
 

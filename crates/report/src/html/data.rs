@@ -52,7 +52,8 @@ fn cell(c: &Cell) -> Value {
             s.ci.map(|c| json!(method(c.method)))
                 .filter(|_| s.ci.map(|c| c.method) != Some(CiMethod::Bca)),
         );
-        put("sd", s.sd.map(number));
+        // Where all samples are here, the script computes it.
+        put("sd", s.sd.filter(|_| c.samples.len() < s.n).map(number));
     }
     if c.samples.len() > 1 {
         put("s", Some(c.samples.iter().map(|x| number(x.0)).collect()));

@@ -280,7 +280,7 @@ pub(crate) fn accessible(stage: &mut Stage) {
     open_all(stage);
     keys(stage);
     names(stage);
-    let charts = "[...document.querySelectorAll('.pictures svg')].every(e => e.getAttribute('aria-label'))
+    let charts = "[...document.querySelectorAll('.pictures svg')].every(e => e.querySelector('title').textContent)
         && [...document.querySelectorAll('.pictures')].every(p => p.querySelector('table'))
         && [...document.querySelectorAll('figure.overview')].every(f => f.querySelector('details.alt table'))";
     assert_eq!(stage.browser.eval(charts), true, "every picture has a name, every chart a table");

@@ -80,11 +80,13 @@ pub struct VerdictOptions {
     pub seed: u64,
     /// Whether paired ratios get an interval. Resampling takes most of the time of a judgement, and not everybody shows it.
     pub ratio_interval: bool,
+    /// How many comparisons will be corrected together: the test is chosen that can still reach the level then.
+    pub family: usize,
 }
 
 impl Default for VerdictOptions {
     fn default() -> Self {
-        VerdictOptions { alpha: 0.05, seed: 1, ratio_interval: true }
+        VerdictOptions { alpha: 0.05, seed: 1, ratio_interval: true, family: 1 }
     }
 }
 
@@ -228,10 +230,16 @@ fn p_value(
     rank: Option<f64>,
     options: VerdictOptions,
 ) -> (Option<f64>, f64) {
-    if let Some(p) = paired.as_ref().filter(|p| p.smallest_p <= options.alpha) {
+    let smallest = smallest_two_sample(new.len(), base.len());
+    let reaches = |p: f64| p * options.family.max(1) as f64 <= options.alpha;
+    // Pairs resist what the rounds have in common, but their test needs more of them: six rounds stand alone, not beside
+    // a second comparison. Where neither test reaches the level, pairs are the one that is cheap.
+    let pairs = |p: &&PairedRatio| {
+        p.smallest_p <= options.alpha && (reaches(p.smallest_p) || !reaches(smallest))
+    };
+    if let Some(p) = paired.as_ref().filter(pairs) {
         return (Some(p.p), p.smallest_p);
     }
-    let smallest = smallest_two_sample(new.len(), base.len());
     if censored {
         return (rank, smallest);
     }
