@@ -30,6 +30,7 @@ lat_ns = 4000000
 par = 2
 [queue]
 queue_depth = 4
+max_hw_sectors_kb = 64
 rotational = true
 T
 cat >"$dir/job.fio" <<'T'

@@ -19,5 +19,5 @@ fuzz_target!(|data: &[u8]| {
     });
     let _ = iosched_backends::state::parse(&text);
     let _ = iosched_backends::signature::find(data);
-    let _ = iosched_backends::startup::Mix::parse(&text);
+    let _ = iosched_experiment::Mix::parse(&text);
 });

@@ -155,7 +155,11 @@ impl StateFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn finish(self) -> Result<()> {
-        fs::remove_file(&self.path).map_err(|e| Error::io("removing", &self.path, e))
+        match fs::remove_file(&self.path) {
+            // Somebody removed the whole directory: what it said is undone all the same.
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+            other => other.map_err(|e| Error::io("removing", &self.path, e)),
+        }
     }
 }
 

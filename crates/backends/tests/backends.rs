@@ -27,7 +27,7 @@ use iosched_experiment::{
 use iosched_workloads::fio::{JobSet, NoLookup, parse};
 
 const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"256MiB\"\nlat_ns=4000000\npar=2\n\
-                    [queue]\nqueue_depth=4\nrotational=true\n";
+                    [queue]\nmax_hw_sectors_kb=64\nqueue_depth=4\nrotational=true\n";
 
 fn trial(scheduler: &str, job: &str) -> Trial {
     let device = DeviceSpec::from_toml("slow", DISK).unwrap();

@@ -38,7 +38,7 @@ fn machine() -> Option<MutexGuard<'static, ()>> {
 }
 
 const SLOW: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"64MiB\"\nlat_ns=8000000\npar=4\n\
-                    [queue]\nqueue_depth=8\nrotational=true\nwrite_cache=true\n";
+                    [queue]\nmax_hw_sectors_kb=64\nqueue_depth=8\nrotational=true\nwrite_cache=true\n";
 
 fn spec() -> DeviceSpec {
     DeviceSpec::from_toml("t", SLOW).unwrap()

@@ -325,3 +325,25 @@ pub(crate) fn invalidate(record: &mut Record, why: impl Into<String>) {
         record.status = Status::Invalid(why.into());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_was_set_is_noticed() {
+        let second = Duration::from_secs(1);
+        assert!(clock_check(SystemTime::now() - second, second).is_ok());
+        for (wall, sign) in
+            [(SystemTime::now() - second * 3600, 1.0), (SystemTime::now() + second * 3600, -1.0)]
+        {
+            let e = clock_check(wall, second).unwrap_err();
+            assert!(
+                matches!(e, Error::ClockJump { seconds, .. } if seconds * sign > 3500.0),
+                "{e}"
+            );
+            assert_eq!(e.class(), crate::ExitClass::Failed);
+            assert!(e.help().contains("finished runs are kept"));
+        }
+    }
+}

@@ -101,7 +101,10 @@ impl Report {
         for r in &self.requirements {
             match &r.state {
                 Ok(found) => out.push_str(&format!("  yes  {:<24}{found}\n", r.what)),
-                Err(e) => out.push_str(&format!("  NO   {:<24}{e}; {}\n", r.what, e.help())),
+                Err(e) => {
+                    out.push_str(&format!("  NO   {:<24}\n", r.what));
+                    out.push_str(&wrapped(&format!("{e}; {}", e.help()), 7));
+                }
             }
         }
         out.push_str("\nprograms\n");
@@ -111,7 +114,7 @@ impl Report {
                 Some(v) => v.clone(),
                 None => format!("missing: apt install {}", t.package),
             };
-            out.push_str(&format!("  {:<12}{state:<34}{}\n", t.name, t.purpose));
+            out.push_str(&format!("  {:<10} {state:<36} {}\n", t.name, t.purpose));
         }
         if !self.states.is_empty() {
             out.push_str("\nstate files (runs at work, or killed: iosched restore)\n");
@@ -119,6 +122,23 @@ impl Report {
         }
         clip(&out)
     }
+}
+
+/// Text in lines of at most 80 columns, indented.
+fn wrapped(text: &str, indent: usize) -> String {
+    let (mut out, mut line) = (String::new(), String::new());
+    for word in text.split_whitespace() {
+        if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > 80 {
+            out.push_str(&format!("{:indent$}{line}\n", ""));
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    out.push_str(&format!("{:indent$}{line}\n", ""));
+    out
 }
 
 /// Cuts lines to 80 columns.
@@ -141,5 +161,15 @@ mod tests {
         assert!(text.starts_with("kernel "), "{text}");
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         assert!(text.contains("programs\n  fio "), "{text}");
+    }
+
+    #[test]
+    fn advice_is_wrapped_and_not_cut() {
+        let text = wrapped(&"FUSE is not available in here ".repeat(9), 7);
+        assert!(
+            text.lines()
+                .all(|l| l.starts_with("       F") || l.starts_with("       ") && l.len() <= 80)
+        );
+        assert_eq!(text.split_whitespace().count(), 9 * 6);
     }
 }

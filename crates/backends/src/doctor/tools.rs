@@ -22,11 +22,10 @@ pub const TOOLS: &[(&str, &str, &str, &str)] = &[
     ("fio", "fio", "--version", "load of live runs"),
     ("mkfs.ext4", "e2fsprogs", "-V", "start-up tests on emulated disks"),
     ("ldd", "libc-bin", "--version", "start-up tests"),
-    ("xterm", "xterm", "-version", "start-up tests with a display"),
     ("blktrace", "blktrace", "-V", "traces to replay"),
     ("bpftrace", "bpftrace", "--version", "looking deeper"),
     ("ioping", "ioping", "-v", "a quick look at latency"),
-    ("nvme", "nvme-cli", "version", "temperature and wear of NVMe drives"),
+    ("nvme", "nvme-cli", "version", "wear of NVMe drives"),
     ("smartctl", "smartmontools", "--version", "health of drives"),
 ];
 

@@ -12,7 +12,7 @@ pub struct ModelLimits {
     pub read_latency: Nanos,
     /// 4 KiB random reads a second at the device's depth.
     pub random_iops: f64,
-    /// Bytes a second of 1 MiB sequential reads at the device's depth.
+    /// Bytes a second of the largest sequential reads (1 MiB at most) at the device's depth.
     pub sequential_rate: f64,
 }
 
@@ -33,7 +33,7 @@ pub fn model_limits(spec: &DeviceSpec) -> Result<ModelLimits> {
     let (mut one, _) = drive(build()?.as_mut(), 1, 4096, random);
     one.sort_unstable();
     let (_, span) = drive(build()?.as_mut(), depth, 4096, random);
-    let large = (1 << 20).min(build()?.capacity());
+    let large = (1 << 20).min(u64::from(spec.max_hw_sectors_kb) << 10).min(build()?.capacity());
     let (_, linear_span) = drive(build()?.as_mut(), depth, large, linear);
     let per_second = |n: f64, span: Nanos| n * 1e9 / span.max(1) as f64;
     Ok(ModelLimits {

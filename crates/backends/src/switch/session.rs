@@ -34,6 +34,7 @@ impl Default for Options {
 pub struct Session {
     root: SysRoot,
     device: String,
+    diskseq: Option<i64>,
     before: QueueState,
     depth: Option<u32>,
     state: Option<StateFile>,
@@ -68,9 +69,10 @@ impl Session {
             .open(root.real(&path))
             .map_err(|e| Error::io("writing", &path, e))?;
         let depth = KernelFs::debugfs().ok().and_then(|debugfs| tag_depth(debugfs.root(), device));
+        let diskseq = incarnation(&root, device);
         let change = Change::Queue {
             device: device.into(),
-            diskseq: root.number(&format!("/sys/block/{}/diskseq", device.replace('/', "!"))),
+            diskseq,
             tag_depth: depth,
             before: Box::new(before.clone()),
         };
@@ -86,7 +88,7 @@ impl Session {
             None => None,
         };
         let device = device.into();
-        Ok(Session { root, device, before, depth, state: Some(state), guardian })
+        Ok(Session { root, device, diskseq, before, depth, state: Some(state), guardian })
     }
 
     /// The queue as it was found.
@@ -183,6 +185,7 @@ impl Session {
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.root.exists(&queue_dir(&self.device))
+            && incarnation(&self.root, &self.device) == self.diskseq
     }
 
     /// Puts everything back; what was changed, in words.
@@ -195,7 +198,15 @@ impl Session {
 
     fn give_back(&mut self) -> Result<Vec<String>> {
         let Some(state) = self.state.take() else { return Ok(Vec::new()) };
-        let done = put_back(&self.root, &self.device, &self.before, self.depth)?;
+        let done = if self.is_present() {
+            match put_back(&self.root, &self.device, &self.before, self.depth) {
+                Err(_) if !self.is_present() => Vec::new(),
+                other => other?,
+            }
+        } else {
+            // A disk that is gone has taken its settings along.
+            Vec::new()
+        };
         state.finish()?;
         if let Some(guardian) = self.guardian.take() {
             guardian.join();
@@ -229,6 +240,11 @@ impl Drop for Session {
         // What fails here is kept in the state file for the guardian and for `iosched restore`.
         let _ = self.give_back();
     }
+}
+
+/// The number of a disk's incarnation (Linux 5.15), which no other disk of its name will have.
+fn incarnation(root: &SysRoot, device: &str) -> Option<i64> {
+    root.number(&format!("/sys/block/{}/diskseq", device.replace('/', "!")))
 }
 
 /// Times are kept in jiffies (up to 10 ms) by most tunables: a value read back may be rounded.

@@ -122,7 +122,7 @@ pub(crate) struct RunArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct DbArgs {
     /// Results file (default: iosched/results.db in the XDG data folder).
-    #[arg(long, value_name = "FILE", env = "IOSCHED_DB")]
+    #[arg(long, value_name = "FILE", env = "IOSCHED_DB", global = true)]
     pub(crate) db: Option<PathBuf>,
 }
 
