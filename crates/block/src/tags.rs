@@ -57,8 +57,8 @@ pub(crate) struct TagMap {
     hint: u32,
     mode: ShallowDepth,
     waiters: [VecDeque<TaskId>; WAIT_QUEUES],
-    /// The shallow depths that tasks asleep, or just woken, ask for.
-    asked: Vec<(TaskId, Option<u32>)>,
+    /// The shallow depths that tasks asleep, or just woken, ask for, by task.
+    asked: Vec<Option<Option<u32>>>,
     sleeping: usize,
     wait_cursor: usize,
     wake_cursor: usize,
@@ -236,16 +236,16 @@ impl TagMap {
     /// before the first try.
     #[inline]
     pub(crate) fn take_asked(&mut self, task: TaskId) -> Option<Option<u32>> {
-        if self.asked.is_empty() {
-            return None;
-        }
-        let at = self.asked.iter().position(|(t, _)| *t == task)?;
-        Some(self.asked.swap_remove(at).1)
+        self.asked.get_mut(task as usize)?.take()
     }
 
     /// A task goes to sleep for a tag.
     pub(crate) fn sleep(&mut self, task: TaskId, shallow: Option<u32>) {
-        self.asked.push((task, shallow));
+        let t = task as usize;
+        if t >= self.asked.len() {
+            self.asked.resize(t + 1, None);
+        }
+        self.asked[t] = Some(shallow);
         self.waiters[self.wait_cursor].push_back(task);
         self.wait_cursor = (self.wait_cursor + 1) % WAIT_QUEUES;
         self.sleeping += 1;

@@ -20,8 +20,6 @@ use crate::files::{note, print, print_json};
 
 /// The reference devices: name here, name in `data/truth/devices.toml`.
 const DEVICES: [(&str, &str); 3] = [("fixed", "fixed"), ("hdd", "hdd7k_ncq"), ("ssd", "ssd_nvme")];
-const SCHEDULERS: [&str; 8] =
-    ["none", "noop", "deadline", "mq-deadline", "kyber", "bfq", "cfq", "anticipatory"];
 const DEPTHS: [u32; 3] = [1, 32, 256];
 /// Pending requests of the memory measurement.
 const PENDING: u64 = 1_000_000;
@@ -31,6 +29,7 @@ const PENDING: u64 = 1_000_000;
 struct Row {
     scheduler: String,
     device: String,
+    processes: u32,
     depth: u32,
     requests: u64,
     requests_per_second: f64,
@@ -39,7 +38,8 @@ struct Row {
 }
 
 pub(crate) fn bench(args: &BenchArgs) -> Outcome {
-    let schedulers = chosen("scheduler", &args.scheduler, &SCHEDULERS)?;
+    let families: Vec<&str> = registry::SCHEDULERS.iter().map(|d| d.name).collect();
+    let schedulers = chosen("scheduler", &args.scheduler, &families)?;
     let names = DEVICES.map(|d| d.0);
     let devices = chosen("device", &args.device, &names)?;
     let depths = if args.depth.is_empty() { DEPTHS.to_vec() } else { args.depth.clone() };
@@ -47,7 +47,9 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
     for scheduler in &schedulers {
         for device in &devices {
             for depth in &depths {
-                rows.push(measure(scheduler, device, *depth, args.requests)?);
+                for n in &args.processes {
+                    rows.push(measure(scheduler, device, Load::new(*n, *depth, args.requests))?);
+                }
             }
         }
     }
@@ -63,7 +65,10 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
     let wrong: Vec<String> = rows
         .iter()
         .filter(|r| r.checks != "ok")
-        .map(|r| format!("{} on {} at depth {}: {}", r.scheduler, r.device, r.depth, r.checks))
+        .map(|r| {
+            let Row { scheduler, device, processes, depth, checks, .. } = r;
+            format!("{scheduler} on {device}, {processes} processes at depth {depth}: {checks}")
+        })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(Failure { code: code::FAILED, messages: wrong }) }
 }
@@ -93,11 +98,32 @@ fn reference(name: &str) -> Outcome<DeviceSpec> {
     found.map(|d| d.spec).ok_or_else(|| Failure::input(format!("no reference device {wanted}")))
 }
 
-/// Random 4 KiB reads of one asynchronous process.
-fn jobs(depth: u64, requests: u64) -> Outcome<JobSet> {
+/// Who reads how much.
+#[derive(Clone, Copy)]
+struct Load {
+    processes: u32,
+    depth: u32,
+    /// Requests of each process.
+    each: u64,
+}
+
+impl Load {
+    /// A load of about so many requests, the same number for each process.
+    fn new(processes: u32, depth: u32, requests: u64) -> Load {
+        Load { processes, depth, each: (requests / u64::from(processes)).max(1) }
+    }
+
+    fn requests(self) -> u64 {
+        self.each * u64::from(self.processes)
+    }
+}
+
+/// Random 4 KiB reads of asynchronous processes.
+fn jobs(load: Load) -> Outcome<JobSet> {
+    let Load { processes, depth, each } = load;
     let text = format!(
         "[bench]\nfilename=/dev/disk\ndirect=1\nioengine=libaio\nrw=randread\nbs=4k\nnorandommap\n\
-         iodepth={depth}\nnumber_ios={requests}\nio_size=1p\n"
+         numjobs={processes}\niodepth={depth}\nnumber_ios={each}\nio_size=1p\n"
     );
     Ok(parse("bench.fio", &text, &NoLookup, &|_| Err("no includes".into()), &[])?)
 }
@@ -170,8 +196,9 @@ fn check(r: &Record, requests: u64) -> String {
     )
 }
 
-fn measure(scheduler: &str, device: &str, depth: u32, requests: u64) -> Outcome<Row> {
-    let trial = trial(scheduler, reference(device)?, jobs(depth.into(), requests)?)?;
+fn measure(scheduler: &str, device: &str, load: Load) -> Outcome<Row> {
+    let trial = trial(scheduler, reference(device)?, jobs(load)?)?;
+    let requests = load.requests();
     let begin = Instant::now();
     let result = iosched_sim::simulate(&trial);
     let seconds = begin.elapsed().as_secs_f64().max(1e-9);
@@ -180,7 +207,8 @@ fn measure(scheduler: &str, device: &str, depth: u32, requests: u64) -> Outcome<
     Ok(Row {
         scheduler: scheduler.into(),
         device: device.into(),
-        depth,
+        processes: load.processes,
+        depth: load.depth,
         requests,
         requests_per_second: (requests as f64 / seconds).round(),
         ns_per_request: (seconds * 1e10 / requests as f64).round() / 10.0,
@@ -192,6 +220,7 @@ fn table(rows: &[Row]) -> String {
     let mut grid = Grid::new()
         .column("scheduler", Align::Left)
         .column("device", Align::Left)
+        .column("processes", Align::Right)
         .column("depth", Align::Right)
         .column("requests", Align::Right)
         .column("requests/s", Align::Right)
@@ -201,6 +230,7 @@ fn table(rows: &[Row]) -> String {
         grid.row(vec![
             Cell::new(&r.scheduler),
             Cell::new(&r.device),
+            Cell::new(show_count(f64::from(r.processes))),
             Cell::new(r.depth.to_string()),
             Cell::new(show_count(r.requests as f64)),
             Cell::new(show_count(r.requests_per_second)),
@@ -237,7 +267,8 @@ fn memory(schedulers: &[&str]) -> Outcome<String> {
 
 /// The child: fills a queue, and prints by how much its memory grew at most.
 pub(crate) fn memory_child(scheduler: &str, requests: u64) -> Outcome {
-    let mut trial = trial(scheduler, reference("fixed")?, jobs(requests, requests)?)?;
+    let depth = u32::try_from(requests).unwrap_or(u32::MAX);
+    let mut trial = trial(scheduler, reference("fixed")?, jobs(Load::new(1, depth, requests))?)?;
     trial.settings.push(("nr_requests".into(), i64::try_from(requests).unwrap_or(i64::MAX)));
     let before = status("VmRSS:")?;
     let record = iosched_sim::simulate(&trial).map_err(|e| Failure::new(code::FAILED, e))?;

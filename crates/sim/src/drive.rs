@@ -69,6 +69,8 @@ pub struct Drive {
     ios: Ios,
     ready: VecDeque<TaskId>,
     alive: usize,
+    /// Processes that have not been told when to start.
+    unstarted: usize,
     pieces: Vec<Bio>,
     /// Sectors that fit into one bio.
     single: u32,
@@ -119,6 +121,7 @@ impl Drive {
         Drive {
             single: limits.max_sectors.min(u32::from(limits.max_segments) * 8),
             alive: tasks.len(),
+            unstarted: tasks.len(),
             queue,
             tl: Timeline::default(),
             tasks,
@@ -278,25 +281,26 @@ impl Drive {
         self.tl.events.push(self.tl.now + step, Event::User(0));
     }
 
-    /// Starts every job whose turn has come.
+    /// Starts every job whose turn has come: none waits for jobs from a `stonewall` at or before it on.
     fn start_jobs(&mut self) {
-        for i in 0..self.tasks.len() {
-            if !matches!(self.tasks[i].state, State::Waiting) || self.tasks[i].sleep > 0 {
-                continue;
-            }
-            let wait = self.tasks[i].process.job().wait.clone();
-            if self.behind_a_wall(i) {
-                continue;
-            }
-            self.tasks[i].sleep = 1;
-            self.tl.events.push(self.tl.now + wait.delay, Event::Task(i as TaskId, 1));
+        if self.unstarted == 0 {
+            return;
         }
-    }
-
-    /// Whether a `stonewall` at or before job `i` still waits for a job before it.
-    fn behind_a_wall(&self, i: usize) -> bool {
-        let wall = (0..=i).rev().find(|w| self.tasks[*w].process.job().wait.stonewall);
-        wall.is_some_and(|w| !self.tasks[..w].iter().all(|t| matches!(t.state, State::Exited)))
+        let (mut open, mut all_over) = (true, true);
+        for i in 0..self.tasks.len() {
+            let task = &mut self.tasks[i];
+            let wait = &task.process.job().wait;
+            if wait.stonewall {
+                open = all_over;
+            }
+            all_over &= matches!(task.state, State::Exited);
+            if open && matches!(task.state, State::Waiting) && task.sleep == 0 {
+                let at = self.tl.now + wait.delay;
+                task.sleep = 1;
+                self.unstarted -= 1;
+                self.tl.events.push(at, Event::Task(i as TaskId, 1));
+            }
+        }
     }
 
     /// Books finished bios and wakes processes.

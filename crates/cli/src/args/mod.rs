@@ -192,7 +192,8 @@ pub(crate) struct ValidateArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iosched bench\n  \
-                        iosched bench --scheduler none --device fixed --depth 32 --format json")]
+                        iosched bench --scheduler none --device fixed --depth 32 --format json\n  \
+                        iosched bench --device hdd --depth 8 --processes 8,100,1000,10000 --no-memory")]
 pub(crate) struct BenchArgs {
     /// Form.
     #[arg(long, value_enum, default_value = "table")]
@@ -203,10 +204,13 @@ pub(crate) struct BenchArgs {
     /// Reference devices: fixed, hdd, ssd (default: all).
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) device: Vec<String>,
-    /// Requests in flight (default: 1, 32, 256).
+    /// Processes that read at once.
+    #[arg(long, value_delimiter = ',', value_name = "N,…", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) processes: Vec<u32>,
+    /// Requests in flight, of each process (default: 1, 32, 256).
     #[arg(long, value_delimiter = ',', value_name = "N,…", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) depth: Vec<u32>,
-    /// Requests of each row.
+    /// Requests of each row, divided among the processes.
     #[arg(long, value_name = "N", default_value = "2000000", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     pub(crate) requests: u64,
     /// Leaves out the memory of a queue with a million pending requests.
