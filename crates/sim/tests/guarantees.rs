@@ -9,6 +9,7 @@ use std::cell::Cell;
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::catalogue;
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
+use iosched_schedulers::registry;
 use iosched_sim::simulate;
 use iosched_workloads::fio::{NoLookup, parse};
 
@@ -44,21 +45,29 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static GLOBAL: Counting = Counting;
 
-/// Every family with a kernel profile that has its block layer.
-const SCHEDULERS: &[(&str, &str)] = &[
-    ("none", "6.12"),
-    ("mq-deadline", "6.12"),
-    ("mq-deadline@4.12", "4.12"),
-    ("kyber", "6.12"),
-    ("bfq", "6.12"),
-    ("bfq@4.12", "4.12"),
-    ("noop", "3.12"),
-    ("deadline", "3.12"),
-    ("deadline", "2.6.18"),
-    ("cfq", "3.12"),
-    ("cfq", "2.6.18"),
-    ("anticipatory", "2.6.18"),
-];
+/// Every generation of every registered family, with the newest kernel profile it belongs to, or else one that has
+/// its block layer.
+fn schedulers() -> Vec<(String, &'static str)> {
+    let kernels: Vec<(&'static str, KernelProfile)> =
+        KernelProfile::names().into_iter().map(|n| (n, KernelProfile::find(n).unwrap())).collect();
+    let mut all = Vec::new();
+    for d in registry::SCHEDULERS {
+        for g in d.generations {
+            let has = kernels.iter().filter(|(_, k)| k.has_path(d.path_of(g)));
+            let belongs = |k: &KernelProfile| {
+                let v = k.kernel_version();
+                g.first <= v && g.last.is_none_or(|last| v <= last)
+            };
+            let best = has.max_by_key(|(_, k)| (belongs(k), k.kernel_version()));
+            let (kernel, _) = best.expect("a profile with this block layer");
+            let one = d.generations.len() == 1;
+            let name = if one { d.name.into() } else { format!("{}@{}", d.name, g.name) };
+            all.push((name, *kernel));
+        }
+    }
+    assert!(all.len() > registry::SCHEDULERS.len(), "{all:?}");
+    all
+}
 
 fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
     let mut kernel = KernelProfile::find(kernel).unwrap();
@@ -93,7 +102,7 @@ fn mixed(ios: u64) -> String {
 
 #[test]
 fn nothing_is_allocated_per_request() {
-    for (scheduler, kernel) in SCHEDULERS {
+    for (scheduler, kernel) in &schedulers() {
         let allocations = |ios| {
             let t = trial(scheduler, kernel, "fixed", &mixed(ios));
             let before = ALLOCATIONS.with(Cell::get);
@@ -109,7 +118,7 @@ fn nothing_is_allocated_per_request() {
 #[test]
 fn the_same_trial_gives_the_same_bytes_and_every_io_completes() {
     for device in ["hdd-7200", "ssd-sata", "fixed"] {
-        for (scheduler, kernel) in SCHEDULERS {
+        for (scheduler, kernel) in &schedulers() {
             let t = trial(scheduler, kernel, device, &mixed(200));
             let (a, b) = (simulate(&t).unwrap(), simulate(&t).unwrap());
             assert_eq!(a, b, "{scheduler} on {device}");
