@@ -122,14 +122,6 @@ impl Svg {
     }
 }
 
-/// A finished picture as a file of its own: with its name space and style, which a page would give it.
-#[must_use]
-pub fn stand_alone(svg: &str, style: &str) -> String {
-    let open = "<svg xmlns=\"http://www.w3.org/2000/svg\" ";
-    let style = format!("</title><style>{style}</style>");
-    svg.replacen("<svg ", open, 1).replacen("</title>", &style, 1) + "\n"
-}
-
 /// Round numbers for the ticks of a linear axis: 1, 2 or 5 times a power of ten, at most `most + 1` of them.
 #[must_use]
 pub fn ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
