@@ -123,9 +123,19 @@ fn jobs(load: Load) -> Outcome<JobSet> {
     let Load { processes, depth, each } = load;
     let text = format!(
         "[bench]\nfilename=/dev/disk\ndirect=1\nioengine=libaio\nrw=randread\nbs=4k\nnorandommap\n\
-         numjobs={processes}\niodepth={depth}\nnumber_ios={each}\nio_size=1p\n"
+         iodepth={depth}\nnumber_ios={each}\nio_size=1p\n"
     );
-    Ok(parse("bench.fio", &text, &NoLookup, &|_| Err("no includes".into()), &[])?)
+    let mut set = parse("bench.fio", &text, &NoLookup, &|_| Err("no includes".into()), &[])?;
+    // As `numjobs` does it, without fio's limit of 4096 jobs.
+    if let [job] = set.jobs.as_slice() {
+        let clone = |i: u32| {
+            let mut job = job.clone();
+            (job.thread, job.subjob) = (job.thread + i, i);
+            job
+        };
+        set.jobs = (0..processes).map(clone).collect();
+    }
+    Ok(set)
 }
 
 /// A kernel whose I/Os cost no CPU time: every simulated request is then bound by queues and device alone.
