@@ -26,7 +26,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
     if args.json {
         print_json(&result)?
     } else {
-        print(&render::comparison(&result))?
+        print(&render::comparison(&result, args.all))?
     }
     if result.has_regression() { Err(Failure::silent(code::REGRESSION)) } else { Ok(()) }
 }

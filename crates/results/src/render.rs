@@ -5,9 +5,12 @@ use std::fmt::Write as _;
 use iosched_types::units::{show_bytes, show_count, show_nanos, three_digits};
 
 use crate::cells::{Analysis, Line};
-use crate::compare::Comparison;
 use crate::stats::{CiMethod, Judged, Summary};
 use crate::store::{ExperimentRow, TrialRow};
+
+mod comparison;
+
+pub use comparison::comparison;
 
 /// A value in the unit people would use: `12.3 ms`, `1.20M/s`, `4.00 MiB/s`.
 #[must_use]
@@ -152,54 +155,6 @@ pub fn trials(rows: &[TrialRow]) -> String {
         ]);
     }
     table(&out)
-}
-
-/// `iosched compare`: the changes, what is incomplete, what differs.
-#[must_use]
-pub fn comparison(c: &Comparison) -> String {
-    let mut out = vec![
-        ["device", "workload", "scheduler", "measure", "base", "new", "change", "verdict"]
-            .map(String::from)
-            .to_vec(),
-    ];
-    for x in &c.changes {
-        let mut words = x.judged.words();
-        if x.regression {
-            words.push_str("  REGRESSION");
-        }
-        let centre = |s: &Summary| s.centre().map_or("–".into(), |v| value(v, &x.unit));
-        out.push(vec![
-            printable(&x.key.device),
-            printable(&x.key.workload),
-            printable(&x.key.scheduler),
-            printable(&x.measure),
-            centre(&x.judged.base),
-            centre(&x.judged.new),
-            change(&x.judged),
-            words,
-        ]);
-    }
-    let mut text = table(&out);
-    for (k, why) in &c.incomplete {
-        let _ = writeln!(
-            text,
-            "incomplete: {} / {} / {}: {}",
-            printable(&k.device),
-            printable(&k.workload),
-            printable(&k.scheduler),
-            printable(why)
-        );
-    }
-    for d in &c.differing {
-        let _ = writeln!(
-            text,
-            "differs: {}: {} in base, {} in new",
-            printable(&d.field),
-            printable(&d.base),
-            printable(&d.new)
-        );
-    }
-    text
 }
 
 /// The analysis as Markdown: a table per device and workload, verdicts against the base.

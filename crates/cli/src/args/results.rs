@@ -125,6 +125,9 @@ pub(crate) struct CompareArgs {
     /// Only measures that begin with one of these.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) measure: Vec<String>,
+    /// Every figure, not only those that became better or worse.
+    #[arg(long)]
+    pub(crate) all: bool,
     /// JSON instead of a table.
     #[arg(long)]
     pub(crate) json: bool,

@@ -31,7 +31,30 @@ fn the_quick_form_compares_and_stores() {
     assert_eq!(list[0]["trials"], 18);
     assert!(place.out(&["results", "show", "job"]).contains("job on fixed"));
     // A result equals itself: no regression, exit 0.
-    assert!(place.out(&["compare", "job", "job"]).contains("read.iops"));
+    assert!(place.out(&["compare", "job", "job", "--all"]).contains("read.iops"));
+}
+
+#[test]
+fn a_regression_is_told_and_ends_with_1() {
+    let place = Place::new();
+    let experiment = |name: &str, batch: u32| {
+        let text = format!(
+            "name = \"{name}\"\ndevices = [\"hdd-7200\"]\nruns = 7\nworkloads = [{{ name = \"w\", job = \"\"\"\n\
+             [a]\nfilename=/dev/x\ndirect=1\nrw=randread\nbs=4k\nioengine=libaio\niodepth=32\nnumjobs=4\n\
+             runtime=1\ntime_based\n\"\"\" }}]\nschedulers = [{{ name = \"mq-deadline\", label = \"tested\", \
+             tunables = {{ fifo_batch = {batch}, read_expire = 1 }} }}]\n"
+        );
+        place.out(&["run", &place.file(&format!("{name}.toml"), &text)]);
+    };
+    experiment("before", 64);
+    experiment("after", 1);
+    let output = place.iosched(&["compare", "before", "after", "--force"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("read.bw") && text.contains("REGRESSION"), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    let better = place.out(&["compare", "after", "before", "--force"]);
+    assert!(better.contains("better") && !better.contains("REGRESSION"), "{better}");
 }
 
 #[test]

@@ -1,0 +1,147 @@
+//! `iosched compare`: what became better or worse, in 80 columns.
+
+use std::fmt::Write as _;
+
+use super::{printable, value};
+use crate::compare::{Change, Comparison};
+use crate::stats::{CiMethod, Judged, Summary, Verdict};
+
+/// The changes, what is incomplete, what differs, and a summary. Figures without a measurable difference are
+/// only counted unless `all` are wanted.
+#[must_use]
+pub fn comparison(c: &Comparison, all: bool) -> String {
+    let told = |x: &&Change| all || matches!(x.judged.verdict, Verdict::Better | Verdict::Worse);
+    let shown: Vec<&Change> = c.changes.iter().filter(told).collect();
+    let mut text = String::new();
+    let mut last = None;
+    for x in shown {
+        if last.as_ref() != Some(&&x.key) {
+            let k = &x.key;
+            let (workload, device) = (printable(&k.workload), printable(&k.device));
+            let _ = writeln!(text, "{workload} on {device}, {}", printable(&k.scheduler));
+            text.push_str(HEAD);
+            last = Some(&x.key);
+        }
+        text.push_str(&line(x));
+    }
+    for (k, why) in &c.incomplete {
+        let names = [&k.workload, &k.device, &k.scheduler].map(|n| printable(n));
+        let [workload, device, scheduler] = names;
+        let _ =
+            writeln!(text, "incomplete: {workload} on {device}, {scheduler}: {}", printable(why));
+    }
+    for d in &c.differing {
+        let [field, base, new] = [&d.field, &d.base, &d.new].map(|n| printable(n));
+        let _ = writeln!(text, "differs: {field}: {base} in base, {new} in new");
+    }
+    text.push_str(&summary(c));
+    text
+}
+
+const HEAD: &str = "  measure                base        new  change [95 %]            verdict\n";
+
+fn line(x: &Change) -> String {
+    let centre = |s: &Summary| s.centre().map_or("–".into(), |v| value(v, &x.unit));
+    let (base, new) = (centre(&x.judged.base), centre(&x.judged.new));
+    let verdict = if x.regression { "REGRESSION" } else { short(x.judged.verdict) };
+    let (measure, change) = (printable(&x.measure), change(&x.judged));
+    format!("  {measure:15} {base:>11} {new:>10}  {change:24} {verdict}\n")
+}
+
+/// Verdicts that fit the column; the summary line has them in full.
+fn short(v: Verdict) -> &'static str {
+    match v {
+        Verdict::Better => "better",
+        Verdict::Worse => "worse",
+        Verdict::NoMeasurableDifference => "same",
+        Verdict::NotEnoughData => "too few",
+        Verdict::Invalid => "invalid",
+    }
+}
+
+/// `+4.2 % [+3.9, +4.5]`: the ratio with its interval, if it has one.
+fn change(j: &Judged) -> String {
+    let percent = |r: f64| (r - 1.0) * 100.0;
+    let Some(r) = j.ratio else { return "–".into() };
+    if j.exact {
+        return format!("{:+.1} % (exact)", percent(r));
+    }
+    match j.paired.as_ref().and_then(|p| p.ci).filter(|c| c.method != CiMethod::Exact) {
+        Some(c) => {
+            format!("{:+.1} % [{:+.1}, {:+.1}]", percent(r), percent(c.low), percent(c.high))
+        }
+        None => format!("{:+.1} %", percent(r)),
+    }
+}
+
+fn summary(c: &Comparison) -> String {
+    let of = |v: Verdict| c.changes.iter().filter(|x| x.judged.verdict == v).count();
+    let regressions = c.changes.iter().filter(|x| x.regression).count();
+    let mut parts = Vec::new();
+    for v in [
+        Verdict::Worse,
+        Verdict::Better,
+        Verdict::NoMeasurableDifference,
+        Verdict::NotEnoughData,
+        Verdict::Invalid,
+    ] {
+        let n = of(v);
+        if v == Verdict::Worse && regressions > 0 {
+            parts.push(format!("{n} {v} ({regressions} beyond the threshold)"));
+        } else if n > 0 {
+            parts.push(format!("{n} {v}"));
+        }
+    }
+    let figures = if c.changes.len() == 1 { "figure" } else { "figures" };
+    format!("{} {figures}: {}\n", c.changes.len(), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cells::CellKey;
+    use crate::stats::{Better, Observation, Sample, VerdictOptions, judge};
+
+    fn sample(values: &[f64]) -> Sample {
+        let rounds = (1..).zip(values.iter().map(|v| Observation::from(*v))).collect();
+        Sample { rounds, deterministic: false }
+    }
+
+    fn change_of(measure: &str, base: &[f64], new: &[f64], regression: bool) -> Change {
+        let key = CellKey {
+            device: "hdd-7200".into(),
+            workload: "database\u{1b}[31m".into(),
+            scheduler: "bfq@6.12".into(),
+        };
+        let options = VerdictOptions::default();
+        let judged = judge(&sample(base), &sample(new), Better::Higher, options);
+        Change { key, measure: measure.into(), unit: "B/s".into(), judged, regression }
+    }
+
+    fn example() -> Comparison {
+        let base = [1e8, 1.01e8, 0.99e8, 1.02e8, 1e8, 0.98e8, 1.01e8];
+        let slower = base.map(|v| v * 0.7 + 1e5);
+        let changes = vec![
+            change_of("read.bw", &base, &slower, true),
+            change_of("write.bw", &base, &base.map(|v| v + 1e3 * (v % 7.0 - 3.0)), false),
+        ];
+        Comparison { changes, ..Comparison::default() }
+    }
+
+    #[test]
+    fn what_changed_is_told_and_the_rest_is_counted() {
+        let text = comparison(&example(), false);
+        assert!(text.contains("REGRESSION") && !text.contains("write.bw"), "{text}");
+        assert!(text.contains("1 worse (1 beyond the threshold)"), "{text}");
+        assert!(text.contains("1 no measurable difference"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(comparison(&example(), true).contains("write.bw"));
+    }
+
+    #[test]
+    fn it_fits_80_columns() {
+        for line in comparison(&example(), true).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
+}
