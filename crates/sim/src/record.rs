@@ -37,9 +37,9 @@ fn dir_stats(d: &DirectionStats, runtime: Nanos) -> DirStats {
     let (mut bw, mut iops) = (Moments::default(), Moments::default());
     // The last sample is cut short by the job's end.
     let whole = (runtime / SAMPLE) as usize;
-    for (bytes, ios) in d.samples.iter().take(whole) {
-        bw.add(*bytes as f64 / 1024.0 * 1e9 / SAMPLE as f64);
-        iops.add(*ios as f64 * 1e9 / SAMPLE as f64);
+    for (bytes, ios) in d.every_sample().take(whole) {
+        bw.add(bytes as f64 / 1024.0 * 1e9 / SAMPLE as f64);
+        iops.add(ios as f64 * 1e9 / SAMPLE as f64);
     }
     DirStats {
         ios: d.ios,
@@ -112,12 +112,29 @@ fn join(into: &mut JobRecord, other: &JobRecord) {
     }
 }
 
-fn jobs(drive: &Drive) -> Vec<JobRecord> {
-    let mut out: Vec<(bool, JobRecord)> = Vec::new();
+fn same_section(a: &JobSpec, b: &JobSpec) -> bool {
+    a.place == b.place && a.name == b.name
+}
+
+/// A job of each section, and how many processes the section has.
+fn clones(drive: &Drive) -> Vec<(&JobSpec, usize)> {
+    let mut sections: Vec<(&JobSpec, usize)> = Vec::new();
     for t in &drive.tasks {
         let job = t.process.job();
-        let section = |j: &JobSpec| j.place == job.place && j.name == job.name;
-        let clones = drive.tasks.iter().filter(|t| section(t.process.job())).count();
+        match sections.iter_mut().find(|(j, _)| same_section(j, job)) {
+            Some((_, n)) => *n += 1,
+            None => sections.push((job, 1)),
+        }
+    }
+    sections
+}
+
+fn jobs(drive: &Drive) -> Vec<JobRecord> {
+    let mut out: Vec<(bool, JobRecord)> = Vec::new();
+    let clones = clones(drive);
+    for t in &drive.tasks {
+        let job = t.process.job();
+        let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
         let r = job_record(job, t.process.stats(), clones);
         match out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group) {
             Some((_, o)) if job.group_reporting => join(o, &r),
@@ -133,12 +150,13 @@ fn throughput(drive: &Drive) -> [Series; 2] {
         let s = t.process.stats();
         let shift = (s.measured_from / SAMPLE) as usize;
         for d in &s.dirs {
-            for (i, (bytes, ios)) in d.samples.iter().enumerate() {
-                if sums.len() <= shift + i {
-                    sums.resize(shift + i + 1, (0.0, 0.0));
+            for (at, bytes, ios) in &d.samples {
+                let i = shift + *at as usize;
+                if sums.len() <= i {
+                    sums.resize(i + 1, (0.0, 0.0));
                 }
-                sums[shift + i].0 += *bytes as f64 * 1e9 / SAMPLE as f64;
-                sums[shift + i].1 += *ios as f64 * 1e9 / SAMPLE as f64;
+                sums[i].0 += *bytes as f64 * 1e9 / SAMPLE as f64;
+                sums[i].1 += *ios as f64 * 1e9 / SAMPLE as f64;
             }
         }
     }

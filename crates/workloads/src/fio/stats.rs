@@ -57,8 +57,9 @@ pub struct DirectionStats {
     pub clat: LatencyHistogram,
     /// Total latencies.
     pub lat: Sums,
-    /// Bytes and I/Os finished in each [`SAMPLE`].
-    pub samples: Vec<(u64, u64)>,
+    /// The [`SAMPLE`]s in which I/Os finished: number, bytes, I/Os. One of ten thousand processes at a disk
+    /// finishes one in minutes, so the empty ones are not kept.
+    pub samples: Vec<(u64, u64, u64)>,
     /// End of the sample the last I/O fell into.
     sample_end: Nanos,
 }
@@ -74,13 +75,23 @@ impl DirectionStats {
         self.lat.add(slat + clat);
         if since_start >= self.sample_end {
             let at = since_start / SAMPLE;
-            self.samples.resize(at as usize + 1, (0, 0));
+            self.samples.push((at, 0, 0));
             self.sample_end = (at + 1) * SAMPLE;
         }
         if let Some(s) = self.samples.last_mut() {
-            s.0 += len;
-            s.1 += 1;
+            s.1 += len;
+            s.2 += 1;
         }
+    }
+
+    /// Bytes and I/Os finished in each [`SAMPLE`] up to the last in which one did.
+    pub fn every_sample(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let mut next = 0;
+        self.samples.iter().flat_map(move |&(at, bytes, ios)| {
+            let empty = (at - next) as usize;
+            next = at + 1;
+            std::iter::repeat_n((0, 0), empty).chain(std::iter::once((bytes, ios)))
+        })
     }
 }
 
