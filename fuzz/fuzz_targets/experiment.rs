@@ -36,6 +36,7 @@ fuzz_target!(|data: &[u8]| {
         },
         job: &|_| Ok(JOB),
         disk: &|_| Err("no such disk".into()),
+        offered: &|| vec!["none".into(), "adios".into()],
         env: &Machine,
     };
     match plan(&experiment, &sources) {
