@@ -48,6 +48,8 @@ pub struct TaskRun {
     sleep: u32,
     /// The pieces it could not submit yet.
     left: VecDeque<Bio>,
+    /// I/Os handed over that its CPU has not been charged for yet.
+    owed: u64,
 }
 
 /// Samples of the queue over time.
@@ -78,8 +80,6 @@ pub struct Drive {
     pub(crate) sampler: Option<Sampler>,
     completed_once: bool,
     cpus: Option<Cpus>,
-    /// I/Os of the running process that the CPU has not been charged for yet.
-    owed: u64,
 }
 
 impl std::fmt::Debug for Drive {
@@ -114,6 +114,7 @@ impl Drive {
                     batch: false,
                     sleep: 0,
                     left: VecDeque::new(),
+                    owed: 0,
                 }
             })
             .collect();
@@ -132,7 +133,6 @@ impl Drive {
             sampler: None,
             completed_once: false,
             cpus: None,
-            owed: 0,
         }
     }
 
@@ -141,17 +141,23 @@ impl Drive {
         self.cpus = cpus;
     }
 
-    /// Whether I/Os cost CPU time, and the running process has some to pay for.
+    /// An I/O went in whole. It is paid for at once, or with its batch; `true` when that takes time and
+    /// the process is busy until then.
     #[inline]
-    fn must_pay(&self) -> bool {
-        self.cpus.is_some() && self.owed > 0
+    fn charge(&mut self, t: TaskId) -> bool {
+        if self.cpus.is_none() {
+            return false;
+        }
+        let task = &mut self.tasks[t as usize];
+        task.owed += 1;
+        !task.batch && self.pay(t)
     }
 
-    /// The running process pays for the I/Os it handed over; `true` when that takes time and it sleeps.
+    /// A process pays for the I/Os it handed over; `true` when that takes time.
     fn pay(&mut self, t: TaskId) -> bool {
-        let ios = std::mem::take(&mut self.owed);
-        let Some(cpus) = self.cpus.as_mut().filter(|_| ios > 0) else { return false };
         let task = &mut self.tasks[t as usize];
+        let ios = std::mem::take(&mut task.owed);
+        let Some(cpus) = self.cpus.as_mut().filter(|_| ios > 0) else { return false };
         let until = cpus.spend(self.tl.now, task.cpu, ios);
         if until <= self.tl.now {
             return false;
@@ -359,8 +365,7 @@ impl Drive {
                     if !self.submit(t, io) {
                         return;
                     }
-                    self.owed += 1;
-                    if self.must_pay() && !self.tasks[t as usize].batch && self.pay(t) {
+                    if self.charge(t) {
                         return;
                     }
                 }
@@ -490,7 +495,7 @@ impl Drive {
         self.end_call();
     }
 
-    /// Goes on with a blocked submission; `false` when it blocks again.
+    /// Goes on with a blocked submission; `false` when it blocks again or has CPU time to spend.
     fn resume_submission(&mut self, t: TaskId) -> bool {
         let task = &mut self.tasks[t as usize];
         if !matches!(task.state, State::Blocked) {
@@ -508,13 +513,12 @@ impl Drive {
             resumed = false;
             self.tasks[t as usize].left.pop_front();
         }
-        self.owed += 1;
         if !self.tasks[t as usize].batch {
             if several {
                 self.queue.finish_plug(&mut self.tl, t);
             }
             self.end_call();
         }
-        true
+        !self.charge(t)
     }
 }

@@ -129,3 +129,29 @@ fn the_same_trial_gives_the_same_bytes_and_every_io_completes() {
         }
     }
 }
+
+/// Processes that sleep for a tag pay for the I/O they then hand over when they hand it over: a debt that
+/// grew and was paid in one go left the device idle for a fifth of the time.
+#[test]
+fn more_cpus_are_not_slower() {
+    let job = "[w]\nfilename=/dev/d\ndirect=1\nrw=randwrite\nbs=4k\nioengine=libaio\niodepth=16\nnumjobs=4\n\
+               time_based\nruntime=2\n[r]\nfilename=/dev/d\ndirect=1\nrw=randread\nbs=4k\ntime_based\nruntime=2\n";
+    let all = schedulers();
+    for (scheduler, kernel) in all.iter().filter(|(_, kernel)| *kernel == "6.12") {
+        let bytes = |cpus| {
+            let mut t = trial(scheduler, kernel, "ssd-sata", job);
+            t.kernel.cpu = KernelProfile::find(kernel).unwrap().cpu;
+            t.cpus = cpus;
+            let r = simulate(&t).unwrap();
+            r.device.bytes[0] + r.device.bytes[1]
+        };
+        let one = bytes(1);
+        for cpus in [2, 4] {
+            let more = bytes(cpus);
+            assert!(
+                more * 100 >= one * 95,
+                "{scheduler}: {one} bytes with 1 CPU, {more} with {cpus}"
+            );
+        }
+    }
+}
