@@ -12,7 +12,7 @@ use rayon::prelude::*;
 use crate::fail::{Failure, Outcome};
 
 /// Steps of a trial on the progress bar.
-const STEPS: u64 = 1000;
+pub(crate) const STEPS: u64 = 1000;
 
 /// A progress bar with the time left, on standard error and only on a terminal.
 pub(crate) fn progress(trials: usize, quiet: bool) -> ProgressBar {

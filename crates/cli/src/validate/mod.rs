@@ -3,6 +3,7 @@
 mod dispatch;
 mod machine;
 mod table;
+mod totals;
 
 use std::path::Path;
 
@@ -27,10 +28,16 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     }
     let mut result = Compared::default();
     let runs: Vec<&Case<'_>> = cases.iter().filter(|c| c.trials.is_ok()).collect();
+    let bar = trials::progress(runs.len(), false);
     trials::in_order(
         &runs,
         args.jobs,
-        |case| rows(case),
+        |case| {
+            let rows = rows(case);
+            bar.set_message(name(case));
+            bar.inc(trials::STEPS);
+            rows
+        },
         |i, outcome| {
             match outcome {
                 Ok(rows) => result.rows.extend(rows),
@@ -39,6 +46,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
             Ok(())
         },
     )?;
+    bar.finish_and_clear();
     for case in &cases {
         if let Err(why) = &case.trials {
             result.skipped.push((name(case), why.clone()));

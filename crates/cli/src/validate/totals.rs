@@ -1,0 +1,161 @@
+//! What a validation comes to: errors, processes' shares, and who wins.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use iosched_report::terminal::{Align, Cell, Grid};
+use iosched_results::stats::quantile;
+use iosched_sim::validate::Row;
+
+use super::table::percent;
+
+const COLUMNS: usize = 100;
+/// Metrics in the order in which they are shown.
+const METRICS: [&str; 5] = ["iops", "bw", "clat_mean", "clat_p50", "clat_p99"];
+/// What counts as the same share, and as a difference between schedulers.
+const TENTH: f64 = 0.1;
+
+pub(super) fn render(rows: &[Row]) -> String {
+    let mut out = errors(rows);
+    let shares = shares(rows);
+    if !shares.is_empty() {
+        out.push_str("Runs in which every process' share of the IOPS is within 10 %:\n");
+        for (scheduler, (within, all)) in shares {
+            let _ = writeln!(out, "  {scheduler:<12} {within} of {all}");
+        }
+    }
+    let pairs = pairs(rows);
+    if pairs.differ > 0 {
+        let Pairs { differ, same_order } = pairs;
+        let _ = writeln!(
+            out,
+            "Pairs of schedulers that differ by more than 10 % in the kernel's IOPS: {differ},\n\
+             {same_order} of them in the same order here"
+        );
+    }
+    out
+}
+
+/// For each scheduler the runs with several processes in which all have their share, and all such runs.
+fn shares(rows: &[Row]) -> BTreeMap<&str, (usize, usize)> {
+    let mut runs: BTreeMap<(&str, &str, &str), BTreeMap<&str, [f64; 2]>> = BTreeMap::new();
+    for r in rows.iter().filter(|r| r.metric == "iops" && r.section != "*") {
+        let run = runs.entry((&r.scheduler, &r.device, &r.job)).or_default();
+        let process = run.entry(&r.section).or_default();
+        process[0] += r.kernel;
+        process[1] += r.ours;
+    }
+    let mut all: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for ((scheduler, ..), processes) in &runs {
+        let sum = |i: usize| processes.values().map(|p| p[i]).sum::<f64>();
+        let sums = [sum(0), sum(1)];
+        let same = |p: &[f64; 2]| {
+            let [kernel, ours] = [p[0] / sums[0], p[1] / sums[1]];
+            (ours - kernel).abs() <= TENTH * kernel
+        };
+        let count = all.entry(scheduler).or_default();
+        count.0 += usize::from(processes.values().all(same));
+        count.1 += 1;
+    }
+    all
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Pairs {
+    differ: usize,
+    same_order: usize,
+}
+
+/// Pairs of schedulers in one device and job that differ in the kernel.
+fn pairs(rows: &[Row]) -> Pairs {
+    let mut runs: BTreeMap<(&str, &str), Vec<[f64; 2]>> = BTreeMap::new();
+    for r in rows.iter().filter(|r| r.metric == "iops" && r.section == "*") {
+        runs.entry((&r.device, &r.job)).or_default().push([r.kernel, r.ours]);
+    }
+    let mut all = Pairs::default();
+    for run in runs.values() {
+        for (i, a) in run.iter().enumerate() {
+            for b in &run[i + 1..] {
+                let (low, high) = if a[0] < b[0] { (a, b) } else { (b, a) };
+                if high[0] > low[0] * (1.0 + TENTH) {
+                    all.differ += 1;
+                    all.same_order += usize::from(high[1] > low[1]);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Median and worst error by scheduler and metric. Rates count whole runs, latencies each process.
+fn errors(rows: &[Row]) -> String {
+    let mut groups: BTreeMap<(&str, usize), Vec<&Row>> = BTreeMap::new();
+    for r in rows {
+        let whole = r.section == "*";
+        let rate = matches!(r.metric, "iops" | "bw");
+        let Some(metric) = METRICS.iter().position(|m| *m == r.metric) else { continue };
+        if whole == rate {
+            groups.entry((&r.scheduler, metric)).or_default().push(r);
+        }
+    }
+    let mut grid = Grid::new()
+        .column("scheduler", Align::Left)
+        .column("metric", Align::Left)
+        .column("figures", Align::Right)
+        .column("median |error|", Align::Right)
+        .column("worst", Align::Right)
+        .column("in", Align::Left);
+    for ((scheduler, metric), mut rows) in groups {
+        rows.sort_by(|a, b| a.error.abs().total_cmp(&b.error.abs()));
+        let sorted: Vec<f64> = rows.iter().map(|r| r.error.abs()).collect();
+        let (Some(median), Some(worst)) = (quantile(&sorted, 0.5), rows.last()) else { continue };
+        let process =
+            if worst.section == "*" { String::new() } else { format!(" {}", worst.section) };
+        grid.row(vec![
+            Cell::new(scheduler),
+            Cell::new(METRICS[metric]),
+            Cell::new(rows.len().to_string()),
+            Cell::new(format!("{:.3} %", median * 100.0)),
+            Cell::new(percent(worst.error)),
+            Cell::new(format!("{}/{}{process}", worst.device, worst.job)),
+        ]);
+    }
+    grid.render(COLUMNS, false) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(scheduler: &str, section: &str, kernel: f64, ours: f64) -> Row {
+        Row {
+            device: "hdd".into(),
+            job: "mix".into(),
+            section: section.into(),
+            op: "read",
+            scheduler: scheduler.into(),
+            metric: "iops",
+            kernel,
+            ours,
+            error: ours / kernel - 1.0,
+        }
+    }
+
+    #[test]
+    fn a_share_counts_and_not_the_rate() {
+        let double = [row("bfq", "a#0", 100.0, 200.0), row("bfq", "b#0", 50.0, 100.0)];
+        assert_eq!(shares(&double)["bfq"], (1, 1));
+        let moved = [row("bfq", "a#0", 100.0, 85.0), row("bfq", "b#0", 50.0, 65.0)];
+        assert_eq!(shares(&moved)["bfq"], (0, 1));
+    }
+
+    #[test]
+    fn order_counts_where_the_kernel_differs() {
+        let rows = [
+            row("none", "*", 100.0, 100.0),
+            row("kyber", "*", 105.0, 90.0),
+            row("bfq", "*", 200.0, 95.0),
+        ];
+        assert_eq!(pairs(&rows), Pairs { differ: 2, same_order: 1 });
+    }
+}
