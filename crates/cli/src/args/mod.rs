@@ -213,6 +213,9 @@ pub(crate) struct BenchArgs {
     /// Requests of each row, divided among the processes.
     #[arg(long, value_name = "N", default_value = "2000000", value_parser = clap::value_parser!(u64).range(1_000..=1_000_000_000))]
     pub(crate) requests: u64,
+    /// Draws the time a request against --processes or --depth, whichever has several values.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
     /// Leaves out the memory of a queue with a million pending requests.
     #[arg(long)]
     pub(crate) no_memory: bool,

@@ -217,6 +217,7 @@ fn other_commands_refuse_too() {
         &["compare", "a", "b"],
         &["bench", "--scheduler", "nonee"],
         &["bench", "--depth", "0"],
+        &["bench", "--svg", "never-written.svg", "--depth", "1"],
         &["run"],
         &["frobnicate"],
     ] {

@@ -351,3 +351,16 @@ fn fio_plot_reads_the_output() {
         String::from_utf8_lossy(&plot.stderr).into_owned() + &String::from_utf8_lossy(&plot.stdout);
     assert!(plot.status.success() && place.dir.path().join("plot.png").exists(), "{said}");
 }
+
+#[test]
+fn a_benchmark_draws_its_times() {
+    let place = Place::new();
+    let load = ["--device", "fixed", "--depth", "2", "--processes", "1,4", "--requests", "2000"];
+    let what = ["bench", "--scheduler", "none,kyber", "--no-memory", "--svg", "times.svg"];
+    let table = place.out(&[&what[..], &load].concat());
+    assert_eq!(table.matches(" ok").count(), 4, "{table}");
+    let picture = std::fs::read_to_string(place.dir.path().join("times.svg")).unwrap();
+    for text in ["processes at depth 2", ">none<", ">kyber<", ">4<"] {
+        assert!(picture.contains(text), "{text}: {picture}");
+    }
+}

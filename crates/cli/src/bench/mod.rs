@@ -1,5 +1,7 @@
 //! `iosched bench`: how fast the simulator is, each figure beside a check of the same run.
 
+mod plot;
+
 use std::process::Command;
 use std::time::Instant;
 
@@ -17,6 +19,7 @@ use serde::Serialize;
 use crate::args::{BenchArgs, Format};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{note, print, print_json};
+use crate::trials;
 
 /// The reference devices: name here, name in `data/truth/devices.toml`.
 const DEVICES: [(&str, &str); 3] = [("fixed", "fixed"), ("hdd", "hdd7k_ncq"), ("ssd", "ssd_nvme")];
@@ -43,16 +46,8 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
     let names = DEVICES.map(|d| d.0);
     let devices = chosen("device", &args.device, &names)?;
     let depths = if args.depth.is_empty() { DEPTHS.to_vec() } else { args.depth.clone() };
-    let mut rows = Vec::new();
-    for scheduler in &schedulers {
-        for device in &devices {
-            for depth in &depths {
-                for n in &args.processes {
-                    rows.push(measure(scheduler, device, Load::new(*n, *depth, args.requests))?);
-                }
-            }
-        }
-    }
+    let axis = picture_axis(args, &depths)?;
+    let rows = measure_all(args, &schedulers, &devices, &depths)?;
     match args.format {
         Format::Json => print_json(&rows)?,
         Format::Table => {
@@ -61,6 +56,11 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
                 print(&memory(&schedulers)?)?;
             }
         }
+    }
+    if let (Some(file), Some(axis)) = (&args.svg, axis) {
+        std::fs::write(file, plot::svg(&rows, axis))
+            .with_context(|| format!("writing {}", file.display()))?;
+        note(&format!("the picture is in {}", file.display()));
     }
     let wrong: Vec<String> = rows
         .iter()
@@ -71,6 +71,41 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
         })
         .collect();
     if wrong.is_empty() { Ok(()) } else { Err(Failure { code: code::FAILED, messages: wrong }) }
+}
+
+/// What the picture shows the times against, if one is wanted.
+fn picture_axis(args: &BenchArgs, depths: &[u32]) -> Outcome<Option<plot::Axis>> {
+    if args.svg.is_none() {
+        return Ok(None);
+    }
+    let axis = plot::Axis::of(&args.processes, depths);
+    let help = "for example --depth 8 --processes 8,100,1000";
+    let message = "--svg needs several --processes at one --depth, or several depths";
+    axis.map(Some).ok_or_else(|| Failure::with_help(message, help))
+}
+
+fn measure_all(
+    args: &BenchArgs,
+    schedulers: &[&str],
+    devices: &[&str],
+    depths: &[u32],
+) -> Outcome<Vec<Row>> {
+    let number = schedulers.len() * devices.len() * depths.len() * args.processes.len();
+    let bar = trials::progress(number, false);
+    let mut rows = Vec::with_capacity(number);
+    for scheduler in schedulers {
+        for device in devices {
+            for depth in depths {
+                for n in &args.processes {
+                    bar.set_message(format!("{scheduler} on {device}"));
+                    rows.push(measure(scheduler, device, Load::new(*n, *depth, args.requests))?);
+                    bar.inc(trials::STEPS);
+                }
+            }
+        }
+    }
+    bar.finish_and_clear();
+    Ok(rows)
 }
 
 fn chosen<'a>(what: &str, wanted: &'a [String], known: &[&'a str]) -> Outcome<Vec<&'a str>> {
@@ -91,7 +126,7 @@ fn chosen<'a>(what: &str, wanted: &'a [String], known: &[&'a str]) -> Outcome<Ve
 
 /// A reference device of the kernel measurements.
 fn reference(name: &str) -> Outcome<DeviceSpec> {
-    let text = include_str!("../../../data/truth/devices.toml");
+    let text = include_str!("../../../../data/truth/devices.toml");
     let wanted = DEVICES.iter().find(|d| d.0 == name).map_or(name, |d| d.1);
     let all = truth::parse("devices.toml", text)?;
     let found = all.into_iter().find(|d| d.spec.name == wanted);
@@ -206,22 +241,37 @@ fn check(r: &Record, requests: u64) -> String {
     )
 }
 
-fn measure(scheduler: &str, device: &str, load: Load) -> Outcome<Row> {
+/// Simulates a load: how many seconds it took, and what came out.
+fn timed(scheduler: &str, device: &str, load: Load) -> Outcome<(f64, Record)> {
     let trial = trial(scheduler, reference(device)?, jobs(load)?)?;
-    let requests = load.requests();
     let begin = Instant::now();
     let result = iosched_sim::simulate(&trial);
-    let seconds = begin.elapsed().as_secs_f64().max(1e-9);
+    let seconds = begin.elapsed().as_secs_f64();
     let record =
         result.map_err(|e| Failure::new(code::FAILED, format!("{scheduler} on {device}: {e}")))?;
+    Ok((seconds, record))
+}
+
+/// Times a load, less a run of the same processes with one request each: making ten thousand processes
+/// takes longer than many a run.
+fn measure(scheduler: &str, device: &str, load: Load) -> Outcome<Row> {
+    let (mut seconds, record) = timed(scheduler, device, load)?;
+    let requests = load.requests();
+    let mut counted = requests;
+    if load.each > 1 {
+        let (start, _) = timed(scheduler, device, Load { each: 1, ..load })?;
+        seconds -= start;
+        counted -= u64::from(load.processes);
+    }
+    let each = seconds.max(1e-9) / counted as f64;
     Ok(Row {
         scheduler: scheduler.into(),
         device: device.into(),
         processes: load.processes,
         depth: load.depth,
         requests,
-        requests_per_second: (requests as f64 / seconds).round(),
-        ns_per_request: (seconds * 1e10 / requests as f64).round() / 10.0,
+        requests_per_second: each.recip().round(),
+        ns_per_request: (each * 1e10).round() / 10.0,
         checks: check(&record, requests),
     })
 }
