@@ -3,9 +3,13 @@
 //! A truth folder has `devices.toml` (reference models), `jobs/DEVICE.JOB.fio` and `results.json`. The
 //! functions here are pure: the caller reads the files and runs the [`Case`]s.
 
+mod dispatch;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+
+pub use dispatch::{LoggedCommand, first_difference, our_commands, parse_dispatch_log};
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
@@ -358,78 +362,4 @@ pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
             }
         })
         .collect()
-}
-
-/// One command of a dispatch log: operation, byte offset, length, arrival at the device in ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct LoggedCommand {
-    /// Operation.
-    pub op: iosched_types::Op,
-    /// Byte offset.
-    pub offset: u64,
-    /// Bytes.
-    pub len: u64,
-    /// When it reached the device.
-    pub at: u64,
-}
-
-/// Parses a dispatch log (`seq op off len t_arr t_start t_done prio flags`), in order of dispatch.
-/// Commands behind the first gap in `seq` are left out: the log was cut there.
-///
-/// # Errors
-/// The first line that is no such line.
-pub fn parse_dispatch_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, Diagnostic> {
-    let mut lines = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let span = at..at + line.trim_end().len();
-        at += line.len();
-        let mut words = line.split_whitespace();
-        let Some(first) = words.next().filter(|w| !w.starts_with('#')) else { continue };
-        let bad = || {
-            Diagnostic::at_span(file, text, span.clone(), "not a line of a dispatch log")
-                .with_help("expected: seq op off len t_arr t_start t_done prio flags")
-        };
-        let seq: u64 = first.parse().map_err(|_| bad())?;
-        let op = words.next().and_then(|w| iosched_types::Op::from_letter(w.chars().next()?));
-        let mut number = || words.next().and_then(|w| w.parse::<u64>().ok());
-        let (offset, len, t) = (number(), number(), number());
-        let (Some(op), Some(offset), Some(len), Some(at)) = (op, offset, len, t) else {
-            return Err(bad());
-        };
-        lines.push((seq, LoggedCommand { op, offset, len, at }));
-    }
-    lines.sort_by_key(|(seq, _)| *seq);
-    let whole = lines.iter().enumerate().take_while(|(i, (seq, _))| *i as u64 == *seq).count();
-    Ok(lines.into_iter().take(whole).map(|(_, c)| c).collect())
-}
-
-/// The commands our run of a trial sends to the device, at most `most`.
-///
-/// # Errors
-/// See [`crate::simulate`].
-pub fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate::SimError> {
-    let mut drive = crate::run::build(trial)?;
-    drive.queue.issues = Some(Vec::with_capacity(most));
-    drive.run(&mut |_| {})?;
-    let issues = drive.queue.issues.take().unwrap_or_default();
-    Ok(issues
-        .iter()
-        .take(most)
-        .map(|i| LoggedCommand {
-            op: i.op,
-            offset: i.sector * 512,
-            len: u64::from(i.sectors) * 512,
-            at: i.t,
-        })
-        .collect())
-}
-
-/// Where two command streams part: index of the first command that differs, `None` if one is a prefix
-/// of the other.
-#[must_use]
-pub fn first_difference(kernel: &[LoggedCommand], ours: &[LoggedCommand]) -> Option<usize> {
-    let same =
-        |a: &LoggedCommand, b: &LoggedCommand| (a.op, a.offset, a.len) == (b.op, b.offset, b.len);
-    (0..kernel.len().min(ours.len())).find(|i| !same(&kernel[*i], &ours[*i]))
 }

@@ -7,6 +7,7 @@
 mod error;
 mod progress;
 mod read;
+mod record;
 mod schema;
 mod transfer;
 mod write;

@@ -28,6 +28,7 @@
 mod explanation;
 mod read;
 mod run;
+mod target;
 
 pub use explanation::{Dispatched, Explanation, Idle, Switched};
 pub use run::{ScenarioError, run};

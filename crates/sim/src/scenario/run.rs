@@ -6,19 +6,18 @@ use iosched_block::profile::{PlugKind, SchedulerTags};
 use iosched_block::{
     Event, Queue, QueueConfig, SchedulerChoice, Submit, SwitchError, Timeline, TraceEvent,
 };
-use iosched_devices::{Command, Completion, Device, DeviceSpec};
+use iosched_devices::DeviceSpec;
 use iosched_experiment::path_of;
 use iosched_schedulers::{TaskInfo, TunableError};
-use iosched_types::{Bio, Bytes, Diagnostic, Flags, Nanos, Op, SECTOR, TaskId};
+use iosched_types::{Bio, Diagnostic, Flags, Nanos, Op, TaskId};
 
 use super::explanation::{Dispatched, Explanation, Idle, Switched};
-use super::{Completes, Driver, Scenario, Wanted};
+use super::target::target;
+use super::{Driver, Scenario, Wanted};
 
 /// Events without any progress after which what is left counts as pending: a scheduler that holds
 /// requests back for ever keeps re-arming its timers.
 const PATIENCE: u32 = 100_000;
-/// Sectors of a device that is nothing but a service time, unless requests lie beyond: 1 TiB.
-const CAPACITY: u64 = 1 << 31;
 
 /// Why a scenario could not be played.
 #[derive(Debug, thiserror::Error)]
@@ -76,130 +75,6 @@ fn pids(scenario: &Scenario) -> Vec<u32> {
         seen.entry(w.pid).or_insert_with(|| all.push(w.pid));
     }
     all
-}
-
-/// A device that is nothing but a service time.
-struct Constant {
-    capacity: Bytes,
-    /// `None`: commands never complete.
-    time: Option<Nanos>,
-    queue: VecDeque<Completion>,
-    in_flight: usize,
-}
-
-impl Device for Constant {
-    fn capacity(&self) -> Bytes {
-        self.capacity
-    }
-
-    fn submit(&mut self, now: Nanos, command: Command) {
-        self.in_flight += 1;
-        if let Some(time) = self.time {
-            self.queue.push_back(Completion { id: command.id, t_start: now, t_done: now + time });
-        }
-    }
-
-    fn next_wakeup(&self) -> Option<Nanos> {
-        self.queue.front().map(|c| c.t_done)
-    }
-
-    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        while self.queue.front().is_some_and(|c| c.t_done <= now) {
-            done.extend(self.queue.pop_front());
-            self.in_flight -= 1;
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.in_flight
-    }
-
-    fn counters(&self) -> Vec<(&'static str, u64)> {
-        Vec::new()
-    }
-}
-
-/// What the block layer is told about the device.
-struct Target {
-    device: Box<dyn Device>,
-    depth: u32,
-    rotational: bool,
-    write_cache: bool,
-    fua: bool,
-    budget: bool,
-    max_hw_sectors_kb: u32,
-}
-
-impl Target {
-    fn constant(scenario: &Scenario, time: Option<Nanos>, depth: u32) -> Target {
-        let end = scenario.requests.iter().map(end).max().unwrap_or(0);
-        let capacity = end.max(CAPACITY) * SECTOR;
-        let device = Box::new(Constant { capacity, time, queue: VecDeque::new(), in_flight: 0 });
-        let max_hw_sectors_kb = 1 << 20;
-        // A driver that asks for one request at a time stages nothing; a cache makes flushes visible.
-        Target {
-            device,
-            depth,
-            max_hw_sectors_kb,
-            rotational: true,
-            write_cache: true,
-            fua: false,
-            budget: true,
-        }
-    }
-
-    fn of_spec(
-        scenario: &Scenario,
-        spec: &DeviceSpec,
-        depth: Option<u32>,
-    ) -> Result<Target, String> {
-        let own = match spec.queue_depth {
-            // Older libata keeps one of the 32 NCQ slots to itself.
-            32 if spec.budget => scenario.kernel.ncq_depth.min(32),
-            own => own,
-        };
-        Ok(Target {
-            device: spec.build().map_err(|e| e.to_string())?,
-            depth: depth.unwrap_or(own),
-            rotational: spec.rotational,
-            write_cache: spec.write_cache,
-            fua: spec.fua,
-            budget: spec.budget,
-            max_hw_sectors_kb: spec.max_hw_sectors_kb,
-        })
-    }
-}
-
-fn end(w: &Wanted) -> u64 {
-    w.sector + u64::from(w.sectors)
-}
-
-fn target(
-    scenario: &Scenario,
-    lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
-) -> Result<Target, ScenarioError> {
-    match &scenario.driver {
-        Driver::Service { time, depth } => Ok(Target::constant(scenario, Some(*time), *depth)),
-        Driver::Pull { completes, depth, .. } => {
-            let time = (*completes == Completes::AtOnce).then_some(0);
-            // Without a scheduler the only tags there are hold the requests that wait as well.
-            let none = scenario.scheduler.descriptor.name == "none";
-            let depth = if none { scenario.requests.len() as u32 } else { *depth };
-            Ok(Target::constant(scenario, time, depth))
-        }
-        Driver::Device { name, depth } => {
-            let spec = lookup(&name.value).map_err(|e| name.place.error(e))?;
-            let target = Target::of_spec(scenario, &spec, *depth);
-            let target = target.map_err(|e| name.place.error(e))?;
-            let sectors = target.device.capacity() / SECTOR;
-            if let Some(w) = scenario.requests.iter().find(|w| end(w) > sectors) {
-                let message = format!("request beyond the end of {}", spec.name);
-                let help = format!("it has {sectors} sectors; this one ends at {}", end(w));
-                return Err(w.place.error(message).with_help(help).into());
-            }
-            Ok(target)
-        }
-    }
 }
 
 fn queue(
