@@ -1,0 +1,174 @@
+//! What a process submits next, and when: rates, logs, syncs, batches.
+
+use iosched_types::Nanos;
+
+use super::{Io, PLUG_ABOVE, Process, State, Step, Unit};
+use crate::fio::generator::NextIo;
+use crate::fio::replay::Replay;
+use crate::fio::stats::depth_bin;
+
+impl Process {
+    pub(super) fn issue_next(&mut self, now: Nanos) -> Option<Step> {
+        if !self.plain {
+            self.end_ramp(now);
+        }
+        if self.finished(now) {
+            self.state = State::Drain;
+            return None;
+        }
+        if self.free.is_empty() {
+            self.state = State::Reap;
+            return None;
+        }
+        if self.plain {
+            return self.issue_plain(now);
+        }
+        if self.sync_due() {
+            return self.start_unit(now, NextIo { dir: 3, offset: 0, len: 0 });
+        }
+        if let Some(at) = self.replay.as_ref().and_then(Replay::next_at)
+            && self.stats.started + at > now
+        {
+            return Some(Step::Sleep(self.stats.started + at));
+        }
+        let next = self.held.take().or_else(|| self.next_io());
+        let Some(io) = next else {
+            if self.replay.is_some() || self.next_loop() {
+                self.state = State::Drain;
+            }
+            return None;
+        };
+        if let Some(at) = self.rate_limit(now, io) {
+            self.held = Some(io);
+            return Some(Step::Sleep(at));
+        }
+        self.start_unit(now, io)
+    }
+
+    fn issue_plain(&mut self, now: Nanos) -> Option<Step> {
+        if let Some(io) = self.generator.next_io() {
+            return self.start_unit(now, io);
+        }
+        if self.next_loop() {
+            self.state = State::Drain;
+        }
+        None
+    }
+
+    fn next_io(&mut self) -> Option<NextIo> {
+        match &mut self.replay {
+            Some(r) => r.next_io(),
+            None => self.generator.next_io(),
+        }
+    }
+
+    /// `fsync`/`fdatasync` after so many writes.
+    fn sync_due(&mut self) -> bool {
+        let due = |every: u32| every > 0 && self.writes_issued.is_multiple_of(u64::from(every));
+        let due = self.wrote_last && (due(self.job.fsync) || due(self.job.fdatasync));
+        if due {
+            self.wrote_last = false;
+        }
+        due
+    }
+
+    /// When the rate allows this I/O, if not now.
+    fn rate_limit(&mut self, now: Nanos, io: NextIo) -> Option<Nanos> {
+        if io.dir > 2 {
+            return None;
+        }
+        let r = self.job.rate[io.dir];
+        if r.bytes == 0 && r.iops == 0 {
+            return None;
+        }
+        let since = self.stats.started;
+        let by_bytes = |n: u64| (u128::from(n) * 1_000_000_000 / u128::from(r.bytes.max(1))) as u64;
+        let by_ios = |n: u64| n * 1_000_000_000 / u64::from(r.iops.max(1));
+        let at = if r.poisson && r.iops > 0 {
+            since + self.poisson_next[io.dir]
+        } else if r.iops > 0 {
+            since + by_ios(self.rate_ios[io.dir])
+        } else {
+            since + by_bytes(self.rate_bytes[io.dir])
+        };
+        if at > now {
+            return Some(at);
+        }
+        if r.poisson && r.iops > 0 {
+            let u = 1.0 - self.poisson.unit();
+            self.poisson_next[io.dir] += (-u.ln() * 1e9 / f64::from(r.iops)) as u64;
+        }
+        None
+    }
+
+    fn start_unit(&mut self, now: Nanos, io: NextIo) -> Option<Step> {
+        let unit = self.free.pop()?;
+        let (offset, len) = (io.offset, io.len);
+        self.units[unit as usize] = Unit { offset, len, start: now, issue: now, dir: io.dir as u8 };
+        self.depth += 1;
+        if io.dir < 3 {
+            self.ios_issued += 1;
+            self.bytes_this_loop += io.len;
+            self.rate_bytes[io.dir] += io.len;
+            self.rate_ios[io.dir] += 1;
+            self.wrote_last = io.dir == 1;
+            self.writes_issued += u64::from(io.dir == 1);
+            self.stats.depths[depth_bin(self.depth)] += 1;
+        }
+        if self.job.engine.is_sync() {
+            self.state = State::AwaitSync;
+            return Some(Step::Submit(self.io(unit)));
+        }
+        self.queued.push(unit);
+        if self.job.batch_submit <= 1 {
+            self.state = State::Submitted;
+            return Some(Step::Submit(self.io(unit)));
+        }
+        if self.queued.len() >= self.job.batch_submit as usize {
+            self.state = State::Submitting(0);
+        } else {
+            self.state = State::Reap;
+        }
+        None
+    }
+
+    pub(super) fn io(&self, unit: u32) -> Io {
+        let u = &self.units[unit as usize];
+        Io {
+            unit,
+            op: u.op(),
+            offset: u.offset,
+            len: u.len,
+            stable: self.job.sync > 0 && u.dir == 1,
+        }
+    }
+
+    /// Walks through the batch: plug, each unit, unplug.
+    pub(super) fn submit(&mut self, _now: Nanos, i: usize) -> Step {
+        let n = self.queued.len();
+        let plug = n > PLUG_ABOVE;
+        let at = if plug { i } else { i + 1 };
+        self.state = State::Submitting(i + 1);
+        if at == 0 {
+            return Step::BeginBatch;
+        }
+        if at <= n {
+            if at == n && !plug {
+                self.state = State::Submitted;
+            }
+            return Step::Submit(self.io(self.queued[at - 1]));
+        }
+        self.state = State::Submitted;
+        Step::EndBatch
+    }
+
+    /// The system call returned: completion latencies count from here.
+    pub(super) fn mark_issued(&mut self, now: Nanos) {
+        for unit in &self.queued {
+            self.units[*unit as usize].issue = now;
+        }
+        self.queued.clear();
+        let go_on = !self.free.is_empty() && self.job.think.time == 0;
+        self.state = if go_on { State::Loop } else { State::Reap };
+    }
+}

@@ -1,0 +1,133 @@
+//! Waiting for I/Os, booking them, thinking, and the end of a job.
+
+use iosched_types::Nanos;
+
+use super::{Process, Ring, State, Step, TIMER_SLACK, Unit};
+
+impl Process {
+    pub(super) fn await_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        let Some(unit) = ring.pop_front() else { return Some(Step::Wait(1)) };
+        self.finish_unit(now, unit);
+        self.state = State::Think;
+        None
+    }
+
+    /// fio waits only when all units are in use (or a thought is due).
+    pub(super) fn reap_if_full(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        if !self.free.is_empty() {
+            self.state = if self.thought_due() { State::Think } else { State::Loop };
+            return None;
+        }
+        if !self.queued.is_empty() {
+            self.state = State::Submitting(0);
+            return None;
+        }
+        let min = self.job.batch_complete_min.clamp(1, self.depth.max(1));
+        if (ring.len() as u32) < min {
+            return Some(Step::Wait(min));
+        }
+        self.reap(now, ring);
+        if self.depth <= self.job.iodepth_low.max(1).min(self.job.iodepth) {
+            self.state = State::Think;
+        }
+        None
+    }
+
+    pub(super) fn reap(&mut self, now: Nanos, ring: &mut Ring) {
+        let most = match self.job.batch_complete_max {
+            0 => usize::MAX,
+            n => n.max(self.job.batch_complete_min) as usize,
+        };
+        for _ in 0..most.min(ring.len()) {
+            if let Some(unit) = ring.pop_front() {
+                self.finish_unit(now, unit);
+            }
+        }
+    }
+
+    #[inline]
+    fn finish_unit(&mut self, now: Nanos, unit: u32) {
+        let u = self.units[unit as usize];
+        self.depth -= 1;
+        self.free.push(unit);
+        self.reaped_total += u64::from(u.dir < 3);
+        if !self.measuring {
+            return;
+        }
+        let since = now - self.stats.measured_from.min(now);
+        let issue = u.issue.min(now);
+        self.stats.dirs[usize::from(u.dir & 3)].book(since, u.len, issue - u.start, now - issue);
+    }
+
+    fn thought_due(&self) -> bool {
+        let t = &self.job.think;
+        let n = if t.issue { self.ios_issued } else { self.reaped_total };
+        let every = t.blocks.max(1);
+        t.time > 0 && n / every > self.thought_at / every
+    }
+
+    /// `thinktime`: all outstanding I/O first, then spin and sleep.
+    pub(super) fn think(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        if !self.thought_due() {
+            self.state = State::Loop;
+            return None;
+        }
+        if !self.queued.is_empty() {
+            self.state = State::Submitting(0);
+            return None;
+        }
+        if self.depth > 0 {
+            if ring.is_empty() {
+                return Some(Step::Wait(1));
+            }
+            self.reap(now, ring);
+            return None;
+        }
+        self.thought_at = if self.job.think.issue { self.ios_issued } else { self.reaped_total };
+        self.state = State::Loop;
+        let slack = if self.job.think.time > self.job.think.spin { TIMER_SLACK } else { 0 };
+        Some(Step::Sleep(now + self.job.think.time + slack))
+    }
+
+    pub(super) fn drain(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        if !self.queued.is_empty() {
+            // Collected but never submitted: fio submits what it has prepared, then waits for it.
+            return Some(self.submit_in_drain());
+        }
+        while let Some(unit) = ring.pop_front() {
+            self.finish_unit(now, unit);
+        }
+        if self.depth > 0 {
+            return Some(Step::Wait(self.depth.min(self.units.len() as u32)));
+        }
+        self.stats.ended = now;
+        self.state = if self.job.end_fsync { State::FinalSync } else { State::Done };
+        None
+    }
+
+    fn submit_in_drain(&mut self) -> Step {
+        let unit = self.queued.remove(0);
+        Step::Submit(self.io(unit))
+    }
+
+    pub(super) fn final_sync(&mut self, now: Nanos) -> Option<Step> {
+        let step = self.start_unit_sync(now);
+        self.state = State::AwaitFinalSync;
+        step
+    }
+
+    fn start_unit_sync(&mut self, now: Nanos) -> Option<Step> {
+        let unit = self.free.pop()?;
+        self.units[unit as usize] = Unit { offset: 0, len: 0, start: now, issue: now, dir: 3 };
+        self.depth += 1;
+        Some(Step::Submit(self.io(unit)))
+    }
+
+    pub(super) fn await_final_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        let Some(unit) = ring.pop_front() else { return Some(Step::Wait(1)) };
+        self.finish_unit(now, unit);
+        self.stats.ended = now;
+        self.state = State::Done;
+        None
+    }
+}
