@@ -5,7 +5,7 @@ use iosched_types::{Bytes, Nanos, Op, SECTOR, Sector};
 use super::mechanics::Mechanics;
 use super::nearest::{ByAngle, LANES, Starts, Waiting, nearest_of};
 use crate::Command;
-use crate::params::{HddParams, Rotation};
+use crate::params::HddParams;
 
 /// "No command".
 const NONE: u32 = u32::MAX;
@@ -39,6 +39,21 @@ struct Admitted {
     in_window: bool,
 }
 
+impl Admitted {
+    const NOTHING: Admitted = Admitted {
+        sector: 0,
+        end: 0,
+        len: 0,
+        t_arr: 0,
+        id: 0,
+        turn: 0,
+        prev: NONE,
+        next: NONE,
+        op: Op::Read,
+        in_window: false,
+    };
+}
+
 /// The commands waiting, in order of admission, linked through a slab.
 ///
 /// The first of them up to `fence` are the *window*, the candidates of the next choice: at most `window`
@@ -68,15 +83,26 @@ impl Backlog {
         }
     }
 
-    #[inline]
-    fn push(&mut self, mut item: Admitted) {
-        item.prev = self.newest;
-        let slot = if let Some(i) = self.free.pop() {
-            self.slots[i as usize] = item;
-            i
-        } else {
-            self.slots.push(item);
-            (self.slots.len() - 1) as u32
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        self.slots.push(Admitted::NOTHING);
+        (self.slots.len() - 1) as u32
+    }
+
+    #[inline(always)]
+    fn push(&mut self, c: &Command, t_arr: Nanos, turn: u32) {
+        let slot = self.free.pop().unwrap_or_else(|| self.grow());
+        self.slots[slot as usize] = Admitted {
+            sector: c.offset / SECTOR,
+            end: (c.offset + c.len) / SECTOR,
+            len: c.len,
+            t_arr,
+            id: c.id,
+            turn,
+            prev: self.newest,
+            next: NONE,
+            op: c.op,
+            in_window: false,
         };
         match self.newest {
             NONE => self.oldest = slot,
@@ -88,8 +114,14 @@ impl Backlog {
         }
     }
 
-    /// Takes a command out of the list and the window.
+    /// Whether [`admit_candidate`](Self::admit_candidate) may have one.
     #[inline]
+    fn has_more(&self) -> bool {
+        self.fence != NONE
+    }
+
+    /// Takes a command out of the list and the window.
+    #[inline(always)]
     fn unlink(&mut self, slot: u32) -> Admitted {
         let a = self.slots[slot as usize];
         match a.prev {
@@ -109,7 +141,7 @@ impl Backlog {
     }
 
     /// The next command that becomes a candidate.
-    #[inline]
+    #[inline(always)]
     fn admit_candidate(&mut self) -> Option<Waiting> {
         let slot = self.fence;
         if slot == NONE || self.candidates >= self.window {
@@ -185,10 +217,10 @@ pub(crate) struct ArmCounters {
 
 impl Arm {
     pub(crate) fn new(p: &HddParams) -> Self {
-        // The order counts in 31 bits.
-        let by_angle = p.sptf && p.rot == Rotation::Angle && p.rev_ns < 1 << 31;
+        let mech = Mechanics::new(p);
+        let by_angle = p.sptf && mech.by_angle();
         Arm {
-            mech: Mechanics::new(p),
+            mech,
             count: ArmCounters::default(),
             flush_ns: p.flush_ns,
             ovh_ns: p.ovh_ns,
@@ -206,28 +238,19 @@ impl Arm {
     /// Queues a command that arrived at `t_arr`.
     #[inline]
     pub(crate) fn push(&mut self, c: Command, t_arr: Nanos) {
-        let sector = c.offset / SECTOR;
-        self.backlog.push(Admitted {
-            sector,
-            end: (c.offset + c.len) / SECTOR,
-            len: c.len,
-            t_arr,
-            id: c.id,
-            turn: if c.op == Op::Flush { 0 } else { self.mech.turn(sector) },
-            prev: NONE,
-            next: NONE,
-            op: c.op,
-            in_window: false,
-        });
+        let turn = if c.op == Op::Flush { 0 } else { self.mech.turn(c.offset / SECTOR) };
+        self.backlog.push(&c, t_arr, turn);
         self.fill_window();
     }
 
-    #[inline]
+    #[inline(always)]
     fn fill_window(&mut self) {
-        while let Some(w) = self.backlog.admit_candidate() {
+        while self.backlog.has_more()
+            && let Some(w) = self.backlog.admit_candidate()
+        {
             if let Some(a) = &mut self.by_angle {
                 a.starts.add(w.sector);
-                a.complete = a.complete && a.order.insert(w);
+                a.complete = a.complete && a.order.insert(&self.mech, w);
             }
         }
     }
@@ -251,7 +274,7 @@ impl Arm {
     }
 
     /// Which of the waiting commands is next.
-    #[inline]
+    #[inline(always)]
     fn choose(&self, now: Nanos) -> Choice {
         let oldest = Choice { slot: self.backlog.oldest, place: None, pos: None };
         if !self.sptf || self.backlog.candidates <= 1 || self.overdue(now) {
@@ -268,7 +291,7 @@ impl Arm {
         nearest.map_or(oldest, |(w, pos)| Choice { slot: w.slot, place: None, pos: Some(pos) })
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, c: &Choice) -> Admitted {
         let a = self.backlog.unlink(c.slot);
         if a.in_window
@@ -292,12 +315,12 @@ impl Arm {
             && self.backlog.candidates <= LANES / 2
         {
             a.order.clear();
-            a.complete = self.backlog.window().all(|w| a.order.insert(w));
+            a.complete = self.backlog.window().all(|w| a.order.insert(&self.mech, w));
         }
     }
 
     /// Takes the next command out of the queue, which is not empty, and serves it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn serve(&mut self, now: Nanos) -> Served {
         let choice = self.choose(now);
         let a = self.take(&choice);
@@ -314,7 +337,7 @@ impl Arm {
     }
 
     /// Positions, transfers and leaves the head at `end`; returns how long that takes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn move_to(&mut self, sector: Sector, end: Sector, len: Bytes, pos: Nanos) -> Nanos {
         self.count.position_ns += pos;
         if sector == self.mech.head {

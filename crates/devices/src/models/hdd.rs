@@ -9,6 +9,9 @@ use super::arm::Arm;
 use crate::params::HddParams;
 use crate::{Command, Completion, Device};
 
+/// The time that never comes.
+const IDLE: Nanos = Nanos::MAX;
+
 /// A disk without a write cache.
 #[derive(Debug)]
 pub struct Hdd {
@@ -16,7 +19,10 @@ pub struct Hdd {
     depth: u64,
     arm: Arm,
     outer: VecDeque<(Command, Nanos)>,
-    serving: Option<Completion>,
+    /// The command under the head, until `done_at`.
+    serving: Completion,
+    /// When it is done; [`IDLE`] when there is none.
+    done_at: Nanos,
     admitted: u64,
     served: u64,
     flushes: u64,
@@ -31,23 +37,38 @@ impl Hdd {
             depth: p.depth,
             arm: Arm::new(p),
             outer: VecDeque::new(),
-            serving: None,
+            serving: Completion { id: 0, t_start: 0, t_done: 0 },
+            done_at: IDLE,
             admitted: 0,
             served: 0,
             flushes: 0,
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn kick(&mut self, now: Nanos) {
-        if self.serving.is_some() || self.arm.is_empty() {
-            return;
+        if self.done_at == IDLE && !self.arm.is_empty() {
+            self.serve_next(now);
         }
+    }
+
+    /// A command that found the drive full comes in.
+    #[cold]
+    fn admit_next(&mut self) {
+        if let Some((next, t_arr)) = self.outer.pop_front() {
+            self.admitted += 1;
+            self.arm.push(next, t_arr);
+        }
+    }
+
+    #[inline(never)]
+    fn serve_next(&mut self, now: Nanos) {
         let s = self.arm.serve(now);
         let flush = u64::from(s.op == Op::Flush);
         self.served += 1 - flush;
         self.flushes += flush;
-        self.serving = Some(Completion { id: s.id, t_start: now, t_done: now + s.service });
+        self.done_at = now + s.service;
+        self.serving = Completion { id: s.id, t_start: now, t_done: self.done_at };
     }
 }
 
@@ -67,19 +88,18 @@ impl Device for Hdd {
     }
 
     fn next_wakeup(&self) -> Option<Nanos> {
-        self.serving.as_ref().map(|s| s.t_done)
+        (self.done_at != IDLE).then_some(self.done_at)
     }
 
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
-        while let Some(s) = self.serving.filter(|s| s.t_done <= now) {
-            self.serving = None;
-            done.push(s);
+        while self.done_at <= now && self.done_at != IDLE {
+            let at = std::mem::replace(&mut self.done_at, IDLE);
+            done.push(self.serving);
             self.admitted -= 1;
-            if let Some((next, t_arr)) = self.outer.pop_front() {
-                self.admitted += 1;
-                self.arm.push(next, t_arr);
+            if !self.outer.is_empty() {
+                self.admit_next();
             }
-            self.kick(s.t_done);
+            self.kick(at);
         }
     }
 

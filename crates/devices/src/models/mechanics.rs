@@ -7,6 +7,8 @@ use crate::params::{HddParams, Rotation};
 
 /// Steps of the table of seek times.
 const STEPS: usize = 1024;
+/// Rings of the drive that the search by angle tells apart: what one byte can number.
+pub(super) const RINGS: usize = 256;
 
 /// A run of tracks of one length: a zone of the platter.
 #[derive(Debug)]
@@ -14,6 +16,14 @@ struct Zone {
     first: Sector,
     per_track: ConstDiv,
     rate: Rate,
+}
+
+/// How long a transfer takes in a zone.
+#[derive(Clone, Copy, Debug)]
+struct Transfer {
+    zone: usize,
+    len: Bytes,
+    time: Nanos,
 }
 
 /// Position and geometry of a drive.
@@ -34,7 +44,12 @@ pub(crate) struct Mechanics {
     /// `table[i]` is the seek time over `i << shift` sectors: a lower bound for every distance from
     /// there on, and an upper bound for every distance up to there, since the curve never falls.
     table: Box<[Nanos; STEPS + 1]>,
+    /// Lower bounds of the seek times between two rings, by how far the second lies behind the first, `RINGS` standing
+    /// for "in the same"; empty where a time that the search by angle comes upon would not fit into 32 bits.
+    between: Vec<u32>,
     shift: u32,
+    /// The last transfer that was timed: most are as long as the one before.
+    timed: Transfer,
     /// End of the last command served.
     pub(crate) head: Sector,
 }
@@ -57,18 +72,24 @@ impl Mechanics {
             zones: zones(p, sectors),
             bus: Rate::new(p.bus_bw),
             table: Box::new([0; STEPS + 1]),
+            between: Vec::new(),
             shift: bits.saturating_sub(STEPS.trailing_zeros()),
+            timed: Transfer { zone: 0, len: 0, time: 0 },
             head: 0,
         };
         for i in 0..=STEPS {
             m.table[i] = m.seek(((i as u64) << m.shift).min(sectors - 1));
+        }
+        if m.rot == Rotation::Angle && m.rev < 1 << 30 && m.table[STEPS] < 1 << 30 {
+            let least = |rings: usize| m.table[(rings.max(1) - 1) * (STEPS / RINGS)] as u32;
+            m.between = (0..2 * RINGS).map(|i| least(i.abs_diff(RINGS))).collect();
         }
         m
     }
 
     /// What rotation adds for this sector, as far as it can be known before the time is: the angle of
     /// the sector (`angle`), or the whole rotational delay (`half`, `hash`).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn turn(&self, sector: Sector) -> u32 {
         let turn = match self.rot {
             Rotation::Half => self.rev / 2,
@@ -82,17 +103,27 @@ impl Mechanics {
     }
 
     #[inline]
-    fn zone(&self, sector: Sector) -> &Zone {
-        if self.zones.len() == 1 {
-            return &self.zones[0];
+    fn zone_number(&self, sector: Sector) -> usize {
+        match self.zones.len() {
+            1 => 0,
+            _ => self.zones.partition_point(|z| z.first <= sector) - 1,
         }
-        &self.zones[self.zones.partition_point(|z| z.first <= sector) - 1]
+    }
+
+    #[inline]
+    fn zone(&self, sector: Sector) -> &Zone {
+        &self.zones[self.zone_number(sector)]
     }
 
     /// Time to transfer `len` bytes at a sector: the media, or the interface where that is slower.
-    #[inline]
-    pub(crate) fn transfer(&self, sector: Sector, len: Bytes) -> Nanos {
-        self.zone(sector).rate.time(len).max(self.bus.time(len))
+    #[inline(always)]
+    pub(crate) fn transfer(&mut self, sector: Sector, len: Bytes) -> Nanos {
+        let zone = self.zone_number(sector);
+        if (self.timed.zone, self.timed.len) != (zone, len) {
+            let time = self.zones[zone].rate.time(len).max(self.bus.time(len));
+            self.timed = Transfer { zone, len, time };
+        }
+        self.timed.time
     }
 
     /// Time on the interface alone.
@@ -133,6 +164,38 @@ impl Mechanics {
         (self.table[step], self.table[step + 1])
     }
 
+    /// The ring in which a sector of the drive, or the end of the drive, lies.
+    #[inline]
+    pub(super) fn ring(&self, sector: Sector) -> u8 {
+        const STEPS_EACH: u32 = (STEPS / RINGS).trailing_zeros();
+        (sector >> ((self.shift + STEPS_EACH) & 63)).min(RINGS as u64 - 1) as u8
+    }
+
+    /// Whether commands can be searched by angle: positioning times of two turns and more fit into 32 bits.
+    pub(super) fn by_angle(&self) -> bool {
+        !self.between.is_empty()
+    }
+
+    /// Lower bounds of the seek times from the head into each [`ring`](Self::ring); a distance is less than a ring
+    /// shorter than that from ring to ring.
+    #[inline]
+    pub(super) fn least_from_head(&self) -> &[u32; RINGS] {
+        let here = RINGS - usize::from(self.ring(self.head));
+        self.between.get(here..).and_then(|b| b.first_chunk()).unwrap_or(&[0; RINGS])
+    }
+
+    /// Whether the drive has this sector.
+    #[inline]
+    pub(super) fn has(&self, sector: Sector) -> bool {
+        sector < self.sectors
+    }
+
+    /// Whether the head is on the drive: it may have been sent past the end by a command that ends there.
+    #[inline]
+    pub(super) fn head_is_inside(&self) -> bool {
+        self.head <= self.sectors
+    }
+
     #[inline]
     pub(super) fn distance(&self, sector: Sector) -> Sector {
         sector.abs_diff(self.head).min(self.sectors - 1)
@@ -155,10 +218,17 @@ impl Mechanics {
         self.rev_div.rem(now + self.ovh)
     }
 
-    /// Whether a seek over a distance takes no longer than `pos`; asked where the table's bounds do not tell.
+    /// Whether a seek to a sector takes no longer than `pos`: by the table, or else exactly.
+    #[inline]
+    pub(super) fn arrives(&self, sector: Sector, pos: Nanos) -> bool {
+        let dist = self.distance(sector);
+        let (low, high) = self.seek_bounds(dist);
+        pos >= high || pos >= low && self.arrives_exactly(dist, pos)
+    }
+
     #[cold]
     #[inline(never)]
-    pub(super) fn arrives(&self, dist: Sector, pos: Nanos) -> bool {
+    fn arrives_exactly(&self, dist: Sector, pos: Nanos) -> bool {
         pos >= self.seek(dist)
     }
 

@@ -7,7 +7,7 @@
 
 use iosched_types::{Nanos, Sector};
 
-use super::mechanics::Mechanics;
+use super::mechanics::{Mechanics, RINGS};
 
 /// A command waiting for the arm.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +57,8 @@ static KEEP: [[u64; WORDS]; 2 * LANES] = {
 pub(crate) struct ByAngle {
     /// The angle in each lane, `i32::MAX` in those without a command.
     turns: [i32; LANES],
+    /// The ring of the drive that each command is in.
+    rings: [u8; LANES],
     sectors: [Sector; LANES],
     slots: [u32; LANES],
     /// The lanes in order of angle, between two bytes that only make room for shifting.
@@ -69,6 +71,7 @@ impl ByAngle {
     pub(crate) fn new() -> Self {
         ByAngle {
             turns: [i32::MAX; LANES],
+            rings: [0; LANES],
             sectors: [0; LANES],
             slots: [0; LANES],
             order: [0; LANES + 2],
@@ -77,7 +80,8 @@ impl ByAngle {
         }
     }
 
-    /// How many commands have an angle below `bound`: the signs of the differences, added up in four lanes.
+    /// How many commands have an angle below `bound`: the signs of the differences, added up in four lanes. A function
+    /// of its own: where it is inlined, the compiler makes single steps of it.
     #[inline(never)]
     fn rank(&self, bound: u32) -> usize {
         let mut below = [0u32; 4];
@@ -94,17 +98,18 @@ impl ByAngle {
         usize::from(self.order[(place & (LANES - 1)) + 1]) & (LANES - 1)
     }
 
-    /// Adds a command that was admitted after all others; `false` when there is no room.
-    #[inline]
-    pub(crate) fn insert(&mut self, w: Waiting) -> bool {
+    /// Adds a command that was admitted after all others; `false` when there is no room, or no such sector.
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, mech: &Mechanics, w: Waiting) -> bool {
         let lane = self.free.trailing_zeros() as usize;
-        if lane >= LANES {
+        if lane >= LANES || !mech.has(w.sector) {
             return false;
         }
         let at = self.rank(w.turn + 1);
         self.free &= self.free - 1;
         self.len += 1;
         self.turns[lane] = w.turn as i32;
+        self.rings[lane] = mech.ring(w.sector);
         self.sectors[lane] = w.sector;
         self.slots[lane] = w.slot;
         self.shift(at, 0);
@@ -113,7 +118,7 @@ impl ByAngle {
     }
 
     /// Takes out a command by its place.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, at: usize) {
         let lane = self.lane(at);
         self.free |= 1 << lane;
@@ -162,18 +167,21 @@ impl ByAngle {
     /// The place of the command with the shortest positioning time (of several, the first admitted) and that
     /// time. `None` when no seek ends within two turns. No command may start right under the head: that
     /// one needs neither a seek nor a turn.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn nearest(&self, mech: &Mechanics, now: Nanos) -> Option<(usize, Nanos)> {
+        if !mech.head_is_inside() {
+            return None;
+        }
         // The shortest seek goes by before anything can be reached.
         let (least, _) = mech.seek_bounds(0);
         let phase = mech.phase(now + least);
         let (from, len) = (self.rank(phase as u32), self.len);
-        let mut offset = least.wrapping_sub(phase);
+        let mut offset = (least as u32).wrapping_sub(phase as u32);
         for _ in 0..TURNS {
             if let Some(found) = self.first_in_time(mech, from..len, offset) {
                 return Some(found);
             }
-            offset = offset.wrapping_add(mech.rev);
+            offset = offset.wrapping_add(mech.rev as u32);
             if let Some(found) = self.first_in_time(mech, 0..from, offset) {
                 return Some(found);
             }
@@ -187,19 +195,37 @@ impl ByAngle {
     fn first_in_time(
         &self,
         mech: &Mechanics,
-        places: std::ops::Range<usize>,
-        offset: Nanos,
+        mut places: std::ops::Range<usize>,
+        offset: u32,
     ) -> Option<(usize, Nanos)> {
-        for at in places {
+        let least = mech.least_from_head();
+        while let Some(at) = self.first_possible(least, places.clone(), offset) {
             let lane = self.lane(at);
-            let pos = (self.turns[lane] as u64).wrapping_add(offset);
-            let dist = mech.distance(self.sectors[lane]);
-            let (low, high) = mech.seek_bounds(dist);
-            if pos >= low && (pos >= high || mech.arrives(dist, pos)) {
+            let pos = Nanos::from((self.turns[lane] as u32).wrapping_add(offset));
+            if mech.arrives(self.sectors[lane], pos) {
                 return Some((at, pos));
             }
+            places.start = at + 1;
         }
         None
+    }
+
+    /// The first command whose sector passes no sooner than the arm may be in its ring. The loop that the search for
+    /// the nearest spends its time in, so it is kept small: a function of its own.
+    #[inline(never)]
+    fn first_possible(
+        &self,
+        least: &[u32; RINGS],
+        places: std::ops::Range<usize>,
+        offset: u32,
+    ) -> Option<usize> {
+        let first = places.start;
+        let lanes = self.order.get(1 + first..1 + places.end)?;
+        let possible = |lane: &u8| {
+            let lane = usize::from(*lane) & (LANES - 1);
+            (self.turns[lane] as u32).wrapping_add(offset) >= least[usize::from(self.rings[lane])]
+        };
+        Some(first + lanes.iter().position(possible)?)
     }
 }
 
@@ -293,7 +319,7 @@ mod tests {
             let mut all = Vec::new();
             for (slot, sector) in sectors.into_iter().filter(|s| *s != head).enumerate() {
                 let w = Waiting { sector, turn: mech.turn(sector), slot: slot as u32 };
-                prop_assert!(by_angle.insert(w));
+                prop_assert!(by_angle.insert(&mech, w));
                 all.push(w);
             }
             let times = all.iter().map(|w| (mech.position(w.sector, w.turn, now), w.slot));
