@@ -6,7 +6,8 @@
 //! has waited five seconds.
 
 use iosched_schedulers::BlockPath;
-use iosched_types::{Flags, NO_REQ, Nanos, Op, ReqId, Request, units::SEC};
+use iosched_types::request::NO_BIO;
+use iosched_types::{Flags, Nanos, Op, ReqId, Request, units::SEC};
 
 use crate::queue::Queue;
 use crate::state;
@@ -136,7 +137,7 @@ impl Queue {
         cmd.flags = Flags::SYNC;
         cmd.state = state::FLUSH_CMD;
         cmd.t_start = tl.now;
-        cmd.bios.prev = NO_REQ;
+        cmd.bio = NO_BIO;
         if self.none {
             cmd.state |= state::DRIVER_TAG;
         }

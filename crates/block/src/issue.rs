@@ -114,7 +114,7 @@ impl Queue {
     }
 
     /// A command came back.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn complete(&mut self, tl: &mut Timeline, c: &Completion) {
         let id = c.id;
         self.in_flight -= 1;
@@ -133,7 +133,7 @@ impl Queue {
     }
 
     /// Ends a request: its bios are done, its tags free.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finish_request(&mut self, tl: &mut Timeline, id: ReqId) {
         let bits = self.reqs[id].state;
         if bits & state::ELV != 0 && self.hooks.completed {
@@ -158,7 +158,7 @@ impl Queue {
     }
 
     /// Gives back tags and the slot.
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, tl: &mut Timeline, id: ReqId) {
         if self.hooks.finished && self.reqs[id].state & state::ELV != 0 {
             self.hook_mut(tl, |s, c| s.finished(c, id));

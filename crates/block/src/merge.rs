@@ -1,6 +1,7 @@
 //! Finding something to merge with: one-entry cache, back-merge hash, front merges, limits.
 
 use iosched_schedulers::{MergeKind, Merging, Position};
+use iosched_types::request::{Link, NO_BIO};
 use iosched_types::{Bio, Flags, NO_REQ, Op, ReqId, Request, Requests, Sector};
 
 use crate::queue::Queue;
@@ -15,10 +16,10 @@ pub(crate) struct MergeHash {
 }
 
 impl MergeHash {
-    /// A hash that stays short-chained up to about `n` requests. The kernel has 64 buckets; more
+    /// A hash whose chains hold hardly ever more than one of about `n` requests. The kernel has 64 buckets; more
     /// buckets find the same request, since a bucket's chain is searched newest first either way.
     pub(crate) fn new(n: u32) -> Self {
-        let bits = (n.max(64).next_power_of_two().trailing_zeros()).min(20);
+        let bits = (8 * n.max(64)).next_power_of_two().trailing_zeros().min(20);
         MergeHash { buckets: vec![NO_REQ; 1 << bits], shift: 64 - bits }
     }
 
@@ -27,20 +28,19 @@ impl MergeHash {
         (end.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, reqs: &mut Requests, id: ReqId) {
-        let b = self.bucket(reqs[id].end());
-        let head = self.buckets[b];
         let r = &mut reqs[id];
+        let b = self.bucket(r.end());
+        let head = std::mem::replace(&mut self.buckets[b], id);
         (r.hash.prev, r.hash.next) = (NO_REQ, head);
         r.state |= state::HASHED;
         if head != NO_REQ {
             reqs[head].hash.prev = id;
         }
-        self.buckets[b] = id;
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn remove(&mut self, reqs: &mut Requests, id: ReqId) {
         let r = &mut reqs[id];
         if r.state & state::HASHED == 0 {
@@ -59,7 +59,7 @@ impl MergeHash {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn find(&self, reqs: &Requests, start: Sector) -> Option<ReqId> {
         let mut at = self.buckets[self.bucket(start)];
         while at != NO_REQ {
@@ -145,6 +145,7 @@ impl Queue {
     }
 
     /// A queued request the bio could join, by the search order of the elevator core.
+    #[inline(always)]
     pub(crate) fn find_merge(&mut self, tl: &Timeline, bio: &Bio) -> Candidate {
         if self.limits.nomerges == 2 || !matches!(bio.op, Op::Read | Op::Write) {
             return Candidate::Nothing;
@@ -192,7 +193,7 @@ impl Queue {
     }
 
     /// Tries to merge a bio into a request that is queued in the scheduler.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn merge_into_scheduler(&mut self, tl: &mut Timeline, bio: &Bio) -> Search {
         let (id, kind) = match self.find_merge(tl, bio) {
             Candidate::Found(id, kind) => (id, kind),
@@ -306,8 +307,10 @@ impl Queue {
         a.segments += b.segments;
         a.prio = a.prio.best(b.prio);
         a.t_start = a.t_start.min(b.t_start);
-        self.reqs[gone].bios = Default::default();
-        self.stats.merges[b.op as usize] += 1;
+        let b = &mut self.reqs[gone];
+        (b.bio, b.bios) = (NO_BIO, Link::default());
+        let op = b.op;
+        self.stats.merges[op as usize] += 1;
     }
 
     /// Back-merges a whole request into a queued one before inserting it
@@ -379,13 +382,11 @@ impl Queue {
     }
 
     /// Books a request into the merge structures and the scheduler.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert_into_scheduler(&mut self, tl: &mut Timeline, id: ReqId, at: Position) {
-        self.reqs[id].t_insert = tl.now;
-        if at == Position::Sort
-            && !matches!(self.merging, Merging::Own)
-            && mergeable(&self.reqs[id])
-        {
+        let r = &mut self.reqs[id];
+        r.t_insert = tl.now;
+        if at == Position::Sort && !matches!(self.merging, Merging::Own) && mergeable(r) {
             if matches!(self.merging, Merging::Elevator { hash: true }) {
                 self.elevator.hash.insert(&mut self.reqs, id);
             }
@@ -398,7 +399,7 @@ impl Queue {
     }
 
     /// The request left the scheduler: it can no longer be found.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn left_scheduler(&mut self, now: u64, id: ReqId) {
         self.queued -= 1;
         self.reqs[id].t_dispatch = now;

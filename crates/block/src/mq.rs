@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 
 use iosched_schedulers::{Dispatch, Position};
-use iosched_types::{Bio, Flags, Op, ReqId, units::MS};
+use iosched_types::{Bio, Fifo, Flags, Op, ReqId, units::MS};
 
-use crate::merge::Search;
+use crate::merge::{Search, segments};
 use crate::queue::{Queue, Submit};
 use crate::state;
 use crate::tags::TagMap;
@@ -23,7 +23,7 @@ struct Asleep;
 #[derive(Debug)]
 pub(crate) struct Hctx {
     /// Pulled but not accepted, and everything that bypasses the scheduler.
-    pub(crate) dispatch: VecDeque<ReqId>,
+    pub(crate) dispatch: Fifo<ReqId>,
     /// The driver's tags, handed out one by one under `none` only.
     pub(crate) driver_tags: TagMap,
     /// How many of them requests from a scheduler hold: nobody sleeps for one of those, so which of them a
@@ -69,7 +69,7 @@ impl Queue {
         let cpus = usize::from(self.facts.cpus);
         self.hctx = (0..self.facts.hw_queues)
             .map(|_| Hctx {
-                dispatch: VecDeque::new(),
+                dispatch: Fifo::default(),
                 driver_tags: TagMap::new(
                     if self.none { nr } else { depth },
                     None,
@@ -110,7 +110,7 @@ impl Queue {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mq_submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
         let special = bio.flags.0 & (Flags::PREFLUSH.0 | Flags::FUA.0) != 0;
         if special || bio.op == Op::Flush {
@@ -140,7 +140,7 @@ impl Queue {
         Submit::Taken
     }
 
-    #[inline]
+    #[inline(always)]
     fn mq_submit_plain(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
         let search = if resumed { Search::Open } else { self.mq_merge(tl, bio) };
         if search == Search::Merged {
@@ -189,7 +189,7 @@ impl Queue {
         self.done.push(crate::queue::Done { bio: bio.id, at: tl.now });
     }
 
-    #[inline]
+    #[inline(always)]
     fn mq_merge(&mut self, tl: &mut Timeline, bio: &Bio) -> Search {
         if self.merge_into_plug(bio) {
             return Search::Merged;
@@ -216,7 +216,7 @@ impl Queue {
 
     /// A request with its tag, and whether the queue ran meanwhile; an error after the task was put to sleep for
     /// a tag.
-    #[inline]
+    #[inline(always)]
     fn mq_allocate(
         &mut self,
         tl: &mut Timeline,
@@ -230,18 +230,16 @@ impl Queue {
             Some(tag) => tag,
             None => self.mq_wait_for_tag(tl, h, bio, shallow)?,
         };
-        let id = self.new_request(tl.now, bio);
-        let r = &mut self.reqs[id];
+        let elv = !self.none && !flush;
+        let (id, r) = self.reqs.add_bio(bio, segments(bio.sectors), tl.now);
         r.tag = tag;
         r.hctx = h as u16;
+        r.state = if elv { state::ELV } else { 0 };
         if self.wbt.is_some() {
             self.wbt_track(bio, id);
         }
-        if !self.none && !flush {
-            self.reqs[id].state |= state::ELV;
-            if self.hooks.prepare {
-                self.hook_mut(tl, |s, c| s.prepare(c, id));
-            }
+        if elv && self.hooks.prepare {
+            self.hook_mut(tl, |s, c| s.prepare(c, id));
         }
         Ok((id, at_once.is_none()))
     }
@@ -267,12 +265,19 @@ impl Queue {
     }
 
     /// How much of the tags this request may use: asked once, however long the task then sleeps.
-    #[inline]
+    #[inline(always)]
     fn tag_limit(&mut self, tl: &mut Timeline, h: usize, bio: &Bio, flush: bool) -> Option<u32> {
         if let Some(asked) = self.hctx[h].tags().take_asked(bio.task) {
             return asked;
         }
         if !self.hooks.limit_depth || flush {
+            return None;
+        }
+        if bio.op == Op::Read && !self.hooks.limit_reads {
+            debug_assert_eq!(
+                self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task)),
+                None
+            );
             return None;
         }
         self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task))
@@ -317,6 +322,7 @@ impl Queue {
     }
 
     /// Offers everything parked; `false` when something had to stay.
+    #[inline(always)]
     fn offer_parked(&mut self, tl: &mut Timeline, h: usize) -> bool {
         loop {
             let hctx = &mut self.hctx[h];
@@ -334,6 +340,7 @@ impl Queue {
     }
 
     /// A driver tag of the hardware queue the request was allocated for, whoever pulled it.
+    #[inline(always)]
     fn take_driver_tag(&mut self, id: ReqId) -> bool {
         let r = &mut self.reqs[id];
         if self.none || r.state & state::DRIVER_TAG != 0 {
@@ -381,7 +388,7 @@ impl Queue {
 
     /// Whether the scheduler may be asked: it has work, nothing is parked, and the driver has room where it asks for
     /// a budget first.
-    #[inline]
+    #[inline(always)]
     fn may_pull(&mut self, h: usize) -> bool {
         if !self.scheduler.has_work() {
             return false;
@@ -421,7 +428,7 @@ impl Queue {
     }
 
     /// Asks the scheduler for one request.
-    #[inline]
+    #[inline(always)]
     fn pull_one(&mut self, tl: &mut Timeline, h: usize) -> Option<ReqId> {
         match self.hook_mut(tl, |s, c| s.dispatch(c, h as u16)) {
             Dispatch::Request(id) => {
@@ -438,7 +445,7 @@ impl Queue {
     }
 
     /// Parks a request that found no tag.
-    #[inline]
+    #[inline(always)]
     fn park_pulled(&mut self, h: usize, id: ReqId) {
         let hctx = &mut self.hctx[h];
         hctx.dispatch.push_back(id);
@@ -544,7 +551,7 @@ impl Queue {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn mq_release(&mut self, id: ReqId) {
         let r = &self.reqs[id];
         let (tag, state) = (r.tag, r.state);

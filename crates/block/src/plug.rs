@@ -37,12 +37,13 @@ impl Queue {
         self.flush_plug(tl, task);
     }
 
+    #[inline(always)]
     pub(crate) fn plug_active(&self, task: TaskId) -> bool {
         self.plugs.get(task as usize).is_some_and(|p| p.active)
     }
 
     /// Tries to merge into the task's plugged requests, newest first.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn merge_into_plug(&mut self, bio: &Bio) -> bool {
         let plug = self.plugs.get(bio.task as usize);
         plug.is_some_and(|p| !p.list.is_empty()) && self.merge_into_plug_list(bio)
@@ -76,7 +77,7 @@ impl Queue {
         self.plugs[task as usize].list.push(id);
     }
 
-    #[inline]
+    #[inline(always)]
     fn flush_plug(&mut self, tl: &mut Timeline, task: TaskId) {
         if self.plugs.get(task as usize).is_some_and(|p| !p.list.is_empty()) {
             self.flush_plug_list(tl, task);

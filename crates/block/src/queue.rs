@@ -184,6 +184,7 @@ impl Queue {
     }
 
     /// Calls a scheduler hook that wishes nothing.
+    #[inline(always)]
     pub(crate) fn hook<T>(
         &mut self,
         tl: &Timeline,
@@ -195,6 +196,7 @@ impl Queue {
     }
 
     /// Calls a scheduler hook and carries out what it wishes.
+    #[inline(always)]
     pub(crate) fn hook_mut<T>(
         &mut self,
         tl: &mut Timeline,
@@ -205,7 +207,7 @@ impl Queue {
         answer
     }
 
-    #[inline]
+    #[inline(always)]
     fn carry_out(&mut self, tl: &mut Timeline) {
         let out = &self.out;
         if out.timer.is_some() || out.run_queue || !out.ejected.is_empty() {
@@ -243,23 +245,15 @@ impl Queue {
     }
 
     /// A fresh request for a bio.
+    #[inline(always)]
     pub(crate) fn new_request(&mut self, now: Nanos, bio: &Bio) -> ReqId {
-        let id = self.reqs.add_new(bio.op, bio.sector, bio.sectors);
-        let r = &mut self.reqs[id];
-        r.flags = bio.flags;
-        r.task = bio.task;
-        r.prio = bio.prio;
-        r.cgroup = bio.cgroup;
-        r.cpu = bio.cpu;
-        r.segments = segments(bio.sectors);
-        r.t_start = now;
-        self.bios.start(r, bio.id);
-        id
+        self.reqs.add_bio(bio, segments(bio.sectors), now).0
     }
 
     /// Submits one bio (already [`split`](Self::split)).
     ///
     /// `resumed` says that the task was blocked on this very bio and has been woken.
+    #[inline(always)]
     pub fn submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
         let resumed = resumed && self.slept_inside(bio.task);
         if self.switches.now.is_some() && !resumed && self.held_by_switch(tl, bio) {
@@ -337,16 +331,20 @@ impl Queue {
 
     /// The device reached an event time: completions are booked into [`Queue::done`]. The caller lets
     /// deferred work run next ([`run_deferred`](Self::run_deferred)).
+    #[inline(always)]
     pub fn device_event(&mut self, tl: &mut Timeline) {
-        let mut finished = std::mem::take(&mut self.finished_commands);
-        self.device.advance(tl.now, &mut finished);
+        self.device.advance(tl.now, &mut self.finished_commands);
         self.device_next = self.device.next_wakeup().unwrap_or(Nanos::MAX);
-        for c in &finished {
-            self.complete(tl, c);
+        let finished = self.finished_commands.len();
+        for i in 0..finished {
+            let c = self.finished_commands[i];
+            self.complete(tl, &c);
         }
-        finished.clear();
-        if self.finished_commands.is_empty() {
-            self.finished_commands = finished;
+        // What a completion issued may have finished more at this instant: these wait for the next event.
+        if finished == self.finished_commands.len() {
+            self.finished_commands.clear();
+        } else {
+            self.finished_commands.drain(..finished);
         }
     }
 

@@ -45,6 +45,21 @@ impl Word {
         self.busy |= free & free.wrapping_neg();
         Some(free.trailing_zeros())
     }
+
+    /// Takes the first free bit.
+    #[inline]
+    fn take_any(&mut self) -> Option<u32> {
+        let mut free = !self.busy & self.all;
+        if free == 0 {
+            self.busy &= !std::mem::take(&mut self.freed);
+            free = !self.busy & self.all;
+            if free == 0 {
+                return None;
+            }
+        }
+        self.busy |= free & free.wrapping_neg();
+        Some(free.trailing_zeros())
+    }
 }
 
 /// A map of tags with its sleepers.
@@ -53,6 +68,10 @@ pub(crate) struct TagMap {
     depth: u32,
     shift: u32,
     words: Vec<Word>,
+    /// The bits of each word that an operation limited to `allowed_by` may have: most limits are those of the
+    /// operation before.
+    allowed: Vec<u64>,
+    allowed_by: u32,
     used: u32,
     hint: u32,
     mode: ShallowDepth,
@@ -92,6 +111,8 @@ impl TagMap {
             depth,
             shift,
             words: vec![Word::default(); words],
+            allowed: vec![0; words],
+            allowed_by: 0,
             used: 0,
             hint: 0,
             mode,
@@ -145,15 +166,19 @@ impl TagMap {
     }
 
     /// Takes a free tag, obeying a shallow depth.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&mut self, shallow: Option<u32>) -> Option<u32> {
         if self.used >= self.depth {
             return None;
         }
         let first = (self.hint >> self.shift) as usize;
-        let found = match shallow {
-            None => self.find_any(first),
-            Some(shallow) => self.find_shallow(first, shallow),
+        let found = match (shallow, self.words.get_mut(first)) {
+            (None, Some(word)) => match word.take_any() {
+                Some(bit) => Some((first, bit)),
+                None => self.find_any(first),
+            },
+            (None, None) => None,
+            (Some(shallow), _) => self.find_shallow(first, shallow),
         };
         let Some((w, bit)) = found else {
             self.hint = 0;
@@ -168,33 +193,51 @@ impl TagMap {
     }
 
     /// Any bit of the words from `first` on, around; the search starts at a word's first bit.
-    #[inline]
+    #[cold]
     fn find_any(&mut self, first: usize) -> Option<(usize, u32)> {
         let (before, after) = self.words.split_at_mut_checked(first)?;
         for (w, word) in after.iter_mut().enumerate() {
-            if let Some(bit) = word.take(word.all, 0) {
+            if let Some(bit) = word.take_any() {
                 return Some((first + w, bit));
             }
         }
-        before.iter_mut().enumerate().find_map(|(w, word)| Some((w, word.take(word.all, 0)?)))
+        before.iter_mut().enumerate().find_map(|(w, word)| Some((w, word.take_any()?)))
     }
 
     /// A bit that an operation limited to `shallow` may have; the search starts at the hint.
     fn find_shallow(&mut self, first: usize, shallow: u32) -> Option<(usize, u32)> {
-        let mut from = self.hint & ((1 << self.shift) - 1);
-        let n = self.words.len();
-        for w in (first..n).chain(0..first) {
-            let allowed = low_bits(self.bits_within(w, shallow));
-            if let Some(bit) = self.words[w].take(allowed, from) {
-                return Some((w, bit));
-            }
-            from = 0;
+        if self.allowed_by != shallow {
+            self.allow(shallow);
         }
-        None
+        let from = self.hint & ((1 << self.shift) - 1);
+        let (before, after) = self.words.split_at_mut_checked(first)?;
+        let (allowed_before, allowed_after) = self.allowed.split_at_checked(first)?;
+        let mut all = after.iter_mut().zip(allowed_after).enumerate();
+        if let Some((_, (word, allowed))) = all.next()
+            && let Some(bit) = word.take(*allowed, from)
+        {
+            return Some((first, bit));
+        }
+        for (w, (word, allowed)) in all {
+            if let Some(bit) = word.take(*allowed, 0) {
+                return Some((first + w, bit));
+            }
+        }
+        let mut rest = before.iter_mut().zip(allowed_before).enumerate();
+        rest.find_map(|(w, (word, allowed))| Some((w, word.take(*allowed, 0)?)))
+    }
+
+    /// Works out which bits an operation limited to `shallow` may have.
+    #[cold]
+    fn allow(&mut self, shallow: u32) {
+        self.allowed_by = shallow;
+        for w in 0..self.words.len() {
+            self.allowed[w] = low_bits(self.bits_within(w, shallow));
+        }
     }
 
     /// Frees a tag and names the sleepers this wakes.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&mut self, tag: u32, woken: &mut Vec<TaskId>) {
         let (w, bit) = ((tag >> self.shift) as usize, tag & ((1 << self.shift) - 1));
         let word = &mut self.words[w];
@@ -234,7 +277,7 @@ impl TagMap {
 
     /// The shallow depth a woken task went to sleep with. The scheduler names it once an allocation,
     /// before the first try.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_asked(&mut self, task: TaskId) -> Option<Option<u32>> {
         self.asked.get_mut(task as usize)?.take()
     }

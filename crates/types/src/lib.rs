@@ -5,6 +5,7 @@
 
 pub mod cgroup;
 pub mod diag;
+pub mod fifo;
 pub mod hist;
 pub mod nearest;
 pub mod op;
@@ -13,6 +14,7 @@ pub mod request;
 pub mod units;
 
 pub use diag::Diagnostic;
+pub use fifo::Fifo;
 pub use hist::LatencyHistogram;
 pub use op::{Dir, Flags, Op};
 pub use prio::{IoPrio, PrioClass};

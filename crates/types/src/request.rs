@@ -12,6 +12,8 @@ pub type ReqId = u32;
 pub type BioId = u32;
 /// "No request": list ends and empty slots.
 pub const NO_REQ: ReqId = u32::MAX;
+/// "No bio": not to be used as a cookie.
+pub const NO_BIO: BioId = u32::MAX;
 
 /// What a file system or a direct-I/O path hands to the block layer.
 #[derive(Clone, Copy, Debug)]
@@ -104,7 +106,9 @@ pub struct Request {
     pub list: Link,
     /// Three words of the scheduler's own (the kernel's `elv.priv`).
     pub elv: [u64; 3],
-    /// First and last bio of the request, owned by the block layer.
+    /// The first bio, owned by the block layer; [`NO_BIO`] when there is none.
+    pub bio: BioId,
+    /// First and last of its further bios, owned by the block layer.
     pub bios: Link,
     /// Segments, for the merge limits.
     pub segments: u16,
@@ -138,6 +142,7 @@ impl Request {
             fifo: Link::default(),
             list: Link::default(),
             elv: [0; 3],
+            bio: NO_BIO,
             bios: Link::default(),
             segments: 1,
             state: 0,
@@ -190,20 +195,31 @@ impl Requests {
         (self.slots.len() - 1) as ReqId
     }
 
-    /// Stores a fresh request, resetting a reused slot in place.
-    #[inline]
-    pub fn add_new(&mut self, op: Op, sector: Sector, sectors: u32) -> ReqId {
-        let Some(id) = self.free.pop() else { return self.add(Request::new(op, sector, sectors)) };
-        self.live += 1;
+    /// Stores a fresh request of one bio, resetting a reused slot in place.
+    #[inline(always)]
+    pub fn add_bio(&mut self, bio: &Bio, segments: u16, now: Nanos) -> (ReqId, &mut Request) {
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.live += 1;
+                id
+            }
+            None => self.grow(),
+        };
         let r = &mut self.slots[id as usize];
-        (r.op, r.sector, r.sectors) = (op, sector, sectors);
-        (r.flags, r.state) = (Flags::NONE, 0);
-        r.tag = u32::MAX;
+        (r.op, r.flags, r.sector, r.sectors) = (bio.op, bio.flags, bio.sector, bio.sectors);
+        (r.task, r.prio, r.cgroup, r.cpu) = (bio.task, bio.prio, bio.cgroup, bio.cpu);
+        (r.bio, r.bios, r.segments, r.t_start) = (bio.id, Link::default(), segments, now);
+        (r.state, r.tag, r.hctx) = (0, u32::MAX, 0);
         r.elv = [0; 3];
-        (r.fifo, r.list, r.hash) = (Link::default(), Link::default(), Link::default());
+        // Not `hash`: a state of 0 says that it is in no hash.
+        (r.fifo, r.list) = (Link::default(), Link::default());
         (r.fifo_time, r.t_insert, r.t_dispatch, r.t_issue) = (0, 0, 0, 0);
-        r.hctx = 0;
-        id
+        (id, r)
+    }
+
+    #[cold]
+    fn grow(&mut self) -> ReqId {
+        self.add(Request::new(Op::Read, 0, 0))
     }
 
     /// Gives a slot back. The caller promises that nobody holds the id any more.
