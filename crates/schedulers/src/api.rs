@@ -254,6 +254,8 @@ pub enum Dispatch {
 pub struct Hooks {
     /// [`Scheduler::limit_depth`].
     pub limit_depth: bool,
+    /// [`Scheduler::limit_depth`] of reads.
+    pub limit_reads: bool,
     /// [`Scheduler::prepare`].
     pub prepare: bool,
     /// [`Scheduler::completed`].
@@ -264,11 +266,21 @@ pub struct Hooks {
 
 impl Hooks {
     /// All of them.
-    pub const ALL: Hooks =
-        Hooks { limit_depth: true, prepare: true, completed: true, finished: true };
+    pub const ALL: Hooks = Hooks {
+        limit_depth: true,
+        limit_reads: true,
+        prepare: true,
+        completed: true,
+        finished: true,
+    };
     /// None of them.
-    pub const NONE: Hooks =
-        Hooks { limit_depth: false, prepare: false, completed: false, finished: false };
+    pub const NONE: Hooks = Hooks {
+        limit_depth: false,
+        limit_reads: false,
+        prepare: false,
+        completed: false,
+        finished: false,
+    };
 }
 
 /// One scheduler instance of one queue.

@@ -25,7 +25,7 @@ impl DirQueue {
     }
 
     /// Adds a request that expires at `expiry`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn add(&mut self, reqs: &mut Requests, id: ReqId, expiry: i64) {
         let r = &mut reqs[id];
         r.fifo_time = expiry as u64;
@@ -34,7 +34,7 @@ impl DirQueue {
     }
 
     /// Takes a request out for dispatch and returns its successor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take(&mut self, reqs: &mut Requests, id: ReqId) -> Option<ReqId> {
         let successor = self.tree.remove_and_next(reqs[id].sector, id);
         self.fifo.remove(reqs, id);
@@ -42,7 +42,7 @@ impl DirQueue {
     }
 
     /// Takes a request out for dispatch where nobody asks for the successor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn drop(&mut self, reqs: &mut Requests, id: ReqId) {
         self.tree.remove(reqs[id].sector, id);
         self.fifo.remove(reqs, id);
@@ -74,7 +74,7 @@ impl DirQueue {
     }
 
     /// The request a bio would be prepended to.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn front(&self, bio: &Bio) -> Option<ReqId> {
         self.tree.find(bio.end())
     }

@@ -11,6 +11,9 @@ pub const ONE: u64 = 256;
 /// Sum of weights above which CFQ and BFQ trust an average: reached by the third sample (32, 60, 84).
 pub const VALID_ABOVE: u64 = 80;
 
+/// The sum of weights that stays as it is when a sample comes: (7 · 249 + 256) / 8 = 249.
+const STEADY: u64 = 249;
+
 /// A running average with the sum of its weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ewma {
@@ -25,7 +28,24 @@ pub struct Ewma {
 impl Ewma {
     /// Folds a sample in; the mean is rounded by half of the sum of weights ([`Rounding::Samples`]) or
     /// by 128 ([`Rounding::Half`]), as the rule at hand does it.
+    #[inline]
     pub fn add(&mut self, value: u64, rounding: Rounding) {
+        if self.samples != STEADY || (self.total | value) >> 48 != 0 {
+            return self.add_any(value, rounding);
+        }
+        // The sum of weights soon stands still: then the divisor is known, and nothing overflows.
+        self.total = (7 * self.total + ONE * value) / 8;
+        let round = match rounding {
+            Rounding::Half => 128,
+            Rounding::Samples => STEADY / 2,
+        };
+        self.mean = (self.total + round) / STEADY;
+    }
+
+    /// [`add`](Self::add) to a young average, or of any number. Not inlined, or the compiler makes one division of
+    /// the two.
+    #[inline(never)]
+    fn add_any(&mut self, value: u64, rounding: Rounding) {
         self.samples = (7 * self.samples + ONE) / 8;
         self.total = self.total.saturating_mul(7).saturating_add(value.saturating_mul(ONE)) / 8;
         let round = match rounding {
@@ -134,6 +154,23 @@ mod tests {
         // (7 * 249 + 256) / 8 is 249 again in integers, so the mean tends to 256/249 of the value.
         assert_eq!(t.avg.samples, 249);
         assert!(t.avg.mean.abs_diff(1_000_000 * 256 / 249) < 10, "{}", t.avg.mean);
+    }
+
+    proptest::proptest! {
+        /// The short way, of averages whose weights stand still, against the long one.
+        #[test]
+        fn both_ways_to_add_agree(values in proptest::collection::vec((0u64.., 0u32..64), 1..80), half: bool) {
+            let rounding = if half { Rounding::Half } else { Rounding::Samples };
+            let mut short = Ewma::default();
+            (0..60).for_each(|_| short.add(7, rounding));
+            let mut long = short;
+            for (value, shift) in values {
+                short.add(value >> shift, rounding);
+                long.add_any(value >> shift, rounding);
+                proptest::prop_assert_eq!(short, long);
+                proptest::prop_assert_eq!(short.samples, STEADY);
+            }
+        }
     }
 
     #[test]

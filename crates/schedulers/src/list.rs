@@ -100,7 +100,7 @@ impl<F: Field> List<F> {
     }
 
     /// Appends.
-    #[inline]
+    #[inline(always)]
     pub fn push_back(&mut self, reqs: &mut Requests, id: ReqId) {
         *F::of(&mut reqs[id]) = Link { prev: self.tail, next: NO_REQ };
         match some(self.tail) {
@@ -132,7 +132,7 @@ impl<F: Field> List<F> {
     }
 
     /// Takes `id` out; it must be in this list.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, reqs: &mut Requests, id: ReqId) {
         let Link { prev, next } = F::get(&reqs[id]);
         match some(prev) {

@@ -171,7 +171,7 @@ impl Levels {
         reqs[id].elv[0] & AT_HEAD == 0
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert(&mut self, reqs: &mut Requests, id: ReqId, now: Nanos, at: Position) {
         let level = level_of(self.rules, reqs[id].prio);
         self.waiting += 1;
@@ -208,7 +208,7 @@ impl Levels {
     }
 
     /// A request is over; `true` when that unlocks a zone and somebody may have waited for it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn finished(&mut self, reqs: &mut Requests, id: ReqId) -> bool {
         let marks = reqs[id].elv[0];
         if marks & COUNTED != 0 {
@@ -234,7 +234,7 @@ impl Levels {
     }
 
     /// The next request, if the levels let one go.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
         if !self.rules.waits_for_in_flight {
             return self.highest(ctx);
@@ -287,7 +287,13 @@ impl Levels {
 
     /// A request of a lower level that waited long enough. Looking for one may end the running batch
     /// and choose a direction even when none is old enough: the kernel's probe leaves these traces.
+    #[inline]
     fn dispatch_aged(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
+        let others = self.levels.iter().enumerate().any(|(i, l)| i != BE && l.queued() > 0);
+        if others { self.dispatch_aged_of_several(ctx) } else { None }
+    }
+
+    fn dispatch_aged_of_several(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
         if self.levels.iter().filter(|l| l.queued() > 0).count() < 2 {
             return None;
         }
@@ -309,7 +315,7 @@ impl Levels {
     }
 
     /// The next request of one level; `latest` refuses those that came after that jiffy.
-    #[inline]
+    #[inline(always)]
     fn pick(&mut self, ctx: &Ctx<'_>, level: usize, latest: Option<i64>) -> Option<Pick> {
         if !self.levels[level].has_work() {
             return None;
@@ -326,7 +332,7 @@ impl Levels {
     }
 
     /// The request that goes on with the sweep of a direction.
-    #[inline]
+    #[inline(always)]
     fn following(&self, reqs: &Requests, level: usize, dir: Dir) -> Option<ReqId> {
         let (l, d) = (&self.levels[level], index(dir));
         let next = match self.rules.memory {
@@ -343,7 +349,7 @@ impl Levels {
     }
 
     /// The next request of the running batch, or how it ended.
-    #[inline]
+    #[inline(always)]
     fn within_batch(&self, reqs: &Requests, level: usize) -> Result<ReqId, Ended> {
         if self.batching >= self.fifo_batch && self.batching > 0 {
             return Err(Ended::Full(self.batching));
@@ -362,7 +368,7 @@ impl Levels {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn new_batch(&mut self, ctx: &Ctx<'_>, level: usize, ended: Ended) -> Option<Pick> {
         let reqs = &*ctx.reqs;
         let reads = !self.levels[level].dirs[0].is_empty();
@@ -383,7 +389,7 @@ impl Levels {
     }
 
     /// Takes the chosen request out and moves the sweep on.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, ctx: &mut Ctx<'_>, level: usize, pick: Pick, aged: Option<i64>) -> ReqId {
         let Pick { id, reason } = pick;
         self.waiting -= 1;

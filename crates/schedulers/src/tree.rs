@@ -65,6 +65,9 @@ pub struct PosTree {
     len: usize,
     /// Where the last search ended; whoever uses it checks it against the keys.
     last: Cell<Place>,
+    /// Where the last search for a place to go on ended ([`first_at_or_after`](Self::first_at_or_after)); it moves with
+    /// what is inserted and removed before it, and is checked against the keys, too.
+    sweep: Cell<Place>,
 }
 
 impl PosTree {
@@ -88,7 +91,7 @@ impl PosTree {
 
     /// Adds a request; it goes behind those with the same start. The same pair must not be in the
     /// tree twice.
-    #[inline]
+    #[inline(always)]
     pub fn insert(&mut self, sector: Sector, id: ReqId) {
         if self.slots.is_empty() {
             self.open_slot(0, 0);
@@ -106,6 +109,8 @@ impl PosTree {
         let keys = &mut self.pool[chunk as usize].keys[..=len as usize];
         keys.copy_within(at..len as usize, at + 1);
         keys[at] = (sector, id);
+        let (sweep, k) = self.sweep.get();
+        self.sweep.set((sweep, k + usize::from(sweep == s && at < k)));
         self.slots[s].len += 1;
         self.len += 1;
     }
@@ -127,7 +132,7 @@ impl PosTree {
     }
 
     /// Takes a request out; `sector` is the start it was inserted with. Returns whether it was there.
-    #[inline]
+    #[inline(always)]
     pub fn remove(&mut self, sector: Sector, id: ReqId) -> bool {
         let Some(place) = self.locate(sector, id) else { return false };
         self.remove_at(place);
@@ -191,15 +196,28 @@ impl PosTree {
 
     /// The first request that starts at `sector` or beyond.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn first_at_or_after(&self, sector: Sector) -> Option<ReqId> {
-        self.lower_bound(sector).map(|p| self.id_at(p))
+        let (s, k) = self.sweep.get();
+        if let Some(slot) = self.slots.get(s) {
+            let keys = &self.pool[slot.chunk as usize].keys[..slot.len as usize];
+            if let Some(key) = keys.get(k)
+                && sector <= key.0
+                && keys.get(k.wrapping_sub(1)).is_some_and(|before| before.0 < sector)
+            {
+                self.last.set((s, k));
+                return Some(key.1);
+            }
+        }
+        let place = self.search(sector)?;
+        self.sweep.set(place);
+        Some(self.id_at(place))
     }
 
     /// The last request that starts before `sector`.
     #[must_use]
     pub fn last_before(&self, sector: Sector) -> Option<ReqId> {
-        let Some((s, k)) = self.lower_bound(sector) else { return self.last() };
+        let Some((s, k)) = self.search(sector) else { return self.last() };
         match k.checked_sub(1) {
             Some(k) => Some(self.id_at((s, k))),
             None => {
@@ -211,7 +229,7 @@ impl PosTree {
 
     /// The request that starts exactly at `sector`; the one inserted first if there are several.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn find(&self, sector: Sector) -> Option<ReqId> {
         let place = self.lower_bound(sector)?;
         (self.sector_at(place) == sector).then(|| self.id_at(place))
@@ -239,7 +257,7 @@ impl PosTree {
     }
 
     /// The keys of a slot.
-    #[inline]
+    #[inline(always)]
     fn keys(&self, s: usize) -> &[Key] {
         let slot = self.slots[s];
         &self.pool[slot.chunk as usize].keys[..slot.len as usize]
@@ -256,7 +274,7 @@ impl PosTree {
     }
 
     /// A place one past the end of its slot becomes the start of the next; only a lone slot is empty.
-    #[inline]
+    #[inline(always)]
     fn settle(&self, (s, k): Place) -> Option<Place> {
         let slot = self.slots.get(s)?;
         if k < slot.len as usize {
@@ -267,6 +285,12 @@ impl PosTree {
 
     fn step(&self, (s, k): Place) -> Option<Place> {
         self.settle((s, k + 1))
+    }
+
+    /// [`lower_bound`](Self::lower_bound) as a function of its own, for those who seldom ask.
+    #[inline(never)]
+    fn search(&self, sector: Sector) -> Option<Place> {
+        self.lower_bound(sector)
     }
 
     #[inline]
@@ -282,13 +306,13 @@ impl PosTree {
 
     /// Where a request is: where the last search ended, or else a search for its start and a walk over those
     /// with the same start.
-    #[inline]
+    #[inline(always)]
     fn locate(&self, sector: Sector, id: ReqId) -> Option<Place> {
         let (s, k) = self.last.get();
         if s < self.slots.len() && self.keys(s).get(k) == Some(&(sector, id)) {
             return Some((s, k));
         }
-        let mut place = self.lower_bound(sector)?;
+        let mut place = self.search(sector)?;
         while self.id_at(place) != id {
             place = self.step(place)?;
             if self.sector_at(place) != sector {
@@ -298,12 +322,14 @@ impl PosTree {
         (self.sector_at(place) == sector).then_some(place)
     }
 
-    #[inline]
+    #[inline(always)]
     fn remove_at(&mut self, (s, k): Place) {
         let slot = &mut self.slots[s];
         let (chunk, len) = (slot.chunk as usize, slot.len as usize);
         slot.len -= 1;
         self.len -= 1;
+        let (sweep, swept) = self.sweep.get();
+        self.sweep.set((sweep, swept - usize::from(sweep == s && k < swept)));
         let keys = &mut self.pool[chunk].keys[..len];
         keys.copy_within(k + 1.., k);
         keys[len - 1] = PADDING;

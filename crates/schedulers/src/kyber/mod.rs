@@ -178,7 +178,7 @@ impl Kyber {
 
 impl Scheduler for Kyber {
     fn hooks(&self) -> Hooks {
-        Hooks { prepare: false, ..Hooks::ALL }
+        Hooks { prepare: false, limit_reads: false, ..Hooks::ALL }
     }
 
     fn merging(&self) -> Merging {
