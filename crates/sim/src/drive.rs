@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use iosched_block::{Event, Issue, Queue, Submit, Timeline};
-use iosched_types::{Bio, BioId, Flags, IoPrio, Nanos, Op, SECTOR, TaskId};
+use iosched_types::{Bio, BioId, Fifo, Flags, IoPrio, Nanos, Op, SECTOR, TaskId};
 use iosched_workloads::fio::process::{Io, Process, Ring, Step};
 
 use crate::cpu::Cpus;
@@ -40,6 +40,8 @@ pub struct TaskRun {
     /// The process.
     pub process: Process,
     ring: Ring,
+    /// The id of the I/O of its first unit.
+    first_io: BioId,
     state: State,
     prio: IoPrio,
     cgroup: u32,
@@ -69,7 +71,7 @@ pub struct Drive {
     /// The processes.
     pub tasks: Vec<TaskRun>,
     ios: Ios,
-    ready: VecDeque<TaskId>,
+    ready: Fifo<TaskId>,
     alive: usize,
     /// Processes that have not been told when to start.
     unstarted: usize,
@@ -93,6 +95,7 @@ impl Drive {
     #[must_use]
     pub fn new(queue: Queue, processes: Vec<Process>, cgroups: &[u32]) -> Self {
         let cpus = queue.facts().cpus.max(1);
+        let mut ios = Ios::default();
         let tasks: Vec<TaskRun> = processes
             .into_iter()
             .enumerate()
@@ -108,7 +111,8 @@ impl Drive {
                     prio: job.prio,
                     cgroup: cgroups.get(i).copied().unwrap_or(0),
                     cpu,
-                    ring: Ring::with_capacity(job.iodepth.max(1) as usize),
+                    ring: Ring::with_capacity(process.units() as usize),
+                    first_io: ios.add_task(i as TaskId, process.units()),
                     process,
                     state: State::Waiting,
                     batch: false,
@@ -126,8 +130,8 @@ impl Drive {
             queue,
             tl: Timeline::default(),
             tasks,
-            ios: Ios::default(),
-            ready: VecDeque::new(),
+            ios,
+            ready: Fifo::default(),
             pieces: Vec::new(),
             dispatches: None,
             sampler: None,
@@ -230,7 +234,7 @@ impl Drive {
     /// The device finished commands. The deferred queue run (kblockd) goes ahead of the processes that
     /// were woken, except the very first time: in every dispatch log of 6.12 in which a process waited for
     /// completions, it ran before kblockd once and after it ever since (`docs/fidelity.md`).
-    #[inline]
+    #[inline(always)]
     fn completions(&mut self) {
         self.queue.device_event(&mut self.tl);
         if !self.completed_once && !self.queue.done.is_empty() {
@@ -311,40 +315,44 @@ impl Drive {
 
     /// Books finished bios and wakes processes.
     fn collect(&mut self) {
-        if let (Some(list), Some(thin)) = (&mut self.queue.issues, &mut self.dispatches) {
-            list.drain(..).for_each(|i| thin.push(i));
+        if self.dispatches.is_some() {
+            self.collect_issues();
         }
         let parallel = self.queue.facts().cpus > 1;
         if parallel {
             self.wake_sleepers();
         }
-        let mut done = std::mem::take(&mut self.queue.done);
-        for d in done.drain(..) {
+        for d in &self.queue.done {
             let Some((t, unit)) = self.ios.bio_done(d.bio) else { continue };
             let task = &mut self.tasks[t as usize];
-            task.ring.push_back(unit);
+            task.ring.push(unit);
             if matches!(task.state, State::Io(min) if task.ring.len() >= min as usize) {
                 task.state = State::Ready;
                 self.ready.push_back(t);
             }
         }
-        self.queue.done = done;
+        self.queue.done.clear();
         if !parallel {
             self.wake_sleepers();
         }
     }
 
-    /// Processes that slept for a request, a tag or in the throttle may try again.
-    fn wake_sleepers(&mut self) {
-        if !self.queue.woken.is_empty() {
-            let mut woken = std::mem::take(&mut self.queue.woken);
-            for t in woken.drain(..) {
-                if matches!(self.tasks[t as usize].state, State::Blocked) {
-                    self.ready.push_back(t);
-                }
-            }
-            self.queue.woken = woken;
+    #[cold]
+    fn collect_issues(&mut self) {
+        if let (Some(list), Some(thin)) = (&mut self.queue.issues, &mut self.dispatches) {
+            list.drain(..).for_each(|i| thin.push(i));
         }
+    }
+
+    /// Processes that slept for a request, a tag or in the throttle may try again.
+    #[inline]
+    fn wake_sleepers(&mut self) {
+        for t in &self.queue.woken {
+            if matches!(self.tasks[*t as usize].state, State::Blocked) {
+                self.ready.push_back(*t);
+            }
+        }
+        self.queue.woken.clear();
     }
 
     fn run_ready(&mut self) {
@@ -420,7 +428,7 @@ impl Drive {
     }
 
     /// Submits an I/O; `false` when the process fell asleep in it.
-    #[inline]
+    #[inline(always)]
     fn submit(&mut self, t: TaskId, io: Io) -> bool {
         let task = &self.tasks[t as usize];
         let mut flags = match io.op {
@@ -433,7 +441,7 @@ impl Drive {
             flags = flags.with(Flags::FUA);
         }
         let bio = Bio {
-            id: 0,
+            id: task.first_io + io.unit,
             op: io.op,
             flags,
             sector: io.offset / SECTOR,
@@ -444,16 +452,16 @@ impl Drive {
             cpu: task.cpu,
         };
         if bio.sectors <= self.single {
-            let id = self.ios.add(t, io.unit, 1);
-            return self.submit_one(t, Bio { id, ..bio });
+            self.ios.start(bio.id, 1);
+            return self.submit_one(t, &bio);
         }
-        self.submit_pieces(t, io.unit, bio)
+        self.submit_pieces(t, bio)
     }
 
-    #[inline]
-    fn submit_one(&mut self, t: TaskId, bio: Bio) -> bool {
-        if self.queue.submit(&mut self.tl, &bio, false) == Submit::Blocked {
-            self.block(t, &[bio], bio.id);
+    #[inline(always)]
+    fn submit_one(&mut self, t: TaskId, bio: &Bio) -> bool {
+        if self.queue.submit(&mut self.tl, bio, false) == Submit::Blocked {
+            self.block(t, std::slice::from_ref(bio));
             return false;
         }
         if !self.tasks[t as usize].batch {
@@ -463,19 +471,18 @@ impl Drive {
     }
 
     /// A large I/O: its pieces travel under a plug.
-    fn submit_pieces(&mut self, t: TaskId, unit: u32, bio: Bio) -> bool {
+    fn submit_pieces(&mut self, t: TaskId, bio: Bio) -> bool {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
         pieces.extend(self.queue.split(bio));
-        let id = self.ios.add(t, unit, pieces.len() as u32);
+        self.ios.start(bio.id, pieces.len() as u32);
         let own_plug = !self.tasks[t as usize].batch;
         if own_plug {
             self.queue.start_plug(t);
         }
         for i in 0..pieces.len() {
-            let piece = Bio { id, ..pieces[i] };
-            if self.queue.submit(&mut self.tl, &piece, false) == Submit::Blocked {
-                self.block(t, &pieces[i..], id);
+            if self.queue.submit(&mut self.tl, &pieces[i], false) == Submit::Blocked {
+                self.block(t, &pieces[i..]);
                 self.pieces = pieces;
                 return false;
             }
@@ -488,10 +495,11 @@ impl Drive {
         true
     }
 
-    fn block(&mut self, t: TaskId, left: &[Bio], id: BioId) {
+    #[cold]
+    fn block(&mut self, t: TaskId, left: &[Bio]) {
         let task = &mut self.tasks[t as usize];
         task.state = State::Blocked;
-        task.left.extend(left.iter().map(|bio| Bio { id, ..*bio }));
+        task.left.extend(left);
         self.end_call();
     }
 

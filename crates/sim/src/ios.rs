@@ -6,42 +6,42 @@ use iosched_types::{BioId, TaskId};
 struct Entry {
     task: TaskId,
     unit: u32,
+    /// Bios that are not done.
     left: u32,
 }
 
-/// Slab of I/Os; a bio's id is the index of its I/O.
+/// The I/Os of all processes, one for each of their units; a bio's id is the index of its I/O.
 #[derive(Debug, Default)]
 pub(crate) struct Ios {
-    slots: Vec<Entry>,
-    free: Vec<BioId>,
+    entries: Vec<Entry>,
 }
 
 impl Ios {
+    /// Makes room for the units of a process; returns the id of its first.
+    pub(crate) fn add_task(&mut self, task: TaskId, units: u32) -> BioId {
+        let first = self.entries.len() as BioId;
+        self.entries.extend((0..units).map(|unit| Entry { task, unit, left: 0 }));
+        first
+    }
+
+    /// An I/O that goes as so many bios.
     #[inline]
-    pub(crate) fn add(&mut self, task: TaskId, unit: u32, pieces: u32) -> BioId {
-        let entry = Entry { task, unit, left: pieces };
-        if let Some(id) = self.free.pop() {
-            self.slots[id as usize] = entry;
-            return id;
-        }
-        self.slots.push(entry);
-        (self.slots.len() - 1) as BioId
+    pub(crate) fn start(&mut self, id: BioId, pieces: u32) {
+        let e = &mut self.entries[id as usize];
+        debug_assert_eq!(e.left, 0, "unit {} of task {} is busy", e.unit, e.task);
+        e.left = pieces;
     }
 
     /// A bio finished; the process and its unit once the whole I/O has.
     #[inline]
     pub(crate) fn bio_done(&mut self, id: BioId) -> Option<(TaskId, u32)> {
-        let e = &mut self.slots[id as usize];
+        let e = &mut self.entries[id as usize];
         e.left -= 1;
-        if e.left > 0 {
-            return None;
-        }
-        self.free.push(id);
-        Some((e.task, e.unit))
+        (e.left == 0).then_some((e.task, e.unit))
     }
 
     /// I/Os under way.
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.entries.iter().filter(|e| e.left > 0).count()
     }
 }

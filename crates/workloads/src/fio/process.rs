@@ -4,8 +4,6 @@
 //! kernel: submit an I/O, open or close a plug (a batch in one system call), wait for completions,
 //! sleep, end. Between steps the process takes no time.
 
-use std::collections::VecDeque;
-
 use iosched_types::{Bytes, Nanos, Op};
 
 use super::generator::{Generator, NextIo};
@@ -50,8 +48,56 @@ pub enum Step {
     Exit,
 }
 
-/// Finished I/Os a process has not reaped yet.
-pub type Ring = VecDeque<u32>;
+/// Finished I/Os a process has not reaped yet, in the order in which they finished.
+#[derive(Clone, Debug, Default)]
+pub struct Ring {
+    units: Vec<u32>,
+    /// How many of `units` were taken already.
+    taken: usize,
+}
+
+impl Ring {
+    /// A ring with room for so many I/Os.
+    #[must_use]
+    pub fn with_capacity(n: usize) -> Self {
+        Ring { units: Vec::with_capacity(2 * n), taken: 0 }
+    }
+
+    /// An I/O finished.
+    #[inline]
+    pub fn push(&mut self, unit: u32) {
+        if self.taken > 0 && self.units.len() == self.units.capacity() {
+            self.units.drain(..std::mem::take(&mut self.taken));
+        }
+        self.units.push(unit);
+    }
+
+    /// I/Os not taken yet.
+    #[must_use]
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.units.len() - self.taken
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Takes the one that finished first.
+    #[inline]
+    pub fn pop(&mut self) -> Option<u32> {
+        let unit = *self.units.get(self.taken)?;
+        self.taken += 1;
+        if self.taken == self.units.len() {
+            self.units.clear();
+            self.taken = 0;
+        }
+        Some(unit)
+    }
+}
 
 /// More than this many I/Os in one system call open a plug (`AIO_PLUG_THRESHOLD` of aio, likewise in io_uring).
 const PLUG_ABOVE: usize = 2;
@@ -179,6 +225,12 @@ impl Process {
         &self.stats
     }
 
+    /// How many I/Os it may have under way; their units are numbered from 0.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        self.units.len() as u32
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -186,6 +238,7 @@ impl Process {
     }
 
     /// The next step at time `now`; finished I/Os are taken from `ring`.
+    #[inline]
     pub fn step(&mut self, now: Nanos, ring: &mut Ring) -> Step {
         if self.lean
             && let Some(step) = self.step_lean(now, ring)
@@ -195,6 +248,8 @@ impl Process {
         self.step_any(now, ring)
     }
 
+    /// The main loop of any job.
+    #[inline(never)]
     fn step_any(&mut self, now: Nanos, ring: &mut Ring) -> Step {
         loop {
             let step = match self.state {

@@ -66,7 +66,7 @@ pub struct DirectionStats {
 
 impl DirectionStats {
     /// Books one finished I/O.
-    #[inline]
+    #[inline(always)]
     pub fn book(&mut self, since_start: Nanos, len: Bytes, slat: Nanos, clat: Nanos) {
         self.ios += 1;
         self.bytes += len;

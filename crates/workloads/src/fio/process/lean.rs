@@ -8,7 +8,7 @@ use crate::fio::stats::depth_bin;
 impl Process {
     /// The main loop of most jobs: the states `Loop`, `Submitted` and `Reap` without what does not apply. `None`
     /// leaves the rest to the other states.
-    #[inline]
+    #[inline(always)]
     pub(super) fn step_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
         match self.state {
             State::Loop => {}
@@ -55,7 +55,7 @@ impl Process {
     }
 
     /// All units are in use: reaps, or says what to wait for.
-    #[inline]
+    #[inline(always)]
     fn reap_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
         if self.free.is_empty() {
             let min = self.job.batch_complete_min.clamp(1, self.depth.max(1));
@@ -66,5 +66,65 @@ impl Process {
             self.reap(now, ring);
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fio::layout::lay_out;
+    use crate::fio::{NoLookup, parse};
+
+    /// A job that the short loop applies to, twice: once as it is, once by the long loop alone.
+    fn twins(depth: u32, rw: &str, rest: &str) -> [Process; 2] {
+        let text = format!(
+            "[a]\nfilename=/dev/disk\nsize=64k\nbs=4k\nioengine=libaio\niodepth={depth}\nrw={rw}\n{rest}\n"
+        );
+        let set = parse("a.fio", &text, &NoLookup, &|_| Err("none".into()), &[]).unwrap();
+        let files = lay_out(&set, 1 << 30).unwrap();
+        let short = Process::new(&set.jobs[0], &files[0]);
+        let mut long = Process::new(&set.jobs[0], &files[0]);
+        assert!(short.lean, "{text}");
+        long.lean = false;
+        [short, long]
+    }
+
+    proptest! {
+        /// Both loops ask the same of the kernel and measure the same, whatever finishes when.
+        #[test]
+        fn the_short_loop_does_what_the_long_one_does(
+            depth in 1u32..9,
+            rw in prop::sample::select(vec!["read", "randread", "randrw", "write", "trim"]),
+            rest in prop::sample::select(vec![
+                "", "number_ios=7", "loops=3", "time_based\nruntime=1ms", "runtime=100us", "norandommap",
+                "iodepth_batch_complete_min=2", "iodepth_batch_complete_max=3", "sync=1", "number_ios=99\nio_size=1m",
+            ]),
+            picks in prop::collection::vec((any::<prop::sample::Index>(), 0u64..30_000, 1usize..4), 600),
+        ) {
+            let mut both = twins(depth, rw, rest);
+            let mut rings = [Ring::with_capacity(depth as usize), Ring::with_capacity(depth as usize)];
+            let (mut now, mut under_way) = (0, Vec::new());
+            for (pick, pause, n) in picks {
+                let [a, b] = [0, 1].map(|i| both[i].step(now, &mut rings[i]));
+                prop_assert_eq!(a, b);
+                match a {
+                    Step::Submit(io) => under_way.push(io.unit),
+                    Step::Wait(min) => {
+                        prop_assert!(min as usize <= under_way.len() + rings[0].len());
+                        now += pause;
+                        for _ in 0..n.max(min as usize).min(under_way.len()) {
+                            let unit = under_way.swap_remove(pick.index(under_way.len()));
+                            rings.iter_mut().for_each(|r| r.push(unit));
+                        }
+                    }
+                    Step::Exit => break,
+                    other => prop_assert!(false, "{:?}", other),
+                }
+                prop_assert_eq!(rings[0].len(), rings[1].len());
+            }
+            prop_assert_eq!(format!("{:?}", both[0].stats()), format!("{:?}", both[1].stats()));
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::{Process, Ring, State, Step, TIMER_SLACK, Unit};
 
 impl Process {
     pub(super) fn await_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
-        let Some(unit) = ring.pop_front() else { return Some(Step::Wait(1)) };
+        let Some(unit) = ring.pop() else { return Some(Step::Wait(1)) };
         self.finish_unit(now, unit);
         self.state = State::Think;
         None
@@ -33,19 +33,20 @@ impl Process {
         None
     }
 
+    #[inline]
     pub(super) fn reap(&mut self, now: Nanos, ring: &mut Ring) {
         let most = match self.job.batch_complete_max {
             0 => usize::MAX,
             n => n.max(self.job.batch_complete_min) as usize,
         };
         for _ in 0..most.min(ring.len()) {
-            if let Some(unit) = ring.pop_front() {
+            if let Some(unit) = ring.pop() {
                 self.finish_unit(now, unit);
             }
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn finish_unit(&mut self, now: Nanos, unit: u32) {
         let u = self.units[unit as usize];
         self.depth -= 1;
@@ -94,7 +95,7 @@ impl Process {
             // Collected but never submitted: fio submits what it has prepared, then waits for it.
             return Some(self.submit_in_drain());
         }
-        while let Some(unit) = ring.pop_front() {
+        while let Some(unit) = ring.pop() {
             self.finish_unit(now, unit);
         }
         if self.depth > 0 {
@@ -124,7 +125,7 @@ impl Process {
     }
 
     pub(super) fn await_final_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
-        let Some(unit) = ring.pop_front() else { return Some(Step::Wait(1)) };
+        let Some(unit) = ring.pop() else { return Some(Step::Wait(1)) };
         self.finish_unit(now, unit);
         self.stats.ended = now;
         self.state = State::Done;
