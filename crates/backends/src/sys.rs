@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -181,16 +181,21 @@ pub(crate) fn dies_with_us(command: &mut Command, signal: Signal) -> &mut Comman
     unsafe { command.pre_exec(hook) }.process_group(0)
 }
 
-/// Has the child see `root` as `/`.
-pub(crate) fn in_root(command: &mut Command, root: std::path::PathBuf) -> &mut Command {
+/// Has the child enter a mount namespace and see `root`, a path in that, as `/`. The namespace must be open
+/// when the child starts.
+pub(crate) fn in_root(command: &mut Command, namespace: BorrowedFd<'_>, root: std::path::PathBuf) {
+    let number = namespace.as_raw_fd();
     let hook = move || {
+        // SAFETY: the child has all files of its parent open, where the caller keeps this one open.
+        let namespace = unsafe { BorrowedFd::borrow_raw(number) };
+        nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNS)?;
         nix::unistd::chroot(&root)?;
         nix::unistd::chdir("/")?;
         Ok(())
     };
-    // SAFETY: the hook makes two system calls that are safe between fork and exec; paths as short as
+    // SAFETY: the hook makes three system calls that are safe between fork and exec; paths as short as
     // ours are converted on the stack.
-    unsafe { command.pre_exec(hook) }
+    unsafe { command.pre_exec(hook) };
 }
 
 #[cfg(test)]

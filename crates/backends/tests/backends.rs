@@ -323,6 +323,11 @@ fn a_command_starts_cold_beside_readers() {
     assert!(e.to_string().contains("without load"), "an idle start takes longer: {e}");
     let record = backend.run(&start("mq-deadline", bash("3r-rand", 32))).unwrap();
     assert_eq!(record.provenance["scheduler"], "mq-deadline");
+    // What programs expect around them is there, and what they are told to run comes along.
+    let words = ["bash", "-c", "echo >/dev/null && test -r /proc/self/stat && [ $$ != 1 ] && $0"];
+    let command = words.into_iter().chain(["/bin/true"]).map(String::from).collect();
+    let what = Startup { command, ..bash("0r", 32) };
+    assert_eq!(backend.run(&start("none", what)).unwrap().status, Status::Complete);
     let e = backend
         .run(&start("none", Startup::new(vec!["no-such".into()], Mix::parse("0r").unwrap())));
     assert!(matches!(e, Err(Error::Input { .. })), "{e:?}");
@@ -344,7 +349,7 @@ fn the_limit_of_a_start_marks_it() {
     let spec = DeviceSpec::from_toml("slow", DISK).unwrap();
     let options = emulate::Options { state_dir: dir.path().into(), ..emulate::Options::default() };
     let disk = EmulatedDisk::start(&spec, &options).unwrap();
-    let mut stage = Stage::on_emulated(&disk).unwrap();
+    let mut stage = Stage::on_emulated(&disk, &bash("2r-seq", 32)).unwrap();
     let what = Startup { limit: 1_000_000, ..bash("2r-seq", 32) };
     let interrupt = Interrupt::default();
     stage.provide(&what, &interrupt).unwrap();
@@ -369,7 +374,7 @@ fn devices_with_something_on_them_are_refused() {
     let root = SysRoot::default();
     let (node, no) = (disk.node(), Destroy::default());
     check_target(&root, &node, &no).unwrap();
-    let stage = Stage::on_emulated(&disk).unwrap();
+    let stage = Stage::on_emulated(&disk, &bash("2r-seq", 32)).unwrap();
     let named = Destroy(Some(node.display().to_string()));
     let e = check_target(&root, &node, &named).unwrap_err();
     assert!(matches!(&e, Error::InUse { .. }), "mounted, so not even with leave: {e:?}");

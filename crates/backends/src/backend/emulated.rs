@@ -83,9 +83,12 @@ impl Backend for Emulated {
         };
         if let Some(what) = &trial.startup {
             let interrupt = &self.options.interrupt;
+            if stage.as_ref().is_some_and(|s| !s.has_room(what)) {
+                *stage = None;
+            }
             let stage = match stage {
                 Some(stage) => stage,
-                None => stage.insert(Stage::on_emulated(disk)?),
+                None => stage.insert(Stage::on_emulated(disk, what)?),
             };
             disk.fast_forward();
             let provided = stage.provide(what, interrupt);

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use iosched_experiment::{Access, Metric, Mix, Startup};
 
-use super::stage::{PATH, Stage, find_program};
+use super::stage::{Stage, find_program};
+use super::surroundings::environment;
 use crate::error::{Error, Result};
 use crate::load::child::{Interrupt, Load};
 use crate::load::meter;
@@ -89,11 +90,11 @@ pub fn measure(stage: &Stage, how: &How<'_>) -> Result<Start> {
 fn command(stage: &Stage, how: &How<'_>) -> Result<Command> {
     let program = how.what.command.first().map_or("", String::as_str);
     let mut command = Command::new(find_program(program)?);
-    command.args(how.what.command.iter().skip(1)).env_clear().env("PATH", PATH);
+    command.args(how.what.command.iter().skip(1)).env_clear().envs(environment());
     let said = how.scratch.join("command.txt");
     let said = File::create(&said).map_err(|e| Error::io("creating", said, e))?;
     command.stdout(Stdio::null()).stderr(said);
-    sys::in_root(&mut command, stage.root());
+    stage.enter(&mut command)?;
     if how.urgent {
         sys::urgent(&mut command);
     }

@@ -3,6 +3,7 @@
 
 mod measure;
 mod stage;
+mod surroundings;
 
 pub use measure::{How, Start, idle_baseline, measure, metrics};
 pub use stage::{Stage, find_program, libraries};

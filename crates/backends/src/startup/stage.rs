@@ -2,25 +2,31 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use iosched_experiment::{Access, Startup};
+use iosched_types::Bytes;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
     fsconfig_set_string, fsmount, fsopen,
 };
 
+use super::surroundings::{Surroundings, make_room};
 use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
 use crate::load::child::Interrupt;
 use crate::state::{Change, StateFile};
+use crate::sys;
 
 /// Where programs are looked for.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// The directory on a file system of ours.
+const DIRECTORY: &str = "iosched-startup";
 
 /// The stage. A file system of ours is mounted where nobody sees it and goes away with it.
 #[derive(Debug)]
@@ -36,13 +42,16 @@ pub struct Stage {
     file_bytes: u64,
     /// What the small root has.
     installed: Vec<PathBuf>,
+    /// The small root with what a program expects around it; made when there is a root. It goes before
+    /// what it lies on.
+    surroundings: Option<Surroundings>,
     place: Where,
 }
 
 #[derive(Debug)]
 enum Where {
-    /// A mount of ours that nobody sees, for as long as this is open.
-    Mount(#[expect(dead_code, reason = "held, not used")] OwnedFd),
+    /// A mount of ours that nobody sees, for as long as this is open, and what it has room for.
+    Mount(OwnedFd, Bytes),
     /// A directory of our own making in somebody else's file system, written down first.
     Directory(Option<StateFile>, Option<Guardian>),
 }
@@ -52,13 +61,15 @@ impl Stage {
     ///
     /// # Errors
     /// [`Error::NoTool`] without `mkfs.ext4`, [`Error::Io`].
-    pub fn on_emulated(disk: &EmulatedDisk) -> Result<Stage> {
+    pub fn on_emulated(disk: &EmulatedDisk, what: &Startup) -> Result<Stage> {
         disk.fast_forward();
         let node = disk.node();
-        make_file_system(&node)?;
+        let room = needed(what);
+        make_file_system(&node, room.min(disk.bytes()))?;
         let mount = mount(&node)?;
         // A path that the command's own process can follow too.
         let dir = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), mount.as_raw_fd()));
+        let dir = dir.join(DIRECTORY);
         Ok(Stage {
             dir,
             node,
@@ -66,7 +77,8 @@ impl Stage {
             files: Vec::new(),
             file_bytes: 0,
             installed: Vec::new(),
-            place: Where::Mount(mount),
+            surroundings: None,
+            place: Where::Mount(mount, room),
         })
     }
 
@@ -99,11 +111,21 @@ impl Stage {
             files: Vec::new(),
             file_bytes: 0,
             installed: Vec::new(),
+            surroundings: None,
             place: Where::Directory(Some(state), watch),
             dir,
         };
         fs::create_dir(&stage.dir).map_err(|e| Error::io("creating", &stage.dir, e))?;
         Ok(stage)
+    }
+
+    /// Whether a start has room here.
+    #[must_use]
+    pub fn has_room(&self, what: &Startup) -> bool {
+        match self.place {
+            Where::Mount(_, room) => needed(what) <= room,
+            Where::Directory(..) => true,
+        }
     }
 
     /// Brings what a start needs: the command, its libraries, and the load's files. What is there
@@ -116,12 +138,11 @@ impl Stage {
         let program = what.command.first().map_or("", String::as_str);
         let mut wanted = vec![find_program(program)?];
         wanted.extend(what.files.iter().map(PathBuf::from));
+        // What it is told to run or to read: xterm -e /bin/true.
+        let named = what.command.iter().skip(1).map(PathBuf::from);
+        wanted.extend(named.filter(|p| p.is_absolute() && p.is_file()));
         wanted.retain(|w| !self.installed.contains(w));
-        let count = if what.load.access == Access::Raw {
-            0
-        } else {
-            (what.load.readers + what.load.writers) as usize
-        };
+        let count = load_files(what);
         if what.file_bytes > self.file_bytes && count > 0 {
             self.files.clear();
             self.file_bytes = what.file_bytes;
@@ -140,7 +161,39 @@ impl Stage {
             write_file(&path, self.file_bytes, noise, interrupt)?;
             self.files.push(path);
         }
+        self.surround()?;
         nix::unistd::sync();
+        Ok(())
+    }
+
+    /// Mounts what a program expects around it, where nobody else sees it.
+    fn surround(&mut self) -> Result<()> {
+        if self.surroundings.is_some() {
+            return Ok(());
+        }
+        let root = self.root();
+        make_room(&root)?;
+        self.surroundings = Some(match &self.place {
+            // Any directory will do: what it covers is picked up before.
+            Where::Mount(mount, _) => {
+                let at = Path::new("/proc");
+                let root = at.join(DIRECTORY).join("root");
+                Surroundings::make(&root, Some((mount.as_fd(), at)))?
+            }
+            Where::Directory(..) => Surroundings::make(&root, None)?,
+        });
+        Ok(())
+    }
+
+    /// Has a command start in the small root.
+    ///
+    /// # Errors
+    /// [`Error::Trial`] before [`provide`](Self::provide): it must not start in the machine's own.
+    pub(crate) fn enter(&self, command: &mut Command) -> Result<()> {
+        let Some(s) = &self.surroundings else {
+            return Err(Error::Trial { message: "the small root was not provided".into() });
+        };
+        sys::in_root(command, s.namespace.as_fd(), s.root.clone());
         Ok(())
     }
 
@@ -182,6 +235,8 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
+        // A directory on which something is mounted somewhere cannot be removed.
+        self.surroundings = None;
         if let Where::Directory(state, guardian) = &mut self.place {
             let removed = fs::remove_dir_all(&self.dir);
             let gone = removed.is_ok() || !self.dir.exists();
@@ -212,18 +267,46 @@ pub fn find_program(name: &str) -> Result<PathBuf> {
     })
 }
 
-fn make_file_system(node: &Path) -> Result<()> {
-    let mut command = Command::new("mkfs.ext4");
-    command.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
+/// Files that the load reads and writes.
+fn load_files(what: &Startup) -> usize {
+    if what.load.access == Access::Raw {
+        return 0;
+    }
+    (what.load.readers + what.load.writers) as usize
+}
+
+/// Room for a start on a file system of its own: the load, a twentieth for what ext4 keeps to itself, and
+/// 2 GiB for programs.
+fn needed(what: &Startup) -> Bytes {
+    let load = what.file_bytes.saturating_mul(load_files(what) as u64);
+    load.saturating_add(load / 20).saturating_add(2 << 30)
+}
+
+/// A file system at the start of the disk, no larger than what lies on it, with one directory for root and
+/// load. ext4 would put a directory of the top level anywhere, by a random number of each file system,
+/// and on a large one parts of the load too: every run would measure other distances, and a drive
+/// that chooses what is near starves a root far from its load.
+fn make_file_system(node: &Path, room: Bytes) -> Result<()> {
+    let mut make = Command::new("mkfs.ext4");
+    make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
+    make.arg(format!("{}k", room >> 10));
+    must("mkfs.ext4", &mut make)?;
+    let mut add = Command::new("debugfs");
+    add.args(["-w", "-R", &format!("mkdir {DIRECTORY}")]).arg(node);
+    must("debugfs", &mut add)
+}
+
+/// Runs a program of e2fsprogs.
+fn must(tool: &str, command: &mut Command) -> Result<()> {
     let output = command
         .stdin(Stdio::null())
         .output()
-        .map_err(|_| Error::NoTool { tool: "mkfs.ext4".into(), package: "e2fsprogs".into() })?;
+        .map_err(|_| Error::NoTool { tool: tool.into(), package: "e2fsprogs".into() })?;
     if output.status.success() {
         return Ok(());
     }
     Err(Error::Tool {
-        tool: "mkfs.ext4".into(),
+        tool: tool.into(),
         status: output.status.to_string(),
         message: String::from_utf8_lossy(&output.stderr).trim().to_string(),
     })

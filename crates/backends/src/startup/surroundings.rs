@@ -1,0 +1,121 @@
+//! What a program expects around it besides its files: `/dev`, `/proc`, `/sys` and a display.
+//!
+//! They are mounted into the small root in a mount namespace of our own. It lives as long as this
+//! program keeps it open, so nothing has to be undone, even after SIGKILL. The command enters it
+//! before it starts: making and taking away the mounts is no part of the time that is measured.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use rustix::fs::CWD;
+use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+
+use crate::error::{Error, Result};
+
+/// Directories of the machine that the small root shows; the last is where X servers have their sockets.
+const DIRECTORIES: [&str; 4] = ["dev", "proc", "sys", "tmp/.X11-unix"];
+/// Where the key of the display is in the small root.
+const X_AUTHORITY: &str = ".Xauthority";
+
+/// A namespace in which the small root is complete.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    /// The namespace.
+    pub(crate) namespace: OwnedFd,
+    /// The small root as seen in it.
+    pub(crate) root: PathBuf,
+}
+
+impl Surroundings {
+    /// Makes the namespace for `root`. A file system that is mounted nowhere yet appears at `at`, and
+    /// `root` lies below that.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where mounting is not allowed, [`Error::Io`].
+    pub(crate) fn make(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<Self> {
+        // Only a thread with a working directory of its own can have a namespace of its own.
+        let made = std::thread::scope(|scope| scope.spawn(|| build(root, unseen)).join());
+        let namespace = made.unwrap_or_else(|_| {
+            Err(Error::Trial { message: "the thread that mounts panicked".into() })
+        })?;
+        Ok(Surroundings { namespace, root: root.into() })
+    }
+}
+
+fn build(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<OwnedFd> {
+    let denied = |e: nix::Error| Error::Unavailable {
+        what: "a mount namespace for the command".into(),
+        why: e.to_string(),
+        help: "in a container: --cap-add SYS_ADMIN".into(),
+    };
+    unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).map_err(denied)?;
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(denied)?;
+    let path = "/proc/thread-self/ns/mnt";
+    let namespace = File::open(path).map_err(|e| Error::io("opening", path, e))?;
+    // All are picked up before one of them is put down: it may cover another.
+    let mut shown = Vec::new();
+    for (from, to) in what_is_shown() {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_RECURSIVE;
+        let tree =
+            open_tree(CWD, &from, flags).map_err(|e| Error::io("looking at", &from, e.into()))?;
+        shown.push((tree, root.join(to)));
+    }
+    if let Some((fs, at)) = unseen {
+        put(fs, at)?;
+    }
+    for (tree, to) in &shown {
+        put(tree.as_fd(), to)?;
+    }
+    Ok(namespace.into())
+}
+
+fn put(tree: BorrowedFd<'_>, at: &Path) -> Result<()> {
+    move_mount(tree, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .map_err(|e| Error::io("mounting on", at, e.into()))
+}
+
+/// What is shown, and where in the small root. What a container lacks, the command has to do without.
+fn what_is_shown() -> Vec<(PathBuf, &'static str)> {
+    let mut all: Vec<(PathBuf, &str)> =
+        DIRECTORIES.iter().map(|d| (Path::new("/").join(d), *d)).collect();
+    all.retain(|(from, _)| from.is_dir());
+    all.extend(x_authority().map(|key| (key, X_AUTHORITY)));
+    all
+}
+
+/// The places of the mounts, made once: directories, and a file for the key of the display.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn make_room(root: &Path) -> Result<()> {
+    for dir in DIRECTORIES.map(|d| root.join(d)) {
+        fs::create_dir_all(&dir).map_err(|e| Error::io("creating", &dir, e))?;
+    }
+    let key = root.join(X_AUTHORITY);
+    fs::write(&key, "").map_err(|e| Error::io("creating", key, e))
+}
+
+/// The user's key, where there is a display with one.
+fn x_authority() -> Option<PathBuf> {
+    std::env::var_os("DISPLAY")?;
+    let named = std::env::var_os("XAUTHORITY").map(PathBuf::from);
+    let usual = std::env::var_os("HOME").map(|h| Path::new(&h).join(".Xauthority"));
+    named.or(usual).filter(|p| p.is_file())
+}
+
+/// What a command gets of our environment: enough to find programs and the display.
+pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
+    let mut all = vec![("PATH", super::stage::PATH.into()), ("HOME", "/".into())];
+    if let Some(display) = std::env::var_os("DISPLAY") {
+        all.push(("DISPLAY", display));
+        all.push(("XAUTHORITY", format!("/{X_AUTHORITY}").into()));
+    }
+    all
+}
