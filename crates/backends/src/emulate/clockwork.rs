@@ -1,5 +1,5 @@
 //! Drives a device model by the wall clock: commands go in as they arrive, answers go out when the
-//! model's time comes.
+//! model's time comes, or so much before as the way takes.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,56 +7,31 @@ use std::time::{Duration, Instant};
 use iosched_devices::{Command, Completion, Device};
 use iosched_types::{Nanos, Op, Sector};
 
+use super::served::Served;
+
 /// What is to be sent when a command completes.
 pub(crate) trait Answer: Send + 'static {
     /// Sends it.
     fn send(self);
 }
 
-/// Figures of an emulated disk since it was made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Served {
-    /// Commands completed, by read, write, discard, flush.
-    pub commands: [u64; 4],
-    /// Bytes, by read, write, discard.
-    pub bytes: [u64; 3],
-    /// Sum of the model's latencies (arrival to completion) in ns.
-    pub latency: Nanos,
-    /// Sum over commands of how much too late the answer was, in ns.
-    pub late: Nanos,
-    /// Answers more than 1 ms too late.
-    pub very_late: u64,
-    /// In flight now.
-    pub in_flight: usize,
-    /// Most in flight at once.
-    pub max_in_flight: usize,
-    /// Where the head is.
-    pub position: Sector,
-    /// Commands that did not start where the one before ended.
-    pub seeks: u64,
-    /// Distance between the end of one command and the start of the next, in arrival order, in sectors.
-    pub travel: Sector,
+/// How much before the model's time an answer leaves, to make up for the way to the disk and back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lead {
+    /// For any command.
+    pub(crate) fixed: Nanos,
+    /// For each MiB of its data, which is copied on the way.
+    pub(crate) per_mib: Nanos,
 }
 
-impl Served {
-    /// One line about the time since `before`: IOPS, latency, depth, head. At most 80 columns.
-    #[must_use]
-    pub fn live_line(&self, before: &Served, seconds: f64) -> String {
-        let all = |s: &Served| s.commands.iter().sum::<u64>();
-        let n = all(self).saturating_sub(all(before));
-        let bytes = |s: &Served| s.bytes[0] + s.bytes[1];
-        let moved = bytes(self).saturating_sub(bytes(before)) as f64 / seconds.max(1e-9);
-        let latency = self.latency.saturating_sub(before.latency) as f64 / n.max(1) as f64;
-        let text = format!(
-            "{:>7} IOPS {:>7.1} MB/s  {:>9}  depth {:>4} (max {})  head at sector {}",
-            iosched_types::units::show_count((n as f64 / seconds.max(1e-9)).round()),
-            moved / 1e6,
-            iosched_types::units::show_nanos(latency),
-            self.in_flight,
-            self.max_in_flight,
-            self.position
-        );
-        text.chars().take(80).collect()
+impl Lead {
+    /// Every answer leaves at once.
+    const ALL: Lead = Lead { fixed: Nanos::MAX, per_mib: 0 };
+
+    fn of(self, op: Op, len: u64) -> Nanos {
+        let data = if matches!(op, Op::Read | Op::Write) { len } else { 0 };
+        let copied = (u128::from(self.per_mib) * u128::from(data)) >> 20;
+        self.fixed.saturating_add(u64::try_from(copied).unwrap_or(Nanos::MAX))
     }
 }
 
@@ -65,6 +40,14 @@ struct Pending<A> {
     op: Op,
     len: u64,
     arrived: Nanos,
+}
+
+/// A command that the model has completed, or will have before its answer could arrive.
+struct Early<A> {
+    /// When the answer leaves.
+    at: Nanos,
+    t_done: Nanos,
+    answer: A,
 }
 
 struct Inner<A> {
@@ -76,8 +59,9 @@ struct Inner<A> {
     last: Nanos,
     /// When the timer thread means to wake up.
     sleeping_until: Option<Nanos>,
-    /// Answers go out this much before the model's time, to make up for the way back.
-    lead: Nanos,
+    lead: Lead,
+    /// Completed, but too early to answer yet; the next to leave is last.
+    early: Vec<Early<A>>,
     stop: bool,
     served: Served,
     next_sector: Sector,
@@ -103,7 +87,8 @@ impl<A: Answer> Clockwork<A> {
                 done: Vec::new(),
                 last: 0,
                 sleeping_until: None,
-                lead: 0,
+                lead: Lead::default(),
+                early: Vec::new(),
                 stop: false,
                 served: Served::default(),
                 next_sector: 0,
@@ -113,7 +98,8 @@ impl<A: Answer> Clockwork<A> {
         }
     }
 
-    fn now(&self) -> Nanos {
+    /// The time on the disk's clock.
+    pub(crate) fn now(&self) -> Nanos {
         u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(Nanos::MAX)
     }
 
@@ -121,19 +107,19 @@ impl<A: Answer> Clockwork<A> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A command arrives now.
-    pub(crate) fn submit(&self, op: Op, offset: u64, len: u64, fua: bool, answer: A) {
+    /// A command that arrived at `arrived`; its data was fetched or put away since.
+    pub(crate) fn submit(&self, arrived: Nanos, command: Command, answer: A) {
         let mut ready = Vec::new();
         let mut inner = self.lock();
-        let now = self.now();
-        inner.pump(now, &mut ready);
-        let id = inner.enter(Pending { answer, op, len, arrived: now }, offset);
-        // Completions are sent a little early, so the device may have been advanced beyond now.
-        let at = now.max(inner.last);
-        inner.device.submit(at, Command { id, op, offset, len, fua });
+        inner.pump(self.now(), &mut ready);
+        let Command { op, offset, len, .. } = command;
+        let id = inner.enter(Pending { answer, op, len, arrived }, offset);
+        // The device may have been advanced beyond that: by what others did, or since answers leave early.
+        let at = arrived.max(inner.last);
+        inner.device.submit(at, Command { id, ..command });
         inner.last = at;
-        inner.pump(now, &mut ready);
-        let next = inner.device.next_wakeup();
+        inner.pump(self.now(), &mut ready);
+        let next = inner.wake_up();
         let sooner = match (next, inner.sleeping_until) {
             (Some(t), Some(s)) => t < s,
             (Some(_), None) => true,
@@ -158,13 +144,12 @@ impl<A: Answer> Clockwork<A> {
                 inner = self.lock();
                 continue;
             }
-            let next = inner.device.next_wakeup();
+            let next = inner.wake_up();
             inner.sleeping_until = next;
             inner = match next {
                 None => self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner),
                 Some(t) => {
-                    let wait = t.saturating_sub(inner.lead).saturating_sub(self.now());
-                    let wait = Duration::from_nanos(wait);
+                    let wait = Duration::from_nanos(t.saturating_sub(self.now()));
                     let woken = self.changed.wait_timeout(inner, wait);
                     woken.unwrap_or_else(PoisonError::into_inner).0
                 }
@@ -181,7 +166,10 @@ impl<A: Answer> Clockwork<A> {
 
     /// From now on every command is answered at once.
     pub(crate) fn hurry(&self) {
-        self.lock().lead = Nanos::MAX;
+        let mut inner = self.lock();
+        inner.lead = Lead::ALL;
+        inner.early.iter_mut().for_each(|e| e.at = 0);
+        drop(inner);
         self.changed.notify_all();
     }
 
@@ -189,10 +177,10 @@ impl<A: Answer> Clockwork<A> {
     pub(crate) fn replace(
         &self,
         device: Box<dyn Device>,
-        lead: Nanos,
+        lead: Lead,
     ) -> Result<(), Box<dyn Device>> {
         let mut inner = self.lock();
-        if inner.slots.iter().any(Option::is_some) {
+        if inner.slots.iter().any(Option::is_some) || !inner.early.is_empty() {
             return Err(device);
         }
         inner.device = device;
@@ -208,7 +196,7 @@ impl<A: Answer> Clockwork<A> {
     pub(crate) fn served(&self) -> Served {
         let inner = self.lock();
         let mut served = inner.served.clone();
-        served.in_flight = inner.device.in_flight();
+        served.in_flight = inner.device.in_flight() + inner.early.len();
         served.position = inner.device.position();
         served
     }
@@ -239,35 +227,59 @@ impl<A: Answer> Inner<A> {
         id
     }
 
-    /// Handles every event of the device that is due (or due within the lead).
+    /// How far the model must run ahead of the clock: the longest lead of the commands in flight.
+    fn ahead(&self) -> Nanos {
+        self.slots.iter().flatten().map(|p| self.lead.of(p.op, p.len)).max().unwrap_or(0)
+    }
+
+    /// When there is something to do next: an answer that leaves, or an event of the device so soon that
+    /// one might have to.
+    fn wake_up(&self) -> Option<Nanos> {
+        let device = self.device.next_wakeup().map(|t| t.saturating_sub(self.ahead()));
+        let answer = self.early.last().map(|e| e.at);
+        [device, answer].into_iter().flatten().min()
+    }
+
+    /// Handles every event of the device that is due within the longest lead, and lets go of the answers
+    /// whose own lead has come.
     fn pump(&mut self, now: Nanos, ready: &mut Vec<A>) {
-        let horizon = now.saturating_add(self.lead);
-        while let Some(t) = self.device.next_wakeup().filter(|t| *t <= horizon) {
+        while let Some(t) = self.device.next_wakeup()
+            && t <= now.saturating_add(self.ahead())
+        {
             // A device may name a wake-up in its past; time given to it never goes backwards.
             self.last = self.last.max(t);
             self.device.advance(self.last, &mut self.done);
-            for c in self.done.drain(..) {
-                let Some(p) = self.slots.get_mut(c.id as usize).and_then(Option::take) else {
-                    continue;
-                };
-                self.free.push(c.id);
-                let kind = match p.op {
-                    Op::Read => 0,
-                    Op::Write => 1,
-                    Op::Discard => 2,
-                    Op::Flush => 3,
-                };
-                self.served.commands[kind] += 1;
-                if kind < 3 {
-                    self.served.bytes[kind] += p.len;
-                }
-                self.served.latency += c.t_done.saturating_sub(p.arrived);
-                let late = now.saturating_sub(c.t_done);
-                self.served.late += late;
-                self.served.very_late += u64::from(late > VERY_LATE);
-                ready.push(p.answer);
-            }
+            let mut done = std::mem::take(&mut self.done);
+            done.drain(..).for_each(|c| self.completed(c));
+            self.done = done;
         }
+        while self.early.last().is_some_and(|e| e.at <= now) {
+            let Some(e) = self.early.pop() else { return };
+            let late = now.saturating_sub(e.t_done);
+            self.served.late += late;
+            self.served.very_late += u64::from(late > VERY_LATE);
+            ready.push(e.answer);
+        }
+    }
+
+    fn completed(&mut self, c: Completion) {
+        let Some(p) = self.slots.get_mut(c.id as usize).and_then(Option::take) else { return };
+        self.free.push(c.id);
+        let kind = match p.op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Discard => 2,
+            Op::Flush => 3,
+        };
+        self.served.commands[kind] += 1;
+        if kind < 3 {
+            self.served.bytes[kind] += p.len;
+        }
+        self.served.latency += c.t_done.saturating_sub(p.arrived);
+        let at = c.t_done.saturating_sub(self.lead.of(p.op, p.len));
+        // Behind those that leave at the same time already: the model's order stays.
+        let place = self.early.partition_point(|e| e.at > at);
+        self.early.insert(place, Early { at, t_done: c.t_done, answer: p.answer });
     }
 }
 
@@ -286,6 +298,10 @@ mod tests {
         }
     }
 
+    fn read(offset: u64, len: u64) -> Command {
+        Command { id: 0, op: Op::Read, offset, len, fua: false }
+    }
+
     fn fixed(lat: u64, par: u64) -> Box<dyn Device> {
         let text = format!(
             "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"1GiB\"\nlat_ns={lat}\npar={par}\n"
@@ -302,7 +318,7 @@ mod tests {
         };
         let (tx, rx) = channel();
         for i in 0..50 {
-            work.submit(Op::Read, u64::from(i) * 4096, 4096, false, Note(tx.clone(), i));
+            work.submit(work.now(), read(u64::from(i) * 4096, 4096), Note(tx.clone(), i));
         }
         drop(tx);
         let got: Vec<u32> = rx.iter().collect();
@@ -317,27 +333,31 @@ mod tests {
     }
 
     #[test]
-    fn the_live_line_is_about_the_time_since_the_last() {
-        let before = Served { commands: [100, 0, 0, 0], latency: 1, ..Served::default() };
-        let now = Served {
-            commands: [300, 0, 0, 0],
-            bytes: [2_000_000, 0, 0],
-            latency: 2_000_000_001,
-            position: u64::MAX,
-            ..Served::default()
-        };
-        let line = now.live_line(&before, 2.0);
-        assert!(line.contains("100 IOPS") && line.contains("10.0 ms"), "{line}");
-        assert!(line.contains("1.0 MB/s") && line.chars().count() <= 80, "{line}");
+    fn answers_leave_before_the_models_time_by_what_their_size_needs() {
+        let second = 1_000_000_000;
+        let work: Clockwork<Note> = Clockwork::new(fixed(3600 * second, 4));
+        let lead = Lead { fixed: 1600 * second, per_mib: 3000 * second };
+        work.replace(fixed(3600 * second, 4), lead).map_err(|_| ()).unwrap();
+        let (tx, rx) = channel();
+        // An hour from now, less 1600 s for any and 3000 s for each MiB: only the last is due at once.
+        for (i, len) in [(0, 4096), (1, 512 << 10), (2, 1 << 20)] {
+            work.submit(work.now(), read(0, len), Note(tx.clone(), i));
+        }
+        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [2]);
+        assert_eq!(work.served().in_flight, 2);
+        work.hurry();
+        work.submit(work.now(), read(0, 512), Note(tx, 3));
+        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 0, 3], "the others were done, but early");
+        assert_eq!(work.served().late, 0);
     }
 
     #[test]
     fn a_device_is_replaced_only_when_idle() {
         let work: Clockwork<Note> = Clockwork::new(fixed(1_000_000_000, 1));
         let (tx, _rx) = channel();
-        work.submit(Op::Write, 0, 512, false, Note(tx, 0));
-        assert!(work.replace(fixed(1, 1), 0).is_err());
+        work.submit(work.now(), read(0, 512), Note(tx, 0));
+        assert!(work.replace(fixed(1, 1), Lead::default()).is_err());
         let idle: Clockwork<Note> = Clockwork::new(fixed(1, 1));
-        assert!(idle.replace(fixed(2, 2), 5).is_ok());
+        assert!(idle.replace(fixed(2, 2), Lead { fixed: 5, per_mib: 5 }).is_ok());
     }
 }

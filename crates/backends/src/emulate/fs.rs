@@ -12,7 +12,8 @@ use fuser::{
     InitFlags, KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry,
     ReplyOpen, ReplyWrite, Request, Session, SessionACL, WriteFlags,
 };
-use iosched_types::Op;
+use iosched_devices::Command;
+use iosched_types::{Nanos, Op};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
     fsopen,
@@ -104,6 +105,10 @@ impl DiskFs {
         }
     }
 
+    fn submit(&self, arrived: Nanos, op: Op, offset: u64, len: u64, answer: Reply) {
+        self.work.submit(arrived, Command { id: 0, op, offset, len, fua: false }, answer);
+    }
+
     fn inside(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.bytes)
     }
@@ -157,17 +162,18 @@ impl Filesystem for DiskFs {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let arrived = self.work.now();
         let len = u64::from(size).min(self.bytes.saturating_sub(offset));
         if len == 0 {
             return reply.data(&[]);
         }
-        // The data is fetched while the model still seeks, so that the answer only has to be sent.
+        // The data is fetched first, so that the answer only has to be sent; the model does not wait for it.
         let mut buf = self.buffers.take(len as usize);
         if let Err(e) = self.data.read(offset, &mut buf) {
             return reply.error(errno(&e));
         }
         let answer = Reply::Read(reply, buf, self.buffers.clone());
-        self.work.submit(Op::Read, offset, len, false, answer);
+        self.submit(arrived, Op::Read, offset, len, answer);
     }
 
     #[allow(clippy::too_many_arguments, reason = "the trait's signature")]
@@ -183,6 +189,7 @@ impl Filesystem for DiskFs {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let arrived = self.work.now();
         if !self.inside(offset, data.len() as u64) {
             return reply.error(Errno::ENOSPC);
         }
@@ -190,11 +197,12 @@ impl Filesystem for DiskFs {
             return reply.error(errno(&e));
         }
         let len = data.len() as u64;
-        self.work.submit(Op::Write, offset, len, false, Reply::Write(reply, data.len() as u32));
+        let answer = Reply::Write(reply, data.len() as u32);
+        self.submit(arrived, Op::Write, offset, len, answer);
     }
 
     fn fsync(&self, _r: &Request, _i: INodeNo, _fh: FileHandle, _data: bool, reply: ReplyEmpty) {
-        self.work.submit(Op::Flush, 0, 0, false, Reply::Done(reply));
+        self.submit(self.work.now(), Op::Flush, 0, 0, Reply::Done(reply));
     }
 
     fn fallocate(
@@ -207,6 +215,7 @@ impl Filesystem for DiskFs {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let arrived = self.work.now();
         let hole = nix::libc::FALLOC_FL_PUNCH_HOLE | nix::libc::FALLOC_FL_ZERO_RANGE;
         if mode & hole == 0 || !self.inside(offset, length) {
             return reply.error(Errno::EOPNOTSUPP);
@@ -215,7 +224,7 @@ impl Filesystem for DiskFs {
             Ok(()) => Reply::Done(reply),
             Err(e) => Reply::Failed(reply, errno(&e)),
         };
-        self.work.submit(Op::Discard, offset, length, false, answer);
+        self.submit(arrived, Op::Discard, offset, length, answer);
     }
 }
 

@@ -10,10 +10,11 @@ mod data;
 mod fs;
 mod limits;
 mod selfcheck;
+mod served;
 
 pub(crate) use attach::requirements;
 pub use attach::{EmulatedDisk, Options};
-pub use clockwork::Served;
 pub use data::DataMode;
 pub use limits::{ModelLimits, model_limits};
 pub use selfcheck::SelfCheck;
+pub use served::Served;

@@ -17,7 +17,9 @@ use crate::error::{Error, Result};
 pub struct SelfCheck {
     /// Median time added to a 4 KiB read, one at a time, in ns.
     pub added: Nanos,
-    /// Lower and upper quartile of it.
+    /// What each MiB of data adds to that, in ns: it is copied on the way.
+    pub per_mib: Nanos,
+    /// Lower and upper quartile of `added`.
     pub spread: (Nanos, Nanos),
     /// Whether it is steady enough to be taken off the model's service time, and is.
     pub compensated: bool,
@@ -30,6 +32,7 @@ pub struct SelfCheck {
 /// Service time of the device against which the added time is measured: the timer is in use, as it will be.
 pub(crate) const PROBE_LATENCY: Nanos = 1_000_000;
 const SAMPLES: usize = 150;
+const ATTEMPTS: usize = 5;
 const RATE_TIME: Duration = Duration::from_millis(300);
 const RATE_THREADS: u64 = 32;
 /// Share of the measured rate that a model may need: other work goes on while it is served.
@@ -72,10 +75,11 @@ impl SelfCheck {
     #[must_use]
     pub fn render(&self) -> String {
         format!(
-            "adds {:.0} µs per I/O ({:.0} to {:.0}), {}; serves {:.0} IOPS, {:.0} MB/s",
+            "adds {:.0} µs per I/O ({:.0} to {:.0}) and {:.2} µs per KiB, {}; serves {:.0} IOPS, {:.0} MB/s",
             self.added as f64 / 1e3,
             self.spread.0 as f64 / 1e3,
             self.spread.1 as f64 / 1e3,
+            self.per_mib as f64 / 1024e3,
             if self.compensated { "compensated" } else { "not compensated" },
             self.max_iops,
             self.max_rate / 1e6
@@ -83,19 +87,59 @@ impl SelfCheck {
     }
 }
 
-/// Time added to one read at a time: median and quartiles beyond the probe's latency.
-pub(crate) fn added_latency(node: &Path, bytes: u64) -> Result<(Nanos, (Nanos, Nanos))> {
+/// Time added to one read of `len` bytes at a time: median and quartiles beyond the probe's latency.
+fn added_latency(node: &Path, bytes: u64, len: u64) -> Result<(Nanos, (Nanos, Nanos))> {
     let file = open_direct(node)?;
-    let mut buf = Aligned::new(4096);
+    let mut buf = Aligned::new(len as usize);
     let mut times = Vec::with_capacity(SAMPLES);
     for i in 0..SAMPLES as u64 {
         let started = Instant::now();
-        read(&file, &mut buf, offset(i, bytes, 4096), node)?;
+        read(&file, &mut buf, offset(i, bytes, len), node)?;
         times.push(u64::try_from(started.elapsed().as_nanos()).unwrap_or(Nanos::MAX));
     }
     times.sort_unstable();
     let at = |p: usize| times[times.len() * p / 100].saturating_sub(PROBE_LATENCY);
     Ok((at(50), (at(25), at(75))))
+}
+
+/// Size by which the time for copying is found: the usual read-ahead, and the largest requests of most loads.
+const LARGE: u64 = 128 << 10;
+
+/// What the way to the disk and back takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Added {
+    /// Median for 4 KiB.
+    pub(crate) small: Nanos,
+    /// Quartiles of it.
+    pub(crate) spread: (Nanos, Nanos),
+    /// What each MiB adds.
+    pub(crate) per_mib: Nanos,
+    /// Median and quartiles for large reads.
+    large: Nanos,
+    large_spread: (Nanos, Nanos),
+}
+
+impl Added {
+    /// The middle half of the samples lies within the median's own size, for both sizes.
+    pub(crate) fn is_steady(&self) -> bool {
+        let width = |(low, high): (Nanos, Nanos)| high.saturating_sub(low);
+        width(self.spread) <= self.small && width(self.large_spread) <= self.large
+    }
+}
+
+/// Measures until the times are steady: others may be busy for a moment.
+pub(crate) fn added(node: &Path, bytes: u64) -> Result<Added> {
+    let mut attempts = 0;
+    loop {
+        let (small, spread) = added_latency(node, bytes, 4096)?;
+        let (large, large_spread) = added_latency(node, bytes, LARGE)?;
+        let per_mib = large.saturating_sub(small) * (1 << 20) / (LARGE - 4096);
+        let added = Added { small, spread, per_mib, large, large_spread };
+        attempts += 1;
+        if added.is_steady() || attempts == ATTEMPTS {
+            return Ok(added);
+        }
+    }
 }
 
 /// Reads a second of one size, many at once.
@@ -172,6 +216,20 @@ mod tests {
 
     fn check() -> SelfCheck {
         SelfCheck { added: 50_000, max_iops: 60_000.0, max_rate: 2e9, ..SelfCheck::default() }
+    }
+
+    #[test]
+    fn steady_is_what_varies_less_than_it_lasts() {
+        let steady = Added {
+            small: 100,
+            spread: (80, 170),
+            per_mib: 0,
+            large: 200,
+            large_spread: (150, 340),
+        };
+        assert!(steady.is_steady());
+        assert!(!Added { spread: (80, 190), ..steady }.is_steady());
+        assert!(!Added { large_spread: (100, 340), ..steady }.is_steady());
     }
 
     #[test]

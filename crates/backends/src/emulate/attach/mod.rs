@@ -1,27 +1,26 @@
 //! Making a disk of a model, and taking it away again.
 
+mod setup;
+
 use std::fs::OpenOptions;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
 
-use iosched_devices::{Device, DeviceSpec};
-use iosched_types::Nanos;
+use iosched_devices::DeviceSpec;
 
-use super::clockwork::{Clockwork, Served};
+use super::clockwork::Clockwork;
 use super::data::{DataMode, DataStore};
-use super::fs::{self, MAX_TRANSFER, Reply};
-use super::limits::model_limits;
+use super::fs::{self, Reply};
 use super::selfcheck::{self, SelfCheck};
-use crate::discover::queue_dir;
+use super::served::Served;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
-use crate::kernel_fs::KernelFs;
 use crate::root::{DevNum, SysRoot};
 use crate::state::{Change, STATE_DIR, StateFile};
-use crate::{discover, restore, sys};
+use crate::{restore, sys};
+use setup::probe;
 
 /// How to emulate.
 #[derive(Clone, Debug)]
@@ -77,8 +76,6 @@ impl std::fmt::Debug for EmulatedDisk {
 /// Loop devices are looked for from here: numbers below are left to others.
 const FIRST_LOOP: u32 = 64;
 const LAST_LOOP: u32 = 1023;
-/// loop's own depth; a driver cannot have more.
-const LOOP_DEPTH: u32 = 128;
 
 impl EmulatedDisk {
     /// Makes a block device of a model.
@@ -182,92 +179,6 @@ impl EmulatedDisk {
         })
     }
 
-    /// Makes the queue look like the modelled device's. Read-ahead comes last: the others reset it.
-    fn shape(&mut self, options: &Options) -> Result<()> {
-        let root = SysRoot::default();
-        let dir = queue_dir(&self.name());
-        let set = |attribute: &str, value: &str| {
-            let path = format!("{dir}/{attribute}");
-            root.write(&path, value).map_err(|e| Error::io("writing", path, e))
-        };
-        set("scheduler", "none")?;
-        set("rotational", if self.spec.rotational { "1" } else { "0" })?;
-        let cache = if self.spec.write_cache { "write back" } else { "write through" };
-        set("write_cache", cache)?;
-        let transfer = self.spec.max_hw_sectors_kb.min(MAX_TRANSFER >> 10);
-        set("max_sectors_kb", &transfer.to_string())?;
-        if transfer < self.spec.max_hw_sectors_kb {
-            self.notes.push(format!(
-                "requests are at most {transfer} KiB here, not {} KiB",
-                self.spec.max_hw_sectors_kb
-            ));
-        }
-        // Under `none` this resizes the driver's own tags; the size stays when a scheduler comes.
-        let depth = self.spec.queue_depth.clamp(1, LOOP_DEPTH);
-        if depth < LOOP_DEPTH {
-            set("nr_requests", &depth.to_string())?;
-        }
-        self.verify_depth(depth);
-        set("read_ahead_kb", &options.read_ahead_kb.to_string())?;
-        Ok(())
-    }
-
-    fn verify_depth(&mut self, depth: u32) {
-        if self.spec.queue_depth > LOOP_DEPTH {
-            self.notes.push(format!(
-                "hardware queue depth is {LOOP_DEPTH} (loop's), not {}",
-                self.spec.queue_depth
-            ));
-        }
-        let seen =
-            KernelFs::debugfs().ok().and_then(|d| discover::tag_depth(d.root(), &self.name()));
-        match seen {
-            Some(d) if d == depth => {}
-            Some(d) => self.notes.push(format!("hardware queue depth is {d}, not {depth}")),
-            None => {
-                self.notes.push("hardware queue depth could not be verified: no debugfs".into())
-            }
-        }
-    }
-
-    fn self_check(&mut self, bytes: u64) -> Result<()> {
-        let node = self.node();
-        let (added, spread) = selfcheck::added_latency(&node, bytes)?;
-        self.settle(probe(bytes, 1)?, 0)?;
-        let max_iops = selfcheck::rate(&node, bytes, 4096)?;
-        let large = (MAX_TRANSFER as usize).min(bytes as usize);
-        let max_rate = selfcheck::rate(&node, bytes, large)? * large as f64;
-        // Steady: the middle half of the samples lies within the median's own size.
-        let compensated = spread.1.saturating_sub(spread.0) <= added;
-        self.check = SelfCheck { added, spread, compensated, max_iops, max_rate };
-        if !compensated {
-            self.notes.push("added latency is unsteady here and is not compensated".into());
-        }
-        self.check.admit(&self.spec.name, &model_limits(&self.spec)?)
-    }
-
-    fn lead(&self) -> Nanos {
-        if self.check.compensated { self.check.added } else { 0 }
-    }
-
-    /// Puts a device in place once nothing is in flight (udev may look at a new disk).
-    fn settle(&self, device: Box<dyn Device>, lead: Nanos) -> Result<()> {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let mut device = Some(device);
-        while Instant::now() < deadline {
-            if self.work.served().in_flight == 0
-                && let Some(d) = device.take()
-            {
-                match self.work.replace(d, lead) {
-                    Ok(()) => return Ok(()),
-                    Err(back) => device = Some(back),
-                }
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        Err(Error::Trial { message: format!("{} never became idle", self.node().display()) })
-    }
-
     /// Kernel name: `loop64`.
     #[must_use]
     pub fn name(&self) -> String {
@@ -330,6 +241,12 @@ impl EmulatedDisk {
         self.work.hurry();
     }
 
+    /// Who else has the disk open, as `fio (process 17)`.
+    #[must_use]
+    pub fn users(&self) -> Vec<String> {
+        users_of(&SysRoot::default(), &self.node())
+    }
+
     /// Takes the disk away.
     ///
     /// # Errors
@@ -371,15 +288,19 @@ impl Drop for EmulatedDisk {
     }
 }
 
-/// A constant-time device for the self-check.
-fn probe(bytes: u64, latency: Nanos) -> Result<Box<dyn Device>> {
-    let text = format!(
-        "title = \"self-check\"\n[model]\nkind = \"fixed\"\ncap = {bytes}\nlat_ns = {latency}\npar = 4096\n"
-    );
-    DeviceSpec::from_toml("self-check", &text)
-        .map_err(|e| Error::input(e.to_string(), String::new()))?
-        .build()
-        .map_err(|e| Error::input(e.to_string(), String::new()))
+/// Processes other than this one that have a node open.
+fn users_of(root: &SysRoot, node: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    for pid in root.list("/proc").into_iter().filter_map(|n| n.parse::<u32>().ok()) {
+        let dir = root.real(&format!("/proc/{pid}/fd"));
+        let Ok(mut files) = std::fs::read_dir(dir) else { continue };
+        let open = |f: std::fs::DirEntry| std::fs::read_link(f.path()).is_ok_and(|to| to == node);
+        if pid != std::process::id() && files.any(|f| f.is_ok_and(open)) {
+            let name = root.get(&format!("/proc/{pid}/comm")).unwrap_or_default();
+            all.push(format!("{name} (process {pid})"));
+        }
+    }
+    all
 }
 
 fn data_place(mode: &DataMode) -> PathBuf {
@@ -412,4 +333,21 @@ pub(crate) fn requirements() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_have_a_disk_open_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let fd = dir.path().join("proc/4000000000/fd");
+        std::fs::create_dir_all(&fd).unwrap();
+        std::fs::write(fd.with_file_name("comm"), "fio\n").unwrap();
+        std::os::unix::fs::symlink("/dev/loop64", fd.join("3")).unwrap();
+        let root = SysRoot::at(dir.path());
+        assert_eq!(users_of(&root, Path::new("/dev/loop64")), ["fio (process 4000000000)"]);
+        assert!(users_of(&root, Path::new("/dev/loop65")).is_empty());
+    }
 }
