@@ -13,10 +13,10 @@ use iosched_devices::params::FixedParams;
 use iosched_devices::{DeviceSpec, Model};
 use iosched_types::units::parse_bytes;
 
-use crate::args::{DoctorArgs, EmulateArgs, StateArgs};
+use crate::args::{DoctorArgs, EmulateArgs, Format, StateArgs};
 use crate::choose;
 use crate::fail::{Failure, Outcome, code};
-use crate::files::print;
+use crate::files::{note, print, print_json};
 
 /// Where state files are.
 pub(crate) fn state_dir(args: &StateArgs) -> PathBuf {
@@ -80,6 +80,10 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
     text.push_str("Ctrl-C ends it.\n");
     print(&text)?;
     watch(&disk, &interrupt);
+    // Its end waits for theirs.
+    for user in disk.users() {
+        note(&format!("{user} has {} open: waiting for it", disk.node().display()));
+    }
     Ok(disk.stop()?)
 }
 
@@ -104,7 +108,11 @@ fn watch(disk: &EmulatedDisk, interrupt: &Interrupt) {
 
 /// `iosched doctor`.
 pub(crate) fn doctor(args: &DoctorArgs) -> Outcome {
-    print(&machine::examine(args.target.as_deref())?.render())
+    let report = machine::examine(args.target.as_deref())?;
+    match args.format {
+        Format::Table => print(&report.render()),
+        Format::Json => print_json(&report.to_json()),
+    }
 }
 
 /// `iosched restore`.

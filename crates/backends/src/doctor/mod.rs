@@ -1,5 +1,6 @@
 //! What this machine is and has: for people before a run, and for reports after it.
 
+mod json;
 mod report;
 mod tools;
 mod who;

@@ -240,8 +240,12 @@ pub(crate) struct EmulateArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  iosched doctor /dev/sda")]
+#[command(after_help = "Examples:\n  iosched doctor /dev/sda\n  \
+                        iosched doctor /home --format json | jq '.disks[].scheduler'")]
 pub(crate) struct DoctorArgs {
     /// Device, mount point or path (default: the machine alone).
     pub(crate) target: Option<String>,
+    /// Form.
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
 }
