@@ -79,6 +79,12 @@ impl Place {
         text.split("\"trials\": ").nth(1)?.split([',', '\n']).next()?.trim().parse().ok()
     }
 
+    /// How many experiments are stored.
+    fn experiments(&self) -> usize {
+        let rows = self.iosched(&["results", "list", "--json"]).output().unwrap();
+        String::from_utf8_lossy(&rows.stdout).matches("\"name\"").count()
+    }
+
     /// Waits until the newest experiment has that many.
     fn wait_for_trials(&self, n: u32) {
         let deadline = Instant::now() + Duration::from_secs(120);
@@ -188,7 +194,13 @@ fn without_root() {
     let doctor = unprivileged(&["doctor"]);
     assert!(doctor.status.success());
     assert!(String::from_utf8_lossy(&doctor.stdout).contains("NO   root"));
+    let doctor = unprivileged(&["doctor", "--format", "json"]);
+    let found: serde_json::Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let needs = found["requirements"].as_array().unwrap();
+    let root = needs.iter().find(|r| r["what"] == "root").unwrap();
+    assert!(root["met"] == false && root["help"].as_str().unwrap().contains("sudo"), "{root}");
     place.nothing_is_left();
+    assert_eq!(place.experiments(), 0, "what was refused is no experiment");
 }
 
 #[test]
@@ -205,6 +217,7 @@ fn with_fio_missing_or_too_old() {
     std::fs::set_permissions(&fio, std::fs::Permissions::from_mode(0o755)).unwrap();
     says(&run(), 3, &["fio 3.1 is too old", "3.19 or newer"]);
     place.nothing_is_left();
+    assert_eq!(place.experiments(), 0);
 }
 
 #[test]
@@ -358,12 +371,13 @@ fn an_experiment_killed_in_the_middle_goes_on() {
     place.nothing_is_left();
     let kept = place.trials("results.db");
     assert!(kept < Some(6), "{kept:?}");
-    // The same command line is the same experiment; invalid runs are run again.
-    let second = place.iosched(&args).output().unwrap();
+    // Other words for the same trials are the same experiment; invalid runs are run again.
+    let mut words = args[..args.len() - 2].to_vec();
+    words.swap(2, 4);
+    words.swap(3, 5);
+    let second = place.iosched(&words).output().unwrap();
     let said = String::from_utf8_lossy(&second.stderr).into_owned();
-    let list = place.iosched(&["results", "list", "--json"]).output().unwrap();
-    let list = String::from_utf8_lossy(&list.stdout).into_owned();
-    assert_eq!(list.matches("\"name\"").count(), 1, "one experiment: {list} {said}");
-    assert_eq!(place.trials("results.db"), Some(6), "{list} {said}");
+    assert!(said.contains("going on where the last start stopped"), "{said}");
+    assert_eq!((place.experiments(), place.trials("results.db")), (1, Some(6)), "{said}");
     place.nothing_is_left();
 }

@@ -40,25 +40,39 @@ pub(crate) fn run(
         until: e.until,
         group: BTreeSet::new(),
     };
-    let began = Instant::now();
-    let cells: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
-    let mut result = Ok(());
-    for group in cells.chunk_by(|a, b| together(e, a, b)) {
-        let mut backend = backend(args, e, group[0], &interrupt)?;
-        let group: Vec<Trial> = group.iter().map(|t| (*t).clone()).collect();
-        sink.group = group.iter().map(|t| cell(&t.id)).collect();
-        result = rounds(args, e, &mut *backend, &group, (&interrupt, began), &mut sink);
-        if result.is_err() {
-            break;
-        }
-    }
+    let result = groups(args, e, trials, &interrupt, &mut sink);
     sink.bar.finish_and_clear();
+    if result.is_err()
+        && let Some(s) = &mut sink.storing
+    {
+        s.abandon_empty()?;
+    }
+    // What was stored before an interrupt stays; the program still ends with the reason.
+    result?;
     let mut records = sink.all()?;
     // Rounds shuffle the schedulers; people read them in the experiment's order.
     let place = |r: &Record| trials.iter().position(|t| cell(&t.id) == cell(&r.trial));
     records.sort_by_key(|r| (place(r), r.trial.repetition));
-    // What was stored before an interrupt stays; the program still ends with the reason.
-    result.map(|()| records)
+    Ok(records)
+}
+
+/// Runs the cells, those together that take turns.
+fn groups(
+    args: &RunArgs,
+    e: &Experiment,
+    trials: &[Trial],
+    interrupt: &Interrupt,
+    sink: &mut Collecting,
+) -> Outcome {
+    let began = Instant::now();
+    let cells: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
+    for group in cells.chunk_by(|a, b| together(e, a, b)) {
+        let mut backend = backend(args, e, group[0], interrupt)?;
+        let group: Vec<Trial> = group.iter().map(|t| (*t).clone()).collect();
+        sink.group = group.iter().map(|t| cell(&t.id)).collect();
+        rounds(args, e, &mut *backend, &group, (interrupt, began), sink)?;
+    }
+    Ok(())
 }
 
 /// Whether cells take turns in the same rounds: those of one device, which is prepared once. A file system

@@ -42,7 +42,7 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     let live = !simulated(e.backend);
     let mut storing = match args.no_store {
         true => None,
-        false => Storing::begin(&args.db, &e.name, &chosen.definition, trials, e.until, live)?,
+        false => Storing::begin(&args.db, chosen, trials, live)?,
     };
     if live {
         return machine::run(args, e, trials, storing);
