@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, Result};
 use crate::kernel_fs::KernelFs;
 use crate::root::SysRoot;
-use crate::state::{Change, State, StateFile, boot_id, list};
+use crate::state::{Change, State, StateFile, boot_id, list, sweep};
 use crate::{switch, sys};
 
 /// What happened to one state file.
@@ -25,6 +25,7 @@ pub enum Restored {
 /// the others from being undone.
 #[must_use]
 pub fn restore_all(dir: &Path) -> Vec<(String, Result<Restored>)> {
+    sweep(dir);
     list(dir)
         .into_iter()
         .map(|path| {

@@ -5,11 +5,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use rustix::fs::{AtFlags, CWD};
 use serde::{Deserialize, Serialize};
 
 use crate::discover::QueueState;
@@ -92,30 +94,18 @@ impl StateFile {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(io)?;
         let path = dir.join(format!("{}.json", name.replace('/', "!")));
         let pid = std::process::id();
-        let temporary = dir.join(format!(".{}.{pid}", name.replace('/', "!")));
         let state = State { version: 1, pid, boot_id: boot_id(), change };
         let text = serde_json::to_string_pretty(&state)
             .map_err(|e| Error::io("writing state in", dir, e.into()))?;
-        let mut file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(0o600)
-            .open(&temporary)
-            .map_err(io)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
-        let lock = Flock::lock(file, FlockArg::LockExclusiveNonblock)
-            .map_err(|(_, e)| Error::io("locking state in", dir, e.into()))?;
-        // A link, unlike a rename, fails when there is a file of that name.
-        let linked = fs::hard_link(&temporary, &path);
-        fs::remove_file(&temporary).map_err(io)?;
-        match linked {
-            Ok(()) => {}
+        let mut new = NewFile::create(dir, name).map_err(io)?;
+        new.file.write_all(text.as_bytes()).and_then(|()| new.file.sync_all()).map_err(io)?;
+        let lock = match new.link(&path) {
+            Ok(lock) => lock,
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(occupied(&path));
             }
             Err(e) => return Err(io(e)),
-        }
+        };
         File::open(dir).and_then(|d| d.sync_all()).map_err(io)?;
         Ok(StateFile { path, _lock: lock })
     }
@@ -159,6 +149,69 @@ impl StateFile {
             // Somebody removed the whole directory: what it said is undone all the same.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             other => other.map_err(|e| Error::io("removing", &self.path, e)),
+        }
+    }
+}
+
+/// A locked file that gets its name when it is complete. Until then it has none, so that nothing stays of it
+/// whatever happens; where the file system has no files without a name, it has a temporary one.
+struct NewFile {
+    file: Flock<File>,
+    temporary: Option<PathBuf>,
+}
+
+impl NewFile {
+    fn create(dir: &Path, name: &str) -> std::io::Result<NewFile> {
+        let unnamed =
+            OpenOptions::new().write(true).mode(0o600).custom_flags(nix::libc::O_TMPFILE).open(dir);
+        match unnamed {
+            Ok(file) => NewFile::locked(file, None),
+            Err(e) if NO_UNNAMED.iter().any(|n| e.raw_os_error() == Some(*n as i32)) => {
+                NewFile::named(dir, name)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    fn named(dir: &Path, name: &str) -> std::io::Result<NewFile> {
+        let pid = std::process::id();
+        let temporary = dir.join(format!(".{}.{pid}", name.replace('/', "!")));
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        NewFile::locked(file, Some(temporary))
+    }
+
+    fn locked(file: File, temporary: Option<PathBuf>) -> std::io::Result<NewFile> {
+        let file = Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| e)?;
+        Ok(NewFile { file, temporary })
+    }
+
+    /// Gives it its name; fails, unlike a rename, when there is a file of that name.
+    fn link(self, path: &Path) -> std::io::Result<Flock<File>> {
+        let Some(temporary) = self.temporary else {
+            let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW)?;
+            return Ok(self.file);
+        };
+        let linked = fs::hard_link(&temporary, path);
+        fs::remove_file(&temporary)?;
+        linked.map(|()| self.file)
+    }
+}
+
+/// What file systems without files without a name say; old ones take it for opening a directory.
+const NO_UNNAMED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::EISDIR, Errno::EINVAL];
+
+/// Removes temporary files of killed processes.
+pub(crate) fn sweep(dir: &Path) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for path in entries.flatten().map(|e| e.path()) {
+        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+        if hidden && let Ok(file) = File::open(&path) {
+            // Its writer holds the lock while it lives.
+            if Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok() {
+                let _ = fs::remove_file(&path);
+            }
         }
     }
 }
@@ -273,6 +326,25 @@ mod tests {
         file.finish().unwrap();
         assert!(list(dir.path()).is_empty());
         StateFile::create(dir.path(), "sda", change()).unwrap().finish().unwrap();
+    }
+
+    #[test]
+    fn an_unfinished_state_file_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(NewFile::create(dir.path(), "sda").unwrap());
+        assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "it had no name");
+        // Where every file has one: its owner's is left alone, a dead one's goes.
+        let owned = NewFile::named(dir.path(), "sda").unwrap();
+        sweep(dir.path());
+        assert!(owned.temporary.as_ref().unwrap().exists());
+        owned.link(&dir.path().join("sda.json")).unwrap();
+        drop(NewFile::named(dir.path(), "sdb").unwrap());
+        sweep(dir.path());
+        let left: Vec<_> = fs::read_dir(dir.path()).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+        let again = NewFile::named(dir.path(), "sda").unwrap();
+        let e = again.link(&dir.path().join("sda.json")).unwrap_err();
+        assert_eq!(e.kind(), std::io::ErrorKind::AlreadyExists);
     }
 
     #[test]
