@@ -153,6 +153,7 @@ fn rounds(
             startup: None,
             foreign: None,
             start_at: 0,
+            reset_at: 0,
         });
     }
     let plan = Plan { rounds, max_rounds: rounds, warm_up: false, retries: 0, ..Plan::default() };

@@ -54,6 +54,7 @@ fn trial(scheduler: &str, job: &str) -> Trial {
         startup: None,
         foreign: None,
         start_at: 0,
+        reset_at: 0,
     }
 }
 

@@ -15,8 +15,10 @@ pub mod truth;
 mod lanes;
 mod math;
 mod read;
+mod shifted;
 
 pub use figure::{Confidence, Figure, FigureValue, Price};
+pub use shifted::Shifted;
 pub use spec::{DeviceSpec, Model, SpecError};
 pub use truth::TruthDevice;
 

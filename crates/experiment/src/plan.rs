@@ -180,6 +180,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         cgroups: e.cgroups.clone(),
         collect: e.collect,
         start_at: 0,
+        reset_at: 0,
     }
 }
 

@@ -39,9 +39,12 @@ pub struct Trial {
     pub cgroups: Vec<(String, u32)>,
     /// What to collect beside the figures.
     pub collect: Collect,
-    /// Virtual time at which the processes begin, in ns after the reset of the device: the angle of a
-    /// rotating disk and schedulers that count jiffies depend on it.
+    /// Virtual time at which the processes begin. The kernel's ticks come at whole multiples of 1/HZ, so
+    /// schedulers that count jiffies depend on it.
     pub start_at: Nanos,
+    /// Virtual time of the reset of the device, at most `start_at`: the angle of a rotating disk depends on
+    /// how long ago it was.
+    pub reset_at: Nanos,
 }
 
 impl Trial {

@@ -1,6 +1,7 @@
 //! From a trial to a record.
 
 use iosched_block::{Queue, QueueConfig};
+use iosched_devices::{Device, Shifted};
 use iosched_experiment::{Record, Trial, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::Nanos;
@@ -107,6 +108,10 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
         .device
         .build()
         .map_err(|source| SimError::Device { name: trial.device.name.clone(), source })?;
+    let device: Box<dyn Device> = match trial.reset_at {
+        0 => device,
+        at => Box::new(Shifted::new(device, at)),
+    };
     let files =
         lay_out(&trial.jobs, device.capacity()).map_err(|d| SimError::Layout(Box::new(d)))?;
     let (groups, of_task) = cgroups(trial);

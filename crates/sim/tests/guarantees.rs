@@ -88,6 +88,7 @@ fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
         startup: None,
         foreign: None,
         start_at: 0,
+        reset_at: 0,
     }
 }
 

@@ -216,6 +216,7 @@ fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
         startup: None,
         foreign: None,
         start_at: 0,
+        reset_at: 0,
     })
 }
 
