@@ -1,5 +1,5 @@
-//! The simulator beside the real kernel: the direct-I/O rows of `data/truth` under none and mq-deadline,
-//! first repetition, figure by figure and command by command. `iosched validate data/truth` runs all.
+//! The simulator beside the real kernel: the direct-I/O rows of `data/truth`, first repetition, figure by figure
+//! (none and mq-deadline) and command by command (all). `iosched validate data/truth` runs all.
 
 // Tests may read the project's data.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
@@ -72,11 +72,13 @@ fn totals_are_within_a_fifth_of_a_percent_and_latencies_within_a_bin() {
     assert!(p99[p99.len() / 2] < 0.001 && p99[p99.len() * 9 / 10] < 0.016, "p99 errors");
 }
 
+/// BFQ's two logs hang on the shape of its tree, on where the ticks of the timer are and on when it begins to
+/// measure the device: each of them, done otherwise, parts the streams.
 #[test]
 fn every_command_is_the_kernels() {
     let folder = folder();
     let mut compared = 0;
-    for case in first_repetitions(&folder, &["none", "mq-deadline", "kyber"]) {
+    for case in first_repetitions(&folder, &["none", "mq-deadline", "kyber", "bfq"]) {
         let file = format!("{}.{}.{}.log.gz", case.device, case.job, case.scheduler);
         let Ok(packed) = std::fs::read(truth().join("dispatch").join(&file)) else { continue };
         let mut text = String::new();

@@ -6,7 +6,7 @@ use super::Bfq;
 use super::expire::Reason;
 use super::queue::QueueId;
 use super::raise::Signs;
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::version::{CURRENT, V7};
 use crate::api::Ctx;
 

@@ -4,7 +4,7 @@ use iosched_types::ReqId;
 
 use super::expire::Reason;
 use super::queue::QueueId;
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::version::V7;
 use super::{Bfq, STARTED};
 use crate::api::Ctx;
@@ -33,7 +33,7 @@ impl Bfq {
         if !self.v.legacy {
             self.late_completion();
         }
-        self.last_completion = self.now;
+        self.last_completion = Some(self.now);
         self.last_completed = if self.q(q).shared { NIL } else { q };
         self.finish_soft_rt(q);
         if q == self.in_service && self.look_after_slot(ctx, q) {

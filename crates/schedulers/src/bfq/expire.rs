@@ -5,7 +5,7 @@ use iosched_types::{NO_REQ, Nanos};
 
 use super::Bfq;
 use super::queue::QueueId;
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::version::{CURRENT, V4_12, V7};
 use crate::api::Ctx;
 

@@ -3,7 +3,7 @@
 use iosched_types::{Bio, Flags, Op, ReqId, Sector, TaskId};
 
 use super::queue::{Process, QueueId};
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::{AT_HEAD, Bfq, QUEUED};
 use crate::api::{Ctx, Dispatch, MergeKind, Position, QueueFacts, Scheduler};
 

@@ -6,7 +6,7 @@ use iosched_types::units::MS;
 use super::Bfq;
 use super::expire::Reason;
 use super::queue::QueueId;
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::version::{CURRENT, V7};
 use crate::api::Ctx;
 

@@ -6,7 +6,7 @@ use iosched_types::{NO_REQ, Nanos};
 
 use super::Bfq;
 use super::queue::{Inject, QueueId};
-use super::treap::NIL;
+use super::rbtree::NIL;
 use crate::api::Ctx;
 
 /// A request right after somebody's completion was woken by it.
@@ -49,7 +49,7 @@ impl Bfq {
             || candidate == q
             || candidate == queue.waker
             || queue.short_think
-            || self.now - self.last_completion >= WAKE_WITHIN
+            || self.since_completion() >= WAKE_WITHIN
         {
             return;
         }

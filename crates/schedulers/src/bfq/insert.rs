@@ -3,7 +3,7 @@
 use iosched_types::{NO_REQ, ReqId, Request};
 
 use super::queue::QueueId;
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::version::CURRENT;
 use super::{Bfq, QUEUED};
 use crate::api::Ctx;

@@ -4,7 +4,7 @@ use iosched_types::{NO_REQ, ReqId, Request, TaskId};
 
 use super::Bfq;
 use super::queue::{Burst, QueueId, Saved};
-use super::treap::NIL;
+use super::rbtree::NIL;
 use crate::api::Ctx;
 
 /// Requests this close to one another belong to one stream.

@@ -9,7 +9,7 @@
 //!
 //! | file | what it decides |
 //! |---|---|
-//! | [`wf2q`], [`treap`] | the order of queues and groups |
+//! | [`wf2q`], [`rbtree`] | the order of queues and groups |
 //! | `insert`, `busy` | what an arriving request changes; when its queue starts to compete, and preempts |
 //! | `raise`, `burst` | whose weight is raised, and for how long |
 //! | `merge` | which processes share a queue |
@@ -34,9 +34,9 @@ mod merge;
 mod queue;
 mod raise;
 mod rate;
+pub mod rbtree;
 mod registry;
 mod select;
-pub mod treap;
 mod v7;
 mod version;
 pub mod wf2q;
@@ -47,7 +47,7 @@ use self::burst::Bursts;
 use self::config::Config;
 use self::queue::{Group, Jiffies, LONG_AGO, Process, Queue, QueueId};
 use self::rate::{HwTag, PeakRate};
-use self::treap::{NIL, Treap};
+use self::rbtree::{NIL, Trees};
 use self::version::Version;
 use self::wf2q::Engine;
 use crate::api::{Ctx, Scheduler};
@@ -100,7 +100,7 @@ struct Bfq {
     serial: u64,
     processes: Vec<Process>,
     groups: Vec<Option<Group>>,
-    positions: Treap,
+    positions: Trees,
 
     in_service: QueueId,
     /// Busy queues by class, and the raised ones of them.
@@ -123,7 +123,8 @@ struct Bfq {
     hw: HwTag,
     max_budget: u64,
     budgets_assigned: u64,
-    last_completion: Nanos,
+    /// None: there was none yet, as if the last one were infinitely long ago.
+    last_completion: Option<Nanos>,
     last_position: u64,
     in_serv_last_pos: u64,
     last_completed: QueueId,
@@ -165,7 +166,7 @@ impl Bfq {
             serial: 0,
             processes: Vec::new(),
             groups: vec![Some(Group::new(wf2q::ROOT))],
-            positions: Treap::default(),
+            positions: Trees::default(),
             in_service: NIL,
             busy: [0; 3],
             wr_busy: 0,
@@ -181,7 +182,7 @@ impl Bfq {
             hw: HwTag::default(),
             max_budget,
             budgets_assigned: 0,
-            last_completion: 0,
+            last_completion: None,
             last_position: 0,
             in_serv_last_pos: 0,
             last_completed: NIL,
@@ -210,6 +211,11 @@ impl Bfq {
 
     fn qm(&mut self, q: QueueId) -> &mut Queue {
         &mut self.queues[q as usize]
+    }
+
+    /// How long ago the device's last completion was.
+    fn since_completion(&self) -> Nanos {
+        self.last_completion.map_or(Nanos::MAX, |at| self.now.saturating_sub(at))
     }
 
     fn total_busy(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use iosched_types::{IoPrio, NO_REQ, Nanos, PrioClass, ReqId, TaskId};
 
-use super::treap::{NIL, Root};
+use super::rbtree::{NIL, Root};
 use super::wf2q::{EntityId, SetId};
 use crate::ewma::{SeekMean, ThinkTime};
 use crate::list::{Fifo, List};

@@ -151,10 +151,11 @@ impl Bfq {
         if self.rate.samples == 0 {
             self.rate.restart(now, sectors);
         } else if self.in_driver == 0 && now - self.rate.last_dispatch > GAP {
-            self.rate.span = self.last_completion.saturating_sub(self.rate.first_dispatch);
+            let last = self.last_completion.unwrap_or(0);
+            self.rate.span = last.saturating_sub(self.rate.first_dispatch);
             self.close_interval(Some(sectors));
         } else {
-            let streaming = self.in_driver > 0 || now - self.last_completion < STREAM_GAP;
+            let streaming = self.in_driver > 0 || self.since_completion() < STREAM_GAP;
             let sequential = streaming && !self.is_seek(self.last_position, r);
             let p = &mut self.rate;
             p.samples += 1;
@@ -174,7 +175,7 @@ impl Bfq {
     }
 
     fn close_interval(&mut self, next: Option<u64>) {
-        if self.rate.close(self.last_completion) {
+        if self.rate.close(self.last_completion.unwrap_or(0)) {
             self.rate_changed();
         }
         match next {
@@ -184,9 +185,10 @@ impl Bfq {
     }
 
     /// A completion long after the one before, on a device this slow, ends the interval: the time between
-    /// was not spent at the peak.
+    /// was not spent at the peak. The very first completion always does, so the requests that went out before
+    /// it are no samples.
     pub(super) fn late_completion(&mut self) {
-        let us = self.now.saturating_sub(self.last_completion) / 1000;
+        let us = self.since_completion() / 1000;
         if us > 2000 && (self.rate.largest << SHIFT) / us < 1 << (SHIFT - 10) {
             self.close_interval(None);
         }

@@ -1,9 +1,10 @@
-//! A balanced search tree over small integers, kept in one array: the B-WF2Q+ trees and the tree of
-//! queues by position.
+//! A red-black tree over small integers, kept in one array: the B-WF2Q+ trees and the tree of queues by
+//! position.
 //!
-//! Every node also knows the least `aug` value below it, so that "the least key whose `aug` is at most
-//! x" is one descent. Priorities are a hash of the node's number: the shape is random in effect and the
-//! same on every run. Several trees ([`Root`]) may share one array, as a node is in one tree at a time.
+//! Every node also knows the least `aug` value below it. The kernel's trees are red-black ones, and two of
+//! its searches ([`Trees::eligible`], [`Trees::around`]) give an answer that depends on their shape; so
+//! insertion and removal are the textbook's, which lead to the same shape. Several trees ([`Root`]) may share
+//! one array, as a node is in one tree at a time.
 
 /// "No node".
 pub const NIL: u32 = u32::MAX;
@@ -31,17 +32,20 @@ struct Node {
     key: u64,
     aug: u64,
     min: u64,
-    left: u32,
-    right: u32,
+    /// Left and right.
+    child: [u32; 2],
     parent: u32,
+    red: bool,
 }
 
-const EMPTY: Node = Node { key: 0, aug: 0, min: 0, left: NIL, right: NIL, parent: NIL };
+const LEFT: usize = 0;
+const RIGHT: usize = 1;
+const EMPTY: Node = Node { key: 0, aug: 0, min: 0, child: [NIL; 2], parent: NIL, red: false };
 
 /// The array of nodes. Keys and `aug` values are compared as wrapping counters: `a` is before `b` when
 /// `b - a`, taken modulo 2^64, is below 2^63.
 #[derive(Clone, Debug, Default)]
-pub struct Treap {
+pub struct Trees {
     nodes: Vec<Node>,
 }
 
@@ -55,12 +59,7 @@ fn lesser(a: u64, b: u64) -> u64 {
     if after(a, b) { b } else { a }
 }
 
-fn priority(n: u32) -> u32 {
-    let x = n.wrapping_add(1).wrapping_mul(0x9e37_79b9);
-    (x ^ (x >> 15)).wrapping_mul(0x85eb_ca6b)
-}
-
-impl Treap {
+impl Trees {
     /// Makes room for node `n`.
     pub fn grow(&mut self, n: u32) {
         if self.nodes.len() <= n as usize {
@@ -76,104 +75,176 @@ impl Treap {
         &mut self.nodes[i as usize]
     }
 
-    fn min_of(&self, i: u32) -> u64 {
+    fn child(&self, i: u32, side: usize) -> u32 {
+        self.n(i).child[side]
+    }
+
+    fn red(&self, i: u32) -> bool {
+        i != NIL && self.n(i).red
+    }
+
+    /// The side of `parent` on which `i` hangs.
+    fn side(&self, parent: u32, i: u32) -> usize {
+        usize::from(self.child(parent, RIGHT) == i)
+    }
+
+    fn refresh(&mut self, i: u32) {
         let n = self.n(i);
         let mut min = n.aug;
-        for child in [n.left, n.right] {
+        for child in n.child {
             if child != NIL {
                 min = lesser(min, self.n(child).min);
             }
         }
-        min
+        self.m(i).min = min;
     }
 
     fn refresh_up(&mut self, mut i: u32) {
         while i != NIL {
-            let min = self.min_of(i);
-            self.m(i).min = min;
+            self.refresh(i);
             i = self.n(i).parent;
         }
     }
 
-    fn relink(&mut self, root: &mut Root, parent: u32, old: u32, new: u32) {
+    /// Hangs `new` where `old` hangs.
+    fn relink(&mut self, root: &mut Root, old: u32, new: u32) {
+        let parent = self.n(old).parent;
         if parent == NIL {
             root.0 = new;
-        } else if self.n(parent).left == old {
-            self.m(parent).left = new;
         } else {
-            self.m(parent).right = new;
+            let side = self.side(parent, old);
+            self.m(parent).child[side] = new;
         }
         if new != NIL {
             self.m(new).parent = parent;
         }
     }
 
-    /// Moves `i` above its parent.
-    fn rotate_up(&mut self, root: &mut Root, i: u32) {
-        let p = self.n(i).parent;
-        let g = self.n(p).parent;
-        if self.n(p).left == i {
-            let inner = self.n(i).right;
-            self.m(p).left = inner;
-            if inner != NIL {
-                self.m(inner).parent = p;
-            }
-            self.m(i).right = p;
-        } else {
-            let inner = self.n(i).left;
-            self.m(p).right = inner;
-            if inner != NIL {
-                self.m(inner).parent = p;
-            }
-            self.m(i).left = p;
+    /// Moves `i` down to `side`; its child on the other side takes its place.
+    fn rotate(&mut self, root: &mut Root, i: u32, side: usize) {
+        let up = self.child(i, 1 - side);
+        let inner = self.child(up, side);
+        self.m(i).child[1 - side] = inner;
+        if inner != NIL {
+            self.m(inner).parent = i;
         }
-        self.relink(root, g, p, i);
-        self.m(p).parent = i;
-        let min = self.min_of(p);
-        self.m(p).min = min;
-        let min = self.min_of(i);
-        self.m(i).min = min;
+        self.relink(root, i, up);
+        self.m(up).child[side] = i;
+        self.m(i).parent = up;
+        self.refresh(i);
+        self.refresh(up);
     }
 
     /// Adds node `i`; it goes behind those with the same key.
     pub fn insert(&mut self, root: &mut Root, i: u32, key: u64, aug: u64) {
         self.grow(i);
-        *self.m(i) = Node { key, aug, min: aug, ..EMPTY };
-        if root.0 == NIL {
-            root.0 = i;
-            return;
-        }
-        let mut at = root.0;
-        loop {
+        *self.m(i) = Node { key, aug, min: aug, red: true, ..EMPTY };
+        let (mut at, mut parent, mut side) = (root.0, NIL, LEFT);
+        while at != NIL {
             let node = self.m(at);
             node.min = lesser(node.min, aug);
-            let child = if after(node.key, key) { &mut node.left } else { &mut node.right };
-            if *child == NIL {
-                *child = i;
-                break;
-            }
-            at = *child;
+            side = if after(node.key, key) { LEFT } else { RIGHT };
+            (parent, at) = (at, node.child[side]);
         }
-        self.m(i).parent = at;
-        while self.n(i).parent != NIL && priority(i) > priority(self.n(i).parent) {
-            self.rotate_up(root, i);
+        self.m(i).parent = parent;
+        if parent == NIL {
+            root.0 = i;
+        } else {
+            self.m(parent).child[side] = i;
+        }
+        self.repair_insertion(root, i);
+    }
+
+    /// Ends the run of two red nodes that begins with the new node `i`.
+    fn repair_insertion(&mut self, root: &mut Root, mut i: u32) {
+        while self.red(self.n(i).parent) {
+            let mut parent = self.n(i).parent;
+            let above = self.n(parent).parent;
+            let side = self.side(above, parent);
+            let uncle = self.child(above, 1 - side);
+            if self.red(uncle) {
+                self.m(parent).red = false;
+                self.m(uncle).red = false;
+                self.m(above).red = true;
+                i = above;
+                continue;
+            }
+            if self.child(parent, 1 - side) == i {
+                self.rotate(root, parent, side);
+                (i, parent) = (parent, i);
+            }
+            self.m(parent).red = false;
+            self.m(above).red = true;
+            self.rotate(root, above, 1 - side);
+        }
+        self.m(root.0).red = false;
+    }
+
+    /// Takes node `i`, which is in this tree, out. A node with two children is replaced by the next in order.
+    pub fn remove(&mut self, root: &mut Root, i: u32) {
+        let Node { child: [left, right], parent, red, .. } = *self.n(i);
+        let (lost_red, hole, at);
+        if left == NIL || right == NIL {
+            let only = if left == NIL { right } else { left };
+            self.relink(root, i, only);
+            (lost_red, hole, at) = (red, only, parent);
+        } else {
+            let next = self.leftmost(right);
+            let Node { child: [_, below], parent: old_parent, red: next_red, .. } = *self.n(next);
+            (lost_red, hole) = (next_red, below);
+            if old_parent == i {
+                at = next;
+            } else {
+                at = old_parent;
+                self.relink(root, next, below);
+                self.m(next).child[RIGHT] = right;
+                self.m(right).parent = next;
+            }
+            self.relink(root, i, next);
+            self.m(next).child[LEFT] = left;
+            self.m(left).parent = next;
+            self.m(next).red = red;
+        }
+        self.refresh_up(at);
+        if !lost_red {
+            self.repair_removal(root, hole, at);
         }
     }
 
-    /// Takes node `i`, which is in this tree, out.
-    pub fn remove(&mut self, root: &mut Root, i: u32) {
-        loop {
-            let Node { left, right, .. } = *self.n(i);
-            let up = match (left, right) {
-                (NIL, _) | (_, NIL) => break,
-                (l, r) if priority(l) > priority(r) => l,
-                (_, r) => r,
-            };
-            self.rotate_up(root, up);
+    /// The path through `i` (maybe [`NIL`]) below `parent` has one black node too few.
+    fn repair_removal(&mut self, root: &mut Root, mut i: u32, mut parent: u32) {
+        while parent != NIL && !self.red(i) {
+            let side = usize::from(self.child(parent, LEFT) != i);
+            let mut other = self.child(parent, 1 - side);
+            if self.red(other) {
+                self.m(other).red = false;
+                self.m(parent).red = true;
+                self.rotate(root, parent, side);
+                other = self.child(parent, 1 - side);
+            }
+            let (near, far) = (self.child(other, side), self.child(other, 1 - side));
+            if !self.red(near) && !self.red(far) {
+                self.m(other).red = true;
+                i = parent;
+                parent = self.n(i).parent;
+                continue;
+            }
+            if !self.red(far) {
+                self.m(near).red = false;
+                self.m(other).red = true;
+                self.rotate(root, other, 1 - side);
+                other = near;
+            }
+            self.m(other).red = self.red(parent);
+            self.m(parent).red = false;
+            let far = self.child(other, 1 - side);
+            self.m(far).red = false;
+            self.rotate(root, parent, side);
+            return;
         }
-        let Node { left, right, parent, .. } = *self.n(i);
-        self.relink(root, parent, i, if left == NIL { right } else { left });
-        self.refresh_up(parent);
+        if i != NIL {
+            self.m(i).red = false;
+        }
     }
 
     /// Least `aug` in the tree.
@@ -182,42 +253,49 @@ impl Treap {
         (root.0 != NIL).then(|| self.n(root.0).min)
     }
 
-    /// The first node in key order whose `aug` is not after `limit`.
+    /// A node whose `aug` is not after `limit`, early in key order, but not always the first.
+    ///
+    /// The search goes left wherever such a node is below there. Where none is, it stops if it has come by
+    /// one, which it then takes, and goes right otherwise. So it misses the first one when that hangs to the
+    /// right of an unfit node that hangs to the left of a fit one.
     #[must_use]
-    pub fn first_within(&self, root: Root, limit: u64) -> Option<u32> {
+    pub fn eligible(&self, root: Root, limit: u64) -> Option<u32> {
         let within = |i: u32| i != NIL && !after(self.n(i).min, limit);
-        let mut at = root.0;
-        if !within(at) {
-            return None;
-        }
-        loop {
+        let (mut at, mut found) = (root.0, None);
+        while within(at) {
             let n = self.n(at);
-            if within(n.left) {
-                at = n.left;
-            } else if !after(n.aug, limit) {
-                return Some(at);
-            } else {
-                at = n.right;
+            if !after(n.aug, limit) {
+                found = Some(at);
             }
+            let [left, right] = n.child;
+            at = match (within(left), found) {
+                (true, _) => left,
+                (false, Some(_)) => break,
+                (false, None) => right,
+            };
         }
+        found
+    }
+
+    fn leftmost(&self, mut at: u32) -> u32 {
+        while self.child(at, LEFT) != NIL {
+            at = self.child(at, LEFT);
+        }
+        at
     }
 
     /// The node with the least key.
     #[must_use]
     pub fn first(&self, root: Root) -> Option<u32> {
-        let mut at = root.0;
-        while at != NIL && self.n(at).left != NIL {
-            at = self.n(at).left;
-        }
-        (at != NIL).then_some(at)
+        (root.0 != NIL).then(|| self.leftmost(root.0))
     }
 
     /// The node with the greatest key; of equal ones, the last inserted.
     #[must_use]
     pub fn last(&self, root: Root) -> Option<u32> {
         let mut at = root.0;
-        while at != NIL && self.n(at).right != NIL {
-            at = self.n(at).right;
+        while at != NIL && self.child(at, RIGHT) != NIL {
+            at = self.child(at, RIGHT);
         }
         (at != NIL).then_some(at)
     }
@@ -229,10 +307,10 @@ impl Treap {
         while at != NIL {
             if after(key, self.n(at).key) {
                 below = Some(at);
-                at = self.n(at).right;
+                at = self.child(at, RIGHT);
             } else {
                 above = Some(at);
-                at = self.n(at).left;
+                at = self.child(at, LEFT);
             }
         }
         (above, below)
@@ -246,43 +324,4 @@ impl Treap {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn equals_a_sorted_vector(
-            steps in prop::collection::vec((any::<bool>(), 0u32..40, 0u64..30, 0u64..30), 1..300),
-            base in prop_oneof![Just(0u64), Just(u64::MAX - 15)],
-        ) {
-            let (mut t, mut root) = (Treap::default(), Root::default());
-            let mut flat: Vec<(u64, u32, u64)> = Vec::new();
-            for (add, id, key, aug) in steps {
-                let at = flat.iter().position(|e| e.1 == id);
-                match at {
-                    None if add => {
-                        t.insert(&mut root, id, base.wrapping_add(key), base.wrapping_add(aug));
-                        let place = flat.iter().position(|e| e.0 > key).unwrap_or(flat.len());
-                        flat.insert(place, (key, id, aug));
-                    }
-                    Some(at) if !add => {
-                        t.remove(&mut root, id);
-                        flat.remove(at);
-                    }
-                    _ => {}
-                }
-                prop_assert_eq!(t.first(root), flat.first().map(|e| e.1));
-                prop_assert_eq!(t.last(root), flat.last().map(|e| e.1));
-                let least = flat.iter().map(|e| base.wrapping_add(e.2)).min_by_key(|a| a.wrapping_sub(base));
-                prop_assert_eq!(t.least_aug(root), least);
-                let within = flat.iter().find(|e| e.2 <= aug).map(|e| e.1);
-                prop_assert_eq!(t.first_within(root, base.wrapping_add(aug)), within);
-                let above = flat.iter().find(|e| e.0 >= key).map(|e| e.1);
-                let below = flat.iter().rev().find(|e| e.0 < key).map(|e| e.1);
-                prop_assert_eq!(t.around(root, base.wrapping_add(key)), (above, below));
-            }
-        }
-    }
-}
+mod tests;

@@ -4,7 +4,7 @@ use iosched_types::{IoPrio, NO_REQ, PrioClass, Request, TaskId};
 
 use super::Bfq;
 use super::queue::{Group, NEVER, Process, Queue, QueueId};
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::wf2q::ROOT;
 use crate::api::{Ctx, QueueFacts};
 use crate::ewma::ThinkTime;

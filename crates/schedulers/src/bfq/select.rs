@@ -4,7 +4,7 @@ use iosched_types::{NO_REQ, ReqId};
 
 use super::expire::Reason;
 use super::queue::QueueId;
-use super::treap::NIL;
+use super::rbtree::NIL;
 use super::version::V7;
 use super::{AT_HEAD, Bfq, STARTED};
 use crate::api::{Ctx, Dispatch, Idling};

@@ -5,7 +5,7 @@ use iosched_types::{NO_REQ, Nanos, ReqId};
 use super::Bfq;
 use super::expire::Reason;
 use super::queue::{NEVER, QueueId};
-use super::treap::NIL;
+use super::rbtree::NIL;
 use crate::api::Ctx;
 
 /// Requests of one queue in flight while others wait.

@@ -13,7 +13,7 @@
 mod level;
 mod path;
 
-use super::treap::{NIL, Root, Treap};
+use super::rbtree::{NIL, Root, Trees};
 
 /// Fractional bits of virtual times.
 const SHIFT: u32 = 22;
@@ -104,7 +104,7 @@ pub struct Engine {
     entities: Vec<Entity>,
     free: Vec<EntityId>,
     sets: Vec<Set>,
-    nodes: Treap,
+    nodes: Trees,
     /// Now, in jiffies.
     now: i64,
     idle_period: i64,
@@ -124,7 +124,7 @@ impl Engine {
             entities: Vec::new(),
             free: Vec::new(),
             sets: Vec::new(),
-            nodes: Treap::default(),
+            nodes: Trees::default(),
             now: 0,
             idle_period: i64::from(hz / 5),
             forgotten: Vec::new(),
@@ -140,7 +140,8 @@ impl Engine {
             next: NIL,
             group,
             active: 0,
-            idle_turn: self.now,
+            // Long ago: the first look-up is a turn already.
+            idle_turn: i64::MIN / 2,
         };
         self.sets.push(set);
         (self.sets.len() - 1) as SetId

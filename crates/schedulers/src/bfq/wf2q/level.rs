@@ -1,7 +1,7 @@
 //! Operations on one entity and its tree.
 
 use super::{Engine, Entity, EntityId, On, Owner, SetId, delta};
-use crate::bfq::treap::{NIL, after};
+use crate::bfq::rbtree::{NIL, after};
 
 impl Engine {
     pub(super) fn apply_weight(&mut self, e: EntityId) {

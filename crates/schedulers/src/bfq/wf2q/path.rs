@@ -1,7 +1,7 @@
 //! Look-ups, and operations that go from a queue up to the root.
 
 use super::{Engine, Entity, EntityId, On, Owner, ROOT, SetId, delta};
-use crate::bfq::treap::{NIL, after};
+use crate::bfq::rbtree::{NIL, after};
 
 /// In a share of requests a class counts this many times the one below it.
 const CLASS_FACTOR: u64 = 8;
@@ -21,7 +21,7 @@ impl Engine {
         if raise {
             tree.vtime = v;
         }
-        self.nodes.first_within(tree.active, v)
+        self.nodes.eligible(tree.active, v)
     }
 
     pub(super) fn look_up(&mut self, set: SetId, raise: bool) -> EntityId {
