@@ -201,9 +201,13 @@ impl PosTree {
         let (s, k) = self.sweep.get();
         if let Some(slot) = self.slots.get(s) {
             let keys = &self.pool[slot.chunk as usize].keys[..slot.len as usize];
+            let behind = match k.checked_sub(1) {
+                Some(before) => keys.get(before).is_some_and(|before| before.0 < sector),
+                None => s == 0,
+            };
             if let Some(key) = keys.get(k)
+                && behind
                 && sector <= key.0
-                && keys.get(k.wrapping_sub(1)).is_some_and(|before| before.0 < sector)
             {
                 self.last.set((s, k));
                 return Some(key.1);
