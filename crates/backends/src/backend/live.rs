@@ -112,10 +112,11 @@ impl Run<'_> {
             interrupt: &options.interrupt,
         };
         let idle = startup::idle_baseline(stage, &how)?;
-        let (start, seen) = self.observed(&mut |alive| {
+        let (start, mut seen) = self.observed(&mut |alive| {
             let start = startup::measure(stage, &how);
             alive().and(start)
         })?;
+        seen.used.own += start.load_ticks;
         let mut record = self.blank(&seen);
         record.metrics = startup::metrics(start, idle);
         let read = start.throughput * start.seconds;

@@ -129,6 +129,18 @@ impl Load {
         Ok(status)
     }
 
+    /// CPU ticks of the child's descendants so far. They are counted as its own only when it waits for
+    /// them, which a killed one never does.
+    #[must_use]
+    pub fn descendants_ticks(&self) -> u64 {
+        let root = SysRoot::default();
+        let ticks = |pid: &Pid| {
+            let p = parse_process(&root.get(&format!("/proc/{pid}/stat"))?)?;
+            Some(p.ticks.saturating_add(p.child_ticks))
+        };
+        descendants(self.child.id()).iter().filter_map(ticks).sum()
+    }
+
     /// Kills the child, its group and all their descendants, wherever those have moved to.
     pub fn kill(&mut self) {
         let family = if self.reaped { Vec::new() } else { descendants(self.child.id()) };
@@ -216,6 +228,20 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(killpg(group, None).is_err());
+    }
+
+    #[test]
+    fn what_descendants_use_is_counted() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sh -c 'while :; do :; done' & wait"]);
+        let mut load = Load::start(&mut command, "dash").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while load.descendants_ticks() == 0 && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(load.descendants_ticks() > 0);
+        load.kill();
+        assert_eq!(load.descendants_ticks(), 0, "there are none any more");
     }
 
     #[test]

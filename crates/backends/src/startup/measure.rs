@@ -37,6 +37,8 @@ pub struct Start {
     pub censored: bool,
     /// Bytes a second that the disk moved meanwhile.
     pub throughput: f64,
+    /// CPU ticks of the load's processes, which were killed and are nobody's children any more.
+    pub load_ticks: u64,
 }
 
 /// Starts the command once, cold, under the load.
@@ -63,6 +65,7 @@ pub fn measure(stage: &Stage, how: &How<'_>) -> Result<Start> {
     let used = meter::read(&root, &stage.disk).since(&before);
     child.kill();
     let load_ended = load.as_mut().map(|l| l.wait(Duration::ZERO, &mut || Ok(()))).transpose()?;
+    let load_ticks = load.as_ref().map_or(0, Load::descendants_ticks);
     drop(load);
     drain(&root, &stage.disk, how.interrupt)?;
     if let Some(status) = load_ended.flatten() {
@@ -75,7 +78,8 @@ pub fn measure(stage: &Stage, how: &How<'_>) -> Result<Start> {
             tool: how.what.command.join(" "),
             status: status.to_string(),
             message: format!(
-                "it must end with success in its small root; {}",
+                "it must end with success in its small root{}; {}",
+                if std::env::var_os("DISPLAY").is_none() { " (DISPLAY is not set)" } else { "" },
                 first_words(&how.scratch.join("command.txt"))
             ),
         });
@@ -84,6 +88,7 @@ pub fn measure(stage: &Stage, how: &How<'_>) -> Result<Start> {
         seconds,
         censored: status.is_none(),
         throughput: used.disk.bytes() as f64 / seconds.max(1e-9),
+        load_ticks,
     })
 }
 
@@ -235,7 +240,8 @@ mod tests {
 
     #[test]
     fn a_start_beyond_the_limit_stays_marked() {
-        let all = metrics(Start { seconds: 60.0, censored: true, throughput: 1e8 }, 0.2);
+        let start = Start { seconds: 60.0, censored: true, throughput: 1e8, load_ticks: 0 };
+        let all = metrics(start, 0.2);
         let by = |n: &str| all.iter().find(|m| m.name == n).unwrap();
         assert!(by("startup_time").censored && by("slowdown").censored);
         assert!((by("slowdown").value - 300.0).abs() < 1e-9);
