@@ -270,6 +270,36 @@ fn with_a_full_disk() {
     place.nothing_is_left();
 }
 
+/// A start-up test in a directory of a mounted file system: the figures are stored, valid or not, the directory goes,
+/// and the disk has the scheduler that it had.
+#[test]
+fn a_start_on_a_real_disk_leaves_it_as_it_was() {
+    if skip() {
+        return;
+    }
+    let place = Place::new();
+    let experiment = "name = \"start\"\nbackend = \"real\"\ndevices = [\"./m\"]\nschedulers = [\"bfq\"]\n\
+        [[workloads]]\nname = \"bash\"\nstartup = { command = \"bash -c :\", load = \"1r-seq\", file_size = \"256m\" }\n";
+    std::fs::write(place.path("start.toml"), experiment).unwrap();
+    let output = place.in_own_mounts(
+        "truncate -s 1G img; mkfs.ext4 -q -F img; mkdir m; mount -o loop img m; \
+         disk=$(basename $(findmnt -no SOURCE m)); code=0; \
+         cat /sys/block/$disk/queue/scheduler >before; \
+         \"$1\" run start.toml --runs 1 --quiet || code=$?; \
+         cat /sys/block/$disk/queue/scheduler >after; ls m >left; umount m; exit $code",
+    );
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{text}");
+    assert!(place.trials("results.db") >= Some(1), "{text}");
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    assert_eq!(read("before"), read("after"), "{text}");
+    assert_eq!(read("left").trim(), "lost+found", "{text}");
+    let export =
+        place.iosched(&["results", "export", "start", "--format", "json"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&export.stdout).contains("\"startup_time\""), "{text}");
+    place.nothing_is_left();
+}
+
 #[test]
 fn two_at_once_on_one_disk() {
     if skip() {

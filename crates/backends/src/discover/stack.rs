@@ -146,7 +146,7 @@ impl Stack {
 /// # Errors
 /// [`Error::NoDevice`] with the nearest name, [`Error::Io`] when a path cannot be looked at.
 pub fn find(root: &SysRoot, what: &str) -> Result<Stack> {
-    let top = if what.contains('/') {
+    let top = if what.contains('/') || what.starts_with('.') {
         of_path(root, what, 0)?
     } else {
         let sys = what.replace('/', "!");
@@ -173,6 +173,9 @@ fn no_device(root: &SysRoot, what: &str) -> Error {
 }
 
 fn of_path(root: &SysRoot, path: &str, depth: usize) -> Result<Layer> {
+    // The root of the system is joined to a path, so one that counts from the working directory must not be.
+    let absolute = std::path::absolute(path).map_err(|e| Error::io("looking at", path, e))?;
+    let path = absolute.to_str().unwrap_or(path);
     let node = root.node(Path::new(path)).map_err(|e| {
         if e.kind() == std::io::ErrorKind::NotFound && path.starts_with("/dev/") {
             no_device(root, path)

@@ -20,7 +20,8 @@ pub struct Tool {
 /// Name, package, option that prints the version, purpose.
 pub const TOOLS: &[(&str, &str, &str, &str)] = &[
     ("fio", "fio", "--version", "load of live runs"),
-    ("mkfs.ext4", "e2fsprogs", "-V", "start-up tests on emulated disks"),
+    ("mkfs.ext4", "e2fsprogs", "-V", "start-up on emulated disks"),
+    ("debugfs", "e2fsprogs", "-V", "start-up on emulated disks"),
     ("ldd", "libc-bin", "--version", "start-up tests"),
     ("blktrace", "blktrace", "-V", "traces to replay"),
     ("bpftrace", "bpftrace", "--version", "looking deeper"),
@@ -43,4 +44,17 @@ pub fn find_tools() -> Vec<Tool> {
             Tool { name, package, purpose, version }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn purposes_fit_their_column() {
+        // Two spaces, a name of 10, a state of 36, and what is left of 80 columns.
+        for (name, _, _, purpose) in TOOLS {
+            assert!(name.len() <= 10 && purpose.len() <= 80 - 2 - 11 - 37, "{name}: {purpose}");
+        }
+    }
 }
