@@ -135,10 +135,12 @@ fn the_same_trial_gives_the_same_bytes_and_every_io_completes() {
 /// grew and was paid in one go left the device idle for a fifth of the time.
 #[test]
 fn more_cpus_are_not_slower() {
-    let job = "[w]\nfilename=/dev/d\ndirect=1\nrw=randwrite\nbs=4k\nioengine=libaio\niodepth=16\nnumjobs=4\n\
-               time_based\nruntime=2\n[r]\nfilename=/dev/d\ndirect=1\nrw=randread\nbs=4k\ntime_based\nruntime=2\n";
+    let job = "[global]\nfilename=/dev/d\ndirect=1\nruntime=8\ntime_based\nbs=4k\n\
+               [w]\nrw=randwrite\nioengine=libaio\niodepth=16\nnumjobs=4\noffset=50%\nsize=50%\n\
+               [r]\nrw=randread\nioengine=psync\nsize=50%\n";
     let all = schedulers();
-    for (scheduler, kernel) in all.iter().filter(|(_, kernel)| *kernel == "6.12") {
+    let is = |s: &str, k: &str| s.starts_with("mq-deadline") && k == "6.12";
+    for (scheduler, kernel) in all.iter().filter(|(s, k)| is(s, k)) {
         let bytes = |cpus| {
             let mut t = trial(scheduler, kernel, "ssd-sata", job);
             t.kernel.cpu = KernelProfile::find(kernel).unwrap().cpu;
