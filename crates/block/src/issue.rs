@@ -12,7 +12,14 @@ use crate::trace::TraceEvent;
 
 impl Queue {
     /// Hands a request to the device.
+    #[inline(never)]
     pub(crate) fn issue(&mut self, tl: &mut Timeline, id: ReqId) {
+        self.issue_now(tl, id);
+    }
+
+    /// [`issue`](Self::issue) where most requests come by.
+    #[inline(always)]
+    pub(crate) fn issue_now(&mut self, tl: &mut Timeline, id: ReqId) {
         let now = tl.now;
         if self.idle_since.is_some() || self.trace.is_some() {
             self.end_idle(now);
@@ -160,13 +167,15 @@ impl Queue {
     /// Gives back tags and the slot.
     #[inline(always)]
     fn release(&mut self, tl: &mut Timeline, id: ReqId) {
-        if self.hooks.finished && self.reqs[id].state & state::ELV != 0 {
+        let r = &self.reqs[id];
+        let (h, tag, bits) = (r.hctx, r.tag, r.state);
+        if self.hooks.finished && bits & state::ELV != 0 {
             self.hook_mut(tl, |s, c| s.finished(c, id));
         }
         match self.path {
-            BlockPath::Mq => self.mq_release(id),
+            BlockPath::Mq => self.mq_release(h, tag, bits),
             BlockPath::Legacy => {
-                let class = usize::from(self.reqs[id].state & state::POOL_CLASS1 != 0);
+                let class = usize::from(bits & state::POOL_CLASS1 != 0);
                 self.legacy.pool.put(class, &mut self.woken);
                 self.run_pending = true;
             }

@@ -118,7 +118,7 @@ impl Queue {
         if self.plug_active(bio.task) {
             self.add_to_plug(tl, bio.task, id);
         } else if self.is_switching() {
-            self.legacy_around(tl, id);
+            self.legacy_around(id);
         } else if self.legacy.device_plug {
             self.insert_plugged(tl, id, bio.is_sync());
         } else {
@@ -268,7 +268,7 @@ impl Queue {
             }
             match self.hook_mut(tl, |s, c| s.dispatch(c, 0)) {
                 Dispatch::Request(id) => {
-                    self.left_scheduler(tl.now, id);
+                    self.left_scheduler(id);
                     self.trace_dispatch(tl.now, id);
                     self.legacy_dispatch_tail(id);
                 }

@@ -385,7 +385,6 @@ impl Queue {
     #[inline(always)]
     pub(crate) fn insert_into_scheduler(&mut self, tl: &mut Timeline, id: ReqId, at: Position) {
         let r = &mut self.reqs[id];
-        r.t_insert = tl.now;
         if at == Position::Sort && !matches!(self.merging, Merging::Own) && mergeable(r) {
             if matches!(self.merging, Merging::Elevator { hash: true }) {
                 self.elevator.hash.insert(&mut self.reqs, id);
@@ -400,9 +399,8 @@ impl Queue {
 
     /// The request left the scheduler: it can no longer be found.
     #[inline(always)]
-    pub(crate) fn left_scheduler(&mut self, now: u64, id: ReqId) {
+    pub(crate) fn left_scheduler(&mut self, id: ReqId) {
         self.queued -= 1;
-        self.reqs[id].t_dispatch = now;
         self.elevator.hash.remove(&mut self.reqs, id);
         if self.elevator.last_merge == id {
             self.elevator.last_merge = NO_REQ;

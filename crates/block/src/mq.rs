@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use iosched_schedulers::{Dispatch, Position};
-use iosched_types::{Bio, Fifo, Flags, Op, ReqId, units::MS};
+use iosched_types::{Bio, Fifo, Flags, Op, ReqId, Requests, units::MS};
 
 use crate::merge::{Search, segments};
 use crate::queue::{Queue, Submit};
@@ -54,6 +54,14 @@ impl Hctx {
         self.taken < self.driver_tags.depth()
     }
 
+    /// Whether the first of the parked requests needs a driver tag and there is none.
+    #[inline(always)]
+    fn waits_for_tag(&self, reqs: &Requests) -> bool {
+        !self.driver_tag_free()
+            && self.dispatch.front().is_some_and(|id| reqs[*id].state & state::DRIVER_TAG == 0)
+    }
+
+    #[inline]
     pub(crate) fn update_busy(&mut self, busy: bool) {
         if self.busy == 0 && !busy {
             return;
@@ -299,17 +307,26 @@ impl Queue {
     /// `none`: straight to the driver; the request already holds its tag.
     #[inline]
     pub(crate) fn direct_issue(&mut self, tl: &mut Timeline, id: ReqId) {
-        self.reqs[id].t_dispatch = tl.now;
         self.trace_dispatch(tl.now, id);
         self.issue(tl, id);
     }
 
+    #[inline(always)]
     pub(crate) fn mq_run_all(&mut self, tl: &mut Timeline) {
+        if let [hctx] = self.hctx.as_mut_slice()
+            && hctx.waits_for_tag(&self.reqs)
+        {
+            // What a run comes to: the parked request is offered, and stays.
+            hctx.restart = true;
+            hctx.update_busy(true);
+            return;
+        }
         for h in 0..self.hctx.len() {
             self.mq_run(tl, h);
         }
     }
 
+    #[inline(never)]
     pub(crate) fn mq_run(&mut self, tl: &mut Timeline, h: usize) {
         let hctx = &mut self.hctx[h];
         if !hctx.dispatch.is_empty() {
@@ -335,7 +352,7 @@ impl Queue {
                 return false;
             }
             self.hctx[h].dispatch.pop_front();
-            self.issue(tl, id);
+            self.issue_now(tl, id);
         }
     }
 
@@ -432,7 +449,7 @@ impl Queue {
     fn pull_one(&mut self, tl: &mut Timeline, h: usize) -> Option<ReqId> {
         match self.hook_mut(tl, |s, c| s.dispatch(c, h as u16)) {
             Dispatch::Request(id) => {
-                self.left_scheduler(tl.now, id);
+                self.left_scheduler(id);
                 self.trace_dispatch(tl.now, id);
                 Some(id)
             }
@@ -552,11 +569,9 @@ impl Queue {
     }
 
     #[inline(always)]
-    pub(crate) fn mq_release(&mut self, id: ReqId) {
-        let r = &self.reqs[id];
-        let (tag, state) = (r.tag, r.state);
-        let hctx = &mut self.hctx[usize::from(r.hctx)];
-        hctx.taken -= u32::from(state & state::DRIVER_TAG != 0);
+    pub(crate) fn mq_release(&mut self, h: u16, tag: u32, bits: u16) {
+        let hctx = &mut self.hctx[usize::from(h)];
+        hctx.taken -= u32::from(bits & state::DRIVER_TAG != 0);
         if tag != u32::MAX {
             hctx.tags().put(tag, &mut self.woken);
         }

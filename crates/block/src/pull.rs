@@ -40,7 +40,7 @@ impl Queue {
         }
         match self.hook_mut(tl, |s, c| s.dispatch(c, 0)) {
             Dispatch::Request(id) => {
-                self.left_scheduler(tl.now, id);
+                self.left_scheduler(id);
                 self.trace_dispatch(tl.now, id);
                 self.issue(tl, id);
                 true

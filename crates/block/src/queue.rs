@@ -229,7 +229,7 @@ impl Queue {
         }
         while !self.out.ejected.is_empty() {
             let id = self.out.ejected.remove(0);
-            self.left_scheduler(tl.now, id);
+            self.left_scheduler(id);
             self.trace_dispatch(tl.now, id);
             self.legacy_dispatch_tail(id);
             self.run_pending = true;
@@ -276,8 +276,15 @@ impl Queue {
 
     /// The kernel's deferred work: runs the queue if somebody asked for it. The simulator calls it
     /// at the end of each system call and after each event.
-    #[inline]
+    #[inline(always)]
     pub fn run_deferred(&mut self, tl: &mut Timeline) {
+        if self.run_pending || self.run_one.is_some() || self.switches.now.is_some() {
+            self.run_now(tl);
+        }
+    }
+
+    #[inline(never)]
+    fn run_now(&mut self, tl: &mut Timeline) {
         loop {
             if std::mem::take(&mut self.run_pending) {
                 self.run_one = None;
@@ -302,6 +309,7 @@ impl Queue {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn run(&mut self, tl: &mut Timeline) {
         if self.manual {
             return;

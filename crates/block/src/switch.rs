@@ -247,7 +247,7 @@ impl Queue {
     /// Takes everything out of the scheduler, whatever it waits for, into the dispatch queue (legacy).
     pub(crate) fn drain_scheduler(&mut self, tl: &mut Timeline) {
         while let Some(id) = self.hook_mut(tl, |s, c| s.force_dispatch(c)) {
-            self.left_scheduler(tl.now, id);
+            self.left_scheduler(id);
             self.dispatch_sort(id);
         }
         // What was noted on the way belongs to no decision.
@@ -289,8 +289,7 @@ impl Queue {
     }
 
     /// A request that the old scheduler does not know is handed over while it is drained, or after.
-    pub(crate) fn legacy_around(&mut self, tl: &mut Timeline, id: ReqId) {
-        self.reqs[id].t_dispatch = tl.now;
+    pub(crate) fn legacy_around(&mut self, id: ReqId) {
         self.legacy_dispatch_tail(id);
         self.run_pending = true;
     }
@@ -345,7 +344,7 @@ impl Queue {
     /// Inserts what comes out of a task's plug in the legacy path.
     pub(crate) fn legacy_insert_merge(&mut self, tl: &mut Timeline, id: ReqId) {
         if self.reqs[id].state & state::ELV == 0 {
-            self.legacy_around(tl, id);
+            self.legacy_around(id);
             return;
         }
         if !self.insert_merge(tl, id) {

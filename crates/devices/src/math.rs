@@ -12,6 +12,10 @@ pub(crate) struct ConstDiv {
     divisor: u64,
     high: u64,
     low: u64,
+    /// Up to this number 64 fractional bits are enough.
+    small: u64,
+    /// ceil(2^64 / divisor).
+    short: u64,
 }
 
 impl ConstDiv {
@@ -20,12 +24,26 @@ impl ConstDiv {
         debug_assert!(divisor != 0);
         // 2^128 / 1 does not fit into 128 bits; `div` treats that case apart.
         let m = if divisor == 1 { 0 } else { u128::MAX / u128::from(divisor) + 1 };
-        ConstDiv { divisor, high: (m >> 64) as u64, low: m as u64 }
+        let (small, short) = match divisor {
+            1 => (0, 0),
+            d => (u64::MAX / d, u64::MAX / d + 1),
+        };
+        ConstDiv { divisor, high: (m >> 64) as u64, low: m as u64, small, short }
     }
 
     /// `n / divisor`.
     #[inline]
     pub(crate) fn div(&self, n: u64) -> u64 {
+        // The reciprocal is less than 1 too large in its last bit: by n of those the product is, which is less than
+        // what a multiple of 1/divisor lacks to the next whole number as long as n * divisor < 2^64.
+        if n <= self.small {
+            return ((u128::from(self.short) * u128::from(n)) >> 64) as u64;
+        }
+        self.div_large(n)
+    }
+
+    #[inline(never)]
+    fn div_large(&self, n: u64) -> u64 {
         if self.divisor == 1 {
             return n;
         }
@@ -116,7 +134,9 @@ mod tests {
         for d in EDGES {
             let c = ConstDiv::new(d);
             for n in EDGES.into_iter().chain([0]) {
-                for n in [n.wrapping_sub(1), n, n.wrapping_add(1), n - n % d] {
+                // The last of them: where 64 fractional bits end to be enough.
+                let last = (u64::MAX / d).wrapping_add(n % 3).wrapping_sub(1);
+                for n in [n.wrapping_sub(1), n, n.wrapping_add(1), n - n % d, last] {
                     assert_eq!((c.div(n), c.rem(n)), (n / d, n % d), "{n} / {d}");
                 }
             }
@@ -138,10 +158,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn division_is_exact(n: u64, d in 1u64.., shift in 0u32..64) {
+        fn division_is_exact(n: u64, d in 1u64.., shift in 0u32..64, multiple: u64) {
             let (n, d) = (n >> (shift / 2), (d >> shift).max(1));
             let c = ConstDiv::new(d);
-            prop_assert_eq!((c.div(n), c.rem(n)), (n / d, n % d));
+            // Next to a multiple, too, where a reciprocal that is too large shows first.
+            let below = (multiple % (u64::MAX / d) * d).wrapping_sub(1);
+            for n in [n, n % (u64::MAX / d), below, below.wrapping_add(1)] {
+                prop_assert_eq!((c.div(n), c.rem(n)), (n / d, n % d));
+            }
         }
 
         #[test]

@@ -43,8 +43,8 @@ impl DirQueue {
 
     /// Takes a request out for dispatch where nobody asks for the successor.
     #[inline(always)]
-    pub(crate) fn drop(&mut self, reqs: &mut Requests, id: ReqId) {
-        self.tree.remove(reqs[id].sector, id);
+    pub(crate) fn drop(&mut self, reqs: &mut Requests, sector: Sector, id: ReqId) {
+        self.tree.remove(sector, id);
         self.fifo.remove(reqs, id);
     }
 

@@ -68,11 +68,9 @@ impl Clock {
         if self.whole == 0 || now >= Nanos::MAX - SECOND {
             return self.turn_unevenly(now);
         }
-        // The inverse is rounded down, so this is the quotient or one or two less.
-        let mut jiffy = ((u128::from(now) * u128::from(self.inverse)) >> 64) as u64;
-        while now - jiffy * self.whole >= self.whole {
-            jiffy += 1;
-        }
+        // The inverse is less than one too small, so this is the quotient or one less.
+        let below = ((u128::from(now) * u128::from(self.inverse)) >> 64) as u64;
+        let jiffy = below + u64::from(now - below * self.whole >= self.whole);
         self.jiffy = jiffy as i64;
         self.from = jiffy * self.whole;
         self.until = self.from + self.whole;

@@ -94,10 +94,6 @@ impl Level {
     fn queued(&self) -> u64 {
         self.inserted - self.finished
     }
-
-    fn has_work(&self) -> bool {
-        !self.head.is_empty() || self.dirs.iter().any(|d| !d.is_empty())
-    }
 }
 
 /// A request chosen but not yet taken out.
@@ -210,15 +206,17 @@ impl Levels {
     /// A request is over; `true` when that unlocks a zone and somebody may have waited for it.
     #[inline(always)]
     pub(crate) fn finished(&mut self, reqs: &mut Requests, id: ReqId) -> bool {
-        let marks = reqs[id].elv[0];
+        let r = &mut reqs[id];
+        let marks = r.elv[0];
         if marks & COUNTED != 0 {
-            self.levels[noted_level(reqs, id)].finished += 1;
-            reqs[id].elv[0] = marks & !(COUNTED | LOCKS_ZONE);
+            self.levels[(marks & LEVEL) as usize].finished += 1;
+            r.elv[0] = marks & !(COUNTED | LOCKS_ZONE);
         }
-        if marks & LOCKS_ZONE != 0 {
-            self.zones.unlock(reqs[id].sector);
+        if marks & LOCKS_ZONE == 0 {
+            return false;
         }
-        marks & LOCKS_ZONE != 0 && self.has_work()
+        self.zones.unlock(r.sector);
+        self.has_work()
     }
 
     pub(crate) fn has_work(&self) -> bool {
@@ -242,17 +240,13 @@ impl Levels {
         if let Some(id) = self.dispatch_aged(ctx) {
             return Some(id);
         }
-        for level in 0..self.rules.levels {
-            if let Some(pick) = self.pick(ctx, level, None) {
-                return Some(self.take(ctx, level, pick, None));
-            }
+        let level = (0..self.rules.levels).find(|l| self.queued(*l) > 0)?;
+        if let Some(pick) = self.pick(ctx, level, None) {
+            return Some(self.take(ctx, level, pick, None));
+        }
+        if self.has_work() {
             let n = self.queued(level);
-            if n > 0 {
-                if self.has_work() {
-                    ctx.why(|_, _| format!("lower classes wait: {n} {} in flight", name(level)));
-                }
-                return None;
-            }
+            ctx.why(|_, _| format!("lower classes wait: {n} {} in flight", name(level)));
         }
         None
     }
@@ -317,9 +311,6 @@ impl Levels {
     /// The next request of one level; `latest` refuses those that came after that jiffy.
     #[inline(always)]
     fn pick(&mut self, ctx: &Ctx<'_>, level: usize, latest: Option<i64>) -> Option<Pick> {
-        if !self.levels[level].has_work() {
-            return None;
-        }
         let pick = match self.levels[level].head.head() {
             Some(id) => Pick { id, reason: Reason::Head },
             None => match self.within_batch(ctx.reqs, level) {
@@ -396,11 +387,15 @@ impl Levels {
         self.tally.note(reason);
         self.explain(ctx, level, pick, aged);
         // A write that comes back from the driver kept its zone.
-        if ctx.reqs[id].elv[0] & LOCKS_ZONE == 0 && self.zones.lock(ctx.reqs, id) {
+        if self.zones.active()
+            && ctx.reqs[id].elv[0] & LOCKS_ZONE == 0
+            && self.zones.lock(ctx.reqs, id)
+        {
             ctx.reqs[id].elv[0] |= LOCKS_ZONE;
         }
         let l = &mut self.levels[level];
-        let (d, sector) = (index(ctx.reqs[id].op.dir()), ctx.reqs[id].sector);
+        let r = &ctx.reqs[id];
+        let (d, sector) = (index(r.op.dir()), r.sector);
         l.position[d] = sector;
         if reason == Reason::Head {
             l.head.remove(ctx.reqs, id);
@@ -409,7 +404,7 @@ impl Levels {
         }
         self.batching += 1;
         if self.rules.memory == Memory::Position {
-            l.dirs[d].drop(ctx.reqs, id);
+            l.dirs[d].drop(ctx.reqs, sector, id);
             return id;
         }
         let successor = l.dirs[d].take(ctx.reqs, id);

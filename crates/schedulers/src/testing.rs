@@ -72,13 +72,13 @@ impl Bench {
         task: TaskId,
     ) -> ReqId {
         let mut r = Request::new(op, sector, sectors);
-        (r.task, r.t_start, r.t_insert) = (task, now, now);
+        (r.task, r.t_start) = (task, now);
         self.insert_request(now, r)
     }
 
     /// Inserts a prepared request (set `flags`, `prio`, `cgroup` first).
     pub fn insert_request(&mut self, now: Nanos, mut r: Request) -> ReqId {
-        (r.t_start, r.t_insert) = (now, now);
+        r.t_start = now;
         if r.op == Op::Write && r.flags.has(Flags::SYNC) {
             r.flags = r.flags.with(Flags::IDLE);
         }
@@ -98,7 +98,6 @@ impl Bench {
             Dispatch::Request(self.out.ejected.remove(0))
         };
         if let Dispatch::Request(id) = d {
-            self.reqs[id].t_dispatch = now;
             self.reqs[id].t_issue = now;
             self.with(now, |s, c| s.activated(c, id));
         }

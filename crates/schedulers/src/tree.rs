@@ -297,7 +297,7 @@ impl PosTree {
         self.lower_bound(sector)
     }
 
-    #[inline]
+    #[inline(always)]
     fn lower_bound(&self, sector: Sector) -> Option<Place> {
         let rest = self.separators.get(1..)?;
         let s = if rest.is_empty() { 0 } else { rest.partition_point(|&b| b < sector) };

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use iosched_block::{Event, Issue, Queue, Submit, Timeline};
 use iosched_types::{Bio, BioId, Fifo, Flags, IoPrio, Nanos, Op, SECTOR, TaskId};
-use iosched_workloads::fio::process::{Io, Process, Ring, Step};
+use iosched_workloads::fio::process::{Io, LeanStep, Process, Ring, Step};
 
 use crate::cpu::Cpus;
 use crate::error::SimError;
@@ -361,6 +361,20 @@ impl Drive {
         }
     }
 
+    /// Does what the short main loop of most jobs asks for; `false` when the process sleeps now.
+    #[inline(always)]
+    fn take_lean_step(&mut self, t: TaskId, step: LeanStep) -> bool {
+        match step {
+            LeanStep::Submit(io) => self.submit(t, io) && !self.charge(t),
+            LeanStep::Wait(min) => {
+                self.tasks[t as usize].state = State::Io(min);
+                self.queue.task_sleeps(&mut self.tl, t);
+                self.end_call();
+                false
+            }
+        }
+    }
+
     /// Lets a process run until it sleeps.
     fn run_task(&mut self, t: TaskId) {
         if !self.resume_submission(t) {
@@ -368,12 +382,15 @@ impl Drive {
         }
         loop {
             let task = &mut self.tasks[t as usize];
+            if let Some(step) = task.process.step_lean(self.tl.now, &mut task.ring) {
+                if self.take_lean_step(t, step) {
+                    continue;
+                }
+                return;
+            }
             match task.process.step(self.tl.now, &mut task.ring) {
                 Step::Submit(io) => {
-                    if !self.submit(t, io) {
-                        return;
-                    }
-                    if self.charge(t) {
+                    if !self.submit_any(t, io) {
                         return;
                     }
                 }
@@ -425,6 +442,12 @@ impl Drive {
         if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
             self.collect();
         }
+    }
+
+    /// Submits an I/O of a job that has not only the short main loop.
+    #[inline(never)]
+    fn submit_any(&mut self, t: TaskId, io: Io) -> bool {
+        self.submit(t, io) && !self.charge(t)
     }
 
     /// Submits an I/O; `false` when the process fell asleep in it.

@@ -71,7 +71,8 @@ impl LatencyHistogram {
         self.bins[bin_of(value)] += 1;
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
-        let f = if value >> 63 == 0 { value as i64 as f64 } else { value as f64 };
+        // Through i64, which the processor converts in one instruction; no latency has 64 bits.
+        let f = value.min(i64::MAX as u64) as i64 as f64;
         self.sum_sq += f * f;
         self.min = self.min.min(value);
         self.max = self.max.max(value);

@@ -70,7 +70,10 @@ impl Default for Link {
 }
 
 /// One request: the unit schedulers order and devices serve. It may carry several bios.
+///
+/// Two cache lines, so that the place of a request in the slab is a shift away.
 #[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct Request {
     /// Operation.
     pub op: Op,
@@ -92,10 +95,6 @@ pub struct Request {
     pub hctx: u16,
     /// When the request was allocated ("start": kyber's total latency begins here).
     pub t_start: Nanos,
-    /// When it entered the scheduler.
-    pub t_insert: Nanos,
-    /// When it left the scheduler.
-    pub t_dispatch: Nanos,
     /// When the driver accepted it.
     pub t_issue: Nanos,
     /// Expiry in the scheduler's FIFO, in the scheduler's own clock (ns or jiffies).
@@ -104,8 +103,8 @@ pub struct Request {
     pub fifo: Link,
     /// A second list of the scheduler's.
     pub list: Link,
-    /// Three words of the scheduler's own (the kernel's `elv.priv`).
-    pub elv: [u64; 3],
+    /// Two words of the scheduler's own (the kernel's `elv.priv`).
+    pub elv: [u64; 2],
     /// The first bio, owned by the block layer; [`NO_BIO`] when there is none.
     pub bio: BioId,
     /// First and last of its further bios, owned by the block layer.
@@ -135,13 +134,11 @@ impl Request {
             cpu: 0,
             hctx: 0,
             t_start: 0,
-            t_insert: 0,
-            t_dispatch: 0,
             t_issue: 0,
             fifo_time: 0,
             fifo: Link::default(),
             list: Link::default(),
-            elv: [0; 3],
+            elv: [0; 2],
             bio: NO_BIO,
             bios: Link::default(),
             segments: 1,
@@ -210,10 +207,10 @@ impl Requests {
         (r.task, r.prio, r.cgroup, r.cpu) = (bio.task, bio.prio, bio.cgroup, bio.cpu);
         (r.bio, r.bios, r.segments, r.t_start) = (bio.id, Link::default(), segments, now);
         (r.state, r.tag, r.hctx) = (0, u32::MAX, 0);
-        r.elv = [0; 3];
+        r.elv = [0; 2];
         // Not `hash`: a state of 0 says that it is in no hash.
         (r.fifo, r.list) = (Link::default(), Link::default());
-        (r.fifo_time, r.t_insert, r.t_dispatch, r.t_issue) = (0, 0, 0, 0);
+        (r.fifo_time, r.t_issue) = (0, 0);
         (id, r)
     }
 

@@ -236,7 +236,7 @@ impl Arm {
     }
 
     /// Queues a command that arrived at `t_arr`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, c: Command, t_arr: Nanos) {
         let turn = if c.op == Op::Flush { 0 } else { self.mech.turn(c.offset / SECTOR) };
         self.backlog.push(&c, t_arr, turn);

@@ -61,8 +61,14 @@ impl Hdd {
         }
     }
 
+    /// A command that found the arm at rest.
     #[inline(never)]
     fn serve_next(&mut self, now: Nanos) {
+        self.serve(now);
+    }
+
+    #[inline(always)]
+    fn serve(&mut self, now: Nanos) {
         let s = self.arm.serve(now);
         let flush = u64::from(s.op == Op::Flush);
         self.served += 1 - flush;
@@ -99,7 +105,9 @@ impl Device for Hdd {
             if !self.outer.is_empty() {
                 self.admit_next();
             }
-            self.kick(at);
+            if !self.arm.is_empty() {
+                self.serve(at);
+            }
         }
     }
 

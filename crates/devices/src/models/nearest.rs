@@ -25,6 +25,9 @@ const TURNS: usize = 2;
 /// Commands that are kept in order: NCQ has 32 slots.
 pub(crate) const LANES: usize = 32;
 
+/// Numbers in a byte.
+const NAMES: usize = 256;
+
 /// Words of an order.
 const WORDS: usize = LANES / 8;
 
@@ -55,12 +58,13 @@ static KEEP: [[u64; WORDS]; 2 * LANES] = {
 /// depends on the commands, so that they become vector instructions that nothing has to be predicted for.
 #[derive(Debug)]
 pub(crate) struct ByAngle {
-    /// The angle in each lane, `i32::MAX` in those without a command.
-    turns: [i32; LANES],
+    /// The angle in each lane, `i32::MAX` in those without a command. There are as many lanes as a byte can name, so
+    /// that none that `order` names has to be checked.
+    turns: [i32; NAMES],
     /// The ring of the drive that each command is in.
-    rings: [u8; LANES],
-    sectors: [Sector; LANES],
-    slots: [u32; LANES],
+    rings: [u8; NAMES],
+    sectors: [Sector; NAMES],
+    slots: [u32; NAMES],
     /// The lanes in order of angle, between two bytes that only make room for shifting.
     order: [u8; LANES + 2],
     free: u32,
@@ -70,10 +74,10 @@ pub(crate) struct ByAngle {
 impl ByAngle {
     pub(crate) fn new() -> Self {
         ByAngle {
-            turns: [i32::MAX; LANES],
-            rings: [0; LANES],
-            sectors: [0; LANES],
-            slots: [0; LANES],
+            turns: [i32::MAX; NAMES],
+            rings: [0; NAMES],
+            sectors: [0; NAMES],
+            slots: [0; NAMES],
             order: [0; LANES + 2],
             free: u32::MAX,
             len: 0,
@@ -85,7 +89,7 @@ impl ByAngle {
     #[inline(never)]
     fn rank(&self, bound: u32) -> usize {
         let mut below = [0u32; 4];
-        for four in self.turns.chunks_exact(4) {
+        for four in self.turns[..LANES].chunks_exact(4) {
             for (n, turn) in below.iter_mut().zip(four) {
                 *n += turn.wrapping_sub(bound as i32) as u32 >> 31;
             }
@@ -95,7 +99,7 @@ impl ByAngle {
 
     #[inline]
     fn lane(&self, place: usize) -> usize {
-        usize::from(self.order[(place & (LANES - 1)) + 1]) & (LANES - 1)
+        usize::from(self.order[(place & (LANES - 1)) + 1])
     }
 
     /// Adds a command that was admitted after all others; `false` when there is no room, or no such sector.
@@ -144,7 +148,7 @@ impl ByAngle {
 
     pub(crate) fn clear(&mut self) {
         (self.free, self.len) = (u32::MAX, 0);
-        self.turns = [i32::MAX; LANES];
+        self.turns = [i32::MAX; NAMES];
     }
 
     /// The command at a place.
@@ -222,7 +226,7 @@ impl ByAngle {
         let first = places.start;
         let lanes = self.order.get(1 + first..1 + places.end)?;
         let possible = |lane: &u8| {
-            let lane = usize::from(*lane) & (LANES - 1);
+            let lane = usize::from(*lane);
             (self.turns[lane] as u32).wrapping_add(offset) >= least[usize::from(self.rings[lane])]
         };
         Some(first + lanes.iter().position(possible)?)

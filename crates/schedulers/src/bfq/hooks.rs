@@ -168,7 +168,7 @@ impl Scheduler for Bfq {
             return;
         }
         let q = Self::queue_of(&ctx.reqs[req]);
-        ctx.reqs[req].elv = [0; 3];
+        ctx.reqs[req].elv = [0; 2];
         self.request_freed(q);
     }
 

@@ -47,7 +47,7 @@ impl Cfq {
             self.async_queue(task, group, prio)
         };
         self.q(qi).allocated += 1;
-        ctx.reqs[req].elv = [u64::from(qi) + 1, 0, 0];
+        ctx.reqs[req].elv = [u64::from(qi) + 1, 0];
     }
 
     /// Takes a waiting request in.

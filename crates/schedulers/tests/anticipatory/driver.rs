@@ -220,7 +220,7 @@ impl Driver {
             self.bench.with(now, |s, c| s.activated(c, id));
             self.inflight += 1;
             let r = &self.bench.reqs[id];
-            let Request { op, sector, task, t_insert: inserted, .. } = *r;
+            let Request { op, sector, task, t_start: inserted, .. } = *r;
             let done = now + (self.service)(r);
             let name = self.name(task, op, sector);
             self.bench.out.why.as_mut().unwrap().notes.push((now, format!("→ {name}")));

@@ -1,7 +1,7 @@
 //! A job as a process: fio's main loop as a state machine.
 //!
-//! The simulator calls [`Process::step`] again and again. Each step is something a process asks of the
-//! kernel: submit an I/O, open or close a plug (a batch in one system call), wait for completions,
+//! The simulator calls [`Process::step_lean`] and, where that has nothing to say, [`Process::step`] again and
+//! again. Each step is something a process asks of the kernel: submit an I/O, open or close a plug (a batch in one system call), wait for completions,
 //! sleep, end. Between steps the process takes no time.
 
 use iosched_types::{Bytes, Nanos, Op};
@@ -15,6 +15,10 @@ use super::stats::JobStats;
 mod issue;
 mod lean;
 mod reap;
+mod ring;
+
+pub use self::lean::LeanStep;
+pub use self::ring::Ring;
 
 /// One I/O for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,57 +50,6 @@ pub enum Step {
     Sleep(Nanos),
     /// The process ends.
     Exit,
-}
-
-/// Finished I/Os a process has not reaped yet, in the order in which they finished.
-#[derive(Clone, Debug, Default)]
-pub struct Ring {
-    units: Vec<u32>,
-    /// How many of `units` were taken already.
-    taken: usize,
-}
-
-impl Ring {
-    /// A ring with room for so many I/Os.
-    #[must_use]
-    pub fn with_capacity(n: usize) -> Self {
-        Ring { units: Vec::with_capacity(2 * n), taken: 0 }
-    }
-
-    /// An I/O finished.
-    #[inline]
-    pub fn push(&mut self, unit: u32) {
-        if self.taken > 0 && self.units.len() == self.units.capacity() {
-            self.units.drain(..std::mem::take(&mut self.taken));
-        }
-        self.units.push(unit);
-    }
-
-    /// I/Os not taken yet.
-    #[must_use]
-    #[inline]
-    pub fn len(&self) -> usize {
-        self.units.len() - self.taken
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Takes the one that finished first.
-    #[inline]
-    pub fn pop(&mut self) -> Option<u32> {
-        let unit = *self.units.get(self.taken)?;
-        self.taken += 1;
-        if self.taken == self.units.len() {
-            self.units.clear();
-            self.taken = 0;
-        }
-        Some(unit)
-    }
 }
 
 /// More than this many I/Os in one system call open a plug (`AIO_PLUG_THRESHOLD` of aio, likewise in io_uring).
@@ -168,7 +121,7 @@ pub struct Process {
     measuring: bool,
     /// No replay, rate, sync or ramp: nothing but the generator decides what comes next.
     plain: bool,
-    /// Plain, asynchronous, no batches, no thinking: [`Process::lean`] is all of its main loop.
+    /// Plain, asynchronous, no batches, no thinking: [`Process::step_lean`] is all of its main loop.
     lean: bool,
 }
 
@@ -238,19 +191,8 @@ impl Process {
     }
 
     /// The next step at time `now`; finished I/Os are taken from `ring`.
-    #[inline]
-    pub fn step(&mut self, now: Nanos, ring: &mut Ring) -> Step {
-        if self.lean
-            && let Some(step) = self.step_lean(now, ring)
-        {
-            return step;
-        }
-        self.step_any(now, ring)
-    }
-
-    /// The main loop of any job.
     #[inline(never)]
-    fn step_any(&mut self, now: Nanos, ring: &mut Ring) -> Step {
+    pub fn step(&mut self, now: Nanos, ring: &mut Ring) -> Step {
         loop {
             let step = match self.state {
                 State::Begin => {

@@ -2,14 +2,26 @@
 
 use iosched_types::Nanos;
 
-use super::{Io, Process, Ring, State, Step, Unit};
+use super::{Io, Process, Ring, State, Unit};
 use crate::fio::stats::depth_bin;
+
+/// A step of the short main loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeanStep {
+    /// [`Step::Submit`](super::Step::Submit).
+    Submit(Io),
+    /// [`Step::Wait`](super::Step::Wait), where fewer are done.
+    Wait(u32),
+}
 
 impl Process {
     /// The main loop of most jobs: the states `Loop`, `Submitted` and `Reap` without what does not apply. `None`
-    /// leaves the rest to the other states.
+    /// leaves what is next to [`step`](Self::step).
     #[inline(always)]
-    pub(super) fn step_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+    pub fn step_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<LeanStep> {
+        if !self.lean {
+            return None;
+        }
         match self.state {
             State::Loop => {}
             State::Submitted => {
@@ -51,17 +63,17 @@ impl Process {
         self.bytes_this_loop += io.len;
         self.stats.depths[depth_bin(self.depth)] += 1;
         self.state = State::Submitted;
-        Some(Step::Submit(Io { unit, op, offset: io.offset, len: io.len, stable }))
+        Some(LeanStep::Submit(Io { unit, op, offset: io.offset, len: io.len, stable }))
     }
 
     /// All units are in use: reaps, or says what to wait for.
     #[inline(always)]
-    fn reap_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+    fn reap_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<LeanStep> {
         if self.free.is_empty() {
             let min = self.job.batch_complete_min.clamp(1, self.depth.max(1));
             if (ring.len() as u32) < min {
                 self.state = State::Reap;
-                return Some(Step::Wait(min));
+                return Some(LeanStep::Wait(min));
             }
             self.reap(now, ring);
         }
@@ -75,6 +87,7 @@ mod tests {
 
     use super::*;
     use crate::fio::layout::lay_out;
+    use crate::fio::process::Step;
     use crate::fio::{NoLookup, parse};
 
     /// A job that the short loop applies to, twice: once as it is, once by the long loop alone.
@@ -89,6 +102,15 @@ mod tests {
         assert!(short.lean, "{text}");
         long.lean = false;
         [short, long]
+    }
+
+    /// The next step of either loop.
+    fn step(process: &mut Process, now: Nanos, ring: &mut Ring) -> Step {
+        match process.step_lean(now, ring) {
+            Some(LeanStep::Submit(io)) => Step::Submit(io),
+            Some(LeanStep::Wait(min)) => Step::Wait(min),
+            None => process.step(now, ring),
+        }
     }
 
     proptest! {
@@ -107,7 +129,7 @@ mod tests {
             let mut rings = [Ring::with_capacity(depth as usize), Ring::with_capacity(depth as usize)];
             let (mut now, mut under_way) = (0, Vec::new());
             for (pick, pause, n) in picks {
-                let [a, b] = [0, 1].map(|i| both[i].step(now, &mut rings[i]));
+                let [a, b] = [0, 1].map(|i| step(&mut both[i], now, &mut rings[i]));
                 prop_assert_eq!(a, b);
                 match a {
                     Step::Submit(io) => under_way.push(io.unit),
