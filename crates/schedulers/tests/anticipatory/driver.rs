@@ -51,6 +51,8 @@ pub(crate) struct Listed {
     /// Counted from the completion of this one.
     pub(crate) after: Option<usize>,
     pub(crate) request: Request,
+    /// Its process ends when it completes.
+    pub(crate) exits: bool,
 }
 
 pub(crate) struct Driver {
@@ -177,6 +179,9 @@ impl Driver {
             if self.listed[i].after == Some(index) {
                 self.at(now + self.listed[i].at, Event::Listed(i));
             }
+        }
+        if self.listed.get(index).is_some_and(|l| l.exits) {
+            self.bench.with(now, |s, c| s.task_exited(c, task));
         }
         let Some(reader) = self.readers.get(task as usize) else { return };
         let i = reader.places.iter().position(|&p| p == sector).unwrap() + 1;

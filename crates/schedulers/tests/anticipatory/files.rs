@@ -23,7 +23,8 @@ fn listed(v: &Value) -> Listed {
         request.flags = Flags::SYNC;
     }
     let after = t.get("after").map(|v| v.as_integer().unwrap() as usize);
-    Listed { at: ns(&t["t_ms"]), after, request }
+    let exits = t.get("exits").and_then(Value::as_bool) == Some(true);
+    Listed { at: ns(&t["t_ms"]), after, request, exits }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use iosched_schedulers::Dispatch;
 use iosched_types::units::nanos_from_ms;
-use iosched_types::{IoPrio, Op, Request};
+use iosched_types::{Flags, IoPrio, Op, Request};
 
 use crate::driver::Machine;
 
@@ -55,6 +55,8 @@ fn parse(text: &str) -> Scenario {
             ("sector", Some(r)) => r.request.sector = value.parse().unwrap(),
             ("sectors", Some(r)) => r.request.sectors = value.parse().unwrap(),
             ("pid", Some(r)) => r.request.task = value.parse().unwrap(),
+            ("sync", Some(r)) if value == "true" => r.request.flags = Flags::SYNC,
+            ("sync", Some(_)) => {}
             ("prio", Some(r)) => r.request.prio = IoPrio::parse(value).unwrap(),
             _ => panic!("unknown line {line}"),
         }
@@ -110,8 +112,15 @@ fn scenario_files_end_as_expected() {
         if !name.starts_with("cfq-") || !name.ends_with(".toml") {
             continue;
         }
+        let text = std::fs::read_to_string(&path).unwrap();
+        // This device takes one command at a time; the simulator's tests play the others.
+        if text.contains("\ndevice = ")
+            || !text.contains("\ndriver_depth = 1\n") && !text.contains("\npull_at_ms")
+        {
+            continue;
+        }
         files += 1;
-        let got = play(&parse(&std::fs::read_to_string(&path).unwrap()));
+        let got = play(&parse(&text));
         let beside = path.with_extension("expected");
         if std::env::var_os("BLESS").is_some() {
             std::fs::write(&beside, &got).unwrap();

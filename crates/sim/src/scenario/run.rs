@@ -131,6 +131,8 @@ struct Play<'a> {
     followers: Vec<Vec<usize>>,
     /// Pieces of each request that are not complete.
     pieces: Vec<u32>,
+    /// Whether the process of a request with `exits` has ended.
+    exited: Vec<bool>,
     /// Bios each process has to submit, the first of which may be blocked.
     blocked: Vec<VecDeque<Bio>>,
     pulls: VecDeque<Nanos>,
@@ -171,6 +173,7 @@ impl<'a> Play<'a> {
             asks: matches!(scenario.driver, Driver::Service { .. }),
             followers,
             pieces: vec![0; wanted.len()],
+            exited: vec![false; wanted.len()],
             blocked: vec![VecDeque::new(); pids.len()],
             pulls,
             finished: vec![false; wanted.len()],
@@ -196,6 +199,7 @@ impl<'a> Play<'a> {
             self.tl.now = next;
             if device == next {
                 self.queue.device_event(&mut self.tl);
+                self.exits();
                 if self.asks {
                     self.queue.ask_again();
                 }
@@ -206,6 +210,7 @@ impl<'a> Play<'a> {
                 self.pulls.pop_front();
                 self.queue.pull(&mut self.tl);
             }
+            self.exits();
             self.collect();
         }
     }
@@ -279,6 +284,19 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// Ends the processes whose last request has just completed, before the driver asks again: a scheduler
+    /// that waits for the next request of a process must know that there will be none.
+    fn exits(&mut self) {
+        for n in 0..self.queue.done.len() {
+            let i = self.queue.done[n].bio as usize;
+            let pieces = self.queue.done[..=n].iter().filter(|d| d.bio as usize == i).count();
+            let last = self.wanted[i].exits && pieces == self.pieces[i] as usize;
+            if last && !std::mem::replace(&mut self.exited[i], true) {
+                self.queue.task_exited(&mut self.tl, self.task[i]);
+            }
+        }
+    }
+
     /// Books completions, inserts what waits for them, lets blocked processes go on.
     fn collect(&mut self) {
         let done = std::mem::take(&mut self.queue.done);
@@ -290,9 +308,6 @@ impl<'a> Play<'a> {
                 continue;
             }
             self.finished[i] = true;
-            if self.wanted[i].exits {
-                self.queue.task_exited(&mut self.tl, self.task[i]);
-            }
             self.unfinished -= 1;
             for f in std::mem::take(&mut self.followers[i]) {
                 let at = self.tl.now.saturating_add(self.wanted[f].at);
