@@ -229,7 +229,9 @@ fn tunable(text: &str, e: &mut Experiment) -> Outcome {
     }
     let names = || e.schedulers.iter().map(|s| s.value.name.as_str());
     let mut help = did_you_mean(scheduler, names());
-    if help.is_empty() {
+    if e.schedulers.is_empty() {
+        help = format!("choose it with --scheduler {scheduler}");
+    } else if help.is_empty() {
         help = format!("chosen are {}", names().collect::<Vec<_>>().join(", "));
     }
     let message = format!("no scheduler \"{scheduler}\" is chosen");

@@ -300,7 +300,9 @@ pub(crate) fn device(file: &str, text: &str) -> Result<DeviceSpec, Diagnostic> {
     src.known(root, "a device file", TOP)?;
     let Some(at) = root.get("model") else {
         let d = Diagnostic::file(file, "a device file has a [model] table");
-        return Err(d.with_help("start with [model], kind = \"hdd\" and cap = \"1TiB\""));
+        return Err(
+            d.with_help("start with [model], kind = \"hdd\", cap = \"1TiB\" and bw = 150_000_000")
+        );
     };
     let model = model(&src, src.table(at, "model")?, "[model]", &[])?;
     let mut spec = DeviceSpec::new(stem(file), model);

@@ -168,7 +168,7 @@ fn check_hdd(p: &HddParams) -> Result<(), SpecError> {
     if p.ovh_ns == 0 && !media {
         return Err(conflict(
             "ovh_ns",
-            "no command overhead and no transfer time: sequential commands would take no time",
+            "neither ovh_ns (command overhead) nor bw (media rate) is given: sequential commands would take no time",
         ));
     }
     if p.bw_inner > p.bw {

@@ -103,7 +103,7 @@ pub enum ChoiceError {
         help: String,
     },
     /// Value out of bounds.
-    #[error("queue/{name}={value} is out of range: {min}..={max} {unit}")]
+    #[error("queue/{name}={value} is out of range: {min} to {max} {unit}")]
     SettingRange {
         /// Setting.
         name: String,

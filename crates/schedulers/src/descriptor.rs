@@ -166,7 +166,7 @@ pub enum TunableError {
         help: String,
     },
     /// The value is outside the bounds.
-    #[error("{name}={value} is out of range: {scheduler} takes {min}..={max} {unit}")]
+    #[error("{name}={value} is out of range: {scheduler} takes {min} to {max} {unit}")]
     OutOfRange {
         /// Scheduler name.
         scheduler: String,

@@ -44,8 +44,8 @@ fn unknown_names_are_told_the_nearest() {
 #[test]
 fn values_out_of_bounds() {
     let tunable = ["--scheduler", "mq-deadline", "--tunable", "mq-deadline.fifo_batch=-1"];
-    refused(&tunable, &["fifo_batch=-1 is out of range: mq-deadline takes 0.."]);
-    refused(&["--queue", "nr_requests=1"], &["nr_requests=1 is out of range: 4..="]);
+    refused(&tunable, &["fifo_batch=-1 is out of range: mq-deadline takes 0 to "]);
+    refused(&["--queue", "nr_requests=1"], &["nr_requests=1 is out of range: 4 to "]);
     refused(&["--queue", "nr_requests=nan"], &["takes a whole number"]);
     refused(&["--runs", "0"], &["--runs is out of range"]);
     for (option, word) in [
@@ -95,7 +95,10 @@ fn tunables_and_generations_of_another_scheduler() {
         &["--scheduler", "bfq", "--tunable", "mq-deadline.fifo_batch=3"],
         &["no scheduler \"mq-deadline\" is chosen", "chosen are bfq"],
     );
-    refused(&["--scheduler", "bfq", "--tunable", "bfq.slice_idle=-1"], &["out of range", "0..="]);
+    refused(
+        &["--scheduler", "bfq", "--tunable", "bfq.slice_idle=-1"],
+        &["out of range", "takes 0 to "],
+    );
     for (name, known) in [
         ("bfq@3.99", "v7r3 (3.14), 4.12 (4.12-4.20), 6.12 (5.0+)"),
         ("cfq@9.9", "2.6.18 (2.6.13-2.6.21), 3.12 (2.6.33-4.7), 4.12 (4.8-4.20)"),
