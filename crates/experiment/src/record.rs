@@ -82,6 +82,9 @@ pub struct Record {
     /// The whole way of the head, when it was traced. Results files keep it apart; JSON leaves it out.
     #[serde(skip)]
     pub trace: Vec<DispatchPoint>,
+    /// The logs of jobs with `write_iolog`, by the names they gave. They are files of their own.
+    #[serde(skip)]
+    pub io_logs: Vec<(String, String)>,
     /// Results that are not latencies or rates, by name and unit: start-up time in s, transactions/s …
     pub metrics: Vec<Metric>,
     /// Where the figures come from: tool version, kernel, device identity and model hash, tunables …

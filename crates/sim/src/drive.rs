@@ -299,13 +299,13 @@ impl Drive {
         let (mut open, mut all_over) = (true, true);
         for i in 0..self.tasks.len() {
             let task = &mut self.tasks[i];
-            let wait = &task.process.job().wait;
-            if wait.stonewall {
+            let job = task.process.job();
+            if job.wait.stonewall {
                 open = all_over;
             }
             all_over &= matches!(task.state, State::Exited);
             if open && matches!(task.state, State::Waiting) && task.sleep == 0 {
-                let at = self.tl.now + wait.delay;
+                let at = self.tl.now + job.start_delay();
                 task.sleep = 1;
                 self.unstarted -= 1;
                 self.tl.events.push(at, Event::Task(i as TaskId, 1));

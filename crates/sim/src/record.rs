@@ -8,8 +8,8 @@ use iosched_experiment::{
 };
 use iosched_types::Nanos;
 use iosched_types::units::MS;
-use iosched_workloads::fio::JobSpec;
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sums};
+use iosched_workloads::fio::{JobSpec, iolog_write};
 
 use crate::drive::Drive;
 
@@ -62,6 +62,8 @@ fn options(job: &JobSpec, clones: usize) -> BTreeMap<String, String> {
         (true, false, _, false) => "read",
         (false, true, false, true) => "randwrite",
         (false, true, false, false) => "write",
+        (_, _, true, true) if p.trim_then_write => "randtrimwrite",
+        (_, _, true, false) if p.trim_then_write => "trimwrite",
         (_, _, true, true) => "randtrim",
         (_, _, true, false) => "trim",
         (false, false, false, _) => "none",
@@ -74,6 +76,10 @@ fn options(job: &JobSpec, clones: usize) -> BTreeMap<String, String> {
         ("iodepth".to_string(), job.iodepth.to_string()),
         ("numjobs".to_string(), clones.to_string()),
     ]);
+    if !job.percentiles.is_empty() {
+        let list: Vec<String> = job.percentiles.iter().map(f64::to_string).collect();
+        o.insert("percentile_list".into(), list.join(":"));
+    }
     if p.read && p.write {
         o.insert("rwmixread".into(), job.rwmixread.to_string());
     }
@@ -229,18 +235,42 @@ fn provenance(trial: &Trial) -> BTreeMap<String, String> {
     p
 }
 
+/// Jobs that were slower than `rate_min` or `rate_iops_min` allow. The real fio ends them.
+fn missed_rates(trial: &Trial, drive: &Drive) -> Vec<Warning> {
+    let mut out = Vec::new();
+    for t in &drive.tasks {
+        let (job, s) = (t.process.job(), t.process.stats());
+        let runtime = fio_runtime(s.ended.saturating_sub(s.measured_from));
+        for (i, what) in ["reads", "writes", "trims"].iter().enumerate() {
+            let (rate, d) = (job.rate[i], dir_stats(&s.dirs[i], runtime));
+            let bytes = (d.bytes_per_second(), rate.min_bytes as f64, "rate_min", "bytes/s");
+            let ios = (d.iops(), f64::from(rate.min_iops), "rate_iops_min", "IOPS");
+            for (got, least, option, unit) in [bytes, ios] {
+                if job.does(i) && runtime > 0 && got < least {
+                    let id = &trial.id;
+                    out.push(Warning {
+                        code: "rate-missed".into(),
+                        message: format!(
+                            "{} on {}, {}: {what} of job \"{}\" at {got:.0} {unit}, below {option}={least:.0}",
+                            id.workload, id.device, id.scheduler, job.name
+                        ),
+                        advice: "the real fio ends such a job".into(),
+                    });
+                }
+            }
+        }
+    }
+    out
+}
+
 /// The record of a finished run.
 pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
-    let warnings = trial
-        .jobs
-        .warnings
-        .iter()
-        .map(|w| Warning {
-            code: "option-ignored".into(),
-            message: w.clone(),
-            advice: String::new(),
-        })
-        .collect();
+    let ignored = trial.jobs.warnings.iter().map(|w| Warning {
+        code: "option-ignored".into(),
+        message: w.clone(),
+        advice: String::new(),
+    });
+    let warnings = ignored.chain(missed_rates(trial, &drive)).collect();
     let pid = |t: u32| drive.tasks.get(t as usize).map_or(t, |t| t.process.job().thread);
     let dispatches = drive.dispatches.take().map_or_else(Vec::new, |thin| {
         let points = thin.into_vec().into_iter();
@@ -265,6 +295,7 @@ pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
         series: all_series(&drive),
         dispatches,
         trace: Vec::new(),
+        io_logs: iolog_write::texts(drive.tasks.iter().map(|t| &t.process)),
         metrics: Vec::new(),
         provenance: provenance(trial),
         warnings,

@@ -1,12 +1,15 @@
 //! From a trial to a record.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use iosched_block::{Queue, QueueConfig};
 use iosched_devices::{Device, Shifted};
 use iosched_experiment::{Record, Trial, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::Nanos;
 use iosched_workloads::fio::layout::lay_out;
-use iosched_workloads::fio::process::Process;
+use iosched_workloads::fio::process::{Flow, FlowGroup, Process};
 
 use crate::cpu::Cpus;
 use crate::drive::Drive;
@@ -146,7 +149,9 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
         cgroups: groups,
         cpus: trial.cpus,
     })?;
-    let processes = trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Process::new(j, f)).collect();
+    let mut processes: Vec<Process> =
+        trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Process::new(j, f)).collect();
+    join_flows(&mut processes);
     let mut drive = Drive::new(queue, processes, &of_task);
     drive.charge_cpus(Cpus::new(
         &trial.kernel.cpu,
@@ -155,6 +160,17 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
     ));
     drive.start_at(trial.start_at);
     Ok(drive)
+}
+
+/// Jobs with the same `flow_id` share a flow.
+fn join_flows(processes: &mut [Process]) {
+    let mut groups: BTreeMap<u32, Rc<FlowGroup>> = BTreeMap::new();
+    for p in processes {
+        let (id, weight) = (p.job().flow_id, u64::try_from(p.job().flow).unwrap_or(0));
+        if weight > 0 {
+            p.join_flow(Flow::new(groups.entry(id).or_default(), weight));
+        }
+    }
 }
 
 /// Driver tags: older libata keeps one of the 32 NCQ slots to itself.

@@ -45,6 +45,11 @@ fn section(out: &mut String, job: &JobSpec) -> Result<()> {
         let message = format!("job \"{}\" replays a log", job.name);
         return Err(Error::input(message, "replays run on --backend sim"));
     }
+    if job.write_iolog.is_some() {
+        let message = format!("job \"{}\" writes an I/O log", job.name);
+        let help = "write_iolog is for --backend sim; a live run writes one with --trace and `iosched results trace --format iolog`";
+        return Err(Error::input(message, help));
+    }
     let _ = writeln!(out, "\n[{}]", job.name);
     if job.group_reporting {
         line(out, "group_reporting", 1);
@@ -52,7 +57,10 @@ fn section(out: &mut String, job: &JobSpec) -> Result<()> {
     if job.wait.stonewall {
         line(out, "stonewall", 1);
     }
-    if job.wait.delay > 0 {
+    if job.wait.delay_max > job.wait.delay {
+        let (low, high) = (job.wait.delay / 1000, job.wait.delay_max / 1000);
+        line(out, "startdelay", format_args!("{low}us-{high}us"));
+    } else if job.wait.delay > 0 {
         line(out, "startdelay", format_args!("{}us", job.wait.delay / 1000));
     }
     pattern(out, job);
@@ -172,6 +180,9 @@ fn blocks(out: &mut String, job: &JobSpec) {
 }
 
 fn length(out: &mut String, job: &JobSpec) {
+    if let Some(p) = job.target.io_size_percent {
+        line(out, "io_size", format_args!("{p}%"));
+    }
     if let Some(n) = job.io_size {
         line(out, "io_size", n);
     }
@@ -212,7 +223,10 @@ fn syncing(out: &mut String, job: &JobSpec) {
 fn pacing(out: &mut String, job: &JobSpec) {
     if job.think.time > 0 {
         line(out, "thinktime", format_args!("{}us", job.think.time / 1000));
-        line(out, "thinktime_blocks", job.think.blocks.max(1));
+        // Without a number, `thinktime_iotime` alone says when to think.
+        if job.think.blocks < u64::MAX {
+            line(out, "thinktime_blocks", job.think.blocks.max(1));
+        }
         if job.think.spin > 0 {
             line(out, "thinktime_spin", format_args!("{}us", job.think.spin / 1000));
         }

@@ -1,12 +1,13 @@
 //! `iosched run`.
 
+mod iolog;
 mod machine;
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use iosched_experiment::{Record, Status, Trial, TrialId};
+use iosched_experiment::{Experiment, Record, Status, Trial, TrialId};
 use iosched_report::terminal::{self, Look};
 use iosched_results::export::{Format, export};
 
@@ -23,6 +24,11 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let chosen = experiments(args)?;
     // Everything is planned before anything runs: a mistake in the last file costs no time.
     let plans = chosen.iter().map(|c| plan(&c.experiment)).collect::<Outcome<Vec<_>>>()?;
+    for (chosen, trials) in chosen.iter().zip(&plans) {
+        if simulated(chosen.experiment.backend) {
+            iolog::check(trials, several(&chosen.experiment, trials))?;
+        }
+    }
     let mut all = Vec::new();
     for (chosen, trials) in chosen.iter().zip(&plans) {
         all.extend(one(args, chosen, trials)?);
@@ -34,6 +40,10 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let text = render(title, &all, args.format, args.look, args.output.is_some())?;
     deliver(args.output.as_deref(), &text)?;
     verdict(&all)
+}
+
+fn several(e: &Experiment, trials: &[Trial]) -> bool {
+    trials.len() > 1 || e.until.is_some()
 }
 
 /// Runs one experiment.
@@ -49,12 +59,14 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     }
     let began = Instant::now();
     let mut records = Vec::with_capacity(trials.len());
+    let several = several(e, trials);
     let mut simulate = |trials: &[Trial], records: &mut Vec<Record>| {
         let bar = trials::progress(trials.len(), args.quiet);
-        trials::simulate(trials, args.jobs, &bar, |record| {
+        trials::simulate(trials, args.jobs, &bar, |mut record| {
             if let Some(s) = &mut storing {
                 s.put(&record)?;
             }
+            iolog::write(&mut record, several)?;
             records.push(record);
             Ok(())
         })

@@ -35,6 +35,52 @@ fn the_quick_form_compares_and_stores() {
 }
 
 #[test]
+fn io_logs_are_written_and_replay_to_the_same_ios() {
+    let place = Place::new();
+    let job = "[w]\nioengine=libaio\niodepth=4\nrw=randrw\nsize=1m\nnrfiles=2\nfsync=8\ndirect=1\n\
+               write_iolog=out.log\n";
+    let run = |job: &str| {
+        place.out(&["run", job, "--device", "fixed", "--scheduler", "none", "--format", "json"])
+    };
+    let ios = |text: &str| {
+        let v: Value = serde_json::from_str(text).unwrap();
+        v["experiments"][0]["records"][0]["device"]["commands"].to_string()
+    };
+    let first = run(&place.file("w.fio", job));
+    let log = std::fs::read_to_string(place.dir.path().join("out.log")).unwrap();
+    assert!(log.starts_with("fio version 3 iolog\n0 w.0.0 add\n"), "{log}");
+    assert!(log.contains(" w.0.1 write ") && log.contains(" sync 0 0\n"), "{log}");
+    let replay = "[r]\nread_iolog=out.log\nioengine=libaio\niodepth=4\ndirect=1\n";
+    assert_eq!(ios(&run(&place.file("r.fio", replay))), ios(&first));
+    // With several trials each has a log of its own; what is no log is left alone.
+    place.out(&["run", "w.fio", "--device", "fixed", "--scheduler", "none,bfq"]);
+    assert!(place.dir.path().join("out.log-w-fixed-bfq@6.12-6.12-r1").exists());
+    let diary = place.file("diary", "dear diary");
+    let careless = place.file("c.fio", job.replace("out.log", "diary"));
+    let why = place.fails(2, &["run", &careless, "--device", "fixed", "--scheduler", "none"]);
+    assert!(why.contains("diary is there and is no I/O log"), "{why}");
+    let nowhere = place.file("n.fio", job.replace("out.log", "no/where"));
+    assert!(place.fails(2, &["run", &nowhere]).contains("there is no folder for no/where"));
+    assert_eq!(std::fs::read_to_string(diary).unwrap(), "dear diary");
+}
+
+#[test]
+fn jobs_of_a_flow_share_by_weight_and_missed_rates_are_told() {
+    let place = Place::new();
+    let job = "[global]\nioengine=libaio\niodepth=4\nrw=randread\nfilename=/dev/x\ndirect=1\n\
+               runtime=1\ntime_based\nflow_id=1\n[a]\nflow=3\n[b]\nflow=1\nrate_min=1g\n";
+    let job = place.file("flow.fio", job);
+    let output =
+        place.iosched(&["run", &job, "--device", "fixed", "--format", "fio-json"]).output();
+    let output = output.unwrap();
+    let v: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let ios = |i: usize| v["jobs"][i]["read"]["total_ios"].as_f64().unwrap();
+    assert!((ios(0) / ios(1) - 3.0).abs() < 0.01, "{} to {}", ios(0), ios(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("reads of job \"b\"") && said.contains("below rate_min"), "{said}");
+}
+
+#[test]
 fn a_regression_is_told_and_ends_with_1() {
     let place = Place::new();
     let experiment = |name: &str, batch: u32| {

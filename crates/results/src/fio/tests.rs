@@ -48,6 +48,15 @@ fn units_are_fios() {
 }
 
 #[test]
+fn percentiles_are_those_a_job_asked_for() {
+    let mut job = a_job("a", &[1_000_000; 300]);
+    job.options.insert("percentile_list".into(), "50:99.999".into());
+    let v = fio_json(&[a_record(vec![job])]);
+    let got = v["jobs"][0]["read"]["clat_ns"]["percentile"].as_object().unwrap();
+    assert_eq!(got.keys().collect::<Vec<_>>(), ["50.000000", "99.999000"]);
+}
+
+#[test]
 fn records_follow_each_other_with_their_own_groups() {
     let one = a_record(vec![a_job("a", &[5]), JobRecord { group: 1, ..a_job("b", &[6]) }]);
     let v = fio_output(&[one.clone(), one]);

@@ -80,7 +80,11 @@ fn group_bandwidth(record: &Record) -> Shares {
 }
 
 fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> FioJob {
-    let of = |i: usize| direction(dirs(j)[i], shares.get(&(j.group, i)).copied().unwrap_or(0.0));
+    let percentiles = percentiles(j);
+    let of = |i: usize| {
+        let share = shares.get(&(j.group, i)).copied().unwrap_or(0.0);
+        direction(dirs(j)[i], share, &percentiles)
+    };
     let failed = j.error.is_some() || matches!(record.status, Status::Failed(_));
     let (latency_ns, latency_us, latency_ms) = latency_classes(j);
     FioJob {
@@ -93,7 +97,7 @@ fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> Fio
         read: of(0),
         write: of(1),
         trim: of(2),
-        sync: Sync { total_ios: j.sync.ios, lat_ns: distribution(&j.sync.clat) },
+        sync: Sync { total_ios: j.sync.ios, lat_ns: distribution(&j.sync.clat, &percentiles) },
         job_runtime: j.runtime / 1_000_000,
         iodepth_level: percent(&DEPTHS, &j.depths),
         // Submission and completion batches are not recorded: a record's I/Os go one by one.
@@ -105,6 +109,15 @@ fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> Fio
         latency_depth: j.options.get("iodepth").and_then(|d| d.parse().ok()).unwrap_or(1),
         latency_percentile: 100.0,
         ..FioJob::default()
+    }
+}
+
+/// The percentiles a job asked for (`percentile_list`).
+fn percentiles(j: &JobRecord) -> Vec<f64> {
+    let list = j.options.get("percentile_list").map(|l| l.split(':').map(str::parse).collect());
+    match list {
+        Some(Ok(list)) => list,
+        _ => PERCENTILES.to_vec(),
     }
 }
 
@@ -127,7 +140,7 @@ fn one_by_one(j: &JobRecord) -> Ordered<f64> {
     percent(&BATCHES, &[0, ios, 0, 0, 0, 0, 0])
 }
 
-fn direction(d: &DirStats, group_bw: f64) -> Direction {
+fn direction(d: &DirStats, group_bw: f64, percentiles: &[f64]) -> Direction {
     Direction {
         io_bytes: d.bytes,
         io_kbytes: d.bytes >> 10,
@@ -139,7 +152,7 @@ fn direction(d: &DirStats, group_bw: f64) -> Direction {
         short_ios: 0,
         drop_ios: 0,
         slat_ns: moments(&d.slat),
-        clat_ns: distribution(&d.clat),
+        clat_ns: distribution(&d.clat, percentiles),
         lat_ns: moments(&d.lat),
         bw_min: whole(d.bw.min),
         bw_max: whole(d.bw.max),
@@ -166,13 +179,13 @@ fn moments(m: &Moments) -> LatencyStats {
     }
 }
 
-fn distribution(h: &LatencyHistogram) -> LatencyStats {
+fn distribution(h: &LatencyHistogram, percentiles: &[f64]) -> LatencyStats {
     let n = h.count();
     // fio leaves percentiles and bins out of an empty distribution.
     let percentile = if n == 0 {
         Vec::new()
     } else {
-        PERCENTILES.iter().map(|p| (format!("{p:.6}"), h.percentile(*p))).collect()
+        percentiles.iter().map(|p| (format!("{p:.6}"), h.percentile(*p))).collect()
     };
     LatencyStats {
         min: h.min(),

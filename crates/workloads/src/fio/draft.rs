@@ -30,7 +30,7 @@ pub(crate) struct Draft {
     pub(crate) cgroup: Option<String>,
     pub(crate) cgroup_weight: Option<u32>,
     pub(crate) split_cpus: bool,
-    pub(crate) percentiles: Option<Vec<f64>>,
+    pub(crate) think_blocks: Option<u64>,
     pub(crate) read_iolog: Option<String>,
     pub(crate) replay: Replay,
 }
@@ -109,7 +109,7 @@ impl Draft {
             "thinktime_spin" => think.spin = value::time(text, 1_000)?,
             "thinktime_iotime" => think.iotime = value::time(text, SEC)?,
             "thinktime_blocks" => {
-                think.blocks = u64::from(value::small(text, 1, u32::MAX, kb)?);
+                self.think_blocks = Some(u64::from(value::small(text, 1, u32::MAX, kb)?));
             }
             "thinktime_blocks_type" => {
                 think.issue = value::word(text, &["complete", "issue"])? == 1;
@@ -181,7 +181,7 @@ impl Draft {
                 let mut list = value::floats(text, 100.0)?;
                 list.sort_by(f64::total_cmp);
                 list.dedup();
-                self.percentiles = Some(list);
+                spec.percentiles = list;
             }
             "kb_base" => {
                 self.kb = [1024, 1000][value::word(text, &["1024", "1000"])?];

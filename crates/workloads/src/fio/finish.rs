@@ -160,6 +160,12 @@ fn rest(draft: &mut Draft) -> Result<(), String> {
     if spec.time_based && spec.runtime.is_none() {
         return Err("time_based needs a runtime".into());
     }
+    spec.think.blocks = match (draft.think_blocks, spec.think.iotime) {
+        (Some(n), _) => n,
+        (None, 0) => 1,
+        // The time alone says when to think.
+        (None, _) => u64::MAX,
+    };
     if spec.think.spin > spec.think.time {
         return Err("thinktime_spin is longer than thinktime, of which it is a part".into());
     }

@@ -2,10 +2,14 @@
 
 use iosched_types::Bytes;
 
+use super::blockmap::BlockMap;
 use super::layout::{Extent, Files};
 use super::shape::Shape;
-use super::spec::{FileService, JobSpec};
+use super::spec::{Distribution, FileService, JobSpec};
 use super::taus::{StreamId, Taus88};
+
+/// Draws of a block size before the smallest is taken.
+const MOST_DRAWS: u32 = 10_000;
 
 /// Read, write, trim as an index.
 pub type DirIndex = usize;
@@ -25,9 +29,13 @@ pub struct NextIo {
 #[derive(Debug)]
 struct FileState {
     extent: Extent,
-    /// Next sequential offset relative to the region, by direction.
+    /// End of the last I/O relative to the region, by direction.
     last: [Bytes; 3],
+    /// Its start.
+    last_start: [Bytes; 3],
     map: Option<BlockMap>,
+    /// There is nothing left to do in it.
+    done: bool,
 }
 
 /// The generator of one job.
@@ -46,20 +54,57 @@ pub struct Generator {
     bs_streams: [Taus88; 3],
     offsets: Taus88,
     file_stream: Taus88,
+    zone_stream: Taus88,
     seq_rand: [Taus88; 3],
     percentage: [u32; 3],
     shapes: [Shape; 3],
     files: Vec<FileState>,
     service: FileService,
+    /// How likely each file is, where the likelihood is skewed.
+    picks: Option<Shape>,
     current: usize,
     served: u32,
+    /// Files that are done.
+    done: usize,
     random: bool,
     stride: i64,
     repeat: u64,
     repeat_left: u64,
     identical: bool,
     wrap: bool,
+    /// A repeatable job with a map begins every loop with the streams it began with.
+    restarts: Option<Box<Streams>>,
     plain: Option<Plain>,
+}
+
+/// The streams a new loop starts again.
+#[derive(Clone, Debug)]
+struct Streams {
+    mix: Taus88,
+    block_sizes: [Taus88; 3],
+    offsets: Taus88,
+    file: Taus88,
+    zone: Taus88,
+    seq_rand: [Taus88; 3],
+}
+
+impl Streams {
+    fn of(job: &JobSpec) -> Self {
+        let stream = |id| Taus88::of_job(id, job);
+        Streams {
+            mix: stream(StreamId::Mix),
+            block_sizes: [
+                stream(StreamId::BlockSizeRead),
+                stream(StreamId::BlockSizeWrite),
+                stream(StreamId::BlockSizeTrim),
+            ],
+            offsets: stream(StreamId::Offset),
+            file: stream(StreamId::File),
+            zone: stream(StreamId::Zone),
+            // Each direction draws the same numbers for itself.
+            seq_rand: [stream(StreamId::SeqRand); 3],
+        }
+    }
 }
 
 /// The common case: uniformly random blocks of one size in one file, no map. One multiplication each.
@@ -79,7 +124,7 @@ fn plain(job: &JobSpec, files: &Files) -> Option<Plain> {
             && job.bs.split[d].is_empty()
             && (job.bs.align[d] == 0 || job.bs.align[d] == len)
             && job.percentage_random[d] >= 100
-            && job.distribution[d] == super::spec::Distribution::Random
+            && job.distribution[d] == Distribution::Random
     });
     let blocks = file.len / len.max(1);
     let fits = p.random
@@ -91,11 +136,24 @@ fn plain(job: &JobSpec, files: &Files) -> Option<Plain> {
     (same && fits).then_some(Plain { start: file.start, blocks: blocks as f64, len })
 }
 
+fn skewed(service: &FileService) -> Option<Distribution> {
+    Some(match service {
+        FileService::Zipf(theta) => Distribution::Zipf(*theta, None),
+        FileService::Pareto(power) => Distribution::Pareto(*power, None),
+        FileService::Normal(deviation) => Distribution::Normal(*deviation, None),
+        _ => return None,
+    })
+}
+
+fn picks(job: &JobSpec, files: u64) -> Option<Shape> {
+    skewed(&job.target.service).map(|d| Shape::new(&d, files, 1, job.thread))
+}
+
 impl Generator {
     /// The generator of a job whose files are laid out.
     #[must_use]
     pub fn new(job: &JobSpec, files: &Files) -> Self {
-        let stream = |id| Taus88::of_job(id, job);
+        let streams = Streams::of(job);
         let p = job.pattern;
         let map_block = (0..3).filter(|d| job.does(*d)).map(|d| job.bs.range[d].0).min();
         let uses_map = p.random && !job.norandommap;
@@ -104,30 +162,24 @@ impl Generator {
             trim_then_write: p.trim_then_write,
             pending_write: None,
             mix: [u64::from(job.rwmixread), 100 - u64::from(job.rwmixread.min(100))],
-            mix_stream: stream(StreamId::Mix),
+            mix_stream: streams.mix,
             mix_dir: 0,
             mix_issues: 0,
             issues: [0; 3],
-            only: (0..3).find(|d| job.does(*d)).unwrap_or(0),
+            only: if p.trim_then_write { 2 } else { (0..3).find(|d| job.does(*d)).unwrap_or(0) },
             bs: job.bs.clone(),
-            bs_streams: [
-                stream(StreamId::BlockSizeRead),
-                stream(StreamId::BlockSizeWrite),
-                stream(StreamId::BlockSizeTrim),
-            ],
-            offsets: stream(StreamId::Offset),
-            file_stream: stream(StreamId::File),
-            seq_rand: [
-                stream(StreamId::SeqRandRead),
-                stream(StreamId::SeqRandWrite),
-                stream(StreamId::SeqRandTrim),
-            ],
+            bs_streams: streams.block_sizes,
+            offsets: streams.offsets,
+            file_stream: streams.file,
+            zone_stream: streams.zone,
+            seq_rand: streams.seq_rand,
             percentage: job.percentage_random,
             shapes: std::array::from_fn(|d| {
                 let block = job.bs.range[d].0.max(1);
                 Shape::new(
                     &job.distribution[d],
                     files.first().map_or(1, |f| f.len / block),
+                    block,
                     job.thread,
                 )
             }),
@@ -136,18 +188,28 @@ impl Generator {
                 .map(|e| FileState {
                     extent: *e,
                     last: [0; 3],
+                    last_start: [0; 3],
+                    done: false,
                     map: map_block.filter(|_| uses_map).map(|b| BlockMap::new(e.len / b.max(1), b)),
                 })
                 .collect(),
             service: job.target.service.clone(),
+            picks: picks(job, files.len() as u64),
+            done: 0,
             current: 0,
-            served: 0,
+            served: match job.target.service {
+                FileService::Unset | FileService::RoundRobin(_) | FileService::Sequential => 0,
+                // The first file is drawn like every other.
+                _ => u32::MAX,
+            },
             random: p.random,
             stride: p.stride,
             repeat: p.ddir_seq_nr.max(1),
-            repeat_left: p.ddir_seq_nr.max(1),
+            repeat_left: 1,
             identical: p.identical,
-            wrap: job.time_based || job.io_size.is_some() || job.loops > 1,
+            // Files of which some are likelier begin anew when they are through, lest the others be left.
+            wrap: job.time_based || skewed(&job.target.service).is_some(),
+            restarts: (uses_map && job.randrepeat).then(|| Box::new(streams)),
             plain: plain(job, files),
         }
     }
@@ -175,7 +237,7 @@ impl Generator {
             return Some(write);
         }
         let dir = self.direction();
-        for _ in 0..self.files.len() {
+        while self.done < self.files.len() {
             let file = self.file();
             if let Some(io) = self.in_file(dir, file) {
                 self.issues[dir] += 1;
@@ -184,20 +246,35 @@ impl Generator {
                 }
                 return Some(io);
             }
-            self.current = (file + 1) % self.files.len();
-            self.served = 0;
+            self.done += usize::from(!std::mem::replace(&mut self.files[file].done, true));
+            if self.done < self.files.len() {
+                self.next_file();
+            }
         }
         None
     }
 
-    /// Back to the start of every file (`loops`, or a job shorter than its time).
+    /// Back to the start of every file (`loops`, or a job that transfers more than its size).
     pub fn rewind(&mut self) {
+        let full = self.files.iter().all(|f| f.map.as_ref().is_some_and(BlockMap::is_full));
         for f in &mut self.files {
             f.last = [0; 3];
+            f.done = false;
             if let Some(m) = &mut f.map {
                 m.clear();
             }
         }
+        self.done = 0;
+        if full && let Some(s) = &self.restarts {
+            (self.mix_stream, self.bs_streams, self.offsets) = (s.mix, s.block_sizes, s.offsets);
+            (self.file_stream, self.zone_stream, self.seq_rand) = (s.file, s.zone, s.seq_rand);
+            (self.mix_dir, self.mix_issues, self.issues) = (0, 0, [0; 3]);
+        }
+    }
+
+    /// A sync takes its turn among the files.
+    pub fn sync_turn(&mut self) {
+        self.file();
     }
 
     /// fio draws a new direction only when the current one has caught up with its share.
@@ -216,34 +293,60 @@ impl Generator {
         self.mix_dir
     }
 
+    /// Whose turn it is.
     fn file(&mut self) -> usize {
         let n = self.files.len();
         if n == 1 {
             return 0;
         }
-        let (random, every) = match self.service {
-            FileService::RoundRobin(k) => (false, k.max(1)),
-            FileService::Random(k) => (true, k.max(1)),
-            FileService::Unset => (false, 1),
+        let every = match self.service {
+            FileService::RoundRobin(k) | FileService::Random(k) => k.max(1),
             FileService::Sequential => return self.current,
-            FileService::Zipf(_) | FileService::Pareto(_) | FileService::Normal(_) => (true, 1),
+            _ => 1,
         };
         if self.served >= every {
-            self.served = 0;
-            self.current = match (&self.service, random) {
-                (FileService::Zipf(t), _) => skewed(&mut self.file_stream, n, *t),
-                (FileService::Pareto(h), _) => skewed(&mut self.file_stream, n, 1.0 + *h),
-                (FileService::Normal(d), _) => normal(&mut self.file_stream, n, *d),
-                (_, true) => self.file_stream.below(n as u64) as usize,
-                (_, false) => (self.current + 1) % n,
-            };
+            self.next_file();
         }
         self.served += 1;
         self.current
     }
 
-    fn block_size(&mut self, dir: DirIndex, random: bool) -> Bytes {
+    /// On to another file, one that is not done while there is one.
+    fn next_file(&mut self) {
+        self.served = 0;
+        let n = self.files.len();
+        for _ in 0..MOST_DRAWS {
+            self.current = match (&self.picks, &self.service) {
+                (Some(shape), _) => {
+                    shape.draw(&mut self.file_stream, &mut self.zone_stream, n as u64) as usize
+                }
+                (None, FileService::Random(_)) => self.file_stream.below(n as u64) as usize,
+                (None, _) => (self.current + 1) % n,
+            };
+            if !self.files[self.current].done {
+                return;
+            }
+        }
+    }
+
+    /// A block size that fits into `room`.
+    fn block_size(&mut self, dir: DirIndex, random: bool, room: Bytes) -> Bytes {
         let d = if self.bs.seq_rand { usize::from(random) } else { dir };
+        let (low, high) = self.bs.range[d];
+        if low == high {
+            return low.min(room);
+        }
+        // fio draws again until one fits.
+        for _ in 0..MOST_DRAWS {
+            let len = self.any_block_size(dir, d);
+            if len <= room {
+                return len;
+            }
+        }
+        low.min(room)
+    }
+
+    fn any_block_size(&mut self, dir: DirIndex, d: usize) -> Bytes {
         let (low, high) = self.bs.range[d];
         if !self.bs.split[d].is_empty() {
             let draw = self.bs_streams[dir].unit() * 100.0;
@@ -256,38 +359,44 @@ impl Generator {
             }
             return self.bs.split[d].last().map_or(low, |e| e.bs);
         }
-        if low == high {
-            return low;
-        }
-        let len = self.bs_streams[dir].between(low, high);
+        // The whole of the largest size is drawn on top of the smallest.
+        let len = (low + (self.bs_streams[dir].unit() * high as f64) as Bytes).min(high);
         if self.bs.unaligned { len } else { (len / low * low).max(low) }
     }
 
     fn in_file(&mut self, dir: DirIndex, file: usize) -> Option<NextIo> {
-        let random = self.random && !self.stays_sequential(dir);
-        let new_offset = random && {
-            self.repeat_left -= 1;
-            let new = self.repeat_left == 0 || self.repeat == 1;
-            if new {
-                self.repeat_left = self.repeat;
-            }
-            new || self.issues.iter().sum::<u64>() == 0
-        };
-        let len = self.block_size(dir, random);
-        let at = if new_offset {
-            self.random_offset(dir, file)?
-        } else if random && self.identical {
-            self.files[file].last[dir].saturating_sub(len)
-        } else {
-            self.sequential_offset(dir, file, len)?
-        };
+        let (at, random) = self.offset(dir, file)?;
+        let len = self.block_size(dir, random, self.files[file].extent.len - at);
         let f = &mut self.files[file];
-        let len = len.min(f.extent.len - at);
-        f.last[dir] = (at + len).saturating_add_signed(if random { 0 } else { self.stride });
-        if let Some(m) = &mut f.map {
-            m.mark(at, len);
-        }
+        let len = match &mut f.map {
+            // An I/O ends where the next touched block begins.
+            Some(m) if random => m.mark(at, len),
+            _ => len,
+        };
+        f.last_start[dir] = at;
+        f.last[dir] = at + len;
         Some(NextIo { dir, offset: f.extent.start + at, len })
+    }
+
+    /// Where the next I/O begins, and whether that was drawn.
+    fn offset(&mut self, dir: DirIndex, file: usize) -> Option<(Bytes, bool)> {
+        if !self.random {
+            return Some((self.sequential_offset(dir, file)?, false));
+        }
+        self.repeat_left -= 1;
+        if self.repeat_left == 0 {
+            self.repeat_left = self.repeat;
+            if !self.stays_sequential(dir) {
+                return Some((self.random_offset(dir, file)?, true));
+            }
+        } else if self.identical {
+            return Some((self.files[file].last_start[dir], false));
+        }
+        // At the end of the file there is nothing to go on with.
+        match self.sequential_offset(dir, file) {
+            Some(at) => Some((at, false)),
+            None => Some((self.random_offset(dir, file)?, false)),
+        }
     }
 
     fn stays_sequential(&mut self, dir: DirIndex) -> bool {
@@ -295,117 +404,51 @@ impl Generator {
         p < 100 && self.seq_rand[dir].between(1, 100) > u64::from(p)
     }
 
-    fn sequential_offset(&mut self, dir: DirIndex, file: usize, len: Bytes) -> Option<Bytes> {
+    fn sequential_offset(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
         let f = &mut self.files[file];
-        let least = len.min(self.bs.range[dir].0);
-        if f.last[dir] + least > f.extent.len {
-            if !self.wrap {
+        let (len, least) = (f.extent.len, self.bs.range[dir].0);
+        let ended = f.last[dir] + least > len;
+        if ended {
+            if !self.wrap || self.random {
                 return None;
             }
             f.last[dir] = 0;
         }
-        Some(f.last[dir])
+        let last = f.last[dir];
+        if self.stride == 0 || last == 0 {
+            return Some(last);
+        }
+        // Holes: beyond the end it goes on at the beginning, and before the beginning at the end.
+        let at = match last.checked_add_signed(self.stride) {
+            Some(at) if at + least <= len => at,
+            _ if self.stride < 0 => len.saturating_add_signed(self.stride),
+            _ => 0,
+        };
+        (at + least <= len).then_some(at)
     }
 
     fn random_offset(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
-        let f = &mut self.files[file];
+        if let Some(at) = self.drawn(dir, file) {
+            return Some(at);
+        }
+        if !self.wrap {
+            return None;
+        }
+        if let Some(m) = &mut self.files[file].map {
+            m.clear();
+        }
+        self.drawn(dir, file)
+    }
+
+    /// A drawn offset; `None` when every block was touched.
+    fn drawn(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
+        let f = &self.files[file];
         let align = if self.bs.align[dir] > 0 { self.bs.align[dir] } else { self.bs.range[dir].0 };
-        let least = self.bs.range[dir].1.min(f.extent.len);
-        let blocks = if self.bs.range[dir].0 == self.bs.range[dir].1 {
-            f.extent.len / align
-        } else {
-            (f.extent.len - least) / align + 1
-        };
-        let block = self.shapes[dir].draw(&mut self.offsets, blocks);
-        let Some(map) = &mut f.map else { return Some(block * align) };
-        if map.full() {
-            if !self.wrap {
-                return None;
-            }
-            map.clear();
+        let blocks = (f.extent.len / align).max(1);
+        let block = self.shapes[dir].draw(&mut self.offsets, &mut self.zone_stream, blocks);
+        match &f.map {
+            Some(map) => map.free_from(block, align, blocks),
+            None => Some(block * align),
         }
-        Some(map.free_from(block * align / map.block) * map.block)
-    }
-}
-
-fn skewed(stream: &mut Taus88, n: usize, theta: f64) -> usize {
-    let u = stream.unit();
-    ((n as f64 * u.powf(theta.max(0.01) + 1.0)) as usize).min(n - 1)
-}
-
-fn normal(stream: &mut Taus88, n: usize, deviation: f64) -> usize {
-    let sum: f64 = (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0;
-    let at = n as f64 / 2.0 + sum * n as f64 * deviation / 100.0;
-    (at.max(0.0) as usize).min(n - 1)
-}
-
-/// Which blocks of a file were touched (`norandommap=0`).
-#[derive(Debug)]
-struct BlockMap {
-    words: Vec<u64>,
-    blocks: u64,
-    used: u64,
-    block: Bytes,
-}
-
-impl BlockMap {
-    fn new(blocks: u64, block: Bytes) -> Self {
-        BlockMap { words: vec![0; blocks.div_ceil(64) as usize], blocks, used: 0, block }
-    }
-
-    fn full(&self) -> bool {
-        self.used >= self.blocks
-    }
-
-    fn clear(&mut self) {
-        self.words.fill(0);
-        self.used = 0;
-    }
-
-    fn mark(&mut self, at: Bytes, len: Bytes) {
-        let first = at / self.block;
-        let last = (at + len.max(1) - 1) / self.block;
-        for b in first..=last.min(self.blocks.saturating_sub(1)) {
-            let (w, bit) = ((b / 64) as usize, 1u64 << (b % 64));
-            if self.words[w] & bit == 0 {
-                self.words[w] |= bit;
-                self.used += 1;
-            }
-        }
-    }
-
-    /// The first untouched block at or after `b`, wrapping; the map must not be full.
-    fn free_from(&self, b: u64) -> u64 {
-        let start = b.min(self.blocks - 1);
-        let mut w = (start / 64) as usize;
-        let mut word = !self.words[w] & (u64::MAX << (start % 64));
-        for _ in 0..=self.words.len() {
-            if word != 0 {
-                let found = w as u64 * 64 + u64::from(word.trailing_zeros());
-                if found < self.blocks {
-                    return found;
-                }
-            }
-            w = (w + 1) % self.words.len();
-            word = !self.words[w];
-        }
-        start
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_block_map_hands_out_each_block_once() {
-        let mut m = BlockMap::new(130, 4096);
-        let mut seen = [false; 130];
-        for i in 0..130 {
-            let b = m.free_from(i * 97 % 130);
-            assert!(!std::mem::replace(&mut seen[b as usize], true), "block {b} twice");
-            m.mark(b * 4096, 4096);
-        }
-        assert!(m.full());
     }
 }

@@ -4,9 +4,13 @@
 //! another on the device in the order in which jobs name them, aligned to 1 MiB, as a freshly laid out
 //! file system would have them.
 
-use iosched_types::{Bytes, Diagnostic};
+use std::collections::BTreeMap;
 
+use iosched_types::{Bytes, Diagnostic, SECTOR};
+
+use super::iolog::IoLog;
 use super::spec::{JobSet, JobSpec};
+use super::taus::{StreamId, Taus88};
 
 const ALIGN: Bytes = 1 << 20;
 
@@ -17,28 +21,21 @@ pub struct Extent {
     pub start: Bytes,
     /// Length of the region (`io_size` of the file).
     pub len: Bytes,
+    /// First byte of the file.
+    pub origin: Bytes,
 }
 
 /// The extents of one job's files.
 pub type Files = Vec<Extent>;
 
-/// Hands out places to files by name.
-#[derive(Debug, Default)]
-struct Allocator {
-    known: Vec<(String, Extent)>,
-    next: Bytes,
-}
-
-impl Allocator {
-    fn place(&mut self, name: &str, size: Bytes) -> Extent {
-        if let Some((_, e)) = self.known.iter_mut().find(|(n, e)| n == name && e.len >= size) {
-            return *e;
-        }
-        let e = Extent { start: self.next, len: size };
-        self.next = (self.next + size).next_multiple_of(ALIGN);
-        self.known.push((name.to_string(), e));
-        e
-    }
+/// A file before it has a place.
+struct Wanted {
+    name: String,
+    /// The region, relative to the file.
+    offset: Bytes,
+    len: Bytes,
+    /// The size the file must have.
+    reach: Bytes,
 }
 
 fn problem(job: &JobSpec, message: String, help: &str) -> Diagnostic {
@@ -49,92 +46,191 @@ fn percent(of: Bytes, p: u32) -> Bytes {
     (u128::from(of) * u128::from(p) / 100) as Bytes
 }
 
+fn is_device(name: &str) -> bool {
+    name.starts_with("/dev/")
+}
+
 /// Lays out every job's files on a device of `capacity` bytes.
 ///
 /// # Errors
 /// A region that reaches beyond the device's end, or one in which not even one block fits.
 pub fn lay_out(set: &JobSet, capacity: Bytes) -> Result<Vec<Files>, Diagnostic> {
-    let mut files = Allocator::default();
-    set.jobs.iter().map(|job| job_files(job, capacity, &mut files)).collect()
+    let wanted: Vec<Vec<Wanted>> =
+        set.jobs.iter().map(|job| wanted(job, capacity)).collect::<Result<_, _>>()?;
+    // A file that several jobs use lies in one place, as large as the one that needs most.
+    let mut reach: BTreeMap<&str, Bytes> = BTreeMap::new();
+    for w in wanted.iter().flatten() {
+        let r = reach.entry(&w.name).or_default();
+        *r = w.reach.max(*r);
+    }
+    let mut origins: BTreeMap<&str, Bytes> = BTreeMap::new();
+    let mut next: Bytes = 0;
+    let mut out = Vec::new();
+    for (job, files) in set.jobs.iter().zip(&wanted) {
+        let mut extents = Files::new();
+        for w in files {
+            let size = reach[w.name.as_str()];
+            let origin = if is_device(&w.name) {
+                0
+            } else {
+                *origins.entry(&w.name).or_insert_with(|| {
+                    let origin = next;
+                    next = next.saturating_add(size).next_multiple_of(ALIGN);
+                    origin
+                })
+            };
+            if origin.saturating_add(size) > capacity {
+                let message = format!(
+                    "file \"{}\" would end at byte {}, beyond the device's end ({capacity} bytes)",
+                    w.name,
+                    u128::from(origin) + u128::from(size)
+                );
+                return Err(problem(job, message, "use a smaller size= or a larger device"));
+            }
+            extents.push(Extent { start: origin + w.offset, len: w.len, origin });
+        }
+        out.push(extents);
+    }
+    Ok(out)
 }
 
-fn job_files(job: &JobSpec, capacity: Bytes, files: &mut Allocator) -> Result<Files, Diagnostic> {
-    let t = &job.target;
-    let names = if t.files.is_empty() {
-        (0..t.nrfiles.max(1)).map(|i| format!("{}.{}.{i}", job.name, job.subjob)).collect()
-    } else {
-        t.files.clone()
-    };
+fn wanted(job: &JobSpec, capacity: Bytes) -> Result<Vec<Wanted>, Diagnostic> {
+    aligned(job)?;
+    let names = job.file_names();
+    if let Some(log) = &job.replay {
+        return Ok(replayed(job, log, names, capacity));
+    }
     let count = names.len() as u64;
-    let device = |n: &String| n.starts_with("/dev/");
+    let mut sizes = Taus88::of_job(StreamId::FileSize, job);
     names
-        .iter()
-        .map(|name| {
-            let whole = if device(name) {
-                Extent { start: 0, len: capacity }
-            } else {
-                let size = t.filesize.map(|(_, high)| high).or(t.size.map(|s| s / count.max(1)));
-                let size = size.ok_or_else(|| {
-                    problem(job, format!("file \"{name}\" has no size"), "add size= or filesize=")
-                })?;
-                let reach = t.offset + t.offset_increment * u64::from(job.subjob);
-                files.place(name, size + if t.files.is_empty() { 0 } else { reach })
-            };
-            region(job, whole, count, capacity, name)
+        .into_iter()
+        .map(|name| match is_device(&name) {
+            true => on_device(job, name, count, capacity),
+            false => in_file(job, name, count, &mut sizes),
         })
         .collect()
 }
 
-/// The part of a file the job works on.
-fn region(
+/// What the real `O_DIRECT` refuses: I/Os that are not whole sectors. Buffered ones may be anything.
+fn aligned(job: &JobSpec) -> Result<(), Diagnostic> {
+    let odd = |bytes: Bytes| job.direct && !bytes.is_multiple_of(SECTOR);
+    let refuse = |what: String| {
+        let message = format!("{what} is no multiple of {SECTOR} bytes, and direct I/O needs that");
+        problem(job, message, "use multiples of 512")
+    };
+    if let Some(log) = &job.replay {
+        let wrong = log.entries.iter().find(|e| odd(e.offset) || odd(e.len));
+        return wrong.map_or(Ok(()), |e| {
+            Err(refuse(format!("an I/O of the log, {} bytes at {},", e.len, e.offset)))
+        });
+    }
+    for d in (0..3).filter(|d| job.does(*d)) {
+        let (low, high) = job.bs.range[d];
+        let sizes = job.bs.split[d].iter().map(|e| e.bs).chain([low, high]);
+        if let Some(bs) = sizes.into_iter().find(|bs| odd(*bs)) {
+            return Err(refuse(format!("a block size of {bs}")));
+        }
+        if job.direct && job.bs.unaligned && low < high {
+            return Err(refuse("what bs_unaligned draws".into()));
+        }
+        if job.pattern.random && odd(job.bs.align[d]) {
+            return Err(refuse(format!("blockalign={}", job.bs.align[d])));
+        }
+    }
+    let t = &job.target;
+    for (name, bytes) in [
+        ("offset", t.offset),
+        ("offset_increment", t.offset_increment),
+        ("the number behind rw", job.pattern.stride.unsigned_abs()),
+    ] {
+        if odd(bytes) {
+            return Err(refuse(format!("{name}={bytes}")));
+        }
+    }
+    Ok(())
+}
+
+/// Files of a log are as large as its I/Os ask for.
+fn replayed(job: &JobSpec, log: &IoLog, names: Vec<String>, capacity: Bytes) -> Vec<Wanted> {
+    let last = names.len() - 1;
+    let mut ends = vec![job.smallest(); names.len()];
+    for e in &log.entries {
+        let end = &mut ends[(e.file as usize).min(last)];
+        *end = (*end).max(e.offset + e.len);
+    }
+    let file = |(name, end): (String, Bytes)| {
+        let len = if is_device(&name) { capacity } else { end };
+        Wanted { name, offset: 0, len, reach: end }
+    };
+    names.into_iter().zip(ends).map(file).collect()
+}
+
+/// A region of the device itself.
+fn on_device(
     job: &JobSpec,
-    whole: Extent,
+    name: String,
     count: u64,
     capacity: Bytes,
-    name: &str,
-) -> Result<Extent, Diagnostic> {
+) -> Result<Wanted, Diagnostic> {
     let t = &job.target;
-    if whole.start + whole.len > capacity {
-        let message = format!(
-            "file \"{name}\" would end at byte {}, beyond the device's end ({capacity} bytes)",
-            whole.start + whole.len
-        );
-        return Err(problem(job, message, "use a smaller size= or a larger device"));
-    }
-    let step = t.offset_increment_percent.map_or(t.offset_increment, |p| percent(whole.len, p));
-    let first = t.offset_percent.map_or(t.offset, |p| percent(whole.len, p));
-    let offset = first.saturating_add(step.saturating_mul(u64::from(job.subjob)));
-    let smallest = (0..3).filter(|d| job.does(*d)).map(|d| job.bs.range[d].0).min().unwrap_or(512);
-    // fio rounds offsets up, and only those that a percentage makes.
-    let offset = if t.offset_percent.is_some() || t.offset_increment_percent.is_some() {
-        offset.next_multiple_of(if t.offset_align > 0 { t.offset_align } else { smallest.max(1) })
-    } else {
-        offset
-    };
-    if offset >= whole.len {
-        let message =
-            format!("offset {offset} is beyond the end of \"{name}\" ({} bytes)", whole.len);
-        return Err(problem(job, message, "use a smaller offset= or offset_increment="));
-    }
-    let room = whole.len - offset;
-    let wanted = match (t.size, t.size_percent) {
-        (Some(size), _) => size / if t.filesize.is_some() { 1 } else { count.max(1) },
-        (None, Some(p)) => percent(whole.len, p).min(room),
+    let offset = job.offset_in(capacity);
+    let room = room(job, &name, offset, capacity)?;
+    let len = match (t.size, t.size_percent) {
+        (Some(size), _) => size / count,
+        (None, Some(p)) => percent(capacity, p).min(room),
         (None, None) => room,
     };
-    if wanted > room {
+    if len > room {
         let message = format!(
-            "size {wanted} from offset {offset} ends at byte {}, beyond the end of \"{name}\" ({} bytes)",
-            u128::from(offset) + u128::from(wanted),
-            whole.len
+            "size {len} from offset {offset} ends at byte {}, beyond the end of \"{name}\" ({capacity} bytes)",
+            u128::from(offset) + u128::from(len),
         );
         return Err(problem(job, message, "use a smaller size= or a larger device"));
     }
-    if wanted < smallest {
-        let message = format!("no block of {smallest} bytes fits in {wanted} bytes of \"{name}\"");
+    fits(job, Wanted { name, offset, len, reach: offset + len })
+}
+
+/// A file: as large as `filesize` says, else its share of `size` behind `offset`.
+fn in_file(
+    job: &JobSpec,
+    name: String,
+    count: u64,
+    sizes: &mut Taus88,
+) -> Result<Wanted, Diagnostic> {
+    let t = &job.target;
+    let Some(range) = t.filesize else {
+        let size = t.size.map(|s| s / count).ok_or_else(|| {
+            problem(job, format!("file \"{name}\" has no size"), "add size= or filesize=")
+        })?;
+        let offset = job.offset_in(size);
+        return fits(job, Wanted { name, offset, len: size, reach: offset.saturating_add(size) });
+    };
+    let whole = match (range, t.size) {
+        ((low, high), _) if low == high => low,
+        ((low, high), Some(size)) => (size / count).clamp(low, high),
+        ((low, high), None) => sizes.between(low, high),
+    };
+    let offset = job.offset_in(whole);
+    let room = room(job, &name, offset, whole)?;
+    let len = t.size_percent.map_or(room, |p| percent(whole, p).min(room));
+    fits(job, Wanted { name, offset, len, reach: whole })
+}
+
+fn room(job: &JobSpec, name: &str, offset: Bytes, whole: Bytes) -> Result<Bytes, Diagnostic> {
+    whole.checked_sub(offset).filter(|room| *room > 0).ok_or_else(|| {
+        let message = format!("offset {offset} is beyond the end of \"{name}\" ({whole} bytes)");
+        problem(job, message, "use a smaller offset= or offset_increment=")
+    })
+}
+
+fn fits(job: &JobSpec, w: Wanted) -> Result<Wanted, Diagnostic> {
+    let smallest = job.smallest();
+    if w.len < smallest {
+        let message =
+            format!("no block of {smallest} bytes fits in {} bytes of \"{}\"", w.len, w.name);
         return Err(problem(job, message, "use a larger size= or a smaller bs="));
     }
-    Ok(Extent { start: whole.start + offset, len: wanted })
+    Ok(w)
 }
 
 impl JobSpec {
@@ -142,5 +238,43 @@ impl JobSpec {
     #[must_use]
     pub fn does(&self, dir: usize) -> bool {
         [self.pattern.read, self.pattern.write, self.pattern.trim][dir]
+    }
+
+    /// Names of its files: those it was given, those of the log it replays, or those fio would make up.
+    #[must_use]
+    pub fn file_names(&self) -> Vec<String> {
+        let t = &self.target;
+        let names = match &self.replay {
+            _ if !t.files.is_empty() => t.files.clone(),
+            Some(log) if !log.files.is_empty() => log.files.clone(),
+            _ => (0..t.nrfiles.max(1))
+                .map(|i| format!("{}.{}.{i}", self.name, self.subjob))
+                .collect(),
+        };
+        let inside = |n: String| match &t.directory {
+            Some(d) if !n.starts_with('/') => format!("{}/{n}", d.trim_end_matches('/')),
+            _ => n,
+        };
+        names.into_iter().map(inside).collect()
+    }
+
+    /// The smallest block it uses.
+    fn smallest(&self) -> Bytes {
+        let used = (0..3).filter(|d| self.does(*d)).map(|d| self.bs.range[d].0);
+        used.min().unwrap_or(512).max(1)
+    }
+
+    /// Where its region begins in a file of `size` bytes.
+    fn offset_in(&self, size: Bytes) -> Bytes {
+        let t = &self.target;
+        let step = t.offset_increment_percent.map_or(t.offset_increment, |p| percent(size, p));
+        let first = t.offset_percent.map_or(t.offset, |p| percent(size, p));
+        let offset = first.saturating_add(step.saturating_mul(u64::from(self.subjob)));
+        if t.offset_percent.is_none() && t.offset_increment_percent.is_none() {
+            return offset;
+        }
+        // fio rounds offsets up, and only those that a percentage makes.
+        let align = if t.offset_align > 0 { t.offset_align } else { self.smallest() };
+        offset.checked_next_multiple_of(align).unwrap_or(Bytes::MAX)
     }
 }

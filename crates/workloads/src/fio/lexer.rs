@@ -126,6 +126,12 @@ impl Lexer<'_> {
             let message = format!("{} bytes of job file; 4 MiB are the limit", self.bytes);
             return self.error(Diagnostic::file(&*name, message));
         }
+        if text.starts_with('\u{feff}') {
+            let d =
+                Line::new(&name, 1, "").diagnostic(1, 1, "the file begins with a byte order mark");
+            let help = "fio does not skip it either; save the file as plain UTF-8";
+            return self.error(d.with_help(help));
+        }
         for (i, raw) in text.split('\n').enumerate() {
             if self.errors.len() >= MAX_ERRORS {
                 return;

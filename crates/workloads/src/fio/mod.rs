@@ -2,6 +2,7 @@
 
 mod apply_io;
 mod apply_place;
+mod blockmap;
 mod check;
 mod docs;
 mod draft;
@@ -10,6 +11,7 @@ mod expand;
 mod finish;
 pub mod generator;
 pub mod iolog;
+pub mod iolog_write;
 pub mod layout;
 mod lexer;
 mod option;

@@ -131,6 +131,12 @@ pub fn find_option(name: &str) -> Option<&'static OptionDef> {
 #[must_use]
 pub fn nearest_option(name: &str) -> String {
     let name = name.trim_start_matches('-');
+    let mut words = name.split_whitespace();
+    if let (Some(option), Some(value), None) = (words.next(), words.next(), words.next())
+        && find_option(option).is_some()
+    {
+        return format!("write {option}={value}");
+    }
     did_you_mean(
         name,
         options().flat_map(|o| std::iter::once(o.name).chain(o.aliases.iter().copied())),

@@ -12,12 +12,6 @@ use super::option::{Effect, OptionDef, describe, find_option, nearest_option};
 use super::spec::JobSet;
 use super::value::{self, ValueError};
 
-/// fio's default percentiles.
-const PERCENTILES: [f64; 17] = [
-    1.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
-    99.99,
-];
-
 /// Parses a job file.
 ///
 /// `include` gives the text of an included file or of an I/O log by its name, or a reason why not.
@@ -72,7 +66,6 @@ impl Parser<'_> {
     fn sections(&mut self, sections: &[Section], overrides: &[RawOption]) {
         let mut global = Draft::default();
         let mut counters = Counters::default();
-        let mut percentiles = None;
         for section in sections {
             if self.errors.len() >= MAX_ERRORS {
                 return;
@@ -84,7 +77,6 @@ impl Parser<'_> {
             let mut draft = global.clone();
             self.options(&mut draft, &section.options);
             self.options(&mut draft, overrides);
-            percentiles = percentiles.or_else(|| draft.percentiles.clone());
             if !self.errors.is_empty() {
                 continue;
             }
@@ -95,7 +87,6 @@ impl Parser<'_> {
                 Err(d) => self.errors.push(d),
             }
         }
-        self.set.percentiles = percentiles.unwrap_or_else(|| PERCENTILES.to_vec());
     }
 
     /// Applies options in their order, `kb_base` first since it decides how the others are read.

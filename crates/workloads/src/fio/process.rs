@@ -12,6 +12,7 @@ use super::replay::Replay;
 use super::spec::JobSpec;
 use super::stats::JobStats;
 
+mod flow;
 mod issue;
 mod lean;
 mod reap;
@@ -19,6 +20,23 @@ mod ring;
 
 pub use self::lean::LeanStep;
 pub use self::ring::Ring;
+
+pub use flow::{Flow, FlowGroup};
+
+/// An I/O as a job with `write_iolog` notes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Logged {
+    /// When it was issued.
+    pub at: Nanos,
+    /// Operation.
+    pub op: Op,
+    /// `fdatasync` instead of `fsync`.
+    pub data_only: bool,
+    /// Byte offset on the device.
+    pub offset: Bytes,
+    /// Bytes.
+    pub len: Bytes,
+}
 
 /// One I/O for the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,9 +126,12 @@ pub struct Process {
     reaped_total: u64,
     loops_left: u64,
     bytes_this_loop: Bytes,
+    ios_this_loop: u64,
+    /// `bytes_this_loop` when the generator last had nothing left.
+    went_round_at: Bytes,
     ios_issued: u64,
     writes_issued: u64,
-    wrote_last: bool,
+    synced_last: bool,
     deadline: Nanos,
     rate_bytes: [u64; 3],
     rate_ios: [u64; 3],
@@ -118,6 +139,13 @@ pub struct Process {
     poisson: super::taus::Taus88,
     held: Option<NextIo>,
     thought_at: u64,
+    /// When the I/O time of `thinktime_iotime` began.
+    think_since: Nanos,
+    /// All units were in use, and the depth has not come down to `iodepth_low`.
+    draining: bool,
+    flow: Option<Flow>,
+    log: Option<Vec<Logged>>,
+    files: Files,
     measuring: bool,
     /// No replay, rate, sync or ramp: nothing but the generator decides what comes next.
     plain: bool,
@@ -135,11 +163,20 @@ impl Process {
             && job.ramp_time == 0
             && job.fsync == 0
             && job.fdatasync == 0
+            && job.flow == 0
+            && job.write_iolog.is_none()
+            && !job.pattern.trim_then_write
             && job.rate.iter().all(|r| r.bytes == 0 && r.iops == 0);
         Process {
             generator: Generator::new(job, files),
             replay: job.replay.as_ref().map(|log| Replay::new(log, files)),
-            size: job.io_size.unwrap_or(size),
+            size: match (job.io_size, job.target.io_size_percent) {
+                (Some(bytes), _) => bytes,
+                (None, Some(p)) => (u128::from(size) * u128::from(p) / 100) as Bytes,
+                // Files of a given size: `size` is what is transferred.
+                (None, None) if job.target.filesize.is_some() => job.target.size.unwrap_or(size),
+                (None, None) => size,
+            },
             stats: JobStats::default(),
             state: State::Begin,
             units: vec![Unit::UNUSED; n as usize],
@@ -149,9 +186,11 @@ impl Process {
             reaped_total: 0,
             loops_left: job.loops.max(1),
             bytes_this_loop: 0,
+            ios_this_loop: 0,
+            went_round_at: 0,
             ios_issued: 0,
             writes_issued: 0,
-            wrote_last: false,
+            synced_last: false,
             deadline: Nanos::MAX,
             rate_bytes: [0; 3],
             rate_ios: [0; 3],
@@ -159,9 +198,18 @@ impl Process {
             poisson: super::taus::Taus88::of_job(super::taus::StreamId::Poisson, job),
             held: None,
             thought_at: 0,
+            think_since: 0,
+            draining: false,
+            flow: None,
+            log: job.write_iolog.is_some().then(Vec::new),
+            files: files.clone(),
             measuring: job.ramp_time == 0,
             plain,
-            lean: plain && !job.engine.is_sync() && job.batch_submit <= 1 && job.think.time == 0,
+            lean: plain
+                && !job.engine.is_sync()
+                && job.batch_submit <= 1
+                && job.iodepth_low >= job.iodepth
+                && job.think.time == 0,
             job: job.clone(),
         }
     }
@@ -170,6 +218,23 @@ impl Process {
     #[must_use]
     pub fn job(&self) -> &JobSpec {
         &self.job
+    }
+
+    /// Puts it into a group that shares a flow (`flow_id`).
+    pub fn join_flow(&mut self, flow: Flow) {
+        self.flow = Some(flow);
+    }
+
+    /// The I/Os it noted, where it was to note them.
+    #[must_use]
+    pub fn log(&self) -> Option<&[Logged]> {
+        self.log.as_deref()
+    }
+
+    /// Where its files lie.
+    #[must_use]
+    pub fn files(&self) -> &Files {
+        &self.files
     }
 
     /// What it measured so far.
@@ -221,7 +286,12 @@ impl Process {
 
     fn begin(&mut self, now: Nanos) {
         self.stats.started = now;
+        if let Some(flow) = &self.flow {
+            flow.enter();
+        }
         self.stats.measured_from = now;
+        // The first time, fio counts the thinking too.
+        self.think_since = now.saturating_add(self.job.think.time);
         let limit = self.job.runtime.unwrap_or(Nanos::MAX);
         self.deadline = now.saturating_add(self.job.ramp_time).saturating_add(limit);
         self.state = State::Loop;
@@ -238,10 +308,28 @@ impl Process {
 
     /// Whether the job has done all it should.
     fn finished(&mut self, now: Nanos) -> bool {
-        if now >= self.deadline || self.job.number_ios.is_some_and(|n| self.ios_issued >= n) {
+        if now >= self.deadline {
             return true;
         }
+        if self.job.number_ios.is_some_and(|n| self.ios_this_loop >= n) {
+            // The next loop goes on where this one stopped.
+            (self.ios_this_loop, self.bytes_this_loop) = (0, 0);
+            self.loops_left = self.loops_left.saturating_sub(1);
+            return self.loops_left == 0;
+        }
         if self.job.time_based || self.replay.is_some() || self.bytes_this_loop < self.size {
+            return false;
+        }
+        self.next_loop()
+    }
+
+    /// The generator has nothing left: a job that transfers more than its size goes round again, any other
+    /// starts its next loop. `true` when it is done.
+    fn exhausted(&mut self) -> bool {
+        let more = self.job.io_size.is_some() || self.job.target.io_size_percent.is_some();
+        if more && self.bytes_this_loop > self.went_round_at {
+            self.went_round_at = self.bytes_this_loop;
+            self.generator.rewind();
             return false;
         }
         self.next_loop()
@@ -251,6 +339,8 @@ impl Process {
     fn next_loop(&mut self) -> bool {
         self.loops_left = self.loops_left.saturating_sub(1);
         self.bytes_this_loop = 0;
+        self.ios_this_loop = 0;
+        self.went_round_at = 0;
         self.generator.rewind();
         self.loops_left == 0
     }

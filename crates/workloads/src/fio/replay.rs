@@ -16,7 +16,7 @@ pub(crate) struct Replay {
 
 impl Replay {
     pub(crate) fn new(log: &IoLog, files: &Files) -> Self {
-        Replay { log: log.clone(), starts: files.iter().map(|f| f.start).collect(), at: 0 }
+        Replay { log: log.clone(), starts: files.iter().map(|f| f.origin).collect(), at: 0 }
     }
 
     /// When the next entry is due, counted from the start.

@@ -18,7 +18,8 @@ pub(crate) enum Shape {
     },
     Normal {
         deviation: f64,
-        center: f64,
+        center: Option<f64>,
+        shift: u64,
     },
     /// (cumulative access share, first block share, block share)
     Zoned(Vec<(f64, f64, f64)>),
@@ -69,14 +70,16 @@ impl Zipf {
 }
 
 fn place(rank: u64, blocks: u64, center: Option<f64>, shift: u64) -> u64 {
-    match center {
-        Some(c) => (rank + (c.clamp(0.0, 1.0) * blocks as f64) as u64) % blocks,
-        None => (rank.wrapping_mul(SCATTER).wrapping_add(shift)) % blocks,
-    }
+    let first = match center {
+        Some(c) => (c.clamp(0.0, 1.0) * blocks as f64) as u64,
+        None => shift,
+    };
+    rank.wrapping_mul(SCATTER).wrapping_add(first) % blocks
 }
 
 impl Shape {
-    pub(crate) fn new(d: &Distribution, blocks: u64, thread: u32) -> Shape {
+    /// A distribution over `blocks` blocks of `size` bytes.
+    pub(crate) fn new(d: &Distribution, blocks: u64, size: u64, thread: u32) -> Shape {
         let shift = u64::from(thread).wrapping_mul(SCATTER);
         match d {
             Distribution::Random => Shape::Uniform,
@@ -88,14 +91,13 @@ impl Shape {
                 Shape::Pareto { power, center: *center, shift }
             }
             Distribution::Normal(dev, center) => {
-                Shape::Normal { deviation: *dev / 100.0, center: center.unwrap_or(0.5) }
+                Shape::Normal { deviation: *dev / 100.0, center: *center, shift }
             }
             Distribution::Zoned(zones) => {
                 Shape::zones(zones.iter().map(|(a, s)| (f64::from(*a), *s / 100.0)))
             }
             Distribution::ZonedAbs(zones) => {
-                let total: u64 = zones.iter().map(|z| z.1).sum();
-                let total = total.max(1) as f64;
+                let total = (blocks.max(1) * size.max(1)) as f64;
                 Shape::zones(zones.iter().map(|(a, s)| (f64::from(*a), *s as f64 / total)))
             }
         }
@@ -116,7 +118,7 @@ impl Shape {
     }
 
     /// A block in `0..blocks`.
-    pub(crate) fn draw(&self, stream: &mut Taus88, blocks: u64) -> u64 {
+    pub(crate) fn draw(&self, stream: &mut Taus88, zone: &mut Taus88, blocks: u64) -> u64 {
         let blocks = blocks.max(1);
         match self {
             // In floating point, as fio computes it.
@@ -127,19 +129,21 @@ impl Shape {
                 let rank = (blocks as f64 * stream.unit().powf(*power)) as u64;
                 place(rank.min(blocks - 1), blocks, *center, *shift)
             }
-            Shape::Normal { deviation, center } => {
-                let z: f64 = (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0;
-                let at = (center + z * deviation) * blocks as f64;
-                (at.max(0.0) as u64).min(blocks - 1)
+            Shape::Normal { deviation, center, shift } => {
+                // The mean of twelve draws over all blocks, moved by up to half the deviation either way.
+                let mean = (0..12).map(|_| stream.unit()).sum::<f64>() / 12.0;
+                let at = mean + (stream.unit() - 0.5) * deviation;
+                let rank = (at * blocks as f64).max(0.0) as u64;
+                place(rank.min(blocks - 1), blocks, *center, *shift)
             }
             Shape::Zoned(zones) => {
-                let u = stream.unit();
-                let (_, first, share) = *zones
-                    .iter()
-                    .find(|(access, ..)| u < *access)
-                    .unwrap_or(&zones[zones.len() - 1]);
-                let at = (first + stream.unit() * share) * blocks as f64;
-                (at as u64).min(blocks - 1)
+                let v = zone.between(1, 100) as f64 / 100.0;
+                let chosen = zones.iter().find(|(access, ..)| v <= *access + 1e-9);
+                let (_, first, share) = *chosen.unwrap_or(&zones[zones.len() - 1]);
+                // fio counts zones in whole blocks.
+                let whole = |share: f64| (share * blocks as f64 + 1e-6) as u64;
+                let at = whole(first) + (stream.unit() * whole(share) as f64) as u64;
+                at.min(blocks - 1)
             }
         }
     }
@@ -150,11 +154,11 @@ mod tests {
     use super::*;
 
     fn share_of_hottest(d: &Distribution, blocks: u64, hot: usize) -> f64 {
-        let shape = Shape::new(d, blocks, 1);
+        let shape = Shape::new(d, blocks, 4096, 1);
         let mut stream = Taus88::new(7);
         let mut counts = vec![0u32; blocks as usize];
         for _ in 0..20_000 {
-            counts[shape.draw(&mut stream, blocks) as usize] += 1;
+            counts[shape.draw(&mut stream, &mut Taus88::new(9), blocks) as usize] += 1;
         }
         counts.sort_unstable_by(|a, b| b.cmp(a));
         f64::from(counts[..hot].iter().sum::<u32>()) / 20_000.0
@@ -170,9 +174,10 @@ mod tests {
     #[test]
     fn zones_get_their_share_of_accesses() {
         let d = Distribution::Zoned(vec![(60, 10.0), (30, 20.0), (10, 70.0)]);
-        let shape = Shape::new(&d, 1000, 1);
-        let mut stream = Taus88::new(3);
-        let hits = (0..10_000).filter(|_| shape.draw(&mut stream, 1000) < 100).count();
+        let shape = Shape::new(&d, 1000, 4096, 1);
+        let (mut stream, mut zone) = (Taus88::new(3), Taus88::new(4));
+        let mut draw = || shape.draw(&mut stream, &mut zone, 1000);
+        let hits = (0..10_000).filter(|_| draw() < 100).count();
         assert!((5_700..6_300).contains(&hits), "{hits}");
     }
 
@@ -186,9 +191,9 @@ mod tests {
             Distribution::ZonedAbs(vec![(50, 4096), (50, 1 << 30)]),
         ] {
             for blocks in [1, 2, 3, 1000] {
-                let shape = Shape::new(&d, blocks, 1);
-                let mut s = Taus88::new(1);
-                assert!((0..500).all(|_| shape.draw(&mut s, blocks) < blocks), "{d:?}");
+                let shape = Shape::new(&d, blocks, 4096, 1);
+                let (mut s, mut zone) = (Taus88::new(1), Taus88::new(2));
+                assert!((0..500).all(|_| shape.draw(&mut s, &mut zone, blocks) < blocks), "{d:?}");
             }
         }
     }

@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use iosched_types::{Bytes, IoPrio, Nanos};
 
+use super::taus::{StreamId, Taus88};
+
 /// All jobs of one run, after `[global]`, includes, overrides and `numjobs` were applied.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobSet {
     /// The processes in fio's order (thread numbers from 1).
     pub jobs: Vec<JobSpec>,
-    /// Percentiles to report (`percentile_list`), fio's default list when none is given.
-    pub percentiles: Vec<f64>,
     /// Options that were accepted without effect on timing, each as a sentence with its place.
     pub warnings: Vec<String>,
 }
@@ -107,6 +107,8 @@ pub struct JobSpec {
     pub write_iolog: Option<String>,
     /// `cpus_allowed`: CPUs, empty for all.
     pub cpus: Vec<u16>,
+    /// Percentiles to report (`percentile_list`), empty for fio's own list.
+    pub percentiles: Vec<f64>,
     /// Where the section begins: file and line, for messages.
     pub place: String,
 }
@@ -159,6 +161,7 @@ impl Default for JobSpec {
             replay: None,
             write_iolog: None,
             cpus: Vec::new(),
+            percentiles: Vec::new(),
             place: String::new(),
         }
     }
@@ -201,6 +204,18 @@ pub struct Wait {
     pub delay: Nanos,
     /// Largest delay of a range, from which each job draws its own; equal to `delay` for one value.
     pub delay_max: Nanos,
+}
+
+impl JobSpec {
+    /// How long it waits before it starts: a range is drawn from.
+    #[must_use]
+    pub fn start_delay(&self) -> Nanos {
+        let w = &self.wait;
+        if w.delay_max <= w.delay {
+            return w.delay;
+        }
+        Taus88::of_job(StreamId::StartDelay, self).between(w.delay, w.delay_max)
+    }
 }
 
 /// `rw=` taken apart.
@@ -356,7 +371,7 @@ pub struct ThinkTime {
     pub time: Nanos,
     /// Part of it spent spinning.
     pub spin: Nanos,
-    /// I/Os between thinks (`thinktime_blocks`), at least 1.
+    /// I/Os between thinks (`thinktime_blocks`), at least 1; `u64::MAX` when only the time counts.
     pub blocks: u64,
     /// Count issued rather than completed blocks (`thinktime_blocks_type=issue`).
     pub issue: bool,

@@ -113,7 +113,7 @@ pub(crate) const SIMULATED: &[OptionDef] = &[
     row("cpumask", &[], Kind::Size(1), "CPUs the job may run on, as a bit mask."),
     row("cpus_allowed_policy", &[], Kind::Word(&["shared", "split"]), "Whether clones share the CPUs or get one each."),
     row("read_iolog", &[], Kind::Text, "I/O log to replay; several, separated by `:`, go to the clones in turn."),
-    row("write_iolog", &[], Kind::Text, "I/O log to write."),
+    row("write_iolog", &[], Kind::Text, "I/O log (version 3) to write; with several trials each adds its name to it."),
     row("replay_no_stall", &[], Kind::Bool, "Replays without the pauses of the log."),
     row("replay_time_scale", &[], Kind::Int(1, MAX), "Rate of a replay in percent of the original."),
     row("replay_scale", &[], Kind::Int(1, MAX), "Divides the offsets of a replay."),

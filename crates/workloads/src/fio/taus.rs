@@ -36,18 +36,14 @@ pub enum StreamId {
     Offset = 6,
     /// File sizes.
     FileSize = 7,
-    /// Random or sequential (`percentage_random`), reads.
-    SeqRandRead = 11,
-    /// The same for writes.
-    SeqRandWrite = 12,
-    /// The same for trims.
-    SeqRandTrim = 13,
-    /// Start offset.
+    /// Random or sequential (`percentage_random`).
+    SeqRand = 10,
+    /// `startdelay` of a range.
     StartDelay = 14,
     /// Poisson arrivals.
-    Poisson = 16,
+    Poisson = 15,
     /// Zone choice.
-    Zone = 18,
+    Zone = 16,
 }
 
 impl Taus88 {

@@ -19,6 +19,14 @@ fn an_unknown_option_gets_line_column_caret_and_the_nearest_name() {
 }
 
 #[test]
+fn a_blank_instead_of_the_sign_and_a_byte_order_mark_are_explained() {
+    let d = first("[a]\nbs 4k\n");
+    assert_eq!((d.message.as_str(), d.help.as_str()), ("unknown option \"bs 4k\"", "write bs=4k"));
+    let d = first("\u{feff}[a]\nsize=1m\n");
+    assert_eq!((d.line, d.message.as_str()), (1, "the file begins with a byte order mark"));
+}
+
+#[test]
 fn all_mistakes_are_reported_at_once_but_not_more_than_twenty() {
     let e = try_parse("[a]\niodepth=0\nbs=0\nfoo=1\n[b]\nrw=red\n").unwrap_err();
     let lines: Vec<_> = e.iter().map(|d| d.line).collect();

@@ -8,4 +8,5 @@ mod examples;
 mod meaning;
 mod properties;
 mod real_fio;
+mod sequence;
 mod support;

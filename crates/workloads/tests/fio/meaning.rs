@@ -1,6 +1,7 @@
 //! What a job file means.
 
 use iosched_types::{Op, PrioClass};
+use iosched_workloads::fio::layout::{Files, lay_out};
 use iosched_workloads::fio::{
     Distribution, FileService, IoEngine, JobSpec, SplitEntry, check_supported, parse,
 };
@@ -166,6 +167,68 @@ fn sizes_offsets_and_files() {
     assert_eq!(job("filesize=1m-2m").target.filesize, Some((1 << 20, 2 << 20)));
 }
 
+fn laid_out(text: &str) -> Vec<Files> {
+    lay_out(&try_parse(text).unwrap(), 1 << 40).unwrap()
+}
+
+#[test]
+fn a_file_that_several_jobs_use_lies_in_one_place() {
+    let files = laid_out(
+        "[global]\nfilename=data\n[a]\nsize=1m\n[x]\nfilename=other\nsize=1m\n[b]\nsize=2m\noffset=1m\n",
+    );
+    assert_eq!(files[0][0].origin, files[2][0].origin);
+    assert_eq!((files[2][0].start, files[2][0].len), (1 << 20, 2 << 20));
+    assert!(files[1][0].start >= 3 << 20, "room for the larger of the two");
+    // The same name in another directory is another file.
+    let files = laid_out("[a]\nfilename=d\nsize=1m\n[b]\nfilename=d\ndirectory=/x\nsize=1m\n");
+    assert_ne!(files[0][0].origin, files[1][0].origin);
+}
+
+#[test]
+fn direct_io_needs_whole_sectors() {
+    let why = |lines: &str| {
+        let set = try_parse(&format!("[a]\nsize=1m\n{lines}\n")).unwrap();
+        lay_out(&set, 1 << 40).err().map(|d| d.message)
+    };
+    for (lines, part) in [
+        ("bs=1000", "a block size of 1000"),
+        ("bssplit=512/50:700/50", "a block size of 700"),
+        ("bsrange=512-4k\nbs_unaligned", "what bs_unaligned draws"),
+        ("rw=randread\nblockalign=100", "blockalign=100"),
+        ("offset=100", "offset=100"),
+        ("rw=read:100", "the number behind rw=100"),
+    ] {
+        let got = why(&format!("direct=1\n{lines}")).unwrap_or_default();
+        assert!(got.contains(part) && got.contains("multiple of 512"), "{lines}: {got}");
+        assert_eq!(why(lines), None, "buffered: {lines}");
+    }
+    assert_eq!(why("direct=1\nbs=512,1000\nrw=read"), None, "nothing is written");
+}
+
+#[test]
+fn a_start_delay_of_a_range_is_drawn_for_each_job() {
+    let jobs = jobs("[a]\nstartdelay=1-9\nnumjobs=8\n[b]\nstartdelay=2\n");
+    let delays: Vec<u64> = jobs.iter().map(JobSpec::start_delay).collect();
+    assert!(delays[..8].iter().all(|d| (1_000_000_000..=9_000_000_000).contains(d)), "{delays:?}");
+    assert!(delays[..8].windows(2).any(|w| w[0] != w[1]), "{delays:?}");
+    assert_eq!(delays[8], 2_000_000_000);
+}
+
+#[test]
+fn logs_need_no_file_name_and_must_fit_the_device() {
+    let log = "fio version 3 iolog\n0 a add\n0 b add\n0 a open\n0 b open\n5 a read 1048576 4096\n9 b write 0 4096\n";
+    let read = |_: &str| Ok(log.to_string());
+    let parsed = |text: &str| parse("j.fio", text, &Machine, &read, &[]).unwrap();
+    let set = parsed("[r]\nread_iolog=log\n");
+    let files = lay_out(&set, 1 << 30).unwrap();
+    assert_eq!(files[0].len(), 2);
+    assert!(files[0][1].origin >= (1 << 20) + 4096, "beyond what the log needs of the first");
+    let e = lay_out(&set, 1 << 20).unwrap_err();
+    assert!(e.message.contains("beyond the device's end"), "{}", e.message);
+    let e = lay_out(&parsed("[r]\nread_iolog=log\nfilename=/dev/sda\n"), 1 << 20).unwrap_err();
+    assert!(e.message.contains("beyond the device's end"), "{}", e.message);
+}
+
 #[test]
 fn kb_base_counts_wherever_it_stands() {
     let j = job("bs=1k\nsize=1m\nkb_base=1000");
@@ -231,10 +294,10 @@ fn variables_and_keywords() {
 }
 
 #[test]
-fn percentiles_are_sorted_and_default_to_fios() {
-    let set = try_parse("[a]\npercentile_list=99.9:50:99\n").unwrap();
-    assert_eq!(set.percentiles, [50.0, 99.0, 99.9]);
-    assert_eq!(try_parse("[a]\n").unwrap().percentiles.len(), 17);
+fn percentiles_are_sorted_and_each_job_has_its_own() {
+    let jobs = jobs("[a]\npercentile_list=99.9:50:99\n[b]\n");
+    assert_eq!(jobs[0].percentiles, [50.0, 99.0, 99.9]);
+    assert!(jobs[1].percentiles.is_empty(), "fio's own list");
 }
 
 #[test]

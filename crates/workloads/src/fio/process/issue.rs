@@ -1,8 +1,8 @@
 //! What a process submits next, and when: rates, logs, syncs, batches.
 
-use iosched_types::Nanos;
+use iosched_types::{Nanos, Op};
 
-use super::{Io, PLUG_ABOVE, Process, State, Step, Unit};
+use super::{Io, Logged, PLUG_ABOVE, Process, State, Step, Unit};
 use crate::fio::generator::NextIo;
 use crate::fio::replay::Replay;
 use crate::fio::stats::depth_bin;
@@ -23,7 +23,11 @@ impl Process {
         if self.plain {
             return self.issue_plain(now);
         }
+        if self.flow.as_ref().is_some_and(|f| !f.may_go()) {
+            return Some(self.hold_back(now));
+        }
         if self.sync_due() {
+            self.generator.sync_turn();
             return self.start_unit(now, NextIo { dir: 3, offset: 0, len: 0 });
         }
         if let Some(at) = self.replay.as_ref().and_then(Replay::next_at)
@@ -33,7 +37,7 @@ impl Process {
         }
         let next = self.held.take().or_else(|| self.next_io());
         let Some(io) = next else {
-            if self.replay.is_some() || self.next_loop() {
+            if self.replay.is_some() || self.exhausted() {
                 self.state = State::Drain;
             }
             return None;
@@ -49,7 +53,7 @@ impl Process {
         if let Some(io) = self.generator.next_io() {
             return self.start_unit(now, io);
         }
-        if self.next_loop() {
+        if self.exhausted() {
             self.state = State::Drain;
         }
         None
@@ -65,11 +69,10 @@ impl Process {
     /// `fsync`/`fdatasync` after so many writes.
     fn sync_due(&mut self) -> bool {
         let due = |every: u32| every > 0 && self.writes_issued.is_multiple_of(u64::from(every));
-        let due = self.wrote_last && (due(self.job.fsync) || due(self.job.fdatasync));
-        if due {
-            self.wrote_last = false;
-        }
-        due
+        // Reads count, too: while the number of writes stays where it is, a sync follows each of them.
+        let syncs = self.writes_issued > 0 && !self.synced_last;
+        self.synced_last = syncs && (due(self.job.fsync) || due(self.job.fdatasync));
+        self.synced_last
     }
 
     /// When the rate allows this I/O, if not now.
@@ -84,7 +87,7 @@ impl Process {
         let since = self.stats.started;
         let by_bytes = |n: u64| (u128::from(n) * 1_000_000_000 / u128::from(r.bytes.max(1))) as u64;
         let by_ios = |n: u64| n * 1_000_000_000 / u64::from(r.iops.max(1));
-        let at = if r.poisson && r.iops > 0 {
+        let at = if r.poisson {
             since + self.poisson_next[io.dir]
         } else if r.iops > 0 {
             since + by_ios(self.rate_ios[io.dir])
@@ -94,9 +97,11 @@ impl Process {
         if at > now {
             return Some(at);
         }
-        if r.poisson && r.iops > 0 {
-            let u = 1.0 - self.poisson.unit();
-            self.poisson_next[io.dir] += (-u.ln() * 1e9 / f64::from(r.iops)) as u64;
+        if r.poisson {
+            let smallest = self.job.bs.range[io.dir].0.max(1);
+            let iops = if r.iops > 0 { u64::from(r.iops) } else { (r.bytes / smallest).max(1) };
+            let u = (f64::from(self.poisson.next_u32()) + 1.0) / 4_294_967_296.0;
+            self.poisson_next[io.dir] += (-u.ln() * 1e9 / iops as f64) as u64;
         }
         None
     }
@@ -106,13 +111,21 @@ impl Process {
         let (offset, len) = (io.offset, io.len);
         self.units[unit as usize] = Unit { offset, len, start: now, issue: now, dir: io.dir as u8 };
         self.depth += 1;
+        if let Some(flow) = &self.flow {
+            flow.count();
+        }
+        self.note(now, io);
         if io.dir < 3 {
             self.ios_issued += 1;
-            self.bytes_this_loop += io.len;
+            self.ios_this_loop += 1;
+            // The trim of a block that is written next is no transfer of its own.
+            if !(self.job.pattern.trim_then_write && io.dir == 2) {
+                self.bytes_this_loop += io.len;
+            }
             self.rate_bytes[io.dir] += io.len;
             self.rate_ios[io.dir] += 1;
-            self.wrote_last = io.dir == 1;
             self.writes_issued += u64::from(io.dir == 1);
+            self.synced_last = false;
             self.stats.depths[depth_bin(self.depth)] += 1;
         }
         if self.job.engine.is_sync() {
@@ -130,6 +143,16 @@ impl Process {
             self.state = State::Reap;
         }
         None
+    }
+
+    /// Notes an I/O for `write_iolog`.
+    pub(super) fn note(&mut self, now: Nanos, io: NextIo) {
+        let Some(log) = &mut self.log else { return };
+        let op = [Op::Read, Op::Write, Op::Discard, Op::Flush][io.dir & 3];
+        let every = u64::from(self.job.fsync);
+        let full = every > 0 && self.writes_issued.is_multiple_of(every);
+        let data_only = op == Op::Flush && !full && self.job.fdatasync > 0;
+        log.push(Logged { at: now, op, data_only, offset: io.offset, len: io.len });
     }
 
     pub(super) fn io(&self, unit: u32) -> Io {

@@ -48,7 +48,7 @@ impl Process {
         }
         let &unit = self.free.last()?;
         let Some(io) = self.generator.next_io() else {
-            if self.next_loop() {
+            if self.exhausted() {
                 self.state = State::Drain;
             }
             return None;
@@ -60,6 +60,7 @@ impl Process {
         let (op, stable) = (u.op(), self.job.sync > 0 && io.dir == 1);
         self.depth += 1;
         self.ios_issued += 1;
+        self.ios_this_loop += 1;
         self.bytes_this_loop += io.len;
         self.stats.depths[depth_bin(self.depth)] += 1;
         self.state = State::Submitted;

@@ -2,6 +2,8 @@
 
 use iosched_types::Nanos;
 
+use crate::fio::generator::NextIo;
+
 use super::{Process, Ring, State, Step, TIMER_SLACK, Unit};
 
 impl Process {
@@ -14,8 +16,8 @@ impl Process {
 
     /// fio waits only when all units are in use (or a thought is due).
     pub(super) fn reap_if_full(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
-        if !self.free.is_empty() {
-            self.state = if self.thought_due() { State::Think } else { State::Loop };
+        if !self.free.is_empty() && !self.draining {
+            self.state = if self.thought_due(now) { State::Think } else { State::Loop };
             return None;
         }
         if !self.queued.is_empty() {
@@ -27,7 +29,9 @@ impl Process {
             return Some(Step::Wait(min));
         }
         self.reap(now, ring);
-        if self.depth <= self.job.iodepth_low.max(1).min(self.job.iodepth) {
+        let low = self.job.iodepth_low.clamp(1, self.job.iodepth.max(1));
+        self.draining = self.depth > low;
+        if !self.draining {
             self.state = State::Think;
         }
         None
@@ -60,8 +64,11 @@ impl Process {
         self.stats.dirs[usize::from(u.dir & 3)].book(since, u.len, issue - u.start, now - issue);
     }
 
-    fn thought_due(&self) -> bool {
+    fn thought_due(&self, now: Nanos) -> bool {
         let t = &self.job.think;
+        if t.time > 0 && t.iotime > 0 && now >= self.think_since.saturating_add(t.iotime) {
+            return true;
+        }
         let n = if t.issue { self.ios_issued } else { self.reaped_total };
         let every = t.blocks.max(1);
         t.time > 0 && n / every > self.thought_at / every
@@ -69,7 +76,7 @@ impl Process {
 
     /// `thinktime`: all outstanding I/O first, then spin and sleep.
     pub(super) fn think(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
-        if !self.thought_due() {
+        if !self.thought_due(now) {
             self.state = State::Loop;
             return None;
         }
@@ -87,7 +94,9 @@ impl Process {
         self.thought_at = if self.job.think.issue { self.ios_issued } else { self.reaped_total };
         self.state = State::Loop;
         let slack = if self.job.think.time > self.job.think.spin { TIMER_SLACK } else { 0 };
-        Some(Step::Sleep(now + self.job.think.time + slack))
+        let until = now + self.job.think.time + slack;
+        self.think_since = until;
+        Some(Step::Sleep(until))
     }
 
     pub(super) fn drain(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
@@ -102,6 +111,9 @@ impl Process {
             return Some(Step::Wait(self.depth.min(self.units.len() as u32)));
         }
         self.stats.ended = now;
+        if let Some(flow) = self.flow.take() {
+            flow.leave();
+        }
         self.state = if self.job.end_fsync { State::FinalSync } else { State::Done };
         None
     }
@@ -119,6 +131,9 @@ impl Process {
 
     fn start_unit_sync(&mut self, now: Nanos) -> Option<Step> {
         let unit = self.free.pop()?;
+        // `end_fsync` is no fdatasync, whatever came before.
+        let full = NextIo { dir: 3, offset: 0, len: 0 };
+        self.note(now, full);
         self.units[unit as usize] = Unit { offset: 0, len: 0, start: now, issue: now, dir: 3 };
         self.depth += 1;
         Some(Step::Submit(self.io(unit)))

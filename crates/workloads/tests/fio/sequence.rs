@@ -1,0 +1,276 @@
+//! The I/Os of a job one by one against those of the fio that is installed (3.33; skipped elsewhere).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use iosched_types::Op;
+use iosched_workloads::fio::layout::{Extent, Files, lay_out};
+use iosched_workloads::fio::process::{Process, Ring, Step};
+use iosched_workloads::fio::{JobSet, JobSpec};
+
+use crate::support::{fio_3_33, jobs};
+
+/// Operation, file, offset in it, length.
+type Line = (String, usize, u64, u64);
+
+/// fio mostly waits for itself when it starts.
+const WORKERS: usize = 4;
+
+/// What real fio does, from its own I/O log. A sync has no place.
+fn theirs(folder: &Path, lines: &str) -> Vec<Line> {
+    let (file, log) = (folder.join("run.fio"), folder.join("run.log"));
+    let _ = std::fs::remove_file(&log);
+    let text = format!("[a]\nioengine=null\nwrite_iolog={}\n{lines}\n", log.display());
+    std::fs::write(&file, text).unwrap();
+    let out = Command::new("fio").current_dir(folder).arg(&file).output().unwrap();
+    assert!(out.status.success(), "{lines}: {}", String::from_utf8_lossy(&out.stderr));
+    let text = std::fs::read_to_string(log).unwrap();
+    let mut files: Vec<&str> = Vec::new();
+    let mut all = Vec::new();
+    for l in text.lines().skip(1) {
+        let w: Vec<&str> = l.split_whitespace().collect();
+        match w[1..] {
+            [name, "add"] => files.push(name),
+            [_, "sync" | "datasync", ..] => all.push(("sync".into(), 0, 0, 0)),
+            [name, op, offset, len] => {
+                let at = files.iter().position(|f| *f == name).unwrap();
+                all.push((op.into(), at, offset.parse().unwrap(), len.parse().unwrap()));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+fn in_file(files: &Files, at: u64, op: Op, len: u64) -> Line {
+    let name = ["read", "write", "trim", "sync"][op as usize];
+    let holds = |f: &Extent| (f.start..f.start + f.len).contains(&at);
+    let i = files.iter().position(holds).unwrap_or(0);
+    if op == Op::Flush {
+        return (name.into(), 0, 0, 0);
+    }
+    (name.into(), i, at - files[i].origin, len)
+}
+
+/// What ours does when each I/O takes a moment.
+fn ours(job: &JobSpec, files: &Files) -> Vec<Line> {
+    let mut process = Process::new(job, files);
+    let mut ring = Ring::with_capacity(process.units() as usize);
+    let (mut now, mut under_way, mut all) = (0, std::collections::VecDeque::new(), Vec::new());
+    loop {
+        match process.step(now, &mut ring) {
+            Step::Submit(io) => {
+                under_way.push_back(io.unit);
+                all.push(in_file(files, io.offset, io.op, io.len));
+            }
+            Step::Wait(n) => {
+                while ring.len() < n as usize {
+                    now += 1_000;
+                    ring.push(under_way.pop_front().unwrap());
+                }
+            }
+            Step::Sleep(until) => now = until,
+            Step::BeginBatch | Step::EndBatch => {}
+            Step::Exit => return all,
+        }
+        assert!(all.len() < 1_000_000);
+    }
+}
+
+/// When each I/O is submitted, each taking `service` ns.
+fn times(lines: &str, service: u64) -> Vec<u64> {
+    let set = JobSet { jobs: jobs(&format!("[a]\n{lines}\n")), ..JobSet::default() };
+    let files = lay_out(&set, 1 << 40).unwrap();
+    let mut process = Process::new(&set.jobs[0], &files[0]);
+    let mut ring = Ring::with_capacity(process.units() as usize);
+    let (mut now, mut under_way, mut all) = (0, std::collections::VecDeque::new(), Vec::new());
+    loop {
+        match process.step(now, &mut ring) {
+            Step::Submit(io) => {
+                under_way.push_back((now + service, io.unit));
+                all.push(now);
+            }
+            Step::Wait(n) => {
+                while ring.len() < n as usize {
+                    let (at, unit) = under_way.pop_front().unwrap();
+                    now = now.max(at);
+                    ring.push(unit);
+                }
+            }
+            Step::Sleep(until) => now = until,
+            Step::BeginBatch | Step::EndBatch => {}
+            Step::Exit => return all,
+        }
+    }
+}
+
+const MS: u64 = 1_000_000;
+
+/// Gaps of more than 3 ms between I/Os, in ms: from when to when.
+fn gaps(times: &[u64]) -> Vec<(u64, u64)> {
+    let pairs = times.windows(2).map(|w| (w[0] / MS, w[1] / MS));
+    pairs.filter(|(a, b)| b - a > 3).collect()
+}
+
+#[test]
+fn thinktime_iotime_thinks_after_a_time_of_io() {
+    // As fio 3.33 did with 1000 I/Os a second: the first time it counts the thinking, too.
+    let job = "size=800k\nrw=read\nthinktime=20ms\nthinktime_iotime=10ms";
+    let got = gaps(&times(job, MS));
+    assert_eq!(got[..3], [(29, 50), (59, 80), (89, 110)]);
+    // With a number of blocks as well, whatever comes first.
+    let both = gaps(&times(&format!("{job}\nthinktime_blocks=4"), MS));
+    assert_eq!(both[..2], [(3, 24), (27, 48)]);
+}
+
+#[test]
+fn a_full_queue_drains_to_iodepth_low() {
+    let job = "size=1m\nrw=read\nioengine=libaio\niodepth=16\niodepth_low=4";
+    let times = times(job, MS);
+    let at = |t: u64| times.iter().filter(|x| **x == t).count();
+    assert_eq!((at(0), at(MS), times.len()), (16, 12, 256));
+}
+
+#[test]
+fn poisson_arrivals_follow_a_rate_of_bytes_as_one_of_ios() {
+    let job = |rate: &str| times(&format!("size=160k\nrw=read\nrate_process=poisson\n{rate}"), 1);
+    let by_ios = job("rate_iops=200");
+    assert_eq!(job("rate=800k"), by_ios);
+    // The very times fio 3.33 showed, less its own delays of up to 0.2 ms.
+    let tenths: Vec<u64> = by_ios[..5].iter().map(|t| t / 100_000).collect();
+    assert_eq!(tenths, [0, 117, 141, 156, 209]);
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Jobs, their lines separated by `;`.
+const JOBS: &[&str] = &[
+    "rw=randread:8;rw_sequencer=identical;size=1m;io_size=512k",
+    "rw=randread:8;rw_sequencer=sequential;size=1m",
+    "rw=randread:8;size=1m;io_size=512k",
+    "rw=randread;bs=4k;blockalign=16k;size=4m;io_size=1m",
+    "rw=randread;bs=8k,16k;bs_is_seq_rand=1;percentage_random=50;size=1m",
+    "rw=randread;bs=8k,16k;bs_is_seq_rand=1;size=1m",
+    "rw=randread;bsrange=1k-16k;size=1m",
+    "rw=randread;bsrange=512-16k;bs_unaligned;size=1m",
+    "rw=randread;bssplit=4k/20:8k/30:64k/50;size=4m",
+    "rw=randread;filesize=1m;size=256k",
+    "rw=randread;filesize=64k-256k;nrfiles=4",
+    "rw=randread;filesize=64k-256k;nrfiles=4;size=1m",
+    "rw=randread;filesize=64k;nrfiles=4;size=1m;io_size=1m",
+    "rw=randread;norandommap;bsrange=1k-8k;size=1m",
+    "rw=randread;norandommap;size=1m",
+    "rw=randread;offset=256k;size=1m",
+    "rw=randread;percentage_random=30;size=1m",
+    "rw=randread;random_distribution=zoned:60/10:30/20:8/30:2/40;size=4m",
+    "rw=randread;random_distribution=zoned_abs:60/1m:30/1m:10/2m;size=4m",
+    "rw=randread;randrepeat=0;randseed=77;size=1m",
+    "rw=randread;randseed=77;size=1m",
+    "rw=randread;size=1000k;bs=7k",
+    "rw=randread;size=128k;loops=2;norandommap",
+    "rw=randread;size=128k;loops=3",
+    "rw=randread;size=16m;random_distribution=zoned_abs:50/1m:50/1m",
+    "rw=randread;size=1m",
+    "rw=randread;size=1m;bssplit=4k/50:16k/50;norandommap",
+    "rw=randread;size=1m;filename=a:b",
+    "rw=randread;size=1m;filename=a:b;file_service_type=random:4",
+    "rw=randread;size=1m;nrfiles=4",
+    "rw=randread;size=1m;nrfiles=4;file_service_type=random",
+    "rw=randread;size=1m;nrfiles=4;file_service_type=roundrobin:3",
+    "rw=randread;size=1m;nrfiles=4;file_service_type=sequential",
+    "rw=randread;size=1m;nrfiles=4;offset=64k",
+    "rw=randread;size=1m;number_ios=33",
+    "rw=randread;size=256k;io_size=1m",
+    "rw=randread;size=256k;nrfiles=4;loops=2",
+    "rw=randread;size=4m;random_distribution=zoned:50/5:50/95",
+    "rw=randread;size=64k;bs=512",
+    "rw=randrw:3;size=512k;rw_sequencer=identical",
+    "rw=randrw:4;size=1m;rwmixread=70",
+    "rw=randrw;percentage_random=30,70;size=1m",
+    "rw=randrw;percentage_random=30,70;size=1m;io_size=512k",
+    "rw=randrw;randseed=0x55;size=1m",
+    "rw=randrw;rwmixread=30;size=1m",
+    "rw=randrw;size=128k;io_size=256k",
+    "rw=randrw;size=1m",
+    "rw=randrw;size=1m;nrfiles=4",
+    "rw=randrw;size=256k;fdatasync=1",
+    "rw=randrw;size=256k;fsync=3",
+    "rw=randrw;size=4m;random_distribution=zoned:50/5:50/95",
+    "rw=randtrim;size=256k",
+    "rw=randtrimwrite;size=256k",
+    "rw=randtrimwrite;size=256k;randrepeat=0;randseed=4",
+    "rw=randwrite;size=1m;bs=8k",
+    "rw=randwrite;size=1m;nrfiles=4;fsync=6",
+    "rw=randwrite;size=256k;fdatasync=3",
+    "rw=randwrite;size=256k;fdatasync=3;fsync=4",
+    "rw=read:-8k;size=256k",
+    "rw=read:8;rw_sequencer=identical;size=256k",
+    "rw=read;bssplit=4k/:8k/;size=1m",
+    "rw=read;filename=a:b:c;size=1m;offset=64k",
+    "rw=read;filesize=1m;io_size=2m",
+    "rw=read;filesize=1m;nrfiles=4;size=2m",
+    "rw=read;filesize=1m;nrfiles=4;size=8m",
+    "rw=read;filesize=1m;size=1m;offset=25%",
+    "rw=read;filesize=1m;size=256k",
+    "rw=read;filesize=1m;size=256k;offset=128k",
+    "rw=read;filesize=1m;size=2m",
+    "rw=read;filesize=1m;size=30%",
+    "rw=read;filesize=1m;size=512k;io_size=2m",
+    "rw=read;filesize=256k;filename=a:b",
+    "rw=read;rw_sequencer=identical;size=256k",
+    "rw=read;size=100k;bs=8k;io_size=300k",
+    "rw=read;size=10k;bs=4k",
+    "rw=read;size=1m",
+    "rw=read;size=1m;filename=a:b;file_service_type=sequential",
+    "rw=read;size=1m;io_size=40%",
+    "rw=read;size=1m;nrfiles=3",
+    "rw=read;size=1m;nrfiles=4",
+    "rw=read;size=1m;nrfiles=4;file_service_type=random:8",
+    "rw=read;size=1m;offset=25%",
+    "rw=rw;rwmixwrite=20;size=1m",
+    "rw=rw;size=1m",
+    "rw=rw;size=64k;number_ios=33",
+    "rw=trim;size=256k",
+    "rw=trimwrite;size=256k",
+    "rw=write:12k;size=1m",
+    "rw=write:8k;size=128k",
+    "rw=write;bssplit=4k/10:64k/50:32k/40;size=4m",
+    "rw=write;size=1m;bsrange=4k-64k",
+    "rw=write;size=256k;fsync=5",
+    "rw=write;size=64k;end_fsync=1",
+    "rw=write;size=64k;fsync=8;end_fsync=1",
+    "rw=write;size=64k;sync=1",
+];
+
+#[test]
+fn a_job_does_the_very_ios_of_fio() {
+    if !fio_3_33() {
+        return;
+    }
+    let compare = |worker: usize| {
+        let folder = scratch(&format!("sequence{worker}"));
+        for job in JOBS.iter().skip(worker).step_by(WORKERS) {
+            let lines = job.replace(';', "\n");
+            let theirs = theirs(&folder, &lines);
+            let set = JobSet { jobs: jobs(&format!("[a]\n{lines}\n")), ..JobSet::default() };
+            let files = lay_out(&set, 1 << 40).unwrap_or_else(|e| panic!("{job}: {}", e.message));
+            let ours = ours(&set.jobs[0], &files[0]);
+            let differs = theirs.iter().zip(&ours).position(|(t, o)| t != o);
+            if let Some(at) = differs {
+                panic!("{job}: I/O {at} is {:?}, fio's {:?}", ours[at], theirs[at]);
+            }
+            assert_eq!(ours.len(), theirs.len(), "{job}");
+        }
+    };
+    std::thread::scope(|s| {
+        let workers: Vec<_> = (0..WORKERS).map(|w| s.spawn(move || compare(w))).collect();
+        for w in workers {
+            w.join().unwrap();
+        }
+    });
+}
