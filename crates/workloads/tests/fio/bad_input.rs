@@ -205,7 +205,7 @@ fn sections() {
         ("[]\n", "the section has no name"),
         ("[ ]\n", "the section has no name"),
         ("[a]x\n", "text behind the section's name"),
-        ("\u{feff}[a]\n", "an option outside of a section"),
+        ("\u{feff}[a]\n", "the file begins with a byte order mark"),
         ("[a]\ninclude\n", "include needs a file name"),
         ("[a]\ninclude nowhere.fio\n", "cannot include \"nowhere.fio\": no such file: nowhere.fio"),
         ("[a]\ninclude=x\n", "unknown option \"include\""),

@@ -69,7 +69,9 @@ proptest! {
         let suffix = ["", "k", "m", "g", "t", "p"][power];
         let suffix = if upper { suffix.to_uppercase() } else { suffix.to_string() };
         let bytes = u128::from(n) * 1024u128.pow(power as u32);
-        prop_assume!((4096..1 << 63).contains(&bytes));
+        if !(4096..1 << 63).contains(&bytes) {
+            return Ok(());
+        }
         let j = job(&format!("size={n}{suffix}"));
         prop_assert_eq!(j.target.size.map(u128::from), Some(bytes));
     }
