@@ -35,7 +35,7 @@ pub(crate) struct Hctx {
     ctx: Vec<VecDeque<ReqId>>,
     cursor: usize,
     /// A completion shall run this context again.
-    restart: bool,
+    pub(crate) restart: bool,
     rerun_armed: bool,
     /// Busy average: b ← (7b + 16·busy)/8.
     pub(crate) busy: u32,
@@ -232,8 +232,15 @@ impl Queue {
         flush: bool,
     ) -> Result<(ReqId, bool), Asleep> {
         let h = self.hctx_of(bio.cpu);
-        let shallow = self.tag_limit(tl, h, bio, flush);
-        let at_once = self.hctx[h].tags().get(shallow);
+        let woken = self.hctx[h].tags().take_asked(bio.task);
+        let (shallow, at_once) = match woken {
+            // A task that was woken starts over where it went to sleep: the queue runs before it tries.
+            Some(asked) => (asked, None),
+            None => {
+                let shallow = self.tag_limit(tl, bio, flush);
+                (shallow, self.hctx[h].tags().get(shallow))
+            }
+        };
         let tag = match at_once {
             Some(tag) => tag,
             None => self.mq_wait_for_tag(tl, h, bio, shallow)?,
@@ -266,7 +273,6 @@ impl Queue {
         self.run_deferred(tl);
         let hctx = &mut self.hctx[h];
         hctx.tags().get(shallow).ok_or_else(|| {
-            hctx.restart = true;
             hctx.tags().sleep(bio.task, shallow);
             Asleep
         })
@@ -274,10 +280,7 @@ impl Queue {
 
     /// How much of the tags this request may use: asked once, however long the task then sleeps.
     #[inline(always)]
-    fn tag_limit(&mut self, tl: &mut Timeline, h: usize, bio: &Bio, flush: bool) -> Option<u32> {
-        if let Some(asked) = self.hctx[h].tags().take_asked(bio.task) {
-            return asked;
-        }
+    fn tag_limit(&mut self, tl: &mut Timeline, bio: &Bio, flush: bool) -> Option<u32> {
         if !self.hooks.limit_depth || flush {
             return None;
         }

@@ -149,6 +149,25 @@ fn sleepers_for_a_tag_take_turns() {
     assert_eq!(r.woken, [0, 1, 0]);
 }
 
+/// Who is woken for a tag lets the queue run before it takes one, so what waited in the scheduler goes first. Its
+/// sleep is no reason to run the queue at completions.
+#[test]
+fn a_woken_sleeper_runs_the_queue_first() {
+    let mut c = config("mq-deadline@6.12", "6.12", 64, 5);
+    c.settings = vec![("nr_requests".into(), 4)];
+    let mut r = Rig::new(c);
+    r.submits(0, "R1000 R2000 R3000").returns();
+    r.q.manual = true;
+    r.submits(1, "R900").returns();
+    r.submits(2, "R100").returns();
+    r.q.manual = false;
+    assert_eq!(r.order(), ["R1000", "R2000", "R3000"]);
+    assert!(!r.q.hctx[0].restart);
+    r.to(50.0);
+    assert_eq!(r.woken, [2]);
+    assert_eq!(r.order()[3..], ["R900", "R100"], "by position R100 would be first");
+}
+
 /// MD-9: an `async_depth` of 8 of 256 tags lets 32 writes in where it counts per word of the tag map.
 #[test]
 fn async_depth_counts_per_word_or_over_the_map() {
