@@ -60,7 +60,8 @@ impl Bfq {
     pub(super) fn raise_on_arrival(&mut self, ctx: &mut Ctx<'_>, q: QueueId, signs: Signs) {
         if self.q(q).raised() {
             self.refresh_raise(q, signs);
-            if self.q(q).raised() {
+            // Since 5.0 a raise whose time is over lasts until the queue has been served once more.
+            if self.q(q).raised() && !self.v.modern {
                 self.check_raise_end(ctx, q);
             }
         } else if signs.deserves {

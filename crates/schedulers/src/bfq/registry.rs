@@ -189,6 +189,11 @@ impl Bfq {
     pub(super) fn leave_queue(&mut self, q: QueueId) {
         let queue = self.qm(q);
         queue.processes = queue.processes.saturating_sub(1);
+        let kept = queue.processes == 0 && queue.busy && queue.empty();
+        if kept && q != self.in_service {
+            // It was kept busy for a process that no longer sends anything here.
+            self.leave_busy(q);
+        }
         self.free_if_dead(q);
     }
 

@@ -160,9 +160,12 @@ impl Bfq {
                 self.check_raise_end(ctx, q);
             }
             if self.v.modern {
-                // A raise that starts or ends in service changes what the rest of the slot costs.
-                let e = self.q(q).entity;
-                self.engine.apply_now(e);
+                // A raise that starts or ends in service changes what the rest of the slot costs. One that
+                // falls back to another kind of raise waits for the end of the slot.
+                let (e, plain) = (self.q(q).entity, self.q(q).original_weight());
+                if (self.engine.weight(e) > plain) != self.q(q).raised() {
+                    self.engine.apply_now(e);
+                }
             }
             if self.q(q).class == 2 && self.total_busy() > 1 {
                 self.expire(ctx, q, false, Reason::Exhausted);

@@ -80,7 +80,13 @@ impl Version {
 static VERSIONS: [Version; 3] = [
     Version {
         index: V7,
-        engine: Rules { cached_next: false, lookup_when_beaten: true, raise_on_expiry: false },
+        engine: Rules {
+            cached_next: false,
+            lookup_when_beaten: true,
+            raise_on_expiry: false,
+            quick_on_expiry: false,
+            leaves_as_served: false,
+        },
         legacy: true,
         async_charge: 11,
         async_charge_raised: 11,
@@ -101,7 +107,13 @@ static VERSIONS: [Version; 3] = [
     },
     Version {
         index: V4_12,
-        engine: Rules { cached_next: true, lookup_when_beaten: false, raise_on_expiry: false },
+        engine: Rules {
+            cached_next: true,
+            lookup_when_beaten: false,
+            raise_on_expiry: false,
+            quick_on_expiry: false,
+            leaves_as_served: false,
+        },
         legacy: false,
         async_charge: 10,
         async_charge_raised: 20,
@@ -122,7 +134,13 @@ static VERSIONS: [Version; 3] = [
     },
     Version {
         index: CURRENT,
-        engine: Rules { cached_next: true, lookup_when_beaten: true, raise_on_expiry: true },
+        engine: Rules {
+            cached_next: true,
+            lookup_when_beaten: true,
+            raise_on_expiry: true,
+            quick_on_expiry: true,
+            leaves_as_served: true,
+        },
         legacy: false,
         async_charge: 3,
         async_charge_raised: 3,

@@ -35,6 +35,12 @@ pub struct Rules {
     pub lookup_when_beaten: bool,
     /// The look-up made when a slot ends may raise V although a queue is still in service.
     pub raise_on_expiry: bool,
+    /// A queue that stays backlogged at the end of its slot becomes the candidate without a look-up, and so
+    /// without raising V, where a newcomer would.
+    pub quick_on_expiry: bool,
+    /// An entity that leaves without being in service finishes where its service ends, like the one in
+    /// service, not where its budget would have.
+    pub leaves_as_served: bool,
 }
 
 /// Which tree an entity is on.

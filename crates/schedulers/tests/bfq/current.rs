@@ -244,6 +244,34 @@ fn real_time_preempts_best_effort() {
     assert!(rig.noted("pid 1 preempted by pid 2: class or weight").len() == 1, "{:?}", rig.notes);
 }
 
+/// A preempted queue is kept busy though it is empty, for the process it was waited for. When that ends,
+/// nobody takes its turn.
+#[test]
+fn a_queue_kept_busy_goes_with_its_process() {
+    let turns = |exits: bool| {
+        let mut rig = Rig::new(BFQ, &[], disk(true), 8, |_| 20 * MS).parallel();
+        rig.process(0, 5, 0, |n| (n < 5).then(|| read(1_000_000 * n, 8)));
+        let kept = rig.process(MS, 1, 0, |n| (n < 1).then(|| read(50_000_000, 8)));
+        rig.process(2 * MS, 1, 0, |n| {
+            let mut r = read(90_000_000, 8);
+            r.prio = IoPrio::parse("rt/4").unwrap();
+            (n < 1).then_some(r)
+        });
+        rig.run_to(3 * MS);
+        assert_eq!(rig.noted("slice of pid 2 expired PREEMPTED").len(), 1, "{:?}", rig.notes);
+        rig.notes.clear();
+        if exits {
+            rig.bench.with(3 * MS, |s, c| s.task_exited(c, kept));
+        }
+        rig.run_to(200 * MS);
+        // Somebody's request is there to be chosen when the real-time slot is over.
+        rig.process(201 * MS, 1, 0, |n| (n < 1).then(|| read(70_000_000, 8)));
+        rig.run_to(400 * MS);
+        rig.noted("serves pid 2").len()
+    };
+    assert_eq!((turns(false), turns(true)), (1, 0));
+}
+
 /// The deadline is looked at while the first request of a slot leaves, for the second.
 #[test]
 fn the_oldest_request_is_looked_at_once_a_slot() {

@@ -3,12 +3,22 @@
 use iosched_schedulers::bfq::wf2q::{Engine, ROOT, Rules};
 use proptest::prelude::*;
 
-const CURRENT: Rules = Rules { cached_next: true, lookup_when_beaten: true, raise_on_expiry: true };
-const RULES: [Rules; 3] = [
-    Rules { cached_next: false, lookup_when_beaten: true, raise_on_expiry: false },
-    Rules { cached_next: true, lookup_when_beaten: false, raise_on_expiry: false },
-    CURRENT,
-];
+const CURRENT: Rules = Rules {
+    cached_next: true,
+    lookup_when_beaten: true,
+    raise_on_expiry: true,
+    quick_on_expiry: true,
+    leaves_as_served: true,
+};
+const V7: Rules = Rules {
+    cached_next: false,
+    lookup_when_beaten: true,
+    raise_on_expiry: false,
+    quick_on_expiry: false,
+    leaves_as_served: false,
+};
+const V4_12: Rules = Rules { cached_next: true, lookup_when_beaten: false, ..V7 };
+const RULES: [Rules; 3] = [V7, V4_12, CURRENT];
 
 fn near(a: f64, b: f64) -> bool {
     (a - b).abs() < 0.01
@@ -265,6 +275,51 @@ impl Slow {
             q.idle = q.f > v;
             q.idle_order = n;
         }
+    }
+}
+
+/// Who leaves without being in service has had no service, so it counts no longer; before, the budget it
+/// never used kept it in the sum of weights.
+#[test]
+fn a_queue_that_leaves_unserved_counts_no_longer() {
+    for (rules, counts) in [(V7, true), (V4_12, true), (CURRENT, false)] {
+        let mut e = Engine::new(rules, 1000);
+        let ids: Vec<u32> = (0..2).map(|q| e.add_queue(ROOT, 40, 1, q)).collect();
+        for &id in &ids {
+            e.set_budget(id, 1024);
+            e.activate(id, false);
+        }
+        assert_eq!(e.take(), Some(0));
+        e.charge(ids[0], 8);
+        e.deactivate(ids[1]);
+        assert_eq!((e.counted(ids[1]), e.weight_sum(ids[0]) == 80), (counts, counts), "{rules:?}");
+    }
+}
+
+/// A queue that goes on alone after its slot does not pull V up to its own start, so one that left keeps
+/// counting until it would have been served.
+#[test]
+fn a_slot_that_ends_without_rivals_leaves_v_alone() {
+    for (rules, v) in [
+        (CURRENT, 12.8 + 400.0 / 80.0),
+        (Rules { quick_on_expiry: false, ..CURRENT }, 12.8 + 400.0 / 40.0),
+    ] {
+        let mut e = Engine::new(rules, 1000);
+        let ids: Vec<u32> = (0..3).map(|q| e.add_queue(ROOT, 40, 1, q)).collect();
+        ids.iter().for_each(|id| e.set_budget(*id, 1024));
+        e.activate(ids[1], false);
+        e.activate(ids[2], false);
+        e.take();
+        // It leaves at a finish of 25.6, with V at 12.8.
+        e.charge(ids[1], 1024);
+        e.activate(ids[0], false);
+        e.expire(ids[1], false);
+        e.deactivate(ids[2]);
+        assert_eq!(e.take(), Some(0));
+        e.charge(ids[0], 400);
+        e.expire(ids[0], true);
+        assert!(near(e.times(ids[0]).2, v), "{rules:?}: {:?}", e.times(ids[0]));
+        assert!(e.counted(ids[1]));
     }
 }
 

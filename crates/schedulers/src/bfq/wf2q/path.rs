@@ -42,7 +42,7 @@ impl Engine {
     pub(super) fn refresh(&mut self, set: SetId, new: EntityId, expiry: bool) -> bool {
         let old = self.s(set).next;
         let next = match self.quick(set, new, old) {
-            Some(next) if !expiry => next,
+            Some(next) if !expiry || self.rules.quick_on_expiry => next,
             _ => {
                 let idle = self.s(set).in_service == NIL;
                 let raise =
@@ -151,13 +151,19 @@ impl Engine {
     }
 
     pub(super) fn leave_one(&mut self, e: EntityId) {
-        let Entity { set, start, service, weight, counted, .. } = *self.e(e);
+        let Entity { set, start, service, weight, counted, owner, .. } = *self.e(e);
         if !counted {
             return;
         }
-        if self.s(set).in_service == e {
+        let in_service = self.s(set).in_service == e;
+        if in_service || self.rules.leaves_as_served {
             self.em(e).finish = start.wrapping_add(delta(service, weight));
+        }
+        if in_service {
             self.sm(set).in_service = NIL;
+        }
+        if matches!(owner, Owner::Group(_)) {
+            self.em(e).service = 0;
         }
         self.extract(e);
         let finish = self.e(e).finish;
