@@ -5,7 +5,7 @@ use std::process::Command;
 
 use iosched_workloads::fio::JobSpec;
 
-use crate::support::{fio_3_33, jobs, try_parse};
+use crate::support::{fio_3_33, jobs, log_of_real_run, try_parse};
 
 /// A small generator, so that the same values are tried everywhere.
 struct Dice(u64);
@@ -263,13 +263,7 @@ fn ranges_are_those_that_fio_announces() {
 
 /// Runs a job on the null engine and returns (operation, offset, length) of each I/O of its log.
 fn replayed(folder: &Path, lines: &str) -> Vec<(String, u64, u64)> {
-    let (file, log) = (folder.join("run.fio"), folder.join("run.log"));
-    let _ = std::fs::remove_file(&log);
-    let text = format!("[a]\nioengine=null\nwrite_iolog={}\n{lines}\n", log.display());
-    std::fs::write(&file, text).unwrap();
-    let out = Command::new("fio").current_dir(folder).arg(&file).output().unwrap();
-    assert!(out.status.success(), "{lines}: {}", String::from_utf8_lossy(&out.stderr));
-    let text = std::fs::read_to_string(log).unwrap();
+    let text = log_of_real_run(folder, lines);
     let io = |l: &str| -> Option<(String, u64, u64)> {
         let w: Vec<&str> = l.split_whitespace().collect();
         let [_, _, op, offset, len] = w[..] else { return None };

@@ -1,14 +1,13 @@
 //! The I/Os of a job one by one against those of the fio that is installed (3.33; skipped elsewhere).
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use iosched_types::Op;
 use iosched_workloads::fio::layout::{Extent, Files, lay_out};
 use iosched_workloads::fio::process::{Process, Ring, Step};
 use iosched_workloads::fio::{JobSet, JobSpec};
 
-use crate::support::{fio_3_33, jobs};
+use crate::support::{fio_3_33, jobs, log_of_real_run};
 
 /// Operation, file, offset in it, length.
 type Line = (String, usize, u64, u64);
@@ -18,13 +17,7 @@ const WORKERS: usize = 4;
 
 /// What real fio does, from its own I/O log. A sync has no place.
 fn theirs(folder: &Path, lines: &str) -> Vec<Line> {
-    let (file, log) = (folder.join("run.fio"), folder.join("run.log"));
-    let _ = std::fs::remove_file(&log);
-    let text = format!("[a]\nioengine=null\nwrite_iolog={}\n{lines}\n", log.display());
-    std::fs::write(&file, text).unwrap();
-    let out = Command::new("fio").current_dir(folder).arg(&file).output().unwrap();
-    assert!(out.status.success(), "{lines}: {}", String::from_utf8_lossy(&out.stderr));
-    let text = std::fs::read_to_string(log).unwrap();
+    let text = log_of_real_run(folder, lines);
     let mut files: Vec<&str> = Vec::new();
     let mut all = Vec::new();
     for l in text.lines().skip(1) {

@@ -1,5 +1,6 @@
 //! Helpers of the tests.
 
+use std::path::Path;
 use std::process::Command;
 
 use iosched_types::Diagnostic;
@@ -73,4 +74,15 @@ pub(crate) fn golden(path: &str, page: &str) {
     }
     let old = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(old == page, "{path} is out of date; BLESS=1 writes it anew");
+}
+
+/// Runs a job of these lines on fio's null engine, in a folder; returns the log of its I/Os.
+pub(crate) fn log_of_real_run(folder: &Path, lines: &str) -> String {
+    let (file, log) = (folder.join("run.fio"), folder.join("run.log"));
+    let _ = std::fs::remove_file(&log);
+    let text = format!("[a]\nioengine=null\nwrite_iolog={}\n{lines}\n", log.display());
+    std::fs::write(&file, text).unwrap();
+    let out = Command::new("fio").current_dir(folder).arg(&file).output().unwrap();
+    assert!(out.status.success(), "{lines}: {}", String::from_utf8_lossy(&out.stderr));
+    std::fs::read_to_string(log).unwrap()
 }
