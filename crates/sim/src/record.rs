@@ -33,14 +33,24 @@ fn moments(s: &Sums) -> Moments {
     }
 }
 
-fn dir_stats(d: &DirectionStats, runtime: Nanos) -> DirStats {
+/// Bandwidth (KiB/s) and IOPS of the samples up to the last in which an I/O finished; only the first `whole` count, since
+/// the job's end cuts the last one short. The empty ones come in one step: one of ten thousand processes has
+/// hardly any others.
+fn sample_moments(samples: &[(u64, u64, u64)], whole: u64) -> (Moments, Moments) {
     let (mut bw, mut iops) = (Moments::default(), Moments::default());
-    // The last sample is cut short by the job's end.
-    let whole = (runtime / SAMPLE) as usize;
-    for (bytes, ios) in d.every_sample().take(whole) {
+    for &(_, bytes, ios) in samples.iter().take_while(|s| s.0 < whole) {
         bw.add(bytes as f64 / 1024.0 * 1e9 / SAMPLE as f64);
         iops.add(ios as f64 * 1e9 / SAMPLE as f64);
     }
+    let all = samples.last().map_or(0, |s| whole.min(s.0 + 1));
+    let empty = Moments { n: all - bw.n, ..Moments::default() };
+    bw.merge(&empty);
+    iops.merge(&empty);
+    (bw, iops)
+}
+
+fn dir_stats(d: &DirectionStats, runtime: Nanos) -> DirStats {
+    let (bw, iops) = sample_moments(&d.samples, runtime / SAMPLE);
     DirStats {
         ios: d.ios,
         bytes: d.bytes,
@@ -242,7 +252,11 @@ fn missed_rates(trial: &Trial, drive: &Drive) -> Vec<Warning> {
         let (job, s) = (t.process.job(), t.process.stats());
         let runtime = fio_runtime(s.ended.saturating_sub(s.measured_from));
         for (i, what) in ["reads", "writes", "trims"].iter().enumerate() {
-            let (rate, d) = (job.rate[i], dir_stats(&s.dirs[i], runtime));
+            let rate = job.rate[i];
+            if rate.min_bytes == 0 && rate.min_iops == 0 {
+                continue;
+            }
+            let d = dir_stats(&s.dirs[i], runtime);
             let bytes = (d.bytes_per_second(), rate.min_bytes as f64, "rate_min", "bytes/s");
             let ios = (d.iops(), f64::from(rate.min_iops), "rate_iops_min", "IOPS");
             for (got, least, option, unit) in [bytes, ios] {
@@ -300,5 +314,28 @@ pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
         provenance: provenance(trial),
         warnings,
         elapsed: drive.tl.now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_samples_count_as_if_they_had_been_added() {
+        let samples = [(2, 4096, 1), (3, 8192, 2), (9, 4096, 1), (20, 4096, 1)];
+        for whole in [0, 2, 3, 10, 20, 21, 40] {
+            let mut slow = [Moments::default(), Moments::default()];
+            for at in 0..21.min(whole) {
+                let found = samples.iter().find(|s| s.0 == at).map_or((0, 0), |s| (s.1, s.2));
+                slow[0].add(found.0 as f64 / 512.0);
+                slow[1].add(found.1 as f64 * 2.0);
+            }
+            let fast = sample_moments(&samples, whole);
+            for (a, b) in [(fast.0, slow[0]), (fast.1, slow[1])] {
+                assert_eq!((a.n, a.min, a.max), (b.n, b.min, b.max), "{whole}");
+                assert!((a.mean - b.mean).abs() < 1e-9 && (a.stddev() - b.stddev()).abs() < 1e-9);
+            }
+        }
     }
 }

@@ -83,16 +83,6 @@ impl DirectionStats {
             s.2 += 1;
         }
     }
-
-    /// Bytes and I/Os finished in each [`SAMPLE`] up to the last in which one did.
-    pub fn every_sample(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let mut next = 0;
-        self.samples.iter().flat_map(move |&(at, bytes, ios)| {
-            let empty = (at - next) as usize;
-            next = at + 1;
-            std::iter::repeat_n((0, 0), empty).chain(std::iter::once((bytes, ios)))
-        })
-    }
 }
 
 /// One job.
