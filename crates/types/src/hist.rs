@@ -17,6 +17,7 @@ pub const BINS: usize = GROUPS * BINS_PER_GROUP;
 /// A mergeable histogram together with exact count, sum, sum of squares, minimum and maximum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatencyHistogram {
+    /// All of them, or none while nothing was counted: of ten thousand processes most never write.
     bins: Vec<u64>,
     count: u64,
     sum: u64,
@@ -28,7 +29,7 @@ pub struct LatencyHistogram {
 impl Default for LatencyHistogram {
     fn default() -> Self {
         LatencyHistogram {
-            bins: vec![0; BINS],
+            bins: Vec::new(),
             count: 0,
             sum: 0,
             sum_sq: 0.0,
@@ -68,7 +69,10 @@ impl LatencyHistogram {
     /// Counts one latency.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
-        self.bins[bin_of(value)] += 1;
+        match self.bins.get_mut(bin_of(value)) {
+            Some(bin) => *bin += 1,
+            None => self.begin(bin_of(value)),
+        }
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
         // Through i64, which the processor converts in one instruction; no latency has 64 bits.
@@ -76,6 +80,14 @@ impl LatencyHistogram {
         self.sum_sq += f * f;
         self.min = self.min.min(value);
         self.max = self.max.max(value);
+    }
+
+    /// The first latency is counted.
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self, bin: usize) {
+        self.bins = vec![0; BINS];
+        self.bins[bin] = 1;
     }
 
     /// A histogram from another tool's bins (each value falls into the bin that holds it) and its exact
@@ -88,14 +100,14 @@ impl LatencyHistogram {
         mean: f64,
         stddev: f64,
     ) -> Self {
-        let mut h = LatencyHistogram::default();
+        let mut h = LatencyHistogram { bins: vec![0; BINS], ..LatencyHistogram::default() };
         for (value, n) in bins {
             let slot = &mut h.bins[bin_of(value)];
             *slot = slot.saturating_add(n);
             h.count = h.count.saturating_add(n);
         }
         if h.count == 0 {
-            return h;
+            return LatencyHistogram::default();
         }
         let n = h.count as f64;
         h.sum = (mean * n).round().max(0.0) as u64;
@@ -106,6 +118,9 @@ impl LatencyHistogram {
 
     /// Adds another histogram to this one.
     pub fn merge(&mut self, other: &LatencyHistogram) {
+        if self.bins.len() < other.bins.len() {
+            self.bins.resize(BINS, 0);
+        }
         for (a, b) in self.bins.iter_mut().zip(&other.bins) {
             *a += b;
         }
@@ -212,6 +227,7 @@ impl<'de> Deserialize<'de> for LatencyHistogram {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let s = Sparse::deserialize(d)?;
         let mut h = LatencyHistogram::default();
+        h.bins.resize(if s.bins.is_empty() { 0 } else { BINS }, 0);
         for (bin, n) in s.bins {
             let slot = h.bins.get_mut(usize::from(bin)).ok_or_else(|| {
                 serde::de::Error::custom(format!("bin {bin} of a histogram of {BINS} bins"))
@@ -279,6 +295,7 @@ mod tests {
             a.iter().for_each(|x| { ha.record(*x); both.record(*x); });
             b.iter().for_each(|x| { hb.record(*x); both.record(*x); });
             ha.merge(&hb);
+            prop_assert_eq!(&ha.bins, &both.bins);
             prop_assert_eq!(ha.percentile(50.0), both.percentile(50.0));
             prop_assert_eq!((ha.count(), ha.sum(), ha.min(), ha.max()),
                             (both.count(), both.sum(), both.min(), both.max()));
