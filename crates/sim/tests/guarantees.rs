@@ -94,7 +94,7 @@ fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
 
 fn mixed(ios: u64) -> String {
     format!(
-        "[global]\nfilename=/dev/d\ndirect=1\nnorandommap\ntime_based\nruntime=1h\nnumber_ios={ios}\n\
+        "[global]\nfilename=/dev/d\ndirect=1\nnorandommap\nio_size=1p\nnumber_ios={ios}\n\
          [random]\nrw=randrw\nbs=4k\nioengine=libaio\niodepth=16\nnumjobs=2\n\
          [sequential]\nrw=read\nbs=64k\nioengine=psync\nsize=10%\n\
          [batches]\nrw=write\nbs=4k\nioengine=io_uring\niodepth=32\niodepth_batch=8\noffset=50%\n"

@@ -30,7 +30,7 @@ pub struct NextIo {
 struct FileState {
     extent: Extent,
     /// End of the last I/O relative to the region, by direction.
-    last: [Bytes; 3],
+    last: [i64; 3],
     /// Its start.
     last_start: [Bytes; 3],
     map: Option<BlockMap>,
@@ -72,7 +72,7 @@ pub struct Generator {
     repeat_left: u64,
     identical: bool,
     wrap: bool,
-    /// A repeatable job with a map begins every loop with the streams it began with.
+    /// A repeatable job begins every pass through its files with the streams it began with.
     restarts: Option<Box<Streams>>,
     plain: Option<Plain>,
 }
@@ -136,6 +136,22 @@ fn plain(job: &JobSpec, files: &Files) -> Option<Plain> {
     (same && fits).then_some(Plain { start: file.start, blocks: blocks as f64, len })
 }
 
+/// Where the I/O before the first would have ended. Backwards fio counts from the end of the region, but leaves out its
+/// offset in the file, and not at all where that is 0.
+fn first(region: Extent, stride: i64) -> i64 {
+    let offset = (region.start - region.origin) as i64;
+    if stride < 0 && offset > 0 { region.len as i64 - offset } else { 0 }
+}
+
+/// I/Os that the file before the first has had.
+fn served_at_first(service: &FileService) -> u32 {
+    match service {
+        FileService::Unset | FileService::RoundRobin(_) | FileService::Sequential => 0,
+        // The first file is drawn like every other.
+        _ => u32::MAX,
+    }
+}
+
 fn skewed(service: &FileService) -> Option<Distribution> {
     Some(match service {
         FileService::Zipf(theta) => Distribution::Zipf(*theta, None),
@@ -187,7 +203,7 @@ impl Generator {
                 .iter()
                 .map(|e| FileState {
                     extent: *e,
-                    last: [0; 3],
+                    last: [first(*e, p.stride); 3],
                     last_start: [0; 3],
                     done: false,
                     map: map_block.filter(|_| uses_map).map(|b| BlockMap::new(e.len / b.max(1), b)),
@@ -197,11 +213,7 @@ impl Generator {
             picks: picks(job, files.len() as u64),
             done: 0,
             current: 0,
-            served: match job.target.service {
-                FileService::Unset | FileService::RoundRobin(_) | FileService::Sequential => 0,
-                // The first file is drawn like every other.
-                _ => u32::MAX,
-            },
+            served: served_at_first(&job.target.service),
             random: p.random,
             stride: p.stride,
             repeat: p.ddir_seq_nr.max(1),
@@ -209,7 +221,7 @@ impl Generator {
             identical: p.identical,
             // Files of which some are likelier begin anew when they are through, lest the others be left.
             wrap: job.time_based || skewed(&job.target.service).is_some(),
-            restarts: (uses_map && job.randrepeat).then(|| Box::new(streams)),
+            restarts: job.randrepeat.then(|| Box::new(streams)),
             plain: plain(job, files),
         }
     }
@@ -254,18 +266,17 @@ impl Generator {
         None
     }
 
-    /// Back to the start of every file (`loops`, or a job that transfers more than its size).
+    /// Back to the start of every file, after their end (`loops`, or a job that transfers more than its size).
     pub fn rewind(&mut self) {
-        let full = self.files.iter().all(|f| f.map.as_ref().is_some_and(BlockMap::is_full));
         for f in &mut self.files {
-            f.last = [0; 3];
+            f.last = [first(f.extent, self.stride); 3];
             f.done = false;
             if let Some(m) = &mut f.map {
                 m.clear();
             }
         }
-        self.done = 0;
-        if full && let Some(s) = &self.restarts {
+        (self.done, self.current, self.served) = (0, 0, served_at_first(&self.service));
+        if let Some(s) = &self.restarts {
             (self.mix_stream, self.bs_streams, self.offsets) = (s.mix, s.block_sizes, s.offsets);
             (self.file_stream, self.zone_stream, self.seq_rand) = (s.file, s.zone, s.seq_rand);
             (self.mix_dir, self.mix_issues, self.issues) = (0, 0, [0; 3]);
@@ -374,7 +385,7 @@ impl Generator {
             _ => len,
         };
         f.last_start[dir] = at;
-        f.last[dir] = at + len;
+        f.last[dir] = (at + len) as i64;
         Some(NextIo { dir, offset: f.extent.start + at, len })
     }
 
@@ -406,25 +417,20 @@ impl Generator {
 
     fn sequential_offset(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
         let f = &mut self.files[file];
-        let (len, least) = (f.extent.len, self.bs.range[dir].0);
-        let ended = f.last[dir] + least > len;
-        if ended {
-            if !self.wrap || self.random {
-                return None;
-            }
-            f.last[dir] = 0;
-        }
-        let last = f.last[dir];
-        if self.stride == 0 || last == 0 {
-            return Some(last);
-        }
-        // Holes: beyond the end it goes on at the beginning, and before the beginning at the end.
-        let at = match last.checked_add_signed(self.stride) {
-            Some(at) if at + least <= len => at,
-            _ if self.stride < 0 => len.saturating_add_signed(self.stride),
-            _ => 0,
+        let (len, least) = (f.extent.len as i64, self.bs.range[dir].0 as i64);
+        let (last, offset) = (f.last[dir], (f.extent.start - f.extent.origin) as i64);
+        let at = match last.saturating_add(self.stride) {
+            _ if self.stride == 0 || last == 0 => last,
+            // An I/O that ended at the end is the last of its pass.
+            _ if last >= len => last,
+            // Holes: beyond the file's end it goes on at the beginning (fio counts the offset in the file twice), and
+            // before the beginning at the end.
+            at if at >= offset + len => offset,
+            at if at < 0 => len.saturating_add(self.stride),
+            at => at,
         };
-        (at + least <= len).then_some(at)
+        let fits = |at: i64| (at >= 0 && at + least <= len).then_some(at as Bytes);
+        fits(at).or_else(|| fits(0).filter(|_| self.wrap && !self.random))
     }
 
     fn random_offset(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {

@@ -12,9 +12,12 @@ use super::replay::Replay;
 use super::spec::JobSpec;
 use super::stats::JobStats;
 
+use self::passes::Limits;
+
 mod flow;
 mod issue;
 mod lean;
+mod passes;
 mod reap;
 mod ring;
 
@@ -116,7 +119,7 @@ pub struct Process {
     job: JobSpec,
     generator: Generator,
     replay: Option<Replay>,
-    size: Bytes,
+    limits: Limits,
     stats: JobStats,
     state: State,
     units: Vec<Unit>,
@@ -125,9 +128,12 @@ pub struct Process {
     depth: u32,
     reaped_total: u64,
     loops_left: u64,
-    bytes_this_loop: Bytes,
-    ios_this_loop: u64,
-    /// `bytes_this_loop` when the generator last had nothing left.
+    /// Another pass follows when the I/Os under way are done.
+    again: bool,
+    /// Syncs to come at the end of this pass.
+    syncs_left: usize,
+    bytes_issued: Bytes,
+    /// `bytes_issued` when the generator last had nothing left.
     went_round_at: Bytes,
     ios_issued: u64,
     writes_issued: u64,
@@ -170,13 +176,7 @@ impl Process {
         Process {
             generator: Generator::new(job, files),
             replay: job.replay.as_ref().map(|log| Replay::new(log, files)),
-            size: match (job.io_size, job.target.io_size_percent) {
-                (Some(bytes), _) => bytes,
-                (None, Some(p)) => (u128::from(size) * u128::from(p) / 100) as Bytes,
-                // Files of a given size: `size` is what is transferred.
-                (None, None) if job.target.filesize.is_some() => job.target.size.unwrap_or(size),
-                (None, None) => size,
-            },
+            limits: Limits::of(job, size),
             stats: JobStats::default(),
             state: State::Begin,
             units: vec![Unit::UNUSED; n as usize],
@@ -185,8 +185,9 @@ impl Process {
             depth: 0,
             reaped_total: 0,
             loops_left: job.loops.max(1),
-            bytes_this_loop: 0,
-            ios_this_loop: 0,
+            again: false,
+            syncs_left: 0,
+            bytes_issued: 0,
             went_round_at: 0,
             ios_issued: 0,
             writes_issued: 0,
@@ -304,44 +305,5 @@ impl Process {
             self.stats.dirs = Default::default();
             self.stats.depths = [0; 7];
         }
-    }
-
-    /// Whether the job has done all it should.
-    fn finished(&mut self, now: Nanos) -> bool {
-        if now >= self.deadline {
-            return true;
-        }
-        if self.job.number_ios.is_some_and(|n| self.ios_this_loop >= n) {
-            // The next loop goes on where this one stopped.
-            (self.ios_this_loop, self.bytes_this_loop) = (0, 0);
-            self.loops_left = self.loops_left.saturating_sub(1);
-            return self.loops_left == 0;
-        }
-        if self.job.time_based || self.replay.is_some() || self.bytes_this_loop < self.size {
-            return false;
-        }
-        self.next_loop()
-    }
-
-    /// The generator has nothing left: a job that transfers more than its size goes round again, any other
-    /// starts its next loop. `true` when it is done.
-    fn exhausted(&mut self) -> bool {
-        let more = self.job.io_size.is_some() || self.job.target.io_size_percent.is_some();
-        if more && self.bytes_this_loop > self.went_round_at {
-            self.went_round_at = self.bytes_this_loop;
-            self.generator.rewind();
-            return false;
-        }
-        self.next_loop()
-    }
-
-    /// Starts the next loop; `true` when there is none.
-    fn next_loop(&mut self) -> bool {
-        self.loops_left = self.loops_left.saturating_sub(1);
-        self.bytes_this_loop = 0;
-        self.ios_this_loop = 0;
-        self.went_round_at = 0;
-        self.generator.rewind();
-        self.loops_left == 0
     }
 }

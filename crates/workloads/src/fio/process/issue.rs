@@ -13,7 +13,7 @@ impl Process {
             self.end_ramp(now);
         }
         if self.finished(now) {
-            self.state = State::Drain;
+            self.end(now);
             return None;
         }
         if self.free.is_empty() {
@@ -37,9 +37,7 @@ impl Process {
         }
         let next = self.held.take().or_else(|| self.next_io());
         let Some(io) = next else {
-            if self.replay.is_some() || self.exhausted() {
-                self.state = State::Drain;
-            }
+            self.end_pass();
             return None;
         };
         if let Some(at) = self.rate_limit(now, io) {
@@ -53,9 +51,7 @@ impl Process {
         if let Some(io) = self.generator.next_io() {
             return self.start_unit(now, io);
         }
-        if self.exhausted() {
-            self.state = State::Drain;
-        }
+        self.end_pass();
         None
     }
 
@@ -70,9 +66,11 @@ impl Process {
     fn sync_due(&mut self) -> bool {
         let due = |every: u32| every > 0 && self.writes_issued.is_multiple_of(u64::from(every));
         // Reads count, too: while the number of writes stays where it is, a sync follows each of them.
-        let syncs = self.writes_issued > 0 && !self.synced_last;
-        self.synced_last = syncs && (due(self.job.fsync) || due(self.job.fdatasync));
-        self.synced_last
+        let syncs =
+            self.writes_issued > 0 && !self.synced_last && !self.job.pattern.trim_then_write;
+        let now = syncs && (due(self.job.fsync) || due(self.job.fdatasync));
+        self.synced_last |= now;
+        now
     }
 
     /// When the rate allows this I/O, if not now.
@@ -117,10 +115,9 @@ impl Process {
         self.note(now, io);
         if io.dir < 3 {
             self.ios_issued += 1;
-            self.ios_this_loop += 1;
             // The trim of a block that is written next is no transfer of its own.
             if !(self.job.pattern.trim_then_write && io.dir == 2) {
-                self.bytes_this_loop += io.len;
+                self.bytes_issued += io.len;
             }
             self.rate_bytes[io.dir] += io.len;
             self.rate_ios[io.dir] += 1;

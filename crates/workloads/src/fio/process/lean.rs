@@ -43,14 +43,12 @@ impl Process {
         }
         self.state = State::Loop;
         if self.finished(now) {
-            self.state = State::Drain;
+            self.end(now);
             return None;
         }
         let &unit = self.free.last()?;
         let Some(io) = self.generator.next_io() else {
-            if self.exhausted() {
-                self.state = State::Drain;
-            }
+            self.end_pass();
             return None;
         };
         self.free.pop();
@@ -60,8 +58,7 @@ impl Process {
         let (op, stable) = (u.op(), self.job.sync > 0 && io.dir == 1);
         self.depth += 1;
         self.ios_issued += 1;
-        self.ios_this_loop += 1;
-        self.bytes_this_loop += io.len;
+        self.bytes_issued += io.len;
         self.stats.depths[depth_bin(self.depth)] += 1;
         self.state = State::Submitted;
         Some(LeanStep::Submit(Io { unit, op, offset: io.offset, len: io.len, stable }))

@@ -110,11 +110,13 @@ impl Process {
         if self.depth > 0 {
             return Some(Step::Wait(self.depth.min(self.units.len() as u32)));
         }
-        self.stats.ended = now;
-        if let Some(flow) = self.flow.take() {
-            flow.leave();
+        if !self.again {
+            self.stats.ended = now;
+            if let Some(flow) = self.flow.take() {
+                flow.leave();
+            }
         }
-        self.state = if self.job.end_fsync { State::FinalSync } else { State::Done };
+        self.next_sync_or_pass();
         None
     }
 
@@ -143,7 +145,7 @@ impl Process {
         let Some(unit) = ring.pop() else { return Some(Step::Wait(1)) };
         self.finish_unit(now, unit);
         self.stats.ended = now;
-        self.state = State::Done;
+        self.next_sync_or_pass();
         None
     }
 }

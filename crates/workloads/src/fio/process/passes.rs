@@ -1,0 +1,97 @@
+//! How much a job does, and how often it goes through its files (`size`, `io_size`, `number_ios`, `loops`).
+
+use iosched_types::{Bytes, Nanos};
+
+use super::{Process, State};
+use crate::fio::spec::JobSpec;
+
+/// What ends a job. `loops` multiplies both numbers; only the end of the files ends a pass through them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    bytes: Bytes,
+    ios: u64,
+    /// A job that has moved no more than this goes on through its files: `io_size` less the largest block.
+    again_at: Option<Bytes>,
+}
+
+impl Limits {
+    /// The limits of a job whose files hold `size` bytes.
+    pub(super) fn of(job: &JobSpec, size: Bytes) -> Self {
+        let of_size = |p: u32| (u128::from(size) * u128::from(p) / 100) as Bytes;
+        let io_size = job.io_size.or(job.target.io_size_percent.map(of_size));
+        let unlimited = job.time_based || job.replay.is_some();
+        let loops = |n: u64| if unlimited { u64::MAX } else { n.saturating_mul(job.loops.max(1)) };
+        // Files of a given size: `size` is what is transferred.
+        let whole = job.target.filesize.and(job.target.size).unwrap_or(size);
+        // The trim of a block that is written next is no I/O of its own.
+        let per_io = if job.pattern.trim_then_write { 2 } else { 1 };
+        Limits {
+            bytes: loops(io_size.unwrap_or(whole)),
+            ios: job.number_ios.map_or(u64::MAX, |n| loops(n.saturating_mul(per_io))),
+            again_at: match job.time_based {
+                true => Some(Bytes::MAX),
+                false => io_size.and_then(|size| size.checked_sub(largest(job))),
+            },
+        }
+    }
+}
+
+fn largest(job: &JobSpec) -> Bytes {
+    (0..3).map(|d| job.bs.range[d].1).max().unwrap_or(0)
+}
+
+impl Process {
+    /// Whether the job has done all it should.
+    #[inline(always)]
+    pub(super) fn finished(&self, now: Nanos) -> bool {
+        now >= self.deadline
+            || self.bytes_issued >= self.limits.bytes
+            || self.ios_issued >= self.limits.ios
+    }
+
+    /// The job ends when the I/Os under way are done.
+    pub(super) fn end(&mut self, now: Nanos) {
+        self.syncs_left = self.syncs_of_a_pass();
+        if self.loops_left > 1 && now < self.deadline {
+            // fio begins another pass before it sees that there is nothing to do.
+            self.syncs_left *= 2;
+        }
+        self.state = State::Drain;
+    }
+
+    /// There is nothing left in the files: the pass ends when the I/Os under way are done, and perhaps the job.
+    pub(super) fn end_pass(&mut self) {
+        let moved = match self.job.pattern.trim_then_write {
+            true => 2 * self.bytes_issued,
+            false => self.bytes_issued,
+        };
+        let progress = self.bytes_issued > self.went_round_at;
+        let more = self.loops_left > 1 || self.limits.again_at.is_some_and(|most| moved <= most);
+        self.again = self.replay.is_none() && progress && more;
+        if self.again {
+            self.loops_left = self.loops_left.saturating_sub(1).max(1);
+            self.went_round_at = self.bytes_issued;
+            self.generator.rewind();
+        }
+        self.syncs_left = self.syncs_of_a_pass();
+        self.synced_last = false;
+        self.state = State::Drain;
+    }
+
+    /// `end_fsync` syncs each file, unless a sync came last.
+    fn syncs_of_a_pass(&self) -> usize {
+        let syncs = self.job.end_fsync && self.job.pattern.write && !self.synced_last;
+        if syncs { self.files.len() } else { 0 }
+    }
+
+    /// Nothing is under way: the next sync of the pass's end, then the next pass or the end.
+    pub(super) fn next_sync_or_pass(&mut self) {
+        self.state = match (self.syncs_left, self.again) {
+            (1.., _) => State::FinalSync,
+            (0, true) => State::Loop,
+            (0, false) => State::Done,
+        };
+        self.syncs_left = self.syncs_left.saturating_sub(1);
+        self.again &= self.state != State::Loop;
+    }
+}
