@@ -171,7 +171,8 @@ impl Generator {
     pub fn new(job: &JobSpec, files: &Files) -> Self {
         let streams = Streams::of(job);
         let p = job.pattern;
-        let map_block = (0..3).filter(|d| job.does(*d)).map(|d| job.bs.range[d].0).min();
+        // The smallest block of all directions, used or not.
+        let map_block = job.bs.range.iter().map(|r| r.0).min();
         let uses_map = p.random && !job.norandommap;
         Generator {
             read_write: (p.read, p.write),
@@ -206,7 +207,7 @@ impl Generator {
                     last: [first(*e, p.stride); 3],
                     last_start: [0; 3],
                     done: false,
-                    map: map_block.filter(|_| uses_map).map(|b| BlockMap::new(e.len / b.max(1), b)),
+                    map: map_block.filter(|_| uses_map).map(|b| BlockMap::new(e.len / b.max(1))),
                 })
                 .collect(),
             service: job.target.service.clone(),
@@ -248,8 +249,9 @@ impl Generator {
             self.issues[1] += 1;
             return Some(write);
         }
-        let dir = self.direction();
         while self.done < self.files.len() {
+            // Where a file has nothing left, the direction is chosen anew, too.
+            let dir = self.direction();
             let file = self.file();
             if let Some(io) = self.in_file(dir, file) {
                 self.issues[dir] += 1;
@@ -275,7 +277,9 @@ impl Generator {
                 m.clear();
             }
         }
-        (self.done, self.current, self.served) = (0, 0, served_at_first(&self.service));
+        self.done = 0;
+        self.current = (self.current + 1) % self.files.len().max(1);
+        self.served = served_at_first(&self.service);
         if let Some(s) = &self.restarts {
             (self.mix_stream, self.bs_streams, self.offsets) = (s.mix, s.block_sizes, s.offsets);
             (self.file_stream, self.zone_stream, self.seq_rand) = (s.file, s.zone, s.seq_rand);
@@ -371,17 +375,18 @@ impl Generator {
             return self.bs.split[d].last().map_or(low, |e| e.bs);
         }
         // The whole of the largest size is drawn on top of the smallest.
-        let len = (low + (self.bs_streams[dir].unit() * high as f64) as Bytes).min(high);
-        if self.bs.unaligned { len } else { (len / low * low).max(low) }
+        let len = low + (self.bs_streams[dir].unit() * high as f64) as Bytes;
+        if self.bs.unaligned { len.min(high) } else { (len / low * low).min(high) }
     }
 
     fn in_file(&mut self, dir: DirIndex, file: usize) -> Option<NextIo> {
         let (at, random) = self.offset(dir, file)?;
         let len = self.block_size(dir, random, self.files[file].extent.len - at);
+        let align = self.align(dir);
         let f = &mut self.files[file];
         let len = match &mut f.map {
             // An I/O ends where the next touched block begins.
-            Some(m) if random => m.mark(at, len),
+            Some(m) if random => m.mark(at, len, align),
             _ => len,
         };
         f.last_start[dir] = at;
@@ -430,30 +435,32 @@ impl Generator {
             at => at,
         };
         let fits = |at: i64| (at >= 0 && at + least <= len).then_some(at as Bytes);
-        fits(at).or_else(|| fits(0).filter(|_| self.wrap && !self.random))
+        // The one file of a job that only its time ends has no end.
+        fits(at).or_else(|| fits(0).filter(|_| self.wrap && self.files.len() == 1))
     }
 
     fn random_offset(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
         if let Some(at) = self.drawn(dir, file) {
             return Some(at);
         }
-        if !self.wrap {
-            return None;
-        }
-        if let Some(m) = &mut self.files[file].map {
-            m.clear();
-        }
+        let full = self.files[file].map.as_mut().filter(|m| m.is_full());
+        full.filter(|_| self.wrap)?.clear();
         self.drawn(dir, file)
+    }
+
+    /// The unit in which offsets are drawn.
+    fn align(&self, dir: DirIndex) -> Bytes {
+        if self.bs.align[dir] > 0 { self.bs.align[dir] } else { self.bs.range[dir].0 }
     }
 
     /// A drawn offset; `None` when every block was touched.
     fn drawn(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
         let f = &self.files[file];
-        let align = if self.bs.align[dir] > 0 { self.bs.align[dir] } else { self.bs.range[dir].0 };
+        let align = self.align(dir);
         let blocks = (f.extent.len / align).max(1);
         let block = self.shapes[dir].draw(&mut self.offsets, &mut self.zone_stream, blocks);
         match &f.map {
-            Some(map) => map.free_from(block, align, blocks),
+            Some(map) => map.free_from(block, align).filter(|at| at + align <= f.extent.len),
             None => Some(block * align),
         }
     }

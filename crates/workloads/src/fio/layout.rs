@@ -208,12 +208,20 @@ fn in_file(
     let whole = match (range, t.size) {
         ((low, high), _) if low == high => low,
         ((low, high), Some(size)) => (size / count).clamp(low, high),
-        ((low, high), None) => sizes.between(low, high),
+        ((low, high), None) => {
+            let drawn = sizes.between(low, high);
+            drawn - drawn % smallest_of_all(job)
+        }
     };
     let offset = job.offset_in(whole);
     let room = room(job, &name, offset, whole)?;
     let len = t.size_percent.map_or(room, |p| percent(whole, p).min(room));
     fits(job, Wanted { name, offset, len, reach: whole })
+}
+
+/// The smallest block of all directions, used or not.
+fn smallest_of_all(job: &JobSpec) -> Bytes {
+    job.bs.range.iter().map(|r| r.0).min().unwrap_or(1).max(1)
 }
 
 fn room(job: &JobSpec, name: &str, offset: Bytes, whole: Bytes) -> Result<Bytes, Diagnostic> {

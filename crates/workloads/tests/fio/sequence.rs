@@ -161,6 +161,7 @@ const JOBS: &[&str] = &[
     "rw=randread;bs=8k,16k;bs_is_seq_rand=1;percentage_random=50;size=1m",
     "rw=randread;bs=8k,16k;bs_is_seq_rand=1;size=1m",
     "rw=randread;bsrange=1k-16k;size=1m",
+    "rw=randread;bsrange=3k-17k;size=1m",
     "rw=randread;bsrange=4k-16k;size=64k;loops=3",
     "rw=randread;bsrange=512-16k;bs_unaligned;size=1m",
     "rw=randread;bssplit=4k/20:8k/30:64k/50;size=4m",
@@ -201,7 +202,21 @@ const JOBS: &[&str] = &[
     "rw=randread;size=64k;number_ios=5;loops=6;norandommap",
     "rw=randread;size=64k;number_ios=5;loops=6;nrfiles=2",
     "rw=randrw:3;size=512k;rw_sequencer=identical",
+    "rw=randrw:4;bs=4k,8k;size=1m",
     "rw=randrw:4;size=1m;rwmixread=70",
+    "rw=randrw;bs=4k,16k;size=128k;rwmixread=80",
+    "rw=randrw;bs=4k,16k;size=1m;percentage_random=30",
+    "rw=randrw;bs=4k,8k;size=1m",
+    "rw=randrw;bs=4k,8k;size=1m;io_size=3m",
+    "rw=randrw;bs=4k,8k;size=1m;nrfiles=2;loops=3",
+    "rw=randrw;bs=4k,8k;size=1m;nrfiles=3;file_service_type=random:4",
+    "rw=randrw;bs=4k,8k;size=64k;nrfiles=2;fsync=3",
+    "rw=randrw;bs=64k,4k;size=4m",
+    "rw=randrw;bs=8k,12k;size=1m;offset=12k",
+    "rw=randrw;bs=8k,4k;size=1020k",
+    "rw=randrw;bsrange=8k-16k,4k-16k;size=1m",
+    "rw=randrw;bssplit=4k/50:8k/50,16k/100;size=1m",
+    "rw=randrw;filesize=64k-256k;nrfiles=4",
     "rw=randrw;percentage_random=30,70;size=1m",
     "rw=randrw;percentage_random=30,70;size=1m;io_size=512k",
     "rw=randrw;randseed=0x55;size=1m",
@@ -215,9 +230,11 @@ const JOBS: &[&str] = &[
     "rw=randrw;size=4m;random_distribution=zoned:50/5:50/95",
     "rw=randrw;size=64k;number_ios=5;loops=7",
     "rw=randtrim;size=256k",
+    "rw=randtrimwrite;bs=4k,8k,16k;size=256k",
     "rw=randtrimwrite;size=256k",
     "rw=randtrimwrite;size=256k;randrepeat=0;randseed=4",
     "rw=randtrimwrite;size=32k;fsync=2",
+    "rw=randwrite;bs=4k,8k;size=1m",
     "rw=randwrite;size=1m;bs=8k",
     "rw=randwrite;size=1m;nrfiles=4;fsync=6",
     "rw=randwrite;size=256k;fdatasync=3",
@@ -279,6 +296,7 @@ const JOBS: &[&str] = &[
     "rw=rw:-8k;size=64k;loops=3;offset=8k",
     "rw=rw;bs=4k,16k;size=32k;io_size=66k",
     "rw=rw;bsrange=4k-16k;size=64k;loops=3",
+    "rw=rw;filesize=64k-256k;nrfiles=4;file_service_type=sequential",
     "rw=rw;rwmixwrite=20;size=1m",
     "rw=rw;size=1m",
     "rw=rw;size=64k;number_ios=16;loops=3",
@@ -306,6 +324,32 @@ const JOBS: &[&str] = &[
     "rw=write;size=64k;sync=1",
 ];
 
+/// Jobs that a time ends, after some passes through their files.
+const TIMED: &[&str] = &[
+    "rw=randread:4;size=64k",
+    "rw=randread;bsrange=4k-16k;size=64k",
+    "rw=randread;filesize=16k-64k;nrfiles=3",
+    "rw=randread;percentage_random=50;size=64k",
+    "rw=randwrite;bs=4k,8k;size=64k",
+    "rw=read;filesize=16k-64k;nrfiles=3",
+    "rw=read;size=10k",
+    "rw=read;size=64k;nrfiles=2;file_service_type=sequential",
+];
+
+/// The I/Os of real fio and ours, which are the same as far as both go.
+fn same_ios(folder: &Path, job: &str) -> (usize, usize) {
+    let lines = job.replace(';', "\n");
+    let theirs = theirs(folder, &lines);
+    let set = JobSet { jobs: jobs(&format!("[a]\n{lines}\n")), ..JobSet::default() };
+    let files = lay_out(&set, 1 << 40).unwrap_or_else(|e| panic!("{job}: {}", e.message));
+    let ours = ours(&set.jobs[0], &files[0]);
+    let differs = theirs.iter().zip(&ours).position(|(t, o)| t != o);
+    if let Some(at) = differs {
+        panic!("{job}: I/O {at} is {:?}, fio's {:?}", ours[at], theirs[at]);
+    }
+    (theirs.len(), ours.len())
+}
+
 #[test]
 fn a_job_does_the_very_ios_of_fio() {
     if !fio_3_33() {
@@ -314,16 +358,8 @@ fn a_job_does_the_very_ios_of_fio() {
     let compare = |worker: usize| {
         let folder = scratch(&format!("sequence{worker}"));
         for job in JOBS.iter().skip(worker).step_by(WORKERS) {
-            let lines = job.replace(';', "\n");
-            let theirs = theirs(&folder, &lines);
-            let set = JobSet { jobs: jobs(&format!("[a]\n{lines}\n")), ..JobSet::default() };
-            let files = lay_out(&set, 1 << 40).unwrap_or_else(|e| panic!("{job}: {}", e.message));
-            let ours = ours(&set.jobs[0], &files[0]);
-            let differs = theirs.iter().zip(&ours).position(|(t, o)| t != o);
-            if let Some(at) = differs {
-                panic!("{job}: I/O {at} is {:?}, fio's {:?}", ours[at], theirs[at]);
-            }
-            assert_eq!(ours.len(), theirs.len(), "{job}");
+            let (theirs, ours) = same_ios(&folder, job);
+            assert_eq!(ours, theirs, "{job}");
         }
     };
     std::thread::scope(|s| {
@@ -332,4 +368,17 @@ fn a_job_does_the_very_ios_of_fio() {
             w.join().unwrap();
         }
     });
+}
+
+#[test]
+fn a_job_of_a_given_time_does_the_very_ios_of_fio() {
+    if !fio_3_33() {
+        return;
+    }
+    let folder = scratch("sequence_timed");
+    for job in TIMED {
+        let job = format!("{job};time_based;runtime=300ms;rate_iops=300");
+        let (theirs, ours) = same_ios(&folder, &job);
+        assert!(theirs > 0 && ours > 0, "{job}");
+    }
 }
