@@ -5,6 +5,7 @@ use iosched_types::Bytes;
 use super::blockmap::BlockMap;
 use super::layout::{Extent, Files};
 use super::shape::Shape;
+use super::skew::Skew;
 use super::spec::{Distribution, FileService, JobSpec};
 use super::taus::{StreamId, Taus88};
 
@@ -34,6 +35,8 @@ struct FileState {
     /// Its start.
     last_start: [Bytes; 3],
     map: Option<BlockMap>,
+    /// How likely each block is, where the likelihood is skewed.
+    skew: Option<Skew>,
     /// There is nothing left to do in it.
     done: bool,
 }
@@ -61,7 +64,7 @@ pub struct Generator {
     files: Vec<FileState>,
     service: FileService,
     /// How likely each file is, where the likelihood is skewed.
-    picks: Option<Shape>,
+    picks: Option<Skew>,
     current: usize,
     served: u32,
     /// Files that are done.
@@ -161,8 +164,12 @@ fn skewed(service: &FileService) -> Option<Distribution> {
     })
 }
 
-fn picks(job: &JobSpec, files: u64) -> Option<Shape> {
-    skewed(&job.target.service).map(|d| Shape::new(&d, files, 1, job.thread))
+/// Each file stands for so many ranks of a skewed choice, in their order.
+const RANKS_OF_A_FILE: u64 = 1 << 10;
+
+fn picks(job: &JobSpec, files: u64) -> Option<Skew> {
+    let stream = Taus88::of_job(StreamId::File, job);
+    Skew::new(&skewed(&job.target.service)?, files * RANKS_OF_A_FILE, false, stream)
 }
 
 impl Generator {
@@ -174,6 +181,9 @@ impl Generator {
         // The smallest block of all directions, used or not.
         let map_block = job.bs.range.iter().map(|r| r.0).min();
         let uses_map = p.random && !job.norandommap;
+        let unit = map_block.unwrap_or(1).max(1);
+        let mut skews = Skew::of_files(job, files.iter().map(|f| f.len.div_ceil(unit)));
+        skews.resize_with(files.len(), || None);
         Generator {
             read_write: (p.read, p.write),
             trim_then_write: p.trim_then_write,
@@ -193,20 +203,17 @@ impl Generator {
             percentage: job.percentage_random,
             shapes: std::array::from_fn(|d| {
                 let block = job.bs.range[d].0.max(1);
-                Shape::new(
-                    &job.distribution[d],
-                    files.first().map_or(1, |f| f.len / block),
-                    block,
-                    job.thread,
-                )
+                Shape::new(&job.distribution[d], files.first().map_or(1, |f| f.len / block), block)
             }),
             files: files
                 .iter()
-                .map(|e| FileState {
+                .zip(skews)
+                .map(|(e, skew)| FileState {
                     extent: *e,
                     last: [first(*e, p.stride); 3],
                     last_start: [0; 3],
                     done: false,
+                    skew,
                     map: map_block.filter(|_| uses_map).map(|b| BlockMap::new(e.len / b.max(1))),
                 })
                 .collect(),
@@ -220,7 +227,6 @@ impl Generator {
             repeat: p.ddir_seq_nr.max(1),
             repeat_left: 1,
             identical: p.identical,
-            // Files of which some are likelier begin anew when they are through, lest the others be left.
             wrap: job.time_based || skewed(&job.target.service).is_some(),
             restarts: job.randrepeat.then(|| Box::new(streams)),
             plain: plain(job, files),
@@ -260,12 +266,27 @@ impl Generator {
                 }
                 return Some(io);
             }
+            if self.begins_anew(file) {
+                self.next_file();
+                continue;
+            }
             self.done += usize::from(!std::mem::replace(&mut self.files[file].done, true));
             if self.done < self.files.len() {
                 self.next_file();
             }
         }
         None
+    }
+
+    /// Where some files are likelier than others, one that was read to its end begins anew, lest the others be left.
+    fn begins_anew(&mut self, file: usize) -> bool {
+        let f = &mut self.files[file];
+        let start = [first(f.extent, self.stride); 3];
+        let anew = self.picks.is_some() && !self.random && f.last != start;
+        if anew {
+            f.last = start;
+        }
+        anew
     }
 
     /// Back to the start of every file, after their end (`loops`, or a job that transfers more than its size).
@@ -331,10 +352,8 @@ impl Generator {
         self.served = 0;
         let n = self.files.len();
         for _ in 0..MOST_DRAWS {
-            self.current = match (&self.picks, &self.service) {
-                (Some(shape), _) => {
-                    shape.draw(&mut self.file_stream, &mut self.zone_stream, n as u64) as usize
-                }
+            self.current = match (&mut self.picks, &self.service) {
+                (Some(skew), _) => (skew.draw() / RANKS_OF_A_FILE) as usize,
                 (None, FileService::Random(_)) => self.file_stream.below(n as u64) as usize,
                 (None, _) => (self.current + 1) % n,
             };
@@ -455,9 +474,12 @@ impl Generator {
 
     /// A drawn offset; `None` when every block was touched.
     fn drawn(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
-        let f = &self.files[file];
         let align = self.align(dir);
+        let f = &mut self.files[file];
         let blocks = (f.extent.len / align).max(1);
+        if let Some(skew) = &mut f.skew {
+            return Some(skew.draw() * align).filter(|at| at + align <= f.extent.len);
+        }
         let block = self.shapes[dir].draw(&mut self.offsets, &mut self.zone_stream, blocks);
         match &f.map {
             Some(map) => map.free_from(block, align).filter(|at| at + align <= f.extent.len),

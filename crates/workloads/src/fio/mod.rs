@@ -19,6 +19,7 @@ mod parse;
 pub mod process;
 mod replay;
 mod shape;
+mod skew;
 mod spec;
 pub mod stats;
 mod table;

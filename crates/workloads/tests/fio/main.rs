@@ -9,4 +9,5 @@ mod meaning;
 mod properties;
 mod real_fio;
 mod sequence;
+mod sequence_jobs;
 mod support;
