@@ -46,8 +46,9 @@ fn section(out: &mut String, job: &JobSpec) -> Result<()> {
         return Err(Error::input(message, "replays run on --backend sim"));
     }
     if job.write_iolog.is_some() {
+        // Each run of fio adds to its log: the trials of an experiment would be one mixture.
         let message = format!("job \"{}\" writes an I/O log", job.name);
-        let help = "write_iolog is for --backend sim; a live run writes one with --trace and `iosched results trace --format iolog`";
+        let help = "fio would add every trial to one log; a live run writes one for each with --trace and `iosched results trace --format iolog`";
         return Err(Error::input(message, help));
     }
     let _ = writeln!(out, "\n[{}]", job.name);

@@ -100,6 +100,17 @@ fn shape(v: &serde_json::Value) -> std::collections::BTreeSet<String> {
     out
 }
 
+/// As fio 3.33 prints two `[global]` sections that both set the block size.
+#[test]
+fn of_an_option_given_twice_the_last_counts() {
+    let text = r#"{"fio version":"fio-3.33","global options":{"bs":"4k","direct":"1","bs":"8k"},
+        "jobs":[{"jobname":"a","job options":{"rw":"read","iodepth":"2","iodepth":"4"}}]}"#;
+    let out: FioOutput = serde_json::from_str(text).unwrap();
+    assert_eq!(out.global.get("bs").unwrap(), "8k");
+    assert_eq!(out.jobs[0].options.get("iodepth").unwrap(), "4");
+    assert_eq!((out.global.0.len(), out.jobs[0].options.0.len()), (2, 2));
+}
+
 #[test]
 fn a_name_given_twice_is_refused() {
     let text = r#"{"fio version":"fio-3.33","jobs":[{"jobname":"a","read":{"clat_ns":{"N":1,"percentile":{"1.0":1,"1.0":2}}}}]}"#;

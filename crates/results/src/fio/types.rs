@@ -68,6 +68,32 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
     }
 }
 
+/// Options, of which fio prints each as often as it was given; the last one counts.
+fn options<'de, D: Deserializer<'de>>(d: D) -> Result<Ordered<String>, D::Error> {
+    struct Options;
+    impl<'de> Visitor<'de> for Options {
+        type Value = Ordered<String>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<String>, A::Error> {
+            let mut members: Vec<(String, String)> = Vec::new();
+            let mut places = std::collections::BTreeMap::new();
+            while let Some((k, v)) = map.next_entry::<String, String>()? {
+                let at = *places.entry(k.clone()).or_insert(members.len());
+                match members.get_mut(at) {
+                    Some(old) => old.1 = v,
+                    None => members.push((k, v)),
+                }
+            }
+            Ok(Ordered(members))
+        }
+    }
+    d.deserialize_map(Options)
+}
+
 /// The whole output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FioOutput {
@@ -83,8 +109,13 @@ pub struct FioOutput {
     /// The same for people.
     #[serde(default)]
     pub time: String,
-    /// Options of the `[global]` section.
-    #[serde(rename = "global options", default, skip_serializing_if = "Ordered::is_empty")]
+    /// Options of the `[global]` sections and of the command line.
+    #[serde(
+        rename = "global options",
+        default,
+        skip_serializing_if = "Ordered::is_empty",
+        deserialize_with = "options"
+    )]
     pub global: Ordered<String>,
     /// One per job, or per group under `group_reporting`.
     pub jobs: Vec<FioJob>,
@@ -111,7 +142,7 @@ pub struct FioJob {
     #[serde(default)]
     pub elapsed: u64,
     /// Options of the section.
-    #[serde(rename = "job options", default)]
+    #[serde(rename = "job options", default, deserialize_with = "options")]
     pub options: Ordered<String>,
     /// Reads.
     #[serde(default)]
