@@ -290,14 +290,24 @@ impl Trees {
         (root.0 != NIL).then(|| self.leftmost(root.0))
     }
 
-    /// The node with the greatest key; of equal ones, the last inserted.
+    /// The node before another one of its tree.
     #[must_use]
-    pub fn last(&self, root: Root) -> Option<u32> {
-        let mut at = root.0;
-        while at != NIL && self.child(at, RIGHT) != NIL {
-            at = self.child(at, RIGHT);
+    pub fn before(&self, i: u32) -> Option<u32> {
+        let mut at = self.child(i, LEFT);
+        if at != NIL {
+            while self.child(at, RIGHT) != NIL {
+                at = self.child(at, RIGHT);
+            }
+            return Some(at);
         }
-        (at != NIL).then_some(at)
+        let mut at = i;
+        loop {
+            let parent = self.n(at).parent;
+            if parent == NIL || self.child(parent, RIGHT) == at {
+                return (parent != NIL).then_some(parent);
+            }
+            at = parent;
+        }
     }
 
     /// The first node at or behind `key`, and the last one before it.

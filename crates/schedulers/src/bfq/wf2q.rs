@@ -83,12 +83,21 @@ struct Entity {
     allocated: u32,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Tree {
     active: Root,
     idle: Root,
+    /// The last of the idle tree as the kernel remembers it: one that finishes with it does not take its place, and
+    /// when it goes the one before it does, or nobody.
+    last_idle: EntityId,
     vtime: u64,
     wsum: u64,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Tree { active: Root::default(), idle: Root::default(), last_idle: NIL, vtime: 0, wsum: 0 }
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -76,6 +76,33 @@ fn weights_80_and_40_give_two_slots_to_one() {
     }
 }
 
+/// Two queues that are away finish together: the first counts as the last to finish, and once it is forgotten nobody
+/// does, so V, which stops at that finish while nobody waits, goes on although the second is still there.
+#[test]
+fn v_stops_at_the_last_finish_once_even_if_two_queues_share_it() {
+    for rules in RULES {
+        let mut e = Engine::new(rules, 1000);
+        let [a, b, y] = [0, 1, 2].map(|q| e.add_queue(ROOT, 40, 1, q));
+        for (id, budget) in [(a, 1000), (b, 1000), (y, 1 << 40)] {
+            e.set_budget(id, budget);
+            e.activate(id, false);
+        }
+        for (number, id) in [(0, a), (1, b)] {
+            assert_eq!(e.take(), Some(number));
+            e.charge(id, 400);
+            e.expire(id, false);
+            assert!(near(e.times(id).1, 10.0));
+        }
+        assert_eq!(e.take(), Some(2));
+        e.charge(y, 600);
+        assert!(near(e.times(y).2, 10.0), "not 11.67");
+        assert_eq!((e.counted(a), e.counted(b)), (false, true));
+        e.charge(y, 160);
+        assert!(near(e.times(y).2, 12.0), "not 10 again");
+        assert!(!e.counted(b));
+    }
+}
+
 #[test]
 fn a_queue_keeps_its_finish_time_while_it_is_away() {
     let mut e = Engine::new(CURRENT, 1000);

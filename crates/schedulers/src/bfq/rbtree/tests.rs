@@ -84,7 +84,9 @@ proptest! {
                 _ => {}
             }
             prop_assert_eq!(t.first(root), flat.first().map(|e| e.1));
-            prop_assert_eq!(t.last(root), flat.last().map(|e| e.1));
+            for (i, e) in flat.iter().enumerate() {
+                prop_assert_eq!(t.before(e.1), i.checked_sub(1).map(|i| flat[i].1));
+            }
             let least = flat.iter().map(|e| base.wrapping_add(e.2)).min_by_key(|a| a.wrapping_sub(base));
             prop_assert_eq!(t.least_aug(root), least);
             let fit = |id: u32| flat.iter().any(|e| e.1 == id && e.2 <= aug);

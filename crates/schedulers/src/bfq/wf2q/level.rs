@@ -49,7 +49,12 @@ impl Engine {
                 set.active -= 1;
                 self.nodes.remove(&mut tree.active, e);
             }
-            On::Idle => self.nodes.remove(&mut tree.idle, e),
+            On::Idle => {
+                if tree.last_idle == e {
+                    tree.last_idle = self.nodes.before(e).unwrap_or(NIL);
+                }
+                self.nodes.remove(&mut tree.idle, e);
+            }
             On::None => {}
         }
         self.em(e).on = On::None;
@@ -81,20 +86,32 @@ impl Engine {
 
     pub(super) fn forget_idle(&mut self, e: EntityId) {
         let tree = *self.tree_of(e);
-        let (Some(first), Some(last)) = (self.nodes.first(tree.idle), self.nodes.last(tree.idle))
-        else {
-            return;
-        };
+        let Some(first) = self.nodes.first(tree.idle) else { return };
         let mut vtime = tree.vtime;
-        let last_finish = self.e(last).finish;
-        if tree.active.is_empty() && !after(last_finish, vtime) {
-            vtime = last_finish;
-            self.tree_of(e).vtime = vtime;
+        if tree.active.is_empty() && tree.last_idle != NIL {
+            let last_finish = self.e(tree.last_idle).finish;
+            if !after(last_finish, vtime) {
+                vtime = last_finish;
+                self.tree_of(e).vtime = vtime;
+            }
         }
         if !after(self.e(first).finish, vtime) {
             self.extract(first);
             self.forget(first);
         }
+    }
+
+    /// An entity waits on the idle tree for V to pass its finish.
+    pub(super) fn put_idle(&mut self, e: EntityId) {
+        let Entity { set, class, finish, .. } = *self.e(e);
+        let last = self.tree_of(e).last_idle;
+        let later = last == NIL || after(finish, self.e(last).finish);
+        self.em(e).on = On::Idle;
+        let tree = &mut self.sets[set as usize].trees[class as usize];
+        if later {
+            tree.last_idle = e;
+        }
+        self.nodes.insert(&mut tree.idle, e, finish, finish);
     }
 
     /// Operation 2, one level: an entity that was not waiting starts to.

@@ -168,14 +168,7 @@ impl Engine {
         self.extract(e);
         let finish = self.e(e).finish;
         if after(finish, self.vtime_of(e)) {
-            self.em(e).on = On::Idle;
-            let Entity { set, class, .. } = *self.e(e);
-            self.nodes.insert(
-                &mut self.sets[set as usize].trees[class as usize].idle,
-                e,
-                finish,
-                finish,
-            );
+            self.put_idle(e);
         } else {
             self.forget(e);
         }
