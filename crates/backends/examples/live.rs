@@ -154,6 +154,7 @@ fn rounds(
             foreign: None,
             start_at: 0,
             reset_at: 0,
+            tag_start: 0,
         });
     }
     let plan = Plan { rounds, max_rounds: rounds, warm_up: false, retries: 0, ..Plan::default() };

@@ -50,6 +50,7 @@ impl Queue {
             hooks: switch::hooks(&*scheduler, &cfg.scheduler),
             scheduler,
             none: mq && cfg.scheduler.descriptor.name == "none",
+            tag_start: cfg.tag_start,
             choice: cfg.scheduler,
             out: Actions::default(),
             reqs: Requests::with_capacity(nr.min(4096) as usize + 8),

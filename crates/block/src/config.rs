@@ -62,6 +62,8 @@ pub struct QueueConfig {
     pub cgroups: Vec<Cgroup>,
     /// CPUs.
     pub cpus: u16,
+    /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it.
+    pub tag_start: u32,
 }
 
 /// A `queue/*` setting that can be set from an experiment file.

@@ -75,6 +75,7 @@ impl Queue {
         let mq = self.profile.mq.clone();
         let shallow = self.scheduler.min_shallow_depth(&self.facts);
         let cpus = usize::from(self.facts.cpus);
+        let start = self.tag_start;
         self.hctx = (0..self.facts.hw_queues)
             .map(|_| Hctx {
                 dispatch: Fifo::default(),
@@ -83,10 +84,12 @@ impl Queue {
                     None,
                     mq.shallow_depth,
                     mq.wake_all_in_batch,
+                    start,
                 ),
                 taken: 0,
-                sched_tags: (!self.none)
-                    .then(|| TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch)),
+                sched_tags: (!self.none).then(|| {
+                    TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch, start)
+                }),
                 ctx: vec![VecDeque::new(); cpus],
                 cursor: 0,
                 restart: false,
@@ -100,12 +103,13 @@ impl Queue {
     pub(crate) fn fresh_scheduler_tags(&mut self) {
         let mq = self.profile.mq.clone();
         let shallow = self.scheduler.min_shallow_depth(&self.facts);
+        let start = self.tag_start;
         for h in &mut self.hctx {
             debug_assert_eq!(h.driver_tags.used() + h.taken, 0, "nobody holds a driver tag");
             debug_assert!(h.sched_tags.as_ref().is_none_or(|t| t.used() == 0), "nor another");
             let tags = || {
                 let nr = self.facts.nr_requests;
-                TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch)
+                TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch, start)
             };
             h.sched_tags = (!self.none).then(tags);
         }
@@ -268,12 +272,13 @@ impl Queue {
         bio: &Bio,
         shallow: Option<u32>,
     ) -> Result<u32, Asleep> {
+        let place = self.hctx[h].tags().next_place();
         self.task_sleeps(tl, bio.task);
         self.run_pending = true;
         self.run_deferred(tl);
-        let hctx = &mut self.hctx[h];
-        hctx.tags().get(shallow).ok_or_else(|| {
-            hctx.tags().sleep(bio.task, shallow);
+        let tags = self.hctx[h].tags();
+        tags.get(shallow).ok_or_else(|| {
+            tags.sleep(bio.task, shallow, place);
             Asleep
         })
     }

@@ -50,6 +50,8 @@ pub struct Queue {
     pub(crate) choice: SchedulerChoice,
     /// No scheduler at all: blk-mq's `none`, which this crate does itself.
     pub(crate) none: bool,
+    /// Bit at which each tag map is first searched.
+    pub(crate) tag_start: u32,
     pub(crate) out: Actions,
     pub(crate) reqs: Requests,
     pub(crate) bios: BioPool,

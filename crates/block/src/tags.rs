@@ -98,12 +98,14 @@ fn shift_for(depth: u32) -> u32 {
 }
 
 impl TagMap {
-    /// A map of `depth` tags. `shallow` is the smallest shallow depth anybody registered.
+    /// A map of `depth` tags, first searched from bit `start` on (modulo `depth`). `shallow` is the smallest shallow
+    /// depth anybody registered.
     pub(crate) fn new(
         depth: u32,
         shallow: Option<u32>,
         mode: ShallowDepth,
         wake_all: bool,
+        start: u32,
     ) -> Self {
         let shift = shift_for(depth);
         let words = depth.div_ceil(1 << shift) as usize;
@@ -114,7 +116,7 @@ impl TagMap {
             allowed: vec![0; words],
             allowed_by: 0,
             used: 0,
-            hint: 0,
+            hint: start % depth.max(1),
             mode,
             waiters: Default::default(),
             asked: Vec::new(),
@@ -282,15 +284,22 @@ impl TagMap {
         self.asked.get_mut(task as usize)?.take()
     }
 
+    /// The wait queue of a task that found no tag. It takes its turn now, whether it will have to sleep or finds a tag
+    /// at the second try.
+    pub(crate) fn next_place(&mut self) -> usize {
+        let place = self.wait_cursor;
+        self.wait_cursor = (self.wait_cursor + 1) % WAIT_QUEUES;
+        place
+    }
+
     /// A task goes to sleep for a tag.
-    pub(crate) fn sleep(&mut self, task: TaskId, shallow: Option<u32>) {
+    pub(crate) fn sleep(&mut self, task: TaskId, shallow: Option<u32>, place: usize) {
         let t = task as usize;
         if t >= self.asked.len() {
             self.asked.resize(t + 1, None);
         }
         self.asked[t] = Some(shallow);
-        self.waiters[self.wait_cursor].push_back(task);
-        self.wait_cursor = (self.wait_cursor + 1) % WAIT_QUEUES;
+        self.waiters[place].push_back(task);
         self.sleeping += 1;
     }
 }
@@ -300,7 +309,7 @@ mod tests {
     use super::*;
 
     fn map(depth: u32, mode: ShallowDepth) -> TagMap {
-        TagMap::new(depth, None, mode, true)
+        TagMap::new(depth, None, mode, true, 0)
     }
 
     fn take_all(m: &mut TagMap, shallow: Option<u32>) -> u32 {
@@ -328,7 +337,10 @@ mod tests {
     fn sleepers_wake_in_batches_and_in_turn() {
         let mut m = map(32, ShallowDepth::Word);
         assert_eq!(take_all(&mut m, None), 32);
-        (0..10).for_each(|t| m.sleep(t, None));
+        for t in 0..10 {
+            let place = m.next_place();
+            m.sleep(t, None, place);
+        }
         let mut woken = Vec::new();
         (0..3).for_each(|t| m.put(t, &mut woken));
         assert!(woken.is_empty(), "the batch of a map of 32 is 4");
@@ -340,15 +352,40 @@ mod tests {
     fn a_sleeper_keeps_the_depth_it_asked_for() {
         let mut m = map(16, ShallowDepth::Map);
         take_all(&mut m, None);
-        m.sleep(3, Some(1));
-        m.sleep(4, None);
+        m.sleep(3, Some(1), 0);
+        m.sleep(4, None, 1);
         assert_eq!((m.take_asked(4), m.take_asked(4)), (Some(None), None));
         assert_eq!((m.take_asked(3), m.take_asked(3)), (Some(Some(1)), None));
     }
 
+    /// Task 1 finds a tag at the second try, so the queue it would have slept in stays empty and task 0, which slept
+    /// first, is woken before task 2, which sleeps in the queue behind the gap.
+    #[test]
+    fn a_task_takes_its_turn_even_if_it_need_not_sleep() {
+        let mut m = map(8, ShallowDepth::Map);
+        take_all(&mut m, None);
+        let places: Vec<usize> = (0..3).map(|_| m.next_place()).collect();
+        assert_eq!(places, [0, 1, 2]);
+        m.sleep(0, None, places[0]);
+        m.sleep(2, None, places[2]);
+        let mut woken = Vec::new();
+        (0..2).for_each(|t| m.put(t, &mut woken));
+        assert_eq!(woken, [0, 2]);
+        assert_eq!(m.next_place(), 3);
+    }
+
+    /// A limited task may take the first bits of the map alone; whoever came first has taken those from bit 32 on.
+    #[test]
+    fn the_search_begins_where_it_is_told() {
+        let first = |start| TagMap::new(64, None, ShallowDepth::Map, true, start).get(Some(64));
+        assert_eq!([0, 5, 32, 70].map(first), [Some(0), Some(5), Some(32), Some(6)]);
+        let mut m = TagMap::new(64, None, ShallowDepth::Map, true, 32);
+        assert_eq!((m.get(None), m.get(Some(1))), (Some(32), Some(0)));
+    }
+
     #[test]
     fn a_small_shallow_depth_shrinks_the_batch() {
-        assert_eq!(TagMap::new(64, Some(1), ShallowDepth::Word, true).wake_batch, 1);
-        assert_eq!(TagMap::new(64, None, ShallowDepth::Word, true).wake_batch, 8);
+        assert_eq!(TagMap::new(64, Some(1), ShallowDepth::Word, true, 0).wake_batch, 1);
+        assert_eq!(TagMap::new(64, None, ShallowDepth::Word, true, 0).wake_batch, 8);
     }
 }

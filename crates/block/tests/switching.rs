@@ -174,6 +174,7 @@ fn config(load: &Load, kernel: KernelProfile, scheduler: SchedulerChoice) -> Que
         tasks: (0..TASKS).map(task).collect(),
         cgroups: vec![Cgroup::default(), Cgroup { name: "a".into(), parent: Some(0), weight: 300 }],
         cpus: 2,
+        tag_start: 0,
     }
 }
 

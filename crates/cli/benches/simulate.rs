@@ -39,6 +39,7 @@ fn trial(scheduler: &str, device: &str, depth: u32) -> Trial {
         foreign: None,
         start_at: 0,
         reset_at: 0,
+        tag_start: 0,
     }
 }
 

@@ -181,6 +181,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         collect: e.collect,
         start_at: 0,
         reset_at: 0,
+        tag_start: 0,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use iosched_block::{KernelProfile, SchedulerChoice, queue_settings};
 use iosched_devices::DeviceSpec;
+use iosched_engine::stream;
 use iosched_schedulers::registry::{self, NameError};
 use iosched_schedulers::{BlockPath, TunableError};
 use iosched_types::Nanos;
@@ -45,6 +46,8 @@ pub struct Trial {
     /// Virtual time of the reset of the device, at most `start_at`: the angle of a rotating disk depends on
     /// how long ago it was.
     pub reset_at: Nanos,
+    /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it, so repetitions do, too.
+    pub tag_start: u32,
 }
 
 impl Trial {
@@ -62,6 +65,7 @@ impl Trial {
         let mut trial = self.clone();
         trial.id.repetition = repetition;
         trial.id.seed = seed.wrapping_add(u64::from(repetition.max(1)) - 1);
+        trial.tag_start = (stream(trial.id.seed, "tags").next_u64() >> 32) as u32;
         for (job, _) in trial.jobs.jobs.iter_mut().zip(&self.reseeded).filter(|(_, own)| **own) {
             job.randseed = Some(trial.id.seed);
             job.randrepeat &= !several;

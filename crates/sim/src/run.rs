@@ -148,6 +148,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
         tasks,
         cgroups: groups,
         cpus: trial.cpus,
+        tag_start: trial.tag_start,
     })?;
     let mut processes: Vec<Process> =
         trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Process::new(j, f)).collect();

@@ -60,6 +60,7 @@ fn config(scheduler: &str, kernel: &str, depth: u32, ms: u64) -> QueueConfig {
         tasks: vec![TaskInfo::default(); 3],
         cgroups: Vec::new(),
         cpus: 3,
+        tag_start: 0,
     }
 }
 

@@ -217,6 +217,7 @@ fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
         foreign: None,
         start_at: 0,
         reset_at: 0,
+        tag_start: 0,
     })
 }
 

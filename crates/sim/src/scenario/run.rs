@@ -114,6 +114,7 @@ fn queue(
         tasks: pids.iter().map(task).collect(),
         cgroups: Vec::new(),
         cpus: 1,
+        tag_start: 0,
     })?)
 }
 
