@@ -159,14 +159,17 @@ impl Queue {
         };
         let mut none = Candidate::Nothing;
         let last = self.elevator.last_merge;
-        if last != NO_REQ
-            && let Some(kind) = contiguous(&self.reqs[last], bio)
-            && self.compatible(&self.reqs[last], bio)
-        {
-            if self.scheduler_allows(tl, last, bio) {
-                return Candidate::Found(last, kind);
+        if last != NO_REQ {
+            let kind = contiguous(&self.reqs[last], bio);
+            if (kind.is_some() || self.hooks.early_merge) && self.compatible(&self.reqs[last], bio)
+            {
+                let allowed = self.scheduler_allows(tl, last, bio);
+                match kind {
+                    Some(kind) if allowed => return Candidate::Found(last, kind),
+                    Some(_) => none = Candidate::Vetoed,
+                    None => {}
+                }
             }
-            none = Candidate::Vetoed;
         }
         if self.limits.nomerges == 1 {
             return none;

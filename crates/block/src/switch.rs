@@ -20,7 +20,7 @@ use iosched_types::{Bio, NO_REQ, Nanos, ReqId, TaskId, units::SEC};
 
 use crate::config::{QueueConfig, SchedulerChoice, setting};
 use crate::merge::{Elevator, MergeHash};
-use crate::profile::{KernelProfile, ShallowDepth};
+use crate::profile::{CpuModel, KernelProfile, ShallowDepth};
 use crate::queue::Queue;
 use crate::state;
 use crate::timeline::{Event, Timeline};
@@ -117,6 +117,7 @@ pub(crate) fn first_facts(cfg: &mut QueueConfig, max_kb: u32, rotational: bool) 
         cpus: cfg.cpus.max(1),
         capacity: Device::capacity(&*cfg.device) / 512,
         zone_sectors: cfg.zone_sectors,
+        cpu_takes_no_time: cfg.profile.cpu.model == CpuModel::Zero,
         tasks: std::mem::take(&mut cfg.tasks),
         cgroups: if cgroups.is_empty() { vec![Cgroup::default()] } else { cgroups },
         ..QueueFacts::default()

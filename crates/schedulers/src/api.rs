@@ -31,6 +31,9 @@ pub struct QueueFacts {
     /// Sectors of a zone of a zoned device whose zones all want sequential writes
     /// (`queue/chunk_sectors`); 0 if the device is not zoned.
     pub zone_sectors: Sector,
+    /// The CPU takes no time at all, as in the measurements of `data/truth`: what it does one after the other may share a
+    /// nanosecond.
+    pub cpu_takes_no_time: bool,
     /// Processes by [`TaskId`].
     pub tasks: Vec<TaskInfo>,
     /// Control groups; index 0 is the root.
@@ -51,6 +54,7 @@ impl Default for QueueFacts {
             cpus: 1,
             capacity: 1 << 31,
             zone_sectors: 0,
+            cpu_takes_no_time: false,
             tasks: Vec::new(),
             cgroups: vec![Cgroup::default()],
         }
@@ -262,16 +266,20 @@ pub struct Hooks {
     pub completed: bool,
     /// [`Scheduler::finished`].
     pub finished: bool,
+    /// [`Scheduler::allow_merge`] may join queues of processes, so it is asked about the last merged request wherever
+    /// the bio lies.
+    pub early_merge: bool,
 }
 
 impl Hooks {
-    /// All of them.
+    /// All of them, but no early merge.
     pub const ALL: Hooks = Hooks {
         limit_depth: true,
         limit_reads: true,
         prepare: true,
         completed: true,
         finished: true,
+        early_merge: false,
     };
     /// None of them.
     pub const NONE: Hooks = Hooks {
@@ -280,6 +288,7 @@ impl Hooks {
         prepare: false,
         completed: false,
         finished: false,
+        early_merge: false,
     };
 }
 
@@ -301,7 +310,7 @@ pub trait Scheduler {
     }
 
     /// Whether this bio may join this request (same queue of the same process, say).
-    fn allow_merge(&self, _ctx: &mut Ctx<'_>, _req: ReqId, _bio: &Bio) -> bool {
+    fn allow_merge(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId, _bio: &Bio) -> bool {
         true
     }
 

@@ -137,7 +137,7 @@ impl Scheduler for MqDeadline {
         Hooks { limit_depth: self.rules.levels > 1, finished: true, ..Hooks::NONE }
     }
 
-    fn allow_merge(&self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
         self.levels.mergeable(ctx.reqs, req)
             && level_of(self.rules, ctx.reqs[req].prio) == level_of(self.rules, bio.prio)
             && !self.levels.zones_apart(ctx.reqs[req].sector, bio.sector)

@@ -5,7 +5,7 @@ use iosched_types::{Bio, Flags, Op, ReqId, Sector, TaskId};
 use super::queue::{Process, QueueId};
 use super::rbtree::NIL;
 use super::{AT_HEAD, Bfq, QUEUED};
-use crate::api::{Ctx, Dispatch, MergeKind, Position, QueueFacts, Scheduler};
+use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, QueueFacts, Scheduler};
 
 impl Bfq {
     /// The queue in which a bio would end up, if it exists already.
@@ -33,11 +33,20 @@ impl Bfq {
 }
 
 impl Scheduler for Bfq {
-    fn allow_merge(&self, _ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
-        let r = &_ctx.reqs[req];
-        (r.is_sync() || !bio.is_sync())
-            && r.elv[0] != 0
-            && self.bio_queue(bio) == Some(Self::queue_of(r))
+    fn hooks(&self) -> Hooks {
+        Hooks { early_merge: !self.v.legacy, ..Hooks::ALL }
+    }
+
+    fn allow_merge(&mut self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
+        let r = &ctx.reqs[req];
+        if bio.is_sync() && !r.is_sync() {
+            return false;
+        }
+        let owner = (r.elv[0] != 0).then(|| Self::queue_of(r));
+        if !self.v.legacy {
+            self.merge_early(ctx, bio);
+        }
+        owner.is_some() && owner == self.bio_queue(bio)
     }
 
     fn find_front(&mut self, _ctx: &mut Ctx<'_>, bio: &Bio) -> Option<ReqId> {

@@ -146,7 +146,7 @@ impl Bfq {
             if self.q(q).allocated <= 1 {
                 self.watch_injection(ctx, q);
             }
-            self.note_io_intensity(q);
+            self.note_io_intensity(ctx, q);
         }
         let (old, last, seek) = (self.q(q).next_rq, self.last_position, self.c.seek);
         self.qm(q).tree.insert(r.sector, id);
@@ -173,15 +173,23 @@ impl Bfq {
     }
 
     /// Whether the queue keeps the device busy for four fifths of the time.
-    fn note_io_intensity(&mut self, q: QueueId) {
-        let now = self.now;
+    ///
+    /// A new queue counts as one whose last request ended a nanosecond after it was made, and the sums wrap. Its first
+    /// request comes later than that, except where the CPU takes no time: there it does not count as busy
+    /// until it has been idle, be it for a nanosecond.
+    fn note_io_intensity(&mut self, ctx: &Ctx<'_>, q: QueueId) {
+        let (now, at_once) = (self.now, ctx.queue.cpu_takes_no_time);
         let queue = self.qm(q);
         let total = now - queue.io_start;
-        if queue.empty() && queue.dispatched == 0 && queue.think.last_end != u64::MAX {
-            queue.idle_total += now - queue.think.last_end;
+        if queue.empty() && queue.dispatched == 0 {
+            let idle = match queue.think.last_end {
+                u64::MAX => 0u64.wrapping_sub(u64::from(at_once)),
+                ended => (now - ended).max(u64::from(at_once)),
+            };
+            queue.idle_total = queue.idle_total.wrapping_add(idle);
         }
         if !queue.just_created {
-            queue.io_bound = 5 * queue.idle_total <= total;
+            queue.io_bound = queue.idle_total.wrapping_mul(5) <= total;
         }
         if total > IO_WINDOW {
             queue.io_start = now - total / 2;

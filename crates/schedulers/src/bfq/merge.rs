@@ -1,6 +1,6 @@
 //! Processes that read the same area share a queue; they get their own back when that stops paying.
 
-use iosched_types::{NO_REQ, ReqId, Request, TaskId};
+use iosched_types::{Bio, NO_REQ, ReqId, Request, Sector, TaskId};
 
 use super::Bfq;
 use super::queue::{Burst, QueueId, Saved};
@@ -24,31 +24,49 @@ impl Bfq {
         if !self.q(q).sync {
             return q;
         }
-        let r = ctx.reqs[id].clone();
-        let Some(target) = self.partner(ctx, q, &r) else { return q };
+        let (task, sector) = (ctx.reqs[id].task, ctx.reqs[id].sector);
+        let Some(target) = self.partner(ctx, q, task, sector) else { return q };
         self.count_allocated(target);
         self.uncount_allocated(q);
         ctx.reqs[id].elv[0] = u64::from(target) + 1;
         self.qm(q).just_created = false;
-        if self.process(r.task).queues[1] == q {
-            ctx.why(|_, facts| {
-                format!(
-                    "{} merged with {}: cooperating",
-                    self.who(q, facts),
-                    self.who(target, facts)
-                )
-            });
-            self.merge_into(r.task, q, target);
+        if self.process(task).queues[1] == q {
+            self.cooperate(ctx, task, q, target);
         } else {
             self.free_if_dead(q);
         }
         target
     }
 
+    /// A bio looks for a request to merge with: that may show its process to cooperate with another already.
+    pub(super) fn merge_early(&mut self, ctx: &mut Ctx<'_>, bio: &Bio) {
+        self.tick(ctx);
+        let Some(q) = self.processes.get(bio.task as usize).map(|p| p.queues[1]) else { return };
+        if q == NIL || !bio.is_sync() || !self.q(q).sync {
+            return;
+        }
+        if let Some(target) = self.partner(ctx, q, bio.task, bio.sector) {
+            self.cooperate(ctx, bio.task, q, target);
+        }
+    }
+
+    fn cooperate(&mut self, ctx: &mut Ctx<'_>, task: TaskId, q: QueueId, target: QueueId) {
+        ctx.why(|_, facts| {
+            format!("{} merged with {}: cooperating", self.who(q, facts), self.who(target, facts))
+        });
+        self.merge_into(task, q, target);
+    }
+
     /// The queue that should take over.
-    fn partner(&mut self, ctx: &Ctx<'_>, q: QueueId, r: &Request) -> Option<QueueId> {
+    fn partner(
+        &mut self,
+        ctx: &Ctx<'_>,
+        q: QueueId,
+        task: TaskId,
+        sector: Sector,
+    ) -> Option<QueueId> {
         if self.v.modern
-            && let Some(planned) = self.due_stable_merge(r.task, q)
+            && let Some(planned) = self.due_stable_merge(task, q)
         {
             return planned;
         }
@@ -64,10 +82,10 @@ impl Bfq {
         }
         let s = self.in_service;
         let reach = if self.v.modern { self.in_serv_last_pos } else { self.last_position };
-        if s != NIL && s != q && r.sector.abs_diff(reach) <= CLOSE && self.compatible(q, s, true) {
+        if s != NIL && s != q && sector.abs_diff(reach) <= CLOSE && self.compatible(q, s, true) {
             return self.plan(q, s);
         }
-        let near = self.near(ctx, q, r.sector)?;
+        let near = self.near(ctx, q, sector)?;
         self.compatible(q, near, false).then_some(())?;
         self.plan(q, near)
     }

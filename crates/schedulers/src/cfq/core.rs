@@ -129,7 +129,7 @@ impl Cfq {
 }
 
 impl Scheduler for Cfq {
-    fn allow_merge(&self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
+    fn allow_merge(&mut self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
         if bio.is_sync() && !ctx.reqs[req].is_sync() {
             return false;
         }

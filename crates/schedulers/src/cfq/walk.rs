@@ -153,7 +153,7 @@ impl Walk {
 }
 
 impl Scheduler for Walk {
-    fn allow_merge(&self, ctx: &mut Ctx<'_>, req: ReqId, _bio: &Bio) -> bool {
+    fn allow_merge(&mut self, ctx: &mut Ctx<'_>, req: ReqId, _bio: &Bio) -> bool {
         // Any process may append to any request that has not been sent.
         ctx.reqs[req].elv[1] == 0
     }
