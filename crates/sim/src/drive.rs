@@ -233,14 +233,16 @@ impl Drive {
 
     /// The device finished commands. The deferred queue run (kblockd) goes ahead of the processes that
     /// were woken, except the very first time: in every dispatch log of 6.12 in which a process waited for
-    /// completions, it ran before kblockd once and after it ever since (`docs/fidelity.md`).
+    /// completions, it ran before kblockd once and after it ever since (`docs/fidelity.md`). Sleeping for a tag is
+    /// no such wait.
     #[inline(always)]
     fn completions(&mut self) {
         self.queue.device_event(&mut self.tl);
         if !self.completed_once && !self.queue.done.is_empty() {
-            self.completed_once = true;
             self.collect();
-            self.run_ready();
+            if self.completed_once {
+                self.run_ready();
+            }
         }
         self.queue.run_deferred(&mut self.tl);
     }
@@ -329,6 +331,7 @@ impl Drive {
             if matches!(task.state, State::Io(min) if task.ring.len() >= min as usize) {
                 task.state = State::Ready;
                 self.ready.push_back(t);
+                self.completed_once = true;
             }
         }
         self.queue.done.clear();

@@ -3,17 +3,21 @@
 //! A truth folder has `devices.toml` (reference models), `jobs/DEVICE.JOB.fio` and `results.json`. The
 //! functions here are pure: the caller reads the files and runs the [`Case`]s.
 
+mod compare;
 mod dispatch;
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-pub use dispatch::{LoggedCommand, first_difference, our_commands, parse_dispatch_log};
+pub use compare::{Row, compare};
+pub use dispatch::{
+    LoggedCommand, Parting, beside_log, first_difference, our_commands, parse_dispatch_log,
+};
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
-use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::{JobSet, NoLookup, check_supported, parse};
 
@@ -124,7 +128,7 @@ pub struct Case<'a> {
     pub scheduler: &'a str,
     /// The kernel's runs.
     pub runs: Vec<&'a TruthRun>,
-    /// Our trials, one per repetition, or why there are none.
+    /// Our trials, one per repetition and start of the tag maps, or why there are none.
     pub trials: Result<Vec<Trial>, String>,
 }
 
@@ -138,7 +142,8 @@ pub fn plan(folder: &TruthFolder) -> Vec<Case<'_>> {
     cases
         .into_iter()
         .map(|((device, job, scheduler), runs)| {
-            let trials = runs.iter().map(|r| trial(folder, r)).collect();
+            let trials = runs.iter().map(|r| trials(folder, r)).collect::<Result<Vec<_>, _>>();
+            let trials = trials.map(|all| all.into_iter().flatten().collect());
             Case { device, job, scheduler, runs, trials }
         })
         .collect()
@@ -165,6 +170,15 @@ fn complete(run: &TruthRun, jobs: &JobSet) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The trials of a run, one for each start of the tag maps.
+fn trials(folder: &TruthFolder, run: &TruthRun) -> Result<Vec<Trial>, String> {
+    let trial = trial(folder, run)?;
+    let nr = trial.settings.iter().find(|(name, _)| name == "nr_requests");
+    let nr = nr.and_then(|(_, n)| u32::try_from(*n).ok()).unwrap_or(0);
+    let starts = tag_starts(&run.scheduler, nr).into_iter();
+    Ok(starts.map(|tag_start| Trial { tag_start, ..trial.clone() }).collect())
 }
 
 fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
@@ -220,13 +234,28 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         foreign: None,
         start_at: RESET + start(jobs_count),
         reset_at: RESET,
+        tag_start: 0,
     })
 }
 
 /// How long after a tick of its timer the kernel reset the device in the measurements. The slots that BFQ cuts
-/// off by the clock say so: with the ticks here, and only here, two logs of thousands of commands agree to
+/// off by the clock say so: with the ticks here, and only here, three logs of thousands of commands agree to
 /// the last one (`docs/fidelity-bfq.md`).
-const RESET: u64 = 450_000;
+const RESET: u64 = 415_000;
+
+/// Schedulers that limit a process to the first tags of the map, down to one: with them it shows where the kernel
+/// began to search the map, which it draws and no measurement says.
+const LIMIT_TO_FIRST_TAGS: [&str; 1] = ["bfq"];
+
+/// Where a run's trials begin to search their tags. The limits of the tags differ by word of the map, of which there
+/// are at least four.
+fn tag_starts(scheduler: &str, nr_requests: u32) -> Vec<u32> {
+    if LIMIT_TO_FIRST_TAGS.contains(&scheduler) {
+        (0..4).map(|i| nr_requests * i / 4).collect()
+    } else {
+        vec![0]
+    }
+}
 
 /// When fio's first command reached the device in the measurements, in ns after the device's reset: the
 /// same in every dispatch log, later by a constant for each further process.
@@ -234,138 +263,4 @@ fn start(processes: usize) -> u64 {
     const FIRST: u64 = 165_998_018;
     const EACH: u64 = 14_006;
     FIRST + EACH * (processes as u64).saturating_sub(1)
-}
-
-/// One figure beside the kernel's.
-#[derive(Clone, Debug, Serialize)]
-pub struct Row {
-    /// Device.
-    pub device: String,
-    /// Job.
-    pub job: String,
-    /// `name#clone`, or `*` for the whole run.
-    pub section: String,
-    /// `read`, `write`, or `*` for both.
-    pub op: &'static str,
-    /// Scheduler.
-    pub scheduler: String,
-    /// `iops` (1/s), `bw` (KiB/s), `clat_mean`, `clat_p50`, `clat_p99` (µs).
-    pub metric: &'static str,
-    /// What the kernel did, mean of the repetitions.
-    pub kernel: f64,
-    /// What we did.
-    pub ours: f64,
-    /// (ours − kernel) / kernel.
-    pub error: f64,
-}
-
-struct Key {
-    section: String,
-    op: &'static str,
-    metric: &'static str,
-}
-
-fn of_direction(d: &TruthDirection) -> [(&'static str, f64); 5] {
-    [
-        ("iops", d.iops),
-        ("bw", d.bw_kib),
-        ("clat_mean", d.clat_mean_us),
-        ("clat_p50", d.clat_p50_us),
-        ("clat_p99", d.clat_p99_us),
-    ]
-}
-
-/// Section labels `name#i`, counted per name.
-fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
-    let mut seen: Vec<(&str, u32)> = Vec::new();
-    names
-        .map(|n| match seen.iter_mut().find(|(s, _)| *s == n) {
-            Some((_, k)) => {
-                *k += 1;
-                format!("{n}#{k}")
-            }
-            None => {
-                seen.push((n, 0));
-                format!("{n}#0")
-            }
-        })
-        .collect()
-}
-
-fn kernel_figures(run: &TruthRun) -> Vec<(Key, f64)> {
-    let mut out = Vec::new();
-    let mut total = (0.0, 0.0);
-    let names = labels(run.sections.iter().map(|s| s.job.as_str()));
-    for (section, s) in names.into_iter().zip(&run.sections) {
-        for (op, d) in [("read", &s.read), ("write", &s.write)] {
-            let Some(d) = d else { continue };
-            total.0 += d.iops;
-            total.1 += d.bw_kib;
-            for (metric, v) in of_direction(d) {
-                out.push((Key { section: section.clone(), op, metric }, v));
-            }
-        }
-    }
-    out.push((Key { section: "*".into(), op: "*", metric: "iops" }, total.0));
-    out.push((Key { section: "*".into(), op: "*", metric: "bw" }, total.1));
-    out
-}
-
-fn our_figures(record: &Record) -> BTreeMap<(String, &'static str, &'static str), f64> {
-    let mut out = BTreeMap::new();
-    let mut total = (0.0, 0.0);
-    let names = labels(record.jobs.iter().map(|j| j.name.as_str()));
-    for (section, j) in names.into_iter().zip(&record.jobs) {
-        for (op, d) in [("read", &j.read), ("write", &j.write)] {
-            if d.ios == 0 {
-                continue;
-            }
-            total.0 += d.iops();
-            total.1 += d.bytes_per_second() / 1024.0;
-            let figures = [
-                ("iops", d.iops()),
-                ("bw", d.bytes_per_second() / 1024.0),
-                ("clat_mean", d.clat.mean() / 1e3),
-                ("clat_p50", d.clat.percentile(50.0) as f64 / 1e3),
-                ("clat_p99", d.clat.percentile(99.0) as f64 / 1e3),
-            ];
-            for (metric, v) in figures {
-                out.insert((section.clone(), op, metric), v);
-            }
-        }
-    }
-    out.insert(("*".into(), "*", "iops"), total.0);
-    out.insert(("*".into(), "*", "bw"), total.1);
-    out
-}
-
-/// Lays our records beside the kernel's runs of a case.
-#[must_use]
-pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
-    let ours: Vec<_> = records.iter().map(our_figures).collect();
-    let kernels: Vec<_> = case.runs.iter().map(|r| kernel_figures(r)).collect();
-    let Some(first) = kernels.first() else { return Vec::new() };
-    let n = kernels.len() as f64;
-    first
-        .iter()
-        .enumerate()
-        .map(|(i, (key, _))| {
-            let kernel = kernels.iter().filter_map(|k| k.get(i)).map(|(_, v)| v).sum::<f64>() / n;
-            let id = (key.section.clone(), key.op, key.metric);
-            let sum: f64 = ours.iter().filter_map(|o| o.get(&id)).sum();
-            let ours = sum / ours.len().max(1) as f64;
-            let error = if kernel == 0.0 { 0.0 } else { (ours - kernel) / kernel };
-            Row {
-                device: case.device.into(),
-                job: case.job.into(),
-                section: key.section.clone(),
-                op: key.op,
-                scheduler: case.scheduler.into(),
-                metric: key.metric,
-                kernel,
-                ours,
-                error,
-            }
-        })
-        .collect()
 }

@@ -6,9 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 use iosched_report::terminal::{Align, Cell, Grid};
-use iosched_sim::validate::{
-    Case, LoggedCommand, first_difference, our_commands, parse_dispatch_log,
-};
+use iosched_sim::validate::{Case, LoggedCommand, beside_log, parse_dispatch_log};
 use serde::Serialize;
 
 use super::name;
@@ -28,6 +26,8 @@ struct Difference {
     commands: usize,
     /// Index of the first command that differs.
     first: Option<usize>,
+    /// Where our tag maps were first searched; the log does not say where the kernel's were.
+    tag_start: u32,
     kernel: Option<LoggedCommand>,
     ours: Option<LoggedCommand>,
 }
@@ -76,16 +76,16 @@ fn one(case: &Case<'_>, path: &Path) -> Outcome<Difference> {
     let kernel = parse_dispatch_log(&file, &text)?;
     let trials = case.trials.as_ref().map_err(Failure::input)?;
     let first = trials.first().ok_or_else(|| Failure::input("the case has no run"))?;
-    let ours = our_commands(first, kernel.len())
+    let parting = beside_log(first, &kernel)
         .map_err(|e| Failure::new(code::FAILED, format!("{}: {e}", name(case))))?;
-    let at = first_difference(&kernel, &ours);
-    let get = |list: &[LoggedCommand]| at.and_then(|i| list.get(i)).copied();
+    let get = |list: &[LoggedCommand]| parting.first.and_then(|i| list.get(i)).copied();
     Ok(Difference {
         case: name(case),
-        commands: kernel.len().min(ours.len()),
-        first: at,
+        commands: kernel.len().min(parting.ours.len()),
+        first: parting.first,
+        tag_start: parting.tag_start,
         kernel: get(&kernel),
-        ours: get(&ours),
+        ours: get(&parting.ours),
     })
 }
 
@@ -97,6 +97,7 @@ fn table(differences: &[Difference]) -> String {
         .column("case", Align::Left)
         .column("commands", Align::Right)
         .column("first that differs", Align::Right)
+        .column("tags from", Align::Right)
         .column("kernel", Align::Left)
         .column("ours", Align::Left);
     for d in differences {
@@ -104,6 +105,7 @@ fn table(differences: &[Difference]) -> String {
             Cell::new(&d.case),
             Cell::new(d.commands.to_string()),
             Cell::new(d.first.map_or("none".into(), |i| i.to_string())),
+            Cell::new(d.tag_start.to_string()),
             Cell::new(show(d.kernel)),
             Cell::new(show(d.ours)),
         ]);

@@ -69,6 +69,43 @@ pub fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, cr
         .collect())
 }
 
+/// How far our run of a trial and a kernel's log agree.
+#[derive(Debug)]
+pub struct Parting {
+    /// Where our tag maps were first searched.
+    pub tag_start: u32,
+    /// Our commands.
+    pub ours: Vec<LoggedCommand>,
+    /// See [`first_difference`].
+    pub first: Option<usize>,
+}
+
+/// Lays our run of a trial beside a log. The log does not say where the kernel began to search its tag maps: if the
+/// trial's own start does not lead to the same commands, the others are tried, and the one that agrees the longest is
+/// the answer.
+///
+/// # Errors
+/// See [`crate::simulate`].
+pub fn beside_log(trial: &Trial, kernel: &[LoggedCommand]) -> Result<Parting, crate::SimError> {
+    let with = |tag_start: u32| {
+        let ours = our_commands(&Trial { tag_start, ..trial.clone() }, kernel.len())?;
+        let first = first_difference(kernel, &ours);
+        Ok::<_, crate::SimError>(Parting { tag_start, ours, first })
+    };
+    let mut best = with(trial.tag_start)?;
+    if super::LIMIT_TO_FIRST_TAGS.contains(&trial.scheduler.descriptor.name) {
+        let nr = trial.settings.iter().find(|(name, _)| name == "nr_requests").map_or(0, |s| s.1);
+        for tag_start in 0..u32::try_from(nr).unwrap_or(0) {
+            let Some(reached) = best.first else { break };
+            let other = with(tag_start)?;
+            if other.first.is_none_or(|i| i > reached) {
+                best = other;
+            }
+        }
+    }
+    Ok(best)
+}
+
 /// Where two command streams part: index of the first command that differs, `None` if one is a prefix
 /// of the other.
 #[must_use]
