@@ -14,11 +14,18 @@ const GROUPS: usize = 29;
 /// Bins of a histogram (the last one takes everything above 2^34 ns, about 17 s).
 pub const BINS: usize = GROUPS * BINS_PER_GROUP;
 
+/// As many bins are kept one by one.
+const FEW: usize = 16;
+
 /// A mergeable histogram together with exact count, sum, sum of squares, minimum and maximum.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// All bins take 15 KB. Ten thousand processes at one disk fill a few each, and what they fill should lie close together.
+#[derive(Clone, Debug)]
 pub struct LatencyHistogram {
-    /// All of them, or none while nothing was counted: of ten thousand processes most never write.
+    /// All of them, or none while `few` are enough.
     bins: Vec<u64>,
+    /// The bins in use and their counts, ascending.
+    few: Vec<(u16, u64)>,
     count: u64,
     sum: u64,
     sum_sq: f64,
@@ -30,12 +37,21 @@ impl Default for LatencyHistogram {
     fn default() -> Self {
         LatencyHistogram {
             bins: Vec::new(),
+            few: Vec::new(),
             count: 0,
             sum: 0,
             sum_sq: 0.0,
             min: Nanos::MAX,
             max: 0,
         }
+    }
+}
+
+impl PartialEq for LatencyHistogram {
+    fn eq(&self, other: &Self) -> bool {
+        (self.count, self.sum, self.min, self.max) == (other.count, other.sum, other.min, other.max)
+            && self.sum_sq == other.sum_sq
+            && self.in_use().eq(other.in_use())
     }
 }
 
@@ -69,10 +85,7 @@ impl LatencyHistogram {
     /// Counts one latency.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
-        match self.bins.get_mut(bin_of(value)) {
-            Some(bin) => *bin += 1,
-            None => self.begin(bin_of(value)),
-        }
+        self.add(bin_of(value), 1);
         self.count += 1;
         self.sum = self.sum.saturating_add(value);
         // Through i64, which the processor converts in one instruction; no latency has 64 bits.
@@ -82,12 +95,36 @@ impl LatencyHistogram {
         self.max = self.max.max(value);
     }
 
-    /// The first latency is counted.
-    #[cold]
+    #[inline(always)]
+    fn add(&mut self, bin: usize, n: u64) {
+        match self.bins.get_mut(bin) {
+            Some(count) => *count = count.saturating_add(n),
+            None => self.add_to_few(bin, n),
+        }
+    }
+
     #[inline(never)]
-    fn begin(&mut self, bin: usize) {
-        self.bins = vec![0; BINS];
-        self.bins[bin] = 1;
+    fn add_to_few(&mut self, bin: usize, n: u64) {
+        match self.few.binary_search_by_key(&bin, |f| usize::from(f.0)) {
+            Ok(i) => self.few[i].1 = self.few[i].1.saturating_add(n),
+            Err(i) if self.few.len() < FEW => {
+                self.few.reserve_exact(FEW - self.few.len());
+                self.few.insert(i, (bin as u16, n));
+            }
+            Err(_) => {
+                self.bins.resize(BINS, 0);
+                for (bin, n) in std::mem::take(&mut self.few) {
+                    self.bins[usize::from(bin)] = n;
+                }
+                self.bins[bin] += n;
+            }
+        }
+    }
+
+    /// The bins that are not empty, ascending.
+    fn in_use(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
+        let all = self.bins.iter().enumerate().map(|(bin, n)| (bin as u16, *n));
+        all.chain(self.few.iter().copied()).filter(|(_, n)| *n > 0)
     }
 
     /// A histogram from another tool's bins (each value falls into the bin that holds it) and its exact
@@ -100,10 +137,9 @@ impl LatencyHistogram {
         mean: f64,
         stddev: f64,
     ) -> Self {
-        let mut h = LatencyHistogram { bins: vec![0; BINS], ..LatencyHistogram::default() };
+        let mut h = LatencyHistogram::default();
         for (value, n) in bins {
-            let slot = &mut h.bins[bin_of(value)];
-            *slot = slot.saturating_add(n);
+            h.add(bin_of(value), n);
             h.count = h.count.saturating_add(n);
         }
         if h.count == 0 {
@@ -118,11 +154,12 @@ impl LatencyHistogram {
 
     /// Adds another histogram to this one.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        if self.bins.len() < other.bins.len() {
-            self.bins.resize(BINS, 0);
-        }
-        for (a, b) in self.bins.iter_mut().zip(&other.bins) {
-            *a += b;
+        if self.bins.is_empty() || other.bins.is_empty() {
+            other.in_use().for_each(|(bin, n)| self.add(usize::from(bin), n));
+        } else {
+            for (a, b) in self.bins.iter_mut().zip(&other.bins) {
+                *a += b;
+            }
         }
         self.count += other.count;
         self.sum = self.sum.saturating_add(other.sum);
@@ -181,10 +218,10 @@ impl LatencyHistogram {
         }
         let needed = ((p / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count);
         let mut running = 0;
-        for (bin, n) in self.bins.iter().enumerate() {
+        for (bin, n) in self.in_use() {
             running += n;
             if running >= needed {
-                return value_of(bin);
+                return value_of(usize::from(bin));
             }
         }
         self.max
@@ -192,7 +229,7 @@ impl LatencyHistogram {
 
     /// The non-empty bins as (value, count), ascending.
     pub fn iter(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
-        self.bins.iter().enumerate().filter(|(_, n)| **n > 0).map(|(b, n)| (value_of(b), *n))
+        self.in_use().map(|(bin, n)| (value_of(usize::from(bin)), n))
     }
 }
 
@@ -209,15 +246,13 @@ struct Sparse {
 
 impl Serialize for LatencyHistogram {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let bins =
-            self.bins.iter().enumerate().filter(|(_, n)| **n > 0).map(|(b, n)| (b as u16, *n));
         Sparse {
             count: self.count,
             sum: self.sum,
             sum_sq: self.sum_sq,
             min: self.min(),
             max: self.max,
-            bins: bins.collect(),
+            bins: self.in_use().collect(),
         }
         .serialize(s)
     }
@@ -227,12 +262,12 @@ impl<'de> Deserialize<'de> for LatencyHistogram {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let s = Sparse::deserialize(d)?;
         let mut h = LatencyHistogram::default();
-        h.bins.resize(if s.bins.is_empty() { 0 } else { BINS }, 0);
         for (bin, n) in s.bins {
-            let slot = h.bins.get_mut(usize::from(bin)).ok_or_else(|| {
-                serde::de::Error::custom(format!("bin {bin} of a histogram of {BINS} bins"))
-            })?;
-            *slot += n;
+            if usize::from(bin) >= BINS {
+                let what = format!("bin {bin} of a histogram of {BINS} bins");
+                return Err(serde::de::Error::custom(what));
+            }
+            h.add(usize::from(bin), n);
         }
         (h.count, h.sum, h.sum_sq, h.max) = (s.count, s.sum, s.sum_sq, s.max);
         h.min = if s.count == 0 { Nanos::MAX } else { s.min };
@@ -271,6 +306,27 @@ mod tests {
         assert_eq!((h.mean(), h.stddev()), (0.0, 0.0));
     }
 
+    /// However few bins are in use and whatever they were added from, the histogram is the same.
+    #[test]
+    fn few_bins_become_all() {
+        let values: Vec<u64> = (0..40u64).map(|i| 1000 * (i * 7 % 40)).collect();
+        let one = |v: &[u64]| {
+            let mut h = LatencyHistogram::default();
+            v.iter().for_each(|x| h.record(*x));
+            h
+        };
+        for n in [0, 1, FEW - 1, FEW, FEW + 1, 40] {
+            let (mut first, rest) = (one(&values[..n]), one(&values[n..]));
+            assert_eq!(first.bins.is_empty(), n <= FEW, "{n} bins");
+            first.merge(&rest);
+            let mut other = rest;
+            other.merge(&one(&values[..n]));
+            assert_eq!(first, one(&values));
+            assert_eq!(other, one(&values));
+            assert!(first.iter().map(|(v, _)| v).is_sorted());
+        }
+    }
+
     proptest! {
         #[test]
         fn percentiles_are_within_a_bin_of_the_sorted_list(
@@ -295,7 +351,7 @@ mod tests {
             a.iter().for_each(|x| { ha.record(*x); both.record(*x); });
             b.iter().for_each(|x| { hb.record(*x); both.record(*x); });
             ha.merge(&hb);
-            prop_assert_eq!(&ha.bins, &both.bins);
+            prop_assert_eq!(ha.iter().collect::<Vec<_>>(), both.iter().collect::<Vec<_>>());
             prop_assert_eq!(ha.percentile(50.0), both.percentile(50.0));
             prop_assert_eq!((ha.count(), ha.sum(), ha.min(), ha.max()),
                             (both.count(), both.sum(), both.min(), both.max()));
