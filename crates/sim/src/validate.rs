@@ -11,9 +11,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use compare::{Row, compare};
-pub use dispatch::{
-    LoggedCommand, Parting, beside_log, first_difference, our_commands, parse_dispatch_log,
-};
+pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};

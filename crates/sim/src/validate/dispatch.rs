@@ -52,7 +52,7 @@ pub fn parse_dispatch_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, 
 ///
 /// # Errors
 /// See [`crate::simulate`].
-pub fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate::SimError> {
+fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate::SimError> {
     let mut drive = crate::run::build(trial)?;
     drive.queue.issues = Some(Vec::with_capacity(most));
     drive.run(&mut |_| {})?;
@@ -76,7 +76,7 @@ pub struct Parting {
     pub tag_start: u32,
     /// Our commands.
     pub ours: Vec<LoggedCommand>,
-    /// See [`first_difference`].
+    /// Index of the first command that differs, `None` if one stream is a prefix of the other.
     pub first: Option<usize>,
 }
 
@@ -108,8 +108,7 @@ pub fn beside_log(trial: &Trial, kernel: &[LoggedCommand]) -> Result<Parting, cr
 
 /// Where two command streams part: index of the first command that differs, `None` if one is a prefix
 /// of the other.
-#[must_use]
-pub fn first_difference(kernel: &[LoggedCommand], ours: &[LoggedCommand]) -> Option<usize> {
+fn first_difference(kernel: &[LoggedCommand], ours: &[LoggedCommand]) -> Option<usize> {
     let same =
         |a: &LoggedCommand, b: &LoggedCommand| (a.op, a.offset, a.len) == (b.op, b.offset, b.len);
     (0..kernel.len().min(ours.len())).find(|i| !same(&kernel[*i], &ours[*i]))
