@@ -22,10 +22,7 @@ const FEW: usize = 16;
 /// All bins take 15 KB. Ten thousand processes at one disk fill a few each, and what they fill should lie close together.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
-    /// All of them, or none while `few` are enough.
-    bins: Vec<u64>,
-    /// The bins in use and their counts, ascending.
-    few: Vec<(u16, u64)>,
+    bins: Bins,
     count: u64,
     sum: u64,
     sum_sq: f64,
@@ -33,11 +30,18 @@ pub struct LatencyHistogram {
     max: Nanos,
 }
 
+#[derive(Clone, Debug)]
+enum Bins {
+    /// The bins in use and their counts, ascending; they lie in two cache lines.
+    Few(Vec<(u16, u32)>),
+    /// The counts of all.
+    All(Vec<u64>),
+}
+
 impl Default for LatencyHistogram {
     fn default() -> Self {
         LatencyHistogram {
-            bins: Vec::new(),
-            few: Vec::new(),
+            bins: Bins::Few(Vec::new()),
             count: 0,
             sum: 0,
             sum_sq: 0.0,
@@ -82,6 +86,16 @@ pub fn value_of(bin: usize) -> Nanos {
 }
 
 impl LatencyHistogram {
+    /// Reads a word of its bins, for those who want them in the cache before they [`record`](Self::record).
+    #[must_use]
+    #[inline(always)]
+    pub fn fetch(&self) -> u64 {
+        match &self.bins {
+            Bins::Few(few) => few.get(few.len() / 2).map_or(0, |f| u64::from(f.1)),
+            Bins::All(_) => self.count,
+        }
+    }
+
     /// Counts one latency.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
@@ -97,34 +111,48 @@ impl LatencyHistogram {
 
     #[inline(always)]
     fn add(&mut self, bin: usize, n: u64) {
-        match self.bins.get_mut(bin) {
-            Some(count) => *count = count.saturating_add(n),
-            None => self.add_to_few(bin, n),
+        match &mut self.bins {
+            Bins::All(bins) => bins[bin] = bins[bin].saturating_add(n),
+            Bins::Few(_) => self.add_to_few(bin, n),
         }
     }
 
     #[inline(never)]
     fn add_to_few(&mut self, bin: usize, n: u64) {
-        match self.few.binary_search_by_key(&bin, |f| usize::from(f.0)) {
-            Ok(i) => self.few[i].1 = self.few[i].1.saturating_add(n),
-            Err(i) if self.few.len() < FEW => {
-                self.few.reserve_exact(FEW - self.few.len());
-                self.few.insert(i, (bin as u16, n));
-            }
-            Err(_) => {
-                self.bins.resize(BINS, 0);
-                for (bin, n) in std::mem::take(&mut self.few) {
-                    self.bins[usize::from(bin)] = n;
+        let Bins::Few(few) = &mut self.bins else { return };
+        match few.binary_search_by_key(&bin, |f| usize::from(f.0)) {
+            Ok(i) => match u32::try_from(u64::from(few[i].1).saturating_add(n)) {
+                Ok(sum) => few[i].1 = sum,
+                Err(_) => self.add_to_all(bin, n),
+            },
+            Err(i) => match u32::try_from(n) {
+                Ok(n) if few.len() < FEW => {
+                    few.reserve_exact(FEW - few.len());
+                    few.insert(i, (bin as u16, n));
                 }
-                self.bins[bin] += n;
-            }
+                _ => self.add_to_all(bin, n),
+            },
         }
+    }
+
+    /// What is few so far goes among all, and so does this.
+    #[cold]
+    fn add_to_all(&mut self, bin: usize, n: u64) {
+        let mut all = vec![0; BINS];
+        self.in_use().for_each(|(bin, n)| all[usize::from(bin)] = n);
+        all[bin] = u64::saturating_add(all[bin], n);
+        self.bins = Bins::All(all);
     }
 
     /// The bins that are not empty, ascending.
     fn in_use(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let all = self.bins.iter().enumerate().map(|(bin, n)| (bin as u16, *n));
-        all.chain(self.few.iter().copied()).filter(|(_, n)| *n > 0)
+        let (all, few): (&[u64], &[(u16, u32)]) = match &self.bins {
+            Bins::All(all) => (all, &[]),
+            Bins::Few(few) => (&[], few),
+        };
+        let all = all.iter().enumerate().map(|(bin, n)| (bin as u16, *n));
+        let few = few.iter().map(|&(bin, n)| (bin, u64::from(n)));
+        all.chain(few).filter(|(_, n)| *n > 0)
     }
 
     /// A histogram from another tool's bins (each value falls into the bin that holds it) and its exact
@@ -154,12 +182,11 @@ impl LatencyHistogram {
 
     /// Adds another histogram to this one.
     pub fn merge(&mut self, other: &LatencyHistogram) {
-        if self.bins.is_empty() || other.bins.is_empty() {
-            other.in_use().for_each(|(bin, n)| self.add(usize::from(bin), n));
-        } else {
-            for (a, b) in self.bins.iter_mut().zip(&other.bins) {
-                *a += b;
+        match (&mut self.bins, &other.bins) {
+            (Bins::All(bins), Bins::All(others)) => {
+                bins.iter_mut().zip(others).for_each(|(a, b)| *a += b);
             }
+            _ => other.in_use().for_each(|(bin, n)| self.add(usize::from(bin), n)),
         }
         self.count += other.count;
         self.sum = self.sum.saturating_add(other.sum);
@@ -317,7 +344,7 @@ mod tests {
         };
         for n in [0, 1, FEW - 1, FEW, FEW + 1, 40] {
             let (mut first, rest) = (one(&values[..n]), one(&values[n..]));
-            assert_eq!(first.bins.is_empty(), n <= FEW, "{n} bins");
+            assert_eq!(matches!(first.bins, Bins::Few(_)), n <= FEW, "{n} bins");
             first.merge(&rest);
             let mut other = rest;
             other.merge(&one(&values[..n]));
@@ -325,6 +352,18 @@ mod tests {
             assert_eq!(other, one(&values));
             assert!(first.iter().map(|(v, _)| v).is_sorted());
         }
+    }
+
+    #[test]
+    fn counts_beyond_32_bits_are_kept() {
+        let mut h = LatencyHistogram::default();
+        let many = u64::from(u32::MAX);
+        h.add(3, many - 1);
+        [(3, 1), (4, many + 1), (3, 1), (5, 1)].into_iter().for_each(|(bin, n)| h.add(bin, n));
+        let bins: Vec<_> = h.in_use().collect();
+        assert_eq!(bins, [(3, many + 1), (4, many + 1), (5, 1)]);
+        h.add(3, u64::MAX);
+        assert_eq!(h.in_use().next(), Some((3, u64::MAX)));
     }
 
     proptest! {
