@@ -7,6 +7,9 @@
 //! it is a two-level search. Chunks are pooled: once the tree has held its largest number of
 //! requests, nothing is allocated any more.
 //!
+//! One request alone lies in the tree itself: ten thousand queues at one disk hold hardly more than one each, and chunks
+//! of theirs would come from memory every time.
+//!
 //! A scheduler asks for the same place twice in a row: for a merge candidate and then to insert, for the next
 //! request and then to take it out. So the tree remembers where its last search ended and looks there first.
 
@@ -63,6 +66,10 @@ pub struct PosTree {
     pool: Vec<Chunk>,
     free: Vec<u32>,
     len: usize,
+    /// The only request, as long as no other has come.
+    lone: Option<Key>,
+    /// There were several, so what is left lies in chunks.
+    in_chunks: bool,
     /// Where the last search ended; whoever uses it checks it against the keys.
     last: Cell<Place>,
     /// Where the last search for a place to go on ended ([`first_at_or_after`](Self::first_at_or_after)); it moves with
@@ -93,6 +100,20 @@ impl PosTree {
     /// tree twice.
     #[inline(always)]
     pub fn insert(&mut self, sector: Sector, id: ReqId) {
+        self.len += 1;
+        if !self.in_chunks {
+            let Some((sector, id)) = self.lone.take() else {
+                self.lone = Some((sector, id));
+                return;
+            };
+            self.in_chunks = true;
+            self.insert_into_chunk(sector, id);
+        }
+        self.insert_into_chunk(sector, id);
+    }
+
+    #[inline(always)]
+    fn insert_into_chunk(&mut self, sector: Sector, id: ReqId) {
         if self.slots.is_empty() {
             self.open_slot(0, 0);
         }
@@ -112,7 +133,6 @@ impl PosTree {
         let (sweep, k) = self.sweep.get();
         self.sweep.set((sweep, k + usize::from(sweep == s && at < k)));
         self.slots[s].len += 1;
-        self.len += 1;
     }
 
     /// Whether a new request that starts at `sector` belongs at this place.
@@ -134,13 +154,29 @@ impl PosTree {
     /// Takes a request out; `sector` is the start it was inserted with. Returns whether it was there.
     #[inline(always)]
     pub fn remove(&mut self, sector: Sector, id: ReqId) -> bool {
+        if !self.in_chunks {
+            return self.remove_lone(sector, id);
+        }
         let Some(place) = self.locate(sector, id) else { return false };
         self.remove_at(place);
         true
     }
 
+    #[inline]
+    fn remove_lone(&mut self, sector: Sector, id: ReqId) -> bool {
+        let there = self.lone == Some((sector, id));
+        if there {
+            (self.lone, self.len) = (None, 0);
+        }
+        there
+    }
+
     /// Takes a request out and returns the one that came after it, if any: what a dispatch does.
     pub fn remove_and_next(&mut self, sector: Sector, id: ReqId) -> Option<ReqId> {
+        if !self.in_chunks {
+            self.remove_lone(sector, id);
+            return None;
+        }
         let place = self.locate(sector, id)?;
         let next = self.step(place).map(|p| self.id_at(p));
         self.remove_at(place);
@@ -154,6 +190,9 @@ impl PosTree {
         sector: Sector,
         id: ReqId,
     ) -> Option<(Option<ReqId>, Option<ReqId>)> {
+        if !self.in_chunks {
+            return self.remove_lone(sector, id).then_some((None, None));
+        }
         let place = self.locate(sector, id)?;
         let neighbours = (self.before(place), self.step(place).map(|p| self.id_at(p)));
         self.remove_at(place);
@@ -163,12 +202,18 @@ impl PosTree {
     /// The lowest start.
     #[must_use]
     pub fn first(&self) -> Option<ReqId> {
+        if !self.in_chunks {
+            return self.lone.map(|k| k.1);
+        }
         self.settle((0, 0)).map(|p| self.id_at(p))
     }
 
     /// The highest start.
     #[must_use]
     pub fn last(&self) -> Option<ReqId> {
+        if !self.in_chunks {
+            return self.lone.map(|k| k.1);
+        }
         let slot = self.slots.last()?;
         let k = (slot.len as usize).checked_sub(1)?;
         Some(self.pool[slot.chunk as usize].keys[k].1)
@@ -177,12 +222,18 @@ impl PosTree {
     /// The request behind this one; `None` at the end or when it is not in the tree.
     #[must_use]
     pub fn next(&self, sector: Sector, id: ReqId) -> Option<ReqId> {
+        if !self.in_chunks {
+            return None;
+        }
         self.step(self.locate(sector, id)?).map(|p| self.id_at(p))
     }
 
     /// The request before this one; `None` at the start or when it is not in the tree.
     #[must_use]
     pub fn prev(&self, sector: Sector, id: ReqId) -> Option<ReqId> {
+        if !self.in_chunks {
+            return None;
+        }
         self.before(self.locate(sector, id)?)
     }
 
@@ -198,6 +249,9 @@ impl PosTree {
     #[must_use]
     #[inline(always)]
     pub fn first_at_or_after(&self, sector: Sector) -> Option<ReqId> {
+        if !self.in_chunks {
+            return self.lone.filter(|k| sector <= k.0).map(|k| k.1);
+        }
         let (s, k) = self.sweep.get();
         if let Some(slot) = self.slots.get(s) {
             let keys = &self.pool[slot.chunk as usize].keys[..slot.len as usize];
@@ -221,6 +275,9 @@ impl PosTree {
     /// The last request that starts before `sector`.
     #[must_use]
     pub fn last_before(&self, sector: Sector) -> Option<ReqId> {
+        if !self.in_chunks {
+            return self.lone.filter(|k| k.0 < sector).map(|k| k.1);
+        }
         let Some((s, k)) = self.search(sector) else { return self.last() };
         match k.checked_sub(1) {
             Some(k) => Some(self.id_at((s, k))),
@@ -235,6 +292,9 @@ impl PosTree {
     #[must_use]
     #[inline(always)]
     pub fn find(&self, sector: Sector) -> Option<ReqId> {
+        if !self.in_chunks {
+            return self.lone.filter(|k| k.0 == sector).map(|k| k.1);
+        }
         let place = self.lower_bound(sector)?;
         (self.sector_at(place) == sector).then(|| self.id_at(place))
     }
@@ -242,12 +302,18 @@ impl PosTree {
     /// Whether this request is in the tree under this start.
     #[must_use]
     pub fn contains(&self, sector: Sector, id: ReqId) -> bool {
-        self.locate(sector, id).is_some()
+        if self.in_chunks {
+            self.locate(sector, id).is_some()
+        } else {
+            self.lone == Some((sector, id))
+        }
     }
 
     /// All (start, request) pairs in order.
     pub fn iter(&self) -> impl Iterator<Item = (Sector, ReqId)> + '_ {
-        (0..self.slots.len()).flat_map(|s| self.keys(s).iter().copied())
+        self.lone
+            .into_iter()
+            .chain((0..self.slots.len()).flat_map(|s| self.keys(s).iter().copied()))
     }
 
     /// Forgets everything and keeps the memory.
@@ -257,7 +323,7 @@ impl PosTree {
             self.free.push(slot.chunk);
         }
         self.separators.clear();
-        self.len = 0;
+        (self.len, self.lone, self.in_chunks) = (0, None, false);
     }
 
     /// The keys of a slot.
@@ -340,6 +406,7 @@ impl PosTree {
         if len <= SMALL && self.slots.len() > 1 {
             self.shrink(s);
         }
+        self.in_chunks = self.len > 0;
     }
 
     /// Gives a chunk a slot before position `s`.

@@ -197,7 +197,7 @@ impl Bfq {
             burst: queue.burst,
             inject: queue.inject,
         };
-        self.processes[task as usize].saved = Some(saved);
+        self.saved[task as usize] = Some(saved);
     }
 
     /// At a slot's end: a shared queue whose requests are random does not pay.
@@ -241,7 +241,7 @@ impl Bfq {
     fn resume(&mut self, task: TaskId, q: QueueId) {
         let j = self.j;
         self.qm(q).split_time = j;
-        let Some(s) = self.processes[task as usize].saved.take() else { return };
+        let Some(s) = self.saved[task as usize].take() else { return };
         let queue = self.qm(q);
         let was_raised = queue.raised();
         queue.think = s.think;

@@ -45,7 +45,7 @@ use iosched_types::{NO_REQ, Nanos, ReqId, Request};
 
 use self::burst::Bursts;
 use self::config::Config;
-use self::queue::{Group, Jiffies, LONG_AGO, Process, Queue, QueueId};
+use self::queue::{Group, Jiffies, LONG_AGO, Process, Queue, QueueId, Saved};
 use self::rate::{HwTag, PeakRate};
 use self::rbtree::{NIL, Trees};
 use self::version::Version;
@@ -99,6 +99,8 @@ struct Bfq {
     free: Vec<QueueId>,
     serial: u64,
     processes: Vec<Process>,
+    /// What a process gets back when its queue is split from another's; seldom needed, so not beside the rest.
+    saved: Vec<Option<Saved>>,
     groups: Vec<Option<Group>>,
     positions: Trees,
 
@@ -165,6 +167,7 @@ impl Bfq {
             free: Vec::new(),
             serial: 0,
             processes: Vec::new(),
+            saved: Vec::new(),
             groups: vec![Some(Group::new(wf2q::ROOT))],
             positions: Trees::default(),
             in_service: NIL,

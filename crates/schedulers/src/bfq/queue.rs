@@ -244,7 +244,6 @@ pub(super) struct Process {
     pub(super) queues: [QueueId; 2],
     pub(super) prio: IoPrio,
     pub(super) group: u32,
-    pub(super) saved: Option<Saved>,
     /// A queue that it will be merged with for good, if that still makes sense in 600 ms.
     pub(super) stable_with: QueueId,
     pub(super) stably_merged: bool,
@@ -256,7 +255,6 @@ impl Process {
         queues: [NIL; 2],
         prio: IoPrio { class: PrioClass::None, level: 0 },
         group: 0,
-        saved: None,
         stable_with: NIL,
         stably_merged: false,
         cooperations: 0,

@@ -28,6 +28,7 @@ impl Bfq {
         let at = task as usize;
         while self.processes.len() <= at {
             self.processes.push(Process::NEW);
+            self.saved.push(None);
         }
         &mut self.processes[at]
     }
@@ -202,6 +203,7 @@ impl Bfq {
         if (task as usize) < self.processes.len() {
             self.drop_process_queues(task);
             self.processes[task as usize] = Process::NEW;
+            self.saved[task as usize] = None;
         }
         if self.queued > 0 {
             ctx.out.run_queue = true;
