@@ -8,7 +8,7 @@ use iosched_experiment::{
 };
 use iosched_types::Nanos;
 use iosched_types::units::MS;
-use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sums};
+use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
 use iosched_workloads::fio::{JobSpec, iolog_write};
 
 use crate::drive::Drive;
@@ -18,14 +18,14 @@ fn fio_runtime(ns: Nanos) -> Nanos {
     ns.div_ceil(MS) * MS
 }
 
-fn moments(s: &Sums) -> Moments {
-    if s.n == 0 {
+fn moments(s: &Sums, count: u64) -> Moments {
+    if count == 0 {
         return Moments::default();
     }
-    let n = s.n as f64;
+    let n = count as f64;
     let mean = s.sum / n;
     Moments {
-        n: s.n,
+        n: count,
         min: s.min as f64,
         max: s.max as f64,
         mean,
@@ -36,28 +36,28 @@ fn moments(s: &Sums) -> Moments {
 /// Bandwidth (KiB/s) and IOPS of the samples up to the last in which an I/O finished; only the first `whole` count, since
 /// the job's end cuts the last one short. The empty ones come in one step: one of ten thousand processes has
 /// hardly any others.
-fn sample_moments(samples: &[(u64, u64, u64)], whole: u64) -> (Moments, Moments) {
+fn sample_moments(samples: &[Sample], whole: u64) -> (Moments, Moments) {
     let (mut bw, mut iops) = (Moments::default(), Moments::default());
-    for &(_, bytes, ios) in samples.iter().take_while(|s| s.0 < whole) {
-        bw.add(bytes as f64 / 1024.0 * 1e9 / SAMPLE as f64);
-        iops.add(ios as f64 * 1e9 / SAMPLE as f64);
+    for s in samples.iter().take_while(|s| u64::from(s.at) < whole) {
+        bw.add(s.bytes as f64 / 1024.0 * 1e9 / SAMPLE as f64);
+        iops.add(f64::from(s.ios) * 1e9 / SAMPLE as f64);
     }
-    let all = samples.last().map_or(0, |s| whole.min(s.0 + 1));
+    let all = samples.last().map_or(0, |s| whole.min(u64::from(s.at) + 1));
     let empty = Moments { n: all - bw.n, ..Moments::default() };
     bw.merge(&empty);
     iops.merge(&empty);
     (bw, iops)
 }
 
-fn dir_stats(d: &DirectionStats, runtime: Nanos) -> DirStats {
+fn dir_stats(d: DirectionStats, runtime: Nanos) -> DirStats {
     let (bw, iops) = sample_moments(&d.samples, runtime / SAMPLE);
     DirStats {
         ios: d.ios,
         bytes: d.bytes,
         runtime: if d.ios > 0 { runtime } else { 0 },
-        slat: moments(&d.slat),
-        clat: d.clat.clone(),
-        lat: moments(&d.lat),
+        slat: moments(&d.slat, d.ios),
+        clat: d.clat,
+        lat: moments(&d.lat, d.ios),
         bw,
         iops,
     }
@@ -96,10 +96,10 @@ fn options(job: &JobSpec, clones: usize) -> BTreeMap<String, String> {
     o
 }
 
-fn job_record(job: &JobSpec, s: &JobStats, clones: usize) -> JobRecord {
+fn job_record(job: &JobSpec, s: JobStats, clones: usize) -> JobRecord {
     let runtime = s.ended.saturating_sub(s.measured_from);
     let rate = fio_runtime(runtime);
-    let [read, write, trim, sync] = &s.dirs;
+    let [read, write, trim, sync] = s.dirs;
     JobRecord {
         name: job.name.clone(),
         subjob: job.subjob,
@@ -145,16 +145,22 @@ fn clones(drive: &Drive) -> Vec<(&JobSpec, usize)> {
     sections
 }
 
-fn jobs(drive: &Drive) -> Vec<JobRecord> {
+/// Takes what the processes measured.
+fn jobs(drive: &mut Drive) -> Vec<JobRecord> {
     let mut out: Vec<(bool, JobRecord)> = Vec::new();
+    let stats: Vec<JobStats> = drive.tasks.iter_mut().map(|t| t.process.take_stats()).collect();
     let clones = clones(drive);
-    for t in &drive.tasks {
+    for (t, stats) in drive.tasks.iter().zip(stats) {
         let job = t.process.job();
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
-        let r = job_record(job, t.process.stats(), clones);
-        match out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group) {
-            Some((_, o)) if job.group_reporting => join(o, &r),
-            _ => out.push((job.group_reporting, r)),
+        let r = job_record(job, stats, clones);
+        let group = match job.group_reporting {
+            true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),
+            false => None,
+        };
+        match group {
+            Some((_, o)) => join(o, &r),
+            None => out.push((job.group_reporting, r)),
         }
     }
     out.into_iter().map(|(_, r)| r).collect()
@@ -166,13 +172,13 @@ fn throughput(drive: &Drive) -> [Series; 2] {
         let s = t.process.stats();
         let shift = (s.measured_from / SAMPLE) as usize;
         for d in &s.dirs {
-            for (at, bytes, ios) in &d.samples {
-                let i = shift + *at as usize;
+            for s in &d.samples {
+                let i = shift + s.at as usize;
                 if sums.len() <= i {
                     sums.resize(i + 1, (0.0, 0.0));
                 }
-                sums[i].0 += *bytes as f64 * 1e9 / SAMPLE as f64;
-                sums[i].1 += *ios as f64 * 1e9 / SAMPLE as f64;
+                sums[i].0 += s.bytes as f64 * 1e9 / SAMPLE as f64;
+                sums[i].1 += f64::from(s.ios) * 1e9 / SAMPLE as f64;
             }
         }
     }
@@ -256,7 +262,7 @@ fn missed_rates(trial: &Trial, drive: &Drive) -> Vec<Warning> {
             if rate.min_bytes == 0 && rate.min_iops == 0 {
                 continue;
             }
-            let d = dir_stats(&s.dirs[i], runtime);
+            let d = dir_stats(s.dirs[i].clone(), runtime);
             let bytes = (d.bytes_per_second(), rate.min_bytes as f64, "rate_min", "bytes/s");
             let ios = (d.iops(), f64::from(rate.min_iops), "rate_iops_min", "IOPS");
             for (got, least, option, unit) in [bytes, ios] {
@@ -298,15 +304,16 @@ pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
             })
             .collect()
     });
+    let series = all_series(&drive);
     Record {
         schema: SCHEMA,
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
-        jobs: jobs(&drive),
+        jobs: jobs(&mut drive),
         device: device(&drive),
         scheduler: scheduler(&drive),
-        series: all_series(&drive),
+        series,
         dispatches,
         trace: Vec::new(),
         io_logs: iolog_write::texts(drive.tasks.iter().map(|t| &t.process)),
@@ -323,11 +330,13 @@ mod tests {
 
     #[test]
     fn empty_samples_count_as_if_they_had_been_added() {
-        let samples = [(2, 4096, 1), (3, 8192, 2), (9, 4096, 1), (20, 4096, 1)];
+        let samples = [(2, 4096, 1), (3, 8192, 2), (9, 4096, 1), (20, 4096, 1)]
+            .map(|(at, bytes, ios)| Sample { at, ios, bytes });
         for whole in [0, 2, 3, 10, 20, 21, 40] {
             let mut slow = [Moments::default(), Moments::default()];
             for at in 0..21.min(whole) {
-                let found = samples.iter().find(|s| s.0 == at).map_or((0, 0), |s| (s.1, s.2));
+                let found = samples.iter().find(|s| u64::from(s.at) == at);
+                let found = found.map_or((0, 0), |s| (s.bytes, s.ios));
                 slow[0].add(found.0 as f64 / 512.0);
                 slow[1].add(found.1 as f64 * 2.0);
             }

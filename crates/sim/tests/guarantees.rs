@@ -177,3 +177,16 @@ fn more_cpus_are_not_slower() {
         }
     }
 }
+
+/// The plug of a large I/O closes behind its last piece, even if that had to wait for a tag: what comes next does not
+/// merge into it on the way. Without a scheduler there is no other place to merge.
+#[test]
+fn large_ios_close_their_plug() {
+    let job = "[a]\nfilename=/dev/d\ndirect=1\nrw=read\nioengine=libaio\niodepth=64\nnumber_ios=2000\n\
+               bssplit=1920k/50:4k/50\n";
+    let t = trial("none", "6.12", "hdd-7200", job);
+    let record = simulate(&t).unwrap();
+    let reads = record.device.commands[0];
+    assert!(reads > 2500, "large I/Os go in pieces: {reads}");
+    assert_eq!(record.device.merges, [0, 0, 0]);
+}

@@ -5,12 +5,10 @@ use iosched_types::{Bytes, LatencyHistogram, Nanos};
 /// Length of a bandwidth or IOPS sample (fio's `bwavgtime`/`iopsavgtime`).
 pub const SAMPLE: Nanos = 500_000_000;
 
-/// Count, sum, sum of squares, extremes: cheap enough for every I/O.
+/// Sum, sum of squares, extremes: cheap enough for every I/O. Who adds knows how many there were.
 #[derive(Clone, Copy, Debug)]
 pub struct Sums {
-    /// Numbers seen.
-    pub n: u64,
-    /// Their sum.
+    /// Sum of the numbers.
     pub sum: f64,
     /// Sum of their squares.
     pub sum_sq: f64,
@@ -22,7 +20,7 @@ pub struct Sums {
 
 impl Default for Sums {
     fn default() -> Self {
-        Sums { n: 0, sum: 0.0, sum_sq: 0.0, min: Nanos::MAX, max: 0 }
+        Sums { sum: 0.0, sum_sq: 0.0, min: Nanos::MAX, max: 0 }
     }
 }
 
@@ -30,7 +28,6 @@ impl Sums {
     /// Takes one number.
     #[inline]
     pub fn add(&mut self, x: Nanos) {
-        self.n += 1;
         if x == 0 {
             self.min = 0;
             return;
@@ -42,6 +39,17 @@ impl Sums {
         self.min = self.min.min(x);
         self.max = self.max.max(x);
     }
+}
+
+/// What was transferred in one [`SAMPLE`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Its number from the start of measuring.
+    pub at: u32,
+    /// I/Os finished.
+    pub ios: u32,
+    /// Bytes transferred.
+    pub bytes: Bytes,
 }
 
 /// One direction.
@@ -57,14 +65,20 @@ pub struct DirectionStats {
     pub clat: LatencyHistogram,
     /// Total latencies.
     pub lat: Sums,
-    /// The [`SAMPLE`]s in which I/Os finished: number, bytes, I/Os. One of ten thousand processes at a disk
-    /// finishes one in minutes, so the empty ones are not kept.
-    pub samples: Vec<(u64, u64, u64)>,
+    /// The samples in which I/Os finished. One of ten thousand processes at a disk finishes one in minutes, so the
+    /// empty ones are not kept.
+    pub samples: Vec<Sample>,
     /// End of the sample the last I/O fell into.
     sample_end: Nanos,
 }
 
 impl DirectionStats {
+    /// Reads a word of each cache line that [`book`](Self::book) will need, but for those of the histogram.
+    #[inline(always)]
+    pub(super) fn fetch(&self) -> u64 {
+        self.samples.last().map_or(0, |s| s.bytes) ^ self.ios ^ self.lat.max
+    }
+
     /// Books one finished I/O.
     #[inline(always)]
     pub fn book(&mut self, since_start: Nanos, len: Bytes, slat: Nanos, clat: Nanos) {
@@ -75,21 +89,20 @@ impl DirectionStats {
         self.lat.add(slat + clat);
         if since_start >= self.sample_end {
             let at = since_start / SAMPLE;
-            self.samples.push((at, 0, 0));
+            self.samples.push(Sample { at: at as u32, ios: 0, bytes: 0 });
             self.sample_end = (at + 1) * SAMPLE;
         }
         if let Some(s) = self.samples.last_mut() {
-            s.1 += len;
-            s.2 += 1;
+            s.bytes += len;
+            s.ios += 1;
         }
     }
 }
 
-/// One job.
+/// One job. In memory as written, since the directions are the larger part.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct JobStats {
-    /// Read, write, trim, sync.
-    pub dirs: [DirectionStats; 4],
     /// When it started.
     pub started: Nanos,
     /// When measuring began (after `ramp_time`).
@@ -98,6 +111,8 @@ pub struct JobStats {
     pub ended: Nanos,
     /// I/Os issued at each depth: 1, 2, 4, 8, 16, 32, ≥64.
     pub depths: [u64; 7],
+    /// Read, write, trim, sync.
+    pub dirs: [DirectionStats; 4],
 }
 
 /// Bin of a queue depth in [`JobStats::depths`].

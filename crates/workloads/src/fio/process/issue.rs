@@ -2,7 +2,7 @@
 
 use iosched_types::{Nanos, Op};
 
-use super::{Io, Logged, PLUG_ABOVE, Process, State, Step, Unit};
+use super::{Io, Logged, PLUG_ABOVE, Process, State, Step};
 use crate::fio::generator::NextIo;
 use crate::fio::replay::Replay;
 use crate::fio::stats::depth_bin;
@@ -16,7 +16,7 @@ impl Process {
             self.end(now);
             return None;
         }
-        if self.free.is_empty() {
+        if self.units.all_used() {
             self.state = State::Reap;
             return None;
         }
@@ -105,9 +105,7 @@ impl Process {
     }
 
     fn start_unit(&mut self, now: Nanos, io: NextIo) -> Option<Step> {
-        let unit = self.free.pop()?;
-        let (offset, len) = (io.offset, io.len);
-        self.units[unit as usize] = Unit { offset, len, start: now, issue: now, dir: io.dir as u8 };
+        let unit = self.units.take(&io, now)?;
         self.depth += 1;
         if let Some(flow) = &self.flow {
             flow.count();
@@ -153,22 +151,16 @@ impl Process {
     }
 
     pub(super) fn io(&self, unit: u32) -> Io {
-        let u = &self.units[unit as usize];
-        Io {
-            unit,
-            op: u.op(),
-            offset: u.offset,
-            len: u.len,
-            stable: self.job.sync > 0 && u.dir == 1,
-        }
+        let u = &self.units[unit];
+        Io { unit, op: u.op(), offset: u.offset, len: u.len, stable: self.stable && u.dir == 1 }
     }
 
     /// Walks through the batch: plug, each unit, unplug.
-    pub(super) fn submit(&mut self, _now: Nanos, i: usize) -> Step {
-        let n = self.queued.len();
+    pub(super) fn submit(&mut self, _now: Nanos, i: u32) -> Step {
+        let (n, i) = (self.queued.len(), i as usize);
         let plug = n > PLUG_ABOVE;
         let at = if plug { i } else { i + 1 };
-        self.state = State::Submitting(i + 1);
+        self.state = State::Submitting(i as u32 + 1);
         if at == 0 {
             return Step::BeginBatch;
         }
@@ -185,10 +177,10 @@ impl Process {
     /// The system call returned: completion latencies count from here.
     pub(super) fn mark_issued(&mut self, now: Nanos) {
         for unit in &self.queued {
-            self.units[*unit as usize].issue = now;
+            self.units[*unit].issue = now;
         }
         self.queued.clear();
-        let go_on = !self.free.is_empty() && self.job.think.time == 0;
+        let go_on = !self.units.all_used() && self.job.think.time == 0;
         self.state = if go_on { State::Loop } else { State::Reap };
     }
 }

@@ -4,7 +4,7 @@ use iosched_types::Nanos;
 
 use crate::fio::generator::NextIo;
 
-use super::{Process, Ring, State, Step, TIMER_SLACK, Unit};
+use super::{Process, Ring, State, Step, TIMER_SLACK};
 
 impl Process {
     pub(super) fn await_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
@@ -16,7 +16,7 @@ impl Process {
 
     /// fio waits only when all units are in use (or a thought is due).
     pub(super) fn reap_if_full(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
-        if !self.free.is_empty() && !self.draining {
+        if !self.units.all_used() && !self.draining {
             self.state = if self.thought_due(now) { State::Think } else { State::Loop };
             return None;
         }
@@ -24,7 +24,7 @@ impl Process {
             self.state = State::Submitting(0);
             return None;
         }
-        let min = self.job.batch_complete_min.clamp(1, self.depth.max(1));
+        let min = self.reap_min.clamp(1, self.depth.max(1));
         if (ring.len() as u32) < min {
             return Some(Step::Wait(min));
         }
@@ -39,9 +39,9 @@ impl Process {
 
     #[inline]
     pub(super) fn reap(&mut self, now: Nanos, ring: &mut Ring) {
-        let most = match self.job.batch_complete_max {
+        let most = match self.reap_max {
             0 => usize::MAX,
-            n => n.max(self.job.batch_complete_min) as usize,
+            n => n.max(self.reap_min) as usize,
         };
         for _ in 0..most.min(ring.len()) {
             if let Some(unit) = ring.pop() {
@@ -52,9 +52,9 @@ impl Process {
 
     #[inline(always)]
     fn finish_unit(&mut self, now: Nanos, unit: u32) {
-        let u = self.units[unit as usize];
+        let u = self.units[unit];
         self.depth -= 1;
-        self.free.push(unit);
+        self.units.give_back(unit);
         self.reaped_total += u64::from(u.dir < 3);
         if !self.measuring {
             return;
@@ -108,7 +108,7 @@ impl Process {
             self.finish_unit(now, unit);
         }
         if self.depth > 0 {
-            return Some(Step::Wait(self.depth.min(self.units.len() as u32)));
+            return Some(Step::Wait(self.depth.min(self.units.len())));
         }
         if !self.again {
             self.stats.ended = now;
@@ -132,11 +132,10 @@ impl Process {
     }
 
     fn start_unit_sync(&mut self, now: Nanos) -> Option<Step> {
-        let unit = self.free.pop()?;
         // `end_fsync` is no fdatasync, whatever came before.
         let full = NextIo { dir: 3, offset: 0, len: 0 };
         self.note(now, full);
-        self.units[unit as usize] = Unit { offset: 0, len: 0, start: now, issue: now, dir: 3 };
+        let unit = self.units.take(&full, now)?;
         self.depth += 1;
         Some(Step::Submit(self.io(unit)))
     }

@@ -1,36 +1,53 @@
 //! What the kernel has finished and the process has not seen.
 
+/// So many are kept beside the process.
+const FEW: usize = 8;
+
 /// Finished I/Os a process has not reaped yet, in the order in which they finished.
 #[derive(Clone, Debug, Default)]
 pub struct Ring {
-    /// A power of two of them.
-    units: Box<[u32]>,
-    /// Number of the next to be taken, and of the next to come.
-    taken: usize,
-    pushed: usize,
+    few: [u32; FEW],
+    /// A power of two of them, where `few` are not enough; else none.
+    many: Box<[u32]>,
+    /// Numbers of the next to be taken, and of the next to come; they wrap.
+    taken: u32,
+    pushed: u32,
 }
 
 impl Ring {
     /// A ring with room for so many I/Os.
     #[must_use]
     pub fn with_capacity(n: usize) -> Self {
-        Ring { units: vec![0; n.max(1).next_power_of_two()].into(), taken: 0, pushed: 0 }
+        let many = if n > FEW { vec![0; n.next_power_of_two()] } else { Vec::new() };
+        Ring { many: many.into(), ..Ring::default() }
+    }
+
+    fn capacity(&self) -> usize {
+        self.many.len().max(FEW)
+    }
+
+    /// Where the I/O with this number is.
+    #[inline]
+    fn slot(&mut self, number: u32) -> &mut u32 {
+        match self.many.len() {
+            0 => &mut self.few[number as usize % FEW],
+            n => &mut self.many[number as usize & (n - 1)],
+        }
     }
 
     /// An I/O finished.
     #[inline]
     pub fn push(&mut self, unit: u32) {
-        if self.len() == self.units.len() {
+        if self.len() == self.capacity() {
             self.grow();
         }
-        let at = self.pushed & (self.units.len() - 1);
-        self.units[at] = unit;
-        self.pushed += 1;
+        *self.slot(self.pushed) = unit;
+        self.pushed = self.pushed.wrapping_add(1);
     }
 
     #[cold]
     fn grow(&mut self) {
-        let mut larger = Ring::with_capacity(2 * self.units.len());
+        let mut larger = Ring::with_capacity(2 * self.capacity());
         while let Some(unit) = self.pop() {
             larger.push(unit);
         }
@@ -41,7 +58,7 @@ impl Ring {
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.pushed - self.taken
+        self.pushed.wrapping_sub(self.taken) as usize
     }
 
     /// Whether there is none.
@@ -57,8 +74,8 @@ impl Ring {
         if self.is_empty() {
             return None;
         }
-        let unit = self.units[self.taken & (self.units.len() - 1)];
-        self.taken += 1;
+        let unit = *self.slot(self.taken);
+        self.taken = self.taken.wrapping_add(1);
         Some(unit)
     }
 }
@@ -73,8 +90,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_ring_is_a_queue(n in 0usize..9, ops in proptest::collection::vec(any::<Option<u32>>(), 0..200)) {
+        fn a_ring_is_a_queue(n in 0usize..19, ops in proptest::collection::vec(any::<Option<u32>>(), 0..200)) {
             let (mut ring, mut queue) = (Ring::with_capacity(n), VecDeque::new());
+            (ring.taken, ring.pushed) = (u32::MAX - 20, u32::MAX - 20);
             for op in ops {
                 match op {
                     Some(unit) => {

@@ -1,0 +1,98 @@
+//! The I/Os a process may have under way.
+
+use std::ops::{Index, IndexMut};
+
+use iosched_types::{Bytes, Nanos, Op};
+
+use crate::fio::generator::NextIo;
+
+/// "No unit".
+const NONE: u32 = u32::MAX;
+
+/// One I/O under way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Unit {
+    pub(super) offset: Bytes,
+    pub(super) len: Bytes,
+    pub(super) start: Nanos,
+    pub(super) issue: Nanos,
+    /// The next one not in use, where this one is not.
+    next: u32,
+    /// Read, write, trim, flush.
+    pub(super) dir: u8,
+}
+
+impl Unit {
+    pub(super) fn op(&self) -> Op {
+        [Op::Read, Op::Write, Op::Discard, Op::Flush][usize::from(self.dir & 3)]
+    }
+}
+
+/// The units of a process: those that are not in use form a list, the last given back first.
+#[derive(Debug)]
+pub(super) struct Units {
+    units: Box<[Unit]>,
+    free: u32,
+}
+
+impl Units {
+    pub(super) fn new(n: u32) -> Self {
+        let unit = |i| Unit {
+            offset: 0,
+            len: 0,
+            start: 0,
+            issue: 0,
+            next: if i + 1 < n { i + 1 } else { NONE },
+            dir: 0,
+        };
+        Units { units: (0..n).map(unit).collect(), free: if n > 0 { 0 } else { NONE } }
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.units.len() as u32
+    }
+
+    #[inline]
+    pub(super) fn all_used(&self) -> bool {
+        self.free == NONE
+    }
+
+    /// A unit for an I/O that begins now; `None` when all are in use.
+    #[inline]
+    pub(super) fn take(&mut self, io: &NextIo, now: Nanos) -> Option<u32> {
+        let unit = self.free;
+        let u = self.units.get_mut(unit as usize)?;
+        self.free = u.next;
+        *u = Unit {
+            offset: io.offset,
+            len: io.len,
+            start: now,
+            issue: now,
+            next: NONE,
+            dir: io.dir as u8,
+        };
+        Some(unit)
+    }
+
+    #[inline]
+    pub(super) fn give_back(&mut self, unit: u32) {
+        self[unit].next = self.free;
+        self.free = unit;
+    }
+}
+
+impl Index<u32> for Units {
+    type Output = Unit;
+
+    #[inline]
+    fn index(&self, unit: u32) -> &Unit {
+        &self.units[unit as usize]
+    }
+}
+
+impl IndexMut<u32> for Units {
+    #[inline]
+    fn index_mut(&mut self, unit: u32) -> &mut Unit {
+        &mut self.units[unit as usize]
+    }
+}
