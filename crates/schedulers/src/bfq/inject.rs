@@ -145,14 +145,25 @@ impl Bfq {
         if !self.v.modern {
             return None;
         }
-        let own = self.own_async(ctx, q);
-        let chosen = match own.or_else(|| self.linked(ctx, q)) {
+        let linked = self.own_async(ctx, q).or_else(|| self.linked(ctx, q));
+        let chosen = match linked {
             Some(chosen) => chosen,
             None => self.generic(ctx, q)?,
         };
         self.counts.injections += 1;
         let limit = self.q(q).inject.limit;
-        ctx.why(|_, facts| format!("injected {}: limit {limit}", self.who(chosen, facts)));
+        ctx.why(|_, facts| {
+            let (who, other) = (self.who(chosen, facts), self.who(q, facts));
+            if linked.is_none() {
+                format!("injected {who}: limit {limit}")
+            } else if self.q(q).waker == chosen {
+                format!("injected {who}: the waker of {other}")
+            } else if self.q(chosen).sync {
+                format!("injected {who}: {other} is its waker")
+            } else {
+                format!("injected {who}: writes of {other} itself")
+            }
+        });
         Some(chosen)
     }
 

@@ -349,12 +349,15 @@ impl<'a> Play<'a> {
                 }
                 // What came at the same instant ended the wait before it began.
                 TraceEvent::Idle { from, to, .. } if from == to => {}
-                TraceEvent::Idle { from, to, task, reason } => e.idle.push(Idle {
-                    from_ns: from,
-                    to_ns: to,
-                    for_pid: task.map(|t| pids[t as usize]),
-                    reason,
-                }),
+                TraceEvent::Idle { from, to, task, reason } => {
+                    let for_pid = task.map(|t| pids[t as usize]);
+                    e.idle.push(Idle {
+                        from_ns: from,
+                        to_ns: to,
+                        for_pid,
+                        reason: waits(for_pid, reason),
+                    });
+                }
                 TraceEvent::Switch { since, at, from, to } => {
                     e.switches.push(Switched { since_ns: since, at_ns: at, from, to });
                 }
@@ -362,5 +365,13 @@ impl<'a> Play<'a> {
         }
         e.pending = (0..left.len()).filter(|i| left[*i]).collect();
         e
+    }
+}
+
+/// Why the device idles. A wait during which somebody else was served goes on for the reason it began with.
+fn waits(for_pid: Option<u32>, reason: String) -> String {
+    match for_pid {
+        Some(pid) if reason.is_empty() => format!("still waits for pid {pid}"),
+        _ => reason,
     }
 }
