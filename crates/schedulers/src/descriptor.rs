@@ -166,7 +166,7 @@ pub enum TunableError {
         help: String,
     },
     /// The value is outside the bounds.
-    #[error("{name}={value} is out of range: {scheduler} takes {min} to {max} {unit}")]
+    #[error("{name}={value} is out of range: {scheduler} takes {}", bounds(*min, *max, unit))]
     OutOfRange {
         /// Scheduler name.
         scheduler: String,
@@ -181,6 +181,15 @@ pub enum TunableError {
         /// Unit.
         unit: &'static str,
     },
+}
+
+/// What a tunable takes, in words. Switches and factors are plain numbers.
+fn bounds(min: i64, max: i64, unit: &str) -> String {
+    match unit {
+        "0/1" => "0 or 1".into(),
+        "factor" => format!("{min} to {max}"),
+        _ => format!("{min} to {max} {unit}"),
+    }
 }
 
 /// Tunables by name, in descriptor order.
@@ -255,7 +264,9 @@ impl Descriptor {
             let help = match (near.is_empty(), names.is_empty()) {
                 (false, _) => near,
                 (true, true) => "it has no tunables at all".into(),
-                (true, false) => format!("it has {}", names.join(", ")),
+                (true, false) => {
+                    format!("{}it has {}", self.who_else_has(name), names.join(", "))
+                }
             };
             return Err(TunableError::Unknown {
                 scheduler: self.name.into(),
@@ -275,11 +286,54 @@ impl Descriptor {
         }
         Ok(())
     }
+
+    /// Other generations or families that know a tunable, as the beginning of a hint.
+    fn who_else_has(&self, name: &str) -> String {
+        let own = self.tunables.iter().filter(|t| t.name == name).flat_map(|t| t.generations);
+        let mut owners: Vec<String> = own
+            .filter_map(|g| self.generations.iter().find(|o| o.index == *g))
+            .map(|g| format!("{}@{}", self.name, g.name))
+            .collect();
+        if owners.is_empty() {
+            let has = |d: &&&Descriptor| d.tunables.iter().any(|t| t.name == name);
+            owners =
+                crate::registry::SCHEDULERS.iter().filter(has).map(|d| d.name.into()).collect();
+        }
+        match owners.as_slice() {
+            [] => String::new(),
+            [one] => format!("{one} has one; "),
+            [most @ .., last] => format!("{} and {last} have one; ", most.join(", ")),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tunable_of_somebody_else_says_whose_it_is() {
+        let refused = |scheduler: &str, name: &str| {
+            let (d, g) = crate::registry::resolve(scheduler, KernelVersion(6, 12, 0)).unwrap();
+            d.check_tunable(g.index, name, 1).unwrap_err().to_string()
+        };
+        for (scheduler, name, owner) in [
+            ("bfq@6.12", "quantum", "\"quantum\"; cfq has one; it has fifo_expire_sync"),
+            ("bfq@6.12", "wr_coeff", "; bfq@v7r3 has one; it has"),
+            ("kyber", "fifo_batch", "; deadline and mq-deadline have one; it has read_lat_nsec"),
+            ("bfq", "nonsense", "\"nonsense\"; it has"),
+        ] {
+            let text = refused(scheduler, name);
+            assert!(text.contains(owner), "{text}");
+        }
+    }
+
+    #[test]
+    fn switches_and_factors_have_no_unit() {
+        let texts =
+            [("0/1", 0, 1), ("factor", 1, 9), ("ms", 0, 9)].map(|(u, a, b)| bounds(a, b, u));
+        assert_eq!(texts, ["0 or 1", "1 to 9", "0 to 9 ms"]);
+    }
 
     #[test]
     fn versions_parse_order_and_print() {
