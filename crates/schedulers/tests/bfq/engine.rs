@@ -357,7 +357,7 @@ proptest! {
     /// among eligible queues.
     #[test]
     fn equals_the_definition(
-        weights in prop::collection::vec(1u64..1000, 1..12),
+        weights in prop::collection::vec(1u64..=1000, 1..12),
         steps in prop::collection::vec((0u8..4, any::<u16>(), 1u64..5000), 1..300),
     ) {
         let mut e = Engine::new(RULES[0], 1000);
@@ -405,7 +405,7 @@ proptest! {
     /// the rules and the sizes of their requests.
     #[test]
     fn lag_stays_within_a_budget(
-        weights in prop::collection::vec(1u64..=1000, 2..50),
+        weights in prop::collection::vec(1u64..=1000, 2..=50),
         sizes in prop::collection::vec(1u64..256, 50),
         rules in prop::sample::select(RULES.to_vec()),
     ) {

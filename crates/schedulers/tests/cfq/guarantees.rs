@@ -252,6 +252,50 @@ fn service_trees_share_the_disk_by_slice_length() {
     }
 }
 
+/// What the description gives each of several readers that never stop: the lowest key is served for the
+/// slice of its level, shortened while 100 ms for each do not fit into 300. A reader is empty when its slice
+/// ends, so it is filed when its next request comes, behind a level's distance from level 0 for every queue
+/// but one of the others. With several queues above it a low level gets less than its slice's part.
+fn described_shares(levels: &[u32]) -> Vec<f64> {
+    let n = levels.len() as i64;
+    let slice = |level: u32| 180 - 20 * i64::from(level);
+    let granted = |p: i64| if 100 * n > 300 { (p * 300 / (100 * n)).max(16 * p / 100) } else { p };
+    let mut keys: Vec<i64> = levels.iter().map(|l| (n - 2) * (180 - slice(*l))).collect();
+    let (mut filed, mut order) = (vec![0; levels.len()], 0);
+    let (mut now, mut got) = (0, vec![0.0; levels.len()]);
+    while now < 60_000 {
+        let q = (0..levels.len()).min_by_key(|q| (keys[*q], filed[*q])).unwrap();
+        let time = granted(slice(levels[q]));
+        now += time;
+        got[q] += time as f64;
+        order += 1;
+        (keys[q], filed[q]) = (now + (n - 2) * (180 - slice(levels[q])), order);
+    }
+    got.iter().map(|g| g / now as f64).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(32) })]
+
+    #[test]
+    fn any_levels_share_as_keys_and_slices_say(
+        levels in prop::collection::vec(0u32..8, 2..9),
+        name in prop::sample::select(&ALL[1..]),
+    ) {
+        let prios: Vec<String> = levels.iter().map(|l| format!("be/{l}")).collect();
+        let prios: Vec<&str> = prios.iter().map(String::as_str).collect();
+        let got = shares(name, &prios, 1, 60.0);
+        for (q, wanted) in described_shares(&levels).into_iter().enumerate() {
+            // Who comes first when keys are a few ms apart hangs on the requests themselves.
+            let off = got[q] / wanted - 1.0;
+            prop_assert!(off.abs() < 0.25, "{name} {levels:?}: {} gets {}, not {wanted}", prios[q], got[q]);
+            for (other, theirs) in levels.iter().zip(&got).filter(|o| *o.0 > levels[q]) {
+                prop_assert!(*theirs < got[q], "{name} {levels:?}: be/{other} gets more than {}", prios[q]);
+            }
+        }
+    }
+}
+
 #[test]
 fn the_priority_walk_favours_low_numbers_by_turns_and_slices() {
     // Level 0 has a turn in each of the eight rounds, 4 in four of them, 7 in one.
