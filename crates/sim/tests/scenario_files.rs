@@ -83,3 +83,31 @@ fn scenario_files_give_what_they_expect() {
     assert!(wrong.is_empty(), "{wrong}");
     assert!(files.len() > 90, "{} files", files.len());
 }
+
+/// Reasons are in the scheduler's own words, with its figures.
+#[test]
+fn reasons_name_the_mechanism() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/scenarios");
+    for (file, words) in [
+        ("as-1-anticipatory-2.6.18", "nothing from pid 1 in 6 ms"),
+        ("as-3-anticipatory-2.6.32", "no wait after 3 ms: close: 200 sectors from pid 1's last"),
+        (
+            "kyber-kb-1-6.12",
+            "READ batch ended: 16 of 16; WRITE token 1 of 128, 1 of 8 in the batch",
+        ),
+        ("cfq-prio-4.12", "slice expired: 180 ms = 180 ms (pid 1)"),
+        ("cfq-fifo-4.12", "expired: 130 ms >= 125 ms"),
+        ("cfq-drain-in-flight-4.12", "drains 3 asynchronous requests first"),
+        ("bfq-newcomer-6.12", "pid 1 weight-raised ×30, interactive, until 10.5 s"),
+        ("bfq-ping-pong-4.12", "slice of pid 1 expired TOO_IDLE after 8 ms, budget 10922 → 1024"),
+        ("bfq-app-start-6.12", "preempted by pid 20: coefficient 30 > 1"),
+        ("bfq-soft-real-time-6.12", "preempted by pid 1: coefficient 3000 > 30"),
+        ("bfq-burst-6.12", "8 new queues in a burst: none of them counts as interactive"),
+        ("bfq-injection-6.12", "injected pid 2: limit 2"),
+        ("bfq-waker-6.12", "injected pid 2: the waker of pid 1"),
+    ] {
+        let e = play(&dir.join(format!("{file}.toml"))).expect("a scenario that runs");
+        let said = e.dispatched.iter().any(|d| d.reason.contains(words));
+        assert!(said, "{file} does not say \"{words}\":\n{e}");
+    }
+}
