@@ -440,4 +440,39 @@ proptest! {
             e.expire(ids[q], true);
         }
     }
+
+    /// Whoever comes and goes, the first queue stays and gets what it would get if all were always there.
+    #[test]
+    fn a_backlogged_queue_keeps_its_share_while_others_come_and_go(
+        weights in prop::collection::vec(1u64..=1000, 2..=50),
+        steps in prop::collection::vec((any::<u16>(), any::<bool>(), 1u64..=2048), 50..1500),
+        rules in prop::sample::select(RULES.to_vec()),
+    ) {
+        const BUDGET: u64 = 2048;
+        let mut e = Engine::new(rules, 1000);
+        let add = |(q, w): (usize, &u64)| e.add_queue(ROOT, *w, 1, q as u32);
+        let ids: Vec<u32> = weights.iter().enumerate().map(add).collect();
+        let share = weights[0] as f64 / weights.iter().sum::<u64>() as f64;
+        let mut away = vec![true; ids.len()];
+        let (mut own, mut total) = (0, 0);
+        for (which, stays, used) in steps {
+            for q in [0, usize::from(which) % ids.len(), usize::from(which / 50) % ids.len()] {
+                if std::mem::take(&mut away[q]) {
+                    e.set_budget(ids[q], BUDGET);
+                    e.set_service(ids[q], 0);
+                    e.activate(ids[q], false);
+                }
+            }
+            let q = e.take().expect("the first is always there") as usize;
+            let served = if q == 0 { BUDGET } else { used };
+            e.charge(ids[q], served);
+            total += served;
+            own += if q == 0 { served } else { 0 };
+            away[q] = q != 0 && !stays;
+            e.set_budget(ids[q], BUDGET);
+            e.expire(ids[q], !away[q]);
+            let lag = total as f64 * share - own as f64;
+            prop_assert!(lag <= 2.0 * BUDGET as f64, "behind by {lag}");
+        }
+    }
 }
