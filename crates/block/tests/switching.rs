@@ -172,7 +172,10 @@ fn config(load: &Load, kernel: KernelProfile, scheduler: SchedulerChoice) -> Que
         zone_sectors: load.zone_sectors,
         settings: load.nr_requests.map(|n| ("nr_requests".to_string(), n)).into_iter().collect(),
         tasks: (0..TASKS).map(task).collect(),
-        cgroups: vec![Cgroup::default(), Cgroup { name: "a".into(), parent: Some(0), weight: 300 }],
+        cgroups: vec![
+            Cgroup::default(),
+            Cgroup { name: "a".into(), parent: Some(0), weight: Some(300) },
+        ],
         cpus: 2,
         tag_start: 0,
     }

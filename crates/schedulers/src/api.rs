@@ -107,20 +107,15 @@ pub struct TaskInfo {
 }
 
 /// One control group of the I/O controller.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cgroup {
     /// Path below the root, `""` for the root.
     pub name: String,
     /// Parent; the root has none.
     pub parent: Option<u32>,
-    /// `io.bfq.weight` (BFQ) or `blkio.weight` (CFQ), 1..=1000.
-    pub weight: u32,
-}
-
-impl Default for Cgroup {
-    fn default() -> Self {
-        Cgroup { name: String::new(), parent: None, weight: 100 }
-    }
+    /// `io.bfq.weight` (BFQ) or `blkio.weight` (CFQ), 1..=1000, where one was given. Each scheduler has a default of its
+    /// own.
+    pub weight: Option<u32>,
 }
 
 /// Why a scheduler did what it did; collected only under `iosched explain`.

@@ -74,13 +74,13 @@ fn cgroups(trial: &Trial) -> (Vec<Cgroup>, Vec<u32>) {
         let from_file =
             trial.cgroups.iter().find(|(p, _)| p.trim_matches('/') == path.trim_matches('/'));
         if let Some(w) = weight.or(from_file.map(|(_, w)| *w)) {
-            groups[id as usize].weight = w;
+            groups[id as usize].weight = Some(w);
         }
         of_task.push(id);
     }
     for (path, weight) in &trial.cgroups {
         if let Some(g) = groups.iter_mut().find(|g| g.name == path.trim_matches('/')) {
-            g.weight = *weight;
+            g.weight = Some(*weight);
         }
     }
     (groups, of_task)
@@ -97,7 +97,7 @@ fn add_group(groups: &mut Vec<Cgroup>, path: &str) -> u32 {
         parent = match groups.iter().position(|g| g.name == name) {
             Some(i) => i as u32,
             None => {
-                groups.push(Cgroup { name: name.clone(), parent: Some(parent), weight: 100 });
+                groups.push(Cgroup { name: name.clone(), parent: Some(parent), weight: None });
                 (groups.len() - 1) as u32
             }
         };

@@ -190,3 +190,20 @@ fn large_ios_close_their_plug() {
     assert!(reads > 2500, "large I/Os go in pieces: {reads}");
     assert_eq!(record.device.merges, [0, 0, 0]);
 }
+
+/// A group without a weight has its scheduler's default: `io.bfq.weight` 100, `blkio.weight` 500. Both read
+/// at the start of the disk, where it is equally fast.
+#[test]
+fn a_group_without_a_weight_has_the_schedulers_default() {
+    let job = "[global]\nfilename=/dev/d\ndirect=1\nrw=read\nbs=128k\ntime_based\nruntime=60\nsize=4%\n\
+               [given]\ncgroup=given\ncgroup_weight=300\n[none]\noffset=4%\ncgroup=none\n";
+    for (scheduler, kernel, expected) in [("bfq", "6.12", 3.0), ("cfq", "4.12", 0.6)] {
+        let record = simulate(&trial(scheduler, kernel, "hdd-7200", job)).unwrap();
+        let [given, none] = record.jobs.as_slice() else { panic!("{scheduler}") };
+        let ratio = given.read.ios as f64 / none.read.ios as f64;
+        assert!(
+            (ratio / expected - 1.0).abs() < 0.1,
+            "{scheduler}: {ratio:.2} instead of {expected}"
+        );
+    }
+}

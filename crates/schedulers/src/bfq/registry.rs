@@ -9,6 +9,9 @@ use super::wf2q::ROOT;
 use crate::api::{Ctx, QueueFacts};
 use crate::ewma::ThinkTime;
 
+/// `io.bfq.weight` of a group that was given none.
+const DEFAULT_GROUP_WEIGHT: u32 = 100;
+
 /// Class (0 real time, 1 best effort, 2 idle) and level of a request's process.
 fn class_and_level(prio: IoPrio, task: TaskId, facts: &QueueFacts) -> (u8, u8) {
     match prio.class {
@@ -61,7 +64,8 @@ impl Bfq {
             _ => ROOT,
         };
         for g in path.into_iter().rev() {
-            let weight = u64::from(facts.cgroups[g as usize].weight.clamp(1, 1000));
+            let weight = facts.cgroups[g as usize].weight.unwrap_or(DEFAULT_GROUP_WEIGHT);
+            let weight = u64::from(weight.clamp(1, 1000));
             parent = self.engine.add_group(parent, weight);
             self.groups[g as usize] = Some(Group::new(parent));
         }

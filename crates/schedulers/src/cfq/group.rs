@@ -128,6 +128,9 @@ impl std::ops::IndexMut<u32> for Groups {
     }
 }
 
+/// `blkio.weight` of a group that was given none.
+const DEFAULT_WEIGHT: u32 = 500;
+
 impl Groups {
     /// The groups of a queue; the root always exists.
     pub(super) fn new(facts: &QueueFacts, clock: Clock) -> Groups {
@@ -154,11 +157,11 @@ impl Groups {
             .map(|(n, c)| {
                 // A parent is always created before its children; anything else hangs off the root.
                 let parent = c.parent.filter(|p| (*p as usize) < n).or((n > 0).then_some(0));
-                group(parent, c.weight)
+                group(parent, c.weight.unwrap_or(DEFAULT_WEIGHT))
             })
             .collect();
         if all.is_empty() {
-            all.push(group(None, 100));
+            all.push(group(None, DEFAULT_WEIGHT));
         }
         let delay = clock.ms(GROUP_DELAY_MS).max(1) as u64 * ONE_SHARE as u64;
         Groups { all, tree: PosTree::new(), min_vtime: 0, delay }
@@ -296,7 +299,7 @@ mod tests {
             .iter()
             .map(|(parent, weight)| Cgroup {
                 parent: *parent,
-                weight: *weight,
+                weight: Some(*weight),
                 ..Cgroup::default()
             })
             .collect();

@@ -69,7 +69,8 @@ fn add(rig: &mut Rig, n: u64, l: &Load) {
 }
 
 fn facts(rotational: bool, hz: u32) -> QueueFacts {
-    let group = |name: &str, parent, weight| Cgroup { name: name.into(), parent, weight };
+    let group =
+        |name: &str, parent, weight| Cgroup { name: name.into(), parent, weight: Some(weight) };
     let cgroups = vec![
         Cgroup::default(),
         group("/a", Some(0), 500),

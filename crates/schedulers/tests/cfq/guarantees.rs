@@ -40,7 +40,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn facts(rotational: bool, hz: u32) -> QueueFacts {
-    let group = |weight| Cgroup { name: "g".into(), parent: Some(0), weight };
+    let group = |weight| Cgroup { name: "g".into(), parent: Some(0), weight: Some(weight) };
     let cgroups = vec![Cgroup::default(), group(300), group(50)];
     QueueFacts { rotational, hz, cgroups, ..QueueFacts::default() }
 }

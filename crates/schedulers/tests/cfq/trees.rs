@@ -408,7 +408,8 @@ fn an_exit_ends_the_idling_for_the_process() {
 #[test]
 fn groups_get_time_by_weight() {
     use iosched_schedulers::Cgroup;
-    let group = |name: &str, weight| Cgroup { name: name.into(), parent: Some(0), weight };
+    let group =
+        |name: &str, weight| Cgroup { name: name.into(), parent: Some(0), weight: Some(weight) };
     for name in BOTH {
         let cgroups = vec![Cgroup::default(), group("heavy", 600), group("light", 200)];
         let queue = QueueFacts { cgroups, ..QueueFacts::default() };
