@@ -210,3 +210,6 @@ impl Bfq {
         self.free_if_dead(q);
     }
 }
+
+#[cfg(test)]
+mod tests;

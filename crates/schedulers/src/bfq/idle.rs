@@ -92,7 +92,7 @@ impl Bfq {
         true
     }
 
-    fn idle_time(&self, q: QueueId) -> Nanos {
+    pub(super) fn idle_time(&self, q: QueueId) -> Nanos {
         let (queue, full) = (self.q(q), self.c.slice_idle);
         match self.v.index {
             V7 => {

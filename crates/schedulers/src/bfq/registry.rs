@@ -131,7 +131,7 @@ impl Bfq {
         q
     }
 
-    fn new_queue(&mut self, group: u32, sync: bool, class: u8, level: u8) -> QueueId {
+    pub(super) fn new_queue(&mut self, group: u32, sync: bool, class: u8, level: u8) -> QueueId {
         let mut queue = Queue::new(self.now, self.j, sync, class, level);
         self.serial += 1;
         queue.serial = self.serial;

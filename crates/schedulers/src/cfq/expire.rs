@@ -104,7 +104,7 @@ impl Cfq {
         let g = q.group;
         let busy = self.groups[g].busy(class) as i64;
         let avg = &mut self.groups[g].busy_avg[class as usize];
-        *avg = ((HIST - 1) * (*avg).max(busy) + (*avg).min(busy) + HIST / 2) / HIST;
+        *avg = smoothed(*avg, busy);
         let (base, waiting) = (self.p.slice[1], *avg);
         let latency = base.saturating_mul(waiting);
         let group_slice = self.groups.slice(g, self.p.target_latency);
@@ -113,5 +113,30 @@ impl Cfq {
         }
         let low = mul_div(self.p.slice_idle.saturating_mul(2), slice, base).min(slice);
         mul_div(slice, group_slice, latency).max(low)
+    }
+}
+
+/// The average number of busy queues: it follows quickly upwards and, as it is rounded, never all the way down.
+fn smoothed(avg: i64, busy: i64) -> i64 {
+    ((HIST - 1) * avg.max(busy) + avg.min(busy) + HIST / 2) / HIST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_of_busy_queues_stays_above_a_smaller_number() {
+        let after = |mut avg: i64, busy: i64| -> Vec<i64> {
+            let mut next = || {
+                avg = smoothed(avg, busy);
+                avg
+            };
+            (0..5).map(|_| next()).collect()
+        };
+        assert_eq!(after(10, 10), [10; 5]);
+        assert_eq!(after(10, 5), [9, 8, 7, 7, 7]);
+        assert_eq!(after(3, 1), [3; 5]);
+        assert_eq!(after(1, 5), [4, 5, 5, 5, 5]);
     }
 }
