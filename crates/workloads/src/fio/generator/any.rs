@@ -31,15 +31,10 @@ struct FileState {
 /// What chooses the I/Os of a job of any kind.
 #[derive(Debug)]
 pub(super) struct AnyKind {
-    directions: Directions,
+    streams: Streams,
     trim_then_write: bool,
     pending_write: Option<NextIo>,
     bs: BlockSizes,
-    bs_streams: [Taus88; 3],
-    offsets: Taus88,
-    file_stream: Taus88,
-    zone_stream: Taus88,
-    seq_rand: [Taus88; 3],
     percentage: [u32; 3],
     shapes: [Shape; 3],
     files: Vec<FileState>,
@@ -60,7 +55,7 @@ pub(super) struct AnyKind {
     restarts: Option<Box<Streams>>,
 }
 
-/// The streams a new loop starts again.
+/// The random streams of a job, and the direction of its last I/O.
 #[derive(Clone, Debug)]
 struct Streams {
     directions: Directions,
@@ -135,15 +130,9 @@ impl AnyKind {
         let mut skews = Skew::of_files(job, files.iter().map(|f| f.len.div_ceil(unit)));
         skews.resize_with(files.len(), || None);
         AnyKind {
-            directions: streams.directions.clone(),
             trim_then_write: p.trim_then_write,
             pending_write: None,
             bs: job.bs.clone(),
-            bs_streams: streams.block_sizes,
-            offsets: streams.offsets,
-            file_stream: streams.file,
-            zone_stream: streams.zone,
-            seq_rand: streams.seq_rand,
             percentage: job.percentage_random,
             shapes: std::array::from_fn(|d| {
                 let block = job.bs.range[d].0.max(1);
@@ -172,22 +161,23 @@ impl AnyKind {
             repeat_left: 1,
             identical: p.identical,
             wrap: job.time_based || skewed(&job.target.service).is_some(),
-            restarts: job.randrepeat.then(|| Box::new(streams)),
+            restarts: job.randrepeat.then(|| Box::new(streams.clone())),
+            streams,
         }
     }
 
     /// The next I/O; `None` when there is nothing left in any file.
     pub(super) fn next_io(&mut self) -> Option<NextIo> {
         if let Some(write) = self.pending_write.take() {
-            self.directions.issued[1] += 1;
+            self.streams.directions.issued[1] += 1;
             return Some(write);
         }
         while self.done < self.files.len() {
             // Where a file has nothing left, the direction is chosen anew, too.
-            let dir = self.directions.next();
+            let dir = self.streams.directions.next();
             let file = self.file();
             if let Some(io) = self.in_file(dir, file) {
-                self.directions.issued[dir] += 1;
+                self.streams.directions.issued[dir] += 1;
                 if dir == 2 && self.trim_then_write {
                     self.pending_write = Some(NextIo { dir: 1, ..io });
                 }
@@ -229,9 +219,7 @@ impl AnyKind {
         self.current = (self.current + 1) % self.files.len().max(1);
         self.served = served_at_first(&self.service);
         if let Some(s) = &self.restarts {
-            self.directions = s.directions.clone();
-            (self.bs_streams, self.offsets) = (s.block_sizes, s.offsets);
-            (self.file_stream, self.zone_stream, self.seq_rand) = (s.file, s.zone, s.seq_rand);
+            self.streams.clone_from(s);
         }
     }
 
@@ -265,7 +253,7 @@ impl AnyKind {
         for _ in 0..MOST_DRAWS {
             self.current = match (&mut self.picks, &self.service) {
                 (Some(skew), _) => (skew.draw() / RANKS_OF_A_FILE) as usize,
-                (None, FileService::Random(_)) => self.file_stream.below(n as u64) as usize,
+                (None, FileService::Random(_)) => self.streams.file.below(n as u64) as usize,
                 (None, _) => (self.current + 1) % n,
             };
             if !self.files[self.current].done {
@@ -294,7 +282,7 @@ impl AnyKind {
     fn any_block_size(&mut self, dir: DirIndex, d: usize) -> Bytes {
         let (low, high) = self.bs.range[d];
         if !self.bs.split[d].is_empty() {
-            let draw = self.bs_streams[dir].unit() * 100.0;
+            let draw = self.streams.block_sizes[dir].unit() * 100.0;
             let mut sum = 0.0;
             for e in &self.bs.split[d] {
                 sum += f64::from(e.percent);
@@ -305,7 +293,7 @@ impl AnyKind {
             return self.bs.split[d].last().map_or(low, |e| e.bs);
         }
         // The whole of the largest size is drawn on top of the smallest.
-        let len = low + (self.bs_streams[dir].unit() * high as f64) as Bytes;
+        let len = low + (self.streams.block_sizes[dir].unit() * high as f64) as Bytes;
         if self.bs.unaligned { len.min(high) } else { (len / low * low).min(high) }
     }
 
@@ -347,7 +335,7 @@ impl AnyKind {
 
     fn stays_sequential(&mut self, dir: DirIndex) -> bool {
         let p = self.percentage[dir];
-        p < 100 && self.seq_rand[dir].between(1, 100) > u64::from(p)
+        p < 100 && self.streams.seq_rand[dir].between(1, 100) > u64::from(p)
     }
 
     fn sequential_offset(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {
@@ -391,7 +379,8 @@ impl AnyKind {
         if let Some(skew) = &mut f.skew {
             return Some(skew.draw() * align).filter(|at| at + align <= f.extent.len);
         }
-        let block = self.shapes[dir].draw(&mut self.offsets, &mut self.zone_stream, blocks);
+        let block =
+            self.shapes[dir].draw(&mut self.streams.offsets, &mut self.streams.zone, blocks);
         match &f.map {
             Some(map) => map.free_from(block, align).filter(|at| at + align <= f.extent.len),
             None => Some(block * align),
