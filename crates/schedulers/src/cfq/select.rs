@@ -291,7 +291,10 @@ impl Cfq {
         if self.v.must_dispatch_wins && q.must_dispatch {
             return true;
         }
-        let drain = |what: &str, n: u32| format!("drains {n} {what} requests first");
+        let drain = |what: &str, n: u32| {
+            let s = if n == 1 { "" } else { "s" };
+            format!("drains {n} {what} request{s} first")
+        };
         if self.in_flight[0] > 0 && self.should_idle(ctx, qi) {
             note_once(ctx, || drain("asynchronous", self.in_flight[0]));
             return false;

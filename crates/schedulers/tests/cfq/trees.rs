@@ -114,7 +114,7 @@ fn sync_preempts_async_and_waits_until_it_has_drained() {
             b.complete(t0 + t * MS, writes[n]);
             assert_eq!(b.dispatch(t0 + t * MS), Dispatch::Empty, "{name} drains first");
         }
-        assert!(notes(&mut b).contains("drains 1 asynchronous requests first"));
+        assert!(notes(&mut b).contains("drains 1 asynchronous request first"));
         b.complete(t0 + 14 * MS, writes[2]);
         assert_eq!(take(&mut b, t0 + 14 * MS), Some(read), "{name}");
     }

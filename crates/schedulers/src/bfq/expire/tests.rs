@@ -1,4 +1,4 @@
-//! The figures of the worked scenarios: budget feedback (K3), slots charged by time (K4, D5), v7's idle times (V2).
+//! The figures of worked scenarios: budget feedback, slots charged by time, v7's idle times.
 
 use iosched_types::Requests;
 
