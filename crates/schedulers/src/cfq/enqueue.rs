@@ -264,7 +264,7 @@ impl Cfq {
         let slot = self.groups[group].trees[tree].insert(key, qi);
         self.q(qi).place = Some(Place { tree, key, slot });
         if old.is_none() {
-            self.groups.queue_added(group);
+            self.groups.queue_added(group, self.charged());
         }
     }
 

@@ -6,6 +6,7 @@ use crate::api::Ctx;
 
 use super::core::Cfq;
 use super::explain::Cause;
+use super::group::Charge;
 use super::params::{Tick, mul_div};
 use super::{Class, NOQ, Qi};
 
@@ -44,6 +45,16 @@ impl Cfq {
         self.free_if_unused(qi);
     }
 
+    /// Time says nothing where requests of several queues are served at once: without idling, on a device that
+    /// (for all we know) queues commands, groups pay for requests.
+    pub(super) fn charged(&self) -> Charge {
+        if self.p.slice_idle == 0 && self.hw_tag.value != 0 {
+            Charge::Requests
+        } else {
+            Charge::Time
+        }
+    }
+
     /// Charges the group for the time (or, without idling on a queueing device, the requests) used.
     fn charge_group(&mut self, qi: Qi, now: Tick) {
         let q = &self.queues[qi as usize];
@@ -55,7 +66,7 @@ impl Cfq {
         };
         let group = &self.groups[g];
         let sync_queues = group.nr as usize - group.busy_async() - group.trees[6].len();
-        let charge = if self.p.slice_idle == 0 && self.hw_tag.value == 1 {
+        let charge = if self.charged() == Charge::Requests {
             q.slice_dispatch as Tick
         } else if self.v.async_charged_whole && !q.sync && sync_queues == 0 {
             q.allocated_slice

@@ -17,6 +17,17 @@ const SAME_JIFFY_BITS: u32 = 20;
 const ONE_SHARE: i64 = 1 << 12;
 /// How far behind the last group a group that gets busy again is put, as in the idle class.
 const GROUP_DELAY_MS: i64 = 200;
+/// The same where groups are charged for requests: a fifth of this many, HZ.
+const GROUP_DELAY_PART: i64 = 5;
+
+/// What groups are charged for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Charge {
+    /// The time of their slices.
+    Time,
+    /// The requests they sent.
+    Requests,
+}
 
 /// Index of the tree of a class and workload type.
 pub(super) fn tree_index(class: Class, workload: Workload) -> usize {
@@ -112,7 +123,8 @@ pub(super) struct Groups {
     all: Vec<Group>,
     tree: PosTree,
     min_vtime: u64,
-    delay: u64,
+    /// How far behind the last one a group comes back, by what is charged.
+    delays: [u64; 2],
 }
 
 impl std::ops::Index<u32> for Groups {
@@ -163,8 +175,11 @@ impl Groups {
         if all.is_empty() {
             all.push(group(None, DEFAULT_WEIGHT));
         }
-        let delay = clock.ms(GROUP_DELAY_MS).max(1) as u64 * ONE_SHARE as u64;
-        Groups { all, tree: PosTree::new(), min_vtime: 0, delay }
+        let time = clock.ms(GROUP_DELAY_MS).max(1);
+        // In jiffies both are HZ / 5: generations before 4.12 have one delay for both.
+        let requests = if clock.in_ns() { (clock.hz() / GROUP_DELAY_PART).max(1) } else { time };
+        let delays = [time, requests].map(|d| d as u64 * ONE_SHARE as u64);
+        Groups { all, tree: PosTree::new(), min_vtime: 0, delays }
     }
 
     /// The group a request's number names; unknown ones count as the root.
@@ -190,13 +205,13 @@ impl Groups {
 
     /// A queue of the group became busy; the first one brings the group onto the tree, behind those
     /// that are there.
-    pub(super) fn queue_added(&mut self, g: u32) {
+    pub(super) fn queue_added(&mut self, g: u32, charge: Charge) {
         self[g].nr += 1;
         if self[g].on_tree {
             return;
         }
         let vtime = match self.tree.last() {
-            Some(last) => self[last].vtime.saturating_add(self.delay),
+            Some(last) => self[last].vtime.saturating_add(self.delays[charge as usize]),
             None => self.min_vtime,
         };
         let group = &mut self[g];
@@ -309,13 +324,13 @@ mod tests {
     #[test]
     fn shares_follow_weights_at_each_level_among_the_active() {
         let mut g = groups(&[(None, 100), (Some(0), 300), (Some(0), 100), (Some(1), 100)]);
-        g.queue_added(1);
+        g.queue_added(1, Charge::Time);
         assert_eq!(g.slice(1, 300), 300, "alone");
-        g.queue_added(2);
+        g.queue_added(2, Charge::Time);
         assert_eq!((g.slice(1, 400), g.slice(2, 400)), (300, 100));
-        g.queue_added(0);
+        g.queue_added(0, Charge::Time);
         assert_eq!((g.slice(1, 500), g.slice(2, 500), g.slice(0, 500)), (299, 99, 99));
-        g.queue_added(3);
+        g.queue_added(3, Charge::Time);
         assert_eq!((g.slice(1, 4096), g.slice(3, 4096)), (1843, 614), "3/5 split 3 to 1");
         for n in [3, 0, 2, 1] {
             g.queue_removed(n);
@@ -326,8 +341,8 @@ mod tests {
     #[test]
     fn the_group_with_less_virtual_time_goes_first() {
         let mut g = groups(&[(None, 100), (Some(0), 300), (Some(0), 100)]);
-        g.queue_added(1);
-        g.queue_added(2);
+        g.queue_added(1, Charge::Time);
+        g.queue_added(2, Charge::Time);
         let mut served = [0; 3];
         for _ in 0..4000 {
             let first = g.first().unwrap();

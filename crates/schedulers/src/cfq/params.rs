@@ -64,6 +64,11 @@ impl Clock {
         }
     }
 
+    /// Jiffies per second.
+    pub(super) fn hz(self) -> i64 {
+        self.hz
+    }
+
     /// Whether ticks are ns.
     pub(super) fn in_ns(self) -> bool {
         self.ns

@@ -317,6 +317,66 @@ fn the_priority_walk_favours_low_numbers_by_turns_and_slices() {
     }
 }
 
+/// Requests completed for each of several groups that always have some waiting, and the share of their weights.
+fn group_shares(name: &str, weights: &[u32], by_time: bool) -> Vec<(f64, f64)> {
+    let group = |w: &u32| Cgroup { name: "g".into(), parent: Some(0), weight: Some(*w) };
+    let cgroups = std::iter::once(Cgroup::default()).chain(weights.iter().map(group)).collect();
+    let queue = QueueFacts { rotational: by_time, cgroups, ..QueueFacts::default() };
+    // Idling means time; a device of some depth that nobody idles on means requests.
+    let (tunables, depth, each) =
+        if by_time { (&[][..], 1, 2) } else { (&[("slice_idle", 0)][..], 8, 1) };
+    let mut m = Machine::on(name, tunables, queue).device(depth, if by_time { 1.0 } else { 0.2 });
+    m.b.out.why = None;
+    for t in 0..(weights.len() * each) as u32 {
+        let p = Process { cgroup: 1 + t / each as u32, ..Process::reader(u64::from(t) << 30) };
+        m.start(0.0, t, Process { depth: if by_time { 1 } else { 16 }, ..p });
+    }
+    m.run(if by_time { 60_000.0 } else { 10_000.0 });
+    let sum = |g: usize| -> u64 {
+        (g * each..(g + 1) * each).map(|t| m.completed.get(&(t as u32)).copied().unwrap_or(0)).sum()
+    };
+    let all: u64 = m.completed.values().sum();
+    let of: u32 = weights.iter().sum();
+    let share = |(g, w): (usize, &u32)| (sum(g) as f64 / all as f64, f64::from(*w) / f64::from(of));
+    weights.iter().enumerate().map(share).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(12) })]
+
+    #[test]
+    fn groups_share_by_weight_in_time_and_in_requests(
+        weights in prop::collection::vec(100u32..1000, 2..5),
+        name in prop::sample::select(&ALL[1..]),
+        by_time in any::<bool>(),
+    ) {
+        for (got, wanted) in group_shares(name, &weights, by_time) {
+            prop_assert!(
+                (got / wanted - 1.0).abs() < 0.15,
+                "{name} {weights:?}, by time {by_time}: {got} instead of {wanted}",
+            );
+        }
+    }
+}
+
+#[test]
+fn a_group_that_runs_dry_is_not_shut_out_by_a_deep_one() {
+    // The shallow one leaves the tree after each request and comes back behind the delay, 50 requests at HZ 250. A slice
+    // of the deep one is 100 ms, 500 requests: one turn of each follows the other.
+    for name in &ALL[1..] {
+        let group = || Cgroup { name: "g".into(), parent: Some(0), weight: Some(500) };
+        let cgroups = vec![Cgroup::default(), group(), group()];
+        let queue = QueueFacts { rotational: false, hz: 250, cgroups, ..QueueFacts::default() };
+        let mut m =
+            Machine::on(name, &[("slice_idle", 0), ("group_idle", 0)], queue).device(8, 0.2);
+        m.start(0.0, 1, Process { cgroup: 1, depth: 16, ..Process::reader(0) });
+        m.start(0.0, 2, Process { cgroup: 2, ..Process::reader(1 << 30) });
+        m.run(4000.0);
+        let ratio = m.completed[&1] as f64 / m.completed[&2] as f64;
+        assert!((400.0..600.0).contains(&ratio), "{name}: {ratio}");
+    }
+}
+
 #[test]
 fn equals_get_equal_shares() {
     for name in ALL {
