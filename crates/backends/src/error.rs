@@ -263,7 +263,13 @@ impl Error {
                 )
             }
             Error::Locked { .. } => "wait for it, or end it".into(),
-            Error::Unrestored { .. } => "run: iosched restore".into(),
+            Error::Unrestored { what } => {
+                let dir = std::path::Path::new(what).parent();
+                let other = dir.filter(|d| *d != std::path::Path::new(crate::state::STATE_DIR));
+                let other =
+                    other.map_or(String::new(), |d| format!(" --state-dir {}", d.display()));
+                format!("run: iosched restore{other}")
+            }
             Error::TooFast { .. } => "emulate a slower model, or use --backend sim".into(),
             Error::DiskFull { .. } => "finished runs are kept; free space and run again".into(),
             Error::Gone { .. } | Error::ClockJump { .. } | Error::Interrupted { .. } => {

@@ -26,6 +26,7 @@ pub mod startup;
 pub mod state;
 pub mod steady;
 pub mod switch;
+pub mod timing;
 pub mod trace;
 pub mod validate;
 pub mod validity;

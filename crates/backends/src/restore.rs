@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::kernel_fs::KernelFs;
 use crate::root::SysRoot;
 use crate::state::{Change, State, StateFile, boot_id, list, sweep};
+use crate::switch::DiskLock;
 use crate::{switch, sys};
 
 /// What happened to one state file.
@@ -65,10 +66,18 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
             let restored = if another() {
                 None
             } else {
-                Some(switch::put_back(&root, device, before, *tag_depth))
+                // Nobody begins an experiment on a disk that is being put back.
+                let lock = DiskLock::take_over(&root, device, DYING);
+                Some(lock.and_then(|lock| {
+                    let done = switch::put_back(&root, device, before, *tag_depth)?;
+                    Ok((done, lock))
+                }))
             };
             match restored {
-                Some(Ok(done)) => done,
+                Some(Ok((done, lock))) => {
+                    lock.release();
+                    done
+                }
                 // It may go away while it is being restored: an emulated disk's other guardian does that.
                 None | Some(Err(_)) if another() => {
                     file.finish()?;
@@ -90,6 +99,9 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
 pub(crate) fn scratch_dir(state_dir: &Path, owner: u32) -> PathBuf {
     state_dir.join(format!("run-{owner}"))
 }
+
+/// How long a dead owner's lock of a disk may outlive that of its state file: files are closed one by one.
+const DYING: Duration = Duration::from_secs(5);
 
 /// How long to wait for the kernel to let go of a loop device.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,6 +1,7 @@
-//! Block tracepoints of one disk through a tracefs instance of our own: it works under lockdown, tells
+//! Block tracepoints of some disks through a tracefs instance of our own: it works under lockdown, tells
 //! processes apart and disturbs no other tracer.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -11,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use iosched_experiment::{DispatchPoint, Warning};
+use iosched_types::Nanos;
 
 use crate::backend::Traced;
 use crate::error::{Error, Result};
@@ -30,6 +32,31 @@ const MAX_EVENTS: usize = 8 << 20;
 /// Traces of this process so far: several disks may be traced at once.
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
+/// What is taken note of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Every command issued, and how long each took.
+    All,
+    /// Only how long commands took.
+    Times,
+    /// How long one of eight 4 KiB commands took: those whose first sector is a multiple of 64.
+    Sampled,
+}
+
+/// Bits of a sector's number that are 0 in a sample.
+const SAMPLE: u32 = 56;
+
+/// How long commands took from issue to completion.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Commands seen from beginning to end.
+    pub commands: u64,
+    /// The sum of their times.
+    pub total: Nanos,
+    /// Events lost: the sum is not to be trusted.
+    pub lost: u64,
+}
+
 /// A trace being taken.
 #[derive(Debug)]
 pub struct Tracer {
@@ -43,26 +70,28 @@ pub struct Tracer {
 
 #[derive(Debug, Default)]
 struct Collected {
-    points: Vec<DispatchPoint>,
+    /// With the device, whose head each moves.
+    points: Vec<(DevNum, DispatchPoint)>,
     dropped: u64,
+    /// Issue times by device, sector and kind.
+    in_flight: BTreeMap<(DevNum, u64, u8), Nanos>,
+    times: Times,
+    /// Whether points are kept.
+    keep: bool,
 }
 
 impl Tracer {
-    /// Starts tracing what is issued to `disk` (a kernel name).
+    /// Starts tracing what is issued to `disks` (kernel names).
     ///
     /// # Errors
     /// [`Error::Unavailable`] without tracefs, [`Error::Io`].
     pub fn start(
-        disk: &str,
+        disks: &[&str],
+        detail: Detail,
         state_dir: &Path,
         guardian: Option<&GuardianCommand>,
     ) -> Result<Tracer> {
-        let root = SysRoot::default();
-        let number = root.get(&format!("/sys/block/{}/dev", disk.replace('/', "!")));
-        let dev = number
-            .as_deref()
-            .and_then(DevNum::parse)
-            .ok_or_else(|| Error::NoDevice { name: disk.into(), help: String::new() })?;
+        let filter = filter(&SysRoot::default(), disks, detail)?;
         let tracefs = KernelFs::tracefs().map_err(|e| Error::Unavailable {
             what: "tracefs".into(),
             why: e.to_string(),
@@ -93,10 +122,9 @@ impl Tracer {
         tracer.set("buffer_size_kb", BUFFER_KB)?;
         // Timestamps that can be compared with the program's own clock.
         tracer.set("trace_clock", "mono")?;
-        tracer.set(
-            "events/block/block_rq_issue/filter",
-            &format!("dev == {}", dev.major << 20 | dev.minor),
-        )?;
+        for event in EVENTS {
+            tracer.set(&format!("events/block/{event}/filter"), &filter)?;
+        }
         let pipe = tracer.dir.join("trace_pipe");
         let file = OpenOptions::new()
             .read(true)
@@ -104,10 +132,13 @@ impl Tracer {
             .open(&pipe)
             .map_err(|e| Error::io("opening", &pipe, e))?;
         let stop = tracer.stop.clone();
+        let keep = detail == Detail::All;
         let thread = std::thread::Builder::new().name("trace".into());
-        let reader = thread.spawn(move || collect(file, &stop));
+        let reader = thread.spawn(move || collect(file, &stop, keep));
         tracer.reader = Some(reader.map_err(|e| Error::io("starting a reader of", &pipe, e))?);
-        tracer.set("events/block/block_rq_issue/enable", "1")?;
+        for event in EVENTS {
+            tracer.set(&format!("events/block/{event}/enable"), "1")?;
+        }
         Ok(tracer)
     }
 
@@ -118,7 +149,9 @@ impl Tracer {
 
     /// Ends the trace and takes the instance away.
     pub(crate) fn finish(mut self) -> Result<Traced> {
-        self.set("events/block/block_rq_issue/enable", "0")?;
+        for event in EVENTS {
+            self.set(&format!("events/block/{event}/enable"), "0")?;
+        }
         let collected = self.end_reader();
         self.take_away()?;
         Ok(digest(collected))
@@ -171,8 +204,29 @@ pub(crate) fn remove_instance(dir: &Path) -> Result<bool> {
     }
 }
 
-fn collect(mut pipe: File, stop: &AtomicBool) -> Collected {
-    let mut out = Collected::default();
+/// The beginning of a command's time at the device, and its end.
+const EVENTS: [&str; 2] = ["block_rq_issue", "block_rq_complete"];
+
+/// The kernel's filter for the events of some disks.
+fn filter(root: &SysRoot, disks: &[&str], detail: Detail) -> Result<String> {
+    let mut any = Vec::new();
+    for disk in disks {
+        let number = root.get(&format!("/sys/block/{}/dev", disk.replace('/', "!")));
+        let dev = number.as_deref().and_then(DevNum::parse).ok_or_else(|| Error::NoDevice {
+            name: (*disk).into(),
+            help: "it has no device number, so it cannot be traced".into(),
+        })?;
+        any.push(format!("dev == {}", dev.major << 20 | dev.minor));
+    }
+    let any = any.join(" || ");
+    Ok(match detail {
+        Detail::Sampled => format!("({any}) && !(sector & {SAMPLE})"),
+        Detail::All | Detail::Times => any,
+    })
+}
+
+fn collect(mut pipe: File, stop: &AtomicBool, keep: bool) -> Collected {
+    let mut out = Collected { keep, ..Collected::default() };
     let mut buf = vec![0u8; 1 << 16];
     let mut rest = String::new();
     loop {
@@ -197,23 +251,36 @@ fn collect(mut pipe: File, stop: &AtomicBool) -> Collected {
 fn take(line: &str, out: &mut Collected) {
     match parse_line(line) {
         Some(t) if t.event == Event::Issue => {
+            // A request that went back and is issued again begins anew.
+            out.in_flight.insert((t.dev, t.sector, t.op as u8), t.at);
+            if !out.keep {
+                return;
+            }
             if out.points.len() == MAX_EVENTS {
                 out.dropped += 1;
                 return;
             }
-            out.points.push(DispatchPoint {
+            let point = DispatchPoint {
                 t: t.at,
                 sector: t.sector,
                 sectors: t.sectors,
                 op: t.op,
                 pid: t.pid,
-            });
+            };
+            out.points.push((t.dev, point));
+        }
+        Some(t) if t.event == Event::Complete => {
+            if let Some(issued) = out.in_flight.remove(&(t.dev, t.sector, t.op as u8)) {
+                out.times.commands += 1;
+                out.times.total += t.at.saturating_sub(issued);
+            }
         }
         // "CPU:1 [LOST 15 EVENTS]"
         _ => {
             if let Some((_, tail)) = line.split_once("[LOST ") {
                 let n = tail.split(' ').next().and_then(|n| n.parse().ok());
                 out.dropped += n.unwrap_or(1u64);
+                out.times.lost += n.unwrap_or(1u64);
             }
         }
     }
@@ -223,27 +290,29 @@ fn take(line: &str, out: &mut Collected) {
 fn digest(collected: Collected) -> Traced {
     let mut points = collected.points;
     // Each CPU has its own buffer; the pipe joins them almost in order.
-    points.sort_by_key(|p| p.t);
-    let start = points.first().map_or(0, |p| p.t);
-    let (mut seeks, mut travel, mut end) = (0, 0, None);
-    for p in &mut points {
+    points.sort_by_key(|(_, p)| p.t);
+    let start = points.first().map_or(0, |(_, p)| p.t);
+    let (mut seeks, mut travel, mut ends) = (0, 0, BTreeMap::new());
+    for (dev, p) in &mut points {
         p.t -= start;
         if p.sectors > 0 {
+            let end = ends.insert(*dev, p.sector + u64::from(p.sectors));
             if let Some(e) = end
                 && e != p.sector
             {
                 seeks += 1;
                 travel += p.sector.abs_diff(e);
             }
-            end = Some(p.sector + u64::from(p.sectors));
         }
     }
+    let points = points.into_iter().map(|(_, p)| p).collect();
+    let times = collected.times;
     let warning = (collected.dropped > 0).then(|| Warning {
         code: "trace-incomplete".into(),
         message: format!("{} trace events were lost", collected.dropped),
         advice: "seeks and head travel are too low; trace a shorter run".into(),
     });
-    Traced { points, seeks, travel, warning }
+    Traced { points, seeks, travel, warning, times }
 }
 
 /// At most a few thousand points of a trace, evenly thinned out.
@@ -262,7 +331,7 @@ mod tests {
 
     #[test]
     fn seeks_and_travel_are_those_of_the_whole_trace() {
-        let mut c = Collected::default();
+        let mut c = Collected { keep: true, ..Collected::default() };
         for (t, sector) in [("2.000002", 8), ("2.000001", 0), ("2.000003", 100)] {
             take(&issue(t, sector), &mut c);
         }
@@ -274,8 +343,47 @@ mod tests {
     }
 
     #[test]
-    fn long_traces_are_thinned() {
+    fn commands_are_timed_from_issue_to_completion() {
         let mut c = Collected::default();
+        let done = |t: &str, sector: u64, op: &str| {
+            format!(
+                "  <idle>-0 [001] ..s1. {t}: block_rq_complete: 7,3 {op} () {sector} + 8 be,0,4 [0]"
+            )
+        };
+        take(&issue("2.000100", 8), &mut c);
+        take(&issue("2.000200", 16), &mut c);
+        // A write there is not the read; what was issued before the trace began has no time.
+        for line in
+            [done("2.000250", 8, "WS"), done("2.000300", 16, "RS"), done("2.000400", 24, "RS")]
+        {
+            take(&line, &mut c);
+        }
+        take(&done("2.001100", 8, "RS"), &mut c);
+        take("CPU:0 [LOST 2 EVENTS]", &mut c);
+        assert_eq!(c.times, Times { commands: 2, total: 1_100_000, lost: 2 });
+        assert!(c.points.is_empty());
+    }
+
+    #[test]
+    fn the_kernel_filters_by_disk_and_samples_by_sector() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, number) in [("sda", "8:0"), ("sdb", "8:16")] {
+            let dir = dir.path().join("sys/block").join(name);
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("dev"), number).unwrap();
+        }
+        let root = SysRoot::at(dir.path());
+        assert_eq!(filter(&root, &["sda"], Detail::All).unwrap(), "dev == 8388608");
+        assert_eq!(
+            filter(&root, &["sda", "sdb"], Detail::Sampled).unwrap(),
+            "(dev == 8388608 || dev == 8388624) && !(sector & 56)"
+        );
+        assert!(filter(&root, &["sdc"], Detail::Times).is_err());
+    }
+
+    #[test]
+    fn long_traces_are_thinned() {
+        let mut c = Collected { keep: true, ..Collected::default() };
         for i in 0..3 * POINTS as u64 {
             take(&issue(&format!("2.{i:06}"), i * 8), &mut c);
         }

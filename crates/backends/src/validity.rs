@@ -23,6 +23,11 @@ pub struct Thresholds {
     pub reached: f64,
     /// Share of an emulated disk's service time by which its answers may be late.
     pub late_share: f64,
+    /// Share of the model's answer times by which an emulated disk's commands may take longer, or less, before
+    /// the run is marked.
+    pub deviation_marked: f64,
+    /// The same before it is invalid.
+    pub deviation_invalid: f64,
 }
 
 impl Default for Thresholds {
@@ -34,6 +39,8 @@ impl Default for Thresholds {
             steal: 0.05,
             reached: 0.05,
             late_share: 0.05,
+            deviation_marked: 0.05,
+            deviation_invalid: 0.10,
         }
     }
 }

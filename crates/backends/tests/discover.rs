@@ -87,6 +87,15 @@ fn queues(m: &Machine, what: &str) -> Vec<String> {
     find(&m.root(), what).unwrap().queues().iter().map(|l| l.name.clone()).collect()
 }
 
+/// What is switched together, or why not.
+fn compared(m: &Machine, what: &str) -> Result<Vec<String>, String> {
+    let stack = find(&m.root(), what).unwrap();
+    stack
+        .compared()
+        .map(|all| all.iter().map(|l| l.name.clone()).collect())
+        .map_err(|e| e.to_string())
+}
+
 #[test]
 fn a_partition_leads_to_its_disk() {
     let mut m = Machine::new();
@@ -121,6 +130,12 @@ fn lvm_on_luks_on_raid_leads_to_both_disks() {
         m.slave(dm, lower);
     }
     assert_eq!(queues(&m, "dm-1"), ["sda", "sdb"]);
+    assert_eq!(compared(&m, "dm-1").unwrap(), ["sda", "sdb"]);
+    // A mirror half in memory has no scheduler: the figures would be those of a mixture.
+    m.block("ram0", "1:0", None, None);
+    m.slave("md0", "ram0");
+    let why = compared(&m, "dm-1").unwrap_err();
+    assert!(why.contains("it lies on sda, sdb, and on ram0, where none can be set"), "{why}");
     let text = find(&m.root(), "dm-1").unwrap().render();
     assert!(
         text.starts_with("dm-1  lvm vg-lv  [none]\n  dm-0  crypt crypt  [none]\n    md0  md raid1"),
@@ -137,11 +152,13 @@ fn request_based_multipath_keeps_its_own_scheduler_and_bio_based_nvme_does_not()
     m.file("/sys/devices/dm-2/dm/uuid", "mpath-360");
     m.slave("dm-2", "sdc");
     assert_eq!(queues(&m, "/dev/dm-2"), ["dm-2"]);
+    assert_eq!(compared(&m, "/dev/dm-2").unwrap(), ["dm-2"]);
 
     m.block("nvme1n1", "259:1", None, None);
     m.file("/sys/devices/nvme1n1/multipath/nvme1c1n1/queue/scheduler", "[none] mq-deadline kyber");
     m.file("/sys/devices/nvme1n1/multipath/nvme1c2n1/queue/scheduler", "[none] mq-deadline kyber");
     assert_eq!(queues(&m, "nvme1n1"), ["nvme1c1n1", "nvme1c2n1"]);
+    assert_eq!(compared(&m, "nvme1n1").unwrap(), ["nvme1c1n1", "nvme1c2n1"]);
 }
 
 #[test]
@@ -160,7 +177,28 @@ fn btrfs_shows_every_member_and_overlay_its_upper_layer() {
     m.node("/pool/up", file_on("0:41"));
     m.node("/merged/x", file_on("0:42"));
     assert_eq!(queues(&m, "/pool/f"), ["sda", "sdb"]);
+    assert_eq!(compared(&m, "/pool/f").unwrap(), ["sda", "sdb"]);
     assert_eq!(queues(&m, "/merged/x"), ["sda", "sdb"]);
+}
+
+#[test]
+fn btrfs_whose_members_are_not_listed_is_refused() {
+    let mut m = Machine::new();
+    m.block("sda", "8:0", None, Some(MQ));
+    m.mounts("30 1 0:41 / /pool rw - btrfs /dev/sda rw");
+    m.node("/pool/f", file_on("0:41"));
+    let why = compared(&m, "/pool/f").unwrap_err();
+    assert!(why.contains("unknown members of btrfs /pool"), "{why}");
+}
+
+#[test]
+fn the_log_of_xfs_may_lie_on_another_disk() {
+    let mut m = Machine::new();
+    m.block("sda", "8:0", None, Some(MQ));
+    m.block("sdb", "8:16", None, Some(MQ));
+    m.mounts("30 1 8:0 / /data rw - xfs /dev/sda rw,logdev=/dev/sdb,noquota");
+    m.node("/data/f", file_on("8:0"));
+    assert_eq!(compared(&m, "/data/f").unwrap(), ["sda", "sdb"]);
 }
 
 #[test]
@@ -172,6 +210,7 @@ fn a_loop_device_has_two_schedulers_in_series() {
     m.mounts("27 1 254:0 / / rw - ext4 /dev/vda rw");
     m.node("/img", file_on("254:0"));
     assert_eq!(queues(&m, "loop3"), ["loop3", "vda"]);
+    assert_eq!(compared(&m, "loop3").unwrap(), ["loop3"], "the disk below stays as it is");
     let stack = find(&m.root(), "loop3").unwrap();
     assert!(matches!(&stack.top.kind, LayerKind::Loop { backing } if backing == "/img"));
 }

@@ -238,9 +238,27 @@ fn every_scheduler_goes_on_and_everything_goes_back() {
         session.set_scheduler("mq-deadline").unwrap();
         assert_eq!(session.state().tunables["read_expire"], "500");
     }
+    if before.offered.iter().any(|s| s == "bfq") {
+        session.set_scheduler("bfq").unwrap();
+        // The kernel makes 1 of it: the run would not be the one that was asked for.
+        let e = session.set_tunable("low_latency", 7).unwrap_err();
+        assert_eq!(
+            (e.to_string().contains("wrote 7, reads 1"), e.class()),
+            (true, ExitClass::Failed)
+        );
+        session.set_tunable("low_latency", 0).unwrap();
+        session.set_tunable("timeout_sync", 77).unwrap();
+    }
+    assert!(session.set_attribute("nr_requests", "1").is_err(), "the kernel makes 4 of it");
+    session.set_attribute("nr_requests", "64").unwrap();
     session.set_attribute("read_ahead_kb", "512").unwrap();
     let second = Session::begin(&name, &options).unwrap_err();
     assert!(matches!(second, Error::Locked { .. }), "{second:?}");
+    // The folder of its state is nothing that keeps two apart.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let options = switch::Options { state_dir: elsewhere.path().into(), guardian: None };
+    let second = Session::begin(&name, &options).unwrap_err();
+    assert!(matches!(second, Error::Locked { pid, .. } if pid == std::process::id()), "{second:?}");
     session.finish().unwrap();
     assert_eq!(settings(&name), before);
     disk.stop().unwrap();
@@ -285,10 +303,14 @@ fn a_killed_switch_is_undone_by_the_guardian_and_by_restore() {
     child.wait().unwrap();
     eventually("the guardian is dead", || guardians(dir.path()).is_empty());
     assert_eq!(settings(&name).scheduler.as_deref(), Some(other.as_str()));
-    let options = switch::Options { state_dir: dir.path().into(), guardian: None };
-    let e = Session::begin(&name, &options).unwrap_err();
-    assert!(matches!(e, Error::Unrestored { .. }), "{e:?}");
-    assert_eq!(e.help(), "run: iosched restore");
+    let elsewhere = tempfile::tempdir().unwrap();
+    for state_dir in [dir.path(), elsewhere.path()] {
+        let options = switch::Options { state_dir: state_dir.into(), guardian: None };
+        let e = Session::begin(&name, &options).unwrap_err();
+        assert!(matches!(e, Error::Unrestored { .. }), "{e:?}");
+        let help = format!("run: iosched restore --state-dir {}", dir.path().display());
+        assert_eq!(e.help(), help);
+    }
     for (_, result) in restore::restore_all(dir.path()) {
         result.unwrap();
     }

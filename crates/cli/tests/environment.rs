@@ -316,9 +316,12 @@ fn two_at_once_on_one_disk() {
         assert!(Instant::now() < deadline, "the first never began");
         std::thread::sleep(Duration::from_millis(5));
     }
-    let second = place.iosched(&[&args[..], &more].concat()).output().unwrap();
     let pid = format!("process {}", first.id());
-    says(&second, 3, &["another iosched", &pid, "wait for it"]);
+    for folder in ["state", "another"] {
+        let mut second = place.iosched(&[&args[..], &more].concat());
+        let second = second.env("IOSCHED_STATE", place.path(folder)).output().unwrap();
+        says(&second, 3, &["another iosched", &pid, "wait for it"]);
+    }
     signal(&first, "-TERM");
     assert_eq!(first.wait().unwrap().code(), Some(4));
     place.nothing_is_left();

@@ -95,6 +95,10 @@ pub struct Record {
     pub elapsed: Nanos,
 }
 
+/// The metric that says by how many percent an emulated disk's commands took longer, or less, than its model's
+/// own answers.
+pub const TIMING_DEVIATION: &str = "timing_deviation";
+
 /// A named result such as a start-up time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metric {

@@ -1,6 +1,6 @@
 //! Measures: the comparable numbers of a record, by name.
 
-use iosched_experiment::record::{DirStats, JobRecord, Record};
+use iosched_experiment::record::{DirStats, JobRecord, Record, TIMING_DEVIATION};
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{Better, jain};
@@ -52,7 +52,8 @@ pub fn measures(record: &Record) -> Vec<Measure> {
     if let (true, Some(index)) = (rates.len() > 1, jain(&rates)) {
         put(&mut out, "fairness.jain".into(), "", index, Better::Higher);
     }
-    for m in &record.metrics {
+    // How true to its model the disk was judges the run; it is no property of a scheduler.
+    for m in record.metrics.iter().filter(|m| m.name != TIMING_DEVIATION) {
         let better = if m.higher_is_better { Better::Higher } else { Better::Lower };
         // A metric of the record replaces one derived above: it comes from the tool itself.
         out.retain(|o| o.name != m.name);

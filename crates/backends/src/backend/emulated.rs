@@ -2,12 +2,16 @@
 
 use iosched_experiment::{BackendKind, Record, Trial};
 
-use super::live::{LiveOptions, Place, Run, invalidate};
+use super::live::{LiveOptions, Model, Place, Run, invalidate};
 use super::{Backend, Requirement};
-use crate::emulate::{self, EmulatedDisk};
+use crate::emulate::{self, EmulatedDisk, model_limits};
 use crate::error::{Error, Result};
 use crate::startup::Stage;
-use crate::switch::{self, Session};
+use crate::switch::{self, Disks};
+
+/// Commands a second up to which each is followed in the block trace: reading it takes about 2 µs of CPU time
+/// for each.
+const FOLLOWED_IOPS: f64 = 20_000.0;
 
 /// Makes the disk of each trial's device and runs fio on it.
 #[derive(Debug, Default)]
@@ -21,7 +25,7 @@ pub struct Emulated {
 #[derive(Debug)]
 struct Current {
     stage: Option<Stage>,
-    session: Session,
+    disks: Disks,
     disk: EmulatedDisk,
 }
 
@@ -71,14 +75,14 @@ impl Backend for Emulated {
             state_dir: self.options.state_dir.clone(),
             guardian: self.options.guardian.clone(),
         };
-        let session = Session::begin(&disk.name(), &options)?;
-        self.current = Some(Current { stage: None, session, disk });
+        let disks = Disks::begin([disk.name().as_str()], &options)?;
+        self.current = Some(Current { stage: None, disks, disk });
         Ok(())
     }
 
     fn run(&mut self, trial: &Trial) -> Result<Record> {
         self.prepare(trial)?;
-        let Some(Current { stage, session, disk }) = &mut self.current else {
+        let Some(Current { stage, disks, disk }) = &mut self.current else {
             return Err(Error::Trial { message: "there is no emulated disk".into() });
         };
         if let Some(what) = &trial.startup {
@@ -97,20 +101,26 @@ impl Backend for Emulated {
             disk.reset()?;
         }
         let disk: &EmulatedDisk = disk;
-        let (name, node) = (disk.name(), disk.node());
+        let node = disk.node();
         let before = disk.served();
         let late = || {
             let served = disk.served();
             let latency = served.latency.saturating_sub(before.latency);
             Some(served.late.saturating_sub(before.late) as f64 / latency.max(1) as f64)
         };
+        let answered = || {
+            let served = disk.served();
+            (served.commands.iter().sum(), served.latency)
+        };
+        let fast = model_limits(disk.spec())?.random_iops > FOLLOWED_IOPS;
         let run = Run {
             kind: BackendKind::Emulated,
             trial,
-            place: Place { disk: &name, target: &node, bytes: disk.bytes() },
-            session,
+            place: Place { target: &node, bytes: disk.bytes() },
+            disks,
             options: &self.options,
             late_share: &late,
+            model: Some(Model { answered: &answered, fast }),
         };
         let mut record = match (&trial.startup, stage) {
             (Some(what), Some(stage)) => run.startup(what, stage)?,
@@ -144,10 +154,10 @@ impl Backend for Emulated {
     }
 
     fn cleanup(&mut self) -> Result<()> {
-        let Some(Current { stage, session, disk }) = self.current.take() else { return Ok(()) };
+        let Some(Current { stage, disks, disk }) = self.current.take() else { return Ok(()) };
         drop(stage);
         // The queue's settings go with the loop device, but its state file has to go too.
-        let restored = session.finish();
+        let restored = disks.finish();
         disk.stop()?;
         restored.map(|_| ())
     }

@@ -7,6 +7,7 @@ use iosched_experiment::{
     BackendKind, DispatchPoint, Metric, Record, SCHEMA, Startup, Status, Trial, Warning,
 };
 use iosched_types::{Bytes, Nanos};
+use iosched_workloads::fio::JobSpec;
 
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
@@ -17,8 +18,9 @@ use crate::load::{jobfile, meter};
 use crate::root::SysRoot;
 use crate::startup::{self, Stage};
 use crate::state::STATE_DIR;
-use crate::switch::{Session, running_kernel};
-use crate::trace::{self, Tracer};
+use crate::switch::{Disks, running_kernel};
+use crate::timing::{self, Timing};
+use crate::trace::{self, Detail, Times, Tracer};
 use crate::validity::{self, Evidence, Thresholds};
 
 /// How live trials are run.
@@ -57,8 +59,6 @@ impl Default for LiveOptions {
 
 /// Where the load goes.
 pub(crate) struct Place<'a> {
-    /// Kernel name of the disk whose scheduler is compared.
-    pub(crate) disk: &'a str,
     /// Device node or file.
     pub(crate) target: &'a Path,
     /// Its size.
@@ -70,10 +70,21 @@ pub(crate) struct Run<'a> {
     pub(crate) kind: BackendKind,
     pub(crate) trial: &'a Trial,
     pub(crate) place: Place<'a>,
-    pub(crate) session: &'a Session,
+    pub(crate) disks: &'a Disks,
     pub(crate) options: &'a LiveOptions,
     /// How late an emulated disk was, as a share of its service time.
     pub(crate) late_share: &'a dyn Fn() -> Option<f64>,
+    /// The model of an emulated disk.
+    pub(crate) model: Option<Model<'a>>,
+}
+
+/// What the model of an emulated disk says of its commands.
+#[derive(Clone, Copy)]
+pub(crate) struct Model<'a> {
+    /// Commands answered so far, and the sum of their answer times.
+    pub(crate) answered: &'a dyn Fn() -> (u64, Nanos),
+    /// Whether it is so fast that following every command would disturb.
+    pub(crate) fast: bool,
 }
 
 impl Run<'_> {
@@ -81,7 +92,7 @@ impl Run<'_> {
     pub(crate) fn fio(&self) -> Result<Record> {
         let (trial, options) = (self.trial, self.options);
         let jobs = jobfile::render(&trial.jobs, self.place.target, self.place.bytes)?;
-        let scheduler = apply(trial, self.session)?;
+        let scheduler = apply(trial, self.disks)?;
         meter::drop_caches()?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
@@ -102,7 +113,7 @@ impl Run<'_> {
     /// Starts the command under its load.
     pub(crate) fn startup(&self, what: &Startup, stage: &Stage) -> Result<Record> {
         let options = self.options;
-        let scheduler = apply(self.trial, self.session)?;
+        let scheduler = apply(self.trial, self.disks)?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
         let how = startup::How {
@@ -119,8 +130,7 @@ impl Run<'_> {
         seen.used.own += start.load_ticks;
         let mut record = self.blank(&seen);
         record.metrics = startup::metrics(start, idle);
-        let read = start.throughput * start.seconds;
-        if what.load_bytes() > 0 && read > what.load_bytes() as f64 {
+        if what.load_bytes() > 0 && start.moved > what.load_bytes() {
             record.warnings.push(Warning {
                 code: "cached".into(),
                 message: "the load came to the end of its files and went on in the page cache"
@@ -134,29 +144,69 @@ impl Run<'_> {
 
     /// Runs `work` between two readings of all meters, traced if that was asked for.
     fn observed<T>(&self, work: &mut dyn FnMut(Alive<'_>) -> Result<T>) -> Result<(T, Seen)> {
-        let (disk, session, options) = (self.place.disk, self.session, self.options);
+        let (disks, options) = (self.disks, self.options);
+        let names = disks.names();
         let root = SysRoot::default();
-        let trace = || Tracer::start(disk, &options.state_dir, options.guardian.as_ref());
-        let tracer = options.trace.then(trace).transpose()?;
-        let applied = session.state();
+        let detail = self.detail();
+        let start = |d| Tracer::start(&names, d, &options.state_dir, options.guardian.as_ref());
+        let (tracer, untraced) = match detail.map(start) {
+            None => (None, None),
+            Some(Ok(tracer)) => (Some(tracer), None),
+            // Asked for, it is a failure; for the check alone a run without is still one.
+            Some(Err(e)) if options.trace => return Err(e),
+            Some(Err(e)) => (None, Some(e.to_string())),
+        };
+        let answered = || self.model.map(|m| (m.answered)());
+        let answered_before = answered();
+        let applied = disks.states();
         let (wall, clock) = (SystemTime::now(), Instant::now());
-        let before = meter::read(&root, disk);
-        let gone = || Error::Gone { device: format!("/dev/{disk}"), during: "a run".into() };
+        let before = meter::read(&root, &names);
+        let gone =
+            |disk: &str| Error::Gone { device: format!("/dev/{disk}"), during: "a run".into() };
         let mut alive = || {
             options.interrupt.check()?;
-            if session.is_present() { Ok(()) } else { Err(gone()) }
+            disks.missing().map_or(Ok(()), |d| Err(gone(d)))
         };
         let result = work(&mut alive);
-        let after = meter::read(&root, disk);
+        let after = meter::read(&root, &names);
         let elapsed = clock.elapsed();
         let traced = tracer.map(Tracer::finish).transpose();
+        let answered = answered_before.zip(answered()).map(|(a, b)| (b.0 - a.0, b.1 - a.1));
         // A disk that went away shows as failures of all kinds; this is the one to tell.
-        if result.is_err() && !session.is_present() {
-            return Err(gone());
+        if result.is_err()
+            && let Some(disk) = disks.missing()
+        {
+            return Err(gone(disk));
         }
         let result = result?;
         clock_check(wall, elapsed)?;
-        Ok((result, Seen { used: after.since(&before), elapsed, traced: traced?, applied }))
+        let traced = traced?;
+        let timing = answered.map(|(commands, latency)| match &traced {
+            Some(t) => {
+                let sampled = detail == Some(Detail::Sampled);
+                Ok(Timing { traced: t.times, commands, latency, sampled })
+            }
+            None => Err(untraced.unwrap_or_else(|| "there is no trace".into())),
+        });
+        let used = after.since(&before);
+        Ok((result, Seen { used, elapsed, traced, timing, applied }))
+    }
+
+    /// What to trace: everything when that was asked for, else what the check of an emulated disk needs.
+    fn detail(&self) -> Option<Detail> {
+        let model = self.model;
+        // Flushes and discards have no place of their own to sample by.
+        let plain = |j: &JobSpec| {
+            let syncs = j.fsync > 0 || j.fdatasync > 0 || j.end_fsync || j.sync > 0;
+            !syncs && !j.pattern.trim
+        };
+        let sample = self.trial.startup.is_none() && self.trial.jobs.jobs.iter().all(plain);
+        match model {
+            _ if self.options.trace => Some(Detail::All),
+            Some(m) if m.fast && sample => Some(Detail::Sampled),
+            Some(_) => Some(Detail::Times),
+            None => None,
+        }
     }
 
     fn blank(&self, seen: &Seen) -> Record {
@@ -172,27 +222,36 @@ impl Run<'_> {
 
     /// Trace, settings, judgement and origin: what every record of a live run has.
     fn conclude(&self, record: &mut Record, seen: Seen, scheduler: &str, direct: bool) {
-        let now = self.session.state();
-        if let Some(found) = seen.traced {
+        let now = self.disks.states();
+        if let Some(found) = seen.traced.filter(|_| self.options.trace) {
             record.dispatches = trace::thin(&found.points);
             record.trace = found.points;
             record.warnings.extend(found.warning);
             record.device.seeks = found.seeks;
             record.device.travel = found.travel;
         }
-        tunables(record, &now);
+        if let Some(first) = now.first() {
+            tunables(record, first);
+        }
+        let other = now.iter().find(|q| q.scheduler.as_deref() != Some(scheduler));
+        let kept = |(now, set): (&QueueState, &QueueState)| {
+            now.tunables == set.tunables && now.attributes == set.attributes
+        };
         let evidence = Evidence {
             used: &seen.used,
             elapsed: seen.elapsed,
             expected_scheduler: scheduler,
-            scheduler_now: now.scheduler.as_deref(),
-            settings_kept: now.tunables == seen.applied.tunables
-                && now.attributes == seen.applied.attributes,
-            direct,
+            scheduler_now: other.map_or(Some(scheduler), |q| q.scheduler.as_deref()),
+            settings_kept: now.iter().zip(&seen.applied).all(kept),
+            // A mirror writes everything twice, parity is read and written besides.
+            direct: direct && now.len() == 1,
             late_share: (self.late_share)(),
         };
         validity::judge(record, &evidence, &self.options.thresholds);
-        provenance(record, &self.place, &now);
+        if let Some(timing) = &seen.timing {
+            timing::judge(record, timing, &self.options.thresholds);
+        }
+        provenance(record, &self.place, &self.disks.names(), &now);
     }
 }
 
@@ -203,17 +262,18 @@ struct Seen {
     used: meter::Use,
     elapsed: Duration,
     traced: Option<Traced>,
-    applied: QueueState,
+    timing: Option<std::result::Result<Timing, String>>,
+    applied: Vec<QueueState>,
 }
 
 /// Switches to the trial's scheduler with its tunables and queue settings; the kernel's name for it.
-fn apply(trial: &Trial, session: &Session) -> Result<String> {
-    let scheduler = session.set_scheduler(trial.kernel_name())?;
+fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
+    let scheduler = disks.set_scheduler(trial.kernel_name())?;
     for (name, value) in &trial.scheduler.tunables {
-        session.set_tunable(name, *value)?;
+        disks.set_tunable(name, *value)?;
     }
     for (name, value) in &trial.settings {
-        session.set_attribute(name, &value.to_string())?;
+        disks.set_attribute(name, &value.to_string())?;
     }
     Ok(scheduler)
 }
@@ -269,8 +329,11 @@ fn tunables(record: &mut Record, now: &QueueState) {
     }
 }
 
-fn provenance(record: &mut Record, place: &Place<'_>, now: &QueueState) {
-    let disk = crate::discover::Disk::read(&SysRoot::default(), place.disk, None);
+fn provenance(record: &mut Record, place: &Place<'_>, disks: &[&str], now: &[QueueState]) {
+    let describe = |name: &str| crate::discover::Disk::read(&SysRoot::default(), name, None);
+    let (Some(disk), Some(queue)) = (disks.first().map(|d| describe(d)), now.first()) else {
+        return;
+    };
     let mut put = |k: &str, v: String| {
         if !v.is_empty() {
             record.provenance.insert(k.into(), v);
@@ -281,9 +344,22 @@ fn provenance(record: &mut Record, place: &Place<'_>, now: &QueueState) {
     put("firmware", disk.firmware);
     put("device.by-id", disk.by_id.first().cloned().unwrap_or_default());
     put("target", place.target.display().to_string());
-    put("scheduler", now.scheduler.clone().unwrap_or_default());
-    for (name, value) in &now.attributes {
+    put("scheduler", queue.scheduler.clone().unwrap_or_default());
+    for (name, value) in &queue.attributes {
         put(&format!("queue.{name}"), value.clone());
+    }
+    if disks.len() == 1 {
+        return;
+    }
+    put("disks", disks.join(" "));
+    for (name, state) in disks.iter().zip(now) {
+        put(&format!("disk.{name}"), describe(name).model);
+        put(&format!("disk.{name}.scheduler"), state.scheduler.clone().unwrap_or_default());
+        for (attribute, value) in
+            state.attributes.iter().filter(|a| queue.attributes.get(a.0) != Some(a.1))
+        {
+            put(&format!("disk.{name}.queue.{attribute}"), value.clone());
+        }
     }
 }
 
@@ -318,6 +394,7 @@ pub(crate) struct Traced {
     pub(crate) seeks: u64,
     pub(crate) travel: u64,
     pub(crate) warning: Option<Warning>,
+    pub(crate) times: Times,
 }
 
 /// Marks a record invalid unless it is so already.

@@ -15,7 +15,7 @@ use crate::parse::mountinfo;
 use crate::root::SysRoot;
 use crate::signature;
 use crate::startup::Stage;
-use crate::switch::{self, Session};
+use crate::switch::{self, Disks};
 
 /// Leave to destroy the data of a device: the name the user repeated in `--destroy-data=/dev/NAME`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,8 +34,7 @@ pub struct Real {
 struct Ready {
     /// Made for the first start of a command.
     stage: Option<Stage>,
-    session: Session,
-    disk: String,
+    disks: Disks,
     /// Whether writing to the target was found to harm nobody.
     may_write: bool,
 }
@@ -65,7 +64,7 @@ impl Backend for Real {
         let root = SysRoot::default();
         let name = self.target.to_string_lossy();
         let stack = discover::find(&root, &name)?;
-        let disk = stack.queue()?.name.clone();
+        let disks: Vec<&str> = stack.compared()?.iter().map(|l| l.name.as_str()).collect();
         let may_write = writes(trial);
         if may_write {
             check_target(&root, &self.target, &self.destroy)?;
@@ -74,8 +73,8 @@ impl Backend for Real {
             state_dir: self.options.state_dir.clone(),
             guardian: self.options.guardian.clone(),
         };
-        let session = Session::begin(&disk, &options)?;
-        self.ready = Some(Ready { stage: None, session, disk, may_write });
+        let disks = Disks::begin(disks, &options)?;
+        self.ready = Some(Ready { stage: None, disks, may_write });
         Ok(())
     }
 
@@ -96,7 +95,12 @@ impl Backend for Real {
                         let dir = directory(&self.target)?;
                         let o = &self.options;
                         let guardian = o.guardian.as_ref();
-                        none.insert(Stage::in_directory(&dir, &ready.disk, &o.state_dir, guardian)?)
+                        none.insert(Stage::in_directory(
+                            &dir,
+                            &ready.disks.names(),
+                            &o.state_dir,
+                            guardian,
+                        )?)
                     }
                 };
                 stage.provide(what, &self.options.interrupt)?;
@@ -108,10 +112,11 @@ impl Backend for Real {
         let run = Run {
             kind: BackendKind::Real,
             trial,
-            place: Place { disk: &ready.disk, target: &self.target, bytes },
-            session: &ready.session,
+            place: Place { target: &self.target, bytes },
+            disks: &ready.disks,
             options: &self.options,
             late_share: &|| None,
+            model: None,
         };
         match stage {
             Some((what, stage)) => run.startup(what, stage),
@@ -120,9 +125,9 @@ impl Backend for Real {
     }
 
     fn cleanup(&mut self) -> Result<()> {
-        let Some(Ready { stage, session, .. }) = self.ready.take() else { return Ok(()) };
+        let Some(Ready { stage, disks, .. }) = self.ready.take() else { return Ok(()) };
         drop(stage);
-        session.finish().map(|_| ())
+        disks.finish().map(|_| ())
     }
 }
 

@@ -115,6 +115,44 @@ impl Stack {
         })
     }
 
+    /// The disks whose scheduler is compared: on every way down from the target the first queue that has a
+    /// choice. All of them are switched together.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when there is none, or when part of the target's I/O goes where nothing can be
+    /// switched: the figures would be those of a mixture.
+    pub fn compared(&self) -> Result<Vec<&Layer>> {
+        fn walk<'a>(layer: &'a Layer, out: &mut Vec<&'a Layer>, without: &mut Vec<&'a str>) {
+            if layer.schedulers.len() > 1 {
+                if !out.iter().any(|l| l.name == layer.name) {
+                    out.push(layer);
+                }
+            } else if layer.below.is_empty() {
+                without.push(&layer.name);
+            } else {
+                layer.below.iter().for_each(|l| walk(l, out, without));
+            }
+        }
+        let (mut out, mut without) = (Vec::new(), Vec::new());
+        walk(&self.top, &mut out, &mut without);
+        if out.is_empty() {
+            return self.queue().map(|l| vec![l]);
+        }
+        if let Some(name) = without.first() {
+            let disks: Vec<&str> = out.iter().map(|l| l.name.as_str()).collect();
+            return Err(Error::Unavailable {
+                what: format!("one scheduler for all of {}", self.target),
+                why: format!(
+                    "it lies on {}, and on {name}, where none can be set",
+                    disks.join(", ")
+                ),
+                help: "name a target whose disks all have schedulers; see: iosched doctor".into(),
+            });
+        }
+        out.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(out)
+    }
+
     /// The tree, two spaces per level, at most 80 columns.
     #[must_use]
     pub fn render(&self) -> String {
@@ -193,7 +231,15 @@ fn of_path(root: &SysRoot, path: &str, depth: usize) -> Result<Layer> {
     let mount = mount.or_else(|| mounts.iter().rfind(|m| m.dev == dev));
     let mount = mount.or_else(|| mountinfo::of_path(&mounts, &full));
     let below = match mount {
-        _ if dev.major != 0 => vec![of_device(root, dev, depth + 1)?],
+        _ if dev.major != 0 => {
+            let mut below = vec![of_device(root, dev, depth + 1)?];
+            // The log and the real-time part of XFS may lie on other disks.
+            let others = mount.filter(|m| m.fstype == "xfs").into_iter();
+            for path in others.flat_map(|m| ["logdev", "rtdev"].map(|o| m.option(o))).flatten() {
+                below.push(of_path(root, path, depth + 1)?);
+            }
+            below
+        }
         Some(m) => anonymous(root, m, depth + 1)?,
         None => Vec::new(),
     };
@@ -238,11 +284,19 @@ fn anonymous(root: &SysRoot, mount: &mountinfo::Mount, depth: usize) -> Result<V
                         .collect();
                 }
             }
-            Ok(vec![source])
+            // There may be more members than the one that the mount names.
+            let name = format!("unknown members of btrfs {}", mount.point);
+            Ok(vec![source, unknown(name)])
         }
         _ if mount.source.starts_with("/dev/") => Ok(vec![of_path(root, &mount.source, depth)?]),
         _ => Ok(Vec::new()),
     }
+}
+
+/// What is there but cannot be looked at.
+fn unknown(name: String) -> Layer {
+    let (schedulers, below) = (Vec::new(), Vec::new());
+    Layer { name, kind: LayerKind::Disk, schedulers, scheduler: None, below }
 }
 
 fn of_device(root: &SysRoot, dev: DevNum, depth: usize) -> Result<Layer> {

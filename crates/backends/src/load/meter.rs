@@ -16,7 +16,7 @@ pub struct Reading {
     pub kernel_threads: u64,
     /// Ticks of this process and of the children it has waited for.
     pub own: u64,
-    /// The disk's counters.
+    /// The counters of the disks, together.
     pub disk: DiskStats,
     /// `some` totals of CPU, I/O and memory pressure in µs; `None` without PSI.
     pub pressure: Option<[u64; 3]>,
@@ -41,13 +41,21 @@ pub struct Use {
     pub pressure: Option<[u64; 3]>,
 }
 
-/// Reads the meters. `disk` is a kernel name.
+/// The counters of some disks (kernel names), together.
 #[must_use]
-pub fn read(root: &SysRoot, disk: &str) -> Reading {
+pub fn disks(root: &SysRoot, names: &[impl AsRef<str>]) -> DiskStats {
+    let text = format!("{}\n", root.get("/proc/diskstats").unwrap_or_default());
+    let all = names.iter().filter_map(|n| diskstats::find(&text, n.as_ref()));
+    all.fold(DiskStats::default(), |sum, d| sum.with(&d))
+}
+
+/// Reads the meters; of the disks, those of these kernel names.
+#[must_use]
+pub fn read(root: &SysRoot, names: &[impl AsRef<str>]) -> Reading {
     let text = |p: &str| root.get(p).unwrap_or_default();
     let mut reading = Reading {
         cpu: parse_cpu(&text("/proc/stat")).unwrap_or_default(),
-        disk: diskstats::find(&format!("{}\n", text("/proc/diskstats")), disk).unwrap_or_default(),
+        disk: disks(root, names),
         ..Reading::default()
     };
     if let Some(own) = parse_process(&text("/proc/self/stat")) {
@@ -129,13 +137,13 @@ mod tests {
     #[test]
     fn this_machine_can_be_read() {
         let root = SysRoot::default();
-        let before = read(&root, "no-such-disk");
+        let before = read(&root, &["no-such-disk"]);
         let mut x = 0u64;
         for i in 0..5_000_000u64 {
             x = x.wrapping_add(i * i);
         }
         std::hint::black_box(x);
-        let used = read(&root, "no-such-disk").since(&before);
+        let used = read(&root, &["no-such-disk"]).since(&before);
         assert!(before.cpu.total() > 0);
         assert!((0.0..=1.0).contains(&used.foreign_cpu()));
     }

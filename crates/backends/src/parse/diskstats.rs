@@ -82,6 +82,24 @@ impl DiskStats {
         }
     }
 
+    /// The counters of two devices that work for the same target; times in which either is busy are not known,
+    /// the longer counts.
+    #[must_use]
+    pub fn with(&self, other: &DiskStats) -> DiskStats {
+        let add = |a: [u64; 3], b: [u64; 3]| std::array::from_fn(|i| a[i].saturating_add(b[i]));
+        DiskStats {
+            ios: add(self.ios, other.ios),
+            merges: add(self.merges, other.merges),
+            sectors: add(self.sectors, other.sectors),
+            ticks: add(self.ticks, other.ticks),
+            flushes: self.flushes.saturating_add(other.flushes),
+            flush_ticks: self.flush_ticks.saturating_add(other.flush_ticks),
+            in_flight: self.in_flight.saturating_add(other.in_flight),
+            io_ticks: self.io_ticks.max(other.io_ticks),
+            time_in_queue: self.time_in_queue.saturating_add(other.time_in_queue),
+        }
+    }
+
     /// Bytes read and written.
     #[must_use]
     pub fn bytes(&self) -> u64 {

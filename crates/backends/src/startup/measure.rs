@@ -12,6 +12,7 @@ use super::surroundings::environment;
 use crate::error::{Error, Result};
 use crate::load::child::{Interrupt, Load};
 use crate::load::meter;
+use crate::parse::diskstats::DiskStats;
 use crate::root::SysRoot;
 use crate::sys;
 
@@ -35,7 +36,9 @@ pub struct Start {
     pub seconds: f64,
     /// The limit struck: it would have taken longer.
     pub censored: bool,
-    /// Bytes a second that the disk moved meanwhile.
+    /// Bytes that the disks moved from the load's first I/O to the end of the command.
+    pub moved: u64,
+    /// Bytes a second in that time: a start of half a second says nothing about the load's own rate.
     pub throughput: f64,
     /// CPU ticks of the load's processes, which were killed and are nobody's children any more.
     pub load_ticks: u64,
@@ -47,27 +50,34 @@ pub struct Start {
 /// [`Error::Tool`] when the command or fio fails, [`Error::Interrupted`].
 pub fn measure(stage: &Stage, how: &How<'_>) -> Result<Start> {
     let root = SysRoot::default();
+    let mut period = Period::begin(&root, &stage.disks);
     let mut load = start_load(stage, how)?;
     if let Some(load) = &mut load {
         let settle = Duration::from_nanos(how.what.settle);
-        if let Some(status) = load.wait(settle, &mut || how.interrupt.check())? {
+        let mut check = || {
+            period.look(&root, &stage.disks);
+            how.interrupt.check()
+        };
+        if let Some(status) = load.wait(settle, &mut check)? {
             return Err(ended_early(how, status));
         }
     }
     meter::drop_caches()?;
-    let before = meter::read(&root, &stage.disk);
+    if load.is_none() {
+        period = Period::begin(&root, &stage.disks);
+    }
     let mut command = command(stage, how)?;
     let began = Instant::now();
     let mut child = Load::start(&mut command, "the package of the command")?;
     let limit = Duration::from_nanos(how.what.limit);
     let status = child.wait(limit, &mut || how.interrupt.check())?;
     let seconds = began.elapsed().as_secs_f64();
-    let used = meter::read(&root, &stage.disk).since(&before);
+    let (moved, period) = period.end(&root, &stage.disks);
     child.kill();
     let load_ended = load.as_mut().map(|l| l.wait(Duration::ZERO, &mut || Ok(()))).transpose()?;
     let load_ticks = load.as_ref().map_or(0, Load::descendants_ticks);
     drop(load);
-    drain(&root, &stage.disk, how.interrupt)?;
+    drain(&root, &stage.disks, how.interrupt)?;
     if let Some(status) = load_ended.flatten() {
         return Err(ended_early(how, status));
     }
@@ -87,9 +97,42 @@ pub fn measure(stage: &Stage, how: &How<'_>) -> Result<Start> {
     Ok(Start {
         seconds,
         censored: status.is_none(),
-        throughput: used.disk.bytes() as f64 / seconds.max(1e-9),
+        moved,
+        throughput: moved as f64 / period.max(1e-9),
         load_ticks,
     })
+}
+
+/// The time over which a load's rate is taken: from its first I/O, however long fio takes to start.
+struct Period {
+    disk: DiskStats,
+    began: Instant,
+    running: bool,
+}
+
+impl Period {
+    fn begin(root: &SysRoot, disks: &[String]) -> Period {
+        Period { disk: meter::disks(root, disks), began: Instant::now(), running: false }
+    }
+
+    /// Moves the beginning until something has happened.
+    fn look(&mut self, root: &SysRoot, disks: &[String]) {
+        if self.running {
+            return;
+        }
+        let now = meter::disks(root, disks);
+        if now.since(&self.disk).bytes() > 0 {
+            self.running = true;
+        } else {
+            self.began = Instant::now();
+        }
+    }
+
+    /// Bytes moved and seconds passed.
+    fn end(&self, root: &SysRoot, disks: &[String]) -> (u64, f64) {
+        let moved = meter::disks(root, disks).since(&self.disk).bytes();
+        (moved, self.began.elapsed().as_secs_f64())
+    }
 }
 
 fn command(stage: &Stage, how: &How<'_>) -> Result<Command> {
@@ -132,19 +175,21 @@ pub fn idle_baseline(stage: &Stage, how: &How<'_>) -> Result<f64> {
 }
 
 /// Waits until nothing is in flight: what the load left must not slow the next start.
-fn drain(root: &SysRoot, disk: &str, interrupt: &Interrupt) -> Result<()> {
+fn drain(root: &SysRoot, disks: &[String], interrupt: &Interrupt) -> Result<()> {
     nix::unistd::sync();
-    let path = format!("/sys/block/{}/inflight", disk.replace('/', "!"));
+    let path = |d: &String| format!("/sys/block/{}/inflight", d.replace('/', "!"));
     let deadline = Instant::now() + Duration::from_secs(60);
     while Instant::now() < deadline {
         interrupt.check()?;
-        let text = root.get(&path).unwrap_or_default();
-        if text.split_whitespace().all(|n| n == "0") {
+        let text: String = disks.iter().filter_map(|d| root.get(&path(d))).collect();
+        if text.split_whitespace().all(|n| n.bytes().all(|b| b == b'0')) {
             return Ok(());
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    Err(Error::Trial { message: format!("{disk} still has I/O in flight a minute after the load") })
+    Err(Error::Trial {
+        message: format!("{} still has I/O in flight a minute after the load", disks.join(", ")),
+    })
 }
 
 fn start_load(stage: &Stage, how: &How<'_>) -> Result<Option<Load>> {
@@ -216,7 +261,7 @@ fn job_file(stage: &Stage, what: &Startup) -> String {
 }
 
 /// As a record has it: `startup_time` (censored at the limit), `slowdown` against the idle baseline, and
-/// the aggregate throughput of the disk meanwhile.
+/// the throughput of the disks over the load's whole period.
 #[must_use]
 pub fn metrics(start: Start, idle: f64) -> Vec<Metric> {
     let metric = |name: &str, value: f64, unit: &str, higher, censored| Metric {
@@ -240,7 +285,8 @@ mod tests {
 
     #[test]
     fn a_start_beyond_the_limit_stays_marked() {
-        let start = Start { seconds: 60.0, censored: true, throughput: 1e8, load_ticks: 0 };
+        let start =
+            Start { seconds: 60.0, censored: true, moved: 0, throughput: 1e8, load_ticks: 0 };
         let all = metrics(start, 0.2);
         let by = |n: &str| all.iter().find(|m| m.name == n).unwrap();
         assert!(by("startup_time").censored && by("slowdown").censored);

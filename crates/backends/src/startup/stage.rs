@@ -34,8 +34,8 @@ pub struct Stage {
     dir: PathBuf,
     /// The disk's node, for raw readers.
     pub(crate) node: PathBuf,
-    /// The disk's kernel name.
-    pub(crate) disk: String,
+    /// The disks' kernel names.
+    pub(crate) disks: Vec<String>,
     /// Load files.
     pub(crate) files: Vec<PathBuf>,
     /// Size of each.
@@ -73,7 +73,7 @@ impl Stage {
         Ok(Stage {
             dir,
             node,
-            disk: disk.name(),
+            disks: vec![disk.name()],
             files: Vec::new(),
             file_bytes: 0,
             installed: Vec::new(),
@@ -82,13 +82,13 @@ impl Stage {
         })
     }
 
-    /// Uses a directory of a mounted file system on `disk` (a kernel name).
+    /// Uses a directory of a mounted file system on `disks` (kernel names). Raw readers get the first.
     ///
     /// # Errors
     /// [`Error::Io`], and what keeps the change from being written down.
     pub fn in_directory(
         dir: &Path,
-        disk: &str,
+        disks: &[&str],
         state_dir: &Path,
         guardian: Option<&GuardianCommand>,
     ) -> Result<Stage> {
@@ -106,8 +106,8 @@ impl Stage {
         };
         // From here on dropping it undoes it.
         let stage = Stage {
-            node: Path::new("/dev").join(disk),
-            disk: disk.into(),
+            node: Path::new("/dev").join(disks.first().copied().unwrap_or_default()),
+            disks: disks.iter().map(|d| (*d).to_string()).collect(),
             files: Vec::new(),
             file_bytes: 0,
             installed: Vec::new(),

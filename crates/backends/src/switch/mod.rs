@@ -1,7 +1,12 @@
 //! Changing a disk's scheduler and queue values so that everything is put back whatever happens.
 
+mod disks;
+pub(crate) mod lock;
 mod put_back;
+mod rounding;
 mod session;
 
+pub use disks::Disks;
+pub use lock::{DiskLock, LOCK_DIR};
 pub use put_back::put_back;
 pub use session::{Options, Session, offered, removed, running_kernel};

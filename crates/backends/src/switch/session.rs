@@ -6,7 +6,9 @@ use iosched_schedulers::KernelVersion;
 use iosched_schedulers::registry;
 use iosched_types::nearest::did_you_mean;
 
+use super::lock::DiskLock;
 use super::put_back::put_back;
+use super::rounding;
 use crate::discover::{QueueState, queue_dir, tag_depth};
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
@@ -39,10 +41,11 @@ pub struct Session {
     depth: Option<u32>,
     state: Option<StateFile>,
     guardian: Option<Guardian>,
+    lock: Option<DiskLock>,
 }
 
 impl Session {
-    /// Writes down how the queue of `device` (a kernel name) is, and starts the guardian.
+    /// Locks the disk, writes down how the queue of `device` (a kernel name) is, and starts the guardian.
     ///
     /// # Errors
     /// [`Error::NotRoot`], [`Error::ReadOnlySysfs`], [`Error::Unavailable`] for a device without
@@ -50,8 +53,7 @@ impl Session {
     pub fn begin(device: &str, options: &Options) -> Result<Session> {
         let root = SysRoot::default();
         let path = format!("{}/scheduler", queue_dir(device));
-        let before = QueueState::read(&root, device);
-        if before.scheduler.is_none() {
+        if QueueState::read(&root, device).scheduler.is_none() {
             return Err(Error::Unavailable {
                 what: format!("an I/O scheduler for /dev/{device}"),
                 why: format!("{path} cannot be read"),
@@ -68,6 +70,9 @@ impl Session {
             .write(true)
             .open(root.real(&path))
             .map_err(|e| Error::io("writing", &path, e))?;
+        let mut lock = DiskLock::take(&root, device)?;
+        // Read under the lock: before it, it may have been somebody else's setting.
+        let before = QueueState::read(&root, device);
         let depth = KernelFs::debugfs().ok().and_then(|debugfs| tag_depth(debugfs.root(), device));
         let diskseq = incarnation(&root, device);
         let change = Change::Queue {
@@ -76,7 +81,18 @@ impl Session {
             tag_depth: depth,
             before: Box::new(before.clone()),
         };
-        let state = StateFile::create(&options.state_dir, &format!("queue-{device}"), change)?;
+        let name = format!("queue-{device}");
+        let state = match StateFile::create(&options.state_dir, &name, change) {
+            Ok(state) => state,
+            Err(e) => {
+                lock.release();
+                return Err(e);
+            }
+        };
+        if let Err(e) = lock.names(state.path()) {
+            state.finish()?;
+            return Err(e);
+        }
         let guardian = match &options.guardian {
             Some(command) => match Guardian::start(command, &state) {
                 Ok(g) => Some(g),
@@ -88,7 +104,14 @@ impl Session {
             None => None,
         };
         let device = device.into();
-        Ok(Session { root, device, diskseq, before, depth, state: Some(state), guardian })
+        let (state, lock) = (Some(state), Some(lock));
+        Ok(Session { root, device, diskseq, before, depth, state, guardian, lock })
+    }
+
+    /// The disk's kernel name.
+    #[must_use]
+    pub fn device(&self) -> &str {
+        &self.device
     }
 
     /// The queue as it was found.
@@ -143,7 +166,11 @@ impl Session {
             return Err(Error::input(message, near));
         }
         let path = format!("{}/iosched/{name}", queue_dir(&self.device));
-        self.write_checked(&path, &value.to_string())
+        let scheduler = state.scheduler.unwrap_or_default();
+        let rates = rounding::tick_rates(&self.root);
+        self.write_checked(&path, &value.to_string(), |reads| {
+            rounding::tunable(&rates, &scheduler, name, value, reads)
+        })
     }
 
     /// Sets an attribute of the queue (`read_ahead_kb`, `nr_requests`, …).
@@ -157,10 +184,12 @@ impl Session {
                 format!("/dev/{} has no attribute \"{name}\" that iosched restores", self.device);
             return Err(Error::input(message, near));
         }
-        self.write_checked(&format!("{}/{name}", queue_dir(&self.device)), value)
+        self.write_checked(&format!("{}/{name}", queue_dir(&self.device)), value, |reads| {
+            rounding::attribute(rounding::page_size(), name, value, reads)
+        })
     }
 
-    fn write_checked(&self, path: &str, value: &str) -> Result<()> {
+    fn write_checked(&self, path: &str, value: &str, kept: impl Fn(&str) -> bool) -> Result<()> {
         self.root.write(path, value).map_err(|e| {
             if e.raw_os_error() == Some(nix::libc::EINVAL) {
                 Error::input(format!("the kernel refuses {value} for {path}"), String::new())
@@ -169,7 +198,7 @@ impl Session {
             }
         })?;
         let reads = self.root.get(path).unwrap_or_default();
-        if reads == value || rounded(value, &reads) {
+        if kept(&reads) {
             return Ok(());
         }
         Err(Error::ReadBack { path: path.into(), wrote: value.into(), reads })
@@ -208,6 +237,9 @@ impl Session {
             Vec::new()
         };
         state.finish()?;
+        if let Some(lock) = self.lock.take() {
+            lock.release();
+        }
         if let Some(guardian) = self.guardian.take() {
             guardian.join();
         }
@@ -243,16 +275,8 @@ impl Drop for Session {
 }
 
 /// The number of a disk's incarnation (Linux 5.15), which no other disk of its name will have.
-fn incarnation(root: &SysRoot, device: &str) -> Option<i64> {
+pub(super) fn incarnation(root: &SysRoot, device: &str) -> Option<i64> {
     root.number(&format!("/sys/block/{}/diskseq", device.replace('/', "!")))
-}
-
-/// Times are kept in jiffies (up to 10 ms) by most tunables: a value read back may be rounded.
-fn rounded(wrote: &str, reads: &str) -> bool {
-    match (wrote.parse::<i64>(), reads.parse::<i64>()) {
-        (Ok(a), Ok(b)) => a > 0 && b > 0 && a.abs_diff(b) < 10,
-        _ => false,
-    }
 }
 
 /// The running kernel's release.
@@ -293,13 +317,6 @@ pub fn removed(name: &str) -> Option<Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn jiffies_round() {
-        assert!(rounded("77", "80"));
-        assert!(!rounded("77", "97"));
-        assert!(!rounded("0", "8"));
-    }
 
     #[test]
     fn a_removed_scheduler_says_when_it_lived() {

@@ -1,0 +1,156 @@
+//! Whether an emulated disk was as fast as its model, by the I/O itself: how long commands took from issue to
+//! completion in the block trace, beside the answers that the model gave to the same commands.
+//!
+//! The server's own lateness is not enough: a busy machine also delays what lies between, the workers of
+//! loop, the way to the server and the way back.
+
+use iosched_experiment::{Metric, Record, TIMING_DEVIATION, Warning};
+use iosched_types::Nanos;
+use iosched_types::units::three_digits;
+
+use crate::backend::invalidate_record;
+use crate::trace::Times;
+use crate::validity::Thresholds;
+
+/// The trace and the model of one run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// By the trace.
+    pub traced: Times,
+    /// Commands that the model answered meanwhile.
+    pub commands: u64,
+    /// The sum of the model's answer times.
+    pub latency: Nanos,
+    /// Whether the trace is a sample of the commands.
+    pub sampled: bool,
+}
+
+/// Share of the commands that the trace may lack or have in excess, such as those at its ends.
+const MISCOUNT: f64 = 0.02;
+/// A sample of fewer commands says nothing.
+const FEWEST: u64 = 20;
+
+impl Timing {
+    /// By how much the mean command took longer than the model's answer, as a share of that; below 0 it was
+    /// answered too early.
+    ///
+    /// # Errors
+    /// Why it cannot be told.
+    pub fn deviation(&self) -> Result<f64, String> {
+        let Timing { traced, commands, latency, sampled } = *self;
+        if traced.lost > 0 {
+            return Err(format!("{} events of the block trace were lost", traced.lost));
+        }
+        if commands == 0 || latency == 0 {
+            return Err("the disk answered no command".into());
+        }
+        let allowed = (commands as f64 * MISCOUNT).max(2.0);
+        let enough = if sampled {
+            traced.commands >= FEWEST.min(commands)
+        } else {
+            traced.commands.abs_diff(commands) as f64 <= allowed
+        };
+        if !enough {
+            return Err(format!(
+                "the block trace has {} commands, the model answered {commands}",
+                traced.commands
+            ));
+        }
+        let mean = |sum: Nanos, n: u64| sum as f64 / n.max(1) as f64;
+        Ok(mean(traced.total, traced.commands) / mean(latency, commands) - 1.0)
+    }
+}
+
+/// Writes the deviation beside the result, and marks the record or makes it invalid.
+pub(crate) fn judge(record: &mut Record, timing: &Result<Timing, String>, limits: &Thresholds) {
+    let deviation = timing.as_ref().map_err(Clone::clone).and_then(Timing::deviation);
+    let deviation = match deviation {
+        Ok(d) => d,
+        Err(why) => {
+            record.warnings.push(Warning {
+                code: "timing-unchecked".into(),
+                message: format!("the disk's times could not be checked against the model: {why}"),
+                advice: "only the server's own lateness is known".into(),
+            });
+            return;
+        }
+    };
+    record.metrics.push(Metric {
+        name: TIMING_DEVIATION.into(),
+        value: deviation.abs() * 100.0,
+        unit: "%".into(),
+        higher_is_better: false,
+        censored: false,
+    });
+    let size = deviation.abs();
+    let word = if deviation > 0.0 { "longer" } else { "less" };
+    let percent = three_digits(size * 100.0);
+    let message =
+        format!("the disk's commands took {percent} % {word} than the model's own answers");
+    if size > limits.deviation_invalid {
+        invalidate_record(
+            record,
+            format!("{message} (limit {} %)", limits.deviation_invalid * 100.0),
+        );
+    } else if size > limits.deviation_marked {
+        record.warnings.push(Warning {
+            code: "timing".into(),
+            message,
+            advice: "differences of this size between schedulers may be the machine's".into(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use iosched_experiment::Status;
+
+    fn timing(took_us: u64, answered_us: u64) -> Timing {
+        let traced = Times { commands: 1000, total: took_us * 1_000_000, lost: 0 };
+        Timing { traced, commands: 1000, latency: answered_us * 1_000_000, sampled: false }
+    }
+
+    fn judged(timing: Result<Timing, String>) -> Record {
+        let mut record = Record::default();
+        judge(&mut record, &timing, &Thresholds::default());
+        record
+    }
+
+    #[test]
+    fn five_percent_are_marked_and_ten_are_invalid() {
+        let fine = judged(Ok(timing(1030, 1000)));
+        assert_eq!((fine.status, fine.warnings.len()), (Status::Complete, 0));
+        assert!((fine.metrics[0].value - 3.0).abs() < 1e-9);
+        for (took, word) in [(1070, "7.00 % longer"), (930, "7.00 % less")] {
+            let marked = judged(Ok(timing(took, 1000)));
+            assert_eq!(
+                (marked.status, marked.warnings[0].code.as_str()),
+                (Status::Complete, "timing")
+            );
+            assert!(marked.warnings[0].message.contains(word), "{:?}", marked.warnings);
+        }
+        // What a metering of the server alone let pass.
+        let Status::Invalid(why) = judged(Ok(timing(1270, 1000))).status else { panic!() };
+        assert!(why.contains("27.0 % longer") && why.contains("limit 10 %"), "{why}");
+        assert!(matches!(judged(Ok(timing(880, 1000))).status, Status::Invalid(_)));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_said_to_be_unchecked() {
+        let fine = timing(1000, 1000);
+        let lost = Timing { traced: Times { lost: 3, ..fine.traced }, ..fine };
+        let fewer = Timing { commands: 1100, ..fine };
+        let none = Timing { commands: 0, latency: 0, ..fine };
+        for unchecked in [Ok(lost), Ok(fewer), Ok(none), Err("no tracefs".to_string())] {
+            let record = judged(unchecked);
+            assert_eq!(record.status, Status::Complete);
+            assert_eq!(record.warnings[0].code, "timing-unchecked");
+            assert!(record.metrics.is_empty());
+        }
+        let sample = Timing { commands: 8000, latency: 8_000_000_000, sampled: true, ..fine };
+        assert_eq!(sample.deviation(), Ok(0.0));
+        let small = Timing { traced: Times { commands: 3, ..fine.traced }, ..sample };
+        assert!(small.deviation().is_err());
+    }
+}
