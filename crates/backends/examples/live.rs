@@ -15,11 +15,12 @@
 
 use std::path::{Path, PathBuf};
 
-use iosched_backends::backend::{Destroy, Emulated, LiveOptions, Real, Sim};
+use iosched_backends::backend::{Emulated, LiveOptions, Real, Sim};
 use iosched_backends::emulate::{EmulatedDisk, Options};
 use iosched_backends::guardian::{self, GuardianCommand};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::Plan;
+use iosched_backends::target::Leave;
 use iosched_backends::{
     Error, Result, SysRoot, discover, doctor, protocol, restore, state, switch, validate,
 };
@@ -160,7 +161,7 @@ fn rounds(
     let plan = Plan { rounds, max_rounds: rounds, warm_up: false, retries: 0, ..Plan::default() };
     let mut lines = Lines::default();
     let outcome = if real {
-        let mut backend = Real::new(target, Destroy::default(), options);
+        let mut backend = Real::new(target, Leave::default(), options);
         protocol::run(&mut backend, &cells, &plan, interrupt, &mut lines)?
     } else {
         let mut backend = Emulated::new(options, Options::default());

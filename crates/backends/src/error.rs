@@ -74,12 +74,28 @@ pub enum Error {
         /// Nearest name or the list.
         help: String,
     },
-    /// The device is in use and its data would be destroyed.
+    /// Somebody uses the device or file: it is not written to, whatever leave there is.
     #[error("{device} is in use: {why}")]
     InUse {
+        /// `/dev/NAME`, or a file.
+        device: String,
+        /// Mounted where, whose member, open in which process.
+        why: String,
+    },
+    /// It holds something, or what it holds and who uses it cannot be found out.
+    #[error("{device}: {why}")]
+    HoldsData {
         /// `/dev/NAME`.
         device: String,
-        /// Mounted where, which signature, whose member.
+        /// What was found.
+        why: String,
+    },
+    /// A file that iosched did not make.
+    #[error("{path} may not be overwritten: {why}")]
+    NotOurs {
+        /// The file, links followed.
+        path: String,
+        /// What was found.
         why: String,
     },
     /// The device went away.
@@ -224,6 +240,8 @@ impl Error {
             | Error::NoTool { .. }
             | Error::OldTool { .. }
             | Error::InUse { .. }
+            | Error::HoldsData { .. }
+            | Error::NotOurs { .. }
             | Error::RemovedScheduler { .. }
             | Error::SchedulerRefused { .. }
             | Error::Locked { .. }
@@ -254,8 +272,14 @@ impl Error {
             }
             Error::NoTool { package, .. } => format!("apt install {package}"),
             Error::OldTool { tool, .. } => format!("install a newer {tool}"),
-            Error::InUse { device, .. } => format!(
+            Error::InUse { .. } => {
+                "it is never written to while it is in use: end that first, or name another".into()
+            }
+            Error::HoldsData { device, .. } => format!(
                 "name a file on it instead, or give --destroy-data={device} if its data may go"
+            ),
+            Error::NotOurs { path, .. } => format!(
+                "let iosched make a file: DIR/iosched-NAME.img with --size, or give --overwrite-file={path} if its content may go"
             ),
             Error::RemovedScheduler { name, .. } => {
                 format!(

@@ -218,6 +218,9 @@ pub(crate) fn stops(e: &Error) -> bool {
         Error::Interrupted { .. }
             | Error::Gone { .. }
             | Error::DiskFull { .. }
+            | Error::InUse { .. }
+            | Error::HoldsData { .. }
+            | Error::NotOurs { .. }
             | Error::NotRoot { .. }
             | Error::ReadOnlySysfs { .. }
             | Error::Locked { .. }

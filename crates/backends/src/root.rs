@@ -16,6 +16,17 @@ pub enum Node {
     File(DevNum),
 }
 
+/// What a file is, whatever its name: two names of one thing have one identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Thing {
+    /// A block device.
+    Block(DevNum),
+    /// A file or directory: device number of its file system, and inode.
+    Inode(DevNum, u64),
+    /// A socket, whose queue may hold descriptors that nobody has open yet.
+    Socket,
+}
+
 /// Device number as `/sys/dev/block` spells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DevNum {
@@ -57,6 +68,18 @@ impl Default for SysRoot {
     fn default() -> Self {
         SysRoot { root: PathBuf::from("/"), nodes: BTreeMap::new() }
     }
+}
+
+fn identity(path: &Path) -> io::Result<Thing> {
+    use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, statx};
+    let wanted = StatxFlags::TYPE | StatxFlags::INO;
+    let s = statx(CWD, path, AtFlags::STATX_DONT_SYNC, wanted)?;
+    let dev = |major: u32, minor: u32| DevNum { major: major.into(), minor: minor.into() };
+    Ok(match FileType::from_raw_mode(s.stx_mode.into()) {
+        FileType::BlockDevice => Thing::Block(dev(s.stx_rdev_major, s.stx_rdev_minor)),
+        FileType::Socket => Thing::Socket,
+        _ => Thing::Inode(dev(s.stx_dev_major, s.stx_dev_minor), s.stx_ino),
+    })
 }
 
 /// Files of `/sys` and `/proc` are small; nothing larger than this is read.
@@ -142,6 +165,30 @@ impl SysRoot {
         } else {
             Node::File(DevNum::from_raw(meta.dev()))
         })
+    }
+
+    /// What a path leads to, links followed. The system asks no server for it, so that a dead network file
+    /// system cannot hang whoever looks at everybody's open files.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn thing(&self, path: &str) -> io::Result<Thing> {
+        if !self.nodes.is_empty() {
+            let real = self.real(path);
+            let real = fs::read_link(&real).unwrap_or(real);
+            let inner =
+                real.strip_prefix(&self.root).map_or(real.clone(), |p| Path::new("/").join(p));
+            if let Some(Node::Block(dev)) = self.nodes.get(&inner) {
+                return Ok(Thing::Block(*dev));
+            }
+        }
+        identity(&self.real(path))
+    }
+
+    /// Whether this is the machine's own root.
+    #[must_use]
+    pub fn is_machine(&self) -> bool {
+        self.root == Path::new("/")
     }
 
     /// Writes an attribute with a single `write(2)`: some attributes act on every write.

@@ -127,6 +127,47 @@ pub(crate) fn loop_name(device: &File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&info.file_name[..end]).into_owned())
 }
 
+/// What a bound loop device lies on: device number (a packed one) and inode of the file, and, for a block
+/// device, that device's own number; 0 otherwise.
+///
+/// # Errors
+/// `ENXIO` when it is not bound.
+pub(crate) fn loop_backing(device: &File) -> io::Result<(u64, u64, u64)> {
+    let mut info = LoopInfo64::zeroed();
+    // SAFETY: `info` is a live `struct loop_info64` of the kernel's layout, written by the call.
+    check(unsafe {
+        libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, std::ptr::from_mut(&mut info))
+    })?;
+    Ok((info.device, info.inode, info.rdevice))
+}
+
+/// Whether nobody has a file open for writing, which is open for reading here: the kernel grants a read lease
+/// only then, and it counts descriptors that no process shows, such as those on their way through a
+/// socket. `None` where the file system has no leases.
+pub(crate) fn nobody_writes(file: &File) -> Option<bool> {
+    // SAFETY: F_SETLEASE takes a number and touches no memory of ours.
+    let set =
+        |lease: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) };
+    if set(libc::F_RDLCK) == 0 {
+        // It was only asked for; held, it would stop whoever opens the file for writing next: us.
+        set(libc::F_UNLCK);
+        return Some(true);
+    }
+    let busy = io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN);
+    busy.then_some(false)
+}
+
+/// Lets the child inherit a descriptor, under its number.
+pub(crate) fn inherits(command: &mut Command, file: BorrowedFd<'_>) {
+    let number = file.as_raw_fd();
+    let hook = move || {
+        // SAFETY: F_SETFD takes a number and touches no memory of ours.
+        check(unsafe { libc::fcntl(number, libc::F_SETFD, 0) }).map(|_| ())
+    };
+    // SAFETY: the hook makes one system call that is safe between fork and exec and allocates nothing.
+    unsafe { command.pre_exec(hook) };
+}
+
 /// Unbinds a loop device; with others holding it open it unbinds when the last of them closes it.
 ///
 /// # Errors

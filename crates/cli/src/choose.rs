@@ -93,10 +93,25 @@ fn parts<'a>(option: &'a str, values: &'a [String]) -> impl Iterator<Item = (&'a
     })
 }
 
+/// Names of real disks and files: a name that is there as it stands is one, commas and blanks included.
+fn real_devices(values: &[String]) -> impl Iterator<Item = (&str, Place)> {
+    values.iter().flat_map(|v| {
+        let whole = std::path::Path::new(v).symlink_metadata().is_ok();
+        let names: Vec<&str> = if whole { vec![v.as_str()] } else { v.split(',').collect() };
+        names.into_iter().map(move |n| (n, Place::option("--device", v, n)))
+    })
+}
+
 fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
+    if let Some(word) = &args.backend {
+        e.backend = backend(word, &Place::option("--backend", word, word))?;
+    }
     if !args.device.is_empty() {
         let named = |(n, p): (&str, _)| Placed::new(DeviceRef::Named(n.into()), p);
-        e.devices = parts("--device", &args.device).map(named).collect();
+        e.devices = match e.backend {
+            BackendKind::Real => real_devices(&args.device).map(named).collect(),
+            _ => parts("--device", &args.device).map(named).collect(),
+        };
     }
     if !args.scheduler.is_empty() {
         e.schedulers = parts("--scheduler", &args.scheduler).map(|(n, p)| plain(n, p)).collect();
@@ -104,9 +119,6 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     if !args.kernel.is_empty() {
         e.kernels =
             parts("--kernel", &args.kernel).map(|(n, p)| Placed::new(n.to_string(), p)).collect();
-    }
-    if let Some(word) = &args.backend {
-        e.backend = backend(word, &Place::option("--backend", word, word))?;
     }
     if let Some(runs) = args.runs {
         e.runs = within("--runs", runs, 1, MAX_RUNS)?;
@@ -240,12 +252,17 @@ fn tunable(text: &str, e: &mut Experiment) -> Outcome {
 
 /// The trials of an experiment.
 pub(crate) fn plan(e: &Experiment) -> Outcome<Vec<Trial>> {
+    plan_with(e, None)
+}
+
+/// The trials of an experiment; `size` is that of a file to be made.
+pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
     let environment = files::Environment { cpus: e.cpus };
     let sources = Sources {
         read: &files::text,
         job: &jobs::find,
         offered: &switch::offered,
-        disk: &live::disk,
+        disk: &|name: &str| live::disk(name, size),
         env: &environment,
     };
     let kernel = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);

@@ -1,19 +1,20 @@
 //! Commands around the machine: emulated disks, the doctor, and putting things back.
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use iosched_backends::emulate::{DataMode, EmulatedDisk, Options};
 use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::restore::{Restored, restore_all};
+use iosched_backends::target::{self, Leave};
 use iosched_backends::{Error, doctor as machine, state};
 use iosched_devices::params::FixedParams;
 use iosched_devices::{DeviceSpec, Model};
 use iosched_types::units::parse_bytes;
 
-use crate::args::{DoctorArgs, EmulateArgs, Format, StateArgs};
+use crate::args::{DoctorArgs, EmulateArgs, Format, RunArgs, StateArgs};
 use crate::choose;
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{note, print, print_json};
@@ -33,14 +34,28 @@ pub(crate) fn interrupt() -> Outcome<Interrupt> {
     Ok(Interrupt::install().map_err(|e| Error::io("catching signals for", "iosched", e))?)
 }
 
+/// What may go, by the user's word.
+pub(crate) fn leave(args: &RunArgs) -> Outcome<Leave> {
+    Ok(Leave {
+        destroy_data: args.destroy_data.clone(),
+        overwrite_file: args.overwrite_file.clone(),
+        size: args.size.as_deref().map(size_of).transpose()?,
+    })
+}
+
+/// A size as people write it.
+fn size_of(text: &str) -> Outcome<u64> {
+    let bytes = parse_bytes(text).filter(|b| *b > 0);
+    bytes.ok_or_else(|| Failure::with_help(format!("\"{text}\" is no size"), "such as 8G or 512M"))
+}
+
 /// A real disk or file as a trial names it: its size is what jobs are checked against; how it behaves is
 /// its own business.
-pub(crate) fn disk(name: &str) -> Result<DeviceSpec, String> {
-    use std::io::{Seek, SeekFrom};
-    let at = |e: std::io::Error| format!("cannot read the size of \"{name}\": {e}");
-    let cap = std::fs::File::open(Path::new(name))
-        .and_then(|mut f| f.seek(SeekFrom::End(0)))
-        .map_err(at)?;
+pub(crate) fn disk(name: &str, size: Option<u64>) -> Result<DeviceSpec, String> {
+    let cap = target::planned_size(name, size).map_err(|e| match e.help() {
+        help if help.is_empty() => e.to_string(),
+        help => format!("{e}\n  = help: {help}"),
+    })?;
     let mut spec = DeviceSpec::new(
         name,
         Model::Fixed(FixedParams { cap, lat_ns: 1, par: 1, depth: 0, flush_ns: 0 }),
@@ -52,11 +67,6 @@ pub(crate) fn disk(name: &str) -> Result<DeviceSpec, String> {
 /// `iosched emulate`.
 pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
     let spec = choose::device(&args.device)?;
-    let size = |s: &String| {
-        parse_bytes(s)
-            .filter(|b| *b > 0)
-            .ok_or_else(|| Failure::with_help(format!("\"{s}\" is no size"), "such as 8G or 512M"))
-    };
     let data = DataMode::parse(&args.data).ok_or_else(|| {
         Failure::with_help(
             format!("\"{}\" is no place for data", args.data),
@@ -66,7 +76,7 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
     let options = Options {
         depth: args.depth,
         data,
-        bytes: args.size.as_ref().map(size).transpose()?,
+        bytes: args.size.as_deref().map(size_of).transpose()?,
         state_dir: state_dir(&args.state),
         guardian: Some(guardian()?),
         ..Options::default()

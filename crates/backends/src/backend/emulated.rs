@@ -1,5 +1,7 @@
 //! The running kernel on an emulated disk.
 
+use std::os::fd::{AsFd, AsRawFd};
+
 use iosched_experiment::{BackendKind, Record, Trial};
 
 use super::live::{LiveOptions, Model, Place, Run, invalidate};
@@ -8,6 +10,7 @@ use crate::emulate::{self, EmulatedDisk, model_limits};
 use crate::error::{Error, Result};
 use crate::startup::Stage;
 use crate::switch::{self, Disks};
+use crate::target::open_node;
 
 /// Commands a second up to which each is followed in the block trace: reading it takes about 2 µs of CPU time
 /// for each.
@@ -102,6 +105,8 @@ impl Backend for Emulated {
         }
         let disk: &EmulatedDisk = disk;
         let node = disk.node();
+        // Held while the load runs. A start has a file system on it, which holds it.
+        let held = open_node(&disk.name(), &node, trial.startup.is_none())?;
         let before = disk.served();
         let late = || {
             let served = disk.served();
@@ -116,11 +121,18 @@ impl Backend for Emulated {
         let run = Run {
             kind: BackendKind::Emulated,
             trial,
-            place: Place { target: &node, bytes: disk.bytes() },
+            place: Place {
+                shown: &node.display().to_string(),
+                path: format!("/proc/self/fd/{}", held.as_raw_fd()).into(),
+                descriptor: held.as_fd(),
+                bytes: disk.bytes(),
+            },
             disks,
             options: &self.options,
             late_share: &late,
             model: Some(Model { answered: &answered, fast }),
+            // What it holds is the model's; whoever uses it beside us shows in the figures.
+            unused: &|| Ok(()),
         };
         let mut record = match (&trial.startup, stage) {
             (Some(what), Some(stage)) => run.startup(what, stage)?,

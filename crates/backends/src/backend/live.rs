@@ -1,6 +1,7 @@
 //! What the real and the emulated backend share: one trial on a device of the running kernel.
 
-use std::path::{Path, PathBuf};
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use iosched_experiment::{
@@ -9,6 +10,7 @@ use iosched_experiment::{
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 
+use super::real::writes;
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::guardian::GuardianCommand;
@@ -59,8 +61,12 @@ impl Default for LiveOptions {
 
 /// Where the load goes.
 pub(crate) struct Place<'a> {
-    /// Device node or file.
-    pub(crate) target: &'a Path,
+    /// Device node or file, for people.
+    pub(crate) shown: &'a str,
+    /// A path to it for a process that inherits the descriptor.
+    pub(crate) path: PathBuf,
+    /// It.
+    pub(crate) descriptor: BorrowedFd<'a>,
     /// Its size.
     pub(crate) bytes: Bytes,
 }
@@ -76,6 +82,8 @@ pub(crate) struct Run<'a> {
     pub(crate) late_share: &'a dyn Fn() -> Option<f64>,
     /// The model of an emulated disk.
     pub(crate) model: Option<Model<'a>>,
+    /// Whether nobody else has come to use the target; asked every second.
+    pub(crate) unused: &'a dyn Fn() -> Result<()>,
 }
 
 /// What the model of an emulated disk says of its commands.
@@ -91,15 +99,21 @@ impl Run<'_> {
     /// Runs the fio jobs.
     pub(crate) fn fio(&self) -> Result<Record> {
         let (trial, options) = (self.trial, self.options);
-        let jobs = jobfile::render(&trial.jobs, self.place.target, self.place.bytes)?;
+        let jobs = jobfile::render(&trial.jobs, &self.place.path, self.place.bytes)?;
         let scheduler = apply(trial, self.disks)?;
         meter::drop_caches()?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
         let limit = fio::time_limit(&trial.jobs);
         let urgent = self.kind == BackendKind::Emulated;
-        let (fio, seen) =
-            self.observed(&mut |alive| fio::run(&dir.0, &jobs, limit, urgent, alive))?;
+        let how = fio::How {
+            dir: &dir.0,
+            target: self.place.descriptor,
+            limit,
+            urgent,
+            read_only: !writes(trial),
+        };
+        let (fio, seen) = self.observed(&mut |alive| fio::run(&how, &jobs, alive))?;
         let mut record = self.blank(&seen);
         record.jobs = fio.jobs;
         record.warnings.extend(fio.warnings);
@@ -163,8 +177,13 @@ impl Run<'_> {
         let before = meter::read(&root, &names);
         let gone =
             |disk: &str| Error::Gone { device: format!("/dev/{disk}"), during: "a run".into() };
+        let mut looked = Instant::now();
         let mut alive = || {
             options.interrupt.check()?;
+            if looked.elapsed() >= Duration::from_secs(1) {
+                (self.unused)()?;
+                looked = Instant::now();
+            }
             disks.missing().map_or(Ok(()), |d| Err(gone(d)))
         };
         let result = work(&mut alive);
@@ -343,7 +362,7 @@ fn provenance(record: &mut Record, place: &Place<'_>, disks: &[&str], now: &[Que
     put("device", disk.model);
     put("firmware", disk.firmware);
     put("device.by-id", disk.by_id.first().cloned().unwrap_or_default());
-    put("target", place.target.display().to_string());
+    put("target", place.shown.to_string());
     put("scheduler", queue.scheduler.clone().unwrap_or_default());
     for (name, value) in &queue.attributes {
         put(&format!("queue.{name}"), value.clone());

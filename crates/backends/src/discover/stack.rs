@@ -197,7 +197,20 @@ pub fn find(root: &SysRoot, what: &str) -> Result<Stack> {
     Ok(Stack { target: what.into(), top })
 }
 
-fn no_device(root: &SysRoot, what: &str) -> Error {
+/// The stack under something that is open: `node` is what it is, `path` where it was found. No name is looked
+/// up again.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_opened(root: &SysRoot, what: &str, node: Node, path: &str) -> Result<Stack> {
+    let top = match node {
+        Node::Block(dev) => of_device(root, dev, 0)?,
+        Node::File(dev) => of_file(root, dev, path.into(), 0)?,
+    };
+    Ok(Stack { target: what.into(), top })
+}
+
+pub(crate) fn no_device(root: &SysRoot, what: &str) -> Error {
     let names = root.list("/sys/class/block");
     let word = what.trim_start_matches("/dev/");
     let near = did_you_mean(word, names.iter().map(String::as_str));
@@ -225,8 +238,13 @@ fn of_path(root: &SysRoot, path: &str, depth: usize) -> Result<Layer> {
         Node::Block(dev) => return of_device(root, dev, depth),
         Node::File(dev) => dev,
     };
-    let mounts = mountinfo::parse(&root.get("/proc/self/mountinfo").unwrap_or_default());
     let full = root.canonical(path).unwrap_or_else(|| path.into());
+    of_file(root, dev, full, depth)
+}
+
+/// A file on a file system of this number, at this path with all links followed.
+fn of_file(root: &SysRoot, dev: DevNum, full: String, depth: usize) -> Result<Layer> {
+    let mounts = mountinfo::parse(&root.get("/proc/self/mountinfo").unwrap_or_default());
     let mount = mounts.iter().rfind(|m| m.dev == dev && holds(&m.point, &full));
     let mount = mount.or_else(|| mounts.iter().rfind(|m| m.dev == dev));
     let mount = mount.or_else(|| mountinfo::of_path(&mounts, &full));

@@ -18,6 +18,10 @@ impl Report {
             "kernel": self.kernel,
             "lockdown": known(&self.lockdown),
             "stack": stack.map(|s| json!({ "target": s.target, "top": layer(&s.top) })),
+            "writing": self.verdict.as_ref().map(|v| match v {
+                Ok(judgement) => json!(judgement),
+                Err(why) => json!({ "unknown": why }),
+            }),
             "disks": disks.collect::<Vec<_>>(),
             "requirements": self.requirements.iter().map(requirement).collect::<Vec<_>>(),
             "tools": self.tools.iter().map(tool).collect::<Vec<_>>(),
@@ -120,6 +124,7 @@ mod tests {
             kernel: "6.18".into(),
             lockdown: String::new(),
             stack: Some(Stack { target: "/home/x".into(), top: on("/home", fs, below) }),
+            verdict: Some(Err("no such file".into())),
             disks: vec![(
                 Disk { name: "sda".into(), queue, ..Disk::default() },
                 vec![by(udev), by(Setter::Tuned { profile: "x".into() }), by(Setter::CommandLine)],
@@ -134,6 +139,7 @@ mod tests {
         let v = report.to_json();
         assert_eq!(v["lockdown"], Value::Null);
         assert_eq!(v["stack"]["top"]["mount_point"], "/home");
+        assert_eq!(v["writing"]["unknown"], "no such file");
         let dm = &v["stack"]["top"]["below"][0];
         assert_eq!((&dm["kind"], &dm["dm_kind"]), (&json!("dm"), &json!("crypt")));
         assert_eq!(dm["below"][0]["below"][0]["name"], "sda");

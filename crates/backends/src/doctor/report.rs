@@ -9,6 +9,7 @@ use crate::kernel_fs::KernelFs;
 use crate::root::SysRoot;
 use crate::state::{STATE_DIR, list};
 use crate::switch::running_kernel;
+use crate::target::{self, Judgement, Leave};
 
 /// What was found.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub struct Report {
     pub lockdown: String,
     /// What lies below the target, if one was named.
     pub stack: Option<Stack>,
+    /// Whether a run might write to the target, and why not; or what kept it from being judged.
+    pub verdict: Option<std::result::Result<Judgement, String>>,
     /// The disks with a scheduler, and what sets it.
     pub disks: Vec<(Disk, Vec<Setting>)>,
     /// Whether disks can be emulated and real ones switched.
@@ -35,7 +38,12 @@ pub struct Report {
 /// A target that is not there.
 pub fn examine(target: Option<&str>) -> Result<Report> {
     let root = SysRoot::default();
-    let stack = target.map(|t| discover::find(&root, t)).transpose()?;
+    let stack = target.map(|t| {
+        let path = target::resolve(&root, t)?;
+        discover::find(&root, &path.to_string_lossy())
+    });
+    let stack = stack.transpose()?;
+    let judged = |t| target::judge(&root, t, &Leave::default()).map_err(|e| e.to_string());
     let names: Vec<String> = match &stack {
         Some(stack) => stack.queues().iter().map(|l| l.name.clone()).collect(),
         None => with_schedulers(&root),
@@ -55,6 +63,7 @@ pub fn examine(target: Option<&str>) -> Result<Report> {
         kernel: running_kernel(),
         lockdown,
         stack,
+        verdict: target.map(judged),
         disks,
         requirements: Emulated::default().requirements(),
         tools: find_tools(),
@@ -87,6 +96,9 @@ impl Report {
             for line in stack.render().lines() {
                 out.push_str(&format!("  {line}\n"));
             }
+        }
+        if let Some(verdict) = &self.verdict {
+            out.push_str(&written(verdict));
         }
         for (disk, settings) in &self.disks {
             out.push_str(&format!("\n/dev/{}\n{}", disk.name, disk.render()));
@@ -122,6 +134,31 @@ impl Report {
         }
         clip(&out)
     }
+}
+
+/// Whether a run might write to the target.
+fn written(verdict: &std::result::Result<Judgement, String>) -> String {
+    let mut out = String::from("\nwriting to it\n");
+    let mut line = |word: &str, text: &str| {
+        out.push_str(&format!("  {word}\n"));
+        out.push_str(&wrapped(text, 4));
+    };
+    match verdict {
+        Err(why) => line("UNKNOWN", why),
+        Ok(j) if j.kind == "directory" => line("yes", "commands start from a folder made in it"),
+        Ok(j) => {
+            match (&j.refusal, j.refused_always) {
+                (None, _) => line("yes", "nobody uses it, and it holds nothing that was found"),
+                (Some(why), true) => line("REFUSED, whatever leave is given", why),
+                (Some(why), false) => line("REFUSED", why),
+            }
+            if let Some(help) = &j.help {
+                line("what to do", help);
+            }
+            j.notes.iter().for_each(|n| line("note", n));
+        }
+    }
+    out
 }
 
 /// Text in lines of at most 80 columns, indented.

@@ -1,7 +1,7 @@
 //! Child programs that are never left behind.
 
 use std::io;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -88,6 +88,11 @@ impl Load {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// What it prints, if that was piped; once.
+    pub(crate) fn output(&mut self) -> Option<ChildStdout> {
+        self.child.stdout.take()
     }
 
     /// Waits at most `limit`, asking `check` every few milliseconds whether to go on; `None` when the

@@ -1,6 +1,7 @@
 //! Running fio.
 
 use std::fs;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use iosched_experiment::fio_json::{self, FioRun};
 use iosched_workloads::fio::JobSet;
 
 use super::child::Load;
+use super::guard;
 use crate::error::{Error, Result};
 use crate::parse::version;
 use crate::sys;
@@ -54,17 +56,29 @@ pub fn time_limit(set: &JobSet) -> Option<Duration> {
     Some((total + phase) * 2 + Duration::from_secs(120))
 }
 
-/// Runs a job file; `check` may end it. Files go into `dir`. An `urgent` load gets a CPU before others do.
+/// How fio is run.
+#[derive(Clone, Copy, Debug)]
+pub struct How<'a> {
+    /// Scratch: fio's own files go here.
+    pub dir: &'a Path,
+    /// What it works on. It inherits the descriptor under its number; the jobs name it as
+    /// `/proc/self/fd/NUMBER`.
+    pub target: BorrowedFd<'a>,
+    /// It is ended after this time.
+    pub limit: Option<Duration>,
+    /// It gets a CPU before others do.
+    pub urgent: bool,
+    /// fio itself refuses to write.
+    pub read_only: bool,
+}
+
+/// Runs a job file; `check` may end it.
 ///
 /// # Errors
 /// [`Error::Tool`] with fio's first words, [`Error::DiskFull`], what `check` says.
-pub fn run(
-    dir: &Path,
-    jobs: &str,
-    limit: Option<Duration>,
-    urgent: bool,
-    check: &mut dyn FnMut() -> Result<()>,
-) -> Result<FioRun> {
+pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> Result<FioRun> {
+    let dir = how.dir;
+    guard::check(jobs, &[format!("/proc/self/fd/{}", how.target.as_raw_fd())])?;
     let (job_file, out, err) = (dir.join("job.fio"), dir.join("out.json"), dir.join("err.txt"));
     fs::write(&job_file, jobs).map_err(|e| Error::io("writing", &job_file, e))?;
     let create = |p: &Path| fs::File::create(p).map_err(|e| Error::io("creating", p, e));
@@ -72,14 +86,18 @@ pub fn run(
     command
         .args(["--output-format=json+", "--max-jobs=4096"])
         .arg(format!("--output={}", out.display()));
+    if how.read_only {
+        command.arg("--readonly");
+    }
+    sys::inherits(&mut command, how.target);
     // fio leaves its state beside itself otherwise.
     command.arg(&job_file).current_dir(dir);
     command.stdout(create(&dir.join("stdout.txt"))?).stderr(create(&err)?);
-    if urgent {
+    if how.urgent {
         sys::urgent(&mut command);
     }
     let mut load = Load::start(&mut command, "fio")?;
-    let status = load.wait(limit.unwrap_or(Duration::MAX / 4), check)?;
+    let status = load.wait(how.limit.unwrap_or(Duration::MAX / 4), check)?;
     let read = |p: &Path| fs::read_to_string(p).unwrap_or_default();
     let words = || {
         let text = format!("{}\n{}", read(&err), read(&out));
@@ -96,20 +114,38 @@ pub fn run(
         Some(s) if !s.success() => {
             let said = words();
             if said.contains("No space left") {
-                return Err(Error::DiskFull { path: dir.into(), doing: "running fio".into() });
+                return Err(full(dir));
             }
             Err(failed(s.to_string(), said))
         }
         Some(_) => {
             let text = fs::read_to_string(&out).map_err(|e| Error::io("reading", &out, e))?;
-            fio_json::parse(&text).map_err(|e| failed("unreadable output".into(), e.to_string()))
+            fio_json::parse(&text).map_err(|e| match no_room(dir) {
+                true => full(dir),
+                false => failed("unreadable output".into(), e.to_string()),
+            })
         }
     }
+}
+
+/// Whether nothing more fits beside fio's own files.
+fn no_room(dir: &Path) -> bool {
+    rustix::fs::statvfs(dir).is_ok_and(|s| s.f_bavail.saturating_mul(s.f_frsize) < 64 << 10)
+}
+
+/// What is full: the scratch folder, or else what fio wrote to.
+fn full(dir: &Path) -> Error {
+    if no_room(dir) {
+        let doing = "fio wrote its results there (scratch; --state-dir names another)".into();
+        return Error::DiskFull { path: dir.into(), doing };
+    }
+    Error::DiskFull { path: "the target's file system".into(), doing: "fio wrote to it".into() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn old_versions_are_refused() {
@@ -128,13 +164,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("data");
         fs::write(&file, vec![1u8; 1 << 20]).unwrap();
-        let job = format!("[a]\nfilename={}\nrw=read\nbs=4k\nsize=1m\n", file.display());
-        let run_it =
-            |job: &str| run(dir.path(), job, Some(Duration::from_secs(60)), false, &mut || Ok(()));
-        let done = run_it(&job).unwrap();
+        let target = fs::File::open(&file).unwrap();
+        let how = How {
+            dir: dir.path(),
+            target: target.as_fd(),
+            limit: Some(Duration::from_secs(60)),
+            urgent: false,
+            read_only: true,
+        };
+        let run_it = |job: &str| run(&how, job, &mut || Ok(()));
+        let head = format!("[a]\nfilename=/proc/self/fd/{}\n", target.as_raw_fd());
+        let done = run_it(&format!("{head}rw=read\nbs=4k\nsize=1m\n")).unwrap();
         assert_eq!(done.jobs[0].read.ios, 256);
         assert_eq!(done.jobs[0].read.clat.count(), 256);
-        let e = run_it("[a]\nrw=nonsense\n").unwrap_err();
+        let e = run_it(&format!("{head}rw=write\nbs=4k\nsize=1m\n")).unwrap_err();
+        assert!(matches!(&e, Error::Tool { .. }), "it may only read: {e:?}");
+        assert_eq!(fs::read(&file).unwrap(), vec![1u8; 1 << 20]);
+        let e = run_it(&format!("{head}rw=nonsense\n")).unwrap_err();
         assert!(matches!(&e, Error::Tool { message, .. } if !message.is_empty()), "{e:?}");
     }
 }

@@ -2,5 +2,6 @@
 
 pub mod child;
 pub mod fio;
+pub(crate) mod guard;
 pub mod jobfile;
 pub mod meter;

@@ -63,7 +63,7 @@ pub fn of_path<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
 }
 
 /// `\040` and its like back to characters.
-fn unescape(word: &str) -> String {
+pub(crate) fn unescape(word: &str) -> String {
     let bytes = word.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
     let mut i = 0;

@@ -1,20 +1,22 @@
 //! One cold start under load.
 
 use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use iosched_experiment::{Access, Metric, Mix, Startup};
 
-use super::stage::{Stage, find_program};
+use super::stage::{Stage, find_program, load_file};
 use super::surroundings::environment;
 use crate::error::{Error, Result};
 use crate::load::child::{Interrupt, Load};
-use crate::load::meter;
+use crate::load::{guard, meter};
 use crate::parse::diskstats::DiskStats;
 use crate::root::SysRoot;
 use crate::sys;
+use crate::target::open_node;
 
 /// What is started, and how.
 #[derive(Clone, Copy, Debug)]
@@ -198,12 +200,22 @@ fn start_load(stage: &Stage, how: &How<'_>) -> Result<Option<Load>> {
         return Ok(None);
     }
     let file = how.scratch.join("load.fio");
-    fs::write(&file, job_file(stage, how.what)).map_err(|e| Error::io("writing", &file, e))?;
+    // The load gets descriptors: what a path looks like, and where it leads by now, is of no matter.
+    let place = if how.what.load.access == Access::Raw {
+        open_node(stage.disks.first().map_or("", String::as_str), &stage.node, false)?
+    } else {
+        stage.open()?
+    };
+    let held = format!("/proc/self/fd/{}", place.as_raw_fd());
+    let (text, names) = job_file(&held, how.what);
+    guard::check(&text, &names)?;
+    fs::write(&file, text).map_err(|e| Error::io("writing", &file, e))?;
     let said = how.scratch.join("load.txt");
     let create = || File::create(&said).map_err(|e| Error::io("creating", &said, e));
     let mut command = Command::new("fio");
     command.args(["--output-format=terse", "--max-jobs=4096"]).arg(&file).current_dir(how.scratch);
     command.stdout(Stdio::null()).stderr(create()?);
+    sys::inherits(&mut command, place.as_fd());
     if how.urgent {
         sys::urgent(&mut command);
     }
@@ -223,7 +235,9 @@ fn first_words(file: &Path) -> String {
     if lines.is_empty() { "it said nothing".into() } else { lines.join("; ") }
 }
 
-fn job_file(stage: &Stage, what: &Startup) -> String {
+/// The load's job file, and the files that it names. `held` leads to the disk, or to the folder with the load's
+/// files.
+fn job_file(held: &str, what: &Startup) -> (String, Vec<String>) {
     let mix = what.load;
     let raw = mix.access == Access::Raw;
     let (read, write, bs) = match mix.access {
@@ -236,10 +250,10 @@ fn job_file(stage: &Stage, what: &Startup) -> String {
          direct={}\ninvalidate=1\n",
         u8::from(raw)
     );
+    let mut names = Vec::new();
     for i in 0..mix.readers + mix.writers {
         let reads = i < mix.readers;
-        let target = if raw { &stage.node } else { &stage.files[i as usize] };
-        let name = target.display().to_string().replace(':', "\\:");
+        let name = if raw { held.to_string() } else { format!("{held}/{}", load_file(i)) };
         text.push_str(&format!(
             "[l{i}]\nfilename={name}\nrw={}\n",
             if reads { read } else { write }
@@ -256,8 +270,9 @@ fn job_file(stage: &Stage, what: &Startup) -> String {
             }
             text.push_str("fdatasync=512\n");
         }
+        names.push(name);
     }
-    text
+    (text, names)
 }
 
 /// As a record has it: `startup_time` (censored at the limit), `slowdown` against the idle baseline, and

@@ -155,7 +155,7 @@ impl Stage {
             self.installed.push(path);
         }
         for i in self.files.len()..count {
-            let path = self.dir.join(format!("load.{i}"));
+            let path = self.dir.join(load_file(i as u32));
             // An emulated disk is as fast on zeros, and keeps them for nothing.
             let noise = matches!(self.place, Where::Directory(..)).then_some(i as u64);
             write_file(&path, self.file_bytes, noise, interrupt)?;
@@ -226,6 +226,11 @@ impl Stage {
         Ok(())
     }
 
+    /// The folder with the load's files, open.
+    pub(crate) fn open(&self) -> Result<File> {
+        File::open(&self.dir).map_err(|e| Error::io("opening", &self.dir, e))
+    }
+
     /// The small root.
     #[must_use]
     pub fn root(&self) -> PathBuf {
@@ -265,6 +270,11 @@ pub fn find_program(name: &str) -> Result<PathBuf> {
         let message = format!("there is no program \"{name}\" to start");
         Error::input(message, format!("name it by its full path, or install it into one of {PATH}"))
     })
+}
+
+/// Name of a file of the load.
+pub(crate) fn load_file(i: u32) -> String {
+    format!("load.{i}")
 }
 
 /// Files that the load reads and writes.

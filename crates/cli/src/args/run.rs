@@ -93,9 +93,19 @@ pub(crate) struct RunArgs {
     /// No progress, no warnings.
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Real backend: allows to overwrite this very device.
+    /// Real backend: allows to overwrite this very device. One that is in use is refused all the same.
     #[arg(long, value_name = "/dev/NAME")]
     pub(crate) destroy_data: Option<String>,
+    /// Real backend: allows to overwrite this very file, which iosched did not make.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) overwrite_file: Option<PathBuf>,
+    /// Real backend: makes the file that --device names (DIR/iosched-NAME.img) in this size.
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<String>,
+    /// Says what would be written, switched, created and refused, and why; runs nothing (emulated and
+    /// real).
+    #[arg(long)]
+    pub(crate) dry_run: bool,
     /// Traces block events into the record (emulated and real).
     #[arg(long)]
     pub(crate) trace: bool,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use iosched_backends::Error;
-use iosched_backends::backend::{Backend, Destroy, Emulated, LiveOptions, Mock, Real};
+use iosched_backends::backend::{Backend, Emulated, LiveOptions, Mock, Real};
 use iosched_backends::emulate::{self, DataMode};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::{self, Plan, Sink};
@@ -138,10 +138,7 @@ fn backend(
             let disk = emulate::Options { data, ..emulate::Options::default() };
             Box::new(Emulated::new(options, disk))
         }
-        BackendKind::Real => {
-            let destroy = Destroy(args.destroy_data.clone());
-            Box::new(Real::new(&first.device.name, destroy, options))
-        }
+        BackendKind::Real => Box::new(Real::new(&first.device.name, live::leave(args)?, options)),
         BackendKind::Sim | BackendKind::Imported => {
             return Err(Failure::input("this backend does not run on the machine"));
         }

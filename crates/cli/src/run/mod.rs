@@ -1,5 +1,6 @@
 //! `iosched run`.
 
+mod dry;
 mod iolog;
 mod machine;
 
@@ -13,17 +14,22 @@ use iosched_results::export::{Format, export};
 
 use crate::args::{LookArgs, RunArgs, RunFormat};
 use crate::certain::certain;
-use crate::choose::{Chosen, experiments, plan, simulated};
+use crate::choose::{Chosen, experiments, plan_with, simulated};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{deliver, note};
 use crate::store::Storing;
-use crate::trials;
+use crate::{live, trials};
 
 /// Runs everything that was asked for and prints the results.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
     let chosen = experiments(args)?;
     // Everything is planned before anything runs: a mistake in the last file costs no time.
-    let plans = chosen.iter().map(|c| plan(&c.experiment)).collect::<Outcome<Vec<_>>>()?;
+    let size = live::leave(args)?.size;
+    let planned = chosen.iter().map(|c| plan_with(&c.experiment, size));
+    let plans = planned.collect::<Outcome<Vec<_>>>()?;
+    if args.dry_run {
+        return dry::run(args, &chosen, &plans);
+    }
     for (chosen, trials) in chosen.iter().zip(&plans) {
         if simulated(chosen.experiment.backend) {
             iolog::check(trials, several(&chosen.experiment, trials))?;

@@ -1,0 +1,214 @@
+//! Files that iosched makes to write to, and how it knows them again.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use nix::libc;
+use rustix::fs::{SeekFrom, XattrFlags, fgetxattr, fsetxattr, seek};
+
+use crate::error::{Error, Result};
+use crate::load::child::Interrupt;
+
+/// The extended attribute that marks our files. Its value is the inode's number: a copy is no file of ours.
+const MARK: &str = "user.iosched.target";
+
+/// Whether a path's last part is `iosched-NAME.img`.
+#[must_use]
+pub(super) fn is_our_name(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let inner = name.strip_prefix("iosched-").and_then(|n| n.strip_suffix(".img"));
+    inner.is_some_and(|n| !n.is_empty())
+}
+
+pub(super) fn check_name(path: &Path) -> Result<()> {
+    if is_our_name(&path.to_string_lossy()) {
+        return Ok(());
+    }
+    let message = format!("there is no file {}", path.display());
+    Err(Error::input(message, "a file that iosched makes is named iosched-NAME.img"))
+}
+
+/// Whether a file has our name and our mark.
+pub(super) fn is_ours(file: &File, path: &str) -> bool {
+    let mut value = [0u8; 32];
+    let marked = fgetxattr(file, MARK, &mut value[..]).is_ok_and(|n| {
+        file.metadata().is_ok_and(|m| value.get(..n) == Some(m.ino().to_string().as_bytes()))
+    });
+    marked && is_our_name(path)
+}
+
+/// Makes a file of ours, full of noise. What was begun goes when it cannot be finished.
+///
+/// # Errors
+/// [`Error::Input`] for a name that is not ours, [`Error::DiskFull`], [`Error::Io`],
+/// [`Error::Interrupted`].
+pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
+    check_name(path)?;
+    let shown = path.display().to_string();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    let file = options.open(path).map_err(|e| Error::io("creating", path, e))?;
+    let filled = mark(&file)
+        .map_err(Failure::Mark)
+        .and_then(|()| file.set_len(bytes).map_err(Failure::Io))
+        .and_then(|()| fill(&file, bytes, interrupt));
+    filled.map_err(|e| {
+        // Nobody else can have put anything of theirs into it.
+        let _ = std::fs::remove_file(path);
+        e.into_error(&shown)
+    })
+}
+
+fn mark(file: &File) -> io::Result<()> {
+    let inode = file.metadata()?.ino().to_string();
+    fsetxattr(file, MARK, inode.as_bytes(), XattrFlags::CREATE).map_err(io::Error::from)
+}
+
+/// What can go wrong with a file.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Io(io::Error),
+    Mark(io::Error),
+    NoRoom { needed: u64, free: u64 },
+    Stopped(Error),
+}
+
+impl Failure {
+    pub(super) fn into_error(self, path: &str) -> Error {
+        match self {
+            Failure::Io(e) => Error::io("writing", path, e),
+            Failure::Mark(e) => Error::input(
+                format!("{path} cannot be marked as ours ({e})"),
+                "make it yourself in full size, and name it with --overwrite-file",
+            ),
+            Failure::NoRoom { needed, free } => Error::DiskFull {
+                path: path.into(),
+                doing: format!("laying it out: it needs {needed} bytes and {free} are free"),
+            },
+            Failure::Stopped(e) => e,
+        }
+    }
+}
+
+/// Parts of a file that were never written, as the file system knows them.
+pub(super) fn holes(file: impl AsFd, bytes: u64) -> io::Result<Vec<(u64, u64)>> {
+    let mut holes = Vec::new();
+    let mut at = 0;
+    while at < bytes {
+        let from = seek(&file, SeekFrom::Hole(at))?;
+        if from >= bytes {
+            break;
+        }
+        let to = match seek(&file, SeekFrom::Data(from)) {
+            Ok(to) => to.min(bytes),
+            Err(rustix::io::Errno::NXIO) => bytes,
+            Err(e) => return Err(e.into()),
+        };
+        // A file that changes meanwhile must not keep us here.
+        if to <= from {
+            break;
+        }
+        holes.push((from, to));
+        at = to;
+    }
+    Ok(holes)
+}
+
+/// Writes noise where nothing was written yet: some disks are faster on zeros.
+pub(super) fn fill(
+    file: &File,
+    bytes: u64,
+    interrupt: &Interrupt,
+) -> std::result::Result<(), Failure> {
+    /// Written between two looks at signals.
+    const STRETCH: u64 = 64 << 20;
+    let holes = holes(file, bytes).map_err(Failure::Io)?;
+    let needed: u64 = holes.iter().map(|(from, to)| to - from).sum();
+    if needed == 0 {
+        return Ok(());
+    }
+    let room = rustix::fs::fstatvfs(file).map_err(|e| Failure::Io(e.into()))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    // Preallocated room is counted as used already.
+    let allocated = file.metadata().map_err(Failure::Io)?.blocks().saturating_mul(512);
+    if needed > free.saturating_add(allocated) {
+        return Err(Failure::NoRoom { needed, free });
+    }
+    let mut block = vec![0u8; 1 << 20];
+    let mut stream = iosched_engine::stream(1, "target-file");
+    block.chunks_exact_mut(8).for_each(|c| c.copy_from_slice(&stream.next_u64().to_le_bytes()));
+    for (from, to) in holes {
+        let mut at = from;
+        while at < to {
+            let n = (to - at).min(block.len() as u64);
+            file.write_all_at(&block[..n as usize], at).map_err(Failure::Io)?;
+            at += n;
+            if at % STRETCH == 0 {
+                file.sync_data().map_err(Failure::Io)?;
+            }
+            interrupt.check().map_err(Failure::Stopped)?;
+        }
+    }
+    file.sync_all().map_err(Failure::Io)
+}
+
+#[cfg(test)]
+#[allow(clippy::print_stdout, reason = "a skipped test says so")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_ours_is_known_by_name_and_mark_and_a_copy_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("iosched-a.img");
+        match create(&path, 3 << 20, &Interrupt::default()) {
+            Err(Error::Input { message, .. }) => return println!("SKIPPED: {message}"),
+            other => other.unwrap(),
+        }
+        let file = File::open(&path).unwrap();
+        assert!(is_ours(&file, &path.to_string_lossy()));
+        assert!(!is_ours(&file, "/x/other.img"));
+        assert!(holes(&file, 3 << 20).unwrap().is_empty());
+        let copy = dir.path().join("iosched-b.img");
+        std::fs::copy(&path, &copy).unwrap();
+        let _ = mark_as(&File::options().write(true).open(&copy).unwrap(), "17");
+        assert!(!is_ours(&File::open(&copy).unwrap(), &copy.to_string_lossy()));
+        let e = create(&path, 1, &Interrupt::default()).unwrap_err();
+        assert!(e.to_string().contains("iosched-a.img"), "it is there already: {e}");
+    }
+
+    fn mark_as(file: &File, value: &str) -> io::Result<()> {
+        fsetxattr(file, MARK, value.as_bytes(), XattrFlags::CREATE).map_err(io::Error::from)
+    }
+
+    #[test]
+    fn holes_are_found_and_filled() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4 << 20).unwrap();
+        file.write_all_at(&[7; 4096], 1 << 20).unwrap();
+        file.sync_all().unwrap();
+        let before: u64 = holes(&file, 4 << 20).unwrap().iter().map(|(a, b)| b - a).sum();
+        assert!(before > 3 << 20, "{before}");
+        fill(&file, 4 << 20, &Interrupt::default()).unwrap();
+        assert!(holes(&file, 4 << 20).unwrap().is_empty());
+        let mut kept = [0; 4096];
+        file.read_exact_at(&mut kept, 1 << 20).unwrap();
+        assert_eq!(kept, [7; 4096], "what was there stays");
+    }
+
+    #[test]
+    fn names_of_ours() {
+        for (name, ours) in [
+            ("/mnt/iosched-a.img", true),
+            ("iosched-a b#1.img", true),
+            ("/mnt/iosched-.img", false),
+            ("/iosched-x/a.img", false),
+            ("/mnt/a.img", false),
+        ] {
+            assert_eq!(is_our_name(name), ours, "{name}");
+        }
+    }
+}
