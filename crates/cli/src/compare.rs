@@ -1,7 +1,7 @@
 //! `iosched compare`.
 
 use iosched_experiment::Record;
-use iosched_results::compare::{CompareOptions, compare as judge};
+use iosched_results::compare::{Answer, CompareOptions, compare as judge};
 use iosched_results::render;
 
 use crate::args::CompareArgs;
@@ -28,7 +28,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
     } else {
         print(&render::comparison(&result, args.all))?
     }
-    if result.has_regression() { Err(Failure::silent(code::REGRESSION)) } else { Ok(()) }
+    match result.answer() {
+        Answer::Regression => Err(Failure::silent(code::REGRESSION)),
+        Answer::CannotTell if !args.allow_inconclusive => Err(Failure::silent(code::CANNOT_TELL)),
+        Answer::CannotTell | Answer::NoRegression => Ok(()),
+    }
 }
 
 /// An experiment of the results file, or a file of results.

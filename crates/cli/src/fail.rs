@@ -14,6 +14,8 @@ pub(crate) mod code {
     pub(crate) const MISSING: u8 = 3;
     /// A trial failed.
     pub(crate) const FAILED: u8 = 4;
+    /// A comparison cannot tell whether there is a regression.
+    pub(crate) const CANNOT_TELL: u8 = 5;
 }
 
 /// An exit code and what to say before.

@@ -106,12 +106,28 @@ fn one(trial: &Trial, bar: &ProgressBar) -> Record {
     let result = catch_unwind(AssertUnwindSafe(|| iosched_sim::simulate_with(trial, &mut report)));
     bar.inc(STEPS.saturating_sub(shown));
     match result {
-        Ok(Ok(record)) => record,
+        Ok(Ok(mut record)) => {
+            identify(&mut record, trial);
+            record
+        }
         Ok(Err(e)) => failed(trial, e.to_string()),
         Err(_) => {
             failed(trial, "the simulator stopped with a defect; see the message above".into())
         }
     }
+}
+
+/// Notes what the device was. A name is not enough: a file of the same name may say something else tomorrow.
+pub(crate) fn identify(record: &mut Record, trial: &Trial) {
+    let mut device = trial.device.clone();
+    // Words about the device change nothing that is measured.
+    (device.title, device.summary, device.price) = (String::new(), String::new(), None);
+    device.derivation.clear();
+    device.figures.clear();
+    // A number that JSON cannot hold is no device that could have run.
+    let Ok(text) = serde_json::to_string(&device) else { return };
+    let hash = format!("{:016x}", iosched_engine::fnv1a(text.as_bytes()));
+    record.provenance.insert(iosched_results::compare::DEVICE_CONTENT.into(), hash);
 }
 
 fn failed(trial: &Trial, why: String) -> Record {

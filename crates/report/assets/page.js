@@ -32,7 +32,7 @@ const change = (r) => {
   if (Math.abs(p) < 0.05) return "±0 %";
   return (p < 0 ? "−" : "+") + Math.abs(p).toFixed(Math.abs(p) >= 9.95 ? 0 : 1) + " %";
 };
-const WORDS = { b: "better", w: "worse", n: "no measurable difference", e: "not enough data", i: "invalid", B: "better (exact)", W: "worse (exact)", N: "equal (exact)" };
+const WORDS = { b: "better", w: "worse", n: "no measurable difference", e: "not enough data", i: "invalid", B: "better (exact)", W: "worse (exact)", N: "level (exact)" };
 const sched = (r) => D.schedulers[D.runs[r].s];
 const on = (n) => F[n].checked;
 // The reference rule: samples farther than 1.5 SD from the mean are left out.
@@ -261,10 +261,11 @@ const difference = (tests, runs) => {
     const c = t.v[+b], letter = c.p ? c.p[+a] : ".", w = WORDS[letter] || (D.runs[+a].d === D.runs[+b].d ? "" : "different devices, not judged");
     const name = `${D.workloads[t.w].t}: ${t.t}`;
     if (q == null) return [name, "–", "–", "", "incomplete"];
+    const apart = change(Math.exp(Math.abs(q))).slice(1);
     const [by, u] = scale(Math.max(x, y), t.u), half = Math.abs(q) / most * 50;
     const cls = "wbWB".includes(letter) ? (q > 0 ? "up" : "down") : "flatc";
     const bar = make("i", { class: cls }); bar.style.left = (q > 0 ? 50 : 50 - half) + "%"; bar.style.width = half + "%";
-    return [name, `${plain(x / by)} ${u}`, `${plain(y / by)} ${u}`, make("td", { class: "mid" }, make("div", {}, bar)), (q >= 0 ? "B better by " : "A better by ") + change(Math.exp(Math.abs(q))).slice(1) + (w ? ": B " + w : "")];
+    return [name, `${plain(x / by)} ${u}`, `${plain(y / by)} ${u}`, make("td", { class: "mid" }, make("div", {}, bar)), "wbWB".includes(letter) ? (q >= 0 ? "B better by " : "A better by ") + apart : apart + " apart" + (w ? ": " + w : "")];
   });
   const t = table(["chart", "A: " + D.runs[+a].n, "B: " + D.runs[+b].n, "A better ← → B better", "in words"], body);
   t.firstChild.classList.add("diff");

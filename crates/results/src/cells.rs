@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::{BackendKind, Record, Status};
-use rayon::iter::{IntoParallelIterator, ParallelIterator};
+use iosched_experiment::record::{BackendKind, Record, Status, TrialId};
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Measure, measures};
+use crate::measure::{Measure, kind, measures};
 use crate::stats::{
-    Better, Judged, Observation, Sample, Summary, VerdictOptions, correct_family, judge_summarized,
+    Better, Compared, Judged, Lent, Observation, Sample, Summary, VerdictOptions, judge_together,
     outliers, summarize,
 };
 
@@ -21,6 +21,18 @@ pub struct CellKey {
     pub workload: String,
     /// Scheduler with its label.
     pub scheduler: String,
+}
+
+impl CellKey {
+    /// The cell of a trial.
+    #[must_use]
+    pub fn of(t: &TrialId) -> CellKey {
+        CellKey {
+            device: t.device.clone(),
+            workload: t.workload.clone(),
+            scheduler: t.scheduler.clone(),
+        }
+    }
 }
 
 /// One measure of one cell.
@@ -68,27 +80,46 @@ impl Cells {
             return;
         }
         for m in measures(r) {
-            cell.add(r.trial.repetition, m, r.backend == BackendKind::Sim);
+            cell.add(r.trial.repetition, m, Origin::of(r.backend));
+        }
+    }
+}
+
+/// What is known about values by where they come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    deterministic: bool,
+    paired: bool,
+}
+
+impl Origin {
+    /// Our own rounds are interleaved or share their seeds; nobody knows about those of others.
+    pub(crate) fn of(backend: BackendKind) -> Origin {
+        Origin {
+            deterministic: backend == BackendKind::Sim,
+            paired: backend != BackendKind::Imported,
         }
     }
 }
 
 impl Cell {
-    /// Takes one figure. A round that occurs twice (two kernels, say) becomes the last.
-    pub(crate) fn add(&mut self, mut round: u32, m: Measure, deterministic: bool) {
+    /// Takes one figure. A round that occurs twice (two kernels, say) becomes the last, and pairs nothing any more.
+    pub(crate) fn add(&mut self, mut round: u32, m: Measure, origin: Origin) {
         let c = self.measures.entry(m.name).or_insert_with(|| CellSample {
             unit: m.unit,
             better: m.better,
-            sample: Sample { deterministic: true, ..Sample::default() },
+            sample: Sample { deterministic: true, paired: true, ..Sample::default() },
             highest: 0,
         });
         // Rounds come in order as a rule: only those that do not are looked for.
         if round <= c.highest && c.sample.rounds.iter().any(|r| r.0 == round) {
             round = c.highest + 1;
+            c.sample.paired = false;
         }
         c.highest = c.highest.max(round);
         c.sample.rounds.push((round, Observation { value: m.value, censored: m.censored }));
-        c.sample.deterministic &= deterministic;
+        c.sample.deterministic &= origin.deterministic;
+        c.sample.paired &= origin.paired;
     }
 }
 
@@ -140,16 +171,26 @@ pub fn analyse(records: &[Record], base: Option<&str>, options: VerdictOptions) 
     judge_cells(&group(records), base, options)
 }
 
-/// Judges every scheduler against `base` (the first scheduler by name when `None` or absent), cell by cell.
-/// Holm's correction runs over all cells of the same measure.
+/// The scheduler that others are compared with where nobody names one: none, else noop, else the first.
+#[must_use]
+pub fn usual_base<'a>(schedulers: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let plain = |word: &str| {
+        let family = |s: &&str| {
+            let name = s.to_lowercase();
+            name.split([' ', '@', '(']).next() == Some(word)
+        };
+        schedulers.clone().into_iter().find(family)
+    };
+    plain("none").or_else(|| plain("noop")).or_else(|| schedulers.clone().into_iter().next())
+}
+
+/// Judges every scheduler against `base` ([`usual_base`] when `None` or absent), cell by cell. The correction for many
+/// comparisons runs over all lines: that is what is read together.
 #[must_use]
 pub fn judge_cells(cells: &Cells, base: Option<&str>, options: VerdictOptions) -> Analysis {
     let schedulers: BTreeSet<&str> = cells.0.keys().map(|k| k.scheduler.as_str()).collect();
-    let base = base
-        .filter(|b| schedulers.contains(b))
-        .or_else(|| schedulers.first().copied())
-        .unwrap_or("");
-    judge_against(cells, &summaries(cells, options), base, options)
+    let base = base.filter(|b| schedulers.contains(b)).or_else(|| usual_base(schedulers));
+    judge_against(cells, &Prepared::of(cells, options), base.unwrap_or(""), options)
 }
 
 /// As [`judge_cells`] against each of several bases; the cells are summarised once.
@@ -158,24 +199,33 @@ pub fn judge_each<'a>(
     bases: &'a [&str],
     options: VerdictOptions,
 ) -> impl Iterator<Item = Analysis> + 'a {
-    let summaries = summaries(cells, options);
-    bases.iter().map(move |base| judge_against(cells, &summaries, base, options))
+    let prepared = Prepared::of(cells, options);
+    bases.iter().map(move |base| judge_against(cells, &prepared, base, options))
 }
 
-type Summaries<'a> = BTreeMap<(&'a CellKey, &'a str), Summary>;
+/// What is the same against every base.
+struct Prepared<'a> {
+    summaries: BTreeMap<(&'a CellKey, &'a str), Summary>,
+    lent: Lent,
+}
 
-fn summaries(cells: &Cells, options: VerdictOptions) -> Summaries<'_> {
-    let all = cells.0.iter();
-    let each: Vec<_> =
-        all.flat_map(|(k, cell)| cell.measures.iter().map(move |(m, c)| (k, m, c))).collect();
-    each.into_par_iter()
-        .map(|(k, m, c)| ((k, m.as_str()), summarize(&c.sample.observations(), options.seed)))
-        .collect()
+impl Prepared<'_> {
+    fn of(cells: &Cells, options: VerdictOptions) -> Prepared<'_> {
+        let all = cells.0.iter();
+        let each: Vec<_> =
+            all.flat_map(|(k, cell)| cell.measures.iter().map(move |(m, c)| (k, m, c))).collect();
+        let lent = Lent::of(each.iter().map(|(_, m, c)| (kind(m), &c.sample)));
+        let summaries = each
+            .into_par_iter()
+            .map(|(k, m, c)| ((k, m.as_str()), summarize(&c.sample.observations(), options.seed)))
+            .collect();
+        Prepared { summaries, lent }
+    }
 }
 
 fn judge_against(
     cells: &Cells,
-    summaries: &Summaries<'_>,
+    prepared: &Prepared<'_>,
     base: &str,
     options: VerdictOptions,
 ) -> Analysis {
@@ -184,38 +234,34 @@ fn judge_against(
         let why = cell.unusable.first().cloned().unwrap_or_else(|| "no figures".into());
         out.incomplete.push((key.clone(), why));
     }
-    let all: Vec<(&CellKey, &Cell)> = cells.0.iter().collect();
-    let mut families = BTreeMap::<&str, usize>::new();
-    for (_, cell) in all.iter().filter(|(k, _)| k.scheduler != base) {
-        cell.measures.keys().for_each(|m| *families.entry(m).or_default() += 1);
-    }
-    let of = |(key, cell): (&CellKey, &Cell)| -> Vec<Line> {
+    let (mut pairs, mut places) = (Vec::new(), Vec::new());
+    let mut lines: Vec<(&CellKey, &str, &CellSample, usize)> = Vec::new();
+    for (key, cell) in &cells.0 {
         let base_key = CellKey { scheduler: base.into(), ..key.clone() };
         let other = cells.0.get_key_value(&base_key).filter(|_| key.scheduler != base);
-        let one = |(measure, c): (&String, &CellSample)| {
-            let own = &summaries[&(key, measure.as_str())];
-            let judged = other.and_then(|(k, o)| {
-                let b = o.measures.get(measure)?;
-                let theirs = &summaries[&(k, measure.as_str())];
-                let family = families.get(measure.as_str()).copied().unwrap_or(1);
-                let options = VerdictOptions { family, ..options };
-                Some(judge_summarized((&b.sample, theirs), (&c.sample, own), c.better, options))
-            });
-            let mut line = line(key, measure, c, own.clone(), judged);
-            line.unusable = cell.unusable.len();
-            line
-        };
-        cell.measures.iter().map(one).collect()
-    };
-    let lines: Vec<Vec<Line>> = all.into_par_iter().map(of).collect();
-    out.lines = lines.into_iter().flatten().collect();
-    let mut families: BTreeMap<&str, Vec<&mut Judged>> = BTreeMap::new();
-    for l in &mut out.lines {
-        if let Some(j) = l.against_base.as_mut() {
-            families.entry(&l.measure).or_default().push(j);
+        for (measure, c) in &cell.measures {
+            let summary = |k| &prepared.summaries[&(k, measure.as_str())];
+            if let Some((k, b)) = other.and_then(|(k, o)| Some((k, o.measures.get(measure)?))) {
+                places.push(lines.len());
+                pairs.push(Compared {
+                    base: (&b.sample, summary(k)),
+                    new: (&c.sample, summary(key)),
+                    better: c.better,
+                    kind: kind(measure),
+                });
+            }
+            lines.push((key, measure, c, cell.unusable.len()));
         }
     }
-    families.values_mut().for_each(|f| correct_family(f, options));
+    let mut judged: Vec<Option<Judged>> = vec![None; lines.len()];
+    for (place, j) in places.into_iter().zip(judge_together(&pairs, &prepared.lent, options)) {
+        judged[place] = Some(j);
+    }
+    let of = |((key, measure, c, unusable), judged): (_, _)| {
+        let own = prepared.summaries[&(key, measure)].clone();
+        Line { unusable, ..line(key, measure, c, own, judged) }
+    };
+    out.lines = lines.into_par_iter().zip(judged).map(of).collect();
     out
 }
 
@@ -250,7 +296,7 @@ fn line(
 mod tests {
     use super::*;
     use crate::stats::Verdict;
-    use iosched_experiment::record::{Metric, TrialId};
+    use iosched_experiment::record::Metric;
 
     fn record(scheduler: &str, repetition: u32, value: f64, backend: BackendKind) -> Record {
         let trial = TrialId {
@@ -285,7 +331,7 @@ mod tests {
         records.push(failed);
         let a = analyse(&records, Some("none"), VerdictOptions::default());
         let j = a.lines[0].against_base.as_ref().unwrap();
-        assert_eq!(j.words(), "worse (exact, deterministic)");
+        assert_eq!(j.words(), "worse (exact)");
         assert!(a.lines[1].against_base.is_none());
         assert_eq!(a.incomplete[0].1, "no memory");
     }
@@ -306,7 +352,6 @@ mod tests {
 
     #[test]
     fn six_rounds_tell_two_losers() {
-        // The paired test alone could not: 2 × 2/64 is above 5 %.
         let of = |s: &str, v: f64| {
             (1..=6).map(move |i| (s.to_string(), i, v + f64::from(i))).collect::<Vec<_>>()
         };
@@ -317,6 +362,14 @@ mod tests {
         let judged: Vec<Verdict> =
             a.lines.iter().filter_map(|l| l.against_base.as_ref()).map(|j| j.verdict).collect();
         assert_eq!(judged, [Verdict::Worse; 2]);
+    }
+
+    #[test]
+    fn the_usual_base_has_no_scheduler_at_all() {
+        assert_eq!(usual_base(["bfq", "noop", "None@6.12"]), Some("None@6.12"));
+        assert_eq!(usual_base(["bfq", "noop x=1"]), Some("noop x=1"));
+        assert_eq!(usual_base(["nonesuch", "bfq"]), Some("nonesuch"));
+        assert_eq!(usual_base([]), None);
     }
 
     #[test]

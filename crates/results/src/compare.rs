@@ -2,11 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::Record;
+use iosched_experiment::record::{BackendKind, Record};
+use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{CellKey, group};
-use crate::stats::{Judged, Verdict, VerdictOptions, correct_family, judge};
+use crate::cells::{CellKey, CellSample, Cells, group};
+use crate::measure::kind;
+use crate::stats::{
+    Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
+};
 
 /// Provenance that differs between any two runs and says nothing about what was measured.
 ///
@@ -31,10 +35,13 @@ pub const VOLATILE: [&str; 16] = [
     "emulation",
 ];
 
+/// Provenance: a hash of what is in the device's file. Two files of one name are not one device.
+pub const DEVICE_CONTENT: &str = "device.content";
+
 /// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareOptions {
-    /// A significant loss beyond this share is a regression (0.05 = 5 %).
+    /// A significant loss beyond this share is a regression (0.05 = 5 %). It takes the place of the verdicts' margin.
     pub threshold: f64,
     /// Compare although the provenance differs.
     pub force: bool,
@@ -85,6 +92,22 @@ pub enum CompareError {
         /// A cell of the new side.
         new: String,
     },
+    /// No figure has such a name.
+    #[error("no measure begins with \"{wanted}\"; {help}")]
+    Measure {
+        /// As asked for.
+        wanted: String,
+        /// The nearest, or what there is.
+        help: String,
+    },
+    /// No record has such a field.
+    #[error("nothing records \"{wanted}\", so it cannot vary; {help}")]
+    Vary {
+        /// As asked for.
+        wanted: String,
+        /// The nearest, or what there is.
+        help: String,
+    },
     /// The threshold is no share.
     #[error("the threshold must be a number from 0 up, not {0}")]
     Threshold(f64),
@@ -113,6 +136,20 @@ pub struct Change {
     pub judged: Judged,
     /// Significantly worse by more than the threshold.
     pub regression: bool,
+    /// The data leave room for a loss beyond the threshold and do not show one.
+    pub open: bool,
+}
+
+/// What a guard wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// Something is worse by more than the threshold.
+    Regression,
+    /// Nothing is, and the data would have shown it.
+    NoRegression,
+    /// A figure is missing or too uncertain.
+    CannotTell,
 }
 
 /// The outcome of a comparison.
@@ -122,15 +159,29 @@ pub struct Comparison {
     pub changes: Vec<Change>,
     /// Cells without figures on one side: `(cell, what is missing)`.
     pub incomplete: Vec<(CellKey, String)>,
+    /// Cells with figures in the base and none in the new side.
+    pub lacking: usize,
     /// Provenance that differs, compared by force or by `vary`.
     pub differing: Vec<Difference>,
 }
 
 impl Comparison {
-    /// Whether the caller should exit with 1.
+    /// Whether something is worse by more than the threshold.
     #[must_use]
     pub fn has_regression(&self) -> bool {
         self.changes.iter().any(|c| c.regression)
+    }
+
+    /// The answer to a guard's question. What the new side lacks is not known to be no worse.
+    #[must_use]
+    pub fn answer(&self) -> Answer {
+        if self.has_regression() {
+            Answer::Regression
+        } else if self.changes.iter().any(|c| c.open) || self.lacking > 0 {
+            Answer::CannotTell
+        } else {
+            Answer::NoRegression
+        }
     }
 }
 
@@ -146,58 +197,142 @@ pub fn compare(
     if !(options.threshold >= 0.0 && options.threshold.is_finite()) {
         return Err(CompareError::Threshold(options.threshold));
     }
-    let (b, n) = (group(base), group(new));
-    let common: BTreeSet<&CellKey> = b.0.keys().filter(|k| n.0.contains_key(*k)).collect();
+    let (mut b, mut n) = (group(base), group(new));
+    let common: BTreeSet<CellKey> = b.0.keys().filter(|k| n.0.contains_key(*k)).cloned().collect();
     if common.is_empty() {
-        let first = |c: &crate::cells::Cells| {
+        let first = |c: &Cells| {
             c.0.keys().next().map_or("none".into(), |k| {
                 format!("{} / {} / {}", k.device, k.workload, k.scheduler)
             })
         };
         return Err(CompareError::NothingInCommon { base: first(&b), new: first(&n) });
     }
-    let differing = provenance(base, new, &common);
+    let differing = conditions(base, new, &common, options)?;
+    let seeds = (seeds(base), seeds(new));
+    for side in [&mut b, &mut n] {
+        for (key, cell) in &mut side.0 {
+            // Rounds of two experiments are pairs only where the same seed drew both.
+            let same = seeds.0.contains_key(key) && seeds.0.get(key) == seeds.1.get(key);
+            cell.measures.values_mut().for_each(|m| m.sample.paired &= same);
+        }
+    }
+    let figures = figures(&b, &n);
+    for wanted in &options.measures {
+        if !figures.iter().any(|f| f.measure.starts_with(wanted.as_str())) {
+            let names: BTreeSet<&str> = figures.iter().map(|f| f.measure).collect();
+            return Err(CompareError::Measure {
+                wanted: wanted.clone(),
+                help: near(wanted, names),
+            });
+        }
+    }
+    let has = |c: &Cells, k: &CellKey| c.0.get(k).is_some_and(|cell| !cell.measures.is_empty());
+    Ok(Comparison {
+        differing,
+        incomplete: incomplete(&b, &n),
+        lacking: b.0.keys().filter(|k| has(&b, k) && !has(&n, k)).count(),
+        changes: changes(figures, options),
+    })
+}
+
+/// One figure that both sides have.
+struct Figure<'a> {
+    key: &'a CellKey,
+    measure: &'a str,
+    base: &'a CellSample,
+    new: &'a CellSample,
+}
+
+fn figures<'a>(b: &'a Cells, n: &'a Cells) -> Vec<Figure<'a>> {
+    let mut out = Vec::new();
+    for (key, cell) in &n.0 {
+        let Some(other) = b.0.get(key) else { continue };
+        for (measure, new) in &cell.measures {
+            if let Some(base) = other.measures.get(measure) {
+                out.push(Figure { key, measure, base, new });
+            }
+        }
+    }
+    out
+}
+
+fn changes(mut figures: Vec<Figure<'_>>, options: &CompareOptions) -> Vec<Change> {
+    // What is left out of the comparison still says how much such figures scatter.
+    let sides = figures.iter().flat_map(|f| [f.base, f.new].map(|s| (kind(f.measure), &s.sample)));
+    let lent = Lent::of(sides);
+    let wanted = |m: &str| {
+        options.measures.is_empty() || options.measures.iter().any(|w| m.starts_with(w.as_str()))
+    };
+    figures.retain(|f| wanted(f.measure));
+    let verdict = VerdictOptions { margin: options.threshold, ..options.verdict };
+    let of = |s: &CellSample| summarize(&s.sample.observations(), verdict.seed);
+    let summaries: Vec<(Summary, Summary)> =
+        figures.iter().map(|f| (of(f.base), of(f.new))).collect();
+    let mut pairs = Vec::with_capacity(figures.len());
+    for (f, (b, n)) in figures.iter().zip(&summaries) {
+        pairs.push(Compared {
+            base: (&f.base.sample, b),
+            new: (&f.new.sample, n),
+            better: f.new.better,
+            kind: kind(f.measure),
+        });
+    }
+    let judged = judge_together(&pairs, &lent, verdict);
+    figures.iter().zip(judged).map(|(f, j)| change(f, j, options.threshold)).collect()
+}
+
+fn change(f: &Figure<'_>, judged: Judged, threshold: f64) -> Change {
+    // Without a ratio (a value was censored) any significant loss counts.
+    let regression =
+        judged.verdict == Verdict::Worse && judged.loss().is_none_or(|l| l > threshold);
+    let unsure = matches!(judged.verdict, Verdict::NotEnoughData | Verdict::Invalid);
+    let open = unsure && judged.worst_loss().is_none_or(|l| l > threshold);
+    let (key, measure, unit) = (f.key.clone(), f.measure.into(), f.new.unit.clone());
+    Change { key, measure, unit, judged, regression, open }
+}
+
+/// Seeds by round.
+fn seeds(records: &[Record]) -> BTreeMap<CellKey, BTreeSet<(u32, u64)>> {
+    let mut out = BTreeMap::<CellKey, BTreeSet<(u32, u64)>>::new();
+    for r in records.iter().filter(|r| r.backend == BackendKind::Sim) {
+        let t = &r.trial;
+        out.entry(CellKey::of(t)).or_default().insert((t.repetition, t.seed));
+    }
+    out
+}
+
+/// The nearest of some names, or the first of them.
+fn near<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    let found = did_you_mean(wanted, names.clone());
+    if !found.is_empty() {
+        return found;
+    }
+    let some: Vec<&str> = names.into_iter().take(12).collect();
+    format!("there are {}", some.join(", "))
+}
+
+/// What differs although nobody said that it may.
+fn conditions(
+    base: &[Record],
+    new: &[Record],
+    common: &BTreeSet<CellKey>,
+    options: &CompareOptions,
+) -> Result<Vec<Difference>, CompareError> {
+    let (b, n) = (fields(base, common), fields(new, common));
+    let names: BTreeSet<&str> = b.keys().chain(n.keys()).map(String::as_str).collect();
+    if let Some(wanted) = options.vary.iter().find(|v| !names.contains(v.as_str())) {
+        return Err(CompareError::Vary { wanted: wanted.clone(), help: near(wanted, names) });
+    }
+    let differing = provenance(&b, &n);
     let forbidden: Vec<Difference> =
         differing.iter().filter(|d| !options.vary.contains(&d.field)).cloned().collect();
     if !forbidden.is_empty() && !options.force {
         return Err(CompareError::Provenance(forbidden));
     }
-    let mut out = Comparison { differing, ..Comparison::default() };
-    let wanted = |m: &str| {
-        options.measures.is_empty() || options.measures.iter().any(|w| m.starts_with(w.as_str()))
-    };
-    let mut families = BTreeMap::<&str, usize>::new();
-    for cell in n.0.iter().filter(|(k, _)| b.0.contains_key(k)).map(|(_, c)| c) {
-        cell.measures.keys().for_each(|m| *families.entry(m).or_default() += 1);
-    }
-    for (key, cell) in &n.0 {
-        let Some(other) = b.0.get(key) else { continue };
-        for (measure, after) in cell.measures.iter().filter(|(m, _)| wanted(m)) {
-            let Some(before) = other.measures.get(measure) else { continue };
-            let family = families.get(measure.as_str()).copied().unwrap_or(1);
-            let verdict = VerdictOptions { family, ..options.verdict };
-            let judged = judge(&before.sample, &after.sample, after.better, verdict);
-            let (key, measure, unit) = (key.clone(), measure.clone(), after.unit.clone());
-            out.changes.push(Change { key, measure, unit, judged, regression: false });
-        }
-    }
-    let names: BTreeSet<String> = out.changes.iter().map(|c| c.measure.clone()).collect();
-    for name in names {
-        let mut family: Vec<&mut Judged> =
-            out.changes.iter_mut().filter(|c| c.measure == name).map(|c| &mut c.judged).collect();
-        correct_family(&mut family, options.verdict);
-    }
-    for c in &mut out.changes {
-        let loss = c.judged.loss();
-        // Without a ratio (a value was censored) any significant loss counts.
-        c.regression =
-            c.judged.verdict == Verdict::Worse && loss.is_none_or(|l| l > options.threshold);
-    }
-    out.incomplete = incomplete(&b, &n);
-    Ok(out)
+    Ok(differing)
 }
 
-fn incomplete(b: &crate::cells::Cells, n: &crate::cells::Cells) -> Vec<(CellKey, String)> {
+fn incomplete(b: &Cells, n: &Cells) -> Vec<(CellKey, String)> {
     let all: BTreeSet<&CellKey> = b.0.keys().chain(n.0.keys()).collect();
     let mut out = Vec::new();
     for k in all {
@@ -218,8 +353,7 @@ fn incomplete(b: &crate::cells::Cells, n: &crate::cells::Cells) -> Vec<(CellKey,
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
 /// The fields whose sets of values differ over the common cells.
-fn provenance(base: &[Record], new: &[Record], common: &BTreeSet<&CellKey>) -> Vec<Difference> {
-    let (b, n) = (fields(base, common), fields(new, common));
+fn provenance(b: &Fields, n: &Fields) -> Vec<Difference> {
     let names: BTreeSet<&String> = b.keys().chain(n.keys()).collect();
     let show = |f: &Fields, name: &str| {
         f.get(name)
@@ -228,20 +362,17 @@ fn provenance(base: &[Record], new: &[Record], common: &BTreeSet<&CellKey>) -> V
     names
         .into_iter()
         .filter(|name| b.get(*name) != n.get(*name))
-        .map(|name| Difference { field: name.clone(), base: show(&b, name), new: show(&n, name) })
+        // Results of earlier versions have none.
+        .filter(|name| *name != DEVICE_CONTENT || b.contains_key(*name) && n.contains_key(*name))
+        .map(|name| Difference { field: name.clone(), base: show(b, name), new: show(n, name) })
         .collect()
 }
 
-fn fields(records: &[Record], common: &BTreeSet<&CellKey>) -> Fields {
+fn fields(records: &[Record], common: &BTreeSet<CellKey>) -> Fields {
     let mut out = Fields::new();
     for r in records {
         let t = &r.trial;
-        let key = CellKey {
-            device: t.device.clone(),
-            workload: t.workload.clone(),
-            scheduler: t.scheduler.clone(),
-        };
-        if !common.contains(&key) {
+        if !common.contains(&CellKey::of(t)) {
             continue;
         }
         let mut put = |k: &str, v: String| {
@@ -261,7 +392,7 @@ fn fields(records: &[Record], common: &BTreeSet<&CellKey>) -> Fields {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iosched_experiment::record::{BackendKind, Metric, TrialId};
+    use iosched_experiment::record::{Metric, Status, TrialId};
 
     fn records(kernel: &str, values: &[f64]) -> Vec<Record> {
         let of = |(v, i): (&f64, u32)| Record {
@@ -309,6 +440,64 @@ mod tests {
         assert!(
             !compare(&records("6.1", &FAST), &records("6.1", &noisy), &o).unwrap().has_regression()
         );
+    }
+
+    #[test]
+    fn a_guard_is_told_when_nobody_can_tell() {
+        let o = CompareOptions::default();
+        let run =
+            |a: &[f64], b: &[f64]| compare(&records("6.1", a), &records("6.1", b), &o).unwrap();
+        assert_eq!(run(&FAST, &scaled(0.4)).answer(), Answer::Regression);
+        assert_eq!(run(&FAST, &FAST).answer(), Answer::NoRegression);
+        assert_eq!(run(&FAST, &scaled(0.97)).answer(), Answer::NoRegression);
+        // Two and a half times slower in the only run there is.
+        assert_eq!(run(&[100.0], &[40.0]).answer(), Answer::CannotTell);
+        let noisy = [60.0, 140.0, 99.0, 80.0, 120.0, 70.0];
+        assert_eq!(run(&FAST, &noisy).answer(), Answer::CannotTell);
+        // Uncertain, but surely not much slower.
+        assert_eq!(
+            run(&[100.0, 120.0, 90.0], &[150.0, 260.0, 180.0]).answer(),
+            Answer::NoRegression
+        );
+        let mut failed = records("6.1", &FAST);
+        failed.iter_mut().for_each(|r| r.status = Status::Failed("no memory".into()));
+        let mut base = records("6.1", &FAST);
+        for r in &mut base {
+            r.trial.scheduler = "kyber".into();
+        }
+        let (both, half) =
+            ([base.clone(), records("6.1", &FAST)].concat(), [base, failed].concat());
+        assert_eq!(compare(&both, &half, &o).unwrap().answer(), Answer::CannotTell);
+        assert_eq!(compare(&half, &both, &o).unwrap().answer(), Answer::NoRegression);
+    }
+
+    #[test]
+    fn names_that_nothing_has_are_errors() {
+        let a = records("6.1", &FAST);
+        let of = |measure: &str, vary: &str| {
+            let list = |s: &str| if s.is_empty() { vec![] } else { vec![s.to_string()] };
+            let (measures, vary) = (list(measure), list(vary));
+            let o = CompareOptions { measures, vary, ..CompareOptions::default() };
+            compare(&a, &a, &o).map(|c| c.changes.len()).map_err(|e| e.to_string())
+        };
+        assert_eq!(of("io", "kernel"), Ok(1));
+        assert!(of("iosp", "").unwrap_err().contains("did you mean \"iops\""));
+        assert!(of("", "kernal").unwrap_err().contains("did you mean \"kernel\""));
+    }
+
+    #[test]
+    fn a_device_of_the_same_name_may_be_another() {
+        let with = |hash: &str| {
+            let mut all = records("6.1", &FAST);
+            for r in all.iter_mut().filter(|_| !hash.is_empty()) {
+                r.provenance.insert(DEVICE_CONTENT.into(), hash.into());
+            }
+            all
+        };
+        let run = |a, b| compare(&with(a), &with(b), &CompareOptions::default());
+        assert!(run("1", "2").unwrap_err().to_string().contains("device.content"));
+        assert!(run("1", "1").is_ok());
+        assert!(run("", "1").is_ok(), "earlier versions did not record it");
     }
 
     #[test]

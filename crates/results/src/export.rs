@@ -6,7 +6,7 @@ pub use crate::fio::fio_json;
 pub use crate::import::to_csv;
 pub use crate::pts::to_pts;
 
-use crate::cells::analyse;
+use crate::cells::{analyse, usual_base};
 use crate::fio::fio_output;
 use crate::model::Comparison;
 use crate::stats::VerdictOptions;
@@ -53,7 +53,9 @@ pub fn export(
         Format::FioJson => serde_json::to_string_pretty(&fio_output(records))?,
         Format::Pts => to_pts(&Comparison::from_records(title, records)),
         Format::Markdown => {
-            crate::render::markdown(title, &analyse(records, None, VerdictOptions::default()))
+            // By order of the records: the alphabet prefers nobody.
+            let base = usual_base(records.iter().map(|r| r.trial.scheduler.as_str()));
+            crate::render::markdown(title, &analyse(records, base, VerdictOptions::default()))
         }
     })
 }

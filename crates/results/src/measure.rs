@@ -20,6 +20,16 @@ pub struct Measure {
     pub censored: bool,
 }
 
+/// The kind of figure a measure is: `read.clat.p99` and `job/victim/write.clat.p99` are `clat.p99`, a metric is its own. Figures of
+/// one kind scatter alike.
+#[must_use]
+pub fn kind(measure: &str) -> &str {
+    let own = measure.strip_prefix("job/").and_then(|rest| Some(rest.rsplit_once('/')?.1));
+    let name = own.unwrap_or(measure);
+    let side = ["read.", "write.", "trim.", "sync."].iter().find_map(|s| name.strip_prefix(s));
+    side.unwrap_or(name)
+}
+
 /// Percentiles that become measures, with the number of I/Os that resolves them.
 const PERCENTILES: [(f64, &str, u64); 4] =
     [(50.0, "p50", 2), (99.0, "p99", 100), (99.9, "p99.9", 1_000), (99.99, "p99.99", 10_000)];
@@ -125,6 +135,13 @@ mod tests {
         assert_eq!(of("read.clat.p99"), Some(1_004.0));
         assert_eq!(of("read.clat.p99.9"), None);
         assert_eq!(of("write.iops"), None);
+    }
+
+    #[test]
+    fn kinds_of_figures() {
+        assert_eq!(kind("job/a/b/write.clat.p99.9"), "clat.p99.9");
+        assert_eq!(kind("read.bw"), "bw");
+        assert_eq!(kind("startup_time"), "startup_time");
     }
 
     #[test]

@@ -29,11 +29,7 @@ pub fn value(v: f64, unit: &str) -> String {
 pub fn summary(s: &Summary, unit: &str) -> String {
     let Some(centre) = s.centre() else { return "–".into() };
     if s.censored > 0 {
-        let shown = match s.median {
-            Some(m) => format!("median {}", value(m, unit)),
-            None => format!(">{}", value(s.max, unit)),
-        };
-        return format!("{shown} ({} of {} beyond the limit)", s.censored, s.n);
+        return format!("{} ({} of {} beyond the limit)", centre_of(s, unit), s.censored, s.n);
     }
     match s.ci {
         Some(c) if c.method == CiMethod::Exact => format!("{} (exact)", value(centre, unit)),
@@ -44,14 +40,36 @@ pub fn summary(s: &Summary, unit: &str) -> String {
     }
 }
 
-/// `+4.2 %` with the interval of the paired ratio where there is one.
+/// The centre of a summary: `12.3 ms`, `median 31.0 s` with some values beyond a limit, `>60.0 s` with most of them.
+fn centre_of(s: &Summary, unit: &str) -> String {
+    match (s.centre(), s.median) {
+        (None, _) => "–".into(),
+        (Some(m), Some(_)) if s.censored > 0 => format!("median {}", value(m, unit)),
+        (Some(m), None) if s.censored > 0 => format!(">{}", value(m, unit)),
+        (Some(m), _) => value(m, unit),
+    }
+}
+
+/// `+4.2 % [+3.9 %, +4.5 %]`, `2.70×` from doubling on.
 #[must_use]
 pub fn change(j: &Judged) -> String {
-    let percent = |r: f64| format!("{:+.1} %", (r - 1.0) * 100.0);
     let Some(r) = j.ratio else { return "–".into() };
-    match j.paired.as_ref().and_then(|p| p.ci).filter(|c| c.method != CiMethod::Exact) {
-        Some(c) => format!("{} [{}, {}]", percent(r), percent(c.low), percent(c.high)),
+    match j.ratio_ci.filter(|_| !j.exact) {
+        Some((low, high)) => format!("{} [{}, {}]", percent(r), percent(low), percent(high)),
         None => percent(r),
+    }
+}
+
+/// A ratio as a change: `−50 %`, `+3.9 %`, `2.70×`, `±0 %` below 0.05 %.
+#[must_use]
+pub fn percent(ratio: f64) -> String {
+    let p = (ratio - 1.0) * 100.0;
+    match p.abs() {
+        _ if ratio >= 1_000.0 => ">1000×".into(),
+        _ if ratio >= 2.0 => format!("{}×", three_digits(ratio)),
+        a if a < 0.05 => "±0 %".into(),
+        a if a < 9.95 => format!("{}{a:.1} %", if p < 0.0 { '−' } else { '+' }),
+        a => format!("{}{a:.0} %", if p < 0.0 { '−' } else { '+' }),
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
     version,
     arg_required_else_help = true,
     after_help = "Exit codes: 0 fine, 1 a regression was found, 2 usage or bad input, 3 the machine lacks \
-                  something, 4 a trial failed.\n\nExample:\n  iosched run desktop --device hdd-7200 \
+                  something, 4 a trial failed, 5 `compare` cannot tell.\n\nExample:\n  iosched run desktop --device hdd-7200 \
                   --scheduler none,mq-deadline,bfq"
 )]
 pub(crate) struct Cli {

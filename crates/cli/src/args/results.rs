@@ -107,7 +107,9 @@ pub(crate) enum ResultsCommand {
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  iosched compare desktop-6.6 desktop-6.12 --vary kernel\n  \
-                        iosched compare baseline.json desktop --threshold 3")]
+                        iosched compare baseline.json desktop --threshold 3 --measure read.bw,write.bw\n\n\
+                        Exit codes: 1 a figure is worse by more than the threshold, 0 none is, 5 the data leave room for \
+                        it or figures are missing (more runs help; --measure asks for less).")]
 pub(crate) struct CompareArgs {
     /// An experiment of the results file, or a results document (.json).
     pub(crate) base: String,
@@ -125,6 +127,9 @@ pub(crate) struct CompareArgs {
     /// Only measures that begin with one of these.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) measure: Vec<String>,
+    /// Exit code 0 although the data cannot tell whether there is a regression.
+    #[arg(long)]
+    pub(crate) allow_inconclusive: bool,
     /// Every figure, not only those that became better or worse.
     #[arg(long)]
     pub(crate) all: bool,

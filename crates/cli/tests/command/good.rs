@@ -99,7 +99,8 @@ fn a_regression_is_told_and_ends_with_1() {
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("read.bw") && text.contains("REGRESSION"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
-    let better = place.out(&["compare", "after", "before", "--force"]);
+    // The other way round it is better; a tail may leave room for anything.
+    let better = place.out(&["compare", "after", "before", "--force", "--allow-inconclusive"]);
     assert!(better.contains("better") && !better.contains("REGRESSION"), "{better}");
 }
 

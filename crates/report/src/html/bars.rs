@@ -62,7 +62,7 @@ pub(crate) fn verdict_words(c: char) -> &'static str {
         'i' => "invalid",
         'B' => "better (exact)",
         'W' => "worse (exact)",
-        'N' => "equal (exact)",
+        'N' => "level (exact)",
         _ => "",
     }
 }

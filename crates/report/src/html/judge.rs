@@ -7,7 +7,7 @@ use iosched_results::model::{self, Comparison};
 use iosched_results::viewer;
 
 use super::input::Input;
-use super::view::{self, Run, View, letter, verdict_options};
+use super::view::{self, Run, View, letter};
 
 /// Every pair of schedulers is judged up to this many judgements; beyond, only against the base.
 const MOST_PAIRS: usize = 20_000;
@@ -48,7 +48,7 @@ pub(crate) fn judge_pairs(view: &mut View, cells: &Cells, analysis: &Analysis, i
     let figures: usize = view.tests.iter().filter(|t| t.head).map(|t| t.cells.len()).sum();
     if figures * view.schedulers.len() <= MOST_PAIRS {
         let kept = heads_of(view, cells, &titles);
-        judge_each(&kept, &others, verdict_options(input)).for_each(|a| take(&a));
+        judge_each(&kept, &others, input.options.verdict).for_each(|a| take(&a));
     }
     let n = view.runs.len();
     for (t, run, base, c) in found {

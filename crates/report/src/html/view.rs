@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_results::cells::{Analysis, CellKey, Cells, Line, judge_cells};
-use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict, VerdictOptions};
+use iosched_results::cells::{Analysis, CellKey, Cells, Line, judge_cells, usual_base};
+use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
 
 use super::input::{Input, RunFacts, key};
@@ -133,11 +133,6 @@ fn label(r: &RunFacts, all: &[RunFacts]) -> String {
     }
 }
 
-/// How a page judges: it shows no intervals of ratios.
-pub(crate) fn verdict_options(input: &Input) -> VerdictOptions {
-    VerdictOptions { ratio_interval: false, ..input.options.verdict }
-}
-
 /// The cells of all kernels, schedulers labelled.
 fn join(input: &Input) -> Cow<'_, Cells> {
     if let [(_, only)] = &input.cells[..] {
@@ -162,8 +157,7 @@ fn base_of(input: &Input, schedulers: &[String]) -> usize {
     let by = |f: &dyn Fn(&str) -> bool| schedulers.iter().position(|s| f(s));
     asked
         .and_then(|b| by(&|s| s == b).or_else(|| by(&|s| s.starts_with(b))))
-        .or_else(|| by(&|s| s.to_lowercase().starts_with("none")))
-        .or_else(|| by(&|s| s.to_lowercase().starts_with("noop")))
+        .or_else(|| usual_base(schedulers.iter().map(String::as_str)).and_then(|b| by(&|s| s == b)))
         .unwrap_or(0)
 }
 
@@ -196,7 +190,7 @@ pub(crate) fn build(input: &Input) -> View {
     };
     let cells = join(input);
     let base = view.schedulers.get(view.base).map(String::as_str);
-    let analysis = judge_cells(&cells, base, verdict_options(input));
+    let analysis = judge_cells(&cells, base, input.options.verdict);
     view.tests = tests(input, &view, &cells, &analysis);
     judge_pairs(&mut view, &cells, &analysis, input);
     flag(&mut view);

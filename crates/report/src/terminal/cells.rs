@@ -1,7 +1,10 @@
 //! Records by device and workload, and within by scheduler, in the order in which they first occur.
 
 use iosched_experiment::{BackendKind, Record, Status};
-use iosched_results::stats::{Better, Judged, Observation, Sample, VerdictOptions, judge, mean_of};
+use iosched_results::cells::usual_base;
+use iosched_results::stats::{
+    Better, Judged, Observation, Sample, VerdictOptions, judge_all, mean_of,
+};
 
 use super::figures::Figures;
 
@@ -12,6 +15,10 @@ pub(super) struct Place<'a> {
     pub(super) kernels: Vec<&'a str>,
     pub(super) backend: BackendKind,
     pub(super) rows: Vec<Row<'a>>,
+    /// The row that others are compared with.
+    pub(super) base: usize,
+    /// Every row's throughput against the base's; `None` for the base and where there is none.
+    pub(super) judged: Vec<Option<Judged>>,
 }
 
 /// A scheduler there.
@@ -35,6 +42,8 @@ pub(super) fn places(records: &[Record]) -> Vec<Place<'_>> {
                 kernels: Vec::new(),
                 backend: r.backend,
                 rows: Vec::new(),
+                base: 0,
+                judged: Vec::new(),
             });
             out.len() - 1
         });
@@ -56,7 +65,27 @@ pub(super) fn places(records: &[Record]) -> Vec<Place<'_>> {
             Status::Invalid(why) | Status::Failed(why) => place.rows[at].unusable.push(why),
         }
     }
+    judge(&mut out);
     out
+}
+
+/// Judges the rows of all places: they are read together.
+fn judge(places: &mut [Place<'_>]) {
+    let (mut pairs, mut at) = (Vec::new(), Vec::new());
+    for (i, p) in places.iter_mut().enumerate() {
+        let base = usual_base(p.rows.iter().map(|r| r.scheduler));
+        p.base = p.rows.iter().position(|r| Some(r.scheduler) == base).unwrap_or(0);
+        p.judged = vec![None; p.rows.len()];
+        let of = p.rows.iter().enumerate().filter(|(k, r)| *k != p.base && !r.runs.is_empty());
+        for (k, row) in of.filter(|_| !p.rows[p.base].runs.is_empty()) {
+            pairs.push((p.rows[p.base].sample(|f| f.bandwidth), row.sample(|f| f.bandwidth)));
+            at.push((i, k));
+        }
+    }
+    let judged = judge_all(&pairs, Better::Higher, VerdictOptions::default());
+    for ((i, k), j) in at.into_iter().zip(judged) {
+        places[i].judged[k] = Some(j);
+    }
 }
 
 impl Row<'_> {
@@ -74,27 +103,12 @@ impl Row<'_> {
                 .map(|(r, x)| (r.trial.repetition, Observation::from(f(x))))
                 .collect(),
             deterministic: self.runs.iter().all(|(r, _)| r.backend == BackendKind::Sim),
+            paired: self.runs.iter().all(|(r, _)| r.backend != BackendKind::Imported),
         }
     }
 }
 
 impl Place<'_> {
-    /// Every scheduler's throughput against the first one's; `None` for the first and where there is none.
-    pub(super) fn judged(&self) -> Vec<Option<Judged>> {
-        let Some(base) = self.rows.first() else { return Vec::new() };
-        let base = base.sample(|f| f.bandwidth);
-        let of = |(i, row): (usize, &Row<'_>)| {
-            (i > 0 && !row.runs.is_empty() && !base.rounds.is_empty()).then(|| {
-                let own = row.sample(|f| f.bandwidth);
-                judge(&base, &own, Better::Higher, VerdictOptions::default())
-            })
-        };
-        let mut all: Vec<Option<Judged>> = self.rows.iter().enumerate().map(of).collect();
-        let mut family: Vec<&mut Judged> = all.iter_mut().flatten().collect();
-        iosched_results::stats::correct_family(&mut family, VerdictOptions::default());
-        all
-    }
-
     /// Most usable runs of a scheduler.
     pub(super) fn runs(&self) -> usize {
         self.rows.iter().map(|r| r.runs.len()).max().unwrap_or(0)

@@ -1,4 +1,6 @@
-//! Over all workloads: the geometric mean of each scheduler's ratios to the first one's figures.
+//! Over all workloads: the geometric mean of each scheduler's ratios to the base's figures.
+
+use iosched_results::cells::usual_base;
 
 use super::cells::{Place, Row};
 use super::figures::Figures;
@@ -81,7 +83,8 @@ fn ratios(places: &[&Place<'_>], base: &str, scheduler: &str) -> Ratios {
 
 fn table(name: &str, places: &[&Place<'_>], look: Look) -> String {
     let names = schedulers(places);
-    let Some(base) = names.first().copied().filter(|_| names.len() > 1) else {
+    let base = usual_base(names.iter().copied());
+    let Some(base) = base.filter(|_| names.len() > 1) else {
         return String::new();
     };
     let all: Vec<Ratios> = names.iter().map(|n| ratios(places, base, n)).collect();

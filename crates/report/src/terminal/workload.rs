@@ -1,6 +1,7 @@
 //! The tables of one workload on one device.
 
 use iosched_experiment::{BackendKind, JobRecord};
+use iosched_results::render::percent;
 use iosched_results::stats::{Judged, Verdict, summarize};
 use iosched_types::units::{show_count, three_digits};
 
@@ -205,15 +206,15 @@ impl Side {
         if fairness.iter().any(Option::is_some) {
             columns.push(Column::numbers("fair", &fairness, Best::Most, |v| format!("{v:.3}")));
         }
-        if let (Some(base), true) = (p.rows.first(), p.rows.len() > 1) {
-            let judged = p.judged();
+        if let (Some(base), true) = (p.rows.get(p.base), p.rows.len() > 1) {
+            let judged = &p.judged;
             let head: String = format!("vs {}", base.scheduler).chars().take(20).collect();
             let mut column = Column::words(
                 &head,
                 Align::Left,
                 judged.iter().map(|j| change(j.as_ref(), p.runs())),
             );
-            for (cell, j) in column.cells.iter_mut().zip(&judged) {
+            for (cell, j) in column.cells.iter_mut().zip(judged) {
                 cell.bad = j.as_ref().is_some_and(|j| j.verdict == Verdict::Worse);
             }
             columns.push(column);
@@ -230,13 +231,17 @@ impl Side {
 fn change(j: Option<&Judged>, runs: usize) -> String {
     let Some(j) = j else { return String::new() };
     let Some(ratio) = j.ratio.filter(|r| r.is_finite()) else { return "–".into() };
-    let percent = format!("{:+.1} %", (ratio - 1.0) * 100.0);
-    let words = match j.verdict {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoMeasurableDifference => "no difference",
-        Verdict::NotEnoughData => "too few runs",
-        Verdict::Invalid => "invalid",
+    let percent = percent(ratio);
+    let words = match (j.verdict, j.needs) {
+        (Verdict::Better, _) => "better".into(),
+        (Verdict::Worse, _) => "worse".into(),
+        (Verdict::NoMeasurableDifference, _) if j.negligible && j.delta != 0.0 => {
+            "negligible".into()
+        }
+        (Verdict::NoMeasurableDifference, _) => "same".into(),
+        (Verdict::NotEnoughData, Some(n)) if n < 1_000 => format!("needs {n} runs"),
+        (Verdict::NotEnoughData, _) => "too few runs".into(),
+        (Verdict::Invalid, _) => "invalid".to_string(),
     };
     if runs > 1 { format!("{percent} {words}") } else { percent }
 }

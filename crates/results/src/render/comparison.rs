@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{printable, value};
-use crate::compare::{Change, Comparison};
-use crate::stats::{CiMethod, Judged, Summary, Verdict};
+use super::{centre_of, percent, printable};
+use crate::compare::{Answer, Change, Comparison};
+use crate::stats::{Judged, Summary, Verdict};
 
 /// The changes, what is incomplete, what differs, and a summary. Figures without a measurable difference are
 /// only counted unless `all` are wanted.
@@ -38,39 +38,43 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
     text
 }
 
-const HEAD: &str = "  measure                base        new  change [95 %]            verdict\n";
+const HEAD: &str = "  measure                base        new  change [95 %]          verdict\n";
 
 fn line(x: &Change) -> String {
-    let centre = |s: &Summary| s.centre().map_or("–".into(), |v| value(v, &x.unit));
+    let centre = |s: &Summary| centre_of(s, &x.unit).replace("median ", "~");
     let (base, new) = (centre(&x.judged.base), centre(&x.judged.new));
-    let verdict = if x.regression { "REGRESSION" } else { short(x.judged.verdict) };
+    let verdict = if x.regression { "REGRESSION".into() } else { short(&x.judged) };
     let (measure, change) = (printable(&x.measure), change(&x.judged));
-    format!("  {measure:15} {base:>11} {new:>10}  {change:24} {verdict}\n")
+    format!("  {measure:15} {base:>11} {new:>10}  {change:22} {verdict}\n")
 }
 
 /// Verdicts that fit the column; the summary line has them in full.
-fn short(v: Verdict) -> &'static str {
-    match v {
-        Verdict::Better => "better",
-        Verdict::Worse => "worse",
-        Verdict::NoMeasurableDifference => "same",
-        Verdict::NotEnoughData => "too few",
-        Verdict::Invalid => "invalid",
+fn short(j: &Judged) -> String {
+    match (j.verdict, j.needs) {
+        (Verdict::Better, _) => "better".into(),
+        (Verdict::Worse, _) => "worse".into(),
+        (Verdict::NoMeasurableDifference, _) if j.negligible && j.delta != 0.0 => {
+            "negligible".into()
+        }
+        (Verdict::NoMeasurableDifference, _) => "same".into(),
+        (Verdict::NotEnoughData, Some(n)) if n <= 1_000 => format!("needs {n} runs"),
+        (Verdict::NotEnoughData, _) => "too few runs".into(),
+        (Verdict::Invalid, _) => "invalid".into(),
     }
 }
 
 /// `+4.2 % [+3.9, +4.5]`: the ratio with its interval, if it has one.
 fn change(j: &Judged) -> String {
-    let percent = |r: f64| (r - 1.0) * 100.0;
     let Some(r) = j.ratio else { return "–".into() };
     if j.exact {
-        return format!("{:+.1} % (exact)", percent(r));
+        return format!("{} (exact)", percent(r));
     }
-    match j.paired.as_ref().and_then(|p| p.ci).filter(|c| c.method != CiMethod::Exact) {
-        Some(c) => {
-            format!("{:+.1} % [{:+.1}, {:+.1}]", percent(r), percent(c.low), percent(c.high))
+    match j.ratio_ci {
+        Some((low, high)) => {
+            let bare = |r: f64| percent(r).trim_end_matches(" %").to_string();
+            format!("{} [{}, {}]", percent(r), bare(low), bare(high))
         }
-        None => format!("{:+.1} %", percent(r)),
+        None => percent(r),
     }
 }
 
@@ -93,7 +97,48 @@ fn summary(c: &Comparison) -> String {
         }
     }
     let figures = if c.changes.len() == 1 { "figure" } else { "figures" };
-    format!("{} {figures}: {}\n", c.changes.len(), parts.join(", "))
+    let mut out = format!("{} {figures}:", c.changes.len());
+    let mut column = out.chars().count();
+    let last = parts.len().saturating_sub(1);
+    for (i, part) in parts.iter().enumerate() {
+        let part = format!(" {part}{}", if i < last { "," } else { "" });
+        let width = part.chars().count();
+        if column + width > 80 {
+            out.push_str("\n ");
+            column = 1;
+        }
+        out.push_str(&part);
+        column += width;
+    }
+    out.push('\n');
+    out + &answer(c)
+}
+
+/// The last line: what a guard asks.
+fn answer(c: &Comparison) -> String {
+    match c.answer() {
+        Answer::Regression => "Answer: regression.\n".into(),
+        Answer::NoRegression => "Answer: no regression.\n".into(),
+        Answer::CannotTell => {
+            let open: Vec<&Change> = c.changes.iter().filter(|x| x.open).collect();
+            let lacking = c.lacking;
+            let mut why = Vec::new();
+            if !open.is_empty() {
+                why.push(format!(
+                    "{} of {} figures leave room for one",
+                    open.len(),
+                    c.changes.len()
+                ));
+            }
+            if lacking > 0 {
+                why.push(format!("the new side lacks {lacking} cells of the base"));
+            }
+            let most = open.iter().filter_map(|x| x.judged.needs).max();
+            let runs = most.filter(|n| *n <= 1_000);
+            let advice = runs.map_or(String::new(), |n| format!("; {n} runs of each would tell"));
+            format!("Answer: cannot tell: {}{advice}.\n", why.join(", "))
+        }
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +149,7 @@ mod tests {
 
     fn sample(values: &[f64]) -> Sample {
         let rounds = (1..).zip(values.iter().map(|v| Observation::from(*v))).collect();
-        Sample { rounds, deterministic: false }
+        Sample { rounds, ..Sample::default() }
     }
 
     fn change_of(measure: &str, base: &[f64], new: &[f64], regression: bool) -> Change {
@@ -115,7 +160,7 @@ mod tests {
         };
         let options = VerdictOptions::default();
         let judged = judge(&sample(base), &sample(new), Better::Higher, options);
-        Change { key, measure: measure.into(), unit: "B/s".into(), judged, regression }
+        Change { key, measure: measure.into(), unit: "B/s".into(), judged, regression, open: false }
     }
 
     fn example() -> Comparison {

@@ -6,23 +6,23 @@
 mod bootstrap;
 mod fairness;
 mod flags;
-mod paired;
 mod percentiles;
-mod permutation;
 mod rank;
 pub mod special;
 mod summary;
+mod t_test;
 mod verdict;
 
 pub use bootstrap::{RESAMPLES, abc, bca};
 pub use fairness::jain;
 pub use flags::{SteadyWindow, is_noisy, modified_z_scores, outliers, steady_state};
-pub use paired::{PairedRatio, paired_ratio};
 pub use percentiles::{PERCENTILES, merged_percentiles};
-pub use permutation::{Permutation, sign_flip, two_sample};
 pub use rank::{MannWhitney, cliffs_delta, effect_word, mann_whitney};
 pub use summary::{CiMethod, Interval, LARGE, Observation, Summary, quantile, summarize};
-pub use verdict::{Better, Judged, Sample, Verdict, VerdictOptions, correct_family, holm, judge};
+pub use verdict::{
+    Better, Judged, NEGLIGIBLE, Sample, Test, Verdict, VerdictOptions, benjamini_hochberg, judge,
+    judge_all,
+};
 
 pub(crate) use flags::noisy_from;
 
@@ -38,4 +38,4 @@ pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     (summary::mean(values), summary::sd(values))
 }
 
-pub(crate) use verdict::judge_summarized;
+pub(crate) use verdict::{Compared, Lent, judge_together};

@@ -160,6 +160,9 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
 /// Student's t distribution function with `df` degrees of freedom.
 #[must_use]
 pub fn t_cdf(t: f64, df: f64) -> f64 {
+    if df.is_infinite() {
+        return normal_cdf(t);
+    }
     let square = t * t;
     if square < df {
         // Near the middle the tail's argument is so close to one that its digits are lost; the centre's are not.
@@ -170,7 +173,57 @@ pub fn t_cdf(t: f64, df: f64) -> f64 {
     if t > 0.0 { 1.0 - tail } else { tail }
 }
 
-/// The quantile of Student's t: bisection between bounds that surely hold it, to the last bit.
+/// ψ(x), the derivative of ln Γ, for x > 0: recurrence up to 6, then the asymptotic series.
+#[must_use]
+pub fn digamma(mut x: f64) -> f64 {
+    let mut sum = 0.0;
+    while x < 6.0 {
+        sum -= 1.0 / x;
+        x += 1.0;
+    }
+    let r = 1.0 / (x * x);
+    let series =
+        r * (1.0 / 12.0 - r * (1.0 / 120.0 - r * (1.0 / 252.0 - r * (1.0 / 240.0 - r / 132.0))));
+    sum + x.ln() - 0.5 / x - series
+}
+
+/// ψ′(x) for x > 0.
+#[must_use]
+pub fn trigamma(mut x: f64) -> f64 {
+    let mut sum = 0.0;
+    while x < 6.0 {
+        sum += 1.0 / (x * x);
+        x += 1.0;
+    }
+    let r = 1.0 / (x * x);
+    let series =
+        r * (1.0 / 6.0 - r * (1.0 / 30.0 - r * (1.0 / 42.0 - r * (1.0 / 30.0 - r * 5.0 / 66.0))));
+    sum + 1.0 / x + 0.5 * r + series / x
+}
+
+/// The x > 0 whose [`trigamma`] is `y` > 0.
+#[must_use]
+pub fn trigamma_inverse(y: f64) -> f64 {
+    // ψ′ falls from infinity to zero, between 1/x and 1/x + 1/x².
+    let (mut low, mut high) = (1.0 / y, 1.0 / y + 1.0 / y.sqrt());
+    for _ in 0..100 {
+        let mid = 0.5 * (low + high);
+        if mid <= low || mid >= high {
+            break;
+        }
+        if trigamma(mid) > y { low = mid } else { high = mid }
+    }
+    0.5 * (low + high)
+}
+
+/// The density of Student's t.
+fn t_density(t: f64, df: f64) -> f64 {
+    let scale =
+        ln_gamma((df + 1.0) / 2.0) - ln_gamma(df / 2.0) - 0.5 * (df * std::f64::consts::PI).ln();
+    (scale - (df + 1.0) / 2.0 * (t * t / df).ln_1p()).exp()
+}
+
+/// The quantile of Student's t: Newton's method, kept between bounds that surely hold it.
 #[must_use]
 pub fn t_quantile(p: f64, df: f64) -> f64 {
     if p < 0.5 {
@@ -181,14 +234,22 @@ pub fn t_quantile(p: f64, df: f64) -> f64 {
         low = high;
         high *= 2.0;
     }
+    let mut t = 0.5 * (low + high);
     for _ in 0..200 {
-        let mid = 0.5 * (low + high);
-        if mid <= low || mid >= high {
+        let error = t_cdf(t, df) - p;
+        if error < 0.0 {
+            low = t
+        } else {
+            high = t
+        }
+        let newton = t - error / t_density(t, df);
+        let next = if newton > low && newton < high { newton } else { 0.5 * (low + high) };
+        if (next - t).abs() <= 1e-15 * t.abs() {
             break;
         }
-        if t_cdf(mid, df) < p { low = mid } else { high = mid }
+        t = next;
     }
-    0.5 * (low + high)
+    t
 }
 
 #[cfg(test)]

@@ -19,8 +19,9 @@ impl From<f64> for Observation {
     }
 }
 
-/// Samples larger than this are not resampled: their intervals and tests come from formulas.
-pub const LARGE: usize = 200;
+/// Samples larger than this are not resampled: their intervals come from a formula. Resampling costs in proportion to
+/// the values, and from here on both forms say the same.
+pub const LARGE: usize = 30;
 
 /// How a confidence interval was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,10 +77,10 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Mean, else median, else the smallest limit: what a bar shows.
+    /// Mean, else median, else the limit that most values lie beyond: what a bar shows.
     #[must_use]
     pub fn centre(&self) -> Option<f64> {
-        self.mean.or(self.median).or((self.n > 0).then_some(self.min))
+        self.mean.or(self.median).or((self.n > 0).then_some(self.max))
     }
 
     /// Coefficient of variation SD/mean; `None` without a positive mean or with fewer than two values.

@@ -1,13 +1,19 @@
 //! Verdicts in words.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::paired::{PairedRatio, paired_ratio, paired_test};
-use super::permutation::{smallest_two_sample, two_sample};
 use super::rank::{cliffs_delta, mann_whitney};
+use super::special::normal_quantile;
 use super::summary::{Observation, Summary, summarize};
+use super::t_test::{Difference, Prior, Priors, Side, paired, welch};
+
+/// Smaller differences are negligible whatever a test says: half a percent.
+pub const NEGLIGIBLE: f64 = 0.005;
+/// Confidence of the intervals.
+const LEVEL: f64 = 0.95;
 
 /// Which way is better.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +34,7 @@ pub enum Verdict {
     Better,
     /// Significantly worse than the base.
     Worse,
-    /// Enough data, no significant difference.
+    /// Enough data to say that any difference is smaller than matters.
     NoMeasurableDifference,
     /// Too few repetitions to tell.
     NotEnoughData,
@@ -55,6 +61,8 @@ pub struct Sample {
     pub rounds: Vec<(u32, Observation)>,
     /// The same input gives the same bytes (the simulator): equal values are exact, not lucky.
     pub deterministic: bool,
+    /// The same round of another sample ran under the same conditions (interleaved, or with the same seed).
+    pub paired: bool,
 }
 
 impl Sample {
@@ -64,30 +72,61 @@ impl Sample {
         self.rounds.iter().map(|r| r.1).collect()
     }
 
+    fn values(&self) -> Vec<f64> {
+        self.rounds.iter().map(|r| r.1.value).collect()
+    }
+
     fn exact(&self) -> bool {
         self.deterministic
             && self.rounds.len() > 1
             && self.rounds.windows(2).all(|w| w[0].1 == w[1].1)
+    }
+
+    fn censored(&self) -> bool {
+        self.rounds.iter().any(|r| r.1.censored)
+    }
+
+    /// The logarithms' spread, to be lent to alike figures; `None` where there is none to lend.
+    pub(crate) fn lends(&self) -> Option<Side> {
+        let known = self.rounds.len() > 1 && !self.censored() && !self.exact();
+        known.then(|| Side::of_logarithms(&self.values())).flatten()
     }
 }
 
 /// Options of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VerdictOptions {
-    /// Significance level after correction.
+    /// Share of false discoveries among all that is called better or worse; where nothing differs, the chance
+    /// of calling anything so.
     pub alpha: f64,
     /// Seed of the resampling.
     pub seed: u64,
-    /// Whether paired ratios get an interval. Resampling takes most of the time of a judgement, and not everybody shows it.
-    pub ratio_interval: bool,
-    /// How many comparisons will be corrected together: the test is chosen that can still reach the level then.
-    pub family: usize,
+    /// The smallest difference that matters: data that leave room for a larger one are not enough to call
+    /// two sides equal.
+    pub margin: f64,
 }
 
 impl Default for VerdictOptions {
     fn default() -> Self {
-        VerdictOptions { alpha: 0.05, seed: 1, ratio_interval: true, family: 1 }
+        VerdictOptions { alpha: 0.05, seed: 1, margin: 0.05 }
     }
+}
+
+/// How a comparison was tested.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// It was not: a side has no figure or only one.
+    #[default]
+    None,
+    /// Welch's t on logarithms.
+    Welch,
+    /// Student's t on the logarithms of the rounds' ratios.
+    Paired,
+    /// Mann–Whitney, for values beyond a limit.
+    Rank,
+    /// Both sides are deterministic and do not vary: the difference needs no test.
+    Exact,
 }
 
 /// A comparison of a cell with its base.
@@ -97,22 +136,24 @@ pub struct Judged {
     pub base: Summary,
     /// The other side's summary.
     pub new: Summary,
-    /// New over base: paired by round when the rounds match, else of the means (medians when censored).
+    /// New over base: of the geometric means (of means where a value is not positive, of medians when censored).
     pub ratio: Option<f64>,
-    /// Paired ratios, when the sides share rounds.
-    pub paired: Option<PairedRatio>,
-    /// Two-sided p of the permutation test (Mann–Whitney when a value is censored).
+    /// 95 % confidence interval of the ratio: (low, high).
+    pub ratio_ci: Option<(f64, f64)>,
+    /// How it was tested.
+    pub test: Test,
+    /// Two-sided p.
     pub p: Option<f64>,
-    /// p of the Mann–Whitney test.
-    pub p_rank: Option<f64>,
-    /// p after Holm's correction (set by [`correct_family`]; equals `p` before).
+    /// p after the correction for all figures that are read together.
     pub p_corrected: Option<f64>,
-    /// Smallest p that data of this size can give.
-    pub smallest_p: f64,
     /// Cliff's delta of new against base.
     pub delta: f64,
     /// Both sides are deterministic and do not vary: the difference is exact and needs no test.
     pub exact: bool,
+    /// There is a difference beyond chance, but smaller than [`NEGLIGIBLE`].
+    pub negligible: bool,
+    /// Runs that would be enough, where these are not.
+    pub needs: Option<usize>,
     /// The verdict.
     pub verdict: Verdict,
     /// Which way is better.
@@ -120,13 +161,20 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// The verdict as shown: `better`, `worse (exact, deterministic)` …
+    /// The verdict as shown: `better`, `worse (exact)`, `not enough data, needs 7 runs` …
     #[must_use]
     pub fn words(&self) -> String {
-        if self.exact {
-            format!("{} (exact, deterministic)", self.verdict)
-        } else {
-            self.verdict.to_string()
+        let exact = if self.exact { " (exact)" } else { "" };
+        match (self.verdict, self.needs) {
+            (Verdict::NoMeasurableDifference, _) if self.exact && self.delta == 0.0 => {
+                "equal (exact)".into()
+            }
+            (Verdict::NoMeasurableDifference, _) if self.negligible => format!("negligible{exact}"),
+            (Verdict::NotEnoughData, Some(n)) if n > 1_000 => {
+                "not enough data, needs more than 1,000 runs".into()
+            }
+            (Verdict::NotEnoughData, Some(n)) => format!("not enough data, needs {n} runs"),
+            (v, _) => format!("{v}{exact}"),
         }
     }
 
@@ -134,10 +182,23 @@ impl Judged {
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
         let r = self.ratio.filter(|r| r.is_finite() && *r > 0.0)?;
-        Some(match self.better {
+        Some(self.loss_of(r))
+    }
+
+    /// The largest loss that the interval leaves room for; `None` where nothing is known about it.
+    #[must_use]
+    pub fn worst_loss(&self) -> Option<f64> {
+        if self.exact {
+            return self.loss();
+        }
+        self.ratio_ci.map(|(low, high)| self.loss_of(low).max(self.loss_of(high)))
+    }
+
+    fn loss_of(&self, r: f64) -> f64 {
+        match self.better {
             Better::Higher => 1.0 - r,
             Better::Lower => r - 1.0,
-        })
+        }
     }
 
     fn direction(&self) -> Verdict {
@@ -148,156 +209,284 @@ impl Judged {
         };
         if up == (self.better == Better::Higher) { Verdict::Better } else { Verdict::Worse }
     }
+
+    fn small(&self) -> bool {
+        self.delta == 0.0 && self.exact || self.ratio.is_some_and(|r| (r - 1.0).abs() < NEGLIGIBLE)
+    }
 }
 
-/// Compares `new` with `base`.
+/// Two sides that are compared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Compared<'a> {
+    /// The base with its summary.
+    pub(crate) base: (&'a Sample, &'a Summary),
+    /// The other side.
+    pub(crate) new: (&'a Sample, &'a Summary),
+    pub(crate) better: Better,
+    /// Figures of one kind lend each other their spread.
+    pub(crate) kind: &'a str,
+}
+
+/// What the figures that are read together lend each other.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lent(Priors);
+
+impl Lent {
+    /// From all cells: (kind, sample).
+    pub(crate) fn of<'a>(cells: impl IntoIterator<Item = (&'a str, &'a Sample)>) -> Lent {
+        let mut sides: BTreeMap<&str, Vec<Side>> = BTreeMap::new();
+        for (kind, sample) in cells {
+            sides.entry(kind).or_default().extend(sample.lends());
+        }
+        let priors = sides.into_iter().filter_map(|(k, s)| Some((k.to_string(), Prior::of(&s)?)));
+        Lent(priors.collect())
+    }
+
+    pub(crate) fn prior(&self, kind: &str) -> Option<Prior> {
+        self.0.get(kind).copied()
+    }
+}
+
+/// Compares `new` with `base`, alone.
 #[must_use]
 pub fn judge(base: &Sample, new: &Sample, better: Better, options: VerdictOptions) -> Judged {
     let of = |s: &Sample| summarize(&s.observations(), options.seed);
-    judge_summarized((base, &of(base)), (new, &of(new)), better, options)
+    let (b, n) = (of(base), of(new));
+    let pair = Compared { base: (base, &b), new: (new, &n), better, kind: "" };
+    let mut all = judge_together(&[pair], &Lent::default(), options);
+    // One in, one out.
+    all.remove(0)
 }
 
-/// As [`judge`] with the sides' summaries at hand: a base is compared with many.
-pub(crate) fn judge_summarized(
-    (base, base_summary): (&Sample, &Summary),
-    (new, new_summary): (&Sample, &Summary),
+/// Judges samples of one kind that are read together, each against its base.
+#[must_use]
+pub fn judge_all(
+    pairs: &[(Sample, Sample)],
     better: Better,
     options: VerdictOptions,
-) -> Judged {
-    let (b, n) = (base.observations(), new.observations());
-    let (bs, ns) = (base_summary.clone(), new_summary.clone());
-    let censored = bs.censored + ns.censored > 0;
-    let paired = if censored { None } else { pair(base, new, options) };
-    let ratio = match (&paired, bs.centre(), ns.centre()) {
-        (Some(p), _, _) => Some(p.ratio),
-        (None, Some(x), Some(y))
-            if x != 0.0 && !(censored && bs.median.and(ns.median).is_none()) =>
-        {
-            Some(y / x)
-        }
-        _ => None,
-    };
-    let rank = mann_whitney(&n, &b);
-    let (p, smallest_p) = p_value(&paired, censored, &b, &n, rank.map(|r| r.p), options);
-    let exact = base.exact() && new.exact() && !censored;
-    let mut judged = Judged {
-        ratio,
-        paired,
-        p,
-        p_rank: rank.map(|r| r.p),
-        p_corrected: p,
-        smallest_p,
-        delta: cliffs_delta(&n, &b),
-        exact,
-        verdict: Verdict::Invalid,
-        better,
-        base: bs,
-        new: ns,
-    };
-    judged.verdict = verdict(&judged, 1, options.alpha);
-    judged
+) -> Vec<Judged> {
+    let lent = Lent::of(pairs.iter().flat_map(|(b, n)| [("", b), ("", n)]));
+    let of = |s: &Sample| summarize(&s.observations(), options.seed);
+    let summaries: Vec<(Summary, Summary)> = pairs.iter().map(|(b, n)| (of(b), of(n))).collect();
+    let mut compared = Vec::with_capacity(pairs.len());
+    for ((base, new), (b, n)) in pairs.iter().zip(&summaries) {
+        compared.push(Compared { base: (base, b), new: (new, n), better, kind: "" });
+    }
+    judge_together(&compared, &lent, options)
 }
 
-/// The rounds both sides have, when each side has each of its rounds once and all are shared.
-fn pair(base: &Sample, new: &Sample, options: VerdictOptions) -> Option<PairedRatio> {
+/// Judges comparisons that are read together: Benjamini and Hochberg's correction runs over all of them.
+pub(crate) fn judge_together(
+    pairs: &[Compared<'_>],
+    lent: &Lent,
+    options: VerdictOptions,
+) -> Vec<Judged> {
+    let paired = Pairing::of(pairs);
+    let tested: Vec<(Judged, Option<Difference>)> =
+        pairs.iter().map(|c| test(c, lent, &paired)).collect();
+    let known: Vec<usize> = (0..tested.len()).filter(|i| tested[*i].0.p.is_some()).collect();
+    let p: Vec<f64> = known.iter().filter_map(|i| tested[*i].0.p).collect();
+    let corrected = benjamini_hochberg(&p);
+    let found = corrected.iter().filter(|p| **p <= options.alpha).count();
+    // What one more discovery has to reach.
+    let alpha = options.alpha * (found + 1).min(p.len()) as f64 / p.len().max(1) as f64;
+    let (mut out, differences): (Vec<Judged>, Vec<_>) = tested.into_iter().unzip();
+    for (i, p) in known.iter().zip(corrected) {
+        out[*i].p_corrected = Some(p);
+    }
+    for (j, d) in out.iter_mut().zip(differences) {
+        conclude(j, d, alpha, options);
+    }
+    out
+}
+
+/// The rounds both sides have, when each side has each of its rounds once, all are shared, and they ran under the
+/// same conditions: the logarithms of their ratios.
+fn shared(c: &Compared<'_>) -> Option<Vec<(f64, f64)>> {
+    if !(c.base.0.paired && c.new.0.paired) {
+        return None;
+    }
     let sorted = |s: &Sample| {
-        let mut v = s.rounds.clone();
+        let mut v: Vec<(u32, f64)> = s.rounds.iter().map(|r| (r.0, r.1.value)).collect();
         v.sort_by_key(|r| r.0);
         v
     };
-    let (b, n) = (sorted(base), sorted(new));
+    let (b, n) = (sorted(c.base.0), sorted(c.new.0));
     let same = b.len() == n.len()
         && b.iter().zip(&n).all(|(x, y)| x.0 == y.0)
         && b.windows(2).all(|w| w[0].0 != w[1].0);
-    if !same {
-        return None;
-    }
-    let pairs: Vec<(f64, f64)> = b.iter().zip(&n).map(|(x, y)| (x.1.value, y.1.value)).collect();
-    let found = if options.ratio_interval {
-        paired_ratio(&pairs, options.seed)
-    } else {
-        paired_test(&pairs, options.seed)
-    };
-    found.filter(|p| p.n == b.len())
+    let usable = |v: &[(u32, f64)]| v.iter().all(|x| x.1 > 0.0 && x.1.is_finite());
+    let pairs = b.iter().zip(&n).map(|(x, y)| (x.1.ln(), y.1.ln()));
+    (same && usable(&b) && usable(&n)).then(|| pairs.collect())
 }
 
-/// Paired test where six or more rounds are shared (fewer cannot reach 5 %), else the two-sample test.
-fn p_value(
-    paired: &Option<PairedRatio>,
-    censored: bool,
-    base: &[Observation],
-    new: &[Observation],
-    rank: Option<f64>,
-    options: VerdictOptions,
-) -> (Option<f64>, f64) {
-    let smallest = smallest_two_sample(new.len(), base.len());
-    let reaches = |p: f64| p * options.family.max(1) as f64 <= options.alpha;
-    // Pairs resist what the rounds have in common, but their test needs more of them: six rounds stand alone, not beside
-    // a second comparison. Where neither test reaches the level, pairs are the one that is cheap.
-    let pairs = |p: &&PairedRatio| {
-        p.smallest_p <= options.alpha && (reaches(p.smallest_p) || !reaches(smallest))
+/// Where rounds go up and down together, and what their ratios lend each other.
+///
+/// Pairs cost degrees of freedom. They are used for a kind of figure only where the correlation over all its comparisons is
+/// surely there: choosing the test by its outcome would find differences where there are none.
+#[derive(Debug, Default)]
+struct Pairing(BTreeMap<String, Option<Prior>>);
+
+impl Pairing {
+    fn of(pairs: &[Compared<'_>]) -> Pairing {
+        let mut kinds: BTreeMap<&str, (f64, f64, Vec<Side>)> = BTreeMap::new();
+        for c in pairs.iter().filter(|c| !(c.base.0.censored() || c.new.0.censored())) {
+            let Some(rounds) = shared(c).filter(|r| r.len() > 3) else { continue };
+            let of =
+                |f: fn(&(f64, f64)) -> f64| Side::of(&rounds.iter().map(f).collect::<Vec<_>>());
+            let (b, n, d) = (of(|r| r.0), of(|r| r.1), of(|r| r.1 - r.0));
+            let scale = (b.variance * n.variance).sqrt();
+            let correlation = (b.variance + n.variance - d.variance) / (2.0 * scale);
+            if scale > 0.0 {
+                let kind = kinds.entry(c.kind).or_default();
+                let weight = (rounds.len() - 3) as f64;
+                kind.0 += weight * correlation.clamp(-0.999_999, 0.999_999).atanh();
+                kind.1 += weight;
+                kind.2.push(d);
+            }
+        }
+        // Fisher's transformation; two standard errors below must still be a correlation that pays.
+        let pays = |z: f64, weight: f64| z / weight - 2.0 / weight.sqrt() > 0.3;
+        let used = kinds.into_iter().filter(|(_, (z, w, _))| pays(*z, *w));
+        Pairing(used.map(|(k, (_, _, d))| (k.to_string(), Prior::of(&d))).collect())
+    }
+}
+
+/// Everything but the verdict, and the difference that was tested.
+fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Difference>) {
+    let ((base, bs), (new, ns)) = (c.base, c.new);
+    let (b, n) = (base.observations(), new.observations());
+    let censored = base.censored() || new.censored();
+    let medians = || bs.median.zip(ns.median).filter(|(x, _)| *x != 0.0).map(|(x, y)| y / x);
+    let mut out = Judged {
+        ratio: if censored { medians() } else { None },
+        ratio_ci: None,
+        test: Test::None,
+        p: None,
+        p_corrected: None,
+        delta: cliffs_delta(&n, &b),
+        exact: (base.exact() && new.exact() && !censored) || same_draws(base, new),
+        negligible: false,
+        needs: None,
+        verdict: Verdict::Invalid,
+        better: c.better,
+        base: bs.clone(),
+        new: ns.clone(),
     };
-    if let Some(p) = paired.as_ref().filter(pairs) {
-        return (Some(p.p), p.smallest_p);
+    if b.is_empty() || n.is_empty() {
+        return (out, None);
     }
     if censored {
-        return (rank, smallest);
+        out.test = Test::Rank;
+        out.p = mann_whitney(&n, &b).map(|r| r.p);
+        return (out, None);
     }
-    let values = |o: &[Observation]| o.iter().map(|o| o.value).collect::<Vec<_>>();
-    (two_sample(&values(new), &values(base), options.seed).map(|t| t.p), smallest)
+    let logarithms = Side::of_logarithms(&base.values()).zip(Side::of_logarithms(&new.values()));
+    let found = match logarithms {
+        Some((b, n)) => {
+            out.ratio = Some((n.mean - b.mean).exp());
+            let pairs = pairing.0.get(c.kind).and_then(|prior| Some((shared(c)?, *prior)));
+            let by_pairs = pairs.and_then(|(r, prior)| {
+                paired(Side::of(&r.iter().map(|r| r.1 - r.0).collect::<Vec<_>>()), prior)
+            });
+            out.test = if by_pairs.is_some() { Test::Paired } else { Test::Welch };
+            by_pairs.or_else(|| welch(b, n, lent.prior(c.kind)))
+        }
+        None => {
+            let (b, n) = (Side::of(&base.values()), Side::of(&new.values()));
+            out.ratio = (b.mean != 0.0).then(|| n.mean / b.mean);
+            out.test = Test::Welch;
+            welch(b, n, None)
+        }
+    };
+    if out.exact {
+        out.test = Test::Exact;
+        return (out, None);
+    }
+    let Some(d) = found else {
+        out.test = Test::None;
+        return (out, None);
+    };
+    // Two rounded values that never vary: how likely chance sorts them so is all that can be said.
+    let p =
+        if d.se > 0.0 || d.difference == 0.0 { d.p() } else { sorted_by_chance(b.len(), n.len()) };
+    out.p = Some(p);
+    let (low, high) = d.interval(LEVEL);
+    out.ratio_ci = match (logarithms, bs.mean) {
+        (Some(_), _) => Some((low.exp(), high.exp())),
+        (None, Some(m)) if m > 0.0 => Some((1.0 + low / m, 1.0 + high / m)),
+        _ => None,
+    };
+    (out, Some(d))
 }
 
-fn verdict(j: &Judged, family: usize, alpha: f64) -> Verdict {
-    if j.base.n == 0 || j.new.n == 0 {
-        return Verdict::Invalid;
-    }
-    if j.exact {
-        // Rounding of the last digits is no difference.
-        let same = j.ratio.is_some_and(|r| (r - 1.0).abs() < 1e-9) || j.delta == 0.0;
-        return if same { Verdict::NoMeasurableDifference } else { j.direction() };
-    }
-    match j.p_corrected {
-        Some(p) if p <= alpha => j.direction(),
-        // A test that could not have found anything proves nothing.
-        _ if j.smallest_p * family as f64 > alpha && !identical(j) => Verdict::NotEnoughData,
-        _ => Verdict::NoMeasurableDifference,
-    }
+/// The same seeds gave the same values: it is the same.
+fn same_draws(base: &Sample, new: &Sample) -> bool {
+    let both = |f: fn(&Sample) -> bool| f(base) && f(new);
+    both(|s| s.deterministic) && both(|s| s.paired) && base.rounds == new.rounds
 }
 
-/// Two or more values on both sides and all of them the same number.
+/// Twice the chance that n + m values in any order have the n first: 2/(n+m over n).
+fn sorted_by_chance(n: usize, m: usize) -> f64 {
+    let ways: f64 = (1..=n).map(|i| (m + i) as f64 / i as f64).product();
+    (2.0 / ways).min(1.0)
+}
+
+fn conclude(j: &mut Judged, d: Option<Difference>, alpha: f64, options: VerdictOptions) {
+    let found = j.exact || j.p_corrected.is_some_and(|p| p <= options.alpha);
+    j.negligible = found && j.small();
+    j.verdict = match found {
+        _ if j.base.n == 0 || j.new.n == 0 => Verdict::Invalid,
+        true if j.negligible => Verdict::NoMeasurableDifference,
+        true => j.direction(),
+        _ if identical(j) || within(j, options.margin) => Verdict::NoMeasurableDifference,
+        _ => Verdict::NotEnoughData,
+    };
+    if j.verdict != Verdict::NotEnoughData {
+        return;
+    }
+    let n = j.base.n.min(j.new.n);
+    j.needs = match (d, j.p) {
+        (Some(d), _) if d.se > 0.0 => Some(d.needs(n, alpha, options.margin.ln_1p())),
+        // The rank test's z grows with the root of n.
+        (None, Some(p)) if p < 0.9 => {
+            let z = normal_quantile(alpha / 2.0) / normal_quantile(p / 2.0);
+            Some(((n as f64 * z * z).ceil() as usize).max(n + 1))
+        }
+        _ => None,
+    };
+}
+
+/// The whole interval lies within the margin.
+fn within(j: &Judged, margin: f64) -> bool {
+    let inside = |r: f64| r > 0.0 && r.ln().abs() <= margin.ln_1p();
+    j.ratio_ci.is_some_and(|(low, high)| inside(low) && inside(high))
+}
+
+/// Two or more values on both sides and all of them the same number, or all beyond the same limit.
 fn identical(j: &Judged) -> bool {
     j.base.n > 1
         && j.new.n > 1
         && j.base.min == j.base.max
         && j.new.min == j.new.max
         && j.base.min == j.new.min
+        && [&j.base, &j.new].iter().all(|s| s.censored == 0 || s.censored == s.n)
+        && (j.base.censored > 0) == (j.new.censored > 0)
 }
 
-/// Holm's step-down correction: the corrected p values in the order given.
+/// Benjamini and Hochberg's correction (1995): the corrected p values in the order given. What is at most α is a set of
+/// discoveries of which a share of α is false, in the mean.
 #[must_use]
-pub fn holm(p: &[f64]) -> Vec<f64> {
+pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
-    order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
+    order.sort_by(|a, b| p[*b].total_cmp(&p[*a]));
     let mut out = vec![0.0; p.len()];
-    let mut running: f64 = 0.0;
+    let mut running: f64 = 1.0;
     for (k, i) in order.iter().enumerate() {
-        running = running.max((p[*i] * (p.len() - k) as f64).min(1.0));
+        running = running.min(p[*i] * p.len() as f64 / (p.len() - k) as f64);
         out[*i] = running;
     }
     out
-}
-
-/// Corrects the p values of a family of comparisons (the cells of one measure, say) and renews the
-/// verdicts. Exact comparisons need no test and are not part of the family.
-pub fn correct_family(family: &mut [&mut Judged], options: VerdictOptions) {
-    let tested: Vec<usize> =
-        (0..family.len()).filter(|i| !family[*i].exact && family[*i].p.is_some()).collect();
-    let p: Vec<f64> = tested.iter().filter_map(|i| family[*i].p).collect();
-    for (i, corrected) in tested.iter().zip(holm(&p)) {
-        let j = &mut *family[*i];
-        j.p_corrected = Some(corrected);
-        j.verdict = verdict(j, p.len(), options.alpha);
-    }
 }
 
 #[cfg(test)]

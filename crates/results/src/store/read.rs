@@ -8,8 +8,9 @@ use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::error::of;
+use super::write::backend_kind;
 use super::{Store, StoreError};
-use crate::cells::Cells;
+use crate::cells::{Cells, Origin};
 use crate::measure::Measure;
 use crate::stats::Better;
 
@@ -273,10 +274,11 @@ impl Store {
                 cell.unusable.push(t.reason);
                 continue;
             }
+            let origin = Origin::of(backend_kind(&t.backend));
             let mut rows = figures.query([t.id]).map_err(&e)?;
             while let Some(r) = rows.next().map_err(&e)? {
                 let m = measure(r).map_err(&e)?;
-                cell.add(id.repetition, m, t.backend == "sim");
+                cell.add(id.repetition, m, origin);
             }
         }
         Ok(out)

@@ -259,6 +259,13 @@ pub(crate) fn backend_word(b: BackendKind) -> &'static str {
     }
 }
 
+/// The backend of a word; the inverse of [`backend_word`]. A word of a later version is someone else's.
+pub(crate) fn backend_kind(word: &str) -> BackendKind {
+    use BackendKind::{Emulated, Imported, Mock, Real, Sim};
+    let all = [Sim, Emulated, Real, Mock];
+    all.into_iter().find(|b| backend_word(*b) == word).unwrap_or(Imported)
+}
+
 fn status_words(s: &Status) -> (&'static str, &str) {
     match s {
         Status::Complete => ("complete", ""),
