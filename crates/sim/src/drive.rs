@@ -16,6 +16,12 @@ use crate::error::SimError;
 use crate::ios::Ios;
 use crate::thin::Thin;
 
+use self::helpers::{Helper, helper_of};
+use self::starts::Starts;
+
+mod helpers;
+pub(crate) mod starts;
+
 /// Events at one instant after which the simulation counts as stuck.
 const MOST_AT_ONCE: u64 = 50_000_000;
 /// Points of the dispatch picture.
@@ -28,6 +34,8 @@ enum State {
     Ready,
     /// Sleeps until so many I/Os are done.
     Io(u32),
+    /// Sleeps in a call until the I/O of this unit is done.
+    Call(u32),
     Sleeping,
     /// Blocked in a submission.
     Blocked,
@@ -58,6 +66,8 @@ pub struct TaskRun {
     owed: u64,
     /// The process.
     pub process: Process,
+    /// Its threads, where others do its I/O.
+    helpers: std::ops::Range<u32>,
     /// The pieces after `left`.
     rest: VecDeque<Bio>,
 }
@@ -90,6 +100,8 @@ pub struct Drive {
     pub(crate) sampler: Option<Sampler>,
     completed_once: bool,
     cpus: Option<Cpus>,
+    helpers: Vec<Helper>,
+    starts: Starts,
 }
 
 impl std::fmt::Debug for Drive {
@@ -104,6 +116,7 @@ impl Drive {
     pub fn new(queue: Queue, processes: Vec<Process>, cgroups: &[u32]) -> Self {
         let cpus = queue.facts().cpus.max(1);
         let mut ios = Ios::default();
+        let mut helpers = Vec::new();
         let tasks: Vec<TaskRun> = processes
             .into_iter()
             .enumerate()
@@ -121,6 +134,7 @@ impl Drive {
                     cpu,
                     ring: Ring::with_capacity(process.units() as usize),
                     first_io: ios.add_task(i as TaskId, process.units()),
+                    helpers: Helper::of(i as TaskId, &process, &mut helpers),
                     process,
                     state: State::Waiting,
                     batch: false,
@@ -147,6 +161,8 @@ impl Drive {
             sampler: None,
             completed_once: false,
             cpus: None,
+            helpers,
+            starts: Starts::default(),
         }
     }
 
@@ -204,7 +220,7 @@ impl Drive {
     /// # Errors
     /// [`SimError::Stuck`] and [`SimError::NoProgress`].
     pub fn run(&mut self, progress: &mut dyn FnMut(Nanos)) -> Result<(), SimError> {
-        self.start_jobs();
+        self.start_first_jobs();
         let mut at_once = 0u64;
         let mut turns = 0u64;
         loop {
@@ -275,6 +291,8 @@ impl Drive {
                     self.ready.push_back(t);
                 }
             }
+            Event::User(starts::LOOK) => self.look_for_jobs(),
+            Event::User(starts::STARTED) => self.jobs_started(),
             Event::User(_) => self.sample(),
             event => {
                 self.queue.event(&mut self.tl, event);
@@ -303,28 +321,6 @@ impl Drive {
         self.tl.events.push(self.tl.now + step, Event::User(0));
     }
 
-    /// Starts every job whose turn has come: none waits for jobs from a `stonewall` at or before it on.
-    fn start_jobs(&mut self) {
-        if self.unstarted == 0 {
-            return;
-        }
-        let (mut open, mut all_over) = (true, true);
-        for i in 0..self.tasks.len() {
-            let task = &mut self.tasks[i];
-            let job = task.process.job();
-            if job.wait.stonewall {
-                open = all_over;
-            }
-            all_over &= matches!(task.state, State::Exited);
-            if open && matches!(task.state, State::Waiting) && task.sleep == 0 {
-                let at = self.tl.now + job.start_delay();
-                task.sleep = 1;
-                self.unstarted -= 1;
-                self.tl.events.push(at, Event::Task(i as TaskId, 1));
-            }
-        }
-    }
-
     /// Books finished bios and wakes processes.
     fn collect(&mut self) {
         if self.dispatches.is_some() {
@@ -334,14 +330,23 @@ impl Drive {
         if parallel {
             self.wake_sleepers();
         }
-        for d in &self.queue.done {
+        for (i, d) in self.queue.done.iter().enumerate() {
             let Some(t) = self.ios.bio_done(d.bio) else { continue };
             let task = &mut self.tasks[t as usize];
-            task.ring.push(d.bio - task.first_io);
-            if matches!(task.state, State::Io(min) if task.ring.len() >= min as usize) {
+            let unit = d.bio - task.first_io;
+            task.ring.push(unit);
+            if !task.helpers.is_empty() {
+                helpers::done(&mut self.helpers, task.helpers.clone(), unit, &mut self.ready);
+            }
+            if matches!(task.state, State::Io(min) if task.ring.len() >= min as usize)
+                || matches!(task.state, State::Call(one) if one == unit)
+            {
                 task.state = State::Ready;
                 self.ready.push_back(t);
                 self.completed_once = true;
+                if i == 0 {
+                    task.ring.woken_early();
+                }
             }
         }
         self.queue.done.clear();
@@ -365,6 +370,8 @@ impl Drive {
             task.process.fetch();
             if matches!(task.state, State::Blocked) {
                 self.ready.push_back(*t);
+            } else if !task.helpers.is_empty() {
+                helpers::woken(&self.helpers, task.helpers.clone(), &mut self.ready);
             }
         }
         self.queue.woken.clear();
@@ -372,7 +379,10 @@ impl Drive {
 
     fn run_ready(&mut self) {
         while let Some(t) = self.ready.pop_front() {
-            self.run_task(t);
+            match helper_of(t) {
+                None => self.run_task(t),
+                Some(h) => self.run_helper(h),
+            }
         }
     }
 
@@ -429,6 +439,12 @@ impl Drive {
                         return;
                     }
                 }
+                Step::Await(unit) => {
+                    task.state = State::Call(unit);
+                    self.queue.task_sleeps(&mut self.tl, t);
+                    self.end_call();
+                    return;
+                }
                 Step::Sleep(until) => {
                     task.state = State::Sleeping;
                     task.sleep += 1;
@@ -443,7 +459,6 @@ impl Drive {
                     self.alive -= 1;
                     self.queue.task_exited(&mut self.tl, t);
                     self.collect();
-                    self.start_jobs();
                     return;
                 }
             }
@@ -468,6 +483,20 @@ impl Drive {
     /// Submits an I/O; `false` when the process fell asleep in it.
     #[inline(always)]
     fn submit(&mut self, t: TaskId, io: Io) -> bool {
+        if !self.tasks[t as usize].helpers.is_empty() && io.op != Op::Discard {
+            self.hand_over(t, io);
+            return true;
+        }
+        let bio = self.bio_of(t, io);
+        if bio.sectors <= self.single {
+            self.ios.start(bio.id, 1);
+            return self.submit_one(t, &bio);
+        }
+        self.submit_pieces(t, bio)
+    }
+
+    #[inline(always)]
+    fn bio_of(&self, t: TaskId, io: Io) -> Bio {
         let task = &self.tasks[t as usize];
         let mut flags = match io.op {
             // Direct writes are synchronous and not throttled.
@@ -478,7 +507,7 @@ impl Drive {
         if io.stable {
             flags = flags.with(Flags::FUA);
         }
-        let bio = Bio {
+        Bio {
             id: task.first_io + io.unit,
             op: io.op,
             flags,
@@ -488,12 +517,7 @@ impl Drive {
             prio: task.prio,
             cgroup: task.cgroup,
             cpu: task.cpu,
-        };
-        if bio.sectors <= self.single {
-            self.ios.start(bio.id, 1);
-            return self.submit_one(t, &bio);
         }
-        self.submit_pieces(t, bio)
     }
 
     #[inline(always)]

@@ -13,9 +13,9 @@ use iosched_workloads::fio::{JobSpec, iolog_write};
 
 use crate::drive::Drive;
 
-/// fio computes rates by whole milliseconds, rounded up.
+/// fio computes rates by whole milliseconds, rounded up, and no run of it takes whole milliseconds to the microsecond.
 fn fio_runtime(ns: Nanos) -> Nanos {
-    ns.div_ceil(MS) * MS
+    (ns / MS + 1) * MS
 }
 
 fn moments(s: &Sums, count: u64) -> Moments {

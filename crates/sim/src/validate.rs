@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::drive::starts::first_start;
+
 pub use compare::{Row, compare};
 pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
 
@@ -208,7 +210,10 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
             settings.push((name.into(), i64::from(device.nr_requests)));
         }
     }
-    let jobs_count = jobs.jobs.len();
+    // The device's clock began with the first command, wherever in fio's looks for jobs that was.
+    let late = first_start(&jobs);
+    let ticks = late.div_ceil(TICK) * TICK;
+    let start_at = RESET + start(jobs.jobs.len()) + ticks - late;
     Ok(Trial {
         id: TrialId {
             experiment: "validate".into(),
@@ -230,8 +235,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         reseeded: Vec::new(),
         startup: None,
         foreign: None,
-        start_at: RESET + start(jobs_count),
-        reset_at: RESET,
+        start_at,
+        reset_at: RESET + ticks,
         tag_start: 0,
     })
 }
@@ -240,6 +245,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
 /// off by the clock say so: with the ticks here, and only here, three logs of thousands of commands agree to
 /// the last one (`docs/fidelity-bfq.md`).
 const RESET: u64 = 415_000;
+/// The kernel's timer tick in the measurements.
+const TICK: u64 = 4_000_000;
 
 /// Schedulers that limit a process to the first tags of the map, down to one: with them it shows where the kernel
 /// began to search the map, which it draws and no measurement says.

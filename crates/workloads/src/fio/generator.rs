@@ -47,6 +47,8 @@ struct Directions {
     issued: [u64; 3],
     /// So many I/Os of the current direction come before another is drawn.
     until: u64,
+    /// The next one was decided before its I/O is made.
+    decided: bool,
 }
 
 impl Directions {
@@ -64,7 +66,28 @@ impl Directions {
             stream: Taus88::of_job(StreamId::Mix, job),
             issued: [0; 3],
             until: 0,
+            decided: false,
         }
+    }
+
+    /// Which of reads, writes and trims comes next, before the rest of the I/O is known.
+    fn decide(&mut self) -> DirIndex {
+        let dir = self.next();
+        self.decided = true;
+        dir
+    }
+
+    /// Another one comes next.
+    fn insist(&mut self, dir: DirIndex) {
+        if self.only.is_none() {
+            (self.current, self.decided) = (dir as u8, true);
+        }
+    }
+
+    /// The direction after `dir` in a mixed job, unless it has no share.
+    fn other(&self, dir: DirIndex) -> Option<DirIndex> {
+        let other = dir ^ 1;
+        (self.only.is_none() && dir < 2 && self.mix[other & 1] > 0).then_some(other)
     }
 
     /// fio draws a new direction only when the current one has caught up with its share.
@@ -74,7 +97,7 @@ impl Directions {
             return usize::from(only);
         }
         let current = usize::from(self.current & 1);
-        if self.issued[current] < self.until {
+        if std::mem::take(&mut self.decided) || self.issued[current] < self.until {
             return current;
         }
         let dir = usize::from(self.stream.between(1, 100) > u64::from(self.mix[0]));
@@ -150,6 +173,28 @@ impl Generator {
         match &mut self.0 {
             Kind::Plain(plain) => Some(plain.next_io()),
             Kind::Any(any) => any.next_io(),
+        }
+    }
+
+    /// Which direction comes next, before the rest of the I/O is known.
+    pub fn decide(&mut self) -> DirIndex {
+        self.directions().decide()
+    }
+
+    /// Another direction than the decided one comes next.
+    pub fn insist(&mut self, dir: DirIndex) {
+        self.directions().insist(dir);
+    }
+
+    /// The other direction of a mixed job, where it has a share.
+    pub fn other(&mut self, dir: DirIndex) -> Option<DirIndex> {
+        self.directions().other(dir)
+    }
+
+    fn directions(&mut self) -> &mut Directions {
+        match &mut self.0 {
+            Kind::Plain(plain) => &mut plain.directions,
+            Kind::Any(any) => any.directions(),
         }
     }
 

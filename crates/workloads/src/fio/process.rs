@@ -12,12 +12,14 @@ use super::replay::Replay;
 use super::spec::JobSpec;
 use super::stats::JobStats;
 
+use self::pace::{Pace, Pause};
 use self::passes::Limits;
 use self::units::Units;
 
 mod flow;
 mod issue;
 mod lean;
+mod pace;
 mod passes;
 mod reap;
 mod ring;
@@ -69,6 +71,8 @@ pub enum Step {
     EndBatch,
     /// Sleeps until at least this many of its I/Os are done and not yet reaped.
     Wait(u32),
+    /// Sleeps until the I/O of this unit is done: a call that returns then.
+    Await(u32),
     /// Sleeps until a time.
     Sleep(Nanos),
     /// The process ends.
@@ -77,7 +81,8 @@ pub enum Step {
 
 /// More than this many I/Os in one system call open a plug (`AIO_PLUG_THRESHOLD` of aio, likewise in io_uring).
 const PLUG_ABOVE: usize = 2;
-/// Sleeping processes wake up this much later: the default timer slack of Linux.
+/// What `usleep` sleeps too long: the default timer slack of Linux. fio makes up for it in the pauses of rates and think
+/// times, not in that of `flow_sleep`.
 pub const TIMER_SLACK: Nanos = 50_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +91,8 @@ enum State {
     Loop,
     /// Synchronous: the I/O was handed over, wait for it.
     AwaitSync,
+    /// A call of an asynchronous engine that returns when this unit's I/O is done.
+    Calling(u32),
     /// Asynchronous: submitting the i-th of the queued units.
     Submitting(u32),
     Submitted,
@@ -93,6 +100,8 @@ enum State {
     Handed(u32),
     Reap,
     Think,
+    /// Nothing may be under way in the pause that is due.
+    Quiesce,
     Drain,
     FinalSync,
     AwaitFinalSync,
@@ -138,16 +147,19 @@ pub struct Process {
     went_round_at: Bytes,
     writes_issued: u64,
     synced_last: bool,
-    rate_bytes: [u64; 3],
-    rate_ios: [u64; 3],
-    poisson_next: [Nanos; 3],
-    poisson: super::taus::Taus88,
+    pace: Pace,
     held: Option<NextIo>,
     thought_at: u64,
     /// When the I/O time of `thinktime_iotime` began.
     think_since: Nanos,
     /// All units were in use, and the depth has not come down to `iodepth_low`.
     draining: bool,
+    /// A call has to wait until fio has reaped something.
+    busy: bool,
+    /// What comes after the batch that is being submitted.
+    after: State,
+    /// The pause that is due, and when nothing is under way.
+    pause: Pause,
     flow: Option<Flow>,
     log: Option<Vec<Logged>>,
     files: Files,
@@ -157,9 +169,10 @@ impl Process {
     /// A process for a job whose files are laid out.
     #[must_use]
     pub fn new(job: &JobSpec, files: &Files) -> Self {
-        let n = if job.engine.is_sync() { 1 } else { job.iodepth.max(1) };
+        let n = job.units();
         let size: Bytes = files.iter().map(|f| f.len).sum();
         let plain = job.replay.is_none()
+            && !passes::ends_by_bytes(job)
             && job.ramp_time == 0
             && job.fsync == 0
             && job.fdatasync == 0
@@ -186,14 +199,14 @@ impl Process {
             writes_issued: 0,
             synced_last: false,
             deadline: Nanos::MAX,
-            rate_bytes: [0; 3],
-            rate_ios: [0; 3],
-            poisson_next: [0; 3],
-            poisson: super::taus::Taus88::of_job(super::taus::StreamId::Poisson, job),
+            pace: Pace::of(job),
             held: None,
             thought_at: 0,
             think_since: 0,
             draining: false,
+            busy: false,
+            after: State::Reap,
+            pause: Pause::None,
             flow: None,
             log: job.write_iolog.is_some().then(Vec::new),
             files: files.clone(),
@@ -202,7 +215,8 @@ impl Process {
             lean: plain
                 && !job.engine.is_sync()
                 && job.batch_submit <= 1
-                && job.iodepth_low >= job.iodepth
+                && job.iodepth_low >= n
+                && !job.pattern.trim
                 && job.think.time == 0,
             reap_min: job.batch_complete_min,
             reap_max: job.batch_complete_max,
@@ -279,7 +293,9 @@ impl Process {
                     None
                 }
                 State::Reap => self.reap_if_full(now, ring),
-                State::Think => self.think(now, ring),
+                State::Calling(unit) => self.await_call(now, unit, ring),
+                State::Think => self.think(now),
+                State::Quiesce => self.quiesce(now, ring),
                 State::Drain => self.drain(now, ring),
                 State::FinalSync => self.final_sync(now),
                 State::AwaitFinalSync => self.await_final_sync(now, ring),

@@ -207,6 +207,18 @@ pub struct Wait {
 }
 
 impl JobSpec {
+    /// How many I/Os it may have under way. io_uring's rings have powers of two, and fio fills them.
+    #[must_use]
+    pub fn units(&self) -> u32 {
+        match self.engine {
+            engine if engine.is_sync() => 1,
+            IoEngine::IoUring => {
+                self.iodepth.max(1).checked_next_power_of_two().unwrap_or(self.iodepth)
+            }
+            _ => self.iodepth.max(1),
+        }
+    }
+
     /// How long it waits before it starts: a range is drawn from.
     #[must_use]
     pub fn start_delay(&self) -> Nanos {

@@ -63,6 +63,10 @@ fn ours(job: &JobSpec, files: &Files) -> Vec<Line> {
                     ring.push(under_way.pop_front().unwrap());
                 }
             }
+            Step::Await(_) => {
+                now += 1_000;
+                ring.push(under_way.pop_front().unwrap());
+            }
             Step::Sleep(until) => now = until,
             Step::BeginBatch | Step::EndBatch => {}
             Step::Exit => return all,
@@ -90,6 +94,11 @@ fn times(lines: &str, service: u64) -> Vec<u64> {
                     now = now.max(at);
                     ring.push(unit);
                 }
+            }
+            Step::Await(_) => {
+                let (at, unit) = under_way.pop_front().unwrap();
+                now = now.max(at);
+                ring.push(unit);
             }
             Step::Sleep(until) => now = until,
             Step::BeginBatch | Step::EndBatch => {}
@@ -162,10 +171,11 @@ const TIMED: &[&str] = &[
     "rw=read;size=64k;nrfiles=2;file_service_type=sequential",
 ];
 
-/// The I/Os of real fio and ours, which are the same as far as both go.
-fn same_ios(folder: &Path, job: &str) -> (usize, usize) {
+/// The I/Os of real fio and ours, which are the same as far as both go, but for the last `cut` of fio's.
+fn same_ios(folder: &Path, job: &str, cut: usize) -> (usize, usize) {
     let lines = job.replace(';', "\n");
-    let theirs = theirs(folder, &lines);
+    let mut theirs = theirs(folder, &lines);
+    theirs.truncate(theirs.len().saturating_sub(cut));
     let set = JobSet { jobs: jobs(&format!("[a]\n{lines}\n")), ..JobSet::default() };
     let files = lay_out(&set, 1 << 40).unwrap_or_else(|e| panic!("{job}: {}", e.message));
     let ours = ours(&set.jobs[0], &files[0]);
@@ -184,7 +194,7 @@ fn a_job_does_the_very_ios_of_fio() {
     let compare = |worker: usize| {
         let folder = scratch(&format!("sequence{worker}"));
         for job in JOBS.iter().skip(worker).step_by(WORKERS) {
-            let (theirs, ours) = same_ios(&folder, job);
+            let (theirs, ours) = same_ios(&folder, job, 0);
             assert_eq!(ours, theirs, "{job}");
         }
     };
@@ -204,7 +214,8 @@ fn a_job_of_a_given_time_does_the_very_ios_of_fio() {
     let folder = scratch("sequence_timed");
     for job in TIMED {
         let job = format!("{job};time_based;runtime=300ms;rate_iops=300");
-        let (theirs, ours) = same_ios(&folder, &job);
+        // When the end cuts a pause of the rate short, the last I/O is of the next file, or is none.
+        let (theirs, ours) = same_ios(&folder, &job, 1);
         assert!(theirs > 0 && ours > 0, "{job}");
     }
 }

@@ -195,6 +195,10 @@ impl AnyKind {
         None
     }
 
+    pub(super) fn directions(&mut self) -> &mut Directions {
+        &mut self.streams.directions
+    }
+
     /// Where some files are likelier than others, one that was read to its end begins anew, lest the others be left.
     fn begins_anew(&mut self, file: usize) -> bool {
         let f = &mut self.files[file];

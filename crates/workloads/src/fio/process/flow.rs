@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use iosched_types::Nanos;
 
-use super::{Process, Step};
+use super::pace::Pause;
+use super::{Process, State, TIMER_SLACK};
 
 /// A job that is held back without `flow_sleep` looks again after this long; the real one spins.
 const LOOK_AGAIN: Nanos = 10_000;
@@ -78,9 +79,14 @@ impl Flow {
 }
 
 impl Process {
-    /// Sleeps until the others may have caught up.
-    pub(super) fn hold_back(&self, now: Nanos) -> Step {
-        Step::Sleep(now + self.job.flow_sleep.max(LOOK_AGAIN))
+    /// Lets the others catch up, with nothing of its own under way.
+    pub(super) fn hold_back(&mut self) {
+        let sleep = match self.job.flow_sleep {
+            0 => LOOK_AGAIN,
+            sleep => sleep + TIMER_SLACK,
+        };
+        self.pause = Pause::Flow(sleep);
+        self.state = State::Quiesce;
     }
 }
 

@@ -5,6 +5,7 @@ use iosched_types::{Nanos, Op};
 use super::{Io, Logged, PLUG_ABOVE, Process, State, Step};
 use crate::fio::generator::NextIo;
 use crate::fio::replay::Replay;
+use crate::fio::spec::IoEngine;
 use crate::fio::stats::depth_bin;
 
 impl Process {
@@ -24,7 +25,8 @@ impl Process {
             return self.issue_plain(now);
         }
         if self.flow.as_ref().is_some_and(|f| !f.may_go()) {
-            return Some(self.hold_back(now));
+            self.hold_back();
+            return None;
         }
         if self.sync_due() {
             self.generator.sync_turn();
@@ -35,15 +37,14 @@ impl Process {
         {
             return Some(Step::Sleep(self.stats.started + at));
         }
+        if self.pass_is_over() || (self.held.is_none() && self.paused_by_rate(now)) {
+            return None;
+        }
         let next = self.held.take().or_else(|| self.next_io());
         let Some(io) = next else {
             self.end_pass();
             return None;
         };
-        if let Some(at) = self.rate_limit(now, io) {
-            self.held = Some(io);
-            return Some(Step::Sleep(at));
-        }
         self.start_unit(now, io)
     }
 
@@ -73,38 +74,15 @@ impl Process {
         now
     }
 
-    /// When the rate allows this I/O, if not now.
-    fn rate_limit(&mut self, now: Nanos, io: NextIo) -> Option<Nanos> {
-        if io.dir > 2 {
+    pub(super) fn start_unit(&mut self, now: Nanos, io: NextIo) -> Option<Step> {
+        let call = self.is_call(io.dir);
+        if call && !self.queued.is_empty() {
+            // fio hands over what it has collected, reaps, and tries again.
+            self.held = Some(io);
+            self.busy = true;
+            self.submit_queued(State::Reap);
             return None;
         }
-        let r = self.job.rate[io.dir];
-        if r.bytes == 0 && r.iops == 0 {
-            return None;
-        }
-        let since = self.stats.started;
-        let by_bytes = |n: u64| (u128::from(n) * 1_000_000_000 / u128::from(r.bytes.max(1))) as u64;
-        let by_ios = |n: u64| n * 1_000_000_000 / u64::from(r.iops.max(1));
-        let at = if r.poisson {
-            since + self.poisson_next[io.dir]
-        } else if r.iops > 0 {
-            since + by_ios(self.rate_ios[io.dir])
-        } else {
-            since + by_bytes(self.rate_bytes[io.dir])
-        };
-        if at > now {
-            return Some(at);
-        }
-        if r.poisson {
-            let smallest = self.job.bs.range[io.dir].0.max(1);
-            let iops = if r.iops > 0 { u64::from(r.iops) } else { (r.bytes / smallest).max(1) };
-            let u = (f64::from(self.poisson.next_u32()) + 1.0) / 4_294_967_296.0;
-            self.poisson_next[io.dir] += (-u.ln() * 1e9 / iops as f64) as u64;
-        }
-        None
-    }
-
-    fn start_unit(&mut self, now: Nanos, io: NextIo) -> Option<Step> {
         let unit = self.units.take(&io, now)?;
         self.depth += 1;
         if let Some(flow) = &self.flow {
@@ -117,8 +95,7 @@ impl Process {
             if !(self.job.pattern.trim_then_write && io.dir == 2) {
                 self.bytes_issued += io.len;
             }
-            self.rate_bytes[io.dir] += io.len;
-            self.rate_ios[io.dir] += 1;
+            self.pace.issued(&self.job, io.dir, io.len);
             self.writes_issued += u64::from(io.dir == 1);
             self.synced_last = false;
             self.stats.depths[depth_bin(self.depth)] += 1;
@@ -127,17 +104,39 @@ impl Process {
             self.state = State::AwaitSync;
             return Some(Step::Submit(self.io(unit)));
         }
+        if call {
+            self.state = State::Calling(unit);
+            return Some(Step::Submit(self.io(unit)));
+        }
         self.queued.push(unit);
-        if self.job.batch_submit <= 1 {
+        // glibc's threads take each request as it comes.
+        if self.job.batch_submit <= 1 || self.job.engine == IoEngine::Posixaio {
+            self.after = State::Reap;
             self.state = State::Submitted;
             return Some(Step::Submit(self.io(unit)));
         }
         if self.queued.len() >= self.job.batch_submit as usize {
-            self.state = State::Submitting(0);
+            self.submit_queued(State::Reap);
         } else {
             self.state = State::Reap;
         }
         None
+    }
+
+    /// Whether an asynchronous engine does this in a call that returns when it is done: trims, and syncs where the
+    /// kernel's interface had none.
+    fn is_call(&self, dir: usize) -> bool {
+        match self.job.engine {
+            IoEngine::Libaio => dir >= 2,
+            IoEngine::IoUring | IoEngine::Posixaio => dir == 2,
+            _ => false,
+        }
+    }
+
+    /// One call submits all that were collected; `after` comes next.
+    pub(super) fn submit_queued(&mut self, after: State) {
+        self.after = after;
+        self.state = State::Submitting(0);
     }
 
     /// Notes an I/O for `write_iolog`.
@@ -180,7 +179,6 @@ impl Process {
             self.units[*unit].issue = now;
         }
         self.queued.clear();
-        let go_on = !self.units.all_used() && self.job.think.time == 0;
-        self.state = if go_on { State::Loop } else { State::Reap };
+        self.state = self.after;
     }
 }

@@ -3,7 +3,7 @@
 use iosched_types::{Bytes, Nanos};
 
 use super::{Process, State};
-use crate::fio::spec::JobSpec;
+use crate::fio::spec::{JobSpec, Pattern};
 
 /// What ends a job. `loops` multiplies both numbers; only the end of the files ends a pass through them.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub(super) struct Limits {
     ios: u64,
     /// A job that has moved no more than this goes on through its files: `io_size` less the largest block.
     again_at: Option<Bytes>,
+    /// A pass is over after so many bytes, where not the end of the files ends it.
+    pass: Option<Bytes>,
 }
 
 impl Limits {
@@ -28,6 +30,10 @@ impl Limits {
         Limits {
             bytes: loops(io_size.unwrap_or(whole)),
             ios: job.number_ios.map_or(u64::MAX, |n| loops(n.saturating_mul(per_io))),
+            pass: ends_by_bytes(job).then(|| match (job.pattern, io_size) {
+                (Pattern { read: true, write: true, random: false, .. }, Some(n)) => n.max(whole),
+                _ => whole,
+            }),
             again_at: match job.time_based {
                 true => Some(Bytes::MAX),
                 false => io_size.and_then(|size| size.checked_sub(largest(job))),
@@ -40,7 +46,23 @@ fn largest(job: &JobSpec) -> Bytes {
     (0..3).map(|d| job.bs.range[d].1).max().unwrap_or(0)
 }
 
+/// fio counts what it hands to an asynchronous engine, and begins a pass anew after `size` bytes (`io_size` in mixed sequential
+/// jobs, where that is more): before the end of the files, where reads and writes each go through them.
+pub(super) fn ends_by_bytes(job: &JobSpec) -> bool {
+    let several = job.loops > 1 || job.io_size.is_some() || job.target.io_size_percent.is_some();
+    !job.engine.is_sync() && several && !job.time_based && job.replay.is_none()
+}
+
 impl Process {
+    /// Whether a pass that ends by bytes is over; the job goes on with the next, or ends.
+    pub(super) fn pass_is_over(&mut self) -> bool {
+        let over = self.limits.pass.is_some_and(|n| self.bytes_issued - self.went_round_at >= n);
+        if over {
+            self.end_pass();
+        }
+        over
+    }
+
     /// Whether the job has done all it should.
     #[inline(always)]
     pub(super) fn finished(&self, now: Nanos) -> bool {

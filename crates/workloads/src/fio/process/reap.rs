@@ -4,7 +4,7 @@ use iosched_types::Nanos;
 
 use crate::fio::generator::NextIo;
 
-use super::{Process, Ring, State, Step, TIMER_SLACK};
+use super::{Process, Ring, State, Step};
 
 impl Process {
     pub(super) fn await_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
@@ -14,14 +14,25 @@ impl Process {
         None
     }
 
-    /// fio waits only when all units are in use (or a thought is due).
+    /// A call that returned when its I/O was done.
+    pub(super) fn await_call(&mut self, now: Nanos, unit: u32, ring: &mut Ring) -> Option<Step> {
+        if !ring.take(unit) {
+            return Some(Step::Await(unit));
+        }
+        self.finish_unit(now, unit);
+        self.state = State::Reap;
+        None
+    }
+
+    /// fio waits only when all units are in use, or a call must wait.
     pub(super) fn reap_if_full(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
-        if !self.units.all_used() && !self.draining {
-            self.state = if self.thought_due(now) { State::Think } else { State::Loop };
+        self.busy &= self.depth > 0;
+        if !self.units.all_used() && !self.draining && !self.busy {
+            self.state = State::Think;
             return None;
         }
         if !self.queued.is_empty() {
-            self.state = State::Submitting(0);
+            self.submit_queued(State::Reap);
             return None;
         }
         let min = self.reap_min.clamp(1, self.depth.max(1));
@@ -29,9 +40,10 @@ impl Process {
             return Some(Step::Wait(min));
         }
         self.reap(now, ring);
-        let low = self.job.iodepth_low.clamp(1, self.job.iodepth.max(1));
+        let low = self.job.iodepth_low.clamp(1, self.units.len());
         self.draining = self.depth > low;
         if !self.draining {
+            self.busy = false;
             self.state = State::Think;
         }
         None
@@ -43,7 +55,7 @@ impl Process {
             0 => usize::MAX,
             n => n.max(self.reap_min) as usize,
         };
-        for _ in 0..most.min(ring.len()) {
+        for _ in 0..most.min(ring.seen()) {
             if let Some(unit) = ring.pop() {
                 self.finish_unit(now, unit);
             }
@@ -51,7 +63,7 @@ impl Process {
     }
 
     #[inline(always)]
-    fn finish_unit(&mut self, now: Nanos, unit: u32) {
+    pub(super) fn finish_unit(&mut self, now: Nanos, unit: u32) {
         let u = self.units[unit];
         self.depth -= 1;
         self.units.give_back(unit);
@@ -64,45 +76,11 @@ impl Process {
         self.stats.dirs[usize::from(u.dir & 3)].book(since, u.len, issue - u.start, now - issue);
     }
 
-    fn thought_due(&self, now: Nanos) -> bool {
-        let t = &self.job.think;
-        if t.time > 0 && t.iotime > 0 && now >= self.think_since.saturating_add(t.iotime) {
-            return true;
-        }
-        let n = if t.issue { self.ios_issued } else { self.reaped_total };
-        let every = t.blocks.max(1);
-        t.time > 0 && n / every > self.thought_at / every
-    }
-
-    /// `thinktime`: all outstanding I/O first, then spin and sleep.
-    pub(super) fn think(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
-        if !self.thought_due(now) {
-            self.state = State::Loop;
-            return None;
-        }
-        if !self.queued.is_empty() {
-            self.state = State::Submitting(0);
-            return None;
-        }
-        if self.depth > 0 {
-            if ring.is_empty() {
-                return Some(Step::Wait(1));
-            }
-            self.reap(now, ring);
-            return None;
-        }
-        self.thought_at = if self.job.think.issue { self.ios_issued } else { self.reaped_total };
-        self.state = State::Loop;
-        let slack = if self.job.think.time > self.job.think.spin { TIMER_SLACK } else { 0 };
-        let until = now + self.job.think.time + slack;
-        self.think_since = until;
-        Some(Step::Sleep(until))
-    }
-
     pub(super) fn drain(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
         if !self.queued.is_empty() {
             // Collected but never submitted: fio submits what it has prepared, then waits for it.
-            return Some(self.submit_in_drain());
+            self.submit_queued(State::Drain);
+            return None;
         }
         while let Some(unit) = ring.pop() {
             self.finish_unit(now, unit);
@@ -118,11 +96,6 @@ impl Process {
         }
         self.next_sync_or_pass();
         None
-    }
-
-    fn submit_in_drain(&mut self) -> Step {
-        let unit = self.queued.remove(0);
-        Step::Submit(self.io(unit))
     }
 
     pub(super) fn final_sync(&mut self, now: Nanos) -> Option<Step> {

@@ -12,6 +12,8 @@ pub struct Ring {
     /// Numbers of the next to be taken, and of the next to come; they wrap.
     taken: u32,
     pushed: u32,
+    /// How many there were when the process was woken, where it looks before the others come; 0 when that is not so.
+    woken_by: u32,
 }
 
 impl Ring {
@@ -68,6 +70,21 @@ impl Ring {
         self.pushed == self.taken
     }
 
+    /// The process was woken by the last one that came, ahead of those that finish in the same instant.
+    #[inline]
+    pub fn woken_early(&mut self) {
+        self.woken_by = self.len() as u32;
+    }
+
+    /// I/Os that the process sees when it looks now.
+    #[inline]
+    pub fn seen(&mut self) -> usize {
+        match std::mem::take(&mut self.woken_by) {
+            0 => self.len(),
+            n => self.len().min(n as usize),
+        }
+    }
+
     /// Takes the one that finished first.
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
@@ -77,6 +94,20 @@ impl Ring {
         let unit = *self.slot(self.taken);
         self.taken = self.taken.wrapping_add(1);
         Some(unit)
+    }
+
+    /// Takes a certain one; `false` when it is not there.
+    pub fn take(&mut self, unit: u32) -> bool {
+        let mut found = false;
+        for _ in 0..self.len() {
+            let Some(one) = self.pop() else { break };
+            if one == unit {
+                found = true;
+            } else {
+                self.push(one);
+            }
+        }
+        found
     }
 }
 
