@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -75,8 +76,19 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Outcome {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
+/// Refuses a disk where a file is meant: results written over one are the end of what it held.
+pub(crate) fn no_disk(path: &Path) -> Outcome {
+    let disk = std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
+    if disk {
+        let message = format!("{} is a block device; it is not written to", path.display());
+        return Err(Failure::with_help(message, "name a file"));
+    }
+    Ok(())
+}
+
 /// Writes a file whole or not at all: beside it first, then renamed.
 pub(crate) fn write(path: &Path, text: &str) -> Outcome {
+    no_disk(path)?;
     let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
     if special {
         // /dev/stdout, a pipe: there is nothing to rename over.

@@ -49,6 +49,7 @@ pub(crate) fn report(args: &ReportArgs) -> Outcome {
         None => of_stored(args)?,
     };
     let page = html(&input);
+    crate::files::no_disk(&args.html)?;
     std::fs::write(&args.html, &page)
         .with_context(|| format!("writing {}", args.html.display()))?;
     note(&format!("{}: {} KiB", args.html.display(), page.len().div_ceil(1024)));

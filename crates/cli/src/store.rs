@@ -52,6 +52,7 @@ pub(crate) fn open_read_only(db: &DbArgs) -> Outcome<Store> {
 /// The results file for writing; made with its folder when it does not exist.
 pub(crate) fn open(db: &DbArgs) -> Outcome<Store> {
     let path = path(db)?;
+    crate::files::no_disk(&path)?;
     if let Some(dir) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
         std::fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
     }

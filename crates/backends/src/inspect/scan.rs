@@ -179,7 +179,7 @@ impl Pass<'_> {
     /// `smbd (process 17)`.
     fn name(&self, dir: &str) -> String {
         let pid = dir.trim_start_matches("/proc/").split('/').next().unwrap_or_default();
-        let name = self.root.get(&format!("{dir}/comm")).unwrap_or_default();
+        let name = self.root.get(&format!("/proc/{pid}/comm")).unwrap_or_default();
         format!("{name} (process {pid})")
     }
 }

@@ -48,6 +48,14 @@ pub(super) fn is_ours(file: &File, path: &str) -> bool {
 pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
     check_name(path)?;
     let shown = path.display().to_string();
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let room =
+        rustix::fs::statvfs(parent).map_err(|e| Error::io("looking at", parent, e.into()))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if bytes > free {
+        let message = format!("no space left for {shown}: {bytes} bytes, and {free} are free");
+        return Err(Error::input(message, "give a smaller --size, or name a place with more room"));
+    }
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
     let file = options.open(path).map_err(|e| Error::io("creating", path, e))?;

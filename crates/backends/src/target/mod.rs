@@ -84,10 +84,7 @@ impl Target {
             t if t.is_block_device() => Kind::Block,
             t if t.is_file() => Kind::File,
             t if t.is_dir() => Kind::Directory,
-            _ => {
-                let message = format!("{name} is neither a block device nor a file");
-                return Err(Error::input(message, "name a disk, or a file or folder on one"));
-            }
+            _ => return Err(name::no_target(name)),
         };
         let (thing, node) = match kind {
             Kind::Block => {

@@ -38,7 +38,7 @@ pub fn resolve(root: &SysRoot, name: &str) -> Result<PathBuf> {
 /// As [`resolve`]; [`Error::Io`].
 pub fn planned_size(name: &str, size: Option<u64>) -> Result<u64> {
     use std::io::{Seek, SeekFrom};
-    use std::os::unix::fs::OpenOptionsExt;
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
     let path = resolve(&SysRoot::default(), name)?;
     let exists = path.symlink_metadata().is_ok();
     if let (false, Some(size)) = (exists, size) {
@@ -54,5 +54,22 @@ pub fn planned_size(name: &str, size: Option<u64>) -> Result<u64> {
     let flags = nix::libc::O_NONBLOCK;
     let mut file =
         std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(io)?;
+    let kind = file.metadata().map_err(io)?.file_type();
+    if kind.is_dir() {
+        // Commands start from it, whatever it holds.
+        return Ok(MAX_SIZE);
+    }
+    if !kind.is_block_device() && !kind.is_file() {
+        return Err(no_target(name));
+    }
     file.seek(SeekFrom::End(0)).map_err(io)
+}
+
+/// Larger than any disk.
+const MAX_SIZE: u64 = 1 << 62;
+
+/// What is neither device, file nor folder.
+pub(super) fn no_target(name: &str) -> Error {
+    let message = format!("{name} is neither a block device nor a file");
+    Error::input(message, "name a disk, or a file or folder on one")
 }

@@ -58,6 +58,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
         }
     }
     if let (Some(file), Some(axis)) = (&args.svg, axis) {
+        crate::files::no_disk(file)?;
         std::fs::write(file, plot::svg(&rows, axis))
             .with_context(|| format!("writing {}", file.display()))?;
         note(&format!("the picture is in {}", file.display()));
