@@ -2,6 +2,7 @@
 
 use iosched_backends::switch;
 use iosched_block::KernelProfile;
+use iosched_devices::DeviceState;
 use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, stem};
 use iosched_experiment::until::{
     DEFAULT_MAX_RUNS, MIN_RUNS, PERCENT_HELP, TIME_HELP, parse_percent, parse_time,
@@ -129,6 +130,11 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     }
     if let Some(cpus) = args.cpus {
         e.cpus = within("--cpus", u32::from(cpus), 1, u32::from(MAX_CPUS))? as u16;
+    }
+    if let Some(text) = &args.device_state {
+        let place = Place::option("--device-state", text, text);
+        let state = DeviceState::parse(text).map_err(|m| place.error(m))?;
+        e.device_state = Some(Placed::new(state, place));
     }
     for text in &args.set {
         // As in a job file, an option without a value is a flag.

@@ -64,6 +64,9 @@ pub struct Figure {
     pub confidence: Confidence,
     /// A reservation; empty when there is none.
     pub note: String,
+    /// Why the model does not meet it within 10 %; empty where it does.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// What a device costs.

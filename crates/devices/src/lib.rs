@@ -10,6 +10,7 @@ pub mod figure;
 pub mod models;
 pub mod params;
 pub mod spec;
+pub mod state;
 pub mod truth;
 
 mod lanes;
@@ -20,6 +21,7 @@ mod shifted;
 pub use figure::{Confidence, Figure, FigureValue, Price};
 pub use shifted::Shifted;
 pub use spec::{DeviceSpec, Model, SpecError};
+pub use state::{DeviceState, Fill};
 pub use truth::TruthDevice;
 
 use iosched_types::{Bytes, Nanos, Op, Sector};

@@ -195,6 +195,13 @@ params! {
         wcache: u64, Bytes, Some(0), 0, 1 << 40, "Volatile write cache; 0: none.";
         wcache_high: u64, Percent, Some(75), 1, 100,
             "Fill of the write cache from which destaging goes before reads.";
+        destage_window: u64, Count, Some(0), 0, 1 << 20,
+            "Destage the nearest of this many of the oldest extents; 0: as window says.";
+        destage_run: u64, Count, Some(0), 0, 1 << 20,
+            "From wcache_high on, extents destaged in a row before a waiting command has its turn; 0: any number.";
+        trim_ns: u64, Nanos, Some(0), 0, MAX_NS, "Duration of a discard, beside the overhead.";
+        age_passes: u64, Count, Some(0), 0, 1 << 20,
+            "With sptf: the oldest command is next once so many were served since it came; 0: never.";
     }
 }
 
@@ -225,6 +232,12 @@ params! {
             "Rate at which an idle drive empties the SLC cache.";
         vcache: bool, Flag, Some(0), 0, 1,
             "The write cache is volatile: a forced (FUA) write completes when it is on flash.";
+        flush_alone: bool, Flag, Some(0), 0, 1,
+            "A flush is served alone, as ATA's FLUSH CACHE: after what came before it, before what comes after.";
+        flush_lead_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "With flush_alone: how long after a flush came other commands may still begin.";
+        flush_rd_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "Time of a flash read that begins during a flush; 0: as any other.";
     }
 }
 

@@ -241,7 +241,7 @@ fn figure_value(src: &Source, at: &Place) -> Read<FigureValue> {
 fn figure(src: &Source, name: &str, at: &Place<'_>) -> Read<Figure> {
     let what = format!("[figure.{name}]");
     let t = src.table(at, &what)?;
-    src.known(t, &what, &["value", "unit", "source", "confidence", "note"])?;
+    src.known(t, &what, &["value", "unit", "source", "confidence", "note", "reason"])?;
     let need =
         |key: &str| t.get(key).ok_or_else(|| src.error(at, format!("{what} lacks \"{key}\"")));
     let text = |key: &str| t.get(key).map_or(Ok(String::new()), |v| src.string(v, key));
@@ -258,6 +258,7 @@ fn figure(src: &Source, name: &str, at: &Place<'_>) -> Read<Figure> {
             src.error(confidence, format!("unknown confidence \"{word}\"")).with_help(help)
         })?,
         note: text("note")?,
+        reason: text("reason")?,
     };
     if figure.source.trim().is_empty() {
         return Err(src.error(source, format!("{what} has an empty source")));

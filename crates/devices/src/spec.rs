@@ -8,6 +8,7 @@ use crate::Device;
 use crate::figure::{Figure, Price};
 use crate::models::{CachedHdd, Fixed, Hdd, Ssd, Volume};
 use crate::params::{FixedParams, HddParams, Key, Rotation, SsdParams, VolumeParams};
+use crate::state::{DeviceState, Fill};
 use crate::truth::TruthDevice;
 
 /// A device that cannot be built.
@@ -252,6 +253,9 @@ pub struct DeviceSpec {
     pub logical_block: u32,
     /// The driver asks for a budget before it pulls a request (SCSI, so SATA too); NVMe and virtio do not.
     pub budget: bool,
+    /// What it is like when a run begins.
+    #[serde(default)]
+    pub state: DeviceState,
     /// How the parameters follow from the figures: parameter, derivation.
     pub derivation: Vec<(String, String)>,
     /// Facts with their sources.
@@ -279,6 +283,7 @@ impl DeviceSpec {
             max_hw_sectors_kb: 512,
             logical_block: 512,
             budget: false,
+            state: DeviceState::default(),
             derivation: Vec::new(),
             figures: Vec::new(),
             price: None,
@@ -329,7 +334,7 @@ impl DeviceSpec {
         Ok(())
     }
 
-    /// Builds the device, at rest.
+    /// Builds the device, in its state.
     ///
     /// # Errors
     /// As [`validate`](Self::validate).
@@ -337,10 +342,25 @@ impl DeviceSpec {
         self.validate()?;
         Ok(match &self.model {
             Model::Fixed(p) => Box::new(Fixed::new(p.clone())),
-            Model::Hdd(p) if p.wcache > 0 => Box::new(CachedHdd::new(p.clone())),
+            Model::Hdd(p) if p.wcache > 0 => {
+                let mut hdd = CachedHdd::new(p.clone());
+                if self.state.write_cache == Fill::Full {
+                    hdd.fill_cache();
+                }
+                Box::new(hdd)
+            }
             Model::Hdd(p) => Box::new(Hdd::new(p)),
             Model::Volume(p) => Box::new(Volume::new(p.clone())),
-            Model::Ssd(p) => Box::new(Ssd::new(p.clone())),
+            Model::Ssd(p) => {
+                let mut ssd = Ssd::new(p.clone());
+                if self.state.write_cache == Fill::Full {
+                    ssd.fill_cache();
+                }
+                if self.state.slc == Fill::Full {
+                    ssd.fill_slc();
+                }
+                Box::new(ssd)
+            }
         })
     }
 }

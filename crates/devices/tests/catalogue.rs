@@ -104,7 +104,7 @@ fn drives_read_and_write_at_random_as_their_figures_say() {
         ("adata-su800", "rand_read_4k_qd1", Op::Read, 1, 0.10),
         ("adata-su800", "rand_read_4k_qd32", Op::Read, 32, 0.20),
         ("samsung-950-pro", "rand_read_4k_qd1", Op::Read, 1, 0.10),
-        ("samsung-950-pro", "rand_read_4k_qd32", Op::Read, 128, 0.20),
+        ("samsung-950-pro", "rand_read_4k_qd32x4", Op::Read, 128, 0.20),
         ("samsung-950-pro", "rand_write_4k_qd1", Op::Write, 1, 0.10),
         ("plextor-px-256m5s", "rand_read_4k_qd1", Op::Read, 1, 0.10),
         ("plextor-px-256m5s", "rand_read_4k_qd32", Op::Read, 32, 0.20),

@@ -1,5 +1,6 @@
 //! The experiment file: devices × schedulers × kernels × workloads × runs.
 
+use iosched_devices::DeviceState;
 use iosched_types::{Diagnostic, cgroup};
 use toml::de::DeTable;
 
@@ -87,6 +88,8 @@ pub struct Experiment {
     pub cpus: u16,
     /// Weights by control group.
     pub cgroups: Vec<(String, u32)>,
+    /// What the devices are like when a run begins.
+    pub device_state: Option<Placed<DeviceState>>,
     /// Who runs it.
     pub backend: BackendKind,
     /// What to collect.
@@ -111,6 +114,7 @@ impl Default for Experiment {
             set: Vec::new(),
             cpus: 4,
             cgroups: Vec::new(),
+            device_state: None,
             backend: BackendKind::Sim,
             collect: Collect::default(),
             until: None,
@@ -131,6 +135,7 @@ const KEYS: &[&str] = &[
     "set",
     "cpus",
     "cgroups",
+    "device_state",
     "backend",
     "collect",
     "until_ci",
@@ -254,6 +259,7 @@ fn scalars(src: &Source, root: &DeTable, e: &mut Experiment) -> Read<()> {
     if let Some(at) = get("cgroups") {
         cgroups(src, at, e)?;
     }
+    e.device_state = get("device_state").map(|at| device_state(src, at)).transpose()?;
     e.until = until::read(src, root, e.runs)?;
     if e.until.is_some() {
         e.runs = e.runs.max(until::MIN_RUNS);
@@ -282,6 +288,14 @@ fn cgroups(src: &Source, at: &At, e: &mut Experiment) -> Read<()> {
         e.cgroups.push((path, src.within(value, &name, 1..=1000)? as u32));
     }
     Ok(())
+}
+
+fn device_state(src: &Source, at: &At) -> Read<Placed<DeviceState>> {
+    let mut state = DeviceState::default();
+    for (name, value, place) in pairs(src, at, "device_state")? {
+        state.set(&name, &src.string(value, &name)?).map_err(|m| place.error(m))?;
+    }
+    Ok(Placed::new(state, src.place(at.span())))
 }
 
 /// The backend of a name.
@@ -405,6 +419,19 @@ mod tests {
         assert_eq!(e.workloads[0].value.job, JobSource::File("desktop".into()));
         assert_eq!(e.workloads[1].value.job, JobSource::File("dir/jobs/a.fio".into()));
         assert_eq!(e.set[0].value, ("runtime".into(), "1.5".into()));
+    }
+
+    #[test]
+    fn a_device_state_is_read_and_its_words_are_checked() {
+        let with = |state: &str| {
+            Experiment::from_toml("e.toml", &format!("{GOOD}[device_state]\n{state}\n"))
+        };
+        let e = with("write_cache = \"full\"").unwrap();
+        assert_eq!(e.device_state.unwrap().value.text(), "write_cache=full");
+        let d = with("wcache = \"full\"").unwrap_err();
+        assert!(d.line == 12 && d.message.contains("write_cache, slc"), "{d}");
+        let d = with("slc = \"half\"").unwrap_err();
+        assert!(d.line == 12 && d.message.contains("empty, full"), "{d}");
     }
 
     #[test]

@@ -75,7 +75,15 @@ fn look_up<'e>(
     sources: &Sources<'_>,
     errors: &mut Vec<Diagnostic>,
 ) -> Parts<'e> {
-    let devices = collect(&e.devices, errors, |d| one(device(d, e.backend, sources)));
+    let mut devices = collect(&e.devices, errors, |d| one(device(d, e.backend, sources)));
+    if let Some(state) = &e.device_state {
+        if e.backend == BackendKind::Real {
+            let d = state.place.error("a real disk is in the state it is in");
+            errors
+                .push(d.with_help("leave device_state out; steady_state = true prepares a drive"));
+        }
+        devices.iter_mut().for_each(|(d, _)| d.state = state.value);
+    }
     let kernels = kernels(e, sources, errors);
     let workloads = collect(&e.workloads, errors, |w| workload(w, e, sources));
     for s in &e.queue {

@@ -245,6 +245,10 @@ fn provenance(trial: &Trial) -> BTreeMap<String, String> {
         ("device".to_string(), trial.device.title.clone()),
         ("cpus".to_string(), trial.cpus.to_string()),
     ]);
+    let state = trial.device.state.text();
+    if !state.is_empty() {
+        p.insert("device_state".to_string(), state);
+    }
     for (n, v) in &trial.settings {
         p.insert(format!("queue/{n}"), v.to_string());
     }
@@ -283,6 +287,50 @@ fn missed_rates(trial: &Trial, drive: &Drive) -> Vec<Warning> {
     out
 }
 
+/// By how much the halves of a run may differ without a word, in per cent.
+const HALVES_APART: [u64; 4] = [10, 25, 50, 75];
+
+/// I/Os of all processes in the first and the second half of each one's time.
+fn halves(drive: &Drive) -> [u64; 2] {
+    let mut sums = [0; 2];
+    for t in &drive.tasks {
+        let s = t.process.stats();
+        let half = s.ended.saturating_sub(s.measured_from) / SAMPLE / 2;
+        for sample in s.dirs.iter().flat_map(|d| &d.samples) {
+            match u64::from(sample.at) {
+                at if at < half => sums[0] += u64::from(sample.ios),
+                at if at < 2 * half => sums[1] += u64::from(sample.ios),
+                _ => {}
+            }
+        }
+    }
+    sums
+}
+
+/// A run whose halves differ says as much about its start as about what it settles to.
+fn unsteady(trial: &Trial, drive: &Drive) -> Option<Warning> {
+    let [first, second] = halves(drive);
+    let (less, more) = (first.min(second), first.max(second));
+    // What chance does to so few I/Os is no change.
+    if more - less <= 3 * (first + second).isqrt() {
+        return None;
+    }
+    let apart = HALVES_APART.iter().rev().find(|p| (more - less) * 100 > more * **p)?;
+    let id = &trial.id;
+    let word = if first > second { "fewer" } else { "more" };
+    Some(Warning {
+        code: "halves-differ".into(),
+        message: format!(
+            "{} on {}, {}: the second half of the run has over {apart} % {word} I/Os than the first",
+            id.workload, id.device, id.scheduler
+        ),
+        advice:
+            "caches fill up, or a scheduler adapts: run it longer, or begin with full caches by \
+                 --device-state write_cache=full,slc=full"
+                .into(),
+    })
+}
+
 /// The record of a finished run.
 pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
     let ignored = trial.jobs.warnings.iter().map(|w| Warning {
@@ -290,7 +338,8 @@ pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
         message: w.clone(),
         advice: String::new(),
     });
-    let warnings = ignored.chain(missed_rates(trial, &drive)).collect();
+    let warnings =
+        ignored.chain(missed_rates(trial, &drive)).chain(unsteady(trial, &drive)).collect();
     let pid = |t: u32| drive.tasks.get(t as usize).map_or(t, |t| t.process.job().thread);
     let dispatches = drive.dispatches.take().map_or_else(Vec::new, |thin| {
         let points = thin.into_vec().into_iter();

@@ -7,7 +7,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use iosched_block::{CpuModel, KernelProfile};
-use iosched_devices::catalogue;
+use iosched_devices::{DeviceState, catalogue};
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry;
 use iosched_sim::simulate;
@@ -100,6 +100,22 @@ fn mixed(ios: u64) -> String {
          [sequential]\nrw=read\nbs=64k\nioengine=psync\nsize=10%\n\
          [batches]\nrw=write\nbs=4k\nioengine=io_uring\niodepth=32\niodepth_batch=8\noffset=50%\n"
     )
+}
+
+/// A disk takes random writes fast until its cache is full.
+#[test]
+fn a_run_whose_halves_differ_says_so() {
+    let job = "[w]\nfilename=/dev/d\ndirect=1\nrw=randwrite\nbs=4k\nioengine=psync\nsize=50%\nruntime=20\ntime_based\n";
+    let warned = |device: &str, state: &str| {
+        let mut t = trial("none", "6.12", device, job);
+        t.device.state = DeviceState::parse(state).unwrap();
+        let record = simulate(&t).unwrap();
+        let codes: Vec<&str> = record.warnings.iter().map(|w| w.code.as_str()).collect();
+        assert_eq!(record.provenance.contains_key("device_state"), state.contains("full"));
+        codes.contains(&"halves-differ")
+    };
+    assert!(warned("hdd-7200", "write_cache=empty"));
+    assert!(!warned("hdd-7200", "write_cache=full"));
 }
 
 #[test]

@@ -68,6 +68,9 @@ pub(crate) struct RunArgs {
     /// Sets a queue attribute by its sysfs name.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) queue: Vec<String>,
+    /// State of the devices when a run begins: write_cache=full, slc=full (default: empty).
+    #[arg(long, value_name = "KEY=VALUE,…")]
+    pub(crate) device_state: Option<String>,
     /// CPUs of the simulated machine.
     #[arg(long, value_name = "N")]
     pub(crate) cpus: Option<u16>,

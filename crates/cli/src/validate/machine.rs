@@ -93,6 +93,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         set: Vec::new(),
         tunable: Vec::new(),
         queue: Vec::new(),
+        device_state: None,
         cpus: None,
         backend: None,
         jobs: args.jobs,

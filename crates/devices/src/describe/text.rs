@@ -181,6 +181,9 @@ fn figure(f: &mut fmt::Formatter<'_>, fig: &Figure) -> fmt::Result {
     if !fig.note.is_empty() {
         wrapped(f, "      ", &format!("({})", fig.note))?;
     }
+    if !fig.reason.is_empty() {
+        wrapped(f, "      ", &format!("the model differs: {}", fig.reason))?;
+    }
     Ok(())
 }
 

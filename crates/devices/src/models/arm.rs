@@ -30,6 +30,8 @@ struct Admitted {
     end: Sector,
     len: Bytes,
     t_arr: Nanos,
+    /// Commands served before it came.
+    before: u64,
     id: u32,
     turn: u32,
     prev: u32,
@@ -45,6 +47,7 @@ impl Admitted {
         end: 0,
         len: 0,
         t_arr: 0,
+        before: 0,
         id: 0,
         turn: 0,
         prev: NONE,
@@ -90,13 +93,14 @@ impl Backlog {
     }
 
     #[inline(always)]
-    fn push(&mut self, c: &Command, t_arr: Nanos, turn: u32) {
+    fn push(&mut self, c: &Command, t_arr: Nanos, before: u64, turn: u32) {
         let slot = self.free.pop().unwrap_or_else(|| self.grow());
         self.slots[slot as usize] = Admitted {
             sector: c.offset / SECTOR,
             end: (c.offset + c.len) / SECTOR,
             len: c.len,
             t_arr,
+            before,
             id: c.id,
             turn,
             prev: self.newest,
@@ -189,8 +193,12 @@ pub(crate) struct Arm {
     pub(crate) count: ArmCounters,
     flush_ns: Nanos,
     ovh_ns: Nanos,
+    trim_ns: Nanos,
     sptf: bool,
     age_ns: Nanos,
+    age_passes: u64,
+    /// Commands served.
+    served: u64,
     backlog: Backlog,
     /// The candidates by angle, where the drive chooses by it.
     by_angle: Option<Angles>,
@@ -224,8 +232,11 @@ impl Arm {
             count: ArmCounters::default(),
             flush_ns: p.flush_ns,
             ovh_ns: p.ovh_ns,
+            trim_ns: p.trim_ns,
             sptf: p.sptf,
             age_ns: p.age_ns,
+            age_passes: p.age_passes,
+            served: 0,
             backlog: Backlog::new(if p.window == 0 { usize::MAX } else { p.window as usize }),
             by_angle: by_angle.then(|| Angles {
                 order: ByAngle::new(),
@@ -239,7 +250,7 @@ impl Arm {
     #[inline(always)]
     pub(crate) fn push(&mut self, c: Command, t_arr: Nanos) {
         let turn = if c.op == Op::Flush { 0 } else { self.mech.turn(c.offset / SECTOR) };
-        self.backlog.push(&c, t_arr, turn);
+        self.backlog.push(&c, t_arr, self.served, turn);
         self.fill_window();
     }
 
@@ -267,10 +278,13 @@ impl Arm {
         self.backlog.oldest().is_some_and(|a| a.op == Op::Flush)
     }
 
-    /// Whether the oldest command has waited so long that it goes first.
+    /// Whether the oldest command has waited so long, or was passed so often, that it goes first.
     #[inline]
     pub(crate) fn overdue(&self, now: Nanos) -> bool {
-        self.age_ns > 0 && self.backlog.oldest().is_some_and(|a| now - a.t_arr > self.age_ns)
+        self.backlog.oldest().is_some_and(|a| {
+            self.age_ns > 0 && now - a.t_arr > self.age_ns
+                || self.age_passes > 0 && self.served - a.before > self.age_passes
+        })
     }
 
     /// Which of the waiting commands is next.
@@ -324,9 +338,10 @@ impl Arm {
     pub(crate) fn serve(&mut self, now: Nanos) -> Served {
         let choice = self.choose(now);
         let a = self.take(&choice);
+        self.served += 1;
         let service = match a.op {
             Op::Flush => self.flush_ns,
-            Op::Discard => self.ovh_ns,
+            Op::Discard => self.ovh_ns + self.trim_ns,
             Op::Read | Op::Write => {
                 let pos = choice.pos.unwrap_or_else(|| self.mech.position(a.sector, a.turn, now));
                 self.move_to(a.sector, a.end, a.len, pos)

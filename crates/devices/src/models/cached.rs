@@ -1,8 +1,9 @@
 //! A disk with a volatile write cache.
 //!
 //! A write completes when its data is in the cache; the arm writes it to the medium in the order of
-//! shortest positioning (among the `window` oldest extents) when it has nothing else to do, and before
-//! reads once the cache is full to a threshold, unless the oldest read has waited `age_ns`. A flush is served when it is the oldest command waiting, as the non-queued ATA FLUSH
+//! shortest positioning (among the `destage_window` oldest extents) when it has nothing else to do, and before
+//! reads once the cache is full to a threshold: `destage_run` extents for each command that waits, unless
+//! the oldest has waited `age_ns`. A flush is served when it is the oldest command waiting, as the non-queued ATA FLUSH
 //! CACHE is: the arm then does nothing but empty the cache, and no write enters meanwhile.
 
 use std::collections::VecDeque;
@@ -12,8 +13,12 @@ use iosched_types::{Bytes, Nanos, Op, SECTOR, Sector};
 use super::arm::Arm;
 use super::dirty::{DirtyMap, Extent};
 use crate::lanes::Lanes;
+use crate::math::mix;
 use crate::params::HddParams;
 use crate::{Command, Completion, Device};
+
+/// A block of the write cache in a used disk.
+const BLOCK: Bytes = 4096;
 
 /// What the arm is doing.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +66,8 @@ pub struct CachedHdd {
     cached_writes: u64,
     hits: u64,
     destages: u64,
+    /// Extents destaged since the last command was served.
+    run: u64,
     served: u64,
     flushes: u64,
 }
@@ -86,9 +93,20 @@ impl CachedHdd {
             cached_writes: 0,
             hits: 0,
             destages: 0,
+            run: 0,
             served: 0,
             flushes: 0,
         }
+    }
+
+    /// Fills the write cache with blocks from all over the disk, as hours of random writes leave it.
+    pub fn fill_cache(&mut self) {
+        let blocks = (self.p.cap / BLOCK).max(1);
+        for i in 0..self.p.wcache / BLOCK {
+            let start = mix(i) % blocks * (BLOCK / SECTOR);
+            self.dirty.insert(Extent { start, end: start + BLOCK / SECTOR });
+        }
+        self.kick(0);
     }
 
     fn used(&self) -> Bytes {
@@ -151,7 +169,8 @@ impl CachedHdd {
         }
         let full = u128::from(self.used()) * 100
             >= u128::from(self.p.wcache) * u128::from(self.p.wcache_high);
-        let pressed = (full || !self.writes.is_empty()) && !self.arm.overdue(now);
+        let their_turn = self.p.destage_run > 0 && self.run >= self.p.destage_run;
+        let pressed = (full || !self.writes.is_empty()) && !their_turn && !self.arm.overdue(now);
         let first = self.flushing.is_some() || pressed;
         if (first || self.arm.is_empty()) && self.destage(now) {
             return;
@@ -160,6 +179,7 @@ impl CachedHdd {
         if self.arm.is_empty() || (self.flushing.is_some() && self.reserved > 0) {
             return;
         }
+        self.run = 0;
         let a = self.arm.serve(now);
         let service = a.service;
         if a.op == Op::Write {
@@ -175,7 +195,10 @@ impl CachedHdd {
 
     /// Begins to write the nearest dirty extent, at most one turn of it; false if nothing is dirty.
     fn destage(&mut self, now: Nanos) -> bool {
-        let window = self.p.window as usize;
+        let window = match self.p.destage_window {
+            0 => self.p.window,
+            n => n,
+        } as usize;
         let Some((e, pos)) = self.dirty.nearest_of_oldest(&self.arm.mech, now, window) else {
             return false;
         };
@@ -185,6 +208,7 @@ impl CachedHdd {
         self.dirty.remove(extent);
         self.destaging = len;
         self.destages += 1;
+        self.run += 1;
         let service = self.arm.move_to(extent.start, extent.end, len, pos);
         self.arm.count.busy_ns += service;
         self.arm_busy = true;

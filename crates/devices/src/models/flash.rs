@@ -104,6 +104,11 @@ impl Slc {
         Slc { size, used: 0, fold_bw, running: 0, idle_since: 0 }
     }
 
+    /// No room is left.
+    pub(crate) fn fill(&mut self) {
+        self.used = self.size;
+    }
+
     /// A program of `bytes` begins at `now`; whether it goes to the SLC cache.
     #[inline]
     pub(crate) fn begin(&mut self, now: Nanos, bytes: Bytes) -> bool {

@@ -6,7 +6,7 @@ use iosched_types::{Bytes, Nanos, Op};
 
 use super::flash::{Channel, Dirty, Operation, Slc, Target};
 use crate::lanes::Lanes;
-use crate::math::{ConstDiv, Rate};
+use crate::math::{ConstDiv, Rate, mix};
 use crate::params::SsdParams;
 use crate::{Command, Completion, Device};
 
@@ -17,6 +17,23 @@ const SLOW_PROGRAM: usize = 3;
 const BUS: usize = 4;
 const DRAIN: usize = 5;
 const FLUSHED: usize = 6;
+const FLUSH_READ: usize = 7;
+
+/// Whom a flush that is served alone lets in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// Everybody: there is no flush.
+    Open,
+    /// Everybody but another flush: one has come.
+    Lead,
+    /// Nobody: this flush waits until nothing else is served.
+    Closed(u32),
+    /// Nobody: the flush goes on.
+    Flushing,
+}
+
+/// A block of the write cache in a used drive.
+const BLOCK: Bytes = 4096;
 
 /// What happens at an event: a slot or a channel, and the operation that ends there.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +42,10 @@ enum Event {
     Channel(u32, Operation),
     Bus(Transfer),
     Drain,
+    /// The time after which a flush lets nobody in.
+    Lead(u32),
+    /// A command that waited for a flush.
+    Again(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -67,7 +88,7 @@ pub struct Ssd {
     bus_rate: Rate,
     drain_rate: Rate,
     outer: VecDeque<Command>,
-    events: Lanes<Event, 7>,
+    events: Lanes<Event, 8>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     channels: Vec<Channel>,
@@ -83,6 +104,12 @@ pub struct Ssd {
     flushes: VecDeque<(u32, u64)>,
     dirty: Dirty,
     slc: Slc,
+    /// With `flush_alone`: whom it lets in, how many commands are inside, and who waits outside.
+    gate: Gate,
+    inside: u64,
+    held: VecDeque<u32>,
+    /// Flushes begun and not over.
+    flushing: u32,
     admitted: u64,
     counters: SsdCounters,
 }
@@ -113,10 +140,30 @@ impl Ssd {
             flushes: VecDeque::new(),
             dirty: Dirty::default(),
             slc: Slc::new(p.slc, p.slc_fold_bw),
+            gate: Gate::Open,
+            inside: 0,
+            held: VecDeque::new(),
+            flushing: 0,
             admitted: 0,
             counters: SsdCounters::default(),
             p,
         }
+    }
+
+    /// Fills the write cache with blocks from all over the drive.
+    pub fn fill_cache(&mut self) {
+        let (block, blocks) = (BLOCK.min(self.p.stripe), (self.p.cap / BLOCK).max(1));
+        for i in 0..self.p.cache / block {
+            self.dirty.create();
+            self.drain.push_back((mix(i) % blocks * BLOCK, block));
+            self.used += block;
+        }
+        self.try_drain(0);
+    }
+
+    /// Fills the SLC cache.
+    pub fn fill_slc(&mut self) {
+        self.slc.fill();
     }
 
     #[inline]
@@ -144,18 +191,72 @@ impl Ssd {
     #[inline]
     fn complete(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
         let s = &self.slots[slot as usize];
+        let op = s.op;
         done.push(Completion { id: s.id, t_start: s.t_start.unwrap_or(now), t_done: now });
-        match s.op {
+        match op {
             Op::Read => self.counters.reads += 1,
             Op::Write => self.counters.writes += 1,
-            Op::Flush => self.counters.flushes += 1,
+            Op::Flush => {
+                self.counters.flushes += 1;
+                self.flushing -= 1;
+            }
             Op::Discard => self.counters.discards += 1,
         }
         self.free.push(slot);
         self.admitted -= 1;
+        if self.p.flush_alone {
+            self.leave(now, op);
+        }
         if let Some(next) = self.outer.pop_front() {
             self.admit(now, next);
         }
+    }
+
+    /// With `flush_alone`: whether a command may begin; otherwise it waits outside.
+    fn enter(&mut self, now: Nanos, slot: u32) -> bool {
+        let flush = self.slots[slot as usize].op == Op::Flush;
+        match self.gate {
+            Gate::Open | Gate::Lead if !flush => {
+                self.inside += 1;
+                return true;
+            }
+            Gate::Open => {
+                self.gate = Gate::Lead;
+                // No flush goes on, so the lane of their ends is empty; so it is below.
+                self.events.push(FLUSHED, now + self.p.flush_lead_ns, Event::Lead(slot));
+            }
+            _ => self.held.push_back(slot),
+        }
+        false
+    }
+
+    /// A command is over: a flush may be the next, or all who waited for one.
+    fn leave(&mut self, now: Nanos, op: Op) {
+        if op == Op::Flush {
+            self.gate = Gate::Open;
+            for slot in self.held.drain(..) {
+                self.events.push(FLUSHED, now, Event::Again(slot));
+            }
+        } else {
+            self.inside -= 1;
+            self.flush_alone(now);
+        }
+    }
+
+    /// Begins the flush that waits for the rest to be over.
+    fn flush_alone(&mut self, now: Nanos) {
+        if let Gate::Closed(slot) = self.gate
+            && self.inside == 0
+        {
+            self.gate = Gate::Flushing;
+            self.begin_flush(now, slot);
+        }
+    }
+
+    fn begin_flush(&mut self, now: Nanos, slot: u32) {
+        self.flushing += 1;
+        self.flushes.push_back((slot, self.dirty.created()));
+        self.check_flushes(now);
     }
 
     /// End of the piece that begins at `start`, and its channel.
@@ -167,6 +268,9 @@ impl Ssd {
     }
 
     fn command(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
+        if self.p.flush_alone && !self.enter(now, slot) {
+            return;
+        }
         match self.slots[slot as usize].op {
             Op::Read => self.enter_channels(now, slot, Target::Read(slot)),
             Op::Write if self.slots[slot as usize].cached => {
@@ -177,10 +281,7 @@ impl Ssd {
                 self.bus.push_back(Transfer { slot, bytes: self.slots[slot as usize].len });
                 self.try_bus(now);
             }
-            Op::Flush => {
-                self.flushes.push_back((slot, self.dirty.created()));
-                self.check_flushes(now);
-            }
+            Op::Flush => self.begin_flush(now, slot),
             Op::Discard => self.complete(now, slot, done),
         }
     }
@@ -216,7 +317,11 @@ impl Ssd {
         if let Target::Read(slot) = op.target {
             self.slots[slot as usize].t_start.get_or_insert(now);
             self.counters.flash_reads += 1;
-            self.events.push(READ, now + self.p.rd_ns, event);
+            if self.flushing > 0 && self.p.flush_rd_ns > 0 {
+                self.events.push(FLUSH_READ, now + self.p.flush_rd_ns, event);
+            } else {
+                self.events.push(READ, now + self.p.rd_ns, event);
+            }
         } else if self.slc.begin(now, op.bytes) {
             self.counters.programs += 1;
             self.events.push(PROGRAM, now + self.p.wr_ns, event);
@@ -389,6 +494,11 @@ impl Device for Ssd {
         while let Some((t, lane, event)) = self.events.pop_due(now) {
             match event {
                 Event::Slot(slot) if lane == CMD => self.command(t, slot, done),
+                Event::Again(slot) => self.command(t, slot, done),
+                Event::Lead(slot) => {
+                    self.gate = Gate::Closed(slot);
+                    self.flush_alone(t);
+                }
                 Event::Slot(slot) => self.complete(t, slot, done),
                 Event::Channel(channel, op) => self.channel_done(t, channel as usize, op, done),
                 Event::Bus(transfer) => self.bus_done(t, transfer, done),

@@ -42,6 +42,10 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = HddParams> {
             bus_bw: 0,
             wcache: 0,
             wcache_high: 75,
+            destage_window: 0,
+            destage_run: 0,
+            trim_ns: 0,
+            age_passes: 0,
         }
     })
 }

@@ -35,6 +35,9 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = SsdParams> {
             slc_full_wr_ns: 0,
             slc_fold_bw: 0,
             vcache: false,
+            flush_alone: false,
+            flush_lead_ns: 0,
+            flush_rd_ns: 0,
         }
     })
 }
