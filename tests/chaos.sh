@@ -1,13 +1,16 @@
 #!/bin/bash
-# Kills experiments at random points and checks that schedulers, tunables, queue attributes, loop
-# devices, trace instances, state files, directories of loads and load processes are as they were.
+# Kills experiments, their load, their guardians and `iosched restore` at random points and checks that schedulers,
+# tunables, queue attributes, loop devices, trace instances, state files, locks of disks, directories of loads and
+# load processes are as they were.
 #
 #   tests/chaos.sh [KILLS] [SEED]        default 200 kills
+#   tests/chaos.sh --short [SEED]        as many as 40 s allow; at most 60 s in all
 #
 # Needs root, /dev/fuse, loop devices and fio. Nothing but what this script started is touched, and nothing but
 # that is looked at: whoever else uses iosched or loop devices on this machine does not disturb it.
 set -u
-kills=${1:-200}
+short=0 kills=${1:-200}
+if [ "${1:-}" = --short ]; then short=1 kills=1000; fi
 RANDOM=${2:-1}
 program=${IOSCHED:-target/debug/iosched}
 [ -x "$program" ] || { echo "build it first: cargo build" >&2; exit 2; }
@@ -57,8 +60,44 @@ T
 # The disk whose settings must survive: emulated by a process that nobody kills.
 IOSCHED_STATE=$dir/base "$program" emulate "$dir/$model.toml" >"$dir/base.log" 2>&1 &
 base=$!
-trap 'kill -INT $base 2>/dev/null; wait $base; rm -rf "$dir"' EXIT
-for _ in $(seq 400); do [ -s "$dir/base.log" ] && break; sleep 0.05; done
+patience=60
+if [ $short = 1 ]; then
+    patience=10
+    # Whatever hangs: TERM runs the trap below.
+    { sleep 48 && kill -TERM $$; } >/dev/null 2>&1 </dev/null &
+fi
+trap clean EXIT
+trap 'echo "ended before its time was over"; exit 1' TERM INT HUP
+
+# ended SECONDS PID: waits for a process of ours, but not for ever (one that sleeps on a dead disk cannot die).
+ended() {
+    local end=$((SECONDS + $1))
+    while kill -0 "$2" 2>/dev/null; do
+        # A zombie is gone but for its exit code.
+        case $(sed 's/.*) //' "/proc/$2/stat" 2>/dev/null) in Z* | '') return 0 ;; esac
+        ((SECONDS < end)) || return 1
+        sleep 0.02
+    done
+}
+
+# Takes away everything of ours, however we end.
+clean() {
+    trap - EXIT TERM INT HUP
+    marked | xargs -r kill -KILL 2>/dev/null
+    timeout -k 1 5 "$program" restore >/dev/null 2>&1
+    kill -INT "$base" 2>/dev/null
+    if ! ended 5 "$base"; then
+        kill -KILL "$base" 2>/dev/null
+        IOSCHED_STATE=$dir/base timeout -k 1 5 "$program" restore >/dev/null 2>&1
+    fi
+    rm -rf "$dir"
+}
+
+for _ in $(seq 400); do
+    [ -s "$dir/base.log" ] && break
+    kill -0 $base 2>/dev/null || break
+    sleep 0.05
+done
 disk=$(head -1 "$dir/base.log")
 name=${disk#/dev/}
 [ -b "$disk" ] || { cat "$dir/base.log" >&2; exit 3; }
@@ -78,6 +117,22 @@ marked() {
         *" guardian $dir/base/"* | '' | grep* | *chaos.sh*) ;;
         *) echo "$p" ;;
         esac
+    done
+}
+
+# Guardians of the experiment, not of the base disk.
+guardians() {
+    local p
+    for p in /proc/[0-9]*; do
+        tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q " guardian $IOSCHED_STATE/" && echo "${p#/proc/}"
+    done
+}
+
+# fio and its jobs.
+load() {
+    local p
+    for p in $(marked); do
+        [ "$(cat "/proc/$p/comm" 2>/dev/null)" = fio ] && echo "$p"
     done
 }
 
@@ -106,6 +161,8 @@ snapshot() {
     ls -A "$IOSCHED_STATE" "$dir/files"
     # Trace instances are named by their owner's process.
     for f in "${owners[@]}"; do ls -d /sys/kernel/tracing/instances/iosched-"$f"-* 2>/dev/null; done
+    # The lock of the base disk belongs to experiments on it.
+    ls -d "/run/iosched/disks/$(cat "/sys/block/$name/dev")" 2>/dev/null
     marked | while read -r p; do echo "process: $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null)"; done
     true
 }
@@ -113,8 +170,11 @@ snapshot() {
 owners=()
 snapshot >"$dir/before"
 declare -A count
-slowest=0 bad=0
+slowest=0 slowest_what=none bad=0
+done_kills=0
 for i in $(seq "$kills"); do
+    if [ $short = 1 ] && ((SECONDS > 30)); then break; fi
+    done_kills=$i
     run=(--runs 2 --trace --no-warm-up --no-store --quiet --scheduler none,mq-deadline,kyber,bfq)
     case $((RANDOM % 3)) in
     0) what=real run=("$dir/job.fio" --backend real --device "$disk" "${run[@]}") ;;
@@ -125,36 +185,58 @@ for i in $(seq "$kills"); do
     pid=$!
     owners=("$pid")
     sleep "$((RANDOM % 4)).$((RANDOM % 900 + 100))"
-    how=$((RANDOM % 4))
+    how=$((RANDOM % 7))
+    # A part of a second for what is killed second.
+    moment=0.$((RANDOM % 400 + 100))
+    began=$(date +%s%N)
+    rm -f "$dir/restore.log"
     case $how in
     0) word="SIGKILL"; kill -KILL $pid ;;
     1) word="SIGTERM"; kill -TERM $pid ;;
     2) word="SIGINT"; kill -INT $pid ;;
-    3) word="SIGKILL of both"
+    3) word="SIGKILL of both, restore"
         # The guardians first, as an out-of-memory killer might.
-        for p in /proc/[0-9]*; do
-            tr '\0' ' ' <"$p/cmdline" 2>/dev/null | grep -q " guardian $IOSCHED_STATE/" &&
-                kill -KILL "${p#/proc/}" 2>/dev/null
-        done
+        guardians | xargs -r kill -KILL
         kill -KILL $pid ;;
+    4) word="SIGKILL of fio, SIGTERM"
+        # The program goes on with the next trial.
+        load | xargs -r kill -KILL
+        sleep $moment
+        began=$(date +%s%N)
+        kill -TERM $pid ;;
+    5) word="SIGKILL of guardians, SIGINT"
+        guardians | xargs -r kill -KILL
+        sleep $moment
+        began=$(date +%s%N)
+        kill -INT $pid ;;
+    6) word="SIGKILL of both and of restore, restore"
+        guardians | xargs -r kill -KILL
+        kill -KILL $pid
+        "$program" restore >/dev/null 2>&1 &
+        restoring=$!
+        sleep 0.0$((RANDOM % 90 + 10))
+        kill -KILL $restoring
+        ended 10 $restoring || echo "restore cannot be killed" >>"$dir/log"
+        wait $restoring ;;
     esac 2>/dev/null
-    began=$(date +%s%N)
-    rm -f "$dir/restore.log"
     # Before waiting: a killed run may need help to die.
-    [ $how = 3 ] && "$program" restore >"$dir/restore.log" 2>&1
-    wait $pid 2>/dev/null
-    code=$?
+    case $how in 3 | 6) timeout -k 1 $patience "$program" restore >"$dir/restore.log" 2>&1 ;; esac
+    code=none
+    if ended $patience $pid; then
+        wait $pid 2>/dev/null
+        code=$?
+    fi
     ok=0
-    for _ in $(seq 300); do
+    for _ in $(seq $((patience * 5))); do
         snapshot >"$dir/after"
         cmp -s "$dir/before" "$dir/after" && { ok=1; break; }
         sleep 0.1
     done
     # A signal that can be answered must be: 4, or 0 when the experiment was over before.
-    # (Before it can answer, SIGTERM ends the program.)
-    case $how.$code in 1.0 | 1.4 | 1.143 | 2.0 | 2.4 | [03].137 | [03].0) ;; *) ok=0; echo "exit code $code" >>"$dir/after" ;; esac
+    # (Before it can answer, SIGTERM ends the program; a guardian that dies while it starts is a failure, 4 as well.)
+    case $how.$code in [1245].0 | [1245].4 | [14].143 | [25].130 | [036].137 | [036].0 | [0346].4) ;; *) ok=0; echo "exit code $code" >>"$dir/after" ;; esac
     ms=$((($(date +%s%N) - began) / 1000000))
-    ((ms > slowest)) && slowest=$ms
+    ((ms > slowest)) && slowest=$ms slowest_what="$word, $what"
     ((i % 20 == 0)) && echo "$i kills, $bad left something behind so far"
     count["$word, $what"]=$((${count["$word, $what"]:-0} + 1))
     if [ $ok = 0 ]; then
@@ -162,9 +244,9 @@ for i in $(seq "$kills"); do
         echo "kill $i ($word, $what) left something behind:"
         diff "$dir/before" "$dir/after" | head -20
         cat "$dir/log" "$dir/restore.log" 2>/dev/null | tail -5
-        "$program" restore
+        timeout -k 1 $patience "$program" restore
     fi
 done
 for k in "${!count[@]}"; do echo "$k: ${count[$k]}"; done | sort
-echo "$kills kills, $bad left something behind, slowest recovery $slowest ms"
+echo "$done_kills kills, $bad left something behind, slowest recovery $slowest ms ($slowest_what)"
 [ $bad = 0 ]

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -17,6 +18,8 @@ pub struct GuardianCommand {
     pub program: PathBuf,
     /// Arguments before the path.
     pub args: Vec<OsString>,
+    /// Whether it is this program, which can be started when its file is gone.
+    pub own: bool,
 }
 
 impl GuardianCommand {
@@ -27,7 +30,18 @@ impl GuardianCommand {
     pub fn this_program(subcommand: &str) -> Result<Self> {
         let program = std::env::current_exe()
             .map_err(|e| Error::io("finding the program's own path", "/proc/self/exe", e))?;
-        Ok(GuardianCommand { program, args: vec![subcommand.into()] })
+        Ok(GuardianCommand { program, args: vec![subcommand.into()], own: true })
+    }
+
+    /// What to start. An experiment goes on for hours, and its program may be deleted or built anew meanwhile:
+    /// then it is what runs now that is started.
+    fn runnable(&self) -> PathBuf {
+        let file = |p: &Path| std::fs::metadata(p).ok().map(|m| (m.dev(), m.ino()));
+        let running = Path::new("/proc/self/exe");
+        if self.own && file(&self.program) != file(running) {
+            return running.into();
+        }
+        self.program.clone()
     }
 }
 
@@ -48,7 +62,8 @@ impl Guardian {
             status,
             message,
         };
-        let mut child = Command::new(&command.program)
+        let mut child = Command::new(command.runnable())
+            .arg0(&command.program)
             .args(&command.args)
             .arg(state.path())
             .stdin(Stdio::null())
@@ -105,5 +120,25 @@ pub fn main(path: &Path) -> Result<()> {
     match StateFile::take_over(path, true)? {
         Some((file, state)) => restore::undo(file, &state).map(|_| ()),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_whose_file_is_gone_or_another_is_started_as_it_runs() {
+        let own = GuardianCommand::this_program("guardian").unwrap();
+        assert_eq!(own.runnable(), own.program);
+        let dir = tempfile::tempdir().unwrap();
+        let built_anew = dir.path().join("iosched");
+        std::fs::write(&built_anew, "another").unwrap();
+        for program in [built_anew, dir.path().join("gone")] {
+            let command = GuardianCommand { program, ..own.clone() };
+            assert_eq!(command.runnable(), Path::new("/proc/self/exe"));
+            let other = GuardianCommand { own: false, ..command };
+            assert_eq!(other.runnable(), other.program);
+        }
     }
 }

@@ -9,7 +9,7 @@ use iosched_types::units::three_digits;
 /// A confidence interval of some values: lower and upper end.
 pub type Interval<'a> = &'a dyn Fn(&[f64]) -> (f64, f64);
 
-/// One figure of one cell from both.
+/// One figure of one cell, or of the jobs of one name in it, from both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Workload.
@@ -18,7 +18,9 @@ pub struct Row {
     pub device: String,
     /// Scheduler family, so that generations of the simulator and the kernel's own meet.
     pub scheduler: String,
-    /// What: `IOPS`, `p50 ms`, `p99 ms`.
+    /// Whose: a job's name, or empty for all together.
+    pub job: String,
+    /// What: `IOPS`, `mean ms`, `p50 ms`, `p99 ms`.
     pub figure: &'static str,
     /// Values of the simulator, one per repetition.
     pub sim: Vec<f64>,
@@ -38,43 +40,57 @@ impl Row {
 /// Rows of all cells that have complete records on either side.
 #[must_use]
 pub fn rows(sim: &[Record], kernel: &[Record]) -> Vec<Row> {
-    type Key = (String, String, String, usize);
+    type Key = (String, String, usize, String, usize);
     let mut cells: BTreeMap<Key, [Vec<f64>; 2]> = BTreeMap::new();
     for (side, records) in [sim, kernel].into_iter().enumerate() {
         for r in records.iter().filter(|r| r.status == Status::Complete) {
-            for (i, value) in figures(r).into_iter().enumerate() {
-                let family = r.trial.scheduler.split(['@', ' ']).next().unwrap_or_default();
-                let key = (r.trial.workload.clone(), r.trial.device.clone(), family.to_string(), i);
-                cells.entry(key).or_default()[side].push(value);
+            let family = r.trial.scheduler.split(['@', ' ']).next().unwrap_or_default();
+            // Totals hide who got what: those of the whole run come first, each job's behind them.
+            let names = job_names(r);
+            let parts =
+                std::iter::once("").chain(names.iter().copied().filter(|_| names.len() > 1));
+            for (place, job) in parts.enumerate() {
+                for (i, value) in figures(r, job).into_iter().enumerate() {
+                    let (workload, device) = (r.trial.workload.clone(), r.trial.device.clone());
+                    let name = format!("{job}\0{family}");
+                    cells.entry((workload, device, place, name, i)).or_default()[side].push(value);
+                }
             }
         }
     }
-    cells
-        .into_iter()
-        .map(|((workload, device, scheduler, i), [sim, kernel])| Row {
-            workload,
-            device,
-            scheduler,
-            figure: FIGURES[i],
-            sim,
-            kernel,
-        })
-        .collect()
+    let row = |((workload, device, _, name, i), [sim, kernel]): (Key, [Vec<f64>; 2])| {
+        let (job, scheduler) = name.split_once('\0').unwrap_or(("", &name));
+        let (job, scheduler) = (job.to_string(), scheduler.to_string());
+        Row { workload, device, scheduler, job, figure: FIGURES[i], sim, kernel }
+    };
+    cells.into_iter().map(row).collect()
 }
 
-const FIGURES: [&str; 3] = ["IOPS", "p50 ms", "p99 ms"];
+/// Names of a record's jobs, each once, in its order.
+fn job_names(record: &Record) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for job in &record.jobs {
+        if !names.contains(&job.name.as_str()) {
+            names.push(&job.name);
+        }
+    }
+    names
+}
 
-fn figures(record: &Record) -> [f64; 3] {
+const FIGURES: [&str; 4] = ["IOPS", "mean ms", "p50 ms", "p99 ms"];
+
+/// Of the jobs of a name, or of all.
+fn figures(record: &Record, name: &str) -> [f64; 4] {
     let mut all = iosched_types::LatencyHistogram::default();
     let mut iops = 0.0;
-    for job in &record.jobs {
+    for job in record.jobs.iter().filter(|j| name.is_empty() || j.name == name) {
         for d in [&job.read, &job.write, &job.trim] {
             all.merge(&d.clat);
             iops += d.iops();
         }
     }
     let ms = |p: f64| all.percentile(p) as f64 / 1e6;
-    [iops, ms(50.0), ms(99.0)]
+    [iops, all.mean() / 1e6, ms(50.0), ms(99.0)]
 }
 
 /// How far both agree on the order of the schedulers, per workload, device and figure: Kendall's
@@ -85,7 +101,8 @@ pub fn rank_agreement(rows: &[Row], tie: f64) -> Vec<(String, Option<f64>)> {
     let mut groups: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for r in rows {
         if let (Some(s), Some(k)) = (median(&r.sim), median(&r.kernel)) {
-            let key = format!("{} on {}, {}", r.workload, r.device, r.figure);
+            let job = if r.job.is_empty() { String::new() } else { format!("{} ", r.job) };
+            let key = format!("{} on {}, {job}{}", r.workload, r.device, r.figure);
             groups.entry(key).or_default().push((s, k));
         }
     }
@@ -119,7 +136,7 @@ fn median(values: &[f64]) -> Option<f64> {
     }
 }
 
-/// A table of at most 80 columns for each workload and device; `interval` gives the confidence intervals
+/// A table of at most 80 columns for each workload and device, and for each job of it; `interval` gives the confidence intervals
 /// shown.
 #[must_use]
 pub fn render(rows: &[Row], interval: Interval<'_>) -> String {
@@ -135,7 +152,8 @@ pub fn render(rows: &[Row], interval: Interval<'_>) -> String {
     let cut = |s: &str, n: usize| s.chars().take(n).collect::<String>();
     let mut title = String::new();
     for r in rows {
-        let now = format!("{} on {}", r.workload, r.device);
+        let job = if r.job.is_empty() { String::new() } else { format!(", job {}", r.job) };
+        let now = format!("{} on {}{job}", r.workload, r.device);
         if now != title {
             let gap = if out.is_empty() { "" } else { "\n" };
             out.push_str(&format!("{gap}{}\n", cut(&now, 80)));
@@ -179,7 +197,7 @@ mod tests {
         let sim = [record("bfq@6.12", 110), record("none", 50)];
         let kernel = [record("bfq", 100), record("bfq", 100), record("none", 50)];
         let rows = rows(&sim, &kernel);
-        assert_eq!(rows.len(), 6);
+        assert_eq!(rows.len(), 8);
         assert_eq!(rows[0].error().map(f64::round), Some(10.0));
         let text = render(&rows, &|v| (v[0], v[v.len() - 1]));
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
@@ -187,7 +205,31 @@ mod tests {
         let agreement = rank_agreement(&rows, 0.02);
         assert_eq!(agreement[0], ("w on , IOPS".into(), Some(1.0)));
         // Equal latencies everywhere: no order to agree on.
-        assert_eq!(agreement[1].1, None);
+        assert!(agreement[1..].iter().all(|a| a.1.is_none()));
+    }
+
+    #[test]
+    fn jobs_that_totals_hide_have_rows_of_their_own() {
+        let two = |scheduler: &str, writer: u64, reader: u64| {
+            let mut r = record(scheduler, writer);
+            r.jobs[0].name = "writer".into();
+            let mut other = record(scheduler, reader).jobs.remove(0);
+            other.name = "reader".into();
+            r.jobs.push(other);
+            r
+        };
+        let rows = rows(&[two("bfq", 900, 6)], &[two("bfq", 904, 2)]);
+        let of = |job: &str| {
+            rows.iter().find(|r| r.job == job && r.figure == "IOPS").and_then(Row::error).unwrap()
+        };
+        assert_eq!(
+            (of("").round(), of("writer").round(), of("reader").round()),
+            (0.0, -0.0, 200.0)
+        );
+        let jobs: Vec<&str> = rows.iter().map(|r| r.job.as_str()).step_by(4).collect();
+        assert_eq!(jobs, ["", "writer", "reader"], "in the order of the job file");
+        let text = render(&rows, &|v| (v[0], v[0]));
+        assert!(text.contains("w on , job reader") && text.contains("+200.0 %"), "{text}");
     }
 
     #[test]

@@ -7,6 +7,8 @@
     reason = "tests of what touches the machine"
 )]
 
+mod watchdog;
+
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
@@ -19,11 +21,28 @@ use iosched_backends::emulate::{EmulatedDisk, Options};
 use iosched_backends::switch::{self, Session};
 use iosched_backends::{Error, ExitClass, discover, restore};
 use iosched_devices::DeviceSpec;
+use watchdog::Watchdog;
 
 /// Emulated disks at once would disturb each other's timing.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-fn machine() -> Option<MutexGuard<'static, ()>> {
+/// Longer than any test takes, on a busy machine too.
+const LIMIT: Duration = Duration::from_secs(90);
+
+/// The machine for one test, with a folder for its files; nothing of it outlives the limit.
+struct Machine {
+    _dog: Watchdog,
+    dir: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Machine {
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+fn machine() -> Option<Machine> {
     let missing = [
         (!nix::unistd::geteuid().is_root(), "no root"),
         (!Path::new("/dev/fuse").exists(), "no /dev/fuse"),
@@ -34,7 +53,9 @@ fn machine() -> Option<MutexGuard<'static, ()>> {
         println!("SKIPPED: {why}");
         return None;
     }
-    Some(ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner))
+    let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    Some(Machine { _dog: Watchdog::start(dir.path(), LIMIT), dir, _alone: alone })
 }
 
 const SLOW: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"64MiB\"\nlat_ns=8000000\npar=4\n\
@@ -57,6 +78,7 @@ fn program(dir: &Path, args: &[&str]) -> Child {
     Command::new(path)
         .args(args)
         .env("LIVE_STATE", dir)
+        .env(watchdog::MARK, dir)
         .stdout(Stdio::piped())
         .spawn()
         .expect("examples are built with the tests")
@@ -108,8 +130,7 @@ fn model_file(dir: &Path) -> PathBuf {
 
 #[test]
 fn an_emulated_disk_keeps_data_looks_like_the_model_and_leaves_nothing() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let disk = start(dir.path());
     let (node, name) = (disk.node(), disk.name());
     let queue = discover::QueueState::read(&iosched_backends::SysRoot::default(), &name);
@@ -137,8 +158,7 @@ fn an_emulated_disk_keeps_data_looks_like_the_model_and_leaves_nothing() {
 
 #[test]
 fn a_model_that_is_too_fast_is_refused_and_nothing_stays() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let fast = SLOW.replace("lat_ns=8000000", "lat_ns=1000");
     let fast = DeviceSpec::from_toml("fast", &fast).unwrap();
     let options = Options { state_dir: dir.path().into(), ..Options::default() };
@@ -150,8 +170,7 @@ fn a_model_that_is_too_fast_is_refused_and_nothing_stays() {
 
 #[test]
 fn a_killed_emulator_is_cleaned_up_by_its_guardian() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let model = model_file(dir.path());
     let mut child = program(dir.path(), &["emulate", model.to_str().unwrap()]);
     let name = first_line(&mut child).replace("/dev/", "");
@@ -164,8 +183,7 @@ fn a_killed_emulator_is_cleaned_up_by_its_guardian() {
 
 #[test]
 fn after_a_kill_of_both_restore_cleans_up() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let model = model_file(dir.path());
     let mut child = program(dir.path(), &["emulate", model.to_str().unwrap()]);
     let name = first_line(&mut child).replace("/dev/", "");
@@ -185,8 +203,7 @@ fn after_a_kill_of_both_restore_cleans_up() {
 /// that its other threads can no longer give.
 #[test]
 fn a_kill_at_any_moment_of_the_start_leaves_nothing() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let model = model_file(dir.path());
     for delay in [50, 200, 350, 500, 650, 800] {
         let mut child = program(dir.path(), &["emulate", model.to_str().unwrap()]);
@@ -202,8 +219,7 @@ fn a_kill_at_any_moment_of_the_start_leaves_nothing() {
 
 #[test]
 fn sigterm_detaches() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let model = model_file(dir.path());
     let mut child = program(dir.path(), &["emulate", model.to_str().unwrap()]);
     let name = first_line(&mut child).replace("/dev/", "");
@@ -218,8 +234,7 @@ fn settings(name: &str) -> discover::QueueState {
 
 #[test]
 fn every_scheduler_goes_on_and_everything_goes_back() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let disk = start(dir.path());
     let name = disk.name();
     let before = settings(&name);
@@ -266,8 +281,7 @@ fn every_scheduler_goes_on_and_everything_goes_back() {
 
 #[test]
 fn names_the_kernel_does_not_have_are_explained() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let disk = start(dir.path());
     let options = switch::Options { state_dir: dir.path().into(), guardian: None };
     let session = Session::begin(&disk.name(), &options).unwrap();
@@ -282,8 +296,7 @@ fn names_the_kernel_does_not_have_are_explained() {
 
 #[test]
 fn a_killed_switch_is_undone_by_the_guardian_and_by_restore() {
-    let Some(_guard) = machine() else { return };
-    let dir = tempfile::tempdir().unwrap();
+    let Some(dir) = machine() else { return };
     let disk = start(dir.path());
     let name = disk.name();
     let before = settings(&name);

@@ -25,7 +25,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
                 return print(&render::trials(&store.trials(id)?));
             }
             let format = crate::args::RunFormat::Table;
-            print(&run::render(name, &store.records(id)?, format, *look, false)?)
+            print(&run::render(name, &store.records(id)?, format, *look, (false, false))?)
         }
         ResultsCommand::Export { name, format, output } => {
             let store = open_read_only(&args.db)?;
@@ -39,7 +39,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             }
             let records = store.records(id)?;
             let look = crate::args::LookArgs { wide: false, no_color: true };
-            deliver(output.as_deref(), &run::render(name, &records, *format, look, true)?)
+            deliver(output.as_deref(), &run::render(name, &records, *format, look, (true, false))?)
         }
         ResultsCommand::Trace { name, trial, format, output } => {
             trace(args, name, *trial, *format, output.as_deref())

@@ -8,6 +8,9 @@
     reason = "tests of what touches the machine"
 )]
 
+#[path = "../../backends/tests/watchdog/mod.rs"]
+mod watchdog;
+
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -16,6 +19,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+use watchdog::Watchdog;
 
 const SLOW: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"64MiB\"\nlat_ns=8000000\npar=4\n\
                     [queue]\nmax_hw_sectors_kb=64\nqueue_depth=8\nrotational=true\nwrite_cache=true\n";
@@ -23,8 +27,13 @@ const JOB: &str = "[r]\nfilename=/dev/disk\nrw=randread\nbs=4k\ndirect=1\nruntim
 
 /// A folder with a model, a job, a folder for state and one for results.
 struct Place {
+    /// Ends what outlives its test.
+    _dog: Watchdog,
     dir: TempDir,
 }
+
+/// Longer than any test takes, on a busy machine too.
+const LIMIT: Duration = Duration::from_secs(150);
 
 impl Place {
     fn new() -> Place {
@@ -33,7 +42,7 @@ impl Place {
             std::fs::write(dir.path().join(name), text).unwrap();
         }
         std::fs::create_dir(dir.path().join("state")).unwrap();
-        Place { dir }
+        Place { _dog: Watchdog::start(dir.path(), LIMIT), dir }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -45,6 +54,7 @@ impl Place {
         let mut command = Command::new(program);
         command.current_dir(self.dir.path()).stdin(Stdio::null());
         command.env("IOSCHED_DB", self.path("results.db")).env("IOSCHED_STATE", self.path("state"));
+        command.env(watchdog::MARK, self.dir.path());
         command
     }
 

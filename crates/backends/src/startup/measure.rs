@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use iosched_experiment::{Access, Metric, Mix, Startup};
 
-use super::stage::{Stage, find_program, load_file};
+use super::stage::{Stage, load_file};
 use super::surroundings::environment;
 use crate::error::{Error, Result};
 use crate::load::child::{Interrupt, Load};
@@ -139,7 +139,7 @@ impl Period {
 
 fn command(stage: &Stage, how: &How<'_>) -> Result<Command> {
     let program = how.what.command.first().map_or("", String::as_str);
-    let mut command = Command::new(find_program(program)?);
+    let mut command = Command::new(stage.program(program)?);
     command.args(how.what.command.iter().skip(1)).env_clear().envs(environment());
     let said = how.scratch.join("command.txt");
     let said = File::create(&said).map_err(|e| Error::io("creating", said, e))?;

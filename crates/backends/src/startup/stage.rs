@@ -1,5 +1,6 @@
 //! A file system on the tested disk with a small root to start the command from and files to load it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -42,6 +43,8 @@ pub struct Stage {
     file_bytes: u64,
     /// What the small root has.
     installed: Vec<PathBuf>,
+    /// Where each program was found the first time: the small root keeps it when the machine does not.
+    programs: BTreeMap<String, PathBuf>,
     /// The small root with what a program expects around it; made when there is a root. It goes before
     /// what it lies on.
     surroundings: Option<Surroundings>,
@@ -77,6 +80,7 @@ impl Stage {
             files: Vec::new(),
             file_bytes: 0,
             installed: Vec::new(),
+            programs: BTreeMap::new(),
             surroundings: None,
             place: Where::Mount(mount, room),
         })
@@ -111,6 +115,7 @@ impl Stage {
             files: Vec::new(),
             file_bytes: 0,
             installed: Vec::new(),
+            programs: BTreeMap::new(),
             surroundings: None,
             place: Where::Directory(Some(state), watch),
             dir,
@@ -136,7 +141,8 @@ impl Stage {
     /// is not there.
     pub fn provide(&mut self, what: &Startup, interrupt: &Interrupt) -> Result<()> {
         let program = what.command.first().map_or("", String::as_str);
-        let mut wanted = vec![find_program(program)?];
+        let mut wanted = vec![self.program(program)?];
+        self.programs.insert(program.to_string(), wanted[0].clone());
         wanted.extend(what.files.iter().map(PathBuf::from));
         // What it is told to run or to read: xterm -e /bin/true.
         let named = what.command.iter().skip(1).map(PathBuf::from);
@@ -164,6 +170,14 @@ impl Stage {
         self.surround()?;
         nix::unistd::sync();
         Ok(())
+    }
+
+    /// A program by its path or name; one that is in the small root need not be on the machine any more.
+    ///
+    /// # Errors
+    /// As [`find_program`].
+    pub(crate) fn program(&self, name: &str) -> Result<PathBuf> {
+        self.programs.get(name).map_or_else(|| find_program(name), |p| Ok(p.clone()))
     }
 
     /// Mounts what a program expects around it, where nobody else sees it.

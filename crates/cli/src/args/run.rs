@@ -115,6 +115,9 @@ pub(crate) struct RunArgs {
     /// Runs no warm-up round (emulated and real).
     #[arg(long)]
     pub(crate) no_warm_up: bool,
+    /// Shows the figures of invalid runs, marked, where there are no others (emulated and real).
+    #[arg(long)]
+    pub(crate) allow_noise: bool,
     /// Repeats until half the 95 % confidence interval of every figure is at most this share of it.
     #[arg(long, value_name = "PERCENT")]
     pub(crate) until_ci: Option<String>,

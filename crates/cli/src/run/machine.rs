@@ -110,6 +110,8 @@ fn rounds(
         warm_up: !mock && !args.no_warm_up && !cold,
         seed: e.seed,
         steady: e.steady,
+        // Where noise is allowed a noisy run is a result.
+        retries: if args.allow_noise { 0 } else { Plan::default().retries },
         ..Plan::default()
     };
     protocol::run(backend, cells, &plan, interrupt, sink)?;

@@ -43,9 +43,10 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         warn(&all);
     }
     let title = chosen.first().map_or("results", |c| c.experiment.name.as_str());
-    let text = render(title, &all, args.format, args.look, args.output.is_some())?;
+    let noise = args.allow_noise;
+    let text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
     deliver(args.output.as_deref(), &text)?;
-    verdict(&all)
+    verdict(&all, noise)
 }
 
 fn several(e: &Experiment, trials: &[Trial]) -> bool {
@@ -98,12 +99,12 @@ pub(crate) fn render(
     records: &[Record],
     format: RunFormat,
     look: LookArgs,
-    to_file: bool,
+    (to_file, noise): (bool, bool),
 ) -> Outcome<String> {
     let format = match format {
         RunFormat::Table => {
             let color = !to_file && colors(look);
-            return Ok(terminal::report(records, Look { wide: look.wide, color }));
+            return Ok(terminal::report(records, Look { wide: look.wide, color, noise }));
         }
         RunFormat::Json => Format::Json,
         RunFormat::Csv => Format::Csv,
@@ -136,14 +137,16 @@ fn warn(records: &[Record]) {
     }
 }
 
-/// Exit code 4 when a trial has no usable figures; an invalid attempt that was repeated does not count.
-fn verdict(records: &[Record]) -> Outcome {
+/// Exit code 4 when a trial has no usable figures; an invalid attempt that was repeated does not count, nor do
+/// invalid trials where they were allowed.
+fn verdict(records: &[Record], noise: bool) -> Outcome {
     let complete: BTreeSet<&TrialId> =
         records.iter().filter(|r| r.status == Status::Complete).map(|r| &r.trial).collect();
     let mut messages = Vec::new();
     for r in records.iter().filter(|r| !complete.contains(&r.trial)) {
         let (word, why) = match &r.status {
             Status::Failed(why) => ("failed", why),
+            Status::Invalid(_) if noise => continue,
             Status::Invalid(why) => ("is invalid", why),
             Status::Complete => continue,
         };
@@ -168,7 +171,7 @@ mod tests {
     #[test]
     fn a_failed_trial_gives_exit_code_four_and_its_reason() {
         let records = [record(1, Status::Complete), record(2, Status::Failed("no power".into()))];
-        let failure = verdict(&records).unwrap_err();
+        let failure = verdict(&records, true).unwrap_err();
         assert_eq!((failure.code, failure.messages.len()), (code::FAILED, 1));
         assert!(failure.messages[0].contains("#2 failed: no power"));
     }
@@ -176,7 +179,8 @@ mod tests {
     #[test]
     fn an_invalid_attempt_that_was_repeated_does_not_count() {
         let again = [record(1, Status::Invalid("noisy".into())), record(1, Status::Complete)];
-        assert!(verdict(&again).is_ok());
-        assert_eq!(verdict(&again[..1]).unwrap_err().code, code::FAILED);
+        assert!(verdict(&again, false).is_ok());
+        assert_eq!(verdict(&again[..1], false).unwrap_err().code, code::FAILED);
+        assert!(verdict(&again[..1], true).is_ok(), "the user allowed it");
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
             .map(|r| {
                 json!({
                     "device": r.device, "workload": r.workload, "scheduler": r.scheduler,
-                    "figure": r.figure, "ours": r.sim, "ours_ci": interval(&r.sim),
+                    "job": r.job, "figure": r.figure, "ours": r.sim, "ours_ci": interval(&r.sim),
                     "kernel": r.kernel, "kernel_ci": interval(&r.kernel),
                     "error_percent": r.error(),
                 })
@@ -109,6 +109,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         dry_run: false,
         trace: false,
         no_warm_up: false,
+        allow_noise: false,
         until_ci: None,
         max_runs: None,
         max_time: None,

@@ -24,13 +24,16 @@ pub(super) struct Place<'a> {
 /// A scheduler there.
 pub(super) struct Row<'a> {
     pub(super) scheduler: &'a str,
-    /// Usable trials and their figures.
+    /// Usable trials and their figures; invalid ones where nothing else is there and noise is allowed.
     pub(super) runs: Vec<(&'a Record, Figures)>,
     /// Why others are not usable.
     pub(super) unusable: Vec<&'a str>,
+    /// The figures are those of invalid trials: shown, but never ranked.
+    pub(super) noisy: bool,
 }
 
-pub(super) fn places(records: &[Record]) -> Vec<Place<'_>> {
+/// With `noise`, invalid trials stand where a scheduler has no others.
+pub(super) fn places(records: &[Record], noise: bool) -> Vec<Place<'_>> {
     let mut out: Vec<Place<'_>> = Vec::new();
     for r in records {
         let t = &r.trial;
@@ -57,6 +60,7 @@ pub(super) fn places(records: &[Record]) -> Vec<Place<'_>> {
                 scheduler: &t.scheduler,
                 runs: Vec::new(),
                 unusable: Vec::new(),
+                noisy: false,
             });
             place.rows.len() - 1
         });
@@ -66,6 +70,9 @@ pub(super) fn places(records: &[Record]) -> Vec<Place<'_>> {
         }
     }
     judge(&mut out);
+    if noise {
+        show_invalid(records, &mut out);
+    }
     out
 }
 
@@ -88,7 +95,25 @@ fn judge(places: &mut [Place<'_>]) {
     }
 }
 
+/// After judging: what is shown only is never compared.
+fn show_invalid<'a>(records: &'a [Record], places: &mut [Place<'a>]) {
+    for r in records.iter().filter(|r| matches!(r.status, Status::Invalid(_))) {
+        let t = &r.trial;
+        let place = places.iter_mut().find(|p| p.device == t.device && p.workload == t.workload);
+        let row = place.and_then(|p| p.rows.iter_mut().find(|row| row.scheduler == t.scheduler));
+        if let Some(row) = row.filter(|row| row.noisy || row.runs.is_empty()) {
+            row.noisy = true;
+            row.runs.push((r, Figures::of(r)));
+        }
+    }
+}
+
 impl Row<'_> {
+    /// Its name, with a mark where the figures are those of invalid trials.
+    pub(super) fn name(&self) -> String {
+        if self.noisy { format!("~{}", self.scheduler) } else { self.scheduler.to_string() }
+    }
+
     /// Mean over the runs.
     pub(super) fn mean(&self, f: impl Fn(&Figures) -> f64) -> Option<f64> {
         let values: Vec<f64> = self.runs.iter().map(|(_, x)| f(x)).collect();

@@ -21,6 +21,8 @@ pub struct Cell {
     pub best: bool,
     /// Bad news: red where there are colours.
     pub bad: bool,
+    /// Nothing to rely on: grey where there are colours.
+    pub grey: bool,
 }
 
 impl Cell {
@@ -123,6 +125,7 @@ impl Grid {
             let code = color.and_then(|plain| match (cell.best, cell.bad) {
                 (true, _) => Some("32;1"),
                 (_, true) => Some("31"),
+                _ if cell.grey => Some("90"),
                 _ => plain,
             });
             let text = code.map_or(text.clone(), |code| format!("\u{1b}[{code}m{text}\u{1b}[0m"));

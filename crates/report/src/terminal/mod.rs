@@ -26,6 +26,8 @@ pub struct Look {
     pub wide: bool,
     /// ANSI colours.
     pub color: bool,
+    /// Figures of invalid trials are shown, grey and marked, where a scheduler has no others.
+    pub noise: bool,
 }
 
 impl Look {
@@ -37,7 +39,7 @@ impl Look {
 /// The whole report of some records.
 #[must_use]
 pub fn report(records: &[Record], look: Look) -> String {
-    let places = places(records);
+    let places = places(records, look.noise);
     let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
     out.push_str(&summary::summary(&places, look));
     if out.is_empty() {

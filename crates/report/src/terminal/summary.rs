@@ -63,6 +63,9 @@ fn ratios(places: &[&Place<'_>], base: &str, scheduler: &str) -> Ratios {
     for p in places {
         let row = |name: &str| p.rows.iter().find(|r| r.scheduler == name);
         let (Some(b), Some(s)) = (row(base), row(scheduler)) else { continue };
+        if b.noisy || s.noisy {
+            continue;
+        }
         type Get = fn(&Figures) -> f64;
         let mut put = |list: fn(&mut Ratios) -> &mut Vec<f64>, f: Get| {
             let (Some(x), Some(y)) = (b.mean(f), s.mean(f)) else { return };

@@ -19,7 +19,7 @@ fn record(device: &str, workload: &str, scheduler: &str, ios: u64, latency: u64)
     r
 }
 
-const NARROW: Look = Look { wide: false, color: false };
+const NARROW: Look = Look { wide: false, color: false, noise: false };
 
 #[test]
 fn the_best_is_starred_and_ratios_are_multiplied() {
@@ -48,6 +48,29 @@ fn failed_trials_are_named_with_their_reason() {
     let text = report(&[record("disk", "w", "none", 9, 9), bad], NARROW);
     assert!(text.contains("bfq: not usable: stuck"), "{text}");
     assert!(!text.contains('\u{1b}'), "names cannot steer the terminal");
+}
+
+#[test]
+fn noise_that_is_allowed_shows_marked_and_grey_and_wins_nothing() {
+    let mut noisy = record("disk", "w", "bfq", 900, 1_000_000);
+    noisy.status = Status::Invalid("others used 90 % of the CPUs".into());
+    let mut failed = record("disk", "w", "kyber", 1, 1);
+    failed.status = Status::Failed("stuck".into());
+    let records = [record("disk", "w", "none", 100, 5_000_000), noisy, failed];
+    let hidden = report(&records, NARROW);
+    assert!(!hidden.contains("1800") && hidden.contains("bfq: not usable: others"), "{hidden}");
+    let text = report(&records, Look { noise: true, ..NARROW });
+    assert!(text.contains("~bfq") && text.contains("1800"), "{text}");
+    assert!(text.contains("~bfq: invalid: others used 90 % of the CPUs"), "{text}");
+    assert!(text.contains("kyber: not usable: stuck") && !text.contains("~kyber"), "{text}");
+    assert!(!text.contains('*') && !text.contains('+'), "nothing is ranked against noise: {text}");
+    assert!(
+        report(&records, Look { noise: true, color: true, wide: false }).contains("\u{1b}[90m")
+    );
+    // A usable run of the same scheduler leaves no room for an invalid one.
+    let records = [records[0].clone(), records[1].clone(), record("disk", "w", "bfq", 7, 9)];
+    let text = report(&records, Look { noise: true, ..NARROW });
+    assert!(!text.contains("~bfq") && !text.contains("1800"), "{text}");
 }
 
 #[test]

@@ -52,7 +52,8 @@ pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
     out.push_str(&metrics(p, look));
     for row in &p.rows {
         for why in &row.unusable {
-            let line = Cell::new(format!("{}: not usable: {why}", row.scheduler)).text;
+            let words = if row.noisy { "invalid" } else { "not usable" };
+            let line = Cell::new(format!("{}: {words}: {why}", row.name())).text;
             out.push_str(&line);
             out.push('\n');
         }
@@ -167,9 +168,15 @@ impl Speed {
     fn grid(&self, p: &Place<'_>) -> Grid {
         let grid = Grid::new().column("scheduler", Align::Left);
         let mut grid = self.columns.iter().fold(grid, |g, c| g.column(&c.head, c.align));
+        let noise = p.rows.iter().any(|r| r.noisy);
         for (i, row) in p.rows.iter().enumerate() {
-            let mut cells = vec![Cell::new(row.scheduler)];
+            let mut cells = vec![Cell::new(row.name())];
             cells.extend(self.columns.iter().filter_map(|c| c.cells.get(i).cloned()));
+            for cell in cells.iter_mut().filter(|_| noise) {
+                // The best of figures of which some are noise is nobody.
+                cell.best = false;
+                cell.grey = row.noisy;
+            }
             grid.row(cells);
         }
         grid
