@@ -14,7 +14,7 @@ use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::layout::lay_out;
-use iosched_workloads::fio::{JobSet, Lookup, check_supported, parse};
+use iosched_workloads::fio::{JobSet, Lookup, check_supported, parse, parse_live};
 
 use crate::choice::{self, Choice};
 use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
@@ -314,6 +314,8 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
         }
     };
     let set: Vec<(String, String)> = e.set.iter().map(|s| s.value.clone()).collect();
+    let live = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
+    let parse = if live { parse_live } else { parse };
     let jobs = parse(&file, &text, sources.env, sources.read, &set)
         .map_err(|errors| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>())?;
     if matches!(e.backend, BackendKind::Sim) {

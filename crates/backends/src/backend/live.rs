@@ -112,14 +112,17 @@ impl Run<'_> {
             limit,
             urgent,
             read_only: !writes(trial),
+            files: &jobs.files,
         };
-        let (fio, seen) = self.observed(&mut |alive| fio::run(&how, &jobs, alive))?;
+        let (fio, seen) = self.observed(&mut |alive| fio::run(&how, &jobs.text, alive))?;
         let mut record = self.blank(&seen);
         record.jobs = fio.jobs;
+        record.warnings.extend(jobs.warnings.iter().cloned());
         record.warnings.extend(fio.warnings);
         record.provenance.insert("fio".into(), fio.version);
         cpu_cost(&mut record, &seen.used, &fio.cpu);
-        let direct = trial.jobs.jobs.iter().all(|j| j.direct);
+        // Reads of a verification and the like are the job's own, but not all of them are counted.
+        let direct = trial.jobs.jobs.iter().all(|j| j.direct && j.live_only.is_empty());
         self.conclude(&mut record, seen, &scheduler, direct);
         Ok(record)
     }

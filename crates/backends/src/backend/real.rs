@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use iosched_experiment::{BackendKind, Record, Trial};
+use iosched_types::Op;
+use iosched_workloads::fio::iolog::IoLog;
 
 use super::live::{LiveOptions, Place, Run};
 use super::{Backend, Requirement};
@@ -174,7 +176,12 @@ impl Real {
 
 /// Whether a trial's jobs change what they work on.
 pub(super) fn writes(trial: &Trial) -> bool {
-    trial.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
+    let changes = |log: &IoLog| log.entries.iter().any(|e| matches!(e.op, Op::Write | Op::Discard));
+    // Zones are reset by whoever writes to them, and only then.
+    trial.jobs.jobs.iter().any(|j| match &j.replay {
+        Some(log) => changes(log),
+        None => j.pattern.write || j.pattern.trim,
+    })
 }
 
 /// Where a small root can be made: the directory that the target is, or is in.

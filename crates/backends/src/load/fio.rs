@@ -70,6 +70,8 @@ pub struct How<'a> {
     pub urgent: bool,
     /// fio itself refuses to write.
     pub read_only: bool,
+    /// Files that the jobs read beside the target, by name: logs to replay.
+    pub files: &'a [(String, String)],
 }
 
 /// Runs a job file; `check` may end it.
@@ -81,6 +83,10 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
     guard::check(jobs, &[format!("/proc/self/fd/{}", how.target.as_raw_fd())])?;
     let (job_file, out, err) = (dir.join("job.fio"), dir.join("out.json"), dir.join("err.txt"));
     fs::write(&job_file, jobs).map_err(|e| Error::io("writing", &job_file, e))?;
+    for (name, text) in how.files {
+        let file = dir.join(name);
+        fs::write(&file, text).map_err(|e| Error::io("writing", &file, e))?;
+    }
     let create = |p: &Path| fs::File::create(p).map_err(|e| Error::io("creating", p, e));
     let mut command = Command::new("fio");
     command
@@ -171,6 +177,7 @@ mod tests {
             limit: Some(Duration::from_secs(60)),
             urgent: false,
             read_only: true,
+            files: &[],
         };
         let run_it = |job: &str| run(&how, job, &mut || Ok(()));
         let head = format!("[a]\nfilename=/proc/self/fd/{}\n", target.as_raw_fd());

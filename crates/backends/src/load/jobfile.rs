@@ -4,35 +4,128 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use iosched_types::{Bytes, Diagnostic, PrioClass};
-use iosched_workloads::fio::layout::lay_out;
-use iosched_workloads::fio::{Distribution, IoEngine, JobSet, JobSpec};
+use iosched_experiment::Warning;
+use iosched_types::{Bytes, Diagnostic, Op, PrioClass};
+use iosched_workloads::fio::iolog::IoLog;
+use iosched_workloads::fio::layout::{Extent, lay_out};
+use iosched_workloads::fio::{Distribution, FileService, IoEngine, JobSet, JobSpec};
 
 use crate::error::{Error, Result};
 
-/// The text of a job file that does `set` on `target` (a device node or one large file) of `bytes`.
+/// A job file, and what goes with it.
+#[derive(Debug, Default)]
+pub struct Rendered {
+    /// The job file.
+    pub text: String,
+    /// Files beside it, by name: the logs that its jobs replay.
+    pub files: Vec<(String, String)>,
+    /// In what the jobs differ from what was written.
+    pub warnings: Vec<Warning>,
+}
+
+/// A job file that does `set` on `target` (a device node or one large file) of `bytes`.
 ///
 /// # Errors
 /// [`Error::Input`] for regions beyond the target's end and for what only the simulator can do.
-pub fn render(set: &JobSet, target: &Path, bytes: Bytes) -> Result<String> {
+pub fn render(set: &JobSet, target: &Path, bytes: Bytes) -> Result<Rendered> {
     let from = |d: Diagnostic| Error::input(d.message.clone(), d.help.clone());
     let places = lay_out(set, bytes).map_err(from)?;
     let name = target
         .to_str()
         .ok_or_else(|| Error::input("the target's name is not UTF-8", "rename it"))?;
-    let mut out = String::from("[global]\n");
-    line(&mut out, "filename", name.replace('\\', "\\\\").replace(':', "\\:"));
-    line(&mut out, "allow_file_create", "0");
+    let name = name.replace('\\', "\\\\").replace(':', "\\:");
+    let mut rendered = Rendered { text: String::from("[global]\n"), ..Rendered::default() };
+    let out = &mut rendered.text;
+    line(out, "filename", &name);
+    line(out, "allow_file_create", "0");
     for (job, files) in set.jobs.iter().zip(&places) {
-        let [extent] = files.as_slice() else {
-            let message = format!("job \"{}\" uses {} files", job.name, files.len());
-            return Err(Error::input(message, "on a live device a job has one; use numjobs="));
-        };
-        section(&mut out, job)?;
-        line(&mut out, "offset", extent.start);
-        line(&mut out, "size", extent.len);
+        section(out, job)?;
+        if let Some(log) = &job.replay {
+            let file = format!("replay.{}.log", rendered.files.len());
+            line(out, "read_iolog", &file);
+            line(out, "replay_redirect", &name);
+            rendered.files.push((file, replayed(job, log, files, &name, bytes)?));
+            continue;
+        }
+        let Some(first) = files.first() else { continue };
+        if files.len() > 1 {
+            // Each name is a file of its own to fio, and all of them are the target.
+            line(out, "filename", vec![name.as_str(); files.len()].join(":"));
+            line(out, "file_service_type", service(&job.target.service));
+            rendered.warnings.push(one_region(job, files.len()));
+        }
+        line(out, "offset", first.start);
+        line(out, "size", files.iter().map(|f| f.len).sum::<u64>());
     }
-    Ok(out)
+    Ok(rendered)
+}
+
+fn one_region(job: &JobSpec, files: usize) -> Warning {
+    Warning {
+        code: "one-region".into(),
+        message: format!(
+            "the {files} files of job \"{}\" are the same part of the target",
+            job.name
+        ),
+        advice: "fio has one offset for all files of a job; give jobs of their own their offsets"
+            .into(),
+    }
+}
+
+fn service(service: &FileService) -> String {
+    match service {
+        FileService::Unset => "roundrobin".into(),
+        FileService::RoundRobin(n) => format!("roundrobin:{n}"),
+        FileService::Random(n) => format!("random:{n}"),
+        FileService::Sequential => "sequential".into(),
+        FileService::Zipf(theta) => format!("zipf:{theta}"),
+        FileService::Pareto(theta) => format!("pareto:{theta}"),
+        FileService::Normal(deviation) => format!("gauss:{deviation}"),
+    }
+}
+
+/// A log anew: every file of it is the target, at the place that the simulator would give it.
+fn replayed(
+    job: &JobSpec,
+    log: &IoLog,
+    files: &[Extent],
+    name: &str,
+    bytes: Bytes,
+) -> Result<String> {
+    let mut text = format!("fio version 2 iolog\n{name} add\n{name} open\n");
+    let mut now = 0;
+    for e in &log.entries {
+        let base = files.get(e.file as usize).or(files.first()).map_or(0, |f| f.origin);
+        let at = base.saturating_add(e.offset);
+        if at.saturating_add(e.len) > bytes {
+            let message = format!(
+                "the log of job \"{}\" has an I/O of {} bytes at {at}, beyond the target's end ({bytes} bytes)",
+                job.name, e.len
+            );
+            return Err(Error::input(
+                message,
+                "replay_scale= brings it nearer, or name a larger target",
+            ));
+        }
+        let wait = e.at.saturating_sub(now) / 1000;
+        if wait > 0 {
+            line_of(&mut text, format_args!("{name} wait {wait}"));
+            now += wait * 1000;
+        }
+        match e.op {
+            Op::Read => line_of(&mut text, format_args!("{name} read {at} {}", e.len)),
+            Op::Write => line_of(&mut text, format_args!("{name} write {at} {}", e.len)),
+            Op::Discard => line_of(&mut text, format_args!("{name} trim {at} {}", e.len)),
+            Op::Flush => line_of(&mut text, format_args!("{name} sync 0 0")),
+        }
+    }
+    line_of(&mut text, format_args!("{name} close"));
+    Ok(text)
+}
+
+fn line_of(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(out, "{text}");
 }
 
 fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
@@ -41,10 +134,6 @@ fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
 }
 
 fn section(out: &mut String, job: &JobSpec) -> Result<()> {
-    if job.replay.is_some() {
-        let message = format!("job \"{}\" replays a log", job.name);
-        return Err(Error::input(message, "replays run on --backend sim"));
-    }
     if job.write_iolog.is_some() {
         // Each run of fio adds to its log: the trials of an experiment would be one mixture.
         let message = format!("job \"{}\" writes an I/O log", job.name);
@@ -84,6 +173,13 @@ fn section(out: &mut String, job: &JobSpec) -> Result<()> {
     }
     pacing(out, job);
     who(out, job);
+    // Last: of two lines fio takes the second, and these stand for what the simulator has no word for.
+    for (key, value) in &job.live_only {
+        line(out, key, value);
+    }
+    if job.live_only.iter().any(|(key, _)| key == "verify") {
+        line(out, "verify_state_save", 0);
+    }
     Ok(())
 }
 
@@ -287,7 +383,8 @@ fn who(out: &mut String, job: &JobSpec) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iosched_workloads::fio::{NoLookup, parse};
+    use crate::load::guard;
+    use iosched_workloads::fio::{NoLookup, parse, parse_live};
 
     fn read(text: &str) -> JobSet {
         let none = |_: &str| Err("no includes here".to_string());
@@ -302,7 +399,7 @@ mod tests {
     #[test]
     fn what_is_written_reads_back_as_the_same_jobs() {
         let set = read(MIXED);
-        let text = render(&set, Path::new("/dev/loop9"), 1 << 30).unwrap();
+        let text = render(&set, Path::new("/dev/loop9"), 1 << 30).unwrap().text;
         let again = read(&text);
         assert_eq!(again.jobs.len(), set.jobs.len(), "{text}");
         let places = lay_out(&set, 1 << 30).unwrap();
@@ -322,10 +419,67 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_simulator_does_is_refused() {
-        let set = read("[a]\nrw=read\ndirect=1\nsize=8m\nnrfiles=2\n");
-        let e = render(&set, Path::new("/dev/loop9"), 1 << 30).unwrap_err();
-        assert_eq!(e.to_string(), "job \"a\" uses 2 files");
+    fn several_files_are_the_target_several_times() {
+        let set =
+            read("[a]\nrw=read\ndirect=1\nsize=8m\nnrfiles=2\nfile_service_type=sequential\n");
+        let done = render(&set, Path::new("/t"), 1 << 30).unwrap();
+        for line in ["filename=/t:/t", "size=8388608", "file_service_type=sequential"] {
+            assert!(done.text.lines().any(|l| l == line), "{line}: {}", done.text);
+        }
+        assert_eq!(done.warnings[0].code, "one-region");
+        guard::check(&done.text, &["/t".into()]).unwrap();
+    }
+
+    #[test]
+    fn a_log_is_replayed_on_the_target_and_nowhere_else() {
+        let log = "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda wait 2000\n\
+                   /dev/sda write 4096 512\n/dev/sda datasync 0 0\n/dev/sda close\n";
+        let none = |_: &str| Ok(log.to_string());
+        let text = "[a]\nread_iolog=log\ndirect=1\nioengine=psync\n";
+        let set = parse("t", text, &NoLookup, &none, &[]).unwrap();
+        let done = render(&set, Path::new("/t"), 1 << 20).unwrap();
+        guard::check(&done.text, &["/t".into()]).unwrap();
+        let (name, log) = &done.files[0];
+        assert!(done.text.contains(&format!("read_iolog={name}\nreplay_redirect=/t\n")));
+        assert_eq!(
+            log,
+            "fio version 2 iolog\n/t add\n/t open\n/t wait 2000\n/t write 4096 512\n/t sync 0 0\n/t close\n"
+        );
+        assert!(render(&set, Path::new("/t"), 4096).is_err(), "beyond the end");
+    }
+
+    #[test]
+    fn what_only_fio_can_do_is_handed_over() {
+        let none = |_: &str| Err("no includes here".to_string());
+        let live = |text: &str| parse_live("t", text, &NoLookup, &none, &[]);
+        let text = "[global]\nfilename=/dev/disk\nsize=8m\nrw=write\nverify=crc32c\n[a]\nioengine=mmap\n\
+                    [b]\nioengine=libaio\nlatency_target=5ms\nlatency_window=1s\niodepth=16\n";
+        let done = render(&live(text).unwrap(), Path::new("/t"), 1 << 30).unwrap().text;
+        guard::check(&done, &["/t".into()]).unwrap();
+        let (a, b) = done.split_once("[b]").unwrap();
+        assert!(a.rfind("ioengine=mmap") > a.rfind("ioengine=psync"), "the last line counts: {a}");
+        assert!(a.contains("verify=crc32c\n") && a.contains("verify_state_save=0\n"), "{a}");
+        assert!(!b.contains("mmap") && b.contains("latency_target=5ms\n"), "{b}");
+        // The simulator refuses it by name, and says who does not.
+        let refused = parse("t", text, &NoLookup, &none, &[]).unwrap_err();
+        let words: String = refused.iter().map(|d| d.message.clone()).collect();
+        assert!(
+            words.contains("verify is not supported") && words.contains("live only"),
+            "{words}"
+        );
+        for bad in [
+            "verify_pattern='/etc/passwd'",
+            "exec_prerun=rm x",
+            "ioengine=external:/x.so",
+            "verify=crc32c x",
+        ] {
+            let text = format!("[a]\nfilename=/dev/disk\nrw=write\ndirect=1\nsize=1m\n{bad}\n");
+            assert!(live(&text).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn regions_beyond_the_end_are_refused() {
         let set = read("[a]\nfilename=/dev/disk\nrw=read\ndirect=1\nsize=8g\n");
         assert!(render(&set, Path::new("/dev/loop9"), 1 << 30).is_err());
     }

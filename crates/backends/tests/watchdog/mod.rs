@@ -8,19 +8,19 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 /// In the environment of every process that a test starts: the folder that it works in.
-pub const MARK: &str = "IOSCHED_TEST_FOLDER";
+pub(crate) const MARK: &str = "IOSCHED_TEST_FOLDER";
 
 /// What a test may still take after its children were killed.
 const GRACE: Duration = Duration::from_secs(20);
 
 /// Barks unless it is dropped in time.
-pub struct Watchdog {
+pub(crate) struct Watchdog {
     done: Option<Sender<()>>,
 }
 
 impl Watchdog {
     /// For a test whose files are in `folder`, of which the state files in it or one below name the disks.
-    pub fn start(folder: &Path, limit: Duration) -> Watchdog {
+    pub(crate) fn start(folder: &Path, limit: Duration) -> Watchdog {
         let (done, waiting) = channel::<()>();
         let folder = folder.to_path_buf();
         std::thread::spawn(move || {

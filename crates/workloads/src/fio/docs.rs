@@ -1,5 +1,6 @@
 //! The options page of the documentation, from the option table.
 
+use super::live;
 use super::option::{Effect, OptionDef, describe, options};
 
 /// `docs/fio-options.md`.
@@ -25,7 +26,12 @@ pub fn options_page() -> String {
     }
     out.push_str(
         "\n## Refused\n\nA job file with such an option is not run, unless the value is the one in the \
-         second column.\n\n| option | accepted value | meaning | reason |\n|---|---|---|---|\n",
+         second column.\n\nLive only: `ioengine=mmap` and the options `",
+    );
+    out.push_str(&live::OPTIONS.join("`, `"));
+    out.push_str(
+        "`\nare handed to fio by the backends `emulated` and `real`, and have no effect or are refused in the \
+         simulator.\n\n| option | accepted value | meaning | reason |\n|---|---|---|---|\n",
     );
     for o in options() {
         if let Effect::Refused { reason, harmless } = o.effect {

@@ -14,6 +14,7 @@ pub mod iolog;
 pub mod iolog_write;
 pub mod layout;
 mod lexer;
+mod live;
 mod option;
 mod parse;
 pub mod process;
@@ -32,8 +33,9 @@ pub use check::check_supported;
 pub use docs::options_page;
 pub use expand::{Lookup, NoLookup};
 pub use finish::MAX_JOBS;
+pub use live::is_live_only;
 pub use option::{Effect, Kind, OptionDef, describe, find_option, nearest_option, options};
-pub use parse::parse;
+pub use parse::{parse, parse_live};
 pub use spec::{
     BlockSizes, Distribution, FileService, IoEngine, JobSet, JobSpec, Pattern, Rate, SplitEntry,
     Target, ThinkTime, Wait,

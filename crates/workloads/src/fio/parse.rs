@@ -8,6 +8,7 @@ use super::draft::Draft;
 use super::expand::{Lookup, expand};
 use super::finish::{self, Counters};
 use super::lexer::{Include, Line, MAX_ERRORS, RawOption, Section, lex};
+use super::live;
 use super::option::{Effect, OptionDef, describe, find_option, nearest_option};
 use super::spec::JobSet;
 use super::value::{self, ValueError};
@@ -29,9 +30,35 @@ pub fn parse(
     include: &dyn Fn(&str) -> Result<String, String>,
     overrides: &[(String, String)],
 ) -> Result<JobSet, Vec<Diagnostic>> {
+    read(file_name, text, (env, include), overrides, false)
+}
+
+/// Parses a job file for the real fio: what only that can do is kept in [`JobSpec::live_only`].
+///
+/// [`JobSpec::live_only`]: super::JobSpec::live_only
+///
+/// # Errors
+/// As [`parse`], but for options that are live only.
+pub fn parse_live(
+    file_name: &str,
+    text: &str,
+    env: &dyn Lookup,
+    include: &dyn Fn(&str) -> Result<String, String>,
+    overrides: &[(String, String)],
+) -> Result<JobSet, Vec<Diagnostic>> {
+    read(file_name, text, (env, include), overrides, true)
+}
+
+fn read(
+    file_name: &str,
+    text: &str,
+    (env, include): (&dyn Lookup, Include<'_>),
+    overrides: &[(String, String)],
+    live: bool,
+) -> Result<JobSet, Vec<Diagnostic>> {
     let sections = lex(file_name, text, include)?;
     let overrides = override_options(overrides);
-    let mut parser = Parser { env, include, set: JobSet::default(), errors: Vec::new() };
+    let mut parser = Parser { env, include, live, set: JobSet::default(), errors: Vec::new() };
     parser.sections(&sections, &overrides);
     if parser.errors.is_empty() && parser.set.jobs.is_empty() {
         let d = Diagnostic::file(file_name, "there is no job in the file");
@@ -58,6 +85,7 @@ fn override_options(overrides: &[(String, String)]) -> Vec<RawOption> {
 struct Parser<'a> {
     env: &'a dyn Lookup,
     include: Include<'a>,
+    live: bool,
     set: JobSet,
     errors: Vec<Diagnostic>,
 }
@@ -120,6 +148,13 @@ impl Parser<'_> {
             ),
         };
         let exact = value == raw.value;
+        if self.live
+            && self
+                .keep(draft, def, value.as_deref())
+                .map_err(|e| at(raw, def, e, &missing, exact))?
+        {
+            return Ok(());
+        }
         let result = match def.effect {
             Effect::Simulated => draft.apply(def.name, value.as_deref()),
             Effect::NoEffect(why) => {
@@ -134,11 +169,39 @@ impl Parser<'_> {
                 if value.as_deref().is_some_and(|v| harmless.contains(&v.trim())) {
                     return Ok(());
                 }
-                Err(ValueError::new(format!("{} is not supported: {reason}", def.name)))
+                let only = if live::is_live_only(def.name) { LIVE } else { "" };
+                Err(ValueError::new(format!("{} is not supported: {reason}{only}", def.name)))
                     .map_err(|e| if harmless.is_empty() { e } else { e.help(allowed(harmless)) })
             }
         };
         result.map_err(|e| at(raw, def, e, &missing, exact))
+    }
+
+    /// Keeps what only the real fio can do; whether it was that.
+    fn keep(
+        &self,
+        draft: &mut Draft,
+        def: &OptionDef,
+        text: Option<&str>,
+    ) -> Result<bool, ValueError> {
+        let engine = def.name == "ioengine";
+        let mapped = engine && text.is_some_and(|t| live::ENGINES.contains(&t.trim()));
+        if !mapped && !live::is_live_only(def.name) {
+            if engine {
+                draft.spec.live_only.retain(|(name, _)| name != def.name);
+            }
+            return Ok(false);
+        }
+        let value = if mapped {
+            // It waits for each I/O, as this one does.
+            draft.apply(def.name, Some("psync"))?;
+            text.unwrap_or_default().trim().to_string()
+        } else {
+            live::checked(def, text, draft.kb())?
+        };
+        draft.spec.live_only.retain(|(name, _)| name != def.name);
+        draft.spec.live_only.push((def.name.to_string(), value));
+        Ok(true)
     }
 
     fn warn(&mut self, raw: &RawOption, def: &OptionDef, why: &str) {
@@ -148,6 +211,9 @@ impl Parser<'_> {
         }
     }
 }
+
+/// Said of what only the simulator refuses.
+const LIVE: &str = " (live only: --backend emulated and real take it)";
 
 /// Log options may stand without a file name.
 fn optional_text(def: &OptionDef, value: Option<&str>) -> bool {

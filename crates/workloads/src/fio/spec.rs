@@ -105,6 +105,9 @@ pub struct JobSpec {
     pub replay: Option<super::iolog::IoLog>,
     /// `write_iolog`: name of the log to write.
     pub write_iolog: Option<String>,
+    /// Options that only the real fio can follow, by fio's names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub live_only: Vec<(String, String)>,
     /// `cpus_allowed`: CPUs, empty for all.
     pub cpus: Vec<u16>,
     /// Percentiles to report (`percentile_list`), empty for fio's own list.
@@ -160,6 +163,7 @@ impl Default for JobSpec {
             cgroup: None,
             replay: None,
             write_iolog: None,
+            live_only: Vec::new(),
             cpus: Vec::new(),
             percentiles: Vec::new(),
             place: String::new(),

@@ -186,7 +186,11 @@ fn the_caret_is_under_the_part_of_the_value_that_is_wrong() {
 #[test]
 fn options_that_are_not_simulated_say_why_and_what_is_accepted() {
     let d = refused("verify=md5");
-    assert_eq!(d.message, "verify is not supported: the reads of a verification are not simulated");
+    assert_eq!(
+        d.message,
+        "verify is not supported: the reads of a verification are not simulated \
+         (live only: --backend emulated and real take it)"
+    );
     assert_eq!(d.help, "accepted is 0");
     assert!(try_parse("[a]\nverify=0\nzonemode=none\nexitall=0\n").is_ok());
     let d = refused("ioengine=null");

@@ -1,0 +1,67 @@
+//! Options that only the real fio can follow: a live run hands them over as they are, the simulator refuses them
+//! by name. What is here neither runs a program nor names a file, so a job cannot reach beyond its target.
+
+use super::option::OptionDef;
+use super::value::{self, Parsed, ValueError};
+
+/// The options, by fio's names.
+pub(crate) const OPTIONS: &[&str] = &[
+    "verify",
+    "verify_only",
+    "experimental_verify",
+    "do_verify",
+    "verify_interval",
+    "verify_offset",
+    "verify_pattern",
+    "verify_fatal",
+    "verify_async",
+    "verify_backlog",
+    "verify_backlog_batch",
+    "hipri",
+    "hipri_percentage",
+    "zonemode",
+    "zonesize",
+    "zonerange",
+    "zonecapacity",
+    "zoneskip",
+    "read_beyond_wp",
+    "max_open_zones",
+    "job_max_open_zones",
+    "ignore_zone_limits",
+    "zone_reset_threshold",
+    "zone_reset_frequency",
+    "latency_target",
+    "latency_window",
+    "latency_percentile",
+    "latency_run",
+    "max_latency",
+    "rate_ignore_thinktime",
+    "serialize_overlap",
+    "io_submit_mode",
+    "random_generator",
+    "fsync_on_close",
+    "pre_read",
+    "exitall",
+];
+
+/// Engines that work on the target like the others, but are not simulated.
+pub(crate) const ENGINES: &[&str] = &["mmap"];
+
+/// Whether the real fio takes an option that the simulator does not.
+#[must_use]
+pub fn is_live_only(name: &str) -> bool {
+    OPTIONS.contains(&name)
+}
+
+/// A value that is handed over: of the option's kind, and made of nothing with which a line could end, a path
+/// begin or a file be named.
+pub(super) fn checked(def: &OptionDef, text: Option<&str>, kb: u64) -> Parsed<String> {
+    value::check(def.kind, text, kb)?;
+    let text = text.unwrap_or("1").trim();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._,:%+-".contains(c);
+    match text.chars().find(|c| !plain(*c)) {
+        None => Ok(text.to_string()),
+        Some(c) => Err(ValueError::new(format!("\"{c}\" is not handed to fio"))
+            .help("letters, digits and . _ , : % + - are")),
+    }
+}
