@@ -30,7 +30,7 @@ mod trace;
 mod wbt;
 
 pub use config::{Limits, QueueConfig, QueueSetting, SchedulerChoice, queue_settings};
-pub use profile::{CpuModel, CpuProfile, KernelProfile};
+pub use profile::{CpuModel, CpuProfile, KernelProfile, SchedulerCost};
 pub use queue::{Done, Queue, Submit};
 pub use stats::{Issue, QueueStats};
 pub use switch::SwitchError;

@@ -49,22 +49,74 @@ pub struct KernelProfile {
     pub cpu: CpuProfile,
 }
 
-/// The CPU cost model: how long a core is busy with an I/O.
+/// What the pieces of an I/O cost a core, in ns. `docs/kernels.md` says where the figures come from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
     /// Whether CPU time counts.
     #[serde(default)]
     pub model: CpuModel,
-    /// Core time of an I/O without a scheduler, in ns.
+    /// Handing over a request: system call, bio, request, driver, doorbell.
     #[serde(default)]
-    pub per_io_ns: u64,
-    /// Schedulers whose time is spent under one lock for the whole queue.
+    pub submit_ns: u64,
+    /// The program's own part of `submit_ns`.
     #[serde(default)]
-    pub locked_schedulers: Vec<String>,
-    /// What a scheduler adds per I/O, in ns, by family.
+    pub user_ns: u64,
+    /// A call that looks for completions, whether it finds one or not.
     #[serde(default)]
-    pub scheduler_ns: BTreeMap<String, u64>,
+    pub reap_ns: u64,
+    /// An interrupt: entry, handler, exit.
+    #[serde(default)]
+    pub irq_ns: u64,
+    /// Each completion handled in it.
+    #[serde(default)]
+    pub complete_ns: u64,
+    /// Waking a sleeping process from it.
+    #[serde(default)]
+    pub wake_ns: u64,
+    /// Leaving the idle state when the interrupt finds the core idle.
+    #[serde(default)]
+    pub idle_exit_ns: u64,
+    /// Going to sleep and being switched in again.
+    #[serde(default)]
+    pub switch_ns: u64,
+    /// More for each doubling of the processes on a core above `pollution_from`: their data push each other out.
+    #[serde(default)]
+    pub pollution_ns: u64,
+    /// Processes that a core's caches hold.
+    #[serde(default)]
+    pub pollution_from: u32,
+    /// What a scheduler costs the first request after the core was idle, in percent of what it costs otherwise.
+    #[serde(default = "hundred")]
+    pub cold_percent: u64,
+    /// What a scheduler adds to a request, by family.
+    #[serde(default)]
+    pub scheduler: BTreeMap<String, SchedulerCost>,
+}
+
+fn hundred() -> u64 {
+    100
+}
+
+/// What a scheduler adds to a request, in ns.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SchedulerCost {
+    /// Outside any lock.
+    #[serde(default)]
+    pub outside_ns: u64,
+    /// Under the lock of the whole queue, when nobody else wants it; 0 when there is no such lock.
+    #[serde(default)]
+    pub hold_ns: u64,
+    /// More when cores take turns with the lock: approached as they get more.
+    #[serde(default)]
+    pub transfer_ns: u64,
+    /// Other cores with which half of `transfer_ns` is reached, in thousandths.
+    #[serde(default)]
+    pub half_permille: u64,
+    /// More for each core that waits behind the holder.
+    #[serde(default)]
+    pub waiter_ns: u64,
 }
 
 /// Whether CPU time counts.

@@ -10,7 +10,8 @@ use std::path::Path;
 
 use iosched_block::KernelProfile;
 use iosched_block::profile::{
-    CpuModel, LegacyFlush, MergeScan, Paths, PlugKind, RequestClasses, SchedulerTags, ShallowDepth,
+    CpuModel, CpuProfile, LegacyFlush, MergeScan, Paths, PlugKind, RequestClasses, SchedulerTags,
+    ShallowDepth,
 };
 
 const BEGIN: &str = "<!-- profiles:begin -->\n\n";
@@ -128,13 +129,30 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         CpuModel::Zero => "–".into(),
         CpuModel::Cost => ns.to_string(),
     };
-    row(out, "core time of an I/O in ns (`cpu.per_io_ns`)", all, |p| charged(p, p.cpu.per_io_ns));
-    let families: BTreeSet<&String> = all.iter().flat_map(|p| p.cpu.scheduler_ns.keys()).collect();
+    let pieces: [(&str, fn(&CpuProfile) -> u64); 11] = [
+        ("handing over a request in ns (`cpu.submit_ns`)", |c| c.submit_ns),
+        ("… of it in the program (`user_ns`)", |c| c.user_ns),
+        ("a look for completions (`reap_ns`)", |c| c.reap_ns),
+        ("an interrupt (`irq_ns`)", |c| c.irq_ns),
+        ("a completion in it (`complete_ns`)", |c| c.complete_ns),
+        ("a wake-up from it (`wake_ns`)", |c| c.wake_ns),
+        ("leaving idle (`idle_exit_ns`)", |c| c.idle_exit_ns),
+        ("sleeping and coming back (`switch_ns`)", |c| c.switch_ns),
+        ("… more per doubling of processes (`pollution_ns`)", |c| c.pollution_ns),
+        ("… above so many (`pollution_from`)", |c| u64::from(c.pollution_from)),
+        ("scheduler with cold caches, % (`cold_percent`)", |c| c.cold_percent),
+    ];
+    for (name, value) in pieces {
+        row(out, name, all, |p| charged(p, value(&p.cpu)));
+    }
+    let families: BTreeSet<&String> = all.iter().flat_map(|p| p.cpu.scheduler.keys()).collect();
     for family in families {
-        row(out, &format!("more with {family}"), all, |p| {
-            let ns = p.cpu.scheduler_ns.get(family).copied().unwrap_or(0);
-            let lock = p.cpu.locked_schedulers.contains(family);
-            format!("{}{}", charged(p, ns), if lock { ", locked" } else { "" })
+        row(out, &format!("{family}: outside the lock + under it"), all, |p| {
+            let cost = p.cpu.scheduler.get(family).cloned().unwrap_or_default();
+            match p.cpu.model {
+                CpuModel::Zero => "–".into(),
+                CpuModel::Cost => format!("{} + {}", cost.outside_ns, cost.hold_ns),
+            }
         });
     }
 }

@@ -11,14 +11,16 @@ use iosched_block::{Event, Issue, Queue, Submit, Timeline};
 use iosched_types::{Bio, BioId, Fifo, Flags, IoPrio, Nanos, Op, SECTOR, TaskId};
 use iosched_workloads::fio::process::{Io, LeanStep, Process, Ring, Step};
 
-use crate::cpu::Cpus;
+use crate::cpu::Cores;
 use crate::error::SimError;
 use crate::ios::Ios;
 use crate::thin::Thin;
 
+use self::charged::Then;
 use self::helpers::{Helper, helper_of};
 use self::starts::Starts;
 
+mod charged;
 mod helpers;
 pub(crate) mod starts;
 
@@ -62,8 +64,10 @@ pub struct TaskRun {
     /// The pieces of a large I/O are on their way, under a plug of their own unless there is a batch.
     in_pieces: bool,
     cgroup: u32,
-    /// I/Os handed over that its CPU has not been charged for yet.
-    owed: u64,
+    /// What it does when its core time is over.
+    then: Then,
+    /// Calls in which it took completions and that its core has not been charged for yet.
+    looks: u32,
     /// The process.
     pub process: Process,
     /// Its threads, where others do its I/O.
@@ -99,7 +103,7 @@ pub struct Drive {
     pub(crate) dispatches: Option<Thin<Issue>>,
     pub(crate) sampler: Option<Sampler>,
     completed_once: bool,
-    cpus: Option<Cpus>,
+    pub(crate) cores: Option<Cores>,
     helpers: Vec<Helper>,
     starts: Starts,
 }
@@ -142,7 +146,8 @@ impl Drive {
                     left: None,
                     in_pieces: false,
                     rest: VecDeque::new(),
-                    owed: 0,
+                    then: Then::Step,
+                    looks: 0,
                 }
             })
             .collect();
@@ -160,42 +165,10 @@ impl Drive {
             dispatches: None,
             sampler: None,
             completed_once: false,
-            cpus: None,
+            cores: None,
             helpers,
             starts: Starts::default(),
         }
-    }
-
-    /// Makes I/Os cost CPU time.
-    pub(crate) fn charge_cpus(&mut self, cpus: Option<Cpus>) {
-        self.cpus = cpus;
-    }
-
-    /// An I/O went in whole. It is paid for at once, or with its batch; `true` when that takes time and
-    /// the process is busy until then.
-    #[inline]
-    fn charge(&mut self, t: TaskId) -> bool {
-        if self.cpus.is_none() {
-            return false;
-        }
-        let task = &mut self.tasks[t as usize];
-        task.owed += 1;
-        !task.batch && self.pay(t)
-    }
-
-    /// A process pays for the I/Os it handed over; `true` when that takes time.
-    fn pay(&mut self, t: TaskId) -> bool {
-        let task = &mut self.tasks[t as usize];
-        let ios = std::mem::take(&mut task.owed);
-        let Some(cpus) = self.cpus.as_mut().filter(|_| ios > 0) else { return false };
-        let until = cpus.spend(self.tl.now, task.cpu, ios);
-        if until <= self.tl.now {
-            return false;
-        }
-        task.state = State::Sleeping;
-        task.sleep += 1;
-        self.tl.events.push(until, Event::Task(t, task.sleep));
-        true
     }
 
     /// Lets the processes begin at `at`.
@@ -228,6 +201,7 @@ impl Drive {
             if self.alive == 0 {
                 return Ok(());
             }
+            self.schedule_cores();
             let device = self.queue.device_next();
             let timer = self.tl.events.peek_time().unwrap_or(Nanos::MAX);
             let next = device.min(timer);
@@ -288,12 +262,16 @@ impl Drive {
                 let task = &mut self.tasks[t as usize];
                 if task.sleep == n && matches!(task.state, State::Sleeping | State::Waiting) {
                     task.state = State::Ready;
-                    self.ready.push_back(t);
+                    match &mut self.cores {
+                        Some(cores) => cores.wake(self.tl.now, t),
+                        None => self.ready.push_back(t),
+                    }
                 }
             }
             Event::User(starts::LOOK) => self.look_for_jobs(),
             Event::User(starts::STARTED) => self.jobs_started(),
-            Event::User(_) => self.sample(),
+            Event::User(0) => self.sample(),
+            Event::User(core) => self.core_event(core),
             event => {
                 self.queue.event(&mut self.tl, event);
             }
@@ -338,15 +316,19 @@ impl Drive {
             if !task.helpers.is_empty() {
                 helpers::done(&mut self.helpers, task.helpers.clone(), unit, &mut self.ready);
             }
-            if matches!(task.state, State::Io(min) if task.ring.len() >= min as usize)
-                || matches!(task.state, State::Call(one) if one == unit)
-            {
+            let wakes = matches!(task.state, State::Io(min) if task.ring.len() >= min as usize)
+                || matches!(task.state, State::Call(one) if one == unit);
+            if wakes {
                 task.state = State::Ready;
-                self.ready.push_back(t);
                 self.completed_once = true;
                 if i == 0 {
                     task.ring.woken_early();
                 }
+            }
+            match &mut self.cores {
+                Some(cores) => cores.completion(self.tl.now, t, wakes),
+                None if wakes => self.ready.push_back(t),
+                None => {}
             }
         }
         self.queue.done.clear();
@@ -369,7 +351,10 @@ impl Drive {
             let task = &self.tasks[*t as usize];
             task.process.fetch();
             if matches!(task.state, State::Blocked) {
-                self.ready.push_back(*t);
+                match &mut self.cores {
+                    Some(cores) => cores.wake(self.tl.now, *t),
+                    None => self.ready.push_back(*t),
+                }
             } else if !task.helpers.is_empty() {
                 helpers::woken(&self.helpers, task.helpers.clone(), &mut self.ready);
             }
@@ -390,77 +375,102 @@ impl Drive {
     #[inline(always)]
     fn take_lean_step(&mut self, t: TaskId, step: LeanStep) -> bool {
         match step {
-            LeanStep::Submit(io) => self.submit(t, io) && !self.charge(t),
+            LeanStep::Submit(io) => {
+                if self.cores.is_some() {
+                    self.begin_submission(t, io);
+                    return false;
+                }
+                self.submit(t, io)
+            }
             LeanStep::Wait(min) => {
-                self.tasks[t as usize].state = State::Io(min);
-                self.queue.task_sleeps(&mut self.tl, t);
-                self.end_call();
+                self.wait(t, min);
                 false
             }
         }
     }
 
-    /// Lets a process run until it sleeps.
+    /// Too few are done.
+    #[inline(always)]
+    fn wait(&mut self, t: TaskId, min: u32) {
+        if self.cores.is_some() {
+            self.begin_look(t, min);
+            return;
+        }
+        self.tasks[t as usize].state = State::Io(min);
+        self.queue.task_sleeps(&mut self.tl, t);
+        self.end_call();
+    }
+
+    /// Lets a process run until it sleeps or needs its core for a while.
     fn run_task(&mut self, t: TaskId) {
         if !self.resume_submission(t) {
             return;
         }
         loop {
             let task = &mut self.tasks[t as usize];
+            let before = task.ring.len();
             if let Some(step) = task.process.step_lean(self.tl.now, &mut task.ring) {
+                task.looks += u32::from(task.ring.len() < before);
                 if self.take_lean_step(t, step) {
                     continue;
                 }
                 return;
             }
-            match task.process.step(self.tl.now, &mut task.ring) {
-                Step::Submit(io) => {
-                    if !self.submit_any(t, io) {
-                        return;
-                    }
+            let step = task.process.step(self.tl.now, &mut task.ring);
+            task.looks += u32::from(task.ring.len() < before);
+            if !self.take_step(t, step) {
+                return;
+            }
+        }
+    }
+
+    /// Does what a process asks for; `false` when it sleeps now.
+    fn take_step(&mut self, t: TaskId, step: Step) -> bool {
+        let task = &mut self.tasks[t as usize];
+        match step {
+            Step::Submit(io) => self.submit_any(t, io),
+            Step::BeginBatch => {
+                task.batch = true;
+                self.queue.start_plug(t);
+                true
+            }
+            Step::EndBatch => {
+                task.batch = false;
+                self.queue.finish_plug(&mut self.tl, t);
+                self.end_call();
+                true
+            }
+            Step::Await(unit) => {
+                task.state = State::Call(unit);
+                self.queue.task_sleeps(&mut self.tl, t);
+                self.leave_core(t);
+                self.end_call();
+                false
+            }
+            Step::Wait(min) => {
+                let enough = task.ring.len() >= min as usize;
+                if !enough {
+                    self.wait(t, min);
                 }
-                Step::BeginBatch => {
-                    task.batch = true;
-                    self.queue.start_plug(t);
-                }
-                Step::EndBatch => {
-                    task.batch = false;
-                    self.queue.finish_plug(&mut self.tl, t);
-                    self.end_call();
-                    if self.pay(t) {
-                        return;
-                    }
-                }
-                Step::Wait(min) => {
-                    if task.ring.len() < min as usize {
-                        task.state = State::Io(min);
-                        self.queue.task_sleeps(&mut self.tl, t);
-                        self.end_call();
-                        return;
-                    }
-                }
-                Step::Await(unit) => {
-                    task.state = State::Call(unit);
-                    self.queue.task_sleeps(&mut self.tl, t);
-                    self.end_call();
-                    return;
-                }
-                Step::Sleep(until) => {
-                    task.state = State::Sleeping;
-                    task.sleep += 1;
-                    let event = Event::Task(t, task.sleep);
-                    self.tl.events.push(until.max(self.tl.now), event);
-                    self.queue.task_sleeps(&mut self.tl, t);
-                    self.end_call();
-                    return;
-                }
-                Step::Exit => {
-                    task.state = State::Exited;
-                    self.alive -= 1;
-                    self.queue.task_exited(&mut self.tl, t);
-                    self.collect();
-                    return;
-                }
+                enough
+            }
+            Step::Sleep(until) => {
+                task.state = State::Sleeping;
+                task.sleep += 1;
+                let event = Event::Task(t, task.sleep);
+                self.tl.events.push(until.max(self.tl.now), event);
+                self.queue.task_sleeps(&mut self.tl, t);
+                self.leave_core(t);
+                self.end_call();
+                false
+            }
+            Step::Exit => {
+                task.state = State::Exited;
+                self.alive -= 1;
+                self.queue.task_exited(&mut self.tl, t);
+                self.leave_core(t);
+                self.collect();
+                false
             }
         }
     }
@@ -477,7 +487,11 @@ impl Drive {
     /// Submits an I/O of a job that has not only the short main loop.
     #[inline(never)]
     fn submit_any(&mut self, t: TaskId, io: Io) -> bool {
-        self.submit(t, io) && !self.charge(t)
+        if self.cores.is_some() {
+            self.begin_submission(t, io);
+            return false;
+        }
+        self.submit(t, io)
     }
 
     /// Submits an I/O; `false` when the process fell asleep in it.
@@ -564,10 +578,11 @@ impl Drive {
     fn block(&mut self, t: TaskId, bio: Bio) {
         let task = &mut self.tasks[t as usize];
         (task.state, task.left) = (State::Blocked, Some(bio));
+        self.leave_core(t);
         self.end_call();
     }
 
-    /// Goes on with a blocked submission; `false` when it blocks again or has CPU time to spend.
+    /// Goes on with a blocked submission; `false` when it blocks again.
     fn resume_submission(&mut self, t: TaskId) -> bool {
         let task = &mut self.tasks[t as usize];
         if !matches!(task.state, State::Blocked) {
@@ -578,6 +593,7 @@ impl Drive {
         while let Some(bio) = self.tasks[t as usize].left {
             if self.queue.submit(&mut self.tl, &bio, resumed) == Submit::Blocked {
                 self.tasks[t as usize].state = State::Blocked;
+                self.leave_core(t);
                 self.end_call();
                 return false;
             }
@@ -593,6 +609,6 @@ impl Drive {
             }
             self.end_call();
         }
-        !self.charge(t)
+        true
     }
 }

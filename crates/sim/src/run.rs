@@ -11,7 +11,7 @@ use iosched_types::Nanos;
 use iosched_workloads::fio::layout::lay_out;
 use iosched_workloads::fio::process::{Flow, FlowGroup, Process};
 
-use crate::cpu::Cpus;
+use crate::cpu::Costs;
 use crate::drive::Drive;
 use crate::error::SimError;
 use crate::record;
@@ -154,11 +154,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
         trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Process::new(j, f)).collect();
     join_flows(&mut processes);
     let mut drive = Drive::new(queue, processes, &of_task);
-    drive.charge_cpus(Cpus::new(
-        &trial.kernel.cpu,
-        trial.scheduler.descriptor.name,
-        drive.queue.facts().cpus,
-    ));
+    drive.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
     drive.start_at(trial.start_at);
     Ok(drive)
 }
