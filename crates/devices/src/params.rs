@@ -238,6 +238,12 @@ params! {
             "With flush_alone: how long after a flush came other commands may still begin.";
         flush_rd_ns: u64, Nanos, Some(0), 0, MAX_NS,
             "Time of a flash read that begins during a flush; 0: as any other.";
+        rd_spread_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "A third of the pages is read so much faster than rd_ns, a third so much slower.";
+        scatter: bool, Flag, Some(0), 0, 1,
+            "Stripes lie on channels as the drive's mapping has it: by a hash of their number, not in turn.";
+        bus_cmd_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "Time of a command on the bus, besides its bytes.";
     }
 }
 

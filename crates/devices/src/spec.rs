@@ -199,6 +199,12 @@ fn check_ssd(p: &SsdParams) -> Result<(), SpecError> {
     if p.cmd_ns == 0 && !bus && (p.cache > 0 || p.wr_ns == 0) {
         return Err(conflict("cmd_ns", "a write would take no time (cmd_ns, wr_ns and bus_bw)"));
     }
+    if p.rd_spread_ns > p.rd_ns {
+        return Err(conflict(
+            "rd_spread_ns",
+            "the fastest pages would be read before they are asked for (rd_ns)",
+        ));
+    }
     if p.slc > 0 && p.slc_full_wr_ns < p.wr_ns {
         return Err(conflict(
             "slc_full_wr_ns",

@@ -19,6 +19,7 @@ const NAMES: &[&str] = &[
     "optane-p5800x",
     "plextor-px-256m5s",
     "samsung-950-pro",
+    "samsung-980-pro",
     "samsung-990-pro",
     "samsung-pm9a3",
     "sd-card",

@@ -8,7 +8,17 @@ use iosched_types::{Bytes, Nanos};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub(crate) bytes: Bytes,
+    pub(crate) page: Page,
     pub(crate) target: Target,
+}
+
+/// Pages of a cell that holds several bits: the first bit is read faster than the last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Page {
+    Fast,
+    #[default]
+    Middle,
+    Slow,
 }
 
 /// What an operation is done for.

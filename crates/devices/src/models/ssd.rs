@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use iosched_types::{Bytes, Nanos, Op};
 
-use super::flash::{Channel, Dirty, Operation, Slc, Target};
+use super::flash::{Channel, Dirty, Operation, Page, Slc, Target};
 use crate::lanes::Lanes;
 use crate::math::{ConstDiv, Rate, mix};
 use crate::params::SsdParams;
@@ -34,6 +34,11 @@ enum Gate {
 
 /// A block of the write cache in a used drive.
 const BLOCK: Bytes = 4096;
+const READ_FAST: usize = 8;
+const READ_SLOW: usize = 9;
+
+/// Keeps the kind of a page apart from its channel.
+const PAGE_SEED: u64 = 0x70a6_e5ee_d000_0001;
 
 /// What happens at an event: a slot or a channel, and the operation that ends there.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +63,8 @@ struct Slot {
     pieces: u64,
     /// A write that completes when it is in the write cache.
     cached: bool,
+    /// It has been on the bus.
+    on_bus: bool,
 }
 
 /// A transfer on the bus: a piece of a read, or a whole write.
@@ -88,7 +95,7 @@ pub struct Ssd {
     bus_rate: Rate,
     drain_rate: Rate,
     outer: VecDeque<Command>,
-    events: Lanes<Event, 8>,
+    events: Lanes<Event, 10>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     channels: Vec<Channel>,
@@ -177,6 +184,7 @@ impl Ssd {
             t_start: None,
             pieces: 0,
             cached: self.p.cache > 0 && !(c.fua && self.p.vcache),
+            on_bus: false,
         };
         let index = if let Some(i) = self.free.pop() {
             self.slots[i as usize] = slot;
@@ -264,7 +272,21 @@ impl Ssd {
     fn piece(&self, start: Bytes, end: Bytes) -> (Bytes, usize) {
         let index = self.stripe.div(start);
         let next = (index + 1).saturating_mul(self.p.stripe);
-        (next.min(end), self.chan_count.rem(index) as usize)
+        let place = if self.p.scatter { mix(index) } else { index };
+        (next.min(end), self.chan_count.rem(place) as usize)
+    }
+
+    /// Which page of its cells holds the stripe at `start`.
+    #[inline]
+    fn page(&self, start: Bytes) -> Page {
+        if self.p.rd_spread_ns == 0 {
+            return Page::Middle;
+        }
+        match mix(self.stripe.div(start) ^ PAGE_SEED) % 3 {
+            0 => Page::Fast,
+            1 => Page::Middle,
+            _ => Page::Slow,
+        }
     }
 
     fn command(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
@@ -294,7 +316,7 @@ impl Ssd {
         self.slots[slot as usize].pieces = self.stripe.div(last) - self.stripe.div(at) + 1;
         loop {
             let (next, channel) = self.piece(at, end);
-            let op = Operation { bytes: next - at, target };
+            let op = Operation { bytes: next - at, page: self.page(at), target };
             let behind = self.p.rprio && matches!(target, Target::Write(_));
             self.channels[channel].push(op, behind);
             self.try_channel(now, channel);
@@ -317,11 +339,15 @@ impl Ssd {
         if let Target::Read(slot) = op.target {
             self.slots[slot as usize].t_start.get_or_insert(now);
             self.counters.flash_reads += 1;
-            if self.flushing > 0 && self.p.flush_rd_ns > 0 {
-                self.events.push(FLUSH_READ, now + self.p.flush_rd_ns, event);
-            } else {
-                self.events.push(READ, now + self.p.rd_ns, event);
-            }
+            let (lane, time) = match op.page {
+                _ if self.flushing > 0 && self.p.flush_rd_ns > 0 => {
+                    (FLUSH_READ, self.p.flush_rd_ns)
+                }
+                Page::Fast => (READ_FAST, self.p.rd_ns.saturating_sub(self.p.rd_spread_ns)),
+                Page::Middle => (READ, self.p.rd_ns),
+                Page::Slow => (READ_SLOW, self.p.rd_ns + self.p.rd_spread_ns),
+            };
+            self.events.push(lane, now + time, event);
         } else if self.slc.begin(now, op.bytes) {
             self.counters.programs += 1;
             self.events.push(PROGRAM, now + self.p.wr_ns, event);
@@ -381,7 +407,9 @@ impl Ssd {
         if s.op == Op::Write {
             s.t_start = Some(now);
         }
-        let time = self.bus_rate.time(transfer.bytes);
+        // The command's own time is spent with its first piece; a write is one transfer.
+        let command = if std::mem::replace(&mut s.on_bus, true) { 0 } else { self.p.bus_cmd_ns };
+        let time = self.bus_rate.time(transfer.bytes) + command;
         self.counters.bus_ns += time;
         self.events.push(BUS, now + time, Event::Bus(transfer));
     }
@@ -456,7 +484,7 @@ impl Ssd {
         let target = Target::Cached(self.drain_first, count);
         self.drain_first += count;
         self.drain_next = now + self.drain_rate.time(bytes);
-        self.channels[channel].push(Operation { bytes, target }, self.p.rprio);
+        self.channels[channel].push(Operation { bytes, page: Page::Middle, target }, self.p.rprio);
         self.try_channel(now, channel);
         self.try_drain(now);
     }

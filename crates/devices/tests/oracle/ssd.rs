@@ -38,6 +38,9 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = SsdParams> {
             flush_alone: false,
             flush_lead_ns: 0,
             flush_rd_ns: 0,
+            rd_spread_ns: 0,
+            scatter: false,
+            bus_cmd_ns: 0,
         }
     })
 }
