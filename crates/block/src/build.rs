@@ -1,5 +1,7 @@
 //! Building a queue.
 
+use std::collections::VecDeque;
+
 use iosched_schedulers::{Actions, BlockPath, TunableError};
 use iosched_types::{Nanos, Requests};
 
@@ -74,7 +76,7 @@ impl Queue {
             head: 0,
             queued: 0,
             run_pending: false,
-            run_one: None,
+            run_some: VecDeque::new(),
             timer_gen: 0,
             idle_since: None,
             manual: false,

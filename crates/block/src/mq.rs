@@ -147,8 +147,9 @@ impl Queue {
             return Submit::Blocked;
         }
         let Ok((id, _)) = self.mq_allocate(tl, bio, true) else { return Submit::Blocked };
+        let h = usize::from(self.reqs[id].hctx);
         self.flush_insert(tl, id);
-        self.run_pending = true;
+        self.ask_run(h);
         Submit::Taken
     }
 
@@ -162,14 +163,14 @@ impl Queue {
             return Submit::Blocked;
         }
         let Ok((id, waited)) = self.mq_allocate(tl, bio, false) else { return Submit::Blocked };
+        let h = usize::from(self.reqs[id].hctx);
         if self.plug_active(bio.task) {
             self.add_to_plug(tl, bio.task, id);
         } else if self.none {
-            let h = usize::from(self.reqs[id].hctx);
             let busy = self.hctx[h].busy > 0 && (self.hctx.len() == 1 || !bio.is_sync());
             if busy || self.manual {
                 self.ctx_push(h, id);
-                self.run_pending = true;
+                self.ask_run(h);
             } else {
                 self.direct_issue(tl, id);
             }
@@ -180,7 +181,7 @@ impl Queue {
             } else {
                 self.mq_insert(tl, id, Position::Sort);
             }
-            self.run_pending = true;
+            self.ask_run(h);
         }
         Submit::Taken
     }
@@ -274,7 +275,7 @@ impl Queue {
     ) -> Result<u32, Asleep> {
         let place = self.hctx[h].tags().next_place();
         self.task_sleeps(tl, bio.task);
-        self.run_pending = true;
+        self.ask_run(h);
         self.run_deferred(tl);
         let tags = self.hctx[h].tags();
         tags.get(shallow).ok_or_else(|| {
@@ -420,7 +421,7 @@ impl Queue {
         }
         let hctx = &mut self.hctx[h];
         if !hctx.dispatch.is_empty() {
-            self.run_pending = true;
+            self.ask_run(h);
             return false;
         }
         let room = !self.budget || hctx.driver_tag_free();
@@ -519,7 +520,7 @@ impl Queue {
     /// Only the hardware queue that asked for it runs again.
     pub(crate) fn rerun_fired(&mut self, h: u16) {
         self.hctx[usize::from(h)].rerun_armed = false;
-        self.ask_hctx(Some(h));
+        self.ask_hctx(h);
     }
 
     /// `none`, asked for one request: the oldest of the first software queue that has any.
@@ -565,7 +566,17 @@ impl Queue {
         } else {
             self.hctx[h].dispatch.push_back(id);
         }
-        self.run_pending = true;
+        self.ask_run(h);
+    }
+
+    /// A hardware queue has a reason to run. Each runs by itself: otherwise the first would take what others wait for.
+    #[inline(always)]
+    pub(crate) fn ask_run(&mut self, h: usize) {
+        if self.hctx.len() == 1 {
+            self.run_pending = true;
+        } else {
+            self.ask_hctx(h as u16);
+        }
     }
 
     pub(crate) fn put_driver_tag(&mut self, id: ReqId) {
@@ -584,7 +595,7 @@ impl Queue {
             hctx.tags().put(tag, &mut self.woken);
         }
         if std::mem::take(&mut hctx.restart) {
-            self.run_pending = true;
+            self.ask_run(usize::from(h));
         }
     }
 }

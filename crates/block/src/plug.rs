@@ -90,6 +90,8 @@ impl Queue {
             // Stable: equal sectors stay in the order of arrival.
             list.sort_by_key(|id| self.reqs[*id].sector);
         }
+        // All of a task's requests lie on the hardware queue of its CPU.
+        let h = list.first().map_or(0, |id| usize::from(self.reqs[*id].hctx));
         for id in &list {
             match self.path {
                 BlockPath::Legacy => self.legacy_insert_merge(tl, *id),
@@ -99,9 +101,12 @@ impl Queue {
         }
         list.clear();
         self.plugs[task as usize].list = list;
-        self.run_pending = true;
-        if self.path == BlockPath::Legacy {
-            self.run_deferred(tl);
+        match self.path {
+            BlockPath::Mq => self.ask_run(h),
+            BlockPath::Legacy => {
+                self.run_pending = true;
+                self.run_deferred(tl);
+            }
         }
     }
 }

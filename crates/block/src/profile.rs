@@ -80,6 +80,9 @@ pub struct CpuProfile {
     /// Going to sleep and being switched in again.
     #[serde(default)]
     pub switch_ns: u64,
+    /// How long a process keeps its core while others are ready for it.
+    #[serde(default)]
+    pub slice_ns: u64,
     /// More for each doubling of the processes on a core above `pollution_from`: their data push each other out.
     #[serde(default)]
     pub pollution_ns: u64,

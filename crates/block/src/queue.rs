@@ -1,5 +1,7 @@
 //! The request queue: what both block layers share, and the interface to the simulator.
 
+use std::collections::VecDeque;
+
 use iosched_devices::{Completion, Device};
 use iosched_schedulers::{Actions, BlockPath, Ctx, Hooks, Merging, QueueFacts, Scheduler, Why};
 use iosched_types::{Bio, BioId, Nanos, Op, ReqId, Requests, Sector, TaskId};
@@ -78,8 +80,8 @@ pub struct Queue {
     /// Requests inside the scheduler.
     pub(crate) queued: u32,
     pub(crate) run_pending: bool,
-    /// A hardware queue to run, where not all of them have to.
-    pub(crate) run_one: Option<u16>,
+    /// Hardware queues to run, in this order, where not all of them have to.
+    pub(crate) run_some: VecDeque<u16>,
     pub(crate) timer_gen: u32,
     pub(crate) idle_since: Option<Nanos>,
     /// The caller pulls requests itself; the queue never runs.
@@ -212,7 +214,8 @@ impl Queue {
     #[inline(always)]
     fn carry_out(&mut self, tl: &mut Timeline) {
         let out = &self.out;
-        if out.timer.is_some() || out.run_queue || !out.ejected.is_empty() {
+        let runs = out.run_queue || !out.run_hctxs.is_empty();
+        if out.timer.is_some() || runs || !out.ejected.is_empty() {
             self.carry_out_wishes(tl);
         }
     }
@@ -225,10 +228,11 @@ impl Queue {
                 tl.events.push(at.max(tl.now), Event::SchedulerTimer(self.timer_gen));
             }
         }
-        if std::mem::take(&mut self.out.run_queue) {
-            let h = self.out.run_hctx.take();
-            self.ask_hctx(h);
+        self.run_pending |= std::mem::take(&mut self.out.run_queue);
+        for i in 0..self.out.run_hctxs.len() {
+            self.ask_hctx(self.out.run_hctxs[i]);
         }
+        self.out.run_hctxs.clear();
         while !self.out.ejected.is_empty() {
             let id = self.out.ejected.remove(0);
             self.left_scheduler(id);
@@ -238,11 +242,10 @@ impl Queue {
         }
     }
 
-    /// One hardware queue, or all of them, shall run soon.
-    pub(crate) fn ask_hctx(&mut self, h: Option<u16>) {
-        match h {
-            Some(h) if self.run_one.is_none_or(|one| one == h) => self.run_one = Some(h),
-            _ => self.run_pending = true,
+    /// One hardware queue shall run soon, behind those asked for before: each is a work item of its own.
+    pub(crate) fn ask_hctx(&mut self, h: u16) {
+        if !self.run_some.contains(&h) {
+            self.run_some.push_back(h);
         }
     }
 
@@ -280,7 +283,7 @@ impl Queue {
     /// at the end of each system call and after each event.
     #[inline(always)]
     pub fn run_deferred(&mut self, tl: &mut Timeline) {
-        if self.run_pending || self.run_one.is_some() || self.switches.now.is_some() {
+        if self.run_pending || !self.run_some.is_empty() || self.switches.now.is_some() {
             self.run_now(tl);
         }
     }
@@ -289,9 +292,9 @@ impl Queue {
     fn run_now(&mut self, tl: &mut Timeline) {
         loop {
             if std::mem::take(&mut self.run_pending) {
-                self.run_one = None;
+                self.run_some.clear();
                 self.run(tl);
-            } else if let Some(h) = self.run_one.take() {
+            } else if let Some(h) = self.run_some.pop_front() {
                 self.run_hctx(tl, h);
             } else {
                 break;

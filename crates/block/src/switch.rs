@@ -328,7 +328,8 @@ impl Queue {
         self.elevator = fresh_elevator(self.facts.nr_requests);
         // What the old scheduler wished for, and its timer, mean nothing any more.
         self.timer_gen = self.timer_gen.wrapping_add(1);
-        (self.out.timer, self.out.run_queue, self.out.run_hctx) = (None, false, None);
+        (self.out.timer, self.out.run_queue) = (None, false);
+        self.out.run_hctxs.clear();
         if self.path == BlockPath::Mq {
             self.fresh_scheduler_tags();
         }

@@ -129,7 +129,7 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         CpuModel::Zero => "–".into(),
         CpuModel::Cost => ns.to_string(),
     };
-    let pieces: [(&str, fn(&CpuProfile) -> u64); 11] = [
+    let pieces: [(&str, fn(&CpuProfile) -> u64); 12] = [
         ("handing over a request in ns (`cpu.submit_ns`)", |c| c.submit_ns),
         ("… of it in the program (`user_ns`)", |c| c.user_ns),
         ("a look for completions (`reap_ns`)", |c| c.reap_ns),
@@ -138,6 +138,7 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         ("a wake-up from it (`wake_ns`)", |c| c.wake_ns),
         ("leaving idle (`idle_exit_ns`)", |c| c.idle_exit_ns),
         ("sleeping and coming back (`switch_ns`)", |c| c.switch_ns),
+        ("time slice where others are ready (`slice_ns`)", |c| c.slice_ns),
         ("… more per doubling of processes (`pollution_ns`)", |c| c.pollution_ns),
         ("… above so many (`pollution_from`)", |c| u64::from(c.pollution_from)),
         ("scheduler with cold caches, % (`cold_percent`)", |c| c.cold_percent),

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use iosched_types::{LatencyHistogram, Nanos};
 
-use crate::record::{DirStats, JobRecord, Moments, Warning};
+use crate::record::{CpuTime, DirStats, JobRecord, Moments, Warning};
 
 /// A file that is no fio output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -250,8 +250,18 @@ fn job(raw: RawJob, subjob: u32, global: &BTreeMap<String, String>) -> JobRecord
         sync,
         runtime,
         depths,
+        cpu: CpuTime {
+            user: share(raw.usr_cpu, raw.job_runtime),
+            system: share(raw.sys_cpu, raw.job_runtime),
+            ..CpuTime::default()
+        },
         error: (raw.error != 0).then(|| format!("fio reports error {}", raw.error)),
     }
+}
+
+/// So many percent of so many ms, in ns.
+fn share(percent: f64, of_ms: u64) -> Nanos {
+    (percent / 100.0 * of_ms as f64 * 1e6).max(0.0) as Nanos
 }
 
 fn direction(raw: &RawDir) -> DirStats {

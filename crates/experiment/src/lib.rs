@@ -19,8 +19,8 @@ pub use mix::{Access, Mix};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
-    BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record, SCHEMA,
-    SchedulerStats, Series, Status, TIMING_DEVIATION, TrialId, Warning,
+    BackendKind, CpuTime, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record,
+    SCHEMA, SchedulerStats, Series, Status, TIMING_DEVIATION, TrialId, Warning,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

@@ -95,6 +95,24 @@ pub struct Record {
     pub elapsed: Nanos,
 }
 
+impl Record {
+    /// Core time of all processes.
+    #[must_use]
+    pub fn cpu(&self) -> CpuTime {
+        let mut all = CpuTime::default();
+        self.jobs.iter().for_each(|j| all.add(&j.cpu));
+        all
+    }
+
+    /// Core time of an I/O in µs; `None` without I/O or where core time is not known.
+    #[must_use]
+    pub fn cpu_per_io(&self) -> Option<f64> {
+        let ios: u64 = self.jobs.iter().map(|j| j.read.ios + j.write.ios + j.trim.ios).sum();
+        let time = self.cpu().total();
+        (ios > 0 && time > 0).then(|| time as f64 / 1e3 / ios as f64)
+    }
+}
+
 /// The metric that says by how many percent an emulated disk's commands took longer, or less, than its model's
 /// own answers.
 pub const TIMING_DEVIATION: &str = "timing_deviation";
@@ -139,8 +157,41 @@ pub struct JobRecord {
     pub runtime: Nanos,
     /// Share of the I/Os at each depth: 1, 2, 4, 8, 16, 32, ≥64, as counts.
     pub depths: [u64; 7],
+    /// Core time; zero where it is not known or does not count.
+    #[serde(default)]
+    pub cpu: CpuTime,
     /// Why it ended early, if it did.
     pub error: Option<String>,
+}
+
+/// Core time of one process, in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CpuTime {
+    /// In the program.
+    pub user: Nanos,
+    /// In the kernel for it: system calls, switches, the scheduler, and the two below.
+    pub system: Nanos,
+    /// Spinning for the scheduler's lock (simulator only).
+    pub spinning: Nanos,
+    /// In interrupts that its completions made (simulator only).
+    pub interrupts: Nanos,
+}
+
+impl CpuTime {
+    /// User and system time.
+    #[must_use]
+    pub fn total(&self) -> Nanos {
+        self.user + self.system
+    }
+
+    /// Adds another process's time.
+    pub fn add(&mut self, other: &CpuTime) {
+        self.user += other.user;
+        self.system += other.system;
+        self.spinning += other.spinning;
+        self.interrupts += other.interrupts;
+    }
 }
 
 /// One direction of one process.

@@ -132,8 +132,8 @@ pub struct Actions {
     pub timer: Option<Option<Nanos>>,
     /// Run the queue soon (the kernel's `kblockd` work): there may be something to dispatch.
     pub run_queue: bool,
-    /// With `run_queue`: the one hardware queue that has a reason to run; `None` runs all of them.
-    pub run_hctx: Option<u16>,
+    /// Run these hardware queues soon, in this order: only they have a reason to.
+    pub run_hctxs: Vec<u16>,
     /// Requests that leave the scheduler at once for the dispatch queue (duplicate keys of 2.6 trees).
     pub ejected: Vec<ReqId>,
     /// Present under `explain`.
@@ -164,11 +164,11 @@ impl Ctx<'_> {
         self.out.timer = Some(None);
     }
 
-    /// Asks for a run of one hardware queue; asking for two before the block layer looks runs all.
+    /// Asks for a run of one hardware queue, behind those asked for before.
     pub fn run_hctx(&mut self, hctx: u16) {
-        let other = self.out.run_queue && self.out.run_hctx != Some(hctx);
-        self.out.run_hctx = (!other).then_some(hctx);
-        self.out.run_queue = true;
+        if !self.out.run_hctxs.contains(&hctx) {
+            self.out.run_hctxs.push(hctx);
+        }
     }
 
     /// Notes a reason for `iosched explain`; the closure runs only there.

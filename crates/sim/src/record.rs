@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use iosched_experiment::{
-    BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
+    BackendKind, CpuTime, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
 };
 use iosched_types::Nanos;
@@ -112,6 +112,7 @@ fn job_record(job: &JobSpec, s: JobStats, clones: usize) -> JobRecord {
         sync: dir_stats(sync, rate),
         runtime,
         depths: s.depths,
+        cpu: CpuTime::default(),
         error: None,
     }
 }
@@ -123,6 +124,7 @@ fn join(into: &mut JobRecord, other: &JobRecord) {
     into.trim.merge(&other.trim);
     into.sync.merge(&other.sync);
     into.runtime = into.runtime.max(other.runtime);
+    into.cpu.add(&other.cpu);
     for (a, b) in into.depths.iter_mut().zip(other.depths) {
         *a += b;
     }
@@ -145,15 +147,32 @@ fn clones(drive: &Drive) -> Vec<(&JobSpec, usize)> {
     sections
 }
 
+/// The part of a process's core time that belongs to its measured run: as much of it as of the time, for its load in the
+/// ramp time before is the same.
+fn measured_part(all: CpuTime, runtime: Nanos, ramp: Nanos) -> CpuTime {
+    let whole = u128::from(runtime.saturating_add(ramp)).max(1);
+    let part = |ns: Nanos| (u128::from(ns) * u128::from(runtime) / whole) as Nanos;
+    if ramp == 0 {
+        return all;
+    }
+    CpuTime {
+        user: part(all.user),
+        system: part(all.system),
+        spinning: part(all.spinning),
+        interrupts: part(all.interrupts),
+    }
+}
+
 /// Takes what the processes measured.
 fn jobs(drive: &mut Drive) -> Vec<JobRecord> {
     let mut out: Vec<(bool, JobRecord)> = Vec::new();
     let stats: Vec<JobStats> = drive.tasks.iter_mut().map(|t| t.process.take_stats()).collect();
     let clones = clones(drive);
-    for (t, stats) in drive.tasks.iter().zip(stats) {
+    for (i, (t, stats)) in drive.tasks.iter().zip(stats).enumerate() {
         let job = t.process.job();
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
-        let r = job_record(job, stats, clones);
+        let mut r = job_record(job, stats, clones);
+        r.cpu = measured_part(drive.cpu_time(i), r.runtime, job.ramp_time);
         let group = match job.group_reporting {
             true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),
             false => None,

@@ -5,6 +5,7 @@
 
 mod compare;
 mod dispatch;
+mod measured;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use crate::drive::starts::first_start;
 
 pub use compare::{Row, compare};
 pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
+pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
@@ -95,14 +97,7 @@ impl TruthFolder {
         results: (&str, &str),
     ) -> Result<TruthFolder, Diagnostic> {
         let runs: Vec<TruthRun> = serde_json::from_str(results.1).map_err(|e| {
-            let start: usize = results
-                .1
-                .split_inclusive('\n')
-                .take(e.line().saturating_sub(1))
-                .map(str::len)
-                .sum();
-            let at = start + e.column().saturating_sub(1);
-            Diagnostic::at_span(results.0, results.1, at..at + 1, e.to_string()).with_help(
+            json_error(results.0, results.1, &e).with_help(
                 "expected a list of {device, job, scheduler, repetition, sections, queue}",
             )
         })?;
@@ -115,6 +110,13 @@ impl TruthFolder {
             .collect();
         Ok(TruthFolder { devices: truth::parse(devices.0, devices.1)?, jobs, runs })
     }
+}
+
+/// Where JSON is wrong.
+fn json_error(file: &str, text: &str, e: &serde_json::Error) -> Diagnostic {
+    let lines = text.split_inclusive('\n').take(e.line().saturating_sub(1));
+    let at = lines.map(str::len).sum::<usize>() + e.column().saturating_sub(1);
+    Diagnostic::at_span(file, text, at..at + 1, e.to_string())
 }
 
 /// One device, job and scheduler with all its repetitions.

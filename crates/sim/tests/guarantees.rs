@@ -194,6 +194,38 @@ fn more_cpus_are_not_slower() {
     }
 }
 
+/// Processes on cores and hardware queues of their own share a scheduler's tokens and its lock: none is left out.
+#[test]
+fn hardware_queues_do_not_starve_each_other() {
+    let job = "[r]\nfilename=/dev/d\ndirect=1\nruntime=50ms\ntime_based\nbs=4k\nrw=randread\nioengine=libaio\n\
+               iodepth=128\nnumjobs=10\n";
+    for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
+        let mut t = trial(scheduler, "6.12", "samsung-980-pro", job);
+        t.kernel.cpu = KernelProfile::find("6.12").unwrap().cpu;
+        t.cpus = 10;
+        let record = simulate(&t).unwrap();
+        let ios: Vec<u64> = record.jobs.iter().map(|j| j.read.ios).collect();
+        let mean = ios.iter().sum::<u64>() / ios.len() as u64;
+        assert!(ios.iter().all(|n| n * 2 > mean), "{scheduler}: {ios:?}");
+    }
+}
+
+/// Processes that never sleep share a core by time slices, and their core time adds up to the core's.
+#[test]
+fn processes_share_a_core() {
+    let job = "[r]\nfilename=/dev/d\ndirect=1\nruntime=60ms\ntime_based\nbs=4k\nrw=randread\nioengine=libaio\n\
+               iodepth=128\nnumjobs=3\n";
+    let mut t = trial("none", "6.12", "samsung-980-pro", job);
+    t.kernel.cpu = KernelProfile::find("6.12").unwrap().cpu;
+    t.cpus = 1;
+    let record = simulate(&t).unwrap();
+    let ios: Vec<u64> = record.jobs.iter().map(|j| j.read.ios).collect();
+    let (least, most) = (ios.iter().min().unwrap(), ios.iter().max().unwrap());
+    assert!(most * 2 < least * 3, "{ios:?}");
+    let busy = record.cpu().total() as f64 / record.elapsed as f64;
+    assert!((0.9..1.01).contains(&busy), "{busy}");
+}
+
 /// The plug of a large I/O closes behind its last piece, even if that had to wait for a tag: what comes next does not
 /// merge into it on the way. Without a scheduler there is no other place to merge.
 #[test]

@@ -49,7 +49,7 @@ fn a_starting_program_is_served_by_bfq() {
     let (bfq, cfq) = (takes("bfq"), takes("cfq"));
     for other in ["noop", "deadline", "mq-deadline", "none"] {
         let t = takes(other);
-        assert!(t >= 10.0 * bfq, "{other} {t} s, bfq {bfq} s");
+        assert!(t >= 8.0 * bfq, "{other} {t} s, bfq {bfq} s");
         assert!(bfq < cfq && cfq < t, "cfq is in between: {cfq} s, {other} {t} s");
     }
     // Nobody pays for it with starvation.

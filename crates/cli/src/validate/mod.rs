@@ -2,6 +2,7 @@
 
 mod dispatch;
 mod machine;
+mod measured;
 mod table;
 mod totals;
 
@@ -20,6 +21,9 @@ use crate::trials;
 pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     if let Some(backend) = &args.against {
         return machine::validate(args, backend);
+    }
+    if args.dir.is_file() {
+        return measured::validate(args);
     }
     let folder = read(&args.dir)?;
     let cases = chosen(args, &folder)?;
@@ -52,6 +56,11 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
             result.skipped.push((name(case), why.clone()));
         }
     }
+    finish(args, result)
+}
+
+/// Prints what was compared; failed runs are an error.
+fn finish(args: &ValidateArgs, result: Compared) -> Outcome {
     match args.format {
         Format::Json => {
             print_json(&result.rows)?;

@@ -36,7 +36,9 @@ pub(super) fn render(result: &Compared) -> String {
     }
     let mut out = String::new();
     if !grid.is_empty() {
-        out.push_str("IOPS in 1/s, bw in KiB/s, latencies in us\n");
+        out.push_str(
+            "IOPS in 1/s, bw in KiB/s, latencies in us, cpu in % of a core for each process\n",
+        );
         out.push_str(&grid.render(COLUMNS, false));
         out.push('\n');
     }

@@ -11,7 +11,8 @@ use super::table::percent;
 
 const COLUMNS: usize = 100;
 /// Metrics in the order in which they are shown.
-const METRICS: [&str; 5] = ["iops", "bw", "clat_mean", "clat_p50", "clat_p99"];
+const METRICS: [&str; 9] =
+    ["iops", "bw", "clat_mean", "clat_p50", "clat_p99", "lat_mean", "lat_p50", "lat_p99", "cpu"];
 /// What counts as the same share, and as a difference between schedulers.
 const TENTH: f64 = 0.1;
 
@@ -92,7 +93,8 @@ fn errors(rows: &[Row]) -> String {
     let mut groups: BTreeMap<(&str, usize), Vec<&Row>> = BTreeMap::new();
     for r in rows {
         let whole = r.section == "*";
-        let rate = matches!(r.metric, "iops" | "bw");
+        // Figures of a real machine are of whole runs only.
+        let rate = matches!(r.metric, "iops" | "bw" | "cpu") || r.metric.starts_with("lat_");
         let Some(metric) = METRICS.iter().position(|m| *m == r.metric) else { continue };
         if whole == rate {
             groups.entry((&r.scheduler, metric)).or_default().push(r);

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use iosched_experiment::record::{
-    BackendKind, DeviceStats, DirStats, JobRecord, Metric, Moments, Record, SCHEMA, Series, Status,
-    TrialId, Warning,
+    BackendKind, CpuTime, DeviceStats, DirStats, JobRecord, Metric, Moments, Record, SCHEMA,
+    Series, Status, TrialId, Warning,
 };
+
+use iosched_types::Nanos;
 
 use super::types::{Direction, FioJob, FioOutput, LatencyStats};
 use crate::hist::from_bins;
@@ -87,8 +89,18 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
         },
         runtime: j.job_runtime.saturating_mul(1_000_000),
         depths,
+        cpu: CpuTime {
+            user: share(j.usr_cpu, j.job_runtime),
+            system: share(j.sys_cpu, j.job_runtime),
+            ..CpuTime::default()
+        },
         error: (j.error != 0).then(|| format!("error {}", j.error)),
     }
+}
+
+/// So many percent of so many ms, in ns.
+fn share(percent: f64, of_ms: u64) -> Nanos {
+    (percent / 100.0 * of_ms as f64 * 1e6).max(0.0) as Nanos
 }
 
 fn direction(d: &Direction) -> DirStats {

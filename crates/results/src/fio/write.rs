@@ -99,6 +99,8 @@ fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> Fio
         trim: of(2),
         sync: Sync { total_ios: j.sync.ios, lat_ns: distribution(&j.sync.clat, &percentiles) },
         job_runtime: j.runtime / 1_000_000,
+        usr_cpu: percent_of(j.cpu.user, j.runtime),
+        sys_cpu: percent_of(j.cpu.system, j.runtime),
         iodepth_level: percent(&DEPTHS, &j.depths),
         // Submission and completion batches are not recorded: a record's I/Os go one by one.
         iodepth_submit: one_by_one(j),
@@ -110,6 +112,10 @@ fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> Fio
         latency_percentile: 100.0,
         ..FioJob::default()
     }
+}
+
+fn percent_of(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { six(part as f64 * 100.0 / whole as f64) }
 }
 
 /// The percentiles a job asked for (`percentile_list`).

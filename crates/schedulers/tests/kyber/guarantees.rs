@@ -125,11 +125,10 @@ impl Play {
     }
 
     fn wishes(&mut self) {
-        while std::mem::take(&mut self.b.out.run_queue) {
-            match self.b.out.run_hctx.take() {
-                Some(h) => self.run(h),
-                None => (0..self.load.hctxs).for_each(|h| self.run(h)),
-            }
+        assert!(!self.b.out.run_queue, "kyber knows who waits");
+        while !self.b.out.run_hctxs.is_empty() {
+            let h = self.b.out.run_hctxs.remove(0);
+            self.run(h);
         }
     }
 

@@ -116,10 +116,10 @@ fn a_domain_without_tokens_is_passed_over_and_its_return_wakes_the_queue() {
         assert_eq!(counter(&b, "token_waits"), 1, "one waiter per hardware queue and domain");
         // 256 / 8 is 32, so the wake batch is 8.
         for (i, id) in reads.iter().take(8).enumerate() {
-            assert!(!b.out.run_queue, "{name}: woken after {i}");
+            assert!(b.out.run_hctxs.is_empty(), "{name}: woken after {i}");
             b.complete(0, *id);
         }
-        assert_eq!((b.out.run_queue, b.out.run_hctx), (true, Some(0)), "{name}");
+        assert_eq!(b.out.run_hctxs, [0], "{name}");
         let order = hold(&mut b, 0);
         assert_eq!(runs(&b, &order), "R8");
     }
@@ -243,9 +243,9 @@ fn batches_belong_to_the_hardware_queue_and_tokens_to_the_device() {
         assert!(first.len() == 200 && first.iter().all(|&id| b.reqs[id].cpu == 0));
         let second: Vec<ReqId> = std::iter::from_fn(|| dispatch(&mut b, 0, 1)).collect();
         assert_eq!(second.len(), 56, "{name}: 256 tokens for both");
-        b.out.run_hctx = None;
+        b.out.run_hctxs.clear();
         first.iter().take(8).for_each(|&id| b.complete(0, id));
-        assert_eq!(b.out.run_hctx, Some(1), "the one that waits is woken");
+        assert_eq!(b.out.run_hctxs, [1], "the one that waits is woken");
     }
 }
 
@@ -260,7 +260,7 @@ fn a_forced_drain_asks_no_tokens_and_leaves_nobody_waiting() {
         assert_eq!(held.len() + drained.count(), 320);
         assert!(!b.scheduler.has_work() && b.scheduler.is_empty());
         held.iter().for_each(|&id| b.complete(0, id));
-        assert!(!b.out.run_queue && counter(&b, "read_tokens_in_use") == 0);
+        assert!(b.out.run_hctxs.is_empty() && counter(&b, "read_tokens_in_use") == 0);
     }
 }
 

@@ -4,7 +4,8 @@
 //! the completion's interrupt on the core that submitted, the wake-up and the switch before the process goes on. The
 //! model and its figures are described in `docs/kernels.md`.
 //!
-//! One piece of work runs on a core at a time. A process stays on its core; those that are ready wait in order. An
+//! One piece of work runs on a core at a time. A process stays on its core; those that are ready wait in order, and one
+//! whose time slice is over stands behind them. An
 //! interrupt moves the end of the piece that it falls into, also of one that holds the lock: so the holder keeps every
 //! waiter waiting. A core that spins for the lock pays nothing for an interrupt unless it is given the lock meanwhile.
 
@@ -12,6 +13,7 @@ mod costs;
 
 use std::collections::VecDeque;
 
+use iosched_experiment::CpuTime;
 use iosched_types::{Nanos, TaskId};
 
 pub(crate) use costs::Costs;
@@ -41,27 +43,6 @@ pub(crate) enum Ended {
     Piece(TaskId, Piece),
 }
 
-/// Core time spent so far, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CpuTime {
-    /// In the program.
-    pub(crate) user: Nanos,
-    /// In the kernel for it: system calls, switches, the scheduler.
-    pub(crate) system: Nanos,
-    /// Spinning for the scheduler's lock.
-    pub(crate) spinning: Nanos,
-    /// In interrupts that its completions made.
-    pub(crate) interrupts: Nanos,
-}
-
-impl CpuTime {
-    /// All of it.
-    #[must_use]
-    pub(crate) fn total(&self) -> Nanos {
-        self.user + self.system + self.spinning + self.interrupts
-    }
-}
-
 #[derive(Debug, Default)]
 struct Core {
     /// Who is on it and what he does.
@@ -79,6 +60,8 @@ struct Core {
     waking: bool,
     /// It was idle just now: the next request finds cold caches.
     cold: bool,
+    /// Since when the process on it has been there.
+    since: Nanos,
     /// Processes that live on it.
     tied: u32,
 }
@@ -125,9 +108,13 @@ impl Cores {
         &self.times
     }
 
-    /// The process on the core begins a piece of work, after having taken completions in so many calls.
-    pub(crate) fn begin(&mut self, now: Nanos, task: TaskId, piece: Piece, looks: u32) {
+    /// The process on the core begins a piece of work, after having taken completions in so many calls. `false` when its
+    /// time is over and others are ready: it stands behind them, and begins when it is switched in again.
+    pub(crate) fn begin(&mut self, now: Nanos, task: TaskId, piece: Piece, looks: u32) -> bool {
         let i = self.home[task as usize];
+        if piece != Piece::SwitchIn && self.gives_way(now, i, task) {
+            return false;
+        }
         let core = &mut self.cores[usize::from(i)];
         let (user, system) = match piece {
             Piece::SwitchIn => (0, self.costs.switch(core.tied)),
@@ -147,6 +134,18 @@ impl Cores {
         time.user += user;
         time.system += system;
         self.run(now, i, task, piece, user + system);
+        true
+    }
+
+    fn gives_way(&mut self, now: Nanos, i: u16, task: TaskId) -> bool {
+        let core = &mut self.cores[usize::from(i)];
+        if core.ready.is_empty() || now - core.since < self.costs.profile.slice_ns {
+            return false;
+        }
+        core.ready.push_back(task);
+        core.current = None;
+        self.next(now, i);
+        true
     }
 
     fn run(&mut self, now: Nanos, i: u16, task: TaskId, piece: Piece, ns: Nanos) {
@@ -182,7 +181,9 @@ impl Cores {
         let core = &mut self.cores[usize::from(i)];
         if let Some(since) = core.spinning.take() {
             let interrupted = core.interrupted - core.interrupt_end.saturating_sub(now);
-            self.times[task as usize].spinning += now - since - interrupted;
+            let spun = now - since - interrupted;
+            self.times[task as usize].spinning += spun;
+            self.times[task as usize].system += spun;
         }
         let cold = std::mem::take(&mut core.cold);
         let ns = self.costs.hold(self.sharers(), self.waiters.len() as u64, cold);
@@ -239,7 +240,9 @@ impl Cores {
 
     /// Switches to the process that waits longest.
     fn next(&mut self, now: Nanos, i: u16) {
-        if let Some(task) = self.cores[usize::from(i)].ready.pop_front() {
+        let core = &mut self.cores[usize::from(i)];
+        if let Some(task) = core.ready.pop_front() {
+            core.since = now;
             self.begin(now, task, Piece::SwitchIn, 0);
         }
     }
@@ -273,6 +276,7 @@ impl Cores {
             core.interrupt_end = now + ns;
         }
         self.times[task as usize].interrupts += ns;
+        self.times[task as usize].system += ns;
         core.interrupted += ns;
         if core.current.is_some() && core.spinning.is_none() {
             core.end += ns;

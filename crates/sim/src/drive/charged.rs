@@ -1,6 +1,7 @@
 //! Processes whose work takes time on cores. Without a CPU model none of this runs.
 
 use iosched_block::Event;
+use iosched_experiment::CpuTime;
 use iosched_types::TaskId;
 use iosched_workloads::fio::process::Io;
 
@@ -31,6 +32,11 @@ impl Drive {
         self.cores = costs.map(|c| Cores::new(c, cores, home));
     }
 
+    /// Core time of a process since its start.
+    pub(crate) fn cpu_time(&self, task: usize) -> CpuTime {
+        self.cores.as_ref().and_then(|c| c.times().get(task)).copied().unwrap_or_default()
+    }
+
     /// The events that cores asked for.
     #[inline]
     pub(super) fn schedule_cores(&mut self) {
@@ -48,7 +54,11 @@ impl Drive {
             return;
         };
         match piece {
-            Piece::SwitchIn => self.run_task(t),
+            Piece::SwitchIn => match self.tasks[t as usize].then {
+                Then::Step => self.run_task(t),
+                Then::Submit(_) => self.begin_piece(t, Piece::Submit),
+                Then::Look(_) => self.begin_piece(t, Piece::Reap),
+            },
             Piece::Submit if cores.lock(self.tl.now, t) => {}
             Piece::Submit | Piece::Locked => self.submit_now(t),
             Piece::Reap => self.looked(t),
@@ -62,9 +72,11 @@ impl Drive {
     }
 
     fn begin_piece(&mut self, t: TaskId, piece: Piece) {
-        let looks = std::mem::take(&mut self.tasks[t as usize].looks);
-        if let Some(cores) = &mut self.cores {
-            cores.begin(self.tl.now, t, piece, looks);
+        let task = &mut self.tasks[t as usize];
+        if let Some(cores) = &mut self.cores
+            && cores.begin(self.tl.now, t, piece, task.looks)
+        {
+            task.looks = 0;
         }
     }
 

@@ -1,0 +1,279 @@
+//! The simulator beside fio's figures of a real machine: rows of `{setup, n, scheduler, iops, lat_mean_us, …}` for random
+//! 4 KiB reads, as in `data/measured/`.
+
+use serde::Deserialize;
+
+use iosched_block::KernelProfile;
+use iosched_devices::{DeviceSpec, catalogue};
+use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_types::units::MS;
+use iosched_types::{Diagnostic, Nanos};
+use iosched_workloads::fio::{NoLookup, parse};
+
+use super::Row;
+
+/// Simulated time of a row; the first part is not measured.
+const RAMP: Nanos = 20 * MS;
+const RUN: Nanos = 200 * MS;
+
+/// Measurements of one machine.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Measured {
+    /// Where they come from.
+    pub source: String,
+    /// The machine; names a device of the catalogue.
+    pub machine: String,
+    /// Kernel profile; 6.12 when it is left out.
+    #[serde(default)]
+    pub kernel: Option<String>,
+    /// The figures.
+    pub rows: Vec<MeasuredRow>,
+}
+
+/// One run of fio.
+#[derive(Clone, Debug, Deserialize)]
+pub struct MeasuredRow {
+    /// `n processes at depth 1 on 10 cores`, `one process, one core, depth n` …
+    pub setup: String,
+    /// What `n` is.
+    pub n: u32,
+    /// Scheduler.
+    pub scheduler: String,
+    /// I/Os a second of all processes.
+    pub iops: f64,
+    /// Mean of fio's latency in µs.
+    #[serde(default)]
+    pub lat_mean_us: Option<f64>,
+    /// Its median.
+    #[serde(default)]
+    pub p50_us: Option<f64>,
+    /// Its 99th percentile.
+    #[serde(default)]
+    pub p99_us: Option<f64>,
+    /// fio's user time, in percent of each process's run time.
+    #[serde(default)]
+    pub usr_pct: Option<f64>,
+    /// Its system time.
+    #[serde(default)]
+    pub sys_pct: Option<f64>,
+}
+
+/// What a setup says in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    processes: u32,
+    depth: u32,
+    cores: u16,
+}
+
+/// A number in digits, as a word, or `n`.
+fn number(word: &str, n: u32) -> Option<u32> {
+    match word {
+        "one" => Some(1),
+        "n" => Some(n),
+        digits => digits.parse().ok(),
+    }
+}
+
+/// Reads `4 processes at depth 128 on one core`: numbers stand before `process` and `core` and after `depth`.
+fn shape(setup: &str, n: u32) -> Result<Shape, String> {
+    let words: Vec<&str> =
+        setup.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).collect();
+    let beside = |name: &str, offset: isize| {
+        let i = words.iter().position(|w| w.starts_with(name))?.checked_add_signed(offset)?;
+        number(words.get(i)?, n)
+    };
+    let processes = beside("process", -1);
+    let (Some(processes), Some(depth), Some(cores)) =
+        (processes, beside("depth", 1), beside("core", -1))
+    else {
+        return Err(format!(
+            "setup \"{setup}\" is not of the form \"n processes at depth 1 on 10 cores\""
+        ));
+    };
+    let cores = u16::try_from(cores).map_err(|_| format!("{cores} cores are too many"))?;
+    if processes == 0 || depth == 0 || cores == 0 || processes > 100_000 || depth > 65_536 {
+        return Err(format!("{processes} processes, depth {depth}, {cores} cores: out of range"));
+    }
+    Ok(Shape { processes, depth, cores })
+}
+
+/// One row and how to simulate it.
+#[derive(Debug)]
+pub struct MeasuredCase {
+    /// Device of the catalogue.
+    pub device: String,
+    /// The setup with its number.
+    pub job: String,
+    /// What was measured.
+    pub row: MeasuredRow,
+    /// Our trial, or why there is none.
+    pub trial: Result<Trial, String>,
+}
+
+impl Measured {
+    /// Parses a file.
+    ///
+    /// # Errors
+    /// Where it is wrong.
+    pub fn parse(file: &str, text: &str) -> Result<Measured, Diagnostic> {
+        serde_json::from_str(text).map_err(|e| super::json_error(file, text, &e).with_help(
+            "expected {\"source\": …, \"machine\": …, \"rows\": [{\"setup\": \"n processes at depth 1 on 10 cores\", \
+             \"n\": 4, \"scheduler\": \"none\", \"iops\": 60806, \"lat_mean_us\": …, \"p50_us\": …, \"p99_us\": …}]}",
+        ))
+    }
+
+    /// The device of the catalogue that the machine's description names.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn device(&self) -> Result<DeviceSpec, String> {
+        let model = |d: &DeviceSpec| d.title.split(',').next().unwrap_or_default().to_string();
+        let named =
+            catalogue::all().iter().map(|(_, d)| d).find(|d| self.machine.contains(&model(d)));
+        named.cloned().ok_or_else(|| {
+            let known: Vec<String> = catalogue::all().iter().map(|(_, d)| model(d)).collect();
+            format!("\"machine\" names no device of the catalogue: {}", known.join("; "))
+        })
+    }
+
+    /// A trial for each row.
+    ///
+    /// # Errors
+    /// When device or kernel are not known.
+    pub fn plan(&self) -> Result<Vec<MeasuredCase>, String> {
+        let device = self.device()?;
+        let kernel = KernelProfile::find(self.kernel.as_deref().unwrap_or("6.12"))
+            .map_err(|e| e.to_string())?;
+        Ok(self.rows.iter().map(|row| case(row, &device, &kernel)).collect())
+    }
+}
+
+fn case(row: &MeasuredRow, device: &DeviceSpec, kernel: &KernelProfile) -> MeasuredCase {
+    MeasuredCase {
+        device: device.name.clone(),
+        job: format!("{} (n={})", row.setup, row.n),
+        row: row.clone(),
+        trial: shape(&row.setup, row.n).and_then(|shape| trial(row, shape, device, kernel)),
+    }
+}
+
+fn trial(
+    row: &MeasuredRow,
+    shape: Shape,
+    device: &DeviceSpec,
+    kernel: &KernelProfile,
+) -> Result<Trial, String> {
+    let Shape { processes, depth, cores } = shape;
+    let text = format!(
+        "[reads]\nfilename=/dev/disk\nrw=randread\nbs=4k\ndirect=1\nioengine=libaio\niodepth={depth}\n\
+         numjobs={processes}\ntime_based\nramp_time={}us\nruntime={}us\nnorandommap\n",
+        RAMP / 1000,
+        RUN / 1000,
+    );
+    let none = |name: &str| Err(format!("{name}: no includes"));
+    let first = |d: Vec<Diagnostic>| d.first().map_or_else(String::new, |d| d.message.clone());
+    let jobs = parse("measured.fio", &text, &NoLookup, &none, &[]).map_err(first)?;
+    let scheduler = choose_scheduler(&row.scheduler, &[], kernel).map_err(|e| e.to_string())?;
+    Ok(Trial {
+        id: TrialId {
+            experiment: "validate".into(),
+            device: device.name.clone(),
+            scheduler: label(&scheduler),
+            kernel: kernel.version.clone(),
+            workload: row.setup.clone(),
+            repetition: 1,
+            seed: 1,
+        },
+        device: device.clone(),
+        kernel: kernel.clone(),
+        scheduler,
+        settings: vec![("wbt_lat_usec".to_string(), 0)],
+        jobs,
+        cpus: cores,
+        cgroups: Vec::new(),
+        collect: Collect { series: false, dispatches: false },
+        reseeded: Vec::new(),
+        startup: None,
+        foreign: None,
+        start_at: 0,
+        reset_at: 0,
+        tag_start: 0,
+    })
+}
+
+/// Our figures beside the measured ones.
+#[must_use]
+pub fn beside(case: &MeasuredCase, record: &Record) -> Vec<Row> {
+    let m = &case.row;
+    let iops: f64 = record.jobs.iter().map(|j| j.read.iops()).sum();
+    let mut lat = iosched_types::LatencyHistogram::default();
+    let (mut sum, mut ios) = (0.0, 0u64);
+    for j in &record.jobs {
+        lat.merge(&j.read.clat);
+        sum += j.read.lat.mean * j.read.ios as f64;
+        ios += j.read.ios;
+    }
+    let slat = record.jobs.iter().map(|j| j.read.slat.mean * j.read.ios as f64).sum::<f64>();
+    let per = |x: f64| if ios == 0 { 0.0 } else { x / ios as f64 / 1e3 };
+    // fio's rows are percentiles of the whole latency; submission, nearly constant, is added to those of completion.
+    let percentile = |p: f64| lat.percentile(p) as f64 / 1e3 + per(slat);
+    let run: Nanos = record.jobs.iter().map(|j| j.runtime).sum();
+    let cpu = record.cpu().total() as f64 * 100.0 / run.max(1) as f64;
+    let measured_cpu = m.usr_pct.zip(m.sys_pct).map(|(user, system)| user + system);
+    let figures = [
+        ("iops", Some(m.iops), iops),
+        ("lat_mean", m.lat_mean_us, per(sum)),
+        ("lat_p50", m.p50_us, percentile(50.0)),
+        ("lat_p99", m.p99_us, percentile(99.0)),
+        ("cpu", measured_cpu, cpu),
+    ];
+    figures
+        .into_iter()
+        .filter_map(|(metric, measured, ours)| Some((metric, measured?, ours)))
+        .map(|(metric, kernel, ours)| Row {
+            device: case.device.clone(),
+            job: case.job.clone(),
+            section: "*".into(),
+            op: "read",
+            scheduler: m.scheduler.clone(),
+            metric,
+            kernel,
+            ours,
+            error: if kernel == 0.0 { 0.0 } else { ours / kernel - 1.0 },
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn setups_are_read() {
+        let all = [
+            ("n processes at depth 1 on 10 cores", (7, 1, 10)),
+            ("n processes at depth 1 on one core", (7, 1, 1)),
+            ("n processes at depth 128 on 10 cores", (7, 128, 10)),
+            ("one process, one core, depth n", (1, 7, 1)),
+            ("4 processes, depth n, 2 cores", (4, 7, 2)),
+        ];
+        for (setup, (processes, depth, cores)) in all {
+            assert_eq!(shape(setup, 7), Ok(Shape { processes, depth, cores }), "{setup}");
+        }
+        for bad in
+            ["", "n processes", "no process, one core, depth n", "n processes at depth 0 on 1 core"]
+        {
+            assert!(shape(bad, 7).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_machine_names_the_device() {
+        let text = r#"{"source": "s", "machine": "Samsung 980 PRO 1 TB, 10 cores", "rows": []}"#;
+        let measured = Measured::parse("m.json", text).unwrap();
+        assert_eq!(measured.device().unwrap().name, "samsung-980-pro");
+        let other = Measured { machine: "a toaster".into(), ..measured };
+        assert!(other.plan().unwrap_err().contains("Samsung 980 PRO"));
+    }
+}
