@@ -18,6 +18,5 @@ fuzz_target!(|data: &[u8]| {
         let _ = trace::parse_line(l);
     });
     let _ = iosched_backends::state::parse(&text);
-    let _ = iosched_backends::signature::find(data);
     let _ = iosched_experiment::Mix::parse(&text);
 });

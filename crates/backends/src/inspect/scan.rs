@@ -121,9 +121,9 @@ impl Pass<'_> {
             let files = info.lines().skip_while(|l| !l.starts_with("UserFiles:")).skip(1);
             for file in files.take_while(|l| l.starts_with(' ')) {
                 let Some((_, path)) = file.split_once(": ") else { continue };
-                let hit = |(_, name): &(&Thing, &String)| name.rsplit('/').next() == Some(path);
-                if let Some((thing, _)) = self.family.things.iter().find(hit) {
-                    scan.users.push((*thing, format!("in an io_uring of {}", self.name(dir))));
+                let thing = self.root.thing(path).ok();
+                if let Some(thing) = thing.filter(|t| self.family.called(t).is_some()) {
+                    scan.users.push((thing, format!("in an io_uring of {}", self.name(dir))));
                 }
             }
         }

@@ -232,6 +232,21 @@ fn switched(target: &Target) -> (Vec<String>, Option<String>) {
     }
 }
 
+/// Refuses a target that a run which writes would refuse, and lets go of it: before the first of several
+/// devices is written to, all of them are looked at.
+///
+/// # Errors
+/// As [`Target::find`] and [`Target::claim`].
+pub fn check(root: &SysRoot, name: &str, leave: &Leave) -> Result<()> {
+    let path = super::resolve(root, name)?;
+    if path.symlink_metadata().is_err() && leave.size.is_some() {
+        return file::check_name(&path);
+    }
+    let target = Target::find(root, name)?;
+    let looked = look(&target, root, leave, false)?;
+    target.refusal(&looked.findings, leave).map_or(Ok(()), Err)
+}
+
 fn to_be_made(name: &str, path: &std::path::Path, bytes: u64) -> Result<Judgement> {
     file::check_name(path)?;
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use nix::libc;
 
 pub use file::create;
-pub use look::{Judgement, judge};
+pub use look::{Judgement, check, judge};
 pub use name::{planned_size, resolve};
 
 use crate::discover::{self, Stack};

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use iosched_backends::Error;
 use iosched_backends::backend::{Backend, Emulated, LiveOptions, Mock, Real};
 use iosched_backends::emulate::{self, DataMode};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::{self, Plan, Sink};
+use iosched_backends::target;
+use iosched_backends::{Error, SysRoot};
 use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Until};
 use iosched_results::store::StoreError;
 
@@ -26,6 +27,9 @@ pub(crate) fn run(
     trials: &[Trial],
     storing: Option<Storing>,
 ) -> Outcome<Vec<Record>> {
+    if e.backend == BackendKind::Real {
+        look_at_all(args, e, trials)?;
+    }
     let interrupt = live::interrupt()?;
     let kept = storing.as_ref().map_or(0, Storing::kept);
     if kept > 0 && !args.quiet {
@@ -54,6 +58,23 @@ pub(crate) fn run(
     let place = |r: &Record| trials.iter().position(|t| cell(&t.id) == cell(&r.trial));
     records.sort_by_key(|r| (place(r), r.trial.repetition));
     Ok(records)
+}
+
+/// Refuses what will be refused before anything runs: the last device's refusal must not come after hours on
+/// the first.
+fn look_at_all(args: &RunArgs, e: &Experiment, trials: &[Trial]) -> Outcome {
+    let leave = live::leave(args)?;
+    let writes = |t: &&Trial| {
+        e.steady.is_some() || t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
+    };
+    let writing = trials.iter().filter(|t| t.startup.is_none()).filter(writes);
+    let devices: BTreeSet<&str> = writing.map(|t| t.device.name.as_str()).collect();
+    if devices.len() > 1 {
+        for device in devices {
+            target::check(&SysRoot::default(), device, &leave)?;
+        }
+    }
+    Ok(())
 }
 
 /// Runs the cells, those together that take turns.
