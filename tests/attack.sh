@@ -35,28 +35,32 @@ mkdir "$dir"
 clean_up() {
     local p device file
     for p in $(jobs -p); do kill -9 "$p" 2>/dev/null; done
-    for p in $(awk -v d="$base" 'index($1, d) == 1 {print $1}' /proc/swaps); do timeout 5 swapoff "$p"; done
     for p in $(cat "$base/swaps" 2>/dev/null); do timeout 5 swapoff "$p" 2>/dev/null; done
-    for p in $(awk -v d="$base" 'index($5, d) == 1 {print $5}' /proc/self/mountinfo | sort -r); do timeout 5 umount -l "$p"; done
-    for p in $(jobs -p); do kill -9 "$p" 2>/dev/null; done
-    # Those above others first.
-    for _ in 1 2 3; do
+    # What lies on the file system first: once that is gone, nobody knows whose the loop devices are.
+    for p in $(awk -v d="$dir/" 'index($5, d) == 1 {print $5}' /proc/self/mountinfo | sort -r); do timeout 5 umount -l "$p"; done
+    for _ in 1 2 3 4; do
         losetup -nl -O NAME,BACK-FILE | while read -r device file; do
-            case $file in "$base"/*) ;; /dev/loop*) grep -qx "${file%p[0-9]*}" "$base/loops" 2>/dev/null || continue ;; *) continue ;; esac
+            case $file in
+            "$dir"/*) ;;
+            /dev/loop*)
+                [[ $file =~ ^(/dev/loop[0-9]+) ]] && grep -qx "${BASH_REMATCH[1]}" "$base/loops" 2>/dev/null || continue
+                ;;
+            *) continue ;;
+            esac
+            [ ! -e "${device}p1" ] || timeout 5 delpart "$device" 1 2>/dev/null
             timeout 5 losetup -d "$device" 2>/dev/null
         done
     done
+    # Its own loop device goes with it.
+    timeout 5 umount -l "$dir" 2>/dev/null
     rm -rf "$base"
 }
-# Who outlives a SIGKILL of this script and cleans up then: it waits for the end of the pipe.
-(
-    trap '' INT TERM HUP
-    exec 8>&-
-    cat >/dev/null
-    [ -e "$base/done" ] || clean_up
-) < <(exec 2>/dev/null; tail -f --pid=$$ /dev/null) &
+# Who outlives a SIGKILL of this script and all its group, and cleans up then.
+export base dir
+export -f clean_up
+setsid bash -c 'tail -f --pid='$$' /dev/null; [ ! -e "$base" ] || clean_up' </dev/null >/dev/null 2>&1 &
 disown
-trap 'touch "$base/done"; clean_up' EXIT
+trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 truncate -s 1500M "$base/img" && timeout 30 mkfs.ext4 -q -F "$base/img" && timeout 20 mount -o loop "$base/img" "$dir" ||
     { echo "SKIPPED: no file system can be mounted"; exit 0; }
@@ -169,6 +173,51 @@ noise() { head -c "$2" /dev/urandom >"$1"; }
 # holder COMMAND...: runs beside us until `release`.
 holder() { "$@" </dev/null >/dev/null 2>&1 & beside=$!; sleep 0.3; }
 release() { kill -9 "$beside" 2>/dev/null; wait "$beside" 2>/dev/null; }
+
+# under JOB ARGS...: starts it and waits until it writes.
+under() {
+    run "$@" >"$log" 2>&1 </dev/null &
+    beside=$!
+    for _ in $(seq 60); do
+        if pgrep -f "max-jobs=4096.*$dir/state" >/dev/null || ! kill -0 $beside 2>/dev/null; then break; fi
+        sleep 0.1
+    done
+}
+
+# --- What was once lost: runs that go, and where they write ---
+# special WHAT TAIL [long]: a file whose name goes on after that of another.
+special() {
+    begin "a file with $1 in its name" "${3:-}" || return
+    mkdir -p "$dir/names$n"
+    local short_name=$dir/names$n/data target=$dir/names$n/data$2 before
+    noise "$short_name" 4M && noise "$target" 4M && victim "$short_name"
+    before=$(sum "$target")
+    goes "$dir/w.fio" --device "$target" --overwrite-file "$target"
+    changed "$target" "$before"
+    end
+}
+special '#' '#1'
+begin "a link that is pointed at another disk while it runs" && {
+    disk && a=$disk && before=$(sum "$img") && imga=$img && disk && filesystem "$img" && b=$disk && victim "$img"
+    ln -sfn "$a" "$dir/moving"
+    under "$dir/long.fio" --device "$dir/moving" --destroy-data="$dir/moving"
+    ln -sfn "$b" "$dir/moving"
+    wait $beside
+    changed "$imga" "$before"
+    end
+    detach "$a" "$b"
+}
+begin "mkfs, mount, swapon and a second run on the device while it runs" && {
+    disk && a=$disk && under "$dir/long.fio" --device "$a" --destroy-data="$a"
+    timeout 10 mkfs.ext4 -q -F "$a" >/dev/null 2>&1 && wrong+=" mkfs was not stopped;"
+    timeout 10 mount "$a" "$dir/seed" 2>/dev/null && { wrong+=" mount was not stopped;"; timeout 5 umount "$dir/seed"; }
+    timeout 10 swapon "$a" 2>/dev/null && { wrong+=" swapon was not stopped;"; timeout 5 swapoff "$a"; }
+    cp "$log" "$log.first"
+    refused 'another iosched|in use' "$dir/w.fio" --device "$a" --destroy-data="$a"
+    wait $beside
+    end
+    detach "$a"
+}
 
 # --- Names that lead elsewhere ---
 begin "a relative name that is a file and a device" && {
@@ -640,18 +689,6 @@ begin "a dry run and the doctor on disks and files of all kinds" && {
 }
 # --- From here on runs go: it is what they write to that counts ---
 # --- Names that fio or a shell reads differently ---
-# special WHAT TAIL [long]: a file whose name goes on after that of another.
-special() {
-    begin "a file with $1 in its name" "${3:-}" || return
-    mkdir -p "$dir/names$n"
-    local short_name=$dir/names$n/data target=$dir/names$n/data$2 before
-    noise "$short_name" 4M && noise "$target" 4M && victim "$short_name"
-    before=$(sum "$target")
-    goes "$dir/w.fio" --device "$target" --overwrite-file "$target"
-    changed "$target" "$before"
-    end
-}
-special '#' '#1'
 special ';' ';1' long
 special ':' ':1'
 special 'a blank' ' 1' long
@@ -699,36 +736,6 @@ begin "a file of ours under another name, and a copy of it" && {
     end
 }
 # --- While it runs ---
-# under JOB ARGS...: starts it and waits until it writes.
-under() {
-    run "$@" >"$log" 2>&1 </dev/null &
-    beside=$!
-    for _ in $(seq 60); do
-        if pgrep -f "max-jobs=4096.*$dir/state" >/dev/null || ! kill -0 $beside 2>/dev/null; then break; fi
-        sleep 0.1
-    done
-}
-begin "mkfs, mount, swapon and a second run on the device while it runs" && {
-    disk && a=$disk && under "$dir/long.fio" --device "$a" --destroy-data="$a"
-    timeout 10 mkfs.ext4 -q -F "$a" >/dev/null 2>&1 && wrong+=" mkfs was not stopped;"
-    timeout 10 mount "$a" "$dir/seed" 2>/dev/null && { wrong+=" mount was not stopped;"; timeout 5 umount "$dir/seed"; }
-    timeout 10 swapon "$a" 2>/dev/null && { wrong+=" swapon was not stopped;"; timeout 5 swapoff "$a"; }
-    cp "$log" "$log.first"
-    refused 'another iosched|in use' "$dir/w.fio" --device "$a" --destroy-data="$a"
-    wait $beside
-    end
-    detach "$a"
-}
-begin "a link that is pointed at another disk while it runs" && {
-    disk && a=$disk && before=$(sum "$img") && imga=$img && disk && filesystem "$img" && b=$disk && victim "$img"
-    ln -sfn "$a" "$dir/moving"
-    under "$dir/long.fio" --device "$dir/moving" --destroy-data="$dir/moving"
-    ln -sfn "$b" "$dir/moving"
-    wait $beside
-    changed "$imga" "$before"
-    end
-    detach "$a" "$b"
-}
 begin "a link that is pointed elsewhere between two runs of an experiment" long && {
     disk && a=$disk && disk && filesystem "$img" && b=$disk && victim "$img"
     ln -sfn "$a" "$dir/moving"
