@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use iosched_types::{LatencyHistogram, Nanos};
 
-use crate::record::{CpuTime, DirStats, JobRecord, Moments, Warning};
+use crate::record::{CpuTime, DirStats, JobRecord, Moments, Warning, place_in_time};
 
 /// A file that is no fio output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -214,6 +214,7 @@ fn convert(file: RawFile) -> FioRun {
         });
         run.jobs.push(job(raw, subjob, &file.global));
     }
+    place_in_time(&mut run.jobs);
     if binless {
         run.warnings.push(Warning {
             code: "no-bins".into(),
@@ -249,6 +250,8 @@ fn job(raw: RawJob, subjob: u32, global: &BTreeMap<String, String>) -> JobRecord
         trim: direction(&raw.trim),
         sync,
         runtime,
+        began: 0,
+        ended: runtime,
         depths,
         cpu: CpuTime {
             user: share(raw.usr_cpu, raw.job_runtime),

@@ -20,7 +20,8 @@ pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
     BackendKind, CpuTime, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record,
-    SCHEMA, SchedulerStats, Series, Status, TIMING_DEVIATION, TrialId, Warning,
+    SCHEMA, SchedulerStats, Series, Status, TIMING_DEVIATION, Total, TrialId, Warning,
+    place_in_time, total,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

@@ -155,6 +155,12 @@ pub struct JobRecord {
     pub sync: DirStats,
     /// From its start to its end (after ramp time).
     pub runtime: Nanos,
+    /// When measuring began, from the start of the trial.
+    #[serde(default)]
+    pub began: Nanos,
+    /// When it ended, from the start of the trial; 0 where that is not known.
+    #[serde(default)]
+    pub ended: Nanos,
     /// Share of the I/Os at each depth: 1, 2, 4, 8, 16, 32, ≥64, as counts.
     pub depths: [u64; 7],
     /// Core time; zero where it is not known or does not count.
@@ -238,6 +244,77 @@ impl DirStats {
         self.lat.merge(&other.lat);
         self.bw.merge(&other.bw);
         self.iops.merge(&other.iops);
+    }
+}
+
+/// What some processes moved together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Total {
+    /// I/Os completed.
+    pub ios: u64,
+    /// Bytes transferred.
+    pub bytes: Bytes,
+    /// The time in which any of them ran.
+    pub span: Nanos,
+}
+
+impl Total {
+    /// I/Os a second.
+    #[must_use]
+    pub fn iops(&self) -> f64 {
+        if self.span == 0 { 0.0 } else { self.ios as f64 * 1e9 / self.span as f64 }
+    }
+
+    /// Bytes a second.
+    #[must_use]
+    pub fn bytes_per_second(&self) -> f64 {
+        if self.span == 0 { 0.0 } else { self.bytes as f64 * 1e9 / self.span as f64 }
+    }
+}
+
+/// What processes moved in the directions that `of` names, and in which time: where they do not run at the same time, adding
+/// their rates would give more than the device can do.
+pub fn total<'a, const N: usize>(
+    jobs: impl Iterator<Item = &'a JobRecord>,
+    of: impl Fn(&'a JobRecord) -> [&'a DirStats; N],
+) -> Total {
+    let mut sum = Total::default();
+    let mut times: Vec<(Nanos, Nanos)> = Vec::new();
+    for job in jobs {
+        let sides = of(job);
+        let mut runtime = 0;
+        for d in sides.iter().filter(|d| d.ios > 0) {
+            sum.ios += d.ios;
+            sum.bytes += d.bytes;
+            runtime = runtime.max(d.runtime);
+        }
+        if runtime > 0 {
+            let length = runtime.max(job.ended.saturating_sub(job.began));
+            times.push((job.began, job.began.saturating_add(length)));
+        }
+    }
+    times.sort_unstable();
+    let mut until = 0;
+    for (from, to) in times {
+        sum.span += to.saturating_sub(from.max(until));
+        until = until.max(to);
+    }
+    sum
+}
+
+/// Sets when each job of a run of fio began, which fio does not print: a job with `stonewall` after all before it, the others
+/// with the job before.
+pub fn place_in_time(jobs: &mut [JobRecord]) {
+    let (mut began, mut latest): (Nanos, Nanos) = (0, 0);
+    for job in jobs {
+        let waits = ["stonewall", "wait_for_previous"]
+            .iter()
+            .any(|o| job.options.get(*o).is_some_and(|v| v != "0"));
+        if waits && job.subjob == 0 {
+            began = latest;
+        }
+        (job.began, job.ended) = (began, began.saturating_add(job.runtime));
+        latest = latest.max(job.ended);
     }
 }
 
@@ -393,6 +470,35 @@ mod tests {
             prop_assert!((merged.stddev() - joined.stddev()).abs() < 1e-3);
             prop_assert_eq!((merged.min, merged.max), (joined.min, joined.max));
         }
+    }
+
+    #[test]
+    fn a_total_is_over_the_time_in_which_any_process_ran() {
+        let job = |began: Nanos, seconds: u64, bytes| {
+            let read =
+                DirStats { ios: 1, bytes, runtime: seconds * 1_000_000_000, ..DirStats::default() };
+            JobRecord { read, began: began * 1_000_000_000, ..JobRecord::default() }
+        };
+        let of =
+            |jobs: &[JobRecord]| total(jobs.iter(), |j| [&j.read, &j.write]).bytes_per_second();
+        assert_eq!(of(&[job(0, 1, 500), job(1, 1, 400)]), 450.0, "one after the other");
+        assert_eq!(of(&[job(0, 2, 500), job(0, 2, 400)]), 450.0, "together");
+        assert_eq!(of(&[job(0, 2, 500), job(1, 2, 400)]), 300.0, "in part");
+        assert_eq!(of(&[job(0, 1, 500), job(9, 1, 400)]), 450.0, "nobody ran in between");
+        assert_eq!(of(&[]), 0.0);
+    }
+
+    #[test]
+    fn jobs_behind_a_stonewall_begin_when_those_before_have_ended() {
+        let job = |option: &str, value: &str, runtime| JobRecord {
+            options: [(option.to_string(), value.to_string())].into(),
+            runtime,
+            ..JobRecord::default()
+        };
+        let mut jobs =
+            [job("a", "1", 5), job("stonewall", "0", 7), job("stonewall", "", 2), job("a", "1", 1)];
+        place_in_time(&mut jobs);
+        assert_eq!(jobs.map(|j| (j.began, j.ended)), [(0, 5), (0, 7), (7, 9), (7, 8)]);
     }
 
     #[test]

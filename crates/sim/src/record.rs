@@ -96,7 +96,7 @@ fn options(job: &JobSpec, clones: usize) -> BTreeMap<String, String> {
     o
 }
 
-fn job_record(job: &JobSpec, s: JobStats, clones: usize) -> JobRecord {
+fn job_record(job: &JobSpec, s: JobStats, clones: usize, start: Nanos) -> JobRecord {
     let runtime = s.ended.saturating_sub(s.measured_from);
     let rate = fio_runtime(runtime);
     let [read, write, trim, sync] = s.dirs;
@@ -111,6 +111,8 @@ fn job_record(job: &JobSpec, s: JobStats, clones: usize) -> JobRecord {
         trim: dir_stats(trim, rate),
         sync: dir_stats(sync, rate),
         runtime,
+        began: s.measured_from.saturating_sub(start),
+        ended: s.ended.saturating_sub(start),
         depths: s.depths,
         cpu: CpuTime::default(),
         error: None,
@@ -125,6 +127,8 @@ fn join(into: &mut JobRecord, other: &JobRecord) {
     into.sync.merge(&other.sync);
     into.runtime = into.runtime.max(other.runtime);
     into.cpu.add(&other.cpu);
+    into.began = into.began.min(other.began);
+    into.ended = into.ended.max(other.ended);
     for (a, b) in into.depths.iter_mut().zip(other.depths) {
         *a += b;
     }
@@ -164,14 +168,14 @@ fn measured_part(all: CpuTime, runtime: Nanos, ramp: Nanos) -> CpuTime {
 }
 
 /// Takes what the processes measured.
-fn jobs(drive: &mut Drive) -> Vec<JobRecord> {
+fn jobs(drive: &mut Drive, start: Nanos) -> Vec<JobRecord> {
     let mut out: Vec<(bool, JobRecord)> = Vec::new();
     let stats: Vec<JobStats> = drive.tasks.iter_mut().map(|t| t.process.take_stats()).collect();
     let clones = clones(drive);
     for (i, (t, stats)) in drive.tasks.iter().zip(stats).enumerate() {
         let job = t.process.job();
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
-        let mut r = job_record(job, stats, clones);
+        let mut r = job_record(job, stats, clones, start);
         r.cpu = measured_part(drive.cpu_time(i), r.runtime, job.ramp_time);
         let group = match job.group_reporting {
             true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),
@@ -378,7 +382,7 @@ pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
-        jobs: jobs(&mut drive),
+        jobs: jobs(&mut drive, trial.start_at),
         device: device(&drive),
         scheduler: scheduler(&drive),
         series,

@@ -236,10 +236,17 @@ impl LatencyHistogram {
         ((self.sum_sq - n * mean * mean).max(0.0) / (n - 1.0)).sqrt()
     }
 
-    /// The `p`-th percentile (0..=100) by fio's rule: the first bin at which the running count
-    /// reaches `ceil(p/100 · n)`; 0 when empty.
+    /// The `p`-th percentile (0..=100), 0 when empty. The bin's middle may lie beyond what was ever measured; the percentile
+    /// does not.
     #[must_use]
     pub fn percentile(&self, p: f64) -> Nanos {
+        self.bin_of_percentile(p).min(self.max).max(self.min())
+    }
+
+    /// The `p`-th percentile by fio's rule: the middle of the first bin at which the running count reaches
+    /// `ceil(p/100 · n)`; 0 when empty. fio prints this, even above the maximum.
+    #[must_use]
+    pub fn bin_of_percentile(&self, p: f64) -> Nanos {
         if self.count == 0 {
             return 0;
         }
@@ -324,6 +331,17 @@ mod tests {
         assert_eq!((again.count(), again.sum(), again.min()), (h.count(), h.sum(), h.min()));
         assert_eq!(again.percentile(50.0), h.percentile(50.0));
         assert!((again.stddev() - h.stddev()).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_percentile_is_not_beyond_the_extremes() {
+        let mut h = LatencyHistogram::default();
+        h.record(35_170_000);
+        assert_eq!(h.percentile(50.0), 35_170_000);
+        assert!(h.bin_of_percentile(50.0) > 35_170_000, "the middle of the bin is beyond");
+        let low =
+            LatencyHistogram::from_bins([(35_390_000, 3)], (35_500_000, 35_600_000), 35.55e6, 0.0);
+        assert_eq!(low.percentile(1.0), 35_500_000);
     }
 
     #[test]

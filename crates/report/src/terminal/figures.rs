@@ -1,6 +1,6 @@
 //! The figures of one trial that tables show.
 
-use iosched_experiment::{DirStats, JobRecord, Record};
+use iosched_experiment::{DirStats, JobRecord, Record, total};
 use iosched_results::stats::jain;
 use iosched_types::LatencyHistogram;
 
@@ -58,9 +58,10 @@ impl Figures {
     pub fn of_jobs<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Figures {
         let mut f = Figures { fairness: f64::NAN, ..Figures::default() };
         let mut latency = LatencyHistogram::default();
+        let jobs: Vec<&JobRecord> = jobs.collect();
+        let total = total(jobs.iter().copied(), sides);
+        (f.bandwidth, f.iops) = (total.bytes_per_second(), total.iops());
         for j in jobs {
-            f.bandwidth += rate(j);
-            f.iops += sides(j).iter().map(|d| d.iops()).sum::<f64>();
             sides(j).iter().for_each(|d| latency.merge(&d.clat));
         }
         if latency.count() > 0 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use iosched_experiment::record::{
     BackendKind, CpuTime, DeviceStats, DirStats, JobRecord, Metric, Moments, Record, SCHEMA,
-    Series, Status, TrialId, Warning,
+    Series, Status, TrialId, Warning, place_in_time,
 };
 
 use iosched_types::Nanos;
@@ -62,6 +62,7 @@ pub fn from_fio(output: &FioOutput, mut trial: TrialId) -> Record {
         metrics_without_bins(j, output.jobs.len() > 1, &mut record.metrics);
         steady_state(j, &mut record);
     }
+    place_in_time(&mut record.jobs);
     record
 }
 
@@ -88,6 +89,8 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
             ..DirStats::default()
         },
         runtime: j.job_runtime.saturating_mul(1_000_000),
+        began: 0,
+        ended: j.job_runtime.saturating_mul(1_000_000),
         depths,
         cpu: CpuTime {
             user: share(j.usr_cpu, j.job_runtime),

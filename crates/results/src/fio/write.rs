@@ -191,7 +191,7 @@ fn distribution(h: &LatencyHistogram, percentiles: &[f64]) -> LatencyStats {
     let percentile = if n == 0 {
         Vec::new()
     } else {
-        percentiles.iter().map(|p| (format!("{p:.6}"), h.percentile(*p))).collect()
+        percentiles.iter().map(|p| (format!("{p:.6}"), h.bin_of_percentile(*p))).collect()
     };
     LatencyStats {
         min: h.min(),

@@ -97,8 +97,8 @@ fn our_figures(record: &Record) -> Figures {
                 ("iops", d.iops()),
                 ("bw", d.bytes_per_second() / 1024.0),
                 ("clat_mean", d.clat.mean() / 1e3),
-                ("clat_p50", d.clat.percentile(50.0) as f64 / 1e3),
-                ("clat_p99", d.clat.percentile(99.0) as f64 / 1e3),
+                ("clat_p50", d.clat.bin_of_percentile(50.0) as f64 / 1e3),
+                ("clat_p99", d.clat.bin_of_percentile(99.0) as f64 / 1e3),
             ];
             for (metric, v) in figures {
                 out.insert((section.clone(), op, metric), v);
