@@ -8,10 +8,16 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use iosched_sim::simulate;
-use iosched_sim::validate::{Case, TruthFolder, beside_log, compare, parse_dispatch_log, plan};
+use iosched_sim::validate::{
+    Case, Row, TruthFolder, beside_log, compare, parse_dispatch_log, plan,
+};
 
 fn truth() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/truth")
+    data("truth")
+}
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
 }
 
 fn read(path: &Path) -> String {
@@ -19,7 +25,10 @@ fn read(path: &Path) -> String {
 }
 
 fn folder() -> TruthFolder {
-    let dir = truth();
+    folder_of(&truth())
+}
+
+fn folder_of(dir: &Path) -> TruthFolder {
     let jobs = std::fs::read_dir(dir.join("jobs"))
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -89,4 +98,72 @@ fn every_command_is_the_kernels() {
         compared += kernel.len();
     }
     assert!(compared > 1000, "only {compared} commands compared");
+}
+
+/// Random jobs that differ from the kernel's by more than the limits below, and what is known of the reason.
+const MISSES: &[(&str, &str)] = &[
+    (
+        "fixed/g46",
+        "160 I/Os: the kernel ends within 8 ms, the simulator after 8.0 ms, and fio counts whole ones",
+    ),
+    ("fixed/g70", "bfq with split writes of 1 MiB"),
+    (
+        "fixed_wb/g2",
+        "io_uring out of tags: the kernel's worker threads wait for them beside the process",
+    ),
+    ("hdd7k_ncq/g20", "as g2"),
+    ("hdd7k_ncq/g79", "io_uring, mixed block sizes and loops: parts at the second pass"),
+    (
+        "hdd7k_ncq/g87",
+        "a random job without a map: the kernel thinks less often after the first pass",
+    ),
+    (
+        "hdd7k_q1/g60",
+        "the deferred queue run goes ahead of the process at the first completion, too",
+    ),
+    ("hdd7k_q1/g84", "as g2"),
+    ("hdd7k_q1/g96", "as g2, under bfq"),
+    ("hdd7k_q1_wb/g52", "as g2, under bfq"),
+    ("hdd7k_q1_wb/g73", "bfq with syncs"),
+    ("ssd_nvme/g6", "flow: the kernel's fio counts jobs that have not started"),
+    ("ssd_nvme_wb/g58", "io_uring's syncs run in a worker thread"),
+    ("ssd_sata_wb/g61", "as g58"),
+];
+
+/// IOPS and mean latency of all I/Os of a case, (kernel, ours) each.
+fn sums(rows: &[Row]) -> [(f64, f64); 2] {
+    let mut all = [(0.0, 0.0); 2];
+    let iops = rows.iter().filter(|r| r.metric == "iops" && r.section != "*");
+    let mean = rows.iter().filter(|r| r.metric == "clat_mean");
+    for (i, m) in iops.zip(mean) {
+        assert_eq!((&i.section, i.op), (&m.section, m.op));
+        all[0] = (all[0].0 + i.kernel, all[0].1 + i.ours);
+        all[1] = (all[1].0 + i.kernel * m.kernel, all[1].1 + i.ours * m.ours);
+    }
+    all[1] = (all[1].0 / all[0].0, all[1].1 / all[0].1);
+    all
+}
+
+/// Half a percent of the IOPS, two percent of the mean latency.
+#[test]
+fn random_jobs_are_the_kernels() {
+    let folder = folder_of(&data("truth-random"));
+    let (mut agree, mut wrong) = (0, Vec::new());
+    for case in plan(&folder) {
+        let Ok(trials) = &case.trials else { continue };
+        let records: Vec<_> = trials.iter().map(|t| simulate(t).unwrap()).collect();
+        let name = format!("{}/{}", case.device, case.job);
+        let [iops, mean] = sums(&compare(&case, &records));
+        let off = |(kernel, ours): (f64, f64)| {
+            if kernel > 0.0 { (ours / kernel - 1.0).abs() } else { 0.0 }
+        };
+        let same = off(iops) <= 0.005 && (mean.0.is_nan() || off(mean) <= 0.02);
+        agree += usize::from(same);
+        let known = MISSES.iter().any(|(miss, _)| *miss == name);
+        if same == known {
+            wrong.push(format!("{name}: IOPS {iops:?}, mean {mean:?}, known as a miss: {known}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(agree >= 30, "only {agree} agree");
 }
