@@ -10,13 +10,14 @@
 //! live rounds FILE.toml|/dev/DISK JOB.fio ROUNDS   every scheduler of the kernel, in
 //!                                 rounds; an emulated disk beside the simulator
 //! ```
-//! `LIVE_STATE` names the directory of state files.
+//! `LIVE_STATE` names the directory of state files, `LIVE_TRANSPORT` the way to the kernel; with
+//! `LIVE_UNCHECKED` no model is too fast.
 #![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a program")]
 
 use std::path::{Path, PathBuf};
 
 use iosched_backends::backend::{Emulated, LiveOptions, Real, Sim};
-use iosched_backends::emulate::{EmulatedDisk, Options};
+use iosched_backends::emulate::{EmulatedDisk, Options, Transport};
 use iosched_backends::guardian::{self, GuardianCommand};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::Plan;
@@ -57,13 +58,23 @@ fn run(args: &[&str]) -> Result<()> {
             let spec = iosched_devices::DeviceSpec::from_toml(file, &text)
                 .map_err(|e| Error::input(e.to_string(), ""))?;
             let bytes = size.first().and_then(|s| iosched_types::units::parse_bytes(s));
-            let options = Options { bytes, state_dir: state_dir(), guardian, ..Options::default() };
+            let options = Options {
+                bytes,
+                state_dir: state_dir(),
+                guardian,
+                interrupt: interrupt.clone(),
+                // For measuring: the way and the refusals.
+                transport: std::env::var("LIVE_TRANSPORT").ok().and_then(|w| Transport::parse(&w)),
+                unchecked: std::env::var_os("LIVE_UNCHECKED").is_some(),
+                ..Options::default()
+            };
             let disk = EmulatedDisk::start(&spec, &options)?;
             println!("{}", disk.node().display());
             println!("{}", disk.self_check_result().render());
             disk.notes().iter().for_each(|n| println!("note: {n}"));
             wait_for_signal(&interrupt);
             println!("{:?}", disk.served());
+            println!("awake before answers, in all: {:?}", disk.waking());
             disk.stop()
         }
         ["switch", device, scheduler] => {

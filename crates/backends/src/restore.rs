@@ -59,6 +59,7 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
     let mut done = match &state.change {
         Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label)?,
         Change::TraceInstance { name } => remove_instance(name)?,
+        Change::FuseUring { before } => crate::emulate::put_back(before)?,
         Change::Directory { path } => remove_directory(path)?,
         Change::Queue { device, diskseq, tag_depth, before } => {
             let path = format!("/sys/block/{}/diskseq", device.replace('/', "!"));

@@ -34,6 +34,11 @@ pub enum Change {
         /// Number of the FUSE connection that serves it.
         connection: u64,
     },
+    /// The kernel's FUSE was allowed to use io_uring.
+    FuseUring {
+        /// The module's parameter before.
+        before: String,
+    },
     /// The queue of a disk was changed.
     Queue {
         /// Kernel name.

@@ -1,9 +1,12 @@
-//! The few system calls that have no safe wrapper. Everything unsafe of this crate is in this file.
+//! The few system calls that have no safe wrapper. Everything unsafe of this crate is in this module.
 #![allow(unsafe_code)]
+
+pub(crate) mod memory;
+pub(crate) mod ring;
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -175,6 +178,25 @@ pub(crate) fn inherits(command: &mut Command, file: BorrowedFd<'_>) {
 pub(crate) fn loop_unbind(device: &File) -> io::Result<()> {
     // SAFETY: LOOP_CLR_FD takes no argument.
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(|_| ())
+}
+
+/// Gives the calling thread a table of open files of its own, with standard streams and `keep` only: what
+/// it opens from now on closes when the thread ends, even while other threads of a killed process cannot
+/// end because they wait for this one.
+pub(crate) fn own_files(keep: &[RawFd]) -> io::Result<()> {
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_FILES)?;
+    let open: Vec<RawFd> = std::fs::read_dir("/proc/thread-self/fd")?
+        .filter_map(|f| f.ok()?.file_name().to_str()?.parse().ok())
+        .collect();
+    open.into_iter().filter(|fd| *fd > 2 && !keep.contains(fd)).for_each(close_here);
+    Ok(())
+}
+
+/// Closes the calling thread's copy of a file that belongs to a thread with [`own_files`].
+pub(crate) fn close_here(fd: RawFd) {
+    // SAFETY: the number is a copy that no object of this thread's table owns; a number that is not open
+    // is no error.
+    unsafe { libc::close(fd) };
 }
 
 /// Real-time priority for the calling thread: the emulated disk must answer when the model says so, not

@@ -39,6 +39,7 @@ impl Emulated {
         let disk_options = emulate::Options {
             state_dir: options.state_dir.clone(),
             guardian: options.guardian.clone(),
+            interrupt: options.interrupt.clone(),
             ..disk_options
         };
         Emulated { options, disk_options, current: None }
@@ -57,7 +58,8 @@ impl Backend for Emulated {
     }
 
     fn requirements(&self) -> Vec<Requirement> {
-        let disk = emulate::requirements().map(|()| "yes".into());
+        let way = || emulate::Transport::best().title().to_string();
+        let disk = emulate::requirements().map(|()| way());
         let disk = Requirement { what: "FUSE and loop devices", state: disk };
         vec![super::root("emulating a disk"), disk, super::fio()]
     }
@@ -159,6 +161,7 @@ impl Backend for Emulated {
         }
         record.provenance.insert("model".into(), trial.device.name.clone());
         record.provenance.insert("emulation".into(), disk.self_check_result().render());
+        record.provenance.insert("emulation.transport".into(), disk.transport().to_string());
         for (i, note) in disk.notes().iter().enumerate() {
             record.provenance.insert(format!("emulation.note.{}", i + 1), note.clone());
         }

@@ -1,19 +1,15 @@
 //! Drives a device model by the wall clock: commands go in as they arrive, answers go out when the
-//! model's time comes, or so much before as the way takes.
+//! model's time comes, or so much before as the way takes. One thread serves; others look and give orders.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use iosched_devices::{Command, Completion, Device};
 use iosched_types::{Nanos, Op, Sector};
 
 use super::served::Served;
-
-/// What is to be sent when a command completes.
-pub(crate) trait Answer: Send + 'static {
-    /// Sends it.
-    fn send(self);
-}
 
 /// How much before the model's time an answer leaves, to make up for the way to the disk and back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +36,7 @@ struct Pending<A> {
     op: Op,
     len: u64,
     arrived: Nanos,
+    lead: Nanos,
 }
 
 /// A command that the model has completed, or will have before its answer could arrive.
@@ -54,15 +51,14 @@ struct Inner<A> {
     device: Box<dyn Device>,
     slots: Vec<Option<Pending<A>>>,
     free: Vec<u32>,
+    /// Leads of the commands in flight, and how many have each: usually one or two.
+    leads: BTreeMap<Nanos, u32>,
     done: Vec<Completion>,
     /// The latest time the device was given.
     last: Nanos,
-    /// When the timer thread means to wake up.
-    sleeping_until: Option<Nanos>,
     lead: Lead,
     /// Completed, but too early to answer yet; the next to leave is last.
     early: Vec<Early<A>>,
-    stop: bool,
     served: Served,
     next_sector: Sector,
 }
@@ -70,30 +66,29 @@ struct Inner<A> {
 /// The driver. `A` is what answers a command.
 pub(crate) struct Clockwork<A> {
     inner: Mutex<Inner<A>>,
-    changed: Condvar,
+    stop: AtomicBool,
     epoch: Instant,
 }
 
 /// Answers later than this are counted as very late.
 const VERY_LATE: Nanos = 1_000_000;
 
-impl<A: Answer> Clockwork<A> {
+impl<A> Clockwork<A> {
     pub(crate) fn new(device: Box<dyn Device>) -> Self {
         Clockwork {
             inner: Mutex::new(Inner {
                 device,
                 slots: Vec::new(),
                 free: Vec::new(),
+                leads: BTreeMap::new(),
                 done: Vec::new(),
                 last: 0,
-                sleeping_until: None,
                 lead: Lead::default(),
                 early: Vec::new(),
-                stop: false,
                 served: Served::default(),
                 next_sector: 0,
             }),
-            changed: Condvar::new(),
+            stop: AtomicBool::new(false),
             epoch: Instant::now(),
         }
     }
@@ -109,68 +104,44 @@ impl<A: Answer> Clockwork<A> {
 
     /// A command that arrived at `arrived`; its data was fetched or put away since.
     pub(crate) fn submit(&self, arrived: Nanos, command: Command, answer: A) {
-        let mut ready = Vec::new();
         let mut inner = self.lock();
-        inner.pump(self.now(), &mut ready);
+        inner.pump(self.now());
         let Command { op, offset, len, .. } = command;
-        let id = inner.enter(Pending { answer, op, len, arrived }, offset);
+        let lead = inner.lead.of(op, len);
+        let id = inner.enter(Pending { answer, op, len, arrived, lead }, offset);
         // The device may have been advanced beyond that: by what others did, or since answers leave early.
         let at = arrived.max(inner.last);
         inner.device.submit(at, Command { id, ..command });
         inner.last = at;
-        inner.pump(self.now(), &mut ready);
-        let next = inner.wake_up();
-        let sooner = match (next, inner.sleeping_until) {
-            (Some(t), Some(s)) => t < s,
-            (Some(_), None) => true,
-            (None, _) => false,
-        };
-        drop(inner);
-        if sooner {
-            self.changed.notify_one();
-        }
-        ready.into_iter().for_each(Answer::send);
     }
 
-    /// Answers when the model's time comes; returns when [`stop`](Self::stop) was called.
-    pub(crate) fn run_timer(&self) {
-        let mut ready: Vec<A> = Vec::new();
+    /// Answers whose time has come go to `ready`; says when to come again.
+    pub(crate) fn due(&self, ready: &mut Vec<A>) -> Option<Nanos> {
         let mut inner = self.lock();
-        while !inner.stop {
-            inner.pump(self.now(), &mut ready);
-            if !ready.is_empty() {
-                drop(inner);
-                ready.drain(..).for_each(Answer::send);
-                inner = self.lock();
-                continue;
-            }
-            let next = inner.wake_up();
-            inner.sleeping_until = next;
-            inner = match next {
-                None => self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner),
-                Some(t) => {
-                    let wait = Duration::from_nanos(t.saturating_sub(self.now()));
-                    let woken = self.changed.wait_timeout(inner, wait);
-                    woken.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
-            inner.sleeping_until = None;
-        }
+        let now = self.now();
+        inner.pump(now);
+        inner.leave(now, ready);
+        inner.wake_up()
     }
 
-    /// Ends the timer thread; commands still in flight are dropped unanswered.
+    /// Ends the service; commands still in flight are dropped unanswered.
     pub(crate) fn stop(&self) {
-        self.lock().stop = true;
-        self.changed.notify_all();
+        self.stop.store(true, Ordering::Release);
+    }
+
+    /// Whether [`stop`](Self::stop) was called.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Acquire)
     }
 
     /// From now on every command is answered at once.
     pub(crate) fn hurry(&self) {
         let mut inner = self.lock();
         inner.lead = Lead::ALL;
+        let held = inner.leads.values().sum::<u32>();
+        inner.leads = BTreeMap::from([(Nanos::MAX, held)]);
+        inner.slots.iter_mut().flatten().for_each(|p| p.lead = Nanos::MAX);
         inner.early.iter_mut().for_each(|e| e.at = 0);
-        drop(inner);
-        self.changed.notify_all();
     }
 
     /// Puts another device in place; gives it back while commands are in flight.
@@ -207,7 +178,7 @@ impl<A: Answer> Clockwork<A> {
     }
 }
 
-impl<A: Answer> Inner<A> {
+impl<A> Inner<A> {
     fn enter(&mut self, pending: Pending<A>, offset: u64) -> u32 {
         if matches!(pending.op, Op::Read | Op::Write) {
             let sector = offset / iosched_types::SECTOR;
@@ -221,6 +192,7 @@ impl<A: Answer> Inner<A> {
             self.slots.push(None);
             (self.slots.len() - 1) as u32
         });
+        *self.leads.entry(pending.lead).or_default() += 1;
         self.slots[id as usize] = Some(pending);
         let live = self.slots.len() - self.free.len();
         self.served.max_in_flight = self.served.max_in_flight.max(live);
@@ -229,7 +201,7 @@ impl<A: Answer> Inner<A> {
 
     /// How far the model must run ahead of the clock: the longest lead of the commands in flight.
     fn ahead(&self) -> Nanos {
-        self.slots.iter().flatten().map(|p| self.lead.of(p.op, p.len)).max().unwrap_or(0)
+        self.leads.last_key_value().map_or(0, |(lead, _)| *lead)
     }
 
     /// When there is something to do next: an answer that leaves, or an event of the device so soon that
@@ -240,9 +212,8 @@ impl<A: Answer> Inner<A> {
         [device, answer].into_iter().flatten().min()
     }
 
-    /// Handles every event of the device that is due within the longest lead, and lets go of the answers
-    /// whose own lead has come.
-    fn pump(&mut self, now: Nanos, ready: &mut Vec<A>) {
+    /// Handles every event of the device that is due within the longest lead.
+    fn pump(&mut self, now: Nanos) {
         while let Some(t) = self.device.next_wakeup()
             && t <= now.saturating_add(self.ahead())
         {
@@ -253,6 +224,10 @@ impl<A: Answer> Inner<A> {
             done.drain(..).for_each(|c| self.completed(c));
             self.done = done;
         }
+    }
+
+    /// Lets go of the answers whose own lead has come.
+    fn leave(&mut self, now: Nanos, ready: &mut Vec<A>) {
         while self.early.last().is_some_and(|e| e.at <= now) {
             let Some(e) = self.early.pop() else { return };
             let late = now.saturating_sub(e.t_done);
@@ -265,6 +240,12 @@ impl<A: Answer> Inner<A> {
     fn completed(&mut self, c: Completion) {
         let Some(p) = self.slots.get_mut(c.id as usize).and_then(Option::take) else { return };
         self.free.push(c.id);
+        if let Some(n) = self.leads.get_mut(&p.lead) {
+            *n -= 1;
+            if *n == 0 {
+                self.leads.remove(&p.lead);
+            }
+        }
         let kind = match p.op {
             Op::Read => 0,
             Op::Write => 1,
@@ -276,7 +257,7 @@ impl<A: Answer> Inner<A> {
             self.served.bytes[kind] += p.len;
         }
         self.served.latency += c.t_done.saturating_sub(p.arrived);
-        let at = c.t_done.saturating_sub(self.lead.of(p.op, p.len));
+        let at = c.t_done.saturating_sub(p.lead);
         // Behind those that leave at the same time already: the model's order stays.
         let place = self.early.partition_point(|e| e.at > at);
         self.early.insert(place, Early { at, t_done: c.t_done, answer: p.answer });
@@ -287,16 +268,6 @@ impl<A: Answer> Inner<A> {
 mod tests {
     use super::*;
     use iosched_devices::DeviceSpec;
-    use std::sync::Arc;
-    use std::sync::mpsc::{Sender, channel};
-
-    struct Note(Sender<u32>, u32);
-
-    impl Answer for Note {
-        fn send(self) {
-            let _ = self.0.send(self.1);
-        }
-    }
 
     fn read(offset: u64, len: u64) -> Command {
         Command { id: 0, op: Op::Read, offset, len, fua: false }
@@ -309,55 +280,59 @@ mod tests {
         DeviceSpec::from_toml("t", &text).unwrap().build().unwrap()
     }
 
+    fn due(work: &Clockwork<u32>) -> (Vec<u32>, Option<Nanos>) {
+        let mut ready = Vec::new();
+        let next = work.due(&mut ready);
+        (ready, next)
+    }
+
     #[test]
     fn every_command_is_answered_once_in_the_models_order() {
-        let work: Arc<Clockwork<Note>> = Arc::new(Clockwork::new(fixed(200_000, 1)));
-        let timer = {
-            let w = work.clone();
-            std::thread::spawn(move || w.run_timer())
-        };
-        let (tx, rx) = channel();
+        let work: Clockwork<u32> = Clockwork::new(fixed(200_000, 1));
         for i in 0..50 {
-            work.submit(work.now(), read(u64::from(i) * 4096, 4096), Note(tx.clone(), i));
+            work.submit(work.now(), read(u64::from(i) * 4096, 4096), i);
         }
-        drop(tx);
-        let got: Vec<u32> = rx.iter().collect();
+        let mut got = Vec::new();
+        while let Some(next) = work.due(&mut got) {
+            while work.now() < next {
+                std::hint::spin_loop();
+            }
+        }
         assert_eq!(got, (0..50).collect::<Vec<_>>());
         let served = work.served();
         assert_eq!((served.commands, served.bytes[0]), ([50, 0, 0, 0], 50 * 4096));
         assert_eq!((served.in_flight, served.seeks), (0, 0));
         // 50 commands one after the other: the k-th waits for those before it.
         assert!(served.latency >= 50 * 200_000, "{}", served.latency);
-        work.stop();
-        timer.join().unwrap();
     }
 
     #[test]
     fn answers_leave_before_the_models_time_by_what_their_size_needs() {
         let second = 1_000_000_000;
-        let work: Clockwork<Note> = Clockwork::new(fixed(3600 * second, 4));
+        let work: Clockwork<u32> = Clockwork::new(fixed(3600 * second, 4));
         let lead = Lead { fixed: 1600 * second, per_mib: 3000 * second };
         work.replace(fixed(3600 * second, 4), lead).map_err(|_| ()).unwrap();
-        let (tx, rx) = channel();
         // An hour from now, less 1600 s for any and 3000 s for each MiB: only the last is due at once.
         for (i, len) in [(0, 4096), (1, 512 << 10), (2, 1 << 20)] {
-            work.submit(work.now(), read(0, len), Note(tx.clone(), i));
+            work.submit(work.now(), read(0, len), i);
         }
-        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [2]);
+        assert_eq!(due(&work).0, [2]);
         assert_eq!(work.served().in_flight, 2);
         work.hurry();
-        work.submit(work.now(), read(0, 512), Note(tx, 3));
-        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 0, 3], "the others were done, but early");
+        work.submit(work.now(), read(0, 512), 3);
+        assert_eq!(due(&work), (vec![1, 0, 3], None), "the others were done, but early");
         assert_eq!(work.served().late, 0);
     }
 
     #[test]
     fn a_device_is_replaced_only_when_idle() {
-        let work: Clockwork<Note> = Clockwork::new(fixed(1_000_000_000, 1));
-        let (tx, _rx) = channel();
-        work.submit(work.now(), read(0, 512), Note(tx, 0));
+        let work: Clockwork<u32> = Clockwork::new(fixed(1_000_000_000, 1));
+        work.submit(work.now(), read(0, 512), 0);
         assert!(work.replace(fixed(1, 1), Lead::default()).is_err());
-        let idle: Clockwork<Note> = Clockwork::new(fixed(1, 1));
+        let idle: Clockwork<u32> = Clockwork::new(fixed(1, 1));
         assert!(idle.replace(fixed(2, 2), Lead { fixed: 5, per_mib: 5 }).is_ok());
+        assert!(!idle.is_stopped());
+        idle.stop();
+        assert!(idle.is_stopped());
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::RwLock;
@@ -60,6 +61,14 @@ impl DataStore {
             DataMode::Discard => DataStore::Discard,
             DataMode::File(dir) => DataStore::File(unnamed(dir, bytes)?),
         })
+    }
+
+    /// The file that must stay open, if there is one.
+    pub(crate) fn file(&self) -> Option<RawFd> {
+        match self {
+            DataStore::File(f) => Some(f.as_raw_fd()),
+            DataStore::Memory(_) | DataStore::Discard => None,
+        }
     }
 
     /// Fills `buf` from `offset`; what was never written reads as zeros.

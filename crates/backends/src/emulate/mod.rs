@@ -7,10 +7,15 @@
 mod attach;
 mod clockwork;
 mod data;
-mod fs;
+mod fuse;
+mod lateness;
 mod limits;
+mod port;
+mod queue;
 mod selfcheck;
+mod serve;
 mod served;
+mod transport;
 
 pub(crate) use attach::requirements;
 pub use attach::{EmulatedDisk, Options};
@@ -18,3 +23,5 @@ pub use data::DataMode;
 pub use limits::{ModelLimits, model_limits};
 pub use selfcheck::SelfCheck;
 pub use served::Served;
+pub use transport::Transport;
+pub(crate) use transport::put_back;

@@ -1,6 +1,7 @@
 //! What this machine adds to an emulated disk, and the fastest disk it can pretend to be.
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,6 +12,8 @@ use nix::libc;
 
 use super::limits::ModelLimits;
 use crate::error::{Error, Result};
+use crate::sys::memory::Area;
+use crate::sys::ring::Ring;
 
 /// What the self-check found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,7 +37,8 @@ pub(crate) const PROBE_LATENCY: Nanos = 1_000_000;
 const SAMPLES: usize = 150;
 const ATTEMPTS: usize = 5;
 const RATE_TIME: Duration = Duration::from_millis(300);
-const RATE_THREADS: u64 = 32;
+/// Reads at once: what a SATA disk takes.
+const RATE_DEPTH: u32 = 32;
 /// Share of the measured rate that a model may need: other work goes on while it is served.
 const HEADROOM: f64 = 0.8;
 
@@ -88,11 +92,17 @@ impl SelfCheck {
 }
 
 /// Time added to one read of `len` bytes at a time: median and quartiles beyond the probe's latency.
-fn added_latency(node: &Path, bytes: u64, len: u64) -> Result<(Nanos, (Nanos, Nanos))> {
+fn added_latency(
+    node: &Path,
+    bytes: u64,
+    len: u64,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<(Nanos, (Nanos, Nanos))> {
     let file = open_direct(node)?;
     let mut buf = Aligned::new(len as usize);
     let mut times = Vec::with_capacity(SAMPLES);
     for i in 0..SAMPLES as u64 {
+        check()?;
         let started = Instant::now();
         read(&file, &mut buf, offset(i, bytes, len), node)?;
         times.push(u64::try_from(started.elapsed().as_nanos()).unwrap_or(Nanos::MAX));
@@ -128,11 +138,14 @@ impl Added {
 }
 
 /// Measures until the times are steady: others may be busy for a moment.
-pub(crate) fn added(node: &Path, bytes: u64) -> Result<Added> {
+///
+/// # Errors
+/// What `check` says, between reads; the kernel's.
+pub(crate) fn added(node: &Path, bytes: u64, check: &dyn Fn() -> Result<()>) -> Result<Added> {
     let mut attempts = 0;
     loop {
-        let (small, spread) = added_latency(node, bytes, 4096)?;
-        let (large, large_spread) = added_latency(node, bytes, LARGE)?;
+        let (small, spread) = added_latency(node, bytes, 4096, check)?;
+        let (large, large_spread) = added_latency(node, bytes, LARGE, check)?;
         let per_mib = large.saturating_sub(small) * (1 << 20) / (LARGE - 4096);
         let added = Added { small, spread, per_mib, large, large_spread };
         attempts += 1;
@@ -142,12 +155,69 @@ pub(crate) fn added(node: &Path, bytes: u64) -> Result<Added> {
     }
 }
 
-/// Reads a second of one size, many at once.
-pub(crate) fn rate(node: &Path, bytes: u64, len: usize) -> Result<f64> {
+/// Reads a second of one size, many at once: by io_uring, which leaves most of the CPUs to the disk, or
+/// by as many threads.
+pub(crate) fn rate(
+    node: &Path,
+    bytes: u64,
+    len: usize,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<f64> {
+    let area = Area::zeros(len * RATE_DEPTH as usize).map_err(|e| Error::io("reading", node, e))?;
+    match Ring::new(RATE_DEPTH, RATE_DEPTH, area) {
+        Ok(ring) => rate_by_ring(ring, node, bytes, len, check),
+        Err(_) => rate_by_threads(node, bytes, len, check),
+    }
+}
+
+fn rate_by_ring(
+    mut ring: Ring,
+    node: &Path,
+    bytes: u64,
+    len: usize,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<f64> {
+    let io = |e| Error::io("reading", node, e);
+    let file = open_direct(node)?;
+    let (mut sent, mut done, mut in_flight) = (0u64, 0u64, 0u32);
+    let started = Instant::now();
+    let mut slots: Vec<u64> = (0..u64::from(RATE_DEPTH)).collect();
+    while started.elapsed() < RATE_TIME || in_flight > 0 {
+        if started.elapsed() < RATE_TIME && check().is_ok() {
+            for slot in slots.drain(..) {
+                let start = slot as usize * len;
+                let at = offset(sent, bytes, len as u64);
+                ring.read(file.as_fd(), start..start + len, at, slot).map_err(io)?;
+                (sent, in_flight) = (sent + 1, in_flight + 1);
+            }
+        }
+        if in_flight == 0 {
+            break;
+        }
+        ring.wait(None).map_err(io)?;
+        while let Some((slot, result)) = ring.take() {
+            in_flight -= 1;
+            if result != len as i32 {
+                return Err(io(std::io::Error::from_raw_os_error((-result).max(0))));
+            }
+            done += 1;
+            slots.push(slot);
+        }
+    }
+    check()?;
+    Ok(done as f64 / started.elapsed().as_secs_f64())
+}
+
+fn rate_by_threads(
+    node: &Path,
+    bytes: u64,
+    len: usize,
+    check: &dyn Fn() -> Result<()>,
+) -> Result<f64> {
     let (stop, count) = (AtomicBool::new(false), AtomicU64::new(0));
     let started = Instant::now();
     let outcome: Result<()> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..RATE_THREADS)
+        let workers: Vec<_> = (0..u64::from(RATE_DEPTH))
             .map(|t| {
                 let (stop, count) = (&stop, &count);
                 scope.spawn(move || -> Result<()> {
@@ -157,13 +227,15 @@ pub(crate) fn rate(node: &Path, bytes: u64, len: usize) -> Result<f64> {
                     while !stop.load(Ordering::Relaxed) {
                         read(&file, &mut buf, offset(i, bytes, len as u64), node)?;
                         count.fetch_add(1, Ordering::Relaxed);
-                        i += RATE_THREADS;
+                        i += u64::from(RATE_DEPTH);
                     }
                     Ok(())
                 })
             })
             .collect();
-        std::thread::sleep(RATE_TIME);
+        while started.elapsed() < RATE_TIME && check().is_ok() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
         stop.store(true, Ordering::Relaxed);
         workers.into_iter().try_for_each(|w| {
             w.join().unwrap_or_else(|_| {
@@ -172,6 +244,7 @@ pub(crate) fn rate(node: &Path, bytes: u64, len: usize) -> Result<f64> {
         })
     });
     outcome?;
+    check()?;
     Ok(count.load(Ordering::Relaxed) as f64 / started.elapsed().as_secs_f64())
 }
 

@@ -7,16 +7,21 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use iosched_devices::DeviceSpec;
 
 use super::clockwork::Clockwork;
 use super::data::{DataMode, DataStore};
-use super::fs::{self, Reply};
+use super::fuse;
+use super::port::Bell;
 use super::selfcheck::{self, SelfCheck};
+use super::serve::Shared;
 use super::served::Served;
+use super::transport::{Switched, Transport};
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
+use crate::load::child::Interrupt;
 use crate::root::{DevNum, SysRoot};
 use crate::state::{Change, STATE_DIR, StateFile};
 use crate::{restore, sys};
@@ -31,10 +36,16 @@ pub struct Options {
     pub depth: Option<u32>,
     /// Where data is kept.
     pub data: DataMode,
+    /// The way to the kernel; the fastest that the machine has if `None`.
+    pub transport: Option<Transport>,
     /// `queue/read_ahead_kb`.
     pub read_ahead_kb: u32,
     /// Where state files go.
     pub state_dir: PathBuf,
+    /// Serve a model that is too fast for this machine as fast as may be, instead of refusing it.
+    pub unchecked: bool,
+    /// What ends the start early.
+    pub interrupt: Interrupt,
     /// How to start the guardian; `None` goes without (tests of single parts).
     pub guardian: Option<GuardianCommand>,
 }
@@ -45,8 +56,11 @@ impl Default for Options {
             bytes: None,
             depth: None,
             data: DataMode::Memory,
+            transport: None,
             read_ahead_kb: 128,
             state_dir: STATE_DIR.into(),
+            unchecked: false,
+            interrupt: Interrupt::default(),
             guardian: None,
         }
     }
@@ -58,8 +72,9 @@ pub struct EmulatedDisk {
     bytes: u64,
     number: u32,
     label: String,
-    work: Arc<Clockwork<Reply>>,
-    threads: Vec<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    transport: Transport,
+    thread: Option<JoinHandle<()>>,
     state: Option<StateFile>,
     guardian: Option<Guardian>,
     check: SelfCheck,
@@ -95,32 +110,24 @@ impl EmulatedDisk {
         if bytes < 1 << 20 {
             return Err(Error::input("an emulated disk needs at least 1 MiB", String::new()));
         }
-        let data = DataStore::open(&options.data, bytes)
-            .map_err(|e| Error::io("making room for data in", data_place(&options.data), e))?;
-        let work = Arc::new(Clockwork::new(probe(bytes, selfcheck::PROBE_LATENCY)?));
+        let (shared, file, thread, transport, notes) = serve(options, bytes)?;
         let mut disk = EmulatedDisk {
             label: String::new(),
             bytes,
             number: 0,
-            work: work.clone(),
-            threads: Vec::new(),
+            shared,
+            transport,
+            thread: Some(thread),
             state: None,
             guardian: None,
             check: SelfCheck::default(),
-            notes: Vec::new(),
+            notes,
             spec,
         };
-        let (file, threads) = fs::serve(work, data, bytes).map_err(|e| Error::Unavailable {
-            what: "a FUSE file system".into(),
-            why: e.to_string(),
-            help: "needs Linux 5.2 with FUSE; in a container: --device /dev/fuse and CAP_SYS_ADMIN"
-                .into(),
-        })?;
-        disk.threads = threads;
         disk.attach(&file, options)?;
         drop(file);
         disk.shape(options)?;
-        disk.self_check(bytes)?;
+        disk.self_check(bytes, options)?;
         let (model, lead) = (disk.spec.build().map_err(invalid)?, disk.lead());
         disk.settle(model, lead)?;
         Ok(disk)
@@ -203,6 +210,12 @@ impl EmulatedDisk {
         &self.spec
     }
 
+    /// The way to the kernel.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.transport
+    }
+
     /// What the self-check found.
     #[must_use]
     pub fn self_check_result(&self) -> SelfCheck {
@@ -218,13 +231,21 @@ impl EmulatedDisk {
     /// Figures so far.
     #[must_use]
     pub fn served(&self) -> Served {
-        self.work.served()
+        self.shared.work.served()
     }
 
     /// The model's own counters.
     #[must_use]
     pub fn counters(&self) -> Vec<(&'static str, u64)> {
-        self.work.counters()
+        self.shared.work.counters()
+    }
+
+    /// How long before an answer is due the server stops sleeping, and how long it has been awake for
+    /// that since the start: sleeps end late, and how late is found while it serves.
+    #[must_use]
+    pub fn waking(&self) -> (Duration, Duration) {
+        let (margin, awake) = self.shared.waking();
+        (Duration::from_nanos(margin), Duration::from_nanos(awake))
     }
 
     /// Puts a fresh instance of the model in place, as after power-on: every trial starts alike.
@@ -238,7 +259,7 @@ impl EmulatedDisk {
 
     /// From now until [`reset`](Self::reset) everything is answered at once: for filling the disk.
     pub fn fast_forward(&self) {
-        self.work.hurry();
+        self.shared.hurry();
     }
 
     /// Who else has the disk open, as `fio (process 17)`.
@@ -257,7 +278,7 @@ impl EmulatedDisk {
 
     fn take_away(&mut self) -> Result<()> {
         // What is still in flight or dirty need not take the model's time any more.
-        self.work.hurry();
+        self.shared.hurry();
         let removed = match self.state.take() {
             Some(state) => {
                 let removed = restore::remove_loop(self.number, &self.label);
@@ -272,10 +293,10 @@ impl EmulatedDisk {
             if let Some(guardian) = self.guardian.take() {
                 guardian.join();
             }
-            self.work.stop();
-            self.threads.drain(..).for_each(|t| {
-                let _ = t.join();
-            });
+            self.shared.stop();
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
         }
         removed
     }
@@ -285,6 +306,63 @@ impl Drop for EmulatedDisk {
     fn drop(&mut self) {
         // The guardian and `iosched restore` are the second and third line; there is no one to tell here.
         let _ = self.take_away();
+    }
+}
+
+/// A disk that is served, without a block device yet: what serves it, its file, the way, and notes.
+type Serving = (Arc<Shared>, std::fs::File, JoinHandle<()>, Transport, Vec<String>);
+
+/// Starts serving by the way that was asked for, or by the fastest that works.
+fn serve(options: &Options, bytes: u64) -> Result<Serving> {
+    let mut notes = Vec::new();
+    let ways: Vec<Transport> = match options.transport {
+        Some(way) => match way.missing() {
+            Some(why) => return Err(unavailable(way, why)),
+            None => vec![way],
+        },
+        None => Transport::ALL.into_iter().filter(|t| t.missing().is_none()).collect(),
+    };
+    let mut failed = Error::Trial { message: "there is no way to serve a disk".into() };
+    for way in ways {
+        match serve_by(way, options, bytes) {
+            Ok((shared, file, thread)) => return Ok((shared, file, thread, way, notes)),
+            // State that was left behind is to be restored, not worked around.
+            Err(e @ Error::Unrestored { .. }) => return Err(e),
+            Err(e) => {
+                notes.push(format!("{} did not work: {e}", way.title()));
+                failed = e;
+            }
+        }
+    }
+    Err(failed)
+}
+
+fn serve_by(
+    way: Transport,
+    options: &Options,
+    bytes: u64,
+) -> Result<(Arc<Shared>, std::fs::File, JoinHandle<()>)> {
+    let data = DataStore::open(&options.data, bytes)
+        .map_err(|e| Error::io("making room for data in", data_place(&options.data), e))?;
+    let work = Clockwork::new(probe(bytes, selfcheck::PROBE_LATENCY)?);
+    let (bell, pull) = Bell::new().map_err(|e| Error::io("making", "a pipe", e))?;
+    let shared = Shared::new(work, data, bell);
+    let ring = way == Transport::FuseRing;
+    let switched = ring.then(|| Switched::on(options)).transpose()?;
+    let served = fuse::serve(shared.clone(), pull, bytes, ring);
+    if let Some(switched) = switched {
+        switched.back()?;
+    }
+    let (file, thread) = served.map_err(|e| unavailable(way, e.to_string()))?;
+    Ok((shared, file, thread))
+}
+
+fn unavailable(way: Transport, why: String) -> Error {
+    Error::Unavailable {
+        what: way.title().into(),
+        why,
+        help: "needs Linux 5.2 with FUSE; in a container: --device /dev/fuse and CAP_SYS_ADMIN"
+            .into(),
     }
 }
 

@@ -8,8 +8,8 @@ use iosched_types::Nanos;
 use super::{EmulatedDisk, Options};
 use crate::discover::{self, queue_dir};
 use crate::emulate::clockwork::Lead;
-use crate::emulate::fs::MAX_TRANSFER;
 use crate::emulate::limits::model_limits;
+use crate::emulate::port::MAX_TRANSFER;
 use crate::emulate::selfcheck::{self, Added, SelfCheck};
 use crate::error::{Error, Result};
 use crate::kernel_fs::KernelFs;
@@ -67,20 +67,27 @@ impl EmulatedDisk {
         }
     }
 
-    pub(super) fn self_check(&mut self, bytes: u64) -> Result<()> {
+    pub(super) fn self_check(&mut self, bytes: u64, options: &Options) -> Result<()> {
         let node = self.node();
-        let added = selfcheck::added(&node, bytes)?;
+        let check = || options.interrupt.check();
+        let added = selfcheck::added(&node, bytes, &check)?;
         self.settle(probe(bytes, 1)?, Lead::default())?;
-        let max_iops = selfcheck::rate(&node, bytes, 4096)?;
+        let max_iops = selfcheck::rate(&node, bytes, 4096, &check)?;
         let large = (MAX_TRANSFER as usize).min(bytes as usize);
-        let max_rate = selfcheck::rate(&node, bytes, large)? * large as f64;
+        let max_rate = selfcheck::rate(&node, bytes, large, &check)? * large as f64;
         let compensated = added.is_steady();
         let Added { small, spread, per_mib, .. } = added;
         self.check = SelfCheck { added: small, per_mib, spread, compensated, max_iops, max_rate };
         if !compensated {
             self.notes.push("added latency is unsteady here and is not compensated".into());
         }
-        self.check.admit(&self.spec.name, &model_limits(&self.spec)?)
+        match self.check.admit(&self.spec.name, &model_limits(&self.spec)?) {
+            Err(e @ Error::TooFast { .. }) if options.unchecked => {
+                self.notes.push(format!("not as fast as the model: {e}"));
+                Ok(())
+            }
+            verdict => verdict,
+        }
     }
 
     pub(super) fn lead(&self) -> Lead {
@@ -93,10 +100,10 @@ impl EmulatedDisk {
         let deadline = Instant::now() + Duration::from_secs(10);
         let mut device = Some(device);
         while Instant::now() < deadline {
-            if self.work.served().in_flight == 0
+            if self.shared.work.served().in_flight == 0
                 && let Some(d) = device.take()
             {
-                match self.work.replace(d, lead) {
+                match self.shared.work.replace(d, lead) {
                     Ok(()) => return Ok(()),
                     Err(back) => device = Some(back),
                 }
