@@ -161,8 +161,9 @@ snapshot() {
     ls -A "$IOSCHED_STATE" "$dir/files"
     # Trace instances are named by their owner's process.
     for f in "${owners[@]}"; do ls -d /sys/kernel/tracing/instances/iosched-"$f"-* 2>/dev/null; done
-    # The lock of the base disk belongs to experiments on it.
-    ls -d "/run/iosched/disks/$(cat "/sys/block/$name/dev")" 2>/dev/null
+    # The lock of the base disk belongs to experiments on it; a file that nobody holds is nothing.
+    f=/run/iosched/disks/$(cat "/sys/block/$name/dev")
+    [ ! -e "$f" ] || flock -n "$f" true || echo "locked: $f"
     marked | while read -r p; do echo "process: $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null)"; done
     true
 }

@@ -31,7 +31,21 @@ pub(crate) fn guardian() -> Outcome<GuardianCommand> {
 
 /// Catches the signals that end a run in good order.
 pub(crate) fn interrupt() -> Outcome<Interrupt> {
-    Ok(Interrupt::install().map_err(|e| Error::io("catching signals for", "iosched", e))?)
+    let interrupt =
+        Interrupt::install().map_err(|e| Error::io("catching signals for", "iosched", e))?;
+    let asked = interrupt.clone();
+    // It ends with the program.
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            if asked.stop_asked() {
+                note(
+                    "Ctrl-Z is not followed: whoever uses the disk would hang; Ctrl-C ends it in good order",
+                );
+            }
+        }
+    });
+    Ok(interrupt)
 }
 
 /// What may go, by the user's word.

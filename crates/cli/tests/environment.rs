@@ -339,6 +339,64 @@ fn two_at_once_on_one_disk() {
     assert!(emulator.0.wait().unwrap().success());
 }
 
+/// btrfs over two disks: both are switched, and both go back to what each had.
+#[test]
+fn every_disk_of_a_file_system_is_switched() {
+    if skip() {
+        return;
+    }
+    if !works("mkfs.btrfs", &["--version"]) || !Path::new("/sys/fs/btrfs").exists() {
+        println!("SKIPPED: no btrfs");
+        return;
+    }
+    let place = Place::new();
+    std::fs::write(place.path("job.fio"), JOB.replace("bs=4k", "bs=64k")).unwrap();
+    // Detached while it is mounted a loop device goes when its last user goes.
+    let output = place.in_own_mounts(
+        "truncate -s 200M b1 b2; a=$(losetup -f --show b1); b=$(losetup -f --show b2); \
+         trap 'losetup -d $a $b 2>/dev/null || true' EXIT; \
+         mkfs.btrfs -q -f -d raid0 -m raid1 $a $b >/dev/null; mkdir m; mount $a m; \
+         trap 'umount m' EXIT; losetup -d $a $b; \
+         dd if=/dev/zero of=m/file bs=1M count=64 2>/dev/null; sync; \
+         x=/sys/block/${a#/dev/}/queue/scheduler; y=/sys/block/${b#/dev/}/queue/scheduler; \
+         echo mq-deadline >$x; echo none >$y; cat $x $y >before; code=0; \
+         \"$1\" run job.fio --backend real --device $PWD/m/file --scheduler bfq --runs 1 --no-warm-up \
+         --no-store --allow-noise --format json >out.json || code=$?; cat $x $y >after; exit $code",
+    );
+    says(&output, 0, &[]);
+    let read = |name: &str| std::fs::read_to_string(place.path(name)).unwrap();
+    assert_eq!(read("before"), read("after"));
+    assert!(read("before").contains("[mq-deadline]") && read("before").contains("[none]"));
+    let record = read("out.json");
+    let switched = record.matches(".scheduler\":\"bfq\"").count()
+        + record.matches(".scheduler\": \"bfq\"").count();
+    assert_eq!(switched, 2, "{record}");
+    place.nothing_is_left();
+}
+
+/// A stopped program would leave whoever uses its disk asleep.
+#[test]
+fn ctrl_z_stops_nobody_who_serves_a_disk() {
+    if skip() {
+        return;
+    }
+    let place = Place::new();
+    let mut run = place.iosched(&[EMULATED, &["--runs", "9", "--no-store"]].concat());
+    let child = run.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while std::fs::read_dir(place.path("state")).unwrap().next().is_none() {
+        assert!(Instant::now() < deadline, "it never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    signal(&child, "-TSTP");
+    std::thread::sleep(Duration::from_millis(600));
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+    assert!(!stat.contains(") T "), "{stat}");
+    signal(&child, "-TERM");
+    says(&child.wait_with_output().unwrap(), 4, &["Ctrl-Z is not followed", "SIGTERM"]);
+    place.nothing_is_left();
+}
+
 #[test]
 fn a_disk_that_holds_something_or_goes_away() {
     if skip() {

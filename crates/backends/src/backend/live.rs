@@ -195,10 +195,12 @@ impl Run<'_> {
         let traced = tracer.map(Tracer::finish).transpose();
         let answered = answered_before.zip(answered()).map(|(a, b)| (b.0 - a.0, b.1 - a.1));
         // A disk that went away shows as failures of all kinds; this is the one to tell.
-        if result.is_err()
-            && let Some(disk) = disks.missing()
-        {
-            return Err(gone(disk));
+        if result.is_err() {
+            // Held open as ours is, a dead disk keeps its name until we let go of it.
+            let dead = (!self.answers()).then(|| names.first().copied().unwrap_or_default());
+            if let Some(disk) = disks.missing().or(dead) {
+                return Err(gone(disk));
+            }
         }
         let result = result?;
         clock_check(wall, elapsed)?;
@@ -212,6 +214,25 @@ impl Run<'_> {
         });
         let used = after.since(&before);
         Ok((result, Seen { used, elapsed, traced, timing, applied }))
+    }
+
+    /// Whether the target can still be read, past the page cache, in one of three places.
+    fn answers(&self) -> bool {
+        use std::os::unix::fs::FileExt;
+        let Ok(copy) = self.place.descriptor.try_clone_to_owned() else { return true };
+        let file = std::fs::File::from(copy);
+        let advice = nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED;
+        // What stays in the cache looks alive; then the failure is told as what it was.
+        let _ = nix::fcntl::posix_fadvise(&file, 0, 0, advice);
+        let mut buf = [0; 512];
+        let end = self.place.bytes.saturating_sub(512);
+        [0, end / 2, end].into_iter().any(|at| match file.read_at(&mut buf, at) {
+            Ok(_) => true,
+            Err(e) => {
+                let code = e.raw_os_error().unwrap_or(0);
+                ![nix::libc::EIO, nix::libc::ENXIO, nix::libc::ENODEV].contains(&code)
+            }
+        })
     }
 
     /// What to trace: everything when that was asked for, else what the check of an emulated disk needs.

@@ -3,7 +3,7 @@
 use std::io;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
@@ -18,6 +18,7 @@ use crate::sys;
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     seen: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Interrupt {
@@ -30,7 +31,16 @@ impl Interrupt {
         for (signal, _) in SIGNALS {
             signal_hook::flag::register_usize(*signal, interrupt.seen.clone(), *signal as usize)?;
         }
+        // A stopped program answers nobody: whoever uses its disk would sleep until it goes on, and its load,
+        // in a process group of its own, would run on. Children get the usual action back when they start.
+        signal_hook::flag::register(signal_hook::consts::SIGTSTP, interrupt.stop.clone())?;
         Ok(interrupt)
+    }
+
+    /// Whether Ctrl-Z was pressed since this was asked last. It is not followed.
+    #[must_use]
+    pub fn stop_asked(&self) -> bool {
+        self.stop.swap(false, Ordering::Relaxed)
     }
 
     /// The error of a signal that came, if one did.
