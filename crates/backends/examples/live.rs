@@ -167,6 +167,7 @@ fn rounds(
             start_at: 0,
             reset_at: 0,
             tag_start: 0,
+            first_run_late: false,
         });
     }
     let plan = Plan { rounds, max_rounds: rounds, warm_up: false, retries: 0, ..Plan::default() };

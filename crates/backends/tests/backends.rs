@@ -55,6 +55,7 @@ fn trial(scheduler: &str, job: &str) -> Trial {
         start_at: 0,
         reset_at: 0,
         tag_start: 0,
+        first_run_late: false,
     }
 }
 

@@ -40,6 +40,7 @@ fn trial(scheduler: &str, device: &str, depth: u32) -> Trial {
         start_at: 0,
         reset_at: 0,
         tag_start: 0,
+        first_run_late: false,
     }
 }
 

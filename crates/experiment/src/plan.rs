@@ -190,6 +190,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         start_at: 0,
         reset_at: 0,
         tag_start: 0,
+        first_run_late: false,
     }
 }
 

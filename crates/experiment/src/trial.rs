@@ -48,6 +48,8 @@ pub struct Trial {
     pub reset_at: Nanos,
     /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it, so repetitions do, too.
     pub tag_start: u32,
+    /// The kernel's worker that runs queues at completions has not run yet: the first time it comes after the processes.
+    pub first_run_late: bool,
 }
 
 impl Trial {

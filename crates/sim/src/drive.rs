@@ -102,7 +102,7 @@ pub struct Drive {
     single: u32,
     pub(crate) dispatches: Option<Thin<Issue>>,
     pub(crate) sampler: Option<Sampler>,
-    completed_once: bool,
+    pub(crate) completed_once: bool,
     pub(crate) cores: Option<Cores>,
     helpers: Vec<Helper>,
     starts: Starts,
@@ -232,9 +232,9 @@ impl Drive {
     }
 
     /// The device finished commands. The deferred queue run (kblockd) goes ahead of the processes that
-    /// were woken, except the very first time: in every dispatch log of 6.12 in which a process waited for
-    /// completions, it ran before kblockd once and after it ever since (`docs/fidelity.md`). Sleeping for a tag is
-    /// no such wait.
+    /// were woken, except (where the trial says so) the very first time: in every dispatch log of `data/truth` in which
+    /// a process waited for completions, it ran before kblockd once and after it ever since (`docs/fidelity.md`). Sleeping
+    /// for a tag is no such wait.
     #[inline(always)]
     fn completions(&mut self) {
         self.queue.device_event(&mut self.tl);

@@ -156,6 +156,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
     let mut drive = Drive::new(queue, processes, &of_task);
     drive.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
     drive.start_at(trial.start_at);
+    drive.completed_once = !trial.first_run_late;
     Ok(drive)
 }
 

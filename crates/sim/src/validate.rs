@@ -39,6 +39,12 @@ pub struct TruthRun {
     /// sysfs values of the run.
     #[serde(default)]
     pub queue: BTreeMap<String, String>,
+    /// Where the tag maps were first searched, where the measurement says.
+    #[serde(default)]
+    pub tag_start: Option<serde_json::Value>,
+    /// How long after a tick of the timer the device was reset, where the measurement says.
+    #[serde(default)]
+    pub reset_after_tick_ns: Option<u64>,
 }
 
 /// One process of a run.
@@ -179,7 +185,8 @@ fn trials(folder: &TruthFolder, run: &TruthRun) -> Result<Vec<Trial>, String> {
     let trial = trial(folder, run)?;
     let nr = trial.settings.iter().find(|(name, _)| name == "nr_requests");
     let nr = nr.and_then(|(_, n)| u32::try_from(*n).ok()).unwrap_or(0);
-    let starts = tag_starts(&run.scheduler, nr).into_iter();
+    let told = run.tag_start.as_ref().and_then(|t| u32::try_from(t.as_u64()?).ok());
+    let starts = told.map_or_else(|| tag_starts(&run.scheduler, nr), |t| vec![t]).into_iter();
     Ok(starts.map(|tag_start| Trial { tag_start, ..trial.clone() }).collect())
 }
 
@@ -215,7 +222,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     // The device's clock began with the first command, wherever in fio's looks for jobs that was.
     let late = first_start(&jobs);
     let ticks = late.div_ceil(TICK) * TICK;
-    let start_at = RESET + start(jobs.jobs.len()) + ticks - late;
+    let reset = run.reset_after_tick_ns.unwrap_or(RESET);
+    let start_at = reset + start(jobs.jobs.len()) + ticks - late;
     Ok(Trial {
         id: TrialId {
             experiment: "validate".into(),
@@ -238,8 +246,10 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         startup: None,
         foreign: None,
         start_at,
-        reset_at: RESET + ticks,
+        reset_at: reset + ticks,
         tag_start: 0,
+        // Measurements that note the reset began with a kernel that had run its queues before.
+        first_run_late: run.reset_after_tick_ns.is_none(),
     })
 }
 

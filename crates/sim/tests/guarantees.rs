@@ -90,6 +90,7 @@ fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
         start_at: 0,
         reset_at: 0,
         tag_start: 0,
+        first_run_late: false,
     }
 }
 

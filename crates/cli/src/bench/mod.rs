@@ -219,6 +219,7 @@ fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
         start_at: 0,
         reset_at: 0,
         tag_start: 0,
+        first_run_late: false,
     })
 }
 

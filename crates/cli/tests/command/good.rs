@@ -85,7 +85,7 @@ fn a_regression_is_told_and_ends_with_1() {
     let place = Place::new();
     let experiment = |name: &str, batch: u32| {
         let text = format!(
-            "name = \"{name}\"\ndevices = [\"hdd-7200\"]\nruns = 7\nworkloads = [{{ name = \"w\", job = \"\"\"\n\
+            "name = \"{name}\"\ndevices = [\"st1000dm003\"]\nruns = 7\nworkloads = [{{ name = \"w\", job = \"\"\"\n\
              [a]\nfilename=/dev/x\ndirect=1\nrw=randread\nbs=4k\nioengine=libaio\niodepth=32\nnumjobs=4\n\
              runtime=1\ntime_based\n\"\"\" }}]\nschedulers = [{{ name = \"mq-deadline\", label = \"tested\", \
              tunables = {{ fifo_batch = {batch}, read_expire = 1 }} }}]\n"

@@ -199,6 +199,7 @@ fn trial(
         start_at: 0,
         reset_at: 0,
         tag_start: 0,
+        first_run_late: false,
     })
 }
 
