@@ -113,6 +113,8 @@ impl Place {
             "--no-warm-up",
             "--no-store",
             "--quiet",
+            // What a busy machine does to the figures is no matter here.
+            "--allow-noise",
         ]);
         args.extend(more);
         args

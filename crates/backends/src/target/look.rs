@@ -4,7 +4,6 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use nix::fcntl::{Flock, FlockArg};
 use nix::libc;
 
 use super::{Kind, Leave, Target, file, reopen};
@@ -115,20 +114,14 @@ fn regular(target: &Target, root: &SysRoot, leave: &Leave, claim: bool) -> Resul
     Ok(Looked { findings, opened })
 }
 
-/// Opens a file for writing and locks it against other instances.
+/// Opens a file for writing and locks it against other instances; the lock goes with the descriptor.
 fn lock(target: &Target) -> Result<Option<File>> {
+    use rustix::fs::{FlockOperation, flock};
     let file = reopen(&target.handle, &target.path, true, 0)?;
-    match Flock::lock(
-        file.try_clone().map_err(|e| Error::io("opening", &target.path, e))?,
-        FlockArg::LockExclusiveNonblock,
-    ) {
-        // The lock belongs to what both descriptors share, and goes with the last of them.
-        Ok(lock) => {
-            std::mem::forget(lock);
-            Ok(Some(file))
-        }
-        Err((_, nix::errno::Errno::EWOULDBLOCK)) => Ok(None),
-        Err((_, e)) => Err(Error::io("locking", &target.path, e.into())),
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(e) => Err(Error::io("locking", &target.path, e.into())),
     }
 }
 

@@ -342,3 +342,37 @@ fn words(found: &[Finding]) -> String {
     }
     words.join("; ")
 }
+
+#[cfg(test)]
+#[allow(clippy::print_stdout, reason = "a skipped test says so")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_claimed_once_and_again_after_it_was_let_go() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("data");
+        std::fs::write(&path, vec![7; 1 << 16]).unwrap();
+        let (root, name) = (SysRoot::default(), path.to_str().unwrap());
+        let leave = Leave { overwrite_file: Some(path.clone()), ..Leave::default() };
+        let mut first = match Target::find(&root, name) {
+            Ok(first) => first,
+            // A container need not show what its file system lies on.
+            Err(e) => return println!("SKIPPED: {e}"),
+        };
+        let e = first.claim(&root, &Leave::default()).unwrap_err();
+        assert!(matches!(&e, Error::NotOurs { .. }), "{e}");
+        first.claim(&root, &leave).unwrap();
+        let mut second = Target::find(&root, name).unwrap();
+        let e = second.claim(&root, &leave).unwrap_err();
+        assert!(matches!(&e, Error::InUse { .. }), "{e}");
+        drop(first);
+        second.claim(&root, &leave).unwrap();
+        // Its name is another file's by now: that one is not touched.
+        std::fs::rename(&path, dir.path().join("moved")).unwrap();
+        std::fs::write(&path, "new").unwrap();
+        use std::io::Write;
+        (&second.held).write_all(b"ours").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+}
