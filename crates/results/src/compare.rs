@@ -38,6 +38,9 @@ pub const VOLATILE: [&str; 16] = [
 /// Provenance: a hash of what is in the device's file. Two files of one name are not one device.
 pub const DEVICE_CONTENT: &str = "device.content";
 
+/// Fields that results of earlier versions lack.
+const LATE: [&str; 2] = [DEVICE_CONTENT, crate::answer::DEVICE_DEPTH];
+
 /// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareOptions {
@@ -362,8 +365,10 @@ fn provenance(b: &Fields, n: &Fields) -> Vec<Difference> {
     names
         .into_iter()
         .filter(|name| b.get(*name) != n.get(*name))
-        // Results of earlier versions have none.
-        .filter(|name| *name != DEVICE_CONTENT || b.contains_key(*name) && n.contains_key(*name))
+        // Results of earlier versions have none of these.
+        .filter(|name| {
+            !LATE.contains(&name.as_str()) || b.contains_key(*name) && n.contains_key(*name)
+        })
         .map(|name| Difference { field: name.clone(), base: show(b, name), new: show(n, name) })
         .collect()
 }

@@ -79,6 +79,76 @@ mod tests {
     }
 
     #[test]
+    fn trials_that_were_exported_to_pts_are_the_same_cells_again() {
+        use crate::compare::{Answer, CompareOptions, compare};
+        use iosched_experiment::record::{BackendKind, DirStats, JobRecord, TrialId};
+        let record = |scheduler: &str, repetition: u32| {
+            let mut read = DirStats {
+                ios: 200,
+                bytes: 819_200,
+                runtime: 1_000_000_000,
+                ..DirStats::default()
+            };
+            (0..200).for_each(|i| read.clat.record(1_000 * (i + u64::from(repetition))));
+            let trial = TrialId {
+                device: "hdd".into(),
+                workload: "randread, 4 k".into(),
+                scheduler: scheduler.into(),
+                kernel: "6.12".into(),
+                repetition,
+                ..TrialId::default()
+            };
+            let provenance =
+                [("tool".to_string(), "iosched 1".to_string()), ("cpus".into(), "4".into())];
+            let mut r = Record {
+                trial,
+                backend: BackendKind::Sim,
+                provenance: provenance.into(),
+                ..Record::default()
+            };
+            r.scheduler.tunables.insert("fifo_batch".into(), 16);
+            r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+            r
+        };
+        let records: Vec<Record> =
+            ["none", "bfq"].iter().flat_map(|s| (1..=3).map(move |i| record(s, i))).collect();
+        let back = |records: &[Record]| {
+            let xml = export("e", records, Format::Pts).unwrap();
+            crate::import::from_pts("c.xml", &xml).unwrap().to_records()
+        };
+        let again = back(&records);
+        assert_eq!(again.len(), records.len());
+        assert_eq!(again[0].scheduler.tunables, records[0].scheduler.tunables);
+        let c = compare(&records, &again, &CompareOptions::default()).unwrap();
+        assert_eq!(
+            (c.answer(), c.incomplete.len(), c.differing.len()),
+            (Answer::NoRegression, 0, 0)
+        );
+        assert!(c.changes.iter().all(|x| x.judged.ratio.is_none_or(|r| (r - 1.0).abs() < 1e-9)));
+        assert_eq!(back(&again), again, "and so on");
+    }
+
+    #[test]
+    fn another_programs_comparison_comes_back_with_its_words() {
+        for name in published::names() {
+            let c = published::load(name).unwrap();
+            let again = Comparison::from_records(&c.title, &c.to_records());
+            let words = |c: &Comparison| -> Vec<String> {
+                let of = |t: &crate::model::Test| {
+                    [&t.identifier, &t.title, &t.version, &t.arguments, &t.unit]
+                        .map(String::as_str)
+                        .join("|")
+                };
+                // A test that nobody has a value of leaves no figure.
+                let known = |t: &&crate::model::Test| t.cells.iter().any(|c| c.value.is_some());
+                c.tests.iter().filter(known).map(of).collect()
+            };
+            assert_eq!(words(&again), words(&c), "{name}");
+            assert_eq!(again.runs, c.runs, "{name}");
+        }
+    }
+
+    #[test]
     fn a_comparison_of_records_survives_pts() {
         for name in published::names() {
             let c = Comparison::from_records(name, &published::records(name).unwrap());

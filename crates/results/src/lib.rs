@@ -10,6 +10,7 @@
 //! * [`trace`] packs whole block traces and writes them as text.
 //! * [`published`] holds five published comparisons.
 
+pub mod answer;
 pub mod cells;
 pub mod compare;
 pub mod export;

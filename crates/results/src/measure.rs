@@ -20,6 +20,14 @@ pub struct Measure {
     pub censored: bool,
 }
 
+/// Whether a measure is made from I/Os here, rather than reported by a tool under its own name.
+#[must_use]
+pub fn derived(measure: &str) -> bool {
+    measure.starts_with("job/")
+        || measure == "fairness.jain"
+        || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
+}
+
 /// The kind of figure a measure is: `read.clat.p99` and `job/victim/write.clat.p99` are `clat.p99`, a metric is its own. Figures of
 /// one kind scatter alike.
 #[must_use]

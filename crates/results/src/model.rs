@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::measures;
 use crate::stats::{Better, Observation, Summary, summarize};
+use crate::store::{backend_kind, backend_word};
 
 /// Runs × tests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -130,6 +131,11 @@ impl Cell {
 }
 
 impl Test {
+    /// Whether it is a measure of a workload that was exported here.
+    fn is_ours(&self) -> bool {
+        self.identifier.starts_with(OURS)
+    }
+
     /// The cell of a run.
     #[must_use]
     pub fn cell(&self, run: &str) -> Option<&Cell> {
@@ -173,10 +179,23 @@ impl Comparison {
     /// ones. Missing cells become failed records with the reason.
     #[must_use]
     pub fn to_records(&self) -> Vec<Record> {
-        let mut out = Vec::new();
+        let mut out: Vec<Record> = Vec::new();
         let names = unique_names(&self.tests);
+        // Our own tests are measures of a workload: they go back into the trials that they were taken from.
+        let mut trials: BTreeMap<TrialId, usize> = BTreeMap::new();
         for run in &self.runs {
-            for (test, workload) in self.tests.iter().zip(&names) {
+            for test in self.tests.iter().filter(|t| t.is_ours()) {
+                for r in
+                    test.cell(&run.name).into_iter().flat_map(|c| own_records(self, run, test, c))
+                {
+                    let at = *trials.entry(r.trial.clone()).or_insert(out.len());
+                    match out.get_mut(at) {
+                        Some(known) => known.metrics.extend(r.metrics),
+                        None => out.push(r),
+                    }
+                }
+            }
+            for (test, workload) in self.tests.iter().zip(&names).filter(|(t, _)| !t.is_ours()) {
                 let absent = Cell {
                     run: run.name.clone(),
                     missing: Some("not in the source".into()),
@@ -203,7 +222,11 @@ impl Comparison {
         };
         let (devices, kernels) = (several(|t| &t.device), several(|t| &t.kernel));
         for r in records {
-            let name = run_name(r, devices, kernels);
+            let name = r.provenance.get("run").cloned();
+            let name = name.unwrap_or_else(|| run_name(r, devices, kernels));
+            if let Some(client) = r.provenance.get("tool").filter(|_| foreign(r)) {
+                out.client.clone_from(client);
+            }
             if !out.runs.iter().any(|x| x.name == name) {
                 out.runs.push(run_of(r, &name));
             }
@@ -226,12 +249,57 @@ fn run_name(r: &Record, devices: bool, kernels: bool) -> String {
     name
 }
 
+/// What a record of another program's comparison keeps of it, beside the facts of its run.
+const KEPT: [&str; 13] = [
+    "run",
+    "hardware",
+    "software",
+    "notes",
+    "timestamp",
+    "user",
+    "client_version",
+    "tool",
+    "test",
+    "title",
+    "version",
+    "arguments",
+    "published-summary",
+];
+/// Begins the identifiers of tests that we made.
+const OURS: &str = "iosched/";
+const BACKEND: &str = "iosched.backend";
+const TUNABLE: &str = "tunable.";
+const DISK_SCHEDULER: &str = "disk-scheduler";
+
+/// Whether a record was read from another program's comparison.
+fn foreign(r: &Record) -> bool {
+    r.provenance.contains_key("test")
+}
+
 fn run_of(r: &Record, name: &str) -> Run {
-    let mut facts = r.provenance.clone();
-    for (k, v) in &r.scheduler.tunables {
-        facts.insert(format!("tunable.{k}"), v.to_string());
+    if foreign(r) {
+        let kept = |key: &str| r.provenance.get(key).cloned().unwrap_or_default();
+        let facts = r.provenance.iter().filter(|(k, _)| !KEPT.contains(&k.as_str()));
+        return Run {
+            name: name.into(),
+            device: r.trial.device.clone(),
+            scheduler: r.trial.scheduler.clone(),
+            kernel: r.trial.kernel.clone(),
+            hardware: kept("hardware"),
+            software: kept("software"),
+            user: kept("user"),
+            timestamp: kept("timestamp"),
+            client_version: kept("client_version"),
+            notes: kept("notes"),
+            facts: facts.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        };
     }
-    facts.insert("disk-scheduler".into(), r.trial.scheduler.clone());
+    let mut facts = r.provenance.clone();
+    facts.insert(BACKEND.into(), backend_word(r.backend).into());
+    for (k, v) in &r.scheduler.tunables {
+        facts.insert(format!("{TUNABLE}{k}"), v.to_string());
+    }
+    facts.insert(DISK_SCHEDULER.into(), r.trial.scheduler.clone());
     Run {
         name: name.into(),
         device: r.trial.device.clone(),
@@ -247,19 +315,33 @@ fn run_of(r: &Record, name: &str) -> Run {
 fn add_measures(tests: &mut Vec<Test>, run: &str, r: &Record) {
     let workload = &r.trial.workload;
     let usable = r.status == Status::Complete;
+    let kept = |key: &str| r.provenance.get(key).cloned().unwrap_or_default();
     for m in measures(r) {
-        let at = tests
-            .iter()
-            .position(|t| t.title == *workload && t.description == m.name && t.unit == m.unit);
-        let at = at.unwrap_or_else(|| {
-            tests.push(Test {
-                identifier: format!("iosched/{}-1.0.0", slug(workload)),
+        let test = if foreign(r) {
+            Test {
+                identifier: kept("test"),
+                title: kept("title"),
+                version: kept("version"),
+                arguments: kept("arguments"),
+                description: if m.name == "result" { String::new() } else { m.name.clone() },
+                unit: m.unit.clone(),
+                better: Some(m.better),
+                ..Test::default()
+            }
+        } else {
+            Test {
+                identifier: format!("{OURS}{}-1.0.0", slug(workload)),
                 title: workload.clone(),
                 description: m.name.clone(),
                 unit: m.unit.clone(),
                 better: Some(m.better),
                 ..Test::default()
-            });
+            }
+        };
+        let same =
+            |t: &Test| Test { cells: Vec::new(), display: String::new(), ..t.clone() } == test;
+        let at = tests.iter().position(same).unwrap_or_else(|| {
+            tests.push(test);
             tests.len() - 1
         });
         let cells = &mut tests[at].cells;
@@ -297,6 +379,28 @@ fn unique_names(tests: &[Test]) -> Vec<String> {
     out
 }
 
+/// The trials of a test of ours, one measure each, as they were before they were exported.
+fn own_records(c: &Comparison, run: &Run, test: &Test, cell: &Cell) -> Vec<Record> {
+    let mut out = cell_records(c, run, test, &test.title, cell);
+    let backend = run.facts.get(BACKEND).map_or(BackendKind::Imported, |w| backend_kind(w));
+    let ours = |k: &str| k == BACKEND || k == DISK_SCHEDULER || k.starts_with(TUNABLE);
+    for r in &mut out {
+        r.backend = backend;
+        r.provenance = run
+            .facts
+            .iter()
+            .filter(|(k, _)| !ours(k))
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect();
+        let tunables = run
+            .facts
+            .iter()
+            .filter_map(|(k, v)| Some((k.strip_prefix(TUNABLE)?.to_string(), v.parse().ok()?)));
+        r.scheduler.tunables = tunables.collect();
+    }
+    out
+}
+
 fn cell_records(
     c: &Comparison,
     run: &Run,
@@ -311,8 +415,12 @@ fn cell_records(
         ("software", &run.software),
         ("notes", &run.notes),
         ("timestamp", &run.timestamp),
+        ("user", &run.user),
+        ("client_version", &run.client_version),
         ("tool", &c.client),
         ("test", &test.identifier),
+        ("title", &test.title),
+        ("version", &test.version),
         ("arguments", &test.arguments),
     ] {
         if !value.is_empty() {

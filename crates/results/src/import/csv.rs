@@ -33,6 +33,14 @@ const COLUMNS: [&str; 11] = [
 ];
 const NEEDED: [&str; 5] = ["scheduler", "workload", "metric", "unit", "value"];
 
+/// What a spreadsheet takes for the beginning of a formula.
+const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\''];
+
+/// A field without the apostrophe that [`quote`] put before it.
+fn plain(field: &str) -> &str {
+    field.strip_prefix('\'').filter(|f| f.starts_with(FORMULA)).unwrap_or(field)
+}
+
 /// Splits a row by RFC 4180 (quotes, doubled quotes); `None` for a quote that is not closed.
 fn split(line: &str) -> Option<Vec<String>> {
     let mut out = vec![String::new()];
@@ -56,6 +64,9 @@ fn split(line: &str) -> Option<Vec<String>> {
 fn quote(field: &str) -> String {
     let flat: String =
         field.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }).collect();
+    // A spreadsheet would compute what begins like a formula; an apostrophe makes it text.
+    let formula = flat.starts_with(FORMULA) && flat.parse::<f64>().is_err();
+    let flat = if formula { format!("'{flat}") } else { flat };
     if flat.contains([',', '"']) { format!("\"{}\"", flat.replace('"', "\"\"")) } else { flat }
 }
 
@@ -108,7 +119,7 @@ pub fn from_csv(file: &str, text: &str) -> Result<Vec<Record>, Diagnostic> {
                 format!("{} fields, the header has {}", fields.len(), columns.len()),
             ));
         }
-        let get = |c: &str| columns.get(c).map_or("", |i| fields[*i].trim());
+        let get = |c: &str| columns.get(c).map_or("", |i| plain(fields[*i].trim()));
         let trial = trial(file, n, line, &get)?;
         let record = records.entry(trial.clone()).or_insert_with(|| {
             order.push(trial.clone());
@@ -125,12 +136,13 @@ fn trial<'a>(
     line: &str,
     get: &impl Fn(&str) -> &'a str,
 ) -> Result<TrialId, Diagnostic> {
-    let repetition = match get("repetition") {
-        "" => 1,
-        r => r
-            .parse()
-            .map_err(|_| at(file, n, line, r, format!("\"{r}\" is no repetition (1, 2, …)")))?,
-    };
+    let repetition =
+        match get("repetition") {
+            "" => 1,
+            r => r.parse().ok().filter(|r| *r > 0).ok_or_else(|| {
+                at(file, n, line, r, format!("\"{r}\" is no repetition (1, 2, …)"))
+            })?,
+        };
     Ok(TrialId {
         experiment: get("experiment").into(),
         device: get("device").into(),

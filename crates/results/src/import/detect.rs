@@ -1,6 +1,6 @@
 //! Which format a file has, and one door for all of them.
 
-use iosched_experiment::record::{Record, TrialId};
+use iosched_experiment::record::{Record, SCHEMA, TrialId};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
@@ -109,7 +109,9 @@ pub fn import(
             .with_help(format!("say which it is with --format: {}", names.join(", "))));
     };
     let mut records = match format {
-        Format::Json => document(file, text)?,
+        Format::Json => {
+            document(file, text)?.experiments.into_iter().flat_map(|e| e.records).collect()
+        }
         Format::Fio => vec![crate::import::from_fio_json(file, text, context)?],
         Format::Pts => crate::pts::from_pts(file, text)?.to_records(),
         Format::Csv => super::from_csv(file, text)?,
@@ -142,7 +144,11 @@ pub(super) fn fill(trial: &mut TrialId, context: &Context, file: &str) {
     trial.repetition = trial.repetition.max(1);
 }
 
-fn document(file: &str, text: &str) -> Result<Vec<Record>, Diagnostic> {
+/// A document of ours.
+///
+/// # Errors
+/// A diagnostic: no document, or one of a newer version.
+pub fn document(file: &str, text: &str) -> Result<Document, Diagnostic> {
     let doc: Document = serde_json::from_str(text).map_err(|e| {
         let line_start: usize =
             text.split_inclusive('\n').take(e.line().saturating_sub(1)).map(str::len).sum();
@@ -150,6 +156,12 @@ fn document(file: &str, text: &str) -> Result<Vec<Record>, Diagnostic> {
         let what = if e.is_eof() { "the file is cut off".to_string() } else { e.to_string() };
         Diagnostic::at_span(file, text, at..at + 1, format!("not a results document: {what}"))
     })?;
+    version(file, &doc)?;
+    Ok(doc)
+}
+
+/// Whether this program understands the document.
+pub(super) fn version(file: &str, doc: &Document) -> Result<(), Diagnostic> {
     if doc.format != DOCUMENT_FORMAT {
         return Err(Diagnostic::file(
             file,
@@ -162,5 +174,12 @@ fn document(file: &str, text: &str) -> Result<Vec<Record>, Diagnostic> {
             format!("document schema {} is newer than this iosched (1)", doc.schema),
         ));
     }
-    Ok(doc.experiments.into_iter().flat_map(|e| e.records).collect())
+    let newest = doc.experiments.iter().flat_map(|e| &e.records).map(|r| r.schema).max();
+    if let Some(n) = newest.filter(|n| *n > SCHEMA) {
+        return Err(Diagnostic::file(
+            file,
+            format!("a record has schema {n}, this iosched knows up to {SCHEMA}"),
+        ));
+    }
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Reading from the file system: bounded, and fio-plot's folder layout.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use iosched_experiment::record::{Record, Status, TrialId};
@@ -9,6 +9,7 @@ use iosched_schedulers::registry::SCHEDULERS;
 use iosched_types::Diagnostic;
 
 use super::MAX_BYTES;
+use crate::store::{DOCUMENT_FORMAT, Document};
 
 /// Deepest folder below the one named.
 const MAX_DEPTH: usize = 6;
@@ -34,6 +35,34 @@ pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
         Ok(text) => text,
         Err(e) => String::from_utf8_lossy(e.as_bytes()).into_owned(),
     })
+}
+
+/// A document of ours that is too large to be read as a text first. `None` for files that [`read_file`] takes, and for
+/// those that are no such document.
+///
+/// # Errors
+/// A diagnostic: damaged, or of a newer version.
+pub fn large_document(path: &Path) -> Result<Option<Document>, Diagnostic> {
+    let name = path.display().to_string();
+    let failed = |e: std::io::Error| Diagnostic::file(name.clone(), e.to_string());
+    #[expect(clippy::disallowed_methods, reason = "importers read the files that people name")]
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let meta = file.metadata().map_err(failed)?;
+    if !meta.is_file() || meta.len() <= MAX_BYTES {
+        return Ok(None);
+    }
+    let mut reader = std::io::BufReader::with_capacity(1 << 20, file);
+    let head = reader.fill_buf().map_err(failed)?;
+    let head = String::from_utf8_lossy(&head[..head.len().min(200)]).into_owned();
+    if !head.contains(&format!("\"{DOCUMENT_FORMAT}\"")) {
+        return Ok(None);
+    }
+    let damaged = |e: serde_json::Error| {
+        Diagnostic::file(name.clone(), format!("not a results document: {e}"))
+    };
+    let document: Document = serde_json::from_reader(reader).map_err(damaged)?;
+    super::detect::version(&name, &document)?;
+    Ok(Some(document))
 }
 
 /// Reads a folder as fio-plot's bench-fio leaves it: JSON files `randread-32-4.json` (pattern, depth, jobs), often in

@@ -16,8 +16,8 @@ use iosched_types::Diagnostic;
 
 pub use crate::pts::from_pts;
 pub use csv::{from_csv, to_csv};
-pub use detect::{Context, Format, detect, import};
-pub use files::{fio_plot, read_file};
+pub use detect::{Context, Format, detect, document, import};
+pub use files::{fio_plot, large_document, read_file};
 pub use files::{has_s_files, s_folder};
 pub use fio::from_fio_json;
 pub use iozone::from_iozone;

@@ -290,3 +290,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn csv_is_safe_in_a_spreadsheet_and_counts_repetitions_from_one() {
+    let mut r = Record { schema: 1, ..Record::default() };
+    r.trial.scheduler = "=cmd|' /C calc'!A0".into();
+    (r.trial.workload, r.trial.device, r.trial.repetition) = ("-w".into(), "'d".into(), 1);
+    r.metrics.push(Metric {
+        name: "@m".into(),
+        value: -1.5,
+        unit: "s".into(),
+        ..Metric::default()
+    });
+    let text = to_csv(std::slice::from_ref(&r));
+    assert!(text.contains("'=cmd") && text.contains("'-w") && text.contains("'@m"), "{text}");
+    let back = from_csv("x.csv", &text).unwrap();
+    assert_eq!((&back[0].trial, &back[0].metrics), (&r.trial, &r.metrics));
+    let zero = "scheduler,workload,repetition,metric,unit,value\nbfq,w,0,m,s,1\n";
+    let why = from_csv("x.csv", zero).unwrap_err().to_string();
+    assert!(why.contains("x.csv:2") && why.contains("no repetition"), "{why}");
+}

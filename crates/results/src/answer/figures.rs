@@ -1,0 +1,228 @@
+//! What counts for a goal: the figures of each workload, by scheduler and round.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cells::{Cell, CellKey, Cells};
+use crate::measure::derived;
+use crate::stats::{Better, mean_and_sd};
+
+/// The values of one scheduler.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Values {
+    pub(super) by_round: Vec<f64>,
+    pub(super) deterministic: bool,
+    /// Some rounds had too few I/Os for the figure, so the worst stands in.
+    pub(super) starved: bool,
+}
+
+/// One figure of one workload.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    pub(super) workload: String,
+    pub(super) measure: String,
+    /// Its part of the whole: every workload weighs the same.
+    pub(super) weight: f64,
+    /// By scheduler; `None` where it was not run.
+    pub(super) values: Vec<Option<Values>>,
+}
+
+/// A goal with all its figures on one device.
+#[derive(Clone, Debug)]
+pub(super) struct Goal {
+    pub(super) name: String,
+    pub(super) better: Better,
+    pub(super) schedulers: Vec<String>,
+    pub(super) figures: Vec<Figure>,
+}
+
+impl Goal {
+    pub(super) fn workloads(&self) -> usize {
+        self.figures.iter().map(|f| &f.workload).collect::<BTreeSet<_>>().len()
+    }
+
+    /// Fewest runs of a figure.
+    pub(super) fn runs(&self) -> usize {
+        let all = self.figures.iter().flat_map(|f| f.values.iter().flatten());
+        all.map(|v| v.by_round.len()).min().unwrap_or(0)
+    }
+
+    /// Who left somebody without enough I/Os for a percentile.
+    pub(super) fn starved(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for f in &self.figures {
+            let who = self.schedulers.iter().zip(&f.values);
+            let who = who.filter(|(_, v)| v.as_ref().is_some_and(|v| v.starved));
+            let who: Vec<&str> = who.map(|(s, _)| s.as_str()).collect();
+            if !who.is_empty() {
+                let (what, whom) =
+                    (f.measure.split('.').next().unwrap_or_default(), super::list(&who));
+                out.push(format!(
+                    "{whom} starved {what}s of {}: counted as the longest wait",
+                    f.workload
+                ));
+            }
+        }
+        out
+    }
+}
+
+type Rounds = BTreeMap<u32, f64>;
+
+fn rounds(c: &Cell, measure: &str) -> Rounds {
+    let all = c.measures.get(measure).into_iter().flat_map(|m| &m.sample.rounds);
+    all.map(|(r, o)| (*r, o.value)).collect()
+}
+
+/// Every round in which the cell has any figure.
+fn every_round(c: &Cell) -> BTreeSet<u32> {
+    c.measures.values().flat_map(|m| m.sample.rounds.iter().map(|r| r.0)).collect()
+}
+
+fn deterministic(c: &Cell) -> bool {
+    c.measures.values().all(|m| m.sample.deterministic)
+}
+
+/// The goals of a device's cells. Only workloads count that every scheduler the kernel has was run in; those that are gone take
+/// part where they were run everywhere, too.
+pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool]) -> Vec<Goal> {
+    let here = cells.0.keys().filter(|k| k.device == device);
+    let workloads: BTreeSet<&str> = here.map(|k| k.workload.as_str()).collect();
+    let mut found: BTreeMap<(u8, String), (Better, Vec<Figure>)> = BTreeMap::new();
+    for workload in workloads {
+        let cell = |name: &&str| {
+            let key = CellKey {
+                device: device.into(),
+                workload: workload.into(),
+                scheduler: (*name).into(),
+            };
+            cells.0.get(&key).filter(|c| !c.measures.is_empty())
+        };
+        let row: Vec<Option<&Cell>> = names.iter().map(cell).collect();
+        if row.iter().zip(present).any(|(c, p)| *p && c.is_none()) {
+            continue;
+        }
+        let mut here: BTreeMap<(u8, String), (Better, Vec<Figure>)> = BTreeMap::new();
+        for (place, goal, better, figure) in figures(workload, &row) {
+            here.entry((place, goal)).or_insert((better, Vec::new())).1.push(figure);
+        }
+        for (goal, (better, mut figures)) in here {
+            let share = 1.0 / figures.len() as f64;
+            figures.iter_mut().for_each(|f| f.weight = share);
+            found.entry(goal).or_insert((better, Vec::new())).1.extend(figures);
+        }
+    }
+    let goal = |((_, name), (better, mut figures)): (_, (Better, Vec<Figure>))| {
+        let all: f64 = figures.iter().map(|f| f.weight).sum();
+        figures.iter_mut().for_each(|f| f.weight /= all);
+        let schedulers = names.iter().map(ToString::to_string).collect();
+        Goal { name, better, schedulers, figures }
+    };
+    found.into_iter().map(goal).collect()
+}
+
+/// The figures of a workload: (place among the goals, goal, which way is better, figure).
+fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Figure)> {
+    let make = |measure: &str, values: Vec<Option<Values>>| Figure {
+        workload: workload.into(),
+        measure: measure.into(),
+        weight: 1.0,
+        values,
+    };
+    let mut out = Vec::new();
+    let cells = || row.iter().flatten();
+    let has = |m: &str| cells().any(|c| c.measures.contains_key(m));
+    let total = |c: &Cell| {
+        let mut sum = Rounds::new();
+        for side in ["read.bw", "write.bw", "trim.bw"] {
+            rounds(c, side).into_iter().for_each(|(r, v)| *sum.entry(r).or_default() += v);
+        }
+        sum
+    };
+    if ["read.bw", "write.bw", "trim.bw"].iter().any(|m| has(m)) {
+        let values = complete(row, Better::Higher, total);
+        out.push((0, "throughput".into(), Better::Higher, make("throughput", values)));
+    }
+    // Somebody waits for reads and for fsync; writes are waited for where there is nothing else.
+    let mut sides: Vec<&str> = vec!["read", "sync"];
+    sides.retain(|s| has(&format!("{s}.clat.mean")));
+    if sides.is_empty() && has("write.clat.mean") {
+        sides.push("write");
+    }
+    for side in sides {
+        let tail = format!("{side}.clat.p99");
+        let name = if has(&tail) { tail } else { format!("{side}.clat.mean") };
+        let values = complete(row, Better::Lower, |c| rounds(c, &name));
+        out.push((1, "latency".into(), Better::Lower, make(&name, values)));
+    }
+    if has("fairness.jain") {
+        let values = complete(row, Better::Higher, |c| rounds(c, "fairness.jain"));
+        out.push((2, "fairness".into(), Better::Higher, make("fairness.jain", values)));
+    }
+    let names: BTreeSet<&String> = cells().flat_map(|c| c.measures.keys()).collect();
+    for name in names.into_iter().filter(|n| !derived(n)) {
+        let Some(first) = cells().find_map(|c| c.measures.get(name)) else { continue };
+        let (place, goal) = goal_of(name, &first.unit, first.better);
+        let values = complete(row, first.better, |c| rounds(c, name));
+        out.push((place, goal, first.better, make(name, values)));
+    }
+    out.retain(|(_, _, _, f)| f.values.iter().flatten().all(|v| !v.by_round.is_empty()));
+    out
+}
+
+/// The goal a metric of a tool's own speaks for. A metric that is neither a rate nor a time is a goal by its own name: less CPU is not
+/// less run time.
+fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
+    let u = unit.to_lowercase();
+    let rate = ["/s", "per second", "iops", "tps"].iter().any(|w| u.contains(w));
+    let short = ["ns", "us", "µs", "ms", "usec", "msec"].iter().any(|w| u.starts_with(w));
+    let long = ["s", "sec", "seconds", "min", "minutes"].contains(&u.as_str());
+    // A published test is called by its options; tests of one unit are one goal.
+    let own = || match unit.chars().count() {
+        0 => name.replace('_', " "),
+        1 => format!("{} ({unit})", name.replace('_', " ")),
+        _ => unit.to_string(),
+    };
+    match better {
+        _ if name == "startup_time" => (3, "start-up time".into()),
+        Better::Higher if rate => (0, "throughput".into()),
+        Better::Lower if short => (1, "latency".into()),
+        Better::Lower if long => (4, "run time".into()),
+        _ => (5, own()),
+    }
+}
+
+/// Every scheduler's values; where a round of a scheduler lacks the figure that others have, the worst of all stands in: who
+/// gets no I/O waits the longest.
+fn complete(
+    row: &[Option<&Cell>],
+    better: Better,
+    of: impl Fn(&Cell) -> Rounds,
+) -> Vec<Option<Values>> {
+    let all: Vec<Option<Rounds>> = row.iter().map(|c| c.map(&of)).collect();
+    let known = || all.iter().flatten().flat_map(|r| r.values().copied()).filter(|v| *v > 0.0);
+    let worst = match better {
+        Better::Higher => known().reduce(f64::min),
+        Better::Lower => known().reduce(f64::max),
+    };
+    let one = |(cell, rounds): (&Option<&Cell>, &Option<Rounds>)| {
+        let (cell, rounds) = (cell.as_ref()?, rounds.as_ref()?);
+        let usable: Vec<f64> = rounds.values().copied().filter(|v| *v > 0.0).collect();
+        let lacking = every_round(cell).len().saturating_sub(usable.len());
+        let stand_in = worst.into_iter().flat_map(|w| std::iter::repeat_n(w, lacking));
+        Some(Values {
+            by_round: usable.into_iter().chain(stand_in).collect(),
+            deterministic: deterministic(cell),
+            starved: lacking > 0,
+        })
+    };
+    row.iter().zip(&all).map(one).collect()
+}
+
+/// The mean of a scheduler's logarithms, better is higher, and the variance of that mean with its degrees of freedom.
+pub(super) fn logarithm(v: &Values, better: Better) -> (f64, f64, f64) {
+    let sign = if better == Better::Higher { 1.0 } else { -1.0 };
+    let logs: Vec<f64> = v.by_round.iter().map(|x| sign * x.ln()).collect();
+    let (mean, sd) = mean_and_sd(&logs);
+    let n = logs.len() as f64;
+    (mean, sd * sd / n, n - 1.0)
+}

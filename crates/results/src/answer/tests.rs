@@ -1,0 +1,196 @@
+use iosched_engine::stream;
+use iosched_experiment::record::{BackendKind, DirStats, JobRecord, Metric, Record, TrialId};
+
+use super::*;
+use crate::cells::group;
+
+fn trial(workload: &str, scheduler: &str, repetition: u32) -> Record {
+    Record {
+        trial: TrialId {
+            device: "disk".into(),
+            workload: workload.into(),
+            scheduler: scheduler.into(),
+            kernel: "6.12".into(),
+            repetition,
+            ..TrialId::default()
+        },
+        backend: BackendKind::Real,
+        ..Record::default()
+    }
+}
+
+/// A job that reads or writes `rate` bytes a second in `ios` I/Os of `latency` ns each.
+fn side(rate: f64, ios: u64, latency: u64) -> DirStats {
+    let mut d = DirStats { ios, bytes: rate as u64, runtime: 1_000_000_000, ..DirStats::default() };
+    (0..ios).for_each(|_| d.clat.record(latency));
+    d
+}
+
+fn with_metric(mut r: Record, name: &str, unit: &str, higher: bool, value: f64) -> Record {
+    r.metrics.push(Metric {
+        name: name.into(),
+        value,
+        unit: unit.into(),
+        higher_is_better: higher,
+        censored: false,
+    });
+    r
+}
+
+fn of(records: &[Record]) -> Vec<Answer> {
+    answers(&group(records), &candidates_of(records))
+}
+
+fn goal<'a>(all: &'a [Answer], name: &str) -> &'a Answer {
+    all.iter().find(|a| a.goal == name).unwrap_or_else(|| panic!("{name} in {all:?}"))
+}
+
+/// Rates of schedulers in some workloads, five runs a percent apart.
+fn rates(of: &[(&str, &[f64])]) -> Vec<Record> {
+    let mut out = Vec::new();
+    for (s, rates) in of {
+        for (w, rate) in rates.iter().enumerate() {
+            for i in 1..=5 {
+                let mut r = trial(&format!("w{w}"), s, i);
+                let read = side(rate * (1.0 + f64::from(i % 3) * 0.005), 1, 1_000);
+                r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+                out.push(r);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn who_is_measurably_ahead_of_all_is_named() {
+    let all =
+        of(&rates(&[("none", &[1e8, 1e8]), ("bfq", &[1.3e8, 1.2e8]), ("kyber", &[1e8, 1.01e8])]));
+    let a = goal(&all, "throughput");
+    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured));
+    assert!(
+        a.words.starts_with("bfq: +24 % [") && a.words.contains("against kyber"),
+        "{}",
+        a.words
+    );
+    assert!(a.notes[0].contains("5 runs of each"), "{:?}", a.notes);
+}
+
+#[test]
+fn one_measure_that_carries_a_lead_is_named() {
+    let all = of(&rates(&[("none", &[1e8, 1e8, 1e8]), ("bfq", &[1.5e8, 1e8, 1e8])]));
+    let a = goal(&all, "throughput");
+    assert_eq!(a.chip, Chip::OneMeasure);
+    assert!(a.words.contains("without w0 it is ±0 %"), "{}", a.words);
+}
+
+#[test]
+fn one_run_proves_nothing() {
+    let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.5e8])]);
+    records.retain(|r| r.trial.repetition == 1);
+    let a = of(&records);
+    assert_eq!((a[0].winner.as_deref(), a[0].chip), (None, Chip::NotTestable));
+    assert!(a[0].words.starts_with("Highest: bfq"), "{}", a[0].words);
+}
+
+#[test]
+fn a_starved_reader_counts_against_its_scheduler() {
+    // bfq lets the reader through; kyber serves the writer only and has next to no reads to take a percentile of.
+    let mut records = Vec::new();
+    for (s, reads, latency) in
+        [("bfq", 400, 5_000_000), ("none", 300, 9_000_000), ("kyber", 3, 20_000_000)]
+    {
+        for i in 1..=5u32 {
+            let mut r = trial("mixed", s, i);
+            let jitter = 1.0 + f64::from(i) * 0.002;
+            let read = side(1e6 * jitter, reads, (f64::from(latency) * jitter) as u64);
+            let write = side(if s == "kyber" { 1.1e8 } else { 1e8 } * jitter, 200, 1_000);
+            r.jobs.push(JobRecord { name: "a".into(), read, write, ..JobRecord::default() });
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    let latency = goal(&all, "latency");
+    assert_eq!(latency.winner.as_deref(), Some("bfq"));
+    assert!(
+        latency.notes.iter().any(|n| n.starts_with("kyber starved reads of mixed")),
+        "{latency:?}"
+    );
+    // Throughput is that of the whole workload, not of reads and writes apart; and it has its price.
+    let throughput = goal(&all, "throughput");
+    assert_eq!(throughput.winner.as_deref(), Some("kyber"));
+    assert!(throughput.notes.iter().any(|n| n.starts_with("its price: latency")), "{throughput:?}");
+}
+
+#[test]
+fn schedulers_that_the_kernel_lacks_are_history() {
+    let all = of(&rates(&[
+        ("none", &[1e8]),
+        ("anticipatory@2.6.32", &[2e8]),
+        ("bfq", &[1.2e8]),
+        ("cfq", &[1e8]),
+    ]));
+    let a = goal(&all, "throughput");
+    assert_eq!(a.winner.as_deref(), Some("bfq"));
+    let history = a.notes.iter().find(|n| n.starts_with("history: anticipatory@2.6.32")).unwrap();
+    assert!(history.contains("but Linux 6.12 has no"), "{history}");
+    assert_eq!(gone("CFQ", "4.12.0-999"), None);
+    assert!(gone("cfq", "6.12").unwrap().contains("lived in"));
+    assert_eq!(gone("MQ BFQ", "4.12"), None, "a name that nobody knows is not called gone");
+    assert_eq!(gone("cfq", "before 2.6.33"), None);
+}
+
+#[test]
+fn a_metric_has_its_own_name() {
+    let mut records = Vec::new();
+    for (s, cpu, seconds) in [("none", 2.0, 10.0), ("bfq", 4.0, 9.0)] {
+        for i in 1..=5u32 {
+            let jitter = 1.0 + f64::from(i) * 0.001;
+            let r = with_metric(trial("t", s, i), "record 4 k", "CPU%", false, cpu * jitter);
+            records.push(with_metric(r, "build", "Seconds", false, seconds * jitter));
+        }
+    }
+    let mut all = of(&records);
+    all.iter_mut().for_each(|a| a.words.clear());
+    let goals: Vec<&str> = all.iter().map(|a| a.goal.as_str()).collect();
+    assert_eq!(goals, ["run time", "CPU%"]);
+}
+
+#[test]
+fn a_tie_says_why() {
+    let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.001e8])]);
+    for r in &mut records {
+        r.device.max_in_flight = 17;
+        r.provenance.insert(DEVICE_DEPTH.into(), "32".into());
+    }
+    let all = of(&records);
+    let a = goal(&all, "throughput");
+    assert_eq!((a.winner.as_deref(), a.chip), (None, Chip::NotMeasurable));
+    assert!(a.words.contains("never more than 17 requests in flight"), "{}", a.words);
+    let shown = text(&all, 60);
+    assert!(shown.lines().all(|l| l.chars().count() <= 60), "{shown}");
+    assert!(shown.starts_with("Answer for disk\n  throughput"), "{shown}");
+}
+
+fn null(seed: u64, workloads: u32, rounds: u32) -> Vec<Answer> {
+    let mut rng = stream(seed, "answer");
+    let (mut cells, mut candidates) = (Cells::default(), Vec::new());
+    for s in ["none", "mq-deadline", "kyber", "bfq"] {
+        candidates.push(Candidate::new("disk", s, s, "6.12"));
+        for w in 0..workloads {
+            for i in 1..=rounds {
+                let noise: f64 = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+                let value = 1e8 * (0.05 * noise).exp();
+                cells.add(&with_metric(trial(&format!("w{w}"), s, i), "rate", "MB/s", true, value));
+            }
+        }
+    }
+    answers(&cells, &candidates)
+}
+
+#[test]
+fn equal_schedulers_have_no_winner() {
+    // 50,240 trials.
+    assert_eq!(null(1, 80, 157)[0].winner, None);
+    let named = (0..200).filter(|seed| null(*seed, 3, 5)[0].winner.is_some()).count();
+    assert!(named <= 10, "{named} of 200");
+}
