@@ -56,6 +56,12 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
         let definition = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
         out.insert(0, Chosen { experiment: e, definition });
     }
+    if let (Some(name), 2..) = (&args.name, out.len()) {
+        return Err(Failure::with_help(
+            format!("--name {name} would name {} experiments alike", out.len()),
+            "run them one after the other",
+        ));
+    }
     Ok(out)
 }
 
@@ -149,9 +155,13 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         let (key, value, place) = number("--queue", text)?;
         e.queue.push(Placed::new((key.into(), value), place));
     }
-    for text in &args.tunable {
-        tunable(text, e)?;
+    if let Some(name) = &args.name {
+        if name.trim().is_empty() {
+            return Err(Place::option("--name", name, name).error("a name has letters").into());
+        }
+        e.name.clone_from(name);
     }
+    tunables(&args.tunable, e)?;
     until(args, e)?;
     if args.steady_state {
         e.steady = e.steady.or(Some(Steady::default()));
@@ -225,6 +235,39 @@ fn number<'a>(option: &str, text: &'a str) -> Outcome<(&'a str, i64, Place)> {
         place.error(format!("{key} takes a whole number, not \"{value}\""))
     })?;
     Ok((key.trim(), n, Place::option(option, text, key)))
+}
+
+/// `SCHEDULER.NAME=VALUE`, each: several values of one tunable are several schedulers to compare.
+fn tunables(texts: &[String], e: &mut Experiment) -> Outcome {
+    let mut keys: Vec<&str> = Vec::new();
+    for text in texts {
+        let key = number("--tunable", text)?.0;
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    for key in keys {
+        let same = |t: &&String| t.split_once('=').is_some_and(|(k, _)| k.trim() == key);
+        let values: Vec<&String> = texts.iter().filter(same).collect();
+        let before = std::mem::take(&mut e.schedulers);
+        let mut variants = Vec::new();
+        for text in &values {
+            e.schedulers.clone_from(&before);
+            tunable(text, e)?;
+            variants.push(std::mem::take(&mut e.schedulers));
+        }
+        for (i, old) in before.iter().enumerate() {
+            for (nth, variant) in variants.iter().enumerate() {
+                // Schedulers that the tunable does not concern stay once.
+                if nth == 0
+                    || variant[i].value != old.value && variant[i].value != variants[0][i].value
+                {
+                    e.schedulers.push(variant[i].clone());
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// `SCHEDULER.NAME=VALUE`: for every chosen scheduler of that name or family.

@@ -106,6 +106,20 @@ pub(crate) fn write(path: &Path, text: &str) -> Outcome {
     Ok(result?)
 }
 
+/// Whether a file can be written there, as far as can be said before there is anything to write.
+pub(crate) fn writable(path: &Path) -> Outcome {
+    let folder = path.parent().filter(|f| !f.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|f| !f.is_dir()) {
+        let message =
+            format!("cannot write {}: there is no folder {}", path.display(), folder.display());
+        return Err(Failure::with_help(message, "make it first, or choose another place"));
+    }
+    if path.is_dir() {
+        return Err(Failure::input(format!("cannot write {}: it is a folder", path.display())));
+    }
+    Ok(())
+}
+
 /// Writes to a file where one is named, else to standard output.
 pub(crate) fn deliver(output: Option<&Path>, text: &str) -> Outcome {
     match output {

@@ -7,7 +7,7 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::args::{ReportArgs, ServeArgs};
 use crate::fail::{Failure, Outcome};
-use crate::files::note;
+use crate::files::{note, writable, write};
 use crate::store::{open_read_only, path};
 
 fn options(title: String, base: Option<&String>) -> Options {
@@ -42,16 +42,30 @@ fn of_stored(args: &ReportArgs) -> Outcome<Input> {
     Ok(Input::from_store(options(name, args.base.as_ref()), &store, id)?)
 }
 
+/// The base is a scheduler of the page, or begins the name of one.
+fn known_base(base: &str, input: &Input) -> Outcome {
+    let names = input.schedulers();
+    if names.iter().any(|n| n.starts_with(base)) {
+        return Ok(());
+    }
+    let families = names.iter().map(|n| n.split(['@', ' ']).next().unwrap_or(n));
+    let near = did_you_mean(base, families);
+    let help = if near.is_empty() { format!("there are {}", names.join(", ")) } else { near };
+    Err(Failure::with_help(format!("--base {base}: no scheduler of the page is called so"), help))
+}
+
 /// Writes the page.
 pub(crate) fn report(args: &ReportArgs) -> Outcome {
+    writable(&args.html)?;
     let input = match &args.published {
         Some(name) => of_published(name, args)?,
         None => of_stored(args)?,
     };
+    if let Some(base) = &args.base {
+        known_base(base, &input)?;
+    }
     let page = html(&input);
-    crate::files::no_disk(&args.html)?;
-    std::fs::write(&args.html, &page)
-        .with_context(|| format!("writing {}", args.html.display()))?;
+    write(&args.html, &page)?;
     note(&format!("{}: {} KiB", args.html.display(), page.len().div_ceil(1024)));
     Ok(())
 }

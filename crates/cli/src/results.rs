@@ -1,6 +1,5 @@
 //! `iosched results`.
 
-use anyhow::Context;
 use iosched_experiment::file::stem;
 use iosched_results::import::Format;
 use iosched_results::store::{Document, ExperimentDocument};
@@ -27,12 +26,16 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             let format = crate::args::RunFormat::Table;
             print(&run::render(name, &store.records(id)?, format, *look, (false, false))?)
         }
-        ResultsCommand::Export { name, format, output } => {
+        ResultsCommand::Export { name, format, full, output } => {
             let store = open_read_only(&args.db)?;
             let id = store.find(name)?;
             if *format == crate::args::RunFormat::Json {
                 // With identity, definition and input hashes, which records alone do not have.
-                let document = Document::of_experiments(vec![store.export(id)?]);
+                let mut experiment = store.export(id)?;
+                if !full {
+                    experiment.records.iter_mut().for_each(run::without_pictures);
+                }
+                let document = Document::of_experiments(vec![experiment]);
                 let mut text = serde_json::to_string_pretty(&document)?;
                 text.push('\n');
                 return deliver(output.as_deref(), &text);
@@ -146,6 +149,9 @@ pub(crate) fn documents_of(
     if path.is_dir() {
         return Ok(vec![of(title, folder(path, format, &trial)?, file)]);
     }
+    if let Some(document) = iosched_results::import::large_document(path)? {
+        return Ok(document.experiments);
+    }
     let text = iosched_results::import::read_file(path)?;
     let ours = format.is_none_or(|f| f == Format::Json);
     if let Some(mut documents) = own(file, &text)?.filter(|_| ours) {
@@ -188,7 +194,5 @@ fn own(file: &str, text: &str) -> Outcome<Option<Vec<ExperimentDocument>>> {
     {
         return Ok(None);
     }
-    let d: Document =
-        serde_json::from_str(text).with_context(|| format!("{file} is no document of results"))?;
-    Ok(Some(d.experiments))
+    Ok(Some(iosched_results::import::document(file, text)?.experiments))
 }

@@ -24,12 +24,18 @@ pub(crate) fn default_path() -> Option<PathBuf> {
 
 /// The results file that is meant.
 pub(crate) fn path(db: &DbArgs) -> Outcome<PathBuf> {
-    db.db.clone().or_else(default_path).ok_or_else(|| {
+    let path = db.db.clone().or_else(default_path).ok_or_else(|| {
         Failure::with_help(
             "there is no home folder for the results file",
             "name one with --db FILE",
         )
-    })
+    })?;
+    if path.is_dir() {
+        let message = format!("{} is a folder, not a results file", path.display());
+        let help = format!("name a file: --db {}", path.join("results.db").display());
+        return Err(Failure::with_help(message, help));
+    }
+    Ok(path)
 }
 
 /// The results file for reading.

@@ -119,6 +119,8 @@ fn one(trial: &Trial, bar: &ProgressBar) -> Record {
 
 /// Notes what the device was. A name is not enough: a file of the same name may say something else tomorrow.
 pub(crate) fn identify(record: &mut Record, trial: &Trial) {
+    let depth = trial.device.queue_depth;
+    record.provenance.insert(iosched_results::answer::DEVICE_DEPTH.into(), depth.to_string());
     let mut device = trial.device.clone();
     // Words about the device change nothing that is measured.
     (device.title, device.summary, device.price) = (String::new(), String::new(), None);

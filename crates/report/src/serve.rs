@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use iosched_results::store::{Store, StoreError};
 
@@ -20,8 +20,12 @@ mod pages;
 const HEAD: usize = 8 * 1024;
 /// Most connections served at once; more are told to come back.
 const CONNECTIONS: usize = 16;
-/// How long a client may take to send its head, and each write to be taken.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take in all to send its head.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a client may take in all to take the answer.
+const TAKING: Duration = Duration::from_secs(20);
+/// Bytes sent at a time.
+const PIECE: usize = 64 * 1024;
 
 /// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -138,12 +142,30 @@ struct Request {
     head_only: bool,
 }
 
+/// The end of the time a client has.
+#[derive(Clone, Copy, Debug)]
+struct Deadline(Instant);
+
+impl Deadline {
+    #[allow(clippy::disallowed_methods, reason = "a server waits by the clock on the wall")]
+    fn after(time: Duration) -> Deadline {
+        Deadline(Instant::now() + time)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "a server waits by the clock on the wall")]
+    fn left(self) -> io::Result<Duration> {
+        let left = self.0.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
+    }
+}
+
 fn serve_one(mut stream: &TcpStream, store: &Path) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    let until = Deadline::after(PATIENCE);
     let mut head = Vec::new();
     let mut part = [0u8; 1024];
     while !head.windows(4).any(|w| w == b"\r\n\r\n") {
+        // A byte now and then does not make the time longer.
+        stream.set_read_timeout(Some(until.left()?))?;
         let n = stream.read(&mut part)?;
         if n == 0 || head.len() + n > HEAD {
             let why = if n == 0 { (400, "incomplete request") } else { (431, "request too long") };
@@ -169,14 +191,23 @@ fn send(mut stream: &TcpStream, a: &Answer, head_only: bool) -> io::Result<()> {
         _ => "Internal Server Error",
     };
     let head = format!(
-        "HTTP/1.1 {} {word}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\n\r\n",
+        "HTTP/1.1 {} {word}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Frame-Options: DENY\r\nReferrer-Policy: no-referrer\r\nContent-Security-Policy: {}\r\n\r\n",
         a.status,
         a.mime,
-        a.body.len()
+        a.body.len(),
+        crate::html::policy()
     );
-    stream.write_all(head.as_bytes())?;
-    if !head_only {
-        stream.write_all(a.body.as_bytes())?;
+    let until = Deadline::after(TAKING);
+    let body = if head_only { &[][..] } else { a.body.as_bytes() };
+    for piece in [head.as_bytes()].into_iter().chain(body.chunks(PIECE)) {
+        let mut rest = piece;
+        while !rest.is_empty() {
+            stream.set_write_timeout(Some(until.left()?))?;
+            match stream.write(rest)? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                n => rest = &rest[n..],
+            }
+        }
     }
     stream.flush()
 }

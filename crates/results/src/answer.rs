@@ -224,11 +224,15 @@ impl Case<'_> {
         let Some(lead) = self.lead(second) else { return out };
         let by = lead.log.exp() - 1.0;
         if lead.p.is_none() {
-            let end = if self.goal.better == Better::Higher { "Highest" } else { "Lowest" };
+            let end = match self.goal.better {
+                _ if by < 5e-4 => "Level",
+                Better::Higher => "Highest",
+                Better::Lower => "Lowest",
+            };
             let by = self.shown(lead.log);
             let (a, b) = (self.name(first), self.name(second));
             out.words = format!(
-                "{end}: {a} ({by} against {b}, {}); one run of each proves nothing",
+                "{end}: {a} ({by} against {b}, {}); one value of each proves nothing",
                 self.over()
             );
         } else if p <= ALPHA && by >= MATTERS {
@@ -308,10 +312,15 @@ impl Case<'_> {
             list(&tied)
         };
         out.words = format!("No measurable difference between {who}, {}", self.over());
-        let last = *self.order.last().unwrap_or(&self.order[0]);
-        let apart = self.lead(last).map_or(0.0, |l| l.log);
+        let is_tied = |o: &&usize| tied.contains(&self.name(**o));
+        let last = self.order.iter().rfind(is_tied).unwrap_or(&self.order[0]);
+        let apart = self.lead(*last).map_or(0.0, |l| l.log);
         if apart.exp() - 1.0 < MATTERS {
             out.words += " (less than 1 % apart)";
+        } else {
+            let (by, runs) = (self.shown(apart), self.goal.runs());
+            let ends = format!("{} {by} against {}", self.name(self.order[0]), self.name(*last));
+            out.words += &format!(" ({ends}: {runs} runs are too few to be sure)");
         }
         if tied.len() > 1
             && let Some(why) = reason(self.device, candidates)

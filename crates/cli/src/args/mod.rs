@@ -169,6 +169,9 @@ pub(crate) struct ValidateArgs {
     /// Form.
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
+    /// Every figure of every case, not only the summary.
+    #[arg(long)]
+    pub(crate) rows: bool,
     /// Compares the commands sent to the device one by one (DIR/dispatch/*.log.gz).
     #[arg(long)]
     pub(crate) dispatch: bool,

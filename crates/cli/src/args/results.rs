@@ -55,6 +55,9 @@ pub(crate) enum ResultsCommand {
         /// Form.
         #[arg(long, value_enum, default_value = "json")]
         format: RunFormat,
+        /// JSON with curves and dispatch pictures, too: ten times as much.
+        #[arg(long)]
+        full: bool,
         /// Writes to a file instead of standard output.
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
@@ -154,7 +157,7 @@ pub(crate) struct ReportArgs {
     /// The page to write.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: PathBuf,
-    /// The scheduler the others are compared with (default: the first).
+    /// The scheduler the others are compared with (default: none, else noop, else the first).
     #[arg(long, value_name = "SCHEDULER")]
     pub(crate) base: Option<String>,
     #[command(flatten)]

@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 pub(crate) enum RunFormat {
     /// Tables for people.
     Table,
-    /// Everything, as one JSON document.
+    /// All figures, as one JSON document.
     Json,
     /// One row per measure.
     Csv,
@@ -47,12 +47,15 @@ pub(crate) struct RunArgs {
     /// Devices: names, or device files (default hdd-7200; see `iosched list devices`).
     #[arg(long, value_name = "NAME,…")]
     pub(crate) device: Vec<String>,
-    /// Schedulers as family[@generation or kernel version]; the first is the base of comparisons.
+    /// Schedulers as family[@generation or kernel version]. They are compared with none, else noop, else the first.
     #[arg(long, value_name = "NAME,…")]
     pub(crate) scheduler: Vec<String>,
     /// Kernel profiles: names, or profile files (default: the newest).
     #[arg(long, value_name = "VERSION,…")]
     pub(crate) kernel: Vec<String>,
+    /// Name of the experiment (default: that of the first file).
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
     /// Repetitions.
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
@@ -62,7 +65,7 @@ pub(crate) struct RunArgs {
     /// Sets a fio option in every job, after the job's own.
     #[arg(long, value_name = "OPTION=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Sets a tunable of a scheduler by its sysfs name.
+    /// Sets a tunable of a scheduler by its sysfs name. The same one again with another value: both are compared.
     #[arg(long, value_name = "SCHEDULER.NAME=VALUE")]
     pub(crate) tunable: Vec<String>,
     /// Sets a queue attribute by its sysfs name.
@@ -83,6 +86,9 @@ pub(crate) struct RunArgs {
     /// Form of the results.
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: RunFormat,
+    /// JSON with curves and dispatch pictures, too: ten times as much.
+    #[arg(long)]
+    pub(crate) full: bool,
     /// Writes the results to a file instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -16,12 +16,13 @@ use crate::args::{LookArgs, RunArgs, RunFormat};
 use crate::certain::certain;
 use crate::choose::{Chosen, experiments, plan_with, simulated};
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{deliver, note};
+use crate::files::{deliver, note, writable};
 use crate::store::Storing;
 use crate::{live, trials};
 
 /// Runs everything that was asked for and prints the results.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
+    args.output.as_deref().map_or(Ok(()), writable)?;
     let chosen = experiments(args)?;
     // Everything is planned before anything runs: a mistake in the last file costs no time.
     let size = live::leave(args)?.size;
@@ -43,6 +44,9 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         warn(&all);
     }
     let title = chosen.first().map_or("results", |c| c.experiment.name.as_str());
+    if args.format == RunFormat::Json && !args.full {
+        all.iter_mut().for_each(without_pictures);
+    }
     let noise = args.allow_noise;
     let text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
     deliver(args.output.as_deref(), &text)?;
@@ -93,6 +97,12 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     Ok(records)
 }
 
+/// Takes out what only pages draw: it is most of a record.
+pub(crate) fn without_pictures(record: &mut Record) {
+    record.series.clear();
+    record.dispatches.clear();
+}
+
 /// Records in a form.
 pub(crate) fn render(
     title: &str,
@@ -104,7 +114,8 @@ pub(crate) fn render(
     let format = match format {
         RunFormat::Table => {
             let color = !to_file && colors(look);
-            return Ok(terminal::report(records, Look { wide: look.wide, color, noise }));
+            let columns = columns(to_file);
+            return Ok(terminal::report(records, Look { wide: look.wide, color, noise, columns }));
         }
         RunFormat::Json => Format::Json,
         RunFormat::Csv => Format::Csv,
@@ -117,6 +128,14 @@ pub(crate) fn render(
         text.push('\n');
     }
     Ok(text)
+}
+
+/// Columns of the terminal that shows the tables; 0 when a file takes them.
+fn columns(to_file: bool) -> usize {
+    if to_file || !std::io::stdout().is_terminal() {
+        return 0;
+    }
+    console::Term::stdout().size_checked().map_or(0, |(_, columns)| usize::from(columns))
 }
 
 /// Colours: on a terminal, unless the user does not want them (<https://no-color.org>).

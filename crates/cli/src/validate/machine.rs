@@ -84,6 +84,8 @@ pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
 /// The options of a run that stores its results like any other.
 fn options(args: &ValidateArgs) -> RunArgs {
     RunArgs {
+        name: None,
+        full: false,
         files: Vec::new(),
         device: Vec::new(),
         scheduler: Vec::new(),

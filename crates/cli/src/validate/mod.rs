@@ -66,7 +66,7 @@ fn finish(args: &ValidateArgs, result: Compared) -> Outcome {
             print_json(&result.rows)?;
             result.skipped.iter().for_each(|(n, why)| note(&format!("skipped {n}: {why}")));
         }
-        Format::Table => print(&table::render(&result))?,
+        Format::Table => print(&table::render(&result, args.rows))?,
     }
     if result.failed.is_empty() {
         return Ok(());

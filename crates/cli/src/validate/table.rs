@@ -10,7 +10,8 @@ use crate::tables::entry;
 
 const COLUMNS: usize = 100;
 
-pub(super) fn render(result: &Compared) -> String {
+/// The summary; `rows` puts every figure before it.
+pub(super) fn render(result: &Compared, rows: bool) -> String {
     let mut grid = Grid::new()
         .column("case", Align::Left)
         .column("process", Align::Left)
@@ -19,7 +20,7 @@ pub(super) fn render(result: &Compared) -> String {
         .column("ours", Align::Right)
         .column("error", Align::Right);
     let mut last = String::new();
-    for r in &result.rows {
+    for r in result.rows.iter().filter(|_| rows) {
         let case = format!("{}/{}/{}", r.device, r.job, r.scheduler);
         let process =
             if r.section == "*" { "all".into() } else { format!("{} {}", r.section, r.op) };

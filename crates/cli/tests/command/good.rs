@@ -145,6 +145,7 @@ fn repetitions_differ_and_pair() {
         "2",
         "--format",
         "json",
+        "--full",
         "--no-store",
     ]);
     let all: Value = serde_json::from_str(&text).unwrap();

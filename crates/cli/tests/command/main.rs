@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod good;
+mod verdicts;
 
 use assert_cmd::Command;
 use tempfile::TempDir;

@@ -109,7 +109,7 @@ pub(crate) struct DeviceSums {
 }
 
 /// Provenance that belongs to the workload or the trial rather than the run.
-const PER_TRIAL: [&str; 4] = ["test", "arguments", "published-summary", "run"];
+const PER_TRIAL: [&str; 6] = ["test", "title", "version", "arguments", "published-summary", "run"];
 
 impl Input {
     /// A page of these records.
@@ -145,6 +145,18 @@ impl Input {
             self.workloads.len() - 1
         });
         (run, workload)
+    }
+
+    /// The schedulers, in the order in which they occur.
+    #[must_use]
+    pub fn schedulers(&self) -> Vec<&str> {
+        let mut out: Vec<&str> = Vec::new();
+        for r in &self.runs {
+            if !out.contains(&r.scheduler.as_str()) {
+                out.push(&r.scheduler);
+            }
+        }
+        out
     }
 
     /// Takes one record.

@@ -2,15 +2,10 @@
 
 use std::collections::BTreeSet;
 
+pub(crate) use iosched_results::measure::derived;
 use iosched_results::stats::Better;
 
 use super::view::Class;
-
-pub(crate) fn derived(measure: &str) -> bool {
-    measure.starts_with("job/")
-        || measure == "fairness.jain"
-        || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
-}
 
 pub(crate) fn class(measure: &str, unit: &str, better: Better) -> Class {
     let own = !derived(measure);

@@ -66,6 +66,18 @@ pub(crate) fn script() -> String {
     squeeze(include_str!("../../assets/page.js"))
 }
 
+/// What the server allows its pages, as a header: their own styles and the one script.
+pub(crate) fn policy() -> &'static str {
+    static POLICY: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        format!(
+            "default-src 'none'; style-src 'unsafe-inline'; script-src '{}'; img-src data:; base-uri 'none'; \
+             form-action 'self'; frame-ancestors 'none'",
+            hash(&script())
+        )
+    });
+    &POLICY
+}
+
 /// The source expression by which the page's Content Security Policy allows this script and no other.
 fn hash(script: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -227,7 +239,7 @@ pub fn html(input: &Input) -> String {
         hash: hash(&script),
         script,
         data: data::page(input, &view),
-        verdicts: verdict::verdicts(&view),
+        verdicts: verdict::verdicts(&view, input),
         overviews: (0..view.devices.len()).map(|d| overview::overview(&view, input, d)).collect(),
         totals: tables::totals(&view, input),
         harmonic: view.harmonic.iter().map(|h| h.0.as_str()).collect(),

@@ -134,7 +134,7 @@ fn label(r: &RunFacts, all: &[RunFacts]) -> String {
 }
 
 /// The cells of all kernels, schedulers labelled.
-fn join(input: &Input) -> Cow<'_, Cells> {
+pub(crate) fn join(input: &Input) -> Cow<'_, Cells> {
     if let [(_, only)] = &input.cells[..] {
         // One kernel: the labels are the names.
         return Cow::Borrowed(only);

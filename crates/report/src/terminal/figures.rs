@@ -19,6 +19,8 @@ pub struct Figures {
     pub p99: f64,
     /// 99.9th percentile in ns.
     pub p999: f64,
+    /// 99th percentile of fsync in ns (the mean of fewer than 100); 0 when nothing was synced.
+    pub sync: f64,
     /// Share of the time with commands at the device, 0 to 1.
     pub busy: f64,
     /// Share of the time the scheduler held the device idle.
@@ -57,13 +59,19 @@ impl Figures {
     /// Of some processes: rates, latencies.
     pub fn of_jobs<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Figures {
         let mut f = Figures { fairness: f64::NAN, ..Figures::default() };
-        let mut latency = LatencyHistogram::default();
+        let (mut latency, mut sync) = (LatencyHistogram::default(), LatencyHistogram::default());
         let jobs: Vec<&JobRecord> = jobs.collect();
         let total = total(jobs.iter().copied(), sides);
         (f.bandwidth, f.iops) = (total.bytes_per_second(), total.iops());
         for j in jobs {
+            sync.merge(&j.sync.clat);
             sides(j).iter().for_each(|d| latency.merge(&d.clat));
         }
+        f.sync = match sync.count() {
+            0 => 0.0,
+            n if n < 100 => sync.mean(),
+            _ => sync.percentile(99.0) as f64,
+        };
         if latency.count() > 0 {
             f.mean = latency.mean();
             f.p50 = latency.percentile(50.0) as f64;

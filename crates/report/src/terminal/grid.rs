@@ -68,40 +68,56 @@ impl Grid {
         self.rows.is_empty()
     }
 
-    /// The table with its head. When it is wider than `columns`, the first column gives way.
+    /// Which columns have a star somewhere: they are one wider.
+    fn starred(&self) -> Vec<bool> {
+        (0..self.heads.len())
+            .map(|c| self.rows.iter().any(|r| r.get(c).is_some_and(|x| x.best)))
+            .collect()
+    }
+
+    fn widths(&self, starred: &[bool]) -> Vec<usize> {
+        let width = |(c, (head, _)): (usize, &(String, Align))| {
+            let cells = self.rows.iter().filter_map(|r| r.get(c)).map(Cell::width).max();
+            cells.unwrap_or(0).max(head.chars().count()) + usize::from(starred[c])
+        };
+        self.heads.iter().enumerate().map(width).collect()
+    }
+
+    /// Columns it takes as a whole.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        let widths = self.widths(&self.starred());
+        widths.iter().sum::<usize>() + widths.len().saturating_sub(1)
+    }
+
+    /// The table with its head. When it is wider than `columns`, the first column gives way; when that is not enough, it
+    /// becomes several tables, each with the first column.
     #[must_use]
     pub fn render(mut self, columns: usize, color: bool) -> String {
-        let starred: Vec<bool> = (0..self.heads.len())
-            .map(|c| self.rows.iter().any(|r| r.get(c).is_some_and(|x| x.best)))
-            .collect();
-        let width = |rows: &[Vec<Cell>], c: usize, head: &str| {
-            let cells = rows.iter().filter_map(|r| r.get(c)).map(Cell::width).max().unwrap_or(0);
-            cells.max(head.chars().count()) + usize::from(starred[c])
-        };
-        let mut widths: Vec<usize> =
-            self.heads.iter().enumerate().map(|(c, h)| width(&self.rows, c, &h.0)).collect();
+        let starred = self.starred();
+        let mut widths = self.widths(&starred);
         let total = widths.iter().sum::<usize>() + widths.len().saturating_sub(1);
         if total > columns
             && let Some(first) = widths.first_mut()
         {
-            *first = first.saturating_sub(total - columns).max(8);
+            *first = first.saturating_sub(total - columns).max((*first).min(8));
             let most = *first;
             self.rows.iter_mut().filter_map(|r| r.first_mut()).for_each(|c| shorten(c, most));
         }
-        let mut out = String::new();
         let heads = self.heads.iter().zip(&starred);
         let heads =
             heads.map(|((h, _), s)| Cell::new(if *s { format!("{h} ") } else { h.clone() }));
         let heads: Vec<Cell> = heads.collect();
-        self.line(
-            &heads,
-            &widths,
-            &vec![false; widths.len()],
-            color.then_some(Some("1")),
-            &mut out,
-        );
-        for r in &self.rows {
-            self.line(r, &widths, &starred, color.then_some(None), &mut out);
+        let plain = vec![false; widths.len()];
+        let mut out = String::new();
+        for (i, group) in groups(&widths, columns).iter().enumerate() {
+            if i > 0 {
+                out.push('\n');
+            }
+            self.line(&heads, group, &widths, &plain, color.then_some(Some("1")), &mut out);
+            for r in &self.rows {
+                self.line(r, group, &widths, &starred, color.then_some(None), &mut out);
+            }
         }
         out
     }
@@ -110,13 +126,15 @@ impl Grid {
     fn line(
         &self,
         cells: &[Cell],
+        group: &[usize],
         widths: &[usize],
         starred: &[bool],
         color: Option<Option<&str>>,
         out: &mut String,
     ) {
         let mut line = String::new();
-        for (c, cell) in cells.iter().enumerate() {
+        for (nth, &c) in group.iter().enumerate() {
+            let Some(cell) = cells.get(c) else { continue };
             let mut text = cell.text.clone();
             if starred[c] {
                 text.push(if cell.best { '*' } else { ' ' });
@@ -133,7 +151,7 @@ impl Grid {
                 Align::Left => text + &pad,
                 Align::Right => pad + &text,
             };
-            if c > 0 {
+            if nth > 0 {
                 line.push(' ');
             }
             line.push_str(&text);
@@ -141,6 +159,25 @@ impl Grid {
         out.push_str(line.trim_end());
         out.push('\n');
     }
+}
+
+/// Which columns stand side by side: the first one with as many others as fit.
+fn groups(widths: &[usize], columns: usize) -> Vec<Vec<usize>> {
+    let Some(first) = widths.first() else { return Vec::new() };
+    let mut out = vec![vec![0]];
+    let mut used = *first;
+    for (c, width) in widths.iter().enumerate().skip(1) {
+        let full = used.saturating_add(1 + width) > columns;
+        match out.last_mut() {
+            Some(group) if !full || group.len() == 1 => group.push(c),
+            _ => {
+                out.push(vec![0, c]);
+                used = *first;
+            }
+        }
+        used = used.saturating_add(1 + width);
+    }
+    out
 }
 
 /// Cuts the middle out: both ends of `bfq@6.12 low_latency=0` matter.

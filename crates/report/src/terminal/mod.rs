@@ -1,7 +1,7 @@
 //! Tables for people: one per workload and device, and a summary over all of them.
 //!
-//! Pure: records in, text out. Without `wide` no line has more than 80 columns, as long as no name is
-//! longer than a line.
+//! Pure: records in, text out. Without `wide` no table is wider than the terminal, or than 80 columns
+//! where there is none, as long as no name is longer than a line.
 
 mod cells;
 mod figures;
@@ -10,6 +10,8 @@ mod summary;
 mod workload;
 
 use iosched_experiment::Record;
+use iosched_results::answer::{answers, candidates_of, text};
+use iosched_results::cells::group;
 
 pub use figures::Figures;
 pub use grid::{Align, Cell, Grid};
@@ -18,6 +20,13 @@ use cells::places;
 
 /// Columns of a narrow table.
 pub(crate) const COLUMNS: usize = 80;
+
+/// Sentences are read in lines no longer than this.
+const SENTENCE: usize = 120;
+/// Narrower terminals get lines that wrap …
+const NARROWEST: usize = 40;
+/// … and wider ones space at the right.
+const WIDEST: usize = 200;
 
 /// How tables look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,11 +37,17 @@ pub struct Look {
     pub color: bool,
     /// Figures of invalid trials are shown, grey and marked, where a scheduler has no others.
     pub noise: bool,
+    /// Columns of the terminal, used from 40 to 200; 0 where there is none, which is 80.
+    pub columns: usize,
 }
 
 impl Look {
     pub(crate) fn columns(self) -> usize {
-        if self.wide { usize::MAX } else { COLUMNS }
+        match self.columns {
+            _ if self.wide => usize::MAX,
+            0 => COLUMNS,
+            n => n.clamp(NARROWEST, WIDEST),
+        }
     }
 }
 
@@ -42,10 +57,32 @@ pub fn report(records: &[Record], look: Look) -> String {
     let places = places(records, look.noise);
     let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
     out.push_str(&summary::summary(&places, look));
+    out.push_str(&legend(&out, records));
+    let answers = answers(&group(records), &candidates_of(records));
+    if !answers.is_empty() {
+        out.push('\n');
+        out.push_str(&text(&answers, look.columns().min(SENTENCE)));
+    }
     if out.is_empty() {
         out.push_str("There are no results.\n");
     }
     out
+}
+
+/// What the signs mean, of those that were used.
+fn legend(tables: &str, records: &[Record]) -> String {
+    let mut words = Vec::new();
+    let starred = |l: &str| l.split_whitespace().any(|w| w.len() > 1 && w.ends_with('*'));
+    if tables.lines().any(starred) {
+        words.push("* the best of its column");
+    }
+    if tables.lines().any(|l| l.split_whitespace().any(|w| w == "fair")) {
+        words.push("fair: Jain's index of the processes' throughput, 1 is even");
+    }
+    if records.iter().any(|r| r.trial.scheduler.contains('@')) {
+        words.push("@X: that generation of the scheduler (`iosched show scheduler`)");
+    }
+    words.iter().map(|w| format!("{w}\n")).collect()
 }
 
 /// Unicode bar of a share from 0 to 1, `width` columns wide at 1.

@@ -19,7 +19,7 @@ fn record(device: &str, workload: &str, scheduler: &str, ios: u64, latency: u64)
     r
 }
 
-const NARROW: Look = Look { wide: false, color: false, noise: false };
+const NARROW: Look = Look { wide: false, color: false, noise: false, columns: 0 };
 
 #[test]
 fn the_best_is_starred_and_ratios_are_multiplied() {
@@ -64,9 +64,7 @@ fn noise_that_is_allowed_shows_marked_and_grey_and_wins_nothing() {
     assert!(text.contains("~bfq: invalid: others used 90 % of the CPUs"), "{text}");
     assert!(text.contains("kyber: not usable: stuck") && !text.contains("~kyber"), "{text}");
     assert!(!text.contains('*') && !text.contains('+'), "nothing is ranked against noise: {text}");
-    assert!(
-        report(&records, Look { noise: true, color: true, wide: false }).contains("\u{1b}[90m")
-    );
+    assert!(report(&records, Look { noise: true, color: true, ..NARROW }).contains("\u{1b}[90m"));
     // A usable run of the same scheduler leaves no room for an invalid one.
     let records = [records[0].clone(), records[1].clone(), record("disk", "w", "bfq", 7, 9)];
     let text = report(&records, Look { noise: true, ..NARROW });
@@ -121,8 +119,11 @@ proptest! {
                 records.push(r);
             }
         }
-        for line in report(&records, NARROW).lines() {
-            prop_assert!(line.chars().count() <= 80, "{} columns: {line}", line.chars().count());
+        for columns in [0, 70, 132] {
+            let most = if columns == 0 { 80 } else { columns };
+            for line in report(&records, Look { columns, ..NARROW }).lines() {
+                prop_assert!(line.chars().count() <= most, "{columns} columns: {line}");
+            }
         }
     }
 }

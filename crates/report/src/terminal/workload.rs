@@ -37,14 +37,15 @@ pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
     if with_jobs {
         let mut main = Speed::new(p, unit);
         let mut side = Side::new(p);
-        if look.wide {
-            main.join(side.columns());
+        let mut second = Speed { columns: side.columns() };
+        second.columns.retain(|c| !c.cells.iter().all(|x| x.text.is_empty()));
+        let fits = main.grid(p).width() + second.grid(p).width() <= look.columns();
+        if look.wide || fits {
+            main.join(second.columns);
             out.push_str(&main.grid(p).render(look.columns(), look.color));
         } else {
             out.push_str(&main.grid(p).render(look.columns(), look.color));
             out.push('\n');
-            let mut second = Speed { columns: side.columns() };
-            second.columns.retain(|c| !c.cells.iter().all(|x| x.text.is_empty()));
             out.push_str(&second.grid(p).render(look.columns(), look.color));
         }
         out.push_str(&by_job(p, unit, look));
@@ -157,6 +158,11 @@ impl Speed {
             [("mean", |f| f.mean), ("p50", |f| f.p50), ("p99", |f| f.p99), ("p99.9", |f| f.p999)];
         for (head, get) in latencies {
             columns.push(Column::numbers(head, &values(get), Best::Least, |v| number(v / unit)));
+        }
+        // What a log writer waits for: its writes return at once, its fsync does not.
+        let sync = values(|f| f.sync);
+        if sync.iter().flatten().any(|v| *v > 0.0) {
+            columns.push(Column::numbers("fsync", &sync, Best::Least, |v| number(v / unit)));
         }
         Speed { columns }
     }

@@ -1,0 +1,109 @@
+//! What is said about results: guards, answers, names, files.
+
+use super::{JOB, Place};
+
+const DEVICE: &str = "[model]\nkind = \"fixed\"\ncap = \"16GiB\"\nlat_ns = 500_000\npar = 8\n";
+
+fn run(place: &Place, job: &str, more: &[&str]) -> String {
+    place.out(&[&["run", job, "--scheduler", "none,bfq"][..], more].concat())
+}
+
+#[test]
+fn a_guard_ends_with_its_answer() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    for (name, depth) in [("base", "iodepth=8"), ("slow", "iodepth=1")] {
+        run(&place, &job, &["--device", "fixed", "--name", name, "--runs", "3", "--set", depth]);
+    }
+    let same = place.out(&["compare", "base", "base"]);
+    assert!(same.ends_with("Answer: no regression.\n"), "{same}");
+    let args = ["compare", "base", "slow", "--force", "--measure", "read.bw"];
+    let output = place.iosched(&args).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.ends_with("Answer: regression.\n"), "{text}");
+    // A single run of either cannot tell, and says so.
+    for (name, seed) in [("one", "1"), ("two", "2")] {
+        run(&place, &job, &["--device", "hdd-7200", "--name", name, "--seed", seed]);
+    }
+    let output = place.iosched(&["compare", "one", "two", "--force"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(5), "{text}");
+    assert!(text.contains("Answer: cannot tell"), "{text}");
+    place.out(&["compare", "one", "two", "--force", "--allow-inconclusive"]);
+    for (option, name, near) in [("--measure", "raed.bw", "read.bw"), ("--vary", "kernl", "kernel")]
+    {
+        let why = place.fails(2, &["compare", "base", "base", option, name]);
+        assert!(why.contains(&format!("did you mean \"{near}\"")), "{why}");
+    }
+}
+
+#[test]
+fn another_device_of_the_same_name_is_noticed() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let device = place.file("disk.toml", DEVICE);
+    run(&place, &job, &["--device", &device, "--name", "before"]);
+    place.file("disk.toml", DEVICE.replace("500_000", "900_000"));
+    run(&place, &job, &["--device", &device, "--name", "after"]);
+    let why = place.fails(2, &["compare", "before", "after"]);
+    assert!(why.contains("device.content"), "{why}");
+}
+
+#[test]
+fn values_of_one_tunable_are_compared() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let text = place.out(&[
+        "run",
+        &job,
+        "--device",
+        "fixed",
+        "--scheduler",
+        "mq-deadline,none",
+        "--tunable",
+        "mq-deadline.fifo_batch=1",
+        "--tunable",
+        "mq-deadline.fifo_batch=16",
+        "--format",
+        "csv",
+    ]);
+    let schedulers: std::collections::BTreeSet<&str> =
+        text.lines().skip(1).filter_map(|l| l.split(',').nth(2)).collect();
+    assert_eq!(schedulers.len(), 3, "{schedulers:?}");
+}
+
+#[test]
+fn tables_end_with_an_answer_for_each_goal() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let text = run(&place, &job, &["--device", "hdd-7200", "--runs", "3"]);
+    let answer = &text[text.find("Answer for hdd-7200\n").unwrap_or_else(|| panic!("{text}"))..];
+    assert!(answer.contains("\n  throughput  ") && answer.contains("\n  latency "), "{answer}");
+    assert!(answer.lines().all(|l| l.chars().count() <= 80), "{answer}");
+    let once = run(&place, &job, &["--device", "hdd-7200"]);
+    let once = once.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        once.contains("one value of each proves nothing") && once.contains("[not testable]"),
+        "{once}"
+    );
+}
+
+#[test]
+fn what_cannot_work_is_said_before_the_run() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let why = place.fails(2, &["run", &job, "-o", "absent/x.json"]);
+    assert!(why.contains("there is no folder absent"), "{why}");
+    assert!(!place.dir.path().join("results.db").exists(), "nothing ran");
+    let why = place.fails(2, &["results", "list", "--db", "."]);
+    assert!(why.contains("is a folder, not a results file"), "{why}");
+    run(&place, &job, &["--device", "fixed"]);
+    let why = place.fails(2, &["report", "--html", "x.html", "--base", "bqf"]);
+    assert!(why.contains("did you mean \"bfq\""), "{why}");
+    assert!(!place.dir.path().join("x.html").exists());
+    let newer = "{\"format\": \"iosched-results\", \"schema\": 99, \"experiments\": []}";
+    let newer = place.file("newer.json", newer);
+    let why = place.fails(2, &["results", "import", &newer]);
+    assert!(why.contains("schema 99 is newer"), "{why}");
+}
