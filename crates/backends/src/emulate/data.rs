@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::RwLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use nix::fcntl::{FallocateFlags, fallocate};
 use nix::libc;
@@ -46,10 +47,54 @@ const SHARDS: usize = 16;
 
 type Shard = RwLock<BTreeMap<u64, Box<[u8]>>>;
 
+/// Chunks in memory, up to a limit: a disk larger than the machine's memory must not take all of it.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    shards: Vec<Shard>,
+    held: AtomicU64,
+    most: u64,
+    /// Whether something was refused.
+    full: AtomicBool,
+}
+
+impl Memory {
+    fn new(most: u64) -> Memory {
+        Memory {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            held: AtomicU64::new(0),
+            most,
+            full: AtomicBool::new(false),
+        }
+    }
+
+    /// Takes room for one more chunk.
+    fn grow(&self) -> io::Result<()> {
+        let more = |held: u64| Some(held + CHUNK).filter(|h| *h <= self.most);
+        match self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                self.full.store(true, Ordering::Relaxed);
+                Err(io::Error::from_raw_os_error(libc::ENOSPC))
+            }
+        }
+    }
+}
+
+/// Half of what the system could give away now: the load, the page cache and others need some too.
+fn most_memory() -> u64 {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    available(&info).map_or(u64::MAX, |bytes| bytes / 2)
+}
+
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
 /// The store. All methods may be called from any thread.
 #[derive(Debug)]
 pub(crate) enum DataStore {
-    Memory(Vec<Shard>),
+    Memory(Memory),
     File(File),
     Discard,
 }
@@ -57,10 +102,18 @@ pub(crate) enum DataStore {
 impl DataStore {
     pub(crate) fn open(mode: &DataMode, bytes: u64) -> io::Result<Self> {
         Ok(match mode {
-            DataMode::Memory => DataStore::Memory((0..SHARDS).map(|_| Shard::default()).collect()),
+            DataMode::Memory => DataStore::Memory(Memory::new(most_memory())),
             DataMode::Discard => DataStore::Discard,
             DataMode::File(dir) => DataStore::File(unnamed(dir, bytes)?),
         })
+    }
+
+    /// The limit of the memory, once something was refused for it.
+    pub(crate) fn is_full(&self) -> Option<u64> {
+        match self {
+            DataStore::Memory(m) if m.full.load(Ordering::Relaxed) => Some(m.most),
+            _ => None,
+        }
     }
 
     /// The file that must stay open, if there is one.
@@ -76,9 +129,9 @@ impl DataStore {
         match self {
             DataStore::Discard => buf.fill(0),
             DataStore::File(f) => f.read_exact_at(buf, offset)?,
-            DataStore::Memory(shards) => {
+            DataStore::Memory(m) => {
                 for (chunk, at, part) in parts(offset, buf.len()) {
-                    let shard = read_lock(&shards[chunk as usize % SHARDS]);
+                    let shard = read_lock(&m.shards[chunk as usize % SHARDS]);
                     let out = &mut buf[part.clone()];
                     match shard.get(&chunk) {
                         Some(data) => out.copy_from_slice(&data[at..at + part.len()]),
@@ -95,12 +148,15 @@ impl DataStore {
         match self {
             DataStore::Discard => Ok(()),
             DataStore::File(f) => f.write_all_at(data, offset),
-            DataStore::Memory(shards) => {
+            DataStore::Memory(m) => {
                 for (chunk, at, part) in parts(offset, data.len()) {
-                    let mut shard = write_lock(&shards[chunk as usize % SHARDS]);
-                    // Zeros where nothing was written need no room: large files of a load cost none.
-                    if !shard.contains_key(&chunk) && data[part.clone()] == ZEROS[..part.len()] {
-                        continue;
+                    let mut shard = write_lock(&m.shards[chunk as usize % SHARDS]);
+                    if !shard.contains_key(&chunk) {
+                        // Zeros where nothing was written need no room: large files of a load cost none.
+                        if data[part.clone()] == ZEROS[..part.len()] {
+                            continue;
+                        }
+                        m.grow()?;
                     }
                     let slot = shard.entry(chunk).or_insert_with(|| vec![0; CHUNK as usize].into());
                     slot[at..at + part.len()].copy_from_slice(&data[part]);
@@ -120,10 +176,10 @@ impl DataStore {
                 let as_off = |n: u64| libc::off_t::try_from(n).map_err(io::Error::other);
                 Ok(fallocate(f, flags, as_off(offset)?, as_off(len)?)?)
             }
-            DataStore::Memory(shards) => {
+            DataStore::Memory(m) => {
                 let end = offset.saturating_add(len);
                 let mut last = None;
-                for (i, shard) in shards.iter().enumerate() {
+                for (i, shard) in m.shards.iter().enumerate() {
                     let mut shard = write_lock(shard);
                     let held: Vec<u64> =
                         shard.range(offset / CHUNK..=end / CHUNK).map(|(c, _)| *c).collect();
@@ -131,6 +187,7 @@ impl DataStore {
                         let (from, to) = (chunk * CHUNK, (chunk + 1) * CHUNK);
                         if from >= offset && to <= end {
                             shard.remove(&chunk);
+                            m.held.fetch_sub(CHUNK, Ordering::Relaxed);
                         } else if let Some(data) = shard.get_mut(&chunk) {
                             let a = offset.max(from).min(to) - from;
                             let b = end.min(to).max(from) - from;
@@ -231,6 +288,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn memory_has_a_limit_that_is_told_and_discards_make_room() {
+        let store = DataStore::Memory(Memory::new(2 * CHUNK));
+        store.write(0, &[1; 4096]).unwrap();
+        store.write(CHUNK, &[2; 4096]).unwrap();
+        store.write(5 * CHUNK, &[0; 4096]).unwrap();
+        assert_eq!(store.is_full(), None, "zeros take no room");
+        let e = store.write(2 * CHUNK, &[3; 4096]).unwrap_err();
+        assert_eq!(e.raw_os_error(), Some(libc::ENOSPC));
+        assert_eq!(store.is_full(), Some(2 * CHUNK));
+        // What is there can be written again, and what was given up is free.
+        store.write(100, &[4; 4096]).unwrap();
+        store.discard(CHUNK, CHUNK).unwrap();
+        store.write(2 * CHUNK, &[3; 4096]).unwrap();
+        let mut back = [9; 2];
+        store.read(2 * CHUNK + 4095, &mut back).unwrap();
+        assert_eq!(back, [3, 0]);
+        assert_eq!(available("MemFree: 1 kB\nMemAvailable:   2048 kB\n"), Some(2 << 20));
+        assert_eq!(available("MemFree: 1 kB\n"), None);
     }
 
     #[test]

@@ -105,7 +105,13 @@ impl EmulatedDisk {
             spec.queue_depth = depth;
         }
         let model = spec.build().map_err(invalid)?;
-        let bytes = options.bytes.unwrap_or(model.capacity()).min(model.capacity());
+        let bytes = options.bytes.unwrap_or(model.capacity());
+        if bytes > model.capacity() {
+            return Err(Error::input(
+                format!("{bytes} bytes are more than {} has: {}", spec.name, model.capacity()),
+                "the model says nothing about what lies beyond its end; leave out --size, or use another device",
+            ));
+        }
         let bytes = bytes / u64::from(spec.logical_block) * u64::from(spec.logical_block);
         if bytes < 1 << 20 {
             return Err(Error::input("an emulated disk needs at least 1 MiB", String::new()));
@@ -265,7 +271,37 @@ impl EmulatedDisk {
     /// Who else has the disk open, as `fio (process 17)`.
     #[must_use]
     pub fn users(&self) -> Vec<String> {
-        users_of(&SysRoot::default(), &self.node())
+        let (root, node) = (SysRoot::default(), self.node());
+        let mounts = root.get("/proc/self/mountinfo").unwrap_or_default();
+        let mut users = mounted_on(&mounts, &node);
+        users.extend(users_of(&root, &node));
+        users
+    }
+
+    /// Whether there was no room in memory for what was written: the limit, then.
+    #[must_use]
+    pub fn is_full(&self) -> Option<u64> {
+        self.shared.data.is_full()
+    }
+
+    /// Asks the kernel to let go of the disk when its last user does. The disk keeps its speed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn release(&self) -> Result<()> {
+        let io = |e| Error::io("detaching", self.node(), e);
+        let device = OpenOptions::new().read(true).open(self.node()).map_err(io)?;
+        match crate::sys::loop_unbind(&device) {
+            // It is gone already.
+            Err(e) if e.raw_os_error() == Some(nix::libc::ENXIO) => Ok(()),
+            other => other.map_err(io),
+        }
+    }
+
+    /// Whether anybody still uses a disk that was [released](Self::release).
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        restore::is_bound(self.number)
     }
 
     /// Takes the disk away.
@@ -366,6 +402,13 @@ fn unavailable(way: Transport, why: String) -> Error {
     }
 }
 
+/// Where a disk is mounted, as `mount on /mnt`.
+fn mounted_on(mountinfo: &str, node: &Path) -> Vec<String> {
+    let mounts = crate::parse::mountinfo::parse(mountinfo);
+    let ours = mounts.iter().filter(|m| Path::new(&m.source) == node);
+    ours.map(|m| format!("the mount on {}", m.point)).collect()
+}
+
 /// Processes other than this one that have a node open.
 fn users_of(root: &SysRoot, node: &Path) -> Vec<String> {
     let mut all = Vec::new();
@@ -427,5 +470,8 @@ mod tests {
         let root = SysRoot::at(dir.path());
         assert_eq!(users_of(&root, Path::new("/dev/loop64")), ["fio (process 4000000000)"]);
         assert!(users_of(&root, Path::new("/dev/loop65")).is_empty());
+        let mounts = "36 35 7:64 / /mnt/x rw - ext4 /dev/loop64 rw\n";
+        assert_eq!(mounted_on(mounts, Path::new("/dev/loop64")), ["the mount on /mnt/x"]);
+        assert!(mounted_on(mounts, Path::new("/dev/loop6")).is_empty());
     }
 }
