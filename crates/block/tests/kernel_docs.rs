@@ -129,7 +129,8 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         CpuModel::Zero => "–".into(),
         CpuModel::Cost => ns.to_string(),
     };
-    let pieces: [(&str, fn(&CpuProfile) -> u64); 12] = [
+    type Piece = fn(&CpuProfile) -> u64;
+    let pieces: [(&str, Piece); 12] = [
         ("handing over a request in ns (`cpu.submit_ns`)", |c| c.submit_ns),
         ("… of it in the program (`user_ns`)", |c| c.user_ns),
         ("a look for completions (`reap_ns`)", |c| c.reap_ns),

@@ -3,7 +3,7 @@
 //! Seeds are fixed, so the shares are the same every time. `cargo test --release --test power -- --ignored` judges so many pages
 //! that the shares have two digits.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that says what it found")]
 
 use iosched_engine::{Stream, stream};
 use iosched_experiment::record::{BackendKind, Metric, Record, TrialId};

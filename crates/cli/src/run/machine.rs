@@ -133,7 +133,6 @@ fn rounds(
         steady: e.steady,
         // Where noise is allowed a noisy run is a result.
         retries: if args.allow_noise { 0 } else { Plan::default().retries },
-        ..Plan::default()
     };
     protocol::run(backend, cells, &plan, interrupt, sink)?;
     Ok(())

@@ -20,7 +20,8 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
     let mut cases = measured.plan().map_err(|why| {
         Failure::with_help(format!("{file}: {why}"), "the form of data/measured/ names it")
     })?;
-    let filters: [(&Vec<String>, fn(&MeasuredCase) -> &str); 3] = [
+    type Get = fn(&MeasuredCase) -> &str;
+    let filters: [(&Vec<String>, Get); 3] = [
         (&args.scheduler, |c| &c.row.scheduler),
         (&args.device, |c| &c.device),
         (&args.job, |c| &c.job),
