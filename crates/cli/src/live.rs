@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use iosched_backends::emulate::{DataMode, EmulatedDisk, Options};
+use iosched_backends::emulate::{DataMode, EmulatedDisk, Options, Transport};
 use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::restore::{Restored, restore_all};
@@ -79,6 +79,16 @@ pub(crate) fn disk(name: &str, size: Option<u64>) -> Result<DeviceSpec, String> 
 }
 
 /// `iosched emulate`.
+fn transport(word: &str) -> Outcome<Transport> {
+    Transport::parse(word).ok_or_else(|| {
+        let all: Vec<String> = Transport::ALL.iter().map(ToString::to_string).collect();
+        Failure::with_help(
+            format!("there is no way \"{word}\" to an emulated disk"),
+            format!("the ways are {}", all.join(" and ")),
+        )
+    })
+}
+
 pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
     let spec = choose::device(&args.device)?;
     let data = DataMode::parse(&args.data).ok_or_else(|| {
@@ -87,9 +97,11 @@ pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
             "memory, file, file:DIR or discard",
         )
     })?;
+    let transport = args.transport.as_deref().map(transport).transpose()?;
     let options = Options {
         depth: args.depth,
         data,
+        transport,
         bytes: args.size.as_deref().map(size_of).transpose()?,
         state_dir: state_dir(&args.state),
         guardian: Some(guardian()?),

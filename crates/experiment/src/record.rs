@@ -283,7 +283,7 @@ pub fn total<'a, const N: usize>(
     for job in jobs {
         let sides = of(job);
         let mut runtime = 0;
-        for d in sides.iter().filter(|d| d.ios > 0) {
+        for d in sides.iter().filter(|d| d.ios > 0 || d.bytes > 0) {
             sum.ios += d.ios;
             sum.bytes += d.bytes;
             runtime = runtime.max(d.runtime);

@@ -12,7 +12,9 @@ use crate::state::{Change, StateFile};
 /// A way from the kernel to the thread that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// FUSE and a loop device, over io_uring: Linux 6.14 and newer.
+    /// FUSE and a loop device, over io_uring: Linux 6.14 and newer. Only where it is asked for: when its server
+    /// is killed while commands are under way, Linux 6.18 may wait for them for ever, and so does whoever uses the
+    /// disk (`docs/live.md`).
     FuseRing,
     /// FUSE and a loop device.
     Fuse,
@@ -40,10 +42,17 @@ impl Transport {
         }
     }
 
-    /// The fastest that this machine seems to have.
+    /// Whether a kernel clears up behind a server that was killed, whatever the moment.
+    #[must_use]
+    pub fn survives_kills(self) -> bool {
+        self != Transport::FuseRing
+    }
+
+    /// The fastest that this machine has and that may be chosen without being asked for.
     #[must_use]
     pub fn best() -> Transport {
-        Transport::ALL.into_iter().find(|t| t.missing().is_none()).unwrap_or(Transport::Fuse)
+        let usable = |t: &Transport| t.survives_kills() && t.missing().is_none();
+        Transport::ALL.into_iter().find(usable).unwrap_or(Transport::Fuse)
     }
 
     /// What it is, for people.

@@ -348,7 +348,7 @@ impl Drop for EmulatedDisk {
 /// A disk that is served, without a block device yet: what serves it, its file, the way, and notes.
 type Serving = (Arc<Shared>, std::fs::File, JoinHandle<()>, Transport, Vec<String>);
 
-/// Starts serving by the way that was asked for, or by the fastest that works.
+/// Starts serving by the way that was asked for, or by the best.
 fn serve(options: &Options, bytes: u64) -> Result<Serving> {
     let mut notes = Vec::new();
     let ways: Vec<Transport> = match options.transport {
@@ -356,7 +356,7 @@ fn serve(options: &Options, bytes: u64) -> Result<Serving> {
             Some(why) => return Err(unavailable(way, why)),
             None => vec![way],
         },
-        None => Transport::ALL.into_iter().filter(|t| t.missing().is_none()).collect(),
+        None => vec![Transport::best()],
     };
     let mut failed = Error::Trial { message: "there is no way to serve a disk".into() };
     for way in ways {
