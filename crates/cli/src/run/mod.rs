@@ -4,11 +4,11 @@ mod dry;
 mod iolog;
 mod machine;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use iosched_experiment::{Experiment, Record, Status, Trial, TrialId};
+use iosched_experiment::{Experiment, Record, Status, Trial, TrialId, Warning};
 use iosched_report::terminal::{self, Look};
 use iosched_results::export::{Format, export};
 
@@ -144,16 +144,47 @@ fn colors(look: LookArgs) -> bool {
     !look.no_color && !unwanted && std::io::stdout().is_terminal()
 }
 
-/// Each warning once, however many trials have it.
+/// Each warning once, however many trials have it; runs that have not settled together in one.
 fn warn(records: &[Record]) {
     let mut said = BTreeSet::new();
-    for w in records.iter().flat_map(|r| &r.warnings) {
+    let (unsettled, others): (Vec<_>, Vec<_>) = records
+        .iter()
+        .flat_map(|r| r.warnings.iter().map(move |w| (r, w)))
+        .partition(|(_, w)| w.code == "halves-differ");
+    for (_, w) in others {
         if said.insert(&w.message) {
             let advice =
                 if w.advice.is_empty() { String::new() } else { format!(" ({})", w.advice) };
             note(&format!("warning: {}{advice}", w.message));
         }
     }
+    if let Some(text) = halves(&unsettled) {
+        note(&text);
+    }
+}
+
+/// In which runs the second half is unlike the first.
+fn halves(unsettled: &[(&Record, &Warning)]) -> Option<String> {
+    if let [(_, one)] = unsettled {
+        return Some(format!("warning: {} ({})", one.message, one.advice));
+    }
+    let mut tests: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for (r, _) in unsettled {
+        let t = &r.trial;
+        tests.entry((&t.workload, &t.device)).or_default().insert(&t.scheduler);
+    }
+    let list: Vec<String> = tests
+        .iter()
+        .map(|((workload, device), under)| match under.iter().collect::<Vec<_>>()[..] {
+            [one] => format!("{workload} on {device} ({one})"),
+            _ => format!("{workload} on {device} ({} schedulers)", under.len()),
+        })
+        .collect();
+    let advice = &unsettled.first()?.1.advice;
+    Some(format!(
+        "warning: halves of a run differ by over 10 % in {} ({advice}; --format json says by how much)",
+        list.join(", ")
+    ))
 }
 
 /// Exit code 4 when a trial has no usable figures; an invalid attempt that was repeated does not count, nor do
