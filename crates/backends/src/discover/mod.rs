@@ -6,5 +6,5 @@ mod stack;
 
 pub use disk::{ATTRIBUTES, Disk, QueueState};
 pub(crate) use disk::{queue_dir, tag_depth};
-pub(crate) use stack::no_device;
 pub use stack::{Layer, LayerKind, Stack, find, find_opened};
+pub(crate) use stack::{no_device, no_path};

@@ -223,16 +223,22 @@ pub(crate) fn no_device(root: &SysRoot, what: &str) -> Error {
     Error::NoDevice { name: what.into(), help }
 }
 
+/// A path that leads nowhere.
+pub(crate) fn no_path(path: &str) -> Error {
+    Error::input(
+        format!("{path}: no such file, folder or device"),
+        "a device is named by /dev/NAME or NAME, anything else by a path that exists",
+    )
+}
+
 fn of_path(root: &SysRoot, path: &str, depth: usize) -> Result<Layer> {
     // The root of the system is joined to a path, so one that counts from the working directory must not be.
     let absolute = std::path::absolute(path).map_err(|e| Error::io("looking at", path, e))?;
     let path = absolute.to_str().unwrap_or(path);
-    let node = root.node(Path::new(path)).map_err(|e| {
-        if e.kind() == std::io::ErrorKind::NotFound && path.starts_with("/dev/") {
-            no_device(root, path)
-        } else {
-            Error::io("looking at", path, e)
-        }
+    let node = root.node(Path::new(path)).map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound if path.starts_with("/dev/") => no_device(root, path),
+        std::io::ErrorKind::NotFound => no_path(path),
+        _ => Error::io("looking at", path, e),
     })?;
     let dev = match node {
         Node::Block(dev) => return of_device(root, dev, depth),

@@ -69,12 +69,12 @@ impl Target {
     /// [`Error::Io`].
     pub fn find(root: &SysRoot, name: &str) -> Result<Target> {
         let path = resolve(root, name)?;
-        let looking = |e: std::io::Error| {
-            if e.kind() == std::io::ErrorKind::NotFound && path.starts_with("/dev") {
+        let looking = |e: std::io::Error| match e.kind() {
+            std::io::ErrorKind::NotFound if path.starts_with("/dev") => {
                 discover::no_device(root, name)
-            } else {
-                Error::io("looking at", &path, e)
             }
+            std::io::ErrorKind::NotFound => discover::no_path(name),
+            _ => Error::io("looking at", &path, e),
         };
         let mut options = OpenOptions::new();
         let handle = options.read(true).custom_flags(libc::O_PATH | libc::O_CLOEXEC);
