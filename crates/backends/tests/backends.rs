@@ -229,6 +229,17 @@ fn a_missing_requirement_stops_before_the_first_run() {
     assert!(sink.records.is_empty());
 }
 
+/// The machine for one test at a time: a child that another test is about to start has copies of this one's descriptors
+/// until it runs, and a disk that somebody has claimed is in use. `None`, with a word, where a test cannot run.
+fn machine() -> Option<std::sync::MutexGuard<'static, ()>> {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    if let Some(why) = skip() {
+        println!("SKIPPED: {why}");
+        return None;
+    }
+    Some(TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
 fn skip() -> Option<&'static str> {
     if !nix::unistd::geteuid().is_root() {
         return Some("no root");
@@ -269,10 +280,7 @@ fn ran(record: &Record) {
 
 #[test]
 fn an_emulated_disk_serves_fio_under_every_scheduler_of_the_kernel() {
-    if let Some(why) = skip() {
-        println!("SKIPPED: {why}");
-        return;
-    }
+    let Some(_turn) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut backend = Emulated::new(tolerant(dir.path()), emulate::Options::default());
     let first = trial("none", JOB);
@@ -317,10 +325,7 @@ fn bash(load: &str, mib: u64) -> Startup {
 
 #[test]
 fn a_command_starts_cold_beside_readers() {
-    if let Some(why) = skip() {
-        println!("SKIPPED: {why}");
-        return;
-    }
+    let Some(_turn) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     let mut backend = Emulated::new(tolerant(dir.path()), emulate::Options::default());
     let start = |scheduler: &str, what: Startup| Trial {
@@ -358,10 +363,7 @@ fn a_command_starts_cold_beside_readers() {
 
 #[test]
 fn the_limit_of_a_start_marks_it() {
-    if let Some(why) = skip() {
-        println!("SKIPPED: {why}");
-        return;
-    }
+    let Some(_turn) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     let spec = DeviceSpec::from_toml("slow", DISK).unwrap();
     let options = emulate::Options { state_dir: dir.path().into(), ..emulate::Options::default() };
@@ -380,10 +382,7 @@ fn the_limit_of_a_start_marks_it() {
 
 #[test]
 fn devices_with_something_on_them_are_refused() {
-    if let Some(why) = skip() {
-        println!("SKIPPED: {why}");
-        return;
-    }
+    let Some(_turn) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
     let spec = DeviceSpec::from_toml("slow", DISK).unwrap();
     let options = emulate::Options { state_dir: dir.path().into(), ..emulate::Options::default() };

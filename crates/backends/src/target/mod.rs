@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::libc;
 
@@ -310,6 +311,23 @@ fn reopen(handle: &File, path: &str, write: bool, flags: i32) -> Result<File> {
     options.open(link).map_err(|e| Error::io("opening", path, e))
 }
 
+/// How long a claim of our own that was given up may live on: a child that another thread is about to start has a copy of
+/// its descriptor until the new program runs.
+const COPIES_LAST: Duration = Duration::from_millis(500);
+
+/// Opens a node; when it is busy, again until no copy of an earlier descriptor of ours can be the reason.
+fn open_patiently(options: &OpenOptions, node: &Path) -> std::io::Result<File> {
+    let deadline = Instant::now() + COPIES_LAST;
+    loop {
+        match options.open(node) {
+            Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => return other,
+        }
+    }
+}
+
 /// Opens the node of a disk whose kernel name is known: a name in `/dev` may lead anywhere. `exclusively`, it is
 /// opened for writing.
 pub(crate) fn open_node(name: &str, node: &Path, exclusively: bool) -> Result<File> {
@@ -317,7 +335,7 @@ pub(crate) fn open_node(name: &str, node: &Path, exclusively: bool) -> Result<Fi
     let mut options = OpenOptions::new();
     let exclusive = if exclusively { libc::O_EXCL } else { 0 };
     options.read(true).write(exclusively).custom_flags(exclusive | libc::O_CLOEXEC);
-    let file = options.open(node).map_err(|e| match e.raw_os_error() {
+    let file = open_patiently(&options, node).map_err(|e| match e.raw_os_error() {
         Some(libc::EBUSY) => Error::InUse {
             device: node.display().to_string(),
             why: "somebody mounted it, or made it part of something".into(),
