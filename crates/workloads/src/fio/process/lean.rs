@@ -127,7 +127,7 @@ mod tests {
             rw in prop::sample::select(vec!["read", "randread", "randrw", "write"]),
             rest in prop::sample::select(vec![
                 "", "number_ios=7", "time_based\nruntime=1ms", "runtime=100us", "norandommap",
-                "iodepth_batch_complete_min=2", "iodepth_batch_complete_max=3", "sync=1", "number_ios=99\nio_size=1m",
+                "iodepth_batch_complete_min=2", "iodepth_batch_complete_max=3", "sync=1",
             ]),
             picks in prop::collection::vec((any::<prop::sample::Index>(), 0u64..30_000, 1usize..4), 600),
         ) {
