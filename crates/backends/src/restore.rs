@@ -58,6 +58,8 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
     }
     let mut done = match &state.change {
         Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label)?,
+        Change::UblkDisk { number, label } => crate::emulate::ublk::remove(*number, label)
+            .map_err(|e| Error::io("removing", format!("/dev/ublkb{number}"), e))?,
         Change::TraceInstance { name } => remove_instance(name)?,
         Change::FuseUring { before } => crate::emulate::put_back(before)?,
         Change::Directory { path } => remove_directory(path)?,

@@ -34,6 +34,13 @@ pub enum Change {
         /// Number of the FUSE connection that serves it.
         connection: u64,
     },
+    /// A device of ublk was created for an emulated disk.
+    UblkDisk {
+        /// Its number.
+        number: u32,
+        /// By which it is told from somebody else's.
+        label: String,
+    },
     /// The kernel's FUSE was allowed to use io_uring.
     FuseUring {
         /// The module's parameter before.

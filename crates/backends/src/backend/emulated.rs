@@ -60,7 +60,7 @@ impl Backend for Emulated {
     fn requirements(&self) -> Vec<Requirement> {
         let way = || emulate::Transport::best().title().to_string();
         let disk = emulate::requirements().map(|()| way());
-        let disk = Requirement { what: "FUSE and loop devices", state: disk };
+        let disk = Requirement { what: "a way to emulated disks", state: disk };
         vec![super::root("emulating a disk"), disk, super::fio()]
     }
 

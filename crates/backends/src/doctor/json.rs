@@ -24,6 +24,9 @@ impl Report {
             }),
             "disks": disks.collect::<Vec<_>>(),
             "requirements": self.requirements.iter().map(requirement).collect::<Vec<_>>(),
+            "transports": self.ways.iter().map(|(way, state)| json!({
+                "name": way.to_string(), "chosen": state.is_ok(), "why_not": state.as_ref().err(),
+            })).collect::<Vec<_>>(),
             "tools": self.tools.iter().map(tool).collect::<Vec<_>>(),
             "state_files": self.states,
         })
@@ -104,6 +107,7 @@ fn tool(t: &Tool) -> Value {
 mod tests {
     use super::*;
     use crate::discover::{QueueState, Stack};
+    use crate::emulate::Transport;
     use crate::error::Error;
 
     fn on(name: &str, kind: LayerKind, below: Vec<Layer>) -> Layer {
@@ -133,6 +137,7 @@ mod tests {
                 Requirement { what: "root", state: Err(missing) },
                 Requirement { what: "fio", state: Ok("fio-3.33".into()) },
             ],
+            ways: vec![(Transport::Ublk, Err("no ublk".into())), (Transport::Fuse, Ok(()))],
             tools: vec![Tool { name: "fio", package: "fio", purpose: "load", version: None }],
             states: vec!["/run/iosched/sda.json".into()],
         };

@@ -4,6 +4,7 @@ use super::tools::{Tool, find_tools};
 use super::who::{Setting, who_set_it};
 use crate::backend::{Backend, Emulated, Requirement};
 use crate::discover::{self, Disk, Stack};
+use crate::emulate::Transport;
 use crate::error::Result;
 use crate::kernel_fs::KernelFs;
 use crate::root::SysRoot;
@@ -26,6 +27,8 @@ pub struct Report {
     pub disks: Vec<(Disk, Vec<Setting>)>,
     /// Whether disks can be emulated and real ones switched.
     pub requirements: Vec<Requirement>,
+    /// The ways to an emulated disk, the fastest first: the one that is chosen, and why the others are not.
+    pub ways: Vec<(Transport, std::result::Result<(), String>)>,
     /// Programs.
     pub tools: Vec<Tool>,
     /// State files of runs at work, or killed.
@@ -66,6 +69,7 @@ pub fn examine(target: Option<&str>) -> Result<Report> {
         verdict: target.map(judged),
         disks,
         requirements: Emulated::default().requirements(),
+        ways: Transport::reasons(),
         tools: find_tools(),
         states: states.iter().map(|p| p.display().to_string()).collect(),
     })
@@ -117,6 +121,14 @@ impl Report {
                     out.push_str(&format!("  NO   {:<24}\n", r.what));
                     out.push_str(&wrapped(&format!("{e}; {}", e.help()), 7));
                 }
+            }
+        }
+        out.push_str("\nways to an emulated disk, the fastest first\n");
+        for (way, state) in &self.ways {
+            let word = if state.is_ok() { "chosen" } else { "not chosen" };
+            out.push_str(&format!("  {:<11} {word}\n", way.to_string()));
+            if let Err(why) = state {
+                out.push_str(&wrapped(why, 14));
             }
         }
         out.push_str("\nprograms\n");
@@ -198,6 +210,9 @@ mod tests {
         assert!(text.starts_with("kernel "), "{text}");
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         assert!(text.contains("programs\n  fio "), "{text}");
+        let chosen =
+            text.lines().filter(|l| l.ends_with(" chosen") && !l.contains(" not ")).count();
+        assert_eq!(chosen, 1, "one way: {text}");
     }
 
     #[test]

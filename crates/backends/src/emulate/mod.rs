@@ -1,8 +1,9 @@
 //! Disks that are models: a block device of the running kernel whose commands take as long as a device
 //! model of the catalogue says.
 //!
-//! A FUSE file system of ours holds one file; a loop device with direct I/O makes a disk of it. The
-//! loop device is created for the purpose and removed afterwards, so no setting of it can stay behind.
+//! Where the kernel has ublk, its block layer talks to the server itself. Else a FUSE file system of ours holds one
+//! file, and a loop device with direct I/O makes a disk of it. Either device is created for the purpose and
+//! removed afterwards, so no setting of it can stay behind.
 
 mod attach;
 mod clockwork;
@@ -16,6 +17,7 @@ mod selfcheck;
 mod serve;
 mod served;
 mod transport;
+pub(crate) mod ublk;
 
 pub(crate) use attach::requirements;
 pub use attach::{EmulatedDisk, Options};

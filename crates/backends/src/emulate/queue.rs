@@ -59,6 +59,79 @@ enum Holder {
     Us,
 }
 
+/// What carries commands to a driver: a ring of io_uring, or, in tests, a kernel of our own.
+pub(crate) trait Carrier {
+    /// The memory that commands refer to.
+    fn bytes_mut(&mut self) -> &mut [u8];
+
+    /// Queues a command.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn command(&mut self, device: BorrowedFd<'_>, command: Command, user: u64) -> io::Result<()>;
+
+    /// Says once when a file can be read.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn watch(&mut self, file: BorrowedFd<'_>, user: u64) -> io::Result<()>;
+
+    /// Hands over what was queued.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn submit(&mut self) -> io::Result<()>;
+
+    /// As `submit`, and waits for a completion.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn wait(&mut self, limit: Option<Duration>) -> io::Result<()>;
+
+    /// Whether there is something to take, or to submit for.
+    fn ready(&mut self) -> bool;
+
+    /// Whether something was queued and not handed over.
+    fn has_queued(&mut self) -> bool;
+
+    /// The next completion.
+    fn take(&mut self) -> Option<(u64, i32)>;
+}
+
+impl Carrier for Ring {
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        Ring::bytes_mut(self)
+    }
+
+    fn command(&mut self, device: BorrowedFd<'_>, command: Command, user: u64) -> io::Result<()> {
+        Ring::command(self, device, command, user)
+    }
+
+    fn watch(&mut self, file: BorrowedFd<'_>, user: u64) -> io::Result<()> {
+        Ring::watch(self, file, user)
+    }
+
+    fn submit(&mut self) -> io::Result<()> {
+        Ring::submit(self)
+    }
+
+    fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
+        Ring::wait(self, limit)
+    }
+
+    fn ready(&mut self) -> bool {
+        Ring::ready(self)
+    }
+
+    fn has_queued(&mut self) -> bool {
+        Ring::has_queued(self)
+    }
+
+    fn take(&mut self) -> Option<(u64, i32)> {
+        Ring::take(self)
+    }
+}
+
 /// Slots and who has them. A queue whose sides disagree would answer one request with the data of
 /// another: it ends instead.
 #[derive(Debug)]
@@ -94,9 +167,9 @@ const BESIDE: u64 = u64::MAX - 1;
 
 /// The queue.
 #[derive(Debug)]
-pub(crate) struct Queue<D> {
+pub(crate) struct Queue<D, C = Ring> {
     // The ring goes first: it has commands in the driver's device.
-    ring: Ring,
+    ring: C,
     driver: D,
     slots: Slots,
     bell: BellPull,
@@ -110,10 +183,17 @@ impl<D: Driver> Queue<D> {
     ///
     /// # Errors
     /// Without io_uring, or the driver's.
-    pub(crate) fn start(mut driver: D, bell: BellPull) -> io::Result<Self> {
+    pub(crate) fn start(driver: D, bell: BellPull) -> io::Result<Self> {
         let n = driver.slots();
-        let mut ring =
-            Ring::new(BATCH, (n + 8).next_power_of_two(), Area::zeros(driver.memory())?)?;
+        let ring = Ring::new(BATCH, (n + 8).next_power_of_two(), Area::zeros(driver.memory())?)?;
+        Queue::by(ring, driver, bell)
+    }
+}
+
+impl<D: Driver, C: Carrier> Queue<D, C> {
+    /// Gives every slot to the kernel, by this carrier.
+    pub(crate) fn by(mut ring: C, mut driver: D, bell: BellPull) -> io::Result<Self> {
+        let n = driver.slots();
         let mut slots = Slots::new(n);
         for slot in 0..n {
             slots.give(slot)?;
@@ -159,7 +239,7 @@ impl<D: Driver> Queue<D> {
     }
 }
 
-impl<D: Driver> Port for Queue<D> {
+impl<D: Driver, C: Carrier> Port for Queue<D, C> {
     fn next(&mut self) -> io::Result<Option<Request>> {
         let mut asked = false;
         loop {

@@ -5,6 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use super::Options;
+use super::ublk::CONTROL_NODE;
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::state::{Change, StateFile};
@@ -12,6 +13,8 @@ use crate::state::{Change, StateFile};
 /// A way from the kernel to the thread that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
+    /// ublk: Linux 6.0 and newer, where the distribution has built it.
+    Ublk,
     /// FUSE and a loop device, over io_uring: Linux 6.14 and newer. Only where it is asked for: when its server
     /// is killed while commands are under way, Linux 6.18 may wait for them for ever, and so does whoever uses the
     /// disk (`docs/live.md`).
@@ -22,7 +25,7 @@ pub enum Transport {
 
 impl Transport {
     /// All, the fastest first.
-    pub const ALL: [Transport; 2] = [Transport::FuseRing, Transport::Fuse];
+    pub const ALL: [Transport; 3] = [Transport::Ublk, Transport::FuseRing, Transport::Fuse];
 
     /// Reads what [`Display`](fmt::Display) writes.
     #[must_use]
@@ -35,10 +38,14 @@ impl Transport {
     pub fn missing(self) -> Option<String> {
         match self {
             Transport::Fuse => None,
+            Transport::Ublk if !fs::exists(CONTROL_NODE).unwrap_or(false) => Some(
+                "this kernel has no ublk, or not loaded (Linux 6.0 and newer: modprobe ublk_drv)"
+                    .into(),
+            ),
             Transport::FuseRing if !fs::exists(ENABLE_URING).unwrap_or(false) => {
                 Some("this kernel has no FUSE over io_uring (Linux 6.14 and newer have it)".into())
             }
-            Transport::FuseRing => io_uring_is_off(),
+            Transport::Ublk | Transport::FuseRing => io_uring_is_off(),
         }
     }
 
@@ -48,17 +55,39 @@ impl Transport {
         self != Transport::FuseRing
     }
 
-    /// The fastest that this machine has and that may be chosen without being asked for.
+    /// Those that this machine has and that may be chosen without being asked for, the fastest first.
+    pub(crate) fn choice() -> impl Iterator<Item = Transport> {
+        let usable = |t: &Transport| t.survives_kills() && t.missing().is_none();
+        Transport::ALL.into_iter().filter(usable)
+    }
+
+    /// The first choice.
     #[must_use]
     pub fn best() -> Transport {
-        let usable = |t: &Transport| t.survives_kills() && t.missing().is_none();
-        Transport::ALL.into_iter().find(usable).unwrap_or(Transport::Fuse)
+        Transport::choice().next().unwrap_or(Transport::Fuse)
+    }
+
+    /// Every way, whether it would be taken, and why not: for people who wonder.
+    #[must_use]
+    pub fn reasons() -> Vec<(Transport, std::result::Result<(), String>)> {
+        let best = Transport::best();
+        let reason = |t: Transport| match t.missing() {
+            Some(why) => Err(why),
+            None if t == best => Ok(()),
+            None if !t.survives_kills() => Err(
+                "a server that is killed may leave users that never end; for those who ask for it"
+                    .into(),
+            ),
+            None => Err(format!("{best} is faster")),
+        };
+        Transport::ALL.into_iter().map(|t| (t, reason(t))).collect()
     }
 
     /// What it is, for people.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
+            Transport::Ublk => "ublk",
             Transport::FuseRing => "FUSE over io_uring, and loop",
             Transport::Fuse => "FUSE and loop",
         }
@@ -68,6 +97,7 @@ impl Transport {
 impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Transport::Ublk => "ublk",
             Transport::FuseRing => "fuse-uring",
             Transport::Fuse => "fuse",
         })
@@ -199,5 +229,9 @@ mod tests {
         assert_eq!(Transport::parse("nbd"), None);
         assert_eq!(Transport::Fuse.missing(), None);
         assert!(Transport::best().missing().is_none());
+        let reasons = Transport::reasons();
+        let taken: Vec<_> = reasons.iter().filter(|(_, r)| r.is_ok()).map(|(t, _)| *t).collect();
+        assert_eq!(taken, [Transport::best()]);
+        assert_ne!(Transport::best(), Transport::FuseRing, "it is for those who ask for it");
     }
 }

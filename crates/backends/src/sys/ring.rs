@@ -25,6 +25,8 @@ pub(crate) enum Memory {
     None,
     /// In the entry's own `addr` and `len`: a list of two parts, written to `list` in the area.
     List { list: usize, parts: [Range<usize>; 2] },
+    /// In the driver's arguments, from byte `at` of them: the address of a part.
+    Argument { at: usize, part: Range<usize> },
 }
 
 /// A command of a driver.
@@ -77,7 +79,7 @@ impl Ring {
         user: u64,
     ) -> io::Result<()> {
         let (mut address, mut count) = (0, 0);
-        let Command { op, args, memory } = command;
+        let Command { op, mut args, memory } = command;
         match memory {
             Memory::None => {}
             Memory::List { list, parts } => {
@@ -89,6 +91,9 @@ impl Ring {
                 address = self.area.address(&(list..list + text.len()));
                 self.area.bytes_mut()[list..list + text.len()].copy_from_slice(&text);
                 count = parts.len() as u32;
+            }
+            Memory::Argument { at, part } => {
+                args[at..at + 8].copy_from_slice(&self.area.address(&part).to_ne_bytes());
             }
         }
         let bytes = entry(device.as_raw_fd(), op, (address, count), &args, user);

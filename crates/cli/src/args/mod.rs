@@ -239,7 +239,7 @@ pub(crate) struct EmulateArgs {
     /// Where data is kept: memory, file[:DIR], or discard (reads give zeros).
     #[arg(long, value_name = "WHERE", default_value = "memory")]
     pub(crate) data: String,
-    /// Way from the kernel to the disk: fuse, or fuse-uring, which is faster, but may hang in the kernel when it is killed.
+    /// Way from the kernel to the disk, if not the fastest safe one (iosched doctor): ublk, fuse, or fuse-uring, which is faster than fuse, but may hang in the kernel when it is killed.
     #[arg(long, value_name = "WAY")]
     pub(crate) transport: Option<String>,
     #[command(flatten)]

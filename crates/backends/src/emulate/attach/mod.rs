@@ -1,9 +1,9 @@
 //! Making a disk of a model, and taking it away again.
 
+mod block;
 mod setup;
 
 use std::fs::OpenOptions;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,20 +11,18 @@ use std::time::Duration;
 
 use iosched_devices::DeviceSpec;
 
-use super::clockwork::Clockwork;
-use super::data::{DataMode, DataStore};
-use super::fuse;
-use super::port::Bell;
-use super::selfcheck::{self, SelfCheck};
+use super::data::DataMode;
+use super::selfcheck::SelfCheck;
 use super::serve::Shared;
 use super::served::Served;
-use super::transport::{Switched, Transport};
+use super::transport::Transport;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
 use crate::load::child::Interrupt;
-use crate::root::{DevNum, SysRoot};
-use crate::state::{Change, STATE_DIR, StateFile};
-use crate::{restore, sys};
+use crate::restore;
+use crate::root::SysRoot;
+use crate::state::{STATE_DIR, StateFile};
+use block::Block;
 use setup::probe;
 
 /// How to emulate.
@@ -70,8 +68,7 @@ impl Default for Options {
 pub struct EmulatedDisk {
     spec: DeviceSpec,
     bytes: u64,
-    number: u32,
-    label: String,
+    block: Block,
     shared: Arc<Shared>,
     transport: Transport,
     thread: Option<JoinHandle<()>>,
@@ -84,13 +81,9 @@ pub struct EmulatedDisk {
 
 impl std::fmt::Debug for EmulatedDisk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EmulatedDisk").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("EmulatedDisk").field("name", &self.name()).finish_non_exhaustive()
     }
 }
-
-/// Loop devices are looked for from here: numbers below are left to others.
-const FIRST_LOOP: u32 = 64;
-const LAST_LOOP: u32 = 1023;
 
 impl EmulatedDisk {
     /// Makes a block device of a model.
@@ -98,7 +91,7 @@ impl EmulatedDisk {
     /// # Errors
     /// [`Error::NotRoot`], [`Error::Unavailable`] without FUSE or loop, [`Error::TooFast`], [`Error::Io`].
     pub fn start(spec: &DeviceSpec, options: &Options) -> Result<EmulatedDisk> {
-        requirements()?;
+        root_only()?;
         let mut spec = spec.clone();
         let invalid = |e: iosched_devices::SpecError| Error::input(e.to_string(), String::new());
         if let Some(depth) = options.depth {
@@ -116,22 +109,7 @@ impl EmulatedDisk {
         if bytes < 1 << 20 {
             return Err(Error::input("an emulated disk needs at least 1 MiB", String::new()));
         }
-        let (shared, file, thread, transport, notes) = serve(options, bytes)?;
-        let mut disk = EmulatedDisk {
-            label: String::new(),
-            bytes,
-            number: 0,
-            shared,
-            transport,
-            thread: Some(thread),
-            state: None,
-            guardian: None,
-            check: SelfCheck::default(),
-            notes,
-            spec,
-        };
-        disk.attach(&file, options)?;
-        drop(file);
+        let mut disk = connect(&spec, bytes, options)?;
         disk.shape(options)?;
         disk.self_check(bytes, options)?;
         let (model, lead) = (disk.spec.build().map_err(invalid)?, disk.lead());
@@ -139,63 +117,10 @@ impl EmulatedDisk {
         Ok(disk)
     }
 
-    /// Creates and binds a loop device, written down first.
-    fn attach(&mut self, file: &std::fs::File, options: &Options) -> Result<()> {
-        let root = SysRoot::default();
-        // FUSE connections go by the minor number of their file system.
-        let meta = file.metadata().map_err(|e| Error::io("looking at", "the FUSE file", e))?;
-        let connection = DevNum::from_raw(meta.dev()).minor;
-        let control =
-            sys::loop_control().map_err(|e| Error::io("opening", "/dev/loop-control", e))?;
-        for number in FIRST_LOOP..=LAST_LOOP {
-            if root.exists(&format!("/sys/block/loop{number}")) {
-                continue;
-            }
-            // The kernel keeps 63 bytes.
-            let name = self.spec.name.chars().filter(char::is_ascii_graphic).take(40);
-            self.label = format!("iosched:{}:{}", std::process::id(), name.collect::<String>());
-            let change = Change::EmulatedDisk { number, label: self.label.clone(), connection };
-            let name = format!("loop{number}");
-            let state = match StateFile::create(&options.state_dir, &name, change) {
-                Ok(state) => state,
-                // Another instance is about to take this number.
-                Err(Error::Locked { .. }) => continue,
-                Err(e) => return Err(e),
-            };
-            if let Err(e) = sys::loop_add(&control, number) {
-                state.finish()?;
-                if e.kind() == std::io::ErrorKind::AlreadyExists {
-                    continue;
-                }
-                return Err(Error::io("creating", format!("/dev/loop{number}"), e));
-            }
-            self.number = number;
-            if let Some(command) = &options.guardian {
-                self.guardian = Some(Guardian::start(command, &state)?);
-            }
-            self.state = Some(state);
-            let node = self.node();
-            let device = OpenOptions::new().read(true).write(true).open(&node).map_err(|e| {
-                Error::Unavailable {
-                    what: node.display().to_string(),
-                    why: e.to_string(),
-                    help: "in a container, give it the host's /dev".into(),
-                }
-            })?;
-            return sys::loop_bind(&device, file, &self.label, self.spec.logical_block)
-                .map_err(|e| Error::io("binding", node, e));
-        }
-        Err(Error::Unavailable {
-            what: "a free loop device".into(),
-            why: format!("loop{FIRST_LOOP} to loop{LAST_LOOP} are all taken"),
-            help: "run: iosched restore".into(),
-        })
-    }
-
-    /// Kernel name: `loop64`.
+    /// Kernel name: `loop64` or `ublkb64`.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("loop{}", self.number)
+        self.block.name()
     }
 
     /// Device node.
@@ -289,6 +214,8 @@ impl EmulatedDisk {
     /// # Errors
     /// [`Error::Io`].
     pub fn release(&self) -> Result<()> {
+        // ublk takes a disk from its users at once, or not at all: it stays until nobody holds it.
+        let Block::Loop { .. } = self.block else { return Ok(()) };
         let io = |e| Error::io("detaching", self.node(), e);
         let device = OpenOptions::new().read(true).open(self.node()).map_err(io)?;
         match crate::sys::loop_unbind(&device) {
@@ -301,7 +228,11 @@ impl EmulatedDisk {
     /// Whether anybody still uses a disk that was [released](Self::release).
     #[must_use]
     pub fn is_held(&self) -> bool {
-        restore::is_bound(self.number)
+        match self.block {
+            Block::None => false,
+            Block::Loop { number, .. } => restore::is_bound(number),
+            Block::Ublk { .. } => !self.users().is_empty(),
+        }
     }
 
     /// Takes the disk away.
@@ -315,26 +246,24 @@ impl EmulatedDisk {
     fn take_away(&mut self) -> Result<()> {
         // What is still in flight or dirty need not take the model's time any more.
         self.shared.hurry();
-        let removed = match self.state.take() {
-            Some(state) => {
-                let removed = restore::remove_loop(self.number, &self.label);
-                match removed {
-                    Ok(_) => state.finish(),
-                    Err(e) => Err(e),
-                }
-            }
-            None => Ok(()),
-        };
-        if removed.is_ok() {
-            if let Some(guardian) = self.guardian.take() {
-                guardian.join();
-            }
-            self.shared.stop();
-            if let Some(thread) = self.thread.take() {
-                let _ = thread.join();
-            }
+        // Let go of when that fails: then the guardian tries.
+        let state = self.state.take();
+        self.remove_block()?;
+        if let Some(state) = state {
+            state.finish()?;
         }
-        removed
+        if let Some(guardian) = self.guardian.take() {
+            guardian.join();
+        }
+        self.end_thread();
+        Ok(())
+    }
+
+    fn end_thread(&mut self) {
+        self.shared.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
@@ -345,25 +274,25 @@ impl Drop for EmulatedDisk {
     }
 }
 
-/// A disk that is served, without a block device yet: what serves it, its file, the way, and notes.
-type Serving = (Arc<Shared>, std::fs::File, JoinHandle<()>, Transport, Vec<String>);
-
-/// Starts serving by the way that was asked for, or by the best.
-fn serve(options: &Options, bytes: u64) -> Result<Serving> {
+/// Makes a disk by the way that was asked for, or by the fastest that works.
+fn connect(spec: &DeviceSpec, bytes: u64, options: &Options) -> Result<EmulatedDisk> {
     let mut notes = Vec::new();
     let ways: Vec<Transport> = match options.transport {
         Some(way) => match way.missing() {
             Some(why) => return Err(unavailable(way, why)),
             None => vec![way],
         },
-        None => vec![Transport::best()],
+        None => Transport::choice().collect(),
     };
     let mut failed = Error::Trial { message: "there is no way to serve a disk".into() };
     for way in ways {
-        match serve_by(way, options, bytes) {
-            Ok((shared, file, thread)) => return Ok((shared, file, thread, way, notes)),
+        match block::disk_by(way, spec, bytes, options) {
+            Ok(mut disk) => {
+                disk.notes.splice(0..0, notes);
+                return Ok(disk);
+            }
             // State that was left behind is to be restored, not worked around.
-            Err(e @ Error::Unrestored { .. }) => return Err(e),
+            Err(e @ (Error::Unrestored { .. } | Error::Interrupted { .. })) => return Err(e),
             Err(e) => {
                 notes.push(format!("{} did not work: {e}", way.title()));
                 failed = e;
@@ -373,32 +302,15 @@ fn serve(options: &Options, bytes: u64) -> Result<Serving> {
     Err(failed)
 }
 
-fn serve_by(
-    way: Transport,
-    options: &Options,
-    bytes: u64,
-) -> Result<(Arc<Shared>, std::fs::File, JoinHandle<()>)> {
-    let data = DataStore::open(&options.data, bytes)
-        .map_err(|e| Error::io("making room for data in", data_place(&options.data), e))?;
-    let work = Clockwork::new(probe(bytes, selfcheck::PROBE_LATENCY)?);
-    let (bell, pull) = Bell::new().map_err(|e| Error::io("making", "a pipe", e))?;
-    let shared = Shared::new(work, data, bell);
-    let ring = way == Transport::FuseRing;
-    let switched = ring.then(|| Switched::on(options)).transpose()?;
-    let served = fuse::serve(shared.clone(), pull, bytes, ring);
-    if let Some(switched) = switched {
-        switched.back()?;
-    }
-    let (file, thread) = served.map_err(|e| unavailable(way, e.to_string()))?;
-    Ok((shared, file, thread))
-}
-
 fn unavailable(way: Transport, why: String) -> Error {
     Error::Unavailable {
         what: way.title().into(),
         why,
-        help: "needs Linux 5.2 with FUSE; in a container: --device /dev/fuse and CAP_SYS_ADMIN"
-            .into(),
+        help: match way {
+            Transport::Ublk => "needs Linux 6.0 with CONFIG_BLK_DEV_UBLK: modprobe ublk_drv",
+            _ => "needs Linux 5.2 with FUSE; in a container: --device /dev/fuse and CAP_SYS_ADMIN",
+        }
+        .into(),
     }
 }
 
@@ -431,14 +343,27 @@ fn data_place(mode: &DataMode) -> PathBuf {
     }
 }
 
-/// Root, FUSE and loop.
+fn root_only() -> Result<()> {
+    match nix::unistd::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(Error::NotRoot { what: "emulating a disk".into() }),
+    }
+}
+
+/// Root, and what the way that would be chosen needs.
 ///
 /// # Errors
 /// The first that is missing.
 pub(crate) fn requirements() -> Result<()> {
-    if !nix::unistd::geteuid().is_root() {
-        return Err(Error::NotRoot { what: "emulating a disk".into() });
+    root_only()?;
+    match Transport::best() {
+        Transport::Ublk => Ok(()),
+        Transport::Fuse | Transport::FuseRing => fuse_and_loop(),
     }
+}
+
+/// FUSE and loop.
+fn fuse_and_loop() -> Result<()> {
     for (node, what, help) in [
         ("/dev/fuse", "FUSE", "modprobe fuse; in a container: --device /dev/fuse"),
         (

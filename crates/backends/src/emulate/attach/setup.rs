@@ -15,9 +15,6 @@ use crate::error::{Error, Result};
 use crate::kernel_fs::KernelFs;
 use crate::root::SysRoot;
 
-/// loop's own depth; a driver cannot have more.
-const LOOP_DEPTH: u32 = 128;
-
 impl EmulatedDisk {
     /// Makes the queue look like the modelled device's. Read-ahead comes last: the others reset it.
     pub(super) fn shape(&mut self, options: &Options) -> Result<()> {
@@ -40,8 +37,15 @@ impl EmulatedDisk {
             ));
         }
         // Under `none` this resizes the driver's own tags; the size stays when a scheduler comes.
-        let depth = self.spec.queue_depth.clamp(1, LOOP_DEPTH);
-        if depth < LOOP_DEPTH {
+        let (most, driver) = self.block.most();
+        let depth = self.spec.queue_depth.clamp(1, most);
+        if self.spec.queue_depth > most {
+            self.notes.push(format!(
+                "hardware queue depth is {most} ({driver}'s), not {}",
+                self.spec.queue_depth
+            ));
+        }
+        if driver == "loop" && depth < most {
             set("nr_requests", &depth.to_string())?;
         }
         self.verify_depth(depth);
@@ -50,12 +54,6 @@ impl EmulatedDisk {
     }
 
     fn verify_depth(&mut self, depth: u32) {
-        if self.spec.queue_depth > LOOP_DEPTH {
-            self.notes.push(format!(
-                "hardware queue depth is {LOOP_DEPTH} (loop's), not {}",
-                self.spec.queue_depth
-            ));
-        }
         let seen =
             KernelFs::debugfs().ok().and_then(|d| discover::tag_depth(d.root(), &self.name()));
         match seen {
