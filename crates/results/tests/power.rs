@@ -153,7 +153,7 @@ fn differences_are_found_and_equal_pages_are_left_alone() {
 #[test]
 #[ignore = "minutes: shares with two digits"]
 fn with_two_digits() {
-    promises(4_000, 4_000, 0.005);
+    promises(4_000, 20_000, 0.004);
 }
 
 #[test]

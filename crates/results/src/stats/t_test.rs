@@ -66,19 +66,25 @@ impl Prior {
             used.iter().map(|s| s.variance.ln() - digamma(half(s)) + half(s).ln()).collect();
         let noise = mean(&used.iter().map(|s| trigamma(half(s))).collect::<Vec<_>>());
         let centre = Side::of(&logs);
+        let pooled: f64 = used.iter().map(|s| s.df()).sum();
+        let own = pooled / used.len() as f64;
         // How much the true variances differ is known from few figures only. Taking the upper end of it keeps figures
         // of unlike spread from lending: a figure that is noisier than its kind would be called better or worse by chance.
         let k = (used.len() - 1) as f64;
-        let between = centre.variance * k / chi_squared_low(k) - noise;
-        let pooled: f64 = used.iter().map(|s| s.df()).sum();
-        let own = pooled / used.len() as f64;
-        if between <= 0.0 {
-            let variance = used.iter().map(|s| s.variance * s.df()).sum::<f64>() / pooled;
-            return Some(Prior { df: own, variance });
+        let upper = centre.variance * k / chi_squared_low(k) - noise;
+        if upper > 0.0 && 2.0 * trigamma_inverse(upper) < own {
+            return None;
         }
-        let df = 2.0 * trigamma_inverse(between);
-        let variance = (centre.mean + digamma(df / 2.0) - (df / 2.0).ln()).exp();
-        (df >= own).then_some(Prior { df: own, variance })
+        // The variance itself comes from the likeliest value: with the upper end it would be too small by 1/df, which the
+        // far tails, where a correction for many figures looks, multiply tenfold.
+        let between = centre.variance - noise;
+        let variance = if between > 0.0 {
+            let df = 2.0 * trigamma_inverse(between);
+            (centre.mean + digamma(df / 2.0) - (df / 2.0).ln()).exp()
+        } else {
+            used.iter().map(|s| s.variance * s.df()).sum::<f64>() / pooled
+        };
+        Some(Prior { df: own, variance })
     }
 
     fn moderate(self, s: Side) -> (f64, f64) {
@@ -122,10 +128,14 @@ pub(crate) fn welch(base: Side, new: Side, prior: Option<Prior>) -> Option<Diffe
 }
 
 /// Student's test that the mean of paired differences is zero; `None` for a single pair.
+///
+/// What is lent steadies the variance here, but adds no degrees of freedom: there is one comparison where there are two cells, and
+/// so few lenders decide by the same values whether they lend and what. With the degrees added, 5.35 % of equal
+/// pages were called different (20,000 pages of `tests/power.rs`, ± 0.16).
 pub(crate) fn paired(differences: Side, prior: Option<Prior>) -> Option<Difference> {
-    let (v, df) = spread(differences, prior)?;
+    let (v, _) = spread(differences, prior)?;
     let se = (v / differences.n as f64).sqrt();
-    Some(Difference { difference: differences.mean, se, df })
+    Some(Difference { difference: differences.mean, se, df: differences.df() })
 }
 
 impl Difference {
