@@ -1,6 +1,7 @@
 //! Child programs that are never left behind.
 
 use std::io;
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -67,6 +68,8 @@ const SIGNALS: &[(i32, &str)] = &[
 pub struct Load {
     child: Child,
     reaped: bool,
+    /// The value of [`MEMBER`] in the environment of everything that it starts.
+    mark: String,
 }
 
 impl Load {
@@ -77,7 +80,10 @@ impl Load {
     pub fn start(command: &mut Command, package: &str) -> Result<Load> {
         let tool = command.get_program().to_string_lossy().into_owned();
         // fio's jobs leave its process group, and only fio itself can end them, which it does on SIGTERM.
-        command.env(OWNER, std::process::id().to_string());
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let owner = std::process::id();
+        let mark = format!("{owner}.{}", STARTED.fetch_add(1, Ordering::Relaxed));
+        command.env(OWNER, owner.to_string()).env(MEMBER, &mark);
         let signal = if tool == "fio" { Signal::SIGTERM } else { Signal::SIGKILL };
         let child =
             sys::dies_with_us(command.stdin(Stdio::null()), signal).spawn().map_err(|e| {
@@ -91,7 +97,7 @@ impl Load {
                     }
                 }
             })?;
-        Ok(Load { child, reaped: false })
+        Ok(Load { child, reaped: false, mark })
     }
 
     /// Process id, which is also the group's.
@@ -141,6 +147,10 @@ impl Load {
             message: e.to_string(),
         })?;
         self.reaped |= status.is_some();
+        // A job that a killed fio was about to start waits for it for ever, and holds the disk.
+        if status.is_some_and(|s| s.signal().is_some()) {
+            kill_marked(MEMBER, &self.mark, None);
+        }
         Ok(status)
     }
 
@@ -170,6 +180,7 @@ impl Load {
             let _ = self.child.wait();
             self.reaped = true;
         }
+        kill_marked(MEMBER, &self.mark, None);
     }
 }
 
@@ -184,11 +195,20 @@ impl Drop for Load {
 /// Names the owner in the environment of every load process, whose descendants inherit it.
 const OWNER: &str = "IOSCHED_OWNER";
 
+/// Names the load in the same way: an owner may have several at once.
+const MEMBER: &str = "IOSCHED_LOAD";
+
 /// Kills what is left of a dead owner's load: fio killed while it starts leaves jobs that wait for it
 /// for ever, in sessions of their own and with no parent to know them by.
 pub(crate) fn kill_orphans(owner: u32) -> usize {
+    // A running program of the same number would be the parent of its own load.
+    kill_marked(OWNER, &owner.to_string(), Some(owner))
+}
+
+/// Kills every process with `name=value` in its environment but the children of `spared`; how many there were.
+fn kill_marked(name: &str, value: &str, spared: Option<u32>) -> usize {
     let root = SysRoot::default();
-    let mark = format!("{OWNER}={owner}");
+    let mark = format!("{name}={value}");
     let mut killed = 0;
     for name in root.list("/proc") {
         let Ok(pid) = name.parse::<i32>() else { continue };
@@ -197,8 +217,7 @@ pub(crate) fn kill_orphans(owner: u32) -> usize {
             continue;
         }
         let stat = root.get(&format!("/proc/{pid}/stat")).unwrap_or_default();
-        // A running program of the same number would be the parent of its own load.
-        if parse_process(&stat).is_some_and(|p| p.ppid != owner)
+        if parse_process(&stat).is_some_and(|p| Some(p.ppid) != spared)
             && kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok()
         {
             killed += 1;
@@ -272,6 +291,32 @@ mod tests {
         }
         assert!(!family.is_empty());
         load.kill();
+        let root = SysRoot::default();
+        let alive = |p: &Pid| {
+            let stat = root.get(&format!("/proc/{p}/stat")).unwrap_or_default();
+            !stat.is_empty() && !stat.contains(") Z ")
+        };
+        while family.iter().any(alive) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!family.iter().any(alive));
+    }
+
+    /// As fio's jobs do while fio starts: the child is in a session of its own, and its parent is killed by somebody.
+    #[test]
+    fn what_a_killed_load_leaves_behind_dies_too() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "setsid sleep 1000 & wait"]);
+        let mut load = Load::start(&mut command, "dash").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let mut family = Vec::new();
+        while family.is_empty() && Instant::now() < deadline {
+            family = descendants(load.pid());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(!family.is_empty());
+        kill(Pid::from_raw(i32::try_from(load.pid()).unwrap()), Signal::SIGKILL).unwrap();
+        assert!(load.wait(Duration::from_secs(10), &mut || Ok(())).unwrap().is_some());
         let root = SysRoot::default();
         let alive = |p: &Pid| {
             let stat = root.get(&format!("/proc/{p}/stat")).unwrap_or_default();

@@ -7,13 +7,28 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use nix::libc;
-use rustix::fs::{SeekFrom, XattrFlags, fgetxattr, fsetxattr, seek};
+use rustix::fs::{AtFlags, SeekFrom, StatxFlags, XattrFlags, fgetxattr, fsetxattr, seek};
 
 use crate::error::{Error, Result};
 use crate::load::child::Interrupt;
 
-/// The extended attribute that marks our files. Its value is the inode's number: a copy is no file of ours.
+/// The extended attribute that marks our files. Its value says which file it is: a copy is no file of ours.
 const MARK: &str = "user.iosched.target";
+
+/// What a file has that no copy of it has: the file system's id (on btrfs each snapshot has its own), the inode's number
+/// and the time at which it was made, which cannot be set. Where the file system does
+/// not keep that time, the word `unknown`.
+fn identity(file: &File) -> io::Result<String> {
+    let system = rustix::fs::fstatvfs(file)?.f_fsid;
+    let wanted = StatxFlags::INO | StatxFlags::BTIME;
+    let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)?;
+    let born = if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
+        "unknown".into()
+    } else {
+        format!("{}.{:09}", found.stx_btime.tv_sec, found.stx_btime.tv_nsec)
+    };
+    Ok(format!("{system:x}:{}:{born}", found.stx_ino))
+}
 
 /// Whether a path's last part is `iosched-NAME.img`.
 #[must_use]
@@ -33,10 +48,9 @@ pub(super) fn check_name(path: &Path) -> Result<()> {
 
 /// Whether a file has our name and our mark.
 pub(super) fn is_ours(file: &File, path: &str) -> bool {
-    let mut value = [0u8; 32];
-    let marked = fgetxattr(file, MARK, &mut value[..]).is_ok_and(|n| {
-        file.metadata().is_ok_and(|m| value.get(..n) == Some(m.ino().to_string().as_bytes()))
-    });
+    let mut value = [0u8; 128];
+    let marked = fgetxattr(file, MARK, &mut value[..])
+        .is_ok_and(|n| identity(file).is_ok_and(|i| value.get(..n) == Some(i.as_bytes())));
     marked && is_our_name(path)
 }
 
@@ -71,8 +85,7 @@ pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
 }
 
 fn mark(file: &File) -> io::Result<()> {
-    let inode = file.metadata()?.ino().to_string();
-    fsetxattr(file, MARK, inode.as_bytes(), XattrFlags::CREATE).map_err(io::Error::from)
+    fsetxattr(file, MARK, identity(file)?.as_bytes(), XattrFlags::CREATE).map_err(io::Error::from)
 }
 
 /// What can go wrong with a file.
@@ -182,14 +195,31 @@ mod tests {
         assert!(holes(&file, 3 << 20).unwrap().is_empty());
         let copy = dir.path().join("iosched-b.img");
         std::fs::copy(&path, &copy).unwrap();
-        let _ = mark_as(&File::options().write(true).open(&copy).unwrap(), "17");
-        assert!(!is_ours(&File::open(&copy).unwrap(), &copy.to_string_lossy()));
+        let opened = File::options().read(true).write(true).open(&copy).unwrap();
+        let name = copy.to_string_lossy().into_owned();
+        // A copy with its attributes has the mark of the first.
+        mark_as(&opened, &identity(&file).unwrap()).unwrap();
+        assert!(!is_ours(&opened, &name));
+        let (system, rest) = identity(&opened).map(split).unwrap();
+        let (inode, born) = split(rest);
+        // The same number on another file system, and a number that was used again.
+        for other in [format!("{system}0:{inode}:{born}"), format!("{system}:{inode}:{born}1")] {
+            mark_as(&opened, &other).unwrap();
+            assert!(!is_ours(&opened, &name), "{other}");
+        }
+        mark_as(&opened, &format!("{system}:{inode}:{born}")).unwrap();
+        assert!(is_ours(&opened, &name));
         let e = create(&path, 1, &Interrupt::default()).unwrap_err();
         assert!(e.to_string().contains("iosched-a.img"), "it is there already: {e}");
     }
 
     fn mark_as(file: &File, value: &str) -> io::Result<()> {
-        fsetxattr(file, MARK, value.as_bytes(), XattrFlags::CREATE).map_err(io::Error::from)
+        fsetxattr(file, MARK, value.as_bytes(), XattrFlags::empty()).map_err(io::Error::from)
+    }
+
+    fn split(text: String) -> (String, String) {
+        let (a, b) = text.split_once(':').unwrap();
+        (a.into(), b.into())
     }
 
     #[test]
