@@ -18,6 +18,7 @@ pub mod guardian;
 pub mod inspect;
 pub mod kernel_fs;
 pub mod load;
+pub mod made;
 pub mod parse;
 pub mod protocol;
 pub mod restore;

@@ -1,11 +1,12 @@
 //! Undoing what a state file says.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::kernel_fs::KernelFs;
+use crate::made::MadeDirectory;
 use crate::root::SysRoot;
 use crate::state::{Change, State, StateFile, boot_id, list, sweep};
 use crate::switch::DiskLock;
@@ -46,23 +47,24 @@ pub fn restore_all(dir: &Path) -> Vec<(String, Result<Restored>)> {
 /// # Errors
 /// What stands in the way; the file stays, so that it can be tried again.
 pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
-    if state.boot_id != boot_id() {
+    // Files outlive a boot, as nothing else that is changed does.
+    let outlives = matches!(state.change, Change::Directory(_));
+    if state.boot_id != boot_id() && !outlives {
+        remove_scratch_of(&file, state.pid);
         file.finish()?;
         return Ok(Restored::Stale("the machine was booted since".into()));
     }
     let root = SysRoot::default();
-    let orphans = crate::load::child::kill_orphans(state.pid);
-    if let Some(dir) = file.path().parent() {
-        // Whichever guardian of the owner comes first removes it.
-        let _ = fs::remove_dir_all(scratch_dir(dir, state.pid));
-    }
+    let same_boot = state.boot_id == boot_id();
+    let orphans = if same_boot { crate::load::child::kill_orphans(state.pid) } else { 0 };
+    remove_scratch_of(&file, state.pid);
     let mut done = match &state.change {
         Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label)?,
         Change::UblkDisk { number, label } => crate::emulate::ublk::remove(*number, label)
             .map_err(|e| Error::io("removing", format!("/dev/ublkb{number}"), e))?,
         Change::TraceInstance { name } => remove_instance(name)?,
         Change::FuseUring { before } => crate::emulate::put_back(before)?,
-        Change::Directory { path } => remove_directory(path)?,
+        Change::Directory(made) => remove_directory(made)?,
         Change::Queue { device, diskseq, tag_depth, before } => {
             let path = format!("/sys/block/{}/diskseq", device.replace('/', "!"));
             let another = || root.number(&path) != *diskseq;
@@ -96,6 +98,13 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
     }
     file.finish()?;
     Ok(Restored::Done(done))
+}
+
+/// Whichever guardian of the owner comes first removes it.
+fn remove_scratch_of(file: &StateFile, owner: u32) {
+    if let Some(dir) = file.path().parent() {
+        crate::made::remove_scratch(&scratch_dir(dir, owner));
+    }
 }
 
 /// Where a run keeps its load's files: known from its state files, so that it can be removed.
@@ -168,19 +177,13 @@ fn in_use(path: &str, root: &SysRoot) -> Error {
 }
 
 /// Removes a directory of a load, and no other: its name is one that we give.
-fn remove_directory(path: &Path) -> Result<Vec<String>> {
-    let ours = |n: &std::ffi::OsStr| n.to_string_lossy().starts_with("iosched-startup-");
-    if !path.file_name().is_some_and(ours) {
-        return Err(Error::input(
-            format!("{} is no directory of ours", path.display()),
-            String::new(),
-        ));
+fn remove_directory(made: &MadeDirectory) -> Result<Vec<String>> {
+    if !crate::made::is_chosen(&made.path, "iosched-startup") {
+        let message = format!("{} is no directory of ours", made.path.display());
+        return Err(Error::input(message, "look at the state file that names it, and remove that"));
     }
-    match fs::remove_dir_all(path) {
-        Ok(()) => Ok(vec![format!("removed {}", path.display())]),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(e) => Err(Error::io("removing", path, e)),
-    }
+    let word = if made.remove()? { "removed" } else { "was gone already:" };
+    Ok(vec![format!("{word} {}", made.path.display())])
 }
 
 fn remove_instance(name: &str) -> Result<Vec<String>> {

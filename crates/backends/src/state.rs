@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
+use crate::made::MadeDirectory;
 use crate::root::SysRoot;
 
 /// Where state files live: gone after a reboot, as the changes are.
@@ -58,10 +59,7 @@ pub enum Change {
         before: Box<QueueState>,
     },
     /// A directory with a load's files was made.
-    Directory {
-        /// Where.
-        path: PathBuf,
-    },
+    Directory(MadeDirectory),
     /// A tracefs instance was made.
     TraceInstance {
         /// Its name.
@@ -141,7 +139,10 @@ impl StateFile {
         let mut text = String::new();
         lock.read_to_string(&mut text).map_err(|e| Error::io("reading", path, e))?;
         let state = parse(&text).map_err(|e| Error::Trial {
-            message: format!("{} is no state file of iosched: {e}", path.display()),
+            message: format!(
+                "{} is no state file of iosched: {e}; look whether the disk is as it was (iosched doctor), then remove it",
+                path.display()
+            ),
         })?;
         Ok(Some((StateFile { path: path.into(), _lock: lock }, state)))
     }
@@ -187,7 +188,7 @@ impl NewFile {
 
     fn named(dir: &Path, name: &str) -> std::io::Result<NewFile> {
         let pid = std::process::id();
-        let temporary = dir.join(format!(".{}.{pid}", name.replace('/', "!")));
+        let temporary = dir.join(format!("{TEMPORARY}{}.{pid}", name.replace('/', "!")));
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
         NewFile::locked(file, Some(temporary))
@@ -214,12 +215,15 @@ impl NewFile {
 /// What file systems without files without a name say; old ones take it for opening a directory.
 const NO_UNNAMED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::EISDIR, Errno::EINVAL];
 
+/// How the names of our temporary files begin. The folder is the user's choice and may hold other things.
+const TEMPORARY: &str = ".iosched-state.";
+
 /// Removes temporary files of killed processes.
 pub(crate) fn sweep(dir: &Path) {
     let Ok(entries) = fs::read_dir(dir) else { return };
     for path in entries.flatten().map(|e| e.path()) {
-        let hidden = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-        if hidden && let Ok(file) = File::open(&path) {
+        let ours = path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(TEMPORARY));
+        if ours && let Ok(file) = File::open(&path) {
             // Its writer holds the lock while it lives.
             if Flock::lock(file, FlockArg::LockExclusiveNonblock).is_ok() {
                 let _ = fs::remove_file(&path);
@@ -351,7 +355,10 @@ mod tests {
         assert!(owned.temporary.as_ref().unwrap().exists());
         owned.link(&dir.path().join("sda.json")).unwrap();
         drop(NewFile::named(dir.path(), "sdb").unwrap());
+        let theirs = dir.path().join(".tmp123");
+        fs::write(&theirs, "a user's").unwrap();
         sweep(dir.path());
+        fs::remove_file(theirs).expect("what is not ours stays");
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().flatten().collect();
         assert_eq!(left.len(), 1, "{left:?}");
         let again = NewFile::named(dir.path(), "sda").unwrap();

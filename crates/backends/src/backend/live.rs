@@ -348,7 +348,7 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // Whatever fio left behind is small and of no use to anyone.
-        let _ = std::fs::remove_dir_all(&self.0);
+        crate::made::remove_scratch(&self.0);
     }
 }
 

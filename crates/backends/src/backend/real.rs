@@ -120,10 +120,10 @@ impl Backend for Real {
 
     fn cleanup(&mut self) -> Result<()> {
         let Some(Ready { stage, disks, target }) = self.ready.take() else { return Ok(()) };
-        drop(stage);
+        let cleared = stage.map_or(Ok(()), Stage::finish);
         let restored = disks.finish();
         drop(target);
-        restored.map(|_| ())
+        restored.and(cleared)
     }
 }
 

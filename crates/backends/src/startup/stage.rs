@@ -20,6 +20,7 @@ use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
 use crate::load::child::Interrupt;
+use crate::made::MadeDirectory;
 use crate::state::{Change, StateFile};
 use crate::sys;
 
@@ -56,7 +57,7 @@ enum Where {
     /// A mount of ours that nobody sees, for as long as this is open, and what it has room for.
     Mount(OwnedFd, Bytes),
     /// A directory of our own making in somebody else's file system, written down first.
-    Directory(Option<StateFile>, Option<Guardian>),
+    Directory(MadeDirectory, Option<StateFile>, Option<Guardian>),
 }
 
 impl Stage {
@@ -98,9 +99,8 @@ impl Stage {
     ) -> Result<Stage> {
         let dir = fs::canonicalize(dir).map_err(|e| Error::io("looking at", dir, e))?;
         let name = format!("iosched-startup-{}", std::process::id());
-        let dir = dir.join(&name);
-        let change = Change::Directory { path: dir.clone() };
-        let state = StateFile::create(state_dir, &name, change)?;
+        let made = MadeDirectory::choose(&dir, &name)?;
+        let state = StateFile::create(state_dir, &name, Change::Directory(made.clone()))?;
         let watch = match guardian.map(|g| Guardian::start(g, &state)).transpose() {
             Ok(g) => g,
             Err(e) => {
@@ -117,10 +117,10 @@ impl Stage {
             installed: Vec::new(),
             programs: BTreeMap::new(),
             surroundings: None,
-            place: Where::Directory(Some(state), watch),
-            dir,
+            dir: made.path.clone(),
+            place: Where::Directory(made.clone(), Some(state), watch),
         };
-        fs::create_dir(&stage.dir).map_err(|e| Error::io("creating", &stage.dir, e))?;
+        made.make()?;
         Ok(stage)
     }
 
@@ -252,21 +252,33 @@ impl Stage {
     }
 }
 
-impl Drop for Stage {
-    fn drop(&mut self) {
+impl Stage {
+    /// Takes away what it made.
+    ///
+    /// # Errors
+    /// Why a directory stays, such as a mount inside; its state file stays then too, for `iosched restore`.
+    pub fn finish(mut self) -> Result<()> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<()> {
         // A directory on which something is mounted somewhere cannot be removed.
         self.surroundings = None;
-        if let Where::Directory(state, guardian) = &mut self.place {
-            let removed = fs::remove_dir_all(&self.dir);
-            let gone = removed.is_ok() || !self.dir.exists();
-            // Else the state file stays for the guardian and for `iosched restore`.
-            if gone && let Some(state) = state.take() {
-                let _ = state.finish();
-                if let Some(guardian) = guardian.take() {
-                    guardian.join();
-                }
-            }
+        let Where::Directory(made, state, guardian) = &mut self.place else { return Ok(()) };
+        let Some(file) = state.take() else { return Ok(()) };
+        made.remove()?;
+        file.finish()?;
+        if let Some(guardian) = guardian.take() {
+            guardian.join();
         }
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // Who wants to know calls `finish`. What fails stays written down.
+        let _ = self.take_down();
     }
 }
 

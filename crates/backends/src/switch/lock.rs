@@ -105,7 +105,13 @@ impl DiskLock {
         let mut text = String::new();
         self.file.read_to_string(&mut text).ok()?;
         let file = PathBuf::from(text.lines().nth(1)?);
-        let state = crate::state::parse(&fs::read_to_string(&file).ok()?).ok()?;
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return None,
+            Err(_) => return Some(file),
+        };
+        // What it says about this disk cannot be known.
+        let Ok(state) = crate::state::parse(&text) else { return Some(file) };
         let now = super::session::incarnation(root, disk);
         let crate::state::Change::Queue { device, diskseq, .. } = state.change else { return None };
         let same = device == disk && diskseq == now && state.boot_id == crate::state::boot_id();
@@ -193,6 +199,20 @@ mod tests {
             state.finish().unwrap();
             DiskLock::take_in(&root, &locks, "sda").unwrap().release();
         }
+    }
+
+    #[test]
+    fn a_state_file_that_cannot_be_read_keeps_the_disk() {
+        let (dir, root, locks) = machine();
+        let state = dir.path().join("queue-sda.json");
+        fs::write(&state, "{\"version\":").unwrap();
+        let mut lock = DiskLock::take_in(&root, &locks, "sda").unwrap();
+        lock.names(&state).unwrap();
+        drop(lock);
+        let e = DiskLock::take_in(&root, &locks, "sda").unwrap_err();
+        assert!(matches!(e, Error::Unrestored { .. }), "nobody knows what it was: {e:?}");
+        fs::remove_file(&state).unwrap();
+        DiskLock::take_in(&root, &locks, "sda").unwrap().release();
     }
 
     #[test]

@@ -7,28 +7,14 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use nix::libc;
-use rustix::fs::{AtFlags, SeekFrom, StatxFlags, XattrFlags, fgetxattr, fsetxattr, seek};
+use rustix::fs::{SeekFrom, XattrFlags, fgetxattr, fsetxattr, seek};
 
 use crate::error::{Error, Result};
 use crate::load::child::Interrupt;
+use crate::made::identity;
 
 /// The extended attribute that marks our files. Its value says which file it is: a copy is no file of ours.
 const MARK: &str = "user.iosched.target";
-
-/// What a file has that no copy of it has: the file system's id (on btrfs each snapshot has its own), the inode's number
-/// and the time at which it was made, which cannot be set. Where the file system does
-/// not keep that time, the word `unknown`.
-fn identity(file: &File) -> io::Result<String> {
-    let system = rustix::fs::fstatvfs(file)?.f_fsid;
-    let wanted = StatxFlags::INO | StatxFlags::BTIME;
-    let found = rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, wanted)?;
-    let born = if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
-        "unknown".into()
-    } else {
-        format!("{}.{:09}", found.stx_btime.tv_sec, found.stx_btime.tv_nsec)
-    };
-    Ok(format!("{system:x}:{}:{born}", found.stx_ino))
-}
 
 /// Whether a path's last part is `iosched-NAME.img`.
 #[must_use]
