@@ -9,6 +9,7 @@
     reason = "backends read clocks, files and devices: that is what they are for"
 )]
 
+pub mod apart;
 pub mod backend;
 pub mod discover;
 pub mod doctor;

@@ -244,6 +244,13 @@ pub(crate) fn dies_with_us(command: &mut Command, signal: Signal) -> &mut Comman
     unsafe { command.pre_exec(hook) }.process_group(0)
 }
 
+/// Puts the child into a session of its own: no terminal stops it or sends it signals.
+pub(crate) fn own_session(command: &mut Command) -> &mut Command {
+    let hook = || nix::unistd::setsid().map(|_| ()).map_err(io::Error::from);
+    // SAFETY: the hook makes one system call that is safe between fork and exec and allocates nothing.
+    unsafe { command.pre_exec(hook) }
+}
+
 /// Has the child enter a mount namespace and see `root`, a path in that, as `/`. The namespace must be open
 /// when the child starts.
 pub(crate) fn in_root(command: &mut Command, namespace: BorrowedFd<'_>, root: std::path::PathBuf) {

@@ -1,10 +1,8 @@
-//! Commands around the machine: emulated disks, the doctor, and putting things back.
+//! Commands around the machine: the doctor, putting things back, and what all live runs share.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use iosched_backends::emulate::{DataMode, EmulatedDisk, Options, Transport};
 use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::restore::{Restored, restore_all};
@@ -14,8 +12,7 @@ use iosched_devices::params::FixedParams;
 use iosched_devices::{DeviceSpec, Model};
 use iosched_types::units::parse_bytes;
 
-use crate::args::{DoctorArgs, EmulateArgs, Format, RunArgs, StateArgs};
-use crate::choose;
+use crate::args::{DoctorArgs, Format, RunArgs, StateArgs};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{note, print, print_json};
 
@@ -58,7 +55,7 @@ pub(crate) fn leave(args: &RunArgs) -> Outcome<Leave> {
 }
 
 /// A size as people write it.
-fn size_of(text: &str) -> Outcome<u64> {
+pub(crate) fn size_of(text: &str) -> Outcome<u64> {
     let bytes = parse_bytes(text).filter(|b| *b > 0);
     bytes.ok_or_else(|| Failure::with_help(format!("\"{text}\" is no size"), "such as 8G or 512M"))
 }
@@ -76,70 +73,6 @@ pub(crate) fn disk(name: &str, size: Option<u64>) -> Result<DeviceSpec, String> 
     );
     spec.title = "a real device".into();
     Ok(spec)
-}
-
-/// `iosched emulate`.
-fn transport(word: &str) -> Outcome<Transport> {
-    Transport::parse(word).ok_or_else(|| {
-        let all: Vec<String> = Transport::ALL.iter().map(ToString::to_string).collect();
-        Failure::with_help(
-            format!("there is no way \"{word}\" to an emulated disk"),
-            format!("the ways are {}", all.join(" and ")),
-        )
-    })
-}
-
-pub(crate) fn emulate(args: &EmulateArgs) -> Outcome {
-    let spec = choose::device(&args.device)?;
-    let data = DataMode::parse(&args.data).ok_or_else(|| {
-        Failure::with_help(
-            format!("\"{}\" is no place for data", args.data),
-            "memory, file, file:DIR or discard",
-        )
-    })?;
-    let transport = args.transport.as_deref().map(transport).transpose()?;
-    let options = Options {
-        depth: args.depth,
-        data,
-        transport,
-        bytes: args.size.as_deref().map(size_of).transpose()?,
-        state_dir: state_dir(&args.state),
-        guardian: Some(guardian()?),
-        ..Options::default()
-    };
-    let interrupt = interrupt()?;
-    let disk = EmulatedDisk::start(&spec, &options)?;
-    let mut text = format!("{}\n{}\n", disk.node().display(), disk.self_check_result().render());
-    for note in disk.notes() {
-        text.push_str(&format!("note: {note}\n"));
-    }
-    text.push_str("Ctrl-C ends it.\n");
-    print(&text)?;
-    watch(&disk, &interrupt);
-    // Its end waits for theirs.
-    for user in disk.users() {
-        note(&format!("{user} has {} open: waiting for it", disk.node().display()));
-    }
-    Ok(disk.stop()?)
-}
-
-/// Waits for a signal; on a terminal a line says every second what the disk does.
-fn watch(disk: &EmulatedDisk, interrupt: &Interrupt) {
-    let shown = std::io::stderr().is_terminal();
-    let (mut before, mut since) = (disk.served(), Instant::now());
-    while interrupt.check().is_ok() {
-        std::thread::sleep(Duration::from_millis(50));
-        if shown && since.elapsed() >= Duration::from_secs(1) {
-            let now = disk.served();
-            let line = now.live_line(&before, since.elapsed().as_secs_f64());
-            // Nobody is told less because a terminal went away.
-            let _ = write!(std::io::stderr(), "\r{line:<79}");
-            (before, since) = (now, Instant::now());
-        }
-    }
-    if shown {
-        let _ = writeln!(std::io::stderr());
-    }
 }
 
 /// `iosched doctor`.

@@ -13,6 +13,8 @@ mod bench;
 mod certain;
 mod choose;
 mod compare;
+mod emulate;
+
 mod explain;
 mod fail;
 mod files;
@@ -60,7 +62,7 @@ fn execute(command: Command) -> Outcome {
         Command::Compare(args) => compare::compare(&args),
         Command::Report(args) => report::report(&args),
         Command::Serve(args) => report::serve(&args),
-        Command::Emulate(args) => live::emulate(&args),
+        Command::Emulate(args) => emulate::emulate(&args),
         Command::Doctor(args) => live::doctor(&args),
         Command::Restore(args) => live::restore(&args),
         Command::Completions { shell } => manual::completions(shell),

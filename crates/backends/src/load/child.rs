@@ -44,6 +44,11 @@ impl Interrupt {
         self.stop.swap(false, Ordering::Relaxed)
     }
 
+    /// As if this signal had come.
+    pub(crate) fn raise(&self, signal: i32) {
+        self.seen.store(usize::try_from(signal).unwrap_or_default(), Ordering::Relaxed);
+    }
+
     /// The error of a signal that came, if one did.
     ///
     /// # Errors

@@ -242,6 +242,9 @@ pub(crate) struct EmulateArgs {
     /// Way from the kernel to the disk, if not the fastest safe one (iosched doctor): ublk, fuse, or fuse-uring, which is faster than fuse, but may hang in the kernel when it is killed.
     #[arg(long, value_name = "WAY")]
     pub(crate) transport: Option<String>,
+    /// This process is the server of one in the foreground.
+    #[arg(long, hide = true)]
+    pub(crate) served: bool,
     #[command(flatten)]
     pub(crate) state: StateArgs,
 }

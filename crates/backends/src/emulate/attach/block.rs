@@ -247,7 +247,7 @@ impl EmulatedDisk {
             Block::Ublk { mut device, .. } => {
                 // It would be taken from under them.
                 if let Some(user) = users.first() {
-                    let why = format!("{user} has it open; then run: iosched restore");
+                    let why = format!("{user}; when it is free, run: iosched restore");
                     return Err(Error::InUse { device: node.display().to_string(), why });
                 }
                 let io = |e| Error::io("removing", &node, e);

@@ -18,6 +18,7 @@ use super::served::Served;
 use super::transport::Transport;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
+use crate::inspect::{self, Weight};
 use crate::load::child::Interrupt;
 use crate::restore;
 use crate::root::SysRoot;
@@ -193,14 +194,14 @@ impl EmulatedDisk {
         self.shared.hurry();
     }
 
-    /// Who else has the disk open, as `fio (process 17)`.
+    /// Who uses the disk, as `/dev/loop64 is open in fio (process 17)`: mounts of all namespaces, processes, and what
+    /// lies on it.
     #[must_use]
     pub fn users(&self) -> Vec<String> {
-        let (root, node) = (SysRoot::default(), self.node());
-        let mounts = root.get("/proc/self/mountinfo").unwrap_or_default();
-        let mut users = mounted_on(&mounts, &node);
-        users.extend(users_of(&root, &node));
-        users
+        let root = SysRoot::default();
+        let Ok(thing) = root.thing(&self.node().to_string_lossy()) else { return Vec::new() };
+        let found = inspect::users(&root, thing).into_iter();
+        found.filter(|f| f.weight == Weight::Always).map(|f| f.what).collect()
     }
 
     /// Whether there was no room in memory for what was written: the limit, then.
@@ -314,28 +315,6 @@ fn unavailable(way: Transport, why: String) -> Error {
     }
 }
 
-/// Where a disk is mounted, as `mount on /mnt`.
-fn mounted_on(mountinfo: &str, node: &Path) -> Vec<String> {
-    let mounts = crate::parse::mountinfo::parse(mountinfo);
-    let ours = mounts.iter().filter(|m| Path::new(&m.source) == node);
-    ours.map(|m| format!("the mount on {}", m.point)).collect()
-}
-
-/// Processes other than this one that have a node open.
-fn users_of(root: &SysRoot, node: &Path) -> Vec<String> {
-    let mut all = Vec::new();
-    for pid in root.list("/proc").into_iter().filter_map(|n| n.parse::<u32>().ok()) {
-        let dir = root.real(&format!("/proc/{pid}/fd"));
-        let Ok(mut files) = std::fs::read_dir(dir) else { continue };
-        let open = |f: std::fs::DirEntry| std::fs::read_link(f.path()).is_ok_and(|to| to == node);
-        if pid != std::process::id() && files.any(|f| f.is_ok_and(open)) {
-            let name = root.get(&format!("/proc/{pid}/comm")).unwrap_or_default();
-            all.push(format!("{name} (process {pid})"));
-        }
-    }
-    all
-}
-
 fn data_place(mode: &DataMode) -> PathBuf {
     match mode {
         DataMode::File(dir) => dir.clone(),
@@ -379,24 +358,4 @@ fn fuse_and_loop() -> Result<()> {
         })?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn those_who_have_a_disk_open_are_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let fd = dir.path().join("proc/4000000000/fd");
-        std::fs::create_dir_all(&fd).unwrap();
-        std::fs::write(fd.with_file_name("comm"), "fio\n").unwrap();
-        std::os::unix::fs::symlink("/dev/loop64", fd.join("3")).unwrap();
-        let root = SysRoot::at(dir.path());
-        assert_eq!(users_of(&root, Path::new("/dev/loop64")), ["fio (process 4000000000)"]);
-        assert!(users_of(&root, Path::new("/dev/loop65")).is_empty());
-        let mounts = "36 35 7:64 / /mnt/x rw - ext4 /dev/loop64 rw\n";
-        assert_eq!(mounted_on(mounts, Path::new("/dev/loop64")), ["the mount on /mnt/x"]);
-        assert!(mounted_on(mounts, Path::new("/dev/loop6")).is_empty());
-    }
 }
