@@ -735,6 +735,68 @@ begin "a file of ours under another name, and a copy of it" && {
     refused 'no file that iosched made' "$dir/w.fio" --device "$dir/iosched-copy.img"
     end
 }
+begin "a copy of a file of ours on another file system, under the same inode number" && {
+    disk && filesystem "$img" && mkdir -p "$dir/one" && mount "$disk" "$dir/one"
+    goes "$dir/w.fio" --device "$dir/one/iosched-own.img" --size 4M
+    number=$(stat -c %i "$dir/one/iosched-own.img")
+    a=$disk
+    disk && filesystem "$img" && mkdir -p "$dir/two" && mount "$disk" "$dir/two"
+    # Fill numbers up until the copy gets the same one.
+    for i in $(seq 200); do
+        cp -a "$dir/one/iosched-own.img" "$dir/two/iosched-own.img"
+        [ "$(stat -c %i "$dir/two/iosched-own.img")" = "$number" ] && break
+        mv "$dir/two/iosched-own.img" "$dir/two/$i" && : >"$dir/two/$i"
+    done
+    if [ "$(stat -c %i "$dir/two/iosched-own.img")" = "$number" ]; then
+        victim "$dir/two/iosched-own.img"
+        refused 'no file that iosched made' "$dir/w.fio" --device "$dir/two/iosched-own.img"
+        end
+    else
+        skip "no copy got the same inode number"
+    fi
+    umount "$dir/one" "$dir/two"
+    detach "$a" "$disk"
+}
+
+# --- What it leaves and takes away ---
+begin "something mounted inside the folder of a killed start-up test" && {
+    mkdir -p "$dir/starts" "$dir/precious" && noise "$dir/precious/a" 1M && victim "$dir/precious/a"
+    cat >"$dir/start.toml" <<T
+name = "start"
+backend = "real"
+devices = ["$dir/starts"]
+schedulers = ["none"]
+runs = 1
+workloads = [{ startup = { command = "bash -c :", load = "1r-seq", file_size = "64MiB", idle = 1 } }]
+T
+    "$program" run "$dir/start.toml" --no-store --quiet >"$log" 2>&1 &
+    beside=$!
+    for _ in $(seq 100); do
+        folder=$(echo "$dir"/starts/iosched-startup-*)
+        [ -d "$folder/root/tmp" ] && break
+        sleep 0.1
+    done
+    if mkdir -p "$folder/root/tmp/in" && mount --bind "$dir/precious" "$folder/root/tmp/in"; then
+        kill -9 $beside
+        wait $beside 2>/dev/null
+        for _ in $(seq 30); do [ -d "$folder/root/usr" ] || [ -d "$folder/root/bin" ] || break; sleep 0.1; done
+        timeout 20 "$program" restore >>"$log" 2>&1
+        grep -q "something is mounted on" "$log" || wrong+=" restore did not say that something is mounted inside;"
+        umount "$folder/root/tmp/in"
+        timeout 20 "$program" restore >>"$log" 2>&1
+        [ ! -e "$folder" ] || wrong+=" the folder is still there;"
+        end
+    else
+        kill -9 $beside
+        skip "the start-up test did not begin"
+    fi
+}
+begin "other files in the folder for state files" && {
+    mkdir -p "$dir/home" && noise "$dir/home/.profile" 1M && noise "$dir/home/a" 1M && victim "$dir/home/.profile" "$dir/home/a"
+    timeout 20 "$program" restore --state-dir "$dir/home" >"$log" 2>&1
+    end
+}
+
 # --- While it runs ---
 begin "a link that is pointed elsewhere between two runs of an experiment" long && {
     disk && a=$disk && disk && filesystem "$img" && b=$disk && victim "$img"

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use iosched_experiment::{Record, Warning};
+use iosched_types::Nanos;
 use iosched_types::units::three_digits;
+use iosched_workloads::fio::JobSpec;
 
 use crate::backend::invalidate_record;
 use crate::load::meter::Use;
@@ -58,6 +60,10 @@ pub struct Evidence<'a> {
     pub scheduler_now: Option<&'a str>,
     /// Whether tunables and queue attributes are as they were set.
     pub settings_kept: bool,
+    /// Whether all of that was as it was set whenever it was looked at during the run.
+    pub undisturbed: bool,
+    /// The jobs that were asked for.
+    pub jobs: &'a [JobSpec],
     /// Whether all jobs used direct I/O.
     pub direct: bool,
     /// For an emulated disk: its lateness as a share of its service time. Its timing then tells more
@@ -74,6 +80,13 @@ pub fn judge(record: &mut Record, seen: &Evidence<'_>, limits: &Thresholds) {
     }
     if !seen.settings_kept {
         return invalidate_record(record, "a queue setting was changed during the run".to_string());
+    }
+    if !seen.undisturbed {
+        let why = "the scheduler or a setting was changed during the run and changed back";
+        return invalidate_record(record, why.to_string());
+    }
+    if let Some(why) = ended_early(record, seen.jobs) {
+        return invalidate_record(record, why);
     }
     let moved: u64 = record.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
     let device = seen.used.disk.bytes();
@@ -120,6 +133,28 @@ fn percent(part: u64, whole: u64) -> String {
     show(part as f64 / whole.max(1) as f64)
 }
 
+/// Which job did not run for its time, when nothing in its options lets it end before. When one of fio's processes is
+/// killed fio ends the others too, and says that all is well.
+fn ended_early(record: &Record, jobs: &[JobSpec]) -> Option<String> {
+    let bounded = |j: &JobSpec| {
+        j.number_ios.is_some()
+            || j.io_size.is_some()
+            || j.replay.is_some()
+            || !j.live_only.is_empty()
+    };
+    if jobs.iter().any(bounded) {
+        return None;
+    }
+    record.jobs.iter().find_map(|r| {
+        let asked = jobs.iter().find(|j| j.name == r.name && j.time_based)?.runtime?;
+        let short = r.runtime < asked / 10 * 9;
+        let seconds = |t: Nanos| three_digits(t as f64 / 1e9);
+        short.then(|| {
+            format!("job \"{}\" ended after {} of {} s", r.name, seconds(r.runtime), seconds(asked))
+        })
+    })
+}
+
 fn show(share: f64) -> String {
     three_digits(share * 100.0)
 }
@@ -143,6 +178,8 @@ mod tests {
             expected_scheduler: "bfq",
             scheduler_now: Some("bfq"),
             settings_kept: true,
+            undisturbed: true,
+            jobs: &[],
             direct: true,
             late_share: None,
         };
@@ -150,6 +187,31 @@ mod tests {
         let seen = Evidence { used: &copy, ..seen };
         judge(&mut record, &seen, &Thresholds::default());
         record
+    }
+
+    #[test]
+    fn what_was_changed_and_changed_back_is_no_result() {
+        let record = judged(|_, seen| seen.undisturbed = false);
+        assert!(why(&record).contains("changed back"));
+    }
+
+    #[test]
+    fn a_job_that_was_killed_is_no_result() {
+        let job = JobSpec {
+            name: "a".into(),
+            time_based: true,
+            runtime: Some(3_000_000_000),
+            ..JobSpec::default()
+        };
+        let ran = |ns| Record {
+            jobs: vec![JobRecord { name: "a".into(), runtime: ns, ..JobRecord::default() }],
+            ..Record::default()
+        };
+        let early = ended_early(&ran(370_000_000), std::slice::from_ref(&job)).unwrap();
+        assert_eq!(early, "job \"a\" ended after 0.37 of 3.00 s");
+        assert_eq!(ended_early(&ran(3_001_000_000), std::slice::from_ref(&job)), None);
+        let bounded = JobSpec { number_ios: Some(7), ..job };
+        assert_eq!(ended_early(&ran(370_000_000), &[bounded]), None);
     }
 
     fn why(record: &Record) -> &str {

@@ -35,7 +35,8 @@ impl Queue {
         let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
         let (scheduler, merging) = switch::build(to, &tunables, &facts, &cfg.profile, 0);
         let write_cache = get("write_cache").map_or(cfg.write_cache, |v| v != 0);
-        let target = get("wbt_lat_usec").map(|v| v as u64);
+        let default_target = if rotational { 75_000 } else { 2_000 };
+        let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
         let (tasks, hw_queues) = (facts.tasks.len(), facts.hw_queues);
         let device_plug = cfg.profile.plug.kind == PlugKind::Device;
         let mut q = Queue {

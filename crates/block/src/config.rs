@@ -103,9 +103,9 @@ pub fn queue_settings() -> &'static [QueueSetting] {
         s(
             "wbt_lat_usec",
             "us",
-            0,
+            -1,
             60_000_000,
-            "Latency target of the writeback throttle; 0 is off.",
+            "Latency target of the writeback throttle; 0 is off, -1 the default, set by hand.",
         ),
         s("rq_affinity", "0/1/2", 0, 2, "CPU that finishes a request; costs only."),
         s("iostats", "0/1", 0, 1, "Disk statistics; costs only."),

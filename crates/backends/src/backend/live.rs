@@ -181,8 +181,13 @@ impl Run<'_> {
         let gone =
             |disk: &str| Error::Gone { device: format!("/dev/{disk}"), during: "a run".into() };
         let mut looked = Instant::now();
+        let (mut compared, mut undisturbed) = (looked, true);
         let mut alive = || {
             options.interrupt.check()?;
+            if compared.elapsed() >= Duration::from_millis(250) {
+                undisturbed &= disks.states() == applied;
+                compared = Instant::now();
+            }
             if looked.elapsed() >= Duration::from_secs(1) {
                 (self.unused)()?;
                 looked = Instant::now();
@@ -213,7 +218,7 @@ impl Run<'_> {
             None => Err(untraced.unwrap_or_else(|| "there is no trace".into())),
         });
         let used = after.since(&before);
-        Ok((result, Seen { used, elapsed, traced, timing, applied }))
+        Ok((result, Seen { used, elapsed, traced, timing, applied, undisturbed }))
     }
 
     /// Whether the target can still be read, past the page cache, in one of three places.
@@ -286,6 +291,8 @@ impl Run<'_> {
             expected_scheduler: scheduler,
             scheduler_now: other.map_or(Some(scheduler), |q| q.scheduler.as_deref()),
             settings_kept: now.iter().zip(&seen.applied).all(kept),
+            undisturbed: seen.undisturbed,
+            jobs: if self.trial.startup.is_some() { &[] } else { &self.trial.jobs.jobs },
             // A mirror writes everything twice, parity is read and written besides.
             direct: direct && now.len() == 1,
             late_share: (self.late_share)(),
@@ -307,6 +314,8 @@ struct Seen {
     traced: Option<Traced>,
     timing: Option<std::result::Result<Timing, String>>,
     applied: Vec<QueueState>,
+    /// Whether it stayed so, as far as could be seen.
+    undisturbed: bool,
 }
 
 /// Switches to the trial's scheduler with its tunables and queue settings; the kernel's name for it.
@@ -316,6 +325,14 @@ fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
         disks.set_tunable(name, *value)?;
     }
     for (name, value) in &trial.settings {
+        if name == "iostats" && *value == 0 {
+            let help =
+                "what reached the disk is counted by them; leave it at 1, or use the simulator";
+            return Err(Error::input(
+                "a live run cannot do without the disk's statistics (iostats=0)",
+                help,
+            ));
+        }
         disks.set_attribute(name, &value.to_string())?;
     }
     Ok(scheduler)

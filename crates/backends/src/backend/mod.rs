@@ -9,7 +9,7 @@ mod sim;
 pub use emulated::Emulated;
 pub use live::LiveOptions;
 pub use mock::{Fault, Mock};
-pub use real::Real;
+pub use real::{Real, impossible};
 pub use sim::Sim;
 
 pub(crate) use live::{Traced, invalidate as invalidate_record};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use iosched_experiment::{BackendKind, Record, Trial};
 use iosched_types::Op;
+use iosched_workloads::fio::JobSpec;
 use iosched_workloads::fio::iolog::IoLog;
 
 use super::live::{LiveOptions, Place, Run};
@@ -68,6 +69,9 @@ impl Real {
             );
             return Err(Error::input(message, help));
         }
+        if let Some(e) = impossible(target.kind(), trial) {
+            return Err(e);
+        }
         if writes(trial) {
             if target.is_claimed() {
                 target.still_ours(&root)?;
@@ -80,6 +84,15 @@ impl Real {
         }
         target.lay_out(&root, &self.leave, &self.options.interrupt)
     }
+}
+
+/// What fio cannot do on a target of this kind, whatever its state.
+#[must_use]
+pub fn impossible(kind: Kind, trial: &Trial) -> Option<Error> {
+    let trims = |j: &&JobSpec| j.pattern.trim;
+    let job = trial.jobs.jobs.iter().find(trims).filter(|_| kind == Kind::File)?;
+    let message = format!("job \"{}\" trims: fio trims devices, not files", job.name);
+    Some(Error::input(message, "name a disk or a loop device, or leave the trims out"))
 }
 
 impl Backend for Real {

@@ -53,6 +53,7 @@ pub const ATTRIBUTES: &[&str] = &[
     "nomerges",
     "rq_affinity",
     "nr_requests",
+    "io_timeout",
     "wbt_lat_usec",
     "read_ahead_kb",
 ];

@@ -82,6 +82,7 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
     let dir = how.dir;
     guard::check(jobs, &[format!("/proc/self/fd/{}", how.target.as_raw_fd())])?;
     let (job_file, out, err) = (dir.join("job.fio"), dir.join("out.json"), dir.join("err.txt"));
+    let said = dir.join("stdout.txt");
     fs::write(&job_file, jobs).map_err(|e| Error::io("writing", &job_file, e))?;
     for (name, text) in how.files {
         let file = dir.join(name);
@@ -98,18 +99,14 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
     sys::inherits(&mut command, how.target);
     // fio leaves its state beside itself otherwise.
     command.arg(&job_file).current_dir(dir);
-    command.stdout(create(&dir.join("stdout.txt"))?).stderr(create(&err)?);
+    command.stdout(create(&said)?).stderr(create(&err)?);
     if how.urgent {
         sys::urgent(&mut command);
     }
     let mut load = Load::start(&mut command, "fio")?;
     let status = load.wait(how.limit.unwrap_or(Duration::MAX / 4), check)?;
     let read = |p: &Path| fs::read_to_string(p).unwrap_or_default();
-    let words = || {
-        let text = format!("{}\n{}", read(&err), read(&out));
-        let lines = text.lines().filter(|l| !l.trim().is_empty() && !l.starts_with(['{', ' ']));
-        lines.take(3).collect::<Vec<_>>().join("; ")
-    };
+    let words = || first_words(&[read(&err), read(&said), read(&out)]);
     let failed =
         |status: String, message: String| Error::Tool { tool: "fio".into(), status, message };
     match status {
@@ -134,6 +131,13 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
     }
 }
 
+/// What fio says of a failure: its first lines that are no JSON, wherever it printed them.
+fn first_words(printed: &[String]) -> String {
+    let lines = printed.iter().flat_map(|t| t.lines());
+    let words = lines.filter(|l| !l.trim().is_empty() && !l.starts_with(['{', '}', ' ']));
+    words.take(3).collect::<Vec<_>>().join("; ")
+}
+
 /// Whether nothing more fits beside fio's own files.
 fn no_room(dir: &Path) -> bool {
     rustix::fs::statvfs(dir).is_ok_and(|s| s.f_bavail.saturating_mul(s.f_frsize) < 64 << 10)
@@ -152,6 +156,15 @@ fn full(dir: &Path) -> Error {
 mod tests {
     use super::*;
     use std::os::fd::AsFd;
+
+    #[test]
+    fn its_words_are_found_among_its_json() {
+        let said = "fio: pid=7, err=25/file:ioengines.c:399, func=td_io_queue, error=Inappropriate ioctl\n";
+        let json = "{\n  \"jobs\" : [\n  ]\n}\n";
+        let words = first_words(&[String::new(), said.into(), json.into()]);
+        assert_eq!(words, said.trim_end());
+        assert_eq!(first_words(&[json.into()]), "");
+    }
 
     #[test]
     fn old_versions_are_refused() {

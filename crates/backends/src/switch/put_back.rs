@@ -18,6 +18,7 @@ const ORDER: &[&str] = &[
     "nomerges",
     "rq_affinity",
     "nr_requests",
+    "io_timeout",
     // Only ever written when it differs: writing makes the throttle manual for good.
     "wbt_lat_usec",
     "read_ahead_kb",

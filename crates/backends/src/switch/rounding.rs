@@ -48,6 +48,10 @@ pub(super) fn attribute(page: u64, name: &str, wrote: &str, reads: &str) -> bool
             let kib = i64::try_from((page >> 10).max(1)).unwrap_or(1);
             wrote >= 0 && reads == wrote / kib * kib
         }
+        // Kept in ticks.
+        ("io_timeout", Ok(wrote), Ok(reads)) => {
+            wrote > 0 && RATES.iter().any(|&hz| shown(wrote, hz).contains(&reads))
+        }
         // Asks for the kernel's default.
         ("wbt_lat_usec", Ok(-1), Ok(reads)) => reads >= 0,
         _ => false,
@@ -111,6 +115,8 @@ mod tests {
         assert!(!attribute(4096, "read_ahead_kb", "128", "124"));
         assert!(attribute(65536, "read_ahead_kb", "129", "128"));
         assert!(attribute(4096, "wbt_lat_usec", "-1", "75000"));
+        assert!(attribute(4096, "io_timeout", "30001", "30004"), "250 ticks a second");
+        assert!(!attribute(4096, "io_timeout", "30000", "60000"));
         for (name, wrote, reads) in [
             ("nr_requests", "1", "4"),
             ("nomerges", "7", "1"),

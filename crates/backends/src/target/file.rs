@@ -49,6 +49,10 @@ pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
     check_name(path)?;
     let shown = path.display().to_string();
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        let message = format!("there is no folder {}", parent.display());
+        return Err(Error::input(message, "make it first, or name another place"));
+    }
     let room =
         rustix::fs::statvfs(parent).map_err(|e| Error::io("looking at", parent, e.into()))?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);

@@ -1,8 +1,11 @@
 //! `iosched run --dry-run`: what a live run would write, switch, create and refuse.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
+use iosched_backends::backend::impossible;
 use iosched_backends::discover::QueueState;
+use iosched_backends::load::jobfile;
 use iosched_backends::target::{Judgement, Kind, Leave, Target, judge};
 use iosched_backends::{Error, SysRoot};
 use iosched_experiment::{BackendKind, Trial};
@@ -102,6 +105,14 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
     let root = SysRoot::default();
     match judge(&root, &device, leave) {
         Ok(judged) => {
+            let what = if judged.kind == "block device" { Kind::Block } else { Kind::File };
+            let jobs = trials.iter().filter(|t| t.startup.is_none() && judged.kind != "directory");
+            for trial in jobs {
+                let jobs = jobfile::render(&trial.jobs, Path::new(&judged.path), judged.bytes);
+                let wrong = jobs.err().or_else(|| impossible(what, trial));
+                let wrong = wrong.as_ref().map(with_help);
+                intent.refused.extend(wrong.filter(|w| !intent.refused.contains(w)));
+            }
             if starts {
                 intent.creates.push(format!("a folder iosched-startup-PID at {}", judged.path));
             }
