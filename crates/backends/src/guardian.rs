@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use signal_hook::consts;
+
 use crate::error::{Error, Result};
 use crate::restore;
 use crate::state::StateFile;
@@ -108,6 +110,14 @@ const READY: &str = "iosched-guardian-watches";
 pub fn main(path: &Path) -> Result<()> {
     let Ok(probe) = std::fs::File::open(path) else { return Ok(()) };
     drop(probe);
+    // Whoever ends a whole session ends the program too, and the guardian is there for just that. SIGKILL ends it.
+    let ignored = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    for signal in
+        [consts::SIGHUP, consts::SIGINT, consts::SIGQUIT, consts::SIGTERM, consts::SIGTSTP]
+    {
+        signal_hook::flag::register(signal, ignored.clone())
+            .map_err(|e| Error::io("keeping signals from the guardian of", path, e))?;
+    }
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{READY}").and_then(|()| out.flush());
     // The owner reads to the end of the pipe.

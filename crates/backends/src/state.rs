@@ -179,9 +179,7 @@ impl NewFile {
             OpenOptions::new().write(true).mode(0o600).custom_flags(nix::libc::O_TMPFILE).open(dir);
         match unnamed {
             Ok(file) => NewFile::locked(file, None),
-            Err(e) if NO_UNNAMED.iter().any(|n| e.raw_os_error() == Some(*n as i32)) => {
-                NewFile::named(dir, name)
-            }
+            Err(e) if no_unnamed_files(&e) => NewFile::named(dir, name),
             Err(e) => Err(e),
         }
     }
@@ -217,6 +215,11 @@ const NO_UNNAMED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::EISDIR, Errno::EINVAL]
 
 /// How the names of our temporary files begin. The folder is the user's choice and may hold other things.
 const TEMPORARY: &str = ".iosched-state.";
+
+/// Whether that is why a file without a name could not be made.
+pub(crate) fn no_unnamed_files(e: &std::io::Error) -> bool {
+    NO_UNNAMED.iter().any(|n| e.raw_os_error() == Some(*n as i32))
+}
 
 /// Removes temporary files of killed processes.
 pub(crate) fn sweep(dir: &Path) {

@@ -23,6 +23,8 @@ pub struct Thresholds {
     pub steal: f64,
     /// Share of the bytes that must reach the device; below it the page cache was measured.
     pub reached: f64,
+    /// The same share below which the run is marked.
+    pub mostly_reached: f64,
     /// Share of an emulated disk's service time by which its answers may be late.
     pub late_share: f64,
     /// Share of the model's answer times by which an emulated disk's commands may take longer, or less, before
@@ -40,6 +42,7 @@ impl Default for Thresholds {
             memory_pressure: 0.05,
             steal: 0.05,
             reached: 0.05,
+            mostly_reached: 0.9,
             late_share: 0.05,
             deviation_marked: 0.05,
             deviation_invalid: 0.10,
@@ -93,6 +96,16 @@ pub fn judge(record: &mut Record, seen: &Evidence<'_>, limits: &Thresholds) {
     if moved > 0 && (device as f64) < moved as f64 * limits.reached {
         let why = format!("only {} % reached the device: cached", percent(device, moved));
         return invalidate_record(record, why);
+    }
+    if moved > 0 && (device as f64) < moved as f64 * limits.mostly_reached {
+        record.warnings.push(Warning {
+            code: "cached".into(),
+            message: format!(
+                "only {} % reached the device: the rest is the page cache's",
+                percent(device, moved)
+            ),
+            advice: "use direct=1, or a load larger than memory".into(),
+        });
     }
     // Ramp time and read-ahead make the device do more than fio counts, so only direct jobs without
     // ramp time can tell others' I/O apart.

@@ -2,16 +2,17 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use nix::libc;
-use rustix::fs::{SeekFrom, XattrFlags, fgetxattr, fsetxattr, seek};
+use rustix::fs::{AtFlags, CWD, SeekFrom, XattrFlags, fgetxattr, fsetxattr, seek};
 
 use crate::error::{Error, Result};
 use crate::load::child::Interrupt;
 use crate::made::identity;
+use crate::state::no_unnamed_files;
 
 /// The extended attribute that marks our files. Its value says which file it is: a copy is no file of ours.
 const MARK: &str = "user.iosched.target";
@@ -60,18 +61,39 @@ pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
         let message = format!("no space left for {shown}: {bytes} bytes, and {free} are free");
         return Err(Error::input(message, "give a smaller --size, or name a place with more room"));
     }
+    if path.symlink_metadata().is_ok() {
+        return Err(Error::io("creating", path, io::ErrorKind::AlreadyExists.into()));
+    }
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
-    let file = options.open(path).map_err(|e| Error::io("creating", path, e))?;
+    options.read(true).write(true).mode(0o600);
+    let unnamed = options.clone().custom_flags(libc::O_TMPFILE).open(parent);
+    let (file, named) = match unnamed {
+        Ok(file) => (file, false),
+        Err(e) if no_unnamed_files(&e) => {
+            options.create_new(true).custom_flags(libc::O_NOFOLLOW);
+            (options.open(path).map_err(|e| Error::io("creating", path, e))?, true)
+        }
+        Err(e) => return Err(Error::io("creating", path, e)),
+    };
     let filled = mark(&file)
         .map_err(Failure::Mark)
         .and_then(|()| file.set_len(bytes).map_err(Failure::Io))
-        .and_then(|()| fill(&file, bytes, interrupt));
+        .and_then(|()| fill(&file, bytes, interrupt))
+        // Killed before, nothing of it stays: a file without a name vanishes.
+        .and_then(|()| if named { Ok(()) } else { link(&file, path).map_err(Failure::Io) });
     filled.map_err(|e| {
-        // Nobody else can have put anything of theirs into it.
-        let _ = std::fs::remove_file(path);
+        if named {
+            // Nobody else can have put anything of theirs into it.
+            let _ = std::fs::remove_file(path);
+        }
         e.into_error(&shown)
     })
+}
+
+/// Gives a file without a name one that nobody has.
+fn link(file: &File, path: &Path) -> io::Result<()> {
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
 }
 
 fn mark(file: &File) -> io::Result<()> {

@@ -166,6 +166,8 @@ pub struct Judgement {
     pub refusal: Option<String>,
     /// What to do about that.
     pub help: Option<String>,
+    /// Bytes of a file that were never written; a run fills them first, where it may write.
+    pub missing: u64,
     /// What else should be known.
     pub notes: Vec<String>,
 }
@@ -192,7 +194,7 @@ pub fn judge(root: &SysRoot, name: &str, leave: &Leave) -> Result<Judgement> {
     let missing = target.never_written()?;
     if missing > 0 {
         notes.push(format!(
-            "{missing} of its {} bytes were never written and would be laid out first",
+            "{missing} of its {} bytes were never written: reads of them do not reach the disk",
             target.bytes
         ));
     }
@@ -214,6 +216,7 @@ pub fn judge(root: &SysRoot, name: &str, leave: &Leave) -> Result<Judgement> {
         findings: looked.findings.into_iter().map(|f| f.what).collect(),
         help: refusal.as_ref().map(Error::help),
         refusal: refusal.map(|e| e.to_string()),
+        missing,
         notes,
     })
 }
@@ -258,6 +261,7 @@ fn to_be_made(name: &str, path: &std::path::Path, bytes: u64) -> Result<Judgemen
         findings: Vec::new(),
         refusal: None,
         help: None,
+        missing: 0,
         notes: vec![format!("it would be made and filled with {bytes} bytes")],
     })
 }

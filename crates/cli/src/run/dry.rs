@@ -121,13 +121,20 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
                     .creates
                     .push(format!("{}, {} bytes, which stays", judged.path, judged.bytes));
             }
+            let fills = judged.missing > 0 && judged.writable;
+            if fills {
+                intent.writes.push(format!(
+                    "{}: {} bytes that were never written are filled first",
+                    judged.path, judged.missing
+                ));
+            }
             if writing && judged.kind != "directory" {
                 let how = if steady { " all of it, twice" } else { " where the jobs say" };
                 intent.writes.push(format!("{}:{how}", judged.path));
                 let help = judged.help.iter().map(|h| format!(" ({h})"));
                 let why = judged.refusal.iter().zip(help.chain([String::new()]));
                 intent.refused.extend(why.map(|(w, h)| format!("{w}{h}")));
-            } else if !judged.findings.is_empty() && judged.kind != "directory" {
+            } else if !judged.findings.is_empty() && !fills && judged.kind != "directory" {
                 intent.notes.push("it is only read; writing to it would be refused".into());
             }
             intent.notes.extend(judged.notes.iter().cloned());

@@ -6,6 +6,7 @@ mod machine;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use iosched_experiment::{Experiment, Record, Status, Trial, TrialId, Warning};
@@ -22,7 +23,10 @@ use crate::{live, trials};
 
 /// Runs everything that was asked for and prints the results.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
-    args.output.as_deref().map_or(Ok(()), writable)?;
+    if let Some(output) = &args.output {
+        writable(output)?;
+        not_an_input(output, &args.files)?;
+    }
     let chosen = experiments(args)?;
     // Everything is planned before anything runs: a mistake in the last file costs no time.
     let size = live::leave(args)?.size;
@@ -51,6 +55,18 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
     deliver(args.output.as_deref(), &text)?;
     verdict(&all, noise)
+}
+
+/// Refuses to write the results over what is run.
+fn not_an_input(output: &Path, inputs: &[String]) -> Outcome {
+    let Ok(written) = output.canonicalize() else { return Ok(()) };
+    match inputs.iter().find(|i| Path::new(i).canonicalize().is_ok_and(|i| i == written)) {
+        Some(i) => {
+            let message = format!("the results would be written over {i}, which is to be run");
+            Err(Failure::with_help(message, "name another file"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn several(e: &Experiment, trials: &[Trial]) -> bool {

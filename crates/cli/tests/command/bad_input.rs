@@ -240,6 +240,15 @@ fn an_output_that_cannot_be_written_leaves_nothing() {
 }
 
 #[test]
+fn results_are_not_written_over_what_is_run() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let why = place.fails(2, &["run", &job, "--no-store", "--device", "fixed", "-o", &job]);
+    assert!(why.contains("written over"), "{why}");
+    assert_eq!(std::fs::read_to_string(&job).unwrap(), JOB);
+}
+
+#[test]
 fn what_a_backend_cannot_do_is_said_at_once() {
     let place = Place::new();
     let startup = "devices = [\"hdd-7200\"]\nschedulers = [\"none\"]\n\

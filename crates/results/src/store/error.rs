@@ -109,6 +109,12 @@ pub enum StoreError {
     },
 }
 
+/// Whether the file system of a results file has no room for as much as its log begins with.
+fn is_full(path: &Path) -> bool {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    rustix::fs::statvfs(folder).is_ok_and(|s| s.f_bavail.saturating_mul(s.f_frsize) < 256 << 10)
+}
+
 /// Translates SQLite's error codes.
 pub(crate) fn of(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
     move |e| {
@@ -118,6 +124,8 @@ pub(crate) fn of(path: &Path) -> impl Fn(rusqlite::Error) -> StoreError + '_ {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked(p),
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StoreError::ReadOnly(p),
             Some(ErrorCode::DiskFull) => StoreError::Full(p),
+            // With its log mapped into memory, SQLite calls a full disk an I/O error.
+            Some(ErrorCode::SystemIoFailure) if is_full(path) => StoreError::Full(p),
             Some(ErrorCode::CannotOpen) => {
                 StoreError::CannotOpen { path: p, reason: e.to_string() }
             }

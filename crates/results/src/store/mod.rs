@@ -42,6 +42,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`]: not a database, another program's, newer, locked, read-only, full.
     pub fn open(path: &Path) -> Result<Store, StoreError> {
+        strangers(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let conn = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(of(path))?;
@@ -115,6 +116,9 @@ impl Store {
         if tables > 0 && id != schema::APPLICATION_ID {
             return Err(StoreError::Foreign(self.path.clone()));
         }
+        if version > 0 && tables == 0 {
+            return Err(StoreError::Foreign(self.path.clone()));
+        }
         if version > schema::CURRENT {
             return Err(StoreError::Newer {
                 path: self.path.clone(),
@@ -184,6 +188,26 @@ impl Store {
         self.conn.execute("VACUUM INTO ?1", [text]).map_err(of(&target))?;
         Ok(target)
     }
+}
+
+/// SQLite takes what lies beside a new file under these names for rests of an earlier one, and deletes it.
+fn strangers(path: &Path) -> Result<(), StoreError> {
+    if path.exists() {
+        return Ok(());
+    }
+    for end in ["-wal", "-shm", "-journal"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(end);
+        let beside = PathBuf::from(beside);
+        if beside.symlink_metadata().is_ok() {
+            let reason = format!(
+                "it is not there, but {} is, which a new one would delete; name another file, or move that away",
+                beside.display()
+            );
+            return Err(StoreError::CannotOpen { path: path.into(), reason });
+        }
+    }
+    Ok(())
 }
 
 /// A path inside an SQLite URI: what has a meaning there is percent-encoded.

@@ -4,6 +4,31 @@ use proptest::prelude::*;
 
 use super::*;
 
+#[test]
+fn a_strangers_file_beside_a_new_one_is_not_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    for end in ["-wal", "-shm", "-journal"] {
+        let beside = dir.path().join(format!("r.db{end}"));
+        std::fs::write(&beside, "theirs").unwrap();
+        let e = Store::open(&dir.path().join("r.db")).map(|_| ()).unwrap_err();
+        assert!(e.to_string().contains(end), "{e}");
+        assert_eq!(std::fs::read_to_string(&beside).unwrap(), "theirs");
+        std::fs::remove_file(beside).unwrap();
+    }
+    Store::open(&dir.path().join("r.db")).unwrap();
+}
+
+#[test]
+fn an_empty_database_with_a_version_is_somebody_elses() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("r.db");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    other.pragma_update(None, "user_version", 1).unwrap();
+    drop(other);
+    let e = Store::open(&path).map(|_| ()).unwrap_err();
+    assert!(matches!(e, StoreError::Foreign(_)), "{e:?}");
+}
+
 fn record(scheduler: &str, repetition: u32) -> Record {
     let mut read =
         DirStats { ios: 3, bytes: 12_288, runtime: 1_000_000_000, ..DirStats::default() };
