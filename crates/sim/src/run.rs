@@ -163,10 +163,12 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
 /// Jobs with the same `flow_id` share a flow.
 fn join_flows(processes: &mut [Process]) {
     let mut groups: BTreeMap<u32, Rc<FlowGroup>> = BTreeMap::new();
-    for p in processes {
+    let mut later = false;
+    for (i, p) in processes.iter_mut().enumerate() {
+        later |= i > 0 && p.job().wait.stonewall;
         let (id, weight) = (p.job().flow_id, u64::try_from(p.job().flow).unwrap_or(0));
         if weight > 0 {
-            p.join_flow(Flow::new(groups.entry(id).or_default(), weight));
+            p.join_flow(Flow::new(groups.entry(id).or_default(), weight, later));
         }
     }
 }

@@ -135,7 +135,10 @@ const MISSES: &[(&str, &str)] = &[
     ("hdd7k_q1/g96", "as g2, under bfq"),
     ("hdd7k_q1_wb/g52", "as g2, under bfq"),
     ("hdd7k_q1_wb/g73", "bfq with syncs"),
-    ("ssd_nvme/g6", "flow: the kernel's fio counts jobs that have not started"),
+    (
+        "ssd_nvme/g6",
+        "flow: a job that has ended is waited for until its process is gone, about 8 ms",
+    ),
     ("ssd_nvme_wb/g58", "io_uring's syncs run in a worker thread"),
     ("ssd_sata_wb/g61", "as g58"),
 ];

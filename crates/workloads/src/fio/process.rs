@@ -315,17 +315,26 @@ impl Process {
         self.stats.measured_from = now;
         // The first time, fio counts the thinking too.
         self.think_since = now.saturating_add(self.job.think.time);
-        let limit = self.job.runtime.unwrap_or(Nanos::MAX);
-        self.deadline = now.saturating_add(self.job.ramp_time).saturating_add(limit);
+        if self.measuring {
+            self.deadline = now.saturating_add(self.job.runtime.unwrap_or(Nanos::MAX));
+        }
         self.state = State::Loop;
     }
 
-    fn end_ramp(&mut self, now: Nanos) {
-        if !self.measuring && now >= self.stats.started + self.job.ramp_time {
+    /// fio looks whether the ramp is over when it has issued or reaped an I/O, so not while it pauses; the run time begins then.
+    /// It begins its counts anew, but for the bytes that `size` limits and the count at the last think time.
+    fn end_ramp(&mut self, now: Nanos) -> bool {
+        let over = !self.measuring && now >= self.stats.started + self.job.ramp_time;
+        if over {
             self.measuring = true;
             self.stats.measured_from = now;
             self.stats.dirs = Default::default();
             self.stats.depths = [0; 7];
+            self.deadline = now.saturating_add(self.job.runtime.unwrap_or(Nanos::MAX));
+            self.ios_issued = 0;
+            self.reaped_total = 0;
+            self.pace.begin_anew();
         }
+        over
     }
 }

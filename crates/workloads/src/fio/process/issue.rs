@@ -10,10 +10,8 @@ use crate::fio::stats::depth_bin;
 
 impl Process {
     pub(super) fn issue_next(&mut self, now: Nanos) -> Option<Step> {
-        if !self.plain {
-            self.end_ramp(now);
-        }
-        if self.finished(now) {
+        // fio issues the I/O for which it has waited even if the run time ended meanwhile.
+        if self.finished(now) && !self.pace.waited() {
             self.end(now);
             return None;
         }
@@ -99,6 +97,10 @@ impl Process {
             self.writes_issued += u64::from(io.dir == 1);
             self.synced_last = false;
             self.stats.depths[depth_bin(self.depth)] += 1;
+        }
+        if self.end_ramp(now) {
+            // It was counted before the counts began anew.
+            self.units[unit].start = now.saturating_sub(1);
         }
         if self.job.engine.is_sync() {
             self.state = State::AwaitSync;

@@ -23,7 +23,7 @@ pub(super) enum Pause {
     Flow(Nanos),
 }
 
-/// When the rates allow the next I/O of each direction, from the start of the job.
+/// When the rates allow the next I/O of each direction, from the start of the job, or the end of its ramp.
 #[derive(Debug)]
 pub(super) struct Pace {
     limited: bool,
@@ -51,6 +51,18 @@ impl Pace {
             poisson: Taus88::of_job(StreamId::Poisson, job),
             waited: false,
         }
+    }
+
+    /// The pause of a rate has just ended.
+    #[inline]
+    pub(super) fn waited(&self) -> bool {
+        self.waited
+    }
+
+    /// The ramp is over: the times count from now.
+    pub(super) fn begin_anew(&mut self) {
+        self.next = [0; 3];
+        self.bytes = [0; 3];
     }
 
     /// An I/O was issued.
@@ -88,7 +100,7 @@ impl Process {
             return false;
         }
         let dir = self.generator.decide();
-        let since = now - self.stats.started.min(now);
+        let since = now - self.stats.measured_from.min(now);
         let next = self.pace.next;
         if next[dir] <= since {
             return false;
@@ -120,6 +132,7 @@ impl Process {
     /// `thinktime`: all outstanding I/O first, then spin and sleep. What is reaped meanwhile counts towards the next time.
     pub(super) fn think(&mut self, now: Nanos) -> Option<Step> {
         self.state = State::Loop;
+        self.end_ramp(now);
         if self.job.think.time == 0 {
             return None;
         }
@@ -149,8 +162,9 @@ impl Process {
         let until = match std::mem::replace(&mut self.pause, Pause::None) {
             Pause::None => return None,
             Pause::Think => {
-                self.think_since =
-                    now.saturating_add(self.job.think.time).min(self.deadline.max(now));
+                // With a ramp, fio does not cut it at the end of the run time.
+                let end = if self.job.ramp_time > 0 { Nanos::MAX } else { self.deadline.max(now) };
+                self.think_since = now.saturating_add(self.job.think.time).min(end);
                 self.think_since
             }
             Pause::Rate(time) | Pause::Flow(time) => now.saturating_add(time),

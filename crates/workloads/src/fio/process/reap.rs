@@ -68,7 +68,8 @@ impl Process {
         self.depth -= 1;
         self.units.give_back(unit);
         self.reaped_total += u64::from(u.dir < 3);
-        if !self.measuring {
+        // fio counts what it issued since the ramp.
+        if !self.measuring || u.start < self.stats.measured_from {
             return;
         }
         let since = now - self.stats.measured_from.min(now);
