@@ -50,14 +50,14 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
     // Files outlive a boot, as nothing else that is changed does.
     let outlives = matches!(state.change, Change::Directory(_));
     if state.boot_id != boot_id() && !outlives {
-        remove_scratch_of(&file, state.pid);
+        remove_scratch_of(&file, &state.instance);
         file.finish()?;
         return Ok(Restored::Stale("the machine was booted since".into()));
     }
     let root = SysRoot::default();
     let same_boot = state.boot_id == boot_id();
-    let orphans = if same_boot { crate::load::child::kill_orphans(state.pid) } else { 0 };
-    remove_scratch_of(&file, state.pid);
+    let orphans = if same_boot { crate::load::child::kill_orphans(&state.instance) } else { 0 };
+    remove_scratch_of(&file, &state.instance);
     let mut done = match &state.change {
         Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label)?,
         Change::UblkDisk { number, label } => crate::emulate::ublk::remove(*number, label)
@@ -101,14 +101,14 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
 }
 
 /// Whichever guardian of the owner comes first removes it.
-fn remove_scratch_of(file: &StateFile, owner: u32) {
+fn remove_scratch_of(file: &StateFile, owner: &str) {
     if let Some(dir) = file.path().parent() {
         crate::made::remove_scratch(&scratch_dir(dir, owner));
     }
 }
 
 /// Where a run keeps its load's files: known from its state files, so that it can be removed.
-pub(crate) fn scratch_dir(state_dir: &Path, owner: u32) -> PathBuf {
+pub(crate) fn scratch_dir(state_dir: &Path, owner: &str) -> PathBuf {
     state_dir.join(format!("run-{owner}"))
 }
 

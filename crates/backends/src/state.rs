@@ -4,10 +4,12 @@
 //! no guess about process ids: whoever gets the lock of a file that is still there must undo it.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -74,6 +76,8 @@ pub struct State {
     pub version: u32,
     /// Owner's process id, for messages.
     pub pid: u32,
+    /// Which process that was, wherever it ran: containers use the same numbers.
+    pub instance: String,
     /// Boot in which the change was made.
     pub boot_id: String,
     /// The change.
@@ -85,6 +89,16 @@ pub struct State {
 pub struct StateFile {
     path: PathBuf,
     _lock: Flock<File>,
+}
+
+/// What tells this process from any other, in whatever namespace.
+#[must_use]
+pub(crate) fn instance() -> &'static str {
+    static INSTANCE: OnceLock<String> = OnceLock::new();
+    INSTANCE.get_or_init(|| {
+        let token = RandomState::new().build_hasher().finish();
+        format!("{}-{token:016x}", std::process::id())
+    })
 }
 
 /// This boot's id.
@@ -104,7 +118,8 @@ impl StateFile {
         fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(io)?;
         let path = dir.join(format!("{}.json", name.replace('/', "!")));
         let pid = std::process::id();
-        let state = State { version: 1, pid, boot_id: boot_id(), change };
+        let instance = instance().to_string();
+        let state = State { version: 1, pid, instance, boot_id: boot_id(), change };
         let text = serde_json::to_string_pretty(&state)
             .map_err(|e| Error::io("writing state in", dir, e.into()))?;
         let mut new = NewFile::create(dir, name).map_err(io)?;

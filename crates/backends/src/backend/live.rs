@@ -356,7 +356,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(options: &LiveOptions) -> Result<Scratch> {
-        let dir = crate::restore::scratch_dir(&options.state_dir, std::process::id());
+        let dir = crate::restore::scratch_dir(&options.state_dir, crate::state::instance());
         std::fs::create_dir_all(&dir).map_err(|e| Error::io("creating", &dir, e))?;
         Ok(Scratch(dir))
     }

@@ -13,6 +13,7 @@ use nix::unistd::Pid;
 use crate::error::{Error, Result};
 use crate::parse::proc_stat::parse_process;
 use crate::root::SysRoot;
+use crate::state::instance;
 use crate::sys;
 
 /// The signals that end a run, noted by a handler and looked at between and during runs.
@@ -86,9 +87,9 @@ impl Load {
         let tool = command.get_program().to_string_lossy().into_owned();
         // fio's jobs leave its process group, and only fio itself can end them, which it does on SIGTERM.
         static STARTED: AtomicUsize = AtomicUsize::new(0);
-        let owner = std::process::id();
+        let owner = instance();
         let mark = format!("{owner}.{}", STARTED.fetch_add(1, Ordering::Relaxed));
-        command.env(OWNER, owner.to_string()).env(MEMBER, &mark);
+        command.env(OWNER, owner).env(MEMBER, &mark);
         let signal = if tool == "fio" { Signal::SIGTERM } else { Signal::SIGKILL };
         let child =
             sys::dies_with_us(command.stdin(Stdio::null()), signal).spawn().map_err(|e| {
@@ -154,7 +155,7 @@ impl Load {
         self.reaped |= status.is_some();
         // A job that a killed fio was about to start waits for it for ever, and holds the disk.
         if status.is_some_and(|s| s.signal().is_some()) {
-            kill_marked(MEMBER, &self.mark, None);
+            kill_marked(MEMBER, &self.mark);
         }
         Ok(status)
     }
@@ -185,7 +186,7 @@ impl Load {
             let _ = self.child.wait();
             self.reaped = true;
         }
-        kill_marked(MEMBER, &self.mark, None);
+        kill_marked(MEMBER, &self.mark);
     }
 }
 
@@ -203,15 +204,14 @@ const OWNER: &str = "IOSCHED_OWNER";
 /// Names the load in the same way: an owner may have several at once.
 const MEMBER: &str = "IOSCHED_LOAD";
 
-/// Kills what is left of a dead owner's load: fio killed while it starts leaves jobs that wait for it
+/// Kills what is left of the load of a dead owner, by its [`instance`]: fio killed while it starts leaves jobs that wait for it
 /// for ever, in sessions of their own and with no parent to know them by.
-pub(crate) fn kill_orphans(owner: u32) -> usize {
-    // A running program of the same number would be the parent of its own load.
-    kill_marked(OWNER, &owner.to_string(), Some(owner))
+pub(crate) fn kill_orphans(owner: &str) -> usize {
+    kill_marked(OWNER, owner)
 }
 
-/// Kills every process with `name=value` in its environment but the children of `spared`; how many there were.
-fn kill_marked(name: &str, value: &str, spared: Option<u32>) -> usize {
+/// Kills every process with `name=value` in its environment; how many there were.
+fn kill_marked(name: &str, value: &str) -> usize {
     let root = SysRoot::default();
     let mark = format!("{name}={value}");
     let mut killed = 0;
@@ -222,9 +222,7 @@ fn kill_marked(name: &str, value: &str, spared: Option<u32>) -> usize {
             continue;
         }
         let stat = root.get(&format!("/proc/{pid}/stat")).unwrap_or_default();
-        if parse_process(&stat).is_some_and(|p| Some(p.ppid) != spared)
-            && kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok()
-        {
+        if parse_process(&stat).is_some() && kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok() {
             killed += 1;
         }
     }

@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use iosched_experiment::{Experiment, Record, Status, Trial, TrialId, Warning};
+use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Warning};
 use iosched_report::terminal::{self, Look};
 use iosched_results::export::{Format, export};
 
@@ -32,6 +32,10 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let size = live::leave(args)?.size;
     let planned = chosen.iter().map(|c| plan_with(&c.experiment, size));
     let plans = planned.collect::<Outcome<Vec<_>>>()?;
+    if !args.quiet {
+        let backends: BTreeSet<_> = chosen.iter().map(|c| c.experiment.backend).collect();
+        backends.iter().for_each(|b| without_effect(args, *b).iter().for_each(|w| note(w)));
+    }
     if args.dry_run {
         return dry::run(args, &chosen, &plans);
     }
@@ -55,6 +59,34 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     let text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
     deliver(args.output.as_deref(), &text)?;
     verdict(&all, noise)
+}
+
+/// Options that were given and change nothing for this backend, each in a sentence.
+fn without_effect(args: &RunArgs, backend: BackendKind) -> Vec<String> {
+    let live = "on this machine the running kernel, its CPUs and the disk's own state count";
+    let sim = "the simulator touches nothing";
+    let given: &[(&str, bool, &str)] = match backend {
+        BackendKind::Real | BackendKind::Emulated => &[
+            ("--kernel", !args.kernel.is_empty(), live),
+            ("--cpus", args.cpus.is_some(), live),
+            ("--jobs", args.jobs.is_some(), "one trial runs at a time"),
+            (
+                "--size",
+                args.size.is_some() && backend == BackendKind::Emulated,
+                "the model has a size",
+            ),
+        ],
+        BackendKind::Sim => &[
+            ("--trace", args.trace, "simulated commands are always recorded"),
+            ("--no-warm-up", args.no_warm_up, "there is no warm-up"),
+            ("--destroy-data", args.destroy_data.is_some(), sim),
+            ("--overwrite-file", args.overwrite_file.is_some(), sim),
+            ("--size", args.size.is_some(), sim),
+        ],
+        _ => &[],
+    };
+    let given = given.iter().filter(|g| g.1);
+    given.map(|(name, _, why)| format!("{name} has no effect: {why}")).collect()
 }
 
 /// Refuses to write the results over what is run.

@@ -240,6 +240,24 @@ fn an_output_that_cannot_be_written_leaves_nothing() {
 }
 
 #[test]
+fn an_option_without_effect_is_named() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let run = ["run", &job, "--no-store", "--device", "fixed", "--trace", "--size", "1G"];
+    let said = place.iosched(&run).output().unwrap().stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(
+        said.contains("--trace has no effect") && said.contains("--size has no effect"),
+        "{said}"
+    );
+    let live =
+        ["run", &job, "--no-store", "--backend", "emulated", "--kernel", "3.12", "--dry-run"];
+    let said = place.iosched(&live).output().unwrap().stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("--kernel has no effect"), "{said}");
+}
+
+#[test]
 fn results_are_not_written_over_what_is_run() {
     let place = Place::new();
     let job = place.file("job.fio", JOB);
