@@ -21,7 +21,7 @@ pub use plan::{Sources, plan};
 pub use record::{
     BackendKind, CpuTime, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record,
     SCHEMA, SchedulerStats, Series, Status, TIMING_DEVIATION, Total, TrialId, Warning,
-    place_in_time, total,
+    place_in_time, rates, total,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

@@ -247,6 +247,18 @@ impl DirStats {
     }
 }
 
+/// Bytes a second of each process, by which shares are compared. A process that only trimmed moved no data and takes no part,
+/// unless there are no others: then it is trims a second.
+#[must_use]
+pub fn rates(jobs: &[JobRecord]) -> Vec<f64> {
+    let only_trims = |j: &&JobRecord| j.trim.ios > 0 && j.read.ios + j.write.ios == 0;
+    if jobs.iter().all(|j| only_trims(&j)) {
+        return jobs.iter().map(|j| j.trim.iops()).collect();
+    }
+    let others = jobs.iter().filter(|j| !only_trims(j));
+    others.map(|j| j.read.bytes_per_second() + j.write.bytes_per_second()).collect()
+}
+
 /// What some processes moved together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Total {
@@ -273,7 +285,8 @@ impl Total {
 }
 
 /// What processes moved in the directions that `of` names, and in which time: where they do not run at the same time, adding
-/// their rates would give more than the device can do.
+/// their rates would give more than the device can do. Trims move nothing: theirs is a total of its own, of which only the I/Os
+/// count.
 pub fn total<'a, const N: usize>(
     jobs: impl Iterator<Item = &'a JobRecord>,
     of: impl Fn(&'a JobRecord) -> [&'a DirStats; N],
@@ -486,6 +499,21 @@ mod tests {
         assert_eq!(of(&[job(0, 2, 500), job(1, 2, 400)]), 300.0, "in part");
         assert_eq!(of(&[job(0, 1, 500), job(9, 1, 400)]), 450.0, "nobody ran in between");
         assert_eq!(of(&[]), 0.0);
+    }
+
+    #[test]
+    fn who_only_trims_takes_no_share_of_what_is_moved() {
+        let side = |ios| DirStats {
+            ios,
+            bytes: 4096 * ios,
+            runtime: 1_000_000_000,
+            ..DirStats::default()
+        };
+        let of =
+            |read, trim| JobRecord { read: side(read), trim: side(trim), ..JobRecord::default() };
+        assert_eq!(rates(&[of(2, 0), of(0, 500), of(1, 500)]), [8192.0, 4096.0]);
+        assert_eq!(rates(&[of(2, 0), of(0, 0)]), [8192.0, 0.0], "who got nothing counts");
+        assert_eq!(rates(&[of(0, 5), of(0, 4)]), [5.0, 4.0], "trims alone");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Measures: the comparable numbers of a record, by name.
 
-use iosched_experiment::record::{DirStats, JobRecord, Record, TIMING_DEVIATION, total};
+use iosched_experiment::record::{DirStats, JobRecord, Record, TIMING_DEVIATION, rates, total};
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{Better, jain};
@@ -62,11 +62,7 @@ pub fn measures(record: &Record) -> Vec<Measure> {
             add_jobs(&format!("job/{name}/"), &jobs, &mut out);
         }
     }
-    let rates: Vec<f64> = record
-        .jobs
-        .iter()
-        .map(|j| j.read.bytes_per_second() + j.write.bytes_per_second() + j.trim.bytes_per_second())
-        .collect();
+    let rates = rates(&record.jobs);
     if let (true, Some(index)) = (rates.len() > 1, jain(&rates)) {
         put(&mut out, "fairness.jain".into(), "", index, Better::Higher);
     }
@@ -106,7 +102,11 @@ fn add_jobs(prefix: &str, jobs: &[&JobRecord], out: &mut Vec<Measure>) {
         if name != "sync" && sum.runtime > 0 {
             let total = total(jobs.iter().copied(), |j| [side(j)]);
             put(out, format!("{prefix}{name}.iops"), "1/s", total.iops(), Better::Higher);
-            put(out, format!("{prefix}{name}.bw"), "B/s", total.bytes_per_second(), Better::Higher);
+            // A trim moves no data.
+            if name != "trim" {
+                let bw = total.bytes_per_second();
+                put(out, format!("{prefix}{name}.bw"), "B/s", bw, Better::Higher);
+            }
         }
         let n = sum.clat.count();
         if n > 0 {
@@ -144,6 +144,20 @@ mod tests {
         assert_eq!(of("read.clat.p99"), Some(1_000.0));
         assert_eq!(of("read.clat.p99.9"), None);
         assert_eq!(of("write.iops"), None);
+    }
+
+    #[test]
+    fn trims_are_counted_and_are_no_bandwidth() {
+        let mut trims = job("t", 300);
+        trims.trim = std::mem::take(&mut trims.read);
+        let r = Record { jobs: vec![trims, job("a", 100)], ..Record::default() };
+        let m = measures(&r);
+        let of = |n: &str| m.iter().find(|m| m.name == n).map(|m| m.value);
+        assert_eq!(of("trim.iops"), Some(300.0));
+        assert_eq!(of("job/t/trim.iops"), Some(300.0));
+        assert_eq!(of("read.bw"), Some(409_600.0));
+        assert!(m.iter().all(|m| !m.name.ends_with("trim.bw")), "{m:?}");
+        assert_eq!(of("fairness.jain"), None, "one process moves data");
     }
 
     #[test]

@@ -189,18 +189,23 @@ fn jobs(drive: &mut Drive, start: Nanos) -> Vec<JobRecord> {
     out.into_iter().map(|(_, r)| r).collect()
 }
 
+/// Trims in [`JobStats::dirs`](iosched_workloads::fio::stats::JobStats).
+const TRIM: usize = 2;
+
 fn throughput(drive: &Drive) -> [Series; 2] {
     let mut sums: Vec<(f64, f64)> = Vec::new();
     for t in &drive.tasks {
         let s = t.process.stats();
         let shift = (s.measured_from / SAMPLE) as usize;
-        for d in &s.dirs {
+        for (i, d) in s.dirs.iter().enumerate() {
+            // A trim moves no data.
+            let moves = if i == TRIM { 0.0 } else { 1.0 };
             for s in &d.samples {
                 let i = shift + s.at as usize;
                 if sums.len() <= i {
                     sums.resize(i + 1, (0.0, 0.0));
                 }
-                sums[i].0 += s.bytes as f64 * 1e9 / SAMPLE as f64;
+                sums[i].0 += moves * s.bytes as f64 * 1e9 / SAMPLE as f64;
                 sums[i].1 += f64::from(s.ios) * 1e9 / SAMPLE as f64;
             }
         }

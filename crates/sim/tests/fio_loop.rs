@@ -4,15 +4,14 @@
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::DeviceSpec;
-use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler};
+use iosched_experiment::{Collect, JobRecord, Record, Trial, TrialId, choose_scheduler};
 use iosched_sim::simulate;
 use iosched_workloads::fio::{NoLookup, parse};
 
 const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"1GiB\"\nlat_ns=4000000\npar=8\n\
                     [queue]\nqueue_depth=32\n";
 
-/// I/Os of each job as fio counts them, and its run time in ms.
-fn run(text: &str) -> Vec<(u64, u64)> {
+fn record(text: &str) -> Record {
     let mut kernel = KernelProfile::find("6.12").unwrap();
     kernel.cpu.model = CpuModel::Zero;
     let global = "[global]\nfilename=/dev/disk0\ndirect=1\nbs=4k\nrw=randread\nioengine=libaio\n";
@@ -26,7 +25,7 @@ fn run(text: &str) -> Vec<(u64, u64)> {
         jobs: parse("job", &jobs, &NoLookup, &|_| Err(String::new()), &[]).unwrap(),
         cpus: 1,
         cgroups: Vec::new(),
-        collect: Collect::default(),
+        collect: Collect { series: true, dispatches: false },
         reseeded: Vec::new(),
         startup: None,
         foreign: None,
@@ -35,8 +34,13 @@ fn run(text: &str) -> Vec<(u64, u64)> {
         tag_start: 0,
         first_run_late: false,
     };
-    let record = simulate(&trial).unwrap();
-    let of = |j: &iosched_experiment::JobRecord| {
+    simulate(&trial).unwrap()
+}
+
+/// I/Os of each job as fio counts them, and its run time in ms.
+fn run(text: &str) -> Vec<(u64, u64)> {
+    let record = record(text);
+    let of = |j: &JobRecord| {
         let side = if j.read.ios > 0 { &j.read } else { &j.write };
         (side.ios, side.runtime / 1_000_000)
     };
@@ -109,4 +113,20 @@ fn nobody_waits_for_a_job_behind_a_stonewall() {
     let flow = "flow_id=1\nflow_sleep=1000\nflow=1\nsize=40k\n[a]\niodepth=4\n[b]\nstonewall";
     let ours = run(flow);
     assert_eq!(ours.iter().map(|j| j.0).collect::<Vec<_>>(), [10, 10]);
+}
+
+/// A trim moves no data, but is an I/O.
+#[test]
+fn the_curve_of_the_throughput_leaves_trims_out() {
+    let run = |rw: &str| record(&format!("time_based\nruntime=2\n[a]\nrw={rw}"));
+    let curve = |r: &Record, name: &str| {
+        r.series.iter().find(|s| s.name == name).unwrap().values.iter().sum::<f64>()
+    };
+    let (reads, trims) = (run("randread"), run("trimwrite"));
+    assert!(curve(&reads, "throughput") > 0.0);
+    let (written, done) = (curve(&trims, "throughput"), curve(&trims, "iops"));
+    assert!(trims.jobs[0].trim.bytes > 0 && written > 0.0);
+    let writes =
+        trims.jobs[0].write.ios as f64 / (trims.jobs[0].write.ios + trims.jobs[0].trim.ios) as f64;
+    assert!((written / 4096.0 / done - writes).abs() < 0.01, "{written} {done} {writes}");
 }

@@ -250,10 +250,12 @@ fn arguments(r: &Record) -> String {
 fn kind(jobs: &[JobRecord]) -> &'static str {
     let reads = jobs.iter().any(|j| j.read.ios > 0);
     let writes = jobs.iter().any(|j| j.write.ios > 0);
+    let trims = jobs.iter().any(|j| j.trim.ios > 0);
     match (reads, writes) {
         (true, true) => "reads and writes",
         (true, false) => "reads",
         (false, true) => "writes",
+        (false, false) if trims => "trims",
         (false, false) => "other",
     }
 }
@@ -300,7 +302,11 @@ impl Detail {
         for j in jobs {
             let clones = jobs.iter().filter(|o| o.name == j.name).count() > 1;
             let name = if clones { format!("{} #{}", j.name, j.subjob) } else { j.name.clone() };
-            let bytes = j.read.bytes + j.write.bytes + j.trim.bytes;
+            // Trims move no data: who does nothing else takes no share.
+            let bytes = j.read.bytes + j.write.bytes;
+            if bytes == 0 && j.trim.ios > 0 {
+                continue;
+            }
             let known = self.shares.iter().position(|s| s.0 == name);
             match known {
                 Some(i) => self.shares[i].1 = self.shares[i].1.saturating_add(bytes),

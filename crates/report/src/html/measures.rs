@@ -9,7 +9,8 @@ use super::view::Class;
 
 pub(crate) fn class(measure: &str, unit: &str, better: Better) -> Class {
     let own = !derived(measure);
-    if measure.ends_with(".bw") || (own && better == Better::Higher && !unit.is_empty()) {
+    let trims = measure == "trim.iops" || measure.ends_with("/trim.iops");
+    if measure.ends_with(".bw") || trims || (own && better == Better::Higher && !unit.is_empty()) {
         Class::Throughput
     } else if measure.contains(".clat.") || (own && better == Better::Lower) {
         Class::Latency
@@ -29,6 +30,7 @@ pub(crate) fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
     }
     !derived(measure)
         || measure.ends_with(".bw")
+        || measure == "trim.iops"
         || measure.ends_with(".clat.p99")
         || measure == "fairness.jain"
 }
@@ -53,6 +55,8 @@ pub(crate) fn words(measure: &str) -> String {
     };
     match what {
         "bw" => format!("{side} throughput"),
+        // They move no data: their number is all there is.
+        "iops" if side == "Trim" => "Trims a second".into(),
         "iops" => format!("{side} IOPS"),
         "clat.mean" => format!("{side} latency, mean"),
         "clat.p50" => format!("{side} latency, median"),
@@ -71,6 +75,7 @@ mod tests {
     fn measures_in_words() {
         assert_eq!(words("read.clat.p99.9"), "Read latency, 99.9th percentile");
         assert_eq!(words("job/victim/write.bw"), "victim: Write throughput");
+        assert_eq!(words("trim.iops"), "Trims a second");
         assert_eq!(words("startup_time"), "startup_time");
         assert_eq!(words("job/oddly/named"), "job/oddly/named");
         assert_eq!(words("sync.clat.mean"), "fsync latency, mean");
@@ -79,6 +84,8 @@ mod tests {
     #[test]
     fn classes() {
         assert_eq!(class("read.bw", "B/s", Better::Higher), Class::Throughput);
+        assert_eq!(class("trim.iops", "1/s", Better::Higher), Class::Throughput);
+        assert_eq!(class("read.iops", "1/s", Better::Higher), Class::Other);
         assert_eq!(class("result", "MB/s", Better::Higher), Class::Throughput);
         assert_eq!(class("startup_time", "s", Better::Lower), Class::Latency);
         assert_eq!(class("fairness.jain", "", Better::Higher), Class::Other);

@@ -85,7 +85,7 @@ fn judge(places: &mut [Place<'_>]) {
         p.judged = vec![None; p.rows.len()];
         let of = p.rows.iter().enumerate().filter(|(k, r)| *k != p.base && !r.runs.is_empty());
         for (k, row) in of.filter(|_| !p.rows[p.base].runs.is_empty()) {
-            pairs.push((p.rows[p.base].sample(|f| f.bandwidth), row.sample(|f| f.bandwidth)));
+            pairs.push((p.rows[p.base].sample(Figures::rate), row.sample(Figures::rate)));
             at.push((i, k));
         }
     }

@@ -1,16 +1,18 @@
 //! The figures of one trial that tables show.
 
-use iosched_experiment::{DirStats, JobRecord, Record, total};
+use iosched_experiment::{DirStats, JobRecord, Record, rates, total};
 use iosched_results::stats::jain;
 use iosched_types::LatencyHistogram;
 
 /// Figures over all processes and directions of a trial, or over the processes of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Bytes a second.
+    /// Bytes read and written a second.
     pub bandwidth: f64,
-    /// I/Os a second.
+    /// Reads and writes a second.
     pub iops: f64,
+    /// Trims a second: they move no data.
+    pub trims: f64,
     /// Mean completion latency in ns; 0 when nothing completed, as for the percentiles.
     pub mean: f64,
     /// Median latency in ns.
@@ -37,11 +39,13 @@ fn sides(j: &JobRecord) -> [&DirStats; 3] {
     [&j.read, &j.write, &j.trim]
 }
 
-fn rate(j: &JobRecord) -> f64 {
-    sides(j).iter().map(|d| d.bytes_per_second()).sum()
-}
-
 impl Figures {
+    /// What runs are compared by, and more is better: the bandwidth, or trims a second where nothing was read or written.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        if self.iops > 0.0 || self.bandwidth > 0.0 { self.bandwidth } else { self.trims }
+    }
+
     /// Of a whole trial.
     #[must_use]
     pub fn of(r: &Record) -> Figures {
@@ -51,7 +55,7 @@ impl Figures {
         f.idled = share(r.scheduler.idled).min(1.0);
         f.merges = r.device.merges.iter().sum::<u64>() as f64;
         f.seeks = r.device.seeks as f64;
-        let rates: Vec<f64> = r.jobs.iter().map(rate).collect();
+        let rates = rates(&r.jobs);
         f.fairness = Some(&rates).filter(|r| r.len() > 1).and_then(|r| jain(r)).unwrap_or(f64::NAN);
         f
     }
@@ -61,8 +65,9 @@ impl Figures {
         let mut f = Figures { fairness: f64::NAN, ..Figures::default() };
         let (mut latency, mut sync) = (LatencyHistogram::default(), LatencyHistogram::default());
         let jobs: Vec<&JobRecord> = jobs.collect();
-        let total = total(jobs.iter().copied(), sides);
-        (f.bandwidth, f.iops) = (total.bytes_per_second(), total.iops());
+        let moved = total(jobs.iter().copied(), |j| [&j.read, &j.write]);
+        (f.bandwidth, f.iops) = (moved.bytes_per_second(), moved.iops());
+        f.trims = total(jobs.iter().copied(), |j| [&j.trim]).iops();
         for j in jobs {
             sync.merge(&j.sync.clat);
             sides(j).iter().for_each(|d| latency.merge(&d.clat));

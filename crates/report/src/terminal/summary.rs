@@ -12,7 +12,7 @@ const BAR: usize = 16;
 /// Ratios of a scheduler to the base over some places.
 #[derive(Default)]
 struct Ratios {
-    bandwidth: Vec<f64>,
+    rate: Vec<f64>,
     mean: Vec<f64>,
     p99: Vec<f64>,
     best: usize,
@@ -73,10 +73,10 @@ fn ratios(places: &[&Place<'_>], base: &str, scheduler: &str) -> Ratios {
                 list(&mut out).push(y / x);
             }
         };
-        put(|r| &mut r.bandwidth, |f| f.bandwidth);
+        put(|r| &mut r.rate, Figures::rate);
         put(|r| &mut r.mean, |f| f.mean);
         put(|r| &mut r.p99, |f| f.p99);
-        let rate = |r: &Row<'_>| r.mean(|f| f.bandwidth).unwrap_or(0.0);
+        let rate = |r: &Row<'_>| r.mean(Figures::rate).unwrap_or(0.0);
         let most = p.rows.iter().map(rate).fold(0.0, f64::max);
         // Half a percent behind the best is as good as the best.
         out.best += usize::from(rate(s) >= most * 0.995 && most > 0.0);
@@ -91,7 +91,7 @@ fn table(name: &str, places: &[&Place<'_>], look: Look) -> String {
         return String::new();
     };
     let all: Vec<Ratios> = names.iter().map(|n| ratios(places, base, n)).collect();
-    let most = all.iter().filter_map(|r| geometric(&r.bandwidth)).fold(0.0, f64::max);
+    let most = all.iter().filter_map(|r| geometric(&r.rate)).fold(0.0, f64::max);
     if most == 0.0 {
         return String::new();
     }
@@ -99,8 +99,7 @@ fn table(name: &str, places: &[&Place<'_>], look: Look) -> String {
         let values = all.iter().filter_map(|r| geometric(list(r)));
         values.reduce(pick).map(|v| format!("{v:.2}"))
     };
-    let tops =
-        [top(|r| &r.bandwidth, f64::max), top(|r| &r.mean, f64::min), top(|r| &r.p99, f64::min)];
+    let tops = [top(|r| &r.rate, f64::max), top(|r| &r.mean, f64::min), top(|r| &r.p99, f64::min)];
     let mut grid = Grid::new()
         .column("scheduler", Align::Left)
         .column("", Align::Left)
@@ -109,7 +108,7 @@ fn table(name: &str, places: &[&Place<'_>], look: Look) -> String {
         .column("p99 latency", Align::Right)
         .column("fastest in", Align::Right);
     for (name, r) in names.iter().zip(&all) {
-        let share = geometric(&r.bandwidth).unwrap_or(0.0) / most;
+        let share = geometric(&r.rate).unwrap_or(0.0) / most;
         let cell = |list: &Vec<f64>, top: &Option<String>| {
             let text = geometric(list).map(|v| format!("{v:.2}"));
             let best = text.is_some() && text == *top;
@@ -118,7 +117,7 @@ fn table(name: &str, places: &[&Place<'_>], look: Look) -> String {
         grid.row(vec![
             Cell::new(name),
             Cell::new(bar(share, BAR)),
-            cell(&r.bandwidth, &tops[0]),
+            cell(&r.rate, &tops[0]),
             cell(&r.mean, &tops[1]),
             cell(&r.p99, &tops[2]),
             Cell::new(format!("{} of {}", r.best, places.len())),

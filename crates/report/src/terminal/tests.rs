@@ -41,6 +41,44 @@ fn the_best_is_starred_and_ratios_are_multiplied() {
     assert!(words.contains("0.89×*"), "sqrt(0.8 * 1) = 0.89: {words}");
 }
 
+/// `trims` a second of one process beside `reads` of another.
+fn trimming(scheduler: &str, reads: u64, trims: u64) -> Record {
+    let mut r = record("disk", "w", scheduler, reads, 1_000_000);
+    r.jobs[0].trim = std::mem::take(&mut r.jobs[0].read);
+    (r.jobs[0].trim.ios, r.jobs[0].trim.bytes) = (trims, trims << 20);
+    r
+}
+
+#[test]
+fn trims_are_counted_and_are_no_bandwidth() {
+    let mib = 1_048_576;
+    let text = report(&[trimming("none", 512, 700), trimming("bfq", 1024, 300)], NARROW);
+    assert!(text.contains("trims/s"), "{text}");
+    let line = text.lines().find(|l| l.starts_with("bfq")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    for word in ["4.00*", "1024*", "300"] {
+        assert!(words.contains(&word), "{word}: {text}");
+    }
+    let by_job = &text[text.find("by job: MiB/s (of trims, their number /s)").unwrap()..];
+    assert!(
+        by_job.contains("700/s*") && by_job.contains("300/s") && by_job.contains("4.00*"),
+        "{text}"
+    );
+    // Trims alone are compared by their number.
+    let alone = |scheduler: &str, trims| {
+        let mut r = trimming(scheduler, 0, trims);
+        r.jobs.truncate(1);
+        r
+    };
+    let (a, b) = (alone("none", 400), alone("bfq", 500));
+    assert_eq!(Figures::of(&a).bandwidth, 0.0);
+    assert_eq!((Figures::of(&b).trims, Figures::of(&b).rate()), (500.0, 500.0));
+    assert!(a.jobs[0].trim.bytes > 100 * mib, "fio's own figure stays in the record");
+    let text = report(&[a, b], Look { columns: 160, ..NARROW });
+    assert!(text.contains("500*") && text.contains("+25"), "{text}");
+    assert!(!report(&[record("disk", "w", "none", 9, 9)], NARROW).contains("trims"));
+}
+
 #[test]
 fn failed_trials_are_named_with_their_reason() {
     let mut bad = record("disk", "w", "bfq", 1, 1);

@@ -143,8 +143,9 @@ impl Speed {
             p.rows.iter().map(|r| r.mean(f)).collect()
         };
         let bandwidth = values(|f| f.bandwidth);
-        let most = bandwidth.iter().flatten().copied().fold(0.0, f64::max);
-        let bars = bandwidth.iter().map(|v| v.map_or(String::new(), |v| bar(v / most, BAR)));
+        let rate = values(Figures::rate);
+        let most = rate.iter().flatten().copied().fold(0.0, f64::max);
+        let bars = rate.iter().map(|v| v.map_or(String::new(), |v| bar(v / most, BAR)));
         let mut columns = vec![
             Column::words("", Align::Left, bars),
             Column::numbers("MiB/s", &bandwidth, Best::Most, |v| number(v / MIB)),
@@ -153,6 +154,10 @@ impl Speed {
             columns.push(Column::words("±%", Align::Right, p.rows.iter().map(spread)));
         }
         columns.push(Column::numbers("IOPS", &values(|f| f.iops), Best::Most, number));
+        let trims = values(|f| f.trims);
+        if trims.iter().flatten().any(|v| *v > 0.0) {
+            columns.push(Column::numbers("trims/s", &trims, Best::Most, number));
+        }
         type Get = fn(&Figures) -> f64;
         let latencies: [(&str, Get); 4] =
             [("mean", |f| f.mean), ("p50", |f| f.p50), ("p99", |f| f.p99), ("p99.9", |f| f.p999)];
@@ -191,7 +196,7 @@ impl Speed {
 
 /// Half the confidence interval of the throughput in percent of its mean.
 fn spread(row: &Row<'_>) -> String {
-    let s = summarize(&row.sample(|f| f.bandwidth).observations(), 1);
+    let s = summarize(&row.sample(Figures::rate).observations(), 1);
     match (s.ci, s.mean) {
         (Some(ci), Some(m)) if m > 0.0 => format!("{:.1}", (ci.high - ci.low) / 2.0 / m * 100.0),
         _ => "–".into(),
@@ -283,17 +288,27 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
     let each = if look.wide { names.len() } else { ((look.columns() - longest) / 16).max(1) };
     for names in names.chunks(each) {
         let mut table = Speed { columns: Vec::new() };
+        let mut trimmed = false;
         for name in names {
             let values = |f: fn(&Figures) -> f64| -> Vec<Option<f64>> {
                 p.rows.iter().map(|r| of(r, name, f)).collect()
             };
             let short: String = name.chars().take(13).collect();
             let p99 = values(|f| f.p99);
-            let rate = values(|f| f.bandwidth);
-            table.columns.push(Column::numbers(&short, &rate, Best::Most, |v| number(v / MIB)));
+            // A job that only trims moves no data.
+            let (rate, trims) = (values(Figures::rate), values(|f| f.trims));
+            let only = values(|f| f.iops).iter().flatten().all(|v| *v == 0.0);
+            let trimming = only && trims.iter().flatten().any(|v| *v > 0.0);
+            let show = |v: f64| match trimming {
+                true => format!("{}/s", number(v)),
+                false => number(v / MIB),
+            };
+            table.columns.push(Column::numbers(&short, &rate, Best::Most, show));
+            trimmed |= trimming;
             table.columns.push(Column::numbers("p99", &p99, Best::Least, |v| number(v / unit)));
         }
-        out.push_str("\nby job: MiB/s and p99\n");
+        let trims = if trimmed { " (of trims, their number /s)" } else { "" };
+        out.push_str(&format!("\nby job: MiB/s{trims} and p99\n"));
         out.push_str(&table.grid(p).render(look.columns(), look.color));
     }
     out

@@ -120,6 +120,9 @@ pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool
     found.into_iter().map(goal).collect()
 }
 
+/// What moves data.
+const MOVED: [&str; 2] = ["read.bw", "write.bw"];
+
 /// The figures of a workload: (place among the goals, goal, which way is better, figure).
 fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Figure)> {
     let make = |measure: &str, values: Vec<Option<Values>>| Figure {
@@ -133,14 +136,18 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
     let has = |m: &str| cells().any(|c| c.measures.contains_key(m));
     let total = |c: &Cell| {
         let mut sum = Rounds::new();
-        for side in ["read.bw", "write.bw", "trim.bw"] {
+        for side in MOVED {
             rounds(c, side).into_iter().for_each(|(r, v)| *sum.entry(r).or_default() += v);
         }
         sum
     };
-    if ["read.bw", "write.bw", "trim.bw"].iter().any(|m| has(m)) {
+    if MOVED.iter().any(|m| has(m)) {
         let values = complete(row, Better::Higher, total);
         out.push((0, "throughput".into(), Better::Higher, make("throughput", values)));
+    } else if has("trim.iops") {
+        // Trims move no data; where there is nothing else, their number is what there is to win.
+        let values = complete(row, Better::Higher, |c| rounds(c, "trim.iops"));
+        out.push((0, "throughput".into(), Better::Higher, make("trim.iops", values)));
     }
     // Somebody waits for reads and for fsync; writes are waited for where there is nothing else.
     let mut sides: Vec<&str> = vec!["read", "sync"];

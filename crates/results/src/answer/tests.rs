@@ -75,6 +75,26 @@ fn who_is_measurably_ahead_of_all_is_named() {
     assert!(a.notes[0].contains("5 runs of each"), "{:?}", a.notes);
 }
 
+/// Trims speak for the throughput only where nothing else is done.
+#[test]
+fn trims_beside_reads_win_nothing() {
+    let with_trims = |reads: bool| {
+        let mut all = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);
+        for r in &mut all {
+            let many = if r.trial.scheduler == "none" { 9_000 } else { 1_000 };
+            let mut trim = side(many as f64 * 1e6, 1, 1_000);
+            trim.ios = many + 10 * u64::from(r.trial.repetition % 3);
+            r.jobs.push(JobRecord { name: "t".into(), trim, ..JobRecord::default() });
+            if !reads {
+                r.jobs.remove(0);
+            }
+        }
+        goal(&of(&all), "throughput").winner.clone()
+    };
+    assert_eq!(with_trims(true).as_deref(), Some("bfq"));
+    assert_eq!(with_trims(false).as_deref(), Some("none"));
+}
+
 #[test]
 fn one_measure_that_carries_a_lead_is_named() {
     let all = of(&rates(&[("none", &[1e8, 1e8, 1e8]), ("bfq", &[1.5e8, 1e8, 1e8])]));
