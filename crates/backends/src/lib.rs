@@ -11,6 +11,7 @@
 
 pub mod apart;
 pub mod backend;
+mod cgroup;
 pub mod discover;
 pub mod doctor;
 pub mod emulate;

@@ -91,6 +91,18 @@ impl From<iosched_results::store::StoreError> for Failure {
     }
 }
 
+impl From<iosched_lab::Error> for Failure {
+    fn from(e: iosched_lab::Error) -> Failure {
+        use iosched_lab::Error;
+        match e {
+            Error::Machine(e) => e.into(),
+            Error::Store(e) => e.into(),
+            Error::Threads(_) => Failure::new(code::MISSING, e),
+            Error::Interrupted { .. } => Failure::new(code::FAILED, e),
+        }
+    }
+}
+
 impl From<serde_json::Error> for Failure {
     fn from(e: serde_json::Error) -> Failure {
         Failure::input(format!("the results cannot be written as JSON: {e}"))

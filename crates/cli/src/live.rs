@@ -26,6 +26,11 @@ pub(crate) fn guardian() -> Outcome<GuardianCommand> {
     Ok(GuardianCommand::this_program("guardian")?)
 }
 
+/// Catches the signals that end a simulation in good order; Ctrl-Z stops it as it stops any program.
+pub(crate) fn ending() -> Outcome<Interrupt> {
+    Ok(Interrupt::ending().map_err(|e| Error::io("catching signals for", "iosched", e))?)
+}
+
 /// Catches the signals that end a run in good order.
 pub(crate) fn interrupt() -> Outcome<Interrupt> {
     let interrupt =

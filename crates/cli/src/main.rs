@@ -10,7 +10,6 @@
 
 mod args;
 mod bench;
-mod certain;
 mod choose;
 mod compare;
 mod emulate;
@@ -22,13 +21,13 @@ mod jobs;
 mod list;
 mod live;
 mod manual;
+mod progress;
 mod report;
 mod results;
 mod run;
 mod show;
 mod store;
 mod tables;
-mod trials;
 mod validate;
 
 use std::process::ExitCode;

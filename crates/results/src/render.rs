@@ -129,7 +129,10 @@ pub fn list(rows: &[ExperimentRow]) -> String {
             .to_vec(),
     ];
     for e in rows {
-        let mut trials = e.trials.to_string();
+        let mut trials = match e.planned {
+            Some(planned) if e.trials < planned => format!("{} of {planned}", e.trials),
+            _ => e.trials.to_string(),
+        };
         if e.failed + e.invalid > 0 {
             let _ = write!(trials, " ({} failed, {} invalid)", e.failed, e.invalid);
         }

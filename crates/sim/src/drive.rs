@@ -6,6 +6,7 @@
 //! I/O is done: it has only to go on, the other has first to return, look, and submit.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use iosched_block::{Event, Issue, Queue, Submit, Timeline};
 use iosched_types::{Bio, BioId, Fifo, Flags, IoPrio, Nanos, Op, SECTOR, TaskId};
@@ -188,11 +189,15 @@ impl Drive {
         self.tl.events.push(step, Event::User(0));
     }
 
-    /// Runs until every process has ended. `progress` is called now and then with the virtual time.
+    /// Runs until every process has ended. `progress` is called now and then with the virtual time, and
+    /// says whether to go on.
     ///
     /// # Errors
-    /// [`SimError::Stuck`] and [`SimError::NoProgress`].
-    pub fn run(&mut self, progress: &mut dyn FnMut(Nanos)) -> Result<(), SimError> {
+    /// [`SimError::Stuck`], [`SimError::NoProgress`] and [`SimError::Stopped`].
+    pub fn run(
+        &mut self,
+        progress: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
+    ) -> Result<(), SimError> {
         self.start_first_jobs();
         let mut at_once = 0u64;
         let mut turns = 0u64;
@@ -226,7 +231,9 @@ impl Drive {
             self.collect();
             turns += 1;
             if turns.is_multiple_of(1 << 16) {
-                progress(self.tl.now);
+                if progress(self.tl.now).is_break() {
+                    return Err(SimError::Stopped);
+                }
             }
         }
     }

@@ -34,6 +34,9 @@ pub enum SimError {
         /// Queued requests.
         pending: usize,
     },
+    /// Whoever watches wanted it to end.
+    #[error("the simulation was stopped")]
+    Stopped,
     /// Time does not move on.
     #[error(
         "virtual time stands still at {at_ms:.3} ms after {events} events: the device model or the \

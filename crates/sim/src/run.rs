@@ -1,5 +1,7 @@
 //! From a trial to a record.
 
+use std::ops::ControlFlow;
+
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -31,16 +33,16 @@ pub struct Progress {
 /// See [`SimError`]; the trial's parts were checked when it was planned, so an error here is either a
 /// device file of the user's own or a defect.
 pub fn simulate(trial: &Trial) -> Result<Record, SimError> {
-    simulate_with(trial, &mut |_| {})
+    simulate_with(trial, &mut |_| ControlFlow::Continue(()))
 }
 
-/// Simulates a trial, reporting progress now and then.
+/// Simulates a trial, reporting progress now and then; `progress` says whether to go on.
 ///
 /// # Errors
 /// See [`simulate`].
 pub fn simulate_with(
     trial: &Trial,
-    progress: &mut dyn FnMut(Progress),
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
     let mut drive = build(trial)?;
     if trial.collect.dispatches {

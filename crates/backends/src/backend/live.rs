@@ -264,6 +264,7 @@ impl Run<'_> {
             backend: self.kind,
             device: seen.used.disk.to_device_stats(),
             elapsed: Nanos::try_from(seen.elapsed.as_nanos()).unwrap_or(Nanos::MAX),
+            warnings: throttled(),
             ..Record::default()
         }
     }
@@ -349,6 +350,17 @@ pub(crate) fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
         }
         std::thread::sleep((end - now).min(Duration::from_millis(50)));
     }
+}
+
+/// A control group with limits is measured instead of the disk.
+fn throttled() -> Vec<Warning> {
+    let limits = crate::cgroup::limits(&SysRoot::default());
+    let warning = |what| Warning {
+        code: "throttled".into(),
+        message: format!("the load is limited: {what}"),
+        advice: "start it outside of that control group, unless that is what you compare".into(),
+    };
+    limits.into_iter().map(warning).collect()
 }
 
 /// A directory for the files of one run; it goes with its value.

@@ -1,15 +1,27 @@
 //! The simulator as a backend.
 
+use std::ops::ControlFlow;
+
 use iosched_experiment::{BackendKind, Record, Trial};
+use iosched_sim::Progress;
 
 use super::{Backend, Requirement};
 use crate::error::{Error, Result};
 
 /// Needs nothing, changes nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sim;
+#[derive(Default)]
+pub struct Sim<'a> {
+    watch: Option<&'a mut dyn FnMut(Progress) -> ControlFlow<()>>,
+}
 
-impl Backend for Sim {
+impl<'a> Sim<'a> {
+    /// One that tells how far it is, and is told whether to go on.
+    pub fn watched(watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>) -> Sim<'a> {
+        Sim { watch: Some(watch) }
+    }
+}
+
+impl Backend for Sim<'_> {
     fn kind(&self) -> BackendKind {
         BackendKind::Sim
     }
@@ -23,7 +35,11 @@ impl Backend for Sim {
     }
 
     fn run(&mut self, trial: &Trial) -> Result<Record> {
-        iosched_sim::simulate(trial).map_err(|e| Error::Trial { message: e.to_string() })
+        let record = match &mut self.watch {
+            Some(watch) => iosched_sim::simulate_with(trial, watch),
+            None => iosched_sim::simulate(trial),
+        };
+        record.map_err(|e| Error::Trial { message: e.to_string() })
     }
 
     fn cleanup(&mut self) -> Result<()> {

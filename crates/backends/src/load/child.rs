@@ -28,11 +28,20 @@ impl Interrupt {
     ///
     /// # Errors
     /// The system's.
-    pub fn install() -> io::Result<Self> {
+    pub fn ending() -> io::Result<Self> {
         let interrupt = Interrupt::default();
         for (signal, _) in SIGNALS {
             signal_hook::flag::register_usize(*signal, interrupt.seen.clone(), *signal as usize)?;
         }
+        Ok(interrupt)
+    }
+
+    /// The same, and Ctrl-Z is not followed: for who serves a disk or has one switched.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn install() -> io::Result<Self> {
+        let interrupt = Interrupt::ending()?;
         // A stopped program answers nobody: whoever uses its disk would sleep until it goes on, and its load,
         // in a process group of its own, would run on. Children get the usual action back when they start.
         signal_hook::flag::register(signal_hook::consts::SIGTSTP, interrupt.stop.clone())?;

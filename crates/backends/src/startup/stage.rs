@@ -224,6 +224,11 @@ impl Stage {
             }
             return Ok(());
         }
+        // Opening a pipe would wait for somebody to write into it.
+        if !meta.is_file() {
+            let message = format!("{} is no regular file", path.display());
+            return Err(Error::input(message, "name files and folders of files"));
+        }
         let root = self.root();
         let mut all = vec![path.to_path_buf()];
         if std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0 {

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::args::{BenchArgs, Format};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{note, print, print_json};
-use crate::trials;
+use crate::progress;
 
 /// The reference devices: name here, name in `data/truth/devices.toml`.
 const DEVICES: [(&str, &str); 3] = [("fixed", "fixed"), ("hdd", "hdd7k_ncq"), ("ssd", "ssd_nvme")];
@@ -92,7 +92,7 @@ fn measure_all(
     depths: &[u32],
 ) -> Outcome<Vec<Row>> {
     let number = schedulers.len() * devices.len() * depths.len() * args.processes.len();
-    let bar = trials::progress(number, false);
+    let bar = progress::bar(number, false);
     let mut rows = Vec::with_capacity(number);
     for scheduler in schedulers {
         for device in devices {
@@ -100,7 +100,7 @@ fn measure_all(
                 for n in &args.processes {
                     bar.set_message(format!("{scheduler} on {device}"));
                     rows.push(measure(scheduler, device, Load::new(*n, *depth, args.requests))?);
-                    bar.inc(trials::STEPS);
+                    bar.inc(iosched_lab::STEPS);
                 }
             }
         }

@@ -2,24 +2,22 @@
 
 mod dry;
 mod iolog;
-mod machine;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Warning};
+use iosched_lab::{Job, Machine, Options};
 use iosched_report::terminal::{self, Look};
 use iosched_results::export::{Format, export};
 
 use crate::args::{LookArgs, RunArgs, RunFormat};
-use crate::certain::certain;
 use crate::choose::{Chosen, experiments, plan_with, simulated};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{deliver, note, writable};
-use crate::store::Storing;
-use crate::{live, trials};
+use crate::progress::Watching;
+use crate::{live, store};
 
 /// Runs everything that was asked for and prints the results.
 pub(crate) fn run(args: &RunArgs) -> Outcome {
@@ -108,41 +106,27 @@ fn several(e: &Experiment, trials: &[Trial]) -> bool {
 /// Runs one experiment.
 pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<Vec<Record>> {
     let e = &chosen.experiment;
-    let live = !simulated(e.backend);
-    let mut storing = match args.no_store {
+    let storing = match args.no_store {
         true => None,
-        false => Storing::begin(&args.db, chosen, trials, live)?,
+        false => store::begin(&args.db, chosen, trials)?,
     };
-    if live {
-        return machine::run(args, e, trials, storing);
-    }
-    let began = Instant::now();
-    let mut records = Vec::with_capacity(trials.len());
+    let live = !simulated(e.backend);
+    let options = Options {
+        threads: args.jobs,
+        interrupt: if live { live::interrupt()? } else { live::ending()? },
+        machine: Machine {
+            state_dir: live::state_dir(&args.state),
+            guardian: Some(live::guardian()?),
+            leave: live::leave(args)?,
+            trace: args.trace,
+            warm_up: !args.no_warm_up,
+            allow_noise: args.allow_noise,
+        },
+    };
     let several = several(e, trials);
-    let mut simulate = |trials: &[Trial], records: &mut Vec<Record>| {
-        let bar = trials::progress(trials.len(), args.quiet);
-        trials::simulate(trials, args.jobs, &bar, |mut record| {
-            if let Some(s) = &mut storing {
-                s.put(&record)?;
-            }
-            iolog::write(&mut record, several)?;
-            records.push(record);
-            Ok(())
-        })
-    };
-    simulate(trials, &mut records)?;
-    let Some(until) = e.until else { return Ok(records) };
-    let first: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
-    for repetition in e.runs + 1..=until.max_runs {
-        let late = until.max_time.is_some_and(|t| began.elapsed() > Duration::from_nanos(t));
-        if late || certain(&records, until.ci) {
-            break;
-        }
-        let more: Vec<Trial> =
-            first.iter().map(|t| t.at_repetition(repetition, e.seed, true)).collect();
-        simulate(&more, &mut records)?;
-    }
-    Ok(records)
+    let job = Job { experiment: e, trials, storing };
+    let watch = Watching::new(args.quiet);
+    iosched_lab::run(job, &options, &watch, |record| iolog::write(record, several))
 }
 
 /// Takes out what only pages draw: it is most of a record.

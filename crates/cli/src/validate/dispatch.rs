@@ -13,7 +13,6 @@ use super::name;
 use crate::args::{Format, ValidateArgs};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{print, print_json};
-use crate::trials;
 
 /// Largest log after decompression.
 const MAX_LOG: u64 = 1 << 30;
@@ -46,7 +45,7 @@ pub(super) fn compare(args: &ValidateArgs, cases: &[Case<'_>]) -> Outcome {
         return Err(Failure::with_help(message, "logs are named DEVICE.JOB.SCHEDULER.log.gz"));
     }
     let (mut differences, mut failed) = (Vec::new(), Vec::new());
-    trials::in_order(
+    iosched_lab::in_order::<_, _, Failure>(
         &logged,
         args.jobs,
         |(case, path)| one(case, path),

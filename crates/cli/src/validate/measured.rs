@@ -6,7 +6,7 @@ use super::{Compared, finish};
 use crate::args::ValidateArgs;
 use crate::fail::{Failure, Outcome};
 use crate::files::required;
-use crate::trials;
+use crate::progress;
 
 pub(super) fn validate(args: &ValidateArgs) -> Outcome {
     if args.dispatch {
@@ -42,15 +42,15 @@ fn compare(args: &ValidateArgs, cases: &[MeasuredCase]) -> Outcome<Compared> {
     let name = |c: &MeasuredCase| format!("{}/{}/{}", c.device, c.job, c.row.scheduler);
     let mut result = Compared::default();
     let runs: Vec<&MeasuredCase> = cases.iter().filter(|c| c.trial.is_ok()).collect();
-    let bar = trials::progress(runs.len(), false);
-    trials::in_order(
+    let bar = progress::bar(runs.len(), false);
+    iosched_lab::in_order::<_, _, Failure>(
         &runs,
         args.jobs,
         |case| {
             let trial = case.trial.as_ref().map_err(String::clone)?;
             let record = iosched_sim::simulate(trial).map_err(|e| e.to_string());
             bar.set_message(name(case));
-            bar.inc(trials::STEPS);
+            bar.inc(iosched_lab::STEPS);
             record.map(|r| beside(case, &r))
         },
         |i, outcome| {

@@ -16,7 +16,7 @@ use iosched_types::nearest::did_you_mean;
 use crate::args::{Format, ValidateArgs};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{note, print, print_json, required};
-use crate::trials;
+use crate::progress;
 
 pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     if let Some(backend) = &args.against {
@@ -32,14 +32,14 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     }
     let mut result = Compared::default();
     let runs: Vec<&Case<'_>> = cases.iter().filter(|c| c.trials.is_ok()).collect();
-    let bar = trials::progress(runs.len(), false);
-    trials::in_order(
+    let bar = progress::bar(runs.len(), false);
+    iosched_lab::in_order::<_, _, Failure>(
         &runs,
         args.jobs,
         |case| {
             let rows = rows(case);
             bar.set_message(name(case));
-            bar.inc(trials::STEPS);
+            bar.inc(iosched_lab::STEPS);
             rows
         },
         |i, outcome| {

@@ -250,8 +250,18 @@ fn an_option_without_effect_is_named() {
         said.contains("--trace has no effect") && said.contains("--size has no effect"),
         "{said}"
     );
-    let live =
-        ["run", &job, "--no-store", "--backend", "emulated", "--kernel", "3.12", "--dry-run"];
+    let live = [
+        "run",
+        &job,
+        "--no-store",
+        "--backend",
+        "emulated",
+        "--scheduler",
+        "none",
+        "--kernel",
+        "3.12",
+        "--dry-run",
+    ];
     let said = place.iosched(&live).output().unwrap().stderr;
     let said = String::from_utf8(said).unwrap();
     assert!(said.contains("--kernel has no effect"), "{said}");

@@ -412,3 +412,46 @@ fn a_benchmark_draws_its_times() {
         assert!(picture.contains(text), "{text}: {picture}");
     }
 }
+
+/// Ctrl-C in the middle of a simulation keeps what is done, and the same command goes on.
+#[test]
+fn an_interrupted_simulation_is_gone_on_with() {
+    use std::process::Stdio;
+    let place = Place::new();
+    // Many short trials, then one that is long enough to be hit.
+    let job = "[r]\nfilename=/dev/disk\ndirect=1\nrw=randread\nbs=4k\nioengine=libaio\niodepth=32\n\
+               time_based\nruntime=20\n";
+    let file = place.file("long.fio", job);
+    let args =
+        ["run", &file, "--device", "fixed", "--scheduler", "none", "--runs", "40", "--jobs", "1"];
+    let db = place.dir.path().join("results.db");
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_iosched"))
+        .args(args)
+        .current_dir(place.dir.path())
+        .env("IOSCHED_DB", &db)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // As soon as one trial is stored.
+    let stored = || {
+        rusqlite::Connection::open(&db)
+            .and_then(|c| c.query_row("SELECT count(*) FROM records", [], |r| r.get::<_, i64>(0)))
+            .unwrap_or(0)
+    };
+    while stored() == 0 && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let pid = child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        said.contains("interrupted by SIGINT") && said.contains("of 40 trials are stored"),
+        "{said}"
+    );
+    let again = place.iosched(&["results", "list"]).output().unwrap();
+    let list = String::from_utf8_lossy(&again.stdout).into_owned();
+    assert!(list.contains(" of 40"), "it stands there as partial: {list}");
+}

@@ -1,5 +1,7 @@
 //! Command by command: the kernel's dispatch logs and our own.
 
+use std::ops::ControlFlow;
+
 use iosched_experiment::Trial;
 use iosched_types::Diagnostic;
 use serde::Serialize;
@@ -55,7 +57,7 @@ pub fn parse_dispatch_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, 
 fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate::SimError> {
     let mut drive = crate::run::build(trial)?;
     drive.queue.issues = Some(Vec::with_capacity(most));
-    drive.run(&mut |_| {})?;
+    drive.run(&mut |_| ControlFlow::Continue(()))?;
     let issues = drive.queue.issues.take().unwrap_or_default();
     Ok(issues
         .iter()

@@ -16,7 +16,8 @@ fn figure(record: &Record) -> Observation {
 
 /// Whether half the 95 % confidence interval of the mean is at most `share` of it in every cell. A cell with
 /// no usable figure, or whose figures lie beyond their limit, becomes no more certain by repetition.
-pub(crate) fn certain(records: &[Record], share: f64) -> bool {
+#[must_use]
+pub fn certain(records: &[Record], share: f64) -> bool {
     let mut cells: BTreeMap<_, Vec<Observation>> = BTreeMap::new();
     for r in records.iter().filter(|r| r.status == Status::Complete) {
         let t = &r.trial;

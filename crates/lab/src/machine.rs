@@ -1,42 +1,54 @@
 //! Runs on the machine itself: the backends `emulated`, `real` and `mock`, one trial at a time.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use indicatif::ProgressBar;
 use iosched_backends::backend::{Backend, Emulated, LiveOptions, Mock, Real};
 use iosched_backends::emulate::{self, DataMode};
-use iosched_backends::load::child::Interrupt;
+use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::protocol::{self, Plan, Sink};
-use iosched_backends::target;
-use iosched_backends::{Error, SysRoot};
+use iosched_backends::target::{self, Leave};
+use iosched_backends::{Error as Refusal, SysRoot};
 use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Until};
 use iosched_results::store::StoreError;
 
-use crate::args::RunArgs;
+use crate::STEPS;
 use crate::certain::certain;
-use crate::fail::{Failure, Outcome};
-use crate::files::note;
-use crate::store::Storing;
-use crate::{live, trials};
+use crate::error::Result;
+use crate::run::{Options, Watch};
+use crate::storing::Storing;
+
+/// How the machine may be used.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Where state files go.
+    pub state_dir: PathBuf,
+    /// How a guardian is started.
+    pub guardian: Option<GuardianCommand>,
+    /// What may be overwritten.
+    pub leave: Leave,
+    /// Whether block events are traced into the records.
+    pub trace: bool,
+    /// Whether a round that does not count goes first.
+    pub warm_up: bool,
+    /// Whether a noisy run is a result, and not repeated.
+    pub allow_noise: bool,
+}
 
 /// Runs an experiment in rounds; what an interrupted start of the same experiment stored is kept.
 pub(crate) fn run(
-    args: &RunArgs,
     e: &Experiment,
     trials: &[Trial],
     storing: Option<Storing>,
-) -> Outcome<Vec<Record>> {
+    options: &Options,
+    watch: &dyn Watch,
+) -> Result<Vec<Record>> {
     if e.backend == BackendKind::Real {
-        look_at_all(args, e, trials)?;
-    }
-    let interrupt = live::interrupt()?;
-    let kept = storing.as_ref().map_or(0, Storing::kept);
-    if kept > 0 && !args.quiet {
-        note(&format!("going on where the last start stopped: {kept} trials are kept"));
+        look_at_all(e, trials, &options.machine.leave)?;
     }
     let mut sink = Collecting {
-        bar: trials::progress(trials.len(), args.quiet),
+        watch,
         done: 0,
         total: trials.len(),
         storing,
@@ -44,8 +56,7 @@ pub(crate) fn run(
         until: e.until,
         group: BTreeSet::new(),
     };
-    let result = groups(args, e, trials, &interrupt, &mut sink);
-    sink.bar.finish_and_clear();
+    let result = groups(e, trials, options, &mut sink);
     if result.is_err()
         && let Some(s) = &mut sink.storing
     {
@@ -62,8 +73,7 @@ pub(crate) fn run(
 
 /// Refuses what will be refused before anything runs: the last device's refusal must not come after hours on
 /// the first.
-fn look_at_all(args: &RunArgs, e: &Experiment, trials: &[Trial]) -> Outcome {
-    let leave = live::leave(args)?;
+fn look_at_all(e: &Experiment, trials: &[Trial], leave: &Leave) -> Result<()> {
     let writes = |t: &&Trial| {
         e.steady.is_some() || t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
     };
@@ -71,27 +81,21 @@ fn look_at_all(args: &RunArgs, e: &Experiment, trials: &[Trial]) -> Outcome {
     let devices: BTreeSet<&str> = writing.map(|t| t.device.name.as_str()).collect();
     if devices.len() > 1 {
         for device in devices {
-            target::check(&SysRoot::default(), device, &leave)?;
+            target::check(&SysRoot::default(), device, leave)?;
         }
     }
     Ok(())
 }
 
 /// Runs the cells, those together that take turns.
-fn groups(
-    args: &RunArgs,
-    e: &Experiment,
-    trials: &[Trial],
-    interrupt: &Interrupt,
-    sink: &mut Collecting,
-) -> Outcome {
+fn groups(e: &Experiment, trials: &[Trial], o: &Options, sink: &mut Collecting<'_>) -> Result<()> {
     let began = Instant::now();
     let cells: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
     for group in cells.chunk_by(|a, b| together(e, a, b)) {
-        let mut backend = backend(args, e, group[0], interrupt)?;
+        let mut backend = backend(e, group[0], o);
         let group: Vec<Trial> = group.iter().map(|t| (*t).clone()).collect();
         sink.group = group.iter().map(|t| cell(&t.id)).collect();
-        rounds(args, e, &mut *backend, &group, (interrupt, began), sink)?;
+        rounds(e, &mut *backend, &group, (o, began), sink)?;
     }
     Ok(())
 }
@@ -113,13 +117,12 @@ fn cell(id: &TrialId) -> Cell {
 }
 
 fn rounds(
-    args: &RunArgs,
     e: &Experiment,
     backend: &mut dyn Backend,
     cells: &[Trial],
-    (interrupt, began): (&Interrupt, Instant),
-    sink: &mut Collecting,
-) -> Outcome {
+    (o, began): (&Options, Instant),
+    sink: &mut Collecting<'_>,
+) -> Result<()> {
     let mock = e.backend == BackendKind::Mock;
     let max_time = e.until.and_then(|u| u.max_time).map(Duration::from_nanos);
     // A cold start is not warmed up by another one.
@@ -128,48 +131,41 @@ fn rounds(
         rounds: e.runs,
         max_rounds: e.until.map_or(e.runs, |u| u.max_runs),
         max_time: max_time.map(|t| t.saturating_sub(began.elapsed())),
-        warm_up: !mock && !args.no_warm_up && !cold,
+        warm_up: !mock && o.machine.warm_up && !cold,
         seed: e.seed,
         steady: e.steady,
         // Where noise is allowed a noisy run is a result.
-        retries: if args.allow_noise { 0 } else { Plan::default().retries },
+        retries: if o.machine.allow_noise { 0 } else { Plan::default().retries },
     };
-    protocol::run(backend, cells, &plan, interrupt, sink)?;
+    protocol::run(backend, cells, &plan, &o.interrupt, sink)?;
     Ok(())
 }
 
-fn backend(
-    args: &RunArgs,
-    e: &Experiment,
-    first: &Trial,
-    interrupt: &Interrupt,
-) -> Outcome<Box<dyn Backend>> {
+fn backend(e: &Experiment, first: &Trial, o: &Options) -> Box<dyn Backend> {
+    let m = &o.machine;
     let options = LiveOptions {
-        state_dir: live::state_dir(&args.state),
-        guardian: Some(live::guardian()?),
-        interrupt: interrupt.clone(),
-        trace: args.trace,
+        state_dir: m.state_dir.clone(),
+        guardian: m.guardian.clone(),
+        interrupt: o.interrupt.clone(),
+        trace: m.trace,
         keep_state: e.steady.is_some(),
         ..LiveOptions::default()
     };
     // Nothing reads back what jobs write to the bare disk.
     let data = if first.startup.is_some() { DataMode::Memory } else { DataMode::Discard };
-    Ok(match e.backend {
-        BackendKind::Mock => Box::new(Mock::default()),
+    match e.backend {
         BackendKind::Emulated => {
             let disk = emulate::Options { data, ..emulate::Options::default() };
             Box::new(Emulated::new(options, disk))
         }
-        BackendKind::Real => Box::new(Real::new(&first.device.name, live::leave(args)?, options)),
-        BackendKind::Sim | BackendKind::Imported => {
-            return Err(Failure::input("this backend does not run on the machine"));
-        }
-    })
+        BackendKind::Real => Box::new(Real::new(&first.device.name, m.leave.clone(), options)),
+        BackendKind::Mock | BackendKind::Sim | BackendKind::Imported => Box::new(Mock::default()),
+    }
 }
 
-/// Stores each record at once and counts on the progress bar.
-struct Collecting {
-    bar: ProgressBar,
+/// Stores each record at once and tells how far things are.
+struct Collecting<'a> {
+    watch: &'a dyn Watch,
     done: usize,
     total: usize,
     storing: Option<Storing>,
@@ -180,9 +176,9 @@ struct Collecting {
     group: BTreeSet<Cell>,
 }
 
-impl Collecting {
+impl Collecting<'_> {
     /// Everything so far, earlier starts included.
-    fn all(&self) -> Result<Vec<Record>, StoreError> {
+    fn all(&self) -> std::result::Result<Vec<Record>, StoreError> {
         match &self.storing {
             Some(s) => s.records(),
             None => Ok(self.records.clone()),
@@ -190,33 +186,33 @@ impl Collecting {
     }
 }
 
-impl Sink for Collecting {
+impl Sink for Collecting<'_> {
     fn has(&mut self, id: &TrialId) -> bool {
         let has = self.storing.as_ref().is_some_and(|s| s.has(id));
         if has {
             self.done += 1;
-            self.bar.inc(1000);
+            self.watch.step(STEPS);
         }
         has
     }
 
-    fn store(&mut self, record: Record) -> Result<(), Error> {
+    fn store(&mut self, record: Record) -> std::result::Result<(), Refusal> {
         let name = format!("{} on {}", record.trial.scheduler, record.trial.device);
         if matches!(record.status, Status::Complete | Status::Failed(_)) {
             self.done += 1;
             if self.done > self.total {
                 self.total = self.done;
-                self.bar.inc_length(1000);
+                self.watch.more(1);
             }
-            self.bar.inc(1000);
+            self.watch.step(STEPS);
         }
-        self.bar.set_message(format!("trial {} of {}: {name}", self.done, self.total));
+        self.watch.now(&format!("trial {} of {}: {name}", self.done, self.total));
         match &mut self.storing {
             Some(s) => s.put(&record).map_err(|e| match e {
                 StoreError::Full(path) => {
-                    Error::DiskFull { path, doing: "storing a result".into() }
+                    Refusal::DiskFull { path, doing: "storing a result".into() }
                 }
-                e => Error::Trial { message: format!("a result cannot be stored: {e}") },
+                e => Refusal::Trial { message: format!("a result cannot be stored: {e}") },
             }),
             None => {
                 // An attempt that was repeated gives way, as in the results file.

@@ -1,0 +1,110 @@
+//! What was interrupted is gone on with, and comes out as if it had not been.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use iosched_backends::load::child::Interrupt;
+use iosched_backends::target::Leave;
+use iosched_experiment::{Experiment, Record, Sources, Trial};
+use iosched_lab::{Error, Job, Machine, Options, Storing, Watch, run};
+use iosched_results::store::Store;
+use iosched_workloads::fio::NoLookup;
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Watch for Notes {
+    fn more(&self, _: usize) {}
+    fn step(&self, _: u64) {}
+    fn now(&self, _: &str) {}
+    fn note(&self, text: &str) {
+        self.0.lock().unwrap().push(text.into());
+    }
+    fn done(&self) {}
+}
+
+fn experiment(backend: &str) -> (Experiment, Vec<Trial>) {
+    let text = format!(
+        "name = \"e\"\nbackend = \"{backend}\"\ndevices = [\"fixed\"]\nschedulers = [\"none\", \"kyber\"]\n\
+         runs = 3\nworkloads = [{{ job = \"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\nsize=1m\\n\" }}]\n"
+    );
+    let experiment = Experiment::from_toml("e.toml", &text).unwrap();
+    let sources = Sources {
+        read: &|_| Err("no files".into()),
+        job: &|_| Err("no jobs".into()),
+        offered: &Vec::new,
+        disk: &|_| Err("no disks".into()),
+        env: &NoLookup,
+    };
+    let trials = iosched_experiment::plan(&experiment, &sources).unwrap();
+    (experiment, trials)
+}
+
+fn options() -> Options {
+    Options {
+        threads: Some(2),
+        interrupt: Interrupt::default(),
+        machine: Machine {
+            state_dir: "/nonexistent".into(),
+            guardian: None,
+            leave: Leave::default(),
+            trace: false,
+            warm_up: false,
+            allow_noise: false,
+        },
+    }
+}
+
+/// Runs it, and fails after `most` records.
+fn go(db: Option<&Path>, backend: &str, most: usize) -> (Result<Vec<Record>, Error>, Vec<String>) {
+    let (experiment, trials) = experiment(backend);
+    let notes = Notes::default();
+    let storing = db.map(|db| {
+        let store = Store::open(db).unwrap();
+        Storing::begin(store, &experiment, "words", &trials, &mut |t| notes.note(t)).unwrap()
+    });
+    let mut seen = 0;
+    let job = Job { experiment: &experiment, trials: &trials, storing };
+    let result = run(job, &options(), &notes, |_| {
+        seen += 1;
+        if seen > most { Err(Error::Threads("power cut".into())) } else { Ok(()) }
+    });
+    (result, notes.0.into_inner().unwrap())
+}
+
+#[test]
+fn a_simulation_goes_on_where_it_stopped() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = dir.path().join("r.db");
+    let whole = go(None, "sim", 99).0.unwrap();
+    assert_eq!(whole.len(), 6);
+    go(Some(&db), "sim", 2).0.unwrap_err();
+    let (again, notes) = go(Some(&db), "sim", 99);
+    // The third was stored before what came after it failed.
+    assert_eq!(notes, ["going on where the last start stopped: 3 trials are kept"]);
+    let again = again.unwrap();
+    let ids = |records: &[Record]| -> Vec<_> { records.iter().map(|r| r.trial.clone()).collect() };
+    assert_eq!(ids(&again), ids(&whole));
+    for (a, b) in again.iter().zip(&whole) {
+        assert_eq!(a.jobs, b.jobs, "{:?}", a.trial);
+    }
+    // It is complete now: the next start is an experiment of its own.
+    let (_, notes) = go(Some(&db), "sim", 99);
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn records_come_in_the_order_of_the_plan_on_every_backend() {
+    for backend in ["sim", "mock"] {
+        let (_, trials) = experiment(backend);
+        let records = go(None, backend, 99).0.unwrap();
+        let planned: Vec<_> = trials.iter().map(|t| &t.id).collect();
+        let got: Vec<_> = records.iter().map(|r| &r.trial).collect();
+        assert_eq!(got.len(), planned.len(), "{backend}");
+        if backend == "sim" {
+            assert_eq!(got, planned);
+        }
+    }
+}
