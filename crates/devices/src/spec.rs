@@ -340,6 +340,22 @@ impl DeviceSpec {
         Ok(())
     }
 
+    /// The state in which all its caches are full; `None` where they are from the start, or where it has none.
+    #[must_use]
+    pub fn all_full(&self) -> Option<DeviceState> {
+        let (write_cache, slc) = match &self.model {
+            Model::Hdd(p) => (p.wcache > 0, false),
+            Model::Ssd(p) => (p.cache > 0, p.slc > 0),
+            Model::Fixed(_) | Model::Volume(_) => (false, false),
+        };
+        let fill = |has, now| if has { Fill::Full } else { now };
+        let full = DeviceState {
+            write_cache: fill(write_cache, self.state.write_cache),
+            slc: fill(slc, self.state.slc),
+        };
+        (full != self.state).then_some(full)
+    }
+
     /// Builds the device, in its state.
     ///
     /// # Errors

@@ -196,3 +196,21 @@ fn descriptions_fit_a_terminal_and_repeat() {
         }
     }
 }
+
+/// Who is told to begin with full caches is told of those that the device has.
+#[test]
+fn the_full_state_names_the_caches_a_device_has() {
+    let full = |name: &str, state: &str| {
+        let mut s = spec(name);
+        s.state = state.split(',').filter(|e| !e.is_empty()).fold(s.state, |mut state, entry| {
+            let (key, word) = entry.split_once('=').unwrap();
+            state.set(key, word).unwrap();
+            state
+        });
+        s.all_full().map(|f| f.text())
+    };
+    assert_eq!(full("hdd-7200", "").as_deref(), Some("write_cache=full"));
+    assert_eq!(full("adata-su800", "slc=full").as_deref(), Some("write_cache=full,slc=full"));
+    assert_eq!(full("adata-su800", "write_cache=full,slc=full"), None);
+    assert_eq!(full("fixed", ""), None);
+}

@@ -352,10 +352,13 @@ fn unsteady(trial: &Trial, drive: &Drive) -> Option<Warning> {
             "{} on {}, {}: the second half of the run has over {apart} % {word} I/Os than the first",
             id.workload, id.device, id.scheduler
         ),
-        advice:
-            "caches fill up, or a scheduler adapts: run it longer, or begin with full caches by \
-                 --device-state write_cache=full,slc=full"
-                .into(),
+        advice: match trial.device.all_full() {
+            Some(full) => format!(
+                "caches fill up, or a scheduler adapts: run it longer, or begin with full caches by --device-state {}",
+                full.text()
+            ),
+            None => "a scheduler adapts, or the load changes: run it longer".into(),
+        },
     })
 }
 
