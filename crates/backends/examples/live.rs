@@ -179,7 +179,7 @@ fn rounds(
         let mut backend = Emulated::new(options, Options::default());
         let outcome = protocol::run(&mut backend, &cells, &plan, interrupt, &mut lines)?;
         let mut sim = Lines::default();
-        protocol::run(&mut Sim, &cells, &plan, interrupt, &mut sim)?;
+        protocol::run(&mut Sim::default(), &cells, &plan, interrupt, &mut sim)?;
         let rows = validate::rows(&sim.records, &lines.records);
         let ends = |v: &[f64]| {
             let ends = v.iter().fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(*x), b.max(*x)));

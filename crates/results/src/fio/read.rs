@@ -158,7 +158,10 @@ fn metrics_without_bins(j: &FioJob, several: bool, metrics: &mut Vec<Metric>) {
         put(format!("{name}.mean"), table.mean);
         for (p, v) in &table.percentile.0 {
             if let Ok(p) = p.parse::<f64>() {
-                put(format!("{name}.p{p}"), *v as f64);
+                // fio prints the middles of its bins, which may lie beyond what was measured.
+                let most = if table.max > 0 { table.max } else { u64::MAX };
+                let v = (*v).max(table.min).min(most);
+                put(format!("{name}.p{p}"), v as f64);
             }
         }
     }

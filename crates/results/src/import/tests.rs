@@ -75,6 +75,28 @@ fn pg_test_fsync_sections() {
     assert_eq!(r[0].provenance["n/a"].matches("fsync_writethrough").count(), 2);
 }
 
+/// fio prints the middles of its bins, beyond the largest latency; `fio --output-format=json` has no bins to see it by.
+#[test]
+fn percentiles_of_fio_stay_within_what_was_measured() {
+    let text = |max: &str| {
+        format!(
+            r#"{{"fio version":"fio-3.33","jobs":[{{"jobname":"a","read":{{"iops":1.0,"total_ios":9,"runtime":9000,
+               "clat_ns":{{"min":165,{max}"mean":265.0,"stddev":1.0,"N":9,
+               "percentile":{{"1.000000":161,"50.000000":211,"99.900000":2768}}}}}}}}]}}"#
+        )
+    };
+    let p = |max: &str, name: &str| {
+        let r = from_fio_json("f.json", &text(max), &who()).unwrap();
+        value(&r, &format!("read.clat.{name}"))
+    };
+    let max = r#""max":2755,"#;
+    assert_eq!(
+        (p(max, "p1"), p(max, "p50"), p(max, "p99.9")),
+        (Some(165.0), Some(211.0), Some(2755.0))
+    );
+    assert_eq!(p("", "p99.9"), Some(2768.0), "no largest one is known");
+}
+
 #[test]
 fn fio_json_with_steady_state() {
     let text = include_str!("../../tests/data/fio-steadystate.json");
