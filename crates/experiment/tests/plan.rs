@@ -1,0 +1,133 @@
+//! From the text of an experiment to its trials, and back from records to text.
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "tests read the examples")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use iosched_experiment::record::{JobRecord, Record, TrialId};
+use iosched_experiment::{Experiment, Sources, Trial, plan};
+use iosched_types::Diagnostic;
+use iosched_workloads::fio::NoLookup;
+use proptest::prelude::*;
+
+/// Plans with the files of `folder`, on a machine that offers `none` and `bfq`.
+fn planned(text: &str, folder: &Path) -> Result<Vec<Trial>, Vec<Diagnostic>> {
+    let sources = Sources {
+        read: &|name| {
+            std::fs::read_to_string(folder.join(name)).map_err(|e| format!("{name}: {e}"))
+        },
+        job: &|name| Err(format!("no job {name}")),
+        offered: &|| vec!["none".into(), "bfq".into()],
+        disk: &|name| Err(format!("no disk {name}")),
+        env: &NoLookup,
+    };
+    let e = Experiment::from_toml("e.toml", text).map_err(|d| vec![d])?;
+    plan(&e, &sources)
+}
+
+const JOB: &str = "[a]\\nrw=randread\\nbs=4k\\ndirect=1\\nsize=1m\\n";
+
+fn text(rest: &str) -> String {
+    format!("name = \"e\"\nworkloads = [{{ name = \"w\", job = \"{JOB}\" }}]\n{rest}\n")
+}
+
+#[test]
+fn schedulers_of_a_round_get_the_same_seed_and_rounds_get_others() {
+    let text = text(
+        "devices = [\"fixed\", \"ssd-sata\"]\nschedulers = [\"none\", \"bfq\", \"kyber\"]\nruns = 4\nseed = 7",
+    );
+    let trials = planned(&text, Path::new(".")).unwrap();
+    assert_eq!(trials.len(), 2 * 3 * 4);
+    let ids: BTreeSet<&TrialId> = trials.iter().map(|t| &t.id).collect();
+    assert_eq!(ids.len(), trials.len(), "no trial twice");
+    // Round by round, so that what drifts hits all schedulers alike.
+    for round in trials.chunks(3) {
+        assert!(round.iter().all(|t| t.id.repetition == round[0].id.repetition));
+        assert!(round.iter().all(|t| t.id.seed == round[0].id.seed));
+        let order: Vec<&str> = round.iter().map(|t| t.kernel_name()).collect();
+        assert_eq!(order, ["none", "bfq", "kyber"]);
+    }
+    let seeds: BTreeSet<u64> = trials.iter().map(|t| t.id.seed).collect();
+    assert_eq!(seeds.len(), 4);
+    assert_eq!(trials[0].id.seed, 7, "the first repetition has the seed that was given");
+}
+
+#[test]
+fn every_mistake_of_a_file_is_told_at_once_with_its_place() {
+    let text = "name = \"bad\"\ndevices = [\"hdd-7200\", \"hdd-7201\"]\nschedulers = [\"none\", \"bfqq\", \"cfq\"]\n\
+                workloads = [{ job = \"[a]\\nrw=raed\\nbs=4k\\n\" }, \"absent.fio\"]\n[queue]\nnr_requests = 1\n";
+    let errors = planned(text, Path::new("/nonexistent")).unwrap_err();
+    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    for (place, words) in [
+        ("e.toml:2:", "hdd-7201"),
+        ("e.toml:3:", "bfqq"),
+        ("e.toml:3:", "cfq does not exist in Linux 6.12"),
+        // A job that is written in place has lines of its own.
+        ("job-1:2:4", "raed"),
+        ("e.toml:4:", "absent.fio"),
+        ("e.toml:6:", "nr_requests"),
+    ] {
+        let found = all.iter().find(|e| e.contains(words));
+        let found = found.unwrap_or_else(|| panic!("{words}: {all:#?}"));
+        assert!(found.contains(place), "{found}");
+    }
+    assert_eq!(errors.len(), 6, "{all:#?}");
+}
+
+#[test]
+fn on_a_machine_its_own_schedulers_count() {
+    let of = |scheduler: &str| {
+        let rest = format!(
+            "backend = \"emulated\"\ndevices = [\"fixed\"]\nschedulers = [\"{scheduler}\"]\nruns = 1"
+        );
+        planned(&text(&rest), Path::new("."))
+    };
+    assert_eq!(of("bfq").unwrap()[0].kernel_name(), "bfq");
+    // A module of a name that nobody knows may be there.
+    let e = of("bfqq").unwrap_err();
+    assert!(e[0].to_string().contains("bfqq"), "{e:?}");
+}
+
+#[test]
+fn the_examples_are_planned_with_their_files() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|x| x == "toml") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            // Here is no machine to emulate on.
+            let text = text.replace("backend = \"emulated\"", "");
+            match planned(&text, &folder) {
+                Ok(trials) => assert!(!trials.is_empty(), "{path:?}"),
+                Err(e) => {
+                    let words: String = e.iter().map(ToString::to_string).collect();
+                    assert!(words.contains("--backend emulated"), "{path:?}: {words}");
+                }
+            }
+            seen += 1;
+        }
+    }
+    assert!(seen >= 5, "{seen}");
+}
+
+proptest! {
+    /// What a record says survives being written and read, whatever the figures.
+    #[test]
+    fn a_record_comes_back_from_its_text(
+        latencies in proptest::collection::vec(1u64..10_000_000_000, 0..40),
+        bytes in any::<u64>(),
+        seed in any::<u64>(),
+        name in "[ -~]{0,20}",
+    ) {
+        let mut job = JobRecord { name: name.clone(), ..JobRecord::default() };
+        job.read.bytes = bytes;
+        latencies.iter().for_each(|l| job.read.clat.record(*l));
+        let trial = TrialId { seed, workload: name, ..TrialId::default() };
+        let record = Record { trial, jobs: vec![job], ..Record::default() };
+        let text = serde_json::to_string(&record).unwrap();
+        let again: Record = serde_json::from_str(&text).unwrap();
+        prop_assert_eq!(&again, &record);
+        prop_assert_eq!(serde_json::to_string(&again).unwrap(), text);
+    }
+}
