@@ -18,7 +18,9 @@ use crate::files::{note, print, print_json};
 
 /// Where state files are.
 pub(crate) fn state_dir(args: &StateArgs) -> PathBuf {
-    args.state_dir.clone().unwrap_or_else(|| state::STATE_DIR.into())
+    let dir = args.state_dir.clone().unwrap_or_else(|| state::STATE_DIR.into());
+    // fio runs in a folder of its own, and a guardian may outlive this one.
+    std::path::absolute(&dir).unwrap_or(dir)
 }
 
 /// How the guardian is started.

@@ -116,6 +116,12 @@ impl Run<'_> {
         };
         let (fio, seen) = self.observed(&mut |alive| fio::run(&how, &jobs.text, alive))?;
         let mut record = self.blank(&seen);
+        if let Some(other) =
+            fio.jobs.iter().find(|j| !trial.jobs.jobs.iter().any(|t| t.name == j.name))
+        {
+            let message = format!("fio ran a job \"{}\" that is not the trial's", other.name);
+            return Err(Error::Trial { message });
+        }
         record.jobs = fio.jobs;
         record.warnings.extend(jobs.warnings.iter().cloned());
         record.warnings.extend(fio.warnings);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use iosched_experiment::{Access, Startup};
@@ -235,7 +235,7 @@ impl Stage {
             all.extend(libraries(path)?);
         }
         for file in all {
-            let to = root.join(file.strip_prefix("/").unwrap_or(&file));
+            let to = inside(&root, &file);
             let parent = to.parent().unwrap_or(&root);
             fs::create_dir_all(parent).map_err(|e| Error::io("creating", parent, e))?;
             if !to.exists() {
@@ -400,6 +400,21 @@ pub fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
     Ok(parse_ldd(&String::from_utf8_lossy(&output.stdout)))
 }
 
+/// Where a file lies in the small root. As in any root, `..` leads nowhere above it.
+fn inside(root: &Path, file: &Path) -> PathBuf {
+    let mut parts = Vec::new();
+    for c in file.components() {
+        match c {
+            Component::Normal(name) => parts.push(name),
+            Component::ParentDir => {
+                parts.pop();
+            }
+            _ => {}
+        }
+    }
+    root.join(parts.iter().collect::<PathBuf>())
+}
+
 fn parse_ldd(text: &str) -> Vec<PathBuf> {
     text.split_whitespace().filter(|w| w.starts_with('/')).map(PathBuf::from).collect()
 }
@@ -407,6 +422,19 @@ fn parse_ldd(text: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_copied_outside_of_the_small_root() {
+        let root = Path::new("/s/root");
+        for (file, to) in [
+            ("/usr/lib/a", "/s/root/usr/lib/a"),
+            ("/usr/lib/jvm/bin/../lib/b.so", "/s/root/usr/lib/jvm/lib/b.so"),
+            ("/tmp/../../../../etc/shadow", "/s/root/etc/shadow"),
+            ("../x", "/s/root/x"),
+        ] {
+            assert_eq!(inside(root, Path::new(file)), Path::new(to));
+        }
+    }
 
     #[test]
     fn ldd_is_read() {
