@@ -28,6 +28,7 @@ impl Queue {
         let r = &mut self.reqs[id];
         r.state |= state::STARTED;
         r.t_issue = now;
+        r.call = self.call;
         if r.op != Op::Flush {
             self.stats.seeks += u64::from(r.sector != self.head);
             self.stats.travel += r.sector.abs_diff(self.head);

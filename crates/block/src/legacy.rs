@@ -91,10 +91,10 @@ impl Queue {
         let must = may == MayQueue::Must;
         if self.legacy.pool.get(class, bio.task, must, tl.now) == Alloc::Sleep {
             // A task about to sleep unplugs the queue first.
-            self.task_sleeps(tl, bio.task);
+            self.task_sleeps(tl, bio.thread);
             self.unplug(tl);
             self.run_deferred(tl);
-            self.legacy.pool.sleep(class, bio.task);
+            self.legacy.pool.sleep(class, bio.thread);
             return Submit::Blocked;
         }
         let id = self.new_request(tl.now, &bio);
@@ -115,8 +115,8 @@ impl Queue {
                 self.hook_mut(tl, |s, c| s.prepare(c, id));
             }
         }
-        if self.plug_active(bio.task) {
-            self.add_to_plug(tl, bio.task, id);
+        if self.plug_active(bio.thread) {
+            self.add_to_plug(tl, bio.thread, id);
         } else if self.is_switching() {
             self.legacy_around(id);
         } else if self.legacy.device_plug {

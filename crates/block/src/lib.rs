@@ -6,6 +6,7 @@
 //! issue and staging. Both share requests, limits, the merge search ([`merge`]), the flush machine and
 //! the plug per task. Which one runs is the [`KernelProfile`]'s and the scheduler's business.
 
+mod allocate;
 mod bios;
 mod build;
 mod config;

@@ -378,6 +378,7 @@ impl Queue {
             sector: r.sector,
             sectors: r.sectors,
             task: r.task,
+            thread: r.task,
             prio: r.prio,
             cgroup: r.cgroup,
             cpu: r.cpu,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use iosched_schedulers::{Dispatch, Position};
 use iosched_types::{Bio, Fifo, Flags, Op, ReqId, Requests, units::MS};
 
-use crate::merge::{Search, segments};
+use crate::merge::Search;
 use crate::queue::{Queue, Submit};
 use crate::state;
 use crate::tags::TagMap;
@@ -15,9 +15,6 @@ use crate::timeline::{Event, Timeline};
 const RERUN_DELAY: u64 = 3 * MS;
 /// How many of the newest software-queue requests a bio is compared with.
 const CTX_MERGE_SCAN: usize = 8;
-
-/// The task was put to sleep.
-struct Asleep;
 
 /// One hardware context.
 #[derive(Debug)]
@@ -44,7 +41,7 @@ pub(crate) struct Hctx {
 impl Hctx {
     /// The tags that requests are allocated with.
     #[inline]
-    fn tags(&mut self) -> &mut TagMap {
+    pub(crate) fn tags(&mut self) -> &mut TagMap {
         self.sched_tags.as_mut().unwrap_or(&mut self.driver_tags)
     }
 
@@ -115,7 +112,7 @@ impl Queue {
         }
     }
 
-    fn hctx_of(&self, cpu: u16) -> usize {
+    pub(crate) fn hctx_of(&self, cpu: u16) -> usize {
         match self.hctx.len() {
             1 => 0,
             n => usize::from(cpu) % n,
@@ -146,7 +143,10 @@ impl Queue {
         if !self.mq_admit(tl, bio) {
             return Submit::Blocked;
         }
-        let Ok((id, _)) = self.mq_allocate(tl, bio, true) else { return Submit::Blocked };
+        let (id, _) = match self.mq_allocate(tl, bio, true) {
+            Ok(got) => got,
+            Err(answer) => return answer,
+        };
         let h = usize::from(self.reqs[id].hctx);
         self.flush_insert(tl, id);
         self.ask_run(h);
@@ -162,10 +162,13 @@ impl Queue {
         if self.wbt.is_some() && !self.mq_admit(tl, bio) {
             return Submit::Blocked;
         }
-        let Ok((id, waited)) = self.mq_allocate(tl, bio, false) else { return Submit::Blocked };
+        let (id, waited) = match self.mq_allocate(tl, bio, false) {
+            Ok(got) => got,
+            Err(answer) => return answer,
+        };
         let h = usize::from(self.reqs[id].hctx);
-        if self.plug_active(bio.task) {
-            self.add_to_plug(tl, bio.task, id);
+        if self.plug_active(bio.thread) {
+            self.add_to_plug(tl, bio.thread, id);
         } else if self.none {
             let busy = self.hctx[h].busy > 0 && (self.hctx.len() == 1 || !bio.is_sync());
             if busy || self.manual {
@@ -190,7 +193,7 @@ impl Queue {
     fn mq_admit(&mut self, tl: &mut Timeline, bio: &Bio) -> bool {
         let admitted = self.wbt_admit(tl, bio);
         if !admitted {
-            self.task_sleeps(tl, bio.task);
+            self.task_sleeps(tl, bio.thread);
             self.run_deferred(tl);
         }
         admitted
@@ -225,79 +228,6 @@ impl Queue {
             std::array::from_fn(|_| it.next().copied())
         };
         newest.into_iter().flatten().any(|id| self.merge_into_plugged(id, bio))
-    }
-
-    /// A request with its tag, and whether the queue ran meanwhile; an error after the task was put to sleep for
-    /// a tag.
-    #[inline(always)]
-    fn mq_allocate(
-        &mut self,
-        tl: &mut Timeline,
-        bio: &Bio,
-        flush: bool,
-    ) -> Result<(ReqId, bool), Asleep> {
-        let h = self.hctx_of(bio.cpu);
-        let woken = self.hctx[h].tags().take_asked(bio.task);
-        let (shallow, at_once) = match woken {
-            // A task that was woken starts over where it went to sleep: the queue runs before it tries.
-            Some(asked) => (asked, None),
-            None => {
-                let shallow = self.tag_limit(tl, bio, flush);
-                (shallow, self.hctx[h].tags().get(shallow))
-            }
-        };
-        let tag = match at_once {
-            Some(tag) => tag,
-            None => self.mq_wait_for_tag(tl, h, bio, shallow)?,
-        };
-        let elv = !self.none && !flush;
-        let (id, r) = self.reqs.add_bio(bio, segments(bio.sectors), tl.now);
-        r.tag = tag;
-        r.hctx = h as u16;
-        r.state = if elv { state::ELV } else { 0 };
-        if self.wbt.is_some() {
-            self.wbt_track(bio, id);
-        }
-        if elv && self.hooks.prepare {
-            self.hook_mut(tl, |s, c| s.prepare(c, id));
-        }
-        Ok((id, at_once.is_none()))
-    }
-
-    /// The kernel runs the queue and tries once more before it sleeps.
-    #[cold]
-    fn mq_wait_for_tag(
-        &mut self,
-        tl: &mut Timeline,
-        h: usize,
-        bio: &Bio,
-        shallow: Option<u32>,
-    ) -> Result<u32, Asleep> {
-        let place = self.hctx[h].tags().next_place();
-        self.task_sleeps(tl, bio.task);
-        self.ask_run(h);
-        self.run_deferred(tl);
-        let tags = self.hctx[h].tags();
-        tags.get(shallow).ok_or_else(|| {
-            tags.sleep(bio.task, shallow, place);
-            Asleep
-        })
-    }
-
-    /// How much of the tags this request may use: asked once, however long the task then sleeps.
-    #[inline(always)]
-    fn tag_limit(&mut self, tl: &mut Timeline, bio: &Bio, flush: bool) -> Option<u32> {
-        if !self.hooks.limit_depth || flush {
-            return None;
-        }
-        if bio.op == Op::Read && !self.hooks.limit_reads {
-            debug_assert_eq!(
-                self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task)),
-                None
-            );
-            return None;
-        }
-        self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task))
     }
 
     /// Inserts into the scheduler, first trying to append the whole request to a queued one.

@@ -1,4 +1,4 @@
-//! The plug of a task: submissions are held back for a moment, so that they can merge and travel together.
+//! The plug of a thread: submissions are held back for a moment, so that they can merge and travel together.
 
 use iosched_schedulers::{BlockPath, Position};
 use iosched_types::{Bio, ReqId, TaskId};
@@ -19,11 +19,31 @@ pub(crate) struct Plug {
 }
 
 impl Queue {
+    /// Numbers of threads begin behind those of `tasks` processes.
+    /// What the first will be.
+    pub fn reserve_tasks(&mut self, tasks: usize) -> TaskId {
+        let tasks = self.plugs.len().max(tasks);
+        self.plugs.resize_with(tasks, Plug::default);
+        tasks as TaskId
+    }
+
+    /// The number of another thread that will submit bios ([`Bio::thread`]).
+    pub fn add_thread(&mut self) -> TaskId {
+        self.plugs.push(Plug::default());
+        self.plugs.len() as TaskId - 1
+    }
+
     /// `blk_start_plug`: the task will submit several bios. Kernels with a device plug ignore it.
     pub fn start_plug(&mut self, task: TaskId) {
         if self.profile.plug.kind == PlugKind::Task {
             self.plugs[task as usize].active = true;
         }
+    }
+
+    /// Whether the thread has a plug now.
+    #[must_use]
+    pub fn has_plug(&self, thread: TaskId) -> bool {
+        self.plug_active(thread)
     }
 
     /// `blk_finish_plug`: hands over what is plugged.
@@ -45,18 +65,18 @@ impl Queue {
     /// Tries to merge into the task's plugged requests, newest first.
     #[inline(always)]
     pub(crate) fn merge_into_plug(&mut self, bio: &Bio) -> bool {
-        let plug = self.plugs.get(bio.task as usize);
+        let plug = self.plugs.get(bio.thread as usize);
         plug.is_some_and(|p| !p.list.is_empty()) && self.merge_into_plug_list(bio)
     }
 
     fn merge_into_plug_list(&mut self, bio: &Bio) -> bool {
-        let plug = &self.plugs[bio.task as usize];
+        let plug = &self.plugs[bio.thread as usize];
         let scan = match self.plug_scan {
             MergeScan::All => plug.list.len(),
             MergeScan::Newest => plug.list.len().min(1),
         };
         for back in 1..=scan {
-            let list = &self.plugs[bio.task as usize].list;
+            let list = &self.plugs[bio.thread as usize].list;
             let id = list[list.len() - back];
             if self.merge_into_plugged(id, bio) {
                 return true;
@@ -73,6 +93,9 @@ impl Queue {
             || list.last().is_some_and(|l| self.reqs[*l].sectors >= p.max_kb * 2);
         if full {
             self.flush_plug(tl, task);
+            if self.path == BlockPath::Mq {
+                self.run_deferred(tl);
+            }
         }
         self.plugs[task as usize].list.push(id);
     }

@@ -159,6 +159,10 @@ pub struct PlugProfile {
     /// Task plug: a newest request of at least this many KiB ends it.
     #[serde(default = "default_plug_kb")]
     pub max_kb: u32,
+    /// Task plug: the largest direct I/O, in KiB, whose pieces go one by one. A larger one that is split has a plug for
+    /// its pieces.
+    #[serde(default)]
+    pub own_above_kb: u32,
     /// Task plug: hand over sorted by sector.
     #[serde(default)]
     pub sorted: bool,

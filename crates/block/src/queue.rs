@@ -28,6 +28,8 @@ pub enum Submit {
     /// The task must sleep until it is named in [`Queue::woken`], then submit the same bio again with
     /// `resumed` set.
     Blocked,
+    /// The bio carries `NOWAIT` and would have to wait for a tag: nothing was done, it is the caller's again.
+    WouldBlock,
 }
 
 /// A finished bio.
@@ -80,6 +82,8 @@ pub struct Queue {
     /// Requests inside the scheduler.
     pub(crate) queued: u32,
     pub(crate) run_pending: bool,
+    /// System calls and events so far.
+    pub(crate) call: u32,
     /// Hardware queues to run, in this order, where not all of them have to.
     pub(crate) run_some: VecDeque<u16>,
     pub(crate) timer_gen: u32,
@@ -92,6 +96,8 @@ pub struct Queue {
     pub done: Vec<Done>,
     /// Tasks that may try again; the caller drains it.
     pub woken: Vec<TaskId>,
+    /// For each of them, where known: how many of [`Queue::done`] were done before it was woken. Drained with it.
+    pub woken_behind: Vec<u32>,
     /// Every issued command, if the caller wants them.
     pub issues: Option<Vec<Issue>>,
     /// Decisions with reasons, if the caller wants them.
@@ -167,6 +173,18 @@ impl Queue {
     #[must_use]
     pub fn device_next(&self) -> Nanos {
         self.device_next
+    }
+
+    /// Whether requests come from tag maps, so that a bio can be refused for want of a tag.
+    #[must_use]
+    pub fn has_tags(&self) -> bool {
+        self.path == BlockPath::Mq
+    }
+
+    /// Sectors up to which a direct I/O that is split has no plug of its own: its pieces go one by one.
+    #[must_use]
+    pub fn unplugged_sectors(&self) -> u32 {
+        self.profile.plug.own_above_kb * 2
     }
 
     /// The pieces a bio is split into by `max_sectors_kb` and the segment limit.
@@ -260,7 +278,7 @@ impl Queue {
     /// `resumed` says that the task was blocked on this very bio and has been woken.
     #[inline(always)]
     pub fn submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
-        let resumed = resumed && self.slept_inside(bio.task);
+        let resumed = resumed && self.slept_inside(bio.thread);
         if self.switches.now.is_some() && !resumed && self.held_by_switch(tl, bio) {
             return Submit::Blocked;
         }
@@ -270,13 +288,19 @@ impl Queue {
         };
         match answer {
             Submit::Taken => self.stats.submitted += 1,
-            Submit::Blocked if !resumed => self.sleeps_inside(bio.task),
-            Submit::Blocked => {}
+            Submit::Blocked if !resumed => self.sleeps_inside(bio.thread),
+            Submit::Blocked | Submit::WouldBlock => {}
         }
-        if resumed && answer == Submit::Taken {
-            self.woke_inside(bio.task);
+        if resumed && answer != Submit::Blocked {
+            self.woke_inside(bio.thread);
         }
         answer
+    }
+
+    /// What is issued from now on belongs to another system call.
+    #[inline(always)]
+    pub fn next_call(&mut self) {
+        self.call = self.call.wrapping_add(1);
     }
 
     /// The kernel's deferred work: runs the queue if somebody asked for it. The simulator calls it
@@ -327,6 +351,7 @@ impl Queue {
 
     /// Handles an event of the timeline that belongs to the queue; `false` if it is not the queue's.
     pub fn event(&mut self, tl: &mut Timeline, event: Event) -> bool {
+        self.next_call();
         match event {
             Event::SchedulerTimer(n) if n == self.timer_gen => {
                 self.hook_mut(tl, |s, c| s.timer(c));
@@ -348,10 +373,23 @@ impl Queue {
     pub fn device_event(&mut self, tl: &mut Timeline) {
         self.device.advance(tl.now, &mut self.finished_commands);
         self.device_next = self.device.next_wakeup().unwrap_or(Nanos::MAX);
-        let finished = self.finished_commands.len();
+        self.next_call();
+        let mut finished = self.finished_commands.len();
+        let mut call = 0;
         for i in 0..finished {
             let c = self.finished_commands[i];
+            let of = self.reqs[c.id].call;
+            // Commands of several calls are a moment apart: whoever the one woke for a tag takes it before the other is
+            // done.
+            if of != std::mem::replace(&mut call, of) && i > 0 && !self.woken.is_empty() {
+                finished = i;
+                self.device_next = tl.now;
+                break;
+            }
             self.complete(tl, &c);
+            if !self.woken.is_empty() {
+                self.woken_behind.resize(self.woken.len(), self.done.len() as u32);
+            }
         }
         // What a completion issued may have finished more at this instant: these wait for the next event.
         if finished == self.finished_commands.len() {

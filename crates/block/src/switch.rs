@@ -282,10 +282,10 @@ impl Queue {
         if self.path == BlockPath::Legacy {
             return false;
         }
-        self.task_sleeps(tl, bio.task);
+        self.task_sleeps(tl, bio.thread);
         self.run_deferred(tl);
         let Some(s) = &mut self.switches.now else { return false };
-        s.frozen.push_back(bio.task);
+        s.frozen.push_back(bio.thread);
         true
     }
 

@@ -222,7 +222,7 @@ fn throttled(op: Op, flags: Flags) -> bool {
 impl Queue {
     /// Whether a bio may go on now; otherwise its task sleeps in the throttle.
     pub(crate) fn wbt_admit(&mut self, tl: &Timeline, bio: &Bio) -> bool {
-        let charged = self.plugs.get(bio.task as usize).is_some_and(|p| p.wbt_charged);
+        let charged = self.plugs.get(bio.thread as usize).is_some_and(|p| p.wbt_charged);
         let Some(w) = &mut self.wbt else { return true };
         if w.target == 0 || !throttled(bio.op, bio.flags) || charged {
             return true;
@@ -230,11 +230,11 @@ impl Queue {
         let class = usize::from(bio.op == Op::Discard);
         let total = w.in_flight[class];
         if total >= w.limit(tl.now, bio) {
-            w.waiting[class].push_back(bio.task);
+            w.waiting[class].push_back(bio.thread);
             return false;
         }
         w.in_flight[class] += 1;
-        if let Some(p) = self.plugs.get_mut(bio.task as usize) {
+        if let Some(p) = self.plugs.get_mut(bio.thread as usize) {
             p.wbt_charged = true;
         }
         true
@@ -242,7 +242,7 @@ impl Queue {
 
     /// Books an allocated request.
     pub(crate) fn wbt_track(&mut self, bio: &Bio, id: ReqId) {
-        if let Some(p) = self.plugs.get_mut(bio.task as usize)
+        if let Some(p) = self.plugs.get_mut(bio.thread as usize)
             && std::mem::take(&mut p.wbt_charged)
         {
             let class = if bio.op == Op::Discard { state::WBT_BACKGROUND } else { 0 };
@@ -316,6 +316,7 @@ mod tests {
             sector: 0,
             sectors: 8,
             task: 0,
+            thread: 0,
             prio: Default::default(),
             cgroup: 0,
             cpu: 0,

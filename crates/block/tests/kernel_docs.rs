@@ -72,6 +72,9 @@ fn plug(out: &mut String, all: &[KernelProfile]) {
     row(out, "plug ends at a request of KiB (`plug.max_kb`)", all, |p| {
         task(p, |p| p.plug.max_kb.to_string())
     });
+    row(out, "a direct I/O of more KiB that is split has a plug (`plug.own_above_kb`)", all, |p| {
+        task(p, |p| p.plug.own_above_kb.to_string())
+    });
     row(out, "device plug ends after ms (`plug.delay_ms`)", all, |p| match p.plug.kind {
         PlugKind::Device => p.plug.delay_ms.to_string(),
         PlugKind::Task => "–".into(),

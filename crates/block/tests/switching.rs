@@ -233,6 +233,7 @@ impl Run {
                 sector,
                 sectors,
                 task,
+                thread: task,
                 prio: self.queue.facts().tasks[task as usize].prio,
                 cgroup: task % 2,
                 cpu: (task % 2) as u16,

@@ -153,6 +153,7 @@ mod tests {
             sector,
             sectors: 8,
             task: 0,
+            thread: 0,
             prio: IoPrio::default(),
             cgroup: 0,
             cpu,

@@ -9,7 +9,7 @@ const MS: u64 = 1_000_000;
 fn bio(op: Op, sector: u64, sectors: u32, prio: &str) -> Bio {
     let prio = IoPrio::parse(prio).expect("a priority");
     let flags = Flags::NONE;
-    Bio { id: 0, op, flags, sector, sectors, task: 0, prio, cgroup: 0, cpu: 0 }
+    Bio { id: 0, op, flags, sector, sectors, task: 0, thread: 0, prio, cgroup: 0, cpu: 0 }
 }
 
 fn with_prio(sector: u64, prio: &str) -> Request {

@@ -18,12 +18,14 @@ use crate::ios::Ios;
 use crate::thin::Thin;
 
 use self::charged::Then;
-use self::helpers::{Helper, helper_of};
 use self::starts::Starts;
+use self::threads::{Others, Threads};
 
 mod charged;
 mod helpers;
 pub(crate) mod starts;
+mod threads;
+mod workers;
 
 /// Events at one instant after which the simulation counts as stuck.
 const MOST_AT_ONCE: u64 = 50_000_000;
@@ -61,7 +63,11 @@ pub struct TaskRun {
     left: Option<Bio>,
     prio: IoPrio,
     cpu: u16,
+    /// What all its bios carry: `NOWAIT`, if others wait for it.
+    flags: Flags,
     batch: bool,
+    /// It has begun an I/O by itself.
+    began: bool,
     /// The pieces of a large I/O are on their way, under a plug of their own unless there is a batch.
     in_pieces: bool,
     cgroup: u32,
@@ -71,8 +77,8 @@ pub struct TaskRun {
     looks: u32,
     /// The process.
     pub process: Process,
-    /// Its threads, where others do its I/O.
-    helpers: std::ops::Range<u32>,
+    /// Who else does its I/O.
+    others: Others,
     /// The pieces after `left`.
     rest: VecDeque<Bio>,
 }
@@ -101,11 +107,13 @@ pub struct Drive {
     pieces: Vec<Bio>,
     /// Sectors that fit into one bio.
     single: u32,
+    /// Sectors up to which the pieces of an I/O go one by one, without a plug of their own.
+    unplugged: u32,
     pub(crate) dispatches: Option<Thin<Issue>>,
     pub(crate) sampler: Option<Sampler>,
     pub(crate) completed_once: bool,
     pub(crate) cores: Option<Cores>,
-    helpers: Vec<Helper>,
+    threads: Threads,
     starts: Starts,
 }
 
@@ -118,10 +126,10 @@ impl std::fmt::Debug for Drive {
 impl Drive {
     /// Puts processes on a queue. `cgroups` gives the control group of each process.
     #[must_use]
-    pub fn new(queue: Queue, processes: Vec<Process>, cgroups: &[u32]) -> Self {
+    pub fn new(mut queue: Queue, processes: Vec<Process>, cgroups: &[u32]) -> Self {
         let cpus = queue.facts().cpus.max(1);
         let mut ios = Ios::default();
-        let mut helpers = Vec::new();
+        let mut threads = Threads::behind(&mut queue, processes.len());
         let tasks: Vec<TaskRun> = processes
             .into_iter()
             .enumerate()
@@ -133,13 +141,18 @@ impl Drive {
                 } else {
                     allowed[i % allowed.len()] % cpus
                 };
+                let prio = job.prio;
+                let others = threads.of(&mut queue, i as TaskId, &process);
+                let waits = !matches!(others, Others::Pool(_));
                 TaskRun {
-                    prio: job.prio,
+                    flags: if waits { Flags::NONE } else { Flags::NOWAIT },
+                    began: false,
+                    prio,
                     cgroup: cgroups.get(i).copied().unwrap_or(0),
                     cpu,
                     ring: Ring::with_capacity(process.units() as usize),
                     first_io: ios.add_task(i as TaskId, process.units()),
-                    helpers: Helper::of(i as TaskId, &process, &mut helpers),
+                    others,
                     process,
                     state: State::Waiting,
                     batch: false,
@@ -154,6 +167,7 @@ impl Drive {
             .collect();
         let limits = queue.limits();
         Drive {
+            unplugged: queue.unplugged_sectors(),
             single: limits.max_sectors.min(u32::from(limits.max_segments) * 8),
             alive: tasks.len(),
             unstarted: tasks.len(),
@@ -167,7 +181,7 @@ impl Drive {
             sampler: None,
             completed_once: false,
             cores: None,
-            helpers,
+            threads,
             starts: Starts::default(),
         }
     }
@@ -265,6 +279,7 @@ impl Drive {
     fn timer_event(&mut self) {
         let Some((_, event)) = self.tl.events.pop() else { return };
         match event {
+            Event::Task(t, _) if t as usize >= self.tasks.len() => self.ready.push_back(t),
             Event::Task(t, n) => {
                 let task = &mut self.tasks[t as usize];
                 if task.sleep == n && matches!(task.state, State::Sleeping | State::Waiting) {
@@ -315,14 +330,21 @@ impl Drive {
         if parallel {
             self.wake_sleepers();
         }
-        for (i, d) in self.queue.done.iter().enumerate() {
+        let apart = !parallel && !self.queue.woken.is_empty();
+        for i in 0..self.queue.done.len() {
+            if apart {
+                self.wake_sleepers_behind(i as u32);
+            }
+            let d = self.queue.done[i];
             let Some(t) = self.ios.bio_done(d.bio) else { continue };
             let task = &mut self.tasks[t as usize];
             let unit = d.bio - task.first_io;
-            task.ring.push(unit);
-            if !task.helpers.is_empty() {
-                helpers::done(&mut self.helpers, task.helpers.clone(), unit, &mut self.ready);
+            if !matches!(task.others, Others::None)
+                && self.threads.done(&task.others, unit, &mut self.ready)
+            {
+                continue;
             }
+            task.ring.push(unit);
             let wakes = matches!(task.state, State::Io(min) if task.ring.len() >= min as usize)
                 || matches!(task.state, State::Call(one) if one == unit);
             if wakes {
@@ -354,26 +376,45 @@ impl Drive {
     /// Processes that slept for a request, a tag or in the throttle may try again.
     #[inline]
     fn wake_sleepers(&mut self) {
-        for t in &self.queue.woken {
-            let task = &self.tasks[*t as usize];
-            task.process.fetch();
-            if matches!(task.state, State::Blocked) {
-                match &mut self.cores {
-                    Some(cores) => cores.wake(self.tl.now, *t),
-                    None => self.ready.push_back(*t),
-                }
-            } else if !task.helpers.is_empty() {
-                helpers::woken(&self.helpers, task.helpers.clone(), &mut self.ready);
-            }
+        for i in 0..self.queue.woken.len() {
+            self.wake_sleeper(self.queue.woken[i]);
         }
         self.queue.woken.clear();
+        self.queue.woken_behind.clear();
+    }
+
+    /// Those who were woken by what was done before the `n`-th of the finished bios.
+    #[cold]
+    fn wake_sleepers_behind(&mut self, n: u32) {
+        let behind = &self.queue.woken_behind;
+        let count = behind.iter().take_while(|b| **b <= n).count();
+        for i in 0..count {
+            self.wake_sleeper(self.queue.woken[i]);
+        }
+        self.queue.woken.drain(..count);
+        self.queue.woken_behind.drain(..count);
+    }
+
+    #[inline]
+    fn wake_sleeper(&mut self, t: TaskId) {
+        let Some(task) = self.tasks.get(t as usize) else {
+            self.ready.push_back(t);
+            return;
+        };
+        task.process.fetch();
+        if matches!(task.state, State::Blocked) {
+            match &mut self.cores {
+                Some(cores) => cores.wake(self.tl.now, t),
+                None => self.ready.push_back(t),
+            }
+        }
     }
 
     fn run_ready(&mut self) {
         while let Some(t) = self.ready.pop_front() {
-            match helper_of(t) {
+            match self.threads.thread_of(t) {
                 None => self.run_task(t),
-                Some(h) => self.run_helper(h),
+                Some(h) => self.run_thread(h),
             }
         }
     }
@@ -475,6 +516,7 @@ impl Drive {
                 task.state = State::Exited;
                 self.alive -= 1;
                 self.queue.task_exited(&mut self.tl, t);
+                self.workers_exit(t);
                 self.leave_core(t);
                 self.collect();
                 false
@@ -485,6 +527,13 @@ impl Drive {
     /// The system call returns: deferred work runs.
     #[inline]
     fn end_call(&mut self) {
+        self.settle();
+        self.queue.next_call();
+    }
+
+    /// A piece of a large I/O is submitted: deferred work runs.
+    #[inline]
+    fn settle(&mut self) {
         self.queue.run_deferred(&mut self.tl);
         if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
             self.collect();
@@ -504,11 +553,20 @@ impl Drive {
     /// Submits an I/O; `false` when the process fell asleep in it.
     #[inline(always)]
     fn submit(&mut self, t: TaskId, io: Io) -> bool {
-        if !self.tasks[t as usize].helpers.is_empty() && io.op != Op::Discard {
-            self.hand_over(t, io);
-            return true;
-        }
         let bio = self.bio_of(t, io);
+        match &self.tasks[t as usize].others {
+            Others::None => {}
+            Others::Helpers(_) if io.op == Op::Discard => {}
+            Others::Helpers(_) => {
+                self.hand_over(t, io);
+                return true;
+            }
+            Others::Pool(_) if bio.sectors > self.single || io.op == Op::Flush => {
+                self.hand_to_worker(t, bio);
+                return true;
+            }
+            Others::Pool(_) => {}
+        }
         if bio.sectors <= self.single {
             self.ios.start(bio.id, 1);
             return self.submit_one(t, &bio);
@@ -528,6 +586,7 @@ impl Drive {
         if io.stable {
             flags = flags.with(Flags::FUA);
         }
+        flags = flags.with(task.flags);
         Bio {
             id: task.first_io + io.unit,
             op: io.op,
@@ -535,6 +594,7 @@ impl Drive {
             sector: io.offset / SECTOR,
             sectors: (io.len / SECTOR) as u32,
             task: t,
+            thread: t,
             prio: task.prio,
             cgroup: task.cgroup,
             cpu: task.cpu,
@@ -543,24 +603,34 @@ impl Drive {
 
     #[inline(always)]
     fn submit_one(&mut self, t: TaskId, bio: &Bio) -> bool {
-        if self.queue.submit(&mut self.tl, bio, false) == Submit::Blocked {
-            self.block(t, *bio);
-            return false;
+        match self.queue.submit(&mut self.tl, bio, false) {
+            Submit::Taken => {}
+            Submit::Blocked => {
+                self.block(t, *bio);
+                return false;
+            }
+            Submit::WouldBlock => {
+                self.hand_to_worker(t, *bio);
+                return true;
+            }
         }
-        if !self.tasks[t as usize].batch {
+        let task = &mut self.tasks[t as usize];
+        task.began = true;
+        if !task.batch {
             self.end_call();
         }
         true
     }
 
-    /// A large I/O: its pieces travel under a plug.
+    /// A large I/O: its pieces travel under a plug, or one by one.
     fn submit_pieces(&mut self, t: TaskId, bio: Bio) -> bool {
         let mut pieces = std::mem::take(&mut self.pieces);
         pieces.clear();
         pieces.extend(self.queue.split(bio));
         self.ios.start(bio.id, pieces.len() as u32);
-        let own_plug = !self.tasks[t as usize].batch;
-        if own_plug {
+        let alone = !self.tasks[t as usize].batch;
+        let one_by_one = alone && bio.sectors <= self.unplugged;
+        if alone && !one_by_one {
             self.queue.start_plug(t);
         }
         for i in 0..pieces.len() {
@@ -572,10 +642,15 @@ impl Drive {
                 self.pieces = pieces;
                 return false;
             }
+            if one_by_one {
+                self.settle();
+            }
         }
         self.pieces = pieces;
-        if own_plug {
-            self.queue.finish_plug(&mut self.tl, t);
+        if alone {
+            if !one_by_one {
+                self.queue.finish_plug(&mut self.tl, t);
+            }
             self.end_call();
         }
         true
@@ -598,13 +673,21 @@ impl Drive {
         task.state = State::Ready;
         let mut resumed = true;
         while let Some(bio) = self.tasks[t as usize].left {
-            if self.queue.submit(&mut self.tl, &bio, resumed) == Submit::Blocked {
-                self.tasks[t as usize].state = State::Blocked;
-                self.leave_core(t);
-                self.end_call();
-                return false;
+            match self.queue.submit(&mut self.tl, &bio, resumed) {
+                Submit::Taken => {}
+                Submit::Blocked => {
+                    self.tasks[t as usize].state = State::Blocked;
+                    self.leave_core(t);
+                    self.end_call();
+                    return false;
+                }
+                Submit::WouldBlock => self.hand_to_worker(t, bio),
             }
             resumed = false;
+            let task = &mut self.tasks[t as usize];
+            if task.in_pieces && !task.batch && !self.queue.has_plug(t) {
+                self.settle();
+            }
             let task = &mut self.tasks[t as usize];
             task.left = if task.in_pieces { task.rest.pop_front() } else { None };
         }

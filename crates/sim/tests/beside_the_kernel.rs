@@ -111,7 +111,7 @@ fn commands_that_agree(folder: &TruthFolder, dir: &Path) -> usize {
 fn every_command_is_that_of_a_kernel_that_has_run() {
     let dir = data("truth-random");
     let compared = commands_that_agree(&folder_of(&dir), &dir);
-    assert!(compared > 350, "only {compared} commands compared");
+    assert!(compared > 800, "only {compared} commands compared");
 }
 
 /// Random jobs that differ from the kernel's by more than the limits below, and what is known of the reason.
@@ -121,26 +121,20 @@ const MISSES: &[(&str, &str)] = &[
         "160 I/Os: the kernel ends within 8 ms, the simulator after 8.0 ms, and fio counts whole ones",
     ),
     ("fixed/g70", "bfq with split writes of 1 MiB"),
-    (
-        "fixed_wb/g2",
-        "io_uring out of tags: the kernel's worker threads wait for them beside the process",
-    ),
-    ("hdd7k_ncq/g20", "as g2"),
+    ("fixed_wb/g2", "io_uring and libaio out of tags under kyber: parts at command 37"),
     ("hdd7k_ncq/g79", "io_uring, mixed block sizes and loops: parts at the second pass"),
     (
         "hdd7k_ncq/g87",
         "a random job without a map: the kernel thinks less often after the first pass",
     ),
-    ("hdd7k_q1/g84", "as g2"),
-    ("hdd7k_q1/g96", "as g2, under bfq"),
-    ("hdd7k_q1_wb/g52", "as g2, under bfq"),
+    ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
+    ("hdd7k_q1_wb/g52", "bfq with syncs: parts at command 27"),
     ("hdd7k_q1_wb/g73", "bfq with syncs"),
     (
         "ssd_nvme/g6",
         "flow: a job that has ended is waited for until its process is gone, about 8 ms",
     ),
-    ("ssd_nvme_wb/g58", "io_uring's syncs run in a worker thread"),
-    ("ssd_sata_wb/g61", "as g58"),
+    ("ssd_nvme_wb/g58", "io_uring's syncs: the kernel takes a read before a sync, at command 94"),
 ];
 
 /// IOPS and mean latency of all I/Os of a case, (kernel, ours) each.
@@ -178,5 +172,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 30, "only {agree} agree");
+    assert!(agree >= 44, "only {agree} agree");
 }

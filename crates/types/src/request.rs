@@ -28,9 +28,12 @@ pub struct Bio {
     pub sector: Sector,
     /// Length in sectors (0 for an empty flush).
     pub sectors: u32,
-    /// Submitting process.
+    /// Whose I/O it is: the I/O context that schedulers see.
     pub task: TaskId,
-    /// Its priority.
+    /// Who submits it and would sleep for it: the process itself (the same number) or a thread that works for it
+    /// (numbered behind all processes). It has a plug of its own.
+    pub thread: TaskId,
+    /// The priority of the process.
     pub prio: IoPrio,
     /// Its control group (0 is the root).
     pub cgroup: u32,
@@ -115,6 +118,8 @@ pub struct Request {
     pub state: u16,
     /// Scheduler tag (or the only tag where there is no scheduler), owned by the block layer.
     pub tag: u32,
+    /// The system call or queue run that issued it, counted by the block layer.
+    pub call: u32,
     /// Word of the block layer's (hash chain).
     pub hash: Link,
 }
@@ -144,6 +149,7 @@ impl Request {
             segments: 1,
             state: 0,
             tag: u32::MAX,
+            call: 0,
             hash: Link::default(),
         }
     }

@@ -124,6 +124,7 @@ impl Rig {
             sector,
             sectors,
             task,
+            thread: task,
             prio: IoPrio::default(),
             cgroup: 0,
             cpu: task as u16,

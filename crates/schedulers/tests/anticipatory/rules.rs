@@ -118,7 +118,18 @@ fn front_merges_are_found_for_sync_writes_alone() {
     let sync = b.insert_request(0, sync);
     let mut front = |op, sector| {
         let (flags, prio) = (Flags::NONE, IoPrio::default());
-        let bio = Bio { id: 0, op, flags, sector, sectors: 8, task: 1, prio, cgroup: 0, cpu: 0 };
+        let bio = Bio {
+            id: 0,
+            op,
+            flags,
+            sector,
+            sectors: 8,
+            task: 1,
+            thread: 1,
+            prio,
+            cgroup: 0,
+            cpu: 0,
+        };
         b.with(0, |s, c| s.find_front(c, &bio))
     };
     assert_eq!(front(Op::Read, 992), None);

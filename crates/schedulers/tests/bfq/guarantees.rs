@@ -250,6 +250,7 @@ fn front_or_back(
         sector: sector - 1,
         sectors: 1,
         task,
+        thread: task,
         prio: IoPrio::default(),
         cgroup: 0,
         cpu: 0,

@@ -329,6 +329,7 @@ fn only_requests_of_ones_own_queue_take_a_bio() {
         sector: 1008,
         sectors: 8,
         task,
+        thread: task,
         prio: IoPrio::default(),
         cgroup: 0,
         cpu: 0,

@@ -168,7 +168,7 @@ fn the_async_limit_follows_nr_requests() {
 
 fn bio(op: Op, sector: u64, cpu: u16) -> Bio {
     let (flags, prio) = (Flags::NONE, IoPrio::default());
-    Bio { id: 0, op, flags, sector, sectors: 8, task: 0, prio, cgroup: 0, cpu }
+    Bio { id: 0, op, flags, sector, sectors: 8, task: 0, thread: 0, prio, cgroup: 0, cpu }
 }
 
 fn find(b: &mut Bench, bio: Bio) -> Option<(ReqId, MergeKind)> {

@@ -260,6 +260,7 @@ impl<'a> Play<'a> {
             sector: w.sector,
             sectors: w.sectors,
             task: self.task[i],
+            thread: self.task[i],
             prio: w.prio,
             cgroup: 0,
             cpu: 0,

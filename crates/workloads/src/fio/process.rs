@@ -146,7 +146,10 @@ pub struct Process {
     /// `bytes_issued` when the generator last had nothing left.
     went_round_at: Bytes,
     writes_issued: u64,
+    /// The last that was reaped was a sync.
     synced_last: bool,
+    /// The pass is over but for what is under way; `syncs_left` is not known yet.
+    pass_ends: bool,
     pace: Pace,
     held: Option<NextIo>,
     thought_at: u64,
@@ -198,6 +201,7 @@ impl Process {
             ios_issued: 0,
             writes_issued: 0,
             synced_last: false,
+            pass_ends: false,
             deadline: Nanos::MAX,
             pace: Pace::of(job),
             held: None,

@@ -26,7 +26,7 @@ impl Process {
             self.hold_back();
             return None;
         }
-        if self.sync_due() {
+        if self.held.is_none() && self.sync_due() {
             self.generator.sync_turn();
             return self.start_unit(now, NextIo { dir: 3, offset: 0, len: 0 });
         }
@@ -64,12 +64,12 @@ impl Process {
     /// `fsync`/`fdatasync` after so many writes.
     fn sync_due(&mut self) -> bool {
         let due = |every: u32| every > 0 && self.writes_issued.is_multiple_of(u64::from(every));
-        // Reads count, too: while the number of writes stays where it is, a sync follows each of them.
+        // Reads count, too: while the number of writes stays where it is, a sync follows each of them. What counts is
+        // what fio last reaped: an engine that only queues syncs is given one after the other until something else is
+        // done, and after a sync no other comes until then.
         let syncs =
             self.writes_issued > 0 && !self.synced_last && !self.job.pattern.trim_then_write;
-        let now = syncs && (due(self.job.fsync) || due(self.job.fdatasync));
-        self.synced_last |= now;
-        now
+        syncs && (due(self.job.fsync) || due(self.job.fdatasync))
     }
 
     pub(super) fn start_unit(&mut self, now: Nanos, io: NextIo) -> Option<Step> {
@@ -95,7 +95,6 @@ impl Process {
             }
             self.pace.issued(&self.job, io.dir, io.len);
             self.writes_issued += u64::from(io.dir == 1);
-            self.synced_last = false;
             self.stats.depths[depth_bin(self.depth)] += 1;
         }
         if self.end_ramp(now) {

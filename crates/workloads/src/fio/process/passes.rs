@@ -95,13 +95,12 @@ impl Process {
             self.went_round_at = self.bytes_issued;
             self.generator.rewind();
         }
-        self.syncs_left = self.syncs_of_a_pass();
-        self.synced_last = false;
+        self.pass_ends = true;
         self.state = State::Drain;
     }
 
     /// `end_fsync` syncs each file, unless a sync came last.
-    fn syncs_of_a_pass(&self) -> usize {
+    pub(super) fn syncs_of_a_pass(&self) -> usize {
         let syncs = self.job.end_fsync && self.job.pattern.write && !self.synced_last;
         if syncs { self.files.len() } else { 0 }
     }
@@ -115,5 +114,7 @@ impl Process {
         };
         self.syncs_left = self.syncs_left.saturating_sub(1);
         self.again &= self.state != State::Loop;
+        // A pass begins as if no sync had been.
+        self.synced_last &= self.state != State::Loop;
     }
 }

@@ -68,6 +68,7 @@ impl Process {
         self.depth -= 1;
         self.units.give_back(unit);
         self.reaped_total += u64::from(u.dir < 3);
+        self.synced_last = u.dir == 3;
         // fio counts what it issued since the ramp.
         if !self.measuring || u.start < self.stats.measured_from {
             return;
@@ -83,17 +84,22 @@ impl Process {
             self.submit_queued(State::Drain);
             return None;
         }
+        // One call waits for all of them; those that are done already are taken with the last, too.
+        let all = self.depth.min(self.units.len());
+        if (ring.len() as u32) < all {
+            return Some(Step::Wait(all));
+        }
         while let Some(unit) = ring.pop() {
             self.finish_unit(now, unit);
-        }
-        if self.depth > 0 {
-            return Some(Step::Wait(self.depth.min(self.units.len())));
         }
         if !self.again {
             self.stats.ended = now;
             if let Some(flow) = self.flow.take() {
                 flow.leave();
             }
+        }
+        if std::mem::take(&mut self.pass_ends) {
+            self.syncs_left = self.syncs_of_a_pass();
         }
         self.next_sync_or_pass();
         None
