@@ -111,7 +111,7 @@ fn commands_that_agree(folder: &TruthFolder, dir: &Path) -> usize {
 fn every_command_is_that_of_a_kernel_that_has_run() {
     let dir = data("truth-random");
     let compared = commands_that_agree(&folder_of(&dir), &dir);
-    assert!(compared > 800, "only {compared} commands compared");
+    assert!(compared > 1400, "only {compared} commands compared");
 }
 
 /// Random jobs that differ from the kernel's by more than the limits below, and what is known of the reason.
@@ -134,7 +134,6 @@ const MISSES: &[(&str, &str)] = &[
         "ssd_nvme/g6",
         "flow: a job that has ended is waited for until its process is gone, about 8 ms",
     ),
-    ("ssd_nvme_wb/g58", "io_uring's syncs: the kernel takes a read before a sync, at command 94"),
 ];
 
 /// IOPS and mean latency of all I/Os of a case, (kernel, ours) each.
@@ -172,5 +171,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 44, "only {agree} agree");
+    assert!(agree >= 50, "only {agree} agree");
 }

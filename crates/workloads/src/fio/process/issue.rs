@@ -26,7 +26,12 @@ impl Process {
             self.hold_back();
             return None;
         }
-        if self.held.is_none() && self.sync_due() {
+        // A pass that ends with its bytes does so before the sync, which then comes first in the next one.
+        if self.pass_is_over() {
+            return None;
+        }
+        // The I/O for which a rate paused had been decided on before.
+        if self.held.is_none() && !self.pace.waited() && self.sync_due() {
             self.generator.sync_turn();
             return self.start_unit(now, NextIo { dir: 3, offset: 0, len: 0 });
         }
@@ -35,7 +40,7 @@ impl Process {
         {
             return Some(Step::Sleep(self.stats.started + at));
         }
-        if self.pass_is_over() || (self.held.is_none() && self.paused_by_rate(now)) {
+        if self.held.is_none() && self.paused_by_rate(now) {
             return None;
         }
         let next = self.held.take().or_else(|| self.next_io());

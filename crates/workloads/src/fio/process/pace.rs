@@ -162,9 +162,8 @@ impl Process {
         let until = match std::mem::replace(&mut self.pause, Pause::None) {
             Pause::None => return None,
             Pause::Think => {
-                // With a ramp, fio does not cut it at the end of the run time.
-                let end = if self.job.ramp_time > 0 { Nanos::MAX } else { self.deadline.max(now) };
-                self.think_since = now.saturating_add(self.job.think.time).min(end);
+                // The end of the run time does not cut it.
+                self.think_since = now.saturating_add(self.job.think.time);
                 self.think_since
             }
             Pause::Rate(time) | Pause::Flow(time) => now.saturating_add(time),
