@@ -10,7 +10,7 @@ use iosched_results::stats::{Observation, summarize};
 fn figure(record: &Record) -> Observation {
     match record.metrics.iter().find(|m| m.name == "startup_time") {
         Some(m) => Observation { value: m.value, censored: m.censored },
-        None => Figures::of(record).bandwidth.into(),
+        None => Figures::of(record).rate().into(),
     }
 }
 
@@ -61,6 +61,18 @@ mod tests {
             });
         }
         assert!(!certain(&mixed, 0.03), "the least certain cell decides");
+    }
+
+    /// They move no data, which would be the same nothing every time.
+    #[test]
+    fn trims_are_certain_by_their_number() {
+        let trims = |i: u32, ios: u64| {
+            let mut r = record(i, 0);
+            (r.jobs[0].trim.ios, r.jobs[0].trim.runtime) = (ios, 1_000_000_000);
+            r
+        };
+        assert!(certain(&[trims(1, 1000), trims(2, 1001), trims(3, 1002)], 0.03));
+        assert!(!certain(&[trims(1, 1000), trims(2, 2000), trims(3, 3000)], 0.03));
     }
 
     #[test]
