@@ -5,7 +5,7 @@
 #
 #   tests/timing.sh [--short | WORD]
 #
-# --short takes every fifth job (about 30 s), a word the jobs whose names contain it; all take 2 to 5 minutes. Needs root,
+# --short takes every fifth job (up to a minute), a word the jobs whose names contain it; all take 3 to 5 minutes. Needs root,
 # fio and /dev/fuse, and says so if it has to skip. Prints how many jobs held, were off and could not be measured, and
 # fails if one was off in every try, or if more than a quarter could not be measured although nobody else used the CPUs.
 set -euo pipefail
