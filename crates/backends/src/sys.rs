@@ -244,6 +244,39 @@ pub(crate) fn dies_with_us(command: &mut Command, signal: Signal) -> &mut Comman
     unsafe { command.pre_exec(hook) }.process_group(0)
 }
 
+/// The priority of a load, as [`urgent`] gives it, for the calling thread until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Urgent {
+    before: (libc::c_int, libc::sched_param),
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Urgent {
+    /// Failing is not an error: then it is what it was.
+    pub(crate) fn here() -> Urgent {
+        let mut param = libc::sched_param { sched_priority: 0 };
+        // SAFETY: `param` is a live sched_param, written by the first call and only read by the others; 0 names the
+        // calling thread.
+        let policy = unsafe {
+            libc::sched_getparam(0, &raw mut param);
+            libc::sched_getscheduler(0)
+        };
+        let before = (policy.max(0), param);
+        let urgent = libc::sched_param { sched_priority: 1 };
+        // SAFETY: as above.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const urgent) };
+        Urgent { before, _not_send: std::marker::PhantomData }
+    }
+}
+
+impl Drop for Urgent {
+    fn drop(&mut self) {
+        let (policy, param) = &self.before;
+        // SAFETY: `param` is a live sched_param, only read; 0 names the calling thread.
+        unsafe { libc::sched_setscheduler(0, *policy, std::ptr::from_ref(param)) };
+    }
+}
+
 /// Puts the child into a session of its own: no terminal stops it or sends it signals.
 pub(crate) fn own_session(command: &mut Command) -> &mut Command {
     let hook = || nix::unistd::setsid().map(|_| ()).map_err(io::Error::from);

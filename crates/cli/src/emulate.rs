@@ -10,10 +10,10 @@ use iosched_backends::apart::{self, Orders, Parting};
 use iosched_backends::emulate::{DataMode, EmulatedDisk, Options, Transport};
 use iosched_backends::load::child::Interrupt;
 
-use crate::args::EmulateArgs;
+use crate::args::{EmulateArgs, Format};
 use crate::choose;
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{note, print};
+use crate::files::{note, print, print_json};
 use crate::live::{guardian, size_of, state_dir};
 
 /// The hidden option that makes a process the server.
@@ -60,6 +60,9 @@ fn asked_for(args: &EmulateArgs) -> Outcome<(iosched_devices::DeviceSpec, Option
         bytes: args.size.as_deref().map(size_of).transpose()?,
         state_dir: state_dir(&args.state),
         guardian: Some(guardian()?),
+        // What is too slow for the model is the more to be measured.
+        unchecked: args.measure,
+        measure: args.measure,
         ..Options::default()
     };
     Ok((spec, options))
@@ -83,6 +86,15 @@ fn serve(args: &EmulateArgs) -> Outcome {
     let mut orders = Orders::at_stdin(&interrupt)?;
     let options = Options { interrupt: interrupt.clone(), ..options };
     let disk = EmulatedDisk::start(&spec, &options)?;
+    if args.measure {
+        let measured = disk.measure(&interrupt);
+        disk.stop()?;
+        let measured = measured?;
+        return match args.format {
+            Format::Table => print(&measured.render()),
+            Format::Json => print_json(&measured),
+        };
+    }
     let mut text = format!("{}\n{}\n", disk.node().display(), disk.self_check_result().render());
     for note in disk.notes() {
         text.push_str(&format!("note: {note}\n"));

@@ -254,3 +254,32 @@ fn a_killed_server_fails_its_users_and_is_cleaned_up_after() {
     disk.says("its guardian removes the disk");
     disk.nothing_stays();
 }
+
+#[test]
+fn where_the_time_goes_adds_up() {
+    if !can() {
+        return;
+    }
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let dir = tempfile::tempdir().unwrap();
+    let state = dir.path().join("state");
+    let args = ["emulate", "hdd-7200", "--size", "64M", "--measure", "--format", "json"];
+    let output = Command::new(env!("CARGO_BIN_EXE_iosched"))
+        .args(args)
+        .arg("--state-dir")
+        .arg(&state)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let measured: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let figure = |part: &str, key: &str| measured[part][key].as_f64().unwrap();
+    for part in ["disk", "file"] {
+        assert!(figure(part, "waiting") >= 900.0, "the model's millisecond: {measured}");
+        assert!(figure(part, "to_server") > 0.0 && figure(part, "answering") > 0.0, "{measured}");
+    }
+    for part in ["disk_at_32", "file_at_32"] {
+        assert!(figure(part, "iops") > 100.0 && figure(part, "server") > 0.0, "{measured}");
+    }
+    assert!(fs::read_dir(&state).unwrap().next().is_none(), "nothing stays");
+}

@@ -5,17 +5,21 @@
 //! file, and a loop device with direct I/O makes a disk of it. Either device is created for the purpose and
 //! removed afterwards, so no setting of it can stay behind.
 
+mod alert;
 mod attach;
 mod clockwork;
 mod data;
 mod fuse;
 mod lateness;
 mod limits;
+mod measure;
 mod port;
 mod queue;
 mod selfcheck;
 mod serve;
 mod served;
+mod softirq;
+mod stamps;
 mod transport;
 pub(crate) mod ublk;
 
@@ -23,7 +27,11 @@ pub(crate) use attach::requirements;
 pub use attach::{EmulatedDisk, Options};
 pub use data::DataMode;
 pub use limits::{ModelLimits, model_limits};
+pub use measure::{Crowd, Measured, Parts};
 pub use selfcheck::SelfCheck;
 pub use served::Served;
 pub use transport::Transport;
 pub(crate) use transport::put_back;
+
+/// Name of the thread that serves.
+const THREAD: &str = "emulated-disk";

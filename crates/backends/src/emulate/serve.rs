@@ -8,16 +8,20 @@ use std::time::Duration;
 use iosched_devices::Command;
 use iosched_types::{Nanos, Op};
 
+use super::alert::Alert;
 use super::clockwork::Clockwork;
 use super::data::DataStore;
 use super::lateness::Lateness;
 use super::port::{Bell, Outcome, Port, Request, is_over};
+use super::softirq::Softirqs;
+use super::stamps::{Stamp, Stamps};
 
 /// An answer that waits for its time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     request: Request,
     outcome: Outcome,
+    stamp: Stamp,
 }
 
 /// What the serving thread shares with those who look and give orders.
@@ -29,6 +33,22 @@ pub(crate) struct Shared {
     margin: AtomicU64,
     /// Time that the thread spent awake only to be on time, in ns.
     awake: AtomicU64,
+    /// Whether the model answers so quickly that idle CPUs must not fall asleep.
+    quick: bool,
+    /// When each request came and went, while somebody wants to know.
+    pub(crate) stamps: Stamps,
+}
+
+/// What the serving thread alone needs to know.
+struct Hand {
+    lateness: Lateness,
+    alert: Alert,
+    ready: Vec<Answer>,
+    softirqs: Softirqs,
+    /// Whether something was answered since that was last run.
+    answered: bool,
+    /// When it last woke, while that is wanted.
+    woken: Nanos,
 }
 
 /// Requests taken before due answers are looked for again.
@@ -37,8 +57,15 @@ const TURN: usize = 32;
 const MOST_AWAKE: Nanos = 150_000;
 
 impl Shared {
-    pub(crate) fn new(work: Clockwork<Answer>, data: DataStore, bell: Bell) -> Arc<Shared> {
-        Arc::new(Shared { work, data, bell, margin: AtomicU64::new(0), awake: AtomicU64::new(0) })
+    pub(crate) fn new(
+        work: Clockwork<Answer>,
+        data: DataStore,
+        bell: Bell,
+        quick: bool,
+    ) -> Arc<Shared> {
+        let (margin, awake) = (AtomicU64::new(0), AtomicU64::new(0));
+        let stamps = Stamps::default();
+        Arc::new(Shared { work, data, bell, margin, awake, quick, stamps })
     }
 
     /// Every command is answered at once from now on.
@@ -64,47 +91,54 @@ impl Shared {
     /// The kernel's.
     pub(crate) fn serve(&self, port: &mut impl Port) -> io::Result<()> {
         let spare = std::thread::available_parallelism().is_ok_and(|n| n.get() > 1);
-        let mut lateness = Lateness::new(if spare { MOST_AWAKE } else { 0 });
-        let mut ready = Vec::new();
+        let mut hand = Hand {
+            lateness: Lateness::new(if spare { MOST_AWAKE } else { 0 }),
+            alert: Alert::new(spare && self.quick),
+            ready: Vec::new(),
+            softirqs: Softirqs::new()?,
+            answered: false,
+            woken: 0,
+        };
         let ended = loop {
             self.bell.noticed();
             if self.work.is_stopped() {
                 break Ok(());
             }
-            if let Err(e) = self.turn(port, &mut lateness, &mut ready) {
+            if let Err(e) = self.turn(port, &mut hand) {
                 break Err(e);
             }
         };
         ended.or_else(|e| if is_over(&e) { Ok(()) } else { Err(e) })
     }
 
-    fn turn(
-        &self,
-        port: &mut impl Port,
-        lateness: &mut Lateness,
-        ready: &mut Vec<Answer>,
-    ) -> io::Result<()> {
+    fn turn(&self, port: &mut impl Port, hand: &mut Hand) -> io::Result<()> {
         let mut taken = 0;
         while taken < TURN
             && let Some(request) = port.next()?
         {
-            self.take(port, request)?;
+            self.take(port, request, hand)?;
             taken += 1;
         }
-        let next = self.work.due(ready);
-        for a in ready.drain(..) {
+        let next = self.work.due(&mut hand.ready);
+        for a in hand.ready.drain(..) {
+            hand.answered = true;
+            let begun = self.stamps.now(&self.work);
             port.answer(&a.request, a.outcome)?;
+            self.stamps.answered(&self.work, a.stamp, begun);
         }
         if taken == TURN {
             return port.flush();
         }
-        self.pause(port, lateness, next)
+        self.pause(port, hand, next)?;
+        hand.woken = self.stamps.now(&self.work);
+        Ok(())
     }
 
     /// The data is fetched or put away at once, so that the answer only has to be sent; the model does
     /// not wait for it.
-    fn take(&self, port: &mut impl Port, request: Request) -> io::Result<()> {
+    fn take(&self, port: &mut impl Port, request: Request, hand: &mut Hand) -> io::Result<()> {
         let arrived = self.work.now();
+        hand.alert.used(arrived);
         let Request { op, offset, len, fua, .. } = request;
         let moved = match op {
             Op::Read => self.data.read(offset, port.data(&request)),
@@ -116,22 +150,19 @@ impl Shared {
         if outcome.is_err() && op != Op::Discard {
             return port.answer(&request, outcome);
         }
+        let stamp = Stamp::new(hand.woken, arrived, self.stamps.now(&self.work));
         self.work.submit(
             arrived,
             Command { id: 0, op, offset, len, fua },
-            Answer { request, outcome },
+            Answer { request, outcome, stamp },
         );
         Ok(())
     }
 
     /// Sleeps until something comes or an answer is nearly due, and stays awake for the rest.
-    fn pause(
-        &self,
-        port: &mut impl Port,
-        lateness: &mut Lateness,
-        next: Option<Nanos>,
-    ) -> io::Result<()> {
-        let Some(due) = next else { return port.wait(None) };
+    fn pause(&self, port: &mut impl Port, hand: &mut Hand, next: Option<Nanos>) -> io::Result<()> {
+        let Hand { lateness, alert, softirqs, answered, .. } = hand;
+        let Some(due) = next else { return port.wait(alert.rest(self.work.now())) };
         let sleep_until = due.saturating_sub(lateness.margin());
         let now = self.work.now();
         if now < sleep_until {
@@ -144,6 +175,10 @@ impl Shared {
             return Ok(());
         }
         port.flush()?;
+        if std::mem::take(answered) {
+            // Otherwise who was answered waits until this thread sleeps.
+            softirqs.run();
+        }
         let started = self.work.now();
         let mut now = started;
         while now < due && !port.ready() && !self.bell.rings() {

@@ -226,7 +226,8 @@ pub(crate) struct BenchArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  sudo iosched emulate hdd-7200 --size 8G")]
+#[command(after_help = "Examples:\n  sudo iosched emulate hdd-7200 --size 8G\n  \
+                        sudo iosched emulate ssd-sata --measure")]
 pub(crate) struct EmulateArgs {
     /// Device: a name or a device file.
     pub(crate) device: String,
@@ -242,6 +243,12 @@ pub(crate) struct EmulateArgs {
     /// Way from the kernel to the disk, if not the fastest safe one (iosched doctor): ublk, fuse, or fuse-uring, which is faster than fuse, but may hang in the kernel when it is killed.
     #[arg(long, value_name = "WAY")]
     pub(crate) transport: Option<String>,
+    /// Measure where the time goes on this machine, part by part, print it, and end.
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Form of what is measured.
+    #[arg(long, value_enum, default_value = "table", requires = "measure")]
+    pub(crate) format: Format,
     /// This process is the server of one in the foreground.
     #[arg(long, hide = true)]
     pub(crate) served: bool,

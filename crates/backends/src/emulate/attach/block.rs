@@ -6,10 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use iosched_devices::DeviceSpec;
+use iosched_types::Nanos;
 
 use super::{EmulatedDisk, Options, data_place, fuse_and_loop, probe, unavailable};
 use crate::emulate::clockwork::Clockwork;
 use crate::emulate::data::DataStore;
+use crate::emulate::limits::model_limits;
 use crate::emulate::port::{Bell, BellPull, MAX_TRANSFER};
 use crate::emulate::selfcheck::{self, SelfCheck};
 use crate::emulate::serve::Shared;
@@ -26,6 +28,9 @@ const FIRST: u32 = 64;
 const LAST: u32 = 1023;
 /// loop's own depth; a driver cannot have more.
 const LOOP_DEPTH: u32 = 128;
+
+/// Models that answer a read sooner than that have idle CPUs kept awake.
+const QUICK: Nanos = 1_000_000;
 
 /// What is there of it.
 #[derive(Debug)]
@@ -67,14 +72,17 @@ pub(super) fn disk_by(
         .map_err(|e| Error::io("making room for data in", data_place(&options.data), e))?;
     let work = Clockwork::new(probe(bytes, selfcheck::PROBE_LATENCY)?);
     let (bell, pull) = Bell::new().map_err(|e| Error::io("making", "a pipe", e))?;
+    // What waking up a CPU takes matters to nobody who waits for a millisecond.
+    let quick = model_limits(spec)?.read_latency < QUICK;
     let mut disk = EmulatedDisk {
         bytes,
         block: Block::None,
-        shared: Shared::new(work, data, bell),
+        shared: Shared::new(work, data, bell, quick),
         transport: way,
         thread: None,
         state: None,
         guardian: None,
+        file: None,
         check: SelfCheck::default(),
         notes: Vec::new(),
         spec: spec.clone(),
@@ -135,7 +143,9 @@ impl EmulatedDisk {
         }
         let (file, thread) = served.map_err(|e| unavailable(way, e.to_string()))?;
         self.thread = Some(thread);
-        self.bind_loop(&file, options)
+        self.bind_loop(&file, options)?;
+        self.file = options.measure.then_some(file);
+        Ok(())
     }
 
     /// Creates and binds a loop device.

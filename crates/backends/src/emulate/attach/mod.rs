@@ -3,7 +3,7 @@
 mod block;
 mod setup;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,7 +24,7 @@ use crate::restore;
 use crate::root::SysRoot;
 use crate::state::{STATE_DIR, StateFile};
 use block::Block;
-use setup::probe;
+pub(super) use setup::probe;
 
 /// How to emulate.
 #[derive(Clone, Debug)]
@@ -45,6 +45,8 @@ pub struct Options {
     pub unchecked: bool,
     /// What ends the start early.
     pub interrupt: Interrupt,
+    /// Keep the FUSE file open, so that it can be measured beside the disk.
+    pub measure: bool,
     /// How to start the guardian; `None` goes without (tests of single parts).
     pub guardian: Option<GuardianCommand>,
 }
@@ -60,6 +62,7 @@ impl Default for Options {
             state_dir: STATE_DIR.into(),
             unchecked: false,
             interrupt: Interrupt::default(),
+            measure: false,
             guardian: None,
         }
     }
@@ -75,6 +78,8 @@ pub struct EmulatedDisk {
     thread: Option<JoinHandle<()>>,
     state: Option<StateFile>,
     guardian: Option<Guardian>,
+    /// The FUSE file, where it is wanted.
+    file: Option<File>,
     check: SelfCheck,
     /// What could not be made as the model has it.
     notes: Vec<String>,
@@ -180,6 +185,14 @@ impl EmulatedDisk {
         (Duration::from_nanos(margin), Duration::from_nanos(awake))
     }
 
+    pub(super) fn file(&self) -> Option<&File> {
+        self.file.as_ref()
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     /// Puts a fresh instance of the model in place, as after power-on: every trial starts alike.
     ///
     /// # Errors
@@ -247,6 +260,7 @@ impl EmulatedDisk {
     fn take_away(&mut self) -> Result<()> {
         // What is still in flight or dirty need not take the model's time any more.
         self.shared.hurry();
+        self.file = None;
         // Let go of when that fails: then the guardian tries.
         let state = self.state.take();
         self.remove_block()?;

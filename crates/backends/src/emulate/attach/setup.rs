@@ -70,16 +70,19 @@ impl EmulatedDisk {
         let check = || options.interrupt.check();
         let added = selfcheck::added(&node, bytes, &check)?;
         self.settle(probe(bytes, 1)?, Lead::default())?;
-        let max_iops = selfcheck::rate(&node, bytes, 4096, &check)?;
+        let model = model_limits(&self.spec)?;
+        let (iops, rate) = SelfCheck::wants(&model);
+        let max_iops = selfcheck::most(iops, || selfcheck::rate(&node, bytes, 4096, &check))?;
         let large = (MAX_TRANSFER as usize).min(bytes as usize);
-        let max_rate = selfcheck::rate(&node, bytes, large, &check)? * large as f64;
+        let read = || Ok(selfcheck::rate(&node, bytes, large, &check)? * large as f64);
+        let max_rate = selfcheck::most(rate, read)?;
         let compensated = added.is_steady();
         let Added { small, spread, per_mib, .. } = added;
         self.check = SelfCheck { added: small, per_mib, spread, compensated, max_iops, max_rate };
         if !compensated {
             self.notes.push("added latency is unsteady here and is not compensated".into());
         }
-        match self.check.admit(&self.spec.name, &model_limits(&self.spec)?) {
+        match self.check.admit(&self.spec.name, &model) {
             Err(e @ Error::TooFast { .. }) if options.unchecked => {
                 self.notes.push(format!("not as fast as the model: {e}"));
                 Ok(())
@@ -94,7 +97,7 @@ impl EmulatedDisk {
     }
 
     /// Puts a device in place once nothing is in flight (udev may look at a new disk).
-    pub(super) fn settle(&self, device: Box<dyn Device>, lead: Lead) -> Result<()> {
+    pub(in crate::emulate) fn settle(&self, device: Box<dyn Device>, lead: Lead) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(10);
         let mut device = Some(device);
         while Instant::now() < deadline {
@@ -113,7 +116,7 @@ impl EmulatedDisk {
 }
 
 /// A constant-time device for the self-check.
-pub(super) fn probe(bytes: u64, latency: Nanos) -> Result<Box<dyn Device>> {
+pub(in crate::emulate) fn probe(bytes: u64, latency: Nanos) -> Result<Box<dyn Device>> {
     let text = format!(
         "title = \"self-check\"\n[model]\nkind = \"fixed\"\ncap = {bytes}\nlat_ns = {latency}\npar = 4096\n"
     );

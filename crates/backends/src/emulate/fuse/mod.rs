@@ -48,7 +48,7 @@ pub(crate) fn serve(
     let theirs = [device.as_raw_fd(), bell.as_fd().as_raw_fd()];
     let (tell, told) = channel();
     let thread = std::thread::Builder::new()
-        .name("emulated-disk".into())
+        .name(super::THREAD.into())
         .spawn(move || run(&shared, device, bell, Node { bytes }, ring, &tell))?;
     let (own, started) =
         told.recv().unwrap_or_else(|_| (false, Err(io::Error::other("the server ended"))));

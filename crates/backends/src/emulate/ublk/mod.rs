@@ -62,7 +62,7 @@ impl Device {
         let (number, form) = (self.number, self.form);
         let theirs = bell.as_fd().as_raw_fd();
         let thread = std::thread::Builder::new()
-            .name("emulated-disk".into())
+            .name(super::THREAD.into())
             .spawn(move || run(&shared, number, form, bell, &tell))?;
         let (own, started) =
             told.recv().unwrap_or_else(|_| (false, Err(io::Error::other("the server ended"))));

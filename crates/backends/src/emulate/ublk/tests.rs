@@ -278,7 +278,7 @@ fn served(form: Form, ios: Vec<Io>) -> (Vec<Io>, usize) {
     let device = DeviceSpec::from_toml("t", model).unwrap().build().unwrap();
     let store = DataStore::open(&DataMode::Memory, BYTES).unwrap();
     let (bell, pull) = Bell::new().unwrap();
-    let shared = Shared::new(Clockwork::new(device), store, bell);
+    let shared = Shared::new(Clockwork::new(device), store, bell, false);
     let fake = Fake::new(form, ios);
     let memory = std::mem::take(&mut fake.state.borrow_mut().memory);
     let carrier = Carried(fake.clone(), memory);

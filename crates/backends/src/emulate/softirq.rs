@@ -1,0 +1,26 @@
+//! Lets the kernel finish I/O on this CPU while a thread of real-time priority stays awake.
+//!
+//! An answer only marks a request as done. What wakes its user runs as a softirq: on this CPU, in a thread of the
+//! kernel that comes after every real-time thread. A server that stays awake for the next answer would hold
+//! back the one before, until it sleeps. A system call that takes a lock against softirqs runs what is pending when it lets
+//! go of it, and setting an option of a socket is such a call.
+
+use std::io;
+use std::os::unix::net::UnixDatagram;
+
+/// The socket.
+#[derive(Debug)]
+pub(crate) struct Softirqs(UnixDatagram);
+
+impl Softirqs {
+    /// A socket that is connected to nothing.
+    pub(crate) fn new() -> io::Result<Softirqs> {
+        UnixDatagram::unbound().map(Softirqs)
+    }
+
+    /// Runs what is pending on this CPU.
+    pub(crate) fn run(&self) {
+        // It is what it was before; that it fails is no reason not to go on.
+        let _ = rustix::net::sockopt::set_socket_keepalive(&self.0, false);
+    }
+}
