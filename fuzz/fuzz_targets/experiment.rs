@@ -2,6 +2,7 @@
 #![no_main]
 
 use iosched_experiment::{Experiment, Sources, plan};
+use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::Lookup;
 use libfuzzer_sys::fuzz_target;
 
@@ -37,6 +38,7 @@ fuzz_target!(|data: &[u8]| {
         job: &|_| Ok(JOB),
         disk: &|_| Err("no such disk".into()),
         offered: &|| vec!["none".into(), "adios".into()],
+        registry: Registry::builtin(),
         env: &Machine,
     };
     match plan(&experiment, &sources) {

@@ -27,6 +27,7 @@ use iosched_backends::{
 };
 use iosched_block::KernelProfile;
 use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler};
+use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::NoLookup;
 
 fn main() {
@@ -150,7 +151,9 @@ fn rounds(
     let kernel = KernelProfile::find("6.12").map_err(|e| bad(&e))?;
     let mut cells = Vec::new();
     for name in ["none", "mq-deadline", "kyber", "bfq"] {
-        let Ok(scheduler) = choose_scheduler(name, &[], &kernel) else { continue };
+        let Ok(scheduler) = choose_scheduler(name, &[], &kernel, Registry::builtin()) else {
+            continue;
+        };
         cells.push(Trial {
             id: TrialId { scheduler: name.into(), ..TrialId::default() },
             device: device.clone(),

@@ -23,6 +23,7 @@ use iosched_devices::DeviceSpec;
 use iosched_experiment::{
     BackendKind, Collect, Mix, Record, Startup, Status, Steady, Trial, TrialId, choose_scheduler,
 };
+use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::{JobSet, NoLookup, parse};
 
 const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"256MiB\"\nlat_ns=4000000\npar=2\n\
@@ -41,7 +42,7 @@ fn trial(scheduler: &str, job: &str) -> Trial {
             workload: "t".into(),
             ..TrialId::default()
         },
-        scheduler: choose_scheduler(scheduler, &[], &kernel).unwrap(),
+        scheduler: choose_scheduler(scheduler, &[], &kernel, Registry::builtin()).unwrap(),
         device,
         kernel,
         settings: Vec::new(),

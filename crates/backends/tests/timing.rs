@@ -24,6 +24,7 @@ use iosched_devices::DeviceSpec;
 use iosched_experiment::{
     Collect, DirStats, Record, Status, TIMING_DEVIATION, Trial, TrialId, choose_scheduler,
 };
+use iosched_schedulers::registry::Registry;
 use iosched_types::LatencyHistogram;
 use iosched_workloads::fio::{NoLookup, parse};
 
@@ -58,7 +59,7 @@ fn trial(name: &str, text: &str) -> Trial {
     let none = |_: &str| Err("no includes".to_string());
     Trial {
         id: TrialId { device: "constant".into(), workload: name.into(), ..TrialId::default() },
-        scheduler: choose_scheduler("none", &[], &kernel).unwrap(),
+        scheduler: choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
         device: DeviceSpec::from_toml("constant", DISK).unwrap(),
         kernel,
         settings: Vec::new(),

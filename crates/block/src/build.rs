@@ -52,7 +52,7 @@ impl Queue {
             merging,
             hooks: switch::hooks(&*scheduler, &cfg.scheduler),
             scheduler,
-            none: mq && cfg.scheduler.descriptor.name == "none",
+            none: mq && cfg.scheduler.descriptor.facts.bypass,
             tag_start: cfg.tag_start,
             choice: cfg.scheduler,
             out: Actions::default(),

@@ -102,7 +102,7 @@ pub(crate) struct Switches {
 
 /// What a queue knows about itself under its first scheduler.
 pub(crate) fn first_facts(cfg: &mut QueueConfig, max_kb: u32, rotational: bool) -> QueueFacts {
-    let none = cfg.scheduler.descriptor.name == "none";
+    let none = cfg.scheduler.descriptor.facts.bypass;
     let depth = cfg.queue_depth.max(1);
     let default_nr = default_requests(&cfg.profile, cfg.path, none, depth);
     let nr = setting(&cfg.settings, "nr_requests").map_or(default_nr, |v| v as u32);
@@ -156,17 +156,17 @@ pub(crate) fn build(
     let scheduler = (choice.descriptor.build)(&args);
     let mut merging = scheduler.merging();
     if let Merging::Elevator { hash } = &mut merging
-        && choice.descriptor.name == "noop"
+        && choice.descriptor.facts.without_merge_hash.contains(&generation)
     {
-        // 2.6.18 keeps the hash inside each scheduler, and noop has none.
-        *hash = *hash && (profile.legacy.merge_hash || generation > 0);
+        // 2.6.18 keeps the hash inside each scheduler.
+        *hash = *hash && profile.legacy.merge_hash;
     }
     (scheduler, merging)
 }
 
 /// The hooks that are called for every request; `none` is the block layer's own and gets none of them.
 pub(crate) fn hooks(scheduler: &dyn Scheduler, choice: &SchedulerChoice) -> Hooks {
-    if choice.descriptor.name == "none" { Hooks::NONE } else { scheduler.hooks() }
+    if choice.descriptor.facts.bypass { Hooks::NONE } else { scheduler.hooks() }
 }
 
 /// The merge search state of an empty queue.
@@ -181,7 +181,7 @@ impl Queue {
         let wanted = self.path == BlockPath::Mq
             && self.profile.mq.wbt
             && target != Some(0)
-            && (self.choice.descriptor.name != "bfq" || target.is_some());
+            && (!self.choice.descriptor.facts.throttle_off || target.is_some());
         self.switches.wbt_target = target;
         if !wanted {
             self.switches.wbt = self.wbt.take().or(self.switches.wbt.take());
@@ -207,7 +207,7 @@ impl Queue {
         }
         let mut facts = self.facts.clone();
         if self.path == BlockPath::Mq {
-            let none = to.descriptor.name == "none";
+            let none = to.descriptor.facts.bypass;
             let nr = default_requests(&self.profile, self.path, none, facts.queue_depth);
             set_requests(&mut facts, &self.profile, nr, nr);
         }
@@ -324,7 +324,7 @@ impl Queue {
         (self.scheduler, self.merging) =
             build(&self.choice, &to.tunables, &self.facts, &self.profile, tl.now);
         self.hooks = hooks(&*self.scheduler, &self.choice);
-        self.none = self.path == BlockPath::Mq && self.choice.descriptor.name == "none";
+        self.none = self.path == BlockPath::Mq && self.choice.descriptor.facts.bypass;
         self.elevator = fresh_elevator(self.facts.nr_requests);
         // What the old scheduler wished for, and its timer, mean nothing any more.
         self.timer_gen = self.timer_gen.wrapping_add(1);

@@ -6,6 +6,7 @@ use divan::counter::ItemsCount;
 use iosched_block::KernelProfile;
 use iosched_devices::truth;
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler};
+use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::{NoLookup, parse};
 
 const REQUESTS: u64 = 100_000;
@@ -26,7 +27,8 @@ fn trial(scheduler: &str, device: &str, depth: u32) -> Trial {
     let jobs = parse("bench.fio", &job, &NoLookup, &|_| Err("no includes".into()), &[]);
     Trial {
         id: TrialId::default(),
-        scheduler: choose_scheduler(scheduler, &[], &kernel).expect("a scheduler of 6.12"),
+        scheduler: choose_scheduler(scheduler, &[], &kernel, Registry::builtin())
+            .expect("a scheduler of 6.12"),
         device,
         kernel,
         settings: vec![("wbt_lat_usec".into(), 0)],

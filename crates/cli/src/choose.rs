@@ -11,7 +11,7 @@ use iosched_experiment::{
     BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, SchedulerRef, Sources, Steady,
     Trial, Until, WorkloadRef, path_of,
 };
-use iosched_schedulers::registry;
+use iosched_schedulers::registry::{self, Registry};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
@@ -82,7 +82,7 @@ fn all_of(e: &Experiment) -> Vec<Placed<SchedulerRef>> {
         return vec![plain("none", Place::file("--scheduler"))];
     };
     let has = |d: &&&iosched_schedulers::Descriptor| {
-        iosched_experiment::choose_scheduler(d.name, &[], &kernel)
+        iosched_experiment::choose_scheduler(d.name, &[], &kernel, Registry::builtin())
             .is_ok_and(|c| kernel.has_path(path_of(&c)))
     };
     let families = registry::SCHEDULERS.iter().filter(has);
@@ -311,6 +311,7 @@ pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>
         read: &files::text,
         job: &jobs::find,
         offered: &switch::offered,
+        registry: Registry::builtin(),
         disk: &|name: &str| live::disk(name, size),
         env: &environment,
     };

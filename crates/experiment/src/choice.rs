@@ -1,7 +1,8 @@
 //! Schedulers of an experiment: those of a kernel profile, and those of the running kernel.
 
 use iosched_block::{KernelProfile, SchedulerChoice};
-use iosched_schedulers::{BlockPath, registry};
+use iosched_schedulers::BlockPath;
+use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
@@ -24,14 +25,16 @@ pub(crate) fn simulated<'e>(
     s: &'e Placed<SchedulerRef>,
     kernel: &KernelProfile,
     several: bool,
+    registry: &Registry,
 ) -> Result<Choice<'e>, Diagnostic> {
     let fail = |e: ChoiceError| s.place.error(e.to_string());
-    choose_scheduler(&s.value.name, &[], kernel).map_err(fail)?;
+    choose_scheduler(&s.value.name, &[], kernel, registry).map_err(fail)?;
     for t in &s.value.tunables {
-        choose_scheduler(&s.value.name, std::slice::from_ref(&t.value), kernel)
+        choose_scheduler(&s.value.name, std::slice::from_ref(&t.value), kernel, registry)
             .map_err(|e| t.place.error(e.to_string()))?;
     }
-    let choice = choose_scheduler(&s.value.name, &tunables(&s.value), kernel).map_err(fail)?;
+    let choice =
+        choose_scheduler(&s.value.name, &tunables(&s.value), kernel, registry).map_err(fail)?;
     if !s.value.name.contains('@') && !kernel.has_path(path_of(&choice)) {
         let layer = match path_of(&choice) {
             BlockPath::Legacy => "single-queue",
@@ -72,14 +75,15 @@ pub(crate) fn live<'e>(
     s: &'e Placed<SchedulerRef>,
     kernel: &KernelProfile,
     offered: &dyn Fn() -> Vec<String>,
+    registry: &Registry,
 ) -> Result<Choice<'e>, Diagnostic> {
     let name = s.value.name.split('@').next().unwrap_or_default();
-    let (found, foreign) = match registry::family(name) {
+    let (found, foreign) = match registry.family(name) {
         Ok(d) => (d, None),
         Err(e) => {
             let offered = offered();
             if !offered.iter().any(|o| o == name) {
-                let known = registry::SCHEDULERS.iter().map(|d| d.name);
+                let known = registry.families().map(|d| d.name);
                 let near = did_you_mean(name, known.chain(offered.iter().map(String::as_str)));
                 let d = s.place.error(e.to_string().split(';').next().unwrap_or_default());
                 let offers = format!("the running kernel offers {}", offered.join(", "));
@@ -88,7 +92,7 @@ pub(crate) fn live<'e>(
             }
             // A stand-in: nothing but its name reaches the kernel.
             (
-                registry::family("none").map_err(|e| s.place.error(e.to_string()))?,
+                registry.family("none").map_err(|e| s.place.error(e.to_string()))?,
                 Some(name.to_string()),
             )
         }
@@ -121,7 +125,7 @@ mod tests {
         let s = Placed::new(s, Place::file("e.toml"));
         let kernel = KernelProfile::find("6.12").unwrap();
         let offered = || vec!["none".to_string(), "adios".into()];
-        let result = live(&s, &kernel, &offered);
+        let result = live(&s, &kernel, &offered, Registry::builtin());
         result.map(|c| (c.label, c.foreign)).map_err(|d| d.to_string())
     }
 

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
+use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::layout::lay_out;
 use iosched_workloads::fio::{JobSet, Lookup, check_supported, parse, parse_live};
@@ -34,6 +35,8 @@ pub struct Sources<'a> {
     pub job: &'a dyn Fn(&str) -> Result<&'static str, String>,
     /// The names of schedulers that the running kernel offers, for live backends.
     pub offered: &'a dyn Fn() -> Vec<String>,
+    /// The schedulers that can be named.
+    pub registry: &'a Registry,
     /// A real disk or file as a device (its size and queue), for the backend `real`.
     pub disk: &'a dyn Fn(&str) -> Result<DeviceSpec, String>,
     /// Environment variables and keywords of job files.
@@ -97,9 +100,9 @@ fn look_up<'e>(
     for kernel in kernels.iter().take(if running { 1 } else { kernels.len() }) {
         for s in &e.schedulers {
             let choice = if running {
-                choice::live(s, kernel, sources.offered)
+                choice::live(s, kernel, sources.offered, sources.registry)
             } else {
-                choice::simulated(s, kernel, kernels.len() > 1)
+                choice::simulated(s, kernel, kernels.len() > 1, sources.registry)
             };
             match choice {
                 Ok(c) => schedulers.push(c),

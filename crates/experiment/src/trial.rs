@@ -3,7 +3,7 @@
 use iosched_block::{KernelProfile, SchedulerChoice, queue_settings};
 use iosched_devices::DeviceSpec;
 use iosched_engine::stream;
-use iosched_schedulers::registry::{self, NameError};
+use iosched_schedulers::registry::{NameError, Registry};
 use iosched_schedulers::{BlockPath, TunableError};
 use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
@@ -132,10 +132,11 @@ pub fn choose_scheduler(
     name: &str,
     tunables: &[(String, i64)],
     kernel: &KernelProfile,
+    registry: &Registry,
 ) -> Result<SchedulerChoice, ChoiceError> {
-    let (descriptor, generation) = registry::resolve(name, kernel.kernel_version())?;
+    let (descriptor, generation) = registry.resolve(name, kernel.kernel_version())?;
     for (t, v) in tunables {
-        descriptor.check_tunable(generation.index, t, *v)?;
+        registry.check_tunable(descriptor, generation.index, t, *v)?;
     }
     Ok(SchedulerChoice { descriptor, generation, tunables: tunables.to_vec() })
 }

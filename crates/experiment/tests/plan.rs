@@ -6,6 +6,7 @@ use std::path::Path;
 
 use iosched_experiment::record::{JobRecord, Record, TrialId};
 use iosched_experiment::{Experiment, Sources, Trial, plan};
+use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::NoLookup;
 use proptest::prelude::*;
@@ -18,6 +19,7 @@ fn planned(text: &str, folder: &Path) -> Result<Vec<Trial>, Vec<Diagnostic>> {
         },
         job: &|name| Err(format!("no job {name}")),
         offered: &|| vec!["none".into(), "bfq".into()],
+        registry: Registry::builtin(),
         disk: &|name| Err(format!("no disk {name}")),
         env: &NoLookup,
     };

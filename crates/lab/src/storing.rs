@@ -179,6 +179,7 @@ fn another(name: &str, definition: &str, p: Progress) -> String {
 mod tests {
     use super::*;
     use iosched_experiment::{Sources, Status};
+    use iosched_schedulers::registry::Registry;
     use iosched_workloads::fio::NoLookup;
 
     fn chosen(definition: &str, seed: u64) -> (Experiment, String, Vec<Trial>) {
@@ -191,6 +192,7 @@ mod tests {
             read: &|_| Err("no files".into()),
             job: &|_| Err("no jobs".into()),
             offered: &Vec::new,
+            registry: Registry::builtin(),
             disk: &|_| Err("no disks".into()),
             env: &NoLookup,
         };

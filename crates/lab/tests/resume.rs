@@ -9,6 +9,7 @@ use iosched_backends::target::Leave;
 use iosched_experiment::{Experiment, Record, Sources, Trial};
 use iosched_lab::{Error, Job, Machine, Options, Storing, Watch, run};
 use iosched_results::store::Store;
+use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::NoLookup;
 
 /// Keeps what it is told.
@@ -35,6 +36,7 @@ fn experiment(backend: &str) -> (Experiment, Vec<Trial>) {
         read: &|_| Err("no files".into()),
         job: &|_| Err("no jobs".into()),
         offered: &Vec::new,
+        registry: Registry::builtin(),
         disk: &|_| Err("no disks".into()),
         env: &NoLookup,
     };

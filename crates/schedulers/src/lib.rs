@@ -37,6 +37,6 @@ pub use api::{
     QueueFacts, Scheduler, TaskInfo, Why,
 };
 pub use descriptor::{
-    BlockPath, BuildArgs, DefaultFacts, Descriptor, Generation, KernelVersion, Tunable,
-    TunableError, TunableValues,
+    BlockPath, BuildArgs, DefaultFacts, Descriptor, Facts, Generation, KernelVersion, Tunable,
+    TunableError, TunableValues, unknown_help,
 };

@@ -7,7 +7,7 @@ use iosched_types::{Bio, Flags, Op, ReqId, Sector, TaskId};
 
 use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, QueueFacts, Scheduler};
 use crate::deadline_parts::Starvation;
-use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion};
+use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Facts, Generation, KernelVersion};
 use crate::jiffies::{self, Clock};
 use crate::mq_deadline_levels::{Levels, Memory, Rules, ZoneRule, level_of};
 use crate::mq_deadline_tunables::TUNABLES;
@@ -19,6 +19,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     aliases: &["mqdeadline"],
     summary: "deadline for multi-queue block devices; since 5.14 it honours I/O priority classes.",
     path: BlockPath::Mq,
+    facts: Facts::USUAL,
     generations: GENERATIONS,
     tunables: TUNABLES,
     build,

@@ -7,7 +7,7 @@
 use iosched_types::{Bio, Flags, ReqId, Requests};
 
 use crate::api::{Ctx, Dispatch, MergeKind, Merging, Position, Scheduler};
-use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion};
+use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Facts, Generation, KernelVersion};
 use crate::list::{Fifo, List};
 
 /// How many of a CPU's requests are looked at for a merge, newest first.
@@ -19,6 +19,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     aliases: &[],
     summary: "No scheduler: requests go to the device in order of arrival, as soon as it has room.",
     path: BlockPath::Mq,
+    facts: Facts { bypass: true, ..Facts::USUAL },
     generations: &[Generation {
         index: 0,
         name: "3.13",

@@ -3,7 +3,7 @@
 use iosched_types::{ReqId, Sector};
 
 use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Merging, Position, Scheduler};
-use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion};
+use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Facts, Generation, KernelVersion};
 use crate::list::{Fifo, List};
 
 /// Descriptor of noop.
@@ -12,6 +12,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     aliases: &[],
     summary: "One queue, first in, first out; merges adjacent requests and does nothing else.",
     path: BlockPath::Legacy,
+    facts: Facts { without_merge_hash: &[0], ..Facts::USUAL },
     generations: &[
         Generation {
             index: 0,

@@ -17,7 +17,9 @@
 use iosched_types::{Bio, ReqId, Sector};
 
 use crate::api::{Ctx, Dispatch, MergeKind, Position, Scheduler};
-use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion, Tunable};
+use crate::descriptor::{
+    BlockPath, BuildArgs, Descriptor, Facts, Generation, KernelVersion, Tunable,
+};
 use crate::list::{Fifo, List};
 use crate::tree::PosTree;
 
@@ -28,6 +30,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     summary: "The request nearest to the last one; the oldest after enough of those.",
     // Which block layer it plugs into: `Mq` has tags and no dispatch queue of its own.
     path: BlockPath::Mq,
+    facts: Facts::USUAL,
     // Versions that behave differently. One is enough.
     generations: &[Generation {
         index: 0,

@@ -20,6 +20,7 @@ pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
+use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::{JobSet, NoLookup, check_supported, parse};
 
@@ -186,7 +187,7 @@ fn trials(folder: &TruthFolder, run: &TruthRun) -> Result<Vec<Trial>, String> {
     let nr = trial.settings.iter().find(|(name, _)| name == "nr_requests");
     let nr = nr.and_then(|(_, n)| u32::try_from(*n).ok()).unwrap_or(0);
     let told = run.tag_start.as_ref().and_then(|t| u32::try_from(t.as_u64()?).ok());
-    let starts = told.map_or_else(|| tag_starts(&run.scheduler, nr), |t| vec![t]).into_iter();
+    let starts = told.map_or_else(|| tag_starts(&trial, nr), |t| vec![t]).into_iter();
     Ok(starts.map(|tag_start| Trial { tag_start, ..trial.clone() }).collect())
 }
 
@@ -210,7 +211,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
     // The measurements were made in virtual time: kernel and fio take none.
     kernel.cpu.model = CpuModel::Zero;
-    let scheduler = choose_scheduler(&run.scheduler, &[], &kernel).map_err(|e| e.to_string())?;
+    let scheduler = choose_scheduler(&run.scheduler, &[], &kernel, Registry::builtin())
+        .map_err(|e| e.to_string())?;
     let mut settings = vec![("wbt_lat_usec".to_string(), 0)];
     for name in ["nr_requests", "max_sectors_kb", "rotational"] {
         if let Some(v) = run.queue.get(name).and_then(|v| v.parse::<i64>().ok()) {
@@ -260,14 +262,11 @@ const RESET: u64 = 415_000;
 /// The kernel's timer tick in the measurements.
 const TICK: u64 = 4_000_000;
 
-/// Schedulers that limit a process to the first tags of the map, down to one: with them it shows where the kernel
-/// began to search the map, which it draws and no measurement says.
-const LIMIT_TO_FIRST_TAGS: [&str; 1] = ["bfq"];
-
-/// Where a run's trials begin to search their tags. The limits of the tags differ by word of the map, of which there
-/// are at least four.
-fn tag_starts(scheduler: &str, nr_requests: u32) -> Vec<u32> {
-    if LIMIT_TO_FIRST_TAGS.contains(&scheduler) {
+/// Where a run's trials begin to search their tags. Under a scheduler that limits a process to the first tags of the map
+/// it shows where the kernel began, which it draws and no measurement says. The limits of the tags differ by word of
+/// the map, of which there are at least four.
+fn tag_starts(trial: &Trial, nr_requests: u32) -> Vec<u32> {
+    if trial.scheduler.descriptor.facts.first_tags {
         (0..4).map(|i| nr_requests * i / 4).collect()
     } else {
         vec![0]

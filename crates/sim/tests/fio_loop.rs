@@ -5,6 +5,7 @@
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::DeviceSpec;
 use iosched_experiment::{Collect, JobRecord, Record, Trial, TrialId, choose_scheduler};
+use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
 use iosched_workloads::fio::{NoLookup, parse};
 
@@ -18,7 +19,7 @@ fn record(text: &str) -> Record {
     let jobs = format!("{global}{text}\n");
     let trial = Trial {
         id: TrialId::default(),
-        scheduler: choose_scheduler("none", &[], &kernel).unwrap(),
+        scheduler: choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
         device: DeviceSpec::from_toml("constant", DISK).unwrap(),
         kernel,
         settings: Vec::new(),

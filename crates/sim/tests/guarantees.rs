@@ -9,7 +9,7 @@ use std::cell::Cell;
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{DeviceState, catalogue};
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
-use iosched_schedulers::registry;
+use iosched_schedulers::registry::{self, Registry};
 use iosched_sim::simulate;
 use iosched_workloads::fio::{NoLookup, parse};
 
@@ -72,7 +72,7 @@ fn schedulers() -> Vec<(String, &'static str)> {
 fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
     let mut kernel = KernelProfile::find(kernel).unwrap();
     kernel.cpu.model = CpuModel::Zero;
-    let choice = choose_scheduler(scheduler, &[], &kernel).unwrap();
+    let choice = choose_scheduler(scheduler, &[], &kernel, Registry::builtin()).unwrap();
     let jobs = parse("job", job, &NoLookup, &|_| Err(String::new()), &[]).unwrap();
     Trial {
         id: TrialId { scheduler: label(&choice), ..TrialId::default() },

@@ -12,6 +12,7 @@ use std::path::Path;
 use iosched_experiment::file::Experiment;
 use iosched_experiment::plan::{Sources, plan};
 use iosched_experiment::{Collect, Record, Trial};
+use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
 use iosched_workloads::fio::NoLookup;
 
@@ -27,6 +28,7 @@ fn trials(name: &str, runtime: Option<&str>) -> Vec<Trial> {
         read: &|_| Err(String::new()),
         job: &|_| Err(String::new()),
         offered: &Vec::new,
+        registry: Registry::builtin(),
         disk: &none,
         env: &NoLookup,
     };

@@ -10,7 +10,7 @@ use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{DeviceSpec, truth};
 use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler, label};
 use iosched_report::terminal::{Align, Cell, Grid};
-use iosched_schedulers::registry;
+use iosched_schedulers::registry::{self, Registry};
 use iosched_types::nearest::did_you_mean;
 use iosched_types::units::{show_bytes, show_count};
 use iosched_workloads::fio::{JobSet, NoLookup, parse};
@@ -184,14 +184,15 @@ fn profile(version: &str) -> Outcome<KernelProfile> {
 fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
     let newest = profile("6.12")?;
     // A scheduler that is gone is measured on the last kernel that had it.
-    let (kernel, choice) = match choose_scheduler(scheduler, &[], &newest) {
+    let (kernel, choice) = match choose_scheduler(scheduler, &[], &newest, Registry::builtin()) {
         Ok(choice) => (newest, choice),
         Err(_) => {
             let family = scheduler.split('@').next().unwrap_or_default();
             let d = registry::family(family).map_err(Failure::input)?;
             let last = d.generations.last().map_or("", |g| g.name);
             let kernel = profile("4.12")?;
-            let choice = choose_scheduler(&format!("{}@{last}", d.name), &[], &kernel);
+            let choice =
+                choose_scheduler(&format!("{}@{last}", d.name), &[], &kernel, Registry::builtin());
             (kernel, choice.map_err(Failure::input)?)
         }
     };

@@ -1,7 +1,9 @@
 //! Descriptor of the anticipatory scheduler, and what differs between its generations.
 
 use super::build;
-use crate::descriptor::{BlockPath, DefaultFacts, Descriptor, Generation, KernelVersion, Tunable};
+use crate::descriptor::{
+    BlockPath, DefaultFacts, Descriptor, Facts, Generation, KernelVersion, Tunable,
+};
 use crate::jiffies;
 
 /// Descriptor of the anticipatory scheduler.
@@ -11,6 +13,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     summary: "Waits a few milliseconds after a synchronous request for the next one of the same process, \
               and alternates timed batches of sync and async requests; for a disk with one arm.",
     path: BlockPath::Legacy,
+    facts: Facts::USUAL,
     generations: &[
         Generation {
             index: 0,

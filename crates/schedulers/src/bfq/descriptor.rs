@@ -1,6 +1,8 @@
 //! The descriptor: generations and tunables.
 
-use crate::descriptor::{BlockPath, DefaultFacts, Descriptor, Generation, KernelVersion, Tunable};
+use crate::descriptor::{
+    BlockPath, DefaultFacts, Descriptor, Facts, Generation, KernelVersion, Tunable,
+};
 use crate::jiffies;
 
 use super::version::{CURRENT, V4_12, V7};
@@ -42,6 +44,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     summary: "A queue per process, served in budgets by weight (B-WF2Q+); raises the weight of what \
               starts or plays, and idles where that keeps a guarantee.",
     path: BlockPath::Mq,
+    facts: Facts { throttle_off: true, first_tags: true, ..Facts::USUAL },
     generations: &[
         Generation {
             index: V7,

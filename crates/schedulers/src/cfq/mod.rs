@@ -29,7 +29,7 @@ mod walk_turns;
 use iosched_types::{IoPrio, PrioClass};
 
 use crate::api::{QueueFacts, Scheduler};
-use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Generation, KernelVersion};
+use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Facts, Generation, KernelVersion};
 
 /// Descriptor of CFQ.
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -37,6 +37,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     aliases: &[],
     summary: "Time slices per process, with idling for the next request of the same process.",
     path: BlockPath::Legacy,
+    facts: Facts::USUAL,
     generations: &[
         Generation {
             index: 0,

@@ -4,7 +4,7 @@ use iosched_types::{Nanos, Op};
 
 use super::build;
 use super::tokens::WakeUp;
-use crate::descriptor::{BlockPath, Descriptor, Generation, KernelVersion, Tunable};
+use crate::descriptor::{BlockPath, Descriptor, Facts, Generation, KernelVersion, Tunable};
 
 /// Descriptor of Kyber.
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -13,6 +13,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     summary: "Limits how many reads, writes and discards are in the device at once, so that each kind \
               meets its latency target; for fast devices with several hardware queues.",
     path: BlockPath::Mq,
+    facts: Facts::USUAL,
     generations: &[
         Generation {
             index: 0,

@@ -3,7 +3,8 @@
 use iosched_block::{KernelProfile, SchedulerChoice};
 use iosched_experiment::source::{At, Read, Source};
 use iosched_experiment::{Placed, path_of};
-use iosched_schedulers::registry::{self, NameError};
+use iosched_schedulers::registry::{self, NameError, Registry};
+use iosched_schedulers::unknown_help;
 use iosched_schedulers::{Descriptor, Generation, KernelVersion, TunableError};
 use iosched_types::units::nanos_from_ms;
 use iosched_types::{Diagnostic, IoPrio, Nanos, Op};
@@ -175,10 +176,11 @@ fn tunables(
         let name = key.get_ref();
         let known = descriptor.tunables_of(generation.index).any(|t| t.name == name.as_ref());
         let value = if known { src.integer(at, name)? } else { 0 };
-        match descriptor.check_tunable(generation.index, name, value) {
+        match Registry::builtin().check_tunable(descriptor, generation.index, name, value) {
             Ok(()) => all.push((name.to_string(), value)),
-            Err(TunableError::Unknown { scheduler, name, help }) => {
+            Err(TunableError::Unknown { scheduler, name, near, owners, known }) => {
                 let message = format!("{scheduler} has no tunable \"{name}\"");
+                let help = unknown_help(&near, &owners, &known);
                 return Err(src.place(key.span()).error(message).with_help(help));
             }
             Err(e) => return Err(src.error(at, e.to_string())),

@@ -116,7 +116,7 @@ pub(super) fn target(
         Driver::Pull { completes, depth, .. } => {
             let time = (*completes == Completes::AtOnce).then_some(0);
             // Without a scheduler the only tags there are hold the requests that wait as well.
-            let none = scenario.scheduler.descriptor.name == "none";
+            let none = scenario.scheduler.descriptor.facts.bypass;
             let depth = if none { scenario.requests.len() as u32 } else { *depth };
             Ok(Target::constant(scenario, time, depth))
         }

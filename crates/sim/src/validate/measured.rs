@@ -6,6 +6,7 @@ use serde::Deserialize;
 use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
 use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_schedulers::registry::Registry;
 use iosched_types::units::MS;
 use iosched_types::{Diagnostic, Nanos};
 use iosched_workloads::fio::{NoLookup, parse};
@@ -174,7 +175,8 @@ fn trial(
     let none = |name: &str| Err(format!("{name}: no includes"));
     let first = |d: Vec<Diagnostic>| d.first().map_or_else(String::new, |d| d.message.clone());
     let jobs = parse("measured.fio", &text, &NoLookup, &none, &[]).map_err(first)?;
-    let scheduler = choose_scheduler(&row.scheduler, &[], kernel).map_err(|e| e.to_string())?;
+    let scheduler = choose_scheduler(&row.scheduler, &[], kernel, Registry::builtin())
+        .map_err(|e| e.to_string())?;
     Ok(Trial {
         id: TrialId {
             experiment: "validate".into(),
