@@ -114,9 +114,10 @@ impl Process {
         if next[first] <= since {
             return false;
         }
-        self.pace.waited = true;
-        let left = self.deadline.saturating_sub(now);
-        self.pause = Pause::Rate((next[first] - since).min(left));
+        let (time, left) = (next[first] - since, self.deadline.saturating_sub(now));
+        // A pause that the end of the run time cuts is the job's last deed, but with a ramp.
+        self.pace.waited = time <= left || self.job.ramp_time > 0;
+        self.pause = Pause::Rate(time.min(left));
         self.state = State::Quiesce;
         true
     }
