@@ -37,7 +37,7 @@ const QUICK: Nanos = 1_000_000;
 pub(super) enum Block {
     None,
     Loop { number: u32, label: String },
-    Ublk { number: u32, device: ublk::Device },
+    Ublk { number: u32, device: Box<ublk::Device> },
 }
 
 impl Block {
@@ -230,7 +230,7 @@ impl EmulatedDisk {
                 }
             };
             let form = device.form();
-            self.block = Block::Ublk { number, device };
+            self.block = Block::Ublk { number, device: Box::new(device) };
             if u32::from(form.queues) != self.spec.hw_queues.max(1) {
                 let (has, wants) = (form.queues, self.spec.hw_queues);
                 self.notes

@@ -122,14 +122,11 @@ fn remove_by<A: control::Answers>(
         return Ok(Vec::new());
     }
     // The kernel has stopped it already when its server died.
-    match control.stop(number) {
-        Err(e) if !control::is_gone(&e) => return Err(e),
-        _ => {}
-    }
-    match control.delete(number) {
-        Err(e) if !control::is_gone(&e) => return Err(e),
-        _ => Ok(vec![format!("removed /dev/ublkb{number}")]),
-    }
+    let unless_gone =
+        |r: io::Result<()>| r.or_else(|e| if control::is_gone(&e) { Ok(()) } else { Err(e) });
+    unless_gone(control.stop(number))?;
+    unless_gone(control.delete(number))?;
+    Ok(vec![format!("removed /dev/ublkb{number}")])
 }
 
 /// What the driver keeps for us to know our device by.
