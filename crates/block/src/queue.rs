@@ -374,15 +374,15 @@ impl Queue {
         self.device.advance(tl.now, &mut self.finished_commands);
         self.device_next = self.device.next_wakeup().unwrap_or(Nanos::MAX);
         self.next_call();
-        let mut finished = self.finished_commands.len();
-        let mut call = 0;
+        let finished = self.finished_commands.len();
+        let (mut booked, mut call) = (finished, 0);
         for i in 0..finished {
             let c = self.finished_commands[i];
             let of = self.reqs[c.id].call;
             // Commands of several calls are a moment apart: whoever the one woke for a tag takes it before the other is
             // done.
             if of != std::mem::replace(&mut call, of) && i > 0 && !self.woken.is_empty() {
-                finished = i;
+                booked = i;
                 self.device_next = tl.now;
                 break;
             }
@@ -392,10 +392,10 @@ impl Queue {
             }
         }
         // What a completion issued may have finished more at this instant: these wait for the next event.
-        if finished == self.finished_commands.len() {
+        if booked == self.finished_commands.len() {
             self.finished_commands.clear();
         } else {
-            self.finished_commands.drain(..finished);
+            self.finished_commands.drain(..booked);
         }
     }
 
