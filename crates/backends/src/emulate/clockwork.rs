@@ -54,7 +54,9 @@ struct Inner<A> {
     /// Leads of the commands in flight, and how many have each: usually one or two.
     leads: BTreeMap<Nanos, u32>,
     done: Vec<Completion>,
-    /// The latest time the device was given.
+    /// When the device's own time began: a device that begins with a full cache would have emptied it since the epoch.
+    began: Nanos,
+    /// The latest time the device was given, by our clock.
     last: Nanos,
     lead: Lead,
     /// Completed, but too early to answer yet; the next to leave is last.
@@ -82,6 +84,7 @@ impl<A> Clockwork<A> {
                 free: Vec::new(),
                 leads: BTreeMap::new(),
                 done: Vec::new(),
+                began: 0,
                 last: 0,
                 lead: Lead::default(),
                 early: Vec::new(),
@@ -111,7 +114,8 @@ impl<A> Clockwork<A> {
         let id = inner.enter(Pending { answer, op, len, arrived, lead }, offset);
         // The device may have been advanced beyond that: by what others did, or since answers leave early.
         let at = arrived.max(inner.last);
-        inner.device.submit(at, Command { id, ..command });
+        let since = at.saturating_sub(inner.began);
+        inner.device.submit(since, Command { id, ..command });
         inner.last = at;
     }
 
@@ -158,8 +162,8 @@ impl<A> Clockwork<A> {
         inner.lead = lead;
         inner.served = Served::default();
         inner.next_sector = 0;
-        // The new device has its own past: it is at rest at any time from now on.
-        inner.last = self.now();
+        inner.began = self.now();
+        inner.last = inner.began;
         Ok(())
     }
 
@@ -207,19 +211,24 @@ impl<A> Inner<A> {
     /// When there is something to do next: an answer that leaves, or an event of the device so soon that
     /// one might have to.
     fn wake_up(&self) -> Option<Nanos> {
-        let device = self.device.next_wakeup().map(|t| t.saturating_sub(self.ahead()));
+        let device = self.device_wakes().map(|t| t.saturating_sub(self.ahead()));
         let answer = self.early.last().map(|e| e.at);
         [device, answer].into_iter().flatten().min()
     }
 
+    /// When the device has something to do next, by our clock.
+    fn device_wakes(&self) -> Option<Nanos> {
+        self.device.next_wakeup().map(|t| t.saturating_add(self.began))
+    }
+
     /// Handles every event of the device that is due within the longest lead.
     fn pump(&mut self, now: Nanos) {
-        while let Some(t) = self.device.next_wakeup()
+        while let Some(t) = self.device_wakes()
             && t <= now.saturating_add(self.ahead())
         {
             // A device may name a wake-up in its past; time given to it never goes backwards.
             self.last = self.last.max(t);
-            self.device.advance(self.last, &mut self.done);
+            self.device.advance(self.last - self.began, &mut self.done);
             let mut done = std::mem::take(&mut self.done);
             done.drain(..).for_each(|c| self.completed(c));
             self.done = done;
@@ -256,11 +265,12 @@ impl<A> Inner<A> {
         if kind < 3 {
             self.served.bytes[kind] += p.len;
         }
-        self.served.latency += c.t_done.saturating_sub(p.arrived);
-        let at = c.t_done.saturating_sub(p.lead);
+        let t_done = c.t_done.saturating_add(self.began);
+        self.served.latency += t_done.saturating_sub(p.arrived);
+        let at = t_done.saturating_sub(p.lead);
         // Behind those that leave at the same time already: the model's order stays.
         let place = self.early.partition_point(|e| e.at > at);
-        self.early.insert(place, Early { at, t_done: c.t_done, answer: p.answer });
+        self.early.insert(place, Early { at, t_done, answer: p.answer });
     }
 }
 
@@ -334,5 +344,20 @@ mod tests {
         assert!(!idle.is_stopped());
         idle.stop();
         assert!(idle.is_stopped());
+    }
+
+    /// However long the disk has been there.
+    #[test]
+    fn a_device_that_begins_with_a_full_cache_has_it_full() {
+        let mut spec = iosched_devices::catalogue::find("hdd-7200").unwrap();
+        spec.state = iosched_devices::DeviceState::parse("write_cache=full").unwrap();
+        let mut clock = Clockwork::<u32>::new(spec.build().unwrap());
+        clock.epoch -= std::time::Duration::from_secs(1000);
+        assert!(clock.replace(spec.build().unwrap(), Lead::default()).is_ok());
+        clock.due(&mut Vec::new());
+        let counters = clock.counters();
+        let dirty = counters.iter().find(|c| c.0 == "dirty_sectors").unwrap().1;
+        // 32 MiB, less what is written while this runs.
+        assert!(dirty > 32_768, "{counters:?}");
     }
 }
