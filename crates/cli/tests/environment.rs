@@ -133,11 +133,11 @@ fn kill_server(folder: &Path) {
         if !environment.split('\0').any(|v| v == wanted) {
             continue;
         }
-        let threads = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
+        let mut threads = std::fs::read_dir(process.join("task")).into_iter().flatten().flatten();
         let serves = |t: std::fs::DirEntry| {
             text(t.path().join("comm")).is_ok_and(|c| c.trim() == "emulated-disk")
         };
-        if threads.map(serves).any(|s| s) {
+        if threads.any(serves) {
             let pid = entry.file_name().to_string_lossy().into_owned();
             assert!(
                 std::process::Command::new("kill")

@@ -244,10 +244,8 @@ impl Drive {
             }
             self.collect();
             turns += 1;
-            if turns.is_multiple_of(1 << 16) {
-                if progress(self.tl.now).is_break() {
-                    return Err(SimError::Stopped);
-                }
+            if turns.is_multiple_of(1 << 16) && progress(self.tl.now).is_break() {
+                return Err(SimError::Stopped);
             }
         }
     }

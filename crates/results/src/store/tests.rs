@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "the files are those of another program")]
 fn a_strangers_file_beside_a_new_one_is_not_deleted() {
     let dir = tempfile::tempdir().unwrap();
     for end in ["-wal", "-shm", "-journal"] {
