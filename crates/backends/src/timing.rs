@@ -88,10 +88,12 @@ pub(crate) fn judge(record: &mut Record, timing: &Result<Timing, String>, limits
     let message =
         format!("the disk's commands took {percent} % {word} than the model's own answers");
     if size > limits.deviation_invalid {
-        invalidate_record(
-            record,
-            format!("{message} (limit {} %)", limits.deviation_invalid * 100.0),
-        );
+        // All of a control group's commands go through one worker of loop, and a flush holds it until it is answered.
+        let syncs = deviation > 0.0 && record.jobs.iter().any(|j| j.sync.ios > 0);
+        let flushes =
+            if syncs { "; jobs that sync hold up all others on the way through loop" } else { "" };
+        let limit = limits.deviation_invalid * 100.0;
+        invalidate_record(record, format!("{message} (limit {limit} %{flushes})"));
     } else if size > limits.deviation_marked {
         record.warnings.push(Warning {
             code: "timing".into(),
@@ -115,6 +117,19 @@ mod tests {
         let mut record = Record::default();
         judge(&mut record, &timing, &Thresholds::default());
         record
+    }
+
+    #[test]
+    fn a_late_run_that_synced_is_told_why() {
+        let mut record = Record::default();
+        record.jobs.push(iosched_experiment::JobRecord::default());
+        let late = Ok(timing(9000, 1000));
+        judge(&mut record, &late, &Thresholds::default());
+        assert!(matches!(&record.status, Status::Invalid(why) if !why.contains("sync")));
+        record.status = Status::Complete;
+        record.jobs[0].sync.ios = 1;
+        judge(&mut record, &late, &Thresholds::default());
+        assert!(matches!(&record.status, Status::Invalid(why) if why.contains("jobs that sync")));
     }
 
     #[test]
