@@ -736,25 +736,25 @@ begin "a file of ours under another name, and a copy of it" && {
     end
 }
 begin "a copy of a file of ours on another file system, under the same inode number" && {
-    disk && filesystem "$img" && mkdir -p "$dir/one" && mount "$disk" "$dir/one"
-    goes "$dir/w.fio" --device "$dir/one/iosched-own.img" --size 4M
-    number=$(stat -c %i "$dir/one/iosched-own.img")
+    disk && filesystem "$img" && mkdir -p "$dir/fs-one" && mount "$disk" "$dir/fs-one"
+    goes "$dir/w.fio" --device "$dir/fs-one/iosched-own.img" --size 4M
+    number=$(stat -c %i "$dir/fs-one/iosched-own.img")
     a=$disk
-    disk && filesystem "$img" && mkdir -p "$dir/two" && mount "$disk" "$dir/two"
+    disk && filesystem "$img" && mkdir -p "$dir/fs-two" && mount "$disk" "$dir/fs-two"
     # Fill numbers up until the copy gets the same one.
     for i in $(seq 200); do
-        cp -a "$dir/one/iosched-own.img" "$dir/two/iosched-own.img"
-        [ "$(stat -c %i "$dir/two/iosched-own.img")" = "$number" ] && break
-        mv "$dir/two/iosched-own.img" "$dir/two/$i" && : >"$dir/two/$i"
+        cp -a "$dir/fs-one/iosched-own.img" "$dir/fs-two/iosched-own.img"
+        [ "$(stat -c %i "$dir/fs-two/iosched-own.img")" = "$number" ] && break
+        mv "$dir/fs-two/iosched-own.img" "$dir/fs-two/$i" && : >"$dir/fs-two/$i"
     done
-    if [ "$(stat -c %i "$dir/two/iosched-own.img")" = "$number" ]; then
-        victim "$dir/two/iosched-own.img"
-        refused 'no file that iosched made' "$dir/w.fio" --device "$dir/two/iosched-own.img"
+    if [ "$(stat -c %i "$dir/fs-two/iosched-own.img")" = "$number" ]; then
+        victim "$dir/fs-two/iosched-own.img"
+        refused 'no file that iosched made' "$dir/w.fio" --device "$dir/fs-two/iosched-own.img"
         end
     else
         skip "no copy got the same inode number"
     fi
-    umount "$dir/one" "$dir/two"
+    umount "$dir/fs-one" "$dir/fs-two"
     detach "$a" "$disk"
 }
 
