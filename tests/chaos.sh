@@ -86,7 +86,7 @@ clean() {
     marked | xargs -r kill -KILL 2>/dev/null
     timeout -k 1 5 "$program" restore >/dev/null 2>&1
     kill -INT "$base" 2>/dev/null
-    if ! ended 5 "$base"; then
+    if ! ended 10 "$base"; then
         kill -KILL "$base" 2>/dev/null
         IOSCHED_STATE=$dir/base timeout -k 1 5 "$program" restore >/dev/null 2>&1
     fi
@@ -113,6 +113,8 @@ marked() {
     for p in $(grep -lsza "^CHAOS_MARK=$dir\$" /proc/[0-9]*/environ 2>/dev/null); do
         p=${p#/proc/} p=${p%/environ}
         [ "$p" = "$base" ] || [ "$p" = $$ ] || [ "$p" = "$BASHPID" ] && continue
+        # The process that serves the base disk.
+        [ "$(awk '$1 == "PPid:" {print $2}' "/proc/$p/status" 2>/dev/null)" = "$base" ] && continue
         case $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null) in
         *" guardian $dir/base/"* | '' | grep* | *chaos.sh*) ;;
         *) echo "$p" ;;
