@@ -772,17 +772,17 @@ T
     "$program" run "$dir/start.toml" --no-store --quiet >"$log" 2>&1 &
     beside=$!
     for _ in $(seq 100); do
-        folder=$(echo "$dir"/starts/iosched-startup-*)
-        [ -d "$folder/root/tmp" ] && break
+        folder=$(echo "$dir"/starts/iosched-startup-*) small=$folder/root
+        [ -d "$small/tmp" ] && break
         sleep 0.1
     done
-    if mkdir -p "$folder/root/tmp/in" && mount --bind "$dir/precious" "$folder/root/tmp/in"; then
+    if mkdir -p "$small/tmp/in" && mount --bind "$dir/precious" "$small/tmp/in"; then
         kill -9 $beside
         wait $beside 2>/dev/null
-        for _ in $(seq 30); do [ -d "$folder/root/usr" ] || [ -d "$folder/root/bin" ] || break; sleep 0.1; done
+        for _ in $(seq 30); do [ -d "$small/usr" ] || [ -d "$small/bin" ] || break; sleep 0.1; done
         timeout 20 "$program" restore >>"$log" 2>&1
         grep -q "something is mounted on" "$log" || wrong+=" restore did not say that something is mounted inside;"
-        umount "$folder/root/tmp/in"
+        umount "$small/tmp/in"
         timeout 20 "$program" restore >>"$log" 2>&1
         [ ! -e "$folder" ] || wrong+=" the folder is still there;"
         end
