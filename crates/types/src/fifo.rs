@@ -1,9 +1,9 @@
-//! A queue that seldom holds more than one.
+//! A queue that seldom holds more than one entry.
 
 use std::collections::VecDeque;
 
-/// A double-ended queue that keeps its first element beside the others: as long as it holds at most one, which is
-/// what most of the simulator's queues do most of the time, nothing goes through a ring buffer.
+/// A double-ended queue that keeps its first element outside the ring buffer. Most of the simulator's queues hold at
+/// most one element most of the time, and then nothing goes through the buffer.
 #[derive(Clone, Debug)]
 pub struct Fifo<T> {
     first: Option<T>,
@@ -63,6 +63,14 @@ impl<T> Fifo<T> {
             self.first = self.rest.pop_front();
         }
         first
+    }
+
+    /// Takes the one at `index`; `None` when there are not so many.
+    pub fn remove(&mut self, index: usize) -> Option<T> {
+        match index {
+            0 => self.pop_front(),
+            n => self.rest.remove(n - 1),
+        }
     }
 
     /// All, from the first on.

@@ -1,8 +1,8 @@
 //! Latency histograms with fio's bins.
 //!
-//! fio 3.x keeps completion latencies in nanoseconds in 29 groups of 64 bins: values below 128 have a
-//! bin each, above that a bin is 1/64 of its power of two wide (at most 1.6 % error), and a percentile
-//! is the middle of its bin. iosched uses the same bins, so its percentiles can be laid beside fio's.
+//! fio 3.x keeps completion latencies in nanoseconds in 29 groups of 64 bins. Values below 128 have a bin each. Above
+//! that a bin is 1/64 of its power of two wide (at most 1.6 % error). A percentile is the middle of its bin. iosched
+//! uses the same bins, so its percentiles can be compared with fio's.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +19,8 @@ const FEW: usize = 16;
 
 /// A mergeable histogram together with exact count, sum, sum of squares, minimum and maximum.
 ///
-/// All bins take 15 KB. Ten thousand processes at one disk fill a few each, and what they fill should lie close together.
+/// All bins take 15 KB. Ten thousand processes at one disk fill a few bins each. The filled bins should lie close
+/// together in memory.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     bins: Bins,
@@ -86,7 +87,7 @@ pub fn value_of(bin: usize) -> Nanos {
 }
 
 impl LatencyHistogram {
-    /// Reads a word of its bins, for those who want them in the cache before they [`record`](Self::record).
+    /// Reads a word of its bins, so that they are in the cache before a [`record`](Self::record).
     #[must_use]
     #[inline(always)]
     pub fn fetch(&self) -> u64 {
@@ -135,7 +136,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// What is few so far goes among all, and so does this.
+    /// The few bins so far become the full table, and this value goes there, too.
     #[cold]
     fn add_to_all(&mut self, bin: usize, n: u64) {
         let mut all = vec![0; BINS];
@@ -155,9 +156,8 @@ impl LatencyHistogram {
         all.chain(few).filter(|(_, n)| *n > 0)
     }
 
-    /// A histogram from another tool's bins (each value falls into the bin that holds it) and its exact
-    /// minimum, maximum, mean and sample standard deviation. What the bins count is what counts: where the
-    /// tool's own count differs, the bins win.
+    /// A histogram from another tool's bins (each value falls into the bin that holds it) and its exact minimum,
+    /// maximum, mean and sample standard deviation. Where the tool's own count differs from the bins', the bins win.
     #[must_use]
     pub fn from_bins(
         bins: impl IntoIterator<Item = (Nanos, u64)>,
@@ -236,8 +236,8 @@ impl LatencyHistogram {
         ((self.sum_sq - n * mean * mean).max(0.0) / (n - 1.0)).sqrt()
     }
 
-    /// The `p`-th percentile (0..=100), 0 when empty. The bin's middle may lie beyond what was ever measured; the percentile
-    /// does not.
+    /// The `p`-th percentile (0..=100), 0 when empty. The bin's middle may lie outside the measured range; the
+    /// percentile does not.
     #[must_use]
     pub fn percentile(&self, p: f64) -> Nanos {
         self.bin_of_percentile(p).min(self.max).max(self.min())
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!((h.mean(), h.stddev()), (0.0, 0.0));
     }
 
-    /// However few bins are in use and whatever they were added from, the histogram is the same.
+    /// The histogram is the same for any number of bins in use, and however they were added.
     #[test]
     fn few_bins_become_all() {
         let values: Vec<u64> = (0..40u64).map(|i| 1000 * (i * 7 % 40)).collect();

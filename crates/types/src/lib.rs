@@ -4,6 +4,7 @@
 //! The crate is pure: no file system, clock, environment, threads or global state.
 
 pub mod cgroup;
+pub mod cpu_time;
 pub mod diag;
 pub mod fifo;
 pub mod hist;
@@ -13,6 +14,7 @@ pub mod prio;
 pub mod request;
 pub mod units;
 
+pub use cpu_time::CpuTime;
 pub use diag::Diagnostic;
 pub use fifo::Fifo;
 pub use hist::LatencyHistogram;

@@ -69,7 +69,7 @@ pub struct Flags(pub u16);
 impl Flags {
     /// No flag.
     pub const NONE: Flags = Flags(0);
-    /// Somebody waits for it (`REQ_SYNC`). Reads are synchronous without it.
+    /// A process waits for it (`REQ_SYNC`). Reads are synchronous without it.
     pub const SYNC: Flags = Flags(1);
     /// Metadata (`REQ_META`).
     pub const META: Flags = Flags(2);

@@ -15,7 +15,7 @@ pub enum PrioClass {
     Rt = 1,
     /// Best effort.
     Be = 2,
-    /// Idle: served when nobody else wants the disk.
+    /// Idle: served when no other process wants the disk.
     Idle = 3,
 }
 

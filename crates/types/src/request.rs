@@ -28,14 +28,14 @@ pub struct Bio {
     pub sector: Sector,
     /// Length in sectors (0 for an empty flush).
     pub sectors: u32,
-    /// Whose I/O it is: the I/O context that schedulers see.
+    /// The owner of the I/O: the I/O context that schedulers see.
     pub task: TaskId,
-    /// Who submits it and would sleep for it: the process itself (the same number) or a thread that works for it
-    /// (numbered behind all processes). It has a plug of its own.
+    /// The task that submits it and would sleep for it: the process itself (the same number) or a thread that works for
+    /// it (numbered behind all processes). Each such task has a plug of its own.
     pub thread: TaskId,
     /// The priority of the process.
     pub prio: IoPrio,
-    /// Its control group (0 is the root).
+    /// The control group (0 is the root).
     pub cgroup: u32,
     /// CPU it was submitted from.
     pub cpu: u16,
@@ -49,7 +49,7 @@ impl Bio {
         self.sector + Sector::from(self.sectors)
     }
 
-    /// Whether somebody waits for it: reads, and writes marked synchronous.
+    /// Whether a process waits for it: reads, and writes marked synchronous.
     #[must_use]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read
@@ -74,7 +74,7 @@ impl Default for Link {
 
 /// One request: the unit schedulers order and devices serve. It may carry several bios.
 ///
-/// Two cache lines, so that the place of a request in the slab is a shift away.
+/// The size is two cache lines, so a shift finds the place of a request in the slab.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub struct Request {
@@ -88,9 +88,9 @@ pub struct Request {
     pub sectors: u32,
     /// Process (I/O context) that allocated it.
     pub task: TaskId,
-    /// Its priority.
+    /// The priority.
     pub prio: IoPrio,
-    /// Its control group.
+    /// The control group.
     pub cgroup: u32,
     /// Software queue (CPU).
     pub cpu: u16,
@@ -160,7 +160,7 @@ impl Request {
         self.sector + Sector::from(self.sectors)
     }
 
-    /// Whether somebody waits for it: reads, and writes marked synchronous (`rq_is_sync`).
+    /// Whether a process waits for it: reads, and writes marked synchronous (`rq_is_sync`).
     #[must_use]
     pub fn is_sync(&self) -> bool {
         self.op == Op::Read
@@ -168,8 +168,8 @@ impl Request {
     }
 }
 
-/// The slab of requests of one queue: indices stay valid until freed, freed slots are reused last
-/// in, first out, nothing is allocated once the largest number in flight has been reached.
+/// The slab of requests of one queue. Indices stay valid until freed. Freed slots are reused last in, first out.
+/// Nothing is allocated once the largest number in flight has been reached.
 #[derive(Debug, Default)]
 pub struct Requests {
     slots: Vec<Request>,
@@ -214,7 +214,7 @@ impl Requests {
         (r.bio, r.bios, r.segments, r.t_start) = (bio.id, Link::default(), segments, now);
         (r.state, r.tag, r.hctx) = (0, u32::MAX, 0);
         r.elv = [0; 2];
-        // Not `hash`: a state of 0 says that it is in no hash.
+        // `hash` stays as it is: a state of 0 says that the request is in no hash.
         (r.fifo, r.list) = (Link::default(), Link::default());
         (r.fifo_time, r.t_issue) = (0, 0);
         (id, r)
@@ -225,7 +225,7 @@ impl Requests {
         self.add(Request::new(Op::Read, 0, 0))
     }
 
-    /// Gives a slot back. The caller promises that nobody holds the id any more.
+    /// Frees a slot. The caller promises that the id is not used any more.
     #[inline]
     pub fn remove(&mut self, id: ReqId) {
         self.live -= 1;
