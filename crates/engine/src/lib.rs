@@ -1,4 +1,4 @@
-//! Virtual time: an event queue with first-in-first-out ties, and one seeded random stream per
+//! Virtual time: an event queue with first-in-first-out ties, the clock it belongs to with the one event loop, and one seeded random stream per
 //! component. The crate knows nothing of I/O.
 //!
 //! ```
@@ -14,6 +14,8 @@
 
 mod queue;
 mod rng;
+mod timeline;
 
 pub use queue::EventQueue;
 pub use rng::{Stream, fnv1a, stream};
+pub use timeline::{Timeline, World};
