@@ -13,9 +13,8 @@ pub struct QueueFacts {
     pub queue_depth: u32,
     /// `queue/nr_requests`.
     pub nr_requests: u32,
-    /// What the scheduler takes for all scheduler tags when it computes its tag limits:
-    /// `nr_requests`, but a write of that file tells the scheduler before the new value is stored, so
-    /// the limits lag one write behind.
+    /// The number of scheduler tags from which the scheduler computes its tag limits. This is `nr_requests`, but a
+    /// write of that file tells the scheduler before the new value is stored. So the limits lag one write behind.
     pub limit_base: u32,
     /// How far a tag limit reaches: bits per word of the tag map (until about 6.16), or
     /// [`limit_base`](Self::limit_base) where the limit counts over the whole map.
@@ -28,10 +27,10 @@ pub struct QueueFacts {
     pub cpus: u16,
     /// Sectors of the device.
     pub capacity: Sector,
-    /// Sectors of a zone of a zoned device whose zones all want sequential writes
-    /// (`queue/chunk_sectors`); 0 if the device is not zoned.
+    /// Sectors of a zone (`queue/chunk_sectors`), if all zones of the device want sequential writes; 0 if the device is
+    /// not zoned.
     pub zone_sectors: Sector,
-    /// The CPU takes no time at all, as in the measurements of `data/truth`: what it does one after the other may share a
+    /// The CPU takes no time at all, as in the measurements of `data/truth`. Steps that follow one another may share a
     /// nanosecond.
     pub cpu_takes_no_time: bool,
     /// Processes by [`TaskId`].
@@ -78,7 +77,7 @@ impl QueueFacts {
         self.limit_unit == self.limit_base
     }
 
-    /// The pid people know a task by; the task's own number when it has none.
+    /// The pid by which people know a task; the task's own number when it has none.
     #[must_use]
     pub fn pid(&self, task: TaskId) -> u32 {
         self.tasks.get(task as usize).map_or(task, |t| t.pid)
@@ -100,9 +99,9 @@ pub struct TaskInfo {
     pub name: String,
     /// Nice value, from which best effort levels derive when no ioprio is set.
     pub nice: i8,
-    /// Its priority when it started.
+    /// The priority when it started.
     pub prio: IoPrio,
-    /// Its control group.
+    /// The control group.
     pub cgroup: u32,
 }
 
@@ -231,9 +230,9 @@ pub enum MayQueue {
 /// Why and how long a scheduler holds the device idle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idling {
-    /// When it will look again by itself (its timer), if nothing else happens.
+    /// When the scheduler's timer makes it look again, if nothing else happens.
     pub until: Nanos,
-    /// Whom it waits for.
+    /// The process that the scheduler waits for.
     pub for_task: Option<TaskId>,
 }
 
@@ -248,7 +247,7 @@ pub enum Dispatch {
     Empty,
 }
 
-/// Which of the hooks that are called for every request a scheduler has; the block layer spares itself the others.
+/// Which per-request hooks a scheduler has. The block layer does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
     /// [`Scheduler::limit_depth`].
@@ -289,17 +288,17 @@ impl Hooks {
 
 /// One scheduler instance of one queue.
 ///
-/// Contract: a request enters through [`insert`](Scheduler::insert) and leaves through
-/// [`dispatch`](Scheduler::dispatch), [`Actions::ejected`] or by being
-/// [`absorbed`](Scheduler::absorbed); from `insert` until then the scheduler owns `fifo`, `list`,
-/// `elv` and `fifo_time` of the request (`elv` until `finished`). No hook allocates in steady state.
+/// Contract: a request enters through [`insert`](Scheduler::insert). It leaves through
+/// [`dispatch`](Scheduler::dispatch), [`Actions::ejected`] or by being [`absorbed`](Scheduler::absorbed). From `insert`
+/// until then the scheduler owns `fifo`, `list`, `elv` and `fifo_time` of the request (`elv` until `finished`). No hook
+/// allocates in steady state.
 pub trait Scheduler {
     /// Who finds merge candidates.
     fn merging(&self) -> Merging {
         Merging::Elevator { hash: true }
     }
 
-    /// Which of the hooks that do nothing by default it has.
+    /// Which of the hooks that do nothing by default this scheduler has.
     fn hooks(&self) -> Hooks {
         Hooks::ALL
     }
@@ -323,8 +322,8 @@ pub trait Scheduler {
     /// `old_sector` is the start before the merge.
     fn merged(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId, _kind: MergeKind, _old_sector: Sector) {}
 
-    /// `gone` was appended to `into`; both were queued here. `gone` leaves the scheduler now.
-    /// Both still have their own sectors; the block layer joins them after this hook.
+    /// `gone` was appended to `into`. Both were queued here, and `gone` leaves the scheduler now. Both still have their
+    /// own sectors: the block layer joins them after this hook.
     fn absorbed(&mut self, ctx: &mut Ctx<'_>, into: ReqId, gone: ReqId);
 
     /// The request after `req` in the scheduler's own order (legacy merge with the neighbour).
@@ -337,8 +336,8 @@ pub trait Scheduler {
         None
     }
 
-    /// How many tags this operation may take at most; `None` is no limit. How the limit is applied
-    /// (per word of the tag map or whole map) is the kernel profile's business.
+    /// How many tags this operation may take at most; `None` is no limit. The kernel profile decides how the limit is
+    /// applied (per word of the tag map or over the whole map).
     fn limit_depth(
         &mut self,
         _ctx: &mut Ctx<'_>,
@@ -369,7 +368,7 @@ pub trait Scheduler {
     /// Whether [`dispatch`](Scheduler::dispatch) is worth calling.
     fn has_work(&self) -> bool;
 
-    /// Whether it holds no request at all (differs from `has_work` while requests are held back).
+    /// Whether the scheduler holds no request at all (differs from `has_work` while requests are held back).
     fn is_empty(&self) -> bool {
         !self.has_work()
     }
@@ -384,8 +383,8 @@ pub trait Scheduler {
     /// The driver fetched the request (legacy: took it off the dispatch queue).
     fn activated(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
 
-    /// The driver gave it back; blk-mq re-inserts it at the head, the legacy path keeps it in its
-    /// dispatch queue.
+    /// The driver gave the request back. blk-mq re-inserts it at the head; the legacy path keeps it in its dispatch
+    /// queue.
     fn requeued(&mut self, _ctx: &mut Ctx<'_>, _req: ReqId) {}
 
     /// The device finished the request.

@@ -11,8 +11,8 @@ pub struct SeekRule {
     pub back_max: Sector,
     /// Cost factor of a way back against the same way forward (`back_seek_penalty`).
     pub back_penalty: u64,
-    /// A flag whose bearer wins before positions are compared: `PRIO` for CFQ from 2.6.3x on, `META` for
-    /// BFQ, `NONE` where no such rule exists.
+    /// A request with this flag wins before positions are compared: `PRIO` for CFQ from 2.6.3x on, `META` for BFQ,
+    /// `NONE` where no such rule exists.
     pub urgent: Flags,
 }
 
@@ -39,7 +39,7 @@ impl SeekRule {
         }
     }
 
-    /// The better of two requests when the head stands at `last`; the one there is when one is missing.
+    /// The better of two requests when the head stands at `last`. If one is missing, the other.
     ///
     /// In order: sync before async, urgent before not, reachable before wrapped, lower cost, and on equal
     /// cost the higher start. Two wrapped requests: the lower start, so that the next sweep is a full one.

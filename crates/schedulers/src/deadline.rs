@@ -1,9 +1,9 @@
 //! deadline (until 4.20): one-way sweeps in batches, with a deadline for the oldest request.
 //!
-//! Reads and writes are sorted separately. A batch goes up by sector; between batches reads are
-//! preferred until writes have been passed over `writes_starved` times, and a request that waited
-//! longer than its expiry starts the next batch. 2.6.24 changed what a batch is: before, only a
-//! contiguous run counted, and a sweep began at the lowest sector instead of the oldest request.
+//! Reads and writes are sorted separately. A batch goes up by sector. Between batches reads are preferred until writes
+//! have been passed over `writes_starved` times. A request that waited longer than its expiry starts the next batch.
+//! 2.6.24 changed the meaning of a batch: before, only a contiguous run counted, and a sweep began at the lowest sector
+//! instead of the oldest request.
 
 use iosched_types::{Bio, Dir, ReqId, Sector};
 
@@ -162,7 +162,7 @@ impl Deadline {
         &mut self.dirs[index(ctx.reqs[req].op.dir())]
     }
 
-    /// Trees of old kernels hold one request per start: who is in the way leaves for dispatch.
+    /// Trees of old kernels hold one request per start. An older one with the same start leaves for dispatch.
     fn eject_alias(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
         if !self.rules.unique {
             return;
@@ -197,7 +197,7 @@ impl Deadline {
         let gap =
             self.rules.contiguous && next.is_some_and(|id| ctx.reqs[id].sector != self.last_sector);
         if gap {
-            // A seek uses up a whole batch: contiguous runs are what batches are for.
+            // A seek uses up a whole batch, because batches are meant for contiguous runs.
             self.batching = self.batching.saturating_add(self.fifo_batch);
         }
         match next {
@@ -295,7 +295,7 @@ impl Scheduler for Deadline {
     }
 
     fn insert(&mut self, ctx: &mut Ctx<'_>, req: ReqId, _at: Position) {
-        // The legacy path keeps head inserts in its dispatch queue; whatever comes here is sorted.
+        // The legacy path keeps head inserts in its dispatch queue. So everything that comes here is sorted.
         self.eject_alias(ctx, req);
         let d = index(ctx.reqs[req].op.dir());
         let expiry = self.clock.at(ctx.now) + self.expire[d];

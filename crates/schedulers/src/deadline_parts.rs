@@ -41,7 +41,7 @@ impl DirQueue {
         successor
     }
 
-    /// Takes a request out for dispatch where nobody asks for the successor.
+    /// Removes a request for dispatch where the successor is not needed.
     #[inline(always)]
     pub(crate) fn drop(&mut self, reqs: &mut Requests, sector: Sector, id: ReqId) {
         self.tree.remove(sector, id);

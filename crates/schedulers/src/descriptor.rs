@@ -154,14 +154,15 @@ pub struct Descriptor {
     pub build: fn(&BuildArgs<'_>) -> Box<dyn Scheduler>,
 }
 
-/// What the block layer does otherwise under a scheduler, so that it need not know schedulers by name.
+/// How the block layer treats this scheduler differently. So the block layer need not know schedulers by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// It is no scheduler at all: requests bypass it, with the driver's tags only and without hooks.
+    /// This is no scheduler at all: requests bypass it, with the driver's tags only and without hooks.
     pub bypass: bool,
-    /// The writeback throttle is off under it, unless its target was set by hand.
+    /// The writeback throttle is off under this scheduler, unless its target was set by hand.
     pub throttle_off: bool,
-    /// It limits a process to the first tags of the map, so it shows where the kernel began to search that.
+    /// The scheduler limits a process to the first tags of the map. So results depend on where the kernel begins to
+    /// search the map.
     pub first_tags: bool,
     /// Generations (by index) that keep no merge hash where the kernel leaves that to schedulers (2.6.18).
     pub without_merge_hash: &'static [u8],
@@ -173,7 +174,7 @@ impl Facts {
         Facts { bypass: false, throttle_off: false, first_tags: false, without_merge_hash: &[] };
 }
 
-/// A tunable that cannot be set; every variant says what would be right.
+/// A tunable that cannot be set. Every variant says what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TunableError {
     /// No scheduler tunable of that name here.
@@ -222,7 +223,7 @@ fn bounds(min: i64, max: i64, unit: &str) -> String {
 pub struct TunableValues(Vec<(&'static str, i64)>);
 
 impl TunableValues {
-    /// The value of a tunable the descriptor declares for this generation, 0 for one it does not.
+    /// The value of a tunable that the descriptor declares for this generation; 0 for any other name.
     #[must_use]
     pub fn get(&self, name: &str) -> i64 {
         self.0.iter().find(|(n, _)| *n == name).map_or(0, |(_, v)| *v)
@@ -306,7 +307,7 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Its generations that know a tunable.
+    /// The generations that know a tunable.
     fn generations_with(&self, name: &str) -> Vec<String> {
         let own = self.tunables.iter().filter(|t| t.name == name).flat_map(|t| t.generations);
         let named = own.filter_map(|g| self.generations.iter().find(|o| o.index == *g));

@@ -18,7 +18,7 @@ use crate::descriptor::{Descriptor, Tunable};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the page of {scheduler} has no <!-- {section}:begin --> … <!-- {section}:end -->")]
 pub struct MissingMarker {
-    /// Scheduler whose page it is.
+    /// The scheduler of the page.
     pub scheduler: String,
     /// Section that is not marked.
     pub section: &'static str,

@@ -11,7 +11,7 @@ pub const ONE: u64 = 256;
 /// Sum of weights above which CFQ and BFQ trust an average: reached by the third sample (32, 60, 84).
 pub const VALID_ABOVE: u64 = 80;
 
-/// The sum of weights that stays as it is when a sample comes: (7 · 249 + 256) / 8 = 249.
+/// The sum of weights at which a new sample no longer changes it: (7 · 249 + 256) / 8 = 249.
 const STEADY: u64 = 249;
 
 /// A running average with the sum of its weights.
@@ -26,14 +26,14 @@ pub struct Ewma {
 }
 
 impl Ewma {
-    /// Folds a sample in; the mean is rounded by half of the sum of weights ([`Rounding::Samples`]) or
-    /// by 128 ([`Rounding::Half`]), as the rule at hand does it.
+    /// Adds a sample. The mean is rounded by half of the sum of weights ([`Rounding::Samples`]) or by 128
+    /// ([`Rounding::Half`]), depending on the rule.
     #[inline]
     pub fn add(&mut self, value: u64, rounding: Rounding) {
         if self.samples != STEADY || (self.total | value) >> 48 != 0 {
             return self.add_any(value, rounding);
         }
-        // The sum of weights soon stands still: then the divisor is known, and nothing overflows.
+        // The sum of weights soon stops changing. Then the divisor is known, and nothing overflows.
         self.total = (7 * self.total + ONE * value) / 8;
         let round = match rounding {
             Rounding::Half => 128,
@@ -42,8 +42,8 @@ impl Ewma {
         self.mean = (self.total + round) / STEADY;
     }
 
-    /// [`add`](Self::add) to a young average, or of any number. Not inlined, or the compiler makes one division of
-    /// the two.
+    /// [`add`](Self::add) to a young average, or of a large number. Not inlined, because the compiler would make one
+    /// division of the two.
     #[inline(never)]
     fn add_any(&mut self, value: u64, rounding: Rounding) {
         self.samples = (7 * self.samples + ONE) / 8;
@@ -77,8 +77,8 @@ pub enum Rounding {
     Samples,
 }
 
-/// Think time of a process (or of a service tree, or of a group): from its last completion to its next
-/// request, in whatever clock the scheduler uses (jiffies or ns).
+/// Think time of a process (or of a service tree, or of a group): from its last completion to its next request, in the
+/// scheduler's clock (jiffies or ns).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThinkTime {
     /// The average.
@@ -157,7 +157,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// The short way, of averages whose weights stand still, against the long one.
+        /// The short way, for averages with constant weights, against the long one.
         #[test]
         fn both_ways_to_add_agree(values in proptest::collection::vec((0u64.., 0u32..64), 1..80), half: bool) {
             let rounding = if half { Rounding::Half } else { Rounding::Samples };

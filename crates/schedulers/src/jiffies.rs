@@ -28,7 +28,7 @@ pub struct Clock {
     hz: u64,
     /// Length of a tick where that is a whole number of nanoseconds, else 0.
     whole: Nanos,
-    /// 2^64 / `whole`, rounded down: what a time is multiplied with to divide it.
+    /// 2^64 / `whole`, rounded down. Multiplying a time by it divides the time by `whole`.
     inverse: u64,
     /// The tick of `jiffy`: from here until there.
     from: Nanos,

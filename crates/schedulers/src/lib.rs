@@ -1,31 +1,44 @@
-//! Every I/O scheduler Linux ever had, written from a behavioural specification.
+//! Every I/O scheduler that Linux has had, written from a behavioural specification.
 //!
-//! One file (or folder) per algorithm implements [`Scheduler`] and owns a [`Descriptor`]; one line in
-//! [`registry`] makes it known to the parser, `iosched list`, the shell completions, the man page and the
+//! Each algorithm is one file or folder. It implements [`Scheduler`] and owns a [`Descriptor`]. One line
+//! in the list below makes it known to the parser, `iosched list`, the shell completions, the man page and the
 //! documentation. `template.rs` is a small commented scheduler to start from.
 //!
 //! A scheduler sees requests, time and its own tunables. It never sees a device model, a workload name
 //! or a benchmark.
 
-pub mod anticipatory;
+/// Every scheduler, in the order in which people list them: a module each, whose [`Descriptor`] is in
+/// [`registry::SCHEDULERS`]. A new one is its file and its line here.
+macro_rules! schedulers {
+    ($($name:ident)*) => {
+        $(pub mod $name;)*
+
+        pub(crate) static DESCRIPTORS: &[&Descriptor] = &[$(&$name::DESCRIPTOR),*];
+    };
+}
+
+schedulers! {
+    noop
+    anticipatory
+    deadline
+    cfq
+    none
+    mq_deadline
+    kyber
+    bfq
+}
+
 mod api;
-pub mod bfq;
-pub mod cfq;
 pub mod choice;
-pub mod deadline;
 mod deadline_parts;
 mod descriptor;
 pub mod docs;
 pub mod ewma;
 pub mod jiffies;
-pub mod kyber;
 pub mod list;
-pub mod mq_deadline;
 mod mq_deadline_levels;
 mod mq_deadline_tunables;
 mod mq_deadline_zones;
-pub mod none;
-pub mod noop;
 pub mod registry;
 pub mod script;
 pub mod template;

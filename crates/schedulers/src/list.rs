@@ -154,7 +154,7 @@ impl<F: Field> List<F> {
         Some(id)
     }
 
-    /// Puts `new` in the place of `old`, which leaves the list.
+    /// Puts `new` in the place of `old`. `old` leaves the list.
     pub fn replace(&mut self, reqs: &mut Requests, old: ReqId, new: ReqId) {
         self.insert_before(reqs, old, new);
         self.remove(reqs, old);

@@ -9,7 +9,7 @@ use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, QueueFacts, Schedule
 use crate::deadline_parts::Starvation;
 use crate::descriptor::{BlockPath, BuildArgs, Descriptor, Facts, Generation, KernelVersion};
 use crate::jiffies::{self, Clock};
-use crate::mq_deadline_levels::{Levels, Memory, Rules, ZoneRule, level_of};
+use crate::mq_deadline_levels::{Levels, Limits, Memory, Rules, ZoneRule, level_of};
 use crate::mq_deadline_tunables::TUNABLES;
 use crate::mq_deadline_zones::Zones;
 
@@ -121,15 +121,13 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
     let zone_sectors = if rules.zones == ZoneRule::Elsewhere { 0 } else { args.queue.zone_sectors };
     let skips_runs = rules.zones == ZoneRule::LocksAndSkipsRuns && args.queue.rotational;
     let zones = Zones::new(zone_sectors, skips_runs, args.queue.queue_depth);
-    let levels = Levels::new(
-        rules,
-        Clock::new(hz),
-        ["read_expire", "write_expire"].map(|n| jiffies::from_ms(t.get(n), hz)),
-        jiffies::from_ms(t.get("prio_aging_expire"), hz),
-        t.get("fifo_batch"),
-        Starvation::new(t.get("writes_starved")),
-        zones,
-    );
+    let limits = Limits {
+        expire: ["read_expire", "write_expire"].map(|n| jiffies::from_ms(t.get(n), hz)),
+        aging: jiffies::from_ms(t.get("prio_aging_expire"), hz),
+        fifo_batch: t.get("fifo_batch"),
+        starvation: Starvation::new(t.get("writes_starved")),
+    };
+    let levels = Levels::new(rules, Clock::new(hz), limits, zones);
     Box::new(MqDeadline { rules, levels, hz, front_merges, async_depth })
 }
 

@@ -39,7 +39,7 @@ pub(crate) struct Rules {
     pub(crate) zones: ZoneRule,
 }
 
-/// Who keeps the writes of a zone in order, and how the sweep passes over those that wait.
+/// Which part keeps the writes of a zone in order, and how the sweep passes over waiting ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneRule {
     /// The scheduler; the sweep passes over single requests.
@@ -123,16 +123,19 @@ pub(crate) struct Levels {
     zones: Zones,
 }
 
+/// What the tunables say.
+pub(crate) struct Limits {
+    /// Jiffies until a read or write expires.
+    pub(crate) expire: [i64; 2],
+    /// Jiffies until a request of a lower level goes first.
+    pub(crate) aging: i64,
+    pub(crate) fifo_batch: i64,
+    pub(crate) starvation: Starvation,
+}
+
 impl Levels {
-    pub(crate) fn new(
-        rules: Rules,
-        clock: Clock,
-        expire: [i64; 2],
-        aging: i64,
-        fifo_batch: i64,
-        starvation: Starvation,
-        zones: Zones,
-    ) -> Self {
+    pub(crate) fn new(rules: Rules, clock: Clock, limits: Limits, zones: Zones) -> Self {
+        let Limits { expire, aging, fifo_batch, starvation } = limits;
         Levels {
             rules,
             levels: Default::default(),
@@ -203,7 +206,7 @@ impl Levels {
         }
     }
 
-    /// A request is over; `true` when that unlocks a zone and somebody may have waited for it.
+    /// A request is over. Returns `true` when that unlocks a zone and a write may have waited for it.
     #[inline(always)]
     pub(crate) fn finished(&mut self, reqs: &mut Requests, id: ReqId) -> bool {
         let r = &mut reqs[id];
@@ -379,7 +382,7 @@ impl Levels {
         Some(Pick { id, reason: Reason::NewBatch(ended, choice, start) })
     }
 
-    /// Takes the chosen request out and moves the sweep on.
+    /// Removes the chosen request and moves the sweep on.
     #[inline(always)]
     fn take(&mut self, ctx: &mut Ctx<'_>, level: usize, pick: Pick, aged: Option<i64>) -> ReqId {
         let Pick { id, reason } = pick;

@@ -1,8 +1,8 @@
 //! Zoned devices under mq-deadline (Linux 4.16 to 6.9): at most one write in flight per zone, so that
 //! writes reach a zone in the order of its write pointer.
 //!
-//! A write whose zone has one in flight is *held*: the choice passes it over, in order of arrival for
-//! the oldest write, in sector order for the sweep. Reads do not notice.
+//! A write is *held* while its zone has another write in flight: the choice passes it over, in order of arrival for the
+//! oldest write, in sector order for the sweep. Reads are not affected.
 
 use iosched_types::{Op, ReqId, Requests, Sector};
 

@@ -1,8 +1,8 @@
 //! none (blk-mq without a scheduler): one FIFO per CPU and nothing else.
 //!
-//! The block layer treats `none` by itself: most requests are issued directly and never enter a list,
-//! and whether lists are flushed or served in turn depends on how busy the hardware queue is. What is
-//! here are the software queues: arrival order per CPU, and merging with the newest few requests.
+//! The block layer handles most of `none`: it issues most requests directly, so they never enter a list. How busy the
+//! hardware queue is decides whether lists are flushed or served in turn. This file has the software queues: arrival
+//! order per CPU, and merging with the newest few requests.
 
 use iosched_types::{Bio, Flags, ReqId, Requests};
 

@@ -1,4 +1,4 @@
-//! The registry: one line per scheduler.
+//! The registry: schedulers by name.
 
 use std::sync::OnceLock;
 
@@ -6,20 +6,10 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::descriptor::{Descriptor, Generation, KernelVersion, TunableError};
 
-/// Every scheduler, in the order in which people list them. One line each.
-#[rustfmt::skip]
-pub static SCHEDULERS: &[&Descriptor] = &[
-    &crate::noop::DESCRIPTOR,
-    &crate::anticipatory::DESCRIPTOR,
-    &crate::deadline::DESCRIPTOR,
-    &crate::cfq::DESCRIPTOR,
-    &crate::none::DESCRIPTOR,
-    &crate::mq_deadline::DESCRIPTOR,
-    &crate::kyber::DESCRIPTOR,
-    &crate::bfq::DESCRIPTOR,
-];
+/// Every scheduler, in the order of the list in `lib.rs`.
+pub static SCHEDULERS: &[&Descriptor] = crate::DESCRIPTORS;
 
-/// A scheduler name that means nothing; the message says what would.
+/// An unknown scheduler name. The message says which names there are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// No such family.

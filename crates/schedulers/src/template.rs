@@ -1,8 +1,8 @@
 //! A scheduler to start from: "nearest first". Copy this file, rename, change the algorithm.
 //!
-//! Of all waiting requests it gives the one that starts nearest to where the last one ended. That keeps
-//! a disk's arm still and starves whoever is far away; a `patience` bounds how often the oldest
-//! request may be passed over. It was never in Linux, so it is not in the registry. To make yours known:
+//! Of all waiting requests this scheduler gives the one that starts nearest to where the last one ended. That keeps a
+//! disk's arm still and starves processes that read far away. So `patience` bounds how often the oldest request may be
+//! passed over. This scheduler was never in Linux, so it is not in the registry. To make yours known, add
 //!
 //! 1. this file: a [`Descriptor`] and an `impl Scheduler`;
 //! 2. one line in `registry.rs` (and `pub mod` in `lib.rs`);
@@ -10,9 +10,9 @@
 //!
 //! Command line, completions, man page and the documentation tables follow from the descriptor.
 //!
-//! Each hook below says whether it is required. A request enters by `insert` and leaves by `dispatch`,
-//! `force_dispatch` or `absorbed`; in between its `fifo` and `list` links and its `elv` words are
-//! yours. Do not allocate per request, and look at no clock but `ctx.now`.
+//! The comment of each hook says whether the hook is required. A request enters by `insert` and leaves by `dispatch`,
+//! `force_dispatch` or `absorbed`. In between, its `fifo` and `list` links and its `elv` words are yours. Do not
+//! allocate per request, and look at no clock but `ctx.now`.
 
 use iosched_types::{Bio, ReqId, Sector};
 
@@ -39,8 +39,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         last: None,
         summary: "The only one.",
     }],
-    // What users may set, in the unit they set it in. Values are checked against the bounds before
-    // they get here.
+    // The values that users may set, in the users' unit. They are checked against the bounds before they get here.
     tunables: &[Tunable {
         name: "patience",
         unit: "requests",
@@ -119,7 +118,7 @@ impl Scheduler for Nearest {
         let patient = self.passed < self.patience;
         let pick = if patient { self.nearest(ctx) } else { self.fifo.head() };
         let Some(id) = pick else { return Dispatch::Empty };
-        // Reasons cost nothing unless somebody runs `iosched explain`.
+        // Reasons cost nothing except under `iosched explain`.
         let (head, passed) = (self.head, self.passed);
         ctx.why(|reqs, _| match patient {
             true => format!("nearest: {} sectors away", reqs[id].sector.abs_diff(head)),
@@ -129,7 +128,7 @@ impl Scheduler for Nearest {
         Dispatch::Request(id)
     }
 
-    // Required. A drain: any request, whatever you would rather wait for.
+    // Required. A drain: any request, even if the scheduler would rather wait.
     fn force_dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
         let id = self.fifo.head()?;
         self.take(ctx, id);

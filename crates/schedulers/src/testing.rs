@@ -19,7 +19,7 @@ use crate::registry;
 pub struct Bench {
     /// The scheduler under test.
     pub scheduler: Box<dyn Scheduler>,
-    /// Its requests.
+    /// The requests.
     pub reqs: Requests,
     /// Facts it sees.
     pub queue: QueueFacts,

@@ -1,23 +1,22 @@
 //! A tree of requests by position, shared by every scheduler that sorts.
 //!
-//! Keys are (start sector, order of insertion): requests with the same start stay in the order in
-//! which they came. The kernel uses a red-black tree through pointers inside the request; here the
-//! keys lie side by side in sorted chunks of at most [`CHUNK`], with one separator per chunk. At the
-//! depths a disk sees (tens to hundreds of requests) everything is in a few cache lines; at a million
-//! it is a two-level search. Chunks are pooled: once the tree has held its largest number of
-//! requests, nothing is allocated any more.
+//! Keys are (start sector, order of insertion): requests with the same start stay in the order in which they came. The
+//! kernel uses a red-black tree with pointers inside the request. Here the keys lie side by side in sorted chunks of at
+//! most [`CHUNK`], with one separator per chunk. At a disk's usual depths (tens to hundreds of requests) everything is
+//! in a few cache lines. At a million requests it is a two-level search. Chunks are pooled: once the tree has held its
+//! largest number of requests, nothing is allocated any more.
 //!
-//! One request alone lies in the tree itself: ten thousand queues at one disk hold hardly more than one each, and chunks
-//! of theirs would come from memory every time.
+//! A lone request lies in the tree itself. Ten thousand queues at one disk hold hardly more than one request each, and
+//! chunks would be far apart in memory.
 //!
-//! A scheduler asks for the same place twice in a row: for a merge candidate and then to insert, for the next
-//! request and then to take it out. So the tree remembers where its last search ended and looks there first.
+//! A scheduler often asks for the same place twice in a row: for a merge candidate and then to insert, or for the next
+//! request and then to remove it. So the tree remembers where its last search ended and looks there first.
 
 use std::cell::Cell;
 
 use iosched_types::{ReqId, Sector};
 
-/// Keys per chunk: half a chunk is moved faster than a tree is rebalanced.
+/// Keys per chunk. Moving half a chunk is faster than rebalancing a tree.
 const CHUNK: usize = 64;
 /// A chunk this small looks for a neighbour to join.
 const SMALL: usize = CHUNK / 4;
@@ -31,7 +30,7 @@ struct Chunk {
 
 type Key = (Sector, ReqId);
 
-/// What stands behind the keys of a chunk: no request starts there, so searches need not know how many there are.
+/// The filler behind the keys of a chunk. No request starts there, so searches need not know how many keys there are.
 const PADDING: Key = (Sector::MAX, ReqId::MAX);
 
 impl Chunk {
@@ -70,10 +69,10 @@ pub struct PosTree {
     lone: Option<Key>,
     /// There were several, so what is left lies in chunks.
     in_chunks: bool,
-    /// Where the last search ended; whoever uses it checks it against the keys.
+    /// Where the last search ended. Check it against the keys before use.
     last: Cell<Place>,
-    /// Where the last search for a place to go on ended ([`first_at_or_after`](Self::first_at_or_after)); it moves with
-    /// what is inserted and removed before it, and is checked against the keys, too.
+    /// Where the last search for a place to go on ended ([`first_at_or_after`](Self::first_at_or_after)). Insertions
+    /// and removals before it move it. Check it against the keys before use.
     sweep: Cell<Place>,
 }
 
@@ -96,8 +95,7 @@ impl PosTree {
         self.len == 0
     }
 
-    /// Adds a request; it goes behind those with the same start. The same pair must not be in the
-    /// tree twice.
+    /// Adds a request behind those with the same start. The same pair must not be in the tree twice.
     #[inline(always)]
     pub fn insert(&mut self, sector: Sector, id: ReqId) {
         self.len += 1;
@@ -151,7 +149,7 @@ impl PosTree {
         behind && before
     }
 
-    /// Takes a request out; `sector` is the start it was inserted with. Returns whether it was there.
+    /// Removes a request; `sector` is the start that it was inserted with. Returns whether it was there.
     #[inline(always)]
     pub fn remove(&mut self, sector: Sector, id: ReqId) -> bool {
         if !self.in_chunks {
@@ -171,7 +169,7 @@ impl PosTree {
         there
     }
 
-    /// Takes a request out and returns the one that came after it, if any: what a dispatch does.
+    /// Removes a request and returns its successor, if any. A dispatch does this.
     pub fn remove_and_next(&mut self, sector: Sector, id: ReqId) -> Option<ReqId> {
         if !self.in_chunks {
             self.remove_lone(sector, id);
@@ -183,8 +181,8 @@ impl PosTree {
         next
     }
 
-    /// Takes a request out and returns those that came before and after it: what a dispatch does that
-    /// chooses between the two. `None` when it was not there.
+    /// Removes a request and returns the ones before and after it. A dispatch that chooses between the two does this.
+    /// `None` when the request was not there.
     pub fn remove_and_neighbours(
         &mut self,
         sector: Sector,
@@ -357,7 +355,7 @@ impl PosTree {
         self.settle((s, k + 1))
     }
 
-    /// [`lower_bound`](Self::lower_bound) as a function of its own, for those who seldom ask.
+    /// [`lower_bound`](Self::lower_bound) as a function that is not inlined, for rare callers.
     #[inline(never)]
     fn search(&self, sector: Sector) -> Option<Place> {
         self.lower_bound(sector)
@@ -413,7 +411,7 @@ impl PosTree {
     fn open_slot(&mut self, s: usize, separator: Sector) {
         let chunk = self.free.pop().unwrap_or_else(|| {
             self.pool.push(Chunk { keys: [PADDING; CHUNK] });
-            // Every chunk may be free at once; reserving here keeps `remove` free of allocation.
+            // Every chunk may be free at once. Reserving here keeps allocations out of `remove`.
             self.free.reserve(self.pool.len());
             (self.pool.len() - 1) as u32
         });

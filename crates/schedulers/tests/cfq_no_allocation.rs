@@ -1,44 +1,12 @@
 //! CFQ allocates nothing once it has held its largest number of processes and requests, though queues
 //! come and go, merge and split.
-#![allow(unsafe_code, reason = "a global allocator that counts")]
 #![allow(clippy::unwrap_used, reason = "tests")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use iosched_schedulers::{
     Actions, BuildArgs, Ctx, Dispatch, KernelVersion, Position, QueueFacts, Scheduler, registry,
 };
+use iosched_testing::{Counting, allocations};
 use iosched_types::{Flags, Op, ReqId, Request, Requests};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is being torn down has nothing left to count.
-    let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every call goes to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;
@@ -165,9 +133,9 @@ fn hooks_reuse_their_memory() {
         let mut load = Load::new(name);
         // Which queue needs how many chunks depends on the order of arrivals: warm up on many.
         (0..60).for_each(|_| load.round());
-        let before = ALLOCATIONS.get();
+        let before = allocations();
         load.round();
-        assert_eq!(ALLOCATIONS.get() - before, 0, "{name}");
+        assert_eq!(allocations() - before, 0, "{name}");
         assert!(load.served > 10_000, "{name}: {}", load.served);
     }
 }

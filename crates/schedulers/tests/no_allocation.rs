@@ -1,43 +1,11 @@
 //! No hook allocates in steady state: once a scheduler has held its largest number of requests, memory
 //! is only reused.
-#![allow(unsafe_code, reason = "a global allocator that counts")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use iosched_schedulers::{
     Actions, BuildArgs, Ctx, Dispatch, KernelVersion, Position, QueueFacts, Scheduler, registry,
 };
+use iosched_testing::{Counting, allocations};
 use iosched_types::{Op, Request, Requests};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is being torn down has nothing left to count.
-    let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every call goes to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;
@@ -130,35 +98,22 @@ impl Load {
 
 #[test]
 fn hooks_reuse_their_memory() {
-    let names = [
-        "none",
-        "noop@2.6.18",
-        "noop@3.12",
-        "deadline@2.6.18",
-        "deadline@2.6.32",
-        "deadline@3.12",
-        "mq-deadline@4.12",
-        "mq-deadline@5.15",
-        "mq-deadline@6.1",
-        "mq-deadline@6.12",
-        "anticipatory@2.6.18",
-        "anticipatory@2.6.32",
-        "kyber@4.12",
-        "kyber@4.20",
-        "kyber@5.0",
-        "kyber@6.17",
-        "bfq@v7r3",
-        "bfq@4.12",
-        "bfq@6.12",
-    ];
+    // CFQ has queues for each process, and a test of its own.
+    let families = registry::SCHEDULERS.iter().filter(|d| d.name != "cfq");
+    let names = families.flat_map(|d| {
+        d.generations.iter().map(|g| match d.generations {
+            [_] => d.name.to_string(),
+            _ => format!("{}@{}", d.name, g.name),
+        })
+    });
     for name in names {
         for spread in [1 << 30, 40] {
-            let mut load = Load::new(name);
+            let mut load = Load::new(&name);
             // A tree may need more chunks for one order of arrivals than for another: warm up on many.
             (0..20).for_each(|_| load.round(spread));
-            let before = ALLOCATIONS.get();
+            let before = allocations();
             load.round(spread);
-            assert_eq!(ALLOCATIONS.get() - before, 0, "{name}, {spread} positions");
+            assert_eq!(allocations() - before, 0, "{name}, {spread} positions");
             assert!(load.reqs.is_empty());
         }
     }

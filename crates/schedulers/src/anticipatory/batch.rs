@@ -13,7 +13,7 @@ pub(super) enum Choice {
 }
 
 impl Anticipatory {
-    /// Whether the oldest of a class is past its deadline; looked at no more than once per interval.
+    /// Whether the oldest request of a class is past its deadline. Looks no more than once per interval.
     pub(super) fn fifo_expired(&mut self, ctx: &mut Ctx<'_>, c: usize, now: i64) -> Option<ReqId> {
         let class = &mut self.classes[c];
         if now - class.last_check < self.fifo_expire[c] {
@@ -93,7 +93,7 @@ impl Anticipatory {
         self.fifo_expired(ctx, ASYNC, now).or(first)
     }
 
-    /// What to dispatch, if anything; `s` and `w` say whether there are sync and async requests.
+    /// The request to dispatch, if any. `s` and `w` say whether there are sync and async requests.
     pub(super) fn choose(&mut self, ctx: &mut Ctx<'_>, now: i64, s: bool, w: bool) -> Choice {
         if let Some(choice) = self.continue_batch(ctx, now, s, w) {
             return choice;

@@ -1,8 +1,8 @@
 //! The anticipatory scheduler (until 2.6.32): after a synchronous request it keeps the disk idle for a few
 //! milliseconds, because the process that issued it will probably read on next to it.
 //!
-//! All its clocks are jiffies. What it learns of a process belongs, in the kernel, to the process and is
-//! shared by all disks it uses; here it belongs to the instance.
+//! All its clocks are jiffies. In the kernel, all disks that a process uses share what the scheduler learns of it. Here
+//! it belongs to one instance.
 
 mod batch;
 mod descriptor;
@@ -24,7 +24,7 @@ use wait::{Status, Wait};
 
 pub use descriptor::DESCRIPTOR;
 
-/// Classes: what somebody waits for, and the rest.
+/// Classes: requests that a process waits for, and the rest.
 const ASYNC: usize = 0;
 const SYNC: usize = 1;
 const CLASS_NAMES: [&str; 2] = ["write", "read"];
@@ -50,11 +50,11 @@ const SEEK: SeekRule = SeekRule { back_max: 1 << 20, back_penalty: 2, urgent: Fl
 struct Class {
     tree: PosTree,
     fifo: List<Fifo>,
-    /// The best by position; there is one whenever the class is not empty.
+    /// The best request by position. There is one whenever the class is not empty.
     next: Option<ReqId>,
     /// End of the last request moved.
     last_pos: Sector,
-    /// When the FIFO head was last held against the clock.
+    /// When the FIFO head was last checked against the clock.
     last_check: i64,
 }
 
@@ -91,7 +91,7 @@ struct Anticipatory {
     /// Class of the current batch.
     dir: usize,
     batch_end: i64,
-    /// The class is being switched; what is in flight of the old one has to drain.
+    /// The class is being switched. Requests of the old class in flight have to drain.
     changed: bool,
     /// A sync batch has begun, and its time has not.
     fresh: bool,
@@ -99,7 +99,7 @@ struct Anticipatory {
     wcount: u32,
     /// Writes left in this one.
     wleft: u32,
-    /// The async batch ran dry, so that its duration says nothing.
+    /// The async batch ran dry, so its duration says nothing.
     widle: bool,
     /// Requests moved and not completed.
     inflight: u32,
@@ -118,7 +118,7 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
     let clock = Clock::new(args.queue.hz);
     let hz = clock.hz();
     let value = |name| jiffies::from_ms(args.tunables.get(name), hz);
-    // The kernel sets these up before anybody can write a tunable: they follow from the defaults.
+    // These follow from the defaults: the kernel computes them before anybody can write a tunable.
     let first_writes = u32::try_from(descriptor::write_batch_expire(hz) / 10).unwrap_or(0);
     let now = i64::try_from(args.queue.jiffies(args.now)).unwrap_or(i64::MAX / 2);
     let batch_end = now + descriptor::read_batch_expire(hz);
@@ -189,7 +189,7 @@ impl Anticipatory {
             self.wait.target = None;
             self.wleft = self.wleft.saturating_sub(1);
         }
-        // The best next one is searched around this one, even if it was not the best itself.
+        // The search for the next best starts at this request, even if this was not the best itself.
         self.classes[c].next = Some(req);
         self.classes[c].remove(ctx.reqs, req);
         ctx.reqs[req].elv[STATE] = MOVED;
@@ -258,7 +258,7 @@ impl Scheduler for Anticipatory {
         let task = ctx.reqs[req].task;
         ctx.reqs[req].elv[OWNER] = u64::from(task);
         if at == Position::Head {
-            // A head insert does not pass through the scheduler: straight to the dispatch queue.
+            // A head insert goes straight to the dispatch queue, not through the scheduler.
             ctx.reqs[req].elv[STATE] = MOVED;
             self.process(task).dispatched += 1;
             self.inflight += 1;

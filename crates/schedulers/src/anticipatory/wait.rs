@@ -1,4 +1,4 @@
-//! Anticipation: for whom to wait, how long, and what ends the wait.
+//! Anticipation: which process to wait for, how long, and what ends the wait.
 
 use iosched_types::{Nanos, ReqId, Sector, TaskId};
 
@@ -57,8 +57,8 @@ pub(super) enum Break {
 }
 
 impl Anticipatory {
-    /// Whether `req` (or nothing) ends the wait for the target, or keeps it from beginning; the first rule
-    /// that applies. Looking has consequences: what is seen of exited and of close processes is learned.
+    /// Whether `req` (or nothing) ends the wait for the target, or keeps it from beginning; the first rule that
+    /// applies. Looking has consequences: the scheduler learns from the exited and close processes that it sees.
     pub(super) fn can_break(
         &mut self,
         ctx: &Ctx<'_>,
@@ -215,8 +215,8 @@ impl Anticipatory {
         ctx.why(|_, q| format!("nothing from pid {} in {waited} ms", q.pid(target)));
     }
 
-    /// What dispatch answers while it waits. Before the target's request has completed the end is not
-    /// known; then it is where the wait would end if the completion came now.
+    /// The answer of dispatch during a wait. The end is not known before the target's request has completed. Until then
+    /// the answer is where the wait would end if the completion came now.
     pub(super) fn idle(&self, now: i64) -> Dispatch {
         Dispatch::Idle(Idling { until: self.tick(self.wait_end(now)), for_task: self.wait.target })
     }

@@ -1,11 +1,11 @@
-//! Bursts: many queues created at nearly the same time are the parts of one job (a boot, a `make -j`),
-//! not applications that somebody waits for, so none of them is raised.
+//! Bursts: many queues created at nearly the same time are the parts of one job (a boot, a `make -j`), not applications
+//! that a person waits for. So none of them is raised.
 
 use super::Bfq;
 use super::queue::{Burst, Jiffies, QueueId};
 use crate::api::Ctx;
 
-/// A queue split off within this time is no new one.
+/// A queue split off within this time does not count as new.
 const SPLIT_MS: i64 = 10;
 
 /// The burst in progress.

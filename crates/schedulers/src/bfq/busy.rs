@@ -11,8 +11,8 @@ use super::version::{CURRENT, V7};
 use crate::api::Ctx;
 
 impl Bfq {
-    /// An idle queue got a request: how much budget it starts with, whether it is raised, whether it takes
-    /// the place of the queue in service. Returns whether it counts as interactive.
+    /// An idle queue got a request. Decides how much budget the queue starts with, whether it is raised, and whether it
+    /// takes the place of the queue in service. Returns whether it counts as interactive.
     pub(super) fn become_busy(&mut self, ctx: &mut Ctx<'_>, q: QueueId, r: &Request) -> bool {
         let since = self.now.checked_sub(self.q(q).think.last_end);
         let in_time = since.is_some_and(|s| s < 3 * self.c.slice_idle);
@@ -39,7 +39,7 @@ impl Bfq {
         signs.interactive
     }
 
-    /// Budget of a slot to come: what was left when the queue returns in time, a fresh one otherwise.
+    /// Budget of the next slot: the rest of the last one when the queue returns in time, a fresh one otherwise.
     fn start_budget(&mut self, r: &Request, q: QueueId, in_time: bool) -> bool {
         let queue = self.q(q);
         let (e, left) = (queue.entity, self.engine.left(queue.entity));

@@ -1,4 +1,4 @@
-//! What a completion says.
+//! What BFQ learns from a completion.
 
 use iosched_types::ReqId;
 

@@ -133,7 +133,7 @@ impl Config {
         }
     }
 
-    /// The default is HZ/x jiffies; a value that reads back as that default means it.
+    /// The default is HZ/x jiffies. A value that reads back as the default is the default.
     fn timeout_jiffies(&self, ms: i64, x: u32) -> Jiffies {
         let default = i64::from((self.hz / x).max(1));
         let j = if ms == self.jiffies_to_ms(default) { default } else { self.ms_to_jiffies(ms) };

@@ -39,7 +39,8 @@ impl Reason {
 }
 
 impl Bfq {
-    /// Ends the slot of the queue in service. `compensate`: it was idled for; that time is not its fault.
+    /// Ends the slot of the queue in service. `compensate`: the device idled for the queue, and that time is not the
+    /// queue's fault.
     pub(super) fn expire(
         &mut self,
         ctx: &mut Ctx<'_>,
@@ -95,7 +96,7 @@ impl Bfq {
         });
     }
 
-    /// What the slot costs: at least the sectors read, but its time when it was slow or cut off early.
+    /// The cost of the slot: at least the sectors read, but its time when it was slow or cut off early.
     fn settle(&mut self, q: QueueId, slot: Nanos, reason: Reason) {
         let queue = self.q(q);
         let (e, sync, raised) = (queue.entity, queue.sync, queue.raised());

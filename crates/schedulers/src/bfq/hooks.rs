@@ -125,7 +125,7 @@ impl Scheduler for Bfq {
             (true, false) => Some((unit * 3 / 16).max(1)),
             (true, true) => Some((unit * 6 / 16).max(1)),
         };
-        // A limit on the whole map is a number of requests, whatever part of the default `nr_requests` there are.
+        // A limit on the whole map is a number of requests, and does not shrink with a smaller `nr_requests`.
         let whole = ctx.queue.whole_map_limits();
         let limit = depth.map_or(nr, |d| if whole { d } else { nr * d / unit.max(1) });
         if self.over_limit(task, sync, limit) { Some(1) } else { depth }

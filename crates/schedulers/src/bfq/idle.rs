@@ -1,4 +1,4 @@
-//! When nothing is better than something: keeping the device idle for a queue that will come back.
+//! When to keep the device idle for a queue that will come back, instead of serving another.
 
 use iosched_types::Nanos;
 use iosched_types::units::MS;
@@ -10,17 +10,17 @@ use super::rbtree::NIL;
 use super::version::{CURRENT, V7};
 use crate::api::Ctx;
 
-/// A seeky queue is waited for no longer than this.
+/// The longest wait for a seeky queue.
 const SHORT_IDLE: Nanos = 2 * MS;
-/// A raised one is waited for at least this long (5.0 on).
+/// The shortest wait for a raised queue (5.0 on).
 const RAISED_IDLE: Nanos = 20 * MS;
-/// v7: a raised one is waited for this many times as long.
+/// v7: the wait for a raised queue is this many times as long.
 const V7_RAISED: u64 = 3;
 /// A raised queue is protected when others hold this many commands of the device.
 const CROWD: u32 = 4;
 
 impl Bfq {
-    /// Idling keeps throughput up, and no raised queue loses by it.
+    /// Idling keeps throughput up, and no raised queue loses from it.
     pub(super) fn boosts_without_issues(&self, q: QueueId) -> bool {
         let queue = self.q(q);
         let absent = self.hw_known_absent();
@@ -45,7 +45,7 @@ impl Bfq {
         (queue.raised() && crowded) || !self.symmetric(q) || busy == 1
     }
 
-    /// Whether the device had better idle than serve others when this queue empties.
+    /// Whether idling is better than serving other queues when this queue empties.
     pub(super) fn better_to_idle(&self, q: QueueId) -> bool {
         let queue = self.q(q);
         if self.v.index == V7 {
@@ -150,7 +150,7 @@ impl Bfq {
         self.j >= self.q(q).budget_timeout
     }
 
-    /// The same, unless it is idling with much of its budget used: then it would be cut off for little.
+    /// The same, except for a queue that idles with much of its budget used: cutting it off would gain little.
     pub(super) fn may_expire_for_timeout(&self, q: QueueId) -> bool {
         let queue = self.q(q);
         let much_left = self.engine.left(queue.entity) >= self.engine.budget(queue.entity) / 3;

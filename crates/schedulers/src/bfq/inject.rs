@@ -1,5 +1,5 @@
-//! Filling the idle times of the queue in service with requests of others: how many it bears, and whose
-//! requests it is itself waiting for.
+//! Filling the idle times of the queue in service with requests of others: how many the queue bears, and which process'
+//! requests it waits for itself.
 
 use iosched_types::units::MS;
 use iosched_types::{NO_REQ, Nanos};
@@ -9,9 +9,9 @@ use super::queue::{Inject, QueueId};
 use super::rbtree::NIL;
 use crate::api::Ctx;
 
-/// A request right after somebody's completion was woken by it.
+/// A request right after another queue's completion was woken by it.
 const WAKE_WITHIN: Nanos = 4 * MS;
-/// So many times, and it is a habit.
+/// After this many times it counts as a habit.
 const DETECTIONS: u32 = 3;
 /// Detections further apart than this many idle times are chance.
 const DETECTION_IDLES: u64 = 128;
@@ -76,7 +76,7 @@ impl Bfq {
         });
     }
 
-    /// A queue goes away: nobody waits for it, and it waits for nobody.
+    /// A queue goes away: no queue waits for it any more, and it waits for none.
     pub(super) fn forget_wakers(&mut self, q: QueueId) {
         let waker = std::mem::replace(&mut self.qm(q).waker, NIL);
         if waker != NIL {
@@ -87,7 +87,8 @@ impl Bfq {
         }
     }
 
-    /// Forgets what was learnt about a queue: none may be injected while it thinks shortly, one otherwise.
+    /// Forgets the limit learnt for a queue. While the queue's think time is short, no request may be injected;
+    /// otherwise one.
     pub(super) fn reset_injection(&mut self, q: QueueId) {
         if !self.v.modern {
             return;
@@ -102,7 +103,7 @@ impl Bfq {
         }
     }
 
-    /// The measured request completed: did injection make it slower? Its own command still counts as in
+    /// The measured request completed. Did injection make it slower? The request's own command still counts as in
     /// flight.
     pub(super) fn learn_injection(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
         let (time, alone, injected) =
@@ -140,7 +141,7 @@ impl Bfq {
         }
     }
 
-    /// While queue `q` in service is empty: the queue, if any, one of whose requests may go instead.
+    /// The queue, if any, that may give a request while queue `q` in service is empty.
     pub(super) fn injectable(&mut self, ctx: &mut Ctx<'_>, q: QueueId) -> Option<QueueId> {
         if !self.v.modern {
             return None;
@@ -174,14 +175,14 @@ impl Bfq {
             && self.charge_of(&ctx.reqs[queue.next_rq], q) <= self.engine.left(queue.entity)
     }
 
-    /// Async requests of the very process that the device waits for.
+    /// Async requests of the process that the device waits for.
     fn own_async(&self, ctx: &Ctx<'_>, q: QueueId) -> Option<QueueId> {
         let task = self.q(q).owner?;
         let a = self.processes[task as usize].queues[0];
         (a != NIL && self.fits(ctx, a) && ctx.reqs[self.q(a).next_rq].task == task).then_some(a)
     }
 
-    /// The queue it waits for, or one that waits for it.
+    /// The queue that `q` waits for, or one that waits for `q`.
     fn linked(&self, ctx: &Ctx<'_>, q: QueueId) -> Option<QueueId> {
         let queue = self.q(q);
         if queue.waker != NIL && self.fits(ctx, queue.waker) {

@@ -69,7 +69,7 @@ impl Bfq {
             return;
         }
         if queue.think.last_end == u64::MAX {
-            // No request of it ever ended: as if that were infinitely long ago.
+            // No request of the queue ever ended: counts as infinitely long ago.
             queue.think.avg.add(cap, crate::ewma::Rounding::Half);
         } else {
             queue.think.arrival(now, cap);
@@ -174,9 +174,9 @@ impl Bfq {
 
     /// Whether the queue keeps the device busy for four fifths of the time.
     ///
-    /// A new queue counts as one whose last request ended a nanosecond after it was made, and the sums wrap. Its first
-    /// request comes later than that, except where the CPU takes no time: there it does not count as busy
-    /// until it has been idle, be it for a nanosecond.
+    /// For a new queue, BFQ assumes that its last request ended one nanosecond after the queue was made. The first
+    /// request comes later than that, except where the CPU takes no time. There the idle time is negative and the sums
+    /// wrap, so the queue does not count as busy until it has been idle, even for one nanosecond.
     fn note_io_intensity(&mut self, ctx: &Ctx<'_>, q: QueueId) {
         let (now, at_once) = (self.now, ctx.queue.cpu_takes_no_time);
         let queue = self.qm(q);
@@ -207,7 +207,7 @@ impl Bfq {
         queue.io_bound = queue.within_timer >= IN_TIME_ARRIVALS;
     }
 
-    /// The next request of a waiting queue is another one: does it fit the budget?
+    /// A waiting queue has another next request. Does it fit the budget?
     pub(super) fn next_changed(&mut self, ctx: &Ctx<'_>, q: QueueId) {
         let queue = self.q(q);
         if q == self.in_service || queue.next_rq == NO_REQ || !queue.busy {
@@ -260,7 +260,7 @@ impl Bfq {
         ctx.cancel_timer();
     }
 
-    /// Takes a queued request out of its queue and picks the queue's next.
+    /// Removes a request from its queue and picks the queue's next one.
     pub(super) fn take_out(&mut self, ctx: &mut Ctx<'_>, id: ReqId) {
         let q = Self::queue_of(&ctx.reqs[id]);
         let sector = ctx.reqs[id].sector;
@@ -285,8 +285,8 @@ impl Bfq {
         }
     }
 
-    /// What follows a request that leaves: the oldest one of the queue if that is overdue (looked for once
-    /// a slot), otherwise the better of its neighbours.
+    /// The request that follows one that leaves: the oldest of the queue if that is overdue (looked for once a slot),
+    /// otherwise the better of its neighbours.
     fn successor(&mut self, ctx: &mut Ctx<'_>, q: QueueId, id: ReqId) -> ReqId {
         if let Some(oldest) = self.overdue(ctx, q, id) {
             return oldest;
@@ -297,7 +297,7 @@ impl Bfq {
         self.c.seek.choose(ctx.reqs, next, prev, sector).unwrap_or(NO_REQ)
     }
 
-    /// In mainline the deadline is looked at while the first request of a slot is taken out, for the second.
+    /// Mainline looks at the deadline while it takes out the first request of a slot, and applies it to the second.
     fn overdue(&mut self, ctx: &mut Ctx<'_>, q: QueueId, leaves: ReqId) -> Option<ReqId> {
         if self.v.legacy || std::mem::replace(&mut self.qm(q).fifo_checked, true) {
             return None;
@@ -316,7 +316,7 @@ impl Bfq {
         self.engine.allocate(e);
     }
 
-    /// A request does not belong to this queue any more.
+    /// A request no longer belongs to this queue.
     pub(super) fn uncount_allocated(&mut self, q: QueueId) {
         let queue = self.qm(q);
         queue.allocated = queue.allocated.saturating_sub(1);

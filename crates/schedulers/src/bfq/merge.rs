@@ -9,7 +9,7 @@ use crate::api::Ctx;
 
 /// Requests this close to one another belong to one stream.
 const CLOSE: u64 = 8192;
-/// Later than this after its first request a queue is not merged any more.
+/// A queue is not merged later than this after its first request.
 const MERGE_LIMIT_MS: i64 = 100;
 /// Queues created within this time of one another may be one job's.
 const STABLE_WINDOW_MS: i64 = 180;
@@ -19,7 +19,7 @@ const STABLE_DELAY_MS: i64 = 600;
 const RAISED_LIMIT_MS: i64 = 100;
 
 impl Bfq {
-    /// Sends a request to the queue its process shares, merging queues first if they should be.
+    /// Sends a request to the queue that its process shares. Merges queues first where they should be merged.
     pub(super) fn redirect(&mut self, ctx: &mut Ctx<'_>, id: ReqId, q: QueueId) -> QueueId {
         if !self.q(q).sync {
             return q;
@@ -38,7 +38,7 @@ impl Bfq {
         target
     }
 
-    /// A bio looks for a request to merge with: that may show its process to cooperate with another already.
+    /// A bio looks for a request to merge with. This look may already show that its process cooperates with another.
     pub(super) fn merge_early(&mut self, ctx: &mut Ctx<'_>, bio: &Bio) {
         self.tick(ctx);
         let Some(q) = self.processes.get(bio.task as usize).map(|p| p.queues[1]) else { return };
@@ -90,7 +90,7 @@ impl Bfq {
         self.plan(q, near)
     }
 
-    /// Of the queues of the group, one whose next request is close to `sector`: at or behind it first.
+    /// A queue of the group with its next request close to `sector`. Looks at or behind it first.
     fn near(&self, ctx: &Ctx<'_>, q: QueueId, sector: u64) -> Option<QueueId> {
         let group = self.groups[self.q(q).group as usize].as_ref()?;
         let (above, below) = self.positions.around(group.positions, sector);
@@ -183,7 +183,7 @@ impl Bfq {
         self.end_raise(q);
     }
 
-    /// Writes down what its process gets back after a split.
+    /// Saves the state that the process gets back after a split.
     fn save(&mut self, q: QueueId) {
         let queue = self.q(q);
         let Some(task) = queue.owner else { return };
@@ -200,7 +200,7 @@ impl Bfq {
         self.saved[task as usize] = Some(saved);
     }
 
-    /// At a slot's end: a shared queue whose requests are random does not pay.
+    /// At a slot's end: a shared queue with random requests does not pay.
     pub(super) fn mark_for_split(&mut self, q: QueueId) {
         let seeky = self.seeky(q);
         let queue = self.qm(q);

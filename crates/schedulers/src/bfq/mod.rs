@@ -1,17 +1,19 @@
 //! BFQ: budget fair queueing, in three generations.
 //!
-//! Every process has a queue of its synchronous requests; asynchronous requests share one queue per group
-//! and priority. Queues are served one at a time, each for a budget of sectors, in the order of
-//! [`wf2q`]. Around that engine stand the rules that make it useful on real devices: how large a
-//! budget a queue deserves, what it is charged when it wastes the device's time, whose weight is raised
-//! because it starts or plays, for whom the device is kept idle, and whose requests may fill those idle
-//! times.
+//! Every process has a queue of its synchronous requests. Asynchronous requests share one queue per group and priority.
+//! Queues are served one at a time, each for a budget of sectors, in the order of [`wf2q`]. More rules make that engine
+//! useful on real devices. They decide
+//! * how large a budget a queue gets;
+//! * what a queue pays when it wastes the device's time;
+//! * which queues get a raised weight because their process starts or plays;
+//! * which queues the device is kept idle for;
+//! * which requests may fill those idle times.
 //!
 //! | file | what it decides |
 //! |---|---|
 //! | [`wf2q`], [`rbtree`] | the order of queues and groups |
 //! | `insert`, `busy` | what an arriving request changes; when its queue starts to compete, and preempts |
-//! | `raise`, `burst` | whose weight is raised, and for how long |
+//! | `raise`, `burst` | which queues get a raised weight, and for how long |
 //! | `merge` | which processes share a queue |
 //! | `inject` | limits and partners for filling idle times |
 //! | `select`, `idle` | which request goes next; when nothing does |
@@ -125,13 +127,13 @@ struct Bfq {
     hw: HwTag,
     max_budget: u64,
     budgets_assigned: u64,
-    /// None: there was none yet, as if the last one were infinitely long ago.
+    /// `None`: there was none yet, which counts as infinitely long ago.
     last_completion: Option<Nanos>,
     last_position: u64,
     in_serv_last_pos: u64,
     last_completed: QueueId,
 
-    /// The request whose total service time is measured, since when, and whether it is still to come.
+    /// The request that injection is measured by, since when, and whether that request is still to come.
     waited: ReqId,
     waited_since: Nanos,
     wait_dispatch: bool,
@@ -255,7 +257,7 @@ impl Bfq {
         (r.elv[0] as u32).wrapping_sub(1)
     }
 
-    /// A flash device that may be queueing: no use in keeping it idle for its own sake.
+    /// A flash device that may queue commands: idling gains no throughput there.
     fn flash_with_queueing(&self) -> bool {
         !self.rotational && self.hw.queueing()
     }

@@ -29,7 +29,7 @@ pub(super) enum Burst {
 /// The raise of a queue's weight.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raise {
-    /// By what the weight is multiplied; 1 is no raise.
+    /// The factor of the weight; 1 is no raise.
     pub(super) coeff: u64,
     /// Length of the present raise.
     pub(super) duration: Jiffies,
@@ -73,7 +73,7 @@ pub(super) struct Queue {
     pub(super) serial: u64,
     pub(super) entity: EntityId,
     pub(super) group: u32,
-    /// The process it belongs to; none when several share it, or when it is async.
+    /// The process that the queue belongs to; none when several share it, or when it is async.
     pub(super) owner: Option<TaskId>,
     /// A process of it, for people to read.
     pub(super) named: TaskId,
@@ -111,7 +111,7 @@ pub(super) struct Queue {
     pub(super) burst: Burst,
 
     pub(super) max_budget: u64,
-    /// In service: when its time is up. Otherwise: when it became empty.
+    /// In service: when the queue's time is up. Otherwise: when the queue became empty.
     pub(super) budget_timeout: Jiffies,
     pub(super) raise: Raise,
     pub(super) soft_rt_next_start: Jiffies,
@@ -134,7 +134,7 @@ pub(super) struct Queue {
     pub(super) tentative_waker: u64,
     pub(super) waker_detections: u32,
     pub(super) waker_started: Nanos,
-    /// Queues whose waker this one is.
+    /// Queues that have this one as their waker.
     pub(super) woken: Vec<QueueId>,
 
     /// The queue that takes over its processes.
@@ -240,11 +240,11 @@ pub(super) struct Saved {
 /// One process.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// Its async and its sync queue.
+    /// The async queue and the sync queue.
     pub(super) queues: [QueueId; 2],
     pub(super) prio: IoPrio,
     pub(super) group: u32,
-    /// A queue that it will be merged with for good, if that still makes sense in 600 ms.
+    /// The queue that this one will be merged with for good, if that still makes sense in 600 ms.
     pub(super) stable_with: QueueId,
     pub(super) stably_merged: bool,
     pub(super) cooperations: u32,

@@ -60,7 +60,7 @@ impl Bfq {
     pub(super) fn raise_on_arrival(&mut self, ctx: &mut Ctx<'_>, q: QueueId, signs: Signs) {
         if self.q(q).raised() {
             self.refresh_raise(q, signs);
-            // Since 5.0 a raise whose time is over lasts until the queue has been served once more.
+            // Since 5.0 a raise lasts beyond its time until the queue has been served once more.
             if self.q(q).raised() && !self.v.modern {
                 self.check_raise_end(ctx, q);
             }
@@ -127,7 +127,7 @@ impl Bfq {
         });
     }
 
-    /// A busy async queue is raised when it has not been for long enough.
+    /// Raises a busy async queue that has not been raised for long enough.
     pub(super) fn raise_async(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
         let ready = self.q(q).raise.last_start_finish + self.c.wr_min_inter_async;
         if !self.c.low_latency || self.q(q).raised() || self.j < ready {
@@ -172,8 +172,8 @@ impl Bfq {
         }
     }
 
-    /// Whether a raise is over: in a large burst, after its time (a soft real-time one may fall back into the
-    /// interactive one it interrupted), after its service, or when it turned out to be seeky.
+    /// Whether a raise is over: in a large burst, after its time, after its service, or when the queue turned out to be
+    /// seeky. After its time a soft real-time raise may fall back into the interactive one that it interrupted.
     pub(super) fn check_raise_end(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
         let queue = self.q(q);
         let r = queue.raise;
@@ -201,7 +201,7 @@ impl Bfq {
         ctx.why(|_, facts| format!("raise of {} ends: {over}", self.who(q, facts)));
     }
 
-    /// Before when a queue must not come back to count as soft real-time.
+    /// The earliest time at which a queue may come back and still count as soft real-time.
     pub(super) fn next_soft_rt(&self, q: QueueId) -> Jiffies {
         let queue = self.q(q);
         let rate = self.c.max_softrt_rate.max(1);
@@ -212,7 +212,7 @@ impl Bfq {
         bandwidth.max(greedy).max(floor)
     }
 
-    /// A slot ends with an empty queue: from when on may it count as soft real-time?
+    /// A slot ends with an empty queue. From when on may the queue count as soft real-time?
     pub(super) fn plan_soft_rt(&mut self, q: QueueId) {
         if !self.c.low_latency || self.c.max_softrt_rate == 0 || !self.q(q).empty() {
             return;

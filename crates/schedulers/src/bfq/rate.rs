@@ -109,7 +109,7 @@ impl PeakRate {
     }
 }
 
-/// The guess whether the device takes several commands at once.
+/// BFQ's guess whether the device takes several commands at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HwTag {
     /// None: not known yet.
@@ -119,7 +119,7 @@ pub(super) struct HwTag {
 }
 
 impl HwTag {
-    /// It queues, or nobody knows yet.
+    /// It queues, or that is not known yet.
     pub(super) fn queueing(self) -> bool {
         self.tag != Some(false)
     }
@@ -184,9 +184,9 @@ impl Bfq {
         }
     }
 
-    /// A completion long after the one before, on a device this slow, ends the interval: the time between
-    /// was not spent at the peak. The very first completion always does, so the requests that went out before
-    /// it are no samples.
+    /// On a device this slow, a completion long after the one before ends the interval, because the time between was
+    /// not spent at the peak. The very first completion always does. So the requests that went out before it are no
+    /// samples.
     pub(super) fn late_completion(&mut self) {
         let us = self.since_completion() / 1000;
         if us > 2000 && (self.rate.largest << SHIFT) / us < 1 << (SHIFT - 10) {

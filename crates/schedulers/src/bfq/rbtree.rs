@@ -1,10 +1,10 @@
 //! A red-black tree over small integers, kept in one array: the B-WF2Q+ trees and the tree of queues by
 //! position.
 //!
-//! Every node also knows the least `aug` value below it. The kernel's trees are red-black ones, and two of
-//! its searches ([`Trees::eligible`], [`Trees::around`]) give an answer that depends on their shape; so
-//! insertion and removal are the textbook's, which lead to the same shape. Several trees ([`Root`]) may share
-//! one array, as a node is in one tree at a time.
+//! Every node also knows the least `aug` value below it. The kernel's trees are red-black trees, and the answers of two
+//! of its searches ([`Trees::eligible`], [`Trees::around`]) depend on their shape. So insertion and removal are the
+//! textbook's, which lead to the same shape. A node is in one tree at a time, so several trees ([`Root`]) may share one
+//! array.
 
 /// "No node".
 pub const NIL: u32 = u32::MAX;
@@ -180,7 +180,7 @@ impl Trees {
         self.m(root.0).red = false;
     }
 
-    /// Takes node `i`, which is in this tree, out. A node with two children is replaced by the next in order.
+    /// Removes node `i`, which is in this tree. The next node in order replaces a node with two children.
     pub fn remove(&mut self, root: &mut Root, i: u32) {
         let Node { child: [left, right], parent, red, .. } = *self.n(i);
         let (lost_red, hole, at);
@@ -253,11 +253,11 @@ impl Trees {
         (root.0 != NIL).then(|| self.n(root.0).min)
     }
 
-    /// A node whose `aug` is not after `limit`, early in key order, but not always the first.
+    /// A node with `aug` not after `limit`, early in key order, but not always the first.
     ///
-    /// The search goes left wherever such a node is below there. Where none is, it stops if it has come by
-    /// one, which it then takes, and goes right otherwise. So it misses the first one when that hangs to the
-    /// right of an unfit node that hangs to the left of a fit one.
+    /// The search goes left wherever such a node is below. Where none is, it takes the last such node that it passed,
+    /// if any, and goes right otherwise. So it misses the first such node when that hangs to the right of an unfit node
+    /// that hangs to the left of a fit one.
     #[must_use]
     pub fn eligible(&self, root: Root, limit: u64) -> Option<u32> {
         let within = |i: u32| i != NIL && !after(self.n(i).min, limit);

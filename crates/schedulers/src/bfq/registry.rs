@@ -2,6 +2,7 @@
 
 use iosched_types::{IoPrio, NO_REQ, PrioClass, Request, TaskId};
 
+use super::expire::Reason;
 use super::Bfq;
 use super::queue::{Group, NEVER, Process, Queue, QueueId};
 use super::rbtree::NIL;
@@ -72,8 +73,8 @@ impl Bfq {
         g
     }
 
-    /// The queue that a request of this process belongs in, made if need be. A process that changed its
-    /// priority takes its sync queue along; one that moved to another group gets new ones.
+    /// The queue for a request of this process; makes it if there is none. A process that changed its priority keeps
+    /// its sync queue. A process that moved to another group gets new queues.
     pub(super) fn queue_for(&mut self, ctx: &mut Ctx<'_>, r: &Request) -> QueueId {
         let group = if self.groups.get(r.cgroup as usize).is_some_and(Option::is_some) {
             r.cgroup
@@ -196,15 +197,25 @@ impl Bfq {
         queue.processes = queue.processes.saturating_sub(1);
         let kept = queue.processes == 0 && queue.busy && queue.empty();
         if kept && q != self.in_service {
-            // It was kept busy for a process that no longer sends anything here.
+            // The queue was kept busy for a process that no longer sends anything here.
             self.leave_busy(q);
         }
         self.free_if_dead(q);
     }
 
+    /// Nobody waits for a process that exits: its slot is over (6.12: trace).
+    fn end_exited_slot(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
+        let waits = self.v.modern && q != NIL && q == self.in_service;
+        if waits && self.q(q).processes == 1 && self.q(q).wait_request && self.q(q).empty() {
+            self.expire(ctx, q, false, Reason::Timeout);
+        }
+    }
+
     /// A process exits.
     pub(super) fn exit(&mut self, ctx: &mut Ctx<'_>, task: TaskId) {
         if (task as usize) < self.processes.len() {
+            let q = self.processes[task as usize].queues[1];
+            self.end_exited_slot(ctx, q);
             self.drop_process_queues(task);
             self.processes[task as usize] = Process::NEW;
             self.saved[task as usize] = None;
@@ -214,7 +225,7 @@ impl Bfq {
         }
     }
 
-    /// Frees a queue that nobody can reach any more.
+    /// Frees a queue that no process can reach any more.
     pub(super) fn free_if_dead(&mut self, q: QueueId) {
         let queue = self.q(q);
         if queue.entity == NIL
@@ -249,7 +260,7 @@ impl Bfq {
         self.free_if_dead(q);
     }
 
-    /// Frees queues whose last trace has left the engine.
+    /// Frees queues that no longer count in the engine.
     pub(super) fn reap(&mut self) {
         while let Some(e) = self.engine.pop_forgotten() {
             if let super::wf2q::Owner::Queue(q) = self.engine.owner(e)

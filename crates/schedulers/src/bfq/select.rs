@@ -30,7 +30,7 @@ impl Bfq {
         }
     }
 
-    /// No request now: because the device is kept idle for somebody, or for want of work.
+    /// No request now, because the device is kept idle for a queue, or because there is no work.
     fn nothing(&self) -> Dispatch {
         let q = self.in_service;
         match self.timer_at {
@@ -59,12 +59,12 @@ impl Bfq {
         }
     }
 
-    /// The queue in service is waited for, so its time is not up yet.
+    /// The device idles for the queue in service, so the queue's time is not up yet.
     fn held(&self, q: QueueId) -> bool {
         self.must_idle(q) || (!self.v.modern && self.q(q).wait_request)
     }
 
-    /// What the queue in service gives: a request, nothing for now (`Some(None)`), or the end of its slot.
+    /// The answer of the queue in service: a request, nothing for now (`Some(None)`), or the end of its slot.
     fn stay(&mut self, ctx: &mut Ctx<'_>, q: QueueId) -> Option<Option<(QueueId, ReqId)>> {
         let queue = self.q(q);
         if queue.next_rq != NO_REQ {
@@ -160,8 +160,8 @@ impl Bfq {
                 self.check_raise_end(ctx, q);
             }
             if self.v.modern {
-                // A raise that starts or ends in service changes what the rest of the slot costs. One that
-                // falls back to another kind of raise waits for the end of the slot.
+                // A raise that starts or ends in service changes the cost of the rest of the slot. A raise that falls
+                // back to another kind waits for the end of the slot.
                 let (e, plain) = (self.q(q).entity, self.q(q).original_weight());
                 if (self.engine.weight(e) > plain) != self.q(q).raised() {
                     self.engine.apply_now(e);
@@ -178,7 +178,7 @@ impl Bfq {
         self.reap();
     }
 
-    /// Counts a request as the driver's. One from the head list was not counted for its queue yet.
+    /// Counts a request as the driver's. A request from the head list was not counted for its queue yet.
     fn start(&mut self, ctx: &mut Ctx<'_>, id: ReqId, from: u64) {
         let r = &mut ctx.reqs[id];
         r.elv[1] = (r.elv[1] & !from) | STARTED;

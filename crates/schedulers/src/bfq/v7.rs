@@ -66,7 +66,7 @@ impl Bfq {
         queue.dispatched < limit && (queue.sync || self.sync_in_driver == 0)
     }
 
-    /// The oldest request, once a slot, when overdue; it ends the slot if the budget does not cover it.
+    /// The oldest request if it is overdue, once a slot. It ends the slot if the budget does not cover it.
     fn v7_pick(&mut self, ctx: &mut Ctx<'_>, q: QueueId) -> Option<ReqId> {
         let best = self.q(q).next_rq;
         if std::mem::replace(&mut self.qm(q).fifo_checked, true) {
@@ -96,7 +96,7 @@ impl Bfq {
         self.qm(q).budget_timeout = end;
     }
 
-    /// What a slot costs: its full budget when it was slow or cut off with much of it left.
+    /// The cost of a slot: its full budget when the slot was slow, or cut off with much of the budget left.
     pub(super) fn v7_settle(&mut self, q: QueueId, slot: Nanos, reason: Reason) {
         let timed_out = reason == Reason::Timeout;
         let rate = self.v7_rate(q, slot, timed_out);

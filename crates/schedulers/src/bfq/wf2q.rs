@@ -1,14 +1,13 @@
 //! B-WF2Q+: fair queueing in which every queue is served in budgets.
 //!
-//! An *entity* is a queue or a group of entities. Of the entities that wait, those whose virtual start
-//! is not after the virtual time V may be served ("eligible"), and of these the one with the earliest
-//! virtual finish is. Charging service moves V on by service / sum of weights; an entity's own times move
-//! by service / its weight, so over any interval the service of two backlogged entities stays in
-//! proportion to their weights to within one budget each.
+//! An *entity* is a queue or a group of entities. A waiting entity is *eligible* if its virtual start is not after the
+//! virtual time V. Of the eligible entities the one with the earliest virtual finish is served. Charging service moves
+//! V on by service / sum of weights. An entity's own times move by service / its weight. So over any interval the
+//! service of two backlogged entities stays in proportion to their weights, to within one budget each.
 //!
-//! Three classes (real time, best effort, idle) are served strictly in this order, each by virtual times of
-//! its own, except that the idle class gets a turn every 200 ms. The engine knows budgets, weights and
-//! jiffies, nothing of disks, requests or processes.
+//! Three classes (real time, best effort, idle) are served strictly in this order, each by virtual times of its own.
+//! The exception: the idle class gets a turn every 200 ms. The engine knows budgets, weights and jiffies, nothing of
+//! disks, requests or processes.
 
 mod level;
 mod path;
@@ -72,7 +71,7 @@ struct Entity {
     class: u8,
     new_weight: u64,
     new_class: u8,
-    /// By what a back-shift is divided: the weight-raising factor of a queue, 1 for a group.
+    /// The divisor of a back-shift: the weight-raising factor of a queue, 1 for a group.
     coeff: u64,
     on: On,
     /// In the sum of weights of its tree: active, on the idle tree or in service.
@@ -87,8 +86,8 @@ struct Entity {
 struct Tree {
     active: Root,
     idle: Root,
-    /// The last of the idle tree as the kernel remembers it: one that finishes with it does not take its place, and
-    /// when it goes the one before it does, or nobody.
+    /// The last entity of the idle tree as the kernel remembers it. An entity that finishes with it does not take its
+    /// place. When the last one goes, the one before it becomes the last, or none does.
     last_idle: EntityId,
     vtime: u64,
     wsum: u64,
@@ -198,7 +197,7 @@ impl Engine {
         self.add(set, weight, class, Owner::Queue(queue))
     }
 
-    /// Adds a group (class best effort) under `parent` and returns its own set.
+    /// Adds a group (class best effort) under `parent` and returns the group's own set.
     pub fn add_group(&mut self, parent: SetId, weight: u64) -> SetId {
         let e = self.add(parent, weight, 1, Owner::Nobody);
         let set = self.push_set(e);
@@ -206,7 +205,7 @@ impl Engine {
         set
     }
 
-    /// Gives an entity that is neither waiting nor counted back.
+    /// Frees an entity that is neither waiting nor counted.
     pub fn release(&mut self, e: EntityId) {
         debug_assert!(!self.e(e).counted);
         self.em(e).owner = Owner::Nobody;
@@ -301,7 +300,7 @@ impl Engine {
         self.e(e).set
     }
 
-    /// Puts the weight asked for in force at once, for an entity in service.
+    /// Applies the requested weight at once, for an entity in service.
     pub fn apply_now(&mut self, e: EntityId) {
         self.apply_weight(e);
     }

@@ -165,7 +165,7 @@ impl Cfq {
         }
         if self.active != NOQ {
             let q = &self.queues[self.active as usize];
-            // An idling queue with few requests tells nothing about the device.
+            // An idling queue with few requests says nothing about the device.
             let few = q.dispatched + (q.sorted.len() as u32) < HW_QUEUE_MIN;
             if q.idle_window && few && self.rq_in_driver < HW_QUEUE_MIN {
                 return;

@@ -10,9 +10,9 @@ use super::enqueue::CLOSE;
 use super::{Class, NOQ, Qi};
 
 impl Cfq {
-    /// Keeps the queue's entry in the position tree of its level what it should be. Only queues that
-    /// can cooperate have one: synchronous, with something waiting, not seeky, not of the idle class.
-    /// The active queue has none: nobody looks for it, and its next request changes all the time.
+    /// Updates the queue's entry in the position tree of its level. Only queues that can cooperate have an entry:
+    /// synchronous, with something waiting, not seeky, not of the idle class. The active queue has none, because no
+    /// search needs it and its next request changes all the time.
     pub(super) fn update_position(&mut self, ctx: &Ctx<'_>, qi: Qi) {
         let q = &mut self.queues[qi as usize];
         let may =
@@ -30,7 +30,7 @@ impl Cfq {
         }
     }
 
-    /// A queue whose next request lies close to where the head is, to go on in the place of a dry one.
+    /// A queue with its next request close to the head. It goes on in the place of a dry queue.
     pub(super) fn close_cooperator(&self, ctx: &Ctx<'_>, qi: Qi) -> Option<Qi> {
         let q = &self.queues[qi as usize];
         if !q.sync || q.class == Class::Idle || q.seeky() || self.groups[q.group].nr == 1 {
@@ -61,8 +61,8 @@ impl Cfq {
         qi
     }
 
-    /// Arranges that two close queues become one: the one with fewer processes into the other, as its
-    /// processes ask for their next requests.
+    /// Plans to make two close queues one. The one with fewer processes goes into the other, as its processes ask for
+    /// their next requests.
     pub(super) fn promise_merge(&mut self, ctx: &mut Ctx<'_>, qi: Qi, close: Qi) {
         if self.queues[qi as usize].merge_into != NOQ {
             return;
@@ -74,7 +74,7 @@ impl Cfq {
         let users = |c: Qi| self.queues[c as usize].tasks + self.queues[c as usize].promised;
         let (mine, theirs) = (users(qi), users(close));
         if mine == 0 || theirs == 0 {
-            // One of them has lost its last process: nobody would ever come.
+            // One of them has lost its last process, so no process would ever move.
             return;
         }
         let (from, into) = if theirs >= mine { (qi, close) } else { (close, qi) };

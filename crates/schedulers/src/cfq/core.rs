@@ -17,7 +17,7 @@ use super::{Class, NOQ, Qi, effective_prio};
 /// queue when they are set up but never enter it.
 pub(super) const SENT: u64 = 2;
 
-/// Whom the disk belongs to now: group, class, workload type, and until when that workload goes on.
+/// The owner of the disk now: group, class, workload type, and until when that workload goes on.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Serving {
     pub(super) group: u32,
@@ -44,7 +44,7 @@ pub(super) struct Cfq {
     pub(super) free: Vec<Qi>,
     pub(super) tasks: Vec<Task>,
     pub(super) groups: Groups,
-    /// Synchronous queues by the position of their next request, by level: who is close to whom.
+    /// Synchronous queues by the position of their next request, by level: shows which queues are close to one another.
     pub(super) positions: [PosTree; 8],
 
     pub(super) active: Qi,
@@ -110,7 +110,7 @@ impl Cfq {
         (ctx.reqs[req].elv[0] as Qi).wrapping_sub(1)
     }
 
-    /// Whether an SSD that (for all we know) queues commands: nothing is gained by waiting there.
+    /// Whether the device is an SSD that queues commands, as far as CFQ knows. Waiting gains nothing there.
     pub(super) fn fast_queueing(&self, ctx: &Ctx<'_>) -> bool {
         !ctx.queue.rotational && self.hw_tag.value != 0
     }
@@ -159,7 +159,7 @@ impl Scheduler for Cfq {
         self.queues[self.queue_of(ctx, req) as usize].sorted.prev(ctx.reqs[req].sector, req)
     }
 
-    /// A process that is being waited for gets one request per slice even from an empty pool.
+    /// A process that CFQ waits for gets one request per slice even from an empty pool.
     fn may_queue(&mut self, _: &mut Ctx<'_>, op: Op, flags: Flags, task: TaskId) -> MayQueue {
         let sync = op == Op::Read || flags.has(Flags::SYNC);
         let qi = self.tasks.get(task as usize).map_or(NOQ, |t| t.queue);

@@ -11,7 +11,7 @@ use super::params::Tick;
 use super::queue::{Place, Queue, Workload};
 use super::{Class, NOQ, Qi, effective_prio};
 
-/// Sectors further than which a request on a rotating disk counts as a seek.
+/// A request further away than this, in sectors, counts as a seek on a rotating disk.
 const SEEK_THRESHOLD: Sector = 800;
 /// Requests below this many sectors count as seeks on an SSD.
 const SMALL_ON_SSD: u32 = 64;
@@ -26,7 +26,7 @@ const FRONT_MS: i64 = 1000;
 /// How far behind the last of the idle tree a queue is put.
 const IDLE_DELAY_MS: i64 = 200;
 
-/// Writes somebody waits for once and not again (fsync, journal): no reason to hold the disk.
+/// Writes that a process waits for once and not again (fsync, journal): no reason to hold the disk.
 fn no_idle_hint(r: &Request) -> bool {
     r.op == Op::Write && r.flags.has(Flags::SYNC) && !r.flags.has(Flags::IDLE)
 }
@@ -131,7 +131,7 @@ impl Cfq {
         }
     }
 
-    /// Lets the newcomer run if it is what the disk was held for, or if it preempts.
+    /// Lets the newcomer run if the disk was held for it, or if it preempts.
     fn react(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId, now: Tick) {
         if qi == self.active {
             if !self.queues[qi as usize].wait_request {
@@ -316,7 +316,7 @@ impl Cfq {
         }
     }
 
-    /// Takes a request out of its queue and finds the next best if it was that.
+    /// Removes a request from its queue, and finds the next best if this was the best.
     pub(super) fn take_out(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId) {
         let rule = self.p.seek;
         let q = &mut self.queues[qi as usize];

@@ -1,4 +1,4 @@
-//! The end of a turn: slices, what is kept of them, what the group pays; and the idle timer's switch.
+//! The end of a turn: slices, the rest that is kept, the group's charge; and the idle timer's switch.
 
 use iosched_types::Nanos;
 
@@ -45,8 +45,8 @@ impl Cfq {
         self.free_if_unused(qi);
     }
 
-    /// Time says nothing where requests of several queues are served at once: without idling, on a device that
-    /// (for all we know) queues commands, groups pay for requests.
+    /// Time says nothing where requests of several queues are served at once. So without idling, on a device that
+    /// queues commands as far as CFQ knows, groups pay for requests.
     pub(super) fn charged(&self) -> Charge {
         if self.p.slice_idle == 0 && self.hw_tag.value != 0 {
             Charge::Requests
@@ -104,7 +104,7 @@ impl Cfq {
         at
     }
 
-    /// Slice of a queue: by its level, and with low_latency by how many wait for theirs.
+    /// Slice of a queue: by its level, and with low_latency by how many queues wait for a slice.
     pub(super) fn scaled_slice(&mut self, qi: Qi) -> Tick {
         let q = &self.queues[qi as usize];
         let slice = self.p.prio_slice(q.sync, q.level);
@@ -127,7 +127,7 @@ impl Cfq {
     }
 }
 
-/// The average number of busy queues: it follows quickly upwards and, as it is rounded, never all the way down.
+/// The average number of busy queues. It rises quickly. Because of rounding it never falls all the way.
 fn smoothed(avg: i64, busy: i64) -> i64 {
     ((HIST - 1) * avg.max(busy) + avg.min(busy) + HIST / 2) / HIST
 }

@@ -10,13 +10,13 @@ use super::{Class, Qi};
 /// Why a queue lost the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Its slice was over.
+    /// The slice was over.
     SliceUsed = 0,
     /// Another queue was more urgent.
     Preempted = 1,
     /// It sent its share of asynchronous requests.
     AsyncLimit = 2,
-    /// Nothing came while it was waited for.
+    /// Nothing came during the wait.
     IdleTimer = 3,
     /// It ran dry and is not worth waiting for.
     Dry = 4,
@@ -26,7 +26,7 @@ pub(super) enum Cause {
     WaitBusy = 6,
     /// Idle class: one request at a time.
     IdleClass = 7,
-    /// Its process exited.
+    /// The process exited.
     Exit = 8,
 }
 

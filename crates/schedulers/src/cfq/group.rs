@@ -10,12 +10,12 @@ use super::{ASYNC_SLOTS, Class, NOQ, Qi};
 
 /// Service trees of a group: three workload types of two classes, and the idle class.
 pub(super) const TREES: usize = 7;
-/// Bits below a key in jiffies that tell queues filed in the same jiffy apart, so that none has to be
-/// searched for among its equals. Keys in ns differ anyhow.
+/// Bits below a key in jiffies. They make the keys of queues filed in the same jiffy different, so no queue has to be
+/// searched for among its equals. Keys in ns differ anyway.
 const SAME_JIFFY_BITS: u32 = 20;
 /// One in the fixed point of shares.
 const ONE_SHARE: i64 = 1 << 12;
-/// How far behind the last group a group that gets busy again is put, as in the idle class.
+/// A group that gets busy again goes this far behind the last group, as in the idle class.
 const GROUP_DELAY_MS: i64 = 200;
 /// The same where groups are charged for requests: a fifth of this many, HZ.
 const GROUP_DELAY_PART: i64 = 5;
@@ -37,7 +37,7 @@ pub(super) fn tree_index(class: Class, workload: Workload) -> usize {
     }
 }
 
-/// Queues ordered by (key, order of insertion), and the think time of everybody on them.
+/// Queues ordered by (key, order of insertion), and the think time of all processes on them.
 #[derive(Debug, Default)]
 pub(super) struct ServiceTree {
     queues: PosTree,
@@ -59,7 +59,7 @@ impl ServiceTree {
         self.queues.last()
     }
 
-    /// Files a queue; returns what [`remove`](ServiceTree::remove) wants to know.
+    /// Files a queue. Returns the place that [`remove`](ServiceTree::remove) needs.
     pub(super) fn insert(&mut self, key: Tick, q: Qi) -> u64 {
         // Keys may be negative: the clock starts at 0 and keys reach into the past.
         let bias = (1i64 << 62) >> self.shift;
@@ -87,7 +87,7 @@ pub(super) struct Group {
     /// Requests with the driver.
     pub(super) dispatched: u32,
     pub(super) think: ThinkTime,
-    /// What was left of the workload's time when the group was left, with its class and type.
+    /// The rest of the workload's time when the disk left the group, with class and type.
     pub(super) saved: Option<(Tick, Class, Workload)>,
     pub(super) async_queues: [Qi; ASYNC_SLOTS],
     parent: Option<u32>,
@@ -123,7 +123,7 @@ pub(super) struct Groups {
     all: Vec<Group>,
     tree: PosTree,
     min_vtime: u64,
-    /// How far behind the last one a group comes back, by what is charged.
+    /// How far behind the last group a group comes back. Depends on what groups are charged for.
     delays: [u64; 2],
 }
 
@@ -182,7 +182,7 @@ impl Groups {
         Groups { all, tree: PosTree::new(), min_vtime: 0, delays }
     }
 
-    /// The group a request's number names; unknown ones count as the root.
+    /// The group with a request's number. An unknown number counts as the root.
     pub(super) fn known(&self, cgroup: u32) -> u32 {
         if (cgroup as usize) < self.all.len() { cgroup } else { 0 }
     }
@@ -295,7 +295,7 @@ impl Groups {
             self.tree.remove(old, g);
             self.tree.insert(new, g);
         } else if on_tree {
-            // Alone in the world: keep the key it is filed under.
+            // No other group: keep the key that this one is filed under.
             self[g].vtime = old;
         }
         if let Some(first) = self.tree.first() {

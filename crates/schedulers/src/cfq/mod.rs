@@ -1,6 +1,5 @@
-//! CFQ, "completely fair queueing" (2.6.13 to 4.20): every process has a queue of its own and gets the
-//! disk for a slice of time; the disk is kept idle for a moment when a process is likely to ask for
-//! the next neighbour.
+//! CFQ, "completely fair queueing" (2.6.13 to 4.20): every process has a queue of its own and gets the disk for a slice
+//! of time. CFQ keeps the disk idle for a moment when a process is likely to ask for the next neighbour.
 //!
 //! Two algorithms bear the name here. [`walk`] is the one of 2.6.13 to 2.6.21: lists by priority that are
 //! walked in rising rounds. [`core`] and its neighbours are the one of 2.6.33 to 4.20: service trees by

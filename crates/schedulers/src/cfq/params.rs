@@ -187,7 +187,7 @@ impl Params {
         for (name, value) in args.tunables.iter().filter(|(n, _)| !n.ends_with("_us")) {
             p.set(name, value);
         }
-        // A tunable and its `_us` twin are one value; the one that was changed from its default counts.
+        // A tunable and its `_us` twin are one value. The twin that differs from its default counts.
         for (name, value) in args.tunables.iter().filter(|(n, _)| n.ends_with("_us")) {
             if value != default_of(name, args.generation, args.queue) {
                 p.set(name, value);

@@ -12,7 +12,7 @@ use super::{ASYNC_SLOTS, Class, NOQ, Qi, async_slot};
 /// What CFQ knows about a process.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
-    /// Its queue for synchronous requests.
+    /// The queue for synchronous requests.
     pub(super) queue: Qi,
     pub(super) think: ThinkTime,
     pub(super) exited: bool,
@@ -76,7 +76,7 @@ impl Cfq {
         }
         let qi = self.new_queue();
         let q = &mut self.queues[qi as usize];
-        // The one "process" that never leaves: the group itself.
+        // The group itself is the one "process" that never leaves.
         (q.owner, q.group, q.sync, q.tasks) = (task, group, false, 1);
         (q.class, q.level) = prio;
         self.groups[group].async_queues[slot] = qi;
@@ -97,7 +97,7 @@ impl Cfq {
         self.free_if_unused(qi);
     }
 
-    /// Gives a queue's slot back once nothing refers to it.
+    /// Frees a queue's slot once nothing refers to it.
     pub(super) fn free_if_unused(&mut self, qi: Qi) {
         let mut qi = qi;
         loop {
@@ -121,7 +121,7 @@ impl Cfq {
         }
     }
 
-    /// A process exited: its queue is not waited for any longer.
+    /// A process exited. CFQ no longer waits for its queue.
     pub(super) fn exit(&mut self, ctx: &mut Ctx<'_>, task: TaskId) {
         let Some(record) = self.tasks.get_mut(task as usize) else { return };
         record.exited = true;

@@ -33,12 +33,12 @@ impl Workload {
     }
 }
 
-/// Where a queue stands: which service tree of its group, under which key.
+/// The place of a queue: which service tree of its group, under which key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) tree: usize,
     pub(super) key: Tick,
-    /// Its slot in the tree.
+    /// The slot in the tree.
     pub(super) slot: u64,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Queue {
     pub(super) next: ReqId,
     /// Waiting requests that carry the priority flag.
     pub(super) urgent: u32,
-    /// Whose queue it is, for people; shared and asynchronous queues keep their first owner.
+    /// The owner of the queue, for people. Shared and asynchronous queues keep their first owner.
     pub(super) owner: TaskId,
     pub(super) group: u32,
     pub(super) class: Class,
@@ -62,7 +62,7 @@ pub(super) struct Queue {
 
     /// On a service tree, and where; `None` is "not busy".
     pub(super) place: Option<Place>,
-    /// Its entry in the position tree of its level.
+    /// The entry in the position tree of its level.
     pub(super) position: Option<(u8, Sector)>,
 
     pub(super) slice_start: Tick,
@@ -97,7 +97,7 @@ pub(super) struct Queue {
     pub(super) tasks: u32,
     /// Processes that will move here with their next request.
     pub(super) promised: u32,
-    /// Queues whose `merge_into` names this one.
+    /// Queues that name this one in `merge_into`.
     pub(super) links_in: u32,
     /// The queue its processes move to with their next request.
     pub(super) merge_into: Qi,
@@ -181,7 +181,7 @@ impl Queue {
         super::group::tree_index(self.class, self.workload())
     }
 
-    /// Whether its slice is over; one that has not started is not.
+    /// Whether the slice is over. A slice that has not started is not over.
     pub(super) fn slice_used(&self, now: Tick) -> bool {
         !self.slice_new && now >= self.slice_end
     }

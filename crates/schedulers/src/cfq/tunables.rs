@@ -40,7 +40,7 @@ macro_rules! tunable {
     };
 }
 
-/// Bounds are the kernel's; it clamps what is beyond, iosched refuses it.
+/// The bounds are the kernel's. The kernel clamps a value beyond them; iosched refuses it.
 #[rustfmt::skip]
 pub(super) static TUNABLES: &[Tunable] = &[
     tunable!("quantum", "requests", "4 (2.6.18), 8", |f| if f.generation == 0 { 4 } else { 8 }, 1, MAX, ALL,

@@ -32,11 +32,11 @@ pub(super) struct Walk {
     /// One asynchronous queue per class and level, for the whole device.
     pub(super) shared: [Qi; ASYNC_SLOTS],
     pub(super) lists: Lists,
-    /// What a dispatch round sent, in sector order, until the driver takes it.
+    /// The requests that a dispatch round sent, in sector order, until the driver takes them.
     pub(super) outbox: PosTree,
     /// End of the last request the driver took from the outbox: where sorting starts.
     pub(super) boundary: Sector,
-    /// Where that was when the outbox was filled last.
+    /// The same place when the outbox was last filled.
     pub(super) sweep_from: Sector,
     /// End of the request at the tail of the outbox when it was last filled: the "head" of the choice rule.
     pub(super) last_sector: Sector,
@@ -202,7 +202,7 @@ impl Scheduler for Walk {
         self.queues[self.queue_of(ctx, req) as usize].sorted.prev(ctx.reqs[req].sector, req)
     }
 
-    /// A process that is being waited for gets one request per slice even from an empty pool.
+    /// A process that CFQ waits for gets one request per slice even from an empty pool.
     fn may_queue(&mut self, _: &mut Ctx<'_>, op: Op, _: Flags, task: TaskId) -> MayQueue {
         let qi = self.tasks.get(task as usize).map_or(NOQ, |t| t.queue);
         if op != Op::Read || qi == NOQ || qi != self.active {

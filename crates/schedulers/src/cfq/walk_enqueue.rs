@@ -57,7 +57,7 @@ impl Walk {
         let waited_for = self.active != NOQ && self.queues[self.active as usize].wait_request;
         if !self.queues[qi as usize].sync {
             if waited_for && self.active_task == Some(task) {
-                // It went on to write: its next read is not coming soon.
+                // The process went on to write, so its next read is not coming soon.
                 self.expire(ctx, now, Cause::Dry, false);
                 ctx.out.run_queue = true;
             }

@@ -52,9 +52,9 @@ impl QList {
 
 /// Where queues wait for the disk.
 ///
-/// The kernel keeps sorted linked lists and moves a whole list into the round; here they are trees
-/// by the time of last service (0, "never", first; equal times in order of filing) and the round is
-/// swapped with the empty tree, so that nothing walks over queues.
+/// The kernel keeps sorted linked lists and moves a whole list into the round. Here the lists are trees by the time of
+/// last service (0, "never", first; equal times in order of filing). The round is swapped with the empty tree, so
+/// nothing walks over queues.
 #[derive(Debug)]
 pub(super) struct Lists {
     levels: [PosTree; 8],
@@ -117,7 +117,7 @@ impl Lists {
         self.levels[usize::from(q.level)].insert(key, qi);
     }
 
-    /// Takes a queue off whatever list it is on.
+    /// Takes a queue off the list that it is on.
     pub(super) fn remove(&mut self, queues: &mut [Queue], qi: Qi) {
         match std::mem::take(&mut queues[qi as usize].home) {
             Home::Nowhere => {}
@@ -177,7 +177,7 @@ impl Lists {
         }
     }
 
-    /// Sends every queue of the round back to its level: somebody preempted.
+    /// Sends every queue of the round back to its level, after a preemption.
     pub(super) fn dissolve_round(&mut self, queues: &mut [Queue]) {
         while let Some(qi) = self.real_time.first() {
             self.remove(queues, qi);

@@ -12,7 +12,7 @@ use super::{Class, NOQ, Qi};
 /// Which list a queue is on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Home {
-    /// On none: it has nothing waiting, or it has the disk.
+    /// On no list: the queue has nothing waiting, or it has the disk.
     #[default]
     Nowhere,
     /// With its level or, once its turn has come, in the round; under a key by the time it was

@@ -1,4 +1,4 @@
-//! Dispatch of the CFQ of 2.6.18: whose turn it is, rounds of requests, the sorted list they wait in.
+//! Dispatch of the CFQ of 2.6.18: which queue has the turn, rounds of requests, the sorted list they wait in.
 
 use iosched_types::{ReqId, Sector};
 
@@ -10,7 +10,7 @@ use super::params::Tick;
 use super::walk::{IN_DISPATCH, Walk};
 use super::{Class, NOQ, Qi};
 
-/// How long nobody else must have completed a request before the idle class is served.
+/// The idle class is served when no other class has completed a request for this long.
 const IDLE_GRACE_MS: i64 = 100;
 
 impl Walk {
@@ -105,7 +105,7 @@ impl Walk {
             if !q.is_empty() {
                 return Some(qi);
             }
-            // The flag outlives a timer that found nobody else busy; only a pending timer holds the disk.
+            // The flag outlives a timer that found no other queue busy. Only a pending timer holds the disk.
             let waiting = q.sync && q.wait_request && self.idle_timer.is_some();
             if q.dispatched > 0 || waiting {
                 return None;

@@ -9,7 +9,7 @@ use super::params::Tick;
 use super::walk::{SEEKY, Walk};
 use super::{Class, NOQ, Qi};
 
-/// How long a seeky process is waited for.
+/// How long CFQ waits for a seeky process.
 const SEEKY_IDLE_MS: i64 = 2;
 
 impl Walk {
@@ -144,7 +144,7 @@ impl Walk {
         true
     }
 
-    /// Sets the two timers; the block layer has one, which gets the earlier.
+    /// Sets the two timers. The block layer has one timer, which gets the earlier time.
     pub(super) fn set_timers(
         &mut self,
         ctx: &mut Ctx<'_>,

@@ -75,7 +75,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 pub(super) struct DomainRule {
     /// For people.
     pub(super) name: &'static str,
-    /// Tokens at the start, which is also the most there can be.
+    /// Tokens at the start. There can never be more.
     pub(super) tokens: u32,
     /// Requests in a row before the next domain has its turn.
     pub(super) batch: u32,
@@ -131,7 +131,7 @@ pub(super) enum AsyncLimit {
 /// What a generation does differently.
 pub(super) struct Rules {
     pub(super) domains: &'static [DomainRule],
-    /// Domain of an operation; the flag says whether somebody waits for it.
+    /// Domain of an operation. The flag says whether a process waits for it.
     pub(super) domain_of: fn(Op, bool) -> usize,
     /// Software queues have one list per domain, from which a request is pulled only with a token.
     pub(super) domain_lists: bool,

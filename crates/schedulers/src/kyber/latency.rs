@@ -133,7 +133,7 @@ pub(super) struct Histograms {
     counts: [[u32; BUCKETS]; 2],
     /// When fewer samples than [`ENOUGH`] will do, in jiffies. One for both kinds, as in the kernel.
     deadline: Option<i64>,
-    /// p99 of a calm time, for the next time somebody suffers.
+    /// p99 of a calm time, for the next time a domain suffers.
     pub(super) remembered: Option<usize>,
 }
 
@@ -143,8 +143,8 @@ impl Histograms {
         self.counts[kind as usize][bucket] += 1;
     }
 
-    /// The bucket of a percentile, and the samples are gone; `None` while there are too few and there is
-    /// still time. `jiffies` is now, `second` the length of a second.
+    /// The bucket of a percentile; this uses up the samples. `None` while there are too few samples and there is still
+    /// time. `jiffies` is now, `second` the length of a second.
     pub(super) fn percentile(
         &mut self,
         kind: Kind,

@@ -1,9 +1,8 @@
 //! Kyber (4.12+): domains with a limited number of tokens, resized by measured latency.
 //!
-//! A request waits in a list of its CPU until its hardware queue pulls it, and needs a token of its domain
-//! (reads, writes …) to be dispatched. Fewer tokens mean that fewer commands of the domain are in the
-//! device at once, which is how the other domains get their latency. Tokens belong to the device, batches
-//! to the hardware queue.
+//! A request waits in a list of its CPU until its hardware queue pulls it. It needs a token of its domain (reads,
+//! writes …) to be dispatched. With fewer tokens, fewer commands of the domain are in the device at once, so the other
+//! domains get their latency. Tokens belong to the device, batches to the hardware queue.
 
 mod descriptor;
 mod latency;
@@ -22,9 +21,9 @@ use tokens::Tokens;
 
 pub use descriptor::DESCRIPTOR;
 
-/// Word of a request that says whose token it holds: domain + 1, 0 for none.
+/// Word of a request that says which domain's token it holds: domain + 1, 0 for none.
 const TOKEN: usize = 0;
-/// Share of the scheduler tags that operations nobody waits for may take, in percent.
+/// Share of the scheduler tags that asynchronous operations may take, in percent.
 const ASYNC_PERCENT: u32 = 75;
 
 /// What a hardware queue remembers.
@@ -54,7 +53,7 @@ struct Kyber {
     tokens: Vec<Tokens>,
     resizing: Resizing,
     targets: [Nanos; 2],
-    /// The limit on operations nobody waits for, as last computed.
+    /// The limit on asynchronous operations, as last computed.
     async_depth: u32,
     stats: Stats,
 }
@@ -76,12 +75,12 @@ pub(crate) fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
     })
 }
 
-/// Whether somebody waits for an operation that is not a read.
+/// Whether a process waits for an operation that is not a read.
 fn waited_for(flags: Flags) -> bool {
     flags.0 & (Flags::SYNC.0 | Flags::FUA.0 | Flags::PREFLUSH.0) != 0
 }
 
-/// Tags that operations nobody waits for may take: of a word of the tag map, or of all of it.
+/// Tags that asynchronous operations may take: of a word of the tag map, or of the whole map.
 fn async_depth(limit: AsyncLimit, queue: &QueueFacts) -> u32 {
     let of = match limit {
         AsyncLimit::PerWord => queue.limit_unit,
@@ -250,7 +249,7 @@ impl Scheduler for Kyber {
     }
 
     fn force_dispatch(&mut self, ctx: &mut Ctx<'_>) -> Option<ReqId> {
-        // Waiters would wait for tokens on behalf of requests that are about to leave without one.
+        // The requests are about to leave without tokens, so no hardware queue must wait for tokens for them.
         for (d, tokens) in self.tokens.iter_mut().enumerate() {
             tokens.forget_waiters();
             self.hctxs.iter_mut().for_each(|h| h.waiting[d] = None);

@@ -99,7 +99,7 @@ impl Queues {
         self.lists[self.soft(bio.cpu, domain)].newest_match(reqs, bio)
     }
 
-    /// Takes a request out of whatever list it is in; whether it was in one.
+    /// Removes a request from the list that it is in. Returns whether it was in one.
     pub(super) fn remove(&mut self, reqs: &mut Requests, id: ReqId) -> bool {
         let Some(list) = (reqs[id].elv[PLACE] as usize).checked_sub(1) else { return false };
         self.lists[list].remove(reqs, id);
@@ -132,8 +132,8 @@ impl Queues {
         false
     }
 
-    /// Moves what the software queues of a hardware queue hold — of `domain`, where they are kept apart —
-    /// to its dispatch lists, CPU by CPU.
+    /// Moves the requests of a hardware queue's software queues to its dispatch lists, CPU by CPU: those of `domain`
+    /// where domains are kept apart, otherwise all.
     pub(super) fn flush(
         &mut self,
         reqs: &mut Requests,

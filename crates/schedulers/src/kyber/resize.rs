@@ -89,7 +89,7 @@ impl Resizing {
                 domains[d].add(Kind::Total, bucket(total, target));
                 domains[d].add(Kind::Io, bucket(io, target));
                 let at = self.clock.at(ctx.now) + i64::from(self.clock.hz() / 10);
-                // Only ever shortened: while it is armed it fires no later than this.
+                // An armed timer is only ever shortened: it fires no later than this.
                 if self.armed.is_none_or(|armed| at < armed) {
                     self.armed = Some(at);
                     ctx.arm_timer(tick(at, self.clock.hz()));

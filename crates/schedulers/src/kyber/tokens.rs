@@ -1,7 +1,7 @@
 //! Tokens of one domain: a device-wide count, and the hardware queues that wait for one.
 //!
-//! The kernel keeps them in a scalable bitmap. Of that only the count and the wake rule are visible:
-//! eight wait queues used in turn, each woken once per "wake batch" of tokens given back.
+//! The kernel keeps tokens in a scalable bitmap. Only the count and the wake rule of that bitmap are visible: eight
+//! wait queues used in turn, each woken once per "wake batch" of tokens given back.
 
 use std::collections::VecDeque;
 
@@ -83,10 +83,9 @@ impl Tokens {
         }
     }
 
-    /// Gives a token back; `woken` hears of each hardware queue that this wakes.
+    /// Gives a token back. Calls `woken` for each hardware queue that this wakes.
     ///
-    /// When the last token in use comes back everybody is woken: nobody is left whose release could do
-    /// it later.
+    /// When the last token in use comes back, all waiters are woken, because no later release could wake them.
     pub(super) fn release(&mut self, wake_up: WakeUp, mut woken: impl FnMut(u16)) {
         self.in_use -= 1;
         if self.waiting == 0 {
@@ -119,7 +118,7 @@ impl Tokens {
         }
     }
 
-    /// Changes the number of tokens from the next [`take`](Tokens::take) on. Those given out stay out.
+    /// Changes the number of tokens from the next [`take`](Tokens::take) on. Tokens in use stay in use.
     pub(super) fn resize(&mut self, depth: u32) {
         self.depth = depth;
         let wake_batch = batch_of(depth);
@@ -130,7 +129,7 @@ impl Tokens {
         }
     }
 
-    /// Nobody waits any more.
+    /// No hardware queue waits any more.
     pub(super) fn forget_waiters(&mut self) {
         self.queues.iter_mut().for_each(|q| q.hctxs.clear());
         self.waiting = 0;

@@ -1,5 +1,5 @@
-//! A device of a given depth and processes that think, around one scheduler. Whoever can be served at a
-//! time is served in the order in which it was scheduled.
+//! A device of a given depth and processes that think, around one scheduler. Events of one time are served in the order
+//! in which they were scheduled.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

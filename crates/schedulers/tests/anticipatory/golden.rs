@@ -66,10 +66,6 @@ fn golden_files_say_what_happens() {
         let page = std::fs::read_to_string(&path).unwrap();
         let wanted = replay(&page);
         assert!(wanted.contains(IN));
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, &wanted).unwrap();
-        } else {
-            assert_eq!(page, wanted, "{} differs; BLESS=1 rewrites it", path.display());
-        }
+        iosched_testing::golden(&path, &wanted);
     }
 }

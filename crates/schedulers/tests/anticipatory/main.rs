@@ -47,7 +47,7 @@ fn a_slow_thinker_is_waited_for_once() {
     }
 }
 
-/// AS-3: a close request of somebody else ends the wait too.
+/// AS-3: a close request of another process ends the wait, too.
 #[test]
 fn a_cooperating_process_ends_the_wait() {
     for name in BOTH {

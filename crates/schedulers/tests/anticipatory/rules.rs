@@ -153,7 +153,7 @@ fn absorbing_an_older_request_takes_over_its_place() {
         assert_eq!(b.reqs[young].fifo_time, 125);
         let Dispatch::Request(first) = b.dispatch(20 * MS) else { panic!("nothing") };
         assert_eq!(first, young, "the FIFO head begins the batch");
-        // Whom would it wait for? Its process.
+        // Which process would it wait for? This request's.
         b.with(20 * MS, |s, c| s.set_tunable(c, "antic_expire", 6));
         let Dispatch::Idle(idle) = b.dispatch(20 * MS) else { panic!("no wait") };
         assert_eq!(idle.for_task, Some(if name == "as@2.6.18" { 1 } else { 2 }));

@@ -159,7 +159,7 @@ fn eight_processes_in_a_burst_are_not_raised() {
     assert_eq!(raised, 9, "{:?}", rig.noted("weight-raised"));
 }
 
-/// A (weight 80, thinks 3 ms) and B (weight 40, backlogged) on flash: B is injected while A is waited for.
+/// A (weight 80, thinks 3 ms) and B (weight 40, backlogged) on flash: requests of B are injected during the wait for A.
 #[test]
 fn injection_learns_how_much_a_process_bears() {
     let mut rig = Rig::new(BFQ, &[("low_latency", 0)], disk(false), 8, |_| MS / 10).parallel();
@@ -244,8 +244,7 @@ fn real_time_preempts_best_effort() {
     assert!(rig.noted("pid 1 preempted by pid 2: class or weight").len() == 1, "{:?}", rig.notes);
 }
 
-/// A preempted queue is kept busy though it is empty, for the process it was waited for. When that ends,
-/// nobody takes its turn.
+/// A preempted queue is kept busy though it is empty, for its process. When that ends, no queue takes its turn.
 #[test]
 fn a_queue_kept_busy_goes_with_its_process() {
     let turns = |exits: bool| {
@@ -264,7 +263,7 @@ fn a_queue_kept_busy_goes_with_its_process() {
             rig.bench.with(3 * MS, |s, c| s.task_exited(c, kept));
         }
         rig.run_to(200 * MS);
-        // Somebody's request is there to be chosen when the real-time slot is over.
+        // Another request is there to be chosen when the real-time slot is over.
         rig.process(201 * MS, 1, 0, |n| (n < 1).then(|| read(70_000_000, 8)));
         rig.run_to(400 * MS);
         rig.noted("serves pid 2").len()

@@ -76,8 +76,8 @@ fn weights_80_and_40_give_two_slots_to_one() {
     }
 }
 
-/// Two queues that are away finish together: the first counts as the last to finish, and once it is forgotten nobody
-/// does, so V, which stops at that finish while nobody waits, goes on although the second is still there.
+/// Two queues that are away finish together. The first counts as the last to finish. Once it is forgotten, none does. V
+/// stops at that finish while no queue waits. So V then goes on although the second queue is still there.
 #[test]
 fn v_stops_at_the_last_finish_once_even_if_two_queues_share_it() {
     for rules in RULES {
@@ -129,7 +129,7 @@ fn a_queue_keeps_its_finish_time_while_it_is_away() {
     let mut early = e.clone();
     early.activate(x, false);
     assert!(near(early.times(x).0, 110.0), "not 107");
-    // Passing 110 forgets x (V stops there: nobody else waits); then V goes on.
+    // Passing 110 forgets x (V stops there, because no other queue waits). Then V goes on.
     bring_v_to(&mut e, 111.0);
     bring_v_to(&mut e, 112.0);
     e.activate(x, false);
@@ -353,8 +353,8 @@ fn a_slot_that_ends_without_rivals_leaves_v_alone() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The engine without a cache does what the definition says, operation for operation, but for the choice
-    /// among eligible queues.
+    /// The engine without a cache does what the definition says, operation for operation, except for the choice among
+    /// eligible queues.
     #[test]
     fn equals_the_definition(
         weights in prop::collection::vec(1u64..=1000, 1..12),
@@ -441,7 +441,7 @@ proptest! {
         }
     }
 
-    /// Whoever comes and goes, the first queue stays and gets what it would get if all were always there.
+    /// Other queues come and go. The first queue stays and gets what it would get if all were always there.
     #[test]
     fn a_backlogged_queue_keeps_its_share_while_others_come_and_go(
         weights in prop::collection::vec(1u64..=1000, 2..=50),

@@ -104,12 +104,7 @@ fn scenario_files_give_what_they_expect() {
         files += 1;
         let got = play(&std::fs::read_to_string(&path).expect("a readable file"));
         let expected = path.with_extension("expected");
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&expected, got).expect("a writable folder");
-        } else {
-            let wanted = std::fs::read_to_string(&expected).expect("its expectations");
-            assert_eq!(got, wanted, "{}", path.display());
-        }
+        iosched_testing::golden(&expected, &got);
     }
     assert!(files > 15, "{files} files");
 }

@@ -73,10 +73,6 @@ fn golden_files_say_what_happens() {
         let page = std::fs::read_to_string(&path).expect("a golden file");
         let wanted = replay(&page);
         assert!(wanted.contains(IN));
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&path, &wanted).expect("a writable folder");
-        } else {
-            assert_eq!(page, wanted, "{} differs; BLESS=1 rewrites it", path.display());
-        }
+        iosched_testing::golden(&path, &wanted);
     }
 }

@@ -122,10 +122,7 @@ fn scenario_files_end_as_expected() {
         files += 1;
         let got = play(&parse(&text));
         let beside = path.with_extension("expected");
-        if std::env::var_os("BLESS").is_some() {
-            std::fs::write(&beside, &got).unwrap();
-        }
-        assert_eq!(got, std::fs::read_to_string(&beside).unwrap(), "{name}");
+        iosched_testing::golden(&beside, &got);
     }
     assert!(files >= 16, "{files} files");
 }

@@ -322,7 +322,7 @@ fn group_shares(name: &str, weights: &[u32], by_time: bool) -> Vec<(f64, f64)> {
     let group = |w: &u32| Cgroup { name: "g".into(), parent: Some(0), weight: Some(*w) };
     let cgroups = std::iter::once(Cgroup::default()).chain(weights.iter().map(group)).collect();
     let queue = QueueFacts { rotational: by_time, cgroups, ..QueueFacts::default() };
-    // Idling means time; a device of some depth that nobody idles on means requests.
+    // With idling groups pay for time; without idling, on a device of some depth, for requests.
     let (tunables, depth, each) =
         if by_time { (&[][..], 1, 2) } else { (&[("slice_idle", 0)][..], 8, 1) };
     let mut m = Machine::on(name, tunables, queue).device(depth, if by_time { 1.0 } else { 0.2 });

@@ -57,7 +57,7 @@ fn an_asynchronous_slice_also_ends_by_time() {
     assert_eq!(reader, 4, "{}", m.order());
 }
 
-/// Ten processes whose reads lie far apart, on a device that is known to queue commands.
+/// Ten processes with reads far apart, on a device that is known to queue commands.
 fn seeky(hw_tag: bool) -> Bench {
     let mut b = Bench::new(GEN, &[]);
     if hw_tag {

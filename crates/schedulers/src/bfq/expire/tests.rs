@@ -8,7 +8,7 @@ use crate::bfq::descriptor::DESCRIPTOR;
 use crate::descriptor::{BuildArgs, KernelVersion};
 use crate::registry;
 
-/// A scheduler and a queue of weight 40 in service that was served so many sectors of its budget.
+/// A scheduler and a queue of weight 40 in service that was served this many sectors of its budget.
 struct Slot {
     bfq: Bfq,
     q: QueueId,

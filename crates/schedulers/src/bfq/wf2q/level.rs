@@ -67,7 +67,7 @@ impl Engine {
         self.forgotten.push(e);
     }
 
-    /// An entity that no longer counts, since the last call: its queue may be freed if nobody needs it.
+    /// An entity that stopped counting since the last call. Its queue may be freed if it has no other user.
     pub fn pop_forgotten(&mut self) -> Option<EntityId> {
         self.forgotten.pop()
     }
@@ -114,7 +114,7 @@ impl Engine {
         self.nodes.insert(&mut tree.idle, e, finish, finish);
     }
 
-    /// Operation 2, one level: an entity that was not waiting starts to.
+    /// Operation 2, one level: an entity starts to wait.
     pub(super) fn activate_one(&mut self, e: EntityId, in_time: bool) {
         let v = self.vtime_of(e);
         let old_finish = self.e(e).finish;

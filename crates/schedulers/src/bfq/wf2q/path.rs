@@ -7,8 +7,8 @@ use crate::bfq::rbtree::{NIL, after};
 const CLASS_FACTOR: u64 = 8;
 
 impl Engine {
-    /// Operation 6 in one class: of the entities whose start is not after v = max(V, least start), the one
-    /// with the least finish; V becomes v if `raise`.
+    /// Operation 6 in one class. Of the entities with a start not after v = max(V, least start), takes the one with the
+    /// least finish. V becomes v if `raise`.
     pub(super) fn look_up_class(
         &mut self,
         set: SetId,
@@ -30,7 +30,7 @@ impl Engine {
         let mut from = 0;
         // Without a cache only a selection is a turn; with one every look-up may become one.
         if (raise || self.rules.cached_next) && now > s.idle_turn + period {
-            // The clock restarts with the look-up, even if what it finds is replaced before its turn.
+            // The clock restarts with the look-up, even if the entity found is replaced before its turn.
             from = if s.trees[2].active.is_empty() { 0 } else { 2 };
             s.idle_turn = now;
         }
@@ -80,7 +80,7 @@ impl Engine {
         Some(if n.class < o.class { new } else { old })
     }
 
-    /// Puts a group back after its candidate changed, and its parents as far as that changes theirs.
+    /// Puts a group back after its candidate changed. Goes on with its parents as long as their candidates change, too.
     pub(super) fn climb(&mut self, set: SetId, in_time: bool, expiry: bool) {
         let mut set = set;
         loop {
@@ -101,8 +101,8 @@ impl Engine {
         }
     }
 
-    /// Operation 2: a queue that was not waiting starts to. `in_time`: it came back in time after a wait that
-    /// did not block it, so it may be served as if it had never left.
+    /// Operation 2: a queue starts to wait. `in_time`: the queue came back in time after a wait that did not block it,
+    /// so it may be served as if it had never left.
     pub fn activate(&mut self, e: EntityId, in_time: bool) {
         let set = self.e(e).set;
         self.activate_one(e, in_time);
@@ -124,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// Operation 5: a queue that is not in service waits no more.
+    /// Operation 5: a queue that is not in service stops waiting.
     pub fn deactivate(&mut self, e: EntityId) {
         self.leave(e, false);
     }
@@ -227,9 +227,9 @@ impl Engine {
         }
     }
 
-    /// Whether a queue, or a group it is in, holds its share of `limit` requests already: at each level the
-    /// limit shrinks to the entity's weight over the weights of everything that competes there. A class
-    /// weighs eight times the one below it. Nobody is limited before all its levels compete.
+    /// Whether a queue, or a group that it is in, already holds its share of `limit` requests. At each level the limit
+    /// shrinks to the entity's weight over the weights of everything that competes there. A class weighs eight times
+    /// the one below it. No entity is limited before it competes at all its levels.
     #[must_use]
     pub fn over_limit(&self, e: EntityId, limit: u32) -> bool {
         let mut at = e;
