@@ -155,11 +155,11 @@ pub struct Parameter {
     pub value: String,
     /// Meaning.
     pub help: &'static str,
-    /// How it follows from the figures; empty where that is not said.
+    /// How the parameter follows from the figures; empty where the device file does not say.
     pub derivation: String,
 }
 
-/// Everything there is to say about a device.
+/// Everything that `show device` says about a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Description {
     /// Name by which it is chosen.
@@ -191,7 +191,7 @@ impl Description {
         let most = spec.queue_depth.saturating_mul(spec.hw_queues);
         let mut loads: Vec<Load> =
             LOADS.iter().map(|l| Load { depth: l.depth.min(most), ..*l }).collect();
-        // A device that takes one command at a time has one row where others have two.
+        // A device that takes one command at a time has one row; the others have two.
         loads.dedup_by_key(|l| (l.op, l.random, l.depth));
         let behaviour = loads.into_iter().map(|l| measure(spec, l));
         Ok(Description {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Confidence {
     /// Typical of the class or reasoned; never published for this device.
     Assumed,
-    /// Published or measured, but for a sibling, by one source, or under unclear conditions.
+    /// Published or measured, but only for a sibling, by one source, or under unclear conditions.
     Low,
     /// Published or measured with a reservation.
     Medium,

@@ -6,9 +6,9 @@ use iosched_types::Nanos;
 
 /// Events in a few lanes, each of which is filled in the order of time.
 ///
-/// Every kind of event of a model happens a constant time after the moment that creates it, and
-/// moments pass in order: so each kind is a first-in-first-out queue already, and the next event of
-/// all is the smallest of a handful of heads. Equal times leave in the order of creation.
+/// Each kind of event of a model happens a constant time after the moment that creates it, and moments pass in order.
+/// So each kind is a first-in-first-out queue already, and the next event of all is the smallest of a handful of heads.
+/// Equal times leave in the order of creation.
 #[derive(Debug)]
 pub(crate) struct Lanes<E, const N: usize> {
     heads: [u128; N],

@@ -1,10 +1,11 @@
 //! Disk and SSD models and the catalogue of devices.
 //!
-//! A [`Device`] is time-free: it is told when a command arrives, says when it wants to be looked at
-//! next, and is advanced to a time. The simulator drives it by the virtual clock, the emulated disk by
-//! the wall clock; it is the same object.
+//! A [`Device`] has no clock. The host tells it when a command arrives, asks when it wants to be looked at next, and
+//! advances it to a time. The simulator drives it by the virtual clock, the emulated disk by the wall clock. Both drive
+//! the same object.
 
 pub mod catalogue;
+pub mod datasheet;
 pub mod describe;
 pub mod figure;
 pub mod models;
@@ -54,9 +55,9 @@ pub struct Completion {
 
 /// A device model: a deterministic state machine without a clock.
 ///
-/// The host calls [`advance`](Device::advance)`(t)` before [`submit`](Device::submit) at `t`: an arrival is
-/// handled after all internal events with time ≤ t, so at a completion instant the device picks its next
-/// command before the host can react.
+/// The host calls [`advance`](Device::advance)`(t)` before [`submit`](Device::submit) at `t`. So an arrival is handled
+/// after all internal events with time ≤ t, and at a completion instant the device picks its next command before the
+/// host can react.
 pub trait Device: Send {
     /// Size in bytes.
     fn capacity(&self) -> Bytes;

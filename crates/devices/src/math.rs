@@ -22,7 +22,7 @@ impl ConstDiv {
     /// Prepares division by `divisor` (at least 1).
     pub(crate) fn new(divisor: u64) -> Self {
         debug_assert!(divisor != 0);
-        // 2^128 / 1 does not fit into 128 bits; `div` treats that case apart.
+        // 2^128 / 1 does not fit into 128 bits. `div` handles that case by itself.
         let m = if divisor == 1 { 0 } else { u128::MAX / u128::from(divisor) + 1 };
         let (small, short) = match divisor {
             1 => (0, 0),
@@ -34,8 +34,9 @@ impl ConstDiv {
     /// `n / divisor`.
     #[inline]
     pub(crate) fn div(&self, n: u64) -> u64 {
-        // The reciprocal is less than 1 too large in its last bit: by n of those the product is, which is less than
-        // what a multiple of 1/divisor lacks to the next whole number as long as n * divisor < 2^64.
+        // The reciprocal is too large by less than 1 in its last bit, and the product by less than n in that bit. As
+        // long as n * divisor < 2^64, this is less than the distance from a multiple of 1/divisor to the next whole
+        // number.
         if n <= self.small {
             return ((u128::from(self.short) * u128::from(n)) >> 64) as u64;
         }
@@ -134,7 +135,7 @@ mod tests {
         for d in EDGES {
             let c = ConstDiv::new(d);
             for n in EDGES.into_iter().chain([0]) {
-                // The last of them: where 64 fractional bits end to be enough.
+                // The last of them: 64 fractional bits are just enough.
                 let last = (u64::MAX / d).wrapping_add(n % 3).wrapping_sub(1);
                 for n in [n.wrapping_sub(1), n, n.wrapping_add(1), n - n % d, last] {
                     assert_eq!((c.div(n), c.rem(n)), (n / d, n % d), "{n} / {d}");
@@ -161,7 +162,7 @@ mod tests {
         fn division_is_exact(n: u64, d in 1u64.., shift in 0u32..64, multiple: u64) {
             let (n, d) = (n >> (shift / 2), (d >> shift).max(1));
             let c = ConstDiv::new(d);
-            // Next to a multiple, too, where a reciprocal that is too large shows first.
+            // Also next to a multiple, where a reciprocal that is too large shows first.
             let below = (multiple % (u64::MAX / d) * d).wrapping_sub(1);
             for n in [n, n % (u64::MAX / d), below, below.wrapping_add(1)] {
                 prop_assert_eq!((c.div(n), c.rem(n)), (n / d, n % d));

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a parameter counts, and so how it may be written.
+/// What a parameter counts. This decides how it may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes: a whole number or text with a binary suffix (`"64GiB"`).
@@ -44,7 +44,7 @@ pub struct Key {
     pub name: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Value when it is not given; `None` when it must be.
+    /// The default; `None` where the value must be given.
     pub default: Option<u64>,
     /// Smallest value.
     pub min: u64,
@@ -234,6 +234,10 @@ params! {
             "The write cache is volatile: a forced (FUA) write completes when it is on flash.";
         flush_alone: bool, Flag, Some(0), 0, 1,
             "A flush is served alone, as ATA's FLUSH CACHE: after what came before it, before what comes after.";
+        duplex: bool, Flag, Some(0), 0, 1,
+            "The bus moves reads and writes at the same time, each at bus_bw, as PCIe does and SATA does not.";
+        trim_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "Time of a trim, one after the other; with flush_alone it is served alone, as ATA's TRIM. 0: none.";
         flush_lead_ns: u64, Nanos, Some(0), 0, MAX_NS,
             "With flush_alone: how long after a flush came other commands may still begin.";
         flush_rd_ns: u64, Nanos, Some(0), 0, MAX_NS,

@@ -166,7 +166,7 @@ pub(crate) fn block_facts(src: &Source, table: &DeTable, spec: &mut DeviceSpec) 
     Ok(())
 }
 
-/// Reads kind and parameters; keys in `also` are somebody else's.
+/// Reads kind and parameters; others read the keys in `also`.
 pub(crate) fn model(src: &Source, table: &DeTable, what: &str, also: &[&str]) -> Read<Model> {
     let line = |message: String| match table.keys().min_by_key(|k| k.span().start) {
         Some(k) => Diagnostic::at_span(src.file, src.text, k.span(), message),
@@ -205,7 +205,7 @@ pub(crate) fn model(src: &Source, table: &DeTable, what: &str, also: &[&str]) ->
     Ok(model)
 }
 
-/// An error of the whole, pointed at the parameter it names.
+/// An error of the whole specification, pointed at the parameter that it names.
 fn spec_error(src: &Source, table: &DeTable, fallback: &Place, e: &SpecError) -> Diagnostic {
     src.error(e.key().and_then(|k| table.get(k)).unwrap_or(fallback), e.to_string())
 }
@@ -287,7 +287,7 @@ fn price(src: &Source, at: &Place<'_>) -> Read<Price> {
 const TOP: &[&str] =
     &["name", "title", "summary", "model", "queue", "derivation", "figure", "price"];
 
-/// File name without folders and `.toml`: the name of a device whose file does not give one.
+/// File name without folders and `.toml`: the name of a device if its file does not give one.
 fn stem(file: &str) -> &str {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     name.strip_suffix(".toml").unwrap_or(name)

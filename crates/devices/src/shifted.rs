@@ -4,10 +4,10 @@ use iosched_types::{Bytes, Nanos, Sector};
 
 use crate::{Command, Completion, Device};
 
-/// A device whose own time starts `reset_at` ns into the host's.
+/// A device with a time of its own that starts `reset_at` ns into the host's.
 ///
-/// The angle of a rotating disk counts from the device's reset, the kernel's ticks from somewhere else; this lets
-/// both be where they were in a measurement.
+/// The angle of a rotating disk counts from the device's reset. The kernel's ticks count from another moment. With this
+/// both stand where they stood in a measurement.
 pub struct Shifted {
     inner: Box<dyn Device>,
     reset_at: Nanos,

@@ -19,7 +19,7 @@ pub enum SpecError {
     Range {
         /// The parameter.
         key: &'static str,
-        /// Its value.
+        /// The value.
         value: u64,
         /// Smallest value.
         min: u64,
@@ -128,8 +128,8 @@ impl Model {
         }
     }
 
-    /// Refuses what has no meaning, would overflow, or would serve commands in no time (such a device
-    /// would let a simulation run for ever at one instant).
+    /// Refuses a device that has no meaning, would overflow, or would serve commands in no time. The last one would let
+    /// a simulation run for ever at one instant.
     ///
     /// # Errors
     /// The first parameter that is wrong.
@@ -149,7 +149,7 @@ impl Model {
     }
 }
 
-/// Slowest rate taken; a command of 32 MiB then takes nine hours.
+/// The slowest rate accepted. A command of 32 MiB takes nine hours at this rate.
 const MIN_RATE: u64 = 1024;
 /// From here on a sector of 512 bytes takes no time.
 const NO_TIME: u64 = 512_000_000_000;
@@ -340,7 +340,8 @@ impl DeviceSpec {
         Ok(())
     }
 
-    /// The state in which all its caches are full; `None` where they are from the start, or where it has none.
+    /// The state in which all caches of the device are full. `None` where the given state is that already, or where the
+    /// device has no caches.
     #[must_use]
     pub fn all_full(&self) -> Option<DeviceState> {
         let (write_cache, slc) = match &self.model {

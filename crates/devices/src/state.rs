@@ -1,7 +1,7 @@
 //! The state a device is in when a run begins.
 //!
-//! A device at rest with empty caches takes writes at the speed of its caches until these are full: the first seconds of a run are
-//! then not the rest of it.
+//! A device at rest with empty caches takes writes at the speed of its caches until these are full. So the first
+//! seconds of a run differ from the rest of it.
 
 use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ impl DeviceState {
         Ok(state)
     }
 
-    /// `write_cache=full`: what is not empty; empty text for a device at rest.
+    /// The caches that are not empty, as `write_cache=full`; empty text for a device at rest.
     #[must_use]
     pub fn text(&self) -> String {
         let all = [("write_cache", self.write_cache), ("slc", self.slc)];

@@ -1,30 +1,10 @@
 //! In steady state no command allocates memory.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-#![allow(unsafe_code, reason = "a counting allocator is unsafe by its trait")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use iosched_devices::{Command, Device, truth};
+use iosched_testing::{Counting, allocations};
 use iosched_types::Op;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
@@ -60,9 +40,9 @@ fn no_command_allocates_in_steady_state() {
         let mut device = d.spec.build().unwrap();
         let mut done = Vec::with_capacity(4096);
         run(&mut *device, &mut done, 60_000);
-        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        let before = allocations();
         run(&mut *device, &mut done, 60_000);
-        let made = ALLOCATIONS.load(Ordering::Relaxed) - before;
+        let made = allocations() - before;
         // A queue may still grow to a new record length; a doubling or two is not "per command".
         assert!(made <= 8, "{}: {made} allocations in 60000 commands", d.spec.name);
     }

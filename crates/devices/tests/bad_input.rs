@@ -163,7 +163,7 @@ fn a_spec_made_in_code_is_checked_too() {
 }
 
 proptest! {
-    /// Whatever the text: an answer, not a panic; and what is accepted can be built.
+    /// Any text gives an answer, not a panic. An accepted text can be built.
     #[test]
     fn any_text_gets_an_answer(
         kind in "hdd|ssd|fixed|volume|h",

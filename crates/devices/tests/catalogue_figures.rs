@@ -94,6 +94,14 @@ struct Beside {
     writers: u32,
     flush: bool,
     seconds: u64,
+    /// What the others do instead of writing a block.
+    other: (Op, Bytes),
+}
+
+impl Default for Beside {
+    fn default() -> Self {
+        Self { writers: 1, flush: false, seconds: 2, other: (Op::Write, 4096) }
+    }
 }
 
 impl Beside {
@@ -109,11 +117,12 @@ impl Beside {
             (place >> 20) % blocks * 4096
         };
         let mut send = |d: &mut dyn iosched_devices::Device, now: Nanos, id: u32, op: Op| {
-            let (offset, len) = if op == Op::Flush { (0, 0) } else { (random(), 4096) };
+            let len = if op == self.other.0 { self.other.1 } else { 4096 };
+            let (offset, len) = if op == Op::Flush { (0, 0) } else { (random() / len * len, len) };
             d.submit(now, Command { id, op, offset, len, fua: false });
         };
         send(&mut *device, 0, 0, Op::Read);
-        (1..=self.writers).for_each(|w| send(&mut *device, 0, w, Op::Write));
+        (1..=self.writers).for_each(|w| send(&mut *device, 0, w, self.other.0));
         let mut flushing = vec![false; self.writers as usize + 1];
         while let Some(now) = device.next_wakeup().filter(|t| *t < end) {
             device.advance(now, &mut done);
@@ -123,7 +132,7 @@ impl Beside {
                 let op = match (w, flushing[w]) {
                     (0, _) => Op::Read,
                     (_, true) => Op::Flush,
-                    _ => Op::Write,
+                    _ => self.other.0,
                 };
                 count[usize::from(w > 0)] += u64::from(!flushing[w] && now > end / 2);
                 send(&mut *device, now, c.id, op);
@@ -141,7 +150,7 @@ fn spec(name: &str) -> DeviceSpec {
 /// Samsung 850 EVO: 612 of 10,700 reads a second are left; Kingston KC3000: a fifth.
 #[test]
 fn a_reader_beside_a_writer_that_flushes_keeps_what_was_measured() {
-    let beside = Beside { writers: 1, flush: true, seconds: 2 };
+    let beside = Beside { flush: true, ..Beside::default() };
     for (name, wanted) in [("ssd-sata", 612.0), ("nvme", 0.2 * 14_000.0)] {
         let (reads, writes) = beside.run(&spec(name));
         assert!((reads / wanted - 1.0).abs() < 0.15, "{name}: {reads} instead of {wanted}");
@@ -151,7 +160,7 @@ fn a_reader_beside_a_writer_that_flushes_keeps_what_was_measured() {
 
 #[test]
 fn a_reader_beside_writers_without_flushes_is_not_shut_out() {
-    let beside = Beside { writers: 16, flush: false, seconds: 2 };
+    let beside = Beside { writers: 16, ..Beside::default() };
     for (name, least) in [("ssd-sata", 5000.0), ("adata-su800", 1500.0), ("nvme", 8000.0)] {
         let (reads, writes) = beside.run(&spec(name));
         assert!(reads > least, "{name}: {reads} reads, {writes} writes");
@@ -159,12 +168,40 @@ fn a_reader_beside_writers_without_flushes_is_not_shut_out() {
     for name in ["hdd-7200", "st1000dm003", "st3320620as", "wd10ezrx", "exos-x18"] {
         let state = DeviceState::parse("write_cache=full").unwrap();
         let spec = DeviceSpec { state, ..spec(name) };
-        let (reads, writes) = Beside { writers: 2, flush: false, seconds: 10 }.run(&spec);
+        let (reads, writes) = Beside { writers: 2, seconds: 10, ..Beside::default() }.run(&spec);
         assert!(reads > 10.0 && writes > reads, "{name}: {reads} reads, {writes} writes");
     }
 }
 
-/// A drive that was written to for long does not begin with empty caches.
+/// PCIe moves both ways at once: reads do not queue behind the bytes of writes. 64 writes of 128 KiB are 1.2 ms of the
+/// bus of an Optane drive.
+#[test]
+fn reads_pass_large_writes_on_a_full_duplex_bus() {
+    let beside = Beside { writers: 64, other: (Op::Write, 128 << 10), ..Beside::default() };
+    let (reads, writes) = beside.run(&spec("samsung-990-pro"));
+    assert!(reads > 4000.0 && writes > 1000.0, "{reads} reads, {writes} writes");
+    let mut half = spec("optane-p5800x");
+    let (both, _) = beside.run(&half);
+    let iosched_devices::Model::Ssd(p) = &mut half.model else { panic!("not an SSD") };
+    p.duplex = false;
+    let (one, _) = beside.run(&half);
+    assert!(both > 2.0 * one, "{both} and {one} reads");
+}
+
+/// ATA's TRIM is not queued: whoever reads meanwhile waits for it. A volume's discards are operations like all others.
+#[test]
+fn trims_cost_those_beside_them() {
+    let trims = Beside { other: (Op::Discard, 1 << 20), ..Beside::default() };
+    let alone = Beside { writers: 0, ..Beside::default() }.run(&spec("ssd-sata")).0;
+    let (reads, trimmed) = trims.run(&spec("ssd-sata"));
+    assert!(reads < 0.7 * alone && reads > 500.0, "{reads} of {alone} reads are left");
+    assert!(trimmed > 100.0 && trimmed < 1e9 / 600_000.0, "{trimmed} trims");
+    let long = Beside { writers: 8, seconds: 20, ..trims };
+    let (reads, trimmed) = long.run(&spec("cloud-gp3"));
+    assert!((2900.0..3100.0).contains(&(reads + trimmed)), "{reads} reads, {trimmed} trims");
+}
+
+/// A drive that was written to for a long time does not begin with empty caches.
 #[test]
 fn a_device_starts_in_the_state_it_is_given() {
     let writes = |name: &str, state: &str| {

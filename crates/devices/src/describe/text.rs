@@ -149,7 +149,9 @@ fn wrapped(f: &mut fmt::Formatter<'_>, first: &str, text: &str) -> fmt::Result {
         for (i, part) in word.chunks(WIDTH - indent).enumerate() {
             let part: String = part.iter().collect();
             let space = usize::from(!empty && i == 0);
-            if !empty && line.chars().count() + space + part.chars().count() > WIDTH {
+            if !empty
+                && line.chars().count() + space + part.chars().count() > f.width().unwrap_or(WIDTH)
+            {
                 writeln!(f, "{}", line.trim_end())?;
                 line = " ".repeat(indent);
                 empty = true;

@@ -124,7 +124,7 @@ impl Backlog {
         self.fence != NONE
     }
 
-    /// Takes a command out of the list and the window.
+    /// Removes a command from the list and the window.
     #[inline(always)]
     fn unlink(&mut self, slot: u32) -> Admitted {
         let a = self.slots[slot as usize];
@@ -180,13 +180,13 @@ impl Backlog {
 /// Which command is next.
 struct Choice {
     slot: u32,
-    /// Its place in the order of angles, where known.
+    /// The place in the order of angles, where known.
     place: Option<usize>,
-    /// The positioning time, where it fell out on the way.
+    /// The positioning time, where the search computed it anyway.
     pos: Option<Nanos>,
 }
 
-/// The arm: its mechanics, its queue and the rule by which it chooses.
+/// The arm: its mechanics, its queue and its rule of choice.
 #[derive(Debug)]
 pub(crate) struct Arm {
     pub(crate) mech: Mechanics,
@@ -200,7 +200,7 @@ pub(crate) struct Arm {
     /// Commands served.
     served: u64,
     backlog: Backlog,
-    /// The candidates by angle, where the drive chooses by it.
+    /// The candidates by angle, where the drive chooses by angle.
     by_angle: Option<Angles>,
 }
 
@@ -209,7 +209,7 @@ pub(crate) struct Arm {
 struct Angles {
     order: ByAngle,
     starts: Starts,
-    /// `order` has all candidates. Once there were too many of them, it is filled again when few are left.
+    /// `order` has all candidates. After there were too many of them, it is filled again when few are left.
     complete: bool,
 }
 
@@ -278,7 +278,7 @@ impl Arm {
         self.backlog.oldest().is_some_and(|a| a.op == Op::Flush)
     }
 
-    /// Whether the oldest command has waited so long, or was passed so often, that it goes first.
+    /// Whether the oldest command goes first because it has waited too long or was passed too often.
     #[inline]
     pub(crate) fn overdue(&self, now: Nanos) -> bool {
         self.backlog.oldest().is_some_and(|a| {

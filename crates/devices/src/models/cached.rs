@@ -1,10 +1,10 @@
 //! A disk with a volatile write cache.
 //!
-//! A write completes when its data is in the cache; the arm writes it to the medium in the order of
-//! shortest positioning (among the `destage_window` oldest extents) when it has nothing else to do, and before
-//! reads once the cache is full to a threshold: `destage_run` extents for each command that waits, unless
-//! the oldest has waited `age_ns`. A flush is served when it is the oldest command waiting, as the non-queued ATA FLUSH
-//! CACHE is: the arm then does nothing but empty the cache, and no write enters meanwhile.
+//! A write completes when its data is in the cache. The arm writes the data to the medium in the order of shortest
+//! positioning (among the `destage_window` oldest extents) when it has nothing else to do. Once the cache is full to a
+//! threshold, the arm does so before reads: `destage_run` extents for each command that waits, unless the oldest has
+//! waited `age_ns`. A flush is served when it is the oldest command waiting, like the non-queued ATA FLUSH CACHE. The
+//! arm then only empties the cache, and no write enters meanwhile.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ enum Event {
     Served(Completion),
     /// Writing dirty data.
     Destaged,
-    /// Passing the data of a cached write or a cache hit.
+    /// The bus passes the data of a cached write or a cache hit.
     Passed(Pass),
 }
 
@@ -247,7 +247,7 @@ impl Device for CachedHdd {
             match event {
                 Event::Served(c) => {
                     self.arm_busy = false;
-                    // While a flush goes on, nothing else is served: this was it.
+                    // Nothing else is served during a flush, so this command was the flush.
                     self.flushing = None;
                     self.complete(t, c, done);
                 }

@@ -13,7 +13,7 @@ pub(crate) struct Extent {
     pub(crate) end: Sector,
 }
 
-/// Extents that neither touch nor overlap, by place and by age.
+/// Extents by place and by age. They neither touch nor overlap.
 ///
 /// The age of an extent is that of its oldest data, as a number that only grows.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl DirtyMap {
         (*e >= least).then_some(*start)
     }
 
-    /// Marks a range dirty; it joins what it overlaps or touches.
+    /// Marks a range dirty. The range joins the extents that it overlaps or touches.
     pub(crate) fn insert(&mut self, mut new: Extent) {
         if new.start >= new.end {
             return;
@@ -88,8 +88,8 @@ impl DirtyMap {
         }
     }
 
-    /// Of the `window` extents whose data came first, the one that the head reaches soonest, and its
-    /// positioning time; of several, the lowest. A window of 0 is one over all.
+    /// Of the `window` oldest extents, the one that the head reaches soonest, and its positioning time. Of several, the
+    /// lowest. A window of 0 takes in all extents.
     pub(crate) fn nearest_of_oldest(
         &self,
         mech: &Mechanics,

@@ -41,7 +41,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    /// Queues an operation; with `behind_reads` it waits behind all reads.
+    /// Queues an operation. With `behind_reads` the operation waits behind all reads.
     #[inline]
     pub(crate) fn push(&mut self, op: Operation, behind_reads: bool) {
         if behind_reads {
@@ -98,7 +98,7 @@ impl Dirty {
     }
 }
 
-/// The SLC cache: fast programs while it has room, which an idle drive makes.
+/// The SLC cache: programs are fast while it has room. An idle drive makes room.
 #[derive(Debug)]
 pub(crate) struct Slc {
     size: Bytes,

@@ -7,7 +7,7 @@ use crate::params::{HddParams, Rotation};
 
 /// Steps of the table of seek times.
 const STEPS: usize = 1024;
-/// Rings of the drive that the search by angle tells apart: what one byte can number.
+/// How many rings of the drive the search by angle tells apart: as many as one byte can number.
 pub(super) const RINGS: usize = 256;
 
 /// A run of tracks of one length: a zone of the platter.
@@ -41,14 +41,14 @@ pub(crate) struct Mechanics {
     sectors_div: ConstDiv,
     zones: Vec<Zone>,
     bus: Rate,
-    /// `table[i]` is the seek time over `i << shift` sectors: a lower bound for every distance from
-    /// there on, and an upper bound for every distance up to there, since the curve never falls.
+    /// `table[i]` is the seek time over `i << shift` sectors. The curve never falls, so this is a lower bound for every
+    /// longer distance and an upper bound for every shorter one.
     table: Box<[Nanos; STEPS + 1]>,
-    /// Lower bounds of the seek times between two rings, by how far the second lies behind the first, `RINGS` standing
-    /// for "in the same"; empty where a time that the search by angle comes upon would not fit into 32 bits.
+    /// Lower bounds of the seek times between two rings, by how far the second lies behind the first. `RINGS` stands
+    /// for "in the same ring". Empty where a time that the search by angle meets would not fit into 32 bits.
     between: Vec<u32>,
     shift: u32,
-    /// The last transfer that was timed: most are as long as the one before.
+    /// The last transfer that was timed, because most are as long as the one before.
     timed: Transfer,
     /// End of the last command served.
     pub(crate) head: Sector,
@@ -87,8 +87,8 @@ impl Mechanics {
         m
     }
 
-    /// What rotation adds for this sector, as far as it can be known before the time is: the angle of
-    /// the sector (`angle`), or the whole rotational delay (`half`, `hash`).
+    /// What rotation adds for this sector, as far as it is known before the time is known: the angle of the sector
+    /// (`angle`), or the whole rotational delay (`half`, `hash`).
     #[inline(always)]
     pub(crate) fn turn(&self, sector: Sector) -> u32 {
         let turn = match self.rot {
@@ -156,7 +156,7 @@ impl Mechanics {
         }
     }
 
-    /// Bounds of the seek time over a distance: what the table has before and behind it.
+    /// Bounds of the seek time over a distance: the table's entries before and behind it.
     #[inline]
     pub(super) fn seek_bounds(&self, dist: Sector) -> (Nanos, Nanos) {
         // `shift` leaves ten bits of every distance; the mask only tells the compiler so.
@@ -190,7 +190,7 @@ impl Mechanics {
         sector < self.sectors
     }
 
-    /// Whether the head is on the drive: it may have been sent past the end by a command that ends there.
+    /// Whether the head is on the drive. A command that ends at the drive's end leaves the head past the end.
     #[inline]
     pub(super) fn head_is_inside(&self) -> bool {
         self.head <= self.sectors
@@ -212,7 +212,7 @@ impl Mechanics {
         self.seek_a + ((self.seek_b * isqrt(x << 32)) >> 32) + ((self.seek_c * x) >> 32)
     }
 
-    /// Where the platter stands when the arm may begin to move, as an angle in ns.
+    /// The platter's angle in ns when the arm may begin to move.
     #[inline]
     pub(super) fn phase(&self, now: Nanos) -> Nanos {
         self.rev_div.rem(now + self.ovh)
@@ -232,7 +232,7 @@ impl Mechanics {
         pos >= self.seek(dist)
     }
 
-    /// Positioning time to a sector whose [`turn`](Self::turn) is known, starting at `now`.
+    /// Positioning time to a sector with a known [`turn`](Self::turn), starting at `now`.
     #[inline]
     pub(crate) fn position(&self, sector: Sector, turn: u32, now: Nanos) -> Nanos {
         if sector == self.head {
@@ -255,8 +255,8 @@ fn wrap(to: u64, at: u64, rev: u64) -> u64 {
     if to >= at { to - at } else { to + rev - at }
 }
 
-/// The zones: one of `spt` and `bw` in the reference; with `bw_inner`, `zones` rings of equal width
-/// whose track length falls evenly from the outer to the inner rate.
+/// The zones: one of `spt` and `bw` in the reference. With `bw_inner` there are `zones` rings of equal width, and their
+/// track length falls evenly from the outer to the inner rate.
 fn zones(p: &HddParams, sectors: Sector) -> Vec<Zone> {
     if p.bw_inner == 0 {
         return vec![Zone { first: 0, per_track: ConstDiv::new(p.spt), rate: Rate::new(p.bw) }];

@@ -1,9 +1,9 @@
 //! The command that the arm reaches soonest: native command queueing's choice among those waiting.
 //!
-//! The platter passes a sector at `phi`, `phi + rev`, `phi + 2 rev` … from now; the positioning time is the first of
-//! these that is not before the end of the seek. So the commands are kept in the order of their angles: going
-//! through them from the angle that is under the head, the first whose seek ends in time is the nearest. On a disk
-//! with 32 commands that is found after a dozen of them, and hardly ever needs an exact seek time.
+//! The platter passes a sector at `phi`, `phi + rev`, `phi + 2 rev` … from now. The positioning time is the first of
+//! these that is not before the end of the seek. So the commands are kept in the order of their angles. The search
+//! starts at the angle under the head, and the first command with a seek that ends in time is the nearest. On a disk
+//! with 32 commands the search looks at a dozen of them, and hardly ever needs an exact seek time.
 
 use iosched_types::{Nanos, Sector};
 
@@ -19,7 +19,7 @@ pub(crate) struct Waiting {
     pub(crate) slot: u32,
 }
 
-/// Turns of the platter that the search by angle follows; beyond, seeks are many turns long.
+/// Turns of the platter that the search by angle follows. A longer search only pays where seeks are many turns long.
 const TURNS: usize = 2;
 
 /// Commands that are kept in order: NCQ has 32 slots.
@@ -54,18 +54,18 @@ static KEEP: [[u64; WORDS]; 2 * LANES] = {
 
 /// Up to [`LANES`] commands in the order of their angles, those of one angle in the order of their admission.
 ///
-/// A command stays in its lane; what moves is a byte in `order`. All loops have fixed lengths and no branch in them
-/// depends on the commands, so that they become vector instructions that nothing has to be predicted for.
+/// A command stays in its lane; only a byte in `order` moves. All loops have fixed lengths, and no branch in them
+/// depends on the commands. So they become vector instructions without anything to predict.
 #[derive(Debug)]
 pub(crate) struct ByAngle {
-    /// The angle in each lane, `i32::MAX` in those without a command. There are as many lanes as a byte can name, so
-    /// that none that `order` names has to be checked.
+    /// The angle in each lane, `i32::MAX` in those without a command. There are as many lanes as a byte can name, so an
+    /// entry of `order` needs no check.
     turns: [i32; NAMES],
     /// The ring of the drive that each command is in.
     rings: [u8; NAMES],
     sectors: [Sector; NAMES],
     slots: [u32; NAMES],
-    /// The lanes in order of angle, between two bytes that only make room for shifting.
+    /// The lanes in order of angle, between two spare bytes that make room for shifting.
     order: [u8; LANES + 2],
     free: u32,
     len: usize,
@@ -84,8 +84,8 @@ impl ByAngle {
         }
     }
 
-    /// How many commands have an angle below `bound`: the signs of the differences, added up in four lanes. A function
-    /// of its own: where it is inlined, the compiler makes single steps of it.
+    /// How many commands have an angle below `bound`: adds up the signs of the differences in four lanes. It is a
+    /// function of its own because the compiler makes single steps of it where it is inlined.
     #[inline(never)]
     fn rank(&self, bound: u32) -> usize {
         let mut below = [0u32; 4];
@@ -102,7 +102,7 @@ impl ByAngle {
         usize::from(self.order[(place & (LANES - 1)) + 1])
     }
 
-    /// Adds a command that was admitted after all others; `false` when there is no room, or no such sector.
+    /// Adds a command that was admitted after all others. Returns `false` when there is no room, or no such sector.
     #[inline(always)]
     pub(crate) fn insert(&mut self, mech: &Mechanics, w: Waiting) -> bool {
         let lane = self.free.trailing_zeros() as usize;
@@ -131,7 +131,7 @@ impl ByAngle {
         self.shift(at, 2);
     }
 
-    /// Every place from `at` on takes the lane of the one before (`from` 0) or behind it (`from` 2).
+    /// Every place from `at` on takes the lane of the place before it (`from` 0) or behind it (`from` 2).
     #[inline]
     fn shift(&mut self, at: usize, from: usize) {
         let keep = &KEEP[at & (2 * LANES - 1)];
@@ -168,15 +168,15 @@ impl ByAngle {
         (0..self.len).any(|at| self.sectors[self.lane(at)] == sector)
     }
 
-    /// The place of the command with the shortest positioning time (of several, the first admitted) and that
-    /// time. `None` when no seek ends within two turns. No command may start right under the head: that
-    /// one needs neither a seek nor a turn.
+    /// The place of the command with the shortest positioning time (of several, the first admitted) and that time.
+    /// `None` when no seek ends within two turns. The caller makes sure that no command starts right under the head:
+    /// such a command needs neither a seek nor a turn.
     #[inline(always)]
     pub(crate) fn nearest(&self, mech: &Mechanics, now: Nanos) -> Option<(usize, Nanos)> {
         if !mech.head_is_inside() {
             return None;
         }
-        // The shortest seek goes by before anything can be reached.
+        // Nothing can be reached before the shortest seek is over.
         let (least, _) = mech.seek_bounds(0);
         let phase = mech.phase(now + least);
         let (from, len) = (self.rank(phase as u32), self.len);
@@ -193,8 +193,8 @@ impl ByAngle {
         None
     }
 
-    /// The first command whose sector passes, `offset` (wrapping) after its angle, no sooner than the arm is
-    /// there.
+    /// The first command that the arm reaches in time: its sector passes `offset` (wrapping) after its angle, not
+    /// before the arm is there.
     #[inline]
     fn first_in_time(
         &self,
@@ -214,8 +214,8 @@ impl ByAngle {
         None
     }
 
-    /// The first command whose sector passes no sooner than the arm may be in its ring. The loop that the search for
-    /// the nearest spends its time in, so it is kept small: a function of its own.
+    /// The first command with a sector that passes no sooner than the arm may be in its ring. The search for the
+    /// nearest spends its time in this loop, so the loop is kept small, in a function of its own.
     #[inline(never)]
     fn first_possible(
         &self,
@@ -233,8 +233,8 @@ impl ByAngle {
     }
 }
 
-/// The command with the shortest positioning time, the first of several, and that time; `candidates` come in the
-/// order of their admission. Right for every drive, but each candidate costs.
+/// The command with the shortest positioning time, the first of several, and that time. `candidates` come in the order
+/// of their admission. This is right for every drive, but slow: each candidate costs.
 pub(crate) fn nearest_of(
     mech: &Mechanics,
     candidates: impl Iterator<Item = Waiting>,

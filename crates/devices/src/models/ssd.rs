@@ -19,16 +19,16 @@ const DRAIN: usize = 5;
 const FLUSHED: usize = 6;
 const FLUSH_READ: usize = 7;
 
-/// Whom a flush that is served alone lets in.
+/// Which commands a flush that is served alone lets in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
     /// Everybody: there is no flush.
     Open,
     /// Everybody but another flush: one has come.
     Lead,
-    /// Nobody: this flush waits until nothing else is served.
+    /// None: this flush waits until nothing else is served.
     Closed(u32),
-    /// Nobody: the flush goes on.
+    /// None: the flush goes on.
     Flushing,
 }
 
@@ -36,6 +36,8 @@ enum Gate {
 const BLOCK: Bytes = 4096;
 const READ_FAST: usize = 8;
 const READ_SLOW: usize = 9;
+const BUS_IN: usize = 10;
+const TRIMMED: usize = 11;
 
 /// Keeps the kind of a page apart from its channel.
 const PAGE_SEED: u64 = 0x70a6_e5ee_d000_0001;
@@ -46,8 +48,9 @@ enum Event {
     Slot(u32),
     Channel(u32, Operation),
     Bus(Transfer),
+    Trimmed(u32),
     Drain,
-    /// The time after which a flush lets nobody in.
+    /// The time after which a flush lets no command in.
     Lead(u32),
     /// A command that waited for a flush.
     Again(u32),
@@ -95,12 +98,16 @@ pub struct Ssd {
     bus_rate: Rate,
     drain_rate: Rate,
     outer: VecDeque<Command>,
-    events: Lanes<Event, 10>,
+    events: Lanes<Event, 12>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     channels: Vec<Channel>,
-    bus: VecDeque<Transfer>,
-    bus_busy: bool,
+    /// Towards the host and, with `duplex`, towards the drive.
+    bus: [VecDeque<Transfer>; 2],
+    bus_busy: [bool; 2],
+    /// Trims that wait for the one under way.
+    trims: VecDeque<u32>,
+    trimming: bool,
     writes: VecDeque<u32>,
     used: Bytes,
     drain: VecDeque<(Bytes, Bytes)>,
@@ -111,7 +118,7 @@ pub struct Ssd {
     flushes: VecDeque<(u32, u64)>,
     dirty: Dirty,
     slc: Slc,
-    /// With `flush_alone`: whom it lets in, how many commands are inside, and who waits outside.
+    /// With `flush_alone`: which commands it lets in, how many are inside, and which wait outside.
     gate: Gate,
     inside: u64,
     held: VecDeque<u32>,
@@ -135,8 +142,10 @@ impl Ssd {
             slots: Vec::new(),
             free: Vec::new(),
             channels: (0..p.chans).map(|_| Channel::default()).collect(),
-            bus: VecDeque::new(),
-            bus_busy: false,
+            bus: [VecDeque::new(), VecDeque::new()],
+            bus_busy: [false; 2],
+            trims: VecDeque::new(),
+            trimming: false,
             writes: VecDeque::new(),
             used: 0,
             drain: VecDeque::new(),
@@ -220,17 +229,22 @@ impl Ssd {
         }
     }
 
+    /// ATA's commands that are not queued.
+    fn is_alone(&self, op: Op) -> bool {
+        op == Op::Flush || op == Op::Discard && self.p.trim_ns > 0
+    }
+
     /// With `flush_alone`: whether a command may begin; otherwise it waits outside.
     fn enter(&mut self, now: Nanos, slot: u32) -> bool {
-        let flush = self.slots[slot as usize].op == Op::Flush;
+        let alone = self.is_alone(self.slots[slot as usize].op);
         match self.gate {
-            Gate::Open | Gate::Lead if !flush => {
+            Gate::Open | Gate::Lead if !alone => {
                 self.inside += 1;
                 return true;
             }
             Gate::Open => {
                 self.gate = Gate::Lead;
-                // No flush goes on, so the lane of their ends is empty; so it is below.
+                // No flush goes on, so the lane of their ends is empty. The same holds below.
                 self.events.push(FLUSHED, now + self.p.flush_lead_ns, Event::Lead(slot));
             }
             _ => self.held.push_back(slot),
@@ -238,9 +252,9 @@ impl Ssd {
         false
     }
 
-    /// A command is over: a flush may be the next, or all who waited for one.
+    /// A command is over. A flush may be next, or all commands that waited for one.
     fn leave(&mut self, now: Nanos, op: Op) {
-        if op == Op::Flush {
+        if self.is_alone(op) {
             self.gate = Gate::Open;
             for slot in self.held.drain(..) {
                 self.events.push(FLUSHED, now, Event::Again(slot));
@@ -251,14 +265,28 @@ impl Ssd {
         }
     }
 
-    /// Begins the flush that waits for the rest to be over.
+    /// Begins the flush that waits until the rest is over.
     fn flush_alone(&mut self, now: Nanos) {
         if let Gate::Closed(slot) = self.gate
             && self.inside == 0
         {
             self.gate = Gate::Flushing;
-            self.begin_flush(now, slot);
+            if self.slots[slot as usize].op == Op::Discard {
+                self.trim(now, slot);
+            } else {
+                self.begin_flush(now, slot);
+            }
         }
+    }
+
+    /// The drive's table is changed by one trim at a time.
+    fn trim(&mut self, now: Nanos, slot: u32) {
+        if std::mem::replace(&mut self.trimming, true) {
+            self.trims.push_back(slot);
+            return;
+        }
+        self.slots[slot as usize].t_start = Some(now);
+        self.events.push(TRIMMED, now + self.p.trim_ns, Event::Trimmed(slot));
     }
 
     fn begin_flush(&mut self, now: Nanos, slot: u32) {
@@ -300,10 +328,11 @@ impl Ssd {
                 self.try_write(now);
             }
             Op::Write => {
-                self.bus.push_back(Transfer { slot, bytes: self.slots[slot as usize].len });
-                self.try_bus(now);
+                let bytes = self.slots[slot as usize].len;
+                self.transfer(now, Transfer { slot, bytes });
             }
             Op::Flush => self.begin_flush(now, slot),
+            Op::Discard if self.p.trim_ns > 0 => self.trim(now, slot),
             Op::Discard => self.complete(now, slot, done),
         }
     }
@@ -366,10 +395,7 @@ impl Ssd {
     ) {
         self.channels[channel].busy = false;
         match op.target {
-            Target::Read(slot) => {
-                self.bus.push_back(Transfer { slot, bytes: op.bytes });
-                self.try_bus(now);
-            }
+            Target::Read(slot) => self.transfer(now, Transfer { slot, bytes: op.bytes }),
             Target::Write(slot) => {
                 self.slc.end(now);
                 self.piece_done(now, slot, done);
@@ -396,27 +422,42 @@ impl Ssd {
         }
     }
 
+    /// The direction of the bus that a transfer needs: there is one for both unless it is full duplex.
     #[inline]
-    fn try_bus(&mut self, now: Nanos) {
-        if self.bus_busy {
+    fn way(&self, slot: u32) -> usize {
+        usize::from(self.p.duplex && self.slots[slot as usize].op == Op::Write)
+    }
+
+    #[inline]
+    fn transfer(&mut self, now: Nanos, transfer: Transfer) {
+        let way = self.way(transfer.slot);
+        self.bus[way].push_back(transfer);
+        self.try_bus(now, way);
+    }
+
+    #[inline]
+    fn try_bus(&mut self, now: Nanos, way: usize) {
+        if self.bus_busy[way] {
             return;
         }
-        let Some(transfer) = self.bus.pop_front() else { return };
-        self.bus_busy = true;
+        let Some(transfer) = self.bus[way].pop_front() else { return };
+        self.bus_busy[way] = true;
         let s = &mut self.slots[transfer.slot as usize];
         if s.op == Op::Write {
             s.t_start = Some(now);
         }
-        // The command's own time is spent with its first piece; a write is one transfer.
+        // The first piece pays the command's own time. A write is one transfer.
         let command = if std::mem::replace(&mut s.on_bus, true) { 0 } else { self.p.bus_cmd_ns };
         let time = self.bus_rate.time(transfer.bytes) + command;
         self.counters.bus_ns += time;
-        self.events.push(BUS, now + time, Event::Bus(transfer));
+        let lane = if way == 0 { BUS } else { BUS_IN };
+        self.events.push(lane, now + time, Event::Bus(transfer));
     }
 
     fn bus_done(&mut self, now: Nanos, transfer: Transfer, done: &mut Vec<Completion>) {
-        self.bus_busy = false;
         let slot = transfer.slot;
+        let way = self.way(slot);
+        self.bus_busy[way] = false;
         match self.slots[slot as usize].op {
             Op::Write if self.slots[slot as usize].cached => {
                 self.cache_pieces(slot);
@@ -426,7 +467,7 @@ impl Ssd {
             Op::Write => self.enter_channels(now, slot, Target::Write(slot)),
             _ => self.piece_done(now, slot, done),
         }
-        self.try_bus(now);
+        self.try_bus(now, way);
     }
 
     /// The data of a write is in the cache: its pieces wait to be programmed.
@@ -453,8 +494,7 @@ impl Ssd {
             }
             self.used += len;
             self.writes.pop_front();
-            self.bus.push_back(Transfer { slot, bytes: len });
-            self.try_bus(now);
+            self.transfer(now, Transfer { slot, bytes: len });
         }
     }
 
@@ -529,6 +569,13 @@ impl Device for Ssd {
                 }
                 Event::Slot(slot) => self.complete(t, slot, done),
                 Event::Channel(channel, op) => self.channel_done(t, channel as usize, op, done),
+                Event::Trimmed(slot) => {
+                    self.trimming = false;
+                    self.complete(t, slot, done);
+                    if let Some(next) = self.trims.pop_front() {
+                        self.trim(t, next);
+                    }
+                }
                 Event::Bus(transfer) => self.bus_done(t, transfer, done),
                 Event::Drain => self.drain(t),
             }

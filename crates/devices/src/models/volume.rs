@@ -28,8 +28,7 @@ impl Bucket {
         Bucket { rate, size, level: size, at: 0 }
     }
 
-    /// When `tokens` are there, from `now` on. More than the bucket holds are granted by a full
-    /// bucket, on credit.
+    /// When `tokens` are there, from `now` on. A full bucket grants more than it holds, on credit.
     fn ready(&mut self, now: Nanos, tokens: u64) -> Nanos {
         if self.rate == 0 {
             return now;
@@ -109,20 +108,21 @@ impl Volume {
     fn admit(&mut self, now: Nanos, c: Command) {
         self.admitted += 1;
         match c.op {
-            Op::Read | Op::Write => {
+            Op::Read | Op::Write | Op::Discard => {
                 self.queue.push_back(c);
                 self.grant(now);
             }
             Op::Flush => self.events.push(FLUSH, now + self.p.flush_ns, Event::Done(c.id, now)),
-            Op::Discard => self.events.push(WRITE, now + self.p.wr_ns, Event::Served(c, now)),
         }
     }
 
     /// Starts commands in order of arrival as far as the grants go.
     fn grant(&mut self, now: Nanos) {
         while let Some(c) = self.queue.front().copied().filter(|_| !self.waiting) {
-            let ops = if self.p.io_unit == 0 { 1 } else { c.len.div_ceil(self.p.io_unit).max(1) };
-            let when = self.ops.ready(now, ops).max(self.bytes.ready(now, c.len));
+            // A discard is one operation and moves no bytes.
+            let len = if c.op == Op::Discard { 0 } else { c.len };
+            let ops = if self.p.io_unit == 0 { 1 } else { len.div_ceil(self.p.io_unit).max(1) };
+            let when = self.ops.ready(now, ops).max(self.bytes.ready(now, len));
             if when > now {
                 self.waiting = true;
                 self.throttled += 1;
@@ -131,7 +131,7 @@ impl Volume {
                 return;
             }
             self.ops.take(ops);
-            self.bytes.take(c.len);
+            self.bytes.take(len);
             self.queue.pop_front();
             let (lane, latency) =
                 if c.op == Op::Read { (READ, self.p.rd_ns) } else { (WRITE, self.p.wr_ns) };

@@ -39,6 +39,8 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = SsdParams> {
             flush_lead_ns: 0,
             flush_rd_ns: 0,
             rd_spread_ns: 0,
+            duplex: false,
+            trim_ns: 0,
             scatter: false,
             bus_cmd_ns: 0,
         }

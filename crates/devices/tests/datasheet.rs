@@ -1,0 +1,90 @@
+//! Data sheets become device files that run and do what the sheets say.
+
+use iosched_devices::datasheet::Sheet;
+use iosched_devices::{DeviceSpec, Model};
+
+const SHEETS: &[(&str, &str)] = &[
+    (
+        "disk",
+        "name = \"A \\\"7200\\\" disk\"\ncapacity = \"4TB\"\nrpm = 7200\nseek_ms = 8.5\nsequential_read = 210\ncache = \"256MiB\"\n",
+    ),
+    (
+        "disk by its reads",
+        "capacity = \"1TB\"\nrpm = 5400\nrandom_read_iops = 62\nsequential_read = 150\nsequential_read_inner = 75\n",
+    ),
+    (
+        "SAS disk",
+        "capacity = \"600GB\"\ninterface = \"sas\"\nrpm = 15000\nseek_ms = \"2.9ms\"\ntrack_to_track_ms = 0.2\nfull_stroke_ms = 6\nsequential_read = 250\npower_loss_protection = true\ncache = \"128MiB\"\n",
+    ),
+    (
+        "SATA drive",
+        "capacity = \"500GB\"\ninterface = \"sata\"\nrandom_read_iops = 95000\nrandom_write_iops = 85000\nlatency_us = 100\nsequential_read = 545\nsequential_write = 500\n",
+    ),
+    (
+        "NVMe drive",
+        "capacity = \"1TB\"\ninterface = \"nvme\"\nrandom_read_iops = 1000000\nrandom_write_iops = 900000\ndepth = 512\nlatency_us = 50\nwrite_latency_us = 15\nsequential_read = 7000\nsequential_write = 5000\n",
+    ),
+    (
+        "server drive",
+        "capacity = \"960GB\"\ninterface = \"nvme\"\nrandom_read_iops = 580000\nrandom_write_iops = 70000\ndepth = 256\nlatency_us = 85\nsequential_read = 6800\nsequential_write = 1400\npower_loss_protection = true\n",
+    ),
+];
+
+#[test]
+fn a_sheet_becomes_a_device_that_agrees_with_it() {
+    for (name, text) in SHEETS {
+        let sheet =
+            Sheet::from_toml("sheet.toml", text).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        let (file, agreement) = sheet.device_file().unwrap_or_else(|e| panic!("{name}: {e}"));
+        let spec = DeviceSpec::from_toml("made.toml", &file)
+            .unwrap_or_else(|d| panic!("{name}: {d}\n{file}"));
+        spec.build().unwrap();
+        assert!(agreement.len() >= 2, "{name}: {agreement:?}");
+        for a in &agreement {
+            assert!(a.holds(), "{name}: {a:?}\n{file}");
+            assert!(file.contains(&format!("# {}: ", a.key)), "{name}: {file}");
+            assert!(spec.figures.iter().any(|f| f.name == a.key), "{name}: {file}");
+        }
+        // Every derived parameter has its rule.
+        for key in match &spec.model {
+            Model::Hdd(_) => ["seek_a", "seek_b", "rev_ns", "bw"],
+            _ => ["chans", "rd_ns", "wr_ns", "bus_bw"],
+        } {
+            assert!(spec.derivation.iter().any(|d| d.0 == key), "{name}: {key}");
+        }
+    }
+}
+
+/// No drive does both: its interface would carry a third of what it reads in 4 KiB pieces.
+#[test]
+fn a_figure_that_the_model_cannot_have_is_named() {
+    let text = "capacity = \"500GB\"\nlatency_us = 100\nrandom_read_iops = 900000\nsequential_read = 500\n";
+    let (file, agreement) = Sheet::from_toml("s.toml", text).unwrap().device_file().unwrap();
+    let missed: Vec<&str> = agreement.iter().filter(|a| !a.holds()).map(|a| a.key).collect();
+    assert_eq!(missed, ["random_read_iops"], "{agreement:?}");
+    assert!(file.contains("MISSED") && file.contains("reason = "), "{file}");
+    DeviceSpec::from_toml("made.toml", &file).unwrap();
+}
+
+#[test]
+fn everything_wrong_is_said_at_once_with_its_place() {
+    let text = "capacty = \"1TB\"\nrpm = \"fast\"\ninterface = \"scsi\"\nseek_ms = -1\nsequential_read = 0\n";
+    let errors = Sheet::from_toml("s.toml", text).unwrap_err();
+    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let all = all.join("\n");
+    for words in [
+        "did you mean \"capacity\"?",
+        "s.toml:2:7",
+        "rpm must be a number, not string",
+        "s.toml:3:13",
+        "one of: sata, sas, nvme, usb",
+        "seek_ms is out of range",
+        "s.toml:5:19",
+    ] {
+        assert!(all.contains(words), "{words}\n{all}");
+    }
+    let lacks = |text: &str| Sheet::from_toml("s.toml", text).unwrap_err()[0].to_string();
+    assert!(lacks("rpm = 7200\n").contains("no capacity"));
+    assert!(lacks("capacity = \"1TB\"\nrpm = 7200\n").contains("no sequential_read"));
+    assert!(lacks("capacity = \"1TB\"\nsequential_read = 5\n").contains("latency_us"));
+}
