@@ -1,4 +1,4 @@
-//! Tags for bios: who gets one at once, who sleeps for it, and who asks only whether there is one.
+//! Tags for bios: a thread gets one at once, sleeps for one, or asks only whether there is one.
 
 use iosched_types::{Bio, Flags, Op, ReqId};
 
@@ -8,8 +8,8 @@ use crate::state;
 use crate::timeline::Timeline;
 
 impl Queue {
-    /// A request with its tag, and whether the queue ran meanwhile; otherwise the answer to the submission: the
-    /// thread was put to sleep for a tag, or would not wait for one.
+    /// A request with its tag, and whether the queue ran meanwhile. Otherwise the answer to the submission: the thread
+    /// sleeps for a tag, or did not want to wait for one.
     #[inline(always)]
     pub(crate) fn mq_allocate(
         &mut self,
@@ -45,8 +45,8 @@ impl Queue {
         Ok((id, at_once.is_none()))
     }
 
-    /// The kernel runs the queue and tries once more before it sleeps. A bio that would not wait is refused without
-    /// either.
+    /// The kernel runs the queue and tries once more before the thread sleeps. A bio that must not wait is refused
+    /// without either.
     #[cold]
     fn mq_wait_for_tag(
         &mut self,
@@ -69,10 +69,10 @@ impl Queue {
         })
     }
 
-    /// How much of the tags this request may use: asked once, however long the thread then sleeps.
+    /// How much of the tags this request may use. Asked once, however long the thread then sleeps.
     #[inline(always)]
     fn tag_limit(&mut self, tl: &mut Timeline, bio: &Bio, flush: bool) -> Option<u32> {
-        if !self.hooks.limit_depth || flush {
+        if !self.hooks.limit_depth || (flush && !self.profile.mq.limit_flushes) {
             return None;
         }
         if bio.op == Op::Read && !self.hooks.limit_reads {

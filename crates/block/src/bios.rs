@@ -1,4 +1,4 @@
-//! The bios inside requests: the first in the request itself, those that were merged in a pool of singly linked entries.
+//! The bios inside requests. The first is in the request itself; merged ones are in a pool of singly linked entries.
 
 use iosched_types::request::{Link, NO_BIO};
 use iosched_types::{BioId, NO_REQ, Request};
@@ -81,7 +81,7 @@ impl BioPool {
         self.free.push(slot);
     }
 
-    /// The bios of a request in order, without taking them.
+    /// The bios of a request in order. They stay in the request.
     pub(crate) fn iter(&self, r: &Request) -> impl Iterator<Item = BioId> + '_ {
         let mut at = r.bios.prev;
         let rest = std::iter::from_fn(move || {

@@ -9,7 +9,6 @@ use crate::bios::BioPool;
 use crate::config::{Limits, QueueConfig, setting};
 use crate::flush::FlushQueue;
 use crate::legacy::Legacy;
-use crate::plug::Plug;
 use crate::profile::{LegacyFlush, PlugKind};
 use crate::queue::Queue;
 use crate::stats::QueueStats;
@@ -19,10 +18,11 @@ impl Queue {
     /// Builds a queue.
     ///
     /// # Errors
-    /// A tunable the scheduler does not have or does not accept. `queue/*` settings are checked by the
-    /// caller against [`queue_settings`](crate::queue_settings).
+    /// A tunable that the scheduler does not have or does not accept. The caller checks `queue/*` settings against
+    /// [`queue_settings`](crate::queue_settings).
     pub fn new(mut cfg: QueueConfig) -> Result<Queue, TunableError> {
         let settings = std::mem::take(&mut cfg.settings);
+        let tasks = std::mem::take(&mut cfg.tasks);
         let get = |name| setting(&settings, name);
         let mq = cfg.path == BlockPath::Mq;
         let max_kb = get("max_sectors_kb").map_or(cfg.profile.max_sectors_kb, |v| v as u32);
@@ -37,9 +37,10 @@ impl Queue {
         let write_cache = get("write_cache").map_or(cfg.write_cache, |v| v != 0);
         let default_target = if rotational { 75_000 } else { 2_000 };
         let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
-        let (tasks, hw_queues) = (facts.tasks.len(), facts.hw_queues);
+        let hw_queues = facts.hw_queues;
         let device_plug = cfg.profile.plug.kind == PlugKind::Device;
         let mut q = Queue {
+            disk: cfg.disk,
             limits: Limits {
                 max_sectors: max_kb * 2,
                 max_segments: cfg.profile.max_segments,
@@ -59,9 +60,9 @@ impl Queue {
             reqs: Requests::with_capacity(nr.min(4096) as usize + 8),
             bios: BioPool::default(),
             elevator: switch::fresh_elevator(nr),
-            plugs: (0..tasks).map(|_| Plug::default()).collect(),
+            plugs: Vec::new(),
             hctx: Vec::new(),
-            legacy: Legacy::new(nr, device_plug, tasks),
+            legacy: Legacy::new(nr, device_plug),
             flushes: (0..hw_queues.max(1)).map(|_| FlushQueue::default()).collect(),
             wbt: None,
             switches: Switches::default(),
@@ -95,6 +96,11 @@ impl Queue {
             q.build_hctxs(nr, depth);
         }
         q.set_throttle(target);
+        q.plugs.reserve_exact(tasks.len());
+        q.facts.tasks.reserve_exact(tasks.len());
+        for info in tasks {
+            q.task_started(info);
+        }
         Ok(q)
     }
 }

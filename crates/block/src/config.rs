@@ -5,6 +5,7 @@ use iosched_schedulers::{BlockPath, Cgroup, Descriptor, Generation, TaskInfo};
 use iosched_types::Sector;
 
 use crate::profile::KernelProfile;
+use crate::timeline::DiskId;
 
 /// Which scheduler, with which tunables.
 #[derive(Clone, Debug)]
@@ -30,9 +31,11 @@ pub struct Limits {
 
 /// Everything a queue is built from.
 pub struct QueueConfig {
+    /// Which disk its events name.
+    pub disk: DiskId,
     /// Kernel profile.
     pub profile: KernelProfile,
-    /// Which block layer, where the profile has both.
+    /// The block layer, where the profile has both.
     pub path: BlockPath,
     /// The scheduler.
     pub scheduler: SchedulerChoice,

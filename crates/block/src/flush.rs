@@ -1,9 +1,8 @@
 //! The flush machine: PREFLUSH → DATA → POSTFLUSH, with concurrent flushes sharing commands.
 //!
-//! Two pending lists take turns: arrivals join the pending one while the other one's flush command is
-//! at the device, so n concurrent fsyncs cost about two device flushes. A flush starts when none is in
-//! flight, somebody waits, and (with a scheduler) no data step is in flight, unless the oldest waiter
-//! has waited five seconds.
+//! Two pending lists take turns. Arrivals join the pending one while the other one's flush command is at the device, so
+//! n concurrent fsyncs cost about two device flushes. A flush starts when none is in flight and a request waits. With a
+//! scheduler, no data step may be in flight either, unless the oldest waiter has waited five seconds.
 
 use iosched_schedulers::BlockPath;
 use iosched_types::request::NO_BIO;
@@ -13,7 +12,7 @@ use crate::queue::Queue;
 use crate::state;
 use crate::timeline::Timeline;
 
-/// The oldest waiter may start a flush beside data after this long.
+/// After this long the oldest waiter may start a flush beside data.
 const PENDING_TIMEOUT: Nanos = 5 * SEC;
 
 const PRE: u64 = 1;

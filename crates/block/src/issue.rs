@@ -17,7 +17,7 @@ impl Queue {
         self.issue_now(tl, id);
     }
 
-    /// [`issue`](Self::issue) where most requests come by.
+    /// [`issue`](Self::issue), inlined for the common path.
     #[inline(always)]
     pub(crate) fn issue_now(&mut self, tl: &mut Timeline, id: ReqId) {
         let now = tl.now;
@@ -92,7 +92,7 @@ impl Queue {
         self.push_trace(now, id, bios, reason);
     }
 
-    /// Notes what reaches the device without having been in the scheduler: flushes and their data.
+    /// Notes commands that reach the device without the scheduler: flushes and their data.
     fn trace_bypass(&mut self, now: u64, id: ReqId) {
         if self.trace.is_none() || self.reqs[id].state & state::TRACED != 0 {
             return;
@@ -159,7 +159,7 @@ impl Queue {
         self.release(tl, id);
     }
 
-    /// A request that was merged away: it leaves without having been completed.
+    /// A request that was merged away. It leaves without a completion.
     pub(crate) fn free_absorbed(&mut self, tl: &mut Timeline, id: ReqId) {
         self.wbt_absorbed(id);
         self.release(tl, id);

@@ -1,7 +1,7 @@
 //! The legacy single-queue path (until 4.20): one lock, one dispatch queue, a request pool.
 //!
-//! Until 2.6.38 the *device* is plugged: a request inserted into an empty scheduler stops the driver
-//! for 3 ms, four requests, or until somebody needs an answer. From 2.6.39 each *task* has a plug.
+//! Until 2.6.38 the *device* is plugged: a request inserted into an empty scheduler stops the driver for 3 ms, for four
+//! requests, or until a task needs an answer. From 2.6.39 on each *task* has a plug.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::pool::{Alloc, Pool};
 use crate::profile::{LegacyFlush, RequestClasses};
 use crate::queue::{Queue, Submit};
 use crate::state;
-use crate::timeline::{Event, Timeline};
+use crate::timeline::{Event, QueueEvent, Timeline};
 
 /// State of the legacy path.
 #[derive(Debug)]
@@ -39,9 +39,9 @@ enum Barrier {
 }
 
 impl Legacy {
-    pub(crate) fn new(nr: u32, device_plug: bool, tasks: usize) -> Self {
+    pub(crate) fn new(nr: u32, device_plug: bool) -> Self {
         Legacy {
-            pool: Pool::new(nr.max(4), tasks),
+            pool: Pool::new(nr.max(4)),
             dispatch: VecDeque::new(),
             device_plug,
             plugged: false,
@@ -138,14 +138,14 @@ impl Queue {
     /// Insertion under a device plug.
     fn insert_plugged(&mut self, tl: &mut Timeline, id: ReqId, sync: bool) {
         if self.queued == 0 && !self.legacy.plugged {
-            // An unplug of this very system call (a barrier's) has run the driver by now.
+            // An unplug in the same system call (a barrier's) has run the driver already.
             self.run_deferred(tl);
             self.legacy.plugged = true;
             self.legacy.plug_timer = self.legacy.plug_timer.wrapping_add(1);
             let hz = u64::from(self.facts.hz);
             let jiffies = (u64::from(self.profile.plug.delay_ms) * hz / 1000).max(1);
             let at = tl.now + jiffies * 1_000_000_000 / hz;
-            tl.events.push(at, Event::Unplug(self.legacy.plug_timer));
+            tl.events.push(at, Event::Queue(self.disk, QueueEvent::Unplug(self.legacy.plug_timer)));
         }
         self.insert_into_scheduler(tl, id, Position::Sort);
         if self.legacy.plugged {
@@ -324,7 +324,7 @@ impl Queue {
         self.issue(tl, cmd);
     }
 
-    /// The barrier whose phases are being carried out.
+    /// The barrier in progress.
     pub(crate) fn barrier_in_progress(&self) -> Option<ReqId> {
         let active = self.legacy.barrier != Barrier::None;
         self.legacy.dispatch.front().copied().filter(|_| active)

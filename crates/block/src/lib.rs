@@ -1,10 +1,10 @@
 //! The block layer: from bios to requests to the device and back.
 //!
-//! Both layers Linux had are here. The **legacy** single-queue path ([`legacy`]) has a device plug
-//! (2.6.18) or a plug per task, a request pool with congestion and batching, and a dispatch queue; the
-//! **blk-mq** path ([`mq`]) has software queues, hardware contexts, driver and scheduler tags, direct
-//! issue and staging. Both share requests, limits, the merge search ([`merge`]), the flush machine and
-//! the plug per task. Which one runs is the [`KernelProfile`]'s and the scheduler's business.
+//! Both of Linux's block layers are here. The **legacy** single-queue path ([`legacy`]) has a device plug (2.6.18) or a
+//! plug per task, a request pool with congestion and batching, and a dispatch queue. The **blk-mq** path ([`mq`]) has
+//! software queues, hardware contexts, driver and scheduler tags, direct issue and staging. Both share requests,
+//! limits, the merge search ([`merge`]), the flush machine and the plug per task. The [`KernelProfile`] and the
+//! scheduler decide which one runs.
 
 mod allocate;
 mod bios;
@@ -35,5 +35,5 @@ pub use profile::{CpuModel, CpuProfile, KernelProfile, SchedulerCost};
 pub use queue::{Done, Queue, Submit};
 pub use stats::{Issue, QueueStats};
 pub use switch::SwitchError;
-pub use timeline::{Event, Timeline};
+pub use timeline::{DiskId, Event, QueueEvent, Timeline};
 pub use trace::{Trace, TraceEvent};

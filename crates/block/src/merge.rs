@@ -16,8 +16,8 @@ pub(crate) struct MergeHash {
 }
 
 impl MergeHash {
-    /// A hash whose chains hold hardly ever more than one of about `n` requests. The kernel has 64 buckets; more
-    /// buckets find the same request, since a bucket's chain is searched newest first either way.
+    /// A hash for about `n` requests. Its chains hardly ever hold more than one. The kernel has 64 buckets. More
+    /// buckets find the same request, because a chain is searched newest first either way.
     pub(crate) fn new(n: u32) -> Self {
         let bits = (8 * n.max(64)).next_power_of_two().trailing_zeros().min(20);
         MergeHash { buckets: vec![NO_REQ; 1 << bits], shift: 64 - bits }
@@ -85,7 +85,7 @@ pub(crate) struct Elevator {
 pub(crate) enum Search {
     /// The bio joined a request.
     Merged,
-    /// It did not, and another search may end otherwise: a limit or the scheduler said no.
+    /// The bio did not merge because a limit or the scheduler refused. Another search may succeed.
     Open,
     /// No request touches the bio.
     Nothing,
@@ -195,7 +195,7 @@ impl Queue {
         }
     }
 
-    /// Tries to merge a bio into a request that is queued in the scheduler.
+    /// Tries to merge a bio into a request in the scheduler.
     #[inline(always)]
     pub(crate) fn merge_into_scheduler(&mut self, tl: &mut Timeline, bio: &Bio) -> Search {
         let (id, kind) = match self.find_merge(tl, bio) {

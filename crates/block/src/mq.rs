@@ -9,7 +9,7 @@ use crate::merge::Search;
 use crate::queue::{Queue, Submit};
 use crate::state;
 use crate::tags::TagMap;
-use crate::timeline::{Event, Timeline};
+use crate::timeline::{Event, QueueEvent, Timeline};
 
 /// How long a queue waits before it tries again after a dispatch that gave nothing.
 const RERUN_DELAY: u64 = 3 * MS;
@@ -19,12 +19,11 @@ const CTX_MERGE_SCAN: usize = 8;
 /// One hardware context.
 #[derive(Debug)]
 pub(crate) struct Hctx {
-    /// Pulled but not accepted, and everything that bypasses the scheduler.
+    /// Requests that were pulled but not accepted, and everything that bypasses the scheduler.
     pub(crate) dispatch: Fifo<ReqId>,
     /// The driver's tags, handed out one by one under `none` only.
     pub(crate) driver_tags: TagMap,
-    /// How many of them requests from a scheduler hold: nobody sleeps for one of those, so which of them a
-    /// request has does not matter.
+    /// How many tags requests from a scheduler hold. No thread sleeps for one of these, so only their number matters.
     taken: u32,
     /// Only with a scheduler.
     pub(crate) sched_tags: Option<TagMap>,
@@ -243,7 +242,7 @@ impl Queue {
         self.hctx[h].ctx[cpu].push_back(id);
     }
 
-    /// `none`: straight to the driver; the request already holds its tag.
+    /// `none`: goes straight to the driver. The request already holds its tag.
     #[inline]
     pub(crate) fn direct_issue(&mut self, tl: &mut Timeline, id: ReqId) {
         self.trace_dispatch(tl.now, id);
@@ -255,7 +254,7 @@ impl Queue {
         if let [hctx] = self.hctx.as_mut_slice()
             && hctx.waits_for_tag(&self.reqs)
         {
-            // What a run comes to: the parked request is offered, and stays.
+            // The result of this run is known: the parked request is offered, and stays.
             hctx.restart = true;
             hctx.update_busy(true);
             return;
@@ -295,7 +294,7 @@ impl Queue {
         }
     }
 
-    /// A driver tag of the hardware queue the request was allocated for, whoever pulled it.
+    /// A driver tag of the hardware queue that the request was allocated for, whichever queue pulled it.
     #[inline(always)]
     fn take_driver_tag(&mut self, id: ReqId) -> bool {
         let r = &mut self.reqs[id];
@@ -315,7 +314,7 @@ impl Queue {
     fn run_scheduler(&mut self, tl: &mut Timeline, h: usize) {
         while self.may_pull(h) {
             if self.hctx.len() == 1 && !self.hctx[h].driver_tag_free() {
-                // Without a budget a request is pulled ahead and parked; no batch comes of it.
+                // Without a budget one request is pulled ahead and parked, not a batch.
                 match self.pull_one(tl, h) {
                     Some(id) => self.park_pulled(h, id),
                     None => self.rerun_later(tl, h),
@@ -342,8 +341,8 @@ impl Queue {
         }
     }
 
-    /// Whether the scheduler may be asked: it has work, nothing is parked, and the driver has room where it asks for
-    /// a budget first.
+    /// Whether to ask the scheduler: it has work, nothing is parked, and the driver has room where it asks for a budget
+    /// first.
     #[inline(always)]
     fn may_pull(&mut self, h: usize) -> bool {
         if !self.scheduler.has_work() {
@@ -359,7 +358,7 @@ impl Queue {
         room
     }
 
-    /// Offers the driver what a batch has for one hardware queue; `true` when something had to stay.
+    /// Offers the driver the requests of a batch for one hardware queue. `true` when one had to stay.
     #[inline]
     fn offer(&mut self, tl: &mut Timeline, h: usize, batch: &[ReqId]) -> bool {
         let (mut parked, mut any) = (false, false);
@@ -439,11 +438,12 @@ impl Queue {
         }
     }
 
-    /// Nobody is sure to kick the queue again, so it kicks itself.
+    /// No other event is sure to run the queue again, so it asks for a run itself.
     fn rerun_later(&mut self, tl: &mut Timeline, h: usize) {
         if !self.hctx[h].rerun_armed {
             self.hctx[h].rerun_armed = true;
-            tl.events.push(tl.now + RERUN_DELAY, Event::Run(h as u16));
+            tl.events
+                .push(tl.now + RERUN_DELAY, Event::Queue(self.disk, QueueEvent::Run(h as u16)));
         }
     }
 
@@ -499,7 +499,8 @@ impl Queue {
         self.ask_run(h);
     }
 
-    /// A hardware queue has a reason to run. Each runs by itself: otherwise the first would take what others wait for.
+    /// A hardware queue has a reason to run. Each runs by itself. Otherwise the first would take the tokens that others
+    /// wait for.
     #[inline(always)]
     pub(crate) fn ask_run(&mut self, h: usize) {
         if self.hctx.len() == 1 {

@@ -1,6 +1,6 @@
 //! The plug of a thread: submissions are held back for a moment, so that they can merge and travel together.
 
-use iosched_schedulers::{BlockPath, Position};
+use iosched_schedulers::{BlockPath, Position, TaskInfo};
 use iosched_types::{Bio, ReqId, TaskId};
 
 use crate::profile::{MergeScan, PlugKind};
@@ -19,8 +19,19 @@ pub(crate) struct Plug {
 }
 
 impl Queue {
-    /// Numbers of threads begin behind those of `tasks` processes.
-    /// What the first will be.
+    /// Adds a task that will submit bios ([`Bio::task`]) and returns its number. Tasks and threads are numbered as they come.
+    pub fn task_started(&mut self, info: TaskInfo) -> TaskId {
+        let task = self.add_thread();
+        // Threads that came before it have no facts: to schedulers they have no name and nice 0.
+        for thread in self.facts.tasks.len() as TaskId..task {
+            self.facts.tasks.push(TaskInfo { pid: thread, ..TaskInfo::default() });
+        }
+        self.facts.tasks.push(info);
+        self.legacy.pool.room_for(task);
+        task
+    }
+
+    /// Numbers of threads begin behind those of `tasks` processes. Returns the first of them.
     pub fn reserve_tasks(&mut self, tasks: usize) -> TaskId {
         let tasks = self.plugs.len().max(tasks);
         self.plugs.resize_with(tasks, Plug::default);

@@ -41,8 +41,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(nr: u32, tasks: usize) -> Self {
-        Pool { nr, classes: Default::default(), batches: vec![Batch::default(); tasks.max(1)] }
+    pub(crate) fn new(nr: u32) -> Self {
+        Pool { nr, classes: Default::default(), batches: vec![Batch::default()] }
+    }
+
+    /// Makes room for what is remembered of a task.
+    pub(crate) fn room_for(&mut self, task: TaskId) {
+        let tasks = self.batches.len().max(task as usize + 1);
+        self.batches.resize(tasks, Batch::default());
     }
 
     fn congestion_on(&self) -> u32 {
@@ -76,7 +82,7 @@ impl Pool {
         }
     }
 
-    /// Allocates for `task`; `must` is the scheduler's word that this task may exceed the limit.
+    /// Allocates for `task`. With `must` the scheduler lets this task exceed the limit.
     pub(crate) fn get(&mut self, class: usize, task: TaskId, must: bool, now: Nanos) -> Alloc {
         let k = self.classes[class].count + 1;
         if k >= self.congestion_on() {
@@ -132,11 +138,17 @@ impl Pool {
 mod tests {
     use super::*;
 
+    fn pool(nr: u32, tasks: u32) -> Pool {
+        let mut pool = Pool::new(nr);
+        (0..tasks).for_each(|t| pool.room_for(t));
+        pool
+    }
+
     /// Spec scenario BL-4: congestion at 113, batching from 128, the batcher stops after its credit,
     /// others stop at once, and nobody is woken above 127.
     #[test]
     fn congestion_and_batching() {
-        let mut p = Pool::new(128, 3);
+        let mut p = pool(128, 3);
         for k in 1..=159 {
             assert_eq!(p.get(1, 1, false, 0), Alloc::Granted, "request {k}");
             assert_eq!(p.congested(1), k >= 113, "request {k}");
@@ -160,7 +172,7 @@ mod tests {
 
     #[test]
     fn congestion_ends_below_the_lower_mark() {
-        let mut p = Pool::new(128, 1);
+        let mut p = pool(128, 1);
         (0..113).for_each(|_| assert_eq!(p.get(0, 0, false, 0), Alloc::Granted));
         let mut woken = Vec::new();
         (0..10).for_each(|_| p.put(0, &mut woken));
@@ -171,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_stale_batch_gives_no_right() {
-        let mut p = Pool::new(4, 2);
+        let mut p = pool(4, 2);
         (0..4).for_each(|_| assert_eq!(p.get(0, 0, false, 0), Alloc::Granted));
         assert_eq!(p.get(0, 0, false, 21 * MS), Alloc::Sleep);
         assert_eq!(p.get(0, 0, true, 21 * MS), Alloc::Granted, "MUST goes through");

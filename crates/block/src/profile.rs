@@ -10,7 +10,7 @@ use iosched_types::nearest::did_you_mean;
 
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
-/// Everything about a kernel that the simulator needs and that is not a scheduler.
+/// Everything that the simulator needs to know about a kernel, except its schedulers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelProfile {
@@ -49,7 +49,7 @@ pub struct KernelProfile {
     pub cpu: CpuProfile,
 }
 
-/// What the pieces of an I/O cost a core, in ns. `docs/kernels.md` says where the figures come from.
+/// The core time of each piece of an I/O, in ns. `docs/kernels.md` says where the figures come from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuProfile {
@@ -80,16 +80,23 @@ pub struct CpuProfile {
     /// Going to sleep and being switched in again.
     #[serde(default)]
     pub switch_ns: u64,
+    /// A system call of a program that needs no disk: entry, its work, exit.
+    #[serde(default)]
+    pub call_ns: u64,
+    /// Copying 4096 bytes between kernel and program.
+    #[serde(default)]
+    pub copy_ns: u64,
     /// How long a process keeps its core while others are ready for it.
     #[serde(default)]
     pub slice_ns: u64,
-    /// More for each doubling of the processes on a core above `pollution_from`: their data push each other out.
+    /// More for each doubling of the processes on a core above `pollution_from`, because their data push each other out
+    /// of the caches.
     #[serde(default)]
     pub pollution_ns: u64,
     /// Processes that a core's caches hold.
     #[serde(default)]
     pub pollution_from: u32,
-    /// What a scheduler costs the first request after the core was idle, in percent of what it costs otherwise.
+    /// The scheduler's cost for the first request after the core was idle, in percent of its usual cost.
     #[serde(default = "hundred")]
     pub cold_percent: u64,
     /// What a scheduler adds to a request, by family.
@@ -108,16 +115,16 @@ pub struct SchedulerCost {
     /// Outside any lock.
     #[serde(default)]
     pub outside_ns: u64,
-    /// Under the lock of the whole queue, when nobody else wants it; 0 when there is no such lock.
+    /// Time under the lock of the whole queue when no other core wants it; 0 when there is no such lock.
     #[serde(default)]
     pub hold_ns: u64,
-    /// More when cores take turns with the lock: approached as they get more.
+    /// More time when cores take turns with the lock. The full value is approached with many cores.
     #[serde(default)]
     pub transfer_ns: u64,
-    /// Other cores with which half of `transfer_ns` is reached, in thousandths.
+    /// Number of other cores at which half of `transfer_ns` is reached, in thousandths.
     #[serde(default)]
     pub half_permille: u64,
-    /// More for each core that waits behind the holder.
+    /// More time for each core that waits behind the holder.
     #[serde(default)]
     pub waiter_ns: u64,
 }
@@ -159,8 +166,8 @@ pub struct PlugProfile {
     /// Task plug: a newest request of at least this many KiB ends it.
     #[serde(default = "default_plug_kb")]
     pub max_kb: u32,
-    /// Task plug: the largest direct I/O, in KiB, whose pieces go one by one. A larger one that is split has a plug for
-    /// its pieces.
+    /// Task plug: the largest direct I/O, in KiB, with pieces that go one by one. A larger one that is split has a plug
+    /// for its pieces.
     #[serde(default)]
     pub own_above_kb: u32,
     /// Task plug: hand over sorted by sector.
@@ -246,6 +253,8 @@ pub struct MqProfile {
     pub scheduler_tags: SchedulerTags,
     /// Pull many requests from the scheduler before offering them (≥ 5.10).
     pub batch_dispatch: bool,
+    /// The scheduler limits the tags of a sync as those of a write.
+    pub limit_flushes: bool,
     /// A tag wake-up wakes a whole batch of waiters (newer sbitmap) or one.
     pub wake_all_in_batch: bool,
     /// How a shallow depth limits tags.
@@ -261,6 +270,7 @@ impl Default for MqProfile {
         MqProfile {
             scheduler_tags: SchedulerTags::TwiceDepth,
             batch_dispatch: true,
+            limit_flushes: true,
             wake_all_in_batch: true,
             shallow_depth: ShallowDepth::Word,
             same_prio_merge: true,
@@ -275,10 +285,10 @@ pub enum SchedulerTags {
     /// Constant 256 (4.11 to 4.13).
     #[serde(rename = "256")]
     Fixed256,
-    /// Twice the device depth, which counts as at most 128.
+    /// Twice the device depth. The depth counts as at most 128.
     #[serde(rename = "2*min(depth,128)")]
     TwiceDepth,
-    /// So many, whatever the depth: for scenarios in which tags shall not run out.
+    /// This many, whatever the depth. For scenarios in which tags must not run out.
     #[serde(skip)]
     Exactly(u32),
 }

@@ -12,8 +12,8 @@ impl Queue {
         self.manual = true;
     }
 
-    /// The driver asks once, whatever it has in flight: what is parked goes first, then the scheduler
-    /// is asked. `true` if it got a command, which is at the device now.
+    /// The driver asks once, whatever it has in flight. Parked requests go first, then the scheduler is asked. `true`
+    /// if a command went to the device.
     pub fn pull(&mut self, tl: &mut Timeline) -> bool {
         match self.path {
             BlockPath::Legacy => self.legacy_step(tl),
@@ -21,8 +21,8 @@ impl Queue {
         }
     }
 
-    /// The driver has room and asks at the next deferred run, whether or not the block layer has a reason
-    /// to (a scheduler that kept its requests back is asked 3 ms later otherwise).
+    /// The driver has room and asks at the next deferred run, even if the block layer has no reason to run. (Otherwise
+    /// a scheduler that kept its requests back is asked 3 ms later.)
     pub fn ask_again(&mut self) {
         self.run_pending = true;
     }

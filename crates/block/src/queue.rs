@@ -16,7 +16,7 @@ use crate::plug::Plug;
 use crate::profile::{KernelProfile, MergeScan};
 use crate::stats::{Issue, QueueStats};
 use crate::switch::Switches;
-use crate::timeline::{Event, Timeline};
+use crate::timeline::{DiskId, Event, QueueEvent, Timeline};
 use crate::trace::Trace;
 use crate::wbt::Wbt;
 
@@ -28,7 +28,7 @@ pub enum Submit {
     /// The task must sleep until it is named in [`Queue::woken`], then submit the same bio again with
     /// `resumed` set.
     Blocked,
-    /// The bio carries `NOWAIT` and would have to wait for a tag: nothing was done, it is the caller's again.
+    /// The bio carries `NOWAIT` and would have to wait for a tag. Nothing was done; the caller has the bio again.
     WouldBlock,
 }
 
@@ -43,6 +43,7 @@ pub struct Done {
 
 /// One request queue with its scheduler and device.
 pub struct Queue {
+    pub(crate) disk: DiskId,
     pub(crate) profile: KernelProfile,
     pub(crate) path: BlockPath,
     pub(crate) facts: QueueFacts,
@@ -84,7 +85,7 @@ pub struct Queue {
     pub(crate) run_pending: bool,
     /// System calls and events so far.
     pub(crate) call: u32,
-    /// Hardware queues to run, in this order, where not all of them have to.
+    /// Hardware queues to run, in this order, if not all of them have to run.
     pub(crate) run_some: VecDeque<u16>,
     pub(crate) timer_gen: u32,
     pub(crate) idle_since: Option<Nanos>,
@@ -96,7 +97,8 @@ pub struct Queue {
     pub done: Vec<Done>,
     /// Tasks that may try again; the caller drains it.
     pub woken: Vec<TaskId>,
-    /// For each of them, where known: how many of [`Queue::done`] were done before it was woken. Drained with it.
+    /// For each of them, where known: how many of [`Queue::done`] were done before the task was woken. Drained together
+    /// with the tasks.
     pub woken_behind: Vec<u32>,
     /// Every issued command, if the caller wants them.
     pub issues: Option<Vec<Issue>>,
@@ -217,7 +219,7 @@ impl Queue {
         f(self.scheduler.as_mut(), &mut ctx)
     }
 
-    /// Calls a scheduler hook and carries out what it wishes.
+    /// Calls a scheduler hook and carries out its wishes.
     #[inline(always)]
     pub(crate) fn hook_mut<T>(
         &mut self,
@@ -243,7 +245,10 @@ impl Queue {
         if let Some(timer) = self.out.timer.take() {
             self.timer_gen = self.timer_gen.wrapping_add(1);
             if let Some(at) = timer {
-                tl.events.push(at.max(tl.now), Event::SchedulerTimer(self.timer_gen));
+                tl.events.push(
+                    at.max(tl.now),
+                    Event::Queue(self.disk, QueueEvent::SchedulerTimer(self.timer_gen)),
+                );
             }
         }
         self.run_pending |= std::mem::take(&mut self.out.run_queue);
@@ -275,7 +280,7 @@ impl Queue {
 
     /// Submits one bio (already [`split`](Self::split)).
     ///
-    /// `resumed` says that the task was blocked on this very bio and has been woken.
+    /// `resumed` says that the task was blocked on this bio and has been woken.
     #[inline(always)]
     pub fn submit(&mut self, tl: &mut Timeline, bio: &Bio, resumed: bool) -> Submit {
         let resumed = resumed && self.slept_inside(bio.thread);
@@ -297,14 +302,14 @@ impl Queue {
         answer
     }
 
-    /// What is issued from now on belongs to another system call.
+    /// Commands issued from now on belong to another system call.
     #[inline(always)]
     pub fn next_call(&mut self) {
         self.call = self.call.wrapping_add(1);
     }
 
-    /// The kernel's deferred work: runs the queue if somebody asked for it. The simulator calls it
-    /// at the end of each system call and after each event.
+    /// The kernel's deferred work: runs the queue if a run was requested. The simulator calls it at the end of each
+    /// system call and after each event.
     #[inline(always)]
     pub fn run_deferred(&mut self, tl: &mut Timeline) {
         if self.run_pending || !self.run_some.is_empty() || self.switches.now.is_some() {
@@ -349,22 +354,26 @@ impl Queue {
         }
     }
 
-    /// Handles an event of the timeline that belongs to the queue; `false` if it is not the queue's.
-    pub fn event(&mut self, tl: &mut Timeline, event: Event) -> bool {
+    /// Which disk its events name.
+    #[must_use]
+    pub fn disk(&self) -> DiskId {
+        self.disk
+    }
+
+    /// Handles an event of the timeline that names this queue's disk.
+    pub fn event(&mut self, tl: &mut Timeline, event: QueueEvent) {
         self.next_call();
         match event {
-            Event::SchedulerTimer(n) if n == self.timer_gen => {
+            QueueEvent::SchedulerTimer(n) if n == self.timer_gen => {
                 self.hook_mut(tl, |s, c| s.timer(c));
             }
-            Event::SchedulerTimer(_) => {}
-            Event::Unplug(n) => self.legacy_unplug_timer(tl, n),
-            Event::Wbt(n) => self.wbt_window(tl, n),
-            Event::Run(h) => self.rerun_fired(h),
-            Event::Switch => self.end_switch(tl),
-            Event::Task(..) | Event::User(_) => return false,
+            QueueEvent::SchedulerTimer(_) => {}
+            QueueEvent::Unplug(n) => self.legacy_unplug_timer(tl, n),
+            QueueEvent::Wbt(n) => self.wbt_window(tl, n),
+            QueueEvent::Run(h) => self.rerun_fired(h),
+            QueueEvent::Switch => self.end_switch(tl),
         }
         self.run_deferred(tl);
-        true
     }
 
     /// The device reached an event time: completions are booked into [`Queue::done`]. The caller lets
@@ -379,8 +388,8 @@ impl Queue {
         for i in 0..finished {
             let c = self.finished_commands[i];
             let of = self.reqs[c.id].call;
-            // Commands of several calls are a moment apart: whoever the one woke for a tag takes it before the other is
-            // done.
+            // Commands of several calls are a moment apart. A task that the one wakes for a tag takes it before the
+            // other is done.
             if of != std::mem::replace(&mut call, of) && i > 0 && !self.woken.is_empty() {
                 booked = i;
                 self.device_next = tl.now;
@@ -391,7 +400,7 @@ impl Queue {
                 self.woken_behind.resize(self.woken.len(), self.done.len() as u32);
             }
         }
-        // What a completion issued may have finished more at this instant: these wait for the next event.
+        // Commands that a completion issued may finish at this same instant. These wait for the next event.
         if booked == self.finished_commands.len() {
             self.finished_commands.clear();
         } else {
@@ -405,7 +414,7 @@ impl Queue {
         self.run_deferred(tl);
     }
 
-    /// What is still inside: requests in the scheduler, parked or at the device.
+    /// Requests that are still inside: in the scheduler, parked or at the device.
     #[must_use]
     pub fn pending_bios(&self) -> Vec<BioId> {
         let mut ids = self.in_queue_bios();

@@ -1,11 +1,11 @@
 //! Another scheduler in the middle of a run, as a write to `queue/scheduler` does it.
 //!
-//! **blk-mq** freezes the queue: nobody enters any more, whoever is inside (holding a request, or asleep
-//! for a tag) is served by the old scheduler by its own rules, idling included. When the queue is empty
-//! and a grace period is over, the new scheduler is built with fresh tags and those outside go on. The
-//! **legacy** path does not stop: the old scheduler is drained into the dispatch queue, new requests go
-//! around it to the tail, and the new scheduler takes over once no request is left that the old one has
-//! prepared.
+//! **blk-mq** freezes the queue. No new bio enters. The old scheduler serves the tasks inside (with a request, or
+//! asleep for a tag) by its own rules, idling included. When the queue is empty and a grace period is over, the new
+//! scheduler is built with fresh tags, and the tasks outside go on.
+//!
+//! The **legacy** path does not stop. The old scheduler is drained into the dispatch queue, and new requests go around
+//! it to the tail. The new scheduler takes over once no request is left that the old one has prepared.
 //!
 //! A switch resets tunables, and under blk-mq `nr_requests`; the other `queue/*` settings stay.
 
@@ -23,7 +23,7 @@ use crate::merge::{Elevator, MergeHash};
 use crate::profile::{CpuModel, KernelProfile, ShallowDepth};
 use crate::queue::Queue;
 use crate::state;
-use crate::timeline::{Event, Timeline};
+use crate::timeline::{Event, QueueEvent, Timeline};
 use crate::trace::TraceEvent;
 use crate::wbt::Wbt;
 
@@ -43,7 +43,7 @@ pub enum SwitchError {
     Path {
         /// The scheduler.
         scheduler: &'static str,
-        /// Its block layer.
+        /// The block layer.
         wants: BlockPath,
         /// The queue's.
         has: BlockPath,
@@ -100,7 +100,7 @@ pub(crate) struct Switches {
     wbt_target: Option<u64>,
 }
 
-/// What a queue knows about itself under its first scheduler.
+/// The facts of a queue under its first scheduler.
 pub(crate) fn first_facts(cfg: &mut QueueConfig, max_kb: u32, rotational: bool) -> QueueFacts {
     let none = cfg.scheduler.descriptor.facts.bypass;
     let depth = cfg.queue_depth.max(1);
@@ -118,7 +118,6 @@ pub(crate) fn first_facts(cfg: &mut QueueConfig, max_kb: u32, rotational: bool) 
         capacity: Device::capacity(&*cfg.device) / 512,
         zone_sectors: cfg.zone_sectors,
         cpu_takes_no_time: cfg.profile.cpu.model == CpuModel::Zero,
-        tasks: std::mem::take(&mut cfg.tasks),
         cgroups: if cgroups.is_empty() { vec![Cgroup::default()] } else { cgroups },
         ..QueueFacts::default()
     };
@@ -143,7 +142,7 @@ fn set_requests(facts: &mut QueueFacts, profile: &KernelProfile, nr: u32, defaul
     };
 }
 
-/// Builds the scheduler and says who looks for merges under it.
+/// Builds the scheduler and says which part looks for merges under it.
 pub(crate) fn build(
     choice: &SchedulerChoice,
     tunables: &TunableValues,
@@ -164,7 +163,7 @@ pub(crate) fn build(
     (scheduler, merging)
 }
 
-/// The hooks that are called for every request; `none` is the block layer's own and gets none of them.
+/// The hooks that are called for every request. `none` belongs to the block layer and gets none of them.
 pub(crate) fn hooks(scheduler: &dyn Scheduler, choice: &SchedulerChoice) -> Hooks {
     if choice.descriptor.facts.bypass { Hooks::NONE } else { scheduler.hooks() }
 }
@@ -175,8 +174,7 @@ pub(crate) fn fresh_elevator(nr: u32) -> Elevator {
 }
 
 impl Queue {
-    /// Gives the queue its writeback throttle, or takes it away: BFQ switches it off, unless somebody has
-    /// set the target by hand.
+    /// Switches the queue's writeback throttle on or off. BFQ switches it off, unless the target was set by hand.
     pub(crate) fn set_throttle(&mut self, target: Option<u64>) {
         let wanted = self.path == BlockPath::Mq
             && self.profile.mq.wbt
@@ -245,22 +243,22 @@ impl Queue {
         }
     }
 
-    /// Takes everything out of the scheduler, whatever it waits for, into the dispatch queue (legacy).
+    /// Moves everything from the scheduler to the dispatch queue, whatever the scheduler waits for (legacy).
     pub(crate) fn drain_scheduler(&mut self, tl: &mut Timeline) {
         while let Some(id) = self.hook_mut(tl, |s, c| s.force_dispatch(c)) {
             self.left_scheduler(id);
             self.dispatch_sort(id);
         }
-        // What was noted on the way belongs to no decision.
+        // Reasons noted during the drain belong to no decision.
         self.take_reason();
     }
 
-    /// Whether a task that has slept is still inside; if not, it comes in anew.
+    /// Whether a task that has slept is still inside. If not, it enters anew.
     pub(crate) fn slept_inside(&self, task: TaskId) -> bool {
         self.plugs.get(task as usize).is_none_or(|p| p.inside)
     }
 
-    /// A task that slept inside has what it slept for.
+    /// A task that slept inside got what it slept for.
     pub(crate) fn woke_inside(&mut self, task: TaskId) {
         if let Some(plug) = self.plugs.get_mut(task as usize) {
             plug.inside = false;
@@ -308,7 +306,7 @@ impl Queue {
         };
         if let Some(s) = self.switches.now.as_mut().filter(|s| drained && !s.ending) {
             s.ending = true;
-            tl.events.push(tl.now + grace, Event::Switch);
+            tl.events.push(tl.now + grace, Event::Queue(self.disk, QueueEvent::Switch));
         }
     }
 
@@ -319,14 +317,16 @@ impl Queue {
         self.end_idle(tl.now);
         self.take_reason();
         let from = name_of(&self.choice);
-        self.facts = to.facts;
+        // Tasks may have come since the switch was asked for.
+        let tasks = std::mem::take(&mut self.facts.tasks);
+        self.facts = QueueFacts { tasks, ..to.facts };
         self.choice = to.choice;
         (self.scheduler, self.merging) =
             build(&self.choice, &to.tunables, &self.facts, &self.profile, tl.now);
         self.hooks = hooks(&*self.scheduler, &self.choice);
         self.none = self.path == BlockPath::Mq && self.choice.descriptor.facts.bypass;
         self.elevator = fresh_elevator(self.facts.nr_requests);
-        // What the old scheduler wished for, and its timer, mean nothing any more.
+        // The old scheduler's wishes and its timer no longer count.
         self.timer_gen = self.timer_gen.wrapping_add(1);
         (self.out.timer, self.out.run_queue) = (None, false);
         self.out.run_hctxs.clear();
@@ -343,7 +343,7 @@ impl Queue {
         self.run_pending = true;
     }
 
-    /// Inserts what comes out of a task's plug in the legacy path.
+    /// Inserts the requests of a task's plug in the legacy path.
     pub(crate) fn legacy_insert_merge(&mut self, tl: &mut Timeline, id: ReqId) {
         if self.reqs[id].state & state::ELV == 0 {
             self.legacy_around(id);

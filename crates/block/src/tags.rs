@@ -68,8 +68,8 @@ pub(crate) struct TagMap {
     depth: u32,
     shift: u32,
     words: Vec<Word>,
-    /// The bits of each word that an operation limited to `allowed_by` may have: most limits are those of the
-    /// operation before.
+    /// The bits of each word that an operation limited to `allowed_by` may have. Kept because most operations have the
+    /// same limit as the one before.
     allowed: Vec<u64>,
     allowed_by: u32,
     used: u32,
@@ -98,8 +98,8 @@ fn shift_for(depth: u32) -> u32 {
 }
 
 impl TagMap {
-    /// A map of `depth` tags, first searched from bit `start` on (modulo `depth`). `shallow` is the smallest shallow
-    /// depth anybody registered.
+    /// A map of `depth` tags, first searched from bit `start` on (modulo `depth`). `shallow` is the smallest registered
+    /// shallow depth.
     pub(crate) fn new(
         depth: u32,
         shallow: Option<u32>,
@@ -284,7 +284,7 @@ impl TagMap {
         self.asked.get_mut(task as usize)?.take()
     }
 
-    /// The wait queue of a task that found no tag. It takes its turn now, whether it will have to sleep or finds a tag
+    /// The wait queue of a task that found no tag. The task takes its turn now, whether it has to sleep or finds a tag
     /// at the second try.
     pub(crate) fn next_place(&mut self) -> usize {
         let place = self.wait_cursor;
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(m.next_place(), 3);
     }
 
-    /// A limited task may take the first bits of the map alone; whoever came first has taken those from bit 32 on.
+    /// A limited task may take only the first bits of the map. The task before it has taken those from bit 32 on.
     #[test]
     fn the_search_begins_where_it_is_told() {
         let first = |start| TagMap::new(64, None, ShallowDepth::Map, true, start).get(Some(64));

@@ -1,32 +1,32 @@
-//! The clock of one simulation and the events on it.
+//! What happens on the clock of a simulation with disks.
 
-use iosched_engine::EventQueue;
-use iosched_types::{Nanos, TaskId};
+/// One of the disks on a clock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DiskId(pub u16);
 
-/// What can happen apart from device completions.
+/// What can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
+    /// Something of a disk's queue: [`Queue::event`](crate::Queue::event) of that disk knows what to do.
+    Queue(DiskId, QueueEvent),
+    /// Something of whoever submits; the number has a meaning for the host only.
+    Host(u64),
+}
+
+/// What can happen to a queue apart from device completions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueEvent {
     /// The scheduler's timer; stale unless the number is the current one.
     SchedulerTimer(u32),
     /// The device plug's timer (2.6.18).
     Unplug(u32),
     /// The writeback throttle's window ends.
     Wbt(u32),
-    /// A delayed re-run of a hardware queue whose scheduler kept its requests back.
+    /// A delayed re-run of a hardware queue, after its scheduler kept requests back.
     Run(u16),
     /// A new scheduler takes over.
     Switch,
-    /// A task wakes up: its sleep ended.
-    Task(TaskId, u32),
-    /// A clock tick of the caller's own (samples, limits, scenario steps).
-    User(u32),
 }
 
-/// Virtual time.
-#[derive(Debug, Default)]
-pub struct Timeline {
-    /// Now.
-    pub now: Nanos,
-    /// What happens when.
-    pub events: EventQueue<Event>,
-}
+/// Virtual time of all disks and of whoever submits to them.
+pub type Timeline = iosched_engine::Timeline<Event>;

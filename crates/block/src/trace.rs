@@ -1,4 +1,4 @@
-//! What `iosched explain` sees: decisions, idle periods and their reasons.
+//! The data of `iosched explain`: decisions, idle periods and their reasons.
 
 use iosched_schedulers::Idling;
 use iosched_types::{BioId, Nanos, ReqId, TaskId};
@@ -27,7 +27,7 @@ pub enum TraceEvent {
         from: Nanos,
         /// Until something else happened.
         to: Nanos,
-        /// For whom.
+        /// The task that the device idled for.
         task: Option<TaskId>,
         /// Why.
         reason: String,
@@ -85,7 +85,7 @@ impl Queue {
         let Some(why) = &mut self.out.why else { return String::new() };
         let mut notes: Vec<String> = Vec::new();
         for (_, note) in why.notes.drain(..) {
-            // A scheduler that is asked again and again gives the same answer.
+            // A scheduler gives the same answer when it is asked again and again.
             if notes.len() < MOST_NOTES && !notes.contains(&note) {
                 notes.push(note);
             }

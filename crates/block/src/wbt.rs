@@ -6,7 +6,7 @@ use iosched_types::{Bio, Flags, Nanos, Op, ReqId, TaskId, units::MS, units::US};
 
 use crate::queue::Queue;
 use crate::state;
-use crate::timeline::{Event, Timeline};
+use crate::timeline::{Event, QueueEvent, Timeline};
 
 const WINDOW: Nanos = 100 * MS;
 const BASE_DEPTH: u32 = 16;
@@ -275,11 +275,14 @@ impl Queue {
         if !w.armed && (w.step != 0 || w.in_flight != [0; 2]) {
             w.armed = true;
             w.generation = w.generation.wrapping_add(1);
-            tl.events.push(tl.now + window_of(w.step), Event::Wbt(w.generation));
+            tl.events.push(
+                tl.now + window_of(w.step),
+                Event::Queue(self.disk, QueueEvent::Wbt(w.generation)),
+            );
         }
     }
 
-    /// A request was merged away: it is no longer counted, but has nothing to say about latencies.
+    /// A request was merged away. It is no longer counted, and gives no latency.
     pub(crate) fn wbt_absorbed(&mut self, id: ReqId) {
         let bits = self.reqs[id].state;
         if let Some(w) = self.wbt.as_mut().filter(|_| bits & state::WBT != 0) {
@@ -299,7 +302,10 @@ impl Queue {
         if w.step != 0 || w.in_flight != [0; 2] {
             w.armed = true;
             w.generation = w.generation.wrapping_add(1);
-            tl.events.push(tl.now + window_of(w.step), Event::Wbt(w.generation));
+            tl.events.push(
+                tl.now + window_of(w.step),
+                Event::Queue(self.disk, QueueEvent::Wbt(w.generation)),
+            );
         }
     }
 }

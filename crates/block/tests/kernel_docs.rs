@@ -117,6 +117,9 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
     row(out, "a tag wake-up wakes a batch (`wake_all_in_batch`)", all, |p| {
         mq(p, |p| yes(p.mq.wake_all_in_batch))
     });
+    row(out, "a sync is limited in its tags like a write (`limit_flushes`)", all, |p| {
+        mq(p, |p| yes(p.mq.limit_flushes))
+    });
     row(out, "tag limits count over the (`shallow_depth`)", all, |p| {
         mq(p, |p| match p.mq.shallow_depth {
             ShallowDepth::Word => "word".into(),
@@ -133,7 +136,7 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         CpuModel::Cost => ns.to_string(),
     };
     type Piece = fn(&CpuProfile) -> u64;
-    let pieces: [(&str, Piece); 12] = [
+    let pieces: [(&str, Piece); 14] = [
         ("handing over a request in ns (`cpu.submit_ns`)", |c| c.submit_ns),
         ("… of it in the program (`user_ns`)", |c| c.user_ns),
         ("a look for completions (`reap_ns`)", |c| c.reap_ns),
@@ -143,6 +146,8 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         ("leaving idle (`idle_exit_ns`)", |c| c.idle_exit_ns),
         ("sleeping and coming back (`switch_ns`)", |c| c.switch_ns),
         ("time slice where others are ready (`slice_ns`)", |c| c.slice_ns),
+        ("a program's system call (`call_ns`)", |c| c.call_ns),
+        ("copying 4 KiB in it (`copy_ns`)", |c| c.copy_ns),
         ("… more per doubling of processes (`pollution_ns`)", |c| c.pollution_ns),
         ("… above so many (`pollution_from`)", |c| u64::from(c.pollution_from)),
         ("scheduler with cold caches, % (`cold_percent`)", |c| c.cold_percent),
@@ -182,13 +187,5 @@ fn the_page_holds_the_profiles() {
     let (before, rest) = page.split_once(BEGIN).expect("the page marks the table");
     let (_, after) = rest.split_once(END).expect("the page marks the end of the table");
     let wanted = format!("{before}{BEGIN}{}{END}{after}", table());
-    if page == wanted {
-        return;
-    }
-    assert!(
-        std::env::var_os("BLESS").is_some(),
-        "{} is out of date; BLESS=1 rewrites it. It should be:\n{wanted}",
-        path.display()
-    );
-    std::fs::write(&path, wanted).unwrap();
+    iosched_testing::golden(&path, &wanted);
 }

@@ -1,12 +1,15 @@
-//! Switching schedulers in the middle of a run: whatever is queued, plugged, asleep for a tag, idled for
-//! or on its way through a flush, nothing is lost or done twice, and the queue comes to rest.
+//! Switching schedulers in the middle of a run. With requests queued, plugged, idled for or on their way through a
+//! flush, and tasks asleep for a tag, nothing is lost or done twice, and the queue comes to rest.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::VecDeque;
 
 use iosched_block::profile::PlugKind;
-use iosched_block::{Event, KernelProfile, Queue, QueueConfig, SchedulerChoice, Submit, Timeline};
+use iosched_block::{
+    DiskId, Event, KernelProfile, Queue, QueueConfig, SchedulerChoice, Submit, Timeline,
+};
 use iosched_devices::catalogue;
+use iosched_engine::World;
 use iosched_schedulers::registry::SCHEDULERS;
 use iosched_schedulers::{BlockPath, Cgroup, TaskInfo};
 use iosched_types::{Bio, Flags, IoPrio, Nanos, Op, TaskId, units::MS};
@@ -15,8 +18,8 @@ use proptest::prelude::*;
 const TASKS: u32 = 4;
 /// Events after which a run counts as stuck: each bio causes a few dozen at most.
 const MOST_EVENTS: u32 = 200_000;
-/// `Event::User` numbers from here on are switches.
-const SWITCH: u32 = 1 << 16;
+/// `Event::Host` numbers from here on are switches.
+const SWITCH: u64 = 1 << 16;
 
 /// Something a process does `after` ms after it did the last thing.
 #[derive(Clone, Debug)]
@@ -158,6 +161,7 @@ fn config(load: &Load, kernel: KernelProfile, scheduler: SchedulerChoice) -> Que
         ..TaskInfo::default()
     };
     QueueConfig {
+        disk: DiskId::default(),
         path: scheduler.descriptor.path_of(scheduler.generation),
         profile: kernel,
         scheduler,
@@ -178,6 +182,35 @@ fn config(load: &Load, kernel: KernelProfile, scheduler: SchedulerChoice) -> Que
         ],
         cpus: 2,
         tag_start: 0,
+    }
+}
+
+impl World for Run {
+    type Event = Event;
+
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.tl
+    }
+
+    fn device_next(&self) -> Nanos {
+        self.queue.device_next()
+    }
+
+    fn device_event(&mut self) {
+        self.queue.device_event(&mut self.tl);
+        self.queue.run_deferred(&mut self.tl);
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Host(n) if n >= SWITCH => {
+                self.to_come -= 1;
+                let n = (n - SWITCH) as usize % self.schedulers.len();
+                self.queue.switch(&mut self.tl, self.schedulers[n].clone()).unwrap();
+            }
+            Event::Host(task) => self.begin(task as TaskId),
+            Event::Queue(_, event) => self.queue.event(&mut self.tl, event),
+        }
     }
 }
 
@@ -207,7 +240,7 @@ impl Run {
             run.schedule(task);
         }
         for (at, which) in &load.switches {
-            run.tl.events.push(at * 1000, Event::User(SWITCH + *which as u32));
+            run.tl.events.push(at * 1000, Event::Host(SWITCH + *which as u64));
         }
         run
     }
@@ -216,7 +249,7 @@ impl Run {
     fn schedule(&mut self, task: TaskId) {
         if let Some(i) = self.todo[task as usize].front() {
             let at = self.tl.now + self.deeds[*i].after_us * 1000;
-            self.tl.events.push(at, Event::User(task));
+            self.tl.events.push(at, Event::Host(u64::from(task)));
         }
     }
 
@@ -277,28 +310,11 @@ impl Run {
     /// One event; `false` when there is none left.
     fn step(&mut self) -> bool {
         self.collect();
-        let device = self.queue.device_next();
-        let timer = self.tl.events.peek_time().unwrap_or(Nanos::MAX);
-        if device.min(timer) == Nanos::MAX {
-            return false;
-        }
+        let Some(at) = self.next() else { return false };
         self.last = self.tl.now;
-        self.tl.now = device.min(timer);
+        self.tl.now = at;
         self.watch_rest();
-        if device <= timer {
-            self.queue.device_event(&mut self.tl);
-            self.queue.run_deferred(&mut self.tl);
-        } else if let Some((_, event)) = self.tl.events.pop() {
-            match event {
-                Event::User(n) if n >= SWITCH => {
-                    self.to_come -= 1;
-                    let n = (n - SWITCH) as usize % self.schedulers.len();
-                    self.queue.switch(&mut self.tl, self.schedulers[n].clone()).unwrap();
-                }
-                Event::User(task) => self.begin(task),
-                event => assert!(self.queue.event(&mut self.tl, event)),
-            }
-        }
+        self.turn(at);
         true
     }
 
@@ -378,8 +394,8 @@ fn most_rest(choice: &SchedulerChoice, kernel: &KernelProfile) -> Nanos {
         "cfq" => 200 * MS + 2000 * MS / u64::from(kernel.hz),
         // Up to 24 ms for a raised queue in v7, 20 for one that had injections, and the 3 ms of a queue run.
         "bfq" => 30 * MS,
-        // From 5.16 on a class below one with requests at the device is not served; nobody asks again when
-        // the last of them is done, so it takes the 3 ms of a delayed queue run.
+        // From 5.16 on a class below one with requests at the device is not served. Nothing asks again when the last of
+        // them is done, so it takes the 3 ms of a delayed queue run.
         "mq-deadline" if choice.generation.index >= 2 => 3 * MS,
         _ => 0,
     };

@@ -36,7 +36,7 @@ fn a_device_plug_ends_at_four_requests() {
     assert_eq!(r.sent(), ["W100@2.5", "W300@2.5", "W500@2.5", "W700@2.5"]);
 }
 
-/// BL-3: somebody waits for a read.
+/// BL-3: a process waits for a read.
 #[test]
 fn a_device_plug_ends_at_a_read() {
     let mut r = rhel5();

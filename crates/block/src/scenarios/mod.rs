@@ -5,6 +5,7 @@ mod flush;
 mod legacy;
 mod mq;
 mod switch;
+mod tasks;
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,9 @@ use iosched_devices::params::FixedParams;
 use iosched_schedulers::{TaskInfo, registry};
 use iosched_types::{Bio, Flags, IoPrio, Nanos, Op, Sector, TaskId, units::MS};
 
-use crate::{KernelProfile, Queue, QueueConfig, SchedulerChoice, Submit, Timeline};
+use iosched_engine::World;
+
+use crate::{DiskId, Event, KernelProfile, Queue, QueueConfig, SchedulerChoice, Submit, Timeline};
 
 /// A queue, a clock and processes that submit the rest of what they want when they are woken.
 struct Rig {
@@ -44,6 +47,7 @@ fn config(scheduler: &str, kernel: &str, depth: u32, ms: u64) -> QueueConfig {
     profile.hz = 1000;
     let (descriptor, generation) = registry::resolve(scheduler, profile.kernel_version()).unwrap();
     QueueConfig {
+        disk: DiskId::default(),
         path: descriptor.path_of(generation),
         profile,
         scheduler: SchedulerChoice { descriptor, generation, tunables: Vec::new() },
@@ -68,6 +72,30 @@ fn ns(ms: f64) -> Nanos {
     (ms * 1e6) as Nanos
 }
 
+impl World for Rig {
+    type Event = Event;
+
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.tl
+    }
+
+    fn device_next(&self) -> Nanos {
+        self.q.device_next()
+    }
+
+    fn device_event(&mut self) {
+        self.q.device_event(&mut self.tl);
+        self.q.run_deferred(&mut self.tl);
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Queue(_, event) => self.q.event(&mut self.tl, event),
+            Event::Host(n) => unreachable!("nobody asked for {n}"),
+        }
+    }
+}
+
 impl Rig {
     fn new(config: QueueConfig) -> Rig {
         let waiting = vec![VecDeque::new(); config.tasks.len()];
@@ -76,21 +104,12 @@ impl Rig {
         Rig { q, tl: Timeline::default(), waiting, bios: 0, done: Vec::new(), woken: Vec::new() }
     }
 
-    /// Moves time to `ms`; what happens at that very instant has happened then.
+    /// Moves time to `ms`. Events of that instant have happened then.
     fn to(&mut self, ms: f64) {
-        loop {
-            let device = self.q.device_next();
-            let timer = self.tl.events.peek_time().unwrap_or(Nanos::MAX);
-            if device.min(timer) > ns(ms) {
-                break;
-            }
-            self.tl.now = device.min(timer);
-            if device <= timer {
-                self.q.device_event(&mut self.tl);
-                self.q.run_deferred(&mut self.tl);
-            } else if let Some((_, event)) = self.tl.events.pop() {
-                self.q.event(&mut self.tl, event);
-            }
+        while let Some(at) = self.next()
+            && at <= ns(ms)
+        {
+            self.turn(at);
             self.collect();
         }
         self.tl.now = ns(ms);

@@ -149,8 +149,8 @@ fn sleepers_for_a_tag_take_turns() {
     assert_eq!(r.woken, [0, 1, 0]);
 }
 
-/// Who is woken for a tag lets the queue run before it takes one, so what waited in the scheduler goes first. Its
-/// sleep is no reason to run the queue at completions.
+/// A task woken for a tag lets the queue run before it takes one, so requests in the scheduler go first. Its sleep is
+/// no reason to run the queue at completions.
 #[test]
 fn a_woken_sleeper_runs_the_queue_first() {
     let mut c = config("mq-deadline@6.12", "6.12", 64, 5);

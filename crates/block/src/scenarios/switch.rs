@@ -19,7 +19,7 @@ fn name_now(rig: &Rig) -> &'static str {
     rig.q.scheduler_choice().descriptor.name
 }
 
-/// A freeze lasts as long as what is inside takes, and five ticks (the rig has 1000 a second).
+/// A freeze lasts as long as the requests inside take, and five ticks (the rig has 1000 a second).
 #[test]
 fn a_freeze_serves_who_is_inside_and_holds_back_who_comes() {
     let mut rig = Rig::new(config("mq-deadline", "6.12", 1, 10));
@@ -37,7 +37,7 @@ fn a_freeze_serves_who_is_inside_and_holds_back_who_comes() {
     assert_eq!(rig.done, [(0, 10.0), (1, 20.0), (2, 35.0)]);
 }
 
-/// Who sleeps for a tag when the freeze begins is inside and is served before it ends.
+/// A task that sleeps for a tag when the freeze begins is inside, and is served before the freeze ends.
 #[test]
 fn a_sleeper_for_a_tag_is_inside() {
     let mut rig = Rig::new(config("none", "6.12", 1, 10));
