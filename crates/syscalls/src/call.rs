@@ -1,0 +1,617 @@
+//! What a program may ask for.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ops::BitOr;
+use std::rc::Rc;
+
+use iosched_types::{Bytes, Nanos, TaskId};
+
+use crate::{Path, Program};
+
+/// A file descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fd(pub u32);
+
+/// A file that is mapped into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MapId(pub u32);
+
+/// How a file is opened; flags are joined with `|`.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct OpenFlags(u16);
+
+impl OpenFlags {
+    /// For reading. Without [`OpenFlags::WRITE`] this is the default.
+    pub const READ: OpenFlags = OpenFlags(1);
+    /// For writing.
+    pub const WRITE: OpenFlags = OpenFlags(2);
+    /// Make it if it is not there (`O_CREAT`).
+    pub const CREATE: OpenFlags = OpenFlags(4);
+    /// `EEXIST` if it is there (`O_EXCL`).
+    pub const EXCLUSIVE: OpenFlags = OpenFlags(8);
+    /// Drop what it holds (`O_TRUNC`).
+    pub const TRUNCATE: OpenFlags = OpenFlags(16);
+    /// Every write goes to the end (`O_APPEND`).
+    pub const APPEND: OpenFlags = OpenFlags(32);
+    /// Past the page cache (`O_DIRECT`): positions and lengths in whole sectors.
+    pub const DIRECT: OpenFlags = OpenFlags(64);
+    /// A write returns when data and inode are durable (`O_SYNC`).
+    pub const SYNC: OpenFlags = OpenFlags(128);
+    /// A write returns when its data are durable (`O_DSYNC`).
+    pub const DSYNC: OpenFlags = OpenFlags(256);
+    /// `ENOTDIR` unless it is a directory (`O_DIRECTORY`).
+    pub const DIRECTORY: OpenFlags = OpenFlags(512);
+
+    const NAMES: [&'static str; 10] = [
+        "READ",
+        "WRITE",
+        "CREATE",
+        "EXCLUSIVE",
+        "TRUNCATE",
+        "APPEND",
+        "DIRECT",
+        "SYNC",
+        "DSYNC",
+        "DIRECTORY",
+    ];
+
+    /// Whether all flags of `other` are set.
+    #[must_use]
+    pub fn has(self, other: OpenFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether the file can be read.
+    #[must_use]
+    pub fn reads(self) -> bool {
+        self.has(OpenFlags::READ) || !self.writes()
+    }
+
+    /// Whether the file can be written.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        self.has(OpenFlags::WRITE)
+    }
+}
+
+impl BitOr for OpenFlags {
+    type Output = OpenFlags;
+    fn bitor(self, other: OpenFlags) -> OpenFlags {
+        OpenFlags(self.0 | other.0)
+    }
+}
+
+impl fmt::Debug for OpenFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let set = Self::NAMES.iter().enumerate().filter(|(i, _)| self.0 >> i & 1 == 1);
+        let names: Vec<&str> = set.map(|(_, n)| *n).collect();
+        f.write_str(if names.is_empty() { "READ" } else { "" })?;
+        f.write_str(&names.join("|"))
+    }
+}
+
+/// What a position is counted from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whence {
+    /// The start of the file.
+    Set,
+    /// Where the descriptor stands.
+    Current,
+    /// The end of the file.
+    End,
+}
+
+/// A program's announcement of what it will do with a range (`posix_fadvise`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// Nothing special.
+    Normal,
+    /// In order.
+    Sequential,
+    /// In no order.
+    Random,
+    /// Soon.
+    WillNeed,
+    /// Not again.
+    DontNeed,
+    /// Once.
+    NoReuse,
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Kind {
+    /// A file.
+    #[default]
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// What `stat` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Stat {
+    /// File or directory.
+    pub kind: Kind,
+    /// Length. 0 for a directory, because file systems differ.
+    pub bytes: Bytes,
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry {
+    /// The last part of the name.
+    pub name: Box<str>,
+    /// What it stands for.
+    pub kind: Kind,
+}
+
+/// An asynchronous I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Io {
+    /// Of which file.
+    pub fd: Fd,
+    /// A write, else a read.
+    pub write: bool,
+    /// Where, in bytes.
+    pub at: u64,
+    /// How many bytes.
+    pub len: u32,
+    /// Comes back in [`Completion::tag`] when the I/O is done.
+    pub tag: u32,
+}
+
+/// An asynchronous I/O that is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// Which one.
+    pub tag: u32,
+    /// Bytes, or why not.
+    pub answer: crate::Answer,
+}
+
+/// What a new task shares with the task that made it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shares {
+    /// Descriptors and memory: a thread.
+    Everything,
+    /// The open files behind the descriptors, as after `fork`: a process.
+    OpenFiles,
+}
+
+/// Makes the program of a new task, on the thread that will run it.
+pub struct Birth(pub Box<dyn FnOnce() -> Box<dyn Program> + Send>);
+
+impl fmt::Debug for Birth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Birth")
+    }
+}
+
+/// A system call, or something else that a program does and that takes time.
+///
+/// Lengths and positions are in bytes, times in nanoseconds. Names are relative to the directory that the program runs
+/// in and must stay below it. "→ n" says what the answer means; without it the answer is 0.
+#[derive(Debug)]
+pub enum Call {
+    /// → descriptor.
+    Open {
+        /// Name.
+        path: Path,
+        /// How.
+        flags: OpenFlags,
+    },
+    /// Gives a descriptor back.
+    Close {
+        /// Which.
+        fd: Fd,
+    },
+    /// Another descriptor of the same open file. → descriptor.
+    Dup {
+        /// Which.
+        fd: Fd,
+    },
+    /// Reads at the descriptor's position. From a pipe, waits for data or for the last writer to close. → bytes, 0 at
+    /// the end.
+    Read {
+        /// File or pipe.
+        fd: Fd,
+        /// Bytes.
+        len: Bytes,
+    },
+    /// Reads. → bytes, 0 at the end.
+    Pread {
+        /// File.
+        fd: Fd,
+        /// Position.
+        at: Bytes,
+        /// Bytes.
+        len: Bytes,
+    },
+    /// Writes at the descriptor's position. Into a pipe, waits for room. → bytes.
+    Write {
+        /// File or pipe.
+        fd: Fd,
+        /// Bytes.
+        len: Bytes,
+    },
+    /// Writes. → bytes.
+    Pwrite {
+        /// File.
+        fd: Fd,
+        /// Position.
+        at: Bytes,
+        /// Bytes.
+        len: Bytes,
+    },
+    /// Moves the descriptor's position. → position.
+    Seek {
+        /// File.
+        fd: Fd,
+        /// By how much.
+        to: i64,
+        /// From where.
+        whence: Whence,
+    },
+    /// Cuts or extends (`ftruncate`).
+    Truncate {
+        /// File.
+        fd: Fd,
+        /// New length.
+        len: Bytes,
+    },
+    /// Takes room for a range.
+    Fallocate {
+        /// File.
+        fd: Fd,
+        /// Position.
+        at: Bytes,
+        /// Bytes.
+        len: Bytes,
+        /// Leaves the length as it is (`FALLOC_FL_KEEP_SIZE`).
+        keep_size: bool,
+    },
+    /// `posix_fadvise`; length 0 is up to the end.
+    Advise {
+        /// File.
+        fd: Fd,
+        /// Position.
+        at: Bytes,
+        /// Bytes.
+        len: Bytes,
+        /// What is said.
+        advice: Advice,
+    },
+    /// Makes a file, or a directory's names, durable.
+    Fsync {
+        /// File or directory.
+        fd: Fd,
+    },
+    /// Makes a file's data durable, and the metadata needed to find them.
+    Fdatasync {
+        /// File or directory.
+        fd: Fd,
+    },
+    /// `sync_file_range`; length 0 is up to the end. No flush of the device's cache, no inode.
+    SyncRange {
+        /// File.
+        fd: Fd,
+        /// Position.
+        at: Bytes,
+        /// Bytes.
+        len: Bytes,
+        /// Waits for the writes, rather than only starting them.
+        wait: bool,
+    },
+    /// Makes everything on a file system durable.
+    SyncFs {
+        /// A file on it.
+        fd: Fd,
+    },
+    /// Makes everything durable.
+    Sync,
+    /// What `fstat` says.
+    Fstat {
+        /// File or directory.
+        fd: Fd,
+        /// Where to.
+        into: Rc<Cell<Stat>>,
+    },
+    /// Changes times, owner or mode.
+    TouchFd {
+        /// File or directory.
+        fd: Fd,
+    },
+    /// The next names of a directory, without `.` and `..`. → how many, 0 at the end.
+    ReadDir {
+        /// Directory.
+        fd: Fd,
+        /// Where to; what it held is dropped.
+        into: Rc<RefCell<Vec<Entry>>>,
+    },
+    /// Copies between files at their positions (`copy_file_range`). → bytes, 0 at the end.
+    CopyRange {
+        /// From.
+        from: Fd,
+        /// To.
+        to: Fd,
+        /// At most this many bytes.
+        len: Bytes,
+    },
+    /// What `stat` says.
+    Stat {
+        /// Name.
+        path: Path,
+        /// Where to.
+        into: Rc<Cell<Stat>>,
+    },
+    /// Changes times, owner or mode.
+    Touch {
+        /// Name.
+        path: Path,
+    },
+    /// Removes the name of a file.
+    Unlink {
+        /// Name.
+        path: Path,
+    },
+    /// Another name; a file of that name goes.
+    Rename {
+        /// Old name.
+        from: Path,
+        /// New name.
+        to: Path,
+    },
+    /// Makes a directory.
+    Mkdir {
+        /// Name.
+        path: Path,
+    },
+    /// Removes an empty directory.
+    Rmdir {
+        /// Name.
+        path: Path,
+    },
+    /// Maps a file into memory, shared. → map.
+    Map {
+        /// File.
+        fd: Fd,
+        /// Position of its first byte in the file, in whole pages.
+        at: Bytes,
+        /// Bytes.
+        len: Bytes,
+    },
+    /// Gives a map back.
+    Unmap {
+        /// Which.
+        map: MapId,
+    },
+    /// Reads a byte of a map: no system call, but a page fault if its page is not there.
+    Load {
+        /// Which.
+        map: MapId,
+        /// Position in the map.
+        at: Bytes,
+    },
+    /// Writes a byte of a map.
+    Store {
+        /// Which.
+        map: MapId,
+        /// Position in the map.
+        at: Bytes,
+    },
+    /// Makes a pipe. → the reading end, and the writing end in the upper 32 bits.
+    Pipe,
+    /// Starts an asynchronous I/O.
+    Submit {
+        /// Which.
+        io: Io,
+    },
+    /// Waits for asynchronous I/Os of this task. → how many.
+    Reap {
+        /// At least this many, or all that are under way.
+        min: u32,
+        /// Where to; what it held is dropped.
+        into: Rc<RefCell<Vec<Completion>>>,
+    },
+    /// Uses the CPU in user mode.
+    Compute {
+        /// For so long.
+        time: Nanos,
+    },
+    /// Sleeps. `EINTR` when told to stop.
+    Sleep {
+        /// For so long.
+        time: Nanos,
+    },
+    /// A new thread or process. → task.
+    Spawn {
+        /// Thread or process.
+        shares: Shares,
+        /// What it runs.
+        birth: Birth,
+    },
+    /// Waits for any task that this one made; `ECHILD` if there is none. → task.
+    Wait,
+    /// Waits for a task that this one made; `ECHILD` if there is no such task.
+    Join {
+        /// Which.
+        task: TaskId,
+    },
+    /// Waits until this many tasks are at the barrier. The barrier can then be used again.
+    Barrier {
+        /// Which; all tasks of a run know the same ones.
+        barrier: u32,
+        /// How many.
+        parties: u32,
+    },
+    /// Adds to a counter in shared memory; no system call. → its new value, as `i64`.
+    Add {
+        /// Which; all tasks of a run know the same ones, at first 0.
+        counter: u32,
+        /// How much.
+        by: i64,
+    },
+    /// Tells a task to stop: its sleep ends, and [`Call::Stopped`] says so. `ESRCH` if there is none.
+    Signal {
+        /// Which.
+        task: TaskId,
+    },
+    /// Whether this task was told to stop; no system call. → 0 or 1.
+    Stopped,
+    /// A system call that does nothing. → this task.
+    GetPid,
+    /// No call and no time: an operation of the benchmark is done, for its figures.
+    Note {
+        /// Which operation.
+        what: &'static str,
+        /// When it began.
+        since: Nanos,
+        /// What it moved.
+        bytes: Bytes,
+    },
+    /// No call and no time: a figure that the benchmark computes itself. Its registry entry names such figures.
+    Figure {
+        /// Which.
+        name: &'static str,
+        /// The value.
+        value: f64,
+    },
+}
+
+impl Call {
+    /// The names of all calls, in the order of [`Call::index`].
+    pub const NAMES: &'static [&'static str] = &[
+        "open",
+        "close",
+        "dup",
+        "read",
+        "pread",
+        "write",
+        "pwrite",
+        "lseek",
+        "ftruncate",
+        "fallocate",
+        "fadvise",
+        "fsync",
+        "fdatasync",
+        "sync_file_range",
+        "syncfs",
+        "sync",
+        "fstat",
+        "futimens",
+        "getdents",
+        "copy_file_range",
+        "stat",
+        "utimensat",
+        "unlink",
+        "rename",
+        "mkdir",
+        "rmdir",
+        "mmap",
+        "munmap",
+        "load",
+        "store",
+        "pipe",
+        "submit",
+        "reap",
+        "compute",
+        "sleep",
+        "spawn",
+        "wait",
+        "join",
+        "barrier",
+        "add",
+        "signal",
+        "stopped",
+        "getpid",
+        "note",
+        "figure",
+    ];
+
+    /// The place in [`Call::NAMES`].
+    #[must_use]
+    pub fn index(&self) -> usize {
+        match self {
+            Call::Open { .. } => 0,
+            Call::Close { .. } => 1,
+            Call::Dup { .. } => 2,
+            Call::Read { .. } => 3,
+            Call::Pread { .. } => 4,
+            Call::Write { .. } => 5,
+            Call::Pwrite { .. } => 6,
+            Call::Seek { .. } => 7,
+            Call::Truncate { .. } => 8,
+            Call::Fallocate { .. } => 9,
+            Call::Advise { .. } => 10,
+            Call::Fsync { .. } => 11,
+            Call::Fdatasync { .. } => 12,
+            Call::SyncRange { .. } => 13,
+            Call::SyncFs { .. } => 14,
+            Call::Sync => 15,
+            Call::Fstat { .. } => 16,
+            Call::TouchFd { .. } => 17,
+            Call::ReadDir { .. } => 18,
+            Call::CopyRange { .. } => 19,
+            Call::Stat { .. } => 20,
+            Call::Touch { .. } => 21,
+            Call::Unlink { .. } => 22,
+            Call::Rename { .. } => 23,
+            Call::Mkdir { .. } => 24,
+            Call::Rmdir { .. } => 25,
+            Call::Map { .. } => 26,
+            Call::Unmap { .. } => 27,
+            Call::Load { .. } => 28,
+            Call::Store { .. } => 29,
+            Call::Pipe => 30,
+            Call::Submit { .. } => 31,
+            Call::Reap { .. } => 32,
+            Call::Compute { .. } => 33,
+            Call::Sleep { .. } => 34,
+            Call::Spawn { .. } => 35,
+            Call::Wait => 36,
+            Call::Join { .. } => 37,
+            Call::Barrier { .. } => 38,
+            Call::Add { .. } => 39,
+            Call::Signal { .. } => 40,
+            Call::Stopped => 41,
+            Call::GetPid => 42,
+            Call::Note { .. } => 43,
+            Call::Figure { .. } => 44,
+        }
+    }
+
+    /// What the manual calls it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        Self::NAMES[self.index()]
+    }
+
+    /// Whether the call enters the kernel. Work of the program itself and shared memory do not.
+    #[must_use]
+    pub fn enters_kernel(&self) -> bool {
+        !matches!(
+            self,
+            Call::Compute { .. }
+                | Call::Load { .. }
+                | Call::Store { .. }
+                | Call::Add { .. }
+                | Call::Stopped
+                | Call::Note { .. }
+                | Call::Figure { .. }
+        )
+    }
+
+    /// Bytes that are copied between kernel and program.
+    #[must_use]
+    pub fn copies(&self) -> Bytes {
+        match self {
+            Call::Read { len, .. }
+            | Call::Pread { len, .. }
+            | Call::Write { len, .. }
+            | Call::Pwrite { len, .. } => *len,
+            _ => 0,
+        }
+    }
+}
