@@ -78,7 +78,7 @@ fn queue(draft: &mut Draft, name: &str, text: &str) -> Parsed<bool> {
     Ok(true)
 }
 
-/// Later values replace earlier ones; directions left out keep theirs.
+/// Later values replace earlier ones. Directions that are left out keep their value.
 fn merge<T: Copy>(to: &mut [Option<T>; 3], from: [Option<T>; 3]) {
     for (to, from) in to.iter_mut().zip(from) {
         *to = from.or(*to);

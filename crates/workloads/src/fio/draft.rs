@@ -191,7 +191,7 @@ impl Draft {
         Ok(true)
     }
 
-    /// What `ioprio_set` would be given: a class alone has level 0, a level alone is best effort.
+    /// The argument of `ioprio_set`: a class alone has level 0, a level alone is best effort.
     pub(crate) fn ioprio(&self) -> IoPrio {
         let class = match (self.class, self.prio) {
             (Some(1), _) => PrioClass::Rt,

@@ -29,8 +29,8 @@ const KEYWORDS: [&str; 3] = ["pagesize", "mb_memory", "ncpus"];
 /// Longest value after expansion, in bytes.
 const MAX_VALUE: usize = 64 << 10;
 
-/// The value with everything put in. A variable that is not set is an empty text, as in fio, and is
-/// remembered in `missing`, for a better message when the value then makes no sense.
+/// The value with everything replaced. An unset variable is an empty text, as in fio. `missing` keeps its name, for a
+/// better message when the value makes no sense without it.
 pub(crate) fn expand(text: &str, env: &dyn Lookup, missing: &mut Vec<String>) -> Parsed<String> {
     let text = variables(text, env, missing)?;
     if KEYWORDS.iter().any(|k| text.contains(&format!("${k}"))) {

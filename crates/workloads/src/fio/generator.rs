@@ -28,7 +28,7 @@ pub struct NextIo {
 #[derive(Debug)]
 pub struct Generator(Kind);
 
-/// What the common case needs lies beside the process: ten thousand of them are visited in no order.
+/// The data of the common case lies beside the process, because ten thousand processes are visited without pattern.
 #[derive(Debug)]
 enum Kind {
     Plain(Plain),
@@ -45,7 +45,7 @@ struct Directions {
     mix: [u8; 2],
     stream: Taus88,
     issued: [u64; 3],
-    /// So many I/Os of the current direction come before another is drawn.
+    /// This many I/Os of the current direction come before another direction is drawn.
     until: u64,
     /// The next one was decided before its I/O is made.
     decided: bool,
@@ -158,7 +158,7 @@ impl Plain {
 }
 
 impl Generator {
-    /// The generator of a job whose files are laid out.
+    /// The generator of a job. Its files are laid out already.
     #[must_use]
     pub fn new(job: &JobSpec, files: &Files) -> Self {
         Generator(match Plain::of(job, files) {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use iosched_types::{Nanos, Op};
 
-use super::process::{Logged, Process};
+use super::process::{Job, Logged};
 
 /// Jobs that share a log are in one file, in order of time.
 #[derive(Default)]
@@ -17,11 +17,11 @@ struct Shared<'a> {
 
 /// The logs of some processes: names as `write_iolog` gives them, and texts.
 #[must_use]
-pub fn texts<'a>(processes: impl Iterator<Item = &'a Process>) -> Vec<(String, String)> {
+pub fn texts<'a>(processes: impl Iterator<Item = &'a Job>) -> Vec<(String, String)> {
     let mut logs: BTreeMap<&str, Shared<'a>> = BTreeMap::new();
     for p in processes {
-        let (Some(name), Some(ios)) = (&p.job().write_iolog, p.log()) else { continue };
-        let names = p.job().file_names();
+        let (Some(name), Some(ios)) = (&p.spec().write_iolog, p.log()) else { continue };
+        let names = p.spec().file_names();
         let log = logs.entry(name).or_default();
         for n in &names {
             if !log.files.contains(n) {

@@ -23,6 +23,8 @@ pub struct Extent {
     pub len: Bytes,
     /// First byte of the file.
     pub origin: Bytes,
+    /// Length of the file.
+    pub size: Bytes,
 }
 
 /// The extents of one job's files.
@@ -87,7 +89,8 @@ pub fn lay_out(set: &JobSet, capacity: Bytes) -> Result<Vec<Files>, Diagnostic> 
                 );
                 return Err(problem(job, message, "use a smaller size= or a larger device"));
             }
-            extents.push(Extent { start: origin + w.offset, len: w.len, origin });
+            let size = if is_device(&w.name) { capacity } else { size };
+            extents.push(Extent { start: origin + w.offset, len: w.len, origin, size });
         }
         out.push(extents);
     }
@@ -111,7 +114,7 @@ fn wanted(job: &JobSpec, capacity: Bytes) -> Result<Vec<Wanted>, Diagnostic> {
         .collect()
 }
 
-/// What the real `O_DIRECT` refuses: I/Os that are not whole sectors. Buffered ones may be anything.
+/// The real `O_DIRECT` refuses I/Os that are not whole sectors. Buffered I/Os may have any size.
 fn aligned(job: &JobSpec) -> Result<(), Diagnostic> {
     let odd = |bytes: Bytes| job.direct && !bytes.is_multiple_of(SECTOR);
     let refuse = |what: String| {
@@ -248,7 +251,7 @@ impl JobSpec {
         [self.pattern.read, self.pattern.write, self.pattern.trim][dir]
     }
 
-    /// Names of its files: those it was given, those of the log it replays, or those fio would make up.
+    /// Names of the job's files: the given ones, those of the log that it replays, or those that fio would make up.
     #[must_use]
     pub fn file_names(&self) -> Vec<String> {
         let t = &self.target;

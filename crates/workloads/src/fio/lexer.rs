@@ -1,9 +1,12 @@
 //! Job file text to sections of options, includes followed.
 //!
-//! Rules of fio 3.33: blanks around a line are dropped; `#` or `;` anywhere begins a comment; a line
-//! `[name]` begins a section; `include PATH` reads a file whose options belong to the current section
-//! (it may not hold sections itself), looked up from the working folder first and then from the folder
-//! of the including file.
+//! Rules of fio 3.33:
+//!
+//! * Blanks around a line are dropped.
+//! * `#` or `;` anywhere begins a comment.
+//! * A line `[name]` begins a section.
+//! * `include PATH` reads a file. Its options belong to the current section, and it may not hold sections itself. fio
+//!   looks it up from the working folder first, then from the folder of the including file.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Options that only the real fio can follow: a live run hands them over as they are, the simulator refuses them
-//! by name. What is here neither runs a program nor names a file, so a job cannot reach beyond its target.
+//! Options that only the real fio can follow. A live run hands them over as they are; the simulator refuses them by
+//! name. None of them runs a program or names a file, so a job cannot reach beyond its target.
 
 use super::option::OptionDef;
 use super::value::{self, Parsed, ValueError};
@@ -53,8 +53,8 @@ pub fn is_live_only(name: &str) -> bool {
     OPTIONS.contains(&name)
 }
 
-/// A value that is handed over: of the option's kind, and made of nothing with which a line could end, a path
-/// begin or a file be named.
+/// Checks a value that is handed over: it must be of the option's kind, and must not contain a character that could end
+/// a line, begin a path or name a file.
 pub(super) fn checked(def: &OptionDef, text: Option<&str>, kb: u64) -> Parsed<String> {
     value::check(def.kind, text, kb)?;
     let text = text.unwrap_or("1").trim();

@@ -29,7 +29,7 @@ mod table_other;
 pub mod taus;
 mod value;
 
-pub use check::check_supported;
+pub use check::{check_cpus, check_supported};
 pub use docs::options_page;
 pub use expand::{Lookup, NoLookup};
 pub use finish::MAX_JOBS;

@@ -1,4 +1,4 @@
-//! The option table: every option fio 3.33 knows, what kind of value it takes and what becomes of it.
+//! The option table: every option that fio 3.33 knows, its kind of value, and how iosched treats it.
 //!
 //! One table feeds the parser, the nearest-name search and the documentation.
 
@@ -64,7 +64,7 @@ pub struct OptionDef {
     pub name: &'static str,
     /// Other names for it.
     pub aliases: &'static [&'static str],
-    /// Its value.
+    /// The value.
     pub kind: Kind,
     /// What becomes of it.
     pub effect: Effect,
@@ -112,7 +112,7 @@ impl OptionDef {
     }
 }
 
-/// All options, by what becomes of them: simulated, without effect, refused.
+/// All options, by how iosched treats them: simulated, without effect, refused.
 pub fn options() -> impl Iterator<Item = &'static OptionDef> {
     table::SIMULATED
         .iter()

@@ -20,9 +20,9 @@ use super::value::{self, ValueError};
 /// Nothing outside of the arguments is read.
 ///
 /// # Errors
-/// Everything that is wrong, up to twenty diagnostics: malformed lines and values, unknown options,
-/// options whose effect is not simulated. What is well-formed but not simulated *yet* (buffered I/O) is
-/// left to [`check_supported`](super::check_supported).
+/// Everything that is wrong, up to twenty diagnostics: malformed lines and values, unknown options, options with an
+/// effect that is not simulated. [`check_supported`](super::check_supported) finds well-formed jobs that are not
+/// simulated *yet* (buffered I/O).
 pub fn parse(
     file_name: &str,
     text: &str,
@@ -33,12 +33,12 @@ pub fn parse(
     read(file_name, text, (env, include), overrides, false)
 }
 
-/// Parses a job file for the real fio: what only that can do is kept in [`JobSpec::live_only`].
+/// Parses a job file for the real fio. Keeps options that only the real fio can follow in [`JobSpec::live_only`].
 ///
 /// [`JobSpec::live_only`]: super::JobSpec::live_only
 ///
 /// # Errors
-/// As [`parse`], but for options that are live only.
+/// As [`parse`], except for options that are live only.
 pub fn parse_live(
     file_name: &str,
     text: &str,
@@ -177,7 +177,7 @@ impl Parser<'_> {
         result.map_err(|e| at(raw, def, e, &missing, exact))
     }
 
-    /// Keeps what only the real fio can do; whether it was that.
+    /// Keeps an option that only the real fio can follow. Returns whether it was one.
     fn keep(
         &self,
         draft: &mut Draft,

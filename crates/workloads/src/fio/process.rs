@@ -1,8 +1,8 @@
 //! A job as a process: fio's main loop as a state machine.
 //!
-//! The simulator calls [`Process::step_lean`] and, where that has nothing to say, [`Process::step`] again and
-//! again. Each step is something a process asks of the kernel: submit an I/O, open or close a plug (a batch in one system call), wait for completions,
-//! sleep, end. Between steps the process takes no time.
+//! The simulator calls [`Job::step_lean`] again and again, and [`Job::step`] where that returns nothing. In each step a
+//! process asks the kernel for something: submit an I/O, open or close a plug (a batch in one system call), wait for
+//! completions, sleep, end. Between steps the process takes no time.
 
 use iosched_types::{Bytes, Nanos, Op};
 
@@ -81,8 +81,8 @@ pub enum Step {
 
 /// More than this many I/Os in one system call open a plug (`AIO_PLUG_THRESHOLD` of aio, likewise in io_uring).
 const PLUG_ABOVE: usize = 2;
-/// What `usleep` sleeps too long: the default timer slack of Linux. fio makes up for it in the pauses of rates and think
-/// times, not in that of `flow_sleep`.
+/// How much too long `usleep` sleeps: the default timer slack of Linux. fio makes up for it in the pauses of rates and
+/// think times, not in the pause of `flow_sleep`.
 pub const TIMER_SLACK: Nanos = 50_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ enum State {
     Handed(u32),
     Reap,
     Think,
-    /// Nothing may be under way in the pause that is due.
+    /// A pause is due, and all I/O must end before it.
     Quiesce,
     Drain,
     FinalSync,
@@ -110,17 +110,17 @@ enum State {
 
 /// One running job.
 ///
-/// In memory as written: what every I/O of the short main loop needs comes first. Ten thousand processes at one disk are
-/// visited in no order, and every cache line of a visit comes from memory.
+/// The fields stay in this order in memory. The ones that every I/O of the short main loop needs come first. Ten
+/// thousand processes at one disk are visited without pattern, so every cache line of a visit comes from memory.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Process {
+pub struct Job {
     state: State,
     depth: u32,
     /// `iodepth_batch_complete_min` and `_max`.
     reap_min: u32,
     reap_max: u32,
-    /// Plain, asynchronous, no batches, no thinking: [`Process::step_lean`] is all of its main loop.
+    /// Plain, asynchronous, no batches, no thinking: [`Job::step_lean`] is all of its main loop.
     lean: bool,
     /// No replay, rate, sync or ramp: nothing but the generator decides what comes next.
     plain: bool,
@@ -135,7 +135,7 @@ pub struct Process {
     reaped_total: u64,
     generator: Generator,
     stats: JobStats,
-    job: Box<JobSpec>,
+    spec: Box<JobSpec>,
     replay: Option<Replay>,
     queued: Vec<u32>,
     loops_left: u64,
@@ -148,7 +148,9 @@ pub struct Process {
     writes_issued: u64,
     /// The last that was reaped was a sync.
     synced_last: bool,
-    /// The pass is over but for what is under way; `syncs_left` is not known yet.
+    /// The last that was handed over is a sync.
+    syncing: bool,
+    /// The pass is over except for the I/Os under way; `syncs_left` is not known yet.
     pass_ends: bool,
     pace: Pace,
     held: Option<NextIo>,
@@ -168,8 +170,8 @@ pub struct Process {
     files: Files,
 }
 
-impl Process {
-    /// A process for a job whose files are laid out.
+impl Job {
+    /// A process for a job. Its files are laid out already.
     #[must_use]
     pub fn new(job: &JobSpec, files: &Files) -> Self {
         let n = job.units();
@@ -183,7 +185,7 @@ impl Process {
             && job.write_iolog.is_none()
             && !job.pattern.trim_then_write
             && job.rate.iter().all(|r| r.bytes == 0 && r.iops == 0);
-        Process {
+        Job {
             generator: Generator::new(job, files),
             replay: job.replay.as_ref().map(|log| Replay::new(log, files)),
             limits: Limits::of(job, size),
@@ -201,6 +203,7 @@ impl Process {
             ios_issued: 0,
             writes_issued: 0,
             synced_last: false,
+            syncing: false,
             pass_ends: false,
             deadline: Nanos::MAX,
             pace: Pace::of(job),
@@ -225,17 +228,17 @@ impl Process {
             reap_min: job.batch_complete_min,
             reap_max: job.batch_complete_max,
             stable: job.sync > 0,
-            job: Box::new(job.clone()),
+            spec: Box::new(job.clone()),
         }
     }
 
-    /// The job.
+    /// What its job file says.
     #[must_use]
-    pub fn job(&self) -> &JobSpec {
-        &self.job
+    pub fn spec(&self) -> &JobSpec {
+        &self.spec
     }
 
-    /// Puts it into a group that shares a flow (`flow_id`).
+    /// Puts the process into a group that shares a flow (`flow_id`).
     pub fn join_flow(&mut self, flow: Flow) {
         self.flow = Some(flow);
     }
@@ -318,23 +321,24 @@ impl Process {
         }
         self.stats.measured_from = now;
         // The first time, fio counts the thinking too.
-        self.think_since = now.saturating_add(self.job.think.time);
+        self.think_since = now.saturating_add(self.spec.think.time);
         if self.measuring {
-            self.deadline = now.saturating_add(self.job.runtime.unwrap_or(Nanos::MAX));
+            self.deadline = now.saturating_add(self.spec.runtime.unwrap_or(Nanos::MAX));
         }
         self.state = State::Loop;
     }
 
-    /// fio looks whether the ramp is over when it has issued or reaped an I/O, so not while it pauses; the run time begins then.
-    /// It begins its counts anew, but for the bytes that `size` limits and the count at the last think time.
+    /// fio checks whether the ramp is over when it has issued or reaped an I/O, so not during a pause. The run time
+    /// begins then. fio resets its counts, except for the bytes that `size` limits and the count at the last think
+    /// time.
     fn end_ramp(&mut self, now: Nanos) -> bool {
-        let over = !self.measuring && now >= self.stats.started + self.job.ramp_time;
+        let over = !self.measuring && now >= self.stats.started + self.spec.ramp_time;
         if over {
             self.measuring = true;
             self.stats.measured_from = now;
             self.stats.dirs = Default::default();
             self.stats.depths = [0; 7];
-            self.deadline = now.saturating_add(self.job.runtime.unwrap_or(Nanos::MAX));
+            self.deadline = now.saturating_add(self.spec.runtime.unwrap_or(Nanos::MAX));
             self.ios_issued = 0;
             self.reaped_total = 0;
             self.pace.begin_anew();

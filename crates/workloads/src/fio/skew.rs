@@ -121,7 +121,7 @@ impl Skew {
                 true => Taus88::new(name_hash(name).wrapping_mul(job.thread)),
                 false => Taus88::of_job(StreamId::Offset, job),
             };
-            // The sum behind zipf takes its time, and files are mostly of one size.
+            // The sum behind zipf is slow to compute, and most files have the same size.
             let like = all.last().and_then(Option::as_ref).filter(|s| s.items == blocks.max(1));
             let skew = match like {
                 Some(like) => Some(like.with_stream(d, stream)),

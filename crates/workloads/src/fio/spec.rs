@@ -211,7 +211,7 @@ pub struct Wait {
 }
 
 impl JobSpec {
-    /// How many I/Os it may have under way. io_uring's rings have powers of two, and fio fills them.
+    /// How many I/Os the job may have under way. io_uring's rings have powers of two, and fio fills them.
     #[must_use]
     pub fn units(&self) -> u32 {
         match self.engine {
@@ -223,7 +223,7 @@ impl JobSpec {
         }
     }
 
-    /// How long it waits before it starts: a range is drawn from.
+    /// How long the job waits before it starts. A range gives a drawn value.
     #[must_use]
     pub fn start_delay(&self) -> Nanos {
         let w = &self.wait;
@@ -310,8 +310,8 @@ impl IoEngine {
     }
 }
 
-/// What a job works on. Positions are bytes on the device: files are laid out one behind the other by
-/// the experiment when a job names files rather than the device.
+/// What a job works on. Positions are bytes on the device. When a job names files instead of the device, the experiment
+/// lays them out one behind the other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Target {
     /// `filename` entries (several, split at `:`), empty when fio would make up names.
@@ -334,7 +334,7 @@ pub struct Target {
     pub offset_percent: Option<u32>,
     /// `offset_align`.
     pub offset_align: Bytes,
-    /// `offset_increment` in bytes, already multiplied by nothing: real offset = offset + subjob · this.
+    /// `offset_increment` in bytes, not multiplied yet: real offset = offset + subjob · this.
     pub offset_increment: Bytes,
     /// `offset_increment=10%`.
     pub offset_increment_percent: Option<u32>,

@@ -5,7 +5,7 @@ use iosched_types::{Bytes, LatencyHistogram, Nanos};
 /// Length of a bandwidth or IOPS sample (fio's `bwavgtime`/`iopsavgtime`).
 pub const SAMPLE: Nanos = 500_000_000;
 
-/// Sum, sum of squares, extremes: cheap enough for every I/O. Who adds knows how many there were.
+/// Sum, sum of squares, extremes: cheap enough for every I/O. The caller counts the values.
 #[derive(Clone, Copy, Debug)]
 pub struct Sums {
     /// Sum of the numbers.
@@ -44,7 +44,7 @@ impl Sums {
 /// What was transferred in one [`SAMPLE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Its number from the start of measuring.
+    /// The number from the start of measuring.
     pub at: u32,
     /// I/Os finished.
     pub ios: u32,
@@ -65,15 +65,15 @@ pub struct DirectionStats {
     pub clat: LatencyHistogram,
     /// Total latencies.
     pub lat: Sums,
-    /// The samples in which I/Os finished. One of ten thousand processes at a disk finishes one in minutes, so the
-    /// empty ones are not kept.
+    /// The samples in which I/Os finished. With ten thousand processes at a disk, a process finishes one I/O in
+    /// minutes. So empty samples are not kept.
     pub samples: Vec<Sample>,
     /// End of the sample the last I/O fell into.
     sample_end: Nanos,
 }
 
 impl DirectionStats {
-    /// Reads a word of each cache line that [`book`](Self::book) will need, but for those of the histogram.
+    /// Reads a word of each cache line that [`book`](Self::book) will need, except for those of the histogram.
     #[inline(always)]
     pub(super) fn fetch(&self) -> u64 {
         self.samples.last().map_or(0, |s| s.bytes) ^ self.ios ^ self.lat.max
@@ -99,7 +99,7 @@ impl DirectionStats {
     }
 }
 
-/// One job. In memory as written, since the directions are the larger part.
+/// One job. The fields stay in this order in memory, because the directions are the larger part.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub struct JobStats {

@@ -1,5 +1,5 @@
-//! fio's random numbers: L'Ecuyer's combined Tausworthe generator of 1996 (`taus88`), seeded as fio
-//! seeds it, so that a simulated job reads the very offsets the real job reads.
+//! fio's random numbers: L'Ecuyer's combined Tausworthe generator of 1996 (`taus88`), seeded as fio seeds it. So a
+//! simulated job reads exactly the offsets that the real job reads.
 //!
 //! The seeding was established by running fio 3.33 as a black box (`--debug=random`, I/O logs); see
 //! `docs/fidelity-fio.md`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use iosched_types::Op;
 use iosched_workloads::fio::layout::{Extent, Files, lay_out};
-use iosched_workloads::fio::process::{Process, Ring, Step};
+use iosched_workloads::fio::process::{Job, Ring, Step};
 use iosched_workloads::fio::{JobSet, JobSpec};
 
 use crate::sequence_jobs::JOBS;
@@ -48,7 +48,7 @@ fn in_file(files: &Files, at: u64, op: Op, len: u64) -> Line {
 
 /// What ours does when each I/O takes a moment.
 fn ours(job: &JobSpec, files: &Files) -> Vec<Line> {
-    let mut process = Process::new(job, files);
+    let mut process = Job::new(job, files);
     let mut ring = Ring::with_capacity(process.units() as usize);
     let (mut now, mut under_way, mut all) = (0, std::collections::VecDeque::new(), Vec::new());
     loop {
@@ -79,7 +79,7 @@ fn ours(job: &JobSpec, files: &Files) -> Vec<Line> {
 fn times(lines: &str, service: u64) -> Vec<u64> {
     let set = JobSet { jobs: jobs(&format!("[a]\n{lines}\n")), ..JobSet::default() };
     let files = lay_out(&set, 1 << 40).unwrap();
-    let mut process = Process::new(&set.jobs[0], &files[0]);
+    let mut process = Job::new(&set.jobs[0], &files[0]);
     let mut ring = Ring::with_capacity(process.units() as usize);
     let (mut now, mut under_way, mut all) = (0, std::collections::VecDeque::new(), Vec::new());
     loop {
@@ -171,7 +171,7 @@ const TIMED: &[&str] = &[
     "rw=read;size=64k;nrfiles=2;file_service_type=sequential",
 ];
 
-/// The I/Os of real fio and ours, which are the same as far as both go, but for the last `cut` of fio's.
+/// The I/Os of real fio and ours. They are the same as far as both go, except for the last `cut` of fio's.
 fn same_ios(folder: &Path, job: &str, cut: usize) -> (usize, usize) {
     let lines = job.replace(';', "\n");
     let mut theirs = theirs(folder, &lines);

@@ -1,4 +1,4 @@
-//! Jobs whose I/Os are compared with those of fio one by one; their lines are separated by `;`.
+//! Jobs for comparing I/Os with those of fio one by one. Their lines are separated by `;`.
 
 pub(crate) const JOBS: &[&str] = &[
     "rw=randread:4;size=1m;random_distribution=zipf:1.2",

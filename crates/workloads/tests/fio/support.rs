@@ -69,11 +69,7 @@ pub(crate) fn fio_3_33() -> bool {
 /// Compares a generated page with the file, or writes it when `BLESS=1`.
 pub(crate) fn golden(path: &str, page: &str) {
     let path = format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"));
-    if std::env::var("BLESS").is_ok() {
-        std::fs::write(&path, page).unwrap();
-    }
-    let old = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(old == page, "{path} is out of date; BLESS=1 writes it anew");
+    iosched_testing::golden(Path::new(&path), page);
 }
 
 /// Runs a job of these lines on fio's null engine, in a folder; returns the log of its I/Os.

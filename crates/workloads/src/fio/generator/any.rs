@@ -19,7 +19,7 @@ struct FileState {
     extent: Extent,
     /// End of the last I/O relative to the region, by direction.
     last: [i64; 3],
-    /// Its start.
+    /// The start.
     last_start: [Bytes; 3],
     map: Option<BlockMap>,
     /// How likely each block is, where the likelihood is skewed.
@@ -51,7 +51,7 @@ pub(super) struct AnyKind {
     repeat_left: u64,
     identical: bool,
     wrap: bool,
-    /// A repeatable job begins every pass through its files with the streams it began with.
+    /// A repeatable job begins every pass through its files with the streams it began with, unless it names its seed.
     restarts: Option<Box<Streams>>,
 }
 
@@ -85,8 +85,8 @@ impl Streams {
     }
 }
 
-/// Where the I/O before the first would have ended. Backwards fio counts from the end of the region, but leaves out its
-/// offset in the file, and not at all where that is 0.
+/// Where the I/O before the first one would have ended. Backwards fio counts from the end of the region, but leaves out
+/// the region's offset in the file. Where the offset is 0 it begins at 0.
 fn first(region: Extent, stride: i64) -> i64 {
     let offset = (region.start - region.origin) as i64;
     if stride < 0 && offset > 0 { region.len as i64 - offset } else { 0 }
@@ -110,7 +110,7 @@ fn skewed(service: &FileService) -> Option<Distribution> {
     })
 }
 
-/// Each file stands for so many ranks of a skewed choice, in their order.
+/// Each file stands for this many ranks of a skewed choice, in order.
 const RANKS_OF_A_FILE: u64 = 1 << 10;
 
 fn picks(job: &JobSpec, files: u64) -> Option<Skew> {
@@ -119,7 +119,7 @@ fn picks(job: &JobSpec, files: u64) -> Option<Skew> {
 }
 
 impl AnyKind {
-    /// The generator of a job whose files are laid out.
+    /// The generator of a job. Its files are laid out already.
     pub(super) fn new(job: &JobSpec, files: &Files) -> Self {
         let streams = Streams::of(job);
         let p = job.pattern;
@@ -161,7 +161,7 @@ impl AnyKind {
             repeat_left: 1,
             identical: p.identical,
             wrap: job.time_based || skewed(&job.target.service).is_some(),
-            restarts: job.randrepeat.then(|| Box::new(streams.clone())),
+            restarts: (job.randrepeat && job.randseed.is_none()).then(|| Box::new(streams.clone())),
             streams,
         }
     }
@@ -199,7 +199,8 @@ impl AnyKind {
         &mut self.streams.directions
     }
 
-    /// Where some files are likelier than others, one that was read to its end begins anew, lest the others be left.
+    /// Where some files are likelier than others, a file that was read to its end begins anew, so that the other files
+    /// are finished, too.
     fn begins_anew(&mut self, file: usize) -> bool {
         let f = &mut self.files[file];
         let start = [first(f.extent, self.stride); 3];
@@ -275,7 +276,7 @@ impl AnyKind {
         }
         // fio draws again until one fits.
         for _ in 0..MOST_DRAWS {
-            let len = self.any_block_size(dir, d);
+            let len = self.any_block_size(dir, d, room);
             if len <= room {
                 return len;
             }
@@ -283,14 +284,15 @@ impl AnyKind {
         low.min(room)
     }
 
-    fn any_block_size(&mut self, dir: DirIndex, d: usize) -> Bytes {
+    fn any_block_size(&mut self, dir: DirIndex, d: usize, room: Bytes) -> Bytes {
         let (low, high) = self.bs.range[d];
         if !self.bs.split[d].is_empty() {
             let draw = self.streams.block_sizes[dir].unit() * 100.0;
             let mut sum = 0.0;
             for e in &self.bs.split[d] {
                 sum += f64::from(e.percent);
-                if draw < sum {
+                // What does not fit makes way for the next of the list.
+                if draw < sum && e.bs <= room {
                     return e.bs;
                 }
             }
@@ -330,7 +332,7 @@ impl AnyKind {
         } else if self.identical {
             return Some((self.files[file].last_start[dir], false));
         }
-        // At the end of the file there is nothing to go on with.
+        // Nothing follows at the end of the file.
         match self.sequential_offset(dir, file) {
             Some(at) => Some((at, false)),
             None => Some((self.random_offset(dir, file)?, false)),
@@ -346,13 +348,16 @@ impl AnyKind {
         let f = &mut self.files[file];
         let (len, least) = (f.extent.len as i64, self.bs.range[dir].0 as i64);
         let (last, offset) = (f.last[dir], (f.extent.start - f.extent.origin) as i64);
+        let size = f.extent.size as i64;
         let at = match last.saturating_add(self.stride) {
             _ if self.stride == 0 || last == 0 => last,
             // An I/O that ended at the end is the last of its pass.
             _ if last >= len => last,
             // Holes: beyond the file's end it goes on at the beginning (fio counts the offset in the file twice), and
             // before the beginning at the end.
-            at if at >= offset + len => offset,
+            at if at >= size => offset,
+            // Where only the region ends, so does the pass.
+            at if at >= len => return None,
             at if at < 0 => len.saturating_add(self.stride),
             at => at,
         };

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use iosched_types::Nanos;
 
 use super::pace::Pause;
-use super::{Process, State, TIMER_SLACK};
+use super::{Job, State, TIMER_SLACK};
 
 /// A job that is held back without `flow_sleep` looks again after this long; the real one spins.
 const LOOK_AGAIN: Nanos = 10_000;
@@ -31,9 +31,9 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A part in a group, which counts until [`Flow::leave`]: from now on, as with fio, where the others wait for a job whose
-    /// `startdelay` is not over; or, if it is to come `later`, from its start. That is for jobs behind a `stonewall`: with fio they
-    /// and those they wait for would wait for each other for ever.
+    /// A part in a group, which counts until [`Flow::leave`]. It counts from now on, as in fio: the others wait for a
+    /// job during its `startdelay`. With `later` it counts from its start. That is for jobs behind a `stonewall`: in
+    /// fio they and the jobs that they wait for would wait for each other for ever.
     #[must_use]
     pub fn new(group: &Rc<FlowGroup>, weight: u64, later: bool) -> Self {
         let (within, issued) = (Cell::new(false), Cell::new(0));
@@ -57,7 +57,7 @@ impl Flow {
         self.group.issued.set(self.group.issued.get() - self.issued.get());
     }
 
-    /// Whether the job has had no more than its share of what was issued and the I/O to come.
+    /// Whether the job has had no more than its share of the issued I/Os plus the next one.
     pub(super) fn may_go(&self) -> bool {
         let own = u128::from(self.issued.get()) * u128::from(self.group.weights.get());
         own <= u128::from(self.group.issued.get() + 1) * u128::from(self.weight)
@@ -69,10 +69,10 @@ impl Flow {
     }
 }
 
-impl Process {
-    /// Lets the others catch up, with nothing of its own under way.
+impl Job {
+    /// Lets the others catch up. The job has no I/O under way.
     pub(super) fn hold_back(&mut self) {
-        let sleep = match self.job.flow_sleep {
+        let sleep = match self.spec.flow_sleep {
             0 => LOOK_AGAIN,
             sleep => sleep + TIMER_SLACK,
         };

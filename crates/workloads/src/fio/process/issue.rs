@@ -1,14 +1,14 @@
-//! What a process submits next, and when: rates, logs, syncs, batches.
+//! Which I/O a process submits next, and when: rates, logs, syncs, batches.
 
 use iosched_types::{Nanos, Op};
 
-use super::{Io, Logged, PLUG_ABOVE, Process, State, Step};
+use super::{Io, Job, Logged, PLUG_ABOVE, State, Step};
 use crate::fio::generator::NextIo;
 use crate::fio::replay::Replay;
 use crate::fio::spec::IoEngine;
 use crate::fio::stats::depth_bin;
 
-impl Process {
+impl Job {
     pub(super) fn issue_next(&mut self, now: Nanos) -> Option<Step> {
         // fio issues the I/O for which it has waited even if the run time ended meanwhile.
         if self.finished(now) && !self.pace.waited() {
@@ -26,7 +26,7 @@ impl Process {
             self.hold_back();
             return None;
         }
-        // A pass that ends with its bytes does so before the sync, which then comes first in the next one.
+        // A pass that ends with its bytes ends before the sync. The sync then comes first in the next pass.
         if self.pass_is_over() {
             return None;
         }
@@ -66,15 +66,15 @@ impl Process {
         }
     }
 
-    /// `fsync`/`fdatasync` after so many writes.
+    /// `fsync`/`fdatasync` after this many writes.
     fn sync_due(&mut self) -> bool {
         let due = |every: u32| every > 0 && self.writes_issued.is_multiple_of(u64::from(every));
-        // Reads count, too: while the number of writes stays where it is, a sync follows each of them. What counts is
-        // what fio last reaped: an engine that only queues syncs is given one after the other until something else is
-        // done, and after a sync no other comes until then.
+        // Reads count, too: while the number of writes does not change, a sync follows each read. The last I/O that fio
+        // reaped decides. So an engine that only queues syncs gets one after the other until another I/O is done, and
+        // after a reaped sync no other comes until then.
         let syncs =
-            self.writes_issued > 0 && !self.synced_last && !self.job.pattern.trim_then_write;
-        syncs && (due(self.job.fsync) || due(self.job.fdatasync))
+            self.writes_issued > 0 && !self.synced_last && !self.spec.pattern.trim_then_write;
+        syncs && (due(self.spec.fsync) || due(self.spec.fdatasync))
     }
 
     pub(super) fn start_unit(&mut self, now: Nanos, io: NextIo) -> Option<Step> {
@@ -88,17 +88,18 @@ impl Process {
         }
         let unit = self.units.take(&io, now)?;
         self.depth += 1;
+        self.syncing = io.dir == 3;
         if let Some(flow) = &self.flow {
             flow.count();
         }
         self.note(now, io);
         if io.dir < 3 {
             self.ios_issued += 1;
-            // The trim of a block that is written next is no transfer of its own.
-            if !(self.job.pattern.trim_then_write && io.dir == 2) {
+            // The trim before a write of the same block does not count as a transfer.
+            if !(self.spec.pattern.trim_then_write && io.dir == 2) {
                 self.bytes_issued += io.len;
             }
-            self.pace.issued(&self.job, io.dir, io.len);
+            self.pace.issued(&self.spec, io.dir, io.len);
             self.writes_issued += u64::from(io.dir == 1);
             self.stats.depths[depth_bin(self.depth)] += 1;
         }
@@ -106,7 +107,7 @@ impl Process {
             // It was counted before the counts began anew.
             self.units[unit].start = now.saturating_sub(1);
         }
-        if self.job.engine.is_sync() {
+        if self.spec.engine.is_sync() {
             self.state = State::AwaitSync;
             return Some(Step::Submit(self.io(unit)));
         }
@@ -116,12 +117,12 @@ impl Process {
         }
         self.queued.push(unit);
         // glibc's threads take each request as it comes.
-        if self.job.batch_submit <= 1 || self.job.engine == IoEngine::Posixaio {
+        if self.spec.batch_submit <= 1 || self.spec.engine == IoEngine::Posixaio {
             self.after = State::Reap;
             self.state = State::Submitted;
             return Some(Step::Submit(self.io(unit)));
         }
-        if self.queued.len() >= self.job.batch_submit as usize {
+        if self.queued.len() >= self.spec.batch_submit as usize {
             self.submit_queued(State::Reap);
         } else {
             self.state = State::Reap;
@@ -132,7 +133,7 @@ impl Process {
     /// Whether an asynchronous engine does this in a call that returns when it is done: trims, and syncs where the
     /// kernel's interface had none.
     fn is_call(&self, dir: usize) -> bool {
-        match self.job.engine {
+        match self.spec.engine {
             IoEngine::Libaio => dir >= 2,
             IoEngine::IoUring | IoEngine::Posixaio => dir == 2,
             _ => false,
@@ -149,9 +150,9 @@ impl Process {
     pub(super) fn note(&mut self, now: Nanos, io: NextIo) {
         let Some(log) = &mut self.log else { return };
         let op = [Op::Read, Op::Write, Op::Discard, Op::Flush][io.dir & 3];
-        let every = u64::from(self.job.fsync);
+        let every = u64::from(self.spec.fsync);
         let full = every > 0 && self.writes_issued.is_multiple_of(every);
-        let data_only = op == Op::Flush && !full && self.job.fdatasync > 0;
+        let data_only = op == Op::Flush && !full && self.spec.fdatasync > 0;
         log.push(Logged { at: now, op, data_only, offset: io.offset, len: io.len });
     }
 

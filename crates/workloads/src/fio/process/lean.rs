@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use iosched_types::Nanos;
 
-use super::{Io, Process, Ring, State};
+use super::{Io, Job, Ring, State};
 use crate::fio::stats::depth_bin;
 
 /// A step of the short main loop.
@@ -16,9 +16,9 @@ pub enum LeanStep {
     Wait(u32),
 }
 
-impl Process {
-    /// Reads a word of every cache line that the next steps will need. Of ten thousand processes all of them come from
-    /// memory, and this way together instead of one after another.
+impl Job {
+    /// Reads a word of every cache line that the next steps will need. With ten thousand processes all these lines come
+    /// from memory. This way they come together instead of one after another.
     #[inline(always)]
     pub fn fetch(&self) {
         let handed = match self.state {
@@ -36,8 +36,8 @@ impl Process {
         ]);
     }
 
-    /// The main loop of most jobs: the states `Loop`, `Handed`, `Submitted` and `Reap` without what does not apply. `None`
-    /// leaves what is next to [`step`](Self::step).
+    /// The main loop of most jobs: the states `Loop`, `Handed`, `Submitted` and `Reap`, without the parts that do not
+    /// apply. `None` leaves the next step to [`step`](Self::step).
     #[inline(always)]
     pub fn step_lean(&mut self, now: Nanos, ring: &mut Ring) -> Option<LeanStep> {
         if !self.lean {
@@ -97,21 +97,21 @@ mod tests {
     use crate::fio::{NoLookup, parse};
 
     /// A job that the short loop applies to, twice: once as it is, once by the long loop alone.
-    fn twins(depth: u32, rw: &str, rest: &str) -> [Process; 2] {
+    fn twins(depth: u32, rw: &str, rest: &str) -> [Job; 2] {
         let text = format!(
             "[a]\nfilename=/dev/disk\nsize=64k\nbs=4k\nioengine=libaio\niodepth={depth}\nrw={rw}\n{rest}\n"
         );
         let set = parse("a.fio", &text, &NoLookup, &|_| Err("none".into()), &[]).unwrap();
         let files = lay_out(&set, 1 << 30).unwrap();
-        let short = Process::new(&set.jobs[0], &files[0]);
-        let mut long = Process::new(&set.jobs[0], &files[0]);
+        let short = Job::new(&set.jobs[0], &files[0]);
+        let mut long = Job::new(&set.jobs[0], &files[0]);
         assert!(short.lean, "{text}");
         long.lean = false;
         [short, long]
     }
 
     /// The next step of either loop.
-    fn step(process: &mut Process, now: Nanos, ring: &mut Ring) -> Step {
+    fn step(process: &mut Job, now: Nanos, ring: &mut Ring) -> Step {
         match process.step_lean(now, ring) {
             Some(LeanStep::Submit(io)) => Step::Submit(io),
             Some(LeanStep::Wait(min)) => Step::Wait(min),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     proptest! {
-        /// Both loops ask the same of the kernel and measure the same, whatever finishes when.
+        /// Both loops ask the kernel for the same I/Os and measure the same, whatever the order of completions.
         #[test]
         fn the_short_loop_does_what_the_long_one_does(
             depth in 1u32..9,

@@ -2,7 +2,7 @@
 
 use iosched_types::{Bytes, Nanos};
 
-use super::{Process, Ring, State, Step};
+use super::{Job, Ring, State, Step};
 use crate::fio::generator::DirIndex;
 use crate::fio::spec::JobSpec;
 use crate::fio::taus::{StreamId, Taus88};
@@ -17,13 +17,13 @@ pub(super) enum Pause {
     None,
     /// `thinktime`.
     Think,
-    /// `rate`: for so long.
+    /// `rate`: for this long.
     Rate(Nanos),
-    /// `flow`: for so long.
+    /// `flow`: for this long.
     Flow(Nanos),
 }
 
-/// When the rates allow the next I/O of each direction, from the start of the job, or the end of its ramp.
+/// When the rates allow the next I/O of each direction, counted from the start of the job or the end of its ramp.
 #[derive(Debug)]
 pub(super) struct Pace {
     limited: bool,
@@ -90,7 +90,7 @@ impl Pace {
     }
 }
 
-impl Process {
+impl Job {
     /// Decides the direction of the next I/O by the rates; `true` when a pause comes first.
     pub(super) fn paused_by_rate(&mut self, now: Nanos) -> bool {
         if !self.pace.limited || self.replay.is_some() {
@@ -115,15 +115,15 @@ impl Process {
             return false;
         }
         let (time, left) = (next[first] - since, self.deadline.saturating_sub(now));
-        // A pause that the end of the run time cuts is the job's last deed, but with a ramp.
-        self.pace.waited = time <= left || self.job.ramp_time > 0;
+        // The end of the run time cuts the pause, not the I/O behind it: the clock has to be past that end.
+        self.pace.waited = true;
         self.pause = Pause::Rate(time.min(left));
         self.state = State::Quiesce;
         true
     }
 
     fn thought_due(&self, now: Nanos, blocks: u64) -> bool {
-        let t = &self.job.think;
+        let t = &self.spec.think;
         if t.iotime > 0 && now >= self.think_since.saturating_add(t.iotime) {
             return true;
         }
@@ -134,10 +134,11 @@ impl Process {
     pub(super) fn think(&mut self, now: Nanos) -> Option<Step> {
         self.state = State::Loop;
         self.end_ramp(now);
-        if self.job.think.time == 0 {
+        // fio does not look for it after a sync.
+        if self.spec.think.time == 0 || self.syncing {
             return None;
         }
-        let blocks = if self.job.think.issue { self.ios_issued } else { self.reaped_total };
+        let blocks = if self.spec.think.issue { self.ios_issued } else { self.reaped_total };
         if self.thought_due(now, blocks) {
             self.thought_at = blocks;
             self.pause = Pause::Think;
@@ -164,7 +165,7 @@ impl Process {
             Pause::None => return None,
             Pause::Think => {
                 // The end of the run time does not cut it.
-                self.think_since = now.saturating_add(self.job.think.time);
+                self.think_since = now.saturating_add(self.spec.think.time);
                 self.think_since
             }
             Pause::Rate(time) | Pause::Flow(time) => now.saturating_add(time),

@@ -2,7 +2,7 @@
 
 use iosched_types::{Bytes, Nanos};
 
-use super::{Process, State};
+use super::{Job, State};
 use crate::fio::spec::{JobSpec, Pattern};
 
 /// What ends a job. `loops` multiplies both numbers; only the end of the files ends a pass through them.
@@ -12,12 +12,12 @@ pub(super) struct Limits {
     ios: u64,
     /// A job that has moved no more than this goes on through its files: `io_size` less the largest block.
     again_at: Option<Bytes>,
-    /// A pass is over after so many bytes, where not the end of the files ends it.
+    /// A pass is over after this many bytes, unless the end of the files ends it.
     pass: Option<Bytes>,
 }
 
 impl Limits {
-    /// The limits of a job whose files hold `size` bytes.
+    /// The limits of a job with files of `size` bytes in all.
     pub(super) fn of(job: &JobSpec, size: Bytes) -> Self {
         let of_size = |p: u32| (u128::from(size) * u128::from(p) / 100) as Bytes;
         let io_size = job.io_size.or(job.target.io_size_percent.map(of_size));
@@ -25,7 +25,7 @@ impl Limits {
         let loops = |n: u64| if unlimited { u64::MAX } else { n.saturating_mul(job.loops.max(1)) };
         // Files of a given size: `size` is what is transferred.
         let whole = job.target.filesize.and(job.target.size).unwrap_or(size);
-        // The trim of a block that is written next is no I/O of its own.
+        // The trim before a write of the same block does not count as an I/O.
         let per_io = if job.pattern.trim_then_write { 2 } else { 1 };
         Limits {
             bytes: loops(io_size.unwrap_or(whole)),
@@ -46,14 +46,15 @@ fn largest(job: &JobSpec) -> Bytes {
     (0..3).map(|d| job.bs.range[d].1).max().unwrap_or(0)
 }
 
-/// fio counts what it hands to an asynchronous engine, and begins a pass anew after `size` bytes (`io_size` in mixed sequential
-/// jobs, where that is more): before the end of the files, where reads and writes each go through them.
+/// fio counts the bytes that it hands to an asynchronous engine, and begins a new pass after `size` bytes (`io_size` in
+/// mixed sequential jobs, where that is more). Where reads and writes each go through the files, this is before the end
+/// of the files.
 pub(super) fn ends_by_bytes(job: &JobSpec) -> bool {
     let several = job.loops > 1 || job.io_size.is_some() || job.target.io_size_percent.is_some();
     !job.engine.is_sync() && several && !job.time_based && job.replay.is_none()
 }
 
-impl Process {
+impl Job {
     /// Whether a pass that ends by bytes is over; the job goes on with the next, or ends.
     pub(super) fn pass_is_over(&mut self) -> bool {
         let over = self.limits.pass.is_some_and(|n| self.bytes_issued - self.went_round_at >= n);
@@ -83,7 +84,7 @@ impl Process {
 
     /// There is nothing left in the files: the pass ends when the I/Os under way are done, and perhaps the job.
     pub(super) fn end_pass(&mut self) {
-        let moved = match self.job.pattern.trim_then_write {
+        let moved = match self.spec.pattern.trim_then_write {
             true => 2 * self.bytes_issued,
             false => self.bytes_issued,
         };
@@ -101,7 +102,7 @@ impl Process {
 
     /// `end_fsync` syncs each file, unless a sync came last.
     pub(super) fn syncs_of_a_pass(&self) -> usize {
-        let syncs = self.job.end_fsync && self.job.pattern.write && !self.synced_last;
+        let syncs = self.spec.end_fsync && self.spec.pattern.write && !self.synced_last;
         if syncs { self.files.len() } else { 0 }
     }
 

@@ -4,9 +4,9 @@ use iosched_types::Nanos;
 
 use crate::fio::generator::NextIo;
 
-use super::{Process, Ring, State, Step};
+use super::{Job, Ring, State, Step};
 
-impl Process {
+impl Job {
     pub(super) fn await_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
         let Some(unit) = ring.pop() else { return Some(Step::Wait(1)) };
         self.finish_unit(now, unit);
@@ -40,7 +40,7 @@ impl Process {
             return Some(Step::Wait(min));
         }
         self.reap(now, ring);
-        let low = self.job.iodepth_low.clamp(1, self.units.len());
+        let low = self.spec.iodepth_low.clamp(1, self.units.len());
         self.draining = self.depth > low;
         if !self.draining {
             self.busy = false;
@@ -80,11 +80,11 @@ impl Process {
 
     pub(super) fn drain(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
         if !self.queued.is_empty() {
-            // Collected but never submitted: fio submits what it has prepared, then waits for it.
+            // Collected but never submitted: fio submits the prepared I/Os, then waits for them.
             self.submit_queued(State::Drain);
             return None;
         }
-        // One call waits for all of them; those that are done already are taken with the last, too.
+        // One call waits for all of them. It takes those that are done already together with the last one.
         let all = self.depth.min(self.units.len());
         if (ring.len() as u32) < all {
             return Some(Step::Wait(all));
@@ -112,7 +112,7 @@ impl Process {
     }
 
     fn start_unit_sync(&mut self, now: Nanos) -> Option<Step> {
-        // `end_fsync` is no fdatasync, whatever came before.
+        // `end_fsync` is never an fdatasync.
         let full = NextIo { dir: 3, offset: 0, len: 0 };
         self.note(now, full);
         let unit = self.units.take(&full, now)?;

@@ -1,6 +1,6 @@
-//! What the kernel has finished and the process has not seen.
+//! I/Os that the kernel has finished and the process has not seen.
 
-/// So many are kept beside the process.
+/// This many are kept beside the process.
 const FEW: usize = 8;
 
 /// Finished I/Os a process has not reaped yet, in the order in which they finished.
@@ -12,12 +12,12 @@ pub struct Ring {
     /// Numbers of the next to be taken, and of the next to come; they wrap.
     taken: u32,
     pushed: u32,
-    /// How many there were when the process was woken, where it looks before the others come; 0 when that is not so.
+    /// How many I/Os there were when the process was woken, if it looks before the others come; otherwise 0.
     woken_by: u32,
 }
 
 impl Ring {
-    /// A ring with room for so many I/Os.
+    /// A ring with room for this many I/Os.
     #[must_use]
     pub fn with_capacity(n: usize) -> Self {
         let many = if n > FEW { vec![0; n.next_power_of_two()] } else { Vec::new() };
@@ -96,7 +96,7 @@ impl Ring {
         Some(unit)
     }
 
-    /// Takes a certain one; `false` when it is not there.
+    /// Takes this one; `false` when it is not there.
     pub fn take(&mut self, unit: u32) -> bool {
         let mut found = false;
         for _ in 0..self.len() {

@@ -16,7 +16,7 @@ pub(super) struct Unit {
     pub(super) len: Bytes,
     pub(super) start: Nanos,
     pub(super) issue: Nanos,
-    /// The next one not in use, where this one is not.
+    /// The next unused unit, where this one is unused.
     next: u32,
     /// Read, write, trim, flush.
     pub(super) dir: u8,
@@ -28,7 +28,7 @@ impl Unit {
     }
 }
 
-/// The units of a process: those that are not in use form a list, the last given back first.
+/// The units of a process. Unused units form a list, the last freed one first.
 #[derive(Debug)]
 pub(super) struct Units {
     units: Box<[Unit]>,

@@ -1,0 +1,146 @@
+//! Benchmarks as programs over system calls: one file and one line of [`PROGRAMS`] each.
+//!
+//! A program knows system calls only: no device, scheduler, kernel version or file system. The same text runs in the
+//! simulator and with real calls.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use iosched_syscalls::{Birth, Done, Program, Script, Sys};
+use iosched_types::Diagnostic;
+use iosched_types::nearest::did_you_mean;
+
+pub mod files;
+mod fsops;
+mod params;
+mod rd;
+mod relay;
+
+pub use params::{Kind, Param, Params, Value};
+
+/// A program on its way.
+pub type Running = Pin<Box<dyn Future<Output = Done>>>;
+
+/// Parameters that are set, by name; their values are not looked at yet.
+pub type Set = Vec<(String, String)>;
+
+/// A phase of a program.
+pub type Text = fn(Sys, Params) -> Running;
+
+/// A figure that a program computes itself, with [`Sys::figure`].
+#[derive(Clone, Copy, Debug)]
+pub struct Figure {
+    /// Name.
+    pub name: &'static str,
+    /// Unit.
+    pub unit: &'static str,
+    /// Whether more is better.
+    pub higher_is_better: bool,
+}
+
+/// A program that can be named.
+#[derive(Debug)]
+pub struct Descriptor {
+    /// Name.
+    pub name: &'static str,
+    /// What it does, in one sentence.
+    pub text: &'static str,
+    /// The parameters, in the order of its command line.
+    pub params: &'static [Param],
+    /// Figures of its own.
+    pub figures: &'static [Figure],
+    /// Prepares the files for the measured part. Then everything is synced and dropped from the caches.
+    pub prepare: Option<Text>,
+    /// The measured part.
+    pub run: Text,
+}
+
+/// All programs.
+pub static PROGRAMS: &[&Descriptor] = &[&rd::RD, &fsops::FSOPS, &relay::RELAY];
+
+impl Descriptor {
+    /// The program of that name, or what is known.
+    ///
+    /// # Errors
+    /// The nearest name, or all.
+    pub fn find(name: &str) -> Result<&'static Descriptor, String> {
+        PROGRAMS.iter().find(|d| d.name == name).copied().ok_or_else(|| {
+            let near = did_you_mean(name, PROGRAMS.iter().map(|d| d.name));
+            let all: Vec<&str> = PROGRAMS.iter().map(|d| d.name).collect();
+            if near.is_empty() { format!("known are {}", all.join(", ")) } else { near }
+        })
+    }
+
+    /// The phase before the measured one, to be started where it runs.
+    #[must_use]
+    pub fn preparation(&self, params: &Params) -> Option<Birth> {
+        self.prepare.map(|text| birth(text, params))
+    }
+
+    /// The measured phase, to be started where it runs.
+    #[must_use]
+    pub fn measured(&self, params: &Params) -> Birth {
+        birth(self.run, params)
+    }
+
+    /// A command line: the program, then its parameters in order. Missing ones have their defaults.
+    ///
+    /// # Errors
+    /// An unknown program, a value that does not fit, too many words.
+    pub fn from_command_line(line: &str) -> Result<(&'static Descriptor, Params), Diagnostic> {
+        let (d, set) = Descriptor::words(line)?;
+        let params = Params::of(d, &set).map_err(|message| Diagnostic::file(line, message))?;
+        Ok((d, params))
+    }
+
+    /// The program of a command line, and the parameters that it sets; their values are not looked at.
+    ///
+    /// # Errors
+    /// An unknown program, too many words.
+    pub fn words(line: &str) -> Result<(&'static Descriptor, Set), Diagnostic> {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap_or_default();
+        let known = Descriptor::find(name);
+        let d = known.map_err(|help| {
+            Diagnostic::file(line, format!("there is no program \"{name}\"")).with_help(help)
+        })?;
+        let mut set = Vec::new();
+        for (i, word) in words.enumerate() {
+            let Some(p) = d.params.get(i) else {
+                let message = format!("{name} takes {} words, and \"{word}\" is one more", i);
+                return Err(Diagnostic::file(line, message).with_help(d.usage()));
+            };
+            set.push((p.name.to_string(), word.to_string()));
+        }
+        Ok((d, set))
+    }
+
+    /// The command line, in words.
+    #[must_use]
+    pub fn usage(&self) -> String {
+        let words: Vec<String> = self.params.iter().map(|p| p.name.to_uppercase()).collect();
+        format!("usage: {} {}", self.name, words.join(" "))
+    }
+
+    /// The table of parameters for `docs/programs.md` and `iosched show workload`.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut out = format!("{}\n\n`{}`\n\n", self.text, self.usage());
+        out.push_str("| parameter | unit | default | bounds | what |\n|---|---|---|---|---|\n");
+        for p in self.params {
+            let (unit, default, bounds) = (p.unit(), p.default, p.bounds());
+            out.push_str(&format!(
+                "| `{}` | {unit} | {default} | {bounds} | {} |\n",
+                p.name, p.text
+            ));
+        }
+        out
+    }
+}
+
+fn birth(text: Text, params: &Params) -> Birth {
+    let params = params.clone();
+    Birth(Box::new(move || {
+        Box::new(Script::new(async move |sys| text(sys, params).await)) as Box<dyn Program>
+    }))
+}

@@ -1,0 +1,187 @@
+//! Parameters of programs: names, units, defaults, bounds.
+
+use std::sync::Arc;
+
+use iosched_types::nearest::did_you_mean;
+use iosched_types::units::parse_bytes;
+use iosched_types::{Bytes, Nanos};
+
+use super::Descriptor;
+
+/// A parameter.
+#[derive(Debug)]
+pub struct Param {
+    /// Name.
+    pub name: &'static str,
+    /// What it is, in one sentence.
+    pub text: &'static str,
+    /// The default, as one would write it.
+    pub default: &'static str,
+    /// What may stand there.
+    pub kind: Kind,
+}
+
+/// What may stand in a parameter.
+#[derive(Debug)]
+pub enum Kind {
+    /// One of these words.
+    Word(&'static [&'static str]),
+    /// The name of a file or directory below the program's.
+    Name,
+    /// A number of bytes, with suffixes `k`, `M`, `G`.
+    Bytes(i64, i64),
+    /// A number.
+    Count(i64, i64),
+}
+
+/// A value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// A word or name.
+    Text(Arc<str>),
+    /// A number.
+    Number(i64),
+}
+
+impl Param {
+    /// The unit, for tables.
+    #[must_use]
+    pub fn unit(&self) -> &'static str {
+        match self.kind {
+            Kind::Word(_) => "word",
+            Kind::Name => "name",
+            Kind::Bytes(..) => "bytes",
+            Kind::Count(..) => "number",
+        }
+    }
+
+    /// The bounds, for tables.
+    #[must_use]
+    pub fn bounds(&self) -> String {
+        match self.kind {
+            Kind::Word(words) => words.join(", "),
+            Kind::Name => "relative".into(),
+            Kind::Bytes(min, max) | Kind::Count(min, max) => format!("{min} to {max}"),
+        }
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn read(&self, text: &str) -> Result<Value, String> {
+        let bad = |why: String| Err(format!("{}={text}: {why}", self.name));
+        match self.kind {
+            Kind::Word(words) if words.contains(&text) => Ok(Value::Text(text.into())),
+            Kind::Word(words) => match did_you_mean(text, words.iter().copied()) {
+                near if near.is_empty() => bad(format!("known are {}", words.join(", "))),
+                near => bad(near),
+            },
+            Kind::Name => {
+                let leaves = text.starts_with('/') || text.split('/').any(|p| p == "..");
+                if leaves || text.is_empty() || text.len() > 255 {
+                    return bad("a name below the program's directory is expected".into());
+                }
+                Ok(Value::Text(text.into()))
+            }
+            Kind::Bytes(min, max) => self.within(text, signed_bytes(text), min, max),
+            Kind::Count(min, max) => self.within(text, text.parse().ok(), min, max),
+        }
+    }
+
+    fn within(&self, text: &str, n: Option<i64>, min: i64, max: i64) -> Result<Value, String> {
+        match n {
+            Some(n) if (min..=max).contains(&n) => Ok(Value::Number(n)),
+            Some(_) => Err(format!("{}={text} is out of range: {min} to {max}", self.name)),
+            None => Err(format!("{}={text}: a number is expected", self.name)),
+        }
+    }
+}
+
+fn signed_bytes(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(rest) => parse_bytes(rest)?.try_into().ok().map(|n: i64| -n),
+        None => parse_bytes(text)?.try_into().ok(),
+    }
+}
+
+/// The parameters of one run; every one has a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    values: Arc<[(&'static str, Value)]>,
+}
+
+impl Params {
+    /// The values that are set, and defaults for the others.
+    ///
+    /// # Errors
+    /// An unknown name (with the nearest), one that comes twice, a value that does not fit.
+    pub fn of(d: &Descriptor, set: &[(String, String)]) -> Result<Params, String> {
+        for (i, (name, _)) in set.iter().enumerate() {
+            if !d.params.iter().any(|p| p.name == name) {
+                let names = || d.params.iter().map(|p| p.name);
+                let near = did_you_mean(name, names());
+                let all: Vec<&str> = names().collect();
+                let help =
+                    if near.is_empty() { format!("known are {}", all.join(", ")) } else { near };
+                return Err(format!("{} has no parameter \"{name}\"; {help}", d.name));
+            }
+            if set[..i].iter().any(|(n, _)| n == name) {
+                return Err(format!("{name} is set twice"));
+            }
+        }
+        let value = |p: &Param| {
+            let own = set.iter().find(|(n, _)| n == p.name).map(|(_, v)| v.as_str());
+            p.read(own.unwrap_or(p.default)).map(|v| (p.name, v))
+        };
+        Ok(Params { values: d.params.iter().map(value).collect::<Result<_, _>>()? })
+    }
+
+    /// All values, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.values.iter().map(|(n, v)| match v {
+            Value::Text(t) => (*n, t.to_string()),
+            Value::Number(i) => (*n, i.to_string()),
+        })
+    }
+
+    /// A number.
+    #[must_use]
+    pub fn number(&self, name: &str) -> i64 {
+        match self.get(name) {
+            Some(Value::Number(n)) => *n,
+            _ => 0,
+        }
+    }
+
+    /// A number that is not negative.
+    #[must_use]
+    pub fn count(&self, name: &str) -> u64 {
+        self.number(name).try_into().unwrap_or(0)
+    }
+
+    /// A number of bytes.
+    #[must_use]
+    pub fn bytes(&self, name: &str) -> Bytes {
+        self.count(name)
+    }
+
+    /// A number of microseconds.
+    #[must_use]
+    pub fn micros(&self, name: &str) -> Nanos {
+        self.count(name).saturating_mul(1000)
+    }
+
+    /// A word or name.
+    #[must_use]
+    pub fn word(&self, name: &str) -> Arc<str> {
+        match self.get(name) {
+            Some(Value::Text(t)) => t.clone(),
+            _ => "".into(),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.values.iter().find(|(n, _)| *n == name).map(|(_, v)| v)
+    }
+}

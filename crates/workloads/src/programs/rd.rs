@@ -1,0 +1,92 @@
+//! `rd`: reads of one file at exact positions.
+
+use iosched_syscalls::{Advice, Done, Errno, OpenFlags, Sys};
+
+use super::{Descriptor, Kind, Param, Params, files};
+
+/// The reader.
+pub(super) static RD: Descriptor = Descriptor {
+    name: "rd",
+    text: "Reads one file at exact positions, one after the other, and times each read.",
+    params: &[
+        Param {
+            name: "pattern",
+            text: "How: `pread`; `mmap` (a byte of each place of a map); `two` (two positions in turn on one descriptor); \
+                   `two2` (on two); `fadvrandom`, `fadvseq` (`pread` after that advice).",
+            default: "pread",
+            kind: Kind::Word(&["pread", "mmap", "two", "two2", "fadvrandom", "fadvseq"]),
+        },
+        Param { name: "file", text: "What is read.", default: "small", kind: Kind::Name },
+        Param {
+            name: "bs",
+            text: "Length of a read.",
+            default: "4096",
+            kind: Kind::Bytes(1, 1 << 30),
+        },
+        Param {
+            name: "start",
+            text: "Position of the first read.",
+            default: "0",
+            kind: Kind::Bytes(0, 1 << 50),
+        },
+        Param {
+            name: "stride",
+            text: "From one position to the next; may be negative.",
+            default: "4096",
+            kind: Kind::Bytes(-(1 << 50), 1 << 50),
+        },
+        Param { name: "count", text: "Reads.", default: "1000", kind: Kind::Count(1, 1 << 40) },
+        Param {
+            name: "size",
+            text: "Length of the file, which is made before.",
+            default: "256M",
+            kind: Kind::Bytes(1, 1 << 50),
+        },
+        Param {
+            name: "apart",
+            text: "Distance of the two positions of `two` and `two2`.",
+            default: "128M",
+            kind: Kind::Bytes(0, 1 << 50),
+        },
+    ],
+    figures: &[],
+    prepare: Some(|sys, p| {
+        Box::pin(async move { files::make(&sys, &p.word("file"), p.bytes("size")).await })
+    }),
+    run: |sys, p| Box::pin(run(sys, p)),
+};
+
+async fn run(sys: Sys, p: Params) -> Done {
+    let (pattern, file) = (p.word("pattern"), p.word("file"));
+    let (bs, start, stride) = (p.bytes("bs"), p.number("start"), p.number("stride"));
+    let first = sys.open(&file, OpenFlags::READ).await?;
+    let second = sys.open(&file, OpenFlags::READ).await?;
+    let map = match &*pattern {
+        "mmap" => Some(sys.mmap(first, 0, p.bytes("size")).await?),
+        _ => None,
+    };
+    match &*pattern {
+        "fadvrandom" => sys.fadvise(first, 0, 0, Advice::Random).await?,
+        "fadvseq" => sys.fadvise(first, 0, 0, Advice::Sequential).await?,
+        _ => {}
+    }
+    let both = pattern.starts_with("two");
+    for i in 0..p.number("count") {
+        let begun = sys.now();
+        let odd = both && i % 2 == 1;
+        let step = if both { i / 2 } else { i };
+        let aside = if odd { p.number("apart") } else { 0 };
+        let at = u64::try_from(start + step * stride + aside).map_err(|_| Errno::EINVAL)?;
+        match map {
+            Some(map) => sys.load(map, at).await?,
+            None => {
+                let fd = if odd && &*pattern == "two2" { second } else { first };
+                if sys.pread(fd, at, bs).await? != bs {
+                    return Err(Errno::EINVAL);
+                }
+            }
+        }
+        sys.note("read", begun, if map.is_some() { 1 } else { bs }).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Names in a log, and where they lie in a replay.
+
+/// Longest part of a name, as on Linux.
+const LONGEST: usize = 255;
+
+/// A name as one path: absolute (`/a/b`), or below the directory in which the log began (`a/b`).
+pub(super) fn absolute(cwd: &str, name: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    let rooted = name.starts_with('/') || cwd.starts_with('/');
+    let before = if name.starts_with('/') { "" } else { cwd };
+    for part in before.split('/').chain(name.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." if parts.last().is_some_and(|p| *p != "..") => drop(parts.pop()),
+            ".." if rooted => {}
+            part => parts.push(part),
+        }
+    }
+    let joined = parts.join("/");
+    if rooted { format!("/{joined}") } else { joined }
+}
+
+/// The directories above a path, the highest first; without the one in which everything lies.
+pub(super) fn above(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(i, _)| &path[..i]).filter(|p| !p.is_empty())
+}
+
+/// Whether a path leads to no file on a disk.
+pub(super) fn elsewhere(path: &str) -> bool {
+    let under =
+        |dir: &str| path == dir || path.strip_prefix(dir).is_some_and(|r| r.starts_with('/'));
+    ["/proc", "/sys", "/dev"].into_iter().any(under)
+}
+
+/// Where a path lies in a replay: absolute ones in `root`, others in `work`. Files above the directory in which the log
+/// began lie in `work/_up`.
+pub(super) fn place(path: &str) -> String {
+    let (top, rest) = match path.strip_prefix('/') {
+        Some(rest) => ("root", rest),
+        None => ("work", path),
+    };
+    let mut out = String::from(top);
+    for part in rest.split('/').filter(|p| !p.is_empty()) {
+        out.push('/');
+        match part {
+            ".." => out.push_str("_up"),
+            long if long.len() > LONGEST => {
+                let end = (0..=LONGEST).rev().find(|i| long.is_char_boundary(*i)).unwrap_or(0);
+                out.push_str(&long[..end]);
+            }
+            part => out.push_str(part),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_followed_from_where_a_task_stands() {
+        assert_eq!(absolute("/tmp/a", "../b//c/."), "/tmp/b/c");
+        assert_eq!(absolute("", "x/../y"), "y");
+        assert_eq!(absolute("", "../../etc"), "../../etc");
+        assert_eq!(absolute("/", "../.."), "/");
+        assert_eq!(absolute("/tmp", "/etc/passwd"), "/etc/passwd");
+        assert_eq!(above("/a/b/c").collect::<Vec<_>>(), ["/a", "/a/b"]);
+        assert_eq!(above("a/b").collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn no_place_leads_out_of_the_replay() {
+        assert_eq!(place("/etc/passwd"), "root/etc/passwd");
+        assert_eq!(place("../../etc"), "work/_up/_up/etc");
+        assert_eq!(place(""), "work");
+        assert_eq!(place(&"é".repeat(200)).len(), 5 + 254);
+        assert!(elsewhere("/proc/1/stat") && elsewhere("/dev/null") && !elsewhere("/develop/a"));
+    }
+}

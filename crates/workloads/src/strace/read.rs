@@ -1,0 +1,395 @@
+//! Reading a log, line by line.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use iosched_syscalls::Answer;
+use iosched_types::units::SEC;
+use iosched_types::{Diagnostic, Nanos};
+
+use super::args;
+use super::line::{self, Bad, End, INTERNAL, Said, Stamp};
+use super::prepare::Disk;
+use super::tables::Tables;
+use super::{Act, Log, Step, Task};
+
+/// How a log is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Refuses a log with calls that are not simulated, instead of leaving them out.
+    pub refuse_unknown: bool,
+    /// Keeps the time between calls, where the log has it.
+    pub think: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { refuse_unknown: false, think: true }
+    }
+}
+
+/// A call that another line ends.
+struct Pending {
+    name: String,
+    args: String,
+    start: Option<Nanos>,
+    /// The child that it made, seen before the call came back.
+    child: Option<u32>,
+    /// It has been dealt with already.
+    done: bool,
+}
+
+/// A call with its result.
+pub(super) struct Call<'a> {
+    pub(super) pid: u32,
+    pub(super) name: &'a str,
+    pub(super) args: Vec<&'a str>,
+    pub(super) end: End,
+    pub(super) start: Option<Nanos>,
+    pub(super) line: u32,
+}
+
+impl Call<'_> {
+    pub(super) fn arg(&self, i: usize) -> &str {
+        self.args.get(i).copied().unwrap_or_default()
+    }
+
+    pub(super) fn number(&self, i: usize) -> Option<i64> {
+        args::number(self.arg(i))
+    }
+
+    /// The answer of the log's kernel, if it can be compared.
+    pub(super) fn answer(&self) -> Option<Answer> {
+        match self.end.ret? {
+            Err(INTERNAL) => None,
+            other => Some(other.map(i64::cast_unsigned)),
+        }
+    }
+
+    /// The number that it returned.
+    pub(super) fn ok(&self) -> Option<i64> {
+        self.end.ret?.ok()
+    }
+}
+
+/// The state of reading.
+pub(super) struct Reader {
+    pub(super) log: Log,
+    pub(super) known: BTreeMap<String, u32>,
+    pub(super) tables: Tables,
+    pub(super) disk: Disk,
+    /// The names of open files, by file: directories are looked up from there.
+    pub(super) opened: Vec<String>,
+    /// Tasks that have ended and were not waited for, by pid.
+    pub(super) dead: BTreeMap<u32, usize>,
+    pending: BTreeMap<u32, Pending>,
+    /// When each task's last call came back.
+    free: Vec<Option<Nanos>>,
+    clock: Option<Nanos>,
+    days: Nanos,
+    cwd: String,
+    options: Options,
+}
+
+/// Reads a log of `strace`, best one of `strace -f -ttt -T -o FILE`.
+///
+/// # Errors
+/// The place where something is no call, and what to do; a log without any call.
+pub fn parse(file: &str, text: &str, options: Options) -> Result<Log, Diagnostic> {
+    let mut reader = Reader::new(text, options);
+    let mut carried = String::new();
+    let ends_whole = text.is_empty() || text.ends_with('\n');
+    let last = text.lines().count();
+    for (i, raw) in text.lines().enumerate() {
+        let number = i + 1;
+        // On a terminal strace speaks in the middle of a line: `clone(…strace: Process 7 attached`.
+        if let Some(begun) = raw.strip_suffix(" attached").and_then(|r| r.rfind("strace: Process"))
+        {
+            if begun > 0 {
+                carried = raw[..begun].to_string();
+            }
+            continue;
+        }
+        let line = match carried.is_empty() {
+            true => Cow::Borrowed(raw),
+            false => Cow::Owned(std::mem::take(&mut carried) + raw),
+        };
+        match line::read(&line) {
+            Ok(read) => reader.take(read, number as u32),
+            Err(bad) if number == last && (!ends_whole || bad.message.contains("is cut")) => {
+                let place = format!("the log ends in the middle of line {number}");
+                reader.log.warnings.push(place);
+            }
+            Err(bad) => return Err(diagnose(file, &line, number, &bad)),
+        }
+    }
+    reader.finish(file)
+}
+
+fn diagnose(file: &str, line: &str, number: usize, bad: &Bad) -> Diagnostic {
+    let mut d = Diagnostic::file(file, bad.message);
+    let at = (0..=bad.at.min(line.len())).rev().find(|i| line.is_char_boundary(*i)).unwrap_or(0);
+    d.line = number;
+    d.column = line[..at].chars().count() + 1;
+    d.width = line[at..].chars().count().min(40);
+    d.text = line.to_string();
+    d.with_help(
+        "the program's own output mixes with the calls unless the log is written to a file: \
+         strace -f -ttt -T -o FILE COMMAND",
+    )
+}
+
+impl Reader {
+    fn new(text: &str, options: Options) -> Reader {
+        Reader {
+            log: Log::default(),
+            known: BTreeMap::new(),
+            tables: Tables::default(),
+            disk: Disk::default(),
+            opened: Vec::new(),
+            dead: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            free: Vec::new(),
+            clock: None,
+            days: 0,
+            cwd: beginning(text),
+            options,
+        }
+    }
+
+    fn take(&mut self, read: line::Line<'_>, number: u32) {
+        let now = self.now(read.stamp);
+        if matches!(read.said, Said::Nothing) {
+            return;
+        }
+        if let Said::Architecture(mode) = read.said {
+            let text = format!("line {number}: calls of another architecture ({mode})");
+            return self.log.warnings.push(text);
+        }
+        let pid = self.who(read.pid, now);
+        match read.said {
+            Said::Whole { name, args, end } => self.call(pid, name, &args, end, now, number),
+            Said::Begun { name, args } => self.begun(pid, name, args, now, number),
+            Said::Resumed { name, args, end } => self.resumed(pid, name, args, (end, now), number),
+            Said::Gone => self.gone(pid),
+            Said::Nothing | Said::Architecture(_) => {}
+        }
+    }
+
+    /// The time of a line, since some moment.
+    fn now(&mut self, stamp: Option<Stamp>) -> Option<Nanos> {
+        let now = match stamp? {
+            Stamp::Absolute(t) => t,
+            Stamp::Relative(d) => self.clock.unwrap_or(0).saturating_add(d),
+            Stamp::Day(t) => {
+                let before = self.clock.unwrap_or(0);
+                // It is past midnight.
+                if t.saturating_add(self.days) + 43_200 * SEC < before {
+                    self.days += 86_400 * SEC;
+                }
+                t.saturating_add(self.days)
+            }
+        };
+        self.clock = Some(now);
+        Some(now)
+    }
+
+    /// The task that a line is about; made if it is new.
+    fn who(&mut self, pid: Option<u32>, now: Option<Nanos>) -> u32 {
+        let alive = &self.tables.alive;
+        let Some(pid) = pid else {
+            // Without a number it is the only one, or the first.
+            let only = if alive.len() == 1 { alive.keys().next().copied() } else { None };
+            let pid = only.unwrap_or(0);
+            if !alive.contains_key(&pid) {
+                self.arrives(pid);
+            }
+            return pid;
+        };
+        if alive.contains_key(&pid) {
+            return pid;
+        }
+        let maker = self.pending.iter().find(|(_, p)| makes_tasks(&p.name) && p.child.is_none());
+        if let Some(parent) = maker.map(|(p, _)| *p) {
+            self.child(parent, pid, now);
+        } else if let Some(first) = self.tables.alive.remove(&0) {
+            // The first task had no number as long as it was alone.
+            self.log.tasks[first.task].pid = pid;
+            self.tables.alive.insert(pid, first);
+            if let Some(p) = self.pending.remove(&0) {
+                self.pending.insert(pid, p);
+            }
+        } else {
+            self.arrives(pid);
+        }
+        pid
+    }
+
+    fn arrives(&mut self, pid: u32) {
+        let cwd = self.cwd.clone();
+        let task = self.task(pid, None, false);
+        self.tables.arrive(pid, task, &cwd);
+    }
+
+    fn task(&mut self, pid: u32, parent: Option<usize>, thread: bool) -> usize {
+        self.log.tasks.push(Task { pid, parent, thread, steps: Vec::new() });
+        self.free.push(None);
+        self.log.tasks.len() - 1
+    }
+
+    /// A child of which the parent's call has not come back yet.
+    fn child(&mut self, parent: u32, pid: u32, now: Option<Nanos>) {
+        let Some(p) = self.pending.get_mut(&parent) else { return };
+        p.child = Some(pid);
+        let (args, start) = (p.args.clone(), p.start);
+        self.born(parent, pid, &args, start.or(now));
+    }
+
+    /// A child.
+    pub(super) fn born(&mut self, parent: u32, pid: u32, args: &str, at: Option<Nanos>) {
+        let Some(of) = self.tables.alive.get(&parent).map(|t| t.task) else { return };
+        let files = args.contains("CLONE_FILES");
+        let task = self.task(pid, Some(of), files);
+        self.free[task] = at;
+        self.tables.born(parent, pid, task, files, args.contains("CLONE_FS"));
+    }
+
+    fn begun(&mut self, pid: u32, name: &str, args: &str, now: Option<Nanos>, number: u32) {
+        let mut pending = Pending {
+            name: name.to_string(),
+            args: args.to_string(),
+            start: now,
+            child: None,
+            done: false,
+        };
+        // Another task may be given the number before the call comes back.
+        if name == "close" {
+            let end = End { ret: Some(Ok(0)), took: None };
+            self.call(pid, name, args, end, now, number);
+            pending.done = true;
+        }
+        self.pending.insert(pid, pending);
+    }
+
+    fn resumed(
+        &mut self,
+        pid: u32,
+        name: &str,
+        rest: &str,
+        (end, now): (End, Option<Nanos>),
+        number: u32,
+    ) {
+        let Some(begun) = self.pending.remove(&pid).filter(|p| p.name == name) else {
+            // The log began in the middle of it.
+            *self.log.unknown.entry(format!("{name} (without its beginning)")).or_default() += 1;
+            return;
+        };
+        if begun.done {
+            let Some(task) = self.tables.alive.get(&pid).map(|t| t.task) else { return };
+            self.free[task] = end.took.and(now);
+            return;
+        }
+        let whole = format!("{} {rest}", begun.args);
+        if let (Some(seen), Some(Ok(child))) = (begun.child, end.ret)
+            && i64::from(seen) != child
+        {
+            // Two were made at once: the other one is ours.
+            let of = self.tables.alive.get(&pid).map(|t| t.task);
+            if let Some(c) = self.tables.alive.get(&(child as u32)) {
+                self.log.tasks[c.task].parent = of.filter(|p| *p < c.task);
+            }
+        }
+        self.call(pid, name, &whole, end, begun.start, number);
+    }
+
+    fn gone(&mut self, pid: u32) {
+        self.pending.remove(&pid);
+        if let Some(t) = self.tables.alive.remove(&pid) {
+            self.dead.insert(pid, t.task);
+        }
+    }
+
+    fn call(
+        &mut self,
+        pid: u32,
+        name: &str,
+        args: &str,
+        end: End,
+        start: Option<Nanos>,
+        line: u32,
+    ) {
+        self.log.calls += 1;
+        let call = Call { pid, name, args: args::split(args), end, start, line };
+        let known = self.convert(&call);
+        if !known {
+            *self.log.unknown.entry(name.to_string()).or_default() += 1;
+            // What it waits for lies outside of the log.
+            if let Some(time) = end.took.filter(|_| self.options.think) {
+                self.push(&call, Act::Pause { time }, None);
+            }
+        }
+        let Some(task) = self.tables.alive.get(&pid).map(|t| t.task) else { return };
+        self.free[task] = match (start, end.took) {
+            (Some(s), Some(t)) if self.options.think => {
+                self.log.paced = true;
+                Some(s.saturating_add(t))
+            }
+            _ => None,
+        };
+    }
+
+    /// Another step of the task that made the call.
+    pub(super) fn push(&mut self, call: &Call<'_>, act: Act, answer: Option<Answer>) {
+        let Some(task) = self.tables.alive.get(&call.pid).map(|t| t.task) else { return };
+        let think = match (self.free[task].take(), call.start) {
+            (Some(free), Some(start)) => start.saturating_sub(free),
+            _ => 0,
+        };
+        self.log.tasks[task].steps.push(Step { line: call.line, think, act, answer });
+    }
+
+    fn finish(mut self, file: &str) -> Result<Log, Diagnostic> {
+        if self.log.calls == 0 {
+            let help = "make one with: strace -f -ttt -T -o FILE COMMAND";
+            return Err(
+                Diagnostic::file(file, "there is no system call in this log").with_help(help)
+            );
+        }
+        if self.options.refuse_unknown && !self.log.unknown.is_empty() {
+            let list = Log::list(&self.log.unknown);
+            let message = format!("calls that are not simulated: {list}");
+            let help = "leave out unknown = \"refuse\" to leave them out";
+            return Err(Diagnostic::file(file, message).with_help(help));
+        }
+        let unfinished = self.pending.values().filter(|p| !p.done).count();
+        if unfinished > 0 {
+            let text = format!("{unfinished} calls had not come back when the log ended: left out");
+            self.log.warnings.push(text);
+        }
+        if !self.log.paced && self.options.think {
+            let text = "the log does not say how long calls took (strace -ttt -T): \
+                        there is no time between the calls of a replay";
+            self.log.warnings.push(text.into());
+        }
+        let (directories, files) = self.disk.before();
+        self.log.directories = directories;
+        self.log.files = files;
+        Ok(self.log)
+    }
+}
+
+/// Where the log began, as far as it says so before a task changes its directory.
+fn beginning(text: &str) -> String {
+    let moved = text.find("chdir(").unwrap_or(text.len());
+    let named = |from: &str, to: char| {
+        let at = text[..moved].find(from)? + from.len();
+        let name = &text[at..at + text[at..].find(to)?];
+        name.starts_with('/').then(|| name.to_string())
+    };
+    named("AT_FDCWD<", '>').or_else(|| named("getcwd(\"", '"')).unwrap_or_default()
+}
+
+/// Whether a call makes tasks.
+pub(super) fn makes_tasks(name: &str) -> bool {
+    matches!(name, "clone" | "clone3" | "fork" | "vfork" | "clone2")
+}

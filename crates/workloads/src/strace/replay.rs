@@ -1,0 +1,284 @@
+//! A log as a program.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use iosched_syscalls::{
+    Answer, Birth, Call, Entry, Fd, Path, PathCache, Program, Script, Shares, Stat,
+};
+use iosched_types::Nanos;
+
+use super::{Act, Log, Step};
+use crate::programs::files;
+
+/// A number that is not known yet.
+const NONE: u32 = u32::MAX;
+
+/// A log on its way, known to all its tasks.
+pub struct Replay {
+    log: Arc<Log>,
+    /// The descriptors of open files. Processes have the same number for a file that they inherit.
+    fds: Box<[AtomicU32]>,
+    /// The tasks' own numbers.
+    ids: Box<[AtomicU32]>,
+    others: AtomicU64,
+    first: AtomicU32,
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Replay({} tasks, {} calls)", self.log.tasks.len(), self.log.replayed())
+    }
+}
+
+impl Replay {
+    /// A log that has not begun.
+    #[must_use]
+    pub fn new(log: Arc<Log>) -> Arc<Replay> {
+        let numbers = |n: usize| (0..n).map(|_| AtomicU32::new(NONE)).collect();
+        Arc::new(Replay {
+            fds: numbers(log.opened as usize),
+            ids: numbers(log.tasks.len()),
+            others: AtomicU64::new(0),
+            first: AtomicU32::new(NONE),
+            log,
+        })
+    }
+
+    /// Calls with another answer than in the log, and the line of one of the first.
+    #[must_use]
+    pub fn answered_otherwise(&self) -> Option<(u64, u32)> {
+        let n = self.others.load(Relaxed);
+        (n > 0).then(|| (n, self.first.load(Relaxed)))
+    }
+
+    /// Makes what was there when the log began.
+    #[must_use]
+    pub fn preparation(self: &Arc<Self>) -> Birth {
+        let log = self.log.clone();
+        Birth(Box::new(move || {
+            Box::new(Script::new(async move |sys| {
+                for top in ["root", "work"] {
+                    files::make_directory(&sys, top).await?;
+                }
+                for name in &log.directories {
+                    files::make_directory(&sys, name).await?;
+                }
+                for (name, len) in &log.files {
+                    if let Some((above, _)) = name.rsplit_once('/') {
+                        files::make_directory(&sys, above).await?;
+                    }
+                    let fd = sys.creat(name).await?;
+                    files::write_all(&sys, fd, *len).await?;
+                    sys.close(fd).await?;
+                }
+                sys.sync().await
+            })) as Box<dyn Program>
+        }))
+    }
+
+    /// All tasks of the log.
+    #[must_use]
+    pub fn measured(self: &Arc<Self>) -> Birth {
+        let replay = self.clone();
+        let roots: Vec<usize> =
+            (0..self.log.tasks.len()).filter(|t| self.log.tasks[*t].parent.is_none()).collect();
+        Birth(Box::new(move || match roots[..] {
+            [only] => Box::new(Player::new(replay, only)) as Box<dyn Program>,
+            _ => Box::new(Script::new(async move |sys| {
+                for task in &roots {
+                    let (replay, task) = (replay.clone(), *task);
+                    let birth = Birth(Box::new(move || Box::new(Player::new(replay, task))));
+                    sys.call(Call::Spawn { shares: Shares::OpenFiles, birth }).await?;
+                }
+                files::wait_for(&sys, roots.len() as u64).await
+            })),
+        }))
+    }
+}
+
+/// What a player does next with a step.
+#[derive(Clone, Copy, PartialEq)]
+enum Phase {
+    Think,
+    Act,
+    /// The answer is on its way.
+    Answer(Nanos),
+}
+
+/// A task of a log.
+struct Player {
+    replay: Arc<Replay>,
+    task: usize,
+    next: usize,
+    phase: Phase,
+    paths: PathCache,
+    stat: Rc<Cell<Stat>>,
+    entries: Rc<RefCell<Vec<Entry>>>,
+}
+
+impl Player {
+    fn new(replay: Arc<Replay>, task: usize) -> Player {
+        Player {
+            replay,
+            task,
+            next: 0,
+            phase: Phase::Think,
+            paths: PathCache::default(),
+            stat: Rc::default(),
+            entries: Rc::default(),
+        }
+    }
+
+    fn step(&self) -> Option<&Step> {
+        self.replay.log.tasks[self.task].steps.get(self.next)
+    }
+
+    fn fd(&self, file: u32) -> Fd {
+        Fd(self.replay.fds[file as usize].load(Relaxed))
+    }
+
+    fn path(&self, slot: usize, name: u32) -> Path {
+        self.paths.make(slot, &self.replay.log.names[name as usize])
+    }
+
+    /// Notes an answer, and whether it differs from the log's.
+    fn answered(&self, step: &Step, answer: Answer) {
+        let keep = |cell: &AtomicU32, n: u64| cell.store(n as u32, Relaxed);
+        match (step.act, answer) {
+            (Act::Open { file, .. }, Ok(n)) => keep(&self.replay.fds[file as usize], n),
+            (Act::Pipe { reads, writes }, Ok(n)) => {
+                keep(&self.replay.fds[reads as usize], n);
+                keep(&self.replay.fds[writes as usize], n >> 32);
+            }
+            (Act::Child { task }, Ok(n)) => keep(&self.replay.ids[task as usize], n),
+            _ => {}
+        }
+        let differs = step.answer.is_some_and(|wanted| match step.act {
+            Act::Read { .. }
+            | Act::Pread { .. }
+            | Act::Write { .. }
+            | Act::Pwrite { .. }
+            | Act::Seek { .. } => wanted != answer,
+            _ => wanted.map(drop) != answer.map(drop),
+        });
+        if differs && self.replay.others.fetch_add(1, Relaxed) == 0 {
+            self.replay.first.store(step.line, Relaxed);
+        }
+    }
+
+    fn call(&self, act: Act) -> Call {
+        let fd = |file| self.fd(file);
+        match act {
+            Act::Open { name, flags, .. } => Call::Open { path: self.path(0, name), flags },
+            Act::Close { file } => Call::Close { fd: fd(file) },
+            Act::Read { file, len } => Call::Read { fd: fd(file), len },
+            Act::Pread { file, at, len } => Call::Pread { fd: fd(file), at, len },
+            Act::Write { file, len } => Call::Write { fd: fd(file), len },
+            Act::Pwrite { file, at, len } => Call::Pwrite { fd: fd(file), at, len },
+            Act::Seek { file, to, whence } => Call::Seek { fd: fd(file), to, whence },
+            Act::Truncate { file, len } => Call::Truncate { fd: fd(file), len },
+            Act::Fallocate { file, at, len, keep_size } => {
+                Call::Fallocate { fd: fd(file), at, len, keep_size }
+            }
+            Act::Advise { file, at, len, advice } => Call::Advise { fd: fd(file), at, len, advice },
+            Act::Fsync { file } => Call::Fsync { fd: fd(file) },
+            Act::Fdatasync { file } => Call::Fdatasync { fd: fd(file) },
+            Act::SyncRange { file, at, len, wait } => {
+                Call::SyncRange { fd: fd(file), at, len, wait }
+            }
+            Act::SyncFs { file } => Call::SyncFs { fd: fd(file) },
+            Act::Sync => Call::Sync,
+            Act::Fstat { file } => Call::Fstat { fd: fd(file), into: self.stat.clone() },
+            Act::TouchFile { file } => Call::TouchFd { fd: fd(file) },
+            Act::ReadDir { file } => Call::ReadDir { fd: fd(file), into: self.entries.clone() },
+            Act::CopyRange { from, to, len } => Call::CopyRange { from: fd(from), to: fd(to), len },
+            Act::Stat { name } => Call::Stat { path: self.path(0, name), into: self.stat.clone() },
+            Act::Touch { name } => Call::Touch { path: self.path(0, name) },
+            Act::Unlink { name } => Call::Unlink { path: self.path(0, name) },
+            Act::Rename { from, to } => {
+                Call::Rename { from: self.path(0, from), to: self.path(1, to) }
+            }
+            Act::Mkdir { name } => Call::Mkdir { path: self.path(0, name) },
+            Act::Rmdir { name } => Call::Rmdir { path: self.path(0, name) },
+            Act::Pipe { .. } => Call::Pipe,
+            Act::Child { task } => {
+                let (replay, task) = (self.replay.clone(), task as usize);
+                let shares = match replay.log.tasks[task].thread {
+                    true => Shares::Everything,
+                    false => Shares::OpenFiles,
+                };
+                let birth = Birth(Box::new(move || Box::new(Player::new(replay, task))));
+                Call::Spawn { shares, birth }
+            }
+            Act::Join { task } => Call::Join { task: self.replay.ids[task as usize].load(Relaxed) },
+            Act::Pause { time } => Call::Sleep { time },
+            Act::Null => Call::GetPid,
+        }
+    }
+}
+
+impl Program for Player {
+    fn resume(&mut self, now: Nanos, answer: Answer) -> Option<Call> {
+        if let Phase::Answer(since) = self.phase {
+            self.phase = Phase::Think;
+            let done = self.next;
+            self.next += 1;
+            let step = &self.replay.log.tasks[self.task].steps[done];
+            self.answered(step, answer);
+            if let Some(what) = noted(step.act) {
+                let bytes = match step.act {
+                    Act::Read { .. }
+                    | Act::Pread { .. }
+                    | Act::Write { .. }
+                    | Act::Pwrite { .. } => answer.unwrap_or(0),
+                    _ => 0,
+                };
+                return Some(Call::Note { what, since, bytes });
+            }
+        }
+        let Step { think, act, .. } = *self.step()?;
+        if self.phase == Phase::Think {
+            self.phase = Phase::Act;
+            if think > 0 {
+                return Some(Call::Compute { time: think });
+            }
+        }
+        let call = self.call(act);
+        self.phase = Phase::Answer(now);
+        Some(call)
+    }
+}
+
+/// The name under which a call counts as an operation. Pauses and calls without I/O do not count.
+fn noted(act: Act) -> Option<&'static str> {
+    Some(match act {
+        Act::Open { .. } => "open",
+        Act::Close { .. } => "close",
+        Act::Read { .. } | Act::Pread { .. } => "read",
+        Act::Write { .. } | Act::Pwrite { .. } | Act::CopyRange { .. } => "write",
+        Act::Fsync { .. }
+        | Act::Fdatasync { .. }
+        | Act::SyncRange { .. }
+        | Act::SyncFs { .. }
+        | Act::Sync => "sync",
+        Act::Truncate { .. } | Act::Fallocate { .. } => "allocate",
+        Act::Fstat { .. } | Act::Stat { .. } | Act::ReadDir { .. } => "look",
+        Act::Unlink { .. }
+        | Act::Rename { .. }
+        | Act::Mkdir { .. }
+        | Act::Rmdir { .. }
+        | Act::Touch { .. }
+        | Act::TouchFile { .. } => "names",
+        Act::Seek { .. }
+        | Act::Advise { .. }
+        | Act::Pipe { .. }
+        | Act::Child { .. }
+        | Act::Join { .. }
+        | Act::Pause { .. }
+        | Act::Null => return None,
+    })
+}

@@ -1,0 +1,70 @@
+//! The table of programs: names, parameters, what is refused and how.
+#![allow(clippy::disallowed_methods, reason = "tests read the documentation")]
+
+use iosched_workloads::programs::{Descriptor, PROGRAMS, Params};
+
+fn refused(line: &str) -> String {
+    Descriptor::from_command_line(line).map(|_| ()).expect_err("a bad line").to_string()
+}
+
+#[test]
+fn a_command_line_sets_parameters_in_order() {
+    let (d, p) = Descriptor::from_command_line("rd two big 64k 1M -4096 500").unwrap();
+    assert_eq!(d.name, "rd");
+    assert_eq!((&*p.word("pattern"), &*p.word("file")), ("two", "big"));
+    assert_eq!((p.bytes("bs"), p.bytes("start"), p.number("stride")), (65536, 1 << 20, -4096));
+    assert_eq!((p.count("count"), p.bytes("size")), (500, 256 << 20));
+    let (_, p) = Descriptor::from_command_line("fsops over_fsync d 4 100 4096 16777216").unwrap();
+    assert_eq!((p.count("nproc"), p.count("arg")), (4, 16_777_216));
+}
+
+#[test]
+fn what_does_not_fit_is_said_with_the_nearest_word() {
+    assert!(refused("fsop append_fsync").contains("did you mean \"fsops\"?"));
+    assert!(refused("fsops apend_fsync").contains("did you mean \"append_fsync\"?"));
+    assert!(refused("fsops append_fsync /etc").contains("below the program's directory"));
+    assert!(refused("fsops append_fsync a/../../b").contains("below the program's directory"));
+    assert!(refused("fsops append_fsync . 0").contains("nproc=0 is out of range: 1 to 4096"));
+    assert!(refused("fsops append_fsync . two").contains("a number is expected"));
+    assert!(refused("relay 1 2 3 4 5").contains("usage: relay NPROC ROUNDS SIZE THINK"));
+    let set = |n: &str, v: &str| (n.to_string(), v.to_string());
+    let rd = Descriptor::find("rd").unwrap();
+    let e = Params::of(rd, &[set("strid", "1")]).unwrap_err();
+    assert!(e.contains("did you mean \"stride\"?"), "{e}");
+    let e = Params::of(rd, &[set("bs", "1"), set("bs", "2")]).unwrap_err();
+    assert_eq!(e, "bs is set twice");
+}
+
+#[test]
+fn every_default_fits_and_every_name_is_there_once() {
+    let mut names: Vec<&str> = PROGRAMS.iter().map(|d| d.name).collect();
+    for d in PROGRAMS {
+        Params::of(d, &[]).unwrap_or_else(|e| panic!("{}: {e}", d.name));
+        assert!(d.text.ends_with('.'), "{}", d.name);
+        for p in d.params {
+            assert!(p.text.ends_with('.'), "{}: {}", d.name, p.name);
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), PROGRAMS.len());
+}
+
+/// The tables of `docs/programs.md` are the programs' own. `BLESS=1 cargo test -p iosched-workloads` writes them.
+#[test]
+fn the_page_has_every_program() {
+    const BEGIN: &str = "<!-- programs:begin -->\n";
+    const END: &str = "<!-- programs:end -->";
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/programs.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let tables: String =
+        PROGRAMS.iter().map(|d| format!("\n### {}\n\n{}", d.name, d.table())).collect();
+    let (before, rest) = page.split_once(BEGIN).unwrap();
+    let (_, after) = rest.split_once(END).unwrap();
+    let wanted = format!("{before}{BEGIN}{tables}\n{END}{after}");
+    if std::env::var("BLESS").is_ok() {
+        std::fs::write(path, &wanted).unwrap();
+    } else {
+        assert!(page == wanted, "BLESS=1 cargo test -p iosched-workloads writes the tables anew");
+    }
+}

@@ -1,0 +1,174 @@
+//! Logs of strace: what is understood, what is refused and where.
+
+use iosched_syscalls::{Errno, OpenFlags};
+use iosched_workloads::strace::{Act, Log, Options, parse};
+
+fn log(text: &str) -> Log {
+    parse("x.strace", text, Options::default()).unwrap_or_else(|d| panic!("{d}"))
+}
+
+fn acts(log: &Log, task: usize) -> Vec<Act> {
+    log.tasks[task].steps.iter().map(|s| s.act).filter(|a| *a != Act::Null).collect()
+}
+
+fn files(log: &Log) -> Vec<(&str, u64)> {
+    log.files.iter().map(|(n, b)| (&**n, *b)).collect()
+}
+
+#[test]
+fn calls_name_open_files_not_numbers() {
+    let l = log("openat(AT_FDCWD, \"a\", O_RDWR|O_CREAT|O_EXCL, 0644) = 3\n\
+                 openat(AT_FDCWD, \"b\", O_RDONLY) = 4\n\
+                 close(3) = 0\n\
+                 openat(AT_FDCWD, \"/c/d\", O_WRONLY|O_DSYNC) = 3\n\
+                 write(3, \"x\"..., 100) = 100\n\
+                 pread64(4, \"\"..., 512, 4096) = 200\n\
+                 fsync(9) = 0\n");
+    let rw = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+    let expected = [
+        Act::Open { name: 0, flags: rw, file: 0 },
+        Act::Open { name: 1, flags: OpenFlags::READ, file: 1 },
+        Act::Close { file: 0 },
+        Act::Open { name: 2, flags: OpenFlags::WRITE | OpenFlags::DSYNC, file: 2 },
+        Act::Write { file: 2, len: 100 },
+        Act::Pread { file: 1, at: 4096, len: 512 },
+    ];
+    assert_eq!(acts(&l, 0), expected);
+    assert_eq!(l.names.iter().map(|n| &**n).collect::<Vec<_>>(), ["work/a", "work/b", "root/c/d"]);
+    // The first was made by the log; of the third nobody knows more than that it was there.
+    assert_eq!(files(&l), [("root/c/d", 0), ("work/b", 4296)]);
+    assert_eq!(l.elsewhere.get("fsync"), Some(&1));
+}
+
+#[test]
+fn lengths_are_worked_out() {
+    let l = log("open(\"grows\", O_RDWR) = 3\n\
+                 fstat(3, {st_mode=S_IFREG|0644, st_size=1000, ...}) = 0\n\
+                 lseek(3, 0, SEEK_END) = 1000\n\
+                 write(3, \"\"..., 50) = 50\n\
+                 fstat(3, {st_mode=S_IFREG|0644, st_size=1050, ...}) = 0\n\
+                 open(\"maybe\", O_RDWR|O_CREAT, 0644) = 4\n\
+                 read(4, \"\"..., 10) = 10\n\
+                 open(\"fresh\", O_RDWR|O_CREAT, 0644) = 5\n\
+                 write(5, \"\"..., 10) = 10\n\
+                 pread64(5, \"\"..., 10, 0) = 10\n\
+                 stat(\"dir\", {st_mode=S_IFDIR|0755, st_size=4096, ...}) = 0\n\
+                 rename(\"old/name\", \"new\") = 0\n\
+                 unlink(\"gone\") = 0\n");
+    assert_eq!(
+        files(&l),
+        [("work/gone", 0), ("work/grows", 1000), ("work/maybe", 10), ("work/old/name", 0)]
+    );
+    assert_eq!(l.directories.iter().map(|d| &**d).collect::<Vec<_>>(), ["work/dir", "work/old"]);
+}
+
+const FORKS: &str = "\
+10 1700000000.000000 openat(AT_FDCWD, \"log\", O_WRONLY|O_CREAT|O_TRUNC, 0644) = 3 <0.000010>
+10 1700000000.000100 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD <unfinished ...>
+11 1700000000.000150 write(3, \"ab\", 2 <unfinished ...>
+10 1700000000.000160 <... clone resumed>, child_tidptr=0x7f) = 11 <0.000060>
+11 1700000000.000200 <... write resumed>) = 2 <0.000050>
+10 1700000000.000260 wait4(-1,  <unfinished ...>
+11 1700000000.000300 exit_group(3) = ?
+11 1700000000.000310 +++ exited with 3 +++
+10 1700000000.000320 <... wait4 resumed>[{WIFEXITED(s) && WEXITSTATUS(s) == 3}], 0, NULL) = 11 <0.000060>
+10 1700000000.000330 --- SIGCHLD {si_signo=SIGCHLD} ---
+10 1700000000.001320 fsync(3) = 0 <0.008000>
+10 1700000000.009320 exit_group(0) = ?
+10 1700000000.009400 +++ exited with 0 +++
+";
+
+#[test]
+fn children_inherit_and_are_waited_for() {
+    let l = log(FORKS);
+    assert_eq!(l.tasks.len(), 2);
+    assert_eq!((l.tasks[1].pid, l.tasks[1].parent, l.tasks[1].thread), (11, Some(0), false));
+    assert_eq!(acts(&l, 1), [Act::Write { file: 0, len: 2 }]);
+    let parent = acts(&l, 0);
+    assert_eq!(
+        parent[1..],
+        [Act::Child { task: 1 }, Act::Join { task: 1 }, Act::Fsync { file: 0 }]
+    );
+    // Between the call that came back and the one after it the program used the CPU.
+    let think = |i: usize| l.tasks[0].steps[i].think;
+    assert_eq!((think(1), think(2), think(3)), (90_000, 100_000, 1_000_000));
+    assert_eq!(l.tasks[1].steps[0].think, 50_000);
+    assert!(l.paced && l.warnings.is_empty(), "{:?}", l.warnings);
+}
+
+#[test]
+fn a_log_from_a_terminal_is_understood() {
+    let l = log("openat(AT_FDCWD, \"f\", O_RDONLY) = 3\n\
+                 clone(child_stack=NULL, flags=SIGCHLDstrace: Process 21 attached\n\
+                 , child_tidptr=0x7f) = 21\n\
+                 [pid    20] read(3,  <unfinished ...>\n\
+                 [pid    21] read(3, \"a\", 1) = 1\n\
+                 [pid    20] <... read resumed>\"b\", 1) = 1\n\
+                 [pid    21] +++ exited with 0 +++\n\
+                 wait4(-1, NULL, 0, NULL) = 21\n\
+                 --- SIGCHLD {si_signo=SIGCHLD, si_pid=21} ---\n");
+    assert_eq!(l.tasks.len(), 2);
+    assert_eq!((l.tasks[0].pid, l.tasks[1].pid), (20, 21));
+    assert_eq!(acts(&l, 0).last(), Some(&Act::Join { task: 1 }));
+    assert_eq!(acts(&l, 1), [Act::Read { file: 0, len: 1 }]);
+    assert_eq!(files(&l), [("work/f", 2)], "one position for both");
+}
+
+#[test]
+fn a_number_that_is_given_again_before_close_comes_back_is_the_new_file() {
+    let l = log("1 open(\"a\", O_RDONLY) = 3\n\
+                 1 clone(child_stack=0x7f, flags=CLONE_VM|CLONE_FS|CLONE_FILES|CLONE_THREAD) = 2\n\
+                 1 close(3 <unfinished ...>\n\
+                 2 open(\"b\", O_RDONLY) = 3\n\
+                 1 <... close resumed>) = 0\n\
+                 2 read(3, \"\"..., 7) = 7\n");
+    assert!(l.tasks[1].thread);
+    assert_eq!(acts(&l, 1)[1], Act::Read { file: 1, len: 7 });
+}
+
+#[test]
+fn copies_of_a_descriptor_are_one_file_until_the_last_is_closed() {
+    let l = log("open(\"a\", O_RDONLY) = 3\ndup2(3, 0) = 0\nfcntl(3, F_DUPFD_CLOEXEC, 10) = 10\n\
+                 close(3) = 0\nexecve(\"/bin/x\", [], []) = 0\nread(0, \"\"..., 5) = 5\nclose(0) = 0\n");
+    let acts = acts(&l, 0);
+    assert_eq!(acts[1..], [Act::Read { file: 0, len: 5 }, Act::Close { file: 0 }]);
+}
+
+#[test]
+fn what_is_not_simulated_is_named_and_counted() {
+    let text = "futex(0x7f, FUTEX_WAIT, 0, NULL) = 0\nfutex(0x7f, FUTEX_WAKE, 1) = 1\n\
+                epoll_wait(3, [], 10, 5) = 0\nfsync(5) = 0\nopen(\"/dev/null\", O_RDWR) = 4\n";
+    let l = log(text);
+    assert_eq!(Log::list(&l.unknown), "futex 2, epoll_wait 1");
+    assert_eq!(Log::list(&l.elsewhere), "fsync 1, open 1");
+    let strict = Options { refuse_unknown: true, ..Options::default() };
+    let e = parse("x.strace", text, strict).unwrap_err().to_string();
+    assert!(e.contains("futex 2, epoll_wait 1"), "{e}");
+}
+
+#[test]
+fn what_is_no_log_is_refused_with_its_place() {
+    let refused = |t: &str| parse("x.strace", t, Options::default()).unwrap_err();
+    let d = refused("1 read(3, \"\", 5) = 0\nhello world\n1 close(3) = 0\n");
+    assert_eq!((d.line, d.column), (2, 1));
+    assert!(d.help.contains("strace -f -ttt -T -o FILE"), "{d}");
+    let d = refused("1 read(3, \"\", 5) = 0\n1 close(3) is fine\n1 close(3) = 0\n");
+    assert_eq!((d.line, d.column), (2, 11));
+    assert!(refused("").message.contains("no system call"));
+    let l = log("1 read(3, \"\", 5) = 0\n1 read(3, \"abc");
+    assert!(l.warnings[0].contains("ends in the middle of line 2"), "{:?}", l.warnings);
+    let l =
+        log("strace: [ Process PID=9 runs in 32 bit mode. ]\n9 _llseek(3, 0, [0], SEEK_SET) = 0\n");
+    assert!(l.warnings[0].contains("32 bit mode"), "{:?}", l.warnings);
+}
+
+#[test]
+fn failures_are_replayed_where_the_disk_decides_them() {
+    let l = log("open(\"no\", O_RDONLY) = -1 ENOENT (No such file or directory)\n\
+                 mkdir(\"d\", 0777) = -1 EEXIST (File exists)\n\
+                 read(7, 0x7f, 5) = -1 EBADF (Bad file descriptor)\n\
+                 nanosleep({tv_sec=1, tv_nsec=5}, NULL) = 0\n");
+    assert_eq!(l.tasks[0].steps[0].answer, Some(Err(Errno::ENOENT)));
+    assert_eq!(l.directories.iter().map(|d| &**d).collect::<Vec<_>>(), ["work/d"]);
+    assert_eq!(acts(&l, 0).last(), Some(&Act::Pause { time: 1_000_000_005 }));
+}
