@@ -1,0 +1,189 @@
+//! Direct I/O: makes bios of a job's I/Os, and goes on with a task that was blocked on one.
+
+use iosched_block::Submit;
+use iosched_types::{Bio, Flags, Op, SECTOR, TaskId};
+use iosched_workloads::fio::process::Io;
+
+use crate::machine::Machine;
+use crate::tasks::State;
+use crate::threads::Others;
+
+impl Machine {
+    /// The system call returns: deferred work runs.
+    #[inline]
+    pub(crate) fn end_call(&mut self) {
+        self.settle();
+        self.queue.next_call();
+    }
+
+    /// A piece of a large I/O is submitted: deferred work runs.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        self.queue.run_deferred(&mut self.tl);
+        if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
+            self.collect();
+        }
+    }
+
+    /// Submits an I/O of a job that needs more than the short main loop.
+    #[inline(never)]
+    pub(crate) fn submit_any(&mut self, t: TaskId, io: Io) -> bool {
+        if self.cores.is_some() {
+            self.begin_submission(t, io);
+            return false;
+        }
+        self.submit(t, io)
+    }
+
+    /// Submits an I/O; `false` when the process fell asleep in it.
+    #[inline(always)]
+    pub(crate) fn submit(&mut self, t: TaskId, io: Io) -> bool {
+        let bio = self.bio_of(t, io);
+        match &self.tasks[t as usize].others {
+            Others::None => {}
+            Others::Helpers(_) if io.op == Op::Discard => {}
+            Others::Helpers(_) => {
+                self.hand_over(t, io);
+                return true;
+            }
+            Others::Pool(_) if bio.sectors > self.single || io.op == Op::Flush => {
+                self.hand_to_worker(t, bio);
+                return true;
+            }
+            Others::Pool(_) => {}
+        }
+        if bio.sectors <= self.single {
+            self.ios.start(bio.id, 1);
+            return self.submit_one(t, &bio);
+        }
+        self.submit_pieces(t, bio)
+    }
+
+    #[inline(always)]
+    pub(crate) fn bio_of(&self, t: TaskId, io: Io) -> Bio {
+        let task = &self.tasks[t as usize];
+        let mut flags = match io.op {
+            // Direct writes are synchronous and not throttled.
+            Op::Write => Flags(Flags::SYNC.0 | Flags::IDLE.0),
+            Op::Flush => Flags(Flags::SYNC.0 | Flags::PREFLUSH.0),
+            Op::Read | Op::Discard => Flags::NONE,
+        };
+        if io.stable {
+            flags = flags.with(Flags::FUA);
+        }
+        flags = flags.with(task.flags);
+        Bio {
+            id: task.first_io + io.unit,
+            op: io.op,
+            flags,
+            sector: io.offset / SECTOR,
+            sectors: (io.len / SECTOR) as u32,
+            task: t,
+            thread: t,
+            prio: task.prio,
+            cgroup: task.cgroup,
+            cpu: task.cpu,
+        }
+    }
+
+    #[inline(always)]
+    fn submit_one(&mut self, t: TaskId, bio: &Bio) -> bool {
+        match self.queue.submit(&mut self.tl, bio, false) {
+            Submit::Taken => {}
+            Submit::Blocked => {
+                self.block(t, *bio);
+                return false;
+            }
+            Submit::WouldBlock => {
+                self.hand_to_worker(t, *bio);
+                return true;
+            }
+        }
+        let task = &mut self.tasks[t as usize];
+        task.began = true;
+        if !task.batch {
+            self.end_call();
+        }
+        true
+    }
+
+    /// A large I/O: its pieces travel under a plug, or one by one.
+    fn submit_pieces(&mut self, t: TaskId, bio: Bio) -> bool {
+        let mut pieces = std::mem::take(&mut self.pieces);
+        pieces.clear();
+        pieces.extend(self.queue.split(bio));
+        self.ios.start(bio.id, pieces.len() as u32);
+        let alone = !self.tasks[t as usize].batch;
+        let one_by_one = alone && bio.sectors <= self.unplugged;
+        if alone && !one_by_one {
+            self.queue.start_plug(t);
+        }
+        for i in 0..pieces.len() {
+            if self.queue.submit(&mut self.tl, &pieces[i], false) == Submit::Blocked {
+                let task = &mut self.tasks[t as usize];
+                task.in_pieces = true;
+                task.rest.extend(&pieces[i + 1..]);
+                self.block(t, pieces[i]);
+                self.pieces = pieces;
+                return false;
+            }
+            if one_by_one {
+                self.settle();
+            }
+        }
+        self.pieces = pieces;
+        if alone {
+            if !one_by_one {
+                self.queue.finish_plug(&mut self.tl, t);
+            }
+            self.end_call();
+        }
+        true
+    }
+
+    #[cold]
+    fn block(&mut self, t: TaskId, bio: Bio) {
+        let task = &mut self.tasks[t as usize];
+        (task.state, task.left) = (State::Blocked, Some(bio));
+        self.leave_core(t);
+        self.end_call();
+    }
+
+    /// Goes on with a blocked submission; `false` when it blocks again.
+    pub(crate) fn resume_submission(&mut self, t: TaskId) -> bool {
+        let task = &mut self.tasks[t as usize];
+        if !matches!(task.state, State::Blocked) {
+            return true;
+        }
+        task.state = State::Ready;
+        let mut resumed = true;
+        while let Some(bio) = self.tasks[t as usize].left {
+            match self.queue.submit(&mut self.tl, &bio, resumed) {
+                Submit::Taken => {}
+                Submit::Blocked => {
+                    self.tasks[t as usize].state = State::Blocked;
+                    self.leave_core(t);
+                    self.end_call();
+                    return false;
+                }
+                Submit::WouldBlock => self.hand_to_worker(t, bio),
+            }
+            resumed = false;
+            let task = &mut self.tasks[t as usize];
+            if task.in_pieces && !task.batch && !self.queue.has_plug(t) {
+                self.settle();
+            }
+            let task = &mut self.tasks[t as usize];
+            task.left = if task.in_pieces { task.rest.pop_front() } else { None };
+        }
+        let task = &mut self.tasks[t as usize];
+        let in_pieces = std::mem::take(&mut task.in_pieces);
+        if !task.batch {
+            if in_pieces {
+                self.queue.finish_plug(&mut self.tl, t);
+            }
+            self.end_call();
+        }
+        true
+    }
+}

@@ -1,0 +1,257 @@
+//! The event loop: tasks and a queue on one clock.
+//!
+//! Order within one instant: the device's own events, then deferred queue runs, then processes in the order in which
+//! they were woken. If a submission asks for a queue run, the run happens when the system call returns. With several
+//! CPUs a process that sleeps inside the kernel for a request goes before a process that waits for a completed I/O. The
+//! first only has to go on; the second first has to return, look, and submit.
+
+use std::ops::ControlFlow;
+
+use iosched_block::{Event, Issue, Queue, Timeline};
+use iosched_engine::World;
+use iosched_types::{Bio, Fifo, Nanos, TaskId};
+use iosched_workloads::fio::process::Job;
+
+use crate::cpu::Cores;
+use crate::error::HostError;
+use crate::events::HostEvent;
+use crate::ios::Ios;
+use crate::samples::{Sampler, Thin};
+use crate::starts::Starts;
+use crate::tasks::{self, State, Task};
+use crate::threads::Threads;
+
+/// Events at one instant after which the simulation counts as stuck.
+const MOST_AT_ONCE: u64 = 50_000_000;
+/// Points of the dispatch picture.
+const MOST_DISPATCHES: usize = 4096;
+
+/// Tasks, queue and clock.
+pub struct Machine {
+    /// The queue.
+    pub queue: Queue,
+    /// The clock.
+    pub tl: Timeline,
+    /// The tasks.
+    pub tasks: Vec<Task>,
+    pub(crate) ios: Ios,
+    pub(crate) ready: Fifo<TaskId>,
+    /// Jobs differ in `nice`.
+    unequal: bool,
+    pub(crate) alive: usize,
+    /// Tasks that have not been told when to start.
+    pub(crate) unstarted: usize,
+    pub(crate) pieces: Vec<Bio>,
+    /// Sectors that fit into one bio.
+    pub(crate) single: u32,
+    /// Sectors up to which the pieces of an I/O go one by one, without a plug of their own.
+    pub(crate) unplugged: u32,
+    pub(crate) dispatches: Option<Thin<Issue>>,
+    /// Samples of the queue, if they are collected.
+    pub sampler: Option<Sampler>,
+    /// Whether a task was woken by completions before. The first time differs (see `device_event`).
+    pub completed_once: bool,
+    pub(crate) cores: Option<Cores>,
+    pub(crate) threads: Threads,
+    pub(crate) starts: Starts,
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Machine({} tasks, t={})", self.tasks.len(), self.tl.now)
+    }
+}
+
+impl Machine {
+    /// Puts jobs on a queue. `cgroups` gives the control group of each.
+    #[must_use]
+    pub fn new(mut queue: Queue, jobs: Vec<Job>, cgroups: &[u32]) -> Self {
+        let cpus = queue.facts().cpus.max(1);
+        let mut ios = Ios::default();
+        let mut threads = Threads::behind(&mut queue, jobs.len());
+        let tasks: Vec<Task> = jobs
+            .into_iter()
+            .enumerate()
+            .map(|(i, job)| {
+                let others = threads.of(&mut queue, i as TaskId, &job);
+                let first_io = ios.add_task(i as TaskId, job.units());
+                let cpu = tasks::home(&job, i, cpus);
+                Task::new(job, others, first_io, cpu, cgroups.get(i).copied().unwrap_or(0))
+            })
+            .collect();
+        let limits = queue.limits();
+        let mut nices = tasks.iter().map(|t| t.job.spec().nice);
+        let first = nices.next();
+        Machine {
+            unequal: nices.any(|n| Some(n) != first),
+            unplugged: queue.unplugged_sectors(),
+            single: limits.max_sectors.min(u32::from(limits.max_segments) * 8),
+            alive: tasks.len(),
+            unstarted: tasks.len(),
+            queue,
+            tl: Timeline::default(),
+            tasks,
+            ios,
+            ready: Fifo::default(),
+            pieces: Vec::new(),
+            dispatches: None,
+            sampler: None,
+            completed_once: false,
+            cores: None,
+            threads,
+            starts: Starts::default(),
+        }
+    }
+
+    /// Lets the tasks begin at `at`.
+    pub fn start_at(&mut self, at: Nanos) {
+        self.tl.now = at;
+    }
+
+    /// Collects the way of the head.
+    pub fn collect_dispatches(&mut self) {
+        self.queue.issues = Some(Vec::new());
+        self.dispatches = Some(Thin::new(MOST_DISPATCHES));
+    }
+
+    /// What was collected of the way of the head.
+    #[must_use]
+    pub fn take_dispatches(&mut self) -> Vec<Issue> {
+        self.dispatches.take().map_or_else(Vec::new, Thin::into_vec)
+    }
+
+    /// Runs until every task has ended. `progress` is called now and then with the virtual time, and
+    /// says whether to go on.
+    ///
+    /// # Errors
+    /// [`HostError::Stuck`], [`HostError::NoProgress`] and [`HostError::Stopped`].
+    pub fn run(
+        &mut self,
+        progress: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
+    ) -> Result<(), HostError> {
+        self.start_first_jobs();
+        let mut at_once = 0u64;
+        let mut turns = 0u64;
+        loop {
+            self.run_ready();
+            if self.alive == 0 {
+                return Ok(());
+            }
+            self.schedule_cores();
+            let Some(at) = self.next() else { return Err(self.stuck()) };
+            if at > self.tl.now {
+                at_once = 0;
+            } else {
+                at_once += 1;
+                if at_once > MOST_AT_ONCE {
+                    let at_ms = self.tl.now as f64 / 1e6;
+                    return Err(HostError::NoProgress { at_ms, events: at_once });
+                }
+            }
+            self.turn(at);
+            self.collect();
+            turns += 1;
+            if turns.is_multiple_of(1 << 16) && progress(self.tl.now).is_break() {
+                return Err(HostError::Stopped);
+            }
+        }
+    }
+
+    fn stuck(&self) -> HostError {
+        HostError::Stuck {
+            at_ms: self.tl.now as f64 / 1e6,
+            waiting: self.alive,
+            pending: self.queue.pending().max(self.ios.len()),
+        }
+    }
+
+    fn host_event(&mut self, event: HostEvent) {
+        match event {
+            HostEvent::Wake(t, _) if t as usize >= self.tasks.len() => self.ready.push_back(t),
+            HostEvent::Wake(t, n) => {
+                let task = &mut self.tasks[t as usize];
+                let asleep = matches!(task.state, State::Sleeping | State::Waiting);
+                if asleep && HostEvent::is_sleep(n, task.sleep) {
+                    task.state = State::Ready;
+                    match &mut self.cores {
+                        Some(cores) => cores.wake(self.tl.now, t),
+                        None => self.ready.push_back(t),
+                    }
+                }
+            }
+            HostEvent::Look => self.look_for_jobs(),
+            HostEvent::Started => self.jobs_started(),
+            HostEvent::Sample => self.sample(),
+            HostEvent::Core(core) => self.core_event(core),
+        }
+    }
+
+    /// Who runs next: those who are ready take turns, but whoever is less nice goes first.
+    #[inline(always)]
+    fn next_ready(&mut self) -> Option<TaskId> {
+        if self.unequal { self.least_nice() } else { self.ready.pop_front() }
+    }
+
+    #[cold]
+    fn least_nice(&mut self) -> Option<TaskId> {
+        let nice = |t: TaskId| {
+            let task = match self.threads.thread_of(t) {
+                None => t,
+                Some(h) => self.threads.all[h as usize].task,
+            };
+            self.tasks[task as usize].job.spec().nice
+        };
+        let (first, _) = self.ready.iter().enumerate().min_by_key(|(_, t)| nice(**t))?;
+        self.ready.remove(first)
+    }
+
+    pub(crate) fn run_ready(&mut self) {
+        while let Some(t) = self.next_ready() {
+            match self.threads.thread_of(t) {
+                None => self.run_task(t),
+                Some(h) => self.run_thread(h),
+            }
+        }
+    }
+}
+
+impl World for Machine {
+    type Event = Event;
+
+    #[inline(always)]
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.tl
+    }
+
+    #[inline(always)]
+    fn device_next(&self) -> Nanos {
+        self.queue.device_next()
+    }
+
+    /// The device finished commands. The deferred queue run (kblockd) goes ahead of the woken processes. Where the
+    /// trial says so, the first time is an exception: in every dispatch log of `data/truth` in which a process waited
+    /// for completions, the process ran before kblockd once and after it ever since (`docs/fidelity.md`). Sleeping for
+    /// a tag is no such wait.
+    #[inline(always)]
+    fn device_event(&mut self) {
+        self.queue.device_event(&mut self.tl);
+        if !self.completed_once && !self.queue.done.is_empty() {
+            self.collect();
+            if self.completed_once {
+                self.run_ready();
+            }
+        }
+        self.queue.run_deferred(&mut self.tl);
+    }
+
+    #[inline]
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Queue(disk, event) => {
+                debug_assert_eq!(disk, self.queue.disk(), "an event of another disk");
+                self.queue.event(&mut self.tl, event);
+            }
+            Event::Host(number) => self.host_event(HostEvent::of(number)),
+        }
+    }
+}

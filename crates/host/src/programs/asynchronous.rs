@@ -1,0 +1,123 @@
+//! Asynchronous I/O: submitted by one call, taken by another.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use iosched_syscalls::{Completion, Errno, Io, OpenFlags};
+
+use iosched_types::request::NO_BIO;
+
+use super::Programs;
+use super::io::Owner;
+use super::task::{State, Tid};
+
+/// One on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Async {
+    task: Tid,
+    tag: u32,
+    left: u32,
+    answer: u64,
+}
+
+impl Programs {
+    /// Starts one; the task sleeps only where the queue has no room. What memory answers is done at once.
+    pub(super) fn submit(&mut self, t: Tid, io: Io) -> Result<bool, Errno> {
+        let (ino, file) = self.ino(t, io.fd)?;
+        let flags = self.files[file as usize].flags;
+        if io.write && !flags.writes() || !io.write && !flags.reads() {
+            return Err(Errno::EBADF);
+        }
+        let direct = flags.has(OpenFlags::DIRECT);
+        let mut segments = std::mem::take(&mut self.segments);
+        let found = match io.write {
+            true => self.fs.write(ino, io.at, u64::from(io.len), direct, &mut segments),
+            false => self.fs.read(ino, io.at, u64::from(io.len), direct, &mut segments),
+        };
+        self.segments = segments;
+        if found.is_ok() {
+            self.add_all(t, direct);
+        }
+        self.segments.clear();
+        let task = &mut self.tasks[t as usize];
+        let left = std::mem::take(&mut task.work.left);
+        if left.is_empty() {
+            task.done.push(Completion { tag: io.tag, answer: found });
+            return Ok(true);
+        }
+        task.asyncs += 1;
+        let a = Async { task: t, tag: io.tag, left: left.len() as u32, answer: found.unwrap_or(0) };
+        let id = match self.free_asyncs.pop() {
+            Some(i) => {
+                self.asyncs[i as usize] = a;
+                i
+            }
+            None => {
+                self.asyncs.push(a);
+                self.asyncs.len() as u32 - 1
+            }
+        };
+        let task = &mut self.tasks[t as usize];
+        task.work.left = left;
+        task.work.async_of = Some(id);
+        task.work.answer = 0;
+        task.work.busy = true;
+        Ok(self.go_on(t))
+    }
+
+    /// A bio of one is done.
+    pub(super) fn async_done(&mut self, id: u32) {
+        let a = &mut self.asyncs[id as usize];
+        a.left -= 1;
+        if a.left > 0 {
+            return;
+        }
+        let a = *a;
+        self.free_asyncs.push(id);
+        let task = &mut self.tasks[a.task as usize];
+        task.asyncs -= 1;
+        task.done.push(Completion { tag: a.tag, answer: Ok(a.answer) });
+        let enough = matches!(&task.state, State::Reap(min, _) if task.done.len() >= *min as usize);
+        if enough {
+            let state = std::mem::replace(&mut task.state, State::Ready);
+            if let State::Reap(_, into) = state {
+                self.hand_over(a.task, &into);
+            }
+        }
+        match &mut self.cores {
+            Some(cores) => cores.completion(self.tl.now, a.task, NO_BIO, enough),
+            None if enough => self.ready.push_back(a.task),
+            None => {}
+        }
+    }
+
+    fn hand_over(&mut self, t: Tid, into: &Rc<RefCell<Vec<Completion>>>) {
+        let task = &mut self.tasks[t as usize];
+        let mut into = into.borrow_mut();
+        into.clear();
+        into.append(&mut task.done);
+        task.answer = Ok(into.len() as u64);
+    }
+
+    /// Takes what is done; `false` when the task must sleep for more.
+    pub(super) fn reap(&mut self, t: Tid, min: u32, into: Rc<RefCell<Vec<Completion>>>) -> bool {
+        let task = &mut self.tasks[t as usize];
+        let possible = task.done.len() as u32 + task.asyncs;
+        let min = min.min(possible);
+        if task.done.len() >= min as usize {
+            self.hand_over(t, &into);
+            return true;
+        }
+        self.sleep(t, State::Reap(min, into));
+        self.end_call();
+        false
+    }
+
+    /// Whose the next bio of a task's call is.
+    pub(super) fn owner_of(&self, t: Tid) -> Owner {
+        match self.tasks[t as usize].work.async_of {
+            Some(id) => Owner::Async(id),
+            None => Owner::Call(t),
+        }
+    }
+}

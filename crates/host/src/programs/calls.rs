@@ -1,0 +1,360 @@
+//! What each call does.
+
+use iosched_syscalls::{Advice, Call, Errno, Fd, OpenFlags, Whence};
+use iosched_types::{Bytes, Nanos};
+
+use super::Programs;
+use super::descriptors::{Behind, Map};
+use super::task::{Moves, Tid};
+
+/// A page, for maps.
+const PAGE: Bytes = 4096;
+
+impl Programs {
+    /// Serves a call; `true` when it is answered, `false` when the task sleeps or its core is busy with it.
+    pub(super) fn serve(&mut self, t: Tid, call: Call) -> bool {
+        let task = &mut self.tasks[t as usize];
+        match call {
+            Call::Note { what, since, bytes } => {
+                let latency = self.tl.now.saturating_sub(since);
+                task.answer = Ok(0);
+                if !self.instant {
+                    self.measured.note(what, latency, bytes);
+                }
+                return true;
+            }
+            Call::Figure { name, value } => {
+                task.answer = Ok(0);
+                self.measured.figures.push((name, value));
+                return true;
+            }
+            _ => {}
+        }
+        task.since = self.tl.now;
+        task.last_call = call.name();
+        if self.cores.is_none() {
+            return self.execute(t, call);
+        }
+        let enters = call.enters_kernel();
+        let copies = call.copies();
+        if let Call::Compute { time } = call {
+            self.tasks[t as usize].compute = time;
+            self.tasks[t as usize].answer = Ok(0);
+            return time == 0 || self.compute(t);
+        }
+        if !enters {
+            return self.execute(t, call);
+        }
+        let Some(costs) = &self.costs else { return self.execute(t, call) };
+        let system = costs.call(copies);
+        if system == 0 {
+            return self.execute(t, call);
+        }
+        self.tasks[t as usize].call = Some(call);
+        self.occupy(t, 0, system);
+        false
+    }
+
+    /// A slice of own work; the core is given away between two if others want it.
+    pub(super) fn compute(&mut self, t: Tid) -> bool {
+        let left = self.tasks[t as usize].compute;
+        let slice: Nanos = self.costs.as_ref().map_or(left, |c| c.slice().max(1));
+        let now = left.min(slice);
+        self.tasks[t as usize].compute = left - now;
+        self.occupy(t, now, 0);
+        false
+    }
+
+    /// Does what a call does.
+    pub(super) fn execute(&mut self, t: Tid, call: Call) -> bool {
+        let task = &mut self.tasks[t as usize];
+        task.stats.calls += u64::from(call.enters_kernel());
+        task.moves = match call {
+            Call::Read { .. } | Call::Pread { .. } => Some(Moves::Read),
+            Call::Write { .. } | Call::Pwrite { .. } => Some(Moves::Write),
+            Call::Fsync { .. } | Call::Fdatasync { .. } | Call::SyncFs { .. } | Call::Sync => {
+                Some(Moves::Sync)
+            }
+            _ => None,
+        };
+        match self.dispatch(t, call) {
+            Ok(answered) => answered,
+            Err(e) => {
+                self.tasks[t as usize].answer = Err(e);
+                true
+            }
+        }
+    }
+
+    fn say(&mut self, t: Tid, n: u64) -> Result<bool, Errno> {
+        self.tasks[t as usize].answer = Ok(n);
+        Ok(true)
+    }
+
+    fn dispatch(&mut self, t: Tid, call: Call) -> Result<bool, Errno> {
+        match call {
+            Call::Read { fd, len } => self.read(t, fd, None, len),
+            Call::Pread { fd, at, len } => self.read(t, fd, Some(at), len),
+            Call::Write { fd, len } => self.write(t, fd, None, len),
+            Call::Pwrite { fd, at, len } => self.write(t, fd, Some(at), len),
+            Call::Fsync { fd } | Call::Fdatasync { fd } => {
+                let (ino, _) = self.ino(t, fd)?;
+                Ok(self.sync_file(t, ino, 0, u64::MAX, true))
+            }
+            Call::Sync => Ok(self.sync_all(t)),
+            Call::SyncFs { fd } => {
+                self.ino(t, fd)?;
+                Ok(self.sync_all(t))
+            }
+            Call::SyncRange { fd, at, len, wait } => self.sync_range(t, fd, at, len, wait),
+            Call::Sleep { time } => Ok(self.nap(t, time)),
+            Call::Compute { time } => Ok(self.think(t, time)),
+            Call::Spawn { shares, birth } => {
+                let n = self.spawn(t, shares, birth)?;
+                self.say(t, n)
+            }
+            Call::Wait => Ok(self.wait(t, None)),
+            Call::Join { task } => Ok(self.wait(t, Some(task))),
+            Call::Barrier { barrier, parties } => Ok(self.barrier(t, barrier, parties)),
+            Call::Submit { io } => self.submit(t, io),
+            Call::Reap { min, into } => Ok(self.reap(t, min, into)),
+            Call::Map { .. } | Call::Unmap { .. } | Call::Load { .. } | Call::Store { .. } => {
+                self.mapped(t, &call)
+            }
+            other => {
+                let n = self.at_once(t, other)?;
+                self.say(t, n)
+            }
+        }
+    }
+
+    /// Calls that never sleep here.
+    fn at_once(&mut self, t: Tid, call: Call) -> Result<u64, Errno> {
+        match call {
+            Call::Open { path, flags } => return self.open_name(t, &path, flags),
+            Call::Close { fd } => self.close(t, fd)?,
+            Call::Dup { fd } => {
+                let file = self.file(t, fd)?;
+                return self.number(t, file).map(|fd| u64::from(fd.0));
+            }
+            Call::Seek { fd, to, whence } => return self.seek(t, fd, to, whence),
+            Call::Truncate { fd, len } => {
+                let (ino, file) = self.ino(t, fd)?;
+                self.writable(file).map_err(|_| Errno::EINVAL)?;
+                self.fs.truncate(ino, len)?;
+            }
+            Call::Fallocate { fd, at, len, keep_size } => {
+                let (ino, file) = self.ino(t, fd).map_err(|_| Errno::ESPIPE)?;
+                self.writable(file)?;
+                self.fs.allocate(ino, at, len, keep_size)?;
+            }
+            Call::Advise { fd, at, len, advice } => {
+                let (ino, _) = self.ino(t, fd).map_err(|e| match e {
+                    Errno::EINVAL => Errno::ESPIPE,
+                    other => other,
+                })?;
+                if advice == Advice::DontNeed {
+                    self.fs.forget(ino, at, len);
+                }
+            }
+            Call::Fstat { fd, into } => {
+                let file = self.file(t, fd)?;
+                if let Behind::File(ino) = self.files[file as usize].behind {
+                    into.set(self.fs.stat(ino));
+                }
+            }
+            Call::TouchFd { fd } => drop(self.file(t, fd)?),
+            Call::ReadDir { fd, into } => {
+                let (ino, file) = self.ino(t, fd).map_err(|e| match e {
+                    Errno::EINVAL => Errno::ENOTDIR,
+                    other => other,
+                })?;
+                let mut names = into.borrow_mut();
+                names.clear();
+                let n = self.fs.list(ino, self.files[file as usize].names, &mut names)?;
+                self.files[file as usize].names += n as usize;
+                return Ok(n);
+            }
+            Call::Stat { path, into } => into.set(self.fs.stat(self.fs.find(&path)?)),
+            Call::Touch { path } => drop(self.fs.find(&path)?),
+            Call::Unlink { path } => self.fs.unlink(&path)?,
+            Call::Rename { from, to } => self.fs.rename(&from, &to)?,
+            Call::Mkdir { path } => self.fs.mkdir(&path)?,
+            Call::Rmdir { path } => self.fs.rmdir(&path)?,
+            Call::CopyRange { from, to, len } => return self.copy(t, from, to, len),
+            Call::Pipe => return self.make_pipe(t),
+            Call::Add { counter, by } => return self.add(counter, by),
+            Call::Signal { task } => return self.signal(task),
+            Call::Stopped => return Ok(u64::from(self.tasks[t as usize].told_to_stop)),
+            Call::GetPid => return Ok(u64::from(t)),
+            _ => return Err(Errno::ENOSYS),
+        }
+        Ok(0)
+    }
+
+    fn open_name(&mut self, t: Tid, path: &str, flags: OpenFlags) -> Result<u64, Errno> {
+        let ino = match flags.has(OpenFlags::CREATE) {
+            true => self.fs.create(path, flags.has(OpenFlags::EXCLUSIVE))?,
+            false => self.fs.find(path)?,
+        };
+        let directory = self.fs.stat(ino).kind == iosched_syscalls::Kind::Directory;
+        if directory && (flags.writes() || flags.has(OpenFlags::CREATE)) {
+            return Err(Errno::EISDIR);
+        }
+        if !directory && flags.has(OpenFlags::DIRECTORY) {
+            return Err(Errno::ENOTDIR);
+        }
+        if flags.has(OpenFlags::TRUNCATE) && flags.writes() {
+            self.fs.truncate(ino, 0)?;
+        }
+        self.open(t, Behind::File(ino), flags).map(|fd| u64::from(fd.0))
+    }
+
+    fn writable(&self, file: u32) -> Result<(), Errno> {
+        if self.files[file as usize].flags.writes() { Ok(()) } else { Err(Errno::EBADF) }
+    }
+
+    fn read(&mut self, t: Tid, fd: Fd, at: Option<Bytes>, len: Bytes) -> Result<bool, Errno> {
+        let file = self.file(t, fd)?;
+        let open = self.files[file as usize];
+        if !open.flags.reads() {
+            return Err(Errno::EBADF);
+        }
+        let ino = match (open.behind, at) {
+            (Behind::File(ino), _) => ino,
+            (Behind::Pipe(..), Some(_)) => return Err(Errno::ESPIPE),
+            (Behind::Pipe(p, _), None) => return Ok(self.through_pipe(t, p, false, len)),
+        };
+        let direct = open.flags.has(OpenFlags::DIRECT);
+        let n = self.fs.read(ino, at.unwrap_or(open.at), len, direct, &mut self.segments);
+        let n = n.inspect_err(|_| self.segments.clear())?;
+        if at.is_none() {
+            self.files[file as usize].at += n;
+        }
+        if self.segments.is_empty() {
+            return self.say(t, n);
+        }
+        Ok(self.work(t, n, direct))
+    }
+
+    fn write(&mut self, t: Tid, fd: Fd, at: Option<Bytes>, len: Bytes) -> Result<bool, Errno> {
+        let file = self.file(t, fd)?;
+        let open = self.files[file as usize];
+        self.writable(file)?;
+        let ino = match (open.behind, at) {
+            (Behind::File(ino), _) => ino,
+            (Behind::Pipe(..), Some(_)) => return Err(Errno::ESPIPE),
+            (Behind::Pipe(p, _), None) => return Ok(self.through_pipe(t, p, true, len)),
+        };
+        // On Linux that holds for a given position, too.
+        let from = match open.flags.has(OpenFlags::APPEND) {
+            true => self.fs.stat(ino).bytes,
+            false => at.unwrap_or(open.at),
+        };
+        let direct = open.flags.has(OpenFlags::DIRECT);
+        let n = self.fs.write(ino, from, len, direct, &mut self.segments);
+        let n = n.inspect_err(|_| self.segments.clear())?;
+        if at.is_none() {
+            self.files[file as usize].at = from + n;
+        }
+        let durable = open.flags.has(OpenFlags::SYNC) || open.flags.has(OpenFlags::DSYNC);
+        if durable && n > 0 {
+            let mut io = std::mem::take(&mut self.segments);
+            let taken = self.fs.take_dirty(ino, from, n, &mut io);
+            self.segments = io;
+            taken.inspect_err(|_| self.segments.clear())?;
+            self.tasks[t as usize].work.flush = true;
+        } else if self.segments.is_empty() {
+            return self.say(t, n);
+        }
+        Ok(self.work(t, n, direct))
+    }
+
+    fn seek(&mut self, t: Tid, fd: Fd, to: i64, whence: Whence) -> Result<u64, Errno> {
+        let (ino, file) = self.ino(t, fd).map_err(|e| match e {
+            Errno::EINVAL => Errno::ESPIPE,
+            other => other,
+        })?;
+        let from = match whence {
+            Whence::Set => 0,
+            Whence::Current => self.files[file as usize].at,
+            Whence::End => self.fs.stat(ino).bytes,
+        };
+        let at = from.checked_add_signed(to).filter(|a| i64::try_from(*a).is_ok());
+        let at = at.ok_or(Errno::EINVAL)?;
+        self.files[file as usize].at = at;
+        Ok(at)
+    }
+
+    fn sync_range(
+        &mut self,
+        t: Tid,
+        fd: Fd,
+        at: Bytes,
+        len: Bytes,
+        wait: bool,
+    ) -> Result<bool, Errno> {
+        let (ino, _) = self.ino(t, fd).map_err(|e| match e {
+            Errno::EINVAL => Errno::ESPIPE,
+            other => other,
+        })?;
+        let len = if len == 0 { u64::MAX } else { len };
+        // Starting the writes alone is left out: nothing here writes on its own.
+        if !wait {
+            return self.say(t, 0);
+        }
+        Ok(self.sync_file(t, ino, at, len, false))
+    }
+
+    /// Copies in memory what is in memory; the source is read, the target becomes dirty.
+    fn copy(&mut self, t: Tid, from: Fd, to: Fd, len: Bytes) -> Result<u64, Errno> {
+        let ((source, a), (target, b)) = (self.ino(t, from)?, self.ino(t, to)?);
+        self.writable(b)?;
+        let (at, to) = (self.files[a as usize].at, self.files[b as usize].at);
+        let n = self.fs.stat(source).bytes.saturating_sub(at).min(len);
+        if n > 0 {
+            self.fs.read(source, at, n, false, &mut self.segments)?;
+            self.fs.write(target, to, n, false, &mut self.segments)?;
+        }
+        self.files[a as usize].at += n;
+        self.files[b as usize].at += n;
+        Ok(n)
+    }
+
+    fn mapped(&mut self, t: Tid, call: &Call) -> Result<bool, Errno> {
+        let map = |m: &Self, i: u32| m.maps.get(i as usize).copied().flatten().ok_or(Errno::EINVAL);
+        match *call {
+            Call::Map { fd, at, len } => {
+                let (ino, file) = self.ino(t, fd).map_err(|_| Errno::EBADF)?;
+                if len == 0 || !at.is_multiple_of(PAGE) {
+                    return Err(Errno::EINVAL);
+                }
+                let writable = self.files[file as usize].flags.writes();
+                self.fs.hold(ino);
+                self.maps.push(Some(Map { ino, at, len, writable }));
+                self.say(t, self.maps.len() as u64 - 1)
+            }
+            Call::Unmap { map: id } => {
+                let m = map(self, id.0)?;
+                self.maps[id.0 as usize] = None;
+                self.fs.release(m.ino);
+                self.say(t, 0)
+            }
+            Call::Load { map: id, at } | Call::Store { map: id, at } => {
+                let m = map(self, id.0)?;
+                let store = matches!(call, Call::Store { .. });
+                let place = m.at + at;
+                if at >= m.len || place >= self.fs.stat(m.ino).bytes || store && !m.writable {
+                    return Err(Errno::EFAULT);
+                }
+                let moved = match store {
+                    true => self.fs.write(m.ino, place, 1, false, &mut self.segments),
+                    false => self.fs.read(m.ino, place, 1, false, &mut self.segments),
+                };
+                moved.inspect_err(|_| self.segments.clear())?;
+                Ok(self.work(t, 0, false))
+            }
+            _ => Err(Errno::ENOSYS),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The loop: who runs, and what happens next.
+
+use iosched_block::{Event, Timeline};
+use iosched_engine::World;
+use iosched_types::Nanos;
+
+use crate::cpu::{Ended, Piece};
+use crate::error::HostError;
+use crate::events::HostEvent;
+
+use super::task::{State, Tid};
+use super::{GoOn, LOOK, Programs};
+
+impl World for Programs {
+    type Event = Event;
+
+    #[inline(always)]
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.tl
+    }
+
+    #[inline(always)]
+    fn device_next(&self) -> Nanos {
+        self.queue.device_next()
+    }
+
+    fn device_event(&mut self) {
+        self.queue.device_event(&mut self.tl);
+        self.queue.run_deferred(&mut self.tl);
+    }
+
+    fn event(&mut self, event: Event) {
+        match event {
+            Event::Queue(_, event) => self.queue.event(&mut self.tl, event),
+            Event::Host(number) => match HostEvent::of(number) {
+                HostEvent::Wake(t, nap) => self.alarm_fired(t, nap),
+                HostEvent::Core(core) => self.core_ended = Some(core),
+                HostEvent::Sample | HostEvent::Look | HostEvent::Started => {}
+            },
+        }
+    }
+}
+
+impl Programs {
+    /// Runs until every task has ended and nothing is under way.
+    pub(super) fn until_all_end(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
+        let mut turns = 0u64;
+        loop {
+            self.run_ready(go_on)?;
+            self.schedule_cores();
+            if self.alive == 0 && self.owners.len() == self.free_owners.len() {
+                return Ok(());
+            }
+            let Some(at) = self.next() else {
+                let at_ms = self.tl.now as f64 / 1e6;
+                let (waiting, who) = (self.alive, self.waiting());
+                return Err(HostError::Deadlock { at_ms, waiting, who });
+            };
+            self.turn(at);
+            if let Some(core) = self.core_ended.take() {
+                self.core_event(core, go_on)?;
+            }
+            self.collect();
+            turns += 1;
+            if turns.is_multiple_of(LOOK) && go_on(self.tl.now).is_break() {
+                return Err(HostError::Stopped);
+            }
+        }
+    }
+
+    fn run_ready(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
+        while let Some(t) = self.ready.pop_front() {
+            self.on_its_turn(t, go_on)?;
+            self.queue.next_call();
+            if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
+                self.collect();
+            }
+        }
+        Ok(())
+    }
+
+    /// A task that is on a core: first what its call still has to do.
+    fn on_its_turn(&mut self, t: Tid, go_on: GoOn<'_>) -> Result<(), HostError> {
+        let task = &mut self.tasks[t as usize];
+        if task.state == State::Ended || task.work.busy && !self.go_on(t) {
+            return Ok(());
+        }
+        let task = &mut self.tasks[t as usize];
+        if task.compute > 0 && !self.compute(t) {
+            return Ok(());
+        }
+        self.resume(t, go_on)
+    }
+
+    fn schedule_cores(&mut self) {
+        if let Some(cores) = &mut self.cores {
+            for (at, core) in cores.due.drain(..) {
+                self.tl.events.push(at, HostEvent::Core(core).into());
+            }
+        }
+    }
+
+    fn core_event(&mut self, core: u16, go_on: GoOn<'_>) -> Result<(), HostError> {
+        let Some(cores) = &mut self.cores else { return Ok(()) };
+        let Ended::Piece(t, piece) = cores.event(self.tl.now, core) else { return Ok(()) };
+        // It stood behind others before its piece began.
+        if piece == Piece::SwitchIn
+            && let Some((user, system)) = self.tasks[t as usize].put_off.take()
+        {
+            self.occupy(t, user, system);
+            return Ok(());
+        }
+        if let Some(call) = self.tasks[t as usize].call.take()
+            && !self.execute(t, call)
+        {
+            return Ok(());
+        }
+        self.on_its_turn(t, go_on)
+    }
+
+    /// A piece of work of a task on its core.
+    pub(super) fn occupy(&mut self, t: Tid, user: Nanos, system: Nanos) {
+        let Some(cores) = &mut self.cores else { return };
+        if !cores.begin_call(self.tl.now, t, user, system) {
+            self.tasks[t as usize].put_off = Some((user, system));
+        }
+    }
+}

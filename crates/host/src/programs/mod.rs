@@ -1,0 +1,242 @@
+//! Programs on the host: tasks that make system calls, on one clock with a queue.
+//!
+//! A task is resumed with the answer of its last call and names the next. A call that needs the disk submits its bios under
+//! the task's own identity and sleeps until the last is done. Without a CPU model calls take no time of their own; with one
+//! each call takes what the kernel profile says, on the core that the task lives on.
+//!
+//! Order within one instant is that of the machine for jobs: the device, deferred runs of the queue, then tasks in the
+//! order in which they were woken.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
+
+use iosched_block::{Issue, Queue, Timeline};
+use iosched_syscalls::{Birth, Errno};
+use iosched_types::Nanos;
+
+use crate::cpu::{Cores, Costs};
+use crate::error::HostError;
+use crate::fs::{Counts, FileSystem, Ino, Segment};
+use crate::samples::Thin;
+
+mod asynchronous;
+mod calls;
+mod descriptors;
+mod events;
+mod io;
+mod measured;
+mod pipes;
+mod task;
+mod tasks;
+mod waits;
+
+pub use measured::{Measured, Operation};
+pub use task::TaskStats;
+
+use asynchronous::Async;
+use descriptors::{Map, OpenFile, Table};
+use io::Owner;
+use pipes::Pipe;
+use task::{Task, Tid};
+
+/// Calls at one instant after which the simulation counts as stuck.
+const MOST_AT_ONCE: u64 = 200_000_000;
+/// Calls between two looks at whether to go on.
+const LOOK: u64 = 1 << 16;
+/// Points of the dispatch picture.
+const MOST_DISPATCHES: usize = 4096;
+
+/// Programs, a queue and a file system on one clock.
+pub struct Programs {
+    /// The queue.
+    pub queue: Queue,
+    /// The clock.
+    pub tl: Timeline,
+    fs: Box<dyn FileSystem>,
+    tasks: Vec<Task>,
+    ready: VecDeque<Tid>,
+    alive: usize,
+    tables: Vec<Table>,
+    free_tables: Vec<u32>,
+    files: Vec<OpenFile>,
+    free_files: Vec<u32>,
+    maps: Vec<Option<Map>>,
+    pipes: Vec<Pipe>,
+    barriers: BTreeMap<u32, VecDeque<Tid>>,
+    counters: BTreeMap<u32, i64>,
+    /// Who waits until nothing of a file is on its way to the disk any more.
+    under_way: BTreeMap<Ino, (u32, VecDeque<Tid>)>,
+    owners: Vec<Owner>,
+    free_owners: Vec<u32>,
+    asyncs: Vec<Async>,
+    free_asyncs: Vec<u32>,
+    /// I/O contexts that a task which has ended had.
+    free_contexts: Vec<u32>,
+    /// The task that an I/O context belongs to.
+    contexts: Vec<Tid>,
+    segments: Vec<Segment>,
+    cores: Option<Cores>,
+    costs: Option<Costs>,
+    cpus: u16,
+    /// Nothing takes time: what is there before the measured part is made so.
+    instant: bool,
+    calls: u64,
+    at_once: (Nanos, u64),
+    most_at_once: u64,
+    began: Nanos,
+    measured: Measured,
+    /// A core of which a piece of work has ended.
+    core_ended: Option<u16>,
+    dispatches: Option<Thin<Issue>>,
+}
+
+impl std::fmt::Debug for Programs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Programs({} tasks, t={})", self.tasks.len(), self.tl.now)
+    }
+}
+
+/// Whether to go on, asked with the virtual time.
+pub type GoOn<'a> = &'a mut dyn FnMut(Nanos) -> ControlFlow<()>;
+
+impl Programs {
+    /// A host without tasks.
+    #[must_use]
+    pub fn new(queue: Queue, fs: Box<dyn FileSystem>, costs: Option<Costs>) -> Programs {
+        Programs {
+            cpus: queue.facts().cpus.max(1),
+            queue,
+            tl: Timeline::default(),
+            fs,
+            tasks: Vec::new(),
+            ready: VecDeque::new(),
+            alive: 0,
+            tables: Vec::new(),
+            free_tables: Vec::new(),
+            files: Vec::new(),
+            free_files: Vec::new(),
+            maps: Vec::new(),
+            pipes: Vec::new(),
+            barriers: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            under_way: BTreeMap::new(),
+            owners: Vec::new(),
+            free_owners: Vec::new(),
+            asyncs: Vec::new(),
+            free_asyncs: Vec::new(),
+            free_contexts: Vec::new(),
+            contexts: Vec::new(),
+            segments: Vec::new(),
+            cores: None,
+            costs,
+            instant: false,
+            calls: 0,
+            at_once: (0, 0),
+            most_at_once: MOST_AT_ONCE,
+            began: 0,
+            measured: Measured::default(),
+            core_ended: None,
+            dispatches: None,
+        }
+    }
+
+    /// Calls at one instant after which a program counts as one that never waits.
+    pub fn most_at_once(&mut self, calls: u64) {
+        self.most_at_once = calls;
+    }
+
+    /// Collects the way of the head.
+    pub fn collect_dispatches(&mut self) {
+        self.queue.issues = Some(Vec::new());
+        self.dispatches = Some(Thin::new(MOST_DISPATCHES));
+    }
+
+    /// Runs what makes the files of a program, in no time; then everything is written and nothing is in memory.
+    ///
+    /// # Errors
+    /// What a task failed with, and as [`Programs::run`].
+    pub fn prepare(&mut self, birth: Birth, go_on: GoOn<'_>) -> Result<(), HostError> {
+        self.instant = true;
+        let cores = self.cores.take();
+        let result = self.run_tasks(birth, go_on);
+        for ino in self.fs.dirty_files() {
+            let mut io = std::mem::take(&mut self.segments);
+            let taken = self.fs.take_dirty(ino, 0, u64::MAX, &mut io);
+            io.clear();
+            self.segments = io;
+            taken.map_err(|errno| HostError::Program { task: 0, errno, call: "sync" })?;
+        }
+        self.fs.drop_caches();
+        self.cores = cores;
+        self.instant = false;
+        result
+    }
+
+    /// Runs a program, with all that it starts, until the last task has ended and all its I/O is done.
+    ///
+    /// # Errors
+    /// [`HostError::Deadlock`] when all wait for each other, [`HostError::Program`] with the first failure of a task,
+    /// [`HostError::NoProgress`] for one that never waits, [`HostError::Stopped`].
+    pub fn run(&mut self, birth: Birth, go_on: GoOn<'_>) -> Result<(), HostError> {
+        self.measured = Measured::default();
+        self.measured.before = self.fs.counts();
+        if let Some(costs) = self.costs.clone() {
+            self.cores = Some(Cores::new(costs, self.cpus, Vec::new()));
+        }
+        self.began = self.tl.now;
+        let result = self.run_tasks(birth, go_on);
+        self.measured.elapsed = self.tl.now - self.began;
+        self.measured.after = self.fs.counts();
+        result
+    }
+
+    fn run_tasks(&mut self, birth: Birth, go_on: GoOn<'_>) -> Result<(), HostError> {
+        self.tasks.clear();
+        self.tables = vec![Table::new()];
+        self.free_tables.clear();
+        self.barriers.clear();
+        self.counters.clear();
+        self.measured.tasks.clear();
+        self.born(birth, None, 0);
+        self.until_all_end(go_on)?;
+        match self.measured.failed {
+            Some((task, errno, call)) => Err(HostError::Program { task, errno, call }),
+            None => Ok(()),
+        }
+    }
+
+    /// What the run came to.
+    #[must_use]
+    pub fn measured(&self) -> &Measured {
+        &self.measured
+    }
+
+    /// The way of the head, if it was collected.
+    #[must_use]
+    pub fn take_dispatches(&mut self) -> Vec<Issue> {
+        self.dispatches.take().map_or_else(Vec::new, Thin::into_vec)
+    }
+
+    /// Where the dirty bytes went since the file system was made.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.fs.counts()
+    }
+
+    /// A task's figures go to the others'.
+    fn book(&mut self, t: Tid) {
+        let cpu = self.cores.as_ref().and_then(|c| c.times().get(t as usize)).copied();
+        let task = &mut self.tasks[t as usize];
+        let mut stats = std::mem::take(&mut task.stats);
+        stats.ended = self.tl.now.saturating_sub(self.began);
+        stats.cpu = cpu.unwrap_or_default();
+        stats.cpu.user += task.computed;
+        self.measured.end_of(t, stats);
+    }
+
+    /// The first failure of a task, for people.
+    fn failed(&mut self, t: Tid, errno: Errno) {
+        let call = self.tasks[t as usize].last_call;
+        self.measured.failed.get_or_insert((t, errno, call));
+    }
+}

@@ -1,0 +1,98 @@
+//! Books the I/Os that the queue has finished, and wakes the tasks that waited for them or for a tag.
+
+use iosched_types::TaskId;
+
+use crate::machine::Machine;
+use crate::tasks::State;
+use crate::threads::Others;
+
+impl Machine {
+    /// Books finished bios and wakes processes.
+    pub(crate) fn collect(&mut self) {
+        if self.dispatches.is_some() {
+            self.collect_issues();
+        }
+        let parallel = self.queue.facts().cpus > 1;
+        if parallel {
+            self.wake_sleepers();
+        }
+        let apart = !parallel && !self.queue.woken.is_empty();
+        for i in 0..self.queue.done.len() {
+            if apart {
+                self.wake_sleepers_behind(i as u32);
+            }
+            let d = self.queue.done[i];
+            let Some(t) = self.ios.bio_done(d.bio) else { continue };
+            let task = &mut self.tasks[t as usize];
+            let unit = d.bio - task.first_io;
+            if !matches!(task.others, Others::None)
+                && self.threads.done(&task.others, unit, &mut self.ready)
+            {
+                continue;
+            }
+            task.ring.push(unit);
+            let wakes = matches!(task.state, State::Io(min) if task.ring.len() >= min as usize)
+                || matches!(task.state, State::Call(one) if one == unit);
+            if wakes {
+                task.state = State::Ready;
+                self.completed_once = true;
+                if i == 0 {
+                    task.ring.woken_early();
+                }
+            }
+            match &mut self.cores {
+                Some(cores) => cores.completion(self.tl.now, t, d.bio, wakes),
+                None if wakes => self.ready.push_back(t),
+                None => {}
+            }
+        }
+        self.queue.done.clear();
+        if !parallel {
+            self.wake_sleepers();
+        }
+    }
+
+    #[cold]
+    fn collect_issues(&mut self) {
+        if let (Some(list), Some(thin)) = (&mut self.queue.issues, &mut self.dispatches) {
+            list.drain(..).for_each(|i| thin.push(i));
+        }
+    }
+
+    /// Processes that slept for a request, a tag or in the throttle may try again.
+    #[inline]
+    fn wake_sleepers(&mut self) {
+        for i in 0..self.queue.woken.len() {
+            self.wake_sleeper(self.queue.woken[i]);
+        }
+        self.queue.woken.clear();
+        self.queue.woken_behind.clear();
+    }
+
+    /// The tasks woken by bios that were done before the `n`-th of the finished ones.
+    #[cold]
+    fn wake_sleepers_behind(&mut self, n: u32) {
+        let behind = &self.queue.woken_behind;
+        let count = behind.iter().take_while(|b| **b <= n).count();
+        for i in 0..count {
+            self.wake_sleeper(self.queue.woken[i]);
+        }
+        self.queue.woken.drain(..count);
+        self.queue.woken_behind.drain(..count);
+    }
+
+    #[inline]
+    fn wake_sleeper(&mut self, t: TaskId) {
+        let Some(task) = self.tasks.get(t as usize) else {
+            self.ready.push_back(t);
+            return;
+        };
+        task.job.fetch();
+        if matches!(task.state, State::Blocked) {
+            match &mut self.cores {
+                Some(cores) => cores.wake(self.tl.now, t),
+                None => self.ready.push_back(t),
+            }
+        }
+    }
+}

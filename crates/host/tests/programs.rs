@@ -1,0 +1,421 @@
+//! Programs on the host: what calls answer, how long they take, who waits for whom.
+
+mod rig;
+
+use std::ops::ControlFlow;
+
+use iosched_host::HostError;
+use iosched_syscalls::{Call, Errno, Io, Kind, OpenFlags, Shares, Whence};
+use iosched_types::units::{MS, SEC, US};
+
+use rig::{birth, host, run};
+
+const RW: OpenFlags = OpenFlags::WRITE;
+const GIB: u64 = 1 << 30;
+
+fn create() -> OpenFlags {
+    OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE
+}
+
+#[test]
+fn memory_answers_at_once_and_the_disk_takes_its_time() {
+    let mut h = host("none", 1, GIB, false);
+    let prepare = birth(async |sys| {
+        let fd = sys.creat("f").await?;
+        sys.write(fd, 1 << 20).await?;
+        sys.close(fd).await
+    });
+    h.prepare(prepare, &mut |_| ControlFlow::Continue(())).unwrap();
+    run(&mut h, async |sys| {
+        let fd = sys.open("f", create()).await?;
+        assert_eq!(sys.now(), 0, "the preparation took no time");
+        assert_eq!(sys.pread(fd, 4096, 4096).await?, 4096);
+        assert_eq!(sys.now(), MS, "from the disk");
+        assert_eq!(sys.pread(fd, 5000, 100).await?, 100);
+        assert_eq!(sys.now(), MS, "from memory");
+        assert_eq!(sys.pread(fd, (1 << 20) - 10, 100).await?, 10, "up to the end");
+        assert_eq!(sys.pread(fd, 1 << 20, 100).await?, 0);
+        assert_eq!(sys.now(), 2 * MS);
+        sys.pwrite(fd, 0, 8192).await?;
+        assert_eq!(sys.now(), 2 * MS, "whole pages are not read first");
+        sys.pwrite(fd, 100_000, 10).await?;
+        assert_eq!(sys.now(), 3 * MS, "part of a page is");
+        sys.fsync(fd).await?;
+        assert_eq!(sys.now(), 3 * MS + 2 * MS + 2 * MS, "two runs of pages, then the flush");
+        sys.fsync(fd).await?;
+        assert_eq!(sys.now(), 9 * MS, "nothing to write, but the flush");
+        Ok(())
+    })
+    .unwrap();
+    let m = h.measured();
+    assert_eq!(m.elapsed, 9 * MS);
+    let (task, c) = (&m.tasks[&0], h.counts());
+    assert_eq!((task.read.0, task.write.0, task.sync.0), (4, 2, 2));
+    assert_eq!((c.dirty, c.dirtied), (0, c.written + c.dropped));
+}
+
+#[test]
+fn calls_fail_as_on_linux() {
+    let mut h = host("none", 1, 64 << 20, false);
+    run(&mut h, async |sys| {
+        assert_eq!(sys.open("no", OpenFlags::READ).await, Err(Errno::ENOENT));
+        sys.mkdir("d").await?;
+        assert_eq!(sys.mkdir("d").await, Err(Errno::EEXIST));
+        assert_eq!(sys.open("d", RW).await, Err(Errno::EISDIR));
+        assert_eq!(sys.unlink("d").await, Err(Errno::EISDIR));
+        let fd = sys.open("d/f", create() | OpenFlags::EXCLUSIVE).await?;
+        assert_eq!(sys.open("d/f", create() | OpenFlags::EXCLUSIVE).await, Err(Errno::EEXIST));
+        assert_eq!(sys.open("d/f/g", create()).await, Err(Errno::ENOTDIR));
+        assert_eq!(sys.open("d/f", OpenFlags::DIRECTORY).await, Err(Errno::ENOTDIR));
+        assert_eq!(sys.open(&"n".repeat(256), create()).await, Err(Errno::ENAMETOOLONG));
+        assert_eq!(sys.open("../up", create()).await, Err(Errno::EXDEV));
+        assert_eq!(sys.rmdir("d").await, Err(Errno::ENOTEMPTY));
+        assert_eq!(sys.rename("d", "d/e").await, Err(Errno::EINVAL));
+        assert_eq!(sys.lseek(fd, -1, Whence::Set).await, Err(Errno::EINVAL));
+        assert_eq!(sys.write(fd, 1 << 30).await, Err(Errno::ENOSPC));
+        assert_eq!(sys.fallocate(fd, 0, 1 << 30).await, Err(Errno::ENOSPC));
+        assert_eq!(sys.pwrite(fd, 1 << 45, 1).await, Err(Errno::EFBIG));
+        assert_eq!(sys.write(fd, 60 << 20).await?, 60 << 20);
+        let other = sys.open("o", create()).await?;
+        assert_eq!(sys.write(other, 8 << 20).await, Err(Errno::ENOSPC), "it is promised");
+        sys.close(fd).await?;
+        assert_eq!(sys.write(fd, 1).await, Err(Errno::EBADF));
+        sys.unlink("d/f").await?;
+        assert_eq!(sys.write(other, 8 << 20).await?, 8 << 20);
+        let direct = sys.open("o", create() | OpenFlags::DIRECT).await?;
+        assert_eq!(sys.pread(direct, 100, 512).await, Err(Errno::EINVAL));
+        let read_only = sys.open("o", OpenFlags::READ).await?;
+        assert_eq!(sys.write(read_only, 1).await, Err(Errno::EBADF));
+        assert_eq!(sys.wait().await, Err(Errno::ECHILD));
+        assert_eq!(sys.join(7).await, Err(Errno::ECHILD));
+        assert_eq!(sys.signal(7).await, Err(Errno::ESRCH));
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn names_and_lengths() {
+    let mut h = host("none", 1, GIB, false);
+    run(&mut h, async |sys| {
+        sys.mkdir("a").await?;
+        let fd = sys.creat("a/x").await?;
+        sys.write(fd, 10).await?;
+        sys.rename("a/x", "y").await?;
+        assert_eq!(sys.stat("a/x").await, Err(Errno::ENOENT));
+        assert_eq!(sys.stat("y").await?.bytes, 10);
+        sys.truncate(fd, 5).await?;
+        assert_eq!(sys.fstat(fd).await?.bytes, 5);
+        assert_eq!(sys.lseek(fd, 0, Whence::End).await?, 5);
+        let copy = sys.dup(fd).await?;
+        sys.write(copy, 5).await?;
+        assert_eq!(sys.lseek(fd, 0, Whence::Current).await?, 10, "one position for both");
+        sys.rename("a", "b").await?;
+        let top = sys.open(".", OpenFlags::READ).await?;
+        let names = sys.readdir(top).await?;
+        let found: Vec<(&str, Kind)> = names.iter().map(|e| (&*e.name, e.kind)).collect();
+        assert_eq!(found, [("b", Kind::Directory), ("y", Kind::File)]);
+        assert!(sys.readdir(top).await?.is_empty());
+        sys.unlink("y").await?;
+        assert_eq!(sys.fstat(fd).await?.bytes, 10, "held open");
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn parents_wait_pipes_hand_over_and_barriers_hold() {
+    for cpu in [false, true] {
+        let mut h = host("mq-deadline", 4, GIB, cpu);
+        run(&mut h, async |sys| {
+            let (r, w) = sys.pipe().await?;
+            let child = sys
+                .fork(async move |sys| {
+                    sys.close(w).await?;
+                    assert_eq!(sys.read(r, 10).await?, 3, "it waits for something");
+                    let mut got = 0;
+                    loop {
+                        match sys.read(r, 1 << 20).await? {
+                            0 => break,
+                            n => got += n,
+                        }
+                    }
+                    assert_eq!(got, 200_000);
+                    sys.barrier(1, 2).await
+                })
+                .await?;
+            sys.sleep(MS).await?;
+            sys.write(w, 3).await?;
+            sys.write(w, 200_000).await?;
+            sys.close(w).await?;
+            sys.barrier(1, 2).await?;
+            assert_eq!(sys.wait().await?, child);
+            assert_eq!(sys.wait().await, Err(Errno::ECHILD));
+            let sleeper = sys.fork(async |sys| {
+                assert_eq!(sys.sleep(100 * SEC).await, Err(Errno::EINTR));
+                assert!(sys.stopped().await?);
+                Ok(())
+            });
+            let sleeper = sleeper.await?;
+            sys.sleep(MS).await?;
+            sys.signal(sleeper).await?;
+            sys.join(sleeper).await?;
+            assert!(sys.now() < 3 * MS);
+            Ok(())
+        })
+        .unwrap_or_else(|e| panic!("cpu {cpu}: {e}"));
+        assert_eq!(h.measured().count, 3);
+    }
+}
+
+#[test]
+fn threads_share_descriptors_and_processes_do_not() {
+    let mut h = host("none", 1, GIB, false);
+    run(&mut h, async |sys| {
+        let fd = sys.creat("f").await?;
+        let thread = sys.spawn(async move |sys| sys.close(fd).await).await?;
+        sys.join(thread).await?;
+        assert_eq!(sys.write(fd, 1).await, Err(Errno::EBADF));
+        let fd = sys.creat("g").await?;
+        let process = sys.fork(async move |sys| sys.close(fd).await).await?;
+        sys.join(process).await?;
+        assert_eq!(sys.write(fd, 1).await, Ok(1));
+        assert_eq!(sys.add(3, 5).await?, 5);
+        let adder = sys.fork(async |sys| sys.add(3, -7).await.map(drop)).await?;
+        sys.join(adder).await?;
+        assert_eq!(sys.add(3, 0).await?, -2);
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_second_sync_waits_for_what_the_first_writes() {
+    let mut h = host("none", 8, GIB, false);
+    run(&mut h, async |sys| {
+        let fd = sys.creat("f").await?;
+        sys.write(fd, 4096).await?;
+        let other = sys.spawn(async move |sys| {
+            sys.sleep(MS / 2).await?;
+            sys.fsync(fd).await?;
+            // Written at 1 ms; its flush cannot join the first one, which is under way.
+            assert_eq!(sys.now(), 5 * MS);
+            Ok(())
+        });
+        let other = other.await?;
+        sys.fsync(fd).await?;
+        sys.join(other).await
+    })
+    .unwrap();
+}
+
+#[test]
+fn asynchronous_io_is_under_way_together() {
+    let mut h = host("none", 8, GIB, false);
+    run(&mut h, async |sys| {
+        let fd = sys.open("f", create() | OpenFlags::DIRECT).await?;
+        for tag in 0..8u32 {
+            let at = u64::from(tag) * 4096;
+            sys.submit(Io { fd, write: true, at, len: 4096, tag }).await?;
+        }
+        let mut tags = Vec::new();
+        assert_eq!(sys.reap(8, |c| tags.push((c.tag, c.answer))).await?, 8);
+        assert_eq!(sys.now(), MS);
+        assert_eq!(tags, (0..8).map(|t| (t, Ok(4096))).collect::<Vec<_>>());
+        assert_eq!(sys.reap(1, |_| ()).await?, 0, "nothing is under way");
+        sys.submit(Io { fd, write: false, at: 0, len: 4096, tag: 9 }).await
+    })
+    .unwrap();
+    assert_eq!(h.measured().elapsed, 2 * MS, "a task that ends with I/O under way is waited for");
+}
+
+#[test]
+fn calls_and_work_take_core_time_under_a_cpu_model() {
+    let mut h = host("none", 1, GIB, true);
+    run(&mut h, async |sys| {
+        let begun = sys.now();
+        sys.compute(10 * MS).await?;
+        assert!(sys.now() >= begun + 10 * MS);
+        let fd = sys.creat("f").await?;
+        let begun = sys.now();
+        sys.write(fd, 65536).await?;
+        assert!(sys.now() > begun, "entry and copying");
+        // Three tasks on two cores: the work of two of them takes turns.
+        for _ in 0..3 {
+            sys.fork(async |sys| sys.compute(10 * MS).await).await?;
+        }
+        for _ in 0..3 {
+            sys.wait().await?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let m = h.measured();
+    assert!(m.elapsed > 30 * MS && m.elapsed < 31 * MS, "{}", m.elapsed);
+    assert_eq!(m.tasks[&1].cpu.user, 10 * MS);
+    assert!(m.tasks[&0].cpu.system > 0);
+}
+
+#[test]
+fn what_never_wakes_and_what_never_waits_is_told() {
+    let mut h = host("none", 1, GIB, false);
+    let e = run(&mut h, async |sys| {
+        sys.fork(async |sys| sys.barrier(4, 3).await).await?;
+        sys.wait().await.map(drop)
+    });
+    let e = e.unwrap_err().to_string();
+    assert!(e.contains("task 0 for a child in wait, task 1 for others at barrier 4"), "{e}");
+    let mut h = host("none", 1, GIB, false);
+    h.most_at_once(1_000_000);
+    let e = run(&mut h, async |sys| {
+        loop {
+            sys.getpid().await?;
+        }
+    });
+    assert!(matches!(e, Err(HostError::NeverWaits { task: 0, .. })), "{e:?}");
+    let mut h = host("none", 1, GIB, false);
+    let e = run(&mut h, async |sys| sys.unlink("nothing").await).unwrap_err().to_string();
+    assert_eq!(e, "task 0 of the program ended with ENOENT (No such file or directory) in unlink");
+}
+
+#[test]
+fn it_can_be_stopped() {
+    let mut h = host("none", 1, GIB, false);
+    let text = birth(async |sys| {
+        loop {
+            sys.sleep(US).await?;
+        }
+    });
+    let mut looks = 0;
+    let e = h.run(text, &mut |_| {
+        looks += 1;
+        if looks > 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert!(matches!(e, Err(HostError::Stopped)));
+}
+
+#[test]
+fn a_hundred_thousand_tasks() {
+    let mut h = host("bfq", 32, 4 * GIB, false);
+    run(&mut h, async |sys| {
+        for i in 0..100_000u32 {
+            sys.fork(async move |sys| {
+                let fd = sys.creat(format_args!("f{i}")).await?;
+                sys.write(fd, 4096).await?;
+                if i % 50 == 0 {
+                    sys.fsync(fd).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        for _ in 0..100_000 {
+            sys.wait().await?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(h.measured().count, 100_001);
+    let c = h.counts();
+    assert_eq!((c.dirtied, c.written), (100_000 * 4096, 2000 * 4096));
+}
+
+#[test]
+fn maps_fault_once_a_page() {
+    let mut h = host("none", 1, GIB, false);
+    let file = birth(async |sys| {
+        let fd = sys.creat("f").await?;
+        sys.write(fd, 1 << 20).await.map(drop)
+    });
+    h.prepare(file, &mut |_| ControlFlow::Continue(())).unwrap();
+    run(&mut h, async |sys| {
+        let fd = sys.open("f", create()).await?;
+        let map = sys.mmap(fd, 4096, 65536).await?;
+        sys.load(map, 0).await?;
+        sys.load(map, 4095).await?;
+        assert_eq!(sys.now(), MS);
+        sys.store(map, 5000).await?;
+        assert_eq!(sys.now(), 2 * MS);
+        assert_eq!(sys.load(map, 65536).await, Err(Errno::EFAULT));
+        sys.munmap(map).await?;
+        assert_eq!(sys.load(map, 0).await, Err(Errno::EINVAL));
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(h.counts().dirty, 4096);
+}
+
+#[test]
+fn an_unknown_share_of_a_child_is_its_own() {
+    // A process made by hand, as a replay does.
+    let mut h = host("none", 1, GIB, false);
+    run(&mut h, async |sys| {
+        let birth = birth(async |sys| sys.getpid().await.map(|me| assert_eq!(me, 1)));
+        let task = sys.call(Call::Spawn { shares: Shares::OpenFiles, birth }).await?;
+        sys.join(task as u32).await
+    })
+    .unwrap();
+}
+
+/// A task that does what chance says: whatever the answers are, it goes on.
+async fn random(sys: iosched_syscalls::Sys, seed: u64, depth: u32) -> iosched_syscalls::Done {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = move |n: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 11) % n
+    };
+    let mut fds = Vec::new();
+    for _ in 0..60 {
+        let name = format!("{}{}", ["a", "b", "d/x"][next(3) as usize], next(4));
+        let fd = fds.get(next(8) as usize).copied().unwrap_or(iosched_syscalls::Fd(3));
+        let (at, len) = (next(1 << 20), next(1 << 17));
+        // Errors are answers, too.
+        let _ = match next(19) {
+            0 | 1 => {
+                let flags = if next(4) == 0 { create() | OpenFlags::DIRECT } else { create() };
+                sys.open(&name, flags).await.map(|fd| fds.push(fd))
+            }
+            2 => sys.close(fd).await,
+            3..6 => sys.pwrite(fd, at, len).await.map(drop),
+            6 => sys.pwrite(fd, at & !511, len & !511).await.map(drop),
+            7 => sys.pread(fd, at, len).await.map(drop),
+            8 => sys.fsync(fd).await,
+            9 => sys.truncate(fd, at).await,
+            10 => sys.unlink(&name).await,
+            11 => sys.rename(&name, format_args!("c{}", next(3))).await,
+            12 => sys.mkdir("d").await,
+            13 => sys.fallocate(fd, at, len).await,
+            14 if depth < 3 => {
+                let seed = next(u64::MAX);
+                let child = async move |sys| Box::pin(random(sys, seed, depth + 1)).await;
+                if next(2) == 0 { sys.fork(child).await } else { sys.spawn(child).await }.map(drop)
+            }
+            15 => sys.sleep(next(MS)).await,
+            16 => sys.compute(next(MS)).await,
+            17 => {
+                let io = Io { fd, write: next(2) == 0, at: at & !511, len: 4096, tag: 1 };
+                sys.submit(io).await
+            }
+            18 => sys.reap(next(3) as u32, |_| ()).await.map(drop),
+            _ => sys.wait().await.map(drop),
+        };
+    }
+    Ok(())
+}
+
+#[test]
+fn random_programs_end_and_lose_nothing() {
+    for seed in 0..60 {
+        let cpu = seed % 2 == 0;
+        let scheduler = ["none", "mq-deadline", "bfq", "kyber"][(seed % 4) as usize];
+        let mut h = host(scheduler, 1 << (seed % 5), 8 << 20, cpu);
+        run(&mut h, async move |sys| random(sys, seed, 0).await)
+            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let (c, m) = (h.counts(), h.measured());
+        assert_eq!(c.dirtied, c.written + c.dropped + c.dirty, "seed {seed}: {c:?}");
+        assert_eq!(h.queue.pending(), 0);
+        assert_eq!(m.count as usize, m.tasks.len(), "every task is accounted for");
+    }
+}
