@@ -1,0 +1,94 @@
+use super::*;
+
+/// A kernel of 6.12 with 512 MiB, seen by its trace events: 50,375 pages a second.
+#[test]
+fn the_rate_of_a_writer_is_the_kernels() {
+    let thresholds = Thresholds { background: 10225, dirty: 20451 };
+    let memory = Memory { dirty: 15388, writeback: 0, thresholds };
+    let device = OnDevice { dirty: 15392, writeback: 0, threshold: 20451 };
+    let marks = Marks::new(thresholds, SlowLimit::new(20451));
+    assert_eq!((marks.freerun, marks.limit, marks.setpoint), (15338, 20451, 17894));
+    let ratio = position_ratio(&memory, &device, marks, 22689);
+    assert_eq!(ratio, 2015);
+    assert_eq!(25600 * ratio / PARTS, 50375);
+    // 256 pages at that rate: a jiffy.
+    assert_eq!(250 * 256 / 50375, 1);
+}
+
+#[test]
+fn limits_are_percent_or_bytes() {
+    let limits = DirtyLimits {
+        background_percent: 10,
+        dirty_percent: 20,
+        background_bytes: 0,
+        dirty_bytes: 0,
+    };
+    // 10 % in 4,096ths is 409: a little less.
+    assert_eq!(limits.thresholds(100_000), Thresholds { background: 9985, dirty: 19995 });
+    let bytes = DirtyLimits { background_bytes: 4 << 20, dirty_bytes: 40 << 20, ..limits };
+    assert_eq!(bytes.thresholds(1), Thresholds { background: 1024, dirty: 10240 });
+    let wrong = DirtyLimits { background_percent: 50, ..limits };
+    assert_eq!(wrong.thresholds(100_000), Thresholds { background: 9997, dirty: 19995 });
+}
+
+/// One writer at memory speed beside a device of 20 MiB/s: it ends in balance, between free run and limit.
+#[test]
+fn a_fast_writer_comes_into_balance_with_the_device() {
+    let (hz, device_rate) = (250_u64, 5120_u64);
+    let thresholds = Thresholds { background: 10000, dirty: 20000 };
+    let mut slow = SlowLimit::new(20000);
+    let mut device = Bandwidth::new(hz);
+    let mut task = Dirtier::default();
+    let (mut dirty, mut carry, mut sleeps_until) = (0_u64, 0_u64, 0_u64);
+    let mut dirtied_late = 0;
+    for now in 0..250 * 120 {
+        carry += device_rate;
+        let written = (carry / hz).min(dirty);
+        carry %= hz;
+        if dirty > 0 {
+            dirty -= written;
+            device.written += written;
+        }
+        // A memory speed of 1 GB/s.
+        let mut left = 1000;
+        while now >= sleeps_until && left > 0 {
+            left -= 1;
+            dirty += 1;
+            device.dirtied += 1;
+            task.dirtied += 1;
+            dirtied_late += u64::from(now > 250 * 60);
+            if task.due(&device) {
+                let memory = Memory { dirty, writeback: 0, thresholds };
+                let on = OnDevice { dirty, writeback: 0, threshold: thresholds.dirty };
+                let verdict = balance(&mut task, &memory, &on, &mut device, &mut slow, now);
+                if verdict.pause > 0 {
+                    assert!(verdict.pause <= 50, "{} jiffies", verdict.pause);
+                    sleeps_until = now + verdict.pause;
+                }
+            }
+        }
+        assert!(dirty <= 20000 + 1000, "{dirty} dirty pages at {now}");
+    }
+    let rate = dirtied_late / 60;
+    assert!((4800..5500).contains(&rate), "{rate} pages a second beside a device of 5120");
+    assert!((15000..20500).contains(&dirty), "{dirty} dirty pages");
+    assert!((4600..5700).contains(&device.average), "{} believed", device.average);
+}
+
+#[test]
+fn a_device_that_wrote_nothing_has_no_share() {
+    let mut all = Completions::default();
+    let mut one = Share::new(1);
+    let mut other = Share::new(1);
+    assert_eq!(one.of(1000, &mut all, 0), 0);
+    one.add(&mut all, 7, 10);
+    assert_eq!(one.of(1000, &mut all, 10), 0, "a batch of eight is not full");
+    one.add(&mut all, 1, 20);
+    assert_eq!(one.of(1000, &mut all, 20), 888);
+    one.add(&mut all, 3991, 20);
+    other.add(&mut all, 4000, 30);
+    let half = one.of(1000, &mut all, 40);
+    assert!((499..=500).contains(&half), "{half}");
+    // Halved down for itself, up for all: gone after some periods.
+    assert_eq!(one.of(1000, &mut all, 3000 * 20), 0);
+}

@@ -1,0 +1,217 @@
+//! The journal's thread, those who wait for it, and blocks on their way home.
+
+use iosched_types::{Flags, Nanos, Op};
+
+use super::Ext4;
+use crate::fs::jbd2::{Block, Tid};
+use crate::kernel::world::{BioOut, Done, Group};
+use crate::kernel::writeback::METADATA;
+use crate::kernel::{Event, Kernel, Wait};
+
+const SECOND: Nanos = 1_000_000_000;
+/// Blocks that a checkpoint writes at a time.
+const BATCH: usize = 64;
+
+fn journal_flags() -> Flags {
+    Flags::SYNC.with(Flags::META).with(Flags::IDLE)
+}
+
+/// How a caller of `fsync` stands to the transaction that it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Needs {
+    /// Nothing, or it is in the log: a flush of one's own.
+    Flush,
+    /// To wait; a flush of one's own after it where the record was on its way already.
+    Wait { flush: bool },
+}
+
+impl Ext4 {
+    /// The journal's thread. Never ends.
+    pub async fn journal_thread(&self, k: &Kernel) {
+        loop {
+            let now = k.with(|w| w.now);
+            let due = self.with(|s| {
+                let t = s.journal.running.as_ref()?;
+                // Timers of seconds end with a full one.
+                let end = (t.started + s.options.commit).next_multiple_of(SECOND);
+                Some(if s.wanted >= t.tid { now } else { end })
+            });
+            match due {
+                Some(at) if at <= now => self.commit(k).await,
+                Some(at) => k.wait(Wait::EventUntil(Event::Journal, at)).await,
+                None => k.wait(Wait::Event(Event::Journal)).await,
+            }
+        }
+    }
+
+    /// Commits the running transaction.
+    async fn commit(&self, k: &Kernel) {
+        self.with(|s| s.locked = true);
+        while self.with(|s| s.journal.running.as_ref().is_some_and(|t| t.handles > 0)) {
+            k.wait(Wait::Event(Event::Room)).await;
+        }
+        let commit = self.with(|s| {
+            s.locked = false;
+            s.record_issued = false;
+            s.journal.commit()
+        });
+        k.with(|w| w.signal(Event::Room));
+        let Some(commit) = commit else { return };
+        if commit.superblock_first {
+            self.log(k, &[(0, 1)], journal_flags()).await;
+        }
+        for file in commit.ordered {
+            k.write_and_wait(file, self).await;
+        }
+        self.log(k, &commit.body, journal_flags()).await;
+        self.with(|s| s.record_issued = true);
+        let barrier = self.with(|s| s.options.barrier);
+        let durable = if barrier { Flags::PREFLUSH.with(Flags::FUA) } else { Flags::NONE };
+        self.log(k, &[(commit.record, 1)], journal_flags().with(durable)).await;
+        let now = k.with(|w| w.now);
+        let moves = self.with(|s| s.journal.finish(now));
+        if moves {
+            self.write_tail(k).await;
+        }
+        k.with(|w| {
+            w.flusher.dirtied(METADATA, now);
+            w.signal(Event::Flusher);
+            w.signal(Event::Committed(commit.tid));
+            w.signal(Event::Room);
+        });
+    }
+
+    /// Writes the journal's superblock, with the new tail.
+    async fn write_tail(&self, k: &Kernel) {
+        let fua = if self.with(|s| s.options.barrier) { Flags::FUA } else { Flags::NONE };
+        self.log(k, &[(0, 1)], journal_flags().with(fua)).await;
+    }
+
+    /// Writes runs of journal blocks, each block a bio, under one plug, and waits for them.
+    async fn log(&self, k: &Kernel, runs: &[(u64, u64)], flags: Flags) {
+        let start = self.with(|s| s.layout.journal.0);
+        let group = k.with(|w| w.group());
+        for (from, blocks) in runs {
+            for at in *from..from + blocks {
+                write_block(k, start + at, flags, group);
+            }
+        }
+        k.wait(Wait::Submit).await;
+        k.wait(Wait::Io(group)).await;
+    }
+
+    /// Writes metadata blocks home.
+    pub(super) async fn write_home(&self, k: &Kernel, blocks: &[Block], flags: Flags, wait: bool) {
+        for batch in blocks.chunks(BATCH) {
+            let group = k.with(|w| w.group());
+            for block in batch {
+                write_block(k, *block, flags, group);
+                self.with(|s| s.journal.written(*block));
+            }
+            k.wait(Wait::Submit).await;
+            if wait {
+                k.wait(Wait::Io(group)).await;
+            }
+        }
+    }
+
+    /// A caller that finds the journal full writes the oldest transaction's blocks home.
+    pub(super) async fn make_room(&self, k: &Kernel) {
+        while !self.with(|s| s.journal.has_room()) {
+            match self.with(|s| s.journal.oldest()) {
+                None => {
+                    let tid = self.with(|s| {
+                        let last = s.journal.running.as_ref().or(s.journal.committing.as_ref());
+                        last.map(|t| t.tid)
+                    });
+                    if let Some(tid) = tid {
+                        self.wait_for(k, tid).await;
+                    }
+                }
+                Some(blocks) => {
+                    let flags = Flags::SYNC.with(Flags::META);
+                    self.write_home(k, &blocks, flags, true).await;
+                    if self.with(|s| s.options.barrier) {
+                        k.flush().await;
+                    }
+                    self.with(|s| s.journal.move_tail());
+                    self.write_tail(k).await;
+                }
+            }
+        }
+    }
+
+    /// Asks for the transaction's commit and waits until it is in the log.
+    async fn wait_for(&self, k: &Kernel, tid: Tid) {
+        self.with(|s| s.wanted = s.wanted.max(tid));
+        k.with(|w| w.signal(Event::Journal));
+        while self.with(|s| s.journal.committed() < tid) {
+            k.wait(Wait::Event(Event::Committed(tid))).await;
+        }
+    }
+
+    /// `fsync` and, with `data_only`, `fdatasync` of a file.
+    pub async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
+        k.write_and_wait(file, self).await;
+        self.convert(k, file).await;
+        let tid = self.with(|s| {
+            let inode = s.inodes.get(file);
+            inode.map_or(0, |i| if data_only { i.datasync } else { i.sync })
+        });
+        let barrier = self.with(|s| s.options.barrier);
+        match self.needs(tid) {
+            Needs::Flush if barrier => k.flush().await,
+            Needs::Flush => {}
+            Needs::Wait { flush } => {
+                self.wait_for(k, tid).await;
+                if flush && barrier {
+                    k.flush().await;
+                }
+            }
+        }
+    }
+
+    fn needs(&self, tid: Tid) -> Needs {
+        self.with(|s| {
+            if tid <= s.journal.committed() {
+                return Needs::Flush;
+            }
+            let committing = s.journal.committing.as_ref().is_some_and(|t| t.tid == tid);
+            Needs::Wait { flush: committing && s.record_issued }
+        })
+    }
+
+    /// `fsync` of a directory: what the running transaction holds is committed.
+    pub async fn fsync_directory(&self, k: &Kernel) {
+        let running = self.with(|s| s.journal.running.as_ref().map(|t| t.tid));
+        if let Some(tid) = running {
+            self.wait_for(k, tid).await;
+        }
+    }
+
+    /// `sync`: data by the flusher, a commit, and all metadata home.
+    pub async fn sync(&self, k: &Kernel) {
+        k.sync_pages().await;
+        let tid = self.with(|s| {
+            let t = s.journal.running.as_ref().or(s.journal.committing.as_ref());
+            t.map(|t| t.tid)
+        });
+        if let Some(tid) = tid {
+            let needs = self.needs(tid);
+            self.wait_for(k, tid).await;
+            if needs == (Needs::Wait { flush: true }) && self.with(|s| s.options.barrier) {
+                k.flush().await;
+            }
+        }
+        let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
+        let flags = Flags::META.with(Flags::PRIO).with(Flags::SYNC);
+        self.write_home(k, &blocks, flags, true).await;
+    }
+}
+
+fn write_block(k: &Kernel, block: Block, flags: Flags, group: Group) {
+    k.with(|w| {
+        let out = BioOut { id: 0, op: Op::Write, flags, sector: block * 8, sectors: 8 };
+        w.bio(k.task(), out, Done::Other, Some(group));
+    });
+}

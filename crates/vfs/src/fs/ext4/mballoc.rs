@@ -1,0 +1,328 @@
+//! Where the blocks of files go: the multi-block allocator.
+
+use std::collections::BTreeMap;
+
+use super::groups::Group;
+use super::layout::{FLEX, GROUP, Layout};
+
+/// Requests of at most this many blocks (64 KiB) share the preallocation of their CPU.
+const SMALL: u64 = 16;
+/// Blocks of a CPU's preallocation.
+const LOCALITY: u64 = 512;
+/// Blocks that one request can have.
+pub const LARGEST: u64 = 2048;
+
+/// Blocks in a row, on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The first one.
+    pub start: u64,
+    /// How many.
+    pub blocks: u64,
+}
+
+/// A run of blocks of a file that need a place.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// The group of the file's inode.
+    pub group: u64,
+    /// First block of the run within the file.
+    pub logical: u64,
+    /// The length.
+    pub blocks: u64,
+    /// Blocks of the file, those of this run included.
+    pub file: u64,
+    /// Where the block before the run lies.
+    pub left: Option<u64>,
+    /// The next block of the file after the run that has a place.
+    pub right: Option<u64>,
+    /// No process has the file open for writing, and the run reaches the file's end.
+    pub closed: bool,
+    /// Directories and extent blocks take only the blocks that they need.
+    pub exact: bool,
+}
+
+/// A file's preallocation: logical start, place, blocks.
+#[derive(Clone, Copy, Debug)]
+struct Reserve {
+    logical: u64,
+    start: u64,
+    blocks: u64,
+}
+
+/// The free space of a file system.
+#[derive(Clone, Debug)]
+pub struct Allocator {
+    layout: Layout,
+    groups: Vec<Option<Box<Group>>>,
+    /// What is left of each CPU's preallocation.
+    locality: Vec<Extent>,
+    reserves: BTreeMap<u32, Vec<Reserve>>,
+    /// The group in which the last stream allocation ended.
+    stream: u64,
+    free: u64,
+}
+
+impl Allocator {
+    /// An empty file system with its journal.
+    #[must_use]
+    pub fn new(layout: Layout, cpus: usize) -> Self {
+        let groups = usize::try_from(layout.groups).unwrap_or(0);
+        let mut free = 0;
+        for group in 0..layout.groups {
+            let (from, to) = layout.free(group);
+            free += to - from;
+        }
+        let (journal, blocks) = layout.journal;
+        let mut this = Self {
+            layout,
+            groups: vec![None; groups],
+            locality: vec![Extent { start: 0, blocks: 0 }; cpus],
+            reserves: BTreeMap::new(),
+            stream: 0,
+            free,
+        };
+        this.take_range(journal, blocks);
+        this
+    }
+
+    /// Free blocks, those in preallocations not counted.
+    #[must_use]
+    pub fn free(&self) -> u64 {
+        self.free
+    }
+
+    fn group(&mut self, group: u64) -> &mut Group {
+        let slot = &mut self.groups[usize::try_from(group).unwrap_or(usize::MAX)];
+        let layout = &self.layout;
+        slot.get_or_insert_with(|| {
+            let (from, to) = layout.free(group);
+            Box::new(Group::new(small(from), small(to)))
+        })
+    }
+
+    fn take_range(&mut self, start: u64, blocks: u64) {
+        self.each_group(start, blocks, |group, from, to| group.take(from, to));
+        self.free -= blocks;
+    }
+
+    /// Gives blocks back.
+    pub fn release(&mut self, extent: Extent) {
+        self.each_group(extent.start, extent.blocks, |group, from, to| group.release(from, to));
+        self.free += extent.blocks;
+    }
+
+    fn each_group(&mut self, start: u64, blocks: u64, mut f: impl FnMut(&mut Group, u32, u32)) {
+        let mut at = start;
+        while at < start + blocks {
+            let end = (start + blocks).min((at / GROUP + 1) * GROUP);
+            f(self.group(at / GROUP), small(at % GROUP), small((end - 1) % GROUP + 1));
+            at = end;
+        }
+    }
+
+    /// A place for the run or for its beginning. `None`: the file system is full.
+    pub fn allocate(&mut self, file: u32, cpu: usize, request: &Request) -> Option<Extent> {
+        if let Some(extent) = self.take_reserve(file, request) {
+            return Some(extent);
+        }
+        if request.exact || request.closed && request.blocks > SMALL {
+            return self.find(request, request.blocks, request.blocks);
+        }
+        if (request.logical + request.blocks).max(request.file) <= SMALL {
+            return self.take_locality(cpu, request);
+        }
+        self.stream(file, request)
+    }
+
+    /// A place from the file's preallocation at this position.
+    fn take_reserve(&mut self, file: u32, request: &Request) -> Option<Extent> {
+        let reserve = self
+            .reserves
+            .get(&file)?
+            .iter()
+            .find(|r| (r.logical..r.logical + r.blocks).contains(&request.logical))?;
+        let skip = request.logical - reserve.logical;
+        let blocks = request.blocks.min(reserve.blocks - skip);
+        let (start, reserve) = (reserve.start + skip, *reserve);
+        let list = self.reserves.get_mut(&file)?;
+        list.retain(|r| r.logical != reserve.logical);
+        let after = skip + blocks;
+        for (from, to) in [(0, skip), (after, reserve.blocks)] {
+            if from < to {
+                list.push(Reserve {
+                    logical: reserve.logical + from,
+                    start: reserve.start + from,
+                    blocks: to - from,
+                });
+            }
+        }
+        Some(Extent { start, blocks })
+    }
+
+    /// The last writer has closed the file. Frees the file's preallocation.
+    pub fn close(&mut self, file: u32) {
+        for reserve in self.reserves.remove(&file).unwrap_or_default() {
+            self.release(Extent { start: reserve.start, blocks: reserve.blocks });
+        }
+    }
+
+    /// Small files share their CPU's preallocation, whatever their directory.
+    fn take_locality(&mut self, cpu: usize, request: &Request) -> Option<Extent> {
+        if self.locality[cpu].blocks < request.blocks {
+            let old = self.locality[cpu];
+            if old.blocks > 0 {
+                self.release(old);
+            }
+            self.locality[cpu] = Extent { start: 0, blocks: 0 };
+            self.locality[cpu] =
+                self.find(&Request { left: None, ..*request }, LOCALITY, request.blocks)?;
+        }
+        let own = &mut self.locality[cpu];
+        let blocks = request.blocks.min(own.blocks);
+        let extent = Extent { start: own.start, blocks };
+        own.start += blocks;
+        own.blocks -= blocks;
+        Some(extent)
+    }
+
+    /// A larger file gets more than it needs now; the rest is kept for its next blocks.
+    fn stream(&mut self, file: u32, request: &Request) -> Option<Extent> {
+        let (from, to) = window(request);
+        let ahead = request.logical - from;
+        let goal = request.left.map(|l| (l + 1).saturating_sub(ahead));
+        let found = self.find(
+            &Request { left: goal.map(|g| g.saturating_sub(1)), ..*request },
+            to - from,
+            request.blocks,
+        )?;
+        self.stream = (found.start + found.blocks - 1) / GROUP;
+        // Less than the window was free: it is for the run.
+        let skip = if found.blocks == to - from { ahead } else { 0 };
+        let logical = request.logical - skip;
+        let blocks = request.blocks.min(found.blocks - skip);
+        let list = self.reserves.entry(file).or_default();
+        for (a, b) in [(0, skip), (skip + blocks, found.blocks)] {
+            if a < b {
+                list.push(Reserve { logical: logical + a, start: found.start + a, blocks: b - a });
+            }
+        }
+        Some(Extent { start: found.start + skip, blocks })
+    }
+
+    /// Free blocks: `wanted` in a row, or fewer, but at least `least` where there are that many.
+    fn find(&mut self, request: &Request, wanted: u64, least: u64) -> Option<Extent> {
+        let extent = self
+            .at_goal(request.left, wanted, least)
+            .or_else(|| self.buddy(request, wanted))
+            .or_else(|| self.scan(request, wanted))
+            .or_else(|| self.longest(request, wanted))?;
+        self.take_range(extent.start, extent.blocks);
+        Some(extent)
+    }
+
+    fn at_goal(&mut self, left: Option<u64>, wanted: u64, least: u64) -> Option<Extent> {
+        let start = left? + 1;
+        if start >= self.layout.blocks {
+            return None;
+        }
+        let run = u64::from(self.group(start / GROUP).run(small(start % GROUP)));
+        (run >= wanted.min(least)).then(|| Extent { start, blocks: run.min(wanted) })
+    }
+
+    /// The group that a search begins in: behind the last stream, or the one after the first of the inode's flex
+    /// group, which is for directories.
+    fn start_group(&self, request: &Request) -> u64 {
+        let streams = (request.logical + request.blocks).max(request.file) > SMALL;
+        let first = request.group / FLEX * FLEX;
+        if let Some(left) = request.left {
+            left / GROUP
+        } else if streams && !request.exact {
+            self.stream
+        } else if request.exact {
+            first
+        } else {
+            (first + 1).min(self.layout.groups - 1)
+        }
+    }
+
+    fn groups_from(&self, first: u64) -> impl Iterator<Item = u64> + use<> {
+        let groups = self.layout.groups;
+        (0..groups).map(move |n| (first + n) % groups)
+    }
+
+    fn buddy(&mut self, request: &Request, wanted: u64) -> Option<Extent> {
+        if !wanted.is_power_of_two() || wanted < 4 || request.exact {
+            return None;
+        }
+        for group in self.groups_from(self.start_group(request)) {
+            if group % FLEX == 0 {
+                continue;
+            }
+            if let Some(at) = self.group(group).piece(small(wanted)) {
+                return Some(Extent { start: group * GROUP + u64::from(at), blocks: wanted });
+            }
+        }
+        None
+    }
+
+    fn scan(&mut self, request: &Request, wanted: u64) -> Option<Extent> {
+        if wanted > GROUP {
+            return None;
+        }
+        for group in self.groups_from(self.start_group(request)) {
+            if let Some(at) = self.group(group).first(0, small(wanted)) {
+                return Some(Extent { start: group * GROUP + u64::from(at), blocks: wanted });
+            }
+        }
+        None
+    }
+
+    fn longest(&mut self, request: &Request, wanted: u64) -> Option<Extent> {
+        let mut best: Option<Extent> = None;
+        for group in self.groups_from(self.start_group(request)) {
+            if let Some((at, blocks)) = self.group(group).longest()
+                && best.is_none_or(|b| u64::from(blocks) > b.blocks)
+            {
+                let start = group * GROUP + u64::from(at);
+                best = Some(Extent { start, blocks: u64::from(blocks).min(wanted) });
+            }
+        }
+        best
+    }
+}
+
+/// The blocks of the file that are allocated together with a run.
+fn window(request: &Request) -> (u64, u64) {
+    let end = request.logical + request.blocks;
+    let file = request.file.max(end);
+    // Blocks of 4 KiB: 16 KiB to 1 MiB, then aligned pieces of 2, 4 and 8 MiB.
+    let (mut from, mut to) = match file {
+        0..=256 => (0, file.next_power_of_two().max(4)),
+        257..=1024 => aligned(request.logical, end, 512),
+        1025..=2048 => aligned(request.logical, end, 1024),
+        _ => aligned(request.logical, end, LARGEST),
+    };
+    if request.left.is_some() {
+        from = from.max(request.logical);
+    }
+    if let Some(right) = request.right {
+        to = to.min(right);
+    }
+    (
+        from.min(request.logical),
+        to.max(end).min(from.min(request.logical) + LARGEST.max(request.blocks)),
+    )
+}
+
+fn aligned(logical: u64, end: u64, piece: u64) -> (u64, u64) {
+    let from = logical / piece * piece;
+    (from, from + piece.max(end - from))
+}
+
+fn small(n: u64) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;

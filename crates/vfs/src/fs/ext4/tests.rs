@@ -1,0 +1,290 @@
+//! Worked scenarios on a fresh file system of 20 GiB. Linux 6.12 to 6.18, seen in the block trace.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use iosched_types::{Flags, Op};
+
+use super::*;
+use crate::cache::readahead::Stream;
+use crate::kernel::read::Open;
+use crate::kernel::testing::{Path, run};
+use crate::kernel::writeback::Backing as _;
+use crate::kernel::{BioOut, Kernel, Wait, World};
+
+const ROOT: u32 = 0;
+const JOURNAL: u64 = 2_655_236;
+const MS: u64 = 1_000_000;
+
+fn open(file: u32) -> Open {
+    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default() }
+}
+
+/// Runs a program beside flusher and journal thread; its bios, block and length in blocks, by who sent them.
+fn traced<F>(options: Options, blocks: u64, program: impl FnOnce(Kernel, Ext4) -> F) -> Vec<String>
+where
+    F: Future<Output = ()> + 'static,
+{
+    let world = Rc::new(RefCell::new(World::default()));
+    world.borrow_mut().memory.introduce(4096);
+    let fs = Ext4::new(blocks, ROOT, 1, options);
+    let kernel = |task| Kernel::new(world.clone(), task);
+    let (f, j) = (kernel(1), kernel(2));
+    let (ff, jf) = (fs.clone(), fs.clone());
+    let paths: Vec<Path> = vec![
+        Box::pin(program(kernel(0), fs)),
+        Box::pin(async move { f.flusher(&ff).await }),
+        Box::pin(async move { jf.journal_thread(&j).await }),
+    ];
+    let log = run(&world, paths, 1, 100_000);
+    assert!(world.borrow().memory.accounts());
+    joined(&log)
+}
+
+/// Neighbours with equal flags and time as one.
+fn joined(log: &[(u64, BioOut)]) -> Vec<String> {
+    let mut out: Vec<(u64, BioOut)> = Vec::new();
+    for (at, bio) in log {
+        match out.last_mut() {
+            Some((t, last))
+                if t == at
+                    && last.flags == bio.flags
+                    && last.op == bio.op
+                    && last.sector + u64::from(last.sectors) == bio.sector =>
+            {
+                last.sectors += bio.sectors;
+            }
+            _ => out.push((*at, *bio)),
+        }
+    }
+    out.iter().map(|(_, b)| letters(b)).collect()
+}
+
+/// As the block trace prints it; journal blocks by their position.
+fn letters(bio: &BioOut) -> String {
+    let mut text = String::new();
+    for (flag, letter) in [(Flags::PREFLUSH, 'F')] {
+        if bio.flags.has(flag) {
+            text.push(letter);
+        }
+    }
+    text.push(if bio.op == Op::Read { 'R' } else { 'W' });
+    for (flag, letter) in
+        [(Flags::FUA, 'F'), (Flags::RAHEAD, 'A'), (Flags::SYNC, 'S'), (Flags::META, 'M')]
+    {
+        if bio.flags.has(flag) {
+            text.push(letter);
+        }
+    }
+    let (block, blocks) = (bio.sector / 8, bio.sectors / 8);
+    match block.checked_sub(JOURNAL).filter(|p| *p < 32768) {
+        Some(p) => format!("{text} p{p}+{blocks}"),
+        None if blocks == 0 => text,
+        None => format!("{text} {block}+{blocks}"),
+    }
+}
+
+async fn pause(k: &Kernel) {
+    k.wait(Wait::Compute(50 * MS)).await;
+}
+
+async fn create(k: &Kernel, fs: &Ext4, file: u32) -> Open {
+    k.with(|w| w.memory.open(file));
+    fs.create(k, (ROOT, file), Kind::File, 0).await.unwrap();
+    open(file)
+}
+
+async fn write(k: &Kernel, fs: &Ext4, file: &mut Open, at: u64, len: u64) {
+    let place = fs.place(file.file);
+    k.write(file, &place, at, len).await;
+    fs.wrote(k, file.file).await;
+}
+#[test]
+fn creating_appending_and_overwriting() {
+    let log = traced(Options::default(), 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        for n in 1..3 {
+            pause(&k).await;
+            write(&k, &fs, &mut a, n * 4096, 4096).await;
+            fs.fsync(&k, 1, false).await;
+        }
+        pause(&k).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        pause(&k).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, true).await;
+        fs.fsync(&k, 1, true).await;
+        fs.fsync(&k, 1, false).await;
+        fs.fsync(&k, 1, false).await;
+        pause(&k).await;
+        write(&k, &fs, &mut a, 3 * 4096, 4096).await;
+        fs.fsync(&k, 1, true).await;
+    });
+    let expected = [
+        // Directory and inode bitmap, cold; data; I G T D S B in one transaction.
+        "RM 9252+1",
+        "RM 1044+1",
+        "WS 34304+1",
+        "WSM p0+1",
+        "WSM p1+7",
+        "FWFSM p8+1",
+        // Appends: T B G.
+        "WS 34305+1",
+        "WSM p9+4",
+        "FWFSM p13+1",
+        "WS 34306+1",
+        "WSM p14+4",
+        "FWFSM p18+1",
+        // Overwritten: T; with fdatasync nothing but a flush, and T at the next fsync.
+        "WS 34304+1",
+        "WSM p19+2",
+        "FWFSM p21+1",
+        "WS 34304+1",
+        "FWS",
+        "FWS",
+        "WSM p22+2",
+        "FWFSM p24+1",
+        "FWS",
+        // The size has changed: fdatasync commits.
+        "WS 34307+1",
+        "WSM p25+4",
+        "FWFSM p29+1",
+    ];
+    assert_eq!(log, expected);
+}
+
+#[test]
+fn nothing_is_journaled_within_a_tick() {
+    let log = traced(Options::default(), 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+    });
+    assert_eq!(log[6..], ["WS 34304+1", "FWS"]);
+}
+
+#[test]
+fn without_barriers_nothing_is_flushed() {
+    let options = Options { barrier: false, ..Options::default() };
+    let log = traced(options, 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        pause(&k).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, true).await;
+    });
+    assert_eq!(log[2..], ["WS 34304+1", "WSM p0+1", "WSM p1+7", "WSM p8+1", "WS 34304+1"]);
+}
+
+#[test]
+fn renames_and_unlinks_journal_what_they_change() {
+    let log = traced(Options::default(), 20 << 18, |k, fs| async move {
+        for file in 1..4 {
+            let mut a = create(&k, &fs, file).await;
+            write(&k, &fs, &mut a, 0, 4096).await;
+        }
+        fs.sync(&k).await;
+        fs.rename(&k, 1, (ROOT, ROOT), None).await;
+        fs.fsync_directory(&k).await;
+        fs.rename(&k, 1, (ROOT, ROOT), Some(2)).await;
+        fs.fsync_directory(&k).await;
+        fs.unlink(&k, (ROOT, 3), true).await;
+        fs.fsync_directory(&k).await;
+    });
+    let commits: Vec<_> = log.iter().filter(|l| l.starts_with("WSM p")).cloned().collect();
+    // Rename: T D. Over a file, and unlink: T D S B G I. One descriptor block each.
+    let sizes: Vec<_> = commits.iter().map(|c| c.split('+').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(sizes, ["1", "7", "3", "7", "7"]);
+    // sync writes all metadata home, in order.
+    let home: Vec<_> = log.iter().filter(|l| l.starts_with("WSM ") && !l.contains('p')).collect();
+    assert_eq!(home, ["WSM 0+2", "WSM 1029+1", "WSM 1044+1", "WSM 1060+1", "WSM 9252+1"]);
+}
+
+/// Nothing is synced: the inode's transaction after five to six seconds, data after thirty, metadata thirty after it
+/// was committed.
+#[test]
+fn the_clocks_of_an_idle_file_system() {
+    let log = traced(Options::default(), 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 40960).await;
+        k.wait(Wait::Until(80_000 * MS)).await;
+    });
+    assert_eq!(
+        log,
+        [
+            "RM 9252+1",
+            "RM 1044+1",
+            "WSM p0+1",
+            "WSM p1+6",
+            "FWFSM p7+1",
+            "W 34304+10",
+            // Blocks of the place, then all metadata home: the first transaction's are thirty seconds old at 36 s.
+            "WSM p8+4",
+            "FWFSM p12+1",
+            "WM 0+2",
+            "WM 1029+1",
+            "WM 1044+1",
+            "WM 1060+1",
+            "WM 9252+1",
+        ]
+    );
+}
+
+/// A journal of 1,024 blocks and three files in turn.
+#[test]
+fn a_full_journal_makes_its_caller_write_home() {
+    let blocks = 1 << 18;
+    let log = traced(Options::default(), blocks, |k, fs| async move {
+        fs.with(|s| s.journal = Journal::new(1024, 3));
+        let mut files = Vec::new();
+        for file in 1..4 {
+            files.push(create(&k, &fs, file).await);
+        }
+        for n in 0..150 {
+            pause(&k).await;
+            let file = &mut files[n % 3];
+            let at = file.size;
+            write(&k, &fs, file, at, 4096).await;
+            fs.fsync(&k, file.file, false).await;
+        }
+    });
+    let tails: Vec<_> = log.iter().filter(|l| l.starts_with("WFSM")).collect();
+    assert!(!tails.is_empty() && tails.len() <= 3, "{tails:?}");
+    let before = log.iter().position(|l| l.starts_with("WFSM")).unwrap();
+    assert_eq!(
+        log[before - 1],
+        "FWS",
+        "a flush before the first tail: {:?}",
+        &log[before - 5..=before]
+    );
+}
+
+/// Those who sync together share commits.
+#[test]
+fn commits_are_shared() {
+    let world = Rc::new(RefCell::new(World::default()));
+    let fs = Ext4::new(20 << 18, ROOT, 1, Options::default());
+    let kernel = |task| Kernel::new(world.clone(), task);
+    let mut paths: Vec<Path> = Vec::new();
+    for task in 0..4_u32 {
+        let (k, fs) = (kernel(task), fs.clone());
+        paths.push(Box::pin(async move {
+            let mut a = create(&k, &fs, task + 1).await;
+            for n in 0..6 {
+                write(&k, &fs, &mut a, n * 4096, 4096).await;
+                fs.fsync(&k, task + 1, false).await;
+            }
+        }));
+    }
+    let (f, j, ff, jf) = (kernel(4), kernel(5), fs.clone(), fs.clone());
+    paths.push(Box::pin(async move { f.flusher(&ff).await }));
+    paths.push(Box::pin(async move { jf.journal_thread(&j).await }));
+    run(&world, paths, 4, 100_000);
+    assert!((6..=13).contains(&fs.commits()), "{} commits for 24 syncs", fs.commits());
+}

@@ -1,0 +1,4 @@
+//! File systems.
+
+pub mod ext4;
+pub mod jbd2;

@@ -1,0 +1,237 @@
+//! Memory as file I/O sees it: cached pages of all files, dirty pages, and the limits on them.
+
+use std::collections::BTreeMap;
+
+use crate::cache::lru::{Files, Lru};
+use crate::cache::mapping::{Mapping, Mark};
+use crate::cache::readahead::Era;
+use crate::cache::throttle::{Bandwidth, Completions, DirtyLimits, Share, SlowLimit, Thresholds};
+
+/// The machine's memory and its rules.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Pages that the cache can have.
+    pub pages: u64,
+    /// Rules of read-ahead.
+    pub era: Era,
+    /// `vm.dirty_*`.
+    pub limits: DirtyLimits,
+    /// Jiffies a second.
+    pub hz: u64,
+    /// Cores.
+    pub cpus: u64,
+    /// `max_sectors_kb` of the disk in pages.
+    pub io_pages: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            pages: 1 << 18,
+            era: Era::Split,
+            limits: DirtyLimits {
+                background_percent: 10,
+                dirty_percent: 20,
+                background_bytes: 0,
+                dirty_bytes: 0,
+            },
+            hz: 250,
+            cpus: 1,
+            io_pages: 320,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct FileTable(Vec<Option<Mapping>>);
+
+impl Files for FileTable {
+    fn pages(&mut self, file: u32) -> Option<&mut Mapping> {
+        self.0.get_mut(file as usize)?.as_mut()
+    }
+}
+
+/// Cached pages and dirty memory of one machine with one disk.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// What was set.
+    pub settings: Settings,
+    files: FileTable,
+    lru: Lru,
+    /// Dirty pages that are not being written.
+    pub dirty: u64,
+    /// Pages being written.
+    pub writeback: u64,
+    /// How fast the disk is believed to write.
+    pub device: Bandwidth,
+    /// The limit that goes down slowly.
+    pub slow: SlowLimit,
+    completions: Completions,
+    share: Share,
+    /// Pages that became dirty; see [`accounts`](Self::accounts).
+    pub dirtied: u64,
+    /// Pages that were written.
+    pub written: u64,
+    /// Pages that went while they were dirty.
+    pub dropped: u64,
+    /// Where the flusher goes on in each file.
+    cursors: BTreeMap<u32, u64>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self::new(Settings::default())
+    }
+}
+
+impl Memory {
+    /// Empty memory.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let thresholds = settings.limits.thresholds(settings.pages);
+        Self {
+            files: FileTable::default(),
+            lru: Lru::default(),
+            dirty: 0,
+            writeback: 0,
+            device: Bandwidth::new(settings.hz),
+            slow: SlowLimit::new(thresholds.dirty),
+            completions: Completions::default(),
+            share: Share::new(settings.cpus),
+            settings,
+            dirtied: 0,
+            written: 0,
+            dropped: 0,
+            cursors: BTreeMap::new(),
+        }
+    }
+
+    /// A file appears in memory.
+    pub fn open(&mut self, file: u32) {
+        let index = file as usize;
+        if self.files.0.len() <= index {
+            self.files.0.resize_with(index + 1, || None);
+        }
+        self.files.0[index].get_or_insert_with(Mapping::default);
+    }
+
+    /// The file's pages.
+    pub fn pages(&mut self, file: u32) -> Option<&mut Mapping> {
+        self.files.pages(file)
+    }
+
+    /// Cached pages of all files.
+    #[must_use]
+    pub fn cached(&self) -> u64 {
+        self.lru.pages()
+    }
+
+    /// Puts absent pages into the cache. Others are dropped if memory is full.
+    pub fn insert(&mut self, file: u32, from: u64, to: u64, folio: u64) {
+        let over = (self.lru.pages() + to - from).saturating_sub(self.settings.pages);
+        if over > 0 {
+            self.lru.evict(over, &mut self.files);
+        }
+        if let Some(pages) = self.files.pages(file) {
+            pages.insert(from, to, folio);
+            self.lru.insert(file, from, to);
+        }
+    }
+
+    /// Notes a use of cached pages.
+    pub fn touch(&mut self, file: u32, from: u64, to: u64) {
+        if let Some(pages) = self.files.pages(file) {
+            self.lru.touch(file, from, to, pages);
+        }
+    }
+
+    /// Makes absent and clean pages dirty. Returns how many were clean.
+    pub fn dirty_pages(&mut self, file: u32, from: u64, to: u64) -> u64 {
+        let Some(pages) = self.files.pages(file) else { return 0 };
+        let changed = pages.set(from, to, Mark::Dirty, true);
+        self.dirty += changed;
+        self.dirtied += changed;
+        self.device.dirtied += changed;
+        changed
+    }
+
+    /// Dirty pages are about to be written.
+    pub fn begin_writeback(&mut self, file: u32, from: u64, to: u64) {
+        let Some(pages) = self.files.pages(file) else { return };
+        let n = pages.set(from, to, Mark::Dirty, false);
+        pages.set(from, to, Mark::Writeback, true);
+        self.dirty -= n;
+        self.writeback += n;
+    }
+
+    /// Pages have been written.
+    pub fn written(&mut self, file: u32, from: u64, to: u64, now: u64) {
+        let n = match self.files.pages(file) {
+            Some(pages) => pages.set(from, to, Mark::Writeback, false),
+            None => to - from,
+        };
+        self.writeback -= n;
+        self.written += n;
+        self.device.written += n;
+        self.share.add(&mut self.completions, n, now / 1_000_000);
+    }
+
+    /// Drops pages that are clean and idle, or, with `dirty`, all that are not being written.
+    pub fn drop_pages(&mut self, file: u32, from: u64, to: u64, dirty: bool) {
+        let Some(pages) = self.files.pages(file) else { return };
+        let (mut at, to) = (from, to.min(pages.end()));
+        while let Some(start) = pages.next(at, to, Mark::Present, true) {
+            at = start + 1;
+            let keep = pages.has(start, Mark::Writeback)
+                || !pages.has(start, Mark::Uptodate)
+                || pages.has(start, Mark::Dirty) && !dirty;
+            if keep {
+                continue;
+            }
+            if pages.has(start, Mark::Dirty) {
+                self.dirty -= 1;
+                self.dropped += 1;
+            }
+            self.lru.remove(file, start, start + 1, pages);
+            pages.remove(start, start + 1);
+        }
+    }
+
+    /// The page at which the flusher goes on in the file.
+    #[must_use]
+    pub fn cursor(&self, file: u32) -> u64 {
+        self.cursors.get(&file).copied().unwrap_or(0)
+    }
+
+    /// Notes it.
+    pub fn set_cursor(&mut self, file: u32, page: u64) {
+        self.cursors.insert(file, page);
+    }
+
+    /// What may be dirty now.
+    #[must_use]
+    pub fn thresholds(&self) -> Thresholds {
+        self.settings.limits.thresholds(self.settings.pages.saturating_sub(self.unfree()))
+    }
+
+    /// Pages that could not be given to writers. All memory of the cache can.
+    fn unfree(&self) -> u64 {
+        0
+    }
+
+    /// The device has completed this many pages before.
+    pub fn introduce(&mut self, pages: u64) {
+        self.share.add(&mut self.completions, pages, 0);
+    }
+
+    /// The device's share of an amount of dirty memory.
+    pub fn share_of(&mut self, amount: u64, now: u64) -> u64 {
+        self.share.of(amount, &mut self.completions, now / 1_000_000)
+    }
+
+    /// Every dirtied page was written, dropped, or is still there.
+    #[must_use]
+    pub fn accounts(&self) -> bool {
+        self.dirtied == self.written + self.dropped + self.dirty + self.writeback
+    }
+}

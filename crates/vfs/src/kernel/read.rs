@@ -1,0 +1,181 @@
+//! `read` through the page cache.
+
+use iosched_types::{Flags, Op};
+
+use super::world::{BioOut, Done};
+use super::{Kernel, Wait};
+use crate::cache::PAGE;
+use crate::cache::mapping::Mark;
+use crate::cache::readahead::{Ask, Era, Limits, Stream, Window};
+
+/// Where a file's pages lie.
+pub trait Place {
+    /// The sector of the page and how many pages follow one another on disk from it on. `None`: a hole.
+    fn at(&self, page: u64) -> (Option<u64>, u64);
+}
+
+/// A file that a task has open.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// The file.
+    pub file: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Read-ahead in pages, taken at the open.
+    pub ra: u64,
+    /// The file system has folios of several pages.
+    pub large_folios: bool,
+    /// Read-ahead's state.
+    pub stream: Stream,
+}
+
+impl Open {
+    fn limits(&self, io: u64) -> Limits {
+        Limits { ra: self.ra, io, file: self.size.div_ceil(PAGE), large_folios: self.large_folios }
+    }
+}
+
+impl Kernel {
+    /// Reads `len` bytes from `at` on; says how many there were.
+    pub async fn read(&self, open: &mut Open, place: &impl Place, at: u64, len: u64) -> u64 {
+        let end = (at + len).min(open.size);
+        if at >= end {
+            return 0;
+        }
+        let (mut index, last) = (at / PAGE, (end - 1) / PAGE);
+        let wanted_end = (at + len).div_ceil(PAGE);
+        let previous = open.stream.prev;
+        while index <= last {
+            let ask = Ask { index, wanted: wanted_end - index };
+            self.ahead(open, place, ask).await;
+            if !self.readable(open.file, index) {
+                self.wait(Wait::Page { file: open.file, page: index }).await;
+                if !self.with(|w| w.pages(open.file).is_some_and(|p| p.has(index, Mark::Present))) {
+                    continue;
+                }
+            }
+            index = self.copy(open, index, last, previous);
+        }
+        let split = self.with(|w| w.memory.settings.era == Era::Split);
+        open.stream.prev = Some(if split { end } else { end - 1 });
+        end - at
+    }
+
+    fn readable(&self, file: u32, page: u64) -> bool {
+        self.with(|w| w.pages(file).is_some_and(|p| p.has(page, Mark::Uptodate)))
+    }
+
+    /// Asks for the missing pages at the page, and for the read-ahead of its mark.
+    async fn ahead(&self, open: &mut Open, place: &impl Place, ask: Ask) {
+        let file = open.file;
+        let missing = self.with(|w| w.pages(file).is_none_or(|p| !p.has(ask.index, Mark::Present)));
+        if missing {
+            let window = self.with(|w| {
+                let (era, io) = (w.memory.settings.era, w.memory.settings.io_pages);
+                let limits = open.limits(io);
+                w.pages(file).map(|p| open.stream.miss(era, ask, &limits, p))
+            });
+            if let Some(window) = window {
+                self.fetch(file, place, window).await;
+            }
+        }
+        let window = self.with(|w| {
+            let (era, io) = (w.memory.settings.era, w.memory.settings.io_pages);
+            let limits = open.limits(io);
+            let pages = w.pages(file)?;
+            let (head, after) = pages.folio(ask.index);
+            if !pages.has(head, Mark::Readahead) || pages.has(head, Mark::Writeback) {
+                return None;
+            }
+            pages.set(head, head + 1, Mark::Readahead, false);
+            open.stream.marked(era, ask, after - head, &limits, pages)
+        });
+        if let Some(window) = window {
+            self.fetch(file, place, window).await;
+        }
+    }
+
+    /// Reads the absent pages of a window; each run of them is submitted by itself.
+    async fn fetch(&self, file: u32, place: &impl Place, window: Window) {
+        let mut at = window.start;
+        while let Some((from, to)) = self.with(|w| {
+            let pages = w.pages(file)?;
+            let from = pages.next(at, window.end, Mark::Present, false)?;
+            Some((from, pages.next(from, window.end, Mark::Present, true).unwrap_or(window.end)))
+        }) {
+            self.with(|w| {
+                insert(w, file, from, to, window);
+                let mut page = from;
+                while page < to {
+                    let (sector, pages) = place.at(page);
+                    let end = to.min(page + pages.max(1));
+                    match sector {
+                        Some(sector) => {
+                            let sectors = u32::try_from((end - page) * 8).unwrap_or(u32::MAX);
+                            let out = BioOut {
+                                id: 0,
+                                op: Op::Read,
+                                flags: Flags::RAHEAD,
+                                sector,
+                                sectors,
+                            };
+                            w.bio(self.task(), out, Done::Read { file, from: page, to: end }, None);
+                        }
+                        None => {
+                            if let Some(p) = w.pages(file) {
+                                p.set(page, end, Mark::Uptodate, true);
+                            }
+                        }
+                    }
+                    page = end;
+                }
+            });
+            if self.with(|w| w.has_bios(self.task())) {
+                self.wait(Wait::Submit).await;
+            }
+            at = to;
+        }
+    }
+
+    /// Copies the readable pages from `index` on, up to one with a mark; the page to go on with.
+    fn copy(&self, open: &Open, index: u64, last: u64, previous: Option<u64>) -> u64 {
+        self.with(|w| {
+            let Some(pages) = w.pages(open.file) else { return last + 1 };
+            let mut end = pages.next(index, last + 1, Mark::Uptodate, false).unwrap_or(last + 1);
+            // A mark ends the batch, unless it was looked at already.
+            let next_folio = pages.folio(index).1;
+            if let Some(mark) = pages.next(next_folio.min(end), end, Mark::Readahead, true) {
+                end = mark;
+            }
+            let again = previous.is_some_and(|p| p / PAGE == index);
+            let from = if again { index + 1 } else { index };
+            if from < end {
+                w.memory.touch(open.file, from, end);
+            }
+            end
+        })
+    }
+}
+
+fn insert(w: &mut super::World, file: u32, from: u64, to: u64, window: Window) {
+    let mut at = from;
+    while at < to {
+        let mut n = window.folio;
+        while !at.is_multiple_of(n) || at + n > to {
+            n /= 2;
+        }
+        // Pages of their own go in at once.
+        let end = if n == 1 && window.folio == 1 { to } else { at + n };
+        w.memory.insert(file, at, end, n);
+        at = end;
+    }
+    if let (Some(marker), Some(pages)) = (window.marker, w.pages(file))
+        && (from..to).contains(&marker)
+    {
+        let head = pages.folio(marker).0;
+        pages.set(head, head + 1, Mark::Readahead, true);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! What all paths share: memory, files, I/O under way, and the waits of tasks.
+
+use std::collections::BTreeMap;
+
+use iosched_types::{Flags, Nanos, Op, Sector, TaskId};
+
+use super::Wait;
+use super::memory::Memory;
+use crate::cache::mapping::{Mapping, Mark};
+use crate::cache::throttle::Dirtier;
+use crate::cache::writeback::Flusher;
+
+/// I/Os that a task waits for together.
+pub type Group = u32;
+
+/// An event that happens once and wakes all tasks that wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Event {
+    /// A transaction has been committed.
+    Committed(u64),
+    /// The flusher has something to do.
+    Flusher,
+    /// The journal thread has something to do.
+    Journal,
+    /// A sync's work item is done.
+    Synced(u64),
+    /// The journal has room, a transaction takes changes again, or a change has ended.
+    Room,
+    /// The lock of a file is free.
+    Unlocked(u32),
+}
+
+/// What a bio is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Pages become readable.
+    Read {
+        /// Whose.
+        file: u32,
+        /// The first page.
+        from: u64,
+        /// The page after the last one.
+        to: u64,
+    },
+    /// Pages have been written back.
+    Written {
+        /// Whose.
+        file: u32,
+        /// The first page.
+        from: u64,
+        /// The page after the last one.
+        to: u64,
+    },
+    /// Only its group counts it.
+    Other,
+}
+
+/// A bio that a task hands to the block layer. Sectors of 512 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BioOut {
+    /// The number; [`World::completed`] takes it back.
+    pub id: u32,
+    /// What it asks for.
+    pub op: Op,
+    /// The flags.
+    pub flags: Flags,
+    /// Where it begins.
+    pub sector: Sector,
+    /// The length; 0 of an empty flush.
+    pub sectors: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    done: Done,
+    group: Option<Group>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct GroupState {
+    left: u32,
+    waiter: Option<TaskId>,
+}
+
+/// A slab of numbers.
+#[derive(Clone, Debug)]
+struct Slab<T> {
+    items: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Slab<T> {
+    fn add(&mut self, item: T) -> u32 {
+        if let Some(id) = self.free.pop() {
+            self.items[id as usize] = Some(item);
+            return id;
+        }
+        self.items.push(Some(item));
+        u32::try_from(self.items.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    fn take(&mut self, id: u32) -> Option<T> {
+        let item = self.items.get_mut(id as usize)?.take()?;
+        self.free.push(id);
+        Some(item)
+    }
+
+    fn get(&mut self, id: u32) -> Option<&mut T> {
+        self.items.get_mut(id as usize)?.as_mut()
+    }
+}
+
+/// The kernel's state.
+#[derive(Debug, Default)]
+pub struct World {
+    /// Virtual time.
+    pub now: Nanos,
+    /// Cached and dirty pages.
+    pub memory: Memory,
+    /// What is to be written back.
+    pub flusher: Flusher,
+    /// What each task has dirtied since it paused.
+    dirtiers: Vec<Dirtier>,
+    waits: Vec<Option<Wait>>,
+    /// Bios that a task wants to hand over.
+    bios: Vec<Vec<BioOut>>,
+    in_flight: Slab<InFlight>,
+    groups: Slab<GroupState>,
+    pages: BTreeMap<(u32, u64), Vec<TaskId>>,
+    events: BTreeMap<Event, Vec<TaskId>>,
+    waiters: u64,
+    /// Tasks whose wait is over.
+    pub woken: Vec<TaskId>,
+}
+
+impl World {
+    /// What the task has dirtied.
+    pub fn dirtier(&mut self, task: TaskId) -> &mut Dirtier {
+        let index = task as usize;
+        if self.dirtiers.len() <= index {
+            self.dirtiers.resize(index + 1, Dirtier::default());
+        }
+        &mut self.dirtiers[index]
+    }
+
+    /// A number for a waiter.
+    pub fn next_waiter(&mut self) -> u64 {
+        self.waiters += 1;
+        self.waiters
+    }
+
+    /// The present moment in jiffies.
+    #[must_use]
+    pub fn jiffies(&self) -> u64 {
+        self.now / (1_000_000_000 / self.memory.settings.hz)
+    }
+
+    /// What the task waits for; the event loop acts on it.
+    pub fn take_wait(&mut self, task: TaskId) -> Option<Wait> {
+        self.waits.get_mut(task as usize)?.take()
+    }
+
+    pub(super) fn set_wait(&mut self, task: TaskId, wait: Wait) {
+        let task = task as usize;
+        if self.waits.len() <= task {
+            self.waits.resize(task + 1, None);
+        }
+        self.waits[task] = Some(wait);
+    }
+
+    /// Puts a task to sleep for pages, I/O or an event; `false` when there is nothing to wait for.
+    pub fn sleep(&mut self, task: TaskId, wait: &Wait) -> bool {
+        match *wait {
+            Wait::Page { file, page } => {
+                let locked = self.memory.pages(file).is_some_and(|p| {
+                    p.has(page, Mark::Present) && !p.has(page, Mark::Uptodate)
+                        || p.has(page, Mark::Writeback)
+                });
+                if locked {
+                    self.pages.entry((file, page)).or_default().push(task);
+                }
+                locked
+            }
+            Wait::Io(group) => match self.groups.get(group) {
+                Some(state) if state.left > 0 => {
+                    state.waiter = Some(task);
+                    true
+                }
+                _ => {
+                    self.groups.take(group);
+                    false
+                }
+            },
+            Wait::Event(event) | Wait::EventUntil(event, _) => {
+                self.events.entry(event).or_default().push(task);
+                true
+            }
+            Wait::Submit | Wait::Until(_) | Wait::Compute(_) => true,
+        }
+    }
+
+    /// Wakes all who wait for the event.
+    pub fn signal(&mut self, event: Event) {
+        if let Some(tasks) = self.events.remove(&event) {
+            self.woken.extend(tasks);
+        }
+    }
+
+    /// The moment of an [`Wait::EventUntil`] has come: the task no longer waits for the event.
+    pub fn timed_out(&mut self, task: TaskId, event: Event) {
+        if let Some(tasks) = self.events.get_mut(&event) {
+            tasks.retain(|t| *t != task);
+        }
+    }
+
+    /// A group to wait for.
+    pub fn group(&mut self) -> Group {
+        self.groups.add(GroupState::default())
+    }
+
+    /// Makes a bio; the task hands it over with [`Wait::Submit`].
+    pub fn bio(&mut self, task: TaskId, out: BioOut, done: Done, group: Option<Group>) {
+        if let Some(state) = group.and_then(|g| self.groups.get(g)) {
+            state.left += 1;
+        }
+        let id = self.in_flight.add(InFlight { done, group });
+        let task = task as usize;
+        if self.bios.len() <= task {
+            self.bios.resize_with(task + 1, Vec::new);
+        }
+        self.bios[task].push(BioOut { id, ..out });
+    }
+
+    /// The bios that the task wants to hand over, in order.
+    pub fn take_bios(&mut self, task: TaskId) -> Vec<BioOut> {
+        self.bios.get_mut(task as usize).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Whether the task has made bios that it has not handed over.
+    #[must_use]
+    pub fn has_bios(&self, task: TaskId) -> bool {
+        self.bios.get(task as usize).is_some_and(|b| !b.is_empty())
+    }
+
+    /// A bio is done.
+    pub fn completed(&mut self, id: u32) {
+        let Some(bio) = self.in_flight.take(id) else { return };
+        match bio.done {
+            Done::Read { file, from, to } => {
+                if let Some(pages) = self.memory.pages(file) {
+                    pages.set(from, to, Mark::Uptodate, true);
+                }
+                self.unlock(file, from, to);
+            }
+            Done::Written { file, from, to } => {
+                self.memory.written(file, from, to, self.now);
+                self.unlock(file, from, to);
+            }
+            Done::Other => {}
+        }
+        if let Some(group) = bio.group
+            && let Some(state) = self.groups.get(group)
+        {
+            state.left -= 1;
+            if state.left == 0
+                && let Some(task) = state.waiter.take()
+            {
+                self.groups.take(group);
+                self.woken.push(task);
+            }
+        }
+    }
+
+    /// Wakes tasks that wait for one of the pages, in order of pages.
+    fn unlock(&mut self, file: u32, from: u64, to: u64) {
+        while let Some((key, _)) = self.pages.range((file, from)..(file, to)).next() {
+            let key = *key;
+            if let Some(tasks) = self.pages.remove(&key) {
+                self.woken.extend(tasks);
+            }
+        }
+    }
+
+    /// The file's cached pages.
+    pub fn pages(&mut self, file: u32) -> Option<&mut Mapping> {
+        self.memory.pages(file)
+    }
+}

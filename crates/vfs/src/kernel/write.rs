@@ -1,0 +1,139 @@
+//! `write` through the page cache.
+
+use iosched_types::{Flags, Op};
+
+use super::read::{Open, Place};
+use super::world::{BioOut, Done};
+use super::{Event, Kernel, Wait};
+use crate::cache::PAGE;
+use crate::cache::mapping::Mark;
+use crate::cache::throttle::{Memory as Sight, OnDevice, balance};
+use crate::cache::writeback::Task;
+
+impl Kernel {
+    /// Writes `len` bytes at `at` into memory. Sleeps while too much is dirty, and for pages that are changed in part.
+    pub async fn write(&self, open: &mut Open, place: &impl Place, at: u64, len: u64) -> u64 {
+        let end = at + len;
+        let mut page = at / PAGE;
+        let last = end.div_ceil(PAGE);
+        while page < last {
+            self.throttle().await;
+            if self.partial(open, page, at, end) {
+                self.read_page(open.file, place, page).await;
+            }
+            // Up to the next look at the limits, except for a last page that is changed in part.
+            let whole_end =
+                if end.is_multiple_of(PAGE) || last - 1 == page { last } else { last - 1 };
+            let room = self.with(|w| w.dirtier(self.task()).room());
+            let to = if !at.is_multiple_of(PAGE) && page == at / PAGE {
+                page + 1
+            } else {
+                whole_end.min(page + room)
+            };
+            self.dirty(open.file, page, to);
+            page = to;
+        }
+        open.size = open.size.max(end);
+        len
+    }
+
+    /// Whether a page inside the file is changed in part and not in memory.
+    fn partial(&self, open: &Open, page: u64, at: u64, end: u64) -> bool {
+        let (from, to) = (page * PAGE, (page + 1) * PAGE);
+        let whole = at <= from && (end >= to || end >= open.size);
+        !whole
+            && from < open.size
+            && self.with(|w| w.pages(open.file).is_none_or(|p| !p.has(page, Mark::Uptodate)))
+    }
+
+    /// Reads one page and waits for it.
+    async fn read_page(&self, file: u32, place: &impl Place, page: u64) {
+        let absent = self.with(|w| w.pages(file).is_none_or(|p| !p.has(page, Mark::Present)));
+        if absent {
+            self.with(|w| {
+                w.memory.insert(file, page, page + 1, 1);
+                match place.at(page).0 {
+                    Some(sector) => {
+                        let out =
+                            BioOut { id: 0, op: Op::Read, flags: Flags::NONE, sector, sectors: 8 };
+                        let done = Done::Read { file, from: page, to: page + 1 };
+                        w.bio(self.task(), out, done, None);
+                    }
+                    None => {
+                        if let Some(p) = w.pages(file) {
+                            p.set(page, page + 1, Mark::Uptodate, true);
+                        }
+                    }
+                }
+            });
+            self.wait(Wait::Submit).await;
+        }
+        self.wait(Wait::Page { file, page }).await;
+    }
+
+    /// Pages become dirty, those that are absent appear.
+    fn dirty(&self, file: u32, from: u64, to: u64) {
+        self.with(|w| {
+            let mut at = from;
+            while let Some((a, b)) = w.pages(file).and_then(|p| {
+                let a = p.next(at, to, Mark::Present, false)?;
+                Some((a, p.next(a, to, Mark::Present, true).unwrap_or(to)))
+            }) {
+                w.memory.insert(file, a, b, 1);
+                at = b;
+            }
+            if let Some(p) = w.pages(file) {
+                p.set(from, to, Mark::Uptodate, true);
+            }
+            let changed = w.memory.dirty_pages(file, from, to);
+            w.memory.touch(file, from, to);
+            w.dirtier(self.task()).dirtied += changed;
+            let now = w.now;
+            if changed > 0 && w.flusher.dirtied(file, now).is_some() {
+                // It sleeps without a time: now it has one.
+                w.signal(Event::Flusher);
+            }
+        });
+    }
+
+    /// Sleeps while the task has dirtied memory faster than it may.
+    async fn throttle(&self) {
+        loop {
+            let verdict = self.with(|w| {
+                let mut task = *w.dirtier(self.task());
+                if !task.due(&w.memory.device) {
+                    return None;
+                }
+                let thresholds = w.memory.thresholds();
+                let own = w.memory.share_of(thresholds.dirty, w.now);
+                let sight =
+                    Sight { dirty: w.memory.dirty, writeback: w.memory.writeback, thresholds };
+                let device = OnDevice {
+                    dirty: w.memory.dirty,
+                    writeback: w.memory.writeback,
+                    threshold: own,
+                };
+                let now = w.jiffies();
+                let memory = &mut w.memory;
+                let verdict =
+                    balance(&mut task, &sight, &device, &mut memory.device, &mut memory.slow, now);
+                *w.dirtier(self.task()) = task;
+                if verdict.start_writeback {
+                    w.flusher.ask(Task::Background);
+                    w.signal(Event::Flusher);
+                }
+                Some((verdict, (now + verdict.pause) * (1_000_000_000 / w.memory.settings.hz)))
+            });
+            let Some((verdict, until)) = verdict else { return };
+            if verdict.pause > 0 {
+                self.wait(Wait::Until(until)).await;
+            }
+            if !verdict.again {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! Dirty pages on their way to the disk: the flusher's thread, and syncs.
+
+use std::future::Future;
+
+use iosched_types::{Flags, Op};
+
+use super::read::Place;
+use super::world::{BioOut, Done, Group};
+use super::{Event, Kernel, Wait};
+use crate::cache::mapping::Mark;
+use crate::cache::writeback::{Action, Left, Sight, Task};
+
+/// The inode number under which a disk's own pages, its metadata, are written back.
+pub const METADATA: u32 = u32::MAX;
+
+/// The files of a file system, for whoever writes them back.
+pub trait Backing {
+    /// Where one of them lies.
+    type Place: Place;
+
+    /// Where the file lies.
+    fn place(&self, file: u32) -> Self::Place;
+
+    /// Gives the dirty pages `from..to` a place, as far as they have none. Says up to which page they have one now.
+    fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> impl Future<Output = u64>;
+
+    /// Writes metadata home.
+    fn write_metadata(&self, k: &Kernel, flags: Flags) -> impl Future<Output = ()>;
+}
+
+impl Kernel {
+    /// The flusher's thread. Never ends.
+    pub async fn flusher(&self, files: &impl Backing) {
+        loop {
+            let action = self.with(|w| {
+                let sight = sight(w);
+                w.flusher.next(&sight)
+            });
+            match action {
+                Action::Write { inode: METADATA, task, .. } => {
+                    files.write_metadata(self, flags(task)).await;
+                    self.with(|w| w.flusher.wrote(METADATA, 1, Left::Clean, w.now));
+                }
+                Action::Write { inode, pages, task } => {
+                    self.turn(inode, files, pages, task).await;
+                }
+                Action::Done { waiter } => self.with(|w| w.signal(Event::Synced(waiter))),
+                Action::Sleep { until: Some(at) } => {
+                    self.wait(Wait::EventUntil(Event::Flusher, at)).await;
+                }
+                Action::Sleep { until: None } => self.wait(Wait::Event(Event::Flusher)).await,
+            }
+        }
+    }
+
+    /// An inode's turn.
+    async fn turn(&self, file: u32, files: &impl Backing, budget: u64, task: Task) {
+        let cursor = self.with(|w| w.memory.cursor(file));
+        let waits = matches!(task, Task::Sync { .. });
+        let flags = flags(task);
+        let mut written = 0;
+        let group = waits.then(|| self.with(|w| w.group()));
+        for (from, to) in [(cursor, u64::MAX), (0, cursor)] {
+            let n = self.write_range(file, files, (from, to), budget - written, flags, group).await;
+            written += n;
+            if written >= budget {
+                break;
+            }
+        }
+        if let Some(group) = group {
+            self.wait(Wait::Io(group)).await;
+        }
+        self.with(|w| {
+            let now = w.jiffies();
+            w.memory.device.update(now);
+            let dirty = w.pages(file).map_or(0, |p| p.dirty());
+            let left = match dirty {
+                0 => Left::Clean,
+                _ if written >= budget => Left::More,
+                _ => Left::Some,
+            };
+            w.flusher.wrote(file, written, left, w.now);
+        });
+    }
+
+    /// Writes dirty pages of a range, at most `budget`, and says how many. Pages that follow one another in the file
+    /// and on the disk share a bio.
+    pub async fn write_range(
+        &self,
+        file: u32,
+        files: &impl Backing,
+        (from, to): (u64, u64),
+        budget: u64,
+        flags: Flags,
+        group: Option<Group>,
+    ) -> u64 {
+        let mut written = 0;
+        let mut at = from;
+        while written < budget
+            && let Some((a, b)) =
+                self.with(|w| w.pages(file).and_then(|p| p.run(at, to, Mark::Dirty)))
+        {
+            let b = b.min(a.saturating_add(budget - written));
+            let b = files.prepare(self, file, a, b).await;
+            if a == b {
+                break;
+            }
+            self.write_run(file, &files.place(file), (a, b), flags, group);
+            written += b - a;
+            at = b;
+        }
+        self.with(|w| w.memory.set_cursor(file, at));
+        if self.with(|w| w.has_bios(self.task())) {
+            self.wait(Wait::Submit).await;
+        }
+        written
+    }
+
+    /// Makes the bios of dirty pages that have a place.
+    fn write_run(
+        &self,
+        file: u32,
+        place: &impl Place,
+        (from, to): (u64, u64),
+        flags: Flags,
+        group: Option<Group>,
+    ) {
+        self.with(|w| {
+            let mut a = from;
+            while a < to {
+                let (sector, pages) = place.at(a);
+                let end = to.min(a + pages.max(1));
+                w.memory.begin_writeback(file, a, end);
+                let sectors = u32::try_from((end - a) * 8).unwrap_or(u32::MAX);
+                let sector = sector.unwrap_or(0);
+                let out = BioOut { id: 0, op: Op::Write, flags, sector, sectors };
+                w.bio(self.task(), out, Done::Written { file, from: a, to: end }, group);
+                a = end;
+            }
+        });
+    }
+
+    /// Writes the file's dirty pages and waits for them and for those under way. The file system's part comes after.
+    pub async fn write_and_wait(&self, file: u32, files: &impl Backing) {
+        let group = self.with(|w| w.group());
+        self.write_range(file, files, (0, u64::MAX), u64::MAX, Flags::SYNC, Some(group)).await;
+        self.wait(Wait::Io(group)).await;
+        while let Some(page) =
+            self.with(|w| w.pages(file).and_then(|p| p.next_any(0, Mark::Writeback)))
+        {
+            self.wait(Wait::Page { file, page }).await;
+        }
+    }
+
+    /// Empties the disk's cache.
+    pub async fn flush(&self) {
+        let group = self.with(|w| {
+            let group = w.group();
+            let out = BioOut {
+                id: 0,
+                op: Op::Flush,
+                flags: Flags::PREFLUSH.with(Flags::SYNC),
+                sector: 0,
+                sectors: 0,
+            };
+            w.bio(self.task(), out, Done::Other, Some(group));
+            group
+        });
+        self.wait(Wait::Submit).await;
+        self.wait(Wait::Io(group)).await;
+    }
+
+    /// `sync` of one file system's pages: the flusher is asked, and waited for.
+    pub async fn sync_pages(&self) {
+        let waiter = self.with(|w| {
+            let waiter = w.next_waiter();
+            w.flusher.ask(Task::Sync { waiter });
+            w.signal(Event::Flusher);
+            waiter
+        });
+        self.wait(Wait::Event(Event::Synced(waiter))).await;
+    }
+}
+
+fn flags(task: Task) -> Flags {
+    match task {
+        Task::Sync { .. } => Flags::SYNC,
+        Task::All => Flags::NONE,
+        Task::Old | Task::Background => Flags::BACKGROUND,
+    }
+}
+
+fn sight(w: &mut super::World) -> Sight {
+    let thresholds = w.memory.thresholds();
+    let own = w.memory.share_of(thresholds.background, w.now);
+    let over = w.memory.dirty > thresholds.background || w.memory.dirty > own;
+    Sight {
+        now: w.now,
+        over_background: over,
+        dirty: w.memory.dirty,
+        bandwidth: w.memory.device.average,
+        limit: w.memory.slow.pages,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::super::World;
+use super::super::read::Open;
+use super::super::testing::{Flat, Path, run};
+use super::*;
+use crate::cache::readahead::Stream;
+
+const S: u64 = 1_000_000_000;
+
+fn kernel(world: &Rc<RefCell<World>>, task: u32) -> Kernel {
+    world.borrow_mut().memory.open(1);
+    world.borrow_mut().memory.open(2);
+    Kernel::new(world.clone(), task)
+}
+
+fn file(file: u32) -> Open {
+    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default() }
+}
+
+/// Times of the writes, in seconds, of a disk that is known, or not.
+fn written(known: bool, writes: &'static [(u64, u32)]) -> Vec<u64> {
+    let world = Rc::new(RefCell::new(World::default()));
+    if known {
+        world.borrow_mut().memory.introduce(4096);
+    }
+    let (k, f) = (kernel(&world, 0), kernel(&world, 1));
+    let writer: Path = Box::pin(async move {
+        for (at, inode) in writes {
+            k.wait(Wait::Until(at * S)).await;
+            k.write(&mut file(*inode), &Flat, 0, 4096).await;
+        }
+        k.wait(Wait::Until(100 * S)).await;
+    });
+    let flusher: Path = Box::pin(async move { f.flusher(&Flat).await });
+    run(&world, vec![writer, flusher], 1, 1000).iter().map(|(at, _)| at / S).collect()
+}
+
+#[test]
+fn dirty_pages_wait_for_thirty_seconds_and_the_next_look() {
+    assert_eq!(written(true, &[(1, 1)]), [31]);
+    assert_eq!(written(true, &[(1, 1), (3, 2)]), [31, 36]);
+    // The time is the file's, not the page's.
+    assert_eq!(written(true, &[(1, 1), (29, 1)]), [31]);
+}
+
+#[test]
+fn a_disk_that_never_wrote_is_written_at_the_first_look() {
+    assert_eq!(written(false, &[(1, 1)]), [6]);
+}
+
+#[test]
+fn a_sync_of_all_files_is_told_when_it_is_done() {
+    let world = Rc::new(RefCell::new(World::default()));
+    let (k, f) = (kernel(&world, 0), kernel(&world, 1));
+    let writer: Path = Box::pin(async move {
+        k.write(&mut file(1), &Flat, 0, 8192).await;
+        k.write(&mut file(2), &Flat, 1 << 20, 4096).await;
+        k.wait(Wait::Compute(1000)).await;
+        k.sync_pages().await;
+        k.flush().await;
+        assert_eq!(k.with(|w| (w.memory.dirty, w.memory.writeback)), (0, 0));
+    });
+    let flusher: Path = Box::pin(async move { f.flusher(&Flat).await });
+    let log = run(&world, vec![writer, flusher], 1, 1000);
+    let flags: Vec<_> = log.iter().map(|(_, b)| (b.sectors, b.flags)).collect();
+    assert_eq!(
+        flags,
+        [(16, Flags::SYNC), (8, Flags::SYNC), (0, Flags::PREFLUSH.with(Flags::SYNC))]
+    );
+}
