@@ -14,7 +14,7 @@ use crate::trial::{ChoiceError, choose_scheduler, label, path_of};
 pub(crate) struct Choice<'e> {
     pub(crate) kernel: KernelProfile,
     pub(crate) scheduler: SchedulerChoice,
-    /// The kernel's own name of a scheduler that is none of ours.
+    /// The kernel's name of a scheduler that iosched does not have.
     pub(crate) foreign: Option<String>,
     pub(crate) label: String,
     pub(crate) place: &'e Place,
@@ -69,8 +69,8 @@ fn tunables(s: &SchedulerRef) -> Vec<(String, i64)> {
     out
 }
 
-/// A scheduler of the running kernel. It decides itself which tunables it has, and a generation means
-/// nothing to it. A name that is none of ours must be among those it offers.
+/// A scheduler of the running kernel. The kernel decides which tunables it has, and a generation means nothing to it. A
+/// name that iosched does not have must be among those that the kernel offers.
 pub(crate) fn live<'e>(
     s: &'e Placed<SchedulerRef>,
     kernel: &KernelProfile,

@@ -2,11 +2,14 @@
 
 use iosched_devices::DeviceState;
 use iosched_types::{Diagnostic, cgroup};
+use iosched_workloads::strace::Options;
 use toml::de::DeTable;
 
+use crate::load::{self, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::BackendKind;
 use crate::source::{At, Read, Source};
+
 use crate::startup::{self, Startup};
 use crate::trial::Collect;
 use crate::until::{self, Steady, Until};
@@ -61,9 +64,13 @@ pub enum JobSource {
     Text(String),
     /// No fio job: the start of a command under load.
     Startup(Box<Startup>),
+    /// A program over system calls.
+    Program(ProgramRef),
+    /// A log of system calls.
+    Trace(TraceRef),
 }
 
-/// An experiment: everything as written, nothing looked up yet.
+/// An experiment as the file has it. Nothing is looked up yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
     /// Name: the file's stem unless it names itself.
@@ -90,7 +97,7 @@ pub struct Experiment {
     pub cgroups: Vec<(String, u32)>,
     /// What the devices are like when a run begins.
     pub device_state: Option<Placed<DeviceState>>,
-    /// Who runs it.
+    /// The backend that runs it.
     pub backend: BackendKind,
     /// What to collect.
     pub collect: Collect,
@@ -148,41 +155,35 @@ impl Experiment {
     /// Reads an experiment file. Paths in it count from the file's own folder.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its place.
+    /// The first thing that is wrong, with its place. [`Experiment::read`] tells all.
     pub fn from_toml(file: &str, text: &str) -> Result<Experiment, Diagnostic> {
+        let (experiment, errors) = Experiment::read(file, text);
+        errors.into_iter().next().map_or(Ok(experiment), Err)
+    }
+
+    /// Reads as much of an experiment file as can be read, and tells everything that is wrong with the rest, in the
+    /// order of the file.
+    #[must_use]
+    pub fn read(file: &str, text: &str) -> (Experiment, Vec<Diagnostic>) {
         let src = Source { file, text };
-        let root = src.parse()?;
-        let root = root.get_ref();
-        src.known(root, "the experiment", KEYS)?;
         let mut e = Experiment { name: stem(file).into(), ..Experiment::default() };
-        scalars(&src, root, &mut e)?;
-        for (name, at) in in_order(root, "devices", &src) {
-            e.devices.push(device(&src, name, at, e.devices.len())?);
-        }
-        for (name, at) in in_order(root, "schedulers", &src) {
-            e.schedulers.push(scheduler(&src, name, at)?);
-        }
-        for (name, at) in in_order(root, "kernel", &src) {
-            let mut kernel = src.string(at, name)?;
-            if is_path(&kernel) {
-                kernel = beside(file, &kernel);
-            }
-            e.kernels.push(Placed::new(kernel, src.place(at.span())));
-        }
-        for (name, at) in in_order(root, "workloads", &src) {
-            e.workloads.push(workload(&src, name, at, e.workloads.len())?);
-        }
-        for (key, found) in [
-            ("devices", e.devices.is_empty()),
-            ("schedulers", e.schedulers.is_empty()),
-            ("workloads", e.workloads.is_empty()),
-        ] {
-            if found {
+        let root = match src.parse() {
+            Ok(root) => root,
+            Err(d) => return (e, vec![d]),
+        };
+        let root = root.get_ref();
+        let mut errors = src.unknown(root, "the experiment", KEYS);
+        scalars(&src, root, &mut e, &mut errors);
+        lists(&src, root, &mut e, &mut errors);
+        for key in ["devices", "schedulers", "workloads"] {
+            let named = root.get(key).is_some_and(|at| !src.list(at).is_empty());
+            if !named {
                 let d = Diagnostic::file(file, format!("the experiment names no {key}"));
-                return Err(d.with_help(example(key)));
+                errors.push(d.with_help(example(key)));
             }
         }
-        Ok(e)
+        errors.sort_by_key(|d| (d.line, d.column));
+        (e, errors)
     }
 }
 
@@ -226,54 +227,80 @@ fn beside(file: &str, path: &str) -> String {
     }
 }
 
-fn scalars(src: &Source, root: &DeTable, e: &mut Experiment) -> Read<()> {
-    let get = |key: &str| root.get(key);
-    if let Some(at) = get("name") {
-        e.name = src.string(at, "name")?;
+fn lists(src: &Source, root: &DeTable, e: &mut Experiment, errors: &mut Vec<Diagnostic>) {
+    let mut keep = |r: Read<()>| errors.extend(r.err());
+    for (i, (name, at)) in in_order(root, "devices", src).into_iter().enumerate() {
+        keep(device(src, name, at, i).map(|d| e.devices.push(d)));
     }
-    if let Some(at) = get("runs") {
-        e.runs = src.within(at, "runs", 1..=i64::from(MAX_RUNS))? as u32;
+    for (name, at) in in_order(root, "schedulers", src) {
+        keep(scheduler(src, name, at).map(|s| e.schedulers.push(s)));
     }
-    if let Some(at) = get("seed") {
-        e.seed = src.within(at, "seed", 0..=i64::from(u32::MAX))? as u64;
+    for (name, at) in in_order(root, "kernel", src) {
+        keep(src.string(at, name).map(|mut kernel| {
+            if is_path(&kernel) {
+                kernel = beside(src.file, &kernel);
+            }
+            e.kernels.push(Placed::new(kernel, src.place(at.span())));
+        }));
     }
-    if let Some(at) = get("cpus") {
-        e.cpus = src.within(at, "cpus", 1..=i64::from(MAX_CPUS))? as u16;
+    for (i, (name, at)) in in_order(root, "workloads", src).into_iter().enumerate() {
+        keep(workload(src, name, at, i).map(|w| e.workloads.push(w)));
     }
-    if let Some(at) = get("backend") {
+}
+
+fn scalars(src: &Source, root: &DeTable, e: &mut Experiment, errors: &mut Vec<Diagnostic>) {
+    let mut read = |key: &str, f: &mut dyn FnMut(&At) -> Read<()>| {
+        errors.extend(root.get(key).and_then(|at| f(at).err()));
+    };
+    read("name", &mut |at| src.string(at, "name").map(|v| e.name = v));
+    read("runs", &mut |at| {
+        src.within(at, "runs", 1..=i64::from(MAX_RUNS)).map(|v| e.runs = v as u32)
+    });
+    read("seed", &mut |at| {
+        src.within(at, "seed", 0..=i64::from(u32::MAX)).map(|v| e.seed = v as u64)
+    });
+    read("cpus", &mut |at| {
+        src.within(at, "cpus", 1..=i64::from(MAX_CPUS)).map(|v| e.cpus = v as u16)
+    });
+    read("backend", &mut |at| {
         let word = src.string(at, "backend")?;
-        e.backend = backend(&word, &src.place(at.span()))?;
-    }
-    if let Some(at) = get("queue") {
+        backend(&word, &src.place(at.span())).map(|v| e.backend = v)
+    });
+    read("queue", &mut |at| {
         for (name, value, place) in pairs(src, at, "queue")? {
             let v = src.integer(value, &name)?;
             e.queue.push(Placed::new((name, v), place));
         }
-    }
-    if let Some(at) = get("set") {
+        Ok(())
+    });
+    read("set", &mut |at| {
         for (name, value, place) in pairs(src, at, "set")? {
             let v = src.fio_value(value, &name)?;
             e.set.push(Placed::new((name, v), place));
         }
+        Ok(())
+    });
+    read("cgroups", &mut |at| cgroups(src, at, e));
+    read("device_state", &mut |at| device_state(src, at).map(|s| e.device_state = Some(s)));
+    read("steady_state", &mut |at| until::steady(src, at).map(|s| e.steady = s));
+    read("collect", &mut |at| collect(src, at, &mut e.collect));
+    match until::read(src, root, e.runs) {
+        Ok(until) => e.until = until,
+        Err(d) => errors.push(d),
     }
-    if let Some(at) = get("cgroups") {
-        cgroups(src, at, e)?;
-    }
-    e.device_state = get("device_state").map(|at| device_state(src, at)).transpose()?;
-    e.until = until::read(src, root, e.runs)?;
     if e.until.is_some() {
         e.runs = e.runs.max(until::MIN_RUNS);
     }
-    e.steady = get("steady_state").map(|at| until::steady(src, at)).transpose()?.flatten();
-    if let Some(at) = get("collect") {
-        let table = src.table(at, "collect")?;
-        src.known(table, "[collect]", &["series", "dispatches"])?;
-        if let Some(at) = table.get("series") {
-            e.collect.series = src.boolean(at, "series")?;
-        }
-        if let Some(at) = table.get("dispatches") {
-            e.collect.dispatches = src.boolean(at, "dispatches")?;
-        }
+}
+
+fn collect(src: &Source, at: &At, collect: &mut Collect) -> Read<()> {
+    let table = src.table(at, "collect")?;
+    src.known(table, "[collect]", &["series", "dispatches"])?;
+    if let Some(at) = table.get("series") {
+        collect.series = src.boolean(at, "series")?;
+    }
+    if let Some(at) = table.get("dispatches") {
+        collect.dispatches = src.boolean(at, "dispatches")?;
     }
     Ok(())
 }
@@ -371,17 +398,26 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
     let place = src.place(at.span());
     let Some(table) = at.get_ref().as_table() else {
         let file = src.string(at, key)?;
+        if let Some(program) = ProgramRef::of_line(&file) {
+            let job = JobSource::Program(program);
+            return Ok(Placed::new(WorkloadRef { name: file, job }, place));
+        }
         let name = stem(&file).to_string();
         return Ok(Placed::new(WorkloadRef { name, job: job_file(src, &file) }, place));
     };
-    src.known(table, "a workload", &["name", "file", "job", "startup"])?;
+    const KEYS: &[&str] =
+        &["name", "file", "job", "startup", "program", "params", "trace", "unknown", "think"];
+    src.known(table, "a workload", KEYS)?;
+    if table.contains_key("program") || table.contains_key("trace") {
+        return calls(src, table, &place);
+    }
     let job = match (table.get("file"), table.get("job"), table.get("startup")) {
         (Some(f), None, None) => job_file(src, &src.string(f, "file")?),
         (None, Some(j), None) => JobSource::Text(src.string(j, "job")?),
         (None, None, Some(s)) => JobSource::Startup(Box::new(startup::read(src, s)?)),
         _ => {
             let d =
-                place.error("a workload needs one of file, job (the text of a fio job), startup");
+                place.error("a workload needs one of file, job (the text of a fio job), startup, program, trace");
             return Err(d);
         }
     };
@@ -390,8 +426,51 @@ fn workload(src: &Source, key: &str, at: &At, index: usize) -> Read<Placed<Workl
         (None, JobSource::File(f)) => stem(f).to_string(),
         (None, JobSource::Text(_)) => format!("job-{}", index + 1),
         (None, JobSource::Startup(s)) => s.title(),
+        (None, JobSource::Program(p)) => p.line.clone(),
+        (None, JobSource::Trace(t)) => stem(&t.file).to_string(),
     };
     Ok(Placed::new(WorkloadRef { name, job }, place))
+}
+
+/// A program, or a log of system calls.
+fn calls(src: &Source, table: &DeTable, place: &Place) -> Read<Placed<WorkloadRef>> {
+    let alone: &[&str] = match table.contains_key("program") {
+        true => &["name", "program", "params"],
+        false => &["name", "trace", "unknown", "think"],
+    };
+    src.known(table, "this workload", alone)?;
+    let job = if let Some(at) = table.get("program") {
+        let line = src.string(at, "program")?;
+        let params = match table.get("params") {
+            Some(at) => load::params(src, pairs(src, at, "params")?)?,
+            None => Vec::new(),
+        };
+        JobSource::Program(ProgramRef { line, params })
+    } else {
+        let mut options = Options::default();
+        if let Some(at) = table.get("unknown") {
+            options.refuse_unknown = match src.string(at, "unknown")?.as_str() {
+                "refuse" => true,
+                "skip" => false,
+                _ => return Err(src.place(at.span()).error("unknown is \"skip\" or \"refuse\"")),
+            };
+        }
+        if let Some(at) = table.get("think") {
+            options.think = src.boolean(at, "think")?;
+        }
+        let file = match table.get("trace") {
+            Some(at) => src.string(at, "trace")?,
+            None => String::new(),
+        };
+        JobSource::Trace(TraceRef { file: beside(src.file, &file), options })
+    };
+    let name = match (table.get("name"), &job) {
+        (Some(at), _) => src.string(at, "name")?,
+        (None, JobSource::Trace(t)) => stem(&t.file).to_string(),
+        (None, JobSource::Program(p)) => p.line.clone(),
+        (None, _) => String::new(),
+    };
+    Ok(Placed::new(WorkloadRef { name, job }, place.clone()))
 }
 
 /// A job that comes with the program is named without path and suffix.
@@ -432,6 +511,17 @@ mod tests {
         assert!(d.line == 12 && d.message.contains("write_cache, slc"), "{d}");
         let d = with("slc = \"half\"").unwrap_err();
         assert!(d.line == 12 && d.message.contains("empty, full"), "{d}");
+    }
+
+    #[test]
+    fn everything_wrong_is_told_at_once_in_its_order() {
+        let text = "devices = [\"hdd-7200\", 7]\nschedulers = [\"none\", { nme = \"bfq\" }]\nruns = 0\ntypo = 1\n\
+            seed = \"x\"\n[set]\nruntime = [1]\n[collect]\nserie = true\n";
+        let (e, errors) = Experiment::read("e.toml", text);
+        let lines: Vec<usize> = errors.iter().map(|d| d.line).collect();
+        assert_eq!(lines, [0, 1, 2, 3, 4, 5, 7, 9], "{errors:?}");
+        assert!(errors[0].message.contains("names no workloads"));
+        assert_eq!((e.devices.len(), e.schedulers.len()), (1, 1), "what can be read is read");
     }
 
     #[test]

@@ -1,16 +1,16 @@
-//! fio's JSON and JSON+ output as [`JobRecord`]s: the one converter for runs of ours and for imported files.
+//! fio's JSON and JSON+ output as [`JobRecord`]s. Our own runs and imported files share this converter.
 //!
-//! Understood are fio 3.x files as `--output-format=json` and `json+` write them. Notes that fio prints
-//! around the JSON are skipped, and of several formats in one file (`--output-format=json,terse`) the
-//! JSON part is taken. Files of `--status-interval` hold several documents; the last one counts.
+//! It reads files of fio 3.x as `--output-format=json` and `json+` write them. It skips notes that fio prints around
+//! the JSON. Of several formats in one file (`--output-format=json,terse`) it takes the JSON part. Files of
+//! `--status-interval` hold several documents; the last one counts.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use iosched_types::{LatencyHistogram, Nanos};
+use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 
-use crate::record::{CpuTime, DirStats, JobRecord, Moments, Warning, place_in_time};
+use crate::record::{DirStats, JobRecord, Moments, Warning, place_in_time};
 
 /// A file that is no fio output.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum FioJsonError {
     /// There is no JSON object in it.
     #[error("no JSON object in it: was fio run with --output-format=json+?")]
     NoJson,
-    /// The JSON is broken or lacks what every fio file has.
+    /// The JSON is broken or lacks a field that every fio file has.
     #[error("line {line}, column {column}: {message}")]
     Malformed {
         /// Line within the file, from 1.
@@ -262,7 +262,7 @@ fn job(raw: RawJob, subjob: u32, global: &BTreeMap<String, String>) -> JobRecord
     }
 }
 
-/// So many percent of so many ms, in ns.
+/// A percentage of a time in ms, in ns.
 fn share(percent: f64, of_ms: u64) -> Nanos {
     (percent / 100.0 * of_ms as f64 * 1e6).max(0.0) as Nanos
 }

@@ -5,6 +5,7 @@
 mod choice;
 pub mod file;
 pub mod fio_json;
+pub mod load;
 pub mod mix;
 pub mod place;
 pub mod plan;
@@ -15,13 +16,14 @@ pub mod trial;
 pub mod until;
 
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
+pub use load::{Load, ProgramRef, Started, TraceRef};
 pub use mix::{Access, Mix};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
-    BackendKind, CpuTime, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record,
-    SCHEMA, SchedulerStats, Series, Status, TIMING_DEVIATION, Total, TrialId, Warning,
-    place_in_time, rates, total,
+    BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record, SCHEMA,
+    SchedulerStats, Series, Status, TIMING_DEVIATION, Total, TrialId, Warning, place_in_time,
+    rates, total,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

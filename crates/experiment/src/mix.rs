@@ -1,4 +1,4 @@
-//! The load beside which a command starts, in the notation of the S suite.
+//! The load during the start of a command, in the notation of the S suite.
 
 use std::fmt;
 

@@ -41,7 +41,7 @@ impl Place {
 pub struct Placed<T> {
     /// The value.
     pub value: T,
-    /// Its place.
+    /// The place.
     pub place: Place,
 }
 

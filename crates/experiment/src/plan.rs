@@ -1,7 +1,7 @@
 //! From an experiment to its trials.
 //!
-//! The order is device, workload, repetition, kernel, scheduler: a real disk is prepared once, and the
-//! schedulers of one repetition (a round) run one after the other, so that drift hits all of them alike.
+//! The order is device, workload, repetition, kernel, scheduler. So a real disk is prepared once, and the schedulers of
+//! one repetition (a round) run one after the other, so drift hits all of them alike.
 //!
 //! Repetition r of a job that sets no `randseed` runs with `randseed = seed + r - 1`
 //! ([`Trial::at_repetition`]). With more than one run `randrepeat=0` is set too, since fio's default
@@ -14,11 +14,13 @@ use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
+use iosched_types::units::show_bytes;
 use iosched_workloads::fio::layout::lay_out;
-use iosched_workloads::fio::{JobSet, Lookup, check_supported, parse, parse_live};
+use iosched_workloads::fio::{JobSet, Lookup, check_cpus, check_supported, parse, parse_live};
 
 use crate::choice::{self, Choice};
 use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
+use crate::load::{Load, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::{BackendKind, TrialId};
 use crate::startup::Startup;
@@ -27,11 +29,18 @@ use crate::trial::{Trial, check_setting};
 /// Most trials of one experiment.
 pub const MAX_TRIALS: usize = 100_000;
 
-/// What planning needs from outside; the caller decides how it is found.
+/// Most memory of one simulated trial, in bytes.
+pub const MAX_MEMORY: u64 = 4 << 30;
+/// What a simulated process and an I/O that it may have in flight take, in bytes: measured by the peak of runs with 100
+/// to 1000 processes of depths from 1000 to 10,000 (45 to 60 bytes an I/O).
+const PROCESS_BYTES: u64 = 32 << 10;
+const IO_BYTES: u64 = 64;
+
+/// Planning needs this from outside. The caller decides how to find it.
 pub struct Sources<'a> {
     /// The text of a file, or why there is none.
     pub read: &'a dyn Fn(&str) -> Result<String, String>,
-    /// The text of a job that comes with the program, by name; or what is known.
+    /// The text of a job that comes with the program, by name; or the names that are known.
     pub job: &'a dyn Fn(&str) -> Result<&'static str, String>,
     /// The names of schedulers that the running kernel offers, for live backends.
     pub offered: &'a dyn Fn() -> Vec<String>,
@@ -71,6 +80,7 @@ struct Workload {
     name: String,
     jobs: JobSet,
     startup: Option<Startup>,
+    load: Option<Load>,
 }
 
 fn look_up<'e>(
@@ -87,6 +97,14 @@ fn look_up<'e>(
         }
         devices.iter_mut().for_each(|(d, _)| d.state = state.value);
     }
+    let fio = |w: &Placed<WorkloadRef>| {
+        !matches!(w.value.job, JobSource::Program(_) | JobSource::Trace(_))
+            && !matches!(&w.value.job, JobSource::File(f) if TraceRef::is_log(f))
+    };
+    if let (false, Some(set)) = (e.workloads.iter().any(fio), e.set.first()) {
+        let d = set.place.error("set is for fio jobs, and there is none among the workloads");
+        errors.push(d.with_help("programs have parameters: --param NAME=VALUE, or params = { … }"));
+    }
     let kernels = kernels(e, sources, errors);
     let workloads = collect(&e.workloads, errors, |w| workload(w, e, sources));
     for s in &e.queue {
@@ -95,7 +113,7 @@ fn look_up<'e>(
         }
     }
     let mut schedulers = Vec::new();
-    // The running kernel is one, whatever profiles are named.
+    // There is one running kernel, whatever profiles the experiment names.
     let running = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
     for kernel in kernels.iter().take(if running { 1 } else { kernels.len() }) {
         for s in &e.schedulers {
@@ -125,6 +143,9 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     if n > MAX_TRIALS {
         errors.push(Diagnostic::file(&*e.name, format!("{n} trials; {MAX_TRIALS} are the limit")));
     }
+    if e.backend == BackendKind::Sim {
+        errors.extend(parts.workloads.iter().filter_map(|(w, place)| memory(w, place)));
+    }
     for (device, _) in &parts.devices {
         for (w, place) in &parts.workloads {
             if let Some(d) = w.startup.as_ref().and_then(|s| room(s, device, place)) {
@@ -136,6 +157,22 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
             }
         }
     }
+}
+
+/// Queues that are too deep for the memory of a simulation.
+fn memory(w: &Workload, place: &Place) -> Option<Diagnostic> {
+    let ios: u64 = w.jobs.jobs.iter().map(|j| u64::from(j.iodepth)).sum();
+    let processes = w.jobs.jobs.len() as u64;
+    let need = ios.saturating_mul(IO_BYTES).saturating_add(processes * PROCESS_BYTES);
+    (need > MAX_MEMORY).then(|| {
+        let message = format!(
+            "workload {}: {processes} processes with {ios} I/Os in flight would take about {}; {} is the limit",
+            w.name,
+            show_bytes(need as f64),
+            show_bytes(MAX_MEMORY as f64)
+        );
+        place.error(message).with_help("use a smaller iodepth or fewer jobs")
+    })
 }
 
 /// The load's files and a file system need room on the device.
@@ -186,6 +223,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         jobs: w.jobs.clone(),
         reseeded: w.jobs.jobs.iter().map(|j| j.randseed.is_none()).collect(),
         startup: w.startup.clone(),
+        load: w.load.clone(),
         foreign: c.foreign.clone(),
         cpus: e.cpus,
         cgroups: e.cgroups.clone(),
@@ -289,6 +327,14 @@ fn kernels(
 
 fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> Many<Workload> {
     let name = w.value.name.clone();
+    if let Some(load) = calls(w, sources) {
+        let load = Some(load.map_err(|d| vec![d])?);
+        if e.backend != BackendKind::Sim {
+            let d = w.place.error("programs and logs of system calls run in the simulator only");
+            return Err(vec![d.with_help("leave --backend out, or use fio jobs")]);
+        }
+        return Ok(Workload { name, jobs: JobSet::default(), startup: None, load });
+    }
     let (file, text) = match &w.value.job {
         JobSource::Startup(s) if e.backend == BackendKind::Sim => {
             let d = w.place.error(format!(
@@ -301,8 +347,10 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
         }
         JobSource::Startup(s) => {
             let (jobs, startup) = (JobSet::default(), Some((**s).clone()));
-            return Ok(Workload { name, jobs, startup });
+            return Ok(Workload { name, jobs, startup, load: None });
         }
+        // Looked up above.
+        JobSource::Program(_) | JobSource::Trace(_) => (name.clone(), String::new()),
         JobSource::Text(text) => (w.value.name.clone(), text.clone()),
         JobSource::File(name) if !name.contains(['/', '.']) => {
             let text = (sources.job)(name).map_err(|help| {
@@ -324,8 +372,23 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
         .map_err(|errors| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>())?;
     if matches!(e.backend, BackendKind::Sim) {
         check_supported(&jobs)?;
+        check_cpus(&jobs, e.cpus)?;
     }
-    Ok(Workload { name, jobs, startup: None })
+    Ok(Workload { name, jobs, startup: None, load: None })
+}
+
+/// A program, or a log of system calls; `None` for all else.
+fn calls(w: &Placed<WorkloadRef>, sources: &Sources<'_>) -> Option<Result<Load, Diagnostic>> {
+    match &w.value.job {
+        JobSource::Program(p) => Some(p.resolve(&w.place)),
+        JobSource::Trace(t) => Some(t.resolve(&w.place, sources.read)),
+        JobSource::File(file) if TraceRef::is_log(file) => {
+            let options = iosched_workloads::strace::Options::default();
+            let t = TraceRef { file: file.clone(), options };
+            Some(t.resolve(&w.place, sources.read))
+        }
+        _ => None,
+    }
 }
 
 /// An error in an override points at where the override was written.

@@ -1,10 +1,10 @@
-//! What a trial yields, whichever backend ran it.
+//! The result of a trial, the same for every backend.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use iosched_types::{Bytes, LatencyHistogram, Nanos, Op, Sector};
+use iosched_types::{Bytes, CpuTime, LatencyHistogram, Nanos, Op, Sector};
 
 /// Version of [`Record`]'s shape. Readers accept their own and older ones.
 pub const SCHEMA: u32 = 1;
@@ -89,7 +89,7 @@ pub struct Record {
     pub metrics: Vec<Metric>,
     /// Where the figures come from: tool version, kernel, device identity and model hash, tunables …
     pub provenance: BTreeMap<String, String>,
-    /// What people should know before trusting the figures.
+    /// Warnings that people should know before trusting the figures.
     pub warnings: Vec<Warning>,
     /// Length of the trial (virtual time in `sim`, wall clock elsewhere).
     pub elapsed: Nanos,
@@ -113,8 +113,8 @@ impl Record {
     }
 }
 
-/// The metric that says by how many percent an emulated disk's commands took longer, or less, than its model's
-/// own answers.
+/// The metric that says by how many percent an emulated disk's commands took longer or shorter than its model's own
+/// answers.
 pub const TIMING_DEVIATION: &str = "timing_deviation";
 
 /// A named result such as a start-up time.
@@ -170,36 +170,6 @@ pub struct JobRecord {
     pub error: Option<String>,
 }
 
-/// Core time of one process, in ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CpuTime {
-    /// In the program.
-    pub user: Nanos,
-    /// In the kernel for it: system calls, switches, the scheduler, and the two below.
-    pub system: Nanos,
-    /// Spinning for the scheduler's lock (simulator only).
-    pub spinning: Nanos,
-    /// In interrupts that its completions made (simulator only).
-    pub interrupts: Nanos,
-}
-
-impl CpuTime {
-    /// User and system time.
-    #[must_use]
-    pub fn total(&self) -> Nanos {
-        self.user + self.system
-    }
-
-    /// Adds another process's time.
-    pub fn add(&mut self, other: &CpuTime) {
-        self.user += other.user;
-        self.system += other.system;
-        self.spinning += other.spinning;
-        self.interrupts += other.interrupts;
-    }
-}
-
 /// One direction of one process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirStats {
@@ -234,7 +204,7 @@ impl DirStats {
         if self.runtime == 0 { 0.0 } else { self.bytes as f64 * 1e9 / self.runtime as f64 }
     }
 
-    /// Adds another process's figures; run times overlap, so the longest counts.
+    /// Adds another process's figures. Run times overlap, so the longest counts.
     pub fn merge(&mut self, other: &DirStats) {
         self.ios += other.ios;
         self.bytes += other.bytes;
@@ -247,8 +217,8 @@ impl DirStats {
     }
 }
 
-/// Bytes a second of each process, by which shares are compared. A process that only trimmed moved no data and takes no part,
-/// unless there are no others: then it is trims a second.
+/// Bytes a second of each process. Shares are compared by this. A process that only trimmed moved no data and takes no
+/// part. If all processes only trimmed, it is trims a second.
 #[must_use]
 pub fn rates(jobs: &[JobRecord]) -> Vec<f64> {
     let only_trims = |j: &&JobRecord| j.trim.ios > 0 && j.read.ios + j.write.ios == 0;
@@ -284,9 +254,9 @@ impl Total {
     }
 }
 
-/// What processes moved in the directions that `of` names, and in which time: where they do not run at the same time, adding
-/// their rates would give more than the device can do. Trims move nothing: theirs is a total of its own, of which only the I/Os
-/// count.
+/// The data that processes moved in the directions that `of` names, and the time it took. Where processes do not run at
+/// the same time, adding their rates would give more than the device can do. Trims move nothing: they have a total of
+/// their own, and only its I/Os count.
 pub fn total<'a, const N: usize>(
     jobs: impl Iterator<Item = &'a JobRecord>,
     of: impl Fn(&'a JobRecord) -> [&'a DirStats; N],
@@ -315,8 +285,8 @@ pub fn total<'a, const N: usize>(
     sum
 }
 
-/// Sets when each job of a run of fio began, which fio does not print: a job with `stonewall` after all before it, the others
-/// with the job before.
+/// Sets when each job of a fio run began. fio does not print this: a job with `stonewall` begins after all before it,
+/// the others begin with the job before.
 pub fn place_in_time(jobs: &mut [JobRecord]) {
     let (mut began, mut latest): (Nanos, Nanos) = (0, 0);
     for job in jobs {

@@ -15,13 +15,13 @@ pub type At<'a> = Spanned<DeValue<'a>>;
 /// The file that is being read.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// Its name, for messages.
+    /// The name, for messages.
     pub file: &'a str,
     /// What is in it.
     pub text: &'a str,
 }
 
-/// Something read, or what is wrong with it and where.
+/// A value, or what is wrong with it and where.
 pub type Read<T> = Result<T, Diagnostic>;
 
 impl<'a> Source<'a> {
@@ -52,15 +52,31 @@ impl<'a> Source<'a> {
     /// # Errors
     /// That key, with the nearest known one.
     pub fn known(&self, table: &DeTable, what: &str, known: &[&str]) -> Read<()> {
-        let unknown = table.keys().filter(|k| !known.contains(&k.get_ref().as_ref()));
-        let Some(key) = unknown.min_by_key(|k| k.span().start) else { return Ok(()) };
+        self.unknown(table, what, known).into_iter().next().map_or(Ok(()), Err)
+    }
+
+    /// The keys that are not among `known`, in their order, each with the nearest known one.
+    #[must_use]
+    pub fn unknown(&self, table: &DeTable, what: &str, known: &[&str]) -> Vec<Diagnostic> {
+        let mut keys: Vec<_> =
+            table.keys().filter(|k| !known.contains(&k.get_ref().as_ref())).collect();
+        keys.sort_by_key(|k| k.span().start);
+        keys.into_iter().map(|k| self.unknown_key(k, what, known)).collect()
+    }
+
+    fn unknown_key(
+        &self,
+        key: &Spanned<std::borrow::Cow<'_, str>>,
+        what: &str,
+        known: &[&str],
+    ) -> Diagnostic {
         let word: &str = key.get_ref();
         let mut help = did_you_mean(word, known.iter().copied());
         if help.is_empty() {
             help = format!("known here: {}", known.join(", "));
         }
         let message = format!("unknown key \"{word}\" in {what}");
-        Err(self.place(key.span()).error(message).with_help(help))
+        self.place(key.span()).error(message).with_help(help)
     }
 
     fn wrong(&self, at: &At, key: &str, want: &str) -> Diagnostic {
@@ -146,7 +162,7 @@ impl<'a> Source<'a> {
         Ok(v)
     }
 
-    /// A value as fio would have it written: `5`, `4k`, `1`.
+    /// A value as fio expects it: `5`, `4k`, `1`.
     ///
     /// # Errors
     /// A list, a table, or a number that is not finite.

@@ -14,7 +14,7 @@ const MAX_IDLE: i64 = 100;
 /// What is started, and under which load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Startup {
-    /// Program and arguments: something that starts, does nothing and ends.
+    /// Program and arguments. The program should start, do nothing and end.
     pub command: Vec<String>,
     /// What else the command needs in its small root: programs (with their libraries), files, folders.
     pub files: Vec<String>,
@@ -36,7 +36,7 @@ impl Startup {
     /// A command under a load, the rest as in the S suite.
     #[must_use]
     pub fn new(command: Vec<String>, load: Mix) -> Startup {
-        // A reader that comes to the end of its file goes on in the page cache and is no load any more.
+        // A reader that comes to the end of its file goes on in the page cache. It is then no load any more.
         let file_bytes = if load.access == Access::Random { 256 << 20 } else { 1 << 30 };
         Startup {
             command,
@@ -50,7 +50,7 @@ impl Startup {
         }
     }
 
-    /// How tables call it when nobody named it: `bash 10r-seq`.
+    /// The name in tables where the experiment gives none: `bash 10r-seq`.
     #[must_use]
     pub fn title(&self) -> String {
         let program = self.command.first().map_or("", String::as_str);

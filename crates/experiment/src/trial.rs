@@ -9,6 +9,7 @@ use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
 use iosched_workloads::fio::JobSet;
 
+use crate::load::Load;
 use crate::record::TrialId;
 use crate::startup::Startup;
 
@@ -25,14 +26,16 @@ pub struct Trial {
     pub scheduler: SchedulerChoice,
     /// `queue/*` settings by sysfs name.
     pub settings: Vec<(String, i64)>,
-    /// What the processes do; no job when `startup` says what is measured.
+    /// The jobs of the processes; none when `startup` says what is measured.
     pub jobs: JobSet,
     /// Which jobs take their random seed from the repetition: those that set none of their own.
     pub reseeded: Vec<bool>,
     /// The start of a command under load instead of jobs.
     pub startup: Option<Startup>,
-    /// The running kernel's own name of a scheduler that is none of ours (live backends only; `scheduler`
-    /// is a stand-in then).
+    /// A program or a log of system calls instead of jobs.
+    pub load: Option<Load>,
+    /// The running kernel's name of a scheduler that iosched does not have (live backends only; `scheduler` is a
+    /// stand-in then).
     pub foreign: Option<String>,
     /// CPUs of the machine.
     pub cpus: u16,
@@ -48,7 +51,8 @@ pub struct Trial {
     pub reset_at: Nanos,
     /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it, so repetitions do, too.
     pub tag_start: u32,
-    /// The kernel's worker that runs queues at completions has not run yet: the first time it comes after the processes.
+    /// The kernel's worker that runs queues at completions has not run yet. So the first time it runs after the
+    /// processes.
     pub first_run_late: bool,
 }
 

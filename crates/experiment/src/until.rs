@@ -1,4 +1,4 @@
-//! How long to go on: until the figures are certain, and from when on a drive is steady.
+//! How long to go on: until when figures are certain, and when a drive is steady.
 
 use iosched_types::Nanos;
 use iosched_types::units::{SEC, parse_nanos};
@@ -7,7 +7,7 @@ use toml::de::DeTable;
 use crate::file::MAX_RUNS;
 use crate::source::{At, Read, Source};
 
-/// Fewest repetitions that have an interval worth the name.
+/// The fewest repetitions with a useful interval.
 pub const MIN_RUNS: u32 = 3;
 /// Repetitions at most, unless the experiment says otherwise.
 pub const DEFAULT_MAX_RUNS: u32 = 30;
@@ -52,9 +52,9 @@ pub fn parse_time(text: &str) -> Option<Nanos> {
     parse_nanos(text.trim(), SEC).filter(|t| *t > 0)
 }
 
-/// What to say about a percentage that is none.
+/// The message for an invalid percentage.
 pub const PERCENT_HELP: &str = "a percentage from 0.01 to 100, such as 3%";
-/// What to say about a time that is none.
+/// The message for an invalid time.
 pub const TIME_HELP: &str = "a time such as 90s, 20m or 2h";
 
 /// Reads `until_ci`, `max_runs`, `max_time`.

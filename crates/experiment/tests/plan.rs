@@ -85,7 +85,7 @@ fn on_a_machine_its_own_schedulers_count() {
         planned(&text(&rest), Path::new("."))
     };
     assert_eq!(of("bfq").unwrap()[0].kernel_name(), "bfq");
-    // A module of a name that nobody knows may be there.
+    // There may be a module with an unknown name.
     let e = of("bfqq").unwrap_err();
     assert!(e[0].to_string().contains("bfqq"), "{e:?}");
 }
@@ -114,7 +114,7 @@ fn the_examples_are_planned_with_their_files() {
 }
 
 proptest! {
-    /// What a record says survives being written and read, whatever the figures.
+    /// A record survives writing and reading, whatever its figures.
     #[test]
     fn a_record_comes_back_from_its_text(
         latencies in proptest::collection::vec(1u64..10_000_000_000, 0..40),

@@ -1,6 +1,7 @@
 //! What can go wrong in a simulation.
 
 use iosched_devices::SpecError;
+use iosched_host::HostError;
 use iosched_schedulers::TunableError;
 use iosched_types::Diagnostic;
 
@@ -21,31 +22,7 @@ pub enum SimError {
     /// The jobs do not fit the device.
     #[error("{0}")]
     Layout(Box<Diagnostic>),
-    /// Nothing can happen any more although processes wait.
-    #[error(
-        "the simulation is stuck at {at_ms:.3} ms: {waiting} processes wait, {pending} requests are \
-         queued and nothing is at the device; this is a defect of the scheduler or the device model"
-    )]
-    Stuck {
-        /// Virtual time in ms.
-        at_ms: f64,
-        /// Waiting processes.
-        waiting: usize,
-        /// Queued requests.
-        pending: usize,
-    },
-    /// Whoever watches wanted it to end.
-    #[error("the simulation was stopped")]
-    Stopped,
-    /// Time does not move on.
-    #[error(
-        "virtual time stands still at {at_ms:.3} ms after {events} events: the device model or the \
-         job makes no progress (a zero service time with an endless job, say)"
-    )]
-    NoProgress {
-        /// Virtual time in ms.
-        at_ms: f64,
-        /// Events at this instant.
-        events: u64,
-    },
+    /// The run did not come to its end.
+    #[error(transparent)]
+    Host(#[from] HostError),
 }

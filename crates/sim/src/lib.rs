@@ -1,15 +1,12 @@
-//! The simulator: processes, block layer and device on one virtual clock.
+//! The simulator: what a trial needs, put on a machine, and the record of its run.
 //!
 //! [`simulate`] is a pure function: the same trial and seed give the same bytes, on any machine.
 
-mod cpu;
-pub mod drive;
 mod error;
-mod ios;
+mod programs;
 mod record;
 mod run;
 pub mod scenario;
-mod thin;
 pub mod validate;
 
 pub use error::SimError;

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use iosched_block::{Issue, Queue};
 use iosched_experiment::{
-    BackendKind, CpuTime, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
+    BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
 };
-use iosched_types::Nanos;
 use iosched_types::units::MS;
+use iosched_types::{CpuTime, Nanos};
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
 use iosched_workloads::fio::{JobSpec, iolog_write};
 
-use crate::drive::Drive;
+use iosched_host::Machine;
 
 /// fio computes rates by whole milliseconds, rounded up, and no run of it takes whole milliseconds to the microsecond.
 fn fio_runtime(ns: Nanos) -> Nanos {
@@ -33,9 +34,9 @@ fn moments(s: &Sums, count: u64) -> Moments {
     }
 }
 
-/// Bandwidth (KiB/s) and IOPS of the samples up to the last in which an I/O finished; only the first `whole` count, since
-/// the job's end cuts the last one short. The empty ones come in one step: one of ten thousand processes has
-/// hardly any others.
+/// Bandwidth (KiB/s) and IOPS of the samples up to the last in which an I/O finished. Only the first `whole` count,
+/// because the job's end cuts the last one short. Empty samples are added in one step: with ten thousand processes
+/// nearly all samples are empty.
 fn sample_moments(samples: &[Sample], whole: u64) -> (Moments, Moments) {
     let (mut bw, mut iops) = (Moments::default(), Moments::default());
     for s in samples.iter().take_while(|s| u64::from(s.at) < whole) {
@@ -139,10 +140,10 @@ fn same_section(a: &JobSpec, b: &JobSpec) -> bool {
 }
 
 /// A job of each section, and how many processes the section has.
-fn clones(drive: &Drive) -> Vec<(&JobSpec, usize)> {
+fn clones(machine: &Machine) -> Vec<(&JobSpec, usize)> {
     let mut sections: Vec<(&JobSpec, usize)> = Vec::new();
-    for t in &drive.tasks {
-        let job = t.process.job();
+    for t in &machine.tasks {
+        let job = t.job.spec();
         match sections.iter_mut().find(|(j, _)| same_section(j, job)) {
             Some((_, n)) => *n += 1,
             None => sections.push((job, 1)),
@@ -151,8 +152,8 @@ fn clones(drive: &Drive) -> Vec<(&JobSpec, usize)> {
     sections
 }
 
-/// The part of a process's core time that belongs to its measured run: as much of it as of the time, for its load in the
-/// ramp time before is the same.
+/// The part of a process's core time that belongs to its measured run. The load during the ramp time is the same, so
+/// core time is split as the time is.
 fn measured_part(all: CpuTime, runtime: Nanos, ramp: Nanos) -> CpuTime {
     let whole = u128::from(runtime.saturating_add(ramp)).max(1);
     let part = |ns: Nanos| (u128::from(ns) * u128::from(runtime) / whole) as Nanos;
@@ -168,15 +169,15 @@ fn measured_part(all: CpuTime, runtime: Nanos, ramp: Nanos) -> CpuTime {
 }
 
 /// Takes what the processes measured.
-fn jobs(drive: &mut Drive, start: Nanos) -> Vec<JobRecord> {
+fn jobs(machine: &mut Machine, start: Nanos) -> Vec<JobRecord> {
     let mut out: Vec<(bool, JobRecord)> = Vec::new();
-    let stats: Vec<JobStats> = drive.tasks.iter_mut().map(|t| t.process.take_stats()).collect();
-    let clones = clones(drive);
-    for (i, (t, stats)) in drive.tasks.iter().zip(stats).enumerate() {
-        let job = t.process.job();
+    let stats: Vec<JobStats> = machine.tasks.iter_mut().map(|t| t.job.take_stats()).collect();
+    let clones = clones(machine);
+    for (i, (t, stats)) in machine.tasks.iter().zip(stats).enumerate() {
+        let job = t.job.spec();
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
         let mut r = job_record(job, stats, clones, start);
-        r.cpu = measured_part(drive.cpu_time(i), r.runtime, job.ramp_time);
+        r.cpu = measured_part(machine.cpu_time(i), r.runtime, job.ramp_time);
         let group = match job.group_reporting {
             true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),
             false => None,
@@ -192,10 +193,10 @@ fn jobs(drive: &mut Drive, start: Nanos) -> Vec<JobRecord> {
 /// Trims in [`JobStats::dirs`](iosched_workloads::fio::stats::JobStats).
 const TRIM: usize = 2;
 
-fn throughput(drive: &Drive) -> [Series; 2] {
+fn throughput(machine: &Machine) -> [Series; 2] {
     let mut sums: Vec<(f64, f64)> = Vec::new();
-    for t in &drive.tasks {
-        let s = t.process.stats();
+    for t in &machine.tasks {
+        let s = t.job.stats();
         let shift = (s.measured_from / SAMPLE) as usize;
         for (i, d) in s.dirs.iter().enumerate() {
             // A trim moves no data.
@@ -222,22 +223,22 @@ fn throughput(drive: &Drive) -> [Series; 2] {
     ]
 }
 
-fn all_series(drive: &Drive) -> Vec<Series> {
-    let Some(s) = &drive.sampler else { return Vec::new() };
+fn all_series(machine: &Machine) -> Vec<Series> {
+    let Some(s) = &machine.sampler else { return Vec::new() };
     let of = |name: &str, values: &Vec<f64>| Series {
         name: name.into(),
         unit: "requests".into(),
         step: s.step,
         values: values.clone(),
     };
-    let mut all = Vec::from(throughput(drive));
+    let mut all = Vec::from(throughput(machine));
     all.push(of("in_flight", &s.in_flight));
     all.push(of("queue_depth", &s.queued));
     all
 }
 
-fn device(drive: &Drive) -> DeviceStats {
-    let s = &drive.queue.stats;
+pub(crate) fn device(queue: &Queue) -> DeviceStats {
+    let s = &queue.stats;
     DeviceStats {
         commands: s.completed,
         bytes: [s.bytes[0], s.bytes[1], s.bytes[2]],
@@ -247,7 +248,7 @@ fn device(drive: &Drive) -> DeviceStats {
         seeks: s.seeks,
         travel: s.travel,
         max_in_flight: s.max_in_flight,
-        counters: named(drive.queue.device_counters()),
+        counters: named(queue.device_counters()),
     }
 }
 
@@ -255,8 +256,7 @@ fn named(list: Vec<(&'static str, u64)>) -> BTreeMap<String, u64> {
     list.into_iter().map(|(n, v)| (n.to_string(), v)).collect()
 }
 
-fn scheduler(drive: &Drive) -> SchedulerStats {
-    let q = &drive.queue;
+pub(crate) fn scheduler(q: &Queue) -> SchedulerStats {
     SchedulerStats {
         dispatched: q.stats.issued,
         idled: q.stats.idled,
@@ -266,7 +266,7 @@ fn scheduler(drive: &Drive) -> SchedulerStats {
     }
 }
 
-fn provenance(trial: &Trial) -> BTreeMap<String, String> {
+pub(crate) fn provenance(trial: &Trial) -> BTreeMap<String, String> {
     let mut p = BTreeMap::from([
         ("tool".to_string(), format!("iosched {}", env!("CARGO_PKG_VERSION"))),
         ("kernel_profile".to_string(), trial.kernel.version.clone()),
@@ -284,10 +284,10 @@ fn provenance(trial: &Trial) -> BTreeMap<String, String> {
 }
 
 /// Jobs that were slower than `rate_min` or `rate_iops_min` allow. The real fio ends them.
-fn missed_rates(trial: &Trial, drive: &Drive) -> Vec<Warning> {
+fn missed_rates(trial: &Trial, machine: &Machine) -> Vec<Warning> {
     let mut out = Vec::new();
-    for t in &drive.tasks {
-        let (job, s) = (t.process.job(), t.process.stats());
+    for t in &machine.tasks {
+        let (job, s) = (t.job.spec(), t.job.stats());
         let runtime = fio_runtime(s.ended.saturating_sub(s.measured_from));
         for (i, what) in ["reads", "writes", "trims"].iter().enumerate() {
             let rate = job.rate[i];
@@ -315,14 +315,14 @@ fn missed_rates(trial: &Trial, drive: &Drive) -> Vec<Warning> {
     out
 }
 
-/// By how much the halves of a run may differ without a word, in per cent.
+/// By how much the halves of a run may differ without a warning, in per cent.
 const HALVES_APART: [u64; 4] = [10, 25, 50, 75];
 
 /// I/Os of all processes in the first and the second half of each one's time.
-fn halves(drive: &Drive) -> [u64; 2] {
+fn halves(machine: &Machine) -> [u64; 2] {
     let mut sums = [0; 2];
-    for t in &drive.tasks {
-        let s = t.process.stats();
+    for t in &machine.tasks {
+        let s = t.job.stats();
         let half = s.ended.saturating_sub(s.measured_from) / SAMPLE / 2;
         for sample in s.dirs.iter().flat_map(|d| &d.samples) {
             match u64::from(sample.at) {
@@ -335,9 +335,9 @@ fn halves(drive: &Drive) -> [u64; 2] {
     sums
 }
 
-/// A run whose halves differ says as much about its start as about what it settles to.
-fn unsteady(trial: &Trial, drive: &Drive) -> Option<Warning> {
-    let [first, second] = halves(drive);
+/// If the halves of a run differ, its figures depend as much on the start as on the state that it settles to.
+fn unsteady(trial: &Trial, machine: &Machine) -> Option<Warning> {
+    let [first, second] = halves(machine);
     let (less, more) = (first.min(second), first.max(second));
     // What chance does to so few I/Os is no change.
     if more - less <= 3 * (first + second).isqrt() {
@@ -363,44 +363,41 @@ fn unsteady(trial: &Trial, drive: &Drive) -> Option<Warning> {
 }
 
 /// The record of a finished run.
-pub(crate) fn of(trial: &Trial, mut drive: Drive) -> Record {
+pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let ignored = trial.jobs.warnings.iter().map(|w| Warning {
         code: "option-ignored".into(),
         message: w.clone(),
         advice: String::new(),
     });
     let warnings =
-        ignored.chain(missed_rates(trial, &drive)).chain(unsteady(trial, &drive)).collect();
-    let pid = |t: u32| drive.tasks.get(t as usize).map_or(t, |t| t.process.job().thread);
-    let dispatches = drive.dispatches.take().map_or_else(Vec::new, |thin| {
-        let points = thin.into_vec().into_iter();
-        points
-            .map(|i| DispatchPoint {
-                t: i.t,
-                sector: i.sector,
-                sectors: i.sectors,
-                op: i.op,
-                pid: pid(i.task),
-            })
-            .collect()
-    });
-    let series = all_series(&drive);
+        ignored.chain(missed_rates(trial, &machine)).chain(unsteady(trial, &machine)).collect();
+    let issues = machine.take_dispatches();
+    let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
+    let point = |i: Issue| DispatchPoint {
+        t: i.t,
+        sector: i.sector,
+        sectors: i.sectors,
+        op: i.op,
+        pid: pid(i.task),
+    };
+    let dispatches = issues.into_iter().map(point).collect();
+    let series = all_series(&machine);
     Record {
         schema: SCHEMA,
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
-        jobs: jobs(&mut drive, trial.start_at),
-        device: device(&drive),
-        scheduler: scheduler(&drive),
+        jobs: jobs(&mut machine, trial.start_at),
+        device: device(&machine.queue),
+        scheduler: scheduler(&machine.queue),
         series,
         dispatches,
         trace: Vec::new(),
-        io_logs: iolog_write::texts(drive.tasks.iter().map(|t| &t.process)),
+        io_logs: iolog_write::texts(machine.tasks.iter().map(|t| &t.job)),
         metrics: Vec::new(),
         provenance: provenance(trial),
         warnings,
-        elapsed: drive.tl.now,
+        elapsed: machine.tl.now,
     }
 }
 

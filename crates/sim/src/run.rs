@@ -5,18 +5,18 @@ use std::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use iosched_block::{Queue, QueueConfig};
+use iosched_block::{DiskId, Queue, QueueConfig};
 use iosched_devices::{Device, Shifted};
 use iosched_experiment::{Record, Trial, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::Nanos;
 use iosched_workloads::fio::layout::lay_out;
-use iosched_workloads::fio::process::{Flow, FlowGroup, Process};
+use iosched_workloads::fio::process::{Flow, FlowGroup, Job};
 
-use crate::cpu::Costs;
-use crate::drive::Drive;
 use crate::error::SimError;
-use crate::record;
+use crate::{programs, record};
+use iosched_host::Machine;
+use iosched_host::cpu::Costs;
 
 /// How far a simulation is, for progress bars: virtual time and, where known, its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,16 +44,19 @@ pub fn simulate_with(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
-    let mut drive = build(trial)?;
+    if let Some(load) = &trial.load {
+        return programs::simulate(trial, load, progress);
+    }
+    let mut machine = build(trial)?;
     if trial.collect.dispatches {
-        drive.collect_dispatches();
+        machine.collect_dispatches();
     }
     let end = expected_end(trial);
     if trial.collect.series {
-        drive.collect_series((end / 400).clamp(1_000_000, 1_000_000_000));
+        machine.collect_series((end / 400).clamp(1_000_000, 1_000_000_000));
     }
-    drive.run(&mut |now| progress(Progress { now, end }))?;
-    Ok(record::of(trial, drive))
+    machine.run(&mut |now| progress(Progress { now, end }))?;
+    Ok(record::of(trial, machine))
 }
 
 fn expected_end(trial: &Trial) -> Nanos {
@@ -107,16 +110,50 @@ fn add_group(groups: &mut Vec<Cgroup>, path: &str) -> u32 {
     parent
 }
 
-/// Wires a trial's parts.
-pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
+/// The device of a trial.
+pub(crate) fn device(trial: &Trial) -> Result<Box<dyn Device>, SimError> {
     let device = trial
         .device
         .build()
         .map_err(|source| SimError::Device { name: trial.device.name.clone(), source })?;
-    let device: Box<dyn Device> = match trial.reset_at {
+    Ok(match trial.reset_at {
         0 => device,
         at => Box::new(Shifted::new(device, at)),
-    };
+    })
+}
+
+/// The queue of a trial.
+pub(crate) fn queue(
+    trial: &Trial,
+    device: Box<dyn Device>,
+    tasks: Vec<TaskInfo>,
+    cgroups: Vec<Cgroup>,
+) -> Result<Queue, SimError> {
+    Ok(Queue::new(QueueConfig {
+        disk: DiskId::default(),
+        profile: trial.kernel.clone(),
+        path: path_of(&trial.scheduler),
+        scheduler: trial.scheduler.clone(),
+        device,
+        queue_depth: depth(trial),
+        hw_queues: trial.device.hw_queues.min(u32::from(u16::MAX)) as u16,
+        rotational: trial.device.rotational,
+        write_cache: trial.device.write_cache,
+        fua: trial.device.fua,
+        budget: trial.device.budget,
+        max_hw_sectors_kb: trial.device.max_hw_sectors_kb,
+        zone_sectors: 0,
+        settings: trial.settings.clone(),
+        tasks,
+        cgroups,
+        cpus: trial.cpus,
+        tag_start: trial.tag_start,
+    })?)
+}
+
+/// Wires a trial's parts.
+pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
+    let device = device(trial)?;
     let files =
         lay_out(&trial.jobs, device.capacity()).map_err(|d| SimError::Layout(Box::new(d)))?;
     let (groups, of_task) = cgroups(trial);
@@ -133,42 +170,24 @@ pub(crate) fn build(trial: &Trial) -> Result<Drive, SimError> {
             cgroup: *g,
         })
         .collect();
-    let queue = Queue::new(QueueConfig {
-        profile: trial.kernel.clone(),
-        path: path_of(&trial.scheduler),
-        scheduler: trial.scheduler.clone(),
-        device,
-        queue_depth: depth(trial),
-        hw_queues: trial.device.hw_queues.min(u32::from(u16::MAX)) as u16,
-        rotational: trial.device.rotational,
-        write_cache: trial.device.write_cache,
-        fua: trial.device.fua,
-        budget: trial.device.budget,
-        max_hw_sectors_kb: trial.device.max_hw_sectors_kb,
-        zone_sectors: 0,
-        settings: trial.settings.clone(),
-        tasks,
-        cgroups: groups,
-        cpus: trial.cpus,
-        tag_start: trial.tag_start,
-    })?;
-    let mut processes: Vec<Process> =
-        trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Process::new(j, f)).collect();
+    let queue = queue(trial, device, tasks, groups)?;
+    let mut processes: Vec<Job> =
+        trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Job::new(j, f)).collect();
     join_flows(&mut processes);
-    let mut drive = Drive::new(queue, processes, &of_task);
-    drive.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
-    drive.start_at(trial.start_at);
-    drive.completed_once = !trial.first_run_late;
-    Ok(drive)
+    let mut machine = Machine::new(queue, processes, &of_task);
+    machine.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
+    machine.start_at(trial.start_at);
+    machine.completed_once = !trial.first_run_late;
+    Ok(machine)
 }
 
 /// Jobs with the same `flow_id` share a flow.
-fn join_flows(processes: &mut [Process]) {
+fn join_flows(processes: &mut [Job]) {
     let mut groups: BTreeMap<u32, Rc<FlowGroup>> = BTreeMap::new();
     let mut later = false;
     for (i, p) in processes.iter_mut().enumerate() {
-        later |= i > 0 && p.job().wait.stonewall;
-        let (id, weight) = (p.job().flow_id, u64::try_from(p.job().flow).unwrap_or(0));
+        later |= i > 0 && p.spec().wait.stonewall;
+        let (id, weight) = (p.spec().flow_id, u64::try_from(p.spec().flow).unwrap_or(0));
         if weight > 0 {
             p.join_flow(Flow::new(groups.entry(id).or_default(), weight, later));
         }

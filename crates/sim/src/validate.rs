@@ -1,4 +1,4 @@
-//! The simulator beside the real kernel: a folder of measured truth against our own runs.
+//! Compares the simulator with the real kernel: a folder of measured truth against our own runs.
 //!
 //! A truth folder has `devices.toml` (reference models), `jobs/DEVICE.JOB.fio` and `results.json`. The
 //! functions here are pure: the caller reads the files and runs the [`Case`]s.
@@ -11,8 +11,6 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::drive::starts::first_start;
-
 pub use compare::{Row, compare};
 pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
 pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
@@ -20,6 +18,7 @@ pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
+use iosched_host::first_start;
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::{JobSet, NoLookup, check_supported, parse};
@@ -221,7 +220,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
             settings.push((name.into(), i64::from(device.nr_requests)));
         }
     }
-    // The device's clock began with the first command, wherever in fio's looks for jobs that was.
+    // The device's clock began with the first command, at whatever moment of fio's start of jobs.
     let late = first_start(&jobs);
     let ticks = late.div_ceil(TICK) * TICK;
     let reset = run.reset_after_tick_ns.unwrap_or(RESET);
@@ -246,6 +245,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         collect: Collect { series: false, dispatches: false },
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at,
         reset_at: reset + ticks,
@@ -255,16 +255,16 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     })
 }
 
-/// How long after a tick of its timer the kernel reset the device in the measurements. The slots that BFQ cuts
-/// off by the clock say so: with the ticks here, and only here, three logs of thousands of commands agree to
-/// the last one (`docs/fidelity-bfq.md`).
+/// How long after a tick of its timer the kernel reset the device in the measurements. The slots that BFQ cuts off by
+/// the clock show it: only with ticks at this place three logs of thousands of commands agree to the last one
+/// (`docs/fidelity-bfq.md`).
 const RESET: u64 = 415_000;
 /// The kernel's timer tick in the measurements.
 const TICK: u64 = 4_000_000;
 
-/// Where a run's trials begin to search their tags. Under a scheduler that limits a process to the first tags of the map
-/// it shows where the kernel began, which it draws and no measurement says. The limits of the tags differ by word of
-/// the map, of which there are at least four.
+/// Where a run's trials begin to search their tags. The kernel draws the start, and no measurement records it. Under a
+/// scheduler that limits a process to the first tags of the map, the start makes a difference. The limits differ by
+/// word of the map, and there are at least four words.
 fn tag_starts(trial: &Trial, nr_requests: u32) -> Vec<u32> {
     if trial.scheduler.descriptor.facts.first_tags {
         (0..4).map(|i| nr_requests * i / 4).collect()

@@ -122,14 +122,8 @@ const MISSES: &[(&str, &str)] = &[
     ),
     ("fixed/g70", "bfq with split writes of 1 MiB"),
     ("fixed_wb/g2", "io_uring and libaio out of tags under kyber: parts at command 37"),
-    ("hdd7k_ncq/g79", "io_uring, mixed block sizes and loops: parts at the second pass"),
-    (
-        "hdd7k_ncq/g87",
-        "a random job without a map: the kernel thinks less often after the first pass",
-    ),
     ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
     ("hdd7k_q1_wb/g52", "bfq with syncs: parts at command 27"),
-    ("hdd7k_q1_wb/g73", "bfq with syncs"),
     (
         "ssd_nvme/g6",
         "flow: a job that has ended is waited for until its process is gone, about 8 ms",
@@ -171,5 +165,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 50, "only {agree} agree");
+    assert!(agree >= 57, "only {agree} agree");
 }

@@ -29,6 +29,7 @@ fn record(text: &str) -> Record {
         collect: Collect { series: true, dispatches: false },
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at: 0,
         reset_at: 0,
@@ -92,7 +93,7 @@ fn a_ramp_counts_towards_the_size_alone() {
     same("number_ios=50\nramp_time=100ms\n[a]", &[(50, 200)]);
 }
 
-/// Shares are those to the I/O that is to come; a job whose start is delayed is waited for.
+/// Shares include the next I/O. The others wait for a job with a delayed start.
 #[test]
 fn flows_are_shared_as_in_fio() {
     let flow = "flow_id=1\nflow_sleep=1000\ntime_based\n";

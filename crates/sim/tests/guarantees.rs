@@ -1,46 +1,14 @@
 //! What holds for every simulation: no allocation per request, the same bytes for the same trial, and
 //! every I/O that is issued completes once.
-#![allow(unsafe_code, reason = "a global allocator that counts")]
 #![allow(clippy::unwrap_used, reason = "a test")]
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{DeviceState, catalogue};
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry::{self, Registry};
 use iosched_sim::simulate;
+use iosched_testing::{Counting, allocations};
 use iosched_workloads::fio::{NoLookup, parse};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is being torn down has nothing left to count.
-    let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
-}
-
-// SAFETY: every call goes to the system allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(ptr, layout, size) }
-    }
-    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(ptr, layout) }
-    }
-}
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;
@@ -86,6 +54,7 @@ fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
         collect: Collect { series: false, dispatches: false },
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at: 0,
         reset_at: 0,
@@ -130,9 +99,9 @@ fn nothing_is_allocated_per_request() {
     for (scheduler, kernel) in &schedulers() {
         let allocations = |ios| {
             let t = trial(scheduler, kernel, "fixed", &mixed(ios));
-            let before = ALLOCATIONS.with(Cell::get);
+            let before = allocations();
             simulate(&t).unwrap();
-            ALLOCATIONS.with(Cell::get) - before
+            allocations() - before
         };
         let (short, long) = (allocations(2_000), allocations(6_000));
         // 16,000 more I/Os; lists that double and samples per half second may grow a little.

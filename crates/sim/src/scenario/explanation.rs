@@ -58,7 +58,7 @@ pub struct Idle {
     pub from_ns: Nanos,
     /// Until something was dispatched.
     pub to_ns: Nanos,
-    /// The process that is waited for, if it is one.
+    /// The process that the scheduler waits for, if it is one.
     pub for_pid: Option<u32>,
     /// Why.
     pub reason: String,

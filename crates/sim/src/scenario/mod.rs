@@ -19,11 +19,10 @@
 //! assert_eq!(order, [100, 500]);
 //! ```
 //!
-//! What a scenario leaves out so that one can reason about it by hand: plugs (requests go straight to
-//! the scheduler), limits on allocated requests, the writeback throttle, CPU time. All requests of one
-//! instant are inserted before the driver is asked; a completion and the request the device takes next
-//! come before what a process does at the same instant. With `service_ms` the driver asks at every
-//! completion, with `device` when the block layer would.
+//! A scenario can be worked out by hand because it leaves out plugs (requests go straight to the scheduler), limits on
+//! allocated requests, the writeback throttle and CPU time. All requests of one instant are inserted before the driver
+//! is asked. At one instant, a completion and the request that the device takes next come before the steps of
+//! processes. With `service_ms` the driver asks at every completion, with `device` when the block layer would.
 
 mod explanation;
 mod read;
@@ -113,7 +112,7 @@ pub struct Wanted {
     pub sectors: u32,
     /// Process.
     pub pid: u32,
-    /// Whether somebody waits for it.
+    /// Whether a process waits for it.
     pub sync: bool,
     /// Priority.
     pub prio: IoPrio,

@@ -34,7 +34,7 @@ const SWITCH: &[&str] = &["t_ms", "scheduler", "tunables"];
 const MOST_MS: f64 = 1e8;
 /// Times in `pull_at_ms`.
 const MOST_PULLS: usize = 1 << 20;
-/// The newest profile: what runs where a scenario names no kernel.
+/// The newest profile. It runs where a scenario names no kernel.
 const NEWEST: &str = "6.12";
 
 pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
@@ -122,7 +122,7 @@ fn zones(src: &Source, root: &DeTable, requests: &[Wanted]) -> Read<u64> {
     }
 }
 
-/// An error whose text ends in advice after a semicolon: the advice becomes the help.
+/// Makes an error of a text. Advice after a semicolon becomes the help.
 fn name_error(src: &Source, at: &At, e: &NameError) -> Diagnostic {
     let (message, help) = match e {
         NameError::Family { name, help } => (format!("unknown scheduler \"{name}\""), help.clone()),

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use iosched_block::profile::{PlugKind, SchedulerTags};
 use iosched_block::{
-    Event, Queue, QueueConfig, SchedulerChoice, Submit, SwitchError, Timeline, TraceEvent,
+    DiskId, Event, Queue, QueueConfig, SchedulerChoice, Submit, SwitchError, Timeline, TraceEvent,
 };
 use iosched_devices::DeviceSpec;
+use iosched_engine::World;
 use iosched_experiment::path_of;
 use iosched_schedulers::{TaskInfo, TunableError};
 use iosched_types::{Bio, Diagnostic, Flags, Nanos, Op, TaskId};
@@ -15,8 +16,8 @@ use super::explanation::{Dispatched, Explanation, Idle, Switched};
 use super::target::target;
 use super::{Driver, Scenario, Wanted};
 
-/// Events without any progress after which what is left counts as pending: a scheduler that holds
-/// requests back for ever keeps re-arming its timers.
+/// After this many events without progress the remaining requests count as pending: a scheduler that holds requests
+/// back for ever keeps re-arming its timers.
 const PATIENCE: u32 = 100_000;
 
 /// Why a scenario could not be played.
@@ -84,8 +85,8 @@ fn queue(
 ) -> Result<Queue, ScenarioError> {
     let target = target(scenario, lookup)?;
     let mut profile = scenario.kernel.clone();
-    // Each request goes straight to the scheduler, none waits for room, and nobody is throttled. The
-    // room is ample enough for limits that are a share of it (an eighth for BFQ's asynchronous ones).
+    // Each request goes straight to the scheduler. None waits for room, and no process is throttled. The room is large
+    // enough for limits that are a share of it (an eighth for BFQ's asynchronous ones).
     let room = 1024 + 16 * scenario.requests.len() as u32;
     profile.plug.kind = PlugKind::Task;
     profile.nr_requests = room;
@@ -98,6 +99,7 @@ fn queue(
     };
     let settings = if scenario.merges { Vec::new() } else { vec![("nomerges".into(), 2)] };
     Ok(Queue::new(QueueConfig {
+        disk: DiskId::default(),
         profile,
         path: path_of(&scenario.scheduler),
         scheduler: scenario.scheduler.clone(),
@@ -139,7 +141,7 @@ struct Play<'a> {
     pulls: VecDeque<Nanos>,
     finished: Vec<bool>,
     unfinished: usize,
-    /// Insertions whose time is known and has not come.
+    /// Insertions with a known time that has not come.
     to_come: usize,
     idle_events: u32,
     /// The first switch that cannot be.
@@ -156,11 +158,11 @@ impl<'a> Play<'a> {
         for (i, w) in wanted.iter().enumerate() {
             match w.after {
                 Some(first) => followers[first].push(i),
-                None => tl.events.push(w.at, Event::User(i as u32)),
+                None => tl.events.push(w.at, Event::Host(i as u64)),
             }
         }
         for (n, (at, _)) in scenario.switches.iter().enumerate() {
-            tl.events.push(*at, Event::User((wanted.len() + n) as u32));
+            tl.events.push(*at, Event::Host((wanted.len() + n) as u64));
         }
         let to_come = tl.events.len();
         let pulls = match &scenario.driver {
@@ -190,49 +192,22 @@ impl<'a> Play<'a> {
     fn run(&mut self) {
         let by_hand = !self.pulls.is_empty();
         while self.unfinished > 0 && (self.to_come > 0 || self.idle_events < PATIENCE) {
-            let device = self.queue.device_next();
-            let timer = self.tl.events.peek_time().unwrap_or(Nanos::MAX);
-            let pull = self.pulls.front().copied().unwrap_or(Nanos::MAX);
-            let next = device.min(timer).min(pull);
-            if next == Nanos::MAX || (by_hand && pull == Nanos::MAX && device > self.tl.now) {
+            let pull = self.pulls.front().copied();
+            if by_hand && pull.is_none() && self.device_next() > self.tl.now {
                 return;
             }
-            self.tl.now = next;
-            if device == next {
-                self.queue.device_event(&mut self.tl);
-                self.exits();
-                if self.asks {
-                    self.queue.ask_again();
+            match (self.next(), pull) {
+                (Some(at), pull) if pull.is_none_or(|p| at <= p) => self.turn(at),
+                (_, Some(at)) => {
+                    self.tl.now = at;
+                    self.pulls.pop_front();
+                    self.queue.pull(&mut self.tl);
                 }
-                self.queue.run_deferred(&mut self.tl);
-            } else if timer == next {
-                self.timer_event();
-            } else {
-                self.pulls.pop_front();
-                self.queue.pull(&mut self.tl);
+                (_, None) => return,
             }
             self.exits();
             self.collect();
         }
-    }
-
-    /// A timer of the queue's, or all requests of this instant.
-    fn timer_event(&mut self) {
-        let Some((_, event)) = self.tl.events.pop() else { return };
-        let Event::User(first) = event else {
-            self.idle_events += 1;
-            self.queue.event(&mut self.tl, event);
-            return;
-        };
-        self.idle_events = 0;
-        self.user_event(first as usize);
-        while let Some((at, Event::User(next))) = self.tl.events.peek()
-            && at == self.tl.now
-        {
-            self.tl.events.pop();
-            self.user_event(next as usize);
-        }
-        self.queue.run_deferred(&mut self.tl);
     }
 
     /// A request comes, or another scheduler.
@@ -286,8 +261,8 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Ends the processes whose last request has just completed, before the driver asks again: a scheduler
-    /// that waits for the next request of a process must know that there will be none.
+    /// Ends processes after the completion of their last request, before the driver asks again. A scheduler that waits
+    /// for the next request of a process must know that there will be none.
     fn exits(&mut self) {
         for n in 0..self.queue.done.len() {
             let i = self.queue.done[n].bio as usize;
@@ -313,7 +288,7 @@ impl<'a> Play<'a> {
             self.unfinished -= 1;
             for f in std::mem::take(&mut self.followers[i]) {
                 let at = self.tl.now.saturating_add(self.wanted[f].at);
-                self.tl.events.push(at, Event::User(f as u32));
+                self.tl.events.push(at, Event::Host(f as u64));
                 self.to_come += 1;
             }
         }
@@ -330,7 +305,7 @@ impl<'a> Play<'a> {
     fn explanation(mut self, pids: &[u32]) -> Explanation {
         let trace = self.queue.take_trace(&self.tl);
         let mut e = Explanation::default();
-        // A flush that a device without a cache has no use for is finished without a command.
+        // A device without a cache needs no flush, so the flush is finished without a command.
         let mut left: Vec<bool> = self.finished.iter().map(|f| !f).collect();
         for event in trace.events {
             match event {
@@ -348,7 +323,7 @@ impl<'a> Play<'a> {
                         reason,
                     });
                 }
-                // What came at the same instant ended the wait before it began.
+                // A request of the same instant ended the wait before it began.
                 TraceEvent::Idle { from, to, .. } if from == to => {}
                 TraceEvent::Idle { from, to, task, reason } => {
                     let for_pid = task.map(|t| pids[t as usize]);
@@ -369,7 +344,49 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Why the device idles. A wait during which somebody else was served goes on for the reason it began with.
+impl World for Play<'_> {
+    type Event = Event;
+
+    fn timeline(&mut self) -> &mut Timeline {
+        &mut self.tl
+    }
+
+    fn device_next(&self) -> Nanos {
+        self.queue.device_next()
+    }
+
+    fn device_event(&mut self) {
+        self.queue.device_event(&mut self.tl);
+        self.exits();
+        if self.asks {
+            self.queue.ask_again();
+        }
+        self.queue.run_deferred(&mut self.tl);
+    }
+
+    /// A timer of the queue's, or all requests of this instant.
+    fn event(&mut self, event: Event) {
+        let first = match event {
+            Event::Host(first) => first,
+            Event::Queue(_, event) => {
+                self.idle_events += 1;
+                self.queue.event(&mut self.tl, event);
+                return;
+            }
+        };
+        self.idle_events = 0;
+        self.user_event(first as usize);
+        while let Some((at, Event::Host(next))) = self.tl.events.peek()
+            && at == self.tl.now
+        {
+            self.tl.events.pop();
+            self.user_event(next as usize);
+        }
+        self.queue.run_deferred(&mut self.tl);
+    }
+}
+
+/// Why the device idles. If another process was served during a wait, the wait goes on with its first reason.
 fn waits(for_pid: Option<u32>, reason: String) -> String {
     match for_pid {
         Some(pid) if reason.is_empty() => format!("still waits for pid {pid}"),

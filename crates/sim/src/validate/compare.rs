@@ -112,11 +112,11 @@ fn our_figures(record: &Record) -> Figures {
 
 type Figures = BTreeMap<(String, &'static str, &'static str), f64>;
 
-/// A run whose processes' IOPS are off by no more than this share of all IOPS, summed, is the kernel's run.
+/// A run counts as the kernel's run if the errors of its processes' IOPS, summed, are at most this share of all IOPS.
 const SAME_RUN: f64 = 0.02;
 
-/// Our figures of one of the kernel's runs, given those with each start of the tag maps. Where one of them is the
-/// kernel's run, that is how the kernel's maps began; otherwise nothing is known about it, and the mean counts.
+/// Our figures for one of the kernel's runs, from those with each start of the tag maps. Where one of them is the
+/// kernel's run, the kernel's maps began there. Otherwise nothing is known about it, and the mean counts.
 fn of_run(kernel: &[(Key, f64)], starts: &[Figures]) -> Figures {
     let iops = |key: &&(Key, f64)| key.0.metric == "iops" && key.0.section != "*";
     let total: f64 = kernel.iter().filter(iops).map(|(_, v)| v).sum();
@@ -140,7 +140,7 @@ fn of_run(kernel: &[(Key, f64)], starts: &[Figures]) -> Figures {
     }
 }
 
-/// Lays our records beside the kernel's runs of a case: for each run as many records, one after the other, as there
+/// Compares our records with the kernel's runs of a case. Each run has as many records, one after the other, as there
 /// are starts of the tag maps to try.
 #[must_use]
 pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
@@ -190,7 +190,7 @@ mod tests {
         kernel(iops).into_iter().map(|(k, v)| ((k.section, k.op, k.metric), v)).collect()
     }
 
-    /// A start that leads to the kernel's run is how the kernel's maps began; where none does, the mean counts.
+    /// If a start leads to the kernel's run, the kernel's maps began there. If none does, the mean counts.
     #[test]
     fn a_start_counts_alone_where_it_leads_to_the_run() {
         let starts = [figures([100.0, 0.0]), figures([50.0, 50.0])];

@@ -82,7 +82,7 @@ pub struct Parting {
     pub first: Option<usize>,
 }
 
-/// Lays our run of a trial beside a log. The log does not say where the kernel began to search its tag maps: if the
+/// Compares our run of a trial with a log. The log does not say where the kernel began to search its tag maps. If the
 /// trial's own start does not lead to the same commands, the others are tried, and the one that agrees the longest is
 /// the answer.
 ///

@@ -1,5 +1,5 @@
-//! The simulator beside fio's figures of a real machine: rows of `{setup, n, scheduler, iops, lat_mean_us, …}` for random
-//! 4 KiB reads, as in `data/measured/`.
+//! Compares the simulator with fio's figures of a real machine: rows of `{setup, n, scheduler, iops, lat_mean_us, …}`
+//! for random 4 KiB reads, as in `data/measured/`.
 
 use serde::Deserialize;
 
@@ -45,16 +45,16 @@ pub struct MeasuredRow {
     /// Mean of fio's latency in µs.
     #[serde(default)]
     pub lat_mean_us: Option<f64>,
-    /// Its median.
+    /// The median.
     #[serde(default)]
     pub p50_us: Option<f64>,
-    /// Its 99th percentile.
+    /// The 99th percentile.
     #[serde(default)]
     pub p99_us: Option<f64>,
     /// fio's user time, in percent of each process's run time.
     #[serde(default)]
     pub usr_pct: Option<f64>,
-    /// Its system time.
+    /// The system time.
     #[serde(default)]
     pub sys_pct: Option<f64>,
 }
@@ -197,6 +197,7 @@ fn trial(
         collect: Collect { series: false, dispatches: false },
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at: 0,
         reset_at: 0,

@@ -1,0 +1,178 @@
+//! Loads that are no fio jobs: programs over system calls, and logs of them.
+
+use std::fmt;
+use std::sync::Arc;
+
+use iosched_syscalls::Birth;
+use iosched_types::Diagnostic;
+use iosched_workloads::programs::{Descriptor, Params};
+use iosched_workloads::strace::{self, Log, Options, Replay};
+
+use crate::place::{Place, Placed};
+use crate::source::{At, Read, Source};
+
+/// What tasks do that make system calls.
+#[derive(Clone)]
+pub enum Load {
+    /// A program.
+    Program {
+        /// Which.
+        program: &'static Descriptor,
+        /// With what.
+        params: Params,
+    },
+    /// A log of system calls, played again.
+    Trace {
+        /// The log.
+        log: Arc<Log>,
+        /// Stands for its text.
+        digest: u64,
+    },
+}
+
+impl fmt::Debug for Load {
+    /// What results depend on: stored runs are told apart by it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Load::Program { program, params } => write!(f, "{} {params:?}", program.name),
+            Load::Trace { digest, log } => write!(f, "log {digest:016x} paced {}", log.paced),
+        }
+    }
+}
+
+/// A load on its way: its phases, and what it has to say afterwards.
+#[derive(Debug)]
+pub struct Started {
+    /// What is there before, if anything has to be.
+    pub prepare: Option<Birth>,
+    /// The measured part.
+    pub run: Birth,
+    /// The log that is played.
+    pub replay: Option<Arc<Replay>>,
+}
+
+impl Load {
+    /// A fresh start.
+    #[must_use]
+    pub fn start(&self) -> Started {
+        match self {
+            Load::Program { program, params } => Started {
+                prepare: program.preparation(params),
+                run: program.measured(params),
+                replay: None,
+            },
+            Load::Trace { log, .. } => {
+                let replay = Replay::new(log.clone());
+                Started {
+                    prepare: Some(replay.preparation()),
+                    run: replay.measured(),
+                    replay: Some(replay),
+                }
+            }
+        }
+    }
+
+    /// What the user should know of it beside its figures: code, message, advice.
+    #[must_use]
+    pub fn remarks(&self, replay: Option<&Replay>) -> Vec<(&'static str, String, String)> {
+        let Load::Trace { log, .. } = self else { return Vec::new() };
+        let mut out = Vec::new();
+        for w in &log.warnings {
+            out.push(("log", w.clone(), String::new()));
+        }
+        if !log.unknown.is_empty() {
+            let message = format!("calls left out, not simulated: {}", Log::list(&log.unknown));
+            let advice = "unknown = \"refuse\" refuses such a log".to_string();
+            out.push(("calls-left-out", message, advice));
+        }
+        if !log.elsewhere.is_empty() {
+            let list = Log::list(&log.elsewhere);
+            let message = format!("calls on what is no file of the log: {list}");
+            out.push(("calls-elsewhere", message, "they cost a call and no more".into()));
+        }
+        if let Some((n, line)) = replay.and_then(Replay::answered_otherwise) {
+            let message =
+                format!("{n} of {} calls were answered otherwise than in the log", log.replayed());
+            let advice = format!(
+                "the first is in line {line}: files or an order that the log does not show"
+            );
+            out.push(("answers-differ", message, advice));
+        }
+        out
+    }
+}
+
+/// A program as an experiment names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramRef {
+    /// Its name, or its command line.
+    pub line: String,
+    /// Parameters by name.
+    pub params: Vec<Placed<(String, String)>>,
+}
+
+impl ProgramRef {
+    /// A program, if the first word is the name of one.
+    #[must_use]
+    pub fn of_line(line: &str) -> Option<ProgramRef> {
+        let first = line.split_whitespace().next()?;
+        Descriptor::find(first).ok()?;
+        Some(ProgramRef { line: line.into(), params: Vec::new() })
+    }
+
+    /// Looks program and parameters up.
+    pub(crate) fn resolve(&self, place: &Place) -> Result<Load, Diagnostic> {
+        let at = |d: Diagnostic| place.error(d.message).with_help(d.help);
+        let (program, mut set) = Descriptor::words(&self.line).map_err(at)?;
+        for p in &self.params {
+            // Alone, so that what is wrong with it is told at its own place.
+            Params::of(program, std::slice::from_ref(&p.value)).map_err(|m| p.place.error(m))?;
+            set.push(p.value.clone());
+        }
+        let params = Params::of(program, &set).map_err(|m| place.error(m))?;
+        Ok(Load::Program { program, params })
+    }
+}
+
+/// A log as an experiment names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceRef {
+    /// The file.
+    pub file: String,
+    /// How it is read.
+    pub options: Options,
+}
+
+impl TraceRef {
+    /// Whether a file is a log of system calls, by its name.
+    #[must_use]
+    pub fn is_log(file: &str) -> bool {
+        let plain = file.strip_suffix(".gz").unwrap_or(file);
+        plain.ends_with(".strace")
+    }
+
+    /// Reads it.
+    pub(crate) fn resolve(
+        &self,
+        place: &Place,
+        read: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Load, Diagnostic> {
+        let text = read(&self.file)
+            .map_err(|x| place.error(format!("cannot read log \"{}\": {x}", self.file)))?;
+        let log = strace::parse(&self.file, &text, self.options)?;
+        let digest = iosched_engine::fnv1a(text.as_bytes());
+        Ok(Load::Trace { log: Arc::new(log), digest })
+    }
+}
+
+/// Reads `params = { bs = 4096, … }`.
+pub(crate) fn params(
+    src: &Source,
+    pairs: Vec<(String, &At, Place)>,
+) -> Read<Vec<Placed<(String, String)>>> {
+    let one = |(name, at, place): (String, &At, Place)| {
+        let value = src.fio_value(at, &name)?;
+        Ok(Placed::new((name, value), place))
+    };
+    pairs.into_iter().map(one).collect()
+}

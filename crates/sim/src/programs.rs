@@ -1,0 +1,152 @@
+//! Trials whose load is a program or a log of system calls.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use iosched_experiment::{
+    BackendKind, DirStats, DispatchPoint, JobRecord, Load, Metric, Record, SCHEMA, Status, Trial,
+    Warning,
+};
+use iosched_host::cpu::Costs;
+use iosched_host::fs::Simple;
+use iosched_host::programs::{Measured, Programs, TaskStats};
+use iosched_types::{Bytes, LatencyHistogram, Nanos};
+
+use crate::error::SimError;
+use crate::record;
+use crate::run::{Progress, device, queue};
+
+/// Simulates a trial with such a load.
+pub(crate) fn simulate(
+    trial: &Trial,
+    load: &Load,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Record, SimError> {
+    let device = device(trial)?;
+    let files = Simple::new(device.capacity());
+    let root = vec![iosched_schedulers::Cgroup::default()];
+    let queue = queue(trial, device, Vec::new(), root)?;
+    let costs = Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name);
+    let mut host = Programs::new(queue, Box::new(files), costs);
+    host.tl.now = trial.start_at;
+    if trial.collect.dispatches {
+        host.collect_dispatches();
+    }
+    let started = load.start();
+    let go_on = &mut |now| progress(Progress { now, end: 0 });
+    if let Some(prepare) = started.prepare {
+        host.prepare(prepare, go_on)?;
+    }
+    host.run(started.run, go_on)?;
+    let remarks = load.remarks(started.replay.as_deref());
+    let warning = |(code, message, advice): (&str, String, String)| Warning {
+        code: code.into(),
+        message: format!("{}: {message}", trial.id.workload),
+        advice,
+    };
+    let mut record = of(trial, &mut host);
+    record.warnings = remarks.into_iter().map(warning).collect();
+    if let Load::Program { program, params } = load {
+        record.provenance.insert("program".into(), program.name.into());
+        let values = params.iter().map(|(n, v)| (format!("param.{n}"), v));
+        record.provenance.extend(values);
+        own_figures(&mut record, program.figures, host.measured());
+    }
+    Ok(record)
+}
+
+fn of(trial: &Trial, host: &mut Programs) -> Record {
+    let dispatches = host.take_dispatches();
+    let point = |i: iosched_block::Issue| DispatchPoint {
+        t: i.t,
+        sector: i.sector,
+        sectors: i.sectors,
+        op: i.op,
+        pid: i.task,
+    };
+    let m = host.measured();
+    Record {
+        schema: SCHEMA,
+        trial: trial.id.clone(),
+        backend: BackendKind::Sim,
+        status: Status::Complete,
+        jobs: m.tasks.iter().map(|(t, s)| job(*t, s, m)).collect(),
+        device: record::device(&host.queue),
+        scheduler: record::scheduler(&host.queue),
+        dispatches: dispatches.into_iter().map(point).collect(),
+        metrics: metrics(m),
+        provenance: record::provenance(trial),
+        elapsed: m.elapsed,
+        ..Record::default()
+    }
+}
+
+fn side(d: &(u64, Bytes, LatencyHistogram), runtime: Nanos) -> DirStats {
+    DirStats {
+        ios: d.0,
+        bytes: d.1,
+        runtime: if d.0 > 0 { runtime } else { 0 },
+        clat: d.2.clone(),
+        ..DirStats::default()
+    }
+}
+
+fn job(task: u32, s: &TaskStats, m: &Measured) -> JobRecord {
+    let runtime = s.ended - s.began;
+    let rest = m.count.saturating_sub(m.tasks.len() as u64);
+    let last = m.tasks.last_key_value().is_some_and(|(t, _)| *t == task);
+    let name = match rest {
+        n if n > 0 && last => format!("{} other tasks", n + 1),
+        _ => format!("task {task}"),
+    };
+    JobRecord {
+        name,
+        pid: task,
+        group: task,
+        options: BTreeMap::from([("calls".to_string(), s.calls.to_string())]),
+        read: side(&s.read, runtime),
+        write: side(&s.write, runtime),
+        sync: side(&s.sync, runtime),
+        runtime,
+        began: s.began,
+        ended: s.ended,
+        cpu: s.cpu,
+        ..JobRecord::default()
+    }
+}
+
+fn metric(name: String, value: f64, unit: &str, higher_is_better: bool) -> Metric {
+    Metric { name, value, unit: unit.into(), higher_is_better, censored: false }
+}
+
+/// Elapsed time; operations a second and latencies of each kind.
+fn metrics(m: &Measured) -> Vec<Metric> {
+    let mut out = vec![metric("elapsed".into(), m.elapsed as f64 / 1e9, "s", false)];
+    for (what, op) in &m.operations {
+        let h = &op.latency;
+        if m.elapsed > 0 {
+            let rate = h.count() as f64 * 1e9 / m.elapsed as f64;
+            out.push(metric(format!("{what} rate"), rate, "1/s", true));
+        }
+        let us = |ns: f64| ns / 1e3;
+        out.push(metric(format!("{what} mean latency"), us(h.mean()), "us", false));
+        for p in [50.0, 95.0, 99.0] {
+            let name = format!("{what} p{p} latency");
+            out.push(metric(name, us(h.percentile(p) as f64), "us", false));
+        }
+        out.push(metric(format!("{what} max latency"), us(h.max() as f64), "us", false));
+    }
+    out
+}
+
+/// Figures that the program came to by itself; of several of a name the sum.
+fn own_figures(record: &mut Record, figures: &[iosched_workloads::programs::Figure], m: &Measured) {
+    for f in figures {
+        let values: Vec<f64> =
+            m.figures.iter().filter(|(n, _)| *n == f.name).map(|(_, v)| *v).collect();
+        if !values.is_empty() {
+            let sum = values.iter().sum();
+            record.metrics.push(metric(f.name.into(), sum, f.unit, f.higher_is_better));
+        }
+    }
+}
