@@ -1,7 +1,7 @@
 //! The answer: which scheduler to use, for each device and goal, and how sure that is.
 //!
-//! Terminal and page say the same sentences. A scheduler is named only when it is measurably ahead of every other one that
-//! the kernel has; every workload counts the same; whoever starves somebody pays for it.
+//! Terminal and page print the same sentences. The answer names a scheduler only when it is measurably ahead of every
+//! other one that the kernel has. Every workload counts the same. A scheduler that starves a process pays for it.
 
 mod figures;
 mod standing;
@@ -14,31 +14,31 @@ use iosched_schedulers::KernelVersion;
 use iosched_schedulers::registry::{family, resolve};
 use serde::Serialize;
 
-use crate::cells::Cells;
+use crate::cells::{Cells, usual_base};
 use crate::render::percent;
 use crate::stats::Better;
 use figures::{Goal, goals};
 use standing::{Lead, Standings, holm};
 
-/// Smaller leads are no reason to prefer anything: one percent.
+/// A smaller lead is no reason to prefer a scheduler: one percent.
 const MATTERS: f64 = 0.01;
 /// A price worth a word: five percent.
 const PRICE: f64 = 0.05;
 /// Chance that a page without any difference names a winner.
 const ALPHA: f64 = 0.05;
 
-/// A scheduler on a device, and what is known about it beside its figures.
+/// A scheduler on a device, and the facts about it beside its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Candidate {
     /// Device, as in the cells.
     pub device: String,
     /// Scheduler, as in the cells.
     pub scheduler: String,
-    /// Why nobody can use it on the trials' kernel; empty when it is there.
+    /// Why it cannot be used on the trials' kernel; empty when the kernel has it.
     pub gone: String,
     /// Most requests that were at the device at once.
     pub in_flight: u32,
-    /// As many requests the device takes; `None` when nobody recorded it.
+    /// How many requests the device takes; `None` when that was not recorded.
     pub depth: Option<u32>,
     /// Largest share of a trial with requests at the device; `None` when not measured.
     pub busy: Option<f64>,
@@ -46,6 +46,8 @@ pub struct Candidate {
 
 /// Provenance: how many requests the device takes.
 pub const DEVICE_DEPTH: &str = "device.queue_depth";
+/// Provenance: bytes the device holds.
+pub const DEVICE_CAPACITY: &str = "device.capacity";
 
 impl Candidate {
     /// A scheduler, called `label` in the cells, under a kernel.
@@ -76,8 +78,8 @@ impl Candidate {
     }
 }
 
-/// Why a kernel does not have a scheduler: `Linux 6.12 has no anticipatory (it lived in 2.6.0-2.6.32)`. `None` when it has it,
-/// and for names and kernels that nobody knows.
+/// Why a kernel does not have a scheduler: `Linux 6.12 has no anticipatory (it lived in 2.6.0-2.6.32)`. `None` when the
+/// kernel has it, and for unknown names and kernels.
 #[must_use]
 pub fn gone(scheduler: &str, kernel: &str) -> Option<String> {
     let version = KernelVersion::parse(kernel.split_whitespace().next()?)?;
@@ -95,15 +97,42 @@ pub fn gone(scheduler: &str, kernel: &str) -> Option<String> {
     (!generation.covers(version)).then_some(words)
 }
 
+/// What stands behind a scheduler's name: which version of it the trials ran, and what is special about that.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Meaning {
+    /// The kernels that behave so: `4.8-4.20`; empty for names that nobody knows.
+    pub kernels: String,
+    /// What differs from the version before.
+    pub summary: String,
+    /// Last kernel that has any version of it, when Linux has none any more.
+    pub until: String,
+}
+
+/// What a scheduler's name means under a kernel.
+#[must_use]
+pub fn meaning(scheduler: &str, kernel: &str) -> Meaning {
+    let name = scheduler.split([' ', '(']).next().unwrap_or_default().to_lowercase();
+    let Ok(known) = family(name.split('@').next().unwrap_or_default()) else {
+        return Meaning::default();
+    };
+    let lasts: Option<Vec<KernelVersion>> = known.generations.iter().map(|g| g.last).collect();
+    let until = lasts.and_then(|l| l.into_iter().max()).map(|v| v.to_string()).unwrap_or_default();
+    let version = kernel.split_whitespace().next().and_then(KernelVersion::parse);
+    let found = version.and_then(|v| resolve(&name, v).ok());
+    let (kernels, summary) =
+        found.map_or_else(Default::default, |(_, g)| (g.range(), g.summary.to_string()));
+    Meaning { kernels, summary, until }
+}
+
 /// How sure an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Chip {
     /// Ahead of every other, beyond chance and by one percent or more.
     Measured,
-    /// Nobody is.
+    /// No scheduler is ahead.
     NotMeasurable,
-    /// Ahead, but without one measure it would not be.
+    /// Ahead, but only because of one measure.
     OneMeasure,
     /// One value of each: no test can say more than which is larger.
     NotTestable,
@@ -118,6 +147,19 @@ impl fmt::Display for Chip {
             Chip::NotTestable => "not testable",
         })
     }
+}
+
+/// Where one scheduler stands for a goal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stand {
+    /// Scheduler, as in the cells.
+    pub scheduler: String,
+    /// How many times better than the usual base it is, over all figures of the goal.
+    pub ratio: f64,
+    /// 95 % interval of that; `None` when it is exact or cannot be told.
+    pub interval: Option<(f64, f64)>,
+    /// The trials' kernel does not have it.
+    pub gone: bool,
 }
 
 /// What to use on one device for one goal.
@@ -135,6 +177,8 @@ pub struct Answer {
     pub words: String,
     /// Smaller print: figures, price, history.
     pub notes: Vec<String>,
+    /// Every scheduler against the usual base, in the order of the candidates.
+    pub field: Vec<Stand>,
 }
 
 /// One goal on one device, before the claims of all of them are corrected together.
@@ -142,7 +186,7 @@ struct Case<'a> {
     device: &'a str,
     goal: Goal,
     standings: Standings,
-    /// Positions of those that the kernel has, best first.
+    /// Positions of the schedulers that the kernel has, best first.
     order: Vec<usize>,
 }
 
@@ -192,7 +236,7 @@ impl Case<'_> {
         self.standings.lead(self.order[0], other)
     }
 
-    /// p of the first being ahead of every other; `None` where that cannot be tested.
+    /// p that the first is ahead of every other; `None` where that cannot be tested.
     fn claim(&self) -> Option<f64> {
         let each: Option<Vec<f64>> =
             self.order[1..].iter().map(|o| self.lead(*o).and_then(|l| l.p)).collect();
@@ -220,6 +264,7 @@ impl Case<'_> {
             chip: Chip::NotTestable,
             words: String::new(),
             notes: Vec::new(),
+            field: self.field(candidates),
         };
         let Some(lead) = self.lead(second) else { return out };
         let by = lead.log.exp() - 1.0;
@@ -243,6 +288,24 @@ impl Case<'_> {
         self.history(&mut out, candidates);
         out.notes.extend(self.goal.starved());
         out
+    }
+
+    /// Everybody against the usual base.
+    fn field(&self, candidates: &[Candidate]) -> Vec<Stand> {
+        let names = self.goal.schedulers.iter().map(String::as_str);
+        let base = usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
+        let base = base.filter(|b| self.standings.knows(*b)).unwrap_or(self.order[0]);
+        let stand = |(i, name): (usize, &String)| {
+            let lead = self.standings.lead(i, base)?;
+            let of = |c: &&Candidate| c.device == self.device && c.scheduler == *name;
+            Some(Stand {
+                scheduler: name.clone(),
+                ratio: lead.log.exp(),
+                interval: lead.interval.filter(|_| i != base).map(|(a, b)| (a.exp(), b.exp())),
+                gone: candidates.iter().find(of).is_some_and(|c| !c.gone.is_empty()),
+            })
+        };
+        self.goal.schedulers.iter().enumerate().filter_map(stand).collect()
     }
 
     fn win(&self, out: &mut Answer, lead: Lead, p: f64, all: &[Case<'_>]) {
@@ -280,7 +343,7 @@ impl Case<'_> {
         out.notes.extend(self.price(all));
     }
 
-    /// What the winner costs in the goal where it stands worst.
+    /// What the winner loses in the goal where it is worst.
     fn price(&self, all: &[Case<'_>]) -> Option<String> {
         let winner = self.name(self.order[0]);
         let of = |c: &Case<'_>| {

@@ -51,7 +51,7 @@ pub struct CellSample {
 /// One cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Its figures by measure; empty when no trial was usable.
+    /// The figures by measure; empty when no trial was usable.
     pub measures: BTreeMap<String, CellSample>,
     /// Why trials are unusable, one reason for each.
     pub unusable: Vec<String>,
@@ -72,7 +72,7 @@ impl Cells {
         self.0.entry(key).or_default()
     }
 
-    /// Takes one record. Records need not be kept in memory together.
+    /// Adds one record. Records need not be in memory together.
     pub fn add(&mut self, r: &Record) {
         let cell = self.cell(&r.trial.device, &r.trial.workload, &r.trial.scheduler);
         if let Status::Failed(why) | Status::Invalid(why) = &r.status {
@@ -85,7 +85,7 @@ impl Cells {
     }
 }
 
-/// What is known about values by where they come from.
+/// What the origin of values says about them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Origin {
     deterministic: bool,
@@ -93,7 +93,7 @@ pub(crate) struct Origin {
 }
 
 impl Origin {
-    /// Our own rounds are interleaved or share their seeds; nobody knows about those of others.
+    /// Our own rounds are interleaved or share their seeds. Nothing is known about those of other tools.
     pub(crate) fn of(backend: BackendKind) -> Origin {
         Origin {
             deterministic: backend == BackendKind::Sim,
@@ -103,7 +103,7 @@ impl Origin {
 }
 
 impl Cell {
-    /// Takes one figure. A round that occurs twice (two kernels, say) becomes the last, and pairs nothing any more.
+    /// Adds one figure. A round that occurs twice (two kernels, say) becomes the last, and is no longer used for pairs.
     pub(crate) fn add(&mut self, mut round: u32, m: Measure, origin: Origin) {
         let c = self.measures.entry(m.name).or_insert_with(|| CellSample {
             unit: m.unit,
@@ -111,7 +111,7 @@ impl Cell {
             sample: Sample { deterministic: true, paired: true, ..Sample::default() },
             highest: 0,
         });
-        // Rounds come in order as a rule: only those that do not are looked for.
+        // Rounds usually come in order. Only a round out of order needs a search.
         if round <= c.highest && c.sample.rounds.iter().any(|r| r.0 == round) {
             round = c.highest + 1;
             c.sample.paired = false;
@@ -148,7 +148,7 @@ pub struct Line {
     pub against_base: Option<Judged>,
     /// SD/mean above 6 %.
     pub noisy: bool,
-    /// Rounds whose value is an outlier.
+    /// Rounds with an outlier.
     pub outliers: Vec<u32>,
     /// Trials of the cell that failed or are invalid.
     pub unusable: usize,
@@ -171,7 +171,7 @@ pub fn analyse(records: &[Record], base: Option<&str>, options: VerdictOptions) 
     judge_cells(&group(records), base, options)
 }
 
-/// The scheduler that others are compared with where nobody names one: none, else noop, else the first.
+/// The default scheduler to compare others with: none, else noop, else the first.
 #[must_use]
 pub fn usual_base<'a>(schedulers: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let plain = |word: &str| {
@@ -185,7 +185,7 @@ pub fn usual_base<'a>(schedulers: impl IntoIterator<Item = &'a str> + Clone) -> 
 }
 
 /// Judges every scheduler against `base` ([`usual_base`] when `None` or absent), cell by cell. The correction for many
-/// comparisons runs over all lines: that is what is read together.
+/// comparisons runs over all lines, because they are read together.
 #[must_use]
 pub fn judge_cells(cells: &Cells, base: Option<&str>, options: VerdictOptions) -> Analysis {
     let schedulers: BTreeSet<&str> = cells.0.keys().map(|k| k.scheduler.as_str()).collect();

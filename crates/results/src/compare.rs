@@ -44,7 +44,7 @@ const LATE: [&str; 2] = [DEVICE_CONTENT, crate::answer::DEVICE_DEPTH];
 /// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompareOptions {
-    /// A significant loss beyond this share is a regression (0.05 = 5 %). It takes the place of the verdicts' margin.
+    /// A significant loss beyond this share is a regression (0.05 = 5 %). It replaces the verdicts' margin.
     pub threshold: f64,
     /// Compare although the provenance differs.
     pub force: bool,
@@ -175,7 +175,7 @@ impl Comparison {
         self.changes.iter().any(|c| c.regression)
     }
 
-    /// The answer to a guard's question. What the new side lacks is not known to be no worse.
+    /// The answer to a guard's question. A cell that the new side lacks may be worse.
     #[must_use]
     pub fn answer(&self) -> Answer {
         if self.has_regression() {
@@ -260,7 +260,7 @@ fn figures<'a>(b: &'a Cells, n: &'a Cells) -> Vec<Figure<'a>> {
 }
 
 fn changes(mut figures: Vec<Figure<'_>>, options: &CompareOptions) -> Vec<Change> {
-    // What is left out of the comparison still says how much such figures scatter.
+    // Figures that are left out of the comparison still show how much such figures scatter.
     let sides = figures.iter().flat_map(|f| [f.base, f.new].map(|s| (kind(f.measure), &s.sample)));
     let lent = Lent::of(sides);
     let wanted = |m: &str| {
@@ -314,7 +314,7 @@ fn near<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> S
     format!("there are {}", some.join(", "))
 }
 
-/// What differs although nobody said that it may.
+/// Fields that differ although `vary` does not allow it.
 fn conditions(
     base: &[Record],
     new: &[Record],
@@ -355,7 +355,7 @@ fn incomplete(b: &Cells, n: &Cells) -> Vec<(CellKey, String)> {
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
 
-/// The fields whose sets of values differ over the common cells.
+/// The fields with different sets of values over the common cells.
 fn provenance(b: &Fields, n: &Fields) -> Vec<Difference> {
     let names: BTreeSet<&String> = b.keys().chain(n.keys()).collect();
     let show = |f: &Fields, name: &str| {

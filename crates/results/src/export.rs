@@ -7,7 +7,6 @@ pub use crate::import::to_csv;
 pub use crate::pts::to_pts;
 
 use crate::cells::{analyse, usual_base};
-use crate::fio::fio_output;
 use crate::model::Comparison;
 use crate::stats::VerdictOptions;
 use crate::store::Document;
@@ -50,10 +49,10 @@ pub fn export(
     Ok(match format {
         Format::Json => serde_json::to_string(&Document::of(title, records.to_vec()))?,
         Format::Csv => to_csv(records),
-        Format::FioJson => serde_json::to_string_pretty(&fio_output(records))?,
+        Format::FioJson => fio_json(records)?,
         Format::Pts => to_pts(&Comparison::from_records(title, records)),
         Format::Markdown => {
-            // By order of the records: the alphabet prefers nobody.
+            // By order of the records, not by the alphabet.
             let base = usual_base(records.iter().map(|r| r.trial.scheduler.as_str()));
             crate::render::markdown(title, &analyse(records, base, VerdictOptions::default()))
         }
@@ -139,7 +138,7 @@ mod tests {
                         .map(String::as_str)
                         .join("|")
                 };
-                // A test that nobody has a value of leaves no figure.
+                // A test without any value leaves no figure.
                 let known = |t: &&crate::model::Test| t.cells.iter().any(|c| c.value.is_some());
                 c.tests.iter().filter(known).map(of).collect()
             };

@@ -1,9 +1,9 @@
-//! Results: what trials yielded, kept, judged, compared, and exchanged with other tools.
+//! Results of trials: storing, judging, comparing, and exchanging them with other tools.
 //!
 //! * [`store`] keeps records in one SQLite file, a transaction per trial.
 //! * [`stats`] turns samples into summaries, intervals, tests and verdicts.
 //! * [`cells`] groups records and judges each scheduler against a base.
-//! * [`compare`] lays a new result beside a base and says what changed.
+//! * [`compare`] compares a new result with a base and says what changed.
 //! * [`model`] is the tool-neutral comparison (runs × tests × samples) that result viewers speak.
 //! * [`import`] and [`export`] translate fio, PTS, CSV, iozone, pg_test_fsync and S results.
 //! * [`viewer`] computes the reference viewer's figures; [`render`] prints.
@@ -15,6 +15,7 @@ pub mod cells;
 pub mod compare;
 pub mod export;
 pub mod fio;
+pub mod grid;
 pub mod hist;
 pub mod import;
 pub mod measure;

@@ -28,8 +28,8 @@ pub fn derived(measure: &str) -> bool {
         || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
 }
 
-/// The kind of figure a measure is: `read.clat.p99` and `job/victim/write.clat.p99` are `clat.p99`, a metric is its own. Figures of
-/// one kind scatter alike.
+/// The kind of a measure: `read.clat.p99` and `job/victim/write.clat.p99` are `clat.p99`; a metric is its own kind.
+/// Figures of one kind scatter alike.
 #[must_use]
 pub fn kind(measure: &str) -> &str {
     let own = measure.strip_prefix("job/").and_then(|rest| Some(rest.rsplit_once('/')?.1));
@@ -66,7 +66,7 @@ pub fn measures(record: &Record) -> Vec<Measure> {
     if let (true, Some(index)) = (rates.len() > 1, jain(&rates)) {
         put(&mut out, "fairness.jain".into(), "", index, Better::Higher);
     }
-    // How true to its model the disk was judges the run; it is no property of a scheduler.
+    // How true the disk was to its model is a property of the run, not of a scheduler.
     for m in record.metrics.iter().filter(|m| m.name != TIMING_DEVIATION) {
         let better = if m.higher_is_better { Better::Higher } else { Better::Lower };
         // A metric of the record replaces one derived above: it comes from the tool itself.

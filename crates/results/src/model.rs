@@ -31,7 +31,7 @@ pub struct Comparison {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Run {
-    /// Its name, unique.
+    /// The name, unique.
     pub name: String,
     /// Device under test; empty when not known apart from the name.
     pub device: String,
@@ -95,9 +95,13 @@ pub struct Cell {
     pub missing: Option<String>,
     /// The value is a limit that was exceeded.
     pub censored: bool,
+    /// Which samples are such limits, where that is known of each.
+    pub exceeded: Vec<bool>,
+    /// Repetition and seed of each sample, where they are known.
+    pub rounds: Vec<(u32, u64)>,
 }
 
-/// A summary that stands for samples nobody has any more.
+/// A summary that stands for samples that are lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PublishedSummary {
     /// Samples.
@@ -113,6 +117,12 @@ pub struct PublishedSummary {
 }
 
 impl Cell {
+    /// Whether the sample is a limit that was exceeded.
+    #[must_use]
+    pub fn exceeds(&self, sample: usize) -> bool {
+        self.exceeded.get(sample).copied().unwrap_or(self.censored)
+    }
+
     /// Statistics of the cell; `None` when it is missing.
     #[must_use]
     pub fn statistics(&self) -> Option<Summary> {
@@ -120,11 +130,12 @@ impl Cell {
         if let (true, Some(p)) = (self.samples.is_empty(), self.summary) {
             return Some(Summary::published(p.n, p.mean, p.se, p.min, p.max));
         }
-        let observation = |value: f64| Observation { value, censored: self.censored };
         let samples: Vec<Observation> = if self.samples.is_empty() {
-            vec![observation(value)]
+            vec![Observation { value, censored: self.censored }]
         } else {
-            self.samples.iter().copied().map(observation).collect()
+            let observation =
+                |(i, v): (usize, &f64)| Observation { value: *v, censored: self.exceeds(i) };
+            self.samples.iter().enumerate().map(observation).collect()
         };
         Some(summarize(&samples, 1))
     }
@@ -181,7 +192,7 @@ impl Comparison {
     pub fn to_records(&self) -> Vec<Record> {
         let mut out: Vec<Record> = Vec::new();
         let names = unique_names(&self.tests);
-        // Our own tests are measures of a workload: they go back into the trials that they were taken from.
+        // Our own tests are measures of a workload. They go back into the trials that they came from.
         let mut trials: BTreeMap<TrialId, usize> = BTreeMap::new();
         for run in &self.runs {
             for test in self.tests.iter().filter(|t| t.is_ours()) {
@@ -249,7 +260,7 @@ fn run_name(r: &Record, devices: bool, kernels: bool) -> String {
     name
 }
 
-/// What a record of another program's comparison keeps of it, beside the facts of its run.
+/// What a record keeps of another program's comparison, beside the facts of its run.
 const KEPT: [&str; 13] = [
     "run",
     "hardware",
@@ -351,6 +362,10 @@ fn add_measures(tests: &mut Vec<Test>, run: &str, r: &Record) {
         let Some(cell) = cells.iter_mut().find(|c| c.run == run) else { continue };
         if usable {
             cell.samples.push(m.value);
+            cell.exceeded.push(m.censored);
+            if !foreign(r) {
+                cell.rounds.push((r.trial.repetition, r.trial.seed));
+            }
             cell.censored |= m.censored;
         } else if let Status::Failed(why) | Status::Invalid(why) = &r.status {
             cell.missing.get_or_insert_with(|| why.clone());
@@ -364,7 +379,7 @@ fn slug(name: &str) -> String {
         .collect()
 }
 
-/// Names of the tests; those that share one get their unit added, and a number if that is not enough.
+/// Names of the tests. Tests that share a name get their unit added, and a number if that is not enough.
 fn unique_names(tests: &[Test]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for t in tests {
@@ -459,7 +474,8 @@ fn cell_records(
     let values = if cell.samples.is_empty() { std::slice::from_ref(&value) } else { &cell.samples };
     let repeat = |(i, v): (usize, &f64)| {
         let mut r = record.clone();
-        r.trial.repetition = i as u32 + 1;
+        let round = cell.rounds.get(i).copied();
+        (r.trial.repetition, r.trial.seed) = round.unwrap_or((i as u32 + 1, 0));
         r.metrics.push(Metric {
             name: if test.description.is_empty() {
                 "result".into()
@@ -469,7 +485,7 @@ fn cell_records(
             value: *v,
             unit: test.unit.clone(),
             higher_is_better: test.better != Some(Better::Lower),
-            censored: cell.censored,
+            censored: cell.exceeds(i),
         });
         r
     };

@@ -32,7 +32,7 @@ pub enum PublishedError {
     /// The shipped file is damaged.
     #[error("published comparison {name}: {source}")]
     Damaged {
-        /// Its name.
+        /// The name.
         name: String,
         /// What the parser says.
         source: serde_json::Error,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use iosched_types::units::{show_bytes, show_count, show_nanos, three_digits};
 
 use crate::cells::{Analysis, Line};
+use crate::grid::{Align, Cell, Grid};
 use crate::stats::{CiMethod, Judged, Summary};
 use crate::store::{ExperimentRow, TrialRow};
 
@@ -73,45 +74,30 @@ pub fn percent(ratio: f64) -> String {
     }
 }
 
-/// Columns padded to their widest cell; the last is not padded.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |c: usize| {
-        rows.iter().filter_map(|r| r.get(c)).map(|s| s.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let mut out = String::new();
-    for r in rows {
-        let mut line = String::new();
-        for (c, cell) in r.iter().enumerate() {
-            line.push_str(cell);
-            if c + 1 < r.len() {
-                line.extend(std::iter::repeat_n(' ', widths[c] - cell.chars().count() + 2));
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+/// A table without decoration; the columns that `right` names hold numbers.
+fn table(heads: &[&str], right: &[&str], rows: Vec<Vec<String>>, columns: usize) -> String {
+    let side = |h: &str| if right.contains(&h) { Align::Right } else { Align::Left };
+    let mut grid = heads.iter().fold(Grid::new(), |g, h| g.column(h, side(h)));
+    rows.into_iter().for_each(|r| grid.row(r.into_iter().map(Cell::new).collect()));
+    grid.render(columns, false)
 }
 
-/// The trials that were traced.
+/// The trials that were traced, in so many columns.
 #[must_use]
-pub fn traces(traced: &[(TrialRow, u64)]) -> String {
-    let head = ["trial", "device", "workload", "scheduler", "run", "commands"].map(String::from);
-    let mut rows = vec![head.to_vec()];
-    for (t, commands) in traced {
+pub fn traces(traced: &[(TrialRow, u64)], columns: usize) -> String {
+    let heads = ["trial", "device", "workload", "scheduler", "run", "commands"];
+    let row = |(t, commands): &(TrialRow, u64)| {
         let id = &t.trial;
-        rows.push(vec![
+        vec![
             t.id.to_string(),
-            printable(&id.device),
-            printable(&id.workload),
-            printable(&id.scheduler),
+            id.device.clone(),
+            id.workload.clone(),
+            id.scheduler.clone(),
             id.repetition.to_string(),
             commands.to_string(),
-        ]);
-    }
-    table(&rows)
+        ]
+    };
+    table(&heads, &["run", "commands"], traced.iter().map(row).collect(), columns)
 }
 
 /// Names come from files: control characters (escape sequences among them) must not reach a terminal.
@@ -120,15 +106,11 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// `iosched results list`.
+/// `iosched results list`, in so many columns.
 #[must_use]
-pub fn list(rows: &[ExperimentRow]) -> String {
-    let mut out = vec![
-        ["id", "name", "created", "trials", "devices", "schedulers", "workloads", "source"]
-            .map(String::from)
-            .to_vec(),
-    ];
-    for e in rows {
+pub fn list(rows: &[ExperimentRow], columns: usize) -> String {
+    let heads = ["name", "id", "created", "trials", "devices", "schedulers", "workloads", "source"];
+    let row = |e: &ExperimentRow| {
         let mut trials = match e.planned {
             Some(planned) if e.trials < planned => format!("{} of {planned}", e.trials),
             _ => e.trials.to_string(),
@@ -136,46 +118,43 @@ pub fn list(rows: &[ExperimentRow]) -> String {
         if e.failed + e.invalid > 0 {
             let _ = write!(trials, " ({} failed, {} invalid)", e.failed, e.invalid);
         }
-        out.push(vec![
+        vec![
+            e.name.clone(),
             e.id.to_string(),
-            printable(&e.name),
             e.created.clone(),
             trials,
             e.devices.to_string(),
             e.schedulers.to_string(),
             e.workloads.to_string(),
-            printable(&e.source),
-        ]);
-    }
-    table(&out)
+            e.source.clone(),
+        ]
+    };
+    let right = ["id", "devices", "schedulers", "workloads"];
+    table(&heads, &right, rows.iter().map(row).collect(), columns)
 }
 
-/// The trials of an experiment.
+/// The trials of an experiment, in so many columns.
 #[must_use]
-pub fn trials(rows: &[TrialRow]) -> String {
-    let mut out = vec![
-        ["device", "workload", "scheduler", "kernel", "round", "status", "elapsed"]
-            .map(String::from)
-            .to_vec(),
-    ];
-    for r in rows {
+pub fn trials(rows: &[TrialRow], columns: usize) -> String {
+    let heads = ["scheduler", "device", "workload", "kernel", "round", "elapsed", "status"];
+    let row = |r: &TrialRow| {
         let t = &r.trial;
         let status = if r.reason.is_empty() {
             r.status.clone()
         } else {
-            format!("{}: {}", r.status, printable(&r.reason))
+            format!("{}: {}", r.status, r.reason)
         };
-        out.push(vec![
-            printable(&t.device),
-            printable(&t.workload),
-            printable(&t.scheduler),
-            printable(&t.kernel),
+        vec![
+            t.scheduler.clone(),
+            t.device.clone(),
+            t.workload.clone(),
+            t.kernel.clone(),
             t.repetition.to_string(),
-            status,
             show_nanos(r.elapsed as f64),
-        ]);
-    }
-    table(&out)
+            status,
+        ]
+    };
+    table(&heads, &["round", "elapsed"], rows.iter().map(row).collect(), columns)
 }
 
 /// The analysis as Markdown: a table per device and workload, verdicts against the base.
@@ -281,6 +260,28 @@ mod tests {
         assert!(text.contains("&lt;script&gt;") && !text.contains("<script>"));
         assert!(text.contains("## Incomplete") && text.contains("absent from the source"));
         assert!(text.contains("not enough data"));
+    }
+
+    #[test]
+    fn tables_are_as_wide_as_the_terminal_and_aligned() {
+        let row = |id: i64, name: &str| ExperimentRow {
+            id,
+            name: name.into(),
+            created: "2026-01-31T12:00:00Z".into(),
+            trials: 12,
+            planned: Some(40),
+            source: "run".into(),
+            ..ExperimentRow::default()
+        };
+        let rows = [row(1, "desktop"), row(10, "a-name-of-more-than-thirty-letters")];
+        for columns in [40, 80, 120, 200] {
+            let text = list(&rows, columns);
+            assert!(text.lines().all(|l| l.chars().count() <= columns), "{columns}\n{text}");
+            assert_eq!(text.matches("12 of 40").count(), 2, "{text}");
+        }
+        let text = list(&rows, 200);
+        let at: Vec<_> = text.lines().map(|l| l.find("12 of 40").or(l.find("trials"))).collect();
+        assert!(at.windows(2).all(|w| w[0] == w[1]), "{text}");
     }
 
     #[test]

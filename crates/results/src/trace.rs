@@ -1,10 +1,9 @@
 //! Whole block traces: packed for the store, and as text for other programs.
 //!
-//! A packed trace is zlib over columns of LEB128 numbers: the format (1), the count, the process ids with
-//! their count, then for all commands in turn the time since the one before (ns), the distance of its first
-//! sector from the end of the one before (zigzag), the sectors, the operation's letter, the index of the
-//! process. Columns of the same kind lie together because they compress better so: a trace takes a few
-//! bytes per command.
+//! A packed trace is zlib over columns of LEB128 numbers. First come the format (1), the count, and the process ids
+//! with their count. Then, for all commands in turn, the time since the one before (ns), the distance of its first
+//! sector from the end of the one before (zigzag), the sectors, the operation's letter, the index of the process.
+//! Numbers of one kind lie together because they compress better that way. A trace takes a few bytes per command.
 
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind};
@@ -168,7 +167,7 @@ impl Reader<'_> {
         Err(damaged("a number too large in a trace"))
     }
 
-    /// A count of things that take at least a byte each: no claim reserves more memory than there is data.
+    /// A count of items that take at least a byte each. So a false count cannot reserve more memory than there is data.
     fn count(&mut self) -> io::Result<usize> {
         let n = self.number()?;
         usize::try_from(n)

@@ -1,4 +1,4 @@
-//! The reference viewer's figures, rule by rule, so that our pages can be laid beside it.
+//! The reference viewer's figures, rule by rule, so that our pages can be compared with it.
 //!
 //! The rules are those of the Phoronix result viewer; `docs/statistics.md` lists them and says where
 //! iosched's own verdicts are stricter.
@@ -100,8 +100,8 @@ pub fn spread(t: &Test) -> Option<f64> {
     Some(high / low)
 }
 
-/// Whether a test is noisy: a run with more than two samples whose SD/mean is above 6 %; one is enough,
-/// but with more than five runs at least a fifth of them.
+/// Whether a test is noisy. A run is noisy if it has more than two samples with SD/mean above 6 %. One such run is
+/// enough; with more than five runs at least a fifth of them must be noisy.
 #[must_use]
 pub fn is_noisy(t: &Test) -> bool {
     let noisy = t

@@ -67,7 +67,7 @@ fn fio_plot_draws_our_json() {
     }
     let dir = tempfile::tempdir().unwrap();
     for depth in [1, 2, 4, 8] {
-        let text = serde_json::to_string_pretty(&fio_output(&[record(depth)])).unwrap();
+        let text = serde_json::to_string_pretty(&fio_output(&record(depth))).unwrap();
         std::fs::write(dir.path().join(format!("randread-{depth}-1.json")), text).unwrap();
     }
     plot(dir.path(), &["-l", "-n", "1", "-d", "1", "2", "4", "8"]);

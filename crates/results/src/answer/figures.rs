@@ -20,7 +20,7 @@ pub(super) struct Values {
 pub(super) struct Figure {
     pub(super) workload: String,
     pub(super) measure: String,
-    /// Its part of the whole: every workload weighs the same.
+    /// Weight of the figure. Every workload weighs the same.
     pub(super) weight: f64,
     /// By scheduler; `None` where it was not run.
     pub(super) values: Vec<Option<Values>>,
@@ -46,7 +46,7 @@ impl Goal {
         all.map(|v| v.by_round.len()).min().unwrap_or(0)
     }
 
-    /// Who left somebody without enough I/Os for a percentile.
+    /// Schedulers that left a process without enough I/Os for a percentile.
     pub(super) fn starved(&self) -> Vec<String> {
         let mut out = Vec::new();
         for f in &self.figures {
@@ -82,8 +82,8 @@ fn deterministic(c: &Cell) -> bool {
     c.measures.values().all(|m| m.sample.deterministic)
 }
 
-/// The goals of a device's cells. Only workloads count that every scheduler the kernel has was run in; those that are gone take
-/// part where they were run everywhere, too.
+/// The goals of a device's cells. A workload counts only if every scheduler that the kernel has ran in it. Removed
+/// schedulers take part if they ran in all these workloads, too.
 pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool]) -> Vec<Goal> {
     let here = cells.0.keys().filter(|k| k.device == device);
     let workloads: BTreeSet<&str> = here.map(|k| k.workload.as_str()).collect();
@@ -145,11 +145,11 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         let values = complete(row, Better::Higher, total);
         out.push((0, "throughput".into(), Better::Higher, make("throughput", values)));
     } else if has("trim.iops") {
-        // Trims move no data; where there is nothing else, their number is what there is to win.
+        // Trims move no data. Where there is nothing else, their number is compared.
         let values = complete(row, Better::Higher, |c| rounds(c, "trim.iops"));
         out.push((0, "throughput".into(), Better::Higher, make("trim.iops", values)));
     }
-    // Somebody waits for reads and for fsync; writes are waited for where there is nothing else.
+    // A process waits for reads and for fsync. Writes count where there is nothing else.
     let mut sides: Vec<&str> = vec!["read", "sync"];
     sides.retain(|s| has(&format!("{s}.clat.mean")));
     if sides.is_empty() && has("write.clat.mean") {
@@ -176,14 +176,14 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
     out
 }
 
-/// The goal a metric of a tool's own speaks for. A metric that is neither a rate nor a time is a goal by its own name: less CPU is not
-/// less run time.
+/// The goal of a tool's own metric. A metric that is neither a rate nor a time is a goal by its own name: less CPU is
+/// not less run time.
 fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
     let u = unit.to_lowercase();
     let rate = ["/s", "per second", "iops", "tps"].iter().any(|w| u.contains(w));
     let short = ["ns", "us", "µs", "ms", "usec", "msec"].iter().any(|w| u.starts_with(w));
     let long = ["s", "sec", "seconds", "min", "minutes"].contains(&u.as_str());
-    // A published test is called by its options; tests of one unit are one goal.
+    // A published test is named by its options. Tests of one unit are one goal.
     let own = || match unit.chars().count() {
         0 => name.replace('_', " "),
         1 => format!("{} ({unit})", name.replace('_', " ")),
@@ -198,8 +198,8 @@ fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
     }
 }
 
-/// Every scheduler's values; where a round of a scheduler lacks the figure that others have, the worst of all stands in: who
-/// gets no I/O waits the longest.
+/// Every scheduler's values. Where a round of a scheduler lacks a figure that others have, the worst of all stands in:
+/// a process without I/O waits the longest.
 fn complete(
     row: &[Option<&Cell>],
     better: Better,

@@ -1,4 +1,4 @@
-//! How schedulers stand to each other over all workloads.
+//! How schedulers compare over all workloads.
 
 use super::figures::{Goal, logarithm};
 use crate::stats::special::{t_cdf, t_quantile};
@@ -22,7 +22,7 @@ pub(super) struct Standings(Vec<Standing>);
 pub(super) struct Lead {
     /// Logarithm of the ratio, better is higher.
     pub(super) log: f64,
-    /// Its 95 % interval; `None` when it is exact.
+    /// The 95 % interval; `None` when it is exact.
     pub(super) interval: Option<(f64, f64)>,
     /// Two-sided p; `None` where there is one value of each.
     pub(super) p: Option<f64>,

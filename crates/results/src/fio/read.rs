@@ -3,22 +3,33 @@
 use std::collections::BTreeMap;
 
 use iosched_experiment::record::{
-    BackendKind, CpuTime, DeviceStats, DirStats, JobRecord, Metric, Moments, Record, SCHEMA,
-    Series, Status, TrialId, Warning, place_in_time,
+    BackendKind, DeviceStats, DirStats, JobRecord, Metric, Moments, Record, SCHEMA, Series, Status,
+    TrialId, Warning, place_in_time,
 };
 
-use iosched_types::Nanos;
+use iosched_types::{CpuTime, Nanos};
 
 use super::types::{Direction, FioJob, FioOutput, LatencyStats};
 use crate::hist::from_bins;
 
-/// One record of a fio run; `trial` says what the file cannot know (device, scheduler, repetition).
+/// One record of a fio run. A document that we wrote carries its trial, which is taken as it is as long as the jobs
+/// beside it are still those that were written.
+///
+/// Otherwise `trial` gives the facts that are not in the file (device, scheduler, repetition).
 ///
 /// An empty scheduler or workload in `trial` is filled from the `ioscheduler` option and the first job's
 /// name. Completion latencies come from the bins of `json+`; a plain `json` file has percentiles
 /// only, which are kept as metrics (`read.clat.p99`, …) because a histogram cannot be made of them.
 #[must_use]
 pub fn from_fio(output: &FioOutput, mut trial: TrialId) -> Record {
+    if let Some(kept) = &output.iosched {
+        if kept.jobs.len() == output.jobs.len()
+            && kept.jobs.iter().zip(&output.jobs).all(|(ours, fios)| unchanged(ours, fios))
+        {
+            return (**kept).clone();
+        }
+        trial.clone_from(&kept.trial);
+    }
     let option = |name: &str| {
         let of_job = output.jobs.iter().find_map(|j| j.options.get(name));
         of_job.or_else(|| output.global.get(name)).cloned()
@@ -66,6 +77,22 @@ pub fn from_fio(output: &FioOutput, mut trial: TrialId) -> Record {
     record
 }
 
+/// Whether fio's form of a job still says what the job says.
+fn unchanged(ours: &JobRecord, fios: &FioJob) -> bool {
+    let sides = [(&ours.read, &fios.read), (&ours.write, &fios.write), (&ours.trim, &fios.trim)];
+    ours.name == fios.jobname
+        && sides.iter().all(|(a, b)| {
+            (a.ios, a.bytes, a.runtime / 1_000_000) == (b.total_ios, b.io_bytes, b.runtime)
+                && a.clat.count() == b.clat_ns.n
+                && a.clat.iter().eq(b
+                    .clat_ns
+                    .bins
+                    .0
+                    .iter()
+                    .map(|(v, n)| (v.parse().unwrap_or(0), *n)))
+        })
+}
+
 fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
     let mut options: BTreeMap<String, String> = output.global.0.iter().cloned().collect();
     options.extend(j.options.0.iter().cloned());
@@ -101,7 +128,7 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
     }
 }
 
-/// So many percent of so many ms, in ns.
+/// A percentage of a time in ms, in ns.
 fn share(percent: f64, of_ms: u64) -> Nanos {
     (percent / 100.0 * of_ms as f64 * 1e6).max(0.0) as Nanos
 }
@@ -140,7 +167,7 @@ fn metrics_without_bins(j: &FioJob, several: bool, metrics: &mut Vec<Metric>) {
     let prefix = if several { format!("job/{}/", j.jobname) } else { String::new() };
     let mut put = |name: String, value: f64| {
         let name = format!("{prefix}{name}");
-        // Clones of a job share its name; their figures cannot be told apart here.
+        // Clones of a job share its name, so their figures cannot be told apart here.
         if value.is_finite() && !metrics.iter().any(|m| m.name == name) {
             metrics.push(Metric { name, value, unit: "ns".into(), ..Metric::default() });
         }

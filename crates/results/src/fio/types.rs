@@ -3,6 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use iosched_experiment::record::Record;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -68,7 +69,7 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
     }
 }
 
-/// Options, of which fio prints each as often as it was given; the last one counts.
+/// Options. fio prints each as often as it was given; the last one counts.
 fn options<'de, D: Deserializer<'de>>(d: D) -> Result<Ordered<String>, D::Error> {
     struct Options;
     impl<'de> Visitor<'de> for Options {
@@ -122,6 +123,10 @@ pub struct FioOutput {
     /// Statistics of the disks involved.
     #[serde(default)]
     pub disk_util: Vec<DiskUtil>,
+    /// The trial that we wrote this for, without its pictures: fio's form rounds times and has no place for a
+    /// scheduler. Other programs pass over it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iosched: Option<Box<Record>>,
 }
 
 /// One job.
@@ -183,13 +188,13 @@ pub struct FioJob {
     /// Percent of the completion calls by number completed.
     #[serde(default)]
     pub iodepth_complete: Ordered<f64>,
-    /// Percent of the I/Os below so many ns.
+    /// Percent of the I/Os below each limit in ns.
     #[serde(default)]
     pub latency_ns: Ordered<f64>,
-    /// Percent of the I/Os below so many µs.
+    /// Percent of the I/Os below each limit in µs.
     #[serde(default)]
     pub latency_us: Ordered<f64>,
-    /// Percent of the I/Os below so many ms.
+    /// Percent of the I/Os below each limit in ms.
     #[serde(default)]
     pub latency_ms: Ordered<f64>,
     /// Depth reached under `latency_target`.

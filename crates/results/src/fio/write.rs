@@ -17,40 +17,41 @@ const BATCHES: [&str; 7] = ["0", "4", "8", "16", "32", "64", ">=64"];
 /// Upper ends of fio's latency classes in their unit.
 const CLASSES: [u64; 10] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000];
 
-/// The records as `fio --output-format=json+` prints them; several records follow each other with
-/// their groups renumbered.
+/// The records as `fio --output-format=json+` prints them: one document per trial, one behind the other, as several
+/// runs of fio into one file leave them. Each names its trial under `iosched`.
 ///
-/// The time stamps are 0 unless the first record's provenance has `timestamp` (seconds since the
-/// epoch): the simulator knows no wall clock. fio's own counters that no record holds (CPU share,
-/// page faults, context switches) are 0; the job options come from the record.
-#[must_use]
-pub fn fio_json(records: &[Record]) -> serde_json::Value {
-    serde_json::to_value(fio_output(records)).unwrap_or_default()
+/// # Errors
+/// A number that JSON cannot hold.
+pub fn fio_json(records: &[Record]) -> Result<String, serde_json::Error> {
+    let mut out = String::new();
+    for r in records {
+        out.push_str(&serde_json::to_string_pretty(&fio_output(r))?);
+        out.push('\n');
+    }
+    Ok(out)
 }
 
-/// As [`fio_json`], typed: serialised directly it keeps fio's order of the fields.
+/// One record as fio prints it; serialised directly it keeps fio's order of the fields.
+///
+/// The time stamps are 0 unless the record's provenance has `timestamp` (seconds since the epoch): the simulator
+/// knows no wall clock. fio's own counters that no record holds (page faults, context switches) are 0; the job options
+/// come from the record.
 #[must_use]
-pub fn fio_output(records: &[Record]) -> FioOutput {
-    let timestamp = records
-        .first()
-        .and_then(|r| r.provenance.get("timestamp"))
-        .and_then(|t| t.parse::<u64>().ok())
-        .unwrap_or(0);
-    let mut out = FioOutput {
+pub fn fio_output(record: &Record) -> FioOutput {
+    let timestamp =
+        record.provenance.get("timestamp").and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
+    let shares = group_bandwidth(record);
+    let kept = Record { series: Vec::new(), dispatches: Vec::new(), ..record.clone() };
+    FioOutput {
         version: "fio-3.33".into(),
         timestamp,
         timestamp_ms: timestamp.saturating_mul(1000),
         time: clock_text(timestamp),
+        jobs: record.jobs.iter().map(|j| job(record, j, &shares)).collect(),
+        disk_util: vec![disk(record)],
+        iosched: Some(Box::new(kept)),
         ..FioOutput::default()
-    };
-    let mut first_group = 0;
-    for record in records {
-        let shares = group_bandwidth(record);
-        out.jobs.extend(record.jobs.iter().map(|j| job(record, j, first_group, &shares)));
-        first_group += record.jobs.iter().map(|j| j.group + 1).max().unwrap_or(0);
-        out.disk_util.push(disk(record));
     }
-    out
 }
 
 /// `Sat Nov 21 21:14:29 2026` in UTC.
@@ -68,7 +69,7 @@ fn dirs(j: &JobRecord) -> [&DirStats; 3] {
     [&j.read, &j.write, &j.trim]
 }
 
-/// Sum of the mean bandwidth samples of each group and direction: what fio takes `bw_agg` of.
+/// Sum of the mean bandwidth samples of each group and direction. fio computes `bw_agg` from this.
 fn group_bandwidth(record: &Record) -> Shares {
     let mut sums = Shares::new();
     for j in &record.jobs {
@@ -79,7 +80,7 @@ fn group_bandwidth(record: &Record) -> Shares {
     sums
 }
 
-fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> FioJob {
+fn job(record: &Record, j: &JobRecord, shares: &Shares) -> FioJob {
     let percentiles = percentiles(j);
     let of = |i: usize| {
         let share = shares.get(&(j.group, i)).copied().unwrap_or(0.0);
@@ -89,7 +90,7 @@ fn job(record: &Record, j: &JobRecord, first_group: u32, shares: &Shares) -> Fio
     let (latency_ns, latency_us, latency_ms) = latency_classes(j);
     FioJob {
         jobname: j.name.clone(),
-        groupid: first_group + j.group,
+        groupid: j.group,
         // fio prints an errno; a record keeps the reason in words, so EIO stands for all of them.
         error: if failed { 5 } else { 0 },
         elapsed: record.elapsed.div_ceil(1_000_000_000),
@@ -238,7 +239,7 @@ fn disk(record: &Record) -> DiskUtil {
     let d = &record.device;
     let busy =
         if record.elapsed == 0 { 0.0 } else { d.busy as f64 * 100.0 / record.elapsed as f64 };
-    // The record has one weighted sum; fio's per-direction ticks are shared out by command count.
+    // The record has one weighted sum. It is split into fio's per-direction ticks by command count.
     let commands: u64 = d.commands.iter().sum();
     let ticks = |n: u64| {
         if commands == 0 { 0 } else { whole(d.weighted as f64 / 1e6 * n as f64 / commands as f64) }

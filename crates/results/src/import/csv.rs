@@ -8,13 +8,14 @@
 //! `workload`, `scheduler`, `metric`, `unit` and `value` must be there; columns may stand in any order. A value may be
 //! `>60` (a limit was exceeded) or empty with the reason in `status`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use iosched_experiment::record::{BackendKind, Metric, Record, SCHEMA, Status, TrialId};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
-use super::{at, lines, number};
+use super::{MAX_LINE, at, number};
 use crate::measure::measures;
 use crate::stats::Better;
 
@@ -41,56 +42,54 @@ fn plain(field: &str) -> &str {
     field.strip_prefix('\'').filter(|f| f.starts_with(FORMULA)).unwrap_or(field)
 }
 
-/// Splits a row by RFC 4180 (quotes, doubled quotes); `None` for a quote that is not closed.
-fn split(line: &str) -> Option<Vec<String>> {
-    let mut out = vec![String::new()];
-    let (mut quoted, mut chars) = (false, line.chars().peekable());
-    while let Some(c) = chars.next() {
-        let field = out.last_mut()?;
-        match c {
-            '"' if quoted && chars.peek() == Some(&'"') => {
-                chars.next();
-                field.push('"');
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => out.push(String::new()),
-            c => field.push(c),
-        }
+/// A field that a spreadsheet takes for text: what begins like a formula gets an apostrophe.
+fn text(field: &str) -> Cow<'_, str> {
+    if field.starts_with(FORMULA) && field.parse::<f64>().is_err() {
+        Cow::Owned(format!("'{field}"))
+    } else {
+        Cow::Borrowed(field)
     }
-    (!quoted).then_some(out)
 }
 
-/// A field for CSV. Line breaks become spaces: a row is a line.
-fn quote(field: &str) -> String {
-    let flat: String =
-        field.chars().map(|c| if c == '\n' || c == '\r' { ' ' } else { c }).collect();
-    // A spreadsheet would compute what begins like a formula; an apostrophe makes it text.
-    let formula = flat.starts_with(FORMULA) && flat.parse::<f64>().is_err();
-    let flat = if formula { format!("'{flat}") } else { flat };
-    if flat.contains([',', '"']) { format!("\"{}\"", flat.replace('"', "\"\"")) } else { flat }
+/// Where a row stands, for messages.
+struct Place<'a> {
+    file: &'a str,
+    number: usize,
+    line: &'a str,
+}
+
+impl<'a> Place<'a> {
+    fn of(file: &'a str, whole: &'a str, position: Option<&csv::Position>) -> Place<'a> {
+        let start = position.map_or(0, |p| usize::try_from(p.byte()).unwrap_or(0));
+        let line = whole.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let number = position.map_or(1, |p| usize::try_from(p.line()).unwrap_or(usize::MAX));
+        Place { file, number, line }
+    }
+
+    fn bad(&self, word: &str, message: String) -> Diagnostic {
+        at(self.file, self.number, self.line, word, message)
+    }
 }
 
 /// Where each known column stands.
-fn header(file: &str, n: usize, line: &str) -> Result<BTreeMap<&'static str, usize>, Diagnostic> {
+fn header(
+    place: &Place<'_>,
+    fields: &csv::StringRecord,
+) -> Result<BTreeMap<&'static str, usize>, Diagnostic> {
     let mut out = BTreeMap::new();
-    let fields =
-        split(line).ok_or_else(|| at(file, n, line, "\"", "a quote is not closed".into()))?;
-    for (i, f) in fields.iter().enumerate() {
-        let name = f.trim();
+    for (i, name) in fields.iter().enumerate() {
         let Some(known) = COLUMNS.iter().find(|c| **c == name) else {
             let help = did_you_mean(name, COLUMNS);
             let help =
                 if help.is_empty() { format!("columns are {}", COLUMNS.join(", ")) } else { help };
-            return Err(
-                at(file, n, line, name, format!("unknown column \"{name}\"")).with_help(help)
-            );
+            return Err(place.bad(name, format!("unknown column \"{name}\"")).with_help(help));
         };
         if out.insert(*known, i).is_some() {
-            return Err(at(file, n, line, name, format!("column \"{name}\" is given twice")));
+            return Err(place.bad(name, format!("column \"{name}\" is given twice")));
         }
     }
     if let Some(absent) = NEEDED.iter().find(|c| !out.contains_key(**c)) {
-        return Err(at(file, n, line, "", format!("no column \"{absent}\" in the header")));
+        return Err(place.bad("", format!("no column \"{absent}\" in the header")));
     }
     Ok(out)
 }
@@ -99,50 +98,60 @@ fn header(file: &str, n: usize, line: &str) -> Result<BTreeMap<&'static str, usi
 ///
 /// # Errors
 /// A diagnostic: unknown or missing column, a value that is no number, a metric given twice in a trial.
-pub fn from_csv(file: &str, text: &str) -> Result<Vec<Record>, Diagnostic> {
-    let mut rows = lines(file, text)
-        .filter(|l| !matches!(l, Ok((_, l)) if l.trim().is_empty() || l.starts_with('#')));
-    let (n, line) = rows.next().ok_or_else(|| Diagnostic::file(file, "no header line"))??;
-    let columns = header(file, n, line.trim_start_matches('\u{feff}'))?;
+pub fn from_csv(file: &str, whole: &str) -> Result<Vec<Record>, Diagnostic> {
+    let whole = whole.trim_start_matches('\u{feff}');
+    let mut reader = csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .from_reader(whole.as_bytes());
+    let mut columns = None;
     let mut order: Vec<TrialId> = Vec::new();
     let mut records: BTreeMap<TrialId, Record> = BTreeMap::new();
-    for row in rows {
-        let (n, line) = row?;
-        let fields =
-            split(line).ok_or_else(|| at(file, n, line, "\"", "a quote is not closed".into()))?;
-        if fields.len() != columns.len() {
-            return Err(at(
-                file,
-                n,
-                line,
-                "",
-                format!("{} fields, the header has {}", fields.len(), columns.len()),
-            ));
+    for row in reader.records() {
+        // The text is UTF-8 and rows may differ in length: nothing is left that could fail.
+        let row = row.map_err(|e| Diagnostic::file(file, e.to_string()))?;
+        let place = Place::of(file, whole, row.position());
+        if row.as_slice().len() > MAX_LINE {
+            let message =
+                format!("a row of {} bytes; {MAX_LINE} is the limit", row.as_slice().len());
+            return Err(place.bad("", message));
         }
-        let get = |c: &str| columns.get(c).map_or("", |i| plain(fields[*i].trim()));
-        let trial = trial(file, n, line, &get)?;
+        let Some(columns) = &columns else {
+            columns = Some(header(&place, &row)?);
+            continue;
+        };
+        if row.len() != columns.len() {
+            let torn = place.line.matches('"').count() % 2 == 1;
+            let help =
+                if torn { "a quote that is not closed goes on over the next lines" } else { "" };
+            let message = format!("{} fields, the header has {}", row.len(), columns.len());
+            return Err(place.bad("", message).with_help(help));
+        }
+        let get = |c: &str| columns.get(c).map_or("", |i| plain(&row[*i]));
+        let trial = trial(&place, &get)?;
         let record = records.entry(trial.clone()).or_insert_with(|| {
             order.push(trial.clone());
             Record { schema: SCHEMA, trial, backend: BackendKind::Imported, ..Record::default() }
         });
-        add(record, file, n, line, &get)?;
+        add(record, &place, &get)?;
+    }
+    if columns.is_none() {
+        return Err(Diagnostic::file(file, "no header line"));
     }
     Ok(order.iter().filter_map(|t| records.remove(t)).collect())
 }
 
-fn trial<'a>(
-    file: &str,
-    n: usize,
-    line: &str,
-    get: &impl Fn(&str) -> &'a str,
-) -> Result<TrialId, Diagnostic> {
-    let repetition =
-        match get("repetition") {
-            "" => 1,
-            r => r.parse().ok().filter(|r| *r > 0).ok_or_else(|| {
-                at(file, n, line, r, format!("\"{r}\" is no repetition (1, 2, …)"))
-            })?,
-        };
+fn trial<'a>(place: &Place<'_>, get: &impl Fn(&str) -> &'a str) -> Result<TrialId, Diagnostic> {
+    let repetition = match get("repetition") {
+        "" => 1,
+        r => r
+            .parse()
+            .ok()
+            .filter(|r| *r > 0)
+            .ok_or_else(|| place.bad(r, format!("\"{r}\" is no repetition (1, 2, …)")))?,
+    };
     Ok(TrialId {
         experiment: get("experiment").into(),
         device: get("device").into(),
@@ -156,9 +165,7 @@ fn trial<'a>(
 
 fn add<'a>(
     record: &mut Record,
-    file: &str,
-    n: usize,
-    line: &str,
+    place: &Place<'_>,
     get: &impl Fn(&str) -> &'a str,
 ) -> Result<(), Diagnostic> {
     match get("status") {
@@ -171,41 +178,34 @@ fn add<'a>(
         }
     }
     let value = get("value");
+    let (name, unit) = (get("metric"), get("unit"));
     if value.is_empty() {
-        if record.status == Status::Complete {
+        // A row without a metric stands for a trial without figures.
+        if record.status == Status::Complete && !name.is_empty() {
             record.status = Status::Failed("no value".into());
         }
         return Ok(());
     }
-    let (name, unit) = (get("metric"), get("unit"));
     if name.is_empty() {
-        return Err(at(file, n, line, "", "a value without a metric".into()));
+        return Err(place.bad("", "a value without a metric".into()));
     }
     if record.metrics.iter().any(|m| m.name == name) {
-        return Err(at(file, n, line, name, format!("\"{name}\" is given twice for this trial")));
+        return Err(place.bad(name, format!("\"{name}\" is given twice for this trial")));
     }
     let higher_is_better = match get("better") {
         "higher" => true,
         "lower" => false,
-        // Times are better when short; everything else people measure is a rate.
+        // Times are better when short. Everything else counts as a rate.
         "" => !matches!(
             unit.to_lowercase().as_str(),
             "s" | "ms" | "us" | "µs" | "ns" | "seconds" | "usecs/op" | "ms/op"
         ),
-        other => {
-            return Err(at(
-                file,
-                n,
-                line,
-                other,
-                format!("\"{other}\" is neither higher nor lower"),
-            ));
-        }
+        other => return Err(place.bad(other, format!("\"{other}\" is neither higher nor lower"))),
     };
     let limit = value.strip_prefix('>');
     record.metrics.push(Metric {
         name: name.into(),
-        value: number(file, n, line, limit.unwrap_or(value))?,
+        value: number(place.file, place.number, place.line, limit.unwrap_or(value))?,
         unit: unit.into(),
         higher_is_better,
         censored: limit.is_some(),
@@ -216,8 +216,12 @@ fn add<'a>(
 /// The records as CSV: one row per measure; a trial without figures has one row with its status.
 #[must_use]
 pub fn to_csv(records: &[Record]) -> String {
-    let mut out = COLUMNS.join(",");
-    out.push('\n');
+    let mut out = csv::WriterBuilder::new().comment(Some(b'#')).from_writer(Vec::new());
+    let mut put = |fields: [&str; COLUMNS.len()]| {
+        // Memory takes everything.
+        let _ = out.write_record(fields.iter().map(|f| text(f).as_bytes().to_vec()));
+    };
+    put(COLUMNS);
     for r in records {
         let status = match &r.status {
             Status::Complete => "complete".to_string(),
@@ -225,9 +229,9 @@ pub fn to_csv(records: &[Record]) -> String {
             Status::Failed(why) => format!("failed: {why}"),
         };
         let t = &r.trial;
+        let repetition = t.repetition.to_string();
         let mut row = |metric: &str, unit: &str, better: &str, value: &str| {
-            let repetition = t.repetition.to_string();
-            let fields = [
+            put([
                 &t.experiment,
                 &t.device,
                 &t.scheduler,
@@ -238,10 +242,8 @@ pub fn to_csv(records: &[Record]) -> String {
                 unit,
                 better,
                 value,
-                status.as_str(),
-            ];
-            out.push_str(&fields.map(quote).join(","));
-            out.push('\n');
+                &status,
+            ]);
         };
         let all = measures(r);
         if all.is_empty() {
@@ -253,5 +255,5 @@ pub fn to_csv(records: &[Record]) -> String {
             row(&m.name, &m.unit, better, &value);
         }
     }
-    out
+    out.into_inner().ok().and_then(|b| String::from_utf8(b).ok()).unwrap_or_default()
 }

@@ -56,7 +56,7 @@ impl Format {
     }
 }
 
-/// What the file itself cannot say; empty fields are filled from the file where it knows more.
+/// Facts that are not in the file. Empty fields are filled from the file where it has them.
 pub type Context = TrialId;
 
 /// Guesses the format from the first 64 KiB.
@@ -112,7 +112,7 @@ pub fn import(
         Format::Json => {
             document(file, text)?.experiments.into_iter().flat_map(|e| e.records).collect()
         }
-        Format::Fio => vec![crate::import::from_fio_json(file, text, context)?],
+        Format::Fio => crate::import::from_fio_json(file, text, context)?,
         Format::Pts => crate::pts::from_pts(file, text)?.to_records(),
         Format::Csv => super::from_csv(file, text)?,
         Format::Text => super::from_text(file, text)?.to_records(),

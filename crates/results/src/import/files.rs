@@ -37,18 +37,18 @@ pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
     })
 }
 
-/// A document of ours that is too large to be read as a text first. `None` for files that [`read_file`] takes, and for
-/// those that are no such document.
+/// A document of ours that is larger than `limit` bytes, read without holding its text. `None` for smaller files, which
+/// [`read_file`] takes, and for those that are no such document.
 ///
 /// # Errors
 /// A diagnostic: damaged, or of a newer version.
-pub fn large_document(path: &Path) -> Result<Option<Document>, Diagnostic> {
+pub fn large_document(path: &Path, limit: u64) -> Result<Option<Document>, Diagnostic> {
     let name = path.display().to_string();
     let failed = |e: std::io::Error| Diagnostic::file(name.clone(), e.to_string());
     #[expect(clippy::disallowed_methods, reason = "importers read the files that people name")]
     let file = std::fs::File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;
-    if !meta.is_file() || meta.len() <= MAX_BYTES {
+    if !meta.is_file() || meta.len() <= limit {
         return Ok(None);
     }
     let mut reader = std::io::BufReader::with_capacity(1 << 20, file);
@@ -100,7 +100,7 @@ pub fn fio_plot(folder: &Path, trial: &TrialId) -> Result<Vec<Record>, Diagnosti
             let size = above.iter().rev().find(|f| is_block_size(f));
             id.workload = size.map_or_else(|| stem.clone(), |s| format!("{stem}-{s}"));
         }
-        out.push(super::from_fio_json(&path.display().to_string(), &text, &id)?);
+        out.extend(super::from_fio_json(&path.display().to_string(), &text, &id)?);
     }
     number_repetitions(&mut out);
     Ok(out)
@@ -119,8 +119,8 @@ pub fn has_s_files(folder: &Path) -> Result<bool, Diagnostic> {
     Ok(!files.is_empty())
 }
 
-/// Reads a folder of S result files, one trial each. S leaves no file for a start-up that struck its time limit:
-/// such a cell, which another scheduler has, is a failed trial, as its tables print an X there.
+/// Reads a folder of S result files, one trial each. S leaves no file for a start-up that struck its time limit, and
+/// its tables print an X there. So a cell that only another scheduler has is a failed trial.
 ///
 /// # Errors
 /// A diagnostic: no folder, no such file, a damaged one.
@@ -192,7 +192,7 @@ fn collect(
     let failed = |e: std::io::Error| Diagnostic::file(folder.display().to_string(), e.to_string());
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        // Links are not followed: a loop would never end.
+        // Links are not followed, because a loop would never end.
         let kind = entry.file_type().map_err(failed)?;
         let path = entry.path();
         if kind.is_dir() && depth < MAX_DEPTH {

@@ -30,7 +30,7 @@ pub const MAX_BYTES: u64 = 256 << 20;
 /// Longest line of a line-oriented format, in bytes.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// The numbered lines of a text, each short enough to be looked at.
+/// The numbered lines of a text. None is longer than the limit.
 fn lines<'a>(
     file: &'a str,
     text: &'a str,

@@ -1,8 +1,8 @@
 //! Result files of the BFQ author's S suite: `bfq-10r0w-seq-lat_thr_stat.txt`.
 //!
-//! A title line, then blocks: a line that names the figure and its unit, a line of column names
-//! (min, max, avg, std_dev, conf99%), a line of values. A start-up that exceeded the time limit wrote no
-//! file at all, so that is something only a directory shows (see [`super::fio_plot`] for directories).
+//! A title line, then blocks: a line that names the figure and its unit, a line of column names (min, max, avg,
+//! std_dev, conf99%), a line of values. A start-up that exceeded the time limit wrote no file at all, so only a
+//! directory shows it (see [`super::fio_plot`] for directories).
 
 use iosched_experiment::record::{Metric, Record, TrialId};
 use iosched_types::Diagnostic;
@@ -86,7 +86,7 @@ pub fn from_s_suite(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Recor
                 ));
             }
             for (column, word) in columns.iter().zip(&words) {
-                // A deviation or an interval is better small, whatever it is the deviation of.
+                // A deviation or an interval is always better small.
                 let higher = higher && !column.starts_with("std") && !column.starts_with("conf");
                 let value = number(file, n, line, word)?;
                 let name =

@@ -86,7 +86,7 @@ fn percentiles_of_fio_stay_within_what_was_measured() {
         )
     };
     let p = |max: &str, name: &str| {
-        let r = from_fio_json("f.json", &text(max), &who()).unwrap();
+        let r = from_fio_json("f.json", &text(max), &who()).unwrap().remove(0);
         value(&r, &format!("read.clat.{name}"))
     };
     let max = r#""max":2755,"#;
@@ -101,10 +101,11 @@ fn percentiles_of_fio_stay_within_what_was_measured() {
 fn fio_json_with_steady_state() {
     let text = include_str!("../../tests/data/fio-steadystate.json");
     let r = from_fio_json("f.json", &format!("fio: warning: whatever\n{text}"), &who()).unwrap();
+    let r = &r[0];
     assert_eq!(r.jobs[0].read.ios, 500_163);
     assert_eq!(r.series[0].values[0], 74_836.0);
-    assert!(value(&r, "read.clat.p99").is_some() || r.jobs[0].read.clat.count() > 0);
-    let m = crate::measure::measures(&r);
+    assert!(value(r, "read.clat.p99").is_some() || r.jobs[0].read.clat.count() > 0);
+    let m = crate::measure::measures(r);
     assert!(m.iter().any(|m| m.name == "read.clat.p99" && m.unit == "ns"));
     for (bad, word) in [
         (&text[..2000], "cut off"),

@@ -79,7 +79,7 @@ pub fn from_pts(file: &str, text: &str) -> Result<Comparison, Diagnostic> {
         )) {
             return Err(source.bad(e, format!("the test \"{}\" is given twice", test.name())));
         }
-        // A result may outlive its system's entry; its run is still shown.
+        // A result may outlive its system's entry. Its run is still shown.
         for c in &test.cells {
             if names.insert(c.run.clone()) {
                 out.runs.push(named_run(&c.run));
@@ -230,6 +230,19 @@ fn cell(
             .map_err(|err| source.bad(e, format!("the published summary is damaged: {err}")))?;
         out.summary = Some(s);
     }
-    out.censored = facts.get("iosched-censored") == Some(&Value::Bool(true));
+    if let Some(r) = facts.get("iosched-rounds") {
+        out.rounds = serde_json::from_value(r.clone())
+            .map_err(|err| source.bad(e, format!("the rounds are damaged: {err}")))?;
+    }
+    match facts.get("iosched-censored") {
+        Some(Value::Bool(all)) => out.censored = *all,
+        Some(each) => {
+            out.censored = true;
+            out.exceeded = serde_json::from_value(each.clone()).map_err(|err| {
+                source.bad(e, format!("the marks of exceeded limits are damaged: {err}"))
+            })?;
+        }
+        None => {}
+    }
     Ok((out, text("iosched-title")))
 }

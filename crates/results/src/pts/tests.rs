@@ -113,7 +113,15 @@ fn a_cell(run: String) -> impl Strategy<Value = Cell> {
                 flag.then_some(PublishedSummary { n: 3, mean: 1.5, se, min: 1.0, max: 2.0 });
             let samples = if value.is_some() { samples } else { Vec::new() };
             let missing = value.is_none().then(|| "n/a".to_string());
-            Cell { run: run.clone(), value, samples, summary, missing, censored: flag }
+            Cell {
+                run: run.clone(),
+                value,
+                samples,
+                summary,
+                missing,
+                censored: flag,
+                ..Cell::default()
+            }
         })
 }
 

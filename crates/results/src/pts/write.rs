@@ -12,8 +12,8 @@ pub(super) const LIMITS: (usize, usize, usize, usize) = (126, 2048, 128, 50);
 
 /// The comparison as a PTS result file.
 ///
-/// What PTS has no field for (device, scheduler and kernel of a run, published summaries, censored values, the rest of a
-/// title beyond 50 characters) goes into the JSON members, so that reading the file back gives the same comparison.
+/// Facts without a field in PTS (device, scheduler and kernel of a run, published summaries, censored values, the rest
+/// of a title beyond 50 characters) go into the JSON members. So reading the file back gives the same comparison.
 /// Characters that XML 1.0 cannot hold become U+FFFD.
 #[must_use]
 pub fn to_pts(c: &Comparison) -> String {
@@ -147,7 +147,11 @@ fn entry(x: &mut Xml, c: &Cell, full_title: Option<&str>) {
         facts.insert("max-result".into(), json!(s.max));
     }
     if c.censored {
-        facts.insert("iosched-censored".into(), true.into());
+        let each = !c.exceeded.iter().all(|e| *e);
+        facts.insert("iosched-censored".into(), if each { json!(c.exceeded) } else { true.into() });
+    }
+    if !c.rounds.is_empty() {
+        facts.insert("iosched-rounds".into(), json!(c.rounds));
     }
     if let Some(t) = full_title {
         facts.insert("iosched-title".into(), t.into());

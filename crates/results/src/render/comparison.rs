@@ -1,4 +1,4 @@
-//! `iosched compare`: what became better or worse, in 80 columns.
+//! `iosched compare`: what became better or worse, in the columns of the terminal.
 
 use std::fmt::Write as _;
 
@@ -9,9 +9,12 @@ use crate::stats::{Judged, Summary, Verdict};
 /// The changes, what is incomplete, what differs, and a summary. Figures without a measurable difference are
 /// only counted unless `all` are wanted.
 #[must_use]
-pub fn comparison(c: &Comparison, all: bool) -> String {
+pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
     let told = |x: &&Change| all || matches!(x.judged.verdict, Verdict::Better | Verdict::Worse);
     let shown: Vec<&Change> = c.changes.iter().filter(told).collect();
+    // Names of jobs may be long: where they do not fit, they stand above their figures.
+    let longest = shown.iter().map(|x| x.measure.chars().count()).max().unwrap_or(0);
+    let width = longest.clamp(MEASURE, columns.saturating_sub(FIGURES).max(MEASURE));
     let mut text = String::new();
     let mut last = None;
     for x in shown {
@@ -19,10 +22,10 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
             let k = &x.key;
             let (workload, device) = (printable(&k.workload), printable(&k.device));
             let _ = writeln!(text, "{workload} on {device}, {}", printable(&k.scheduler));
-            text.push_str(HEAD);
+            let _ = writeln!(text, "  {:width$} {HEAD}", "measure");
             last = Some(&x.key);
         }
-        text.push_str(&line(x));
+        text.push_str(&line(x, width));
     }
     for (k, why) in &c.incomplete {
         let names = [&k.workload, &k.device, &k.scheduler].map(|n| printable(n));
@@ -34,18 +37,27 @@ pub fn comparison(c: &Comparison, all: bool) -> String {
         let [field, base, new] = [&d.field, &d.base, &d.new].map(|n| printable(n));
         let _ = writeln!(text, "differs: {field}: {base} in base, {new} in new");
     }
-    text.push_str(&summary(c));
+    text.push_str(&summary(c, columns));
     text
 }
 
-const HEAD: &str = "  measure                base        new  change [95 %]          verdict\n";
+/// Least width of the column of measures.
+const MEASURE: usize = 15;
+/// Width of all others with the blanks before them.
+const FIGURES: usize = 65;
+const HEAD: &str = "       base        new  change [95 %]          verdict";
 
-fn line(x: &Change) -> String {
+fn line(x: &Change, width: usize) -> String {
     let centre = |s: &Summary| centre_of(s, &x.unit).replace("median ", "~");
     let (base, new) = (centre(&x.judged.base), centre(&x.judged.new));
     let verdict = if x.regression { "REGRESSION".into() } else { short(&x.judged) };
     let (measure, change) = (printable(&x.measure), change(&x.judged));
-    format!("  {measure:15} {base:>11} {new:>10}  {change:22} {verdict}\n")
+    let name = if measure.chars().count() > width {
+        format!("  {measure}\n  {:width$}", "")
+    } else {
+        format!("  {measure:width$}")
+    };
+    format!("{name} {base:>11} {new:>10}  {change:22} {verdict}\n")
 }
 
 /// Verdicts that fit the column; the summary line has them in full.
@@ -78,7 +90,7 @@ fn change(j: &Judged) -> String {
     }
 }
 
-fn summary(c: &Comparison) -> String {
+fn summary(c: &Comparison, columns: usize) -> String {
     let of = |v: Verdict| c.changes.iter().filter(|x| x.judged.verdict == v).count();
     let regressions = c.changes.iter().filter(|x| x.regression).count();
     let mut parts = Vec::new();
@@ -103,7 +115,7 @@ fn summary(c: &Comparison) -> String {
     for (i, part) in parts.iter().enumerate() {
         let part = format!(" {part}{}", if i < last { "," } else { "" });
         let width = part.chars().count();
-        if column + width > 80 {
+        if column + width > columns {
             out.push_str("\n ");
             column = 1;
         }
@@ -175,18 +187,23 @@ mod tests {
 
     #[test]
     fn what_changed_is_told_and_the_rest_is_counted() {
-        let text = comparison(&example(), false);
+        let text = comparison(&example(), false, 80);
         assert!(text.contains("REGRESSION") && !text.contains("write.bw"), "{text}");
         assert!(text.contains("1 worse (1 beyond the threshold)"), "{text}");
         assert!(text.contains("1 no measurable difference"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
-        assert!(comparison(&example(), true).contains("write.bw"));
+        assert!(comparison(&example(), true, 80).contains("write.bw"));
     }
 
     #[test]
-    fn it_fits_80_columns() {
-        for line in comparison(&example(), true).lines() {
-            assert!(line.chars().count() <= 80, "{line}");
+    fn it_fits_the_columns_and_is_aligned() {
+        let mut c = example();
+        c.changes[0].measure = "job/program-start/read.clat.p99.9".into();
+        for columns in [80, 100, 120, 200] {
+            let text = comparison(&c, true, columns);
+            assert!(text.lines().all(|l| l.chars().count() <= columns), "{columns}\n{text}");
+            let ends: Vec<_> = text.lines().filter_map(|l| l.find(" MiB/s ")).collect();
+            assert!(ends.len() == 2 && ends[0] == ends[1], "{columns}\n{text}");
         }
     }
 }

@@ -31,9 +31,9 @@ pub fn bca(values: &[f64], level: f64, seed: u64) -> (f64, f64) {
     (end((1.0 - level) / 2.0), end(f64::midpoint(1.0, level)))
 }
 
-/// The interval that [`bca`] tends to with ever more resamples, by its analytic form for a mean (DiCiccio & Efron,
-/// "More accurate confidence intervals in exponential families", 1992): no resampling, so it serves samples so
-/// large that resampling them would take longer than measuring them did.
+/// The interval that [`bca`] tends to with more and more resamples, by its analytic form for a mean (DiCiccio & Efron,
+/// "More accurate confidence intervals in exponential families", 1992). It needs no resampling. So it serves large
+/// samples, where resampling would take longer than measuring did.
 #[must_use]
 pub fn abc(values: &[f64], level: f64) -> (f64, f64) {
     let (m, n) = (mean(values), values.len() as f64);
@@ -47,8 +47,8 @@ pub fn abc(values: &[f64], level: f64) -> (f64, f64) {
     (end((1.0 - level) / 2.0), end(f64::midpoint(1.0, level)))
 }
 
-/// The `q`-quantile of values in any order (as [`super::quantile`] of sorted ones): selecting is several
-/// times faster than sorting, and a report makes tens of thousands of intervals.
+/// The `q`-quantile of values in any order (as [`super::quantile`] of sorted ones). Selecting is several times faster
+/// than sorting, and a report makes tens of thousands of intervals.
 fn select_quantile(values: &mut [f64], q: f64) -> f64 {
     let last = values.len() - 1;
     let at = q.clamp(0.0, 1.0) * last as f64;

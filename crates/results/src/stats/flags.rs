@@ -15,8 +15,8 @@ pub(crate) fn noisy_from(n: usize, mean: f64, sd: f64) -> bool {
     n > 2 && mean != 0.0 && sd / mean.abs() > 0.06
 }
 
-/// Modified z-scores (Iglewicz & Hoaglin 1993): 0.6745·(x − median)/MAD; when the MAD is 0, the mean absolute
-/// deviation takes its place (0.7979·…, their recommendation); all 0 when that is 0, too.
+/// Modified z-scores (Iglewicz & Hoaglin 1993): 0.6745·(x − median)/MAD. When the MAD is 0, the mean absolute deviation
+/// takes its place (0.7979·…, as they recommend). All are 0 when that is 0, too.
 #[must_use]
 pub fn modified_z_scores(values: &[f64]) -> Vec<f64> {
     let median_of = |v: &[f64]| {

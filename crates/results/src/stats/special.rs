@@ -201,7 +201,7 @@ pub fn trigamma(mut x: f64) -> f64 {
     sum + 1.0 / x + 0.5 * r + series / x
 }
 
-/// The x > 0 whose [`trigamma`] is `y` > 0.
+/// The x > 0 with [`trigamma`] `y` > 0.
 #[must_use]
 pub fn trigamma_inverse(y: f64) -> f64 {
     // ψ′ falls from infinity to zero, between 1/x and 1/x + 1/x².

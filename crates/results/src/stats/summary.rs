@@ -19,8 +19,8 @@ impl From<f64> for Observation {
     }
 }
 
-/// Samples larger than this are not resampled: their intervals come from a formula. Resampling costs in proportion to
-/// the values, and from here on both forms say the same.
+/// Samples larger than this are not resampled; a formula gives their intervals. The cost of resampling grows with the
+/// number of values, and from this size on both forms agree.
 pub const LARGE: usize = 30;
 
 /// How a confidence interval was made.
@@ -77,7 +77,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Mean, else median, else the limit that most values lie beyond: what a bar shows.
+    /// The value of a bar: mean, else median, else the limit that most values lie beyond.
     #[must_use]
     pub fn centre(&self) -> Option<f64> {
         self.mean.or(self.median).or((self.n > 0).then_some(self.max))

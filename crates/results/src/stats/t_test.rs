@@ -1,4 +1,4 @@
-//! Student's and Welch's t on logarithms, with a spread that alike figures lend each other.
+//! Student's and Welch's t on logarithms, with a spread that similar figures lend each other.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::summary::mean;
 
 /// Cells that a kind of figure needs before they lend each other their spread.
 const LENDERS: usize = 4;
-/// Below this share of the usual variance a figure counts as rounded, not as steady.
+/// A figure with less than this share of the usual variance counts as rounded, not as steady.
 const FLOOR: f64 = 1e-5;
 
 /// Mean and variance of some numbers.
@@ -38,11 +38,12 @@ impl Side {
     }
 }
 
-/// What alike figures say about a variance before it is measured (Smyth, "Linear models and empirical Bayes methods", 2004).
+/// What similar figures say about a variance before it is measured (Smyth, "Linear models and empirical Bayes methods",
+/// 2004).
 ///
-/// It counts as much as the figure's own runs, and only where the figures scatter so much alike that it might count more. Both
-/// limits were found by simulation (`tests/power.rs`): without them few runs of figures that scatter unlike give
-/// false verdicts on one page in ten.
+/// The prior counts as much as the figure's own runs, and only where the figures are so alike in scatter that it could
+/// count more. Simulation gave both limits (`tests/power.rs`). Without them, few runs of figures with unlike scatter
+/// give false verdicts on one page in ten.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Prior {
     df: f64,
@@ -50,7 +51,7 @@ pub(crate) struct Prior {
 }
 
 impl Prior {
-    /// From the spreads of alike figures; `None` when there are too few of them.
+    /// From the spreads of similar figures; `None` when there are too few of them.
     pub(crate) fn of(sides: &[Side]) -> Option<Prior> {
         let mut used: Vec<Side> = sides.iter().copied().filter(|s| s.n > 1).collect();
         let mut sorted: Vec<f64> =
@@ -68,15 +69,16 @@ impl Prior {
         let centre = Side::of(&logs);
         let pooled: f64 = used.iter().map(|s| s.df()).sum();
         let own = pooled / used.len() as f64;
-        // How much the true variances differ is known from few figures only. Taking the upper end of it keeps figures
-        // of unlike spread from lending: a figure that is noisier than its kind would be called better or worse by chance.
+        // Only few figures show how much the true variances differ. Taking the upper end of that estimate keeps figures
+        // of unlike spread from lending. Otherwise a figure that is noisier than its kind would be called better or
+        // worse by chance.
         let k = (used.len() - 1) as f64;
         let upper = centre.variance * k / chi_squared_low(k) - noise;
         if upper > 0.0 && 2.0 * trigamma_inverse(upper) < own {
             return None;
         }
-        // The variance itself comes from the likeliest value: with the upper end it would be too small by 1/df, which the
-        // far tails, where a correction for many figures looks, multiply tenfold.
+        // The variance itself comes from the likeliest value. With the upper end it would be too small by 1/df. The far
+        // tails, which decide after a correction for many figures, multiply this error tenfold.
         let between = centre.variance - noise;
         let variance = if between > 0.0 {
             let df = 2.0 * trigamma_inverse(between);
@@ -110,7 +112,7 @@ pub(crate) struct Difference {
     pub(crate) df: f64,
 }
 
-/// Variance and degrees of freedom, moderated where something is lent; `None` where nothing is known.
+/// Variance and degrees of freedom, moderated where a spread is lent; `None` where nothing is known.
 fn spread(s: Side, prior: Option<Prior>) -> Option<(f64, f64)> {
     match prior {
         _ if s.n < 2 => None,
@@ -129,9 +131,9 @@ pub(crate) fn welch(base: Side, new: Side, prior: Option<Prior>) -> Option<Diffe
 
 /// Student's test that the mean of paired differences is zero; `None` for a single pair.
 ///
-/// What is lent steadies the variance here, but adds no degrees of freedom: there is one comparison where there are two cells, and
-/// so few lenders decide by the same values whether they lend and what. With the degrees added, 5.35 % of equal
-/// pages were called different (20,000 pages of `tests/power.rs`, ± 0.16).
+/// The lent spread steadies the variance here, but adds no degrees of freedom. There is one comparison where there are
+/// two cells, so there are few lenders, and the same values decide whether they lend and how much. With the degrees
+/// added, 5.35 % of equal pages were called different (20,000 pages of `tests/power.rs`, ± 0.16).
 pub(crate) fn paired(differences: Side, prior: Option<Prior>) -> Option<Difference> {
     let (v, _) = spread(differences, prior)?;
     let se = (v / differences.n as f64).sqrt();
@@ -139,7 +141,7 @@ pub(crate) fn paired(differences: Side, prior: Option<Prior>) -> Option<Differen
 }
 
 impl Difference {
-    /// Two-sided p of no difference. Without any spread a difference is certain.
+    /// Two-sided p of no difference. Without any spread every difference is certain.
     pub(crate) fn p(self) -> f64 {
         match (self.se > 0.0, self.difference == 0.0) {
             (true, _) => self.p_of(self.difference / self.se),
@@ -158,8 +160,8 @@ impl Difference {
         (self.difference - half, self.difference + half)
     }
 
-    /// How many runs would show a difference as large as this one at `alpha`, or that it lies within `margin`, if it is what
-    /// it looks like: `n` runs gave it.
+    /// How many runs would show a difference as large as this one at `alpha`, or show that it lies within `margin`, if
+    /// the true difference is as it looks. `n` runs gave it.
     pub(crate) fn needs(self, n: usize, alpha: f64, margin: f64) -> usize {
         let enough = |k: usize| {
             let more = k as f64 / n as f64;
@@ -214,7 +216,7 @@ mod tests {
         };
         let needed = of(3).unwrap().needs(3, 0.05, 0.01);
         assert!(of(needed).unwrap().p() <= 0.06 && of(needed - 2).unwrap().p() > 0.05, "{needed}");
-        // A difference that is none is shown to be none.
+        // Where there is no difference, that is shown.
         let level = welch(
             Side { n: 4, mean: 0.0, variance: 0.0009 },
             Side { n: 4, mean: 0.0, variance: 0.0009 },

@@ -34,7 +34,7 @@ pub enum Verdict {
     Better,
     /// Significantly worse than the base.
     Worse,
-    /// Enough data to say that any difference is smaller than matters.
+    /// Enough data to say that any difference is too small to matter.
     NoMeasurableDifference,
     /// Too few repetitions to tell.
     NotEnoughData,
@@ -86,7 +86,7 @@ impl Sample {
         self.rounds.iter().any(|r| r.1.censored)
     }
 
-    /// The logarithms' spread, to be lent to alike figures; `None` where there is none to lend.
+    /// The logarithms' spread, to be lent to similar figures; `None` where there is none to lend.
     pub(crate) fn lends(&self) -> Option<Side> {
         let known = self.rounds.len() > 1 && !self.censored() && !self.exact();
         known.then(|| Side::of_logarithms(&self.values())).flatten()
@@ -96,13 +96,13 @@ impl Sample {
 /// Options of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VerdictOptions {
-    /// Share of false discoveries among all that is called better or worse; where nothing differs, the chance
-    /// of calling anything so.
+    /// Share of false discoveries among all figures called better or worse. Where nothing differs, the chance to call
+    /// any figure better or worse.
     pub alpha: f64,
     /// Seed of the resampling.
     pub seed: u64,
-    /// The smallest difference that matters: data that leave room for a larger one are not enough to call
-    /// two sides equal.
+    /// The smallest difference that matters. If the data leave room for a larger one, they are not enough to call two
+    /// sides equal.
     pub margin: f64,
 }
 
@@ -202,7 +202,7 @@ impl Judged {
     }
 
     fn direction(&self) -> Verdict {
-        // The ratio says which way the means moved; where there is none, the ranks do.
+        // The ratio gives the direction. Without a ratio, the ranks give it.
         let up = match self.ratio.filter(|r| r.is_finite() && *r != 1.0) {
             Some(r) => r > 1.0,
             None => self.delta > 0.0,
@@ -227,7 +227,7 @@ pub(crate) struct Compared<'a> {
     pub(crate) kind: &'a str,
 }
 
-/// What the figures that are read together lend each other.
+/// The spread that figures lend each other when they are read together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lent(Priors);
 
@@ -320,10 +320,10 @@ fn shared(c: &Compared<'_>) -> Option<Vec<(f64, f64)>> {
     (same && usable(&b) && usable(&n)).then(|| pairs.collect())
 }
 
-/// Where rounds go up and down together, and what their ratios lend each other.
+/// Kinds of figures with rounds that go up and down together, and the spread that their ratios lend each other.
 ///
-/// Pairs cost degrees of freedom. They are used for a kind of figure only where the correlation over all its comparisons is
-/// surely there: choosing the test by its outcome would find differences where there are none.
+/// Pairs cost degrees of freedom. They are used for a kind of figure only where the correlation over all its
+/// comparisons is certain. Choosing the test by its outcome would find differences where there are none.
 #[derive(Debug, Default)]
 struct Pairing(BTreeMap<String, Option<Prior>>);
 
@@ -407,7 +407,7 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
         out.test = Test::None;
         return (out, None);
     };
-    // Two rounded values that never vary: how likely chance sorts them so is all that can be said.
+    // Two rounded values that never vary. Only one thing is known: how likely chance sorts them like this.
     let p =
         if d.se > 0.0 || d.difference == 0.0 { d.p() } else { sorted_by_chance(b.len(), n.len()) };
     out.p = Some(p);
@@ -420,13 +420,13 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
     (out, Some(d))
 }
 
-/// The same seeds gave the same values: it is the same.
+/// The same seeds gave the same values, so both sides are equal.
 fn same_draws(base: &Sample, new: &Sample) -> bool {
     let both = |f: fn(&Sample) -> bool| f(base) && f(new);
     both(|s| s.deterministic) && both(|s| s.paired) && base.rounds == new.rounds
 }
 
-/// Twice the chance that n + m values in any order have the n first: 2/(n+m over n).
+/// Twice the chance that the n come first among n + m values in random order: 2/(n+m over n).
 fn sorted_by_chance(n: usize, m: usize) -> f64 {
     let ways: f64 = (1..=n).map(|i| (m + i) as f64 / i as f64).product();
     (2.0 / ways).min(1.0)
@@ -474,8 +474,8 @@ fn identical(j: &Judged) -> bool {
         && (j.base.censored > 0) == (j.new.censored > 0)
 }
 
-/// Benjamini and Hochberg's correction (1995): the corrected p values in the order given. What is at most α is a set of
-/// discoveries of which a share of α is false, in the mean.
+/// Benjamini and Hochberg's correction (1995): the corrected p values in the order given. On average a share α of all
+/// discoveries at most α is false.
 #[must_use]
 pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();

@@ -20,7 +20,7 @@ pub enum StoreError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// The schema.
         found: i64,
         /// Ours.
         known: i64,
@@ -32,7 +32,7 @@ pub enum StoreError {
     Older {
         /// The file.
         path: PathBuf,
-        /// Its schema.
+        /// The schema.
         found: i64,
     },
     /// Another process holds the lock for longer than the time-out.
@@ -81,7 +81,7 @@ pub enum StoreError {
     /// The record is newer than this program.
     #[error("a record has schema {found}, this iosched knows up to {known}")]
     RecordSchema {
-        /// Its schema.
+        /// The schema.
         found: u32,
         /// Ours.
         known: u32,
@@ -109,7 +109,7 @@ pub enum StoreError {
     },
 }
 
-/// Whether the file system of a results file has no room for as much as its log begins with.
+/// Whether the file system of a results file lacks the room that the start of a log needs.
 fn is_full(path: &Path) -> bool {
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     rustix::fs::statvfs(folder).is_ok_and(|s| s.f_bavail.saturating_mul(s.f_frsize) < 256 << 10)

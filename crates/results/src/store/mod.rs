@@ -62,8 +62,8 @@ impl Store {
     /// As [`Store::open`]; an absent file is [`StoreError::CannotOpen`], an older one [`StoreError::Older`].
     pub fn open_read_only(path: &Path) -> Result<Store, StoreError> {
         match Self::try_read_only(path, "") {
-            // WAL needs a file beside the database; on a read-only medium nobody writes either, so
-            // the file may be taken as it is.
+            // WAL needs a file beside the database. On a read-only medium no process writes, so the file can be read as
+            // it is.
             Err(StoreError::CannotOpen { .. } | StoreError::ReadOnly(_)) if path.is_file() => {
                 Self::try_read_only(path, "&immutable=1")
             }
@@ -190,7 +190,7 @@ impl Store {
     }
 }
 
-/// SQLite takes what lies beside a new file under these names for rests of an earlier one, and deletes it.
+/// SQLite deletes files with these names beside a new database, because it takes them for leftovers of an earlier one.
 fn strangers(path: &Path) -> Result<(), StoreError> {
     if path.exists() {
         return Ok(());
@@ -210,7 +210,7 @@ fn strangers(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A path inside an SQLite URI: what has a meaning there is percent-encoded.
+/// A path inside an SQLite URI. Characters with a meaning there are percent-encoded.
 fn escape(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

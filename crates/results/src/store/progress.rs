@@ -1,11 +1,11 @@
-//! How far an experiment is that another process runs.
+//! Progress of an experiment that another process runs.
 
 use rusqlite::params;
 
 use super::error::of;
 use super::{Store, StoreError};
 
-/// The pace is that of so many trials before.
+/// The pace is taken over this many trials.
 const PACE: u32 = 20;
 
 /// How far an experiment is.
@@ -15,7 +15,7 @@ pub struct Progress {
     pub stored: u32,
     /// Trials it is to have, where that is known.
     pub planned: Option<u32>,
-    /// Seconds a trial took, of the last ones; `None` before the second.
+    /// Seconds a trial, over the last ones; `None` before the second trial.
     pub pace: Option<f64>,
     /// Seconds since the last trial was stored.
     pub silent: f64,
@@ -35,7 +35,7 @@ impl Progress {
         Some((self.pace? * f64::from(missing) - self.silent).max(0.0))
     }
 
-    /// Whether it looks as if nobody runs it any more: nothing came for far longer than a trial takes.
+    /// Whether the experiment seems to have stopped: no trial came for far longer than a trial takes.
     #[must_use]
     pub fn stalled(&self) -> bool {
         self.under_way() && self.silent > (20.0 * self.pace.unwrap_or(0.0)).max(600.0)

@@ -15,7 +15,7 @@ use crate::measure::Measure;
 use crate::stats::Better;
 
 /// One experiment with its counts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Default)]
 pub struct ExperimentRow {
     /// Key, for `iosched results show 12`.
     pub id: i64,
@@ -249,8 +249,8 @@ impl Store {
         )
     }
 
-    /// The cells of an experiment by kernel, from its samples alone: no record is read, so that a hundred
-    /// thousand trials are grouped in seconds and in little memory.
+    /// The cells of an experiment by kernel, from its samples alone. It reads no record, so it groups a hundred
+    /// thousand trials in seconds and in little memory.
     ///
     /// # Errors
     /// [`StoreError`].

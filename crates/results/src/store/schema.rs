@@ -114,7 +114,7 @@ CREATE TABLE traces (
 ) STRICT;
 ";
 
-/// How many trials an experiment is to have: what is left of a run that is under way. NULL for imported ones.
+/// How many trials an experiment will have. Shows what is left of a run under way. NULL for imported ones.
 const PLANNED: &str = "
 ALTER TABLE experiments ADD COLUMN planned INTEGER;
 ";

@@ -46,7 +46,7 @@ pub struct ExperimentDocument {
     pub source: String,
     /// The records.
     pub records: Vec<Record>,
-    /// Hash of the inputs of each record, in their order: what a resumed run skips by. Empty where unknown.
+    /// Hash of the inputs of each record, in their order. A resumed run uses it to skip trials. Empty where unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_hashes: Vec<String>,
 }
@@ -109,8 +109,8 @@ impl Store {
         Ok(doc)
     }
 
-    /// Imports an experiment, all of it or nothing. One whose identity is known only gets the trials
-    /// that it lacks. Returns the key and the number of trials added.
+    /// Imports an experiment, all of it or nothing. An experiment with a known identity only gets the trials that it
+    /// lacks. Returns the key and the number of trials added.
     ///
     /// # Errors
     /// [`StoreError`], among them a trial given twice.
@@ -128,7 +128,7 @@ impl Store {
         let fresh = self.trials(id)?.is_empty();
         let result = self.fill(id, doc);
         if fresh && result.is_err() {
-            // The experiment was begun above: without its trials it is nothing.
+            // The experiment was begun above. Without its trials it must not stay.
             self.delete(id)?;
         }
         result.map(|n| (id, n))
@@ -166,7 +166,7 @@ impl Store {
         Ok(n)
     }
 
-    /// Takes over every experiment of another results file, which is only read.
+    /// Copies every experiment of another results file. That file is only read.
     ///
     /// # Errors
     /// [`StoreError`]; experiments merged before the error stay.

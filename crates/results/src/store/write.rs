@@ -259,7 +259,7 @@ pub(crate) fn backend_word(b: BackendKind) -> &'static str {
     }
 }
 
-/// The backend of a word; the inverse of [`backend_word`]. A word of a later version is someone else's.
+/// The backend of a word; the inverse of [`backend_word`]. An unknown word of a later version counts as imported.
 pub(crate) fn backend_kind(word: &str) -> BackendKind {
     use BackendKind::{Emulated, Imported, Mock, Real, Sim};
     let all = [Sim, Emulated, Real, Mock];
