@@ -63,9 +63,13 @@ impl Svg {
     }
 
     /// Opens a group with a class and a `data-r` attribute, by which the page's script finds it.
-    pub fn open(&mut self, class: &str, run: Option<usize>) {
-        let run = run.map_or_else(String::new, |r| format!(" data-r=\"{r}\""));
-        let _ = write!(self.out, "<g class=\"{}\"{run}>", escape(class));
+    pub fn open(&mut self, class: &str, runs: &[usize]) {
+        let _ = write!(self.out, "<g class=\"{}\"", escape(class));
+        if !runs.is_empty() {
+            let runs = runs.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+            let _ = write!(self.out, " data-r=\"{runs}\"");
+        }
+        self.out.push('>');
     }
 
     /// Closes a group.

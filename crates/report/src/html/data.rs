@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::input::Input;
-use super::number::nine;
-use super::view::{Cell, Test, View, method};
+use super::number::{nine, six};
+use super::panels::Panel;
+use super::view::{Pair, Test, View, method};
 
 /// JSON for a `<script>` element: `<`, `>` and `&` are escaped, so neither `</script` nor `<!--` can occur.
 pub(crate) fn inline<T: Serialize>(value: &T) -> String {
@@ -26,16 +27,30 @@ pub(crate) fn inline<T: Serialize>(value: &T) -> String {
     out
 }
 
+/// How intervals are made, by the number the script knows it by.
+const HOW: [CiMethod; 5] =
+    [CiMethod::Bca, CiMethod::Abc, CiMethod::T, CiMethod::Exact, CiMethod::Published];
+
 /// A number with nine digits; whole numbers without a point.
 fn number(x: f64) -> Value {
     let x = nine(x);
     if x.fract() == 0.0 && x.abs() < 9e15 { json!(x as i64) } else { json!(x) }
 }
 
-fn cell(c: &Cell) -> Value {
+fn cell(t: &Test, at: usize) -> Value {
+    let c = &t.cells[at];
     let Some(s) = &c.summary else {
         return json!({ "why": c.missing.clone().unwrap_or_default() });
     };
+    // The same figures as an earlier run's are written once.
+    if let Some(first) = t.cells[..at].iter().position(|o| {
+        o.samples.len() > 1
+            && o.samples == c.samples
+            && o.summary == c.summary
+            && o.pairs == c.pairs
+    }) {
+        return json!(first);
+    }
     let mut out = serde_json::Map::new();
     let mut put = |k: &str, v: Option<Value>| {
         if let Some(v) = v {
@@ -44,35 +59,54 @@ fn cell(c: &Cell) -> Value {
     };
     put("n", Some(json!(s.n)));
     put("v", s.centre().map(number));
-    if s.n > 1 {
+    let equal = s.n > 1 && s.min == s.max && s.censored == 0;
+    if equal {
+        // All rounds are this one value; the script makes them again.
+        put("x", Some(json!(1)));
+    } else if s.n > 1 {
         put("lo", s.ci.map(|c| number(c.low)));
         put("hi", s.ci.map(|c| number(c.high)));
         put(
             "how",
-            s.ci.map(|c| json!(method(c.method)))
-                .filter(|_| s.ci.map(|c| c.method) != Some(CiMethod::Bca)),
+            s.ci.map(|c| json!(HOW.iter().position(|m| *m == c.method))).filter(|h| *h != 0),
         );
-        // Where all samples are here, the script computes it.
-        put("sd", s.sd.filter(|_| c.samples.len() < s.n).map(number));
+        let all = c.samples.len() == s.n;
+        // Where all samples are here, the script computes these.
+        put("sd", s.sd.filter(|_| !all).map(number));
+        put("mn", (!all).then(|| number(s.min)));
+        put("mx", (!all).then(|| number(s.max)));
     }
     if c.samples.len() > 1 {
-        put("s", Some(c.samples.iter().map(|x| number(x.0)).collect()));
+        put("s", (!equal).then(|| c.samples.iter().map(|x| number(x.0)).collect()));
         let out: Vec<usize> = (0..c.samples.len()).filter(|i| c.samples[*i].1).collect();
         put("o", (!out.is_empty()).then(|| json!(out)));
+        put("r", (!c.rounds.is_empty()).then(|| json!(c.rounds)));
     }
-    put("t", c.trimmed.map(number));
+    put("t", c.trimmed.map(|x| number(six(x))));
     put("cens", (s.censored > 0).then(|| json!(s.censored)));
     put("noisy", c.noisy.then(|| json!(1)));
-    let pairs: String = c.pairs.iter().collect();
-    put("p", pairs.contains(|c| c != '.').then(|| json!(pairs)));
+    // By run; behind the last that was judged there is nothing.
+    let judged = c.pairs.iter().rposition(|p| p.letter != '.').map_or(0, |i| i + 1);
+    let pairs: String = c.pairs[..judged].iter().map(|p| p.letter).collect();
+    let first = pairs.find(|c| c != '.').unwrap_or(0);
+    if judged > 0 {
+        put("p", Some(json!(pairs)));
+        let ratio = |p: &Pair| p.ratio.map_or(json!(0), number);
+        put("q", Some(c.pairs[first..judged].iter().map(ratio).collect()));
+    }
     Value::Object(out)
 }
 
 fn test(t: &Test) -> Value {
     let mut flags = String::new();
-    for (on, c) in
-        [(t.noisy, 'n'), (t.incomplete, 'i'), (t.little, 'l'), (t.notable, '*'), (t.head, 'h')]
-    {
+    for (on, c) in [
+        (t.noisy, 'n'),
+        (t.incomplete, 'i'),
+        (t.little, 'l'),
+        (t.notable, '*'),
+        (t.head, 'h'),
+        (t.twin, '2'),
+    ] {
         if on {
             flags.push(c);
         }
@@ -87,12 +121,12 @@ fn test(t: &Test) -> Value {
         "f": flags,
         "k": t.condense,
         "q": t.spread.map(number),
-        "v": t.cells.iter().map(cell).collect::<Vec<_>>(),
+        "v": (0..t.cells.len()).map(|i| cell(t, i)).collect::<Vec<_>>(),
     })
 }
 
 /// Everything the script needs. Tests are written one after the other: there may be very many.
-pub(crate) fn page(input: &Input, view: &View) -> String {
+pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
     let runs: Vec<Value> = view
         .runs
         .iter()
@@ -106,6 +140,8 @@ pub(crate) fn page(input: &Input, view: &View) -> String {
                 "date": f.date(),
                 "dur": number(f.elapsed as f64 / 1e9),
                 "trials": f.trials,
+                "cores": f.cores(),
+                "ghz": f.clock(),
             })
         })
         .collect();
@@ -118,12 +154,28 @@ pub(crate) fn page(input: &Input, view: &View) -> String {
             json!({ "t": w.title, "a": w.arguments, "s": suites })
         })
         .collect();
+    let names: Vec<Value> = view
+        .names
+        .iter()
+        .map(|n| json!({ "n": n.short, "now": u8::from(n.now()), "until": n.meaning.until }))
+        .collect();
+    let panels: Vec<Value> = panels
+        .iter()
+        .map(|p| {
+            let rows: Vec<Value> =
+                p.rows.iter().map(|r| json!([r.test, r.id, r.title, r.sub])).collect();
+            json!({ "id": p.id, "t": p.title, "w": p.workloads, "rows": rows })
+        })
+        .collect();
     let head = json!({
         "title": input.options.title,
         "base": view.base,
         "devices": view.devices,
         "schedulers": view.schedulers,
         "suites": view.suites,
+        "how": HOW.map(method),
+        "names": names,
+        "panels": panels,
         "runs": runs,
         "workloads": workloads,
     });

@@ -28,6 +28,10 @@ pub struct Options {
     pub suites: BTreeMap<String, Vec<String>>,
     /// What the foot of the page says: when and by what it was made. Empty for pages that are the same byte by byte.
     pub made: String,
+    /// The command that runs the same comparison; empty where nobody knows it.
+    pub again: String,
+    /// Notes people took: (what it is about, words).
+    pub annotations: Vec<(String, String)>,
     /// Links above the title: (text, address). Used by the server.
     pub links: Vec<(String, String)>,
     /// How far an experiment is that runs, said under the title; empty for one that is over.
@@ -73,7 +77,17 @@ pub(crate) struct WorkloadFacts {
     pub(crate) title: String,
     pub(crate) arguments: String,
     pub(crate) suites: BTreeSet<String>,
+    /// The options of its jobs, each set once; a few at most.
+    pub(crate) jobs: Vec<BTreeMap<String, String>>,
 }
+
+/// A recorded curve: unit, step in s, values.
+pub(crate) type Sensor = (String, f64, Vec<f64>);
+
+/// Curves that have pictures of their own.
+const KNOWN: [&str; 5] = ["throughput", "iops", "queue_depth", "in_flight", "latency"];
+/// Most other curves kept of a cell.
+const SENSORS: usize = 8;
 
 /// What one cell shows beside its numbers.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +99,10 @@ pub(crate) struct Detail {
     pub(crate) throughput: Option<(f64, Vec<f64>)>,
     pub(crate) queue: Option<(f64, Vec<f64>)>,
     pub(crate) dispatches: Vec<DispatchPoint>,
+    /// Names of the processes of `dispatches`.
+    pub(crate) pids: BTreeMap<u32, String>,
+    /// Other curves, by name: temperatures, clocks, whatever was recorded.
+    pub(crate) sensors: BTreeMap<String, Sensor>,
     /// Bytes by process.
     pub(crate) shares: Vec<(String, u64)>,
     pub(crate) published: Option<PublishedSummary>,
@@ -205,6 +223,36 @@ impl RunFacts {
         }
     }
 
+    /// Cores of the machine, where they were recorded.
+    pub(crate) fn cores(&self) -> Option<f64> {
+        let plain = ["cores", "cpus", "cpu.cores"]
+            .iter()
+            .find_map(|k| self.facts.get(*k)?.first()?.parse().ok());
+        plain.or_else(|| self.words_before(&["cores", "core", "Cores", "Core"]))
+    }
+
+    /// Clock of the cores in GHz, where it was recorded.
+    pub(crate) fn clock(&self) -> Option<f64> {
+        self.words_before(&["GHz"])
+    }
+
+    /// The number before one of these words in any fact: `4 cores`, `@ 3.40GHz`.
+    fn words_before(&self, words: &[&str]) -> Option<f64> {
+        let facts = self.facts.iter().filter(|(k, _)| {
+            ["hardware", "cpu", "processor", "system"].iter().any(|w| k.to_lowercase().contains(w))
+        });
+        let text: Vec<&str> = facts.flat_map(|(_, v)| v).map(String::as_str).collect();
+        let found = |t: &&str| {
+            words.iter().find_map(|w| {
+                let before = t[..t.find(w)?].trim_end();
+                let start =
+                    before.rfind(|c: char| !c.is_ascii_digit() && c != '.').map_or(0, |i| i + 1);
+                before.get(start..)?.parse::<f64>().ok().filter(|x| *x > 0.0)
+            })
+        };
+        text.iter().find_map(found)
+    }
+
     /// When it ran, as the provenance says.
     pub(crate) fn date(&self) -> &str {
         ["started", "timestamp", "date"]
@@ -218,6 +266,11 @@ impl WorkloadFacts {
     pub(crate) fn add(&mut self, r: &Record, named: Option<&Vec<String>>) {
         if self.arguments.is_empty() {
             self.arguments = arguments(r);
+        }
+        for j in &r.jobs {
+            if self.jobs.len() < 4 && !self.jobs.contains(&j.options) {
+                self.jobs.push(j.options.clone());
+            }
         }
         if let Some(named) = named {
             self.suites.extend(named.iter().cloned());
@@ -289,9 +342,28 @@ impl Detail {
         if self.dispatches.is_empty() {
             let every = r.dispatches.len().div_ceil(POINTS).max(1);
             self.dispatches = r.dispatches.iter().step_by(every).copied().collect();
+            self.pids = r.jobs.iter().map(|j| (j.pid, process(j, &r.jobs))).collect();
         }
+        self.add_sensors(r);
         if self.published.is_none() {
             self.published = r.provenance.get("published-summary").and_then(|s| published(s));
+        }
+    }
+
+    /// A process by name, `other` for threads of nobody's.
+    pub(crate) fn process(&self, pid: u32) -> String {
+        self.pids.get(&pid).cloned().unwrap_or_else(|| "other".into())
+    }
+
+    fn add_sensors(&mut self, r: &Record) {
+        let other = r.series.iter().filter(|s| {
+            !KNOWN.contains(&s.name.as_str()) && !s.name.starts_with("job/") && s.values.len() > 1
+        });
+        for s in other.filter(|s| s.step > 0 && s.values.iter().all(|v| v.is_finite())) {
+            if self.sensors.len() < SENSORS && !self.sensors.contains_key(&s.name) {
+                let (step, values) = means(s.step as f64 / 1e9, &s.values, CURVE);
+                self.sensors.insert(s.name.clone(), (s.unit.clone(), step, values));
+            }
         }
     }
 
@@ -300,8 +372,7 @@ impl Detail {
             return;
         }
         for j in jobs {
-            let clones = jobs.iter().filter(|o| o.name == j.name).count() > 1;
-            let name = if clones { format!("{} #{}", j.name, j.subjob) } else { j.name.clone() };
+            let name = process(j, jobs);
             // Trims move no data: who does nothing else takes no share.
             let bytes = j.read.bytes + j.write.bytes;
             if bytes == 0 && j.trim.ios > 0 {
@@ -319,6 +390,12 @@ impl Detail {
             }
         }
     }
+}
+
+/// The name of a process: with its number where a job has several.
+fn process(j: &JobRecord, jobs: &[JobRecord]) -> String {
+    let clones = jobs.iter().filter(|o| o.name == j.name).count() > 1;
+    if clones { format!("{} #{}", j.name, j.subjob) } else { j.name.clone() }
 }
 
 impl DeviceSums {

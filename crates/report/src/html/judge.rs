@@ -7,7 +7,8 @@ use iosched_results::model::{self, Comparison};
 use iosched_results::viewer;
 
 use super::input::Input;
-use super::view::{self, Run, View, letter};
+use super::number::six;
+use super::view::{self, Pair, Run, UNJUDGED, View, letter};
 
 /// Every pair of schedulers is judged up to this many judgements; beyond, only against the base.
 const MOST_PAIRS: usize = 20_000;
@@ -28,7 +29,7 @@ pub(crate) fn judge_pairs(view: &mut View, cells: &Cells, analysis: &Analysis, i
         .enumerate()
         .map(|(i, r)| ((view.devices[r.device].as_str(), view.schedulers[r.scheduler].as_str()), i))
         .collect();
-    let mut found: Vec<(usize, usize, usize, char)> = Vec::new();
+    let mut found: Vec<(usize, usize, usize, Pair)> = Vec::new();
     let mut take = |a: &Analysis| {
         for l in &a.lines {
             let (Some(j), Some(&t)) =
@@ -38,7 +39,9 @@ pub(crate) fn judge_pairs(view: &mut View, cells: &Cells, analysis: &Analysis, i
             };
             let of = |s: &str| runs.get(&(l.key.device.as_str(), s)).copied();
             if let (Some(run), Some(base)) = (of(&l.key.scheduler), of(&a.base)) {
-                found.push((t, run, base, letter(j)));
+                let interval = j.ratio_ci.map(|(low, high)| (six(low), six(high)));
+                let pair = Pair { letter: letter(j), ratio: j.ratio.map(five), interval };
+                found.push((t, run, base, pair));
             }
         }
     };
@@ -54,10 +57,15 @@ pub(crate) fn judge_pairs(view: &mut View, cells: &Cells, analysis: &Analysis, i
     for (t, run, base, c) in found {
         let pairs = &mut view.tests[t].cells[run].pairs;
         if pairs.is_empty() {
-            pairs.resize(n, '.');
+            pairs.resize(n, UNJUDGED);
         }
         pairs[base] = c;
     }
+}
+
+/// Five digits: a ratio is shown with three.
+fn five(x: f64) -> f64 {
+    format!("{x:.4e}").parse().unwrap_or(x)
 }
 
 /// The cells with the measures that are shown as charts.
@@ -94,6 +102,7 @@ pub(crate) fn flag(view: &mut View) {
         }),
         missing: c.missing.clone(),
         censored: c.summary.as_ref().is_some_and(|s| s.censored > 0),
+        ..model::Cell::default()
     };
     let mut comparison =
         Comparison { runs: view.runs.iter().map(run).collect(), ..Comparison::default() };

@@ -35,14 +35,14 @@ pub(crate) fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
         || measure == "fairness.jain"
 }
 
-/// A measure in words: `Read latency, 99th percentile`.
+/// A measure in words: `Read latency, p99`.
 pub(crate) fn words(measure: &str) -> String {
     let job = measure.strip_prefix("job/").and_then(|rest| rest.rsplit_once('/'));
     if let Some((name, m)) = job.filter(|(_, m)| derived(m)) {
         return format!("{name}: {}", words(m));
     }
     if measure == "fairness.jain" {
-        return "Fairness (Jain's index)".into();
+        return "Fairness (Jain)".into();
     }
     let Some((side, what)) = measure.split_once('.').filter(|_| derived(measure)) else {
         return measure.into();
@@ -61,7 +61,7 @@ pub(crate) fn words(measure: &str) -> String {
         "clat.mean" => format!("{side} latency, mean"),
         "clat.p50" => format!("{side} latency, median"),
         _ => match what.strip_prefix("clat.p") {
-            Some(p) => format!("{side} latency, {p}th percentile"),
+            Some(p) => format!("{side} latency, p{p}"),
             None => measure.into(),
         },
     }
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn measures_in_words() {
-        assert_eq!(words("read.clat.p99.9"), "Read latency, 99.9th percentile");
+        assert_eq!(words("read.clat.p99.9"), "Read latency, p99.9");
         assert_eq!(words("job/victim/write.bw"), "victim: Write throughput");
         assert_eq!(words("trim.iops"), "Trims a second");
         assert_eq!(words("startup_time"), "startup_time");

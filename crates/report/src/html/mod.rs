@@ -4,22 +4,26 @@
 //! filters, sorts, rescales and draws bars again from the numbers in the page. Text from records goes
 //! through the template's escaping, the SVG writer's, or [`data::inline`]; nothing else reaches the page.
 
-mod bars;
 mod curves;
 mod data;
+mod folds;
 mod input;
 mod judge;
+mod matrix;
 mod measures;
 mod number;
-mod overview;
-mod pictures;
+mod panels;
+mod standing;
 mod stored;
+mod strip;
+mod sweeps;
 mod tables;
 mod verdict;
 mod view;
 
 use std::sync::LazyLock;
 
+use iosched_experiment::record::BackendKind;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, Value};
@@ -28,10 +32,9 @@ use sha2::{Digest, Sha256};
 
 pub use input::{Input, Options};
 
-use bars::Bars;
 use curves::Budget;
-use overview::Overview;
-use pictures::Pictures;
+use folds::{Fold, Source};
+use panels::Panel;
 use tables::{SchedulerPart, Table, Total};
 use verdict::DeviceVerdict;
 use view::View;
@@ -52,7 +55,7 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     env.set_syntax(syntax.build().expect("the default delimiters are valid"));
     for (name, text) in [
         ("macros.html", include_str!("../../assets/macros.html")),
-        ("workload.html", include_str!("../../assets/workload.html")),
+        ("panel.html", include_str!("../../assets/panel.html")),
     ] {
         env.add_template(name, text).expect("the shipped template parses");
     }
@@ -63,7 +66,7 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
 
 /// The script without its comments and indentation.
 pub(crate) fn script() -> String {
-    squeeze(include_str!("../../assets/page.js"))
+    squeeze(concat!(include_str!("../../assets/draw.js"), include_str!("../../assets/page.js")))
 }
 
 /// What the server allows its pages, as a header: their own styles and the one script.
@@ -97,54 +100,103 @@ fn squeeze(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// What the template of a workload sees.
+/// What the template of a panel sees.
 #[derive(Debug, Serialize)]
-struct WorkloadPart<'a> {
-    id: usize,
+struct PanelPart<'a> {
+    id: &'a str,
     title: &'a str,
-    arguments: &'a str,
-    bars: Vec<Bars>,
-    pictures: Vec<Pictures>,
-    all: Table,
-    several_devices: bool,
+    sub: &'a str,
+    arguments: Vec<&'a str>,
+    devices: &'a [Heading],
+    measures: Vec<Measure<'a>>,
+    folds: Vec<Fold>,
+    all: Vec<Table>,
     base: &'a str,
+    first: bool,
 }
 
-/// A workload's place in the page: its title for the contents, and its part, ready to be put in.
+/// One figure: a strip for each device.
 #[derive(Debug, Serialize)]
-struct Workload<'a> {
-    id: usize,
+struct Measure<'a> {
+    test: usize,
+    id: &'a str,
     title: &'a str,
+    sub: &'a str,
+    better: String,
+    strips: Vec<String>,
+}
+
+/// A device as the heads of columns call it.
+#[derive(Debug, Serialize)]
+struct Heading {
+    name: String,
+    about: String,
+}
+
+/// A panel, ready to be put in.
+#[derive(Debug, Serialize)]
+struct Part {
+    id: String,
+    title: String,
     html: String,
 }
 
-/// The parts of the workloads. Each is rendered by itself, so that a page of very many cells needs no more memory
-/// than its text.
-fn workloads<'a>(input: &'a Input, view: &View, base: &str) -> Vec<Workload<'a>> {
+/// The panels. Each is rendered by itself, so that a page of very many cells needs no more memory than its text.
+fn parts(
+    input: &Input,
+    view: &View,
+    panels: &[Panel],
+    base: &str,
+    devices: &[Heading],
+) -> Vec<Part> {
     let budget = Budget::new(input.details.len());
-    let template = TEMPLATES.get_template("workload.html").expect("it was added above");
-    let part = |(id, w): (usize, &'a input::WorkloadFacts)| {
-        let mine = |t: &usize| view.tests[*t].workload == id && view.tests[*t].head;
-        let pictures = (0..view.devices.len())
-            .map(|d| pictures::pictures(view, input, id, d, budget))
-            .filter(|p| !p.is_empty())
-            .collect();
-        let part = WorkloadPart {
-            id,
-            title: &w.title,
-            arguments: &w.arguments,
-            bars: (0..view.tests.len()).filter(mine).map(|t| bars::bars(view, t)).collect(),
-            pictures,
-            all: tables::details(view, id),
-            several_devices: view.devices.len() > 1,
-            base,
-        };
+    let template = TEMPLATES.get_template("panel.html").expect("it was added above");
+    let part = |(i, p): (usize, &Panel)| {
+        let source = |w: &usize| Source { view, input, workload: *w, budget }.folds();
+        let several = view.devices.len();
+        let all =
+            p.workloads.iter().flat_map(|w| (0..several).map(|d| tables::details(view, *w, d)));
         let html = template
-            .render(Value::from(Serde(part)))
+            .render(Value::from(Serde(PanelPart {
+                id: &p.id,
+                title: &p.title,
+                sub: &p.sub,
+                arguments: p
+                    .workloads
+                    .iter()
+                    .map(|w| input.workloads[*w].arguments.as_str())
+                    .filter(|a| !a.is_empty())
+                    .collect(),
+                devices,
+                measures: p.rows.iter().filter_map(|r| measure(view, r)).collect(),
+                folds: p.workloads.iter().flat_map(source).collect(),
+                all: all.filter(|t| !t.rows.is_empty()).collect(),
+                base,
+                first: i == 0,
+            })))
             .expect("the shipped template renders whatever the data are");
-        Workload { id, title: &w.title, html }
+        Part { id: p.id.clone(), title: p.title.clone(), html }
     };
-    input.workloads.iter().enumerate().map(part).collect()
+    panels.iter().enumerate().map(part).collect()
+}
+
+fn measure<'a>(view: &View, r: &'a panels::Row) -> Option<Measure<'a>> {
+    let test = &view.tests[r.test];
+    let strips: Vec<String> =
+        (0..view.devices.len()).map(|d| strip::strip(view, test, &r.title, d)).collect();
+    (test.head && strips.iter().any(|s| !s.is_empty())).then(|| Measure {
+        test: r.test,
+        id: &r.id,
+        title: &r.title,
+        sub: &r.sub,
+        better: {
+            let more = test.better == iosched_results::stats::Better::Higher;
+            let unit = if number::behind(&test.unit).is_empty() { &test.unit } else { "" };
+            let gap = if unit.is_empty() { "" } else { ", in " };
+            format!("{} is better{gap}{unit}", if more { "more" } else { "less" })
+        },
+        strips,
+    })
 }
 
 #[derive(Debug, Serialize)]
@@ -225,33 +277,43 @@ pub fn html(input: &Input) -> String {
     let csv = data::csv(input, &view);
     let csv =
         if csv.len() <= CSV_INLINE { data::data_address("text/csv", &csv) } else { String::new() };
-    let base = view.schedulers.get(view.base).map_or("", String::as_str);
+    let base = view.names.get(view.base).map_or("", |n| n.short.as_str());
     let title = if input.options.title.is_empty() {
         "I/O scheduler comparison"
     } else {
         &input.options.title
     };
-    let several = view.tests.iter().flat_map(|t| &t.cells).any(|c| c.samples.len() > 1);
+    let single = view.single;
     let script = script();
+    let panels = panels::panels(&view, input);
+    let headings: Vec<Heading> = (0..view.devices.len())
+        .map(|d| Heading { name: view.devices[d].clone(), about: verdict::about(&view, input, d) })
+        .collect();
     let page = Page {
         title,
+        about: about(input, &view),
         css: squeeze(include_str!("../../assets/page.css")),
         hash: hash(&script),
         script,
-        data: data::page(input, &view),
+        data: data::page(input, &view, &panels),
         verdicts: verdict::verdicts(&view, input),
-        overviews: (0..view.devices.len()).map(|d| overview::overview(&view, input, d)).collect(),
+        matrix: matrix::matrix(&view, &panels),
+        columns: view.runs.len(),
         totals: tables::totals(&view, input),
         harmonic: view.harmonic.iter().map(|h| h.0.as_str()).collect(),
-        workloads: workloads(input, &view, base),
+        panels: parts(input, &view, &panels, base, &headings),
         schedulers: tables::schedulers(&view, input),
-        devices: &view.devices,
+        devices: &headings,
         suites: suites(input, &view),
-        base,
+        base: view.base,
+        base_name: base,
         common,
         differing,
         csv,
-        several,
+        single,
+        old: view.names.iter().any(|n| !n.now()),
+        hardware: view.runs.iter().any(|r| input.runs[r.from].cores().is_some()),
+        clock: view.runs.iter().any(|r| input.runs[r.from].clock().is_some()),
         warnings: warnings(input, &view),
         incomplete: incomplete(input, &view),
         made: &input.options.made,
@@ -260,6 +322,11 @@ pub fn html(input: &Input) -> String {
         status: &input.options.status,
         done: input.options.done,
         note: notes(input, &view),
+        again: &input.options.again,
+        annotations: &input.options.annotations,
+        sweeps: sweeps::sweeps(&view, input),
+        simulated: input.runs.iter().any(|r| r.backend == BackendKind::Sim),
+        level: input.options.verdict.alpha * 100.0,
     };
     let template = TEMPLATES.get_template("page.html").expect("it was added above");
     let page = template
@@ -268,27 +335,66 @@ pub fn html(input: &Input) -> String {
     if page.contains(DIRECTIONS) { page.replace(DIRECTIONS, "\u{fffd}") } else { page }
 }
 
+/// `8 schedulers, 3 workloads, 2 devices, 480 trials; Linux 6.12, simulated`.
+fn about(input: &Input, view: &View) -> String {
+    let count = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
+    let trials: u32 = input.runs.iter().map(|r| r.trials).sum();
+    let mut text = [
+        count(view.schedulers.len(), "scheduler"),
+        count(input.workloads.len(), "workload"),
+        count(view.devices.len(), "device"),
+        count(trials as usize, "trial"),
+    ]
+    .join(", ");
+    let of = |f: fn(&input::RunFacts) -> String| -> Vec<String> {
+        let mut all: Vec<String> = input.runs.iter().map(f).filter(|s| !s.is_empty()).collect();
+        all.sort();
+        all.dedup();
+        all
+    };
+    let kernels = of(|r| r.kernel.clone());
+    if let [kernel] = &kernels[..] {
+        text += &format!("; Linux {kernel}");
+    }
+    let backends = of(|r| match r.backend {
+        BackendKind::Sim => "simulated".into(),
+        other => format!("{other:?}").to_lowercase(),
+    });
+    if !backends.is_empty() && !input.runs.is_empty() {
+        text += &format!(", {}", backends.join(" and "));
+    }
+    text + "."
+}
+
 /// What the template sees.
 #[derive(Debug, Serialize)]
 struct Page<'a> {
     title: &'a str,
+    about: String,
     css: String,
     hash: String,
     script: String,
     data: String,
     verdicts: Vec<DeviceVerdict>,
-    overviews: Vec<Overview>,
+    matrix: String,
+    columns: usize,
     totals: Vec<Total>,
     harmonic: Vec<&'a str>,
-    workloads: Vec<Workload<'a>>,
+    panels: Vec<Part>,
     schedulers: Vec<SchedulerPart>,
-    devices: &'a [String],
+    devices: &'a [Heading],
     suites: Vec<(&'a str, usize)>,
-    base: &'a str,
+    base: usize,
+    base_name: &'a str,
     common: Vec<(String, String)>,
     differing: Table,
     csv: String,
-    several: bool,
+    /// One value of each: nothing can be tested.
+    single: bool,
+    /// Some scheduler is gone from the kernel.
+    old: bool,
+    hardware: bool,
+    clock: bool,
     warnings: Vec<Warned>,
     incomplete: Vec<Missing>,
     made: &'a str,
@@ -297,6 +403,11 @@ struct Page<'a> {
     status: &'a str,
     done: Option<(u32, u32)>,
     note: String,
+    again: &'a str,
+    annotations: &'a [(String, String)],
+    sweeps: String,
+    simulated: bool,
+    level: f64,
 }
 
 #[cfg(test)]
@@ -311,7 +422,7 @@ mod tests {
 
     #[test]
     fn the_script_cannot_end_its_element() {
-        assert!(!script().to_lowercase().contains("</"));
+        assert!(!script().to_lowercase().contains("</script"));
         assert!(!script().contains("<!--"));
     }
 }

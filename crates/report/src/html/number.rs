@@ -1,6 +1,6 @@
 //! Numbers as people read them. The page's script has the same rules, so that both write the same text.
 
-/// Four significant digits, thousands grouped: `0.001234`, `341.7`, `12,346`.
+/// Four significant digits, thousands grouped, for figures laid beside other programs': `341.7`, `12,346`.
 pub(crate) fn plain(x: f64) -> String {
     if x == 0.0 || !x.is_finite() {
         return if x == 0.0 { "0".into() } else { "–".into() };
@@ -11,6 +11,30 @@ pub(crate) fn plain(x: f64) -> String {
     let rest = rest.trim_end_matches('0');
     let point = if rest.is_empty() { "" } else { "." };
     format!("{}{point}{rest}", group(whole))
+}
+
+/// Three significant digits, thousands grouped: `8.59`, `317`, `94,935`.
+pub(crate) fn sig(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() {
+        return if x == 0.0 { "0".into() } else { "–".into() };
+    }
+    let a = x.abs();
+    let digits = match a {
+        _ if a >= 99.95 => 0,
+        _ if a >= 9.995 => 1,
+        _ if a >= 0.9995 => 2,
+        _ if a >= 0.0995 => 3,
+        _ => (2.0 - a.log10().floor()).min(9.0) as usize,
+    };
+    decimals(x, digits)
+}
+
+/// So many decimals, thousands grouped; a minus is U+2212.
+pub(crate) fn decimals(x: f64, digits: usize) -> String {
+    let text = fixed(x, digits);
+    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
+    let point = if rest.is_empty() { "" } else { "." };
+    format!("{}{point}{rest}", group(whole)).replace('-', "−")
 }
 
 /// `digits` decimals; exact halves away from zero, as scripts round (Rust rounds them to even).
@@ -37,22 +61,45 @@ fn group(whole: &str) -> String {
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
 
+fn table(unit: &str) -> Option<&'static [(f64, &'static str); 4]> {
+    match unit {
+        "ns" => Some(&TIMES),
+        "B/s" => Some(&RATES),
+        _ => None,
+    }
+}
+
 /// The factor and word for values of a unit as large as `largest`.
 pub(crate) fn scale(largest: f64, unit: &str) -> (f64, String) {
-    let table = match unit {
-        "ns" => &TIMES,
-        "B/s" => &RATES,
-        _ => return (1.0, unit.into()),
-    };
-    let (by, word) = table.iter().find(|(by, _)| largest.abs() >= *by).unwrap_or(&table[3]);
+    let Some(table) = table(unit) else { return (1.0, unit.into()) };
+    let (by, word) =
+        table.iter().find(|(by, _)| largest.abs() >= *by * 0.9995).unwrap_or(&table[3]);
     (*by, (*word).into())
 }
 
-/// A value with its unit: `12.35 MB/s`.
+/// One unit for several values: the largest value is at least 1 in it and the smallest at least 0.1; `None` where each
+/// value needs its own.
+pub(crate) fn shared(values: &[f64], unit: &str) -> Option<(f64, String)> {
+    let Some(table) = table(unit) else { return Some((1.0, unit.into())) };
+    let high = values.iter().copied().fold(0.0, f64::max);
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let fits = |(by, _): &&(f64, &str)| high >= *by && low >= by * 0.1;
+    table.iter().find(fits).map(|(by, word)| (*by, (*word).into()))
+}
+
+/// The longest unit that stands behind each value; a longer one stands in the heading.
+const SHORT: usize = 5;
+
+/// A unit as it stands behind a value.
+pub(crate) fn behind(word: &str) -> &str {
+    if word.chars().count() > SHORT { "" } else { word }
+}
+
+/// A value with its unit: `12.3 MB/s`.
 pub(crate) fn value(x: f64, unit: &str) -> String {
     let (by, word) = scale(x, unit);
     let separator = if word.is_empty() { "" } else { " " };
-    format!("{}{separator}{word}", plain(x / by))
+    format!("{}{separator}{word}", sig(x / by))
 }
 
 /// Nine significant digits: enough for a figure in the data, without the noise of binary fractions.
@@ -71,18 +118,35 @@ pub(crate) fn six(x: f64) -> f64 {
     format!("{x:.5e}").parse().unwrap_or(x)
 }
 
-/// A percentage of change: `+12 %`, `-3.4 %`.
-pub(crate) fn change(ratio: f64) -> String {
-    let percent = (ratio - 1.0) * 100.0;
-    if percent.abs() >= 1000.0 {
-        return format!("×{}", plain(ratio));
-    }
-    let digits = if percent.abs() >= 9.95 { 0 } else { 1 };
+/// A ratio: `0.50`, `7.74`, `44.8`, `168`; three decimals below a tenth.
+pub(crate) fn ratio(q: f64) -> String {
+    let digits = match q {
+        _ if q >= 99.95 => 0,
+        _ if q >= 9.995 => 1,
+        _ if q >= 0.0995 => 2,
+        _ => 3,
+    };
+    decimals(q, digits)
+}
+
+/// A change: `+12 %`, `−3.4 %`; from doubling on `2.70×`.
+pub(crate) fn change(q: f64) -> String {
+    let percent = (q - 1.0) * 100.0;
     if percent.abs() < 0.05 {
         return "±0 %".into();
     }
+    if q >= 1.995 {
+        return format!("{}×", ratio(q));
+    }
+    let digits = if percent.abs() >= 9.95 { 0 } else { 1 };
     let sign = if percent < 0.0 { "−" } else { "+" };
-    format!("{sign}{} %", fixed(percent.abs(), digits))
+    format!("{sign}{} %", decimals(percent.abs(), digits))
+}
+
+/// A place in per cent of a width: one decimal at most.
+pub(crate) fn place(x: f64) -> String {
+    let t = format!("{x:.1}");
+    t.strip_suffix(".0").unwrap_or(&t).into()
 }
 
 #[cfg(test)]
@@ -90,19 +154,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_digits_and_units() {
+    fn three_digits_and_units() {
         assert_eq!((plain(448.25), plain(448.15)), ("448.3".into(), "448.1".into()));
-        assert_eq!(change(0.999_9), "±0 %");
-        assert_eq!(plain(341.7), "341.7");
-        assert_eq!(plain(12_345.6), "12,346");
-        assert_eq!(plain(0.001_234), "0.001234");
-        assert_eq!(plain(-1_000.0), "-1,000");
-        assert_eq!(value(1.5e6, "ns"), "1.5 ms");
-        assert_eq!(value(123.4e6, "B/s"), "123.4 MB/s");
-        assert_eq!(value(39.62, "Seconds"), "39.62 Seconds");
-        assert_eq!(value(0.5, ""), "0.5");
-        assert_eq!(change(0.9), "−10 %");
-        assert_eq!(change(1.012), "+1.2 %");
+        assert_eq!([8.585, 316.7, 0.2544, 94_935.0].map(sig), ["8.59", "317", "0.254", "94,935"]);
+        assert_eq!(sig(0.000_012_34), "0.0000123");
+        assert_eq!((sig(-1_000.0), sig(0.0)), ("−1,000".into(), "0".into()));
+        assert_eq!(value(8.585e6, "ns"), "8.59 ms");
+        assert_eq!(value(1.138e6, "B/s"), "1.14 MB/s");
+        assert_eq!(value(954_000.0, "ns"), "954 µs");
+        assert_eq!(value(999_700.0, "ns"), "1.00 ms");
+        assert_eq!(value(39.62, "Seconds"), "39.6 Seconds");
+        assert_eq!(value(0.5, ""), "0.500");
+    }
+
+    #[test]
+    fn changes_and_ratios() {
+        assert_eq!(
+            [0.5, 7.74, 44.8, 168.2, 0.0521].map(ratio),
+            ["0.50", "7.74", "44.8", "168", "0.052"]
+        );
+        assert_eq!([0.5, 1.039, 2.7, 0.9999].map(change), ["−50 %", "+3.9 %", "2.70×", "±0 %"]);
         assert_eq!(nine(1.0 / 3.0), 0.333_333_333);
+        assert_eq!([place(12.04), place(3.26)], ["12", "3.3"]);
+    }
+
+    #[test]
+    fn a_chart_has_one_unit_where_it_can() {
+        assert_eq!(shared(&[282e6, 863e6], "ns"), Some((1e6, "ms".into())));
+        assert_eq!(shared(&[0.3e6, 2e6], "ns"), Some((1e6, "ms".into())));
+        assert_eq!(shared(&[27.1e3, 46.4e6], "ns"), Some((1e3, "µs".into())));
+        assert_eq!(shared(&[1.0, 20.0], "MB/s"), Some((1.0, "MB/s".into())));
     }
 }

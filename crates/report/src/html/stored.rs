@@ -12,6 +12,16 @@ const MOST_RECORDS: u32 = 20_000;
 /// Of such an experiment so many cells get pictures, from one trial each.
 const MOST_PICTURES: usize = 400;
 
+/// How to run an experiment again: the command, and the file it reads. Empty for what was not run from a file.
+fn again(store: &Store, experiment: i64) -> Result<String, StoreError> {
+    let definition = store.definition(experiment)?;
+    if definition.trim().is_empty() || definition.trim_start().starts_with(['{', '<']) {
+        return Ok(String::new());
+    }
+    let rounds = store.trials(experiment)?.iter().map(|t| t.trial.repetition).max().unwrap_or(1);
+    Ok(format!("iosched run again.toml --runs {rounds}\n\n# again.toml\n{}", definition.trim_end()))
+}
+
 impl Input {
     /// A page of a stored experiment.
     ///
@@ -24,6 +34,9 @@ impl Input {
     ) -> Result<Input, StoreError> {
         let mut out = Input { options, ..Input::default() };
         out.add_stored(store, experiment, "")?;
+        if out.options.again.is_empty() {
+            out.options.again = again(store, experiment)?;
+        }
         Ok(out)
     }
 

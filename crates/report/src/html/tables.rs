@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::bars::top;
+use iosched_results::stats::Better;
+
 use super::input::Input;
+use super::matrix::figure;
 use super::number::{plain, scale, value};
-use super::overview::{of_best, runs_of};
+use super::strip::runs_of;
 use super::view::{Cell, Class, Run, Test, View};
 
 /// A table of text.
@@ -15,6 +17,8 @@ use super::view::{Cell, Class, Run, Test, View};
 pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) head: Vec<String>,
+    /// The runs of the columns, where they belong to runs.
+    pub(crate) runs: Vec<usize>,
     pub(crate) rows: Vec<TableRow>,
 }
 
@@ -30,7 +34,6 @@ pub(crate) struct TableRow {
 #[derive(Debug, Serialize)]
 pub(crate) struct Total {
     run: usize,
-    color: usize,
     name: String,
     geometric: String,
     harmonic: Vec<String>,
@@ -42,6 +45,12 @@ pub(crate) struct Total {
     complete: String,
 }
 
+/// A mean with the digits that the reference viewer gives.
+fn mean(x: f64, unit: &str) -> String {
+    let (by, word) = scale(x, unit);
+    format!("{} {word}", plain(x / by)).trim_end().into()
+}
+
 pub(crate) fn totals(view: &View, input: &Input) -> Vec<Total> {
     let heads: Vec<&Test> = view.tests.iter().filter(|t| t.head).collect();
     let of = |(run, r): (usize, &Run)| {
@@ -49,10 +58,9 @@ pub(crate) fn totals(view: &View, input: &Input) -> Vec<Total> {
         let have = heads.iter().filter(|t| t.cells[run].summary.is_some()).count();
         Total {
             run,
-            color: r.scheduler % 12,
             name: r.name.clone(),
             geometric: view.geometric.as_ref().map_or_else(|| "–".into(), |g| plain(g[run])),
-            harmonic: view.harmonic.iter().map(|(u, v)| value(v[run], u)).collect(),
+            harmonic: view.harmonic.iter().map(|(u, v)| mean(v[run], u)).collect(),
             wins: view.wins[run].0,
             losses: view.wins[run].1,
             trials: facts.trials,
@@ -68,21 +76,27 @@ pub(crate) fn totals(view: &View, input: &Input) -> Vec<Total> {
     view.runs.iter().enumerate().map(of).collect()
 }
 
-/// All measures of a workload as one table.
-pub(crate) fn details(view: &View, workload: usize) -> Table {
-    let mut t = Table { title: "All measures".into(), ..Table::default() };
-    t.head = view.runs.iter().map(|r| r.name.clone()).collect();
-    for test in view.tests.iter().filter(|t| t.workload == workload) {
-        let (by, word) = scale(top(test), &test.unit);
-        let gap = if word.is_empty() { String::new() } else { format!(" [{word}]") };
+/// The measures of a workload on a device that are not shown at first.
+pub(crate) fn details(view: &View, workload: usize, device: usize) -> Table {
+    let runs = runs_of(view, device);
+    let short = |r: &usize| view.names[view.runs[*r].scheduler].short.clone();
+    let mut t = Table {
+        title: view.devices[device].clone(),
+        head: runs.iter().map(short).collect(),
+        runs: runs.clone(),
+        ..Table::default()
+    };
+    for test in view.tests.iter().filter(|t| t.workload == workload && (t.twin || !t.head)) {
         let of = |c: &Cell| match (&c.summary, c.centre()) {
             (Some(s), Some(v)) => {
-                format!("{}{}", if s.censored > 0 { ">" } else { "" }, plain(v / by))
+                format!("{}{}", if s.censored > 0 { ">" } else { "" }, figure(test, v))
             }
             _ => "–".into(),
         };
-        let cells = test.cells.iter().map(of).collect();
-        t.rows.push(TableRow { run: None, head: format!("{}{gap}", test.title), cells });
+        let cells: Vec<String> = runs.iter().map(|r| of(&test.cells[*r])).collect();
+        if cells.iter().any(|c| c != "–") {
+            t.rows.push(TableRow { run: None, head: test.title.clone(), cells });
+        }
     }
     t
 }
@@ -113,15 +127,20 @@ pub(crate) fn provenance(view: &View, input: &Input) -> (Vec<(String, String)>, 
     (same.into_iter().map(|(k, mut v)| (k, v.swap_remove(0))).collect(), t)
 }
 
-/// A scheduler's part of the page.
+/// A scheduler's line in the table of what differs.
 #[derive(Debug, Serialize)]
 pub(crate) struct SchedulerPart {
     name: String,
-    color: usize,
+    /// The kernels that behave so.
+    behaves: String,
+    /// What is special about its version.
+    special: String,
+    /// Whether the trials' kernel has it, and why not.
+    there: String,
     kernels: String,
     /// Best and worst places by class, in words.
     strengths: Vec<String>,
-    tunables: Vec<(String, String)>,
+    tunables: String,
 }
 
 pub(crate) fn schedulers(view: &View, input: &Input) -> Vec<SchedulerPart> {
@@ -138,13 +157,37 @@ pub(crate) fn schedulers(view: &View, input: &Input) -> Vec<SchedulerPart> {
         let text = |v: &BTreeSet<i64>| v.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         SchedulerPart {
             name: name.clone(),
-            color: s % 12,
+            behaves: view.names[s].meaning.kernels.clone(),
+            special: view.names[s].meaning.summary.clone(),
+            there: match &view.names[s] {
+                n if n.now() => "yes".into(),
+                n if n.meaning.until.is_empty() => "no, another version".into(),
+                n => format!("no, removed after {}", n.meaning.until),
+            },
             kernels: kernels.into_iter().filter(|k| !k.is_empty()).collect::<Vec<_>>().join(", "),
             strengths: strengths(view, s),
-            tunables: tunables.iter().map(|(k, v)| (k.clone(), text(v))).collect(),
+            tunables: tunables
+                .iter()
+                .map(|(k, v)| format!("{k} {}", text(v)))
+                .collect::<Vec<_>>()
+                .join(", "),
         }
     };
     view.schedulers.iter().enumerate().map(of).collect()
+}
+
+/// What part of the best each of some runs reaches.
+fn of_best(test: &Test, runs: &[usize]) -> Vec<Option<f64>> {
+    let values: Vec<Option<f64>> =
+        runs.iter().map(|r| test.cells[*r].centre().filter(|v| *v > 0.0)).collect();
+    let best = values.iter().flatten().copied().reduce(match test.better {
+        Better::Higher => f64::max,
+        Better::Lower => f64::min,
+    });
+    let relative = |v: f64, best: f64| {
+        if test.better == Better::Higher { v / best } else { best / v }
+    };
+    values.into_iter().map(|v| v.zip(best).map(|(v, b)| relative(v, b))).collect()
 }
 
 /// `HDD: 93 % of the best throughput`: the geometric mean over the tests it has.

@@ -1,31 +1,36 @@
 //! The answer on top of the page: the sentences of [`iosched_results::answer`], device by device.
 
-use iosched_results::answer::{Answer, Candidate, DEVICE_DEPTH, answers};
+use std::fmt::Write;
+
+use iosched_results::answer::{Answer, Candidate, Chip, DEVICE_DEPTH, Stand, answers};
 
 use super::input::Input;
-use super::view::{View, join};
+use super::number::ratio;
+use super::standing::standing;
+use super::view::{Class, View, join};
+use crate::svg::escape;
 
 /// What is said about one device.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct DeviceVerdict {
-    pub(crate) device: String,
-    /// One sentence for each goal.
-    pub(crate) sentences: Vec<Sentence>,
+    device: String,
+    about: String,
+    sentences: Vec<Sentence>,
 }
 
 /// One sentence.
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Sentence {
-    /// `throughput`, `latency`, `fairness`, a metric's own name.
+    /// `Throughput`, `Latency`, `Fairness`, a metric's own name.
     what: String,
     /// The scheduler to use; empty when no difference is measurable.
     winner: String,
-    /// Its colour.
-    color: usize,
     words: String,
     /// How sure it is: `measured`, `not measurable`, …
     chip: String,
-    notes: Vec<String>,
+    class: &'static str,
+    notes: String,
+    plot: String,
 }
 
 /// The schedulers of all devices, as the cells call them.
@@ -48,25 +53,168 @@ fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
 /// The verdict for every device.
 pub(crate) fn verdicts(view: &View, input: &Input) -> Vec<DeviceVerdict> {
     let all = answers(&join(input), &candidates(view, input));
-    let sentence = |a: &Answer| {
-        let at = a.winner.as_ref().and_then(|w| view.schedulers.iter().position(|s| s == w));
-        // The name stands before the sentence already.
-        let words = match &a.winner {
-            Some(w) => a.words.strip_prefix(&format!("{w}: ")).unwrap_or(&a.words),
-            None => &a.words,
-        };
-        Sentence {
-            what: a.goal.clone(),
-            winner: a.winner.clone().unwrap_or_default(),
-            color: at.unwrap_or(0) % 12,
-            words: format!("{words}."),
-            chip: a.chip.to_string(),
-            notes: a.notes.clone(),
-        }
-    };
-    let of = |device: &String| DeviceVerdict {
+    let of = |(d, device): (usize, &String)| DeviceVerdict {
         device: device.clone(),
-        sentences: all.iter().filter(|a| a.device == *device).map(sentence).collect(),
+        about: about(view, input, d),
+        sentences: all
+            .iter()
+            .filter(|a| a.device == *device)
+            .map(|a| sentence(view, a, d))
+            .collect(),
     };
-    view.devices.iter().map(of).collect()
+    view.devices.iter().enumerate().map(of).collect()
+}
+
+/// What a device is, in its own words.
+pub(crate) fn about(view: &View, input: &Input, device: usize) -> String {
+    let runs = view.runs.iter().filter(|r| r.device == device);
+    let facts = runs.filter_map(|r| input.runs[r.from].facts.get("device")?.first()).next();
+    facts.filter(|f| **f != view.devices[device]).cloned().unwrap_or_default()
+}
+
+fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
+    // The name stands before the sentence already.
+    let words = match &a.winner {
+        Some(w) => a.words.strip_prefix(w.as_str()).unwrap_or(&a.words),
+        None => &a.words,
+    };
+    let mut notes: Vec<String> = a.notes.clone();
+    notes.extend(counted(view, a, device));
+    let mut what = a.goal.clone();
+    if let Some(first) = what.get_mut(0..1) {
+        first.make_ascii_uppercase();
+    }
+    Sentence {
+        what,
+        winner: a.winner.clone().unwrap_or_default(),
+        words: format!("{words}."),
+        chip: a.chip.to_string(),
+        class: match a.chip {
+            Chip::Measured => "ok",
+            Chip::OneMeasure => "half",
+            Chip::NotMeasurable | Chip::NotTestable => "",
+        },
+        notes: notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" "),
+        plot: plot(view, a),
+    }
+}
+
+/// In how many of the charts below the winner is better and worse than the base.
+fn counted(view: &View, a: &Answer, device: usize) -> Option<String> {
+    let class = match a.goal.as_str() {
+        "throughput" => Class::Throughput,
+        "latency" => Class::Latency,
+        _ => return None,
+    };
+    let winner = a.winner.as_ref()?;
+    let run = view
+        .runs
+        .iter()
+        .position(|r| r.device == device && view.schedulers[r.scheduler] == *winner)?;
+    if view.runs[run].scheduler == view.base {
+        return None;
+    }
+    let heads = view.tests.iter().filter(|t| t.head && t.class == class);
+    let classes: Vec<String> = heads.map(|t| standing(view, t, run).class).collect();
+    let of = |side: [&str; 4]| classes.iter().filter(|c| side.contains(&c.as_str())).count();
+    let (better, worse) = (of(["b1", "b2", "b3", "b4"]), of(["o1", "o2", "o3", "o4"]));
+    let all = classes.iter().filter(|c| *c != "na").count();
+    let base = &view.schedulers[view.base];
+    Some(format!(
+        "Against {base} it is better in {better} of {all} measures below, worse in {worse}"
+    ))
+}
+
+const HEIGHT: f64 = 16.0;
+const LEFT: f64 = 90.0;
+const RIGHT: f64 = 250.0;
+
+/// Every candidate against the usual base, on a logarithmic axis; those that are gone are hollow diamonds on one line.
+fn plot(view: &View, a: &Answer) -> String {
+    let short = |s: &Stand| {
+        let at = view.schedulers.iter().position(|x| *x == s.scheduler);
+        at.map_or_else(|| s.scheduler.clone(), |i| view.names[i].short.clone())
+    };
+    let usable = a.field.iter().filter(|s| s.ratio.is_finite() && s.ratio > 0.0);
+    let (old, now): (Vec<&Stand>, Vec<&Stand>) = usable.partition(|s| s.gone);
+    let ends = |s: &&Stand| s.interval.map_or([s.ratio; 2], |(a, b)| [a, b]);
+    let all: Vec<f64> = old.iter().map(|s| s.ratio).chain(now.iter().flat_map(ends)).collect();
+    let low = all.iter().copied().fold(1.0, f64::min).log2().floor().clamp(-6.0, -1.0);
+    let high = all.iter().copied().fold(1.0, f64::max).log2().ceil().clamp(1.0, 8.0);
+    let x = |q: f64| LEFT + ((q.log2() - low) / (high - low)).clamp(0.0, 1.0) * (RIGHT - LEFT);
+    let rows = now.len() + usize::from(!old.is_empty());
+    let bottom = rows as f64 * HEIGHT;
+    let label: Vec<String> =
+        a.field.iter().map(|s| format!("{} {}", short(s), ratio(s.ratio))).collect();
+    let mut out = format!(
+        "<svg width=\"296\" height=\"{h}\" viewBox=\"0 0 296 {h}\" role=\"img\" aria-label=\"{}\">",
+        escape(&label.join(", ")),
+        h = bottom + 18.0
+    );
+    let every = (((high - low) / 5.0).ceil() as usize).max(1);
+    for e in (low as i32..=high as i32).step_by(every).chain([0]) {
+        let at = x(f64::from(e).exp2());
+        let line = if e == 0 { "--fg0" } else { "--hair" };
+        let text = if e < 0 { ratio(f64::from(e).exp2()) } else { format!("{}", 1 << e) };
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        let _ = write!(
+            out,
+            "<path d=\"M{at:.0} 0V{bottom}\" stroke=\"var({line})\"/><text x=\"{at:.0}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
+            bottom + 14.0,
+            if e == 0 {
+                "1×"
+            } else if text.is_empty() {
+                "0"
+            } else {
+                text
+            }
+        );
+    }
+    for (i, s) in now.iter().enumerate() {
+        let y = i as f64 * HEIGHT + 8.0;
+        let won = a.winner.as_ref() == Some(&s.scheduler);
+        let ink = if won { "--fb" } else { "--fg0" };
+        let name = short(s);
+        // Eighty pixels hold some thirteen letters.
+        let narrow = if name.chars().count() > 12 {
+            " textLength=\"82\" lengthAdjust=\"spacingAndGlyphs\""
+        } else {
+            ""
+        };
+        let _ = write!(
+            out,
+            "<text class=\"fg\" x=\"84\" y=\"{}\" text-anchor=\"end\"{narrow}>{}</text>",
+            y + 4.0,
+            escape(&name)
+        );
+        if let Some((a, b)) = s.interval {
+            let _ = write!(
+                out,
+                "<path d=\"M{:.1} {y}H{:.1}\" stroke=\"var({ink})\" stroke-width=\"2\"/>",
+                x(a),
+                x(b)
+            );
+        }
+        let _ = write!(
+            out,
+            "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" fill=\"var({ink})\"/><text class=\"fg\" x=\"296\" y=\"{}\" text-anchor=\"end\">{}</text>",
+            x(s.ratio),
+            y + 4.0,
+            if s.ratio == 1.0 && s.interval.is_none() { "1".into() } else { ratio(s.ratio) }
+        );
+    }
+    if !old.is_empty() {
+        let y = now.len() as f64 * HEIGHT + 4.0;
+        let _ = write!(out, "<text x=\"84\" y=\"{}\" text-anchor=\"end\">removed</text>", y + 8.0);
+        for s in old {
+            let _ = write!(
+                out,
+                "<path d=\"M{:.1} {y}l4 4l-4 4l-4-4z\" fill=\"var(--bg)\" stroke=\"var(--fg0)\"><title>{} {}</title></path>",
+                x(s.ratio),
+                escape(&short(s)),
+                ratio(s.ratio)
+            );
+        }
+    }
+    out + "</svg>"
 }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use iosched_results::answer::{self, Meaning};
 use iosched_results::cells::{Analysis, CellKey, Cells, Line, judge_cells, usual_base};
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
@@ -54,9 +55,26 @@ pub(crate) struct Test {
     pub(crate) spread: Option<f64>,
     /// By run.
     pub(crate) cells: Vec<Cell>,
+    /// The same run in another unit is shown already: fio's IOPS beside its MB/s.
+    pub(crate) twin: bool,
     /// Tests with the same key go into one graph when options are condensed.
     pub(crate) condense: String,
 }
+
+/// Rounds closer than this, relatively, are the same: a change below 0.05 % is shown as none.
+const ALIKE: f64 = 5e-4;
+
+/// How a cell stands to another one of its device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pair {
+    pub(crate) letter: char,
+    /// New over base, and its 95 % interval.
+    pub(crate) ratio: Option<f64>,
+    pub(crate) interval: Option<(f64, f64)>,
+}
+
+/// Not judged.
+pub(crate) const UNJUDGED: Pair = Pair { letter: '.', ratio: None, interval: None };
 
 /// A number, or why there is none.
 #[derive(Clone, Debug, Default)]
@@ -64,9 +82,11 @@ pub(crate) struct Cell {
     pub(crate) summary: Option<Summary>,
     /// The samples with `true` for outliers.
     pub(crate) samples: Vec<(f64, bool)>,
+    /// The rounds of the samples, where they are not 1, 2, 3, …
+    pub(crate) rounds: Vec<u32>,
     pub(crate) missing: Option<String>,
-    /// Against every run of the same device, one letter each: see [`letter`].
-    pub(crate) pairs: Vec<char>,
+    /// Against every run of the same device: see [`letter`].
+    pub(crate) pairs: Vec<Pair>,
     pub(crate) noisy: bool,
     /// The mean without outliers by the reference viewer's rule, where the samples here are not all there were.
     pub(crate) trimmed: Option<f64>,
@@ -76,6 +96,35 @@ impl Cell {
     pub(crate) fn centre(&self) -> Option<f64> {
         self.summary.as_ref().and_then(Summary::centre)
     }
+
+    /// Whether both have the same figures in every round, to less than is ever shown: nothing tells them apart.
+    pub(crate) fn same(&self, other: &Cell) -> bool {
+        let (Some(a), Some(b)) = (&self.summary, &other.summary) else { return false };
+        let near = |x: f64, y: f64| (x - y).abs() <= ALIKE * y.abs();
+        if a.n != b.n || a.censored != b.censored || self.samples.len() != other.samples.len() {
+            return false;
+        }
+        if self.samples.len() < 2 {
+            return self.centre() == other.centre() && (a.min, a.max, a.sd) == (b.min, b.max, b.sd);
+        }
+        self.samples.iter().zip(&other.samples).all(|(x, y)| near(x.0, y.0))
+    }
+}
+
+/// A scheduler as the page calls it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Name {
+    /// Without its version where the page has only one of the family.
+    pub(crate) short: String,
+    /// Why the trials' kernel does not have it; empty when it does.
+    pub(crate) gone: String,
+    pub(crate) meaning: Meaning,
+}
+
+impl Name {
+    pub(crate) fn now(&self) -> bool {
+        self.gone.is_empty()
+    }
 }
 
 /// The whole comparison.
@@ -83,6 +132,8 @@ impl Cell {
 pub(crate) struct View {
     pub(crate) devices: Vec<String>,
     pub(crate) schedulers: Vec<String>,
+    /// What stands behind their names, and as what they are shown.
+    pub(crate) names: Vec<Name>,
     pub(crate) runs: Vec<Run>,
     pub(crate) tests: Vec<Test>,
     /// The base, as an index of `schedulers`.
@@ -91,6 +142,8 @@ pub(crate) struct View {
     pub(crate) harmonic: Vec<(String, Vec<f64>)>,
     pub(crate) wins: Vec<(usize, usize)>,
     pub(crate) suites: Vec<String>,
+    /// One value of everything: nothing can be tested.
+    pub(crate) single: bool,
 }
 
 /// One letter per verdict: b better, w worse, n no measurable difference, e not enough data, i invalid; capitals
@@ -161,16 +214,56 @@ fn base_of(input: &Input, schedulers: &[String]) -> usize {
         .unwrap_or(0)
 }
 
+/// The schedulers' names, those that the kernel has first.
+fn names(input: &Input, schedulers: &mut Vec<String>) -> Vec<Name> {
+    let of = |label: &String| {
+        let run = input.runs.iter().find(|r| label_of(r, input) == *label);
+        let kernel = run.map_or("", |r| r.kernel.as_str());
+        // The mark of an experiment stands before the name.
+        let name = label.rsplit(": ").next().unwrap_or_default();
+        let gone = answer::gone(name, kernel).unwrap_or_default();
+        Name { short: label.clone(), gone, meaning: answer::meaning(name, kernel) }
+    };
+    let mut all: Vec<(String, Name)> = schedulers.drain(..).map(|s| (s.clone(), of(&s))).collect();
+    all.sort_by_key(|(_, n)| !n.now());
+    let bare = |s: &str| {
+        s.split_once('@').map(|(family, rest)| {
+            let tail = rest.find(' ').map_or("", |at| &rest[at..]);
+            format!("{family}{tail}")
+        })
+    };
+    let family = |s: &str| s.split(['@', ' ']).next().unwrap_or_default().to_string();
+    for i in 0..all.len() {
+        let mine = family(&all[i].0);
+        if let Some(short) = bare(&all[i].0)
+            && all.iter().filter(|(s, _)| family(s) == mine).count() == 1
+        {
+            all[i].1.short = short;
+        }
+    }
+    let (labels, names) = all.into_iter().unzip();
+    *schedulers = labels;
+    names
+}
+
+fn label_of(r: &RunFacts, input: &Input) -> String {
+    label(r, &input.runs)
+}
+
 /// Builds the comparison.
 pub(crate) fn build(input: &Input) -> View {
     let (mut devices, mut schedulers, mut runs) = (Vec::new(), Vec::new(), Vec::new());
     for (from, r) in input.runs.iter().enumerate() {
         let name = label(r, &input.runs);
         let device = push_new(&mut devices, &r.device);
-        let scheduler = push_new(&mut schedulers, &name);
-        runs.push(Run { from, device, scheduler, name });
+        push_new(&mut schedulers, &name);
+        runs.push(Run { from, device, scheduler: 0, name });
     }
-    runs.sort_by_key(|r| r.device);
+    let names = names(input, &mut schedulers);
+    for r in &mut runs {
+        r.scheduler = push_new(&mut schedulers, &r.name);
+    }
+    runs.sort_by_key(|r| (r.device, r.scheduler));
     if devices.len() > 1 {
         for r in &mut runs {
             r.name = format!("{}: {}", devices[r.device], r.name);
@@ -180,6 +273,7 @@ pub(crate) fn build(input: &Input) -> View {
     let mut view = View {
         devices,
         schedulers,
+        names,
         runs,
         tests: Vec::new(),
         base,
@@ -187,17 +281,33 @@ pub(crate) fn build(input: &Input) -> View {
         harmonic: Vec::new(),
         wins: Vec::new(),
         suites: Vec::new(),
+        single: false,
     };
     let cells = join(input);
     let base = view.schedulers.get(view.base).map(String::as_str);
     let analysis = judge_cells(&cells, base, input.options.verdict);
     view.tests = tests(input, &view, &cells, &analysis);
+    twins(&mut view.tests, &input.workload_titles());
     judge_pairs(&mut view, &cells, &analysis, input);
     flag(&mut view);
+    let mut cells = view.tests.iter().flat_map(|t| &t.cells);
+    view.single = !cells.any(|c| c.summary.as_ref().is_some_and(|s| s.n > 1));
+    condense(&mut view);
     thin(&mut view);
     let suites: BTreeSet<&String> = input.workloads.iter().flat_map(|w| &w.suites).collect();
     view.suites = suites.into_iter().cloned().collect();
     view
+}
+
+/// Of measures that are not shown at first the page keeps no rounds, only what sums them up.
+fn condense(view: &mut View) {
+    for t in view.tests.iter_mut().filter(|t| !t.head) {
+        for c in t.cells.iter_mut().filter(|c| c.samples.len() > 1) {
+            let values: Vec<f64> = c.samples.iter().map(|s| s.0).collect();
+            c.trimmed = Some(viewer::without_outliers(&values));
+            (c.samples, c.rounds) = (Vec::new(), Vec::new());
+        }
+    }
 }
 
 /// Leaves out samples where there are too many for a page: evenly, the smallest and the largest stay.
@@ -215,6 +325,10 @@ fn thin(view: &mut View) {
         kept.extend([ends.0, ends.1]);
         kept.sort_unstable();
         kept.dedup();
+        if c.rounds.is_empty() {
+            c.rounds = (1..=values.len() as u32).collect();
+        }
+        c.rounds = kept.iter().map(|i| c.rounds[*i]).collect();
         c.samples = kept.into_iter().map(|i| c.samples[i]).collect();
     }
 }
@@ -223,6 +337,33 @@ impl Input {
     pub(crate) fn workload_titles(&self) -> Vec<String> {
         self.workloads.iter().map(|w| w.title.clone()).collect()
     }
+}
+
+/// A title without the unit that tells it from the same test in another one.
+pub(crate) fn without_unit<'a>(title: &'a str, unit: &str) -> &'a str {
+    let bare = title.strip_suffix(']').and_then(|t| t.strip_suffix(unit)?.strip_suffix(" ["));
+    bare.unwrap_or(title)
+}
+
+/// Marks IOPS that are the same run's MB/s in another unit: a tool that prints both measured one thing.
+fn twins(tests: &mut [Test], titles: &[String]) {
+    let ratio = |a: &Test, b: &Test| {
+        let both = a.cells.iter().zip(&b.cells).filter_map(|(x, y)| x.centre().zip(y.centre()));
+        both.filter(|(_, y)| *y > 0.0)
+            .map(|(x, y)| x / y)
+            .fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), q| (l.min(q), h.max(q)))
+    };
+    let title = |t: &Test| without_unit(&titles[t.workload], &t.unit).to_string();
+    let twin = |t: &Test| {
+        let moved = |o: &&Test| o.head && o.unit.ends_with("B/s") && title(o) == title(t);
+        let same = |o: &Test| {
+            let (low, high) = ratio(t, o);
+            low > 0.0 && high / low < 1.02
+        };
+        t.head && t.unit.eq_ignore_ascii_case("iops") && tests.iter().filter(moved).any(same)
+    };
+    let found: Vec<bool> = tests.iter().map(twin).collect();
+    tests.iter_mut().zip(found).for_each(|(t, twin)| t.twin = twin);
 }
 
 fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<Test> {
@@ -252,6 +393,7 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
                 better: first.better,
                 class: class(measure, &first.unit, first.better),
                 head: is_head(measure, &names),
+                twin: false,
                 noisy: false,
                 incomplete: false,
                 little: false,
@@ -294,17 +436,25 @@ fn cell(
     if let Some(p) = detail.and_then(|d| d.published).filter(|_| summary.n == 1) {
         summary = Summary::published(p.n, p.mean, p.se, p.min, p.max);
     }
+    // What was measured here has six digits that mean something; what a tool printed stays as printed.
+    let digits = |x: f64| if derived(measure) { six(x) } else { x };
     if let Some(ci) = &mut summary.ci {
         (ci.low, ci.high) = (six(ci.low), six(ci.high));
     }
     summary.sd = summary.sd.map(six);
+    summary.mean = summary.mean.map(digits);
+    summary.median = summary.median.map(digits);
+    (summary.min, summary.max) = (digits(summary.min), digits(summary.max));
     let sample = &cells.0[&k].measures[measure].sample;
+    let rounds: Vec<u32> = sample.rounds.iter().map(|r| r.0).collect();
+    let plain = rounds.iter().zip(1..).all(|(r, i)| *r == i);
     Cell {
+        rounds: if plain { Vec::new() } else { rounds },
         noisy: line.noisy || summary.n > 2 && summary.cv().is_some_and(|cv| cv > 0.06),
         samples: sample
             .rounds
             .iter()
-            .map(|(round, o)| (o.value, line.outliers.contains(round)))
+            .map(|(round, o)| (digits(o.value), line.outliers.contains(round)))
             .collect(),
         summary: Some(summary),
         missing: None,

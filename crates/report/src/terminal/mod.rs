@@ -5,7 +5,6 @@
 
 mod cells;
 mod figures;
-mod grid;
 mod summary;
 mod workload;
 
@@ -14,7 +13,7 @@ use iosched_results::answer::{answers, candidates_of, text};
 use iosched_results::cells::group;
 
 pub use figures::Figures;
-pub use grid::{Align, Cell, Grid};
+pub use iosched_results::grid::{Align, Cell, Grid};
 
 use cells::places;
 

@@ -4,7 +4,7 @@ use iosched_results::cells::usual_base;
 
 use super::cells::{Place, Row};
 use super::figures::Figures;
-use super::grid::{Align, Cell, Grid};
+use super::{Align, Cell, Grid};
 use super::{Look, bar};
 
 const BAR: usize = 16;

@@ -7,7 +7,7 @@ use iosched_types::units::{show_count, three_digits};
 
 use super::cells::{Place, Row};
 use super::figures::Figures;
-use super::grid::{Align, Cell, Grid};
+use super::{Align, Cell, Grid};
 use super::{Look, bar};
 
 /// Columns of the bar.

@@ -206,16 +206,20 @@ impl Browser {
         self.call("Input.insertText", json!({ "text": text }));
     }
 
-    /// Presses a key: `Tab`, `Enter`, ` `.
+    /// Presses a key: `Tab`, `Enter`, ` `, `/`, …
     pub(crate) fn key(&mut self, key: &str) {
         let (code, number) = match key {
             "Tab" => ("Tab", 9),
             "Enter" => ("Enter", 13),
+            "ArrowDown" => ("ArrowDown", 40),
+            "Escape" => ("Escape", 27),
+            "/" => ("Slash", 191),
             _ => ("Space", 32),
         };
         let text = match key {
             "Enter" => "\r",
             " " => " ",
+            "/" => "/",
             _ => "",
         };
         for kind in ["keyDown", "keyUp"] {
@@ -256,7 +260,8 @@ impl Browser {
 
     /// The page as it is printed.
     pub(crate) fn print(&mut self, file: &Path) {
-        let pdf = self.call("Page.printToPDF", json!({ "printBackground": false }));
+        let pdf = self
+            .call("Page.printToPDF", json!({ "printBackground": true, "preferCSSPageSize": true }));
         std::fs::write(file, base64(pdf["data"].as_str().unwrap())).unwrap();
     }
 }

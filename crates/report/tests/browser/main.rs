@@ -76,7 +76,7 @@ impl Stage {
         b.phone(true);
         let wide = b.number("document.documentElement.scrollWidth");
         let culprits = b.eval(
-            "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 391 && !e.closest('.scroll, .vert'))
+            "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 391 && !e.closest('.scroll, .vert, .mxw, #ctl, .vh, .figs'))
                 .map(e => e.tagName + '.' + (e.getAttribute('class') || e.id)).slice(0, 12).join(' ')",
         );
         b.screenshot(&self.dir.join(format!("{name}-phone.png")));
@@ -108,6 +108,15 @@ fn every_control_does_something() {
     // With a lost sample, so that lines have a gap, and a noisy chart.
     let mut records = synthetic::records(4, 5, 5);
     synthetic::variety(&mut records);
+    records.retain(|r| {
+        r.trial.repetition != 3
+            || r.trial.workload != "workload 00"
+            || !r.trial.scheduler.starts_with("kyber")
+    });
+    // Two versions of one scheduler.
+    for r in records.iter_mut().filter(|r| r.trial.scheduler.starts_with("bfq")) {
+        r.trial.scheduler = "none@5.0".into();
+    }
     stage.show("synthetic", "Synthetic records", &records);
     controls::every_control(&mut stage);
     stage.pictures("synthetic");
@@ -139,9 +148,14 @@ fn hostile_names_are_inert() {
     stage.show("hostile", synthetic::HOSTILE, &synthetic::hostile());
     controls::redraws_the_same(&mut stage, "hostile");
     controls::open_all(&mut stage);
-    for (name, value) in
-        [("sdt", "true"), ("dif", "true"), ("grp", "'w'"), ("sts", "true"), ("kind", "'l'")]
-    {
+    for (name, value) in [
+        ("all", "true"),
+        ("a", "'0'"),
+        ("b", "'1'"),
+        ("trn", "true"),
+        ("kind", "'l'"),
+        ("sro", "'t'"),
+    ] {
         controls::set(&mut stage, name, value);
     }
     let inert =
@@ -171,13 +185,34 @@ fn without_its_script_the_page_is_complete() {
         ))
     };
     let b = &mut stage.browser;
-    assert_eq!(shown(b, "#controls"), 0.0, "controls that do nothing");
-    for (what, least) in
-        [(".verdict", 1.0), ("figure.overview .dot", 20.0), ("table.bars", 12.0), ("svg", 20.0)]
-    {
+    assert_eq!(shown(b, "#ctl"), 0.0, "controls that do nothing");
+    b.eval("document.querySelectorAll('details').forEach(e => { e.setAttribute('open', ''); })");
+    for (what, least) in [(".goal", 1.0), ("#mx td", 20.0), (".strip", 8.0), (".fold svg", 20.0)] {
         assert!(shown(b, what) >= least, "{what}");
     }
     b.screenshot(&stage.dir.join("plain.png"));
+}
+
+#[test]
+fn text_fits() {
+    let Some(mut stage) = Stage::new("fits") else { return };
+    stage.show("fits", "linux-4.12", &published::records("linux-4.12").unwrap());
+    for (phone, pages) in [(false, 2), (true, 2)] {
+        stage.browser.phone(phone);
+        for page in 0..pages {
+            if page == 1 {
+                let mut records = synthetic::records(3, 8, 5);
+                for r in &mut records {
+                    r.trial.device = "Vendor NVMe drive with a long name, 2 TB".into();
+                    r.trial.workload.push_str(" with many words, as people write them");
+                }
+                stage.show("fits", "Long names", &records);
+            }
+            let cut = stage.browser.texts(controls::CUT);
+            assert!(cut.is_empty(), "phone {phone}, page {page}: {cut:#?}");
+        }
+    }
+    stage.browser.phone(false);
 }
 
 #[test]

@@ -1,0 +1,517 @@
+//! What a workload shows when asked: curves, percentiles, shares, the head's way. Each fold's line says what is in it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use iosched_results::answer::DEVICE_CAPACITY;
+use iosched_results::stats::merged_percentiles;
+use serde::Serialize;
+
+use super::curves::{self, Budget, Curve, Span};
+use super::input::{Detail, Input};
+use super::number::{sig, value};
+use super::strip::{names, runs_of};
+use super::view::View;
+use crate::svg::escape;
+
+/// A fold: what it is, what it says, what is in it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Fold {
+    pub(crate) title: String,
+    pub(crate) finding: String,
+    pub(crate) html: String,
+}
+
+/// What all folds of a workload are made of.
+pub(crate) struct Source<'a> {
+    pub(crate) view: &'a View,
+    pub(crate) input: &'a Input,
+    pub(crate) workload: usize,
+    pub(crate) budget: Budget,
+}
+
+type Found<'a> = Vec<(usize, &'a Detail)>;
+
+const SIDES: [&str; 4] = ["reads", "writes", "trims", "fsyncs"];
+
+impl<'a> Source<'a> {
+    fn found(&self, device: usize) -> Found<'a> {
+        let detail = |r: usize| {
+            let from = self.view.runs[r].from;
+            Some((r, self.input.details.get(&(from, self.workload))?))
+        };
+        runs_of(self.view, device).into_iter().filter_map(detail).collect()
+    }
+
+    fn devices(&self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.view.devices.iter().map(String::as_str).enumerate()
+    }
+
+    /// `hdd: finding; ssd: finding`.
+    fn finding(&self, of: impl Fn(usize) -> Option<String>) -> String {
+        let several = self.view.devices.len() > 1;
+        let one = |(d, name): (usize, &str)| {
+            let text = of(d)?;
+            Some(if several { format!("{name}: {text}") } else { text })
+        };
+        self.devices().filter_map(one).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Curves of the runs of a device; those that are the same are one.
+    fn curves(&self, device: usize, f: impl Fn(&Detail) -> Vec<(f64, f64)>) -> Vec<Curve> {
+        let mut out: Vec<Curve> = Vec::new();
+        for (run, d) in self.found(device) {
+            let points = f(d);
+            if points.len() < 2 {
+                continue;
+            }
+            let scheduler = self.view.runs[run].scheduler;
+            let old = !self.view.names[scheduler].now();
+            match out.iter_mut().find(|c| c.points == points) {
+                Some(c) => {
+                    c.runs.push(run);
+                    c.old &= old;
+                }
+                None => out.push(Curve { runs: vec![run], color: scheduler, old, points }),
+            }
+        }
+        out
+    }
+
+    fn figure(&self, title: &str, curves: &[Curve], svg: Option<String>) -> String {
+        let Some(svg) = svg else { return String::new() };
+        format!("<figure><h4>{}</h4>{}{svg}</figure>", escape(title), key(self.view, curves))
+    }
+
+    fn title(&self) -> &str {
+        &self.input.workloads[self.workload].title
+    }
+
+    /// All folds that have something in them.
+    pub(crate) fn folds(&self) -> Vec<Fold> {
+        let made = [
+            self.latency(),
+            self.percentiles(),
+            self.over_time(),
+            self.sensors(),
+            self.shares(),
+            self.dispatch(),
+            self.device(),
+        ];
+        made.into_iter().filter(|f| !f.html.is_empty()).collect()
+    }
+
+    fn latency(&self) -> Fold {
+        let most = (self.budget.curve / 3).clamp(12, 40);
+        let mut html = String::new();
+        for (side, word) in SIDES.iter().enumerate() {
+            for (d, device) in self.devices() {
+                let of =
+                    |x: &Detail| x.latency[side].as_ref().map(|h| curves::distribution(h, most));
+                let c = self.curves(d, |x| of(x).unwrap_or_default());
+                let title = format!("{device}, {word}: share of I/Os done within a time");
+                let svg = curves::latency(&format!("{title}, {}", self.title()), &c);
+                html += &self.figure(&title, &c, svg);
+            }
+        }
+        let finding = self.finding(|d| {
+            let side = (0..4).find(|s| self.found(d).iter().any(|f| f.1.latency[*s].is_some()))?;
+            let of = |h: &iosched_types::LatencyHistogram| h.percentile(50.0);
+            let (low, high) = self.range(d, |x| x.latency[side].as_ref().map(of))?;
+            Some(format!("{} median {}", SIDES[side], span(low, high)))
+        });
+        wrap("Latency distribution", finding, html, "figs")
+    }
+
+    /// Smallest and largest of something in ns.
+    fn range(&self, device: usize, f: impl Fn(&Detail) -> Option<u64>) -> Option<(u64, u64)> {
+        let found = self.found(device);
+        let mut all = found.iter().filter_map(|(_, d)| f(d));
+        let first = all.next()?;
+        Some(all.fold((first, first), |(a, b), x| (a.min(x), b.max(x))))
+    }
+
+    fn percentiles(&self) -> Fold {
+        const HEAD: [&str; 9] =
+            ["p50", "p90", "p95", "p99", "p99.9", "p99.95", "p99.99", "largest", "I/Os"];
+        let mut html = String::new();
+        for (d, device) in self.devices() {
+            for (side, word) in SIDES.iter().enumerate() {
+                let row = |d: &Detail| -> Option<Vec<String>> {
+                    let h = d.latency[side].as_ref()?;
+                    let ns = |v: u64| value(v as f64, "ns");
+                    let mut cells: Vec<String> = merged_percentiles([h])
+                        .into_iter()
+                        .map(|(_, v)| v.map_or_else(|| "–".into(), ns))
+                        .collect();
+                    cells.extend([ns(h.max()), sig(h.count() as f64)]);
+                    Some(cells)
+                };
+                html += &self.table(d, &format!("{device}, {word}"), &HEAD.map(String::from), row);
+            }
+        }
+        let finding = self.finding(|d| {
+            let all = |x: &Detail| x.latency.iter().flatten().map(|h| h.max()).max();
+            let p99 = |x: &Detail| {
+                let h = x.latency.iter().flatten().find(|h| h.count() >= 100)?;
+                Some(h.percentile(99.0))
+            };
+            let (low, high) = self.range(d, p99)?;
+            let largest = self.range(d, all)?.1;
+            Some(format!("p99 {}, largest {}", span(low, high), value(largest as f64, "ns")))
+        });
+        wrap("Percentiles", finding, html, "")
+    }
+
+    /// A table with a line for each group of runs with the same text.
+    fn table(
+        &self,
+        device: usize,
+        title: &str,
+        head: &[String],
+        row: impl Fn(&Detail) -> Option<Vec<String>>,
+    ) -> String {
+        let mut rows: Vec<(Vec<usize>, Vec<String>)> = Vec::new();
+        for (run, d) in self.found(device) {
+            let Some(cells) = row(d) else { continue };
+            match rows.iter_mut().find(|r| r.1 == cells) {
+                Some(r) => r.0.push(run),
+                None => rows.push((vec![run], cells)),
+            }
+        }
+        if rows.is_empty() {
+            return String::new();
+        }
+        let mut out = format!(
+            "<div class=\"scroll\"><table class=\"dt\"><thead><tr><th scope=\"col\">{}</th>",
+            escape(title)
+        );
+        for h in head {
+            let _ = write!(out, "<th scope=\"col\">{}</th>", escape(h));
+        }
+        out += "</tr></thead><tbody>";
+        for (runs, cells) in rows {
+            let ids = runs.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+            let _ = write!(
+                out,
+                "<tr data-r=\"{ids}\"><th scope=\"row\">{}</th>",
+                names(self.view, &runs)
+            );
+            for c in cells {
+                let _ = write!(out, "<td>{}</td>", escape(&c));
+            }
+            out += "</tr>";
+        }
+        out + "</tbody></table></div>"
+    }
+
+    fn over_time(&self) -> Fold {
+        let mut html = String::new();
+        let most = self.budget.curve;
+        for (d, device) in self.devices() {
+            let c = self.curves(d, |x| {
+                x.throughput.as_ref().map(|c| curves::points(c, most)).unwrap_or_default()
+            });
+            let title = format!("{device}: throughput");
+            html += &self.figure(
+                &title,
+                &c,
+                curves::over_time(&format!("{title}, {}", self.title()), "B/s", &c),
+            );
+        }
+        for (d, device) in self.devices() {
+            let c = self.curves(d, |x| {
+                x.queue.as_ref().map(|c| curves::points(c, most)).unwrap_or_default()
+            });
+            let title = format!("{device}: requests waiting or at the device");
+            html += &self.figure(
+                &title,
+                &c,
+                curves::over_time(&format!("{title}, {}", self.title()), "", &c),
+            );
+        }
+        let finding = self.finding(|d| {
+            let found = self.found(d);
+            let all = found.iter().filter_map(|f| f.1.throughput.as_ref()).flat_map(|t| &t.1);
+            let (low, high) =
+                all.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), v| (a.min(*v), b.max(*v)));
+            low.is_finite().then(|| format!("{} to {}", value(low, "B/s"), value(high, "B/s")))
+        });
+        wrap("Throughput over time", finding, html, "figs")
+    }
+
+    /// Other curves that were recorded: temperatures, clocks.
+    fn sensors(&self) -> Fold {
+        let mut html = String::new();
+        let mut known: Vec<(String, String)> = Vec::new();
+        for (d, device) in self.devices() {
+            let mut names: BTreeMap<&String, &String> = BTreeMap::new();
+            for (_, x) in self.found(d) {
+                names.extend(x.sensors.iter().map(|(n, s)| (n, &s.0)));
+            }
+            for (name, unit) in names {
+                let of = |x: &Detail| {
+                    let s = x.sensors.get(name)?;
+                    Some(curves::points(&(s.1, s.2.clone()), self.budget.curve))
+                };
+                let c = self.curves(d, |x| of(x).unwrap_or_default());
+                let title = format!("{device}: {name}");
+                let svg = curves::over_time(&format!("{title}, {}", self.title()), unit, &c);
+                if svg.is_some() && !known.iter().any(|k| k.0 == *name) {
+                    known.push((name.clone(), unit.clone()));
+                }
+                html += &self.figure(&title, &c, svg);
+            }
+        }
+        let finding = known.iter().map(|k| k.0.as_str()).collect::<Vec<_>>().join(", ");
+        wrap("Sensors", finding, html, "figs")
+    }
+
+    fn shares(&self) -> Fold {
+        let mut html = String::new();
+        for (d, device) in self.devices() {
+            html += &self.share_table(d, device);
+        }
+        let finding = self.finding(|d| {
+            let found = self.found(d);
+            let mut ranges: BTreeMap<&String, (f64, f64)> = BTreeMap::new();
+            for (_, x) in found.iter().filter(|f| f.1.shares.len() > 1) {
+                let total: u64 = x.shares.iter().map(|s| s.1).sum();
+                for (name, bytes) in &x.shares {
+                    let p = *bytes as f64 * 100.0 / total.max(1) as f64;
+                    let e = ranges.entry(name).or_insert((p, p));
+                    *e = (e.0.min(p), e.1.max(p));
+                }
+            }
+            let apart = |r: &(f64, f64)| (r.1 + 0.1) / (r.0 + 0.1);
+            let most =
+                ranges.into_iter().reduce(|a, b| if apart(&b.1) > apart(&a.1) { b } else { a })?;
+            let (low, high) = (tenth(most.1.0), tenth(most.1.1));
+            Some(if low == high {
+                format!("{} gets {low} %", most.0)
+            } else {
+                format!("{} gets {low} to {high} %", most.0)
+            })
+        });
+        wrap("Shares by process", finding, html, "figs")
+    }
+
+    fn share_table(&self, d: usize, device: &str) -> String {
+        let found = self.found(d);
+        let Some((_, first)) = found.iter().find(|f| f.1.shares.len() > 1) else {
+            return String::new();
+        };
+        let head: Vec<String> = first.shares.iter().map(|s| s.0.clone()).collect();
+        let mut rows: Vec<(Vec<usize>, Vec<f64>)> = Vec::new();
+        for (run, x) in &found {
+            let total: u64 = x.shares.iter().map(|s| s.1).sum();
+            if x.shares.len() < 2 || total == 0 {
+                continue;
+            }
+            let of = |name: &String| {
+                x.shares
+                    .iter()
+                    .find(|s| s.0 == *name)
+                    .map_or(0.0, |s| s.1 as f64 * 100.0 / total as f64)
+            };
+            let parts: Vec<f64> = head.iter().map(of).collect();
+            match rows.iter_mut().find(|r| r.1 == parts) {
+                Some(r) => r.0.push(*run),
+                None => rows.push((vec![*run], parts)),
+            }
+        }
+        let mut out =
+            format!("<figure><h4>{}: share of the bytes moved, by process</h4>", escape(device));
+        let keys = head.iter().take(8).enumerate().map(|(i, n)| (n.clone(), i.min(4)));
+        out += &process_key(keys);
+        out += "<div class=\"scroll\"><table class=\"dt\"><thead><tr><th scope=\"col\">scheduler</th><th class=\"wide\"><span class=\"vh\">chart</span></th>";
+        for name in head.iter().take(8) {
+            let _ = write!(out, "<th scope=\"col\">{}</th>", escape(name));
+        }
+        out += "</tr></thead><tbody>";
+        for (runs, parts) in rows {
+            let ids = runs.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+            let _ = write!(
+                out,
+                "<tr data-r=\"{ids}\"><th scope=\"row\">{}</th><td aria-hidden=\"true\"><div class=\"sh100\">",
+                names(self.view, &runs)
+            );
+            for (i, p) in parts.iter().enumerate() {
+                let _ = write!(
+                    out,
+                    "<span style=\"width:{p:.2}%;background:var(--p{})\"></span>",
+                    i.min(4)
+                );
+            }
+            out += "</div></td>";
+            for p in parts.iter().take(8) {
+                let _ = write!(out, "<td>{} %</td>", tenth(*p));
+            }
+            out += "</tr>";
+        }
+        out + "</tbody></table></div></figure>"
+    }
+
+    fn dispatch(&self) -> Fold {
+        let mut html = String::new();
+        for (d, device) in self.devices() {
+            let found = self.found(d);
+            let Some(span) = self.frame(d) else { continue };
+            let colors = curves::processes(found.iter().map(|f| f.1));
+            let mut ways: Vec<(Vec<usize>, &Detail)> = Vec::new();
+            for (run, x) in &found {
+                match ways.iter_mut().find(|w| w.1.dispatches == x.dispatches) {
+                    Some(w) => w.0.push(*run),
+                    None => ways.push((vec![*run], x)),
+                }
+            }
+            let mut figs = String::new();
+            for (runs, x) in ways {
+                let title = format!("Position over time, {device}, {}", self.title());
+                let svg = curves::dispatches(&title, x, span, &colors, self.budget.commands);
+                let Some(svg) = svg else { continue };
+                let ids = runs.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+                let _ = write!(
+                    figs,
+                    "<figure data-r=\"{ids}\"><p class=\"sm\">{}</p>{svg}</figure>",
+                    names(self.view, &runs)
+                );
+            }
+            if !figs.is_empty() {
+                let key = process_key(colors.into_iter());
+                let _ = write!(
+                    html,
+                    "<h4>{}: where the commands went, first round; upwards the place on the device in GB, to the right seconds</h4>{key}<div class=\"figs f4\">{figs}</div>",
+                    escape(device)
+                );
+            }
+        }
+        let finding = self.finding(|d| {
+            let found = self.found(d);
+            let each = |f: fn(&super::input::DeviceSums) -> u64| {
+                let of = found.iter().filter(|x| x.1.summed > 0 && x.1.device.commands > 0);
+                let of = of.map(|x| f(&x.1.device) as f64 / f64::from(x.1.summed));
+                of.fold(None, |r: Option<(f64, f64)>, v| {
+                    Some(r.map_or((v, v), |(a, b)| (a.min(v), b.max(v))))
+                })
+            };
+            let seeks = each(|s| s.seeks).filter(|s| s.1 > 0.0);
+            let (word, (low, high)) = match seeks {
+                Some(s) => ("seeks", s),
+                None => ("commands", each(|s| s.commands)?),
+            };
+            Some(format!("{} to {} {word}", whole(low), whole(high)))
+        });
+        wrap("Dispatch order", finding, html, "")
+    }
+
+    fn frame(&self, device: usize) -> Option<Span> {
+        let runs = runs_of(self.view, device);
+        let facts = runs.iter().filter_map(|r| {
+            let facts = &self.input.runs[self.view.runs[*r].from].facts;
+            facts.get(DEVICE_CAPACITY)?.first()?.parse::<f64>().ok()
+        });
+        let end =
+            |d: &Detail| d.dispatches.iter().map(|p| (p.sector + u64::from(p.sectors)) * 512).max();
+        let all = runs.iter().flat_map(|r| {
+            let from = self.view.runs[*r].from;
+            self.input.details.range((from, 0)..=(from, usize::MAX)).map(|(_, d)| d)
+        });
+        // Where nobody wrote down how much it holds, as far as anybody went.
+        let far = all.filter_map(end).max().map(|b| b as f64);
+        let found = self.found(device);
+        let last = found.iter().flat_map(|f| f.1.dispatches.iter().map(|p| p.t)).max()?;
+        Some(Span { capacity: facts.reduce(f64::max).or(far)?, end: last as f64 / 1e9 })
+    }
+
+    fn device(&self) -> Fold {
+        const HEAD: [&str; 7] =
+            ["commands", "merges", "seeks", "travel (GB)", "busy", "idled", "most in flight"];
+        let mut html = String::new();
+        for (d, device) in self.devices() {
+            let row = |x: &Detail| -> Option<Vec<String>> {
+                let s = x.device;
+                if s.commands == 0 {
+                    return None;
+                }
+                let n = f64::from(x.summed.max(1));
+                let each = |v: u64| whole(v as f64 / n);
+                let share = |v: u64| match x.elapsed {
+                    0 => "–".into(),
+                    e => format!("{} %", tenth(v as f64 * 100.0 / e as f64)),
+                };
+                Some(vec![
+                    each(s.commands),
+                    each(s.merges),
+                    each(s.seeks),
+                    sig(s.travel as f64 * 512.0 / 1e9 / n),
+                    share(s.busy),
+                    share(s.idled),
+                    s.max_in_flight.to_string(),
+                ])
+            };
+            html += &self.table(d, &format!("{device}, a round"), &HEAD.map(String::from), row);
+        }
+        let finding = self.finding(|d| {
+            let found = self.found(d);
+            let busy = found.iter().filter(|x| x.1.elapsed > 0 && x.1.device.commands > 0);
+            let busy = busy.map(|x| x.1.device.busy as f64 * 100.0 / x.1.elapsed as f64);
+            let r = busy.fold(None, |r: Option<(f64, f64)>, v| {
+                Some(r.map_or((v, v), |(a, b)| (a.min(v), b.max(v))))
+            })?;
+            Some(format!("busy {} to {} %", tenth(r.0), tenth(r.1)))
+        });
+        wrap("Queue and device", finding, html, "")
+    }
+}
+
+/// What the lines of a picture are.
+pub(crate) fn key(view: &View, curves: &[Curve]) -> String {
+    let mut out = String::from("<div class=\"key\">");
+    for c in curves {
+        let ids = c.runs.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let dash = if c.old { " gone" } else { "" };
+        let _ = write!(
+            out,
+            "<span data-r=\"{ids}\" class=\"s{}\"><svg width=\"24\" height=\"8\" aria-hidden=\"true\"><path class=\"l{dash}\" d=\"M0 4H24\"/></svg>{}</span>",
+            c.color % 8,
+            names(view, &c.runs)
+        );
+    }
+    out + "</div>"
+}
+
+fn process_key(names: impl Iterator<Item = (String, usize)>) -> String {
+    let mut out = String::from("<div class=\"key\">");
+    for (name, color) in names {
+        let _ = write!(
+            out,
+            "<span><svg width=\"10\" height=\"10\" aria-hidden=\"true\"><rect width=\"10\" height=\"10\" fill=\"var(--p{color})\"/></svg>{}</span>",
+            escape(&name)
+        );
+    }
+    out + "</div>"
+}
+
+fn wrap(title: &str, finding: String, html: String, class: &str) -> Fold {
+    let html = if class.is_empty() || html.is_empty() {
+        html
+    } else {
+        format!("<div class=\"{class}\">{html}</div>")
+    };
+    Fold { title: title.into(), finding, html }
+}
+
+/// `271 µs` or `271 µs to 46.4 ms`.
+fn span(low: u64, high: u64) -> String {
+    let (a, b) = (value(low as f64, "ns"), value(high as f64, "ns"));
+    if a == b { a } else { format!("{a} to {b}") }
+}
+
+fn tenth(p: f64) -> String {
+    if p > 0.0 && p < 0.05 { "< 0.1".into() } else { format!("{p:.1}") }
+}
+
+fn whole(x: f64) -> String {
+    super::number::decimals(x, 0)
+}

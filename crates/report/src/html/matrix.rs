@@ -1,0 +1,148 @@
+//! The overview: every figure of every scheduler against the base, in one table. The script draws the same again.
+
+use std::fmt::Write;
+
+use super::number::{decimals, value};
+use super::panels::Panel;
+use super::standing::{standing, times, words};
+use super::strip::runs_of;
+use super::view::{Test, View};
+use crate::svg::escape;
+
+/// A place to break a long name at.
+fn breakable(name: &str) -> String {
+    escape(name)
+        .replace("mq-deadline", "mq-<wbr>deadline")
+        .replace("anticipatory", "antici&shy;patory")
+}
+
+/// A figure as text.
+pub(crate) fn figure(test: &Test, v: f64) -> String {
+    if test.measure == "fairness.jain" { decimals(v, 3) } else { value(v, &test.unit) }
+}
+
+/// The rows and heads of the table.
+pub(crate) fn matrix(view: &View, panels: &[Panel]) -> String {
+    let columns: Vec<Vec<usize>> = (0..view.devices.len()).map(|d| runs_of(view, d)).collect();
+    let mut out = String::from(
+        "<caption class=\"vh\">Every measure of every scheduler against the base; arrow keys walk the cells, Enter opens the measure</caption><colgroup><col class=\"cl\">",
+    );
+    for c in &columns {
+        out.push_str("<col class=\"cf\">");
+        out.push_str(&"<col>".repeat(c.len().saturating_sub(1)));
+    }
+    out.push_str("</colgroup>");
+    head(&mut out, view, &columns);
+    for p in panels {
+        let rows: Vec<_> = p.rows.iter().filter(|r| view.tests[r.test].head).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        let span = 1 + columns.iter().map(Vec::len).sum::<usize>();
+        let _ = write!(
+            out,
+            "<tbody><tr class=\"wl\"><th colspan=\"{span}\" scope=\"rowgroup\">{}</th></tr>",
+            escape(&p.title)
+        );
+        for r in rows {
+            let test = &view.tests[r.test];
+            if test.cells.iter().all(|c| c.summary.is_none()) {
+                continue;
+            }
+            let id = escape(&r.id);
+            let _ = write!(
+                out,
+                "<tr data-m=\"{id}\"><th class=\"rl\" scope=\"row\"><a href=\"#{id}\">{}</a></th>",
+                escape(&r.title)
+            );
+            for (d, runs) in columns.iter().enumerate() {
+                cells(&mut out, view, test, d, runs);
+            }
+            out.push_str("</tr>");
+        }
+        out.push_str("</tbody>");
+    }
+    out
+}
+
+fn head(out: &mut String, view: &View, columns: &[Vec<usize>]) {
+    out.push_str("<thead><tr><th class=\"rl\" rowspan=\"3\">Measure</th>");
+    for (d, c) in columns.iter().enumerate() {
+        let _ = write!(
+            out,
+            "<th class=\"dev d{d}\" colspan=\"{}\" scope=\"colgroup\">{}</th>",
+            c.len(),
+            escape(&view.devices[d])
+        );
+    }
+    out.push_str("</tr><tr>");
+    let now = |r: &usize| view.names[view.runs[*r].scheduler].now();
+    for (d, c) in columns.iter().enumerate() {
+        let n = c.iter().filter(|r| now(r)).count();
+        for (count, title, class) in
+            [(n, "in this kernel", " fst"), (c.len() - n, "removed, as history", " old")]
+        {
+            if count > 0 {
+                let _ = write!(
+                    out,
+                    "<th class=\"grp d{d}{class}\" colspan=\"{count}\" scope=\"colgroup\">{title}</th>"
+                );
+            }
+        }
+    }
+    out.push_str("</tr><tr>");
+    for (d, c) in columns.iter().enumerate() {
+        for (k, r) in c.iter().enumerate() {
+            let s = view.runs[*r].scheduler;
+            let name = &view.names[s];
+            let until = match name.meaning.until.as_str() {
+                u if !u.is_empty() && !name.now() => format!(" <small>to {}</small>", escape(u)),
+                _ => String::new(),
+            };
+            let _ = write!(
+                out,
+                "<th class=\"sc d{d}{}{}{}\" scope=\"col\" data-b=\"{s}\" title=\"click: compare with {}\">{}{until}</th>",
+                if now(r) { "" } else { " old" },
+                if k == 0 { " fst" } else { "" },
+                if s == view.base { " isb" } else { "" },
+                escape(&view.schedulers[s]),
+                breakable(&name.short)
+            );
+        }
+    }
+    out.push_str("</tr></thead>");
+}
+
+fn cells(out: &mut String, view: &View, test: &Test, d: usize, runs: &[usize]) {
+    let now = |r: usize| view.names[view.runs[r].scheduler].now();
+    let mut k = 0;
+    while k < runs.len() {
+        let first = &test.cells[runs[k]];
+        let same = |r: &usize| test.cells[*r].same(first) && now(*r) == now(runs[k]);
+        let n = 1 + runs[k + 1..].iter().take_while(|r| same(r)).count();
+        let group = &runs[k..k + n];
+        let base = group.iter().find(|r| view.runs[**r].scheduler == view.base);
+        let st = standing(view, test, *base.unwrap_or(&runs[k]));
+        let text = match first.centre() {
+            None => "–".into(),
+            Some(v) if st.class == "base" => figure(test, v),
+            Some(_) => times(test, &st),
+        };
+        let names: Vec<&str> =
+            group.iter().map(|r| view.names[view.runs[*r].scheduler].short.as_str()).collect();
+        let figure = first.centre().map(|v| format!(": {}", figure(test, v))).unwrap_or_default();
+        let _ = write!(
+            out,
+            "<td class=\"d{d} {}{}{}\"{} tabindex=\"-1\" title=\"{}{}; {}\"><span>{}</span></td>",
+            st.class,
+            if n > 1 { " mrg" } else { "" },
+            if k == 0 { " fst" } else { "" },
+            if n > 1 { format!(" colspan=\"{n}\"") } else { String::new() },
+            escape(&names.join(" = ")),
+            escape(&figure),
+            words(&st.class),
+            escape(&text),
+        );
+        k += n;
+    }
+}
