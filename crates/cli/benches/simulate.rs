@@ -38,6 +38,7 @@ fn trial(scheduler: &str, device: &str, depth: u32) -> Trial {
         collect: Collect { series: false, dispatches: false },
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at: 0,
         reset_at: 0,

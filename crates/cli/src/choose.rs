@@ -8,8 +8,8 @@ use iosched_experiment::until::{
     DEFAULT_MAX_RUNS, MIN_RUNS, PERCENT_HELP, TIME_HELP, parse_percent, parse_time,
 };
 use iosched_experiment::{
-    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, SchedulerRef, Sources, Steady,
-    Trial, Until, WorkloadRef, path_of,
+    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, ProgramRef, SchedulerRef,
+    Sources, Steady, Trial, Until, WorkloadRef, path_of,
 };
 use iosched_schedulers::registry::{self, Registry};
 use iosched_types::Diagnostic;
@@ -33,7 +33,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
     for file in &args.files {
         if file.ends_with(".toml") {
             let text = files::required(file)?;
-            let mut experiment = Experiment::from_toml(file, &text)?;
+            let mut experiment = read(args, file, &text)?;
             apply(args, &mut experiment)?;
             out.push(Chosen { experiment, definition: text });
         } else {
@@ -65,8 +65,29 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
     Ok(out)
 }
 
-/// A file where there is one or where it can only be one, else a job that comes with the program.
+/// An experiment file, or everything that is wrong with it: what cannot be read, and the names in the rest.
+fn read(args: &RunArgs, file: &str, text: &str) -> Outcome<Experiment> {
+    let (experiment, errors) = Experiment::read(file, text);
+    if errors.is_empty() {
+        return Ok(experiment);
+    }
+    let mut all = Failure::from(errors);
+    // Another backend knows other names.
+    let simulated = args.backend.is_none() && simulated(experiment.backend);
+    if let Some(more) = simulated.then(|| look_up(&experiment, None).err()).flatten() {
+        all.messages.extend(more.messages);
+    }
+    Err(all)
+}
+
+/// A file if it exists or can only be a file, else a job that comes with the program.
 fn workload(file: &str) -> Placed<WorkloadRef> {
+    if let Some(program) =
+        ProgramRef::of_line(file).filter(|_| !std::path::Path::new(file).exists())
+    {
+        let job = JobSource::Program(program);
+        return Placed::new(WorkloadRef { name: file.into(), job }, Place::file(file));
+    }
     let named = !file.contains(['/', '.']) && !std::path::Path::new(file).exists();
     // The slash keeps a file without a suffix from being taken for a name.
     let path =
@@ -100,7 +121,7 @@ fn parts<'a>(option: &'a str, values: &'a [String]) -> impl Iterator<Item = (&'a
     })
 }
 
-/// Names of real disks and files: a name that is there as it stands is one, commas and blanks included.
+/// Names of real disks and files. A name that exists as written counts as one name, commas and blanks included.
 fn real_devices(values: &[String]) -> impl Iterator<Item = (&str, Place)> {
     values.iter().flat_map(|v| {
         let whole = std::path::Path::new(v).symlink_metadata().is_ok();
@@ -151,6 +172,9 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         }
         e.set.push(Placed::new((key.into(), value.into()), place));
     }
+    for text in &args.param {
+        param(text, e)?;
+    }
     for text in &args.queue {
         let (key, value, place) = number("--queue", text)?;
         e.queue.push(Placed::new((key.into(), value), place));
@@ -167,6 +191,28 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         e.steady = e.steady.or(Some(Steady::default()));
     }
     check_backend(e)
+}
+
+/// `--param`: for every program among the workloads.
+fn param(text: &str, e: &mut Experiment) -> Outcome {
+    let (key, value) = text.split_once('=').unwrap_or((text, ""));
+    let place = Place::option("--param", text, key);
+    if key.is_empty() || value.is_empty() {
+        return Err(place.error("--param needs NAME=VALUE").into());
+    }
+    let mut found = false;
+    for w in &mut e.workloads {
+        if let JobSource::Program(p) = &mut w.value.job {
+            found = true;
+            p.params.retain(|o| o.value.0 != key);
+            p.params.push(Placed::new((key.into(), value.into()), place.clone()));
+        }
+    }
+    if found {
+        return Ok(());
+    }
+    let d = place.error("--param is for programs, and there is none among the workloads");
+    Err(d.with_help("see `iosched list workloads`; --set is for options of fio jobs").into())
 }
 
 /// `--until-ci`, `--max-runs`, `--max-time`.
@@ -258,7 +304,7 @@ fn tunables(texts: &[String], e: &mut Experiment) -> Outcome {
         }
         for (i, old) in before.iter().enumerate() {
             for (nth, variant) in variants.iter().enumerate() {
-                // Schedulers that the tunable does not concern stay once.
+                // A scheduler without that tunable is listed once.
                 if nth == 0
                     || variant[i].value != old.value && variant[i].value != variants[0][i].value
                 {
@@ -306,6 +352,14 @@ pub(crate) fn plan(e: &Experiment) -> Outcome<Vec<Trial>> {
 
 /// The trials of an experiment; `size` is that of a file to be made.
 pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
+    let trials = look_up(e, size)?;
+    if trials.is_empty() {
+        return Err(Diagnostic::file(&*e.name, "the experiment has no trial").into());
+    }
+    Ok(trials)
+}
+
+fn look_up(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
     let environment = files::Environment { cpus: e.cpus };
     let sources = Sources {
         read: &files::text,
@@ -318,7 +372,7 @@ pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>
     let kernel = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
     if kernel {
         for s in &e.schedulers {
-            // Said before anything runs, and as what it is: the machine lacks it.
+            // Reported before anything runs, as something that the machine lacks.
             if let Some(gone) = switch::removed(s.value.name.split('@').next().unwrap_or_default())
             {
                 return Err(gone.into());
@@ -329,9 +383,6 @@ pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>
     if kernel {
         let release = switch::running_kernel();
         trials.iter_mut().for_each(|t| t.id.kernel.clone_from(&release));
-    }
-    if trials.is_empty() {
-        return Err(Diagnostic::file(&*e.name, "the experiment has no trial").into());
     }
     Ok(trials)
 }

@@ -6,9 +6,10 @@ use iosched_results::render;
 
 use crate::args::CompareArgs;
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{print, print_json};
+use crate::files::print_json;
 use crate::results::documents_of;
 use crate::store::open_read_only;
+use crate::tables::{columns, print_fitted};
 
 pub(crate) fn compare(args: &CompareArgs) -> Outcome {
     if !(args.threshold.is_finite() && args.threshold >= 0.0) {
@@ -26,7 +27,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
     if args.json {
         print_json(&result)?
     } else {
-        print(&render::comparison(&result, args.all))?
+        print_fitted(&render::comparison(&result, args.all, columns()))?
     }
     match result.answer() {
         Answer::Regression => Err(Failure::silent(code::REGRESSION)),

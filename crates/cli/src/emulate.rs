@@ -60,7 +60,7 @@ fn asked_for(args: &EmulateArgs) -> Outcome<(iosched_devices::DeviceSpec, Option
         bytes: args.size.as_deref().map(size_of).transpose()?,
         state_dir: state_dir(&args.state),
         guardian: Some(guardian()?),
-        // What is too slow for the model is the more to be measured.
+        // A machine too slow for the model is measured all the same.
         unchecked: args.measure,
         measure: args.measure,
         ..Options::default()
@@ -117,7 +117,7 @@ fn watch(disk: &EmulatedDisk, interrupt: &Interrupt, orders: &Orders) {
             let now = disk.served();
             if orders.is_watched() {
                 let line = now.live_line(&before, since.elapsed().as_secs_f64());
-                // Nobody is told less because a terminal went away.
+                // A terminal that went away is no reason to stop.
                 let _ = write!(std::io::stderr(), "\r{line:<79}");
                 shown = true;
             }
@@ -129,10 +129,10 @@ fn watch(disk: &EmulatedDisk, interrupt: &Interrupt, orders: &Orders) {
     }
 }
 
-/// How long whoever only looks at the disk, as udev does, is waited for without a word.
+/// How long to wait, without a message, for a program that only looks at the disk, as udev does.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Lets go of the disk, and serves it as before until its last user has.
+/// Releases the disk, and serves it as before until its last user has gone.
 fn outlast(disk: &EmulatedDisk, orders: &mut Orders) -> Outcome {
     disk.release()?;
     let (since, mut told) = (Instant::now(), 0);

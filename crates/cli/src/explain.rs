@@ -4,7 +4,8 @@ use iosched_sim::scenario::{Scenario, ScenarioError, run};
 
 use crate::args::{ExplainArgs, Format};
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{note, print, print_json, required, text};
+use crate::files::{note, print_json, required, text};
+use crate::tables::print_fitted;
 
 pub(crate) fn explain(args: &ExplainArgs) -> Outcome {
     let scenario = Scenario::from_toml(&args.file, &required(&args.file)?)?;
@@ -14,7 +15,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Outcome {
     let explanation = run(&scenario, &|name| device(&args.file, name)).map_err(failure)?;
     match args.format {
         Format::Json => print_json(&explanation),
-        Format::Table => print(&explanation.to_string()),
+        Format::Table => print_fitted(&explanation.to_string()),
     }
 }
 

@@ -18,11 +18,11 @@ pub(crate) mod code {
     pub(crate) const CANNOT_TELL: u8 = 5;
 }
 
-/// An exit code and what to say before.
+/// An exit code and the messages before it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
-    /// Messages, each printed after `error: `; none when everything was said already.
+    /// Messages, each printed after `error: `; none when all messages are out already.
     pub(crate) messages: Vec<String>,
 }
 

@@ -11,7 +11,7 @@ use iosched_workloads::fio::Lookup;
 
 use crate::fail::{Failure, Outcome};
 
-/// Longest text file taken. Job, device and experiment files are far smaller; I/O logs may be large.
+/// The longest text file accepted. Job, device and experiment files are far smaller; I/O logs may be large.
 const MAX_TEXT: u64 = 256 << 20;
 
 /// A text file.
@@ -32,6 +32,12 @@ pub(crate) fn text(path: &str) -> Result<String, String> {
     let too_large = || format!("larger than {} MiB: this is no file of ours", MAX_TEXT >> 20);
     if meta.len() > MAX_TEXT {
         return Err(too_large());
+    }
+    if path.ends_with(".gz") {
+        return unpacked(file).map_err(|e| format!("{e}")).and_then(|bytes| match bytes {
+            Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            None => Err(too_large()),
+        });
     }
     let mut bytes = Vec::new();
     // Most binary files show within the first block; then the rest is not read.
@@ -56,7 +62,15 @@ pub(crate) fn text(path: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "it is a binary file (not UTF-8 text)".into())
 }
 
-/// A text file whose absence ends the program.
+/// What a gzip file holds; `None` when that is too much.
+fn unpacked(file: File) -> std::io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    let limit = MAX_TEXT + 1;
+    flate2::read::MultiGzDecoder::new(file).take(limit).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= MAX_TEXT).then_some(bytes))
+}
+
+/// A text file. If it is missing, the program ends.
 pub(crate) fn required(path: &str) -> Outcome<String> {
     text(path).map_err(|e| Diagnostic::file(path, format!("cannot read {path}: {e}")).into())
 }
@@ -76,7 +90,7 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> Outcome {
     print(&(serde_json::to_string_pretty(value)? + "\n"))
 }
 
-/// Refuses a disk where a file is meant: results written over one are the end of what it held.
+/// Refuses a disk where a file is meant, because results would overwrite the disk's data.
 pub(crate) fn no_disk(path: &Path) -> Outcome {
     let disk = std::fs::metadata(path).is_ok_and(|m| m.file_type().is_block_device());
     if disk {
@@ -128,7 +142,7 @@ pub(crate) fn deliver(output: Option<&Path>, text: &str) -> Outcome {
     }
 }
 
-/// Says something on standard error; nobody listening is no problem.
+/// Prints to standard error. A closed standard error is no problem.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -4,13 +4,14 @@ use iosched_block::KernelProfile;
 use iosched_devices::{Model, catalogue};
 use iosched_schedulers::{BlockPath, Descriptor, Generation, registry};
 use iosched_types::units::show_bytes;
+use iosched_workloads::programs::{self, PROGRAMS};
 use serde_json::{Value, json};
 
 use crate::args::{ListArgs, ListKind};
 use crate::fail::Outcome;
-use crate::files::{print, print_json};
+use crate::files::print_json;
 use crate::jobs::JOBS;
-use crate::tables::entry;
+use crate::tables::{entry, print_fitted};
 
 pub(crate) fn list(args: &ListArgs) -> Outcome {
     if args.json {
@@ -19,7 +20,8 @@ pub(crate) fn list(args: &ListArgs) -> Outcome {
             ListKind::Devices => catalogue::all().iter().map(|(_, d)| device(d)).collect(),
             ListKind::Kernels => kernels().iter().map(|k| json!(k)).collect(),
             ListKind::Workloads => {
-                JOBS.iter().map(|j| json!({"name": j.name, "summary": j.summary()})).collect()
+                let jobs = JOBS.iter().map(|j| json!({"name": j.name, "summary": j.summary()}));
+                jobs.chain(PROGRAMS.iter().map(|d| program(d))).collect()
             }
         };
         return print_json(&all);
@@ -44,9 +46,38 @@ pub(crate) fn list(args: &ListArgs) -> Outcome {
             for j in JOBS {
                 out.push_str(&entry(j.name, 22, &j.summary()));
             }
+            for d in PROGRAMS {
+                out.push_str(&entry(d.name, 22, d.text));
+            }
         }
     }
-    print(&out)
+    print_fitted(&out)
+}
+
+/// A program as JSON.
+pub(crate) fn program(d: &programs::Descriptor) -> Value {
+    let params = d.params.iter().map(|p| {
+        json!({
+            "name": p.name, "unit": p.unit(), "default": p.default, "bounds": p.bounds(), "help": p.text,
+        })
+    });
+    json!({
+        "name": d.name,
+        "summary": d.text,
+        "usage": d.usage(),
+        "params": params.collect::<Vec<_>>(),
+    })
+}
+
+/// A program for people.
+pub(crate) fn program_text(d: &programs::Descriptor) -> String {
+    let mut out = entry(d.name, d.name.chars().count() + 2, d.text);
+    out.push_str(&format!("{}\n\nParameters (default, bounds)\n", d.usage()));
+    for p in d.params {
+        let text = format!("{} ({} {}). {}", p.default, p.bounds(), p.unit(), p.text);
+        out.push_str(&entry(&format!("  {}", p.name), 14, &text));
+    }
+    out
 }
 
 /// The built-in kernel profiles, oldest first.

@@ -15,6 +15,7 @@ use iosched_types::units::parse_bytes;
 use crate::args::{DoctorArgs, Format, RunArgs, StateArgs};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{note, print, print_json};
+use crate::tables::{columns, print_fitted, prose};
 
 /// Where state files are.
 pub(crate) fn state_dir(args: &StateArgs) -> PathBuf {
@@ -67,8 +68,7 @@ pub(crate) fn size_of(text: &str) -> Outcome<u64> {
     bytes.ok_or_else(|| Failure::with_help(format!("\"{text}\" is no size"), "such as 8G or 512M"))
 }
 
-/// A real disk or file as a trial names it: its size is what jobs are checked against; how it behaves is
-/// its own business.
+/// A real disk or file as a trial names it. Jobs are checked against its size. Nothing is assumed about its behaviour.
 pub(crate) fn disk(name: &str, size: Option<u64>) -> Result<DeviceSpec, String> {
     let cap = target::planned_size(name, size).map_err(|e| match e.help() {
         help if help.is_empty() => e.to_string(),
@@ -86,7 +86,7 @@ pub(crate) fn disk(name: &str, size: Option<u64>) -> Result<DeviceSpec, String> 
 pub(crate) fn doctor(args: &DoctorArgs) -> Outcome {
     let report = machine::examine(args.target.as_deref())?;
     match args.format {
-        Format::Table => print(&report.render()),
+        Format::Table => print_fitted(&report.render(prose(columns()))),
         Format::Json => print_json(&report.to_json()),
     }
 }

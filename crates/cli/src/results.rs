@@ -1,7 +1,7 @@
 //! `iosched results`.
 
 use iosched_experiment::file::stem;
-use iosched_results::import::Format;
+use iosched_results::import::{Format, MAX_BYTES};
 use iosched_results::store::{Document, ExperimentDocument};
 use iosched_results::{published, render};
 
@@ -10,18 +10,19 @@ use crate::fail::{Failure, Outcome};
 use crate::files::{deliver, print, print_json};
 use crate::run;
 use crate::store::{open, open_read_only};
+use crate::tables::columns;
 
 pub(crate) fn results(args: &ResultsArgs) -> Outcome {
     match &args.command {
         ResultsCommand::List { json } => {
             let rows = open_read_only(&args.db)?.list()?;
-            if *json { print_json(&rows) } else { print(&render::list(&rows)) }
+            if *json { print_json(&rows) } else { print(&render::list(&rows, columns())) }
         }
         ResultsCommand::Show { name, trials, look } => {
             let store = open_read_only(&args.db)?;
             let id = store.find(name)?;
             if *trials {
-                return print(&render::trials(&store.trials(id)?));
+                return print(&render::trials(&store.trials(id)?, columns()));
             }
             let format = crate::args::RunFormat::Table;
             print(&run::render(name, &store.records(id)?, format, *look, (false, false))?)
@@ -83,7 +84,7 @@ fn trace(
         return Err(Failure::with_help(format!("no trial of \"{name}\" was traced"), help));
     }
     let Some(trial) = trial else {
-        return print(&render::traces(&traced));
+        return print(&render::traces(&traced, columns()));
     };
     if !traced.iter().any(|(t, _)| t.id == trial) {
         let all: Vec<String> = traced.iter().map(|(t, _)| t.id.to_string()).collect();
@@ -100,7 +101,7 @@ fn trace(
     )
 }
 
-/// Takes files in, each as an experiment of its own; a document of ours may hold several.
+/// Imports files, each as an experiment of its own. A document of ours may hold several experiments.
 fn import(
     args: &ResultsArgs,
     files: &[String],
@@ -111,7 +112,7 @@ fn import(
     for file in files {
         documents.extend(documents_of(file, name, format)?);
     }
-    // Everything was read and understood: now it is stored.
+    // All files were read without an error, so the experiments are stored now.
     let mut store = open(&args.db)?;
     let mut out = String::new();
     for d in &documents {
@@ -149,19 +150,47 @@ pub(crate) fn documents_of(
     if path.is_dir() {
         return Ok(vec![of(title, folder(path, format, &trial)?, file)]);
     }
-    if let Some(document) = iosched_results::import::large_document(path)? {
-        return Ok(document.experiments);
+    if let Some(document) = iosched_results::import::large_document(path, MAX_BYTES)? {
+        return named(document.experiments, name, file);
     }
     let text = iosched_results::import::read_file(path)?;
     let ours = format.is_none_or(|f| f == Format::Json);
-    if let Some(mut documents) = own(file, &text)?.filter(|_| ours) {
-        if let (Some(name), [one]) = (name, documents.as_mut_slice()) {
-            one.name = name.into();
-        }
-        return Ok(documents);
+    if let Some(documents) = own(file, &text)?.filter(|_| ours) {
+        return named(documents, name, file);
     }
     let records = iosched_results::import::import(file, &text, format, &trial)?;
-    Ok(vec![of(title, records, file)])
+    // Each experiment that the file names is one, under that name.
+    let mut out: Vec<ExperimentDocument> = Vec::new();
+    for r in records {
+        match out.iter_mut().find(|d| d.name == r.trial.experiment) {
+            Some(d) => d.records.push(r),
+            None => out.push(of(&r.trial.experiment.clone(), vec![r], file)),
+        }
+    }
+    named(out, name, file)
+}
+
+/// The experiments of a file under the name that the user gave, which is that of one.
+fn named(
+    mut documents: Vec<ExperimentDocument>,
+    name: Option<&str>,
+    file: &str,
+) -> Outcome<Vec<ExperimentDocument>> {
+    match (name, documents.as_mut_slice()) {
+        (None, _) => {}
+        (Some(name), [one]) => {
+            one.name = name.into();
+            one.records.iter_mut().for_each(|r| r.trial.experiment = name.into());
+        }
+        (Some(name), many) => {
+            let names: Vec<String> = many.iter().map(|d| render::printable(&d.name)).collect();
+            let message =
+                format!("{file} has {} experiments, \"{name}\" can be only one", many.len());
+            let help = format!("without --name they are {}", names.join(", "));
+            return Err(Failure::with_help(message, help));
+        }
+    }
+    Ok(documents)
 }
 
 /// A folder: of S files when it has some, else as fio-plot lays it out.

@@ -1,53 +1,87 @@
 //! `iosched show`.
 
 use iosched_block::{KernelProfile, queue_settings};
+use iosched_devices::DeviceSpec;
+use iosched_devices::datasheet::Sheet;
 use iosched_devices::describe::Description;
 use iosched_schedulers::{Descriptor, Tunable, registry};
 use iosched_types::nearest::did_you_mean;
 use iosched_workloads::fio::{Effect, describe, find_option, nearest_option};
+use iosched_workloads::programs::Descriptor as Program;
 use serde_json::json;
 
 use crate::args::{ShowArgs, ShowKind};
 use crate::choose;
 use crate::fail::{Failure, Outcome};
-use crate::files::{print, print_json};
-use crate::tables::entry;
+use crate::files::{note, print, print_json, required};
+use crate::tables::{columns, entry, print_fitted, prose};
 use crate::{jobs, list};
 
 pub(crate) fn show(args: &ShowArgs) -> Outcome {
+    if let Some(file) = &args.from_datasheet {
+        return datasheet(args, file);
+    }
+    // Clap asks for a name where there is no data sheet.
+    let name = args.name.as_deref().unwrap_or_default();
     match args.what {
-        ShowKind::Scheduler => scheduler(args),
+        ShowKind::Scheduler => scheduler(args, name),
         ShowKind::Device => {
-            let spec = choose::device(&args.name)?;
+            let spec = choose::device(name)?;
             let d = Description::of(&spec)
                 .map_err(|e| Failure::input(format!("device \"{}\": {e}", spec.name)))?;
-            if args.json { print_json(&d) } else { print(&d.to_string()) }
+            if args.json {
+                print_json(&d)
+            } else {
+                print_fitted(&format!("{d:0$}", prose(columns())))
+            }
         }
         ShowKind::Kernel => {
-            let k = KernelProfile::find(&args.name).map_err(Failure::input)?;
+            let k = KernelProfile::find(name).map_err(Failure::input)?;
             if args.json {
                 return print_json(&k);
             }
             // The profile's own file is the clearest text there is.
             let text = toml::to_string(&k).map_err(Failure::input)?;
-            print(&text)
+            print_fitted(&text)
         }
         ShowKind::Workload => {
-            let text = jobs::find(&args.name).map_err(|help| {
-                Failure::with_help(format!("unknown workload \"{}\"", args.name), help)
-            })?;
-            if args.json {
-                print_json(&json!({"name": args.name, "job": text}))
-            } else {
-                print(text)
+            if let Ok(program) = Program::find(name) {
+                return match args.json {
+                    true => print_json(&list::program(program)),
+                    false => print(&list::program_text(program)),
+                };
             }
+            let text = jobs::find(name)
+                .map_err(|help| Failure::with_help(format!("unknown workload \"{name}\""), help))?;
+            if args.json { print_json(&json!({"name": name, "job": text})) } else { print(text) }
         }
-        ShowKind::Option => option(args),
+        ShowKind::Option => option(args, name),
     }
 }
 
-fn scheduler(args: &ShowArgs) -> Outcome {
-    let family = args.name.split('@').next().unwrap_or_default();
+/// The device file that follows from a data sheet.
+fn datasheet(args: &ShowArgs, file: &str) -> Outcome {
+    if args.what != ShowKind::Device {
+        let help = "iosched show device --from-datasheet FILE";
+        return Err(Failure::with_help("a data sheet is of a device", help));
+    }
+    let sheet = Sheet::from_toml(file, &required(file)?)?;
+    let (text, agreement) = sheet
+        .device_file()
+        .map_err(|why| Failure::input(format!("{file}: no device has these figures: {why}")))?;
+    for a in agreement.iter().filter(|a| !a.holds()) {
+        let error = a.error() * 100.0;
+        note(&format!("warning: {}: the model is {error:+.0} % off the sheet", a.key));
+    }
+    if !args.json {
+        return print(&text);
+    }
+    let spec = DeviceSpec::from_toml(file, &text)?;
+    print_json(&Description::of(&spec).map_err(Failure::input)?)
+}
+
+fn scheduler(args: &ShowArgs, name: &str) -> Outcome {
+    let family = name.split('@').next().unwrap_or_default();
     let d = registry::family(family).map_err(Failure::input)?;
     if args.json {
         return print_json(&list::scheduler(d));
@@ -64,13 +98,13 @@ fn scheduler(args: &ShowArgs) -> Outcome {
     }
     if d.tunables.is_empty() {
         out.push_str("\nIt has no tunables.\n");
-        return print(&out);
+        return print_fitted(&out);
     }
     out.push_str("\nTunables (sysfs name, default)\n");
     for t in d.tunables {
         out.push_str(&tunable(d, t));
     }
-    print(&out)
+    print_fitted(&out)
 }
 
 fn tunable(d: &Descriptor, t: &Tunable) -> String {
@@ -86,8 +120,7 @@ fn tunable(d: &Descriptor, t: &Tunable) -> String {
 }
 
 /// A fio option, a queue attribute, or a tunable of any scheduler.
-fn option(args: &ShowArgs) -> Outcome {
-    let name = args.name.as_str();
+fn option(args: &ShowArgs, name: &str) -> Outcome {
     let mut out = String::new();
     if let Some(o) = find_option(name) {
         let mut names = vec![o.name];
@@ -126,5 +159,5 @@ fn option(args: &ShowArgs) -> Outcome {
         }
         return Err(Failure::with_help(format!("unknown option \"{name}\""), help));
     }
-    if args.json { print_json(&json!({"name": name, "text": out})) } else { print(&out) }
+    if args.json { print_json(&json!({"name": name, "text": out})) } else { print_fitted(&out) }
 }

@@ -122,7 +122,7 @@ impl Place {
     }
 }
 
-/// Kills the process that answers for the disk whose state is in `folder`.
+/// Kills the server of the disk with its state in `folder`.
 fn kill_server(folder: &Path) {
     let wanted = format!("IOSCHED_STATE={}", folder.display());
     let text = |p: PathBuf| std::fs::read(p).map(|t| String::from_utf8_lossy(&t).into_owned());
@@ -214,7 +214,7 @@ const EMULATED: &[&str] =
 #[test]
 fn without_root() {
     let place = Place::new();
-    // Where the tests run as root, the program runs as somebody who may read it.
+    // Where the tests run as root, the program runs as a user who may read it.
     let copy = place.path("iosched");
     std::fs::copy(program(), &copy).unwrap();
     let open = std::fs::Permissions::from_mode(0o777);
@@ -297,7 +297,7 @@ fn with_a_full_disk() {
          cp full/r.db* .; exit $code",
     );
     says(&output, 4, &["no space left", "finished runs are kept"]);
-    // In-memory results are as good as stored ones to whoever opens the copy.
+    // To a reader of the copy, in-memory results are as good as stored ones.
     let kept = place.trials("r.db");
     assert!(kept > Some(0) && kept < Some(500), "{kept:?}");
     let state = place.in_own_mounts(&format!(
@@ -404,7 +404,7 @@ fn every_disk_of_a_file_system_is_switched() {
     place.nothing_is_left();
 }
 
-/// A stopped program would leave whoever uses its disk asleep.
+/// A stopped program would leave the users of its disk asleep.
 #[test]
 fn ctrl_z_stops_nobody_who_serves_a_disk() {
     if skip() {
@@ -447,7 +447,7 @@ fn a_disk_that_holds_something_or_goes_away() {
     let refused = real("write.fio", &[]).output().unwrap();
     says(&refused, 3, &["not blank", &format!("--destroy-data={node}")]);
     place.nothing_is_left();
-    // Reading harms nobody. The disk goes away in the second round.
+    // Reading does no harm. The disk goes away in the second round.
     let mut run = real("job.fio", &["--runs", "30", "--no-warm-up"]);
     let child = run.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     place.wait_for_trials(1);

@@ -59,13 +59,5 @@ fn the_page_shows_the_help_texts() {
     let (before, rest) = page.split_once(BEGIN).expect("the page marks where help begins");
     let (_, after) = rest.split_once(END).expect("the page marks where help ends");
     let wanted = format!("{before}{BEGIN}{}{END}{after}", pages());
-    if page == wanted {
-        return;
-    }
-    assert!(
-        std::env::var_os("BLESS").is_some(),
-        "{} is out of date; BLESS=1 cargo test -p iosched --test help_page rewrites it",
-        path.display()
-    );
-    std::fs::write(&path, wanted).unwrap();
+    iosched_testing::golden(&path, &wanted);
 }

@@ -195,7 +195,7 @@ fn skip() -> bool {
     missing.iter().any(|(m, _)| *m)
 }
 
-/// fio cut names at these signs, and wrote to the file whose name is the part before.
+/// fio cut names at these signs, and wrote to the file named by the part before.
 #[test]
 fn a_name_with_signs_leads_to_its_own_file() {
     if skip() {

@@ -14,8 +14,8 @@ fn figure(record: &Record) -> Observation {
     }
 }
 
-/// Whether half the 95 % confidence interval of the mean is at most `share` of it in every cell. A cell with
-/// no usable figure, or whose figures lie beyond their limit, becomes no more certain by repetition.
+/// Whether half the 95 % confidence interval of the mean is at most `share` of the mean in every cell. Repetition does
+/// not help a cell without a usable figure, or one with figures beyond their limit. Such a cell counts as certain.
 #[must_use]
 pub fn certain(records: &[Record], share: f64) -> bool {
     let mut cells: BTreeMap<_, Vec<Observation>> = BTreeMap::new();
@@ -63,7 +63,7 @@ mod tests {
         assert!(!certain(&mixed, 0.03), "the least certain cell decides");
     }
 
-    /// They move no data, which would be the same nothing every time.
+    /// They move no data, so their throughput is 0 every time.
     #[test]
     fn trims_are_certain_by_their_number() {
         let trims = |i: u32, ios: u64| {

@@ -15,7 +15,7 @@ pub enum Error {
     /// A signal, while trials were simulated.
     #[error("interrupted by {signal}: {kept} of {planned} trials are stored{}", more(*stored))]
     Interrupted {
-        /// Its name.
+        /// The name.
         signal: String,
         /// Trials that are done.
         kept: usize,

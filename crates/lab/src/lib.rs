@@ -1,7 +1,8 @@
-//! Running experiments: on which backend, in which order, until when, and what of it is stored and gone on with later.
+//! Running experiments: on which backend, in which order, until when, and which results are stored so that a later
+//! start goes on.
 //!
-//! [`run`] takes a planned experiment and gives its records. Whoever watches is told how far it is ([`Watch`]); where results are
-//! kept is [`Storing`]. The command line uses nothing else to run things.
+//! [`run`] takes a planned experiment and gives its records. [`Watch`] hears how far the experiment is. [`Storing`]
+//! keeps results. The command line uses nothing else to run experiments.
 #![allow(
     clippy::disallowed_methods,
     reason = "experiments on a machine take time by the wall clock"

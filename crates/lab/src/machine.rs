@@ -36,7 +36,7 @@ pub struct Machine {
     pub allow_noise: bool,
 }
 
-/// Runs an experiment in rounds; what an interrupted start of the same experiment stored is kept.
+/// Runs an experiment in rounds. Keeps the results that an interrupted start of the same experiment stored.
 pub(crate) fn run(
     e: &Experiment,
     trials: &[Trial],
@@ -62,7 +62,7 @@ pub(crate) fn run(
     {
         s.abandon_empty()?;
     }
-    // What was stored before an interrupt stays; the program still ends with the reason.
+    // Results stored before an interrupt stay. The program still ends with the reason.
     result?;
     let mut records = sink.all()?;
     // Rounds shuffle the schedulers; people read them in the experiment's order.
@@ -71,8 +71,7 @@ pub(crate) fn run(
     Ok(records)
 }
 
-/// Refuses what will be refused before anything runs: the last device's refusal must not come after hours on
-/// the first.
+/// Refuses before anything runs: a refusal of the last device must not come after hours on the first.
 fn look_at_all(e: &Experiment, trials: &[Trial], leave: &Leave) -> Result<()> {
     let writes = |t: &&Trial| {
         e.steady.is_some() || t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
@@ -87,7 +86,7 @@ fn look_at_all(e: &Experiment, trials: &[Trial], leave: &Leave) -> Result<()> {
     Ok(())
 }
 
-/// Runs the cells, those together that take turns.
+/// Runs the cells. Those that take turns run together.
 fn groups(e: &Experiment, trials: &[Trial], o: &Options, sink: &mut Collecting<'_>) -> Result<()> {
     let began = Instant::now();
     let cells: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
@@ -100,9 +99,8 @@ fn groups(e: &Experiment, trials: &[Trial], o: &Options, sink: &mut Collecting<'
     Ok(())
 }
 
-/// Whether cells take turns in the same rounds: those of one device, which is prepared once. A file system
-/// to start commands from and jobs on the bare device exclude each other, and a steady state is that of one
-/// workload.
+/// Whether cells take turns in the same rounds. Cells of one device do, because the device is prepared once. A file
+/// system to start commands from excludes jobs on the bare device, and a steady state belongs to one workload.
 fn together(e: &Experiment, a: &Trial, b: &Trial) -> bool {
     a.id.device == b.id.device
         && a.startup.is_some() == b.startup.is_some()
@@ -215,7 +213,7 @@ impl Sink for Collecting<'_> {
                 e => Refusal::Trial { message: format!("a result cannot be stored: {e}") },
             }),
             None => {
-                // An attempt that was repeated gives way, as in the results file.
+                // A repeated attempt replaces the one before, as in the results file.
                 self.records.retain(|r| r.trial != record.trial);
                 self.records.push(record);
                 Ok(())

@@ -8,8 +8,8 @@ use rayon::prelude::*;
 
 use crate::error::Error;
 
-/// Does `work` for every item on `threads` threads (one for each CPU when that is `None`) and calls `each` with every
-/// result in the order of the items; results that come early wait.
+/// Does `work` for every item on `threads` threads (`None`: one for each CPU). Calls `each` with every result in the
+/// order of the items; results that come early wait.
 ///
 /// # Errors
 /// The first of `each`: nothing new is begun then. [`Error::Threads`].
@@ -33,7 +33,7 @@ pub fn in_order<T: Sync, U: Send, E: From<Error>>(
                     sender,
                     |sender, (index, item)| {
                         if !stop.load(Ordering::Relaxed) {
-                            // Nobody listens only after an error, which is reported already.
+                            // The receiver is gone only after an error, and that error is reported already.
                             let _ = sender.send((index, work(item)));
                         }
                     },

@@ -9,7 +9,7 @@ use crate::machine::{self, Machine};
 use crate::simulate::simulate;
 use crate::storing::Storing;
 
-/// Whoever wants to know how far an experiment is; from any thread.
+/// A watcher of an experiment's progress. Called from any thread.
 pub trait Watch: Sync {
     /// `trials` more are to be done.
     fn more(&self, trials: usize);
@@ -19,7 +19,7 @@ pub trait Watch: Sync {
     fn now(&self, what: &str);
     /// Something that the user should know.
     fn note(&self, text: &str);
-    /// Everything that was to be done is done, for now.
+    /// Everything planned is done, for now.
     fn done(&self);
 }
 
@@ -39,14 +39,14 @@ pub struct Options {
 pub struct Job<'a> {
     /// The experiment.
     pub experiment: &'a Experiment,
-    /// Its trials, as planned.
+    /// The trials, as planned.
     pub trials: &'a [Trial],
     /// Where the results go; `None`: nowhere.
     pub storing: Option<Storing>,
 }
 
-/// Runs an experiment on its backend and gives its records in the order of the plan, those of an interrupted start of the
-/// same experiment included. `each` is called with every record that is simulated now, before it is kept.
+/// Runs an experiment on its backend. Gives its records in the order of the plan, including those of an interrupted
+/// start of the same experiment. Calls `each` with every record that is simulated now, before it is kept.
 ///
 /// # Errors
 /// What stops it: a signal, a missing requirement, results that cannot be stored, what `each` says. What is stored stays.

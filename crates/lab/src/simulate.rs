@@ -70,16 +70,18 @@ fn one(trial: &Trial, options: &Options, watch: &dyn Watch) -> Option<Record> {
     })
 }
 
-/// Notes what the device was. A name is not enough: a file of the same name may say something else tomorrow.
+/// Notes the content of the device. A name is not enough: a file of the same name may differ tomorrow.
 fn identify(record: &mut Record, trial: &Trial) {
     let depth = trial.device.queue_depth;
     record.provenance.insert(iosched_results::answer::DEVICE_DEPTH.into(), depth.to_string());
+    let capacity = trial.device.model.capacity().to_string();
+    record.provenance.insert(iosched_results::answer::DEVICE_CAPACITY.into(), capacity);
     let mut device = trial.device.clone();
-    // Words about the device change nothing that is measured.
+    // Descriptions of the device change no figure.
     (device.title, device.summary, device.price) = (String::new(), String::new(), None);
     device.derivation.clear();
     device.figures.clear();
-    // A number that JSON cannot hold is no device that could have run.
+    // A device with a number that JSON cannot hold could not have run.
     let Ok(text) = serde_json::to_string(&device) else { return };
     let hash = format!("{:016x}", iosched_engine::fnv1a(text.as_bytes()));
     record.provenance.insert(iosched_results::compare::DEVICE_CONTENT.into(), hash);

@@ -1,4 +1,4 @@
-//! What of an experiment is stored, and what of an interrupted one is gone on with.
+//! Which results of an experiment are stored, and how an interrupted experiment goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,8 +23,8 @@ fn cell(id: &TrialId) -> Cell {
     (id.device.clone(), id.scheduler.clone(), id.kernel.clone(), id.workload.clone())
 }
 
-/// The hash of a repetition; nothing for a cell that is not of this experiment. Repetitions need not be
-/// planned: an experiment may go on until it is certain.
+/// The hash of a repetition; `None` for a cell of another experiment. The repetition need not be planned: an experiment
+/// may go on until its figures are certain.
 fn hash_of(inputs: &BTreeMap<Cell, String>, id: &TrialId) -> String {
     inputs.get(&cell(id)).map_or_else(String::new, |input| {
         let text = format!("{input} {} {}", id.repetition, id.seed);
@@ -36,7 +36,7 @@ fn hash_of(inputs: &BTreeMap<Cell, String>, id: &TrialId) -> String {
 fn input_of(backend: BackendKind, trial: &Trial) -> String {
     let s = &trial.scheduler;
     let everything = format!(
-        "{} {backend:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?}",
+        "{} {backend:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         trial.device,
         trial.kernel,
@@ -46,6 +46,7 @@ fn input_of(backend: BackendKind, trial: &Trial) -> String {
         trial.settings,
         trial.jobs,
         trial.startup,
+        trial.load,
         trial.foreign,
         trial.cpus,
         trial.cgroups,
@@ -55,8 +56,8 @@ fn input_of(backend: BackendKind, trial: &Trial) -> String {
 }
 
 impl Storing {
-    /// Begins an experiment, or goes on with one of the same name that was interrupted. `note` is told of one that is
-    /// left as it is.
+    /// Begins an experiment, or goes on with an interrupted one of the same name. Tells `note` of an interrupted one
+    /// that it leaves as it is.
     ///
     /// # Errors
     /// What the results file says.
@@ -90,7 +91,7 @@ impl Storing {
         self.store.put(self.experiment, record, &hash).map(|_| ())
     }
 
-    /// A run that ended before anything was stored leaves no trace: what was refused is no experiment.
+    /// A run that ended before it stored anything leaves no trace: a refused run is no experiment.
     ///
     /// # Errors
     /// What the results file says.
@@ -160,7 +161,7 @@ fn unfinished(
     Ok((!(planned && enough)).then_some((id, done)))
 }
 
-/// Says that an interrupted experiment of the same name is not gone on with, and how it would be.
+/// Says that an interrupted experiment of the same name does not go on, and which command would go on with it.
 fn another(name: &str, definition: &str, p: Progress) -> String {
     let how = match definition.lines().next() {
         // The command line of the quick form; else it is the text of a file.
@@ -217,7 +218,7 @@ mod tests {
         assert_eq!((same.experiment, same.kept()), (id, 1));
         let mut other = begin(&chosen("run e --runs 2 --seed 5", 5));
         assert_ne!(other.experiment, id);
-        // Nothing came of it, so that the interrupted one is the newest again.
+        // Removed because nothing was stored. The interrupted experiment is the newest again.
         other.abandon_empty().unwrap();
         let mut again = begin(&chosen("another spelling", 1));
         again.abandon_empty().unwrap();

@@ -1,5 +1,6 @@
 //! The command line, defined once: parser, help, shell completions and man pages come from here.
 
+mod names;
 mod results;
 mod run;
 
@@ -35,13 +36,13 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run fio jobs or an experiment file and compare the schedulers.
     Run(Box<RunArgs>),
-    /// List what there is to choose from.
+    /// List the schedulers, devices, kernels or workloads.
     List(ListArgs),
     /// Show everything about one scheduler, device, kernel, workload or option.
     Show(ShowArgs),
     /// Follow a scheduler decision by decision through a scenario file.
     Explain(ExplainArgs),
-    /// Lay the simulator beside what the real kernel did.
+    /// Compare the simulator with the real kernel.
     Validate(ValidateArgs),
     /// Measure how fast the simulator is.
     Bench(BenchArgs),
@@ -132,14 +133,18 @@ pub(crate) enum ShowKind {
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  iosched show device hdd-7200\n  iosched show scheduler bfq\n  \
-                        iosched show option iodepth"
+                        iosched show option iodepth\n  iosched show device --from-datasheet sheet.toml > my-disk.toml"
 )]
 pub(crate) struct ShowArgs {
     /// What.
     #[arg(value_enum)]
     pub(crate) what: ShowKind,
     /// Its name; a device may be a file.
-    pub(crate) name: String,
+    #[arg(required_unless_present = "from_datasheet", hide_possible_values = true, value_parser = names::anything())]
+    pub(crate) name: Option<String>,
+    /// Makes a device file of a data sheet: a TOML file with capacity, rpm, sequential_read, random_read_iops …
+    #[arg(long, value_name = "FILE", conflicts_with = "name")]
+    pub(crate) from_datasheet: Option<String>,
     /// JSON instead of text.
     #[arg(long)]
     pub(crate) json: bool,
@@ -187,7 +192,7 @@ pub(crate) struct ValidateArgs {
     /// Trials at a time (default: one per CPU).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,
-    /// Runs the experiment on this backend, too, and lays the simulator beside it.
+    /// Also runs the experiment on this backend, and compares the two.
     #[arg(long, value_name = "BACKEND")]
     pub(crate) against: Option<String>,
     #[command(flatten)]
@@ -203,7 +208,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,
     /// Schedulers (default: all).
-    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…", hide_possible_values = true, value_parser = names::schedulers())]
     pub(crate) scheduler: Vec<String>,
     /// Reference devices: fixed, hdd, ssd (default: all).
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
@@ -230,6 +235,7 @@ pub(crate) struct BenchArgs {
                         sudo iosched emulate ssd-sata --measure")]
 pub(crate) struct EmulateArgs {
     /// Device: a name or a device file.
+    #[arg(hide_possible_values = true, value_parser = names::devices())]
     pub(crate) device: String,
     /// Size, if not the device's own.
     #[arg(long, value_name = "SIZE")]

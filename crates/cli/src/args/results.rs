@@ -94,7 +94,7 @@ pub(crate) enum ResultsCommand {
         #[arg(long, value_parser = iosched_results::import::Format::parse)]
         format: Option<iosched_results::import::Format>,
     },
-    /// Takes over everything from another results file.
+    /// Copies everything from another results file.
     #[command(after_help = "Example:\n  iosched results merge other.db")]
     Merge {
         /// The other file.

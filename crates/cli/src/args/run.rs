@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::names;
+
 /// Forms of the results of `run`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunFormat {
@@ -37,21 +39,23 @@ pub(crate) enum Format {
     --set runtime=5\n  \
     iosched run database --device ssd-sata --scheduler kyber --tunable kyber.read_lat_nsec=1000000 \
     --format fio-json\n  \
+    iosched run fsops --param op=over_fsync --param nproc=4 --device hdd-7200\n  \
+    iosched run app.strace.gz --device ssd-sata --scheduler bfq,none\n  \
     sudo iosched run desktop --backend emulated --until-ci 3% --max-time 2h\n\n\
     Repetition r of a job without randseed runs with randseed = seed + r - 1, and with randrepeat=0 when \
     there are several runs; the same repetition has the same seeds under every scheduler.")]
 pub(crate) struct RunArgs {
-    /// fio job files, experiment files (.toml), or names of jobs that come with the program.
-    #[arg(required = true, value_name = "FILE")]
+    /// fio job files, experiment files (.toml), logs of strace (.strace, .strace.gz), jobs and programs by name.
+    #[arg(required = true, value_name = "FILE", hide_possible_values = true, value_parser = names::workloads())]
     pub(crate) files: Vec<String>,
     /// Devices: names, or device files (default hdd-7200; see `iosched list devices`).
-    #[arg(long, value_name = "NAME,…")]
+    #[arg(long, value_name = "NAME,…", hide_possible_values = true, value_parser = names::devices())]
     pub(crate) device: Vec<String>,
     /// Schedulers as family[@generation or kernel version]. They are compared with none, else noop, else the first.
-    #[arg(long, value_name = "NAME,…")]
+    #[arg(long, value_name = "NAME,…", hide_possible_values = true, value_parser = names::schedulers())]
     pub(crate) scheduler: Vec<String>,
     /// Kernel profiles: names, or profile files (default: the newest).
-    #[arg(long, value_name = "VERSION,…")]
+    #[arg(long, value_name = "VERSION,…", hide_possible_values = true, value_parser = names::kernels())]
     pub(crate) kernel: Vec<String>,
     /// Name of the experiment (default: that of the first file).
     #[arg(long, value_name = "NAME")]
@@ -65,6 +69,9 @@ pub(crate) struct RunArgs {
     /// Sets a fio option in every job, after the job's own.
     #[arg(long, value_name = "OPTION=VALUE")]
     pub(crate) set: Vec<String>,
+    /// Sets a parameter of a program.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) param: Vec<String>,
     /// Sets a tunable of a scheduler by its sysfs name. The same one again with another value: both are compared.
     #[arg(long, value_name = "SCHEDULER.NAME=VALUE")]
     pub(crate) tunable: Vec<String>,
@@ -77,8 +84,8 @@ pub(crate) struct RunArgs {
     /// CPUs of the simulated machine.
     #[arg(long, value_name = "N")]
     pub(crate) cpus: Option<u16>,
-    /// Who runs it: sim, emulated, real or mock.
-    #[arg(long, value_name = "NAME")]
+    /// Backend: sim, emulated, real or mock.
+    #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = names::backends())]
     pub(crate) backend: Option<String>,
     /// Trials at a time (default: one per CPU; the simulator only).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -102,10 +109,10 @@ pub(crate) struct RunArgs {
     /// No progress, no warnings.
     #[arg(long, short)]
     pub(crate) quiet: bool,
-    /// Real backend: allows to overwrite this very device. One that is in use is refused all the same.
+    /// Real backend: allows overwriting this device. A device in use is refused all the same.
     #[arg(long, value_name = "/dev/NAME")]
     pub(crate) destroy_data: Option<String>,
-    /// Real backend: allows to overwrite this very file, which iosched did not make.
+    /// Real backend: allows overwriting this file, which iosched did not make.
     #[arg(long, value_name = "PATH")]
     pub(crate) overwrite_file: Option<PathBuf>,
     /// Real backend: makes the file that --device names (DIR/iosched-NAME.img) in this size.

@@ -1,5 +1,6 @@
 //! `iosched bench`: how fast the simulator is, each figure beside a check of the same run.
 
+mod calls;
 mod plot;
 
 use std::process::Command;
@@ -74,7 +75,7 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
     if wrong.is_empty() { Ok(()) } else { Err(Failure { code: code::FAILED, messages: wrong }) }
 }
 
-/// What the picture shows the times against, if one is wanted.
+/// The axis of the picture, if one is wanted: processes or depths.
 fn picture_axis(args: &BenchArgs, depths: &[u32]) -> Outcome<Option<plot::Axis>> {
     if args.svg.is_none() {
         return Ok(None);
@@ -106,6 +107,11 @@ fn measure_all(
         }
     }
     bar.finish_and_clear();
+    // Calls that memory answers reach neither a scheduler nor a device.
+    if args.scheduler.is_empty() && args.device.is_empty() {
+        let trial = trial("none", reference("fixed")?, jobs(Load::new(1, 1, 1))?)?;
+        rows.push(calls::measure(&trial, args.requests.max(100))?);
+    }
     Ok(rows)
 }
 
@@ -144,7 +150,7 @@ struct Load {
 }
 
 impl Load {
-    /// A load of about so many requests, the same number for each process.
+    /// A load of about this many requests, the same number for each process.
     fn new(processes: u32, depth: u32, requests: u64) -> Load {
         Load { processes, depth, each: (requests / u64::from(processes)).max(1) }
     }
@@ -174,7 +180,7 @@ fn jobs(load: Load) -> Outcome<JobSet> {
     Ok(set)
 }
 
-/// A kernel whose I/Os cost no CPU time: every simulated request is then bound by queues and device alone.
+/// A kernel in which I/Os cost no CPU time. So queues and device alone bound every simulated request.
 fn profile(version: &str) -> Outcome<KernelProfile> {
     let mut kernel = KernelProfile::find(version).map_err(Failure::input)?;
     kernel.cpu.model = CpuModel::Zero;
@@ -183,7 +189,7 @@ fn profile(version: &str) -> Outcome<KernelProfile> {
 
 fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
     let newest = profile("6.12")?;
-    // A scheduler that is gone is measured on the last kernel that had it.
+    // A removed scheduler is measured on the last kernel that had it.
     let (kernel, choice) = match choose_scheduler(scheduler, &[], &newest, Registry::builtin()) {
         Ok(choice) => (newest, choice),
         Err(_) => {
@@ -216,6 +222,7 @@ fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
         collect: Collect { series: false, dispatches: false },
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at: 0,
         reset_at: 0,
@@ -224,7 +231,7 @@ fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
     })
 }
 
-/// What was asked for must have been issued, completed, counted and transferred.
+/// All requested I/Os must have been issued, completed, counted and transferred.
 fn check(r: &Record, requests: u64) -> String {
     let ios: u64 = r.jobs.iter().map(|j| j.read.ios).sum();
     let counted: u64 = r.jobs.iter().map(|j| j.read.clat.count()).sum();
@@ -246,7 +253,7 @@ fn check(r: &Record, requests: u64) -> String {
     )
 }
 
-/// Simulates a load: how many seconds it took, and what came out.
+/// Simulates a load. Returns how many seconds it took, and the record.
 fn timed(scheduler: &str, device: &str, load: Load) -> Outcome<(f64, Record)> {
     let trial = trial(scheduler, reference(device)?, jobs(load)?)?;
     let begin = Instant::now();
@@ -257,8 +264,8 @@ fn timed(scheduler: &str, device: &str, load: Load) -> Outcome<(f64, Record)> {
     Ok((seconds, record))
 }
 
-/// Times a load, less a run of the same processes with one request each: making ten thousand processes
-/// takes longer than many a run.
+/// Times a load, less a run of the same processes with one request each, because making ten thousand processes takes
+/// longer than many runs.
 fn measure(scheduler: &str, device: &str, load: Load) -> Outcome<Row> {
     let (mut seconds, record) = timed(scheduler, device, load)?;
     let requests = load.requests();

@@ -81,7 +81,7 @@ pub(super) fn svg(rows: &[Row], axis: Axis) -> String {
     out.text(((LEFT + RIGHT) / 2.0, BOTTOM + 38.0), "middle", &below);
     out.text((8.0, TOP - 8.0), "start", "ns a request");
     for (i, (name, points, at)) in curves(rows, axis, &x, &y).into_iter().enumerate() {
-        out.open(&format!("c{}", i % COLOURS), None);
+        out.open(&format!("c{}", i % COLOURS), &[]);
         out.polyline("line", &points);
         out.dots("dot", &points);
         out.text((RIGHT + 10.0, at + 4.0), "start", &name);

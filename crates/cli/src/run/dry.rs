@@ -26,7 +26,7 @@ struct Intent {
     runs: usize,
     /// What would be written to, and where.
     writes: Vec<String>,
-    /// Disks whose scheduler would be switched.
+    /// Disks that would be switched.
     switches: Vec<String>,
     /// What would be made and removed again, or kept.
     creates: Vec<String>,

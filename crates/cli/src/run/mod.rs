@@ -129,7 +129,7 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     iosched_lab::run(job, &options, &watch, |record| iolog::write(record, several))
 }
 
-/// Takes out what only pages draw: it is most of a record.
+/// Removes the parts that only pages draw. They are most of a record.
 pub(crate) fn without_pictures(record: &mut Record) {
     record.series.clear();
     record.dispatches.clear();
@@ -164,10 +164,7 @@ pub(crate) fn render(
 
 /// Columns of the terminal that shows the tables; 0 when a file takes them.
 fn columns(to_file: bool) -> usize {
-    if to_file || !std::io::stdout().is_terminal() {
-        return 0;
-    }
-    console::Term::stdout().size_checked().map_or(0, |(_, columns)| usize::from(columns))
+    if to_file || !std::io::stdout().is_terminal() { 0 } else { crate::tables::columns() }
 }
 
 /// Colours: on a terminal, unless the user does not want them (<https://no-color.org>).
@@ -176,7 +173,7 @@ fn colors(look: LookArgs) -> bool {
     !look.no_color && !unwanted && std::io::stdout().is_terminal()
 }
 
-/// Each warning once, however many trials have it; runs that have not settled together in one.
+/// Each warning once, however many trials have it. Runs that have not settled share one warning.
 fn warn(records: &[Record]) {
     let mut said = BTreeSet::new();
     let (unsettled, others): (Vec<_>, Vec<_>) = records
@@ -219,8 +216,8 @@ fn halves(unsettled: &[(&Record, &Warning)]) -> Option<String> {
     ))
 }
 
-/// Exit code 4 when a trial has no usable figures; an invalid attempt that was repeated does not count, nor do
-/// invalid trials where they were allowed.
+/// Exit code 4 when a trial has no usable figures. An invalid attempt that was repeated does not count. Neither do
+/// invalid trials where they are allowed.
 fn verdict(records: &[Record], noise: bool) -> Outcome {
     let complete: BTreeSet<&TrialId> =
         records.iter().filter(|r| r.status == Status::Complete).map(|r| &r.trial).collect();

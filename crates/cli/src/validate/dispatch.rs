@@ -25,7 +25,7 @@ struct Difference {
     commands: usize,
     /// Index of the first command that differs.
     first: Option<usize>,
-    /// Where our tag maps were first searched; the log does not say where the kernel's were.
+    /// Where our tag maps were first searched. The log does not record this for the kernel's.
     tag_start: u32,
     kernel: Option<LoggedCommand>,
     ours: Option<LoggedCommand>,

@@ -1,4 +1,4 @@
-//! `iosched validate EXPERIMENT --against emulated`: the simulator beside the running kernel.
+//! `iosched validate EXPERIMENT --against emulated`: compares the simulator with the running kernel.
 
 use iosched_backends::validate::{rank_agreement, render, rows};
 use iosched_experiment::{BackendKind, Experiment, Place, Record, Status};
@@ -11,7 +11,7 @@ use crate::fail::{Failure, Outcome};
 use crate::files::{print, print_json, required};
 use crate::run;
 
-/// Differences below this share are no order between schedulers.
+/// Schedulers that differ by less than this share count as equal.
 const TIE: f64 = 0.02;
 
 pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
@@ -92,6 +92,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         kernel: Vec::new(),
         runs: None,
         seed: None,
+        param: Vec::new(),
         set: Vec::new(),
         tunable: Vec::new(),
         queue: Vec::new(),

@@ -1,4 +1,4 @@
-//! `iosched validate FILE.json`: the simulator beside fio's figures of a real machine.
+//! `iosched validate FILE.json`: compares the simulator with fio's figures of a real machine.
 
 use iosched_sim::validate::{Measured, MeasuredCase, beside};
 

@@ -1,4 +1,4 @@
-//! `iosched validate`: the simulator beside what the real kernel did.
+//! `iosched validate`: compares the simulator with the real kernel.
 
 mod dispatch;
 mod machine;
@@ -15,8 +15,9 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::args::{Format, ValidateArgs};
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{note, print, print_json, required};
+use crate::files::{note, print_json, required};
 use crate::progress;
+use crate::tables::print_fitted;
 
 pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     if let Some(backend) = &args.against {
@@ -66,7 +67,7 @@ fn finish(args: &ValidateArgs, result: Compared) -> Outcome {
             print_json(&result.rows)?;
             result.skipped.iter().for_each(|(n, why)| note(&format!("skipped {n}: {why}")));
         }
-        Format::Table => print(&table::render(&result, args.rows))?,
+        Format::Table => print_fitted(&table::render(&result, args.rows))?,
     }
     if result.failed.is_empty() {
         return Ok(());
@@ -79,7 +80,7 @@ fn finish(args: &ValidateArgs, result: Compared) -> Outcome {
 #[derive(Default)]
 struct Compared {
     rows: Vec<Row>,
-    /// Cases that need what is not there, with the reason.
+    /// Cases that need something missing, with the reason.
     skipped: Vec<(String, String)>,
     failed: Vec<(String, String)>,
 }

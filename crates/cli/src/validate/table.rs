@@ -6,9 +6,7 @@ use iosched_report::terminal::{Align, Cell, Grid};
 use iosched_types::units::three_digits;
 
 use super::{Compared, totals};
-use crate::tables::entry;
-
-const COLUMNS: usize = 100;
+use crate::tables::{columns, entry};
 
 /// The summary; `rows` puts every figure before it.
 pub(super) fn render(result: &Compared, rows: bool) -> String {
@@ -40,7 +38,7 @@ pub(super) fn render(result: &Compared, rows: bool) -> String {
         out.push_str(
             "IOPS in 1/s, bw in KiB/s, latencies in us, cpu in % of a core for each process\n",
         );
-        out.push_str(&grid.render(COLUMNS, false));
+        out.push_str(&grid.render(columns(), false));
         out.push('\n');
     }
     out.push_str(&skipped(&result.skipped));

@@ -1,4 +1,4 @@
-//! What a validation comes to: errors, processes' shares, and who wins.
+//! The summary of a validation: errors, processes' shares, and the order of the schedulers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,12 +8,12 @@ use iosched_results::stats::quantile;
 use iosched_sim::validate::Row;
 
 use super::table::percent;
+use crate::tables::columns;
 
-const COLUMNS: usize = 100;
 /// Metrics in the order in which they are shown.
 const METRICS: [&str; 9] =
     ["iops", "bw", "clat_mean", "clat_p50", "clat_p99", "lat_mean", "lat_p50", "lat_p99", "cpu"];
-/// What counts as the same share, and as a difference between schedulers.
+/// How large a difference still counts as the same share, and from when schedulers count as different.
 const TENTH: f64 = 0.1;
 
 pub(super) fn render(rows: &[Row]) -> String {
@@ -93,7 +93,7 @@ fn errors(rows: &[Row]) -> String {
     let mut groups: BTreeMap<(&str, usize), Vec<&Row>> = BTreeMap::new();
     for r in rows {
         let whole = r.section == "*";
-        // Figures of a real machine are of whole runs only.
+        // Figures of a real machine exist for whole runs only.
         let rate = matches!(r.metric, "iops" | "bw" | "cpu") || r.metric.starts_with("lat_");
         let Some(metric) = METRICS.iter().position(|m| *m == r.metric) else { continue };
         if whole == rate {
@@ -122,7 +122,7 @@ fn errors(rows: &[Row]) -> String {
             Cell::new(format!("{}/{}{process}", worst.device, worst.job)),
         ]);
     }
-    grid.render(COLUMNS, false) + "\n"
+    grid.render(columns(), false) + "\n"
 }
 
 #[cfg(test)]

@@ -73,7 +73,10 @@ fn jobs_of_a_flow_share_by_weight_and_missed_rates_are_told() {
     let output =
         place.iosched(&["run", &job, "--device", "fixed", "--format", "fio-json"]).output();
     let output = output.unwrap();
-    let v: Value = serde_json::from_slice(&output.stdout).unwrap();
+    // One document for each of the schedulers.
+    let mut all = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+    let v = all.next().unwrap().unwrap();
+    assert!(all.next().unwrap().unwrap()["iosched"]["trial"]["scheduler"].is_string());
     let ios = |i: usize| v["jobs"][i]["read"]["total_ios"].as_f64().unwrap();
     assert!((ios(0) / ios(1) - 3.0).abs() < 0.01, "{} to {}", ios(0), ios(1));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
