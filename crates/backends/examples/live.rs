@@ -95,7 +95,7 @@ fn run(args: &[&str]) -> Result<()> {
             Ok(())
         }
         ["doctor", target @ ..] => {
-            print!("{}", doctor::examine(target.first().copied())?.render());
+            print!("{}", doctor::examine(target.first().copied())?.render(80));
             Ok(())
         }
         ["rounds", target, job, n] => {
@@ -105,7 +105,7 @@ fn run(args: &[&str]) -> Result<()> {
     }
 }
 
-/// Prints every record's fate at once: the store of the smallest program.
+/// Stands in for the store: prints the outcome of every record at once.
 #[derive(Default)]
 struct Lines {
     records: Vec<Record>,
@@ -166,6 +166,7 @@ fn rounds(
             collect: Collect::default(),
             reseeded: Vec::new(),
             startup: None,
+            load: None,
             foreign: None,
             start_at: 0,
             reset_at: 0,

@@ -1,8 +1,8 @@
 //! A server in a session of its own, and the program in the foreground that waits for it.
 //!
-//! Who uses an emulated disk sleeps while its server is stopped, so no terminal may stop the server. What the
-//! foreground is told by signals goes to the server over a socket, which is the server's standard input: a byte
-//! for each signal, and the end of the file when the foreground is dead.
+//! Users of an emulated disk sleep while its server is stopped, so no terminal may stop the server. The foreground
+//! passes its signals to the server over a socket, which is the server's standard input: a byte for each signal, and
+//! the end of the file when the foreground is dead.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -20,7 +20,7 @@ use crate::load::child::Interrupt;
 use crate::root::SysRoot;
 use crate::sys;
 
-/// The server's word that nobody need wait for it.
+/// The server says with this that the foreground need not wait for it.
 const LEAVE: u8 = b'L';
 
 /// How the server and the foreground parted.
@@ -49,7 +49,7 @@ pub fn wait_for(command: &mut Command) -> Result<Parting> {
     // It ends with the program.
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            // Nobody there: the server is about to be waited for.
+            // The server is gone. The caller waits for its end next.
             let _ = line.write_all(&[signal as u8]);
         }
     });
@@ -80,8 +80,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Listens at standard input; the first order, and the end of who is in the foreground, are also told to
-    /// `interrupt`.
+    /// Listens at standard input. Also tells `interrupt` of the first order, and of the end of the foreground.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -120,23 +119,23 @@ impl Orders {
         self.asked.load(Ordering::Acquire)
     }
 
-    /// Whether nobody is in the foreground any more.
+    /// Whether the foreground process is gone.
     #[must_use]
     pub fn alone(&self) -> bool {
         self.alone.load(Ordering::Acquire)
     }
 
-    /// Whether somebody looks at the terminal for our sake: not while the foreground is stopped, or in the background.
+    /// Whether the terminal shows our messages: not while the foreground is stopped, or in the background.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         let stat = SysRoot::default().get(&format!("/proc/{}/stat", self.front));
         !self.alone() && stat.is_some_and(|s| is_in_front(&s))
     }
 
-    /// Lets the foreground go; what is said from now on is said to nobody.
+    /// Lets the foreground go. Messages from now on go nowhere.
     pub fn leave(&mut self) {
         let Some(mut line) = self.line.take() else { return };
-        // Whoever reads our output waits for its end.
+        // A reader of our output waits for its end.
         if let Ok(null) = File::options().write(true).open("/dev/null") {
             let _ = rustix::stdio::dup2_stdout(&null);
             let _ = rustix::stdio::dup2_stderr(&null);
@@ -145,7 +144,7 @@ impl Orders {
     }
 }
 
-/// Whether a process's group is the one in front at its terminal: `/proc/PID/stat`.
+/// Whether a process's group is the terminal's foreground group: `/proc/PID/stat`.
 fn is_in_front(stat: &str) -> bool {
     let Some((_, rest)) = stat.rsplit_once(") ") else { return false };
     // State, parent, group, session, terminal, the terminal's group.

@@ -1,4 +1,4 @@
-//! What can go wrong on a real machine, each with one clear message, what to do, and an exit class.
+//! Errors of a real machine. Each has one clear message, advice, and an exit class.
 
 use std::io;
 use std::path::PathBuf;
@@ -74,15 +74,15 @@ pub enum Error {
         /// Nearest name or the list.
         help: String,
     },
-    /// Somebody uses the device or file: it is not written to, whatever leave there is.
+    /// The device or file is in use. It is not written to, whatever leave the user gave.
     #[error("{device} is in use: {why}")]
     InUse {
         /// `/dev/NAME`, or a file.
         device: String,
-        /// Mounted where, whose member, open in which process.
+        /// The use: where it is mounted, what it is a member of, in which process it is open.
         why: String,
     },
-    /// It holds something, or what it holds and who uses it cannot be found out.
+    /// It holds data, or its content and users cannot be found out.
     #[error("{device}: {why}")]
     HoldsData {
         /// `/dev/NAME`.
@@ -119,7 +119,7 @@ pub enum Error {
     RemovedScheduler {
         /// Name asked for.
         name: String,
-        /// Since when it is gone, what stands in its place.
+        /// Since when it is gone, and what replaced it.
         history: String,
     },
     /// The kernel does not take the scheduler.
@@ -147,7 +147,7 @@ pub enum Error {
     /// Another instance is at work.
     #[error("another iosched (process {pid}) is changing {what}")]
     Locked {
-        /// Its process id.
+        /// The process id.
         pid: u32,
         /// Device or state directory.
         what: String,

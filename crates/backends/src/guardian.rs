@@ -20,7 +20,7 @@ pub struct GuardianCommand {
     pub program: PathBuf,
     /// Arguments before the path.
     pub args: Vec<OsString>,
-    /// Whether it is this program, which can be started when its file is gone.
+    /// Whether it is this program. This program can be started even when its file is gone.
     pub own: bool,
 }
 
@@ -35,8 +35,8 @@ impl GuardianCommand {
         Ok(GuardianCommand { program, args: vec![subcommand.into()], own: true })
     }
 
-    /// What to start. An experiment goes on for hours, and its program may be deleted or built anew meanwhile:
-    /// then it is what runs now that is started.
+    /// What to start. An experiment runs for hours, and its program may be deleted or built anew meanwhile. Then the
+    /// program that runs now is started.
     fn runnable(&self) -> PathBuf {
         let file = |p: &Path| std::fs::metadata(p).ok().map(|m| (m.dev(), m.ino()));
         let running = Path::new("/proc/self/exe");
@@ -77,7 +77,7 @@ impl Guardian {
             .map_err(|e| failed("no start".into(), e.to_string()))?;
         let mut ready = Vec::new();
         if let Some(mut out) = child.stdout.take() {
-            // A test harness may print before it; the guardian's word is the last before it closes.
+            // A test harness may print before it. The guardian's message is the last one before the pipe closes.
             let _ = out.read_to_end(&mut ready);
         }
         if !String::from_utf8_lossy(&ready).contains(READY) {
@@ -88,7 +88,7 @@ impl Guardian {
         Ok(Guardian { child })
     }
 
-    /// Its process id.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -102,7 +102,7 @@ impl Guardian {
 
 const READY: &str = "iosched-guardian-watches";
 
-/// The guardian process: waits until the owner of the state file lets go of it and undoes what is then
+/// The guardian process. It waits until the owner of the state file releases the lock, and undoes the changes that are
 /// still written there. Call it from the hidden subcommand and exit with its result.
 ///
 /// # Errors
@@ -110,7 +110,8 @@ const READY: &str = "iosched-guardian-watches";
 pub fn main(path: &Path) -> Result<()> {
     let Ok(probe) = std::fs::File::open(path) else { return Ok(()) };
     drop(probe);
-    // Whoever ends a whole session ends the program too, and the guardian is there for just that. SIGKILL ends it.
+    // A signal that ends a whole session ends the program, too, and that is when the guardian is needed. Only SIGKILL
+    // ends it.
     let ignored = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     for signal in
         [consts::SIGHUP, consts::SIGINT, consts::SIGQUIT, consts::SIGTERM, consts::SIGTSTP]

@@ -44,7 +44,7 @@ impl KernelFs {
         Ok(KernelFs { root, _mount: Some(mount) })
     }
 
-    /// Its root.
+    /// The root.
     #[must_use]
     pub fn root(&self) -> &SysRoot {
         &self.root

@@ -1,9 +1,9 @@
-//! Backends: what runs a trial. The simulator, the running kernel on an emulated disk, the running
-//! kernel on a real disk, and a mock for tests.
+//! Backends run trials: the simulator, the running kernel on an emulated disk, the running kernel on a real disk, and a
+//! mock for tests.
 //!
-//! This is the only crate that touches the machine. Whatever it changes it writes down first and puts
-//! back: after success, failure, SIGINT and SIGTERM by itself, after SIGKILL by a guardian process, and
-//! when that was killed too by `iosched restore`.
+//! This is the only crate that touches the machine. It writes down every change first, and puts it back after success,
+//! failure, SIGINT and SIGTERM. After SIGKILL a guardian process does that. If the guardian was killed, too,
+//! `iosched restore` does.
 #![allow(
     clippy::disallowed_methods,
     reason = "backends read clocks, files and devices: that is what they are for"

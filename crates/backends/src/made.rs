@@ -1,5 +1,5 @@
-//! Directories that a run makes in somebody else's file system, and how they go: never through a mount point, never another
-//! directory of the same name.
+//! Directories that a run makes in another user's file system. Removing them never goes through a mount point, and
+//! never hits another directory of the same name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -18,9 +18,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What a file or directory has that no copy of it has: the id of its file system (on btrfs each snapshot has its own), the
-/// inode's number, and the time at which it was made, which nobody can set. Where the file system does not keep
-/// that time, the word `unknown`.
+/// The identity of a file or directory, which no copy shares: the id of its file system (on btrfs each snapshot has its
+/// own), the inode's number, and the time at which it was made, which cannot be set. Where the file system does not
+/// keep that time, the word `unknown`.
 pub(crate) fn identity(file: impl AsFd) -> io::Result<String> {
     let system = fstatvfs(&file)?.f_fsid;
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
@@ -33,13 +33,13 @@ pub(crate) fn identity(file: impl AsFd) -> io::Result<String> {
     Ok(format!("{system:x}:{}:{born}", found.stx_ino))
 }
 
-/// A directory of ours, written down before it is made. Its name is one that nobody else gives, and where it
-/// lies is known by more than its path: a file system may be unmounted meanwhile.
+/// A directory of ours, written down before it is made. No other program gives such a name. Its place is known by more
+/// than its path, because a file system may be unmounted meanwhile.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MadeDirectory {
     /// The directory.
     pub path: PathBuf,
-    /// What tells the directory that it is in from another one of the same path.
+    /// Distinguishes its parent directory from another one of the same path.
     pub parent: String,
 }
 
@@ -65,7 +65,7 @@ impl MadeDirectory {
         mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io)
     }
 
-    /// Removes it with all that is in it; whether it was there.
+    /// Removes the directory with everything in it. Returns whether it was there.
     ///
     /// # Errors
     /// [`Error::InUse`] where something is mounted inside (that is left alone) or its file system is not
@@ -86,7 +86,7 @@ impl MadeDirectory {
         })
     }
 
-    /// The directory that it is in, if it still is the one.
+    /// The parent directory, if that is still the same one.
     fn parent(&self) -> Result<Option<(File, &OsStr)>> {
         let (Some(parent), Some(name)) = (self.path.parent(), self.path.file_name()) else {
             let message = format!("{} is no directory of ours", self.path.display());
@@ -112,7 +112,7 @@ pub(crate) fn remove_scratch(path: &Path) {
     if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
         && let Ok(parent) = File::open(parent)
     {
-        // What cannot be removed is of no use to anyone, and in nobody's way.
+        // Files that cannot be removed are useless and do no harm.
         let _ = remove_tree(&parent, name);
     }
 }
@@ -131,8 +131,7 @@ impl From<Errno> for Stopped {
     }
 }
 
-/// Removes a directory with all that is in it; whether it was there. What is mounted inside is neither
-/// entered nor detached.
+/// Removes a directory with everything in it. Returns whether it was there. Does not enter or detach mounts inside.
 fn remove_tree(parent: impl AsFd, name: &OsStr) -> std::result::Result<bool, Stopped> {
     let directory = match enter(&parent, name) {
         Ok(d) => d,

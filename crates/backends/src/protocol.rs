@@ -1,6 +1,6 @@
-//! The order of live runs: a warm-up round that is thrown away, then rounds in which every scheduler
-//! runs once, in an order drawn anew for each round. Comparisons pair the runs of a round, so what
-//! drifts slowly (temperature, other load, wear) cancels out.
+//! The order of live runs: first a warm-up round that is thrown away, then rounds in which every scheduler runs once,
+//! in an order drawn anew for each round. Comparisons pair the runs of a round, so slow drifts (temperature, other
+//! load, wear) cancel out.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +52,7 @@ pub trait Sink {
     /// Stores a finished run, at once.
     ///
     /// # Errors
-    /// What keeps it from being stored; the experiment stops then.
+    /// What keeps it from being stored. The experiment stops then.
     fn store(&mut self, record: Record) -> Result<()>;
 
     /// Whether the results so far are certain enough; asked after every round beyond `rounds`.
@@ -153,7 +153,7 @@ fn of_round(cell: &Trial, round: u32, plan: &Plan) -> Trial {
     cell.at_repetition(round, plan.seed, plan.max_rounds.max(plan.rounds) > 1)
 }
 
-/// One run of every cell whose result nobody sees. Failures show again in the rounds that count.
+/// One run of every cell with the result thrown away. Failures show again in the rounds that count.
 fn warm_up(
     backend: &mut dyn Backend,
     cells: &[Trial],
@@ -170,7 +170,7 @@ fn warm_up(
     Ok(())
 }
 
-/// Runs a trial, again if it was invalid; every attempt is stored, and says what became of those before.
+/// Runs a trial, and runs it again if it was invalid. Stores every attempt; each says what happened to those before.
 fn one(
     backend: &mut dyn Backend,
     trial: &Trial,

@@ -19,12 +19,12 @@ pub enum Restored {
     Done(Vec<String>),
     /// It belongs to a running process.
     InUse,
-    /// It was of another boot or another disk: nothing to undo, forgotten.
+    /// The file was from another boot or another disk. There is nothing to undo; it is forgotten.
     Stale(String),
 }
 
-/// Undoes every change in `dir` whose owner is dead. One entry per state file; a failure does not keep
-/// the others from being undone.
+/// Undoes every change in `dir` that a dead owner left. Returns one entry per state file. A failure does not keep the
+/// others from being undone.
 #[must_use]
 pub fn restore_all(dir: &Path) -> Vec<(String, Result<Restored>)> {
     sweep(dir);
@@ -47,7 +47,7 @@ pub fn restore_all(dir: &Path) -> Vec<(String, Result<Restored>)> {
 /// # Errors
 /// What stands in the way; the file stays, so that it can be tried again.
 pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
-    // Files outlive a boot, as nothing else that is changed does.
+    // Of all changes only files outlive a boot.
     let outlives = matches!(state.change, Change::Directory(_));
     if state.boot_id != boot_id() && !outlives {
         remove_scratch_of(&file, &state.instance);
@@ -71,7 +71,7 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
             let restored = if another() {
                 None
             } else {
-                // Nobody begins an experiment on a disk that is being put back.
+                // No experiment may begin on a disk that is being put back.
                 let lock = DiskLock::take_over(&root, device, DYING);
                 Some(lock.and_then(|lock| {
                     let done = switch::put_back(&root, device, before, *tag_depth)?;
@@ -83,7 +83,7 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
                     lock.release();
                     done
                 }
-                // It may go away while it is being restored: an emulated disk's other guardian does that.
+                // The disk may go away during the restore: an emulated disk's other guardian removes it.
                 None | Some(Err(_)) if another() => {
                     file.finish()?;
                     return Ok(Restored::Stale(format!("{device} is another disk now")));
@@ -107,7 +107,7 @@ fn remove_scratch_of(file: &StateFile, owner: &str) {
     }
 }
 
-/// Where a run keeps its load's files: known from its state files, so that it can be removed.
+/// The folder of a run's load files. Its state files name it, so it can be removed.
 pub(crate) fn scratch_dir(state_dir: &Path, owner: &str) -> PathBuf {
     state_dir.join(format!("run-{owner}"))
 }
@@ -115,10 +115,10 @@ pub(crate) fn scratch_dir(state_dir: &Path, owner: &str) -> PathBuf {
 /// How long a dead owner's lock of a disk may outlive that of its state file: files are closed one by one.
 const DYING: Duration = Duration::from_secs(5);
 
-/// How long to wait for the kernel to let go of a loop device.
+/// How long to wait for the kernel to release a loop device.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Unbinds and removes the loop device of an emulated disk, if it still is ours.
+/// Unbinds and removes the loop device of an emulated disk, if it is still ours.
 pub(crate) fn remove_loop(number: u32, label: &str) -> Result<Vec<String>> {
     let mut done = Vec::new();
     let path = format!("/dev/loop{number}");
@@ -176,7 +176,7 @@ fn in_use(path: &str, root: &SysRoot) -> Error {
     Error::InUse { device: path.into(), why }
 }
 
-/// Removes a directory of a load, and no other: its name is one that we give.
+/// Removes a directory of a load, and no other. Its name must be one that we give.
 fn remove_directory(made: &MadeDirectory) -> Result<Vec<String>> {
     if !crate::made::is_chosen(&made.path, "iosched-startup") {
         let message = format!("{} is no directory of ours", made.path.display());

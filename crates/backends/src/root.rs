@@ -16,14 +16,14 @@ pub enum Node {
     File(DevNum),
 }
 
-/// What a file is, whatever its name: two names of one thing have one identity.
+/// The identity of a file, whatever its name. Two names of one file have one identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     /// A block device.
     Block(DevNum),
     /// A file or directory: device number of its file system, and inode.
     Inode(DevNum, u64),
-    /// A socket, whose queue may hold descriptors that nobody has open yet.
+    /// A socket. Its queue may hold descriptors that no process has open yet.
     Socket,
 }
 
@@ -167,8 +167,8 @@ impl SysRoot {
         })
     }
 
-    /// What a path leads to, links followed. The system asks no server for it, so that a dead network file
-    /// system cannot hang whoever looks at everybody's open files.
+    /// What a path leads to, links followed. The system asks no server for it. So a dead network file system cannot
+    /// hang a scan of all open files.
     ///
     /// # Errors
     /// The system's.

@@ -1,7 +1,7 @@
-//! What a run changes, written down before the first change and removed after the last is undone.
+//! The changes of a run, written down before the first change and removed after the last is undone.
 //!
-//! A state file is locked by its owner for as long as the owner lives, so "is it still at work" needs
-//! no guess about process ids: whoever gets the lock of a file that is still there must undo it.
+//! The owner of a state file locks it for as long as the owner lives. So no guess about process ids is needed: a
+//! process that gets the lock of an existing file must undo its changes.
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -32,16 +32,16 @@ pub enum Change {
     EmulatedDisk {
         /// Number of the loop device.
         number: u32,
-        /// The name it was given, to tell it from somebody else's.
+        /// The name that we gave it, to distinguish it from other programs' devices.
         label: String,
         /// Number of the FUSE connection that serves it.
         connection: u64,
     },
     /// A device of ublk was created for an emulated disk.
     UblkDisk {
-        /// Its number.
+        /// The number.
         number: u32,
-        /// By which it is told from somebody else's.
+        /// Distinguishes it from other programs' devices.
         label: String,
     },
     /// The kernel's FUSE was allowed to use io_uring.
@@ -64,7 +64,7 @@ pub enum Change {
     Directory(MadeDirectory),
     /// A tracefs instance was made.
     TraceInstance {
-        /// Its name.
+        /// The name.
         name: String,
     },
 }
@@ -76,7 +76,7 @@ pub struct State {
     pub version: u32,
     /// Owner's process id, for messages.
     pub pid: u32,
-    /// Which process that was, wherever it ran: containers use the same numbers.
+    /// The identity of that process, wherever it ran. A number is not enough, because containers use the same numbers.
     pub instance: String,
     /// Boot in which the change was made.
     pub boot_id: String,
@@ -84,14 +84,14 @@ pub struct State {
     pub change: Change,
 }
 
-/// A state file that its owner (or who undoes it) holds.
+/// A state file, held by its owner or by the process that undoes it.
 #[derive(Debug)]
 pub struct StateFile {
     path: PathBuf,
     _lock: Flock<File>,
 }
 
-/// What tells this process from any other, in whatever namespace.
+/// Distinguishes this process from any other, in any namespace.
 #[must_use]
 pub(crate) fn instance() -> &'static str {
     static INSTANCE: OnceLock<String> = OnceLock::new();
@@ -111,8 +111,8 @@ impl StateFile {
     /// Writes a change down, on stable storage, before it is made. `name` is unique per changed thing.
     ///
     /// # Errors
-    /// [`Error::Locked`] while another process changes the same thing, [`Error::Unrestored`] when an
-    /// earlier one was killed and nobody cleaned up.
+    /// [`Error::Locked`] while another process changes the same thing, [`Error::Unrestored`] when an earlier one was
+    /// killed and its changes are still in place.
     pub fn create(dir: &Path, name: &str, change: Change) -> Result<StateFile> {
         let io = |e| Error::io("writing state in", dir, e);
         fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(io)?;
@@ -135,8 +135,8 @@ impl StateFile {
         Ok(StateFile { path, _lock: lock })
     }
 
-    /// Takes over a state file whose owner is dead; waits for its death when `wait` is set. `None` when
-    /// the file is gone or (without `wait`) its owner lives.
+    /// Takes over the state file of a dead owner. With `wait`, waits for the owner's death. `None` when the file is
+    /// gone or (without `wait`) its owner lives.
     ///
     /// # Errors
     /// [`Error::Io`]; a file that cannot be understood is reported as [`Error::Trial`].
@@ -147,7 +147,7 @@ impl StateFile {
             Err(e) => return Err(Error::io("reading", path, e)),
         };
         let Some(mut lock) = lock_of_the_dead(file, path, wait)? else { return Ok(None) };
-        // Whoever undid it removed the name before letting go of the lock.
+        // The process that undid it removed the name before it released the lock.
         if lock.metadata().map_err(|e| Error::io("reading", path, e))?.nlink() == 0 {
             return Ok(None);
         }
@@ -174,15 +174,15 @@ impl StateFile {
     /// [`Error::Io`].
     pub fn finish(self) -> Result<()> {
         match fs::remove_file(&self.path) {
-            // Somebody removed the whole directory: what it said is undone all the same.
+            // The whole directory was removed. The change is undone all the same.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
             other => other.map_err(|e| Error::io("removing", &self.path, e)),
         }
     }
 }
 
-/// A locked file that gets its name when it is complete. Until then it has none, so that nothing stays of it
-/// whatever happens; where the file system has no files without a name, it has a temporary one.
+/// A locked file that gets its name when it is complete. Until then it has none, so nothing of it stays, whatever
+/// happens. On a file system without nameless files it has a temporary name.
 struct NewFile {
     file: Flock<File>,
     temporary: Option<PathBuf>,
@@ -225,13 +225,13 @@ impl NewFile {
     }
 }
 
-/// What file systems without files without a name say; old ones take it for opening a directory.
+/// The error of a file system without nameless files. Old ones take the call for opening a directory.
 const NO_UNNAMED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::EISDIR, Errno::EINVAL];
 
 /// How the names of our temporary files begin. The folder is the user's choice and may hold other things.
 const TEMPORARY: &str = ".iosched-state.";
 
-/// Whether that is why a file without a name could not be made.
+/// Whether a nameless file could not be made for that reason.
 pub(crate) fn no_unnamed_files(e: &std::io::Error) -> bool {
     NO_UNNAMED.iter().any(|n| e.raw_os_error() == Some(*n as i32))
 }
@@ -250,9 +250,9 @@ pub(crate) fn sweep(dir: &Path) {
     }
 }
 
-/// Gets the lock once its owner is dead. An owner that was killed while it used its own emulated disk
-/// cannot die: its threads wait for the disk, and nobody is left to answer. Cutting the FUSE connection
-/// fails their I/O, and they can.
+/// Gets the lock once its owner is dead. An owner that was killed while it used its own emulated disk cannot die: its
+/// threads wait for the disk, and no thread is left to answer. Cutting the FUSE connection fails their I/O, so they can
+/// end.
 fn lock_of_the_dead(mut file: File, path: &Path, wait: bool) -> Result<Option<Flock<File>>> {
     let mut patience = DYING_POLLS;
     loop {
@@ -281,7 +281,7 @@ fn lock_of_the_dead(mut file: File, path: &Path, wait: bool) -> Result<Option<Fl
 }
 
 const POLL: std::time::Duration = std::time::Duration::from_millis(100);
-/// How often a dying owner is looked at before it is left alone: 10 s.
+/// How often a dying owner is checked before we give up: 10 s.
 const DYING_POLLS: u32 = 100;
 /// SIGKILL's bit in `SigPnd` and `ShdPnd` of `/proc/PID/status`.
 const SIGKILL_PENDING: u64 = 1 << 8;
@@ -367,7 +367,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         drop(NewFile::create(dir.path(), "sda").unwrap());
         assert!(fs::read_dir(dir.path()).unwrap().next().is_none(), "it had no name");
-        // Where every file has one: its owner's is left alone, a dead one's goes.
+        // Where every file has a temporary name: a living owner's file stays, a dead one's is removed.
         let owned = NewFile::named(dir.path(), "sda").unwrap();
         sweep(dir.path());
         assert!(owned.temporary.as_ref().unwrap().exists());

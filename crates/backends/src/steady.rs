@@ -63,7 +63,7 @@ impl Steadiness {
     }
 }
 
-/// What was done before the first round that counts.
+/// What happened before the first round that counts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {
     /// How often the device was written.
@@ -75,7 +75,7 @@ pub struct Evidence {
 }
 
 impl Evidence {
-    /// Writes it into a record: the figures as provenance, and a warning when it never became steady.
+    /// Writes the evidence into a record: the figures as provenance, and a warning if the drive never became steady.
     pub fn into_record(&self, record: &mut Record) {
         let rounds: Vec<String> = self.rounds.iter().map(|r| format!("{r:.0}")).collect();
         let words =
@@ -131,7 +131,7 @@ fn fill(times: u32) -> Result<JobSet> {
     })
 }
 
-/// I/Os a second of a run; noise by others is no reason to stop here, failures are.
+/// I/Os a second of a run. Noise by others is no reason to stop here; a failure is.
 fn usable(record: Record, what: &str) -> Result<f64> {
     if let Status::Failed(why) = record.status {
         return Err(Error::Trial { message: format!("{what} failed: {why}") });

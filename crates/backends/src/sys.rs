@@ -144,15 +144,15 @@ pub(crate) fn loop_backing(device: &File) -> io::Result<(u64, u64, u64)> {
     Ok((info.device, info.inode, info.rdevice))
 }
 
-/// Whether nobody has a file open for writing, which is open for reading here: the kernel grants a read lease
-/// only then, and it counts descriptors that no process shows, such as those on their way through a
-/// socket. `None` where the file system has no leases.
+/// Whether no process has this file open for writing. The caller has it open for reading. The kernel grants a read
+/// lease only if there is no writer, and it counts descriptors that no process shows, such as those on their way
+/// through a socket. `None` where the file system has no leases.
 pub(crate) fn nobody_writes(file: &File) -> Option<bool> {
     // SAFETY: F_SETLEASE takes a number and touches no memory of ours.
     let set =
         |lease: libc::c_int| unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) };
     if set(libc::F_RDLCK) == 0 {
-        // It was only asked for; held, it would stop whoever opens the file for writing next: us.
+        // We only needed the answer. If we kept the lease, it would stop the next writer, and that is us.
         set(libc::F_UNLCK);
         return Some(true);
     }
@@ -180,9 +180,9 @@ pub(crate) fn loop_unbind(device: &File) -> io::Result<()> {
     check(unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) }).map(|_| ())
 }
 
-/// Gives the calling thread a table of open files of its own, with standard streams and `keep` only: what
-/// it opens from now on closes when the thread ends, even while other threads of a killed process cannot
-/// end because they wait for this one.
+/// Gives the calling thread a table of open files of its own, with standard streams and `keep` only. Files that it
+/// opens from now on close when the thread ends, even while other threads of a killed process cannot end because they
+/// wait for this one.
 pub(crate) fn own_files(keep: &[RawFd]) -> io::Result<()> {
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_FILES)?;
     let open: Vec<RawFd> = std::fs::read_dir("/proc/thread-self/fd")?
@@ -207,10 +207,9 @@ pub(crate) fn real_time() -> bool {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param) == 0 }
 }
 
-/// Real-time priority below that of the emulated disk for a load: whoever else uses the CPUs must not
-/// stand between an answer and the next request, or a scheduler waits in vain for a process that only
-/// lacks a CPU. The I/O priority stays what it would be without (a real-time process has real-time I/O
-/// priority unless it says otherwise). Failing is not an error.
+/// Real-time priority for a load, below that of the emulated disk. Other programs must not delay the next request after
+/// an answer: a scheduler would wait in vain for a process that only lacks a CPU. The I/O priority stays as it would be
+/// without (a real-time process has real-time I/O priority unless it says otherwise). Failing is not an error.
 pub(crate) fn urgent(command: &mut Command) -> &mut Command {
     const WHO_PROCESS: libc::c_int = 1;
     const BEST_EFFORT_4: libc::c_int = 2 << 13 | 4;
@@ -252,7 +251,7 @@ pub(crate) struct Urgent {
 }
 
 impl Urgent {
-    /// Failing is not an error: then it is what it was.
+    /// Failing is not an error: the priority then stays as it was.
     pub(crate) fn here() -> Urgent {
         let mut param = libc::sched_param { sched_priority: 0 };
         // SAFETY: `param` is a live sched_param, written by the first call and only read by the others; 0 names the

@@ -1,8 +1,8 @@
-//! Whether an emulated disk was as fast as its model, by the I/O itself: how long commands took from issue to
-//! completion in the block trace, beside the answers that the model gave to the same commands.
+//! Whether an emulated disk was as fast as its model, by the I/O itself: compares how long commands took from issue to
+//! completion in the block trace with the model's answers to the same commands.
 //!
-//! The server's own lateness is not enough: a busy machine also delays what lies between, the workers of
-//! loop, the way to the server and the way back.
+//! The server's own lateness is not enough. A busy machine also delays the workers of loop, the way to the server and
+//! the way back.
 
 use iosched_experiment::{Metric, Record, TIMING_DEVIATION, Warning};
 use iosched_types::Nanos;
@@ -31,8 +31,8 @@ const MISCOUNT: f64 = 0.02;
 const FEWEST: u64 = 20;
 
 impl Timing {
-    /// By how much the mean command took longer than the model's answer, as a share of that; below 0 it was
-    /// answered too early.
+    /// By how much the mean command took longer than the model's answer, as a share of that answer. Below 0 the answer
+    /// came too early.
     ///
     /// # Errors
     /// Why it cannot be told.

@@ -39,7 +39,7 @@ pub enum Detail {
     All,
     /// Only how long commands took.
     Times,
-    /// How long one of eight 4 KiB commands took: those whose first sector is a multiple of 64.
+    /// How long one of eight 4 KiB commands took: those with a first sector that is a multiple of 64.
     Sampled,
 }
 
@@ -70,7 +70,7 @@ pub struct Tracer {
 
 #[derive(Debug, Default)]
 struct Collected {
-    /// With the device, whose head each moves.
+    /// With the device, because each device has a head of its own.
     points: Vec<(DevNum, DispatchPoint)>,
     dropped: u64,
     /// Issue times by device, sector and kind.
@@ -187,8 +187,8 @@ impl Drop for Tracer {
     }
 }
 
-/// Removes a trace instance; `false` when there was none. A child that another thread has forked a moment
-/// ago holds its files open until it executes its program, so a busy one is asked again.
+/// Removes a trace instance; `false` when there was none. A child that another thread has just forked holds the
+/// instance's files open until it executes its program, so a busy instance is tried again.
 pub(crate) fn remove_instance(dir: &Path) -> Result<bool> {
     const PATIENCE: Duration = Duration::from_secs(10);
     let deadline = Instant::now() + PATIENCE;
@@ -230,7 +230,7 @@ fn collect(mut pipe: File, stop: &AtomicBool, keep: bool) -> Collected {
     let mut buf = vec![0u8; 1 << 16];
     let mut rest = String::new();
     loop {
-        // Read once more after the stop: what was traced before it counts.
+        // Read once more after the stop, because events traced before it count.
         let last = stop.load(Ordering::Relaxed);
         while let Ok(n) = pipe.read(&mut buf) {
             if n == 0 {
@@ -352,7 +352,7 @@ mod tests {
         };
         take(&issue("2.000100", 8), &mut c);
         take(&issue("2.000200", 16), &mut c);
-        // A write there is not the read; what was issued before the trace began has no time.
+        // A write at that place is not the read. A command issued before the trace began has no time.
         for line in
             [done("2.000250", 8, "WS"), done("2.000300", 16, "RS"), done("2.000400", 24, "RS")]
         {

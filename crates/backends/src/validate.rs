@@ -1,5 +1,5 @@
-//! The simulator beside the kernel: the same trials on the same device model, figure by figure. The
-//! difference is the simulator's error.
+//! Compares the simulator with the kernel: the same trials on the same device model, figure by figure. The difference
+//! is the simulator's error.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Row {
     pub device: String,
     /// Scheduler family, so that generations of the simulator and the kernel's own meet.
     pub scheduler: String,
-    /// Whose: a job's name, or empty for all together.
+    /// The owner: a job's name, or empty for all together.
     pub job: String,
     /// What: `IOPS`, `mean ms`, `p50 ms`, `p99 ms`.
     pub figure: &'static str,
@@ -45,7 +45,7 @@ pub fn rows(sim: &[Record], kernel: &[Record]) -> Vec<Row> {
     for (side, records) in [sim, kernel].into_iter().enumerate() {
         for r in records.iter().filter(|r| r.status == Status::Complete) {
             let family = r.trial.scheduler.split(['@', ' ']).next().unwrap_or_default();
-            // Totals hide who got what: those of the whole run come first, each job's behind them.
+            // Totals hide how jobs share. So the totals of the whole run come first, and each job's figures follow.
             let names = job_names(r);
             let parts =
                 std::iter::once("").chain(names.iter().copied().filter(|_| names.len() > 1));

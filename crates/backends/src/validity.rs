@@ -61,9 +61,9 @@ pub struct Evidence<'a> {
     pub expected_scheduler: &'a str,
     /// The scheduler after the run.
     pub scheduler_now: Option<&'a str>,
-    /// Whether tunables and queue attributes are as they were set.
+    /// Whether tunables and queue attributes still have the values that were set.
     pub settings_kept: bool,
-    /// Whether all of that was as it was set whenever it was looked at during the run.
+    /// Whether all of that had the set values at every look during the run.
     pub undisturbed: bool,
     /// The jobs that were asked for.
     pub jobs: &'a [JobSpec],
@@ -146,8 +146,8 @@ fn percent(part: u64, whole: u64) -> String {
     show(part as f64 / whole.max(1) as f64)
 }
 
-/// Which job did not run for its time, when nothing in its options lets it end before. When one of fio's processes is
-/// killed fio ends the others too, and says that all is well.
+/// The job that did not run for its time, although nothing in its options lets it end early. When one of fio's
+/// processes is killed, fio ends the others, too, and reports success.
 fn ended_early(record: &Record, jobs: &[JobSpec]) -> Option<String> {
     let bounded = |j: &JobSpec| {
         j.number_ios.is_some()

@@ -52,6 +52,7 @@ fn trial(scheduler: &str, job: &str) -> Trial {
         collect: Collect::default(),
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at: 0,
         reset_at: 0,
@@ -251,7 +252,7 @@ fn skip() -> Option<&'static str> {
     iosched_backends::load::fio::installed().is_err().then_some("no fio")
 }
 
-/// The tests share two busy CPUs with whatever else runs, so no run is called invalid for that.
+/// The tests share two busy CPUs with other programs, so no run is called invalid for that.
 fn tolerant(dir: &Path) -> LiveOptions {
     LiveOptions {
         state_dir: dir.into(),
@@ -286,7 +287,7 @@ fn an_emulated_disk_serves_fio_under_every_scheduler_of_the_kernel() {
     let mut backend = Emulated::new(tolerant(dir.path()), emulate::Options::default());
     let first = trial("none", JOB);
     match backend.prepare(&first) {
-        // Somebody with a higher real-time priority has the CPUs.
+        // A program with a higher real-time priority has the CPUs.
         Err(e @ Error::TooFast { .. }) => return println!("SKIPPED: {e}"),
         other => other.unwrap(),
     }

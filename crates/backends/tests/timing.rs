@@ -38,7 +38,7 @@ const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"1GiB\"\nlat_ns=4
 const IOPS: f64 = 0.05;
 /// How far mean latencies may differ: as a share, or in ns.
 const LATENCY: (f64, f64) = (0.10, 20_000.0);
-/// A run in which the mean command took so much longer than the model's answer, as a share, is not measured.
+/// A run counts as not measured if the mean command took longer than the model's answer by this share.
 const LATE: f64 = 0.04;
 /// Runs of a job of which one must hold.
 const TRIES: usize = 3;
@@ -69,6 +69,7 @@ fn trial(name: &str, text: &str) -> Trial {
         collect: Collect::default(),
         reseeded: Vec::new(),
         startup: None,
+        load: None,
         foreign: None,
         start_at: 0,
         reset_at: 0,
@@ -126,7 +127,7 @@ fn differences(sim: &Figures, fio: &Figures) -> Vec<String> {
 enum Outcome {
     Held,
     Off(Vec<String>),
-    /// Why, and whether that was so although nobody else used the CPUs.
+    /// Why, and whether that happened although no other program used the CPUs.
     NotMeasured {
         why: String,
         idle: bool,
@@ -204,7 +205,7 @@ fn options(dir: &Path) -> LiveOptions {
     }
 }
 
-/// Which jobs `tests/timing.sh` wants: all, every fifth, or those whose names contain a word.
+/// Which jobs `tests/timing.sh` wants: all, every fifth, or those with a word in their names.
 fn chosen() -> Vec<(&'static str, String)> {
     let wanted = std::env::var("IOSCHED_TIMING").unwrap_or_default();
     let mut jobs = jobs();
@@ -230,7 +231,7 @@ fn jobs_are_as_fast_as_with_fio() {
     for (name, text) in &jobs {
         let trial = trial(name, text);
         match backend.prepare(&trial) {
-            // Somebody with a higher real-time priority has the CPUs.
+            // A program with a higher real-time priority has the CPUs.
             Err(e @ Error::TooFast { .. }) => return println!("SKIPPED: {e}"),
             other => other.unwrap(),
         }

@@ -12,8 +12,8 @@ use crate::startup::Stage;
 use crate::switch::{self, Disks};
 use crate::target::open_node;
 
-/// Commands a second up to which each is followed in the block trace: reading it takes about 2 µs of CPU time
-/// for each.
+/// Up to this many commands a second the block trace follows each of them. Reading the trace takes about 2 µs of CPU
+/// time a command.
 const FOLLOWED_IOPS: f64 = 20_000.0;
 
 /// Makes the disk of each trial's device and runs fio on it.
@@ -33,7 +33,7 @@ struct Current {
 }
 
 impl Emulated {
-    /// With options for the runs and for the disks; state directory and guardian are the runs'.
+    /// With options for the runs and for the disks. State directory and guardian come from the options for the runs.
     #[must_use]
     pub fn new(options: LiveOptions, disk_options: emulate::Options) -> Self {
         let disk_options = emulate::Options {
@@ -66,7 +66,7 @@ impl Backend for Emulated {
 
     fn prepare(&mut self, trial: &Trial) -> Result<()> {
         let fits = |c: &Current| {
-            // Jobs write to the disk itself, and would to a file system on it.
+            // Jobs write to the disk itself, so they would destroy a file system on it.
             let bare = trial.startup.is_some() || c.stage.is_none();
             c.disk.spec().name == trial.device.name && bare
         };
@@ -133,7 +133,7 @@ impl Backend for Emulated {
             options: &self.options,
             late_share: &late,
             model: Some(Model { answered: &answered, fast }),
-            // What it holds is the model's; whoever uses it beside us shows in the figures.
+            // The disk's content is the model's. Other users show in the figures.
             unused: &|| Ok(()),
         };
         let mut record = match (&trial.startup, stage) {
@@ -180,7 +180,7 @@ impl Backend for Emulated {
 
 impl Drop for Emulated {
     fn drop(&mut self) {
-        // State files stay behind what cannot be undone here.
+        // The state file stays for changes that cannot be undone here.
         let _ = self.cleanup();
     }
 }

@@ -38,8 +38,8 @@ pub struct LiveOptions {
     pub settle: Duration,
     /// Trace block events into the record.
     pub trace: bool,
-    /// An emulated disk goes on from trial to trial instead of starting each as after power-on: its
-    /// steady state is what is measured.
+    /// An emulated disk keeps its state from trial to trial instead of starting each as after power-on, because its
+    /// steady state is measured.
     pub keep_state: bool,
     /// Signals to look out for.
     pub interrupt: Interrupt,
@@ -67,7 +67,7 @@ pub(crate) struct Place<'a> {
     pub(crate) path: PathBuf,
     /// It.
     pub(crate) descriptor: BorrowedFd<'a>,
-    /// Its size.
+    /// The size.
     pub(crate) bytes: Bytes,
 }
 
@@ -82,16 +82,16 @@ pub(crate) struct Run<'a> {
     pub(crate) late_share: &'a dyn Fn() -> Option<f64>,
     /// The model of an emulated disk.
     pub(crate) model: Option<Model<'a>>,
-    /// Whether nobody else has come to use the target; asked every second.
+    /// Checks every second that no new user of the target has come.
     pub(crate) unused: &'a dyn Fn() -> Result<()>,
 }
 
-/// What the model of an emulated disk says of its commands.
+/// What the model of an emulated disk says about its commands.
 #[derive(Clone, Copy)]
 pub(crate) struct Model<'a> {
     /// Commands answered so far, and the sum of their answer times.
     pub(crate) answered: &'a dyn Fn() -> (u64, Nanos),
-    /// Whether it is so fast that following every command would disturb.
+    /// Whether the model is so fast that following every command would disturb it.
     pub(crate) fast: bool,
 }
 
@@ -127,7 +127,7 @@ impl Run<'_> {
         record.warnings.extend(fio.warnings);
         record.provenance.insert("fio".into(), fio.version);
         cpu_cost(&mut record, &seen.used, &fio.cpu);
-        // Reads of a verification and the like are the job's own, but not all of them are counted.
+        // Reads of a verification belong to the job, but not all of them are counted.
         let direct = trial.jobs.jobs.iter().all(|j| j.direct && j.live_only.is_empty());
         self.conclude(&mut record, seen, &scheduler, direct);
         Ok(record)
@@ -165,7 +165,7 @@ impl Run<'_> {
         Ok(record)
     }
 
-    /// Runs `work` between two readings of all meters, traced if that was asked for.
+    /// Runs `work` between two readings of all meters, traced if the options ask for it.
     fn observed<T>(&self, work: &mut dyn FnMut(Alive<'_>) -> Result<T>) -> Result<(T, Seen)> {
         let (disks, options) = (self.disks, self.options);
         let names = disks.names();
@@ -175,7 +175,8 @@ impl Run<'_> {
         let (tracer, untraced) = match detail.map(start) {
             None => (None, None),
             Some(Ok(tracer)) => (Some(tracer), None),
-            // Asked for, it is a failure; for the check alone a run without is still one.
+            // If the user asked for a trace, its lack is a failure. If only the check needs it, a run without a trace
+            // still counts.
             Some(Err(e)) if options.trace => return Err(e),
             Some(Err(e)) => (None, Some(e.to_string())),
         };
@@ -205,9 +206,9 @@ impl Run<'_> {
         let elapsed = clock.elapsed();
         let traced = tracer.map(Tracer::finish).transpose();
         let answered = answered_before.zip(answered()).map(|(a, b)| (b.0 - a.0, b.1 - a.1));
-        // A disk that went away shows as failures of all kinds; this is the one to tell.
+        // A disk that went away shows as failures of all kinds. This is the one to report.
         if result.is_err() {
-            // Held open as ours is, a dead disk keeps its name until we let go of it.
+            // We hold the disk open, so a dead disk keeps its name until we close it.
             let dead = (!self.answers()).then(|| names.first().copied().unwrap_or_default());
             if let Some(disk) = disks.missing().or(dead) {
                 return Err(gone(disk));
@@ -233,7 +234,7 @@ impl Run<'_> {
         let Ok(copy) = self.place.descriptor.try_clone_to_owned() else { return true };
         let file = std::fs::File::from(copy);
         let advice = nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED;
-        // What stays in the cache looks alive; then the failure is told as what it was.
+        // Cached data looks alive. The failure is then reported as it was.
         let _ = nix::fcntl::posix_fadvise(&file, 0, 0, advice);
         let mut buf = [0; 512];
         let end = self.place.bytes.saturating_sub(512);
@@ -246,7 +247,7 @@ impl Run<'_> {
         })
     }
 
-    /// What to trace: everything when that was asked for, else what the check of an emulated disk needs.
+    /// What to trace: everything when the options ask for it, else what the check of an emulated disk needs.
     fn detail(&self) -> Option<Detail> {
         let model = self.model;
         // Flushes and discards have no place of their own to sample by.
@@ -300,7 +301,7 @@ impl Run<'_> {
             settings_kept: now.iter().zip(&seen.applied).all(kept),
             undisturbed: seen.undisturbed,
             jobs: if self.trial.startup.is_some() { &[] } else { &self.trial.jobs.jobs },
-            // A mirror writes everything twice, parity is read and written besides.
+            // A mirror writes everything twice, and parity is read and written as well.
             direct: direct && now.len() == 1,
             late_share: (self.late_share)(),
         };
@@ -321,7 +322,7 @@ struct Seen {
     traced: Option<Traced>,
     timing: Option<std::result::Result<Timing, String>>,
     applied: Vec<QueueState>,
-    /// Whether it stayed so, as far as could be seen.
+    /// Whether all settings stayed the same, as far as could be seen.
     undisturbed: bool,
 }
 
@@ -358,7 +359,7 @@ pub(crate) fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// A control group with limits is measured instead of the disk.
+/// With limits of the control group, the limits are measured instead of the disk.
 fn throttled() -> Vec<Warning> {
     let limits = crate::cgroup::limits(&SysRoot::default());
     let warning = |what| Warning {
@@ -369,7 +370,7 @@ fn throttled() -> Vec<Warning> {
     limits.into_iter().map(warning).collect()
 }
 
-/// A directory for the files of one run; it goes with its value.
+/// A directory for the files of one run. Dropping the value removes it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -382,12 +383,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Whatever fio left behind is small and of no use to anyone.
+        // Files that fio left behind are small and useless.
         crate::made::remove_scratch(&self.0);
     }
 }
 
-/// A wall clock that was set during a run makes rates by wall-clock tools wrong.
+/// If the wall clock was set during a run, rates by wall-clock tools are wrong.
 fn clock_check(wall: SystemTime, elapsed: Duration) -> Result<()> {
     let seconds = match wall.elapsed() {
         Ok(w) => w.as_secs_f64() - elapsed.as_secs_f64(),

@@ -1,4 +1,4 @@
-//! A backend that makes up figures, the same ones for the same trial: for testing everything around it.
+//! A backend that makes up figures, the same ones for the same trial. It serves to test everything around it.
 
 use iosched_experiment::{
     BackendKind, DirStats, JobRecord, Moments, Record, SCHEMA, Status, Trial,

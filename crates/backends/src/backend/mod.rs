@@ -33,10 +33,10 @@ pub trait Backend {
     /// Which one it is.
     fn kind(&self) -> BackendKind;
 
-    /// What it needs, met or not. Looking changes nothing.
+    /// What the backend needs, met or not. Looking changes nothing.
     fn requirements(&self) -> Vec<Requirement>;
 
-    /// Gets ready for a trial's device: makes the emulated disk, writes the state of the real one down.
+    /// Gets ready for a trial's device: makes the emulated disk, or writes down the state of the real one.
     ///
     /// # Errors
     /// The first requirement that is missing, or what stands in the way.

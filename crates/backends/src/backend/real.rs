@@ -29,19 +29,19 @@ struct Ready {
     /// Made for the first start of a command.
     stage: Option<Stage>,
     disks: Disks,
-    /// Held until the experiment is over; the last to go.
+    /// Held until the experiment is over. Dropped last.
     target: Target,
 }
 
 impl Real {
-    /// A backend for a target, as the user names it: a device, a file (that is there in its full size, or is
-    /// made), or a directory to start commands from.
+    /// A backend for a target as the user names it: a device, a file (that exists in its full size, or is made), or a
+    /// directory to start commands from.
     #[must_use]
     pub fn new(name: impl Into<String>, leave: Leave, options: LiveOptions) -> Self {
         Real { name: name.into(), leave, options, ready: None }
     }
 
-    /// Follows the name, once, and takes hold of what it leads to.
+    /// Follows the name once, and holds what it leads to.
     fn find(&self, trial: &Trial) -> Result<Target> {
         let root = SysRoot::default();
         let path = target::resolve(&root, &self.name)?;
@@ -55,7 +55,7 @@ impl Real {
         Ok(target)
     }
 
-    /// Makes sure that a trial may do to the target what it will.
+    /// Makes sure that the trial may do its work on the target.
     fn ready_for(&self, target: &mut Target, trial: &Trial) -> Result<()> {
         let root = SysRoot::default();
         if trial.startup.is_some() {
@@ -86,7 +86,7 @@ impl Real {
     }
 }
 
-/// What fio cannot do on a target of this kind, whatever its state.
+/// What fio cannot do on a target of this kind, in any state.
 #[must_use]
 pub fn impossible(kind: Kind, trial: &Trial) -> Option<Error> {
     let trims = |j: &&JobSpec| j.pattern.trim;
@@ -190,14 +190,14 @@ impl Real {
 /// Whether a trial's jobs change what they work on.
 pub(super) fn writes(trial: &Trial) -> bool {
     let changes = |log: &IoLog| log.entries.iter().any(|e| matches!(e.op, Op::Write | Op::Discard));
-    // Zones are reset by whoever writes to them, and only then.
+    // Only a job that writes to zones resets them.
     trial.jobs.jobs.iter().any(|j| match &j.replay {
         Some(log) => changes(log),
         None => j.pattern.write || j.pattern.trim,
     })
 }
 
-/// Where a small root can be made: the directory that the target is, or is in.
+/// Where a small root can be made: the target itself if it is a directory, else the directory that holds it.
 fn directory(target: &Target) -> Result<PathBuf> {
     let path = Path::new(target.path());
     match target.kind() {

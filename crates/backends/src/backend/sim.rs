@@ -15,7 +15,7 @@ pub struct Sim<'a> {
 }
 
 impl<'a> Sim<'a> {
-    /// One that tells how far it is, and is told whether to go on.
+    /// A simulator that reports its progress, and hears whether to go on.
     pub fn watched(watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>) -> Sim<'a> {
         Sim { watch: Some(watch) }
     }

@@ -7,7 +7,7 @@ use iosched_types::SECTOR;
 use crate::parse::{scheduler, tags};
 use crate::root::SysRoot;
 
-/// Identity of a disk and what its queue is set to.
+/// Identity of a disk and the settings of its queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disk {
     /// Kernel name.
@@ -33,7 +33,7 @@ pub struct Disk {
 /// Attributes of `queue/` and `queue/iosched/`, as sysfs prints them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct QueueState {
-    /// Scheduler in force; `None` for a device without a choice.
+    /// The scheduler in force; `None` for a device without a choice.
     pub scheduler: Option<String>,
     /// What the queue offers.
     pub offered: Vec<String>,

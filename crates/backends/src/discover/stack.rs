@@ -32,7 +32,7 @@ pub enum LayerKind {
     Dm {
         /// `lvm`, `crypt`, `mpath`, `dm` …
         kind: String,
-        /// Its name under `/dev/mapper`.
+        /// The name under `/dev/mapper`.
         name: String,
     },
     /// Software RAID.
@@ -83,9 +83,11 @@ impl Stack {
         out
     }
 
-    /// The devices whose scheduler works on the target's I/O, top first. A bio-based device (LVM, LUKS,
-    /// RAID, NVMe multipath head) has none, the disks below it do; a request-based multipath device has
-    /// its own and its paths are left alone; a loop device has one and so has the disk of its file.
+    /// The devices with a scheduler that works on the target's I/O, top first:
+    ///
+    /// * A bio-based device (LVM, LUKS, RAID, NVMe multipath head) has none; the disks below it have one.
+    /// * A request-based multipath device has its own, and its paths are left alone.
+    /// * A loop device has one, and so has the disk of its file.
     #[must_use]
     pub fn queues(&self) -> Vec<&Layer> {
         fn walk<'a>(layer: &'a Layer, out: &mut Vec<&'a Layer>) {
@@ -103,7 +105,7 @@ impl Stack {
         out
     }
 
-    /// The first queue from the top: the one whose scheduler is compared.
+    /// The first queue from the top. Its scheduler is compared.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when nothing below has a scheduler.
@@ -115,8 +117,8 @@ impl Stack {
         })
     }
 
-    /// The disks whose scheduler is compared: on every way down from the target the first queue that has a
-    /// choice. All of them are switched together.
+    /// The disks to compare schedulers on: on every way down from the target the first queue that has a choice. All of
+    /// them are switched together.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when there is none, or when part of the target's I/O goes where nothing can be
@@ -197,8 +199,8 @@ pub fn find(root: &SysRoot, what: &str) -> Result<Stack> {
     Ok(Stack { target: what.into(), top })
 }
 
-/// The stack under something that is open: `node` is what it is, `path` where it was found. No name is looked
-/// up again.
+/// The stack under something that is open. `node` says what it is, `path` where it was found. No name is looked up
+/// again.
 ///
 /// # Errors
 /// As [`find`].
@@ -346,7 +348,7 @@ fn of_device(root: &SysRoot, dev: DevNum, depth: usize) -> Result<Layer> {
         let number = root.get(&format!("{parent}/dev")).and_then(|t| DevNum::parse(&t));
         layer.below = vec![of_device(root, number.ok_or_else(missing)?, depth + 1)?];
     } else if let Some(backing) = root.get(&format!("{dir}/loop/backing_file")) {
-        // The file may be gone, or live where this process cannot see it; then the stack ends here.
+        // The file may be gone, or out of this process's sight. The stack ends here then.
         layer.below = of_path(root, &backing, depth + 1).map_or_else(|_| Vec::new(), |l| vec![l]);
         layer.kind = LayerKind::Loop { backing };
     } else if let Some(name) = root.get(&format!("{dir}/dm/name")) {

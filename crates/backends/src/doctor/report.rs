@@ -21,7 +21,7 @@ pub struct Report {
     pub lockdown: String,
     /// What lies below the target, if one was named.
     pub stack: Option<Stack>,
-    /// Whether a run might write to the target, and why not; or what kept it from being judged.
+    /// Whether a run may write to the target, and why not; or why that cannot be judged.
     pub verdict: Option<std::result::Result<Judgement, String>>,
     /// The disks with a scheduler, and what sets it.
     pub disks: Vec<(Disk, Vec<Setting>)>,
@@ -75,7 +75,7 @@ pub fn examine(target: Option<&str>) -> Result<Report> {
     })
 }
 
-/// Disks whose size is not 0 and that have a scheduler to choose.
+/// Disks with a size above 0 and a choice of schedulers.
 fn with_schedulers(root: &SysRoot) -> Vec<String> {
     root.list("/sys/block")
         .into_iter()
@@ -88,9 +88,9 @@ fn with_schedulers(root: &SysRoot) -> Vec<String> {
 }
 
 impl Report {
-    /// For people, at most 80 columns.
+    /// For people; sentences in lines of at most so many columns.
     #[must_use]
-    pub fn render(&self) -> String {
+    pub fn render(&self, columns: usize) -> String {
         let mut out = format!("kernel {}\n", self.kernel);
         if !self.lockdown.is_empty() {
             out.push_str(&format!("lockdown {}\n", self.lockdown));
@@ -102,7 +102,7 @@ impl Report {
             }
         }
         if let Some(verdict) = &self.verdict {
-            out.push_str(&written(verdict));
+            out.push_str(&written(verdict, columns));
         }
         for (disk, settings) in &self.disks {
             out.push_str(&format!("\n/dev/{}\n{}", disk.name, disk.render()));
@@ -119,7 +119,7 @@ impl Report {
                 Ok(found) => out.push_str(&format!("  yes  {:<24}{found}\n", r.what)),
                 Err(e) => {
                     out.push_str(&format!("  NO   {:<24}\n", r.what));
-                    out.push_str(&wrapped(&format!("{e}; {}", e.help()), 7));
+                    out.push_str(&wrapped(&format!("{e}; {}", e.help()), 7, columns));
                 }
             }
         }
@@ -128,7 +128,7 @@ impl Report {
             let word = if state.is_ok() { "chosen" } else { "not chosen" };
             out.push_str(&format!("  {:<11} {word}\n", way.to_string()));
             if let Err(why) = state {
-                out.push_str(&wrapped(why, 14));
+                out.push_str(&wrapped(why, 14, columns));
             }
         }
         out.push_str("\nprograms\n");
@@ -144,16 +144,16 @@ impl Report {
             out.push_str("\nstate files (runs at work, or killed: iosched restore)\n");
             self.states.iter().for_each(|s| out.push_str(&format!("  {s}\n")));
         }
-        clip(&out)
+        out
     }
 }
 
 /// Whether a run might write to the target.
-fn written(verdict: &std::result::Result<Judgement, String>) -> String {
+fn written(verdict: &std::result::Result<Judgement, String>, columns: usize) -> String {
     let mut out = String::from("\nwriting to it\n");
     let mut line = |word: &str, text: &str| {
         out.push_str(&format!("  {word}\n"));
-        out.push_str(&wrapped(text, 4));
+        out.push_str(&wrapped(text, 4, columns));
     };
     match verdict {
         Err(why) => line("UNKNOWN", why),
@@ -173,11 +173,11 @@ fn written(verdict: &std::result::Result<Judgement, String>) -> String {
     out
 }
 
-/// Text in lines of at most 80 columns, indented.
-fn wrapped(text: &str, indent: usize) -> String {
+/// Text in lines of at most so many columns, indented.
+fn wrapped(text: &str, indent: usize, columns: usize) -> String {
     let (mut out, mut line) = (String::new(), String::new());
     for word in text.split_whitespace() {
-        if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > 80 {
+        if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > columns {
             out.push_str(&format!("{:indent$}{line}\n", ""));
             line.clear();
         }
@@ -190,23 +190,13 @@ fn wrapped(text: &str, indent: usize) -> String {
     out
 }
 
-/// Cuts lines to 80 columns.
-fn clip(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for line in text.lines() {
-        out.extend(line.chars().take(80));
-        out.push('\n');
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn this_machine_fits_the_page() {
-        let text = examine(None).unwrap().render();
+        let text = examine(None).unwrap().render(80);
         assert!(text.starts_with("kernel "), "{text}");
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         assert!(text.contains("programs\n  fio "), "{text}");
@@ -217,7 +207,7 @@ mod tests {
 
     #[test]
     fn advice_is_wrapped_and_not_cut() {
-        let text = wrapped(&"FUSE is not available in here ".repeat(9), 7);
+        let text = wrapped(&"FUSE is not available in here ".repeat(9), 7, 80);
         assert!(
             text.lines()
                 .all(|l| l.starts_with("       F") || l.starts_with("       ") && l.len() <= 80)

@@ -14,7 +14,7 @@ pub enum Setter {
     },
     /// A tuned profile.
     Tuned {
-        /// Its name.
+        /// The name.
         profile: String,
     },
     /// The kernel's command line, which no kernel since 5.0 heeds.
@@ -28,15 +28,15 @@ pub struct Setting {
     pub setter: Setter,
     /// To what.
     pub scheduler: String,
-    /// Whether everything the rule asks for was checked and fits; a rule with conditions that cannot be
-    /// checked from outside udev may or may not match.
+    /// Whether all conditions of the rule were checked and fit. A rule with conditions that cannot be checked from
+    /// outside udev may or may not match.
     pub certain: bool,
 }
 
 const RULES: &[&str] = &["/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d"];
 
-/// Everything on this machine that sets the scheduler of `disk` (a kernel name), in the order in which
-/// udev reads it. Nothing found means that the kernel's default holds or somebody wrote by hand.
+/// Everything on this machine that sets the scheduler of `disk` (a kernel name), in the order in which udev reads it.
+/// If nothing is found, the kernel's default holds or a person wrote it by hand.
 #[must_use]
 pub fn who_set_it(root: &SysRoot, disk: &str) -> Vec<Setting> {
     let mut files: Vec<(String, String)> = Vec::new();
@@ -137,7 +137,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 fn glob(p: &[u8], t: &[u8]) -> bool {
-    // Dynamic programming over text positions: linear in both, whatever the stars do.
+    // Dynamic programming over text positions: linear in both lengths, for any number of stars.
     let mut states = vec![false; t.len() + 1];
     states[0] = true;
     let mut i = 0;

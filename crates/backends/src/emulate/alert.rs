@@ -24,7 +24,7 @@ pub(crate) struct Alert {
 }
 
 impl Alert {
-    /// Nobody is kept awake unless it is `wanted`.
+    /// CPUs are kept awake only if `wanted`.
     pub(crate) fn new(wanted: bool) -> Alert {
         Alert { wanted, held: None, last: 0 }
     }
@@ -34,12 +34,12 @@ impl Alert {
         self.last = now;
         if self.wanted && self.held.is_none() {
             self.held = hold();
-            // Not here: a container, or a kernel without it.
+            // The file is missing in a container, or on a kernel without it.
             self.wanted = self.held.is_some();
         }
     }
 
-    /// How long to wait for the next request before CPUs may sleep; lets them, if that time is over.
+    /// How long to wait for the next request before CPUs may sleep. Lets them sleep if that time is over.
     pub(crate) fn rest(&mut self, now: Nanos) -> Option<Duration> {
         self.held.as_ref()?;
         let left = (self.last + REST).saturating_sub(now);

@@ -1,5 +1,5 @@
-//! Drives a device model by the wall clock: commands go in as they arrive, answers go out when the
-//! model's time comes, or so much before as the way takes. One thread serves; others look and give orders.
+//! Drives a device model by the wall clock. Commands go in as they arrive. Answers go out at the model's time, less the
+//! time that the way takes. One thread serves; others look and give orders.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use super::served::Served;
 pub(crate) struct Lead {
     /// For any command.
     pub(crate) fixed: Nanos,
-    /// For each MiB of its data, which is copied on the way.
+    /// The same for each MiB of data, which is copied on the way.
     pub(crate) per_mib: Nanos,
 }
 
@@ -39,7 +39,7 @@ struct Pending<A> {
     lead: Nanos,
 }
 
-/// A command that the model has completed, or will have before its answer could arrive.
+/// A command that the model has completed, or will have completed before its answer could arrive.
 struct Early<A> {
     /// When the answer leaves.
     at: Nanos,
@@ -54,7 +54,8 @@ struct Inner<A> {
     /// Leads of the commands in flight, and how many have each: usually one or two.
     leads: BTreeMap<Nanos, u32>,
     done: Vec<Completion>,
-    /// When the device's own time began: a device that begins with a full cache would have emptied it since the epoch.
+    /// When the device's own time began. Without it, a device that begins with a full cache would have emptied the
+    /// cache since the epoch.
     began: Nanos,
     /// The latest time the device was given, by our clock.
     last: Nanos,
@@ -112,14 +113,14 @@ impl<A> Clockwork<A> {
         let Command { op, offset, len, .. } = command;
         let lead = inner.lead.of(op, len);
         let id = inner.enter(Pending { answer, op, len, arrived, lead }, offset);
-        // The device may have been advanced beyond that: by what others did, or since answers leave early.
+        // The device may have been advanced beyond that, by other commands or because answers leave early.
         let at = arrived.max(inner.last);
         let since = at.saturating_sub(inner.began);
         inner.device.submit(since, Command { id, ..command });
         inner.last = at;
     }
 
-    /// Answers whose time has come go to `ready`; says when to come again.
+    /// Moves due answers to `ready`. Returns when to come again.
     pub(crate) fn due(&self, ready: &mut Vec<A>) -> Option<Nanos> {
         let mut inner = self.lock();
         let now = self.now();
@@ -208,8 +209,8 @@ impl<A> Inner<A> {
         self.leads.last_key_value().map_or(0, |(lead, _)| *lead)
     }
 
-    /// When there is something to do next: an answer that leaves, or an event of the device so soon that
-    /// one might have to.
+    /// When there is something to do next: an answer leaves, or the device has an event so soon that an answer might
+    /// have to leave.
     fn wake_up(&self) -> Option<Nanos> {
         let device = self.device_wakes().map(|t| t.saturating_sub(self.ahead()));
         let answer = self.early.last().map(|e| e.at);
@@ -235,7 +236,7 @@ impl<A> Inner<A> {
         }
     }
 
-    /// Lets go of the answers whose own lead has come.
+    /// Sends the answers that are within their own lead.
     fn leave(&mut self, now: Nanos, ready: &mut Vec<A>) {
         while self.early.last().is_some_and(|e| e.at <= now) {
             let Some(e) = self.early.pop() else { return };
@@ -268,7 +269,7 @@ impl<A> Inner<A> {
         let t_done = c.t_done.saturating_add(self.began);
         self.served.latency += t_done.saturating_sub(p.arrived);
         let at = t_done.saturating_sub(p.lead);
-        // Behind those that leave at the same time already: the model's order stays.
+        // Behind those that already leave at the same time, so that the model's order stays.
         let place = self.early.partition_point(|e| e.at > at);
         self.early.insert(place, Early { at, t_done, answer: p.answer });
     }

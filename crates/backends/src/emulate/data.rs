@@ -15,9 +15,9 @@ use nix::libc;
 /// How the data of an emulated disk is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataMode {
-    /// In memory; only what was written takes room.
+    /// In memory. Only written parts take room.
     Memory,
-    /// In a file without a name in this directory: it goes when the program goes.
+    /// In a file without a name in this directory. The file vanishes with the program.
     File(std::path::PathBuf),
     /// Nowhere: reads give zeros. Right for raw-device load, wrong below a file system.
     Discard,
@@ -80,7 +80,7 @@ impl Memory {
     }
 }
 
-/// Half of what the system could give away now: the load, the page cache and others need some too.
+/// Half of the memory that the system could give away now. The load, the page cache and others need some, too.
 fn most_memory() -> u64 {
     let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     available(&info).map_or(u64::MAX, |bytes| bytes / 2)
@@ -124,7 +124,7 @@ impl DataStore {
         }
     }
 
-    /// Fills `buf` from `offset`; what was never written reads as zeros.
+    /// Fills `buf` from `offset`. Bytes that were never written read as zeros.
     pub(crate) fn read(&self, offset: u64, buf: &mut [u8]) -> io::Result<()> {
         match self {
             DataStore::Discard => buf.fill(0),
@@ -203,7 +203,7 @@ impl DataStore {
     }
 }
 
-/// A lock whose holder panicked still guards whole chunks: every write is one copy.
+/// If the holder of the lock panicked, the chunks are still whole: every write is one copy.
 fn read_lock(shard: &Shard) -> std::sync::RwLockReadGuard<'_, BTreeMap<u64, Box<[u8]>>> {
     shard.read().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
@@ -300,7 +300,7 @@ mod tests {
         let e = store.write(2 * CHUNK, &[3; 4096]).unwrap_err();
         assert_eq!(e.raw_os_error(), Some(libc::ENOSPC));
         assert_eq!(store.is_full(), Some(2 * CHUNK));
-        // What is there can be written again, and what was given up is free.
+        // Existing chunks can be written again, and discarded ones are free.
         store.write(100, &[4; 4096]).unwrap();
         store.discard(CHUNK, CHUNK).unwrap();
         store.write(2 * CHUNK, &[3; 4096]).unwrap();

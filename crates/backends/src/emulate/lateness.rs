@@ -1,4 +1,4 @@
-//! How late sleeps end on this machine, so that the last of a wait can be spent awake.
+//! How late sleeps end on this machine, so that the end of a wait can be spent awake.
 
 use iosched_types::Nanos;
 
@@ -9,16 +9,16 @@ pub(crate) struct Lateness {
     most: Nanos,
 }
 
-/// What is taken until the first sleeps have ended.
+/// The value until the first sleeps have ended.
 const FIRST: Nanos = 60_000;
-/// Awake for at least so long: reading the clock and entering the kernel take some of it.
+/// Awake for at least this long. Reading the clock and entering the kernel take part of it.
 const LEAST: Nanos = 5_000;
 /// Sleeps after which half of a bad one is forgotten: about 90.
 const FORGET: Nanos = 128;
 
 impl Lateness {
-    /// Nobody stays awake for longer than `most`, however late sleeps end; 0 is for machines where
-    /// staying awake would take the only CPU from the disk's users.
+    /// The thread never stays awake for longer than `most`, however late sleeps end. 0 is for machines where staying
+    /// awake would take the only CPU from the disk's users.
     pub(crate) fn new(most: Nanos) -> Self {
         Lateness { worst: FIRST, most }
     }
@@ -26,7 +26,7 @@ impl Lateness {
     /// A sleep ended this much after the time it was to end.
     pub(crate) fn saw(&mut self, late: Nanos) {
         let kept = self.worst - self.worst / FORGET;
-        // What comes from a machine that was stopped, or busy with more urgent work, is no timer's doing.
+        // A delay because the machine was stopped, or busy with more urgent work, says nothing about the timer.
         self.worst = kept.max(late.min(self.most));
     }
 
@@ -40,7 +40,7 @@ impl Lateness {
 mod tests {
     use super::*;
 
-    /// A clock by which sleeps end so much late, one after the other.
+    /// A clock by which sleeps end late by these times, one after the other.
     fn after(lates: impl IntoIterator<Item = Nanos>) -> Nanos {
         let mut l = Lateness::new(150_000);
         lates.into_iter().for_each(|late| l.saw(late));

@@ -16,7 +16,7 @@ pub struct ModelLimits {
     pub sequential_rate: f64,
 }
 
-/// Commands per measurement: enough that start-up effects do not count.
+/// Commands per measurement: enough to make start-up effects negligible.
 const COMMANDS: u64 = 2000;
 
 /// Measures a model on virtual time.

@@ -29,7 +29,7 @@ pub struct Measured {
     pub disk: Parts,
     /// The same from the FUSE file below the loop device, where there is one.
     pub file: Option<Parts>,
-    /// 32 reads at once from the disk, answered as soon as may be.
+    /// 32 reads at once from the disk, answered as soon as possible.
     pub disk_at_32: Crowd,
     /// The same from the FUSE file.
     pub file_at_32: Option<Crowd>,
@@ -44,7 +44,7 @@ pub struct Parts {
     pub taking: f64,
     /// Until the data is in place.
     pub data: f64,
-    /// Until it begins to answer: the model's own time, and its lateness.
+    /// Until the server begins to answer: the model's own time, and the server's lateness.
     pub waiting: f64,
     /// How much later than the model said that was.
     pub late: f64,
@@ -65,7 +65,7 @@ pub struct Crowd {
     pub reader: f64,
     /// Of the server.
     pub server: f64,
-    /// Of the kernel's workers and softirq threads, which others use too.
+    /// The same for the kernel's workers and softirq threads, which others use too.
     pub workers: f64,
 }
 
@@ -118,9 +118,9 @@ impl EmulatedDisk {
             let read = file.read_exact_at(buffer.bytes(), at);
             let had = clock.now();
             read.map_err(|e| Error::io("reading", self.node(), e))?;
-            // The answer's stamp is taken after the reader may have had it already.
+            // The reader may have had the answer before its stamp is taken.
             let stamps = settled(shared);
-            // A read of somebody else's came between: it cannot be told which stamp is whose.
+            // Another process's read came between, so the stamps cannot be assigned.
             if let [stamp] = stamps[..] {
                 ways.push((sent, stamp, had));
             }
@@ -144,7 +144,7 @@ impl EmulatedDisk {
     }
 }
 
-/// The stamps so far, once there is one: the server writes it after the answer.
+/// The stamps so far, once there is one. The server writes a stamp after the answer.
 fn settled(shared: &Shared) -> Vec<Stamp> {
     for _ in 0..1000 {
         let stamps = shared.stamps.take();

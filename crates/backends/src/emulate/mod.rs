@@ -1,9 +1,9 @@
-//! Disks that are models: a block device of the running kernel whose commands take as long as a device
-//! model of the catalogue says.
+//! Disks that are models: block devices of the running kernel. Their commands take as long as a device model of the
+//! catalogue says.
 //!
-//! Where the kernel has ublk, its block layer talks to the server itself. Else a FUSE file system of ours holds one
-//! file, and a loop device with direct I/O makes a disk of it. Either device is created for the purpose and
-//! removed afterwards, so no setting of it can stay behind.
+//! Where the kernel has ublk, its block layer talks to the server itself. Elsewhere a FUSE file system of ours holds
+//! one file, and a loop device with direct I/O makes a disk of it. Either device is created for the purpose and removed
+//! afterwards, so none of its settings can stay behind.
 
 mod alert;
 mod attach;

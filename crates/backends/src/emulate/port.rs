@@ -1,4 +1,4 @@
-//! What every way between the kernel and the disk has in common: requests come, answers go.
+//! The common interface of all ways between the kernel and the disk: requests come, answers go.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -32,7 +32,7 @@ pub(crate) trait Port {
     /// The kernel's; [`is_over`] tells whether the disk merely went away.
     fn next(&mut self) -> io::Result<Option<Request>>;
 
-    /// Room for the data of a request; what a write brings is there.
+    /// Room for the data of a request. It holds the data of a write.
     fn data(&mut self, request: &Request) -> &mut [u8];
 
     /// Answers a request, at the latest with the next `flush` or `wait`.
@@ -47,13 +47,13 @@ pub(crate) trait Port {
     /// The kernel's.
     fn flush(&mut self) -> io::Result<()>;
 
-    /// Sends the answers and sleeps until something comes or the bell rings, at most so long.
+    /// Sends the answers and sleeps until a request comes or the bell rings, at most this long.
     ///
     /// # Errors
     /// The kernel's.
     fn wait(&mut self, limit: Option<Duration>) -> io::Result<()>;
 
-    /// Whether something may have come; asked again and again by a thread that does not sleep.
+    /// Whether a request may have come. A thread that does not sleep asks again and again.
     fn ready(&mut self) -> bool;
 }
 
@@ -81,10 +81,10 @@ impl Bell {
         Ok((Bell { rung: AtomicBool::new(false), pipe }, BellPull(reader)))
     }
 
-    /// Something was decided that the serving thread should look at.
+    /// Rings for the serving thread, so that it looks at a new decision.
     pub(crate) fn ring(&self) {
         self.rung.store(true, Ordering::Release);
-        // A pipe that is full wakes as well; one that is broken has nobody at its end.
+        // A full pipe wakes the thread as well. A broken one has no reader.
         let _ = (&self.pipe).write(&[1]);
     }
 

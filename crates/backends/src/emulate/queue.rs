@@ -1,4 +1,5 @@
-//! A queue of driver commands over io_uring: every slot is given to the kernel with a buffer, comes back with a request, and is given again together with the answer.
+//! A queue of driver commands over io_uring. The server gives every slot to the kernel with a buffer. The slot comes
+//! back with a request, and goes to the kernel again together with the answer.
 
 use std::io;
 use std::ops::Range;
@@ -132,8 +133,8 @@ impl Carrier for Ring {
     }
 }
 
-/// Slots and who has them. A queue whose sides disagree would answer one request with the data of
-/// another: it ends instead.
+/// Slots and their owners. If the two sides disagreed, the queue would answer one request with the data of another. It
+/// ends instead.
 #[derive(Debug)]
 struct Slots(Vec<Holder>);
 
@@ -248,7 +249,7 @@ impl<D: Driver, C: Carrier> Port for Queue<D, C> {
                     return Ok(Some(request));
                 }
             } else if !asked && self.ring.ready() {
-                // Once only: the kernel's mark may stay when there is nothing left to do.
+                // Only once, because the kernel's mark may stay when there is nothing left to do.
                 self.ring.submit()?;
                 asked = true;
             } else {

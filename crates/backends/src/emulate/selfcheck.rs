@@ -1,4 +1,4 @@
-//! What this machine adds to an emulated disk, and the fastest disk it can pretend to be.
+//! How much time this machine adds to an emulated disk, and the fastest disk that it can emulate.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
@@ -21,11 +21,11 @@ use crate::sys::ring::Ring;
 pub struct SelfCheck {
     /// Median time added to a 4 KiB read, one at a time, in ns.
     pub added: Nanos,
-    /// What each MiB of data adds to that, in ns: it is copied on the way.
+    /// What each MiB of data adds to that, in ns. The data is copied on the way.
     pub per_mib: Nanos,
     /// Lower and upper quartile of `added`.
     pub spread: (Nanos, Nanos),
-    /// Whether it is steady enough to be taken off the model's service time, and is.
+    /// Whether the added time is steady enough, and so is subtracted from the model's service time.
     pub compensated: bool,
     /// 4 KiB reads a second that can be served.
     pub max_iops: f64,
@@ -33,16 +33,17 @@ pub struct SelfCheck {
     pub max_rate: f64,
 }
 
-/// Service time of the device against which the added time is measured: the timer is in use, as it will be.
+/// Service time of the device against which the added time is measured. It is long enough to use the timer, as real
+/// models do.
 pub(crate) const PROBE_LATENCY: Nanos = 1_000_000;
 const SAMPLES: usize = 150;
 const ATTEMPTS: usize = 5;
 const RATE_TIME: Duration = Duration::from_millis(300);
-/// How often a rate is measured that is not what the model wants.
+/// How often a rate below the model's need is measured again.
 const RATE_ATTEMPTS: u32 = 10;
 /// Reads at once: what a SATA disk takes.
 const RATE_DEPTH: u32 = 32;
-/// Share of the measured rate that a model may need: other work goes on while it is served.
+/// Share of the measured rate that a model may need, because other work goes on while it is served.
 const HEADROOM: f64 = 0.8;
 
 impl SelfCheck {
@@ -145,7 +146,7 @@ impl Added {
     }
 }
 
-/// Measures until the times are steady: others may be busy for a moment.
+/// Measures until the times are steady, because other programs may be busy for a moment.
 ///
 /// # Errors
 /// What `check` says, between reads; the kernel's.
@@ -165,8 +166,8 @@ pub(crate) fn added(node: &Path, bytes: u64, check: &dyn Fn() -> Result<()>) -> 
     }
 }
 
-/// Measures a rate until it is what is wanted, some times at most; the best counts. It is what the machine can do: others may be
-/// busy for a moment, and whether a run was served in time is judged by the run.
+/// Measures a rate until it is high enough, a few times at most. The best counts: it is what the machine can do when
+/// others are not busy for a moment. Each run is judged by how it was served itself.
 ///
 /// # Errors
 /// What `measure` says.

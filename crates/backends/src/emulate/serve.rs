@@ -24,7 +24,7 @@ pub(crate) struct Answer {
     stamp: Stamp,
 }
 
-/// What the serving thread shares with those who look and give orders.
+/// The state that the serving thread shares with the threads that look and give orders.
 pub(crate) struct Shared {
     pub(crate) work: Clockwork<Answer>,
     pub(crate) data: DataStore,
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
     awake: AtomicU64,
     /// Whether the model answers so quickly that idle CPUs must not fall asleep.
     quick: bool,
-    /// When each request came and went, while somebody wants to know.
+    /// When each request came and went, while a measurement asks for it.
     pub(crate) stamps: Stamps,
 }
 
@@ -45,7 +45,7 @@ struct Hand {
     alert: Alert,
     ready: Vec<Answer>,
     softirqs: Softirqs,
-    /// Whether something was answered since that was last run.
+    /// Whether something was answered since the softirqs were last run.
     answered: bool,
     /// When it last woke, while that is wanted.
     woken: Nanos,
@@ -159,7 +159,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Sleeps until something comes or an answer is nearly due, and stays awake for the rest.
+    /// Sleeps until a request comes or an answer is nearly due, and stays awake for the rest.
     fn pause(&self, port: &mut impl Port, hand: &mut Hand, next: Option<Nanos>) -> io::Result<()> {
         let Hand { lateness, alert, softirqs, answered, .. } = hand;
         let Some(due) = next else { return port.wait(alert.rest(self.work.now())) };
@@ -176,7 +176,7 @@ impl Shared {
         }
         port.flush()?;
         if std::mem::take(answered) {
-            // Otherwise who was answered waits until this thread sleeps.
+            // Otherwise a process with its answer ready waits until this thread sleeps.
             softirqs.run();
         }
         let started = self.work.now();

@@ -1,9 +1,9 @@
 //! Lets the kernel finish I/O on this CPU while a thread of real-time priority stays awake.
 //!
-//! An answer only marks a request as done. What wakes its user runs as a softirq: on this CPU, in a thread of the
-//! kernel that comes after every real-time thread. A server that stays awake for the next answer would hold
-//! back the one before, until it sleeps. A system call that takes a lock against softirqs runs what is pending when it lets
-//! go of it, and setting an option of a socket is such a call.
+//! An answer only marks a request as done. A softirq wakes the user of the request: on this CPU, in a kernel thread
+//! that comes after every real-time thread. So a server that stays awake for the next answer would hold back the one
+//! before, until it sleeps. A system call that takes a lock against softirqs runs the pending ones when it releases the
+//! lock. Setting an option of a socket is such a call.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -20,7 +20,7 @@ impl Softirqs {
 
     /// Runs what is pending on this CPU.
     pub(crate) fn run(&self) {
-        // It is what it was before; that it fails is no reason not to go on.
+        // The option keeps its value. A failure is no reason to stop.
         let _ = rustix::net::sockopt::set_socket_keepalive(&self.0, false);
     }
 }

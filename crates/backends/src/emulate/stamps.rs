@@ -28,7 +28,7 @@ impl Stamp {
     }
 }
 
-/// Stamps of answered requests, while they are collected. Otherwise the clock is not read for them.
+/// Stamps of answered requests, while they are collected. Otherwise the clock is not read.
 #[derive(Debug, Default)]
 pub(crate) struct Stamps {
     on: AtomicBool,

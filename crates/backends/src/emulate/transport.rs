@@ -15,8 +15,8 @@ use crate::state::{Change, StateFile};
 pub enum Transport {
     /// ublk: Linux 6.0 and newer, where the distribution has built it.
     Ublk,
-    /// FUSE and a loop device, over io_uring: Linux 6.14 and newer. Only where it is asked for: when its server
-    /// is killed while commands are under way, Linux 6.18 may wait for them for ever, and so does whoever uses the
+    /// FUSE and a loop device, over io_uring: Linux 6.14 and newer. Only used where the user asks for it: when its
+    /// server is killed while commands are under way, Linux 6.18 may wait for them for ever, and so do the users of the
     /// disk (`docs/live.md`).
     FuseRing,
     /// FUSE and a loop device.
@@ -33,7 +33,7 @@ impl Transport {
         Transport::ALL.into_iter().find(|t| t.to_string() == word)
     }
 
-    /// Why this machine does not have it, as far as can be told without trying.
+    /// Why this machine does not have this way, as far as can be known without trying.
     #[must_use]
     pub fn missing(self) -> Option<String> {
         match self {
@@ -49,13 +49,13 @@ impl Transport {
         }
     }
 
-    /// Whether a kernel clears up behind a server that was killed, whatever the moment.
+    /// Whether a kernel cleans up after a server that was killed at any moment.
     #[must_use]
     pub fn survives_kills(self) -> bool {
         self != Transport::FuseRing
     }
 
-    /// Those that this machine has and that may be chosen without being asked for, the fastest first.
+    /// The ways that this machine has and that may be chosen by default, the fastest first.
     pub(crate) fn choice() -> impl Iterator<Item = Transport> {
         let usable = |t: &Transport| t.survives_kills() && t.missing().is_none();
         Transport::ALL.into_iter().filter(usable)
@@ -67,7 +67,7 @@ impl Transport {
         Transport::choice().next().unwrap_or(Transport::Fuse)
     }
 
-    /// Every way, whether it would be taken, and why not: for people who wonder.
+    /// Every way, whether it would be taken, and why not; for messages.
     #[must_use]
     pub fn reasons() -> Vec<(Transport, std::result::Result<(), String>)> {
         let best = Transport::best();
@@ -120,7 +120,7 @@ pub(crate) struct Switched {
     undo: Option<(StateFile, Option<Guardian>, String)>,
 }
 
-/// How long another start may take that holds it.
+/// How long to wait for another start that holds the parameter.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Switched {
@@ -186,7 +186,7 @@ impl Switched {
 
 impl Drop for Switched {
     fn drop(&mut self) {
-        // The state file stays if this fails; there is no one to tell here.
+        // The state file stays if this fails. An error cannot be reported here.
         let _ = self.put_back();
     }
 }

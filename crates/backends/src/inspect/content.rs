@@ -1,4 +1,4 @@
-//! What lies on a device: libblkid's word, and whether it is blank where it was looked at.
+//! The content of a device: libblkid's answer, and whether the places that were read are blank.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -15,8 +15,8 @@ const PIECE: u64 = 4096;
 /// Places between the ends.
 const PLACES: u64 = 64;
 
-/// Signatures of file systems, volume managers, arrays and partition tables, by libblkid through its own
-/// programs. Where these are missing or do not answer, nothing is known, and that is a finding.
+/// Signatures of file systems, volume managers, arrays and partition tables, by libblkid's own programs. If these are
+/// missing or do not answer, nothing is known, and that counts as a finding.
 #[must_use]
 pub fn marks(device: &File) -> Vec<Finding> {
     let unknown = |why: &str| vec![Finding::unknown(format!("what it holds is unknown: {why}"))];
@@ -28,7 +28,7 @@ pub fn marks(device: &File) -> Vec<Finding> {
         Err(e) => return unknown(&e.to_string()),
     };
     let mut names = exported(&text);
-    // It sees each signature where blkid settles for one.
+    // wipefs sees every signature; blkid stops at one.
     match ask("wipefs", &["--no-act", "--json"], device) {
         Ok(Some((status, text))) if status.success() => names.extend(listed(&text)),
         _ => {}
@@ -68,7 +68,7 @@ fn listed(text: &str) -> BTreeSet<String> {
     all.filter_map(|s| s["type"].as_str()).map(word).collect()
 }
 
-/// libblkid's name with what it is, where that is not plain.
+/// libblkid's name, with an explanation where the name is not clear.
 fn word(kind: &str) -> String {
     match kind {
         "gpt" | "dos" | "PMBR" | "mac" | "sun" | "bsd" | "sgi" => {
@@ -84,7 +84,7 @@ fn word(kind: &str) -> String {
     }
 }
 
-/// Whether the ends and places spread over the device are zero: what has no mark is data all the same.
+/// Whether the ends and places spread over the device are zero. Data without a mark is still data.
 #[must_use]
 pub fn not_blank(device: &File, bytes: u64) -> Vec<Finding> {
     let mut buffer = vec![0u8; END as usize];
@@ -108,8 +108,8 @@ pub fn not_blank(device: &File, bytes: u64) -> Vec<Finding> {
     vec![Finding::content(what)]
 }
 
-/// Where it is looked at: the first and the last MiB, and places of 4 KiB spread evenly between. A small
-/// device is read as a whole.
+/// The places that are read: the first and the last MiB, and places of 4 KiB spread evenly between. A small device is
+/// read as a whole.
 fn places(bytes: u64) -> Vec<(u64, u64)> {
     if bytes <= 2 * END + PLACES * PIECE {
         let starts = (0..bytes).step_by(END as usize);

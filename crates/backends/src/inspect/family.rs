@@ -1,5 +1,5 @@
-//! What belongs to a target: its partitions, the disk it is a partition of, what lies below it; and who uses
-//! any of these by the kernel's own lists.
+//! What belongs to a target: its partitions, the disk it is a partition of, what lies below it. And the users of any of
+//! these, by the kernel's own lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ use crate::sys;
 /// Deeper than this is a loop in the description, not a stack.
 const MAX_DEPTH: usize = 16;
 
-/// Everything whose use is use of the target.
+/// Everything that counts as the target: a use of it is a use of the target.
 #[derive(Clone, Debug, Default)]
 pub struct Family {
     /// The target.
@@ -107,7 +107,7 @@ impl Family {
         self.things.get(thing).map(String::as_str)
     }
 
-    /// The file of the family that has this inode number, on whatever file system.
+    /// The file of the family with this inode number, on any file system.
     pub(super) fn of_inode(&self, number: &[u8]) -> Option<Thing> {
         let number: u64 = std::str::from_utf8(number).ok()?.parse().ok()?;
         let is = |t: &&Thing| matches!(t, Thing::Inode(_, n) if *n == number);
@@ -165,7 +165,7 @@ impl Family {
         }
     }
 
-    /// How people call what a path names, if that is one of ours.
+    /// The usual name of what a path leads to, if that belongs to the family.
     fn named(&self, root: &SysRoot, path: &str) -> Option<&str> {
         self.called(&root.thing(path).ok()?)
     }
@@ -207,7 +207,7 @@ impl Family {
         }
     }
 
-    /// What is handed to other machines, virtual machines, or written to by zram.
+    /// Devices that are exported to other machines or virtual machines, or written to by zram.
     fn exports(&self, root: &SysRoot, found: &mut Vec<Finding>) {
         for (pattern, what) in EXPORTS {
             for path in expand(root, pattern) {
@@ -225,7 +225,7 @@ impl Family {
     }
 }
 
-/// Where the kernel says what it exports: a name, or a name among other words.
+/// Files in which the kernel lists its exports: a name, or a name among other words.
 const EXPORTS: &[(&str, &str)] = &[
     ("/sys/kernel/config/target/core/*/*/udev_path", "exported by the SCSI target"),
     ("/sys/kernel/config/target/core/*/*/info", "exported by the SCSI target"),
@@ -254,7 +254,7 @@ fn of_loop(root: &SysRoot, name: &str, dir: &str) -> Loop {
     let path = root.get(&format!("{dir}/loop/backing_file")).unwrap_or_default();
     let offset = root.number(&format!("{dir}/loop/offset")).unwrap_or(0);
     let asked = if root.is_machine() { ask_loop(name) } else { None };
-    // The kernel's word first: the name may lead elsewhere by now.
+    // The kernel's name comes first, because the user's may lead elsewhere by now.
     let backing = asked.or_else(|| root.thing(&path).ok());
     Loop { name: name.replace('!', "/"), backing, path, offset }
 }

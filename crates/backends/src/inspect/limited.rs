@@ -1,4 +1,4 @@
-//! Small programs that are asked something, and that may not hang us.
+//! Runs small helper programs with a time limit, so that they cannot hang us.
 
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd};
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::load::child::Load;
 use crate::sys;
 
-/// A disk that answers no read within this time is no disk to write to.
+/// A disk that answers no read within this time must not be written to.
 const LIMIT: Duration = Duration::from_secs(15);
 
-/// Runs a program of util-linux on an open device; its status and what it printed, `None` when it took too
-/// long. The device is handed down and named by its number: no name of it is looked up again.
+/// Runs a program of util-linux on an open device. Returns its status and output, `None` when it took too long. The
+/// program inherits the device and gets its descriptor's number, so no name is looked up again.
 ///
 /// # Errors
 /// [`crate::Error::NoTool`] when it is not installed.
@@ -30,7 +30,7 @@ pub(super) fn ask(
     let Some(mut out) = child.output() else { return Ok(None) };
     let reader = std::thread::spawn(move || {
         let mut text = Vec::new();
-        // What was read before an error is what it said.
+        // The output that was read before an error counts.
         let _ = out.read_to_end(&mut text);
         String::from_utf8_lossy(&text).into_owned()
     });

@@ -1,9 +1,9 @@
-//! Who uses a device or a file, and what lies on it: everything that must be known before it is written to.
+//! The users of a device or file, and its content: everything that must be known before a write.
 //!
-//! What is looked at is told by device number and inode, never by name. Three things are asked: the kernel's
-//! own lists ([`family`]: partitions, holders, loop devices, swap, exports), every process ([`scan`]: open
-//! files, mappings, mounts of all namespaces), and the content ([`mod@content`]: libblkid, and whether places
-//! spread over the device are blank). What cannot be found out counts as found.
+//! Targets are identified by device number and inode, never by name. There are three sources: the kernel's own lists
+//! ([`family`]: partitions, holders, loop devices, swap, exports), every process ([`scan`]: open files, mappings,
+//! mounts of all namespaces), and the content ([`mod@content`]: libblkid, and whether places spread over the device are
+//! blank). If something cannot be found out, that counts as a finding.
 
 pub mod content;
 pub mod family;
@@ -17,9 +17,9 @@ use crate::root::{SysRoot, Thing};
 /// What leave makes up for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
-    /// Somebody uses it: refused whatever is said.
+    /// It is in use: always refused.
     Always,
-    /// Its content: refused unless the user says that the data may go.
+    /// A finding about its content. Refused unless the user says that the data may go.
     Content,
     /// What could not be found out: as its content.
     Unknown,
@@ -48,7 +48,7 @@ impl Finding {
     }
 }
 
-/// Who uses a thing: the kernel's lists and one pass over all processes. Our own descriptors do not count.
+/// The users of a target: the kernel's lists and one pass over all processes. Our own descriptors do not count.
 #[must_use]
 pub fn users(root: &SysRoot, thing: Thing) -> Vec<Finding> {
     let family = family::Family::of(root, thing);
@@ -59,8 +59,7 @@ pub fn users(root: &SysRoot, thing: Thing) -> Vec<Finding> {
     found
 }
 
-/// Who has come to use it since it was checked, by the kernel's lists alone: quick enough to be asked while
-/// a load runs.
+/// New users since the check, by the kernel's lists alone. This is quick enough to ask while a load runs.
 #[must_use]
 pub fn new_users(root: &SysRoot, thing: Thing) -> Vec<Finding> {
     let mut found = family::Family::of(root, thing).users(root);

@@ -1,4 +1,4 @@
-//! One pass over all processes: who has something open or mapped, and what is mounted in any mount namespace.
+//! One pass over all processes: open files, mappings, and what is mounted in any mount namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,7 +9,7 @@ use super::family::Family;
 use crate::parse::mountinfo;
 use crate::root::{SysRoot, Thing};
 
-/// Inode of the first process namespace: in any other one, there are processes that cannot be seen.
+/// Inode of the initial process namespace. In any other namespace some processes cannot be seen.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// What was seen.
@@ -66,7 +66,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The process; its threads instead where the first of them is dead and the others go on.
+    /// The process, or its threads where the first of them is dead and the others go on.
     fn tasks(&self, dir: &str) -> Vec<String> {
         let stat = self.root.get(&format!("{dir}/stat")).unwrap_or_default();
         let dead = stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
@@ -101,14 +101,14 @@ impl Pass<'_> {
         seen
     }
 
-    /// Whether a socket's queue holds descriptors: nobody has those open, and yet they are.
+    /// Whether a socket's queue holds descriptors. No process has these open, and yet they are in use.
     fn carries(&self, dir: &str, number: &str) -> bool {
         let info = self.root.get(&format!("{dir}/fdinfo/{number}")).unwrap_or_default();
         let count = info.lines().find_map(|l| l.strip_prefix("scm_fds:"));
         count.is_some_and(|c| c.trim() != "0")
     }
 
-    /// Files that are registered with an io_uring, which may be closed and yet in use: the ring names them.
+    /// Files that are registered with an io_uring. They may be closed and yet in use; the ring names them.
     fn ring(&self, dir: &str, number: &str, thing: Thing, scan: &mut Scan) {
         let Thing::Inode(dev, _) = thing else { return };
         // Anonymous inodes have a small device number of no file system that can be a target's.

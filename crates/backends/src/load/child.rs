@@ -36,19 +36,19 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// The same, and Ctrl-Z is not followed: for who serves a disk or has one switched.
+    /// The same, and ignores Ctrl-Z. For programs that serve a disk or have one switched.
     ///
     /// # Errors
     /// The system's.
     pub fn install() -> io::Result<Self> {
         let interrupt = Interrupt::ending()?;
-        // A stopped program answers nobody: whoever uses its disk would sleep until it goes on, and its load,
-        // in a process group of its own, would run on. Children get the usual action back when they start.
+        // A stopped program answers nothing. Users of its disk would sleep until it goes on, and its load, in a process
+        // group of its own, would run on. Children get the usual action back when they start.
         signal_hook::flag::register(signal_hook::consts::SIGTSTP, interrupt.stop.clone())?;
         Ok(interrupt)
     }
 
-    /// Whether Ctrl-Z was pressed since this was asked last. It is not followed.
+    /// Whether Ctrl-Z was pressed since the last call. It has no other effect.
     #[must_use]
     pub fn stop_asked(&self) -> bool {
         self.stop.swap(false, Ordering::Relaxed)
@@ -126,8 +126,8 @@ impl Load {
         self.child.stdout.take()
     }
 
-    /// Waits at most `limit`, asking `check` every few milliseconds whether to go on; `None` when the
-    /// time is up (the child still runs then).
+    /// Waits at most `limit`. Asks `check` every few milliseconds whether to go on. `None` when the time is up; the
+    /// child still runs then.
     ///
     /// # Errors
     /// What `check` says; the child is killed then.
@@ -162,15 +162,15 @@ impl Load {
             message: e.to_string(),
         })?;
         self.reaped |= status.is_some();
-        // A job that a killed fio was about to start waits for it for ever, and holds the disk.
+        // A job that fio was about to start when it was killed waits for fio for ever, and holds the disk.
         if status.is_some_and(|s| s.signal().is_some()) {
             kill_marked(MEMBER, &self.mark);
         }
         Ok(status)
     }
 
-    /// CPU ticks of the child's descendants so far. They are counted as its own only when it waits for
-    /// them, which a killed one never does.
+    /// CPU ticks of the child's descendants so far. The kernel counts them as the child's own only when the child waits
+    /// for them, which a killed child never does.
     #[must_use]
     pub fn descendants_ticks(&self) -> u64 {
         let root = SysRoot::default();
@@ -207,14 +207,14 @@ impl Drop for Load {
     }
 }
 
-/// Names the owner in the environment of every load process, whose descendants inherit it.
+/// Names the owner in the environment of every load process. Descendants inherit it.
 const OWNER: &str = "IOSCHED_OWNER";
 
 /// Names the load in the same way: an owner may have several at once.
 const MEMBER: &str = "IOSCHED_LOAD";
 
-/// Kills what is left of the load of a dead owner, by its [`instance`]: fio killed while it starts leaves jobs that wait for it
-/// for ever, in sessions of their own and with no parent to know them by.
+/// Kills the rest of a dead owner's load, by its [`instance`]. A fio that is killed while it starts leaves jobs that
+/// wait for it for ever, in sessions of their own and without a parent to find them by.
 pub(crate) fn kill_orphans(owner: &str) -> usize {
     kill_marked(OWNER, owner)
 }
@@ -269,7 +269,7 @@ mod tests {
         let group = Pid::from_raw(i32::try_from(load.pid()).unwrap());
         load.kill();
         let deadline = Instant::now() + Duration::from_secs(5);
-        // Signal 0 asks whether anyone of the group is left (zombies wait for init).
+        // Signal 0 asks whether the group still has a process (zombies wait for init).
         while killpg(group, None).is_ok() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -314,7 +314,7 @@ mod tests {
         assert!(!family.iter().any(alive));
     }
 
-    /// As fio's jobs do while fio starts: the child is in a session of its own, and its parent is killed by somebody.
+    /// Like fio's jobs while fio starts: the child is in a session of its own, and its parent is killed.
     #[test]
     fn what_a_killed_load_leaves_behind_dies_too() {
         let mut command = Command::new("sh");

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::parse::version;
 use crate::sys;
 
-/// Oldest fio whose JSON+ has everything that a record needs.
+/// The oldest fio with everything that a record needs in its JSON+.
 pub const OLDEST: &[u32] = &[3, 19];
 
 /// The version of the installed fio.
@@ -61,8 +61,7 @@ pub fn time_limit(set: &JobSet) -> Option<Duration> {
 pub struct How<'a> {
     /// Scratch: fio's own files go here.
     pub dir: &'a Path,
-    /// What it works on. It inherits the descriptor under its number; the jobs name it as
-    /// `/proc/self/fd/NUMBER`.
+    /// The target. fio inherits the descriptor under its number; the jobs name it as `/proc/self/fd/NUMBER`.
     pub target: BorrowedFd<'a>,
     /// It is ended after this time.
     pub limit: Option<Duration>,
@@ -131,7 +130,7 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
     }
 }
 
-/// What fio says of a failure: its first lines that are no JSON, wherever it printed them.
+/// fio's message about a failure: its first lines that are no JSON, wherever it printed them.
 fn first_words(printed: &[String]) -> String {
     let lines = printed.iter().flat_map(|t| t.lines());
     let words = lines.filter(|l| !l.trim().is_empty() && !l.starts_with(['{', '}', ' ']));
@@ -143,7 +142,7 @@ fn no_room(dir: &Path) -> bool {
     rustix::fs::statvfs(dir).is_ok_and(|s| s.f_bavail.saturating_mul(s.f_frsize) < 64 << 10)
 }
 
-/// What is full: the scratch folder, or else what fio wrote to.
+/// The full place: the scratch folder, or else the target that fio wrote to.
 fn full(dir: &Path) -> Error {
     if no_room(dir) {
         let doing = "fio wrote its results there (scratch; --state-dir names another)".into();

@@ -1,5 +1,5 @@
-//! The last look at a job file before fio gets it: whatever wrote it, it names one file, the one that was
-//! checked, and nothing by which fio would write elsewhere or run other programs.
+//! The last look at a job file before fio gets it. The file must name only the checked target, and no option by which
+//! fio would write elsewhere or run other programs.
 
 use crate::error::{Error, Result};
 
@@ -23,7 +23,7 @@ const FORBIDDEN: &[&str] = &[
     "write_lat_log",
 ];
 
-/// Checks a job file of ours, which may name these files.
+/// Checks a job file of ours. It may name only these files.
 ///
 /// # Errors
 /// [`Error::Input`] with the line that fio must not get.
@@ -38,8 +38,8 @@ pub(crate) fn check(text: &str, targets: &[String]) -> Result<()> {
     let redirected = text.lines().any(|l| l.strip_prefix("replay_redirect=").is_some_and(ours));
     let mut named = false;
     for line in text.lines() {
-        // fio runs what stands in backquotes, puts in variables of the environment, and computes with
-        // the help of a shell where it sees its own words for sizes.
+        // fio runs text in backquotes, replaces environment variables, and lets a shell compute where it sees its own
+        // words for sizes.
         if line.chars().any(|c| c.is_control() || matches!(c, '`' | '$')) {
             return refuse(line, "fio would replace a part of it");
         }
@@ -50,7 +50,7 @@ pub(crate) fn check(text: &str, targets: &[String]) -> Result<()> {
         let (key, value) = bare.split_once('=').unwrap_or((bare, ""));
         let (key, value) = (key.trim(), value.trim());
         match key {
-            // Several files of a job are that one several times.
+            // Several files of a job are the one target several times.
             "filename" if value.split(':').all(ours) => named = true,
             "filename" => return refuse(line, "it is not the file that was checked"),
             _ if key.split_whitespace().count() != 1 => return refuse(line, "it is no option"),

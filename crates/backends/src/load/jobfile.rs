@@ -1,5 +1,5 @@
-//! Jobs as the simulator takes them, written back as a job file for the real fio, with the place of
-//! every job's data set by us: the same regions of the same size as in the simulator.
+//! Writes the simulator's jobs back as a job file for the real fio. We set the place of every job's data: the same
+//! regions of the same size as in the simulator.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Rendered {
     pub text: String,
     /// Files beside it, by name: the logs that its jobs replay.
     pub files: Vec<(String, String)>,
-    /// In what the jobs differ from what was written.
+    /// How the jobs differ from the user's file.
     pub warnings: Vec<Warning>,
 }
 
@@ -84,7 +84,7 @@ fn service(service: &FileService) -> String {
     }
 }
 
-/// A log anew: every file of it is the target, at the place that the simulator would give it.
+/// Writes a log anew. Every file in it becomes the target, at the place that the simulator would give the file.
 fn replayed(
     job: &JobSpec,
     log: &IoLog,
@@ -135,7 +135,7 @@ fn line(out: &mut String, key: &str, value: impl std::fmt::Display) {
 
 fn section(out: &mut String, job: &JobSpec) -> Result<()> {
     if job.write_iolog.is_some() {
-        // Each run of fio adds to its log: the trials of an experiment would be one mixture.
+        // Each run of fio adds to its log, so the trials of an experiment would be one mixture.
         let message = format!("job \"{}\" writes an I/O log", job.name);
         let help = "fio would add every trial to one log; a live run writes one for each with --trace and `iosched results trace --format iolog`";
         return Err(Error::input(message, help));
@@ -173,7 +173,8 @@ fn section(out: &mut String, job: &JobSpec) -> Result<()> {
     }
     pacing(out, job);
     who(out, job);
-    // Last: of two lines fio takes the second, and these stand for what the simulator has no word for.
+    // These come last, because fio takes the second of two equal options. They are options that the simulator does not
+    // have.
     for (key, value) in &job.live_only {
         line(out, key, value);
     }
@@ -460,7 +461,7 @@ mod tests {
         assert!(a.rfind("ioengine=mmap") > a.rfind("ioengine=psync"), "the last line counts: {a}");
         assert!(a.contains("verify=crc32c\n") && a.contains("verify_state_save=0\n"), "{a}");
         assert!(!b.contains("mmap") && b.contains("latency_target=5ms\n"), "{b}");
-        // The simulator refuses it by name, and says who does not.
+        // The simulator refuses it by name, and says which backends accept it.
         let refused = parse("t", text, &NoLookup, &none, &[]).unwrap_err();
         let words: String = refused.iter().map(|d| d.message.clone()).collect();
         assert!(

@@ -1,5 +1,5 @@
-//! Parsers of what the kernel and tools print. They take any text and never panic; what they cannot
-//! read they leave out or report.
+//! Parsers of the output of the kernel and of tools. They take any text and never panic. They leave out or report what
+//! they cannot read.
 
 pub mod diskstats;
 pub mod mountinfo;

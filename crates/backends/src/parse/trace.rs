@@ -25,7 +25,7 @@ pub struct TraceLine {
     pub event: Event,
     /// Device.
     pub dev: DevNum,
-    /// Operation; a write whose flags only flush is a flush.
+    /// Operation. A write with flags that only flush is a flush.
     pub op: Op,
     /// `RWBS` flags as printed.
     pub rwbs: String,

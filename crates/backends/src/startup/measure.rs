@@ -25,7 +25,7 @@ pub struct How<'a> {
     pub what: &'a Startup,
     /// A directory for the load's own files.
     pub scratch: &'a Path,
-    /// Load and command get a CPU before others do: it is the disk that is measured.
+    /// Load and command get a CPU before others do, because the disk is measured and not the CPU.
     pub urgent: bool,
     /// Signals to look out for.
     pub interrupt: &'a Interrupt,
@@ -42,7 +42,7 @@ pub struct Start {
     pub moved: u64,
     /// Bytes a second in that time: a start of half a second says nothing about the load's own rate.
     pub throughput: f64,
-    /// CPU ticks of the load's processes, which were killed and are nobody's children any more.
+    /// CPU ticks of the load's processes. They were killed and have no parent any more.
     pub load_ticks: u64,
 }
 
@@ -176,7 +176,7 @@ pub fn idle_baseline(stage: &Stage, how: &How<'_>) -> Result<f64> {
     Ok(all[all.len() / 2])
 }
 
-/// Waits until nothing is in flight: what the load left must not slow the next start.
+/// Waits until nothing is in flight, so that the rest of the load does not slow the next start.
 fn drain(root: &SysRoot, disks: &[String], interrupt: &Interrupt) -> Result<()> {
     nix::unistd::sync();
     let path = |d: &String| format!("/sys/block/{}/inflight", d.replace('/', "!"));
@@ -200,7 +200,7 @@ fn start_load(stage: &Stage, how: &How<'_>) -> Result<Option<Load>> {
         return Ok(None);
     }
     let file = how.scratch.join("load.fio");
-    // The load gets descriptors: what a path looks like, and where it leads by now, is of no matter.
+    // The load gets descriptors, so the form of a path, and where it leads by now, do not matter.
     let place = if how.what.load.access == Access::Raw {
         open_node(stage.disks.first().map_or("", String::as_str), &stage.node, false)?
     } else {
@@ -244,7 +244,7 @@ fn job_file(held: &str, what: &Startup) -> (String, Vec<String>) {
         Access::Random => ("randread", "randwrite", "4k"),
         _ => ("read", "write", "128k"),
     };
-    // Each reader starts at once: laying files out is not its business.
+    // Each reader starts at once, because the files are laid out already.
     let mut text = format!(
         "[global]\nioengine=psync\nbs={bs}\ntime_based\nruntime=86400\nallow_file_create=0\n\
          direct={}\ninvalidate=1\n",

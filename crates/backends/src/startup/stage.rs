@@ -1,4 +1,4 @@
-//! A file system on the tested disk with a small root to start the command from and files to load it.
+//! A file system on the tested disk, with a small root to start the command from, and the files of the load.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -44,10 +44,10 @@ pub struct Stage {
     file_bytes: u64,
     /// What the small root has.
     installed: Vec<PathBuf>,
-    /// Where each program was found the first time: the small root keeps it when the machine does not.
+    /// Where each program was found the first time. The small root keeps a program that the machine has lost.
     programs: BTreeMap<String, PathBuf>,
-    /// The small root with what a program expects around it; made when there is a root. It goes before
-    /// what it lies on.
+    /// The small root with the surroundings that a program expects. Made once there is a root, and dropped before the
+    /// file system below.
     surroundings: Option<Surroundings>,
     place: Where,
 }
@@ -56,7 +56,7 @@ pub struct Stage {
 enum Where {
     /// A mount of ours that nobody sees, for as long as this is open, and what it has room for.
     Mount(OwnedFd, Bytes),
-    /// A directory of our own making in somebody else's file system, written down first.
+    /// A directory that we make in another user's file system, written down first.
     Directory(MadeDirectory, Option<StateFile>, Option<Guardian>),
 }
 
@@ -133,8 +133,7 @@ impl Stage {
         }
     }
 
-    /// Brings what a start needs: the command, its libraries, and the load's files. What is there
-    /// already stays.
+    /// Copies what a start needs: the command, its libraries, and the load's files. Existing files stay.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::DiskFull`], [`Error::Interrupted`], [`Error::Input`] for a command that
@@ -144,7 +143,7 @@ impl Stage {
         let mut wanted = vec![self.program(program)?];
         self.programs.insert(program.to_string(), wanted[0].clone());
         wanted.extend(what.files.iter().map(PathBuf::from));
-        // What it is told to run or to read: xterm -e /bin/true.
+        // Files that the arguments name: xterm -e /bin/true.
         let named = what.command.iter().skip(1).map(PathBuf::from);
         wanted.extend(named.filter(|p| p.is_absolute() && p.is_file()));
         wanted.retain(|w| !self.installed.contains(w));
@@ -162,7 +161,7 @@ impl Stage {
         }
         for i in self.files.len()..count {
             let path = self.dir.join(load_file(i as u32));
-            // An emulated disk is as fast on zeros, and keeps them for nothing.
+            // An emulated disk is as fast on zeros, and storing them costs nothing.
             let noise = matches!(self.place, Where::Directory(..)).then_some(i as u64);
             write_file(&path, self.file_bytes, noise, interrupt)?;
             self.files.push(path);
@@ -180,7 +179,7 @@ impl Stage {
         self.programs.get(name).map_or_else(|| find_program(name), |p| Ok(p.clone()))
     }
 
-    /// Mounts what a program expects around it, where nobody else sees it.
+    /// Mounts the surroundings that a program expects, visible to no other process.
     fn surround(&mut self) -> Result<()> {
         if self.surroundings.is_some() {
             return Ok(());
@@ -188,7 +187,7 @@ impl Stage {
         let root = self.root();
         make_room(&root)?;
         self.surroundings = Some(match &self.place {
-            // Any directory will do: what it covers is picked up before.
+            // Any directory will do, because the tree that it covers is opened before.
             Where::Mount(mount, _) => {
                 let at = Path::new("/proc");
                 let root = at.join(DIRECTORY).join("root");
@@ -217,14 +216,14 @@ impl Stage {
         if meta.is_dir() {
             for entry in fs::read_dir(path).map_err(|e| Error::io("reading", path, e))? {
                 let entry = entry.map_err(|e| Error::io("reading", path, e))?.path();
-                // A link to nowhere is nothing that a command could need.
+                // No command can need a link to nowhere.
                 if entry.exists() {
                     self.install(&entry)?;
                 }
             }
             return Ok(());
         }
-        // Opening a pipe would wait for somebody to write into it.
+        // Opening a pipe would wait for a writer.
         if !meta.is_file() {
             let message = format!("{} is no regular file", path.display());
             return Err(Error::input(message, "name files and folders of files"));
@@ -282,7 +281,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Who wants to know calls `finish`. What fails stays written down.
+        // Call `finish` to get the error. A failed change stays written down.
         let _ = self.take_down();
     }
 }
@@ -323,10 +322,10 @@ fn needed(what: &Startup) -> Bytes {
     load.saturating_add(load / 20).saturating_add(2 << 30)
 }
 
-/// A file system at the start of the disk, no larger than what lies on it, with one directory for root and
-/// load. ext4 would put a directory of the top level anywhere, by a random number of each file system,
-/// and on a large one parts of the load too: every run would measure other distances, and a drive
-/// that chooses what is near starves a root far from its load.
+/// A file system at the start of the disk, no larger than its content, with one directory for root and load. ext4 would
+/// put a directory of the top level anywhere, by a random number of each file system, and on a large file system parts
+/// of the load, too. Every run would measure other distances, and a drive that prefers near requests starves a root far
+/// from its load.
 fn make_file_system(node: &Path, room: Bytes) -> Result<()> {
     let mut make = Command::new("mkfs.ext4");
     make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
@@ -363,8 +362,8 @@ fn mount(node: &Path) -> Result<OwnedFd> {
     fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOATIME).map_err(io)
 }
 
-/// A file of zeros, or of noise from a seed: some disks are faster on zeros. It leaves the page cache
-/// as it is written, so that large files need no memory.
+/// A file of zeros, or of noise from a seed, because some disks are faster on zeros. Its data leaves the page cache as
+/// it is written, so large files need no memory.
 fn write_file(path: &Path, bytes: u64, noise: Option<u64>, interrupt: &Interrupt) -> Result<()> {
     const STRETCH: u64 = 64 << 20;
     let io = |e| Error::io("writing", path, e);

@@ -1,8 +1,8 @@
-//! What a program expects around it besides its files: `/dev`, `/proc`, `/sys` and a display.
+//! The surroundings that a program expects besides its files: `/dev`, `/proc`, `/sys` and a display.
 //!
-//! They are mounted into the small root in a mount namespace of our own. It lives as long as this
-//! program keeps it open, so nothing has to be undone, even after SIGKILL. The command enters it
-//! before it starts: making and taking away the mounts is no part of the time that is measured.
+//! They are mounted into the small root in a mount namespace of our own. The namespace lives as long as this program
+//! keeps it open, so nothing has to be undone, even after SIGKILL. The command enters it before it starts. So the
+//! measured time does not contain making and removing the mounts.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -57,7 +57,7 @@ fn build(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<OwnedFd
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(denied)?;
     let path = "/proc/thread-self/ns/mnt";
     let namespace = File::open(path).map_err(|e| Error::io("opening", path, e))?;
-    // All are picked up before one of them is put down: it may cover another.
+    // All trees are opened before the first is mounted, because one may cover another.
     let mut shown = Vec::new();
     for (from, to) in what_is_shown() {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
@@ -81,7 +81,7 @@ fn put(tree: BorrowedFd<'_>, at: &Path) -> Result<()> {
         .map_err(|e| Error::io("mounting on", at, e.into()))
 }
 
-/// What is shown, and where in the small root. What a container lacks, the command has to do without.
+/// What is shown, and where in the small root. The command has to do without anything that a container lacks.
 fn what_is_shown() -> Vec<(PathBuf, &'static str)> {
     let mut all: Vec<(PathBuf, &str)> =
         DIRECTORIES.iter().map(|d| (Path::new("/").join(d), *d)).collect();
@@ -110,7 +110,7 @@ fn x_authority() -> Option<PathBuf> {
     named.or(usual).filter(|p| p.is_file())
 }
 
-/// What a command gets of our environment: enough to find programs and the display.
+/// The part of our environment that a command gets: enough to find programs and the display.
 pub(crate) fn environment() -> Vec<(&'static str, OsString)> {
     let mut all = vec![("PATH", super::stage::PATH.into()), ("HOME", "/".into())];
     if let Some(display) = std::env::var_os("DISPLAY") {

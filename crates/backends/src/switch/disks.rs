@@ -12,7 +12,7 @@ pub struct Disks {
 }
 
 impl Disks {
-    /// Begins with every one of `devices` (kernel names); when one of them cannot be had, none is changed.
+    /// Begins with all `devices` (kernel names). If one of them is not available, none is changed.
     ///
     /// # Errors
     /// As [`Session::begin`].

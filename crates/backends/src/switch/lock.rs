@@ -1,4 +1,4 @@
-//! One experiment per disk, whatever folder its state goes to: a locked file for each device number.
+//! One experiment per disk, with any state folder: a locked file for each device number.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::error::{Error, Result};
 use crate::root::{DevNum, SysRoot};
 
-/// Where the locks are. Not the state folder: that is the user's choice, and two users' folders differ.
+/// The folder of the locks. It is not the state folder: users choose that, and two users' folders differ.
 pub const LOCK_DIR: &str = "/run/iosched/disks";
 
 const POLL: Duration = Duration::from_millis(20);
@@ -38,7 +38,7 @@ impl DiskLock {
         let mut lock = Self::get(root, dir, disk)?;
         let left = lock.unrestored(root, disk);
         if let Some(file) = left {
-            // The lock stays as it was found: it says whose the changes are.
+            // The lock stays as it is, because it says which run made the changes.
             return Err(Error::Unrestored { what: file.display().to_string() });
         }
         lock.write(&std::process::id().to_string())?;
@@ -48,7 +48,7 @@ impl DiskLock {
     /// Locks a disk to put it back; waits for a holder that is about to die.
     ///
     /// # Errors
-    /// [`Error::Locked`] when somebody else goes on using it.
+    /// [`Error::Locked`] when another process goes on using it.
     pub(crate) fn take_over(root: &SysRoot, disk: &str, patience: Duration) -> Result<DiskLock> {
         let deadline = Instant::now() + patience;
         loop {
@@ -93,14 +93,14 @@ impl DiskLock {
                 }
                 Err((_, e)) => return Err(unavailable(e.into())),
             };
-            // Whoever had it removed the name before letting go.
+            // The holder removed the name before it released the lock.
             if file.metadata().map_err(unavailable)?.nlink() > 0 {
                 return Ok(DiskLock { path, file });
             }
         }
     }
 
-    /// The state file of the last user, when that was killed and nobody has put the disk back.
+    /// The state file of the last user, if that was killed and the disk is not put back yet.
     fn unrestored(&mut self, root: &SysRoot, disk: &str) -> Option<PathBuf> {
         let mut text = String::new();
         self.file.read_to_string(&mut text).ok()?;
@@ -118,7 +118,7 @@ impl DiskLock {
         same.then_some(file)
     }
 
-    /// Says where the changes are written down, so that who comes next can find them.
+    /// Says where the changes are written down, so that the next process can find them.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -137,7 +137,7 @@ impl DiskLock {
 
     /// Gives it back: the disk is as it was.
     pub(crate) fn release(self) {
-        // A file that stays is empty of meaning: its state file is gone.
+        // A file that stays means nothing, because its state file is gone.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Changing a disk's scheduler and queue values so that everything is put back whatever happens.
+//! Changes a disk's scheduler and queue values, so that everything is put back whatever happens.
 
 mod disks;
 pub(crate) mod lock;

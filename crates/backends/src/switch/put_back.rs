@@ -47,8 +47,8 @@ pub fn put_back(
         write(root, &format!("{dir}/scheduler"), scheduler)?;
         done.push(format!("scheduler {} -> {scheduler}", now.scheduler.as_deref().unwrap_or("-")));
     }
-    // A tunable may follow another attribute (mq-deadline's async_depth follows nr_requests), so the
-    // tunables are gone over again after the attributes.
+    // A tunable may follow another attribute (mq-deadline's async_depth follows nr_requests). So the tunables are
+    // written again after the attributes.
     tunables(root, device, before, &mut done)?;
     for name in ORDER {
         let path = format!("{dir}/{name}");
@@ -87,8 +87,8 @@ fn tunables(
     Ok(())
 }
 
-/// The driver's own tags, which a write to `nr_requests` under `none` resizes and which sysfs does not
-/// show afterwards. Writing the number that sysfs already shows is ignored, so another one goes first.
+/// The driver's own tags. A write to `nr_requests` under `none` resizes them, and sysfs does not show them afterwards.
+/// The kernel ignores a write of the number that sysfs already shows, so we write another number first.
 fn restore_depth(
     root: &SysRoot,
     device: &str,

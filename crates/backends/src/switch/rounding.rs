@@ -1,5 +1,5 @@
-//! What the kernel makes of a value that is written to sysfs: exactly that value, but for the few
-//! attributes that keep another unit than they show.
+//! How the kernel stores a value that is written to sysfs: exactly, except for the few attributes that are kept in
+//! another unit than they show.
 
 use iosched_schedulers::jiffies::{from_ms, to_ms};
 
@@ -16,9 +16,9 @@ const TICKS: &[(&str, &str)] = &[
 /// Ticks a second that kernels are built with.
 const RATES: [u32; 4] = [100, 250, 300, 1000];
 
-/// Whether `reads` is what a tunable of `scheduler` shows after `wrote` was written. A time is rounded up to
-/// a whole tick, and what is shown of that to a millisecond. Everything else is shown as written, or it was
-/// clamped: then the run would not be the one that was asked for.
+/// Whether a tunable of `scheduler` may show `reads` after `wrote` was written. A time is rounded up to a whole tick,
+/// and the shown time to a millisecond. Everything else must show as written. A different value was clamped, and the
+/// run would not be the requested one.
 pub(super) fn tunable(rates: &[u32], scheduler: &str, name: &str, wrote: i64, reads: &str) -> bool {
     let Ok(reads) = reads.trim().parse::<i64>() else { return false };
     if reads == wrote {
@@ -28,8 +28,7 @@ pub(super) fn tunable(rates: &[u32], scheduler: &str, name: &str, wrote: i64, re
     ticks && wrote >= 0 && rates.iter().any(|&hz| shown(wrote, hz).contains(&reads))
 }
 
-/// What a time of `ms` is shown as: where a tick is no whole number of milliseconds, kernels differ in
-/// which way they round.
+/// How a time of `ms` is shown. Where a tick is no whole number of milliseconds, kernels round in different directions.
 fn shown(ms: i64, hz: u32) -> [i64; 2] {
     let ticks = from_ms(ms, hz);
     let down = to_ms(ticks, hz);
@@ -37,7 +36,7 @@ fn shown(ms: i64, hz: u32) -> [i64; 2] {
     [down, if whole { down } else { down + 1 }]
 }
 
-/// Whether `reads` is what a queue attribute shows after `wrote` was written.
+/// Whether a queue attribute may show `reads` after `wrote` was written.
 pub(super) fn attribute(page: u64, name: &str, wrote: &str, reads: &str) -> bool {
     if wrote == reads {
         return true;
@@ -58,8 +57,7 @@ pub(super) fn attribute(page: u64, name: &str, wrote: &str, reads: &str) -> bool
     }
 }
 
-/// Ticks a second of the running kernel's timer, from its configuration; all that there are when that
-/// cannot be read.
+/// Ticks a second of the running kernel's timer, from its configuration. All possible values when that cannot be read.
 pub(super) fn tick_rates(root: &SysRoot) -> Vec<u32> {
     let release = root.get("/proc/sys/kernel/osrelease").unwrap_or_default();
     let config = root.get(&format!("/boot/config-{release}")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A disk whose queue we change for a while.
+//! A disk with a queue that we change for a while.
 
 use std::path::PathBuf;
 
@@ -71,7 +71,7 @@ impl Session {
             .open(root.real(&path))
             .map_err(|e| Error::io("writing", &path, e))?;
         let mut lock = DiskLock::take(&root, device)?;
-        // Read under the lock: before it, it may have been somebody else's setting.
+        // Read under the lock, because before it the setting may have been another program's.
         let before = QueueState::read(&root, device);
         let depth = KernelFs::debugfs().ok().and_then(|debugfs| tag_depth(debugfs.root(), device));
         let diskseq = incarnation(&root, device);
@@ -210,7 +210,7 @@ impl Session {
         QueueState::read(&self.root, &self.device)
     }
 
-    /// Whether the disk is still the one we began with.
+    /// Whether the disk is still the one that we began with.
     #[must_use]
     pub fn is_present(&self) -> bool {
         self.root.exists(&queue_dir(&self.device))
@@ -269,7 +269,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // What fails here is kept in the state file for the guardian and for `iosched restore`.
+        // A failure here stays in the state file, for the guardian and for `iosched restore`.
         let _ = self.give_back();
     }
 }

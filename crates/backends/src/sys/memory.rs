@@ -1,4 +1,4 @@
-//! Memory that is shared with the kernel: it stays where it is for as long as the owner lives.
+//! Memory that is shared with the kernel. It does not move for as long as the owner lives.
 
 use std::io;
 use std::ops::Range;

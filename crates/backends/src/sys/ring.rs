@@ -1,5 +1,5 @@
-//! A ring of io_uring that carries commands of a driver (`IORING_OP_URING_CMD`) and the memory they
-//! refer to. Addresses are filled in here, so that no command can name memory that is not the ring's.
+//! A ring of io_uring that carries commands of a driver (`IORING_OP_URING_CMD`), and the memory that they refer to.
+//! Addresses are filled in here, so no command can name memory that is not the ring's.
 
 use std::io;
 use std::ops::Range;
@@ -42,7 +42,7 @@ pub(crate) struct Command {
 
 /// The ring. It belongs to the thread that made it.
 pub(crate) struct Ring {
-    // Goes before the area: the kernel must have let go of it.
+    // Dropped before the area, because the kernel must have released it.
     ring: IoUring<Entry128, cqueue::Entry>,
     area: Area,
 }
@@ -54,13 +54,13 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Ring {
-    /// A ring for so many entries at once.
+    /// A ring for this many entries at once.
     pub(crate) fn new(entries: u32, completions: u32, area: Area) -> io::Result<Ring> {
         let mut builder = IoUring::builder();
         builder.setup_cqsize(completions.max(entries));
         let mut deferred = builder.clone();
-        // Work of the kernel for this thread waits until the thread asks for it, and a flag in shared
-        // memory says that there is some: polling costs no system call.
+        // The kernel's work for this thread waits until the thread asks for it. A flag in shared memory says that there
+        // is some, so polling costs no system call.
         deferred.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
         let ring = deferred.build(entries).or_else(|_| builder.build(entries))?;
         Ok(Ring { ring, area })
@@ -140,7 +140,7 @@ impl Ring {
         harmless(entered)
     }
 
-    /// As [`submit`](Self::submit), and waits for a completion, at most so long.
+    /// As [`submit`](Self::submit), and waits for a completion, at most this long.
     pub(crate) fn wait(&mut self, limit: Option<Duration>) -> io::Result<()> {
         let time = limit.map(Timespec::from);
         let args = match &time {

@@ -14,7 +14,7 @@ use crate::load::child::Interrupt;
 use crate::made::identity;
 use crate::state::no_unnamed_files;
 
-/// The extended attribute that marks our files. Its value says which file it is: a copy is no file of ours.
+/// The extended attribute that marks our files. Its value identifies the file, so a copy is not a file of ours.
 const MARK: &str = "user.iosched.target";
 
 /// Whether a path's last part is `iosched-NAME.img`.
@@ -41,7 +41,7 @@ pub(super) fn is_ours(file: &File, path: &str) -> bool {
     marked && is_our_name(path)
 }
 
-/// Makes a file of ours, full of noise. What was begun goes when it cannot be finished.
+/// Makes a file of ours, full of noise. Removes an unfinished file if that fails.
 ///
 /// # Errors
 /// [`Error::Input`] for a name that is not ours, [`Error::DiskFull`], [`Error::Io`],
@@ -83,14 +83,14 @@ pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
         .and_then(|()| if named { Ok(()) } else { link(&file, path).map_err(Failure::Io) });
     filled.map_err(|e| {
         if named {
-            // Nobody else can have put anything of theirs into it.
+            // No other program can have put data into it.
             let _ = std::fs::remove_file(path);
         }
         e.into_error(&shown)
     })
 }
 
-/// Gives a file without a name one that nobody has.
+/// Gives a nameless file an unused name.
 fn link(file: &File, path: &Path) -> io::Result<()> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     rustix::fs::linkat(CWD, own, CWD, path, AtFlags::SYMLINK_FOLLOW).map_err(io::Error::from)
@@ -150,7 +150,7 @@ pub(super) fn holes(file: impl AsFd, bytes: u64) -> io::Result<Vec<(u64, u64)>> 
     Ok(holes)
 }
 
-/// Writes noise where nothing was written yet: some disks are faster on zeros.
+/// Writes noise where nothing was written yet, because some disks are faster on zeros.
 pub(super) fn fill(
     file: &File,
     bytes: u64,

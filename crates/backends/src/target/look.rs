@@ -1,4 +1,4 @@
-//! Everything that is known about a target before it is written to, and the judgement that follows.
+//! Everything that is known about a target before a write, and the judgement that follows.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -12,14 +12,14 @@ use crate::inspect::{self, Finding, Weight};
 use crate::root::{SysRoot, Thing};
 use crate::sys;
 
-/// What was seen, and the target opened for writing if that was asked for and is right.
+/// The findings, and the target opened for writing if the caller claims it and nothing speaks against it.
 pub(super) struct Looked {
     pub(super) findings: Vec<Finding>,
     pub(super) opened: Option<File>,
 }
 
-/// Looks at a target. With `claim` it is opened for writing, a device exclusively, and everything is looked
-/// at while it is held: what comes later comes after us.
+/// Looks at a target. With `claim` opens it for writing, a device exclusively, and looks at everything while it is
+/// held. So any new user comes after us.
 pub(super) fn look(target: &Target, root: &SysRoot, leave: &Leave, claim: bool) -> Result<Looked> {
     match target.kind {
         Kind::Block => device(target, root, claim),
@@ -39,7 +39,7 @@ fn device(target: &Target, root: &SysRoot, claim: bool) -> Result<Looked> {
     let opened = match opened {
         Ok(file) => file,
         Err(e) if e.raw_os_error() == Some(libc::EBUSY) => {
-            // Whoever uses it was named already, mostly.
+            // In most cases the user of the target was named already.
             if !used {
                 let what = "the kernel uses it (mounted, swap, or part of something)";
                 findings.insert(0, Finding::always(what));
@@ -125,7 +125,8 @@ fn lock(target: &Target) -> Result<Option<File>> {
     }
 }
 
-/// Who uses it. udev and its like open every device for a moment: who has it open only is looked at again.
+/// The users. udev and similar programs open every device for a moment, so a process that only has it open is looked at
+/// again.
 pub(super) fn patiently(root: &SysRoot, thing: Thing) -> Vec<Finding> {
     const PAUSE: Duration = Duration::from_millis(150);
     let mut found = inspect::users(root, thing);
@@ -150,15 +151,15 @@ pub struct Judgement {
     pub path: String,
     /// `block device`, `file`, `directory`, `file to be made`.
     pub kind: String,
-    /// Its size.
+    /// The size.
     pub bytes: u64,
-    /// The disks whose scheduler would be switched.
+    /// The disks that would be switched.
     pub disks: Vec<String>,
     /// Why none can be.
     pub no_switch: Option<String>,
     /// Whether it may be written to.
     pub writable: bool,
-    /// Whether no leave whatever would change that.
+    /// Whether no leave could change that.
     pub refused_always: bool,
     /// What was found, whether or not leave was given for it.
     pub findings: Vec<String>,
@@ -228,8 +229,8 @@ fn switched(target: &Target) -> (Vec<String>, Option<String>) {
     }
 }
 
-/// Refuses a target that a run which writes would refuse, and lets go of it: before the first of several
-/// devices is written to, all of them are looked at.
+/// Refuses a target that a writing run would refuse, and releases it. So all devices are looked at before the first of
+/// them is written to.
 ///
 /// # Errors
 /// As [`Target::find`] and [`Target::claim`].

@@ -1,6 +1,6 @@
-//! What a live run writes to. A name is followed once; from then on everything goes by the descriptor that
-//! came of it: the checks, the meters, the load. A name that leads elsewhere later, or that a program reads
-//! differently, changes nothing.
+//! What a live run writes to. A name is followed once. From then on everything uses the resulting descriptor: the
+//! checks, the meters, the load. A name that leads elsewhere later, or that a program reads differently, changes
+//! nothing.
 
 mod file;
 mod look;
@@ -27,7 +27,7 @@ use crate::root::{DevNum, Node, SysRoot, Thing};
 /// What the user said may go.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leave {
-    /// The device whose name was repeated in `--destroy-data`.
+    /// The device that `--destroy-data` names again.
     pub destroy_data: Option<String>,
     /// The file that was named in `--overwrite-file`.
     pub overwrite_file: Option<PathBuf>,
@@ -144,7 +144,7 @@ impl Target {
         self.kind
     }
 
-    /// Its size.
+    /// The size.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -156,8 +156,8 @@ impl Target {
         &self.stack
     }
 
-    /// A path for a process that inherits the descriptor: it has no character that fio or a shell could
-    /// take for something else, and leads to this very inode.
+    /// A path for a process that inherits the descriptor. It has no character that fio or a shell could misread, and
+    /// leads to exactly this inode.
     #[must_use]
     pub fn handed_down(&self) -> PathBuf {
         format!("/proc/self/fd/{}", self.held.as_raw_fd()).into()
@@ -169,8 +169,7 @@ impl Target {
         self.held.as_fd()
     }
 
-    /// Makes it ours, for good: opens it for writing, a device exclusively, after everything that can be
-    /// known speaks for it.
+    /// Claims the target: opens it for writing, a device exclusively, after all checks have passed.
     ///
     /// # Errors
     /// [`Error::InUse`], [`Error::HoldsData`], [`Error::NotOurs`]; [`Error::Io`].
@@ -197,7 +196,7 @@ impl Target {
         self.claimed
     }
 
-    /// Looks again at who uses it, before a run that writes.
+    /// Looks for its users again, before a run that writes.
     ///
     /// # Errors
     /// [`Error::InUse`].
@@ -207,7 +206,7 @@ impl Target {
         self.nobody(&found)
     }
 
-    /// Looks, while a load writes, whether the kernel uses it for something by now.
+    /// Looks, while a load writes, whether the kernel now uses the target for something.
     ///
     /// # Errors
     /// [`Error::InUse`].
@@ -243,7 +242,7 @@ impl Target {
         })
     }
 
-    /// Whether the user named this very thing as one whose data may go.
+    /// Whether the user named exactly this target as one to overwrite.
     fn may_go(&self, leave: &Leave) -> bool {
         match self.kind {
             Kind::Block => leave.destroy_data.as_ref().is_some_and(|named| {
@@ -272,7 +271,7 @@ impl Target {
         }
     }
 
-    /// Makes a file ready for a load: what was never written is written now, if the file is ours.
+    /// Makes a file ready for a load: writes the parts that were never written, if the file is ours.
     ///
     /// # Errors
     /// [`Error::Input`] for a file that is not and has holes, [`Error::DiskFull`], [`Error::Interrupted`].
@@ -303,7 +302,7 @@ impl Target {
     }
 }
 
-/// Opens what a descriptor names anew, through the descriptor.
+/// Opens the descriptor's inode again, through the descriptor.
 fn reopen(handle: &File, path: &str, write: bool, flags: i32) -> Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(write).custom_flags(libc::O_CLOEXEC | flags);
@@ -311,8 +310,8 @@ fn reopen(handle: &File, path: &str, write: bool, flags: i32) -> Result<File> {
     options.open(link).map_err(|e| Error::io("opening", path, e))
 }
 
-/// How long a claim of our own that was given up may live on: a child that another thread is about to start has a copy of
-/// its descriptor until the new program runs.
+/// How long a released claim of our own may live on. A child that another thread is about to start has a copy of the
+/// descriptor until the new program runs.
 const COPIES_LAST: Duration = Duration::from_millis(500);
 
 /// Opens a node; when it is busy, again until no copy of an earlier descriptor of ours can be the reason.
@@ -328,8 +327,8 @@ fn open_patiently(options: &OpenOptions, node: &Path) -> std::io::Result<File> {
     }
 }
 
-/// Opens the node of a disk whose kernel name is known: a name in `/dev` may lead anywhere. `exclusively`, it is
-/// opened for writing.
+/// Opens the node of a disk by its kernel name, because a name in `/dev` may lead anywhere. With `exclusively`, opens
+/// it for writing.
 pub(crate) fn open_node(name: &str, node: &Path, exclusively: bool) -> Result<File> {
     let root = SysRoot::default();
     let mut options = OpenOptions::new();
@@ -386,7 +385,7 @@ mod tests {
         assert!(matches!(&e, Error::InUse { .. }), "{e}");
         drop(first);
         second.claim(&root, &leave).unwrap();
-        // Its name is another file's by now: that one is not touched.
+        // Its name now belongs to another file. That one is not touched.
         std::fs::rename(&path, dir.path().join("moved")).unwrap();
         std::fs::write(&path, "new").unwrap();
         use std::io::Write;

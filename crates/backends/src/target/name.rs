@@ -56,7 +56,7 @@ pub fn planned_size(name: &str, size: Option<u64>) -> Result<u64> {
         std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(io)?;
     let kind = file.metadata().map_err(io)?.file_type();
     if kind.is_dir() {
-        // Commands start from it, whatever it holds.
+        // Commands start from it, with any content.
         return Ok(MAX_SIZE);
     }
     if !kind.is_block_device() && !kind.is_file() {

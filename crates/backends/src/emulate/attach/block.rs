@@ -1,5 +1,5 @@
-//! The block device of an emulated disk: a loop device over FUSE, or one of ublk. Every one is written down before
-//! it is made.
+//! The block device of an emulated disk: a loop device over FUSE, or a ublk device. Each is written down before it is
+//! made.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
@@ -23,13 +23,13 @@ use crate::root::{DevNum, SysRoot};
 use crate::state::{Change, StateFile};
 use crate::{restore, sys};
 
-/// Numbers are looked for from here: those below are left to others.
+/// The search for a free number begins here. Lower numbers are left to others.
 const FIRST: u32 = 64;
 const LAST: u32 = 1023;
 /// loop's own depth; a driver cannot have more.
 const LOOP_DEPTH: u32 = 128;
 
-/// Models that answer a read sooner than that have idle CPUs kept awake.
+/// Idle CPUs are kept awake for models that answer a read sooner than this.
 const QUICK: Nanos = 1_000_000;
 
 /// What is there of it.
@@ -72,7 +72,7 @@ pub(super) fn disk_by(
         .map_err(|e| Error::io("making room for data in", data_place(&options.data), e))?;
     let work = Clockwork::new(probe(bytes, selfcheck::PROBE_LATENCY)?);
     let (bell, pull) = Bell::new().map_err(|e| Error::io("making", "a pipe", e))?;
-    // What waking up a CPU takes matters to nobody who waits for a millisecond.
+    // A process that waits for a millisecond does not notice the time to wake a CPU.
     let quick = model_limits(spec)?.read_latency < QUICK;
     let mut disk = EmulatedDisk {
         bytes,
@@ -244,7 +244,7 @@ impl EmulatedDisk {
         Err(taken("ublk"))
     }
 
-    /// Takes the block device away. It stays when somebody uses it.
+    /// Removes the block device. A device in use stays.
     pub(super) fn remove_block(&mut self) -> Result<()> {
         let node = self.node();
         let users = match self.block {

@@ -1,4 +1,4 @@
-//! Making a disk of a model, and taking it away again.
+//! Making a disk of a model, and removing it.
 
 mod block;
 mod setup;
@@ -41,7 +41,7 @@ pub struct Options {
     pub read_ahead_kb: u32,
     /// Where state files go.
     pub state_dir: PathBuf,
-    /// Serve a model that is too fast for this machine as fast as may be, instead of refusing it.
+    /// Serve a model that is too fast for this machine as fast as possible, instead of refusing it.
     pub unchecked: bool,
     /// What ends the start early.
     pub interrupt: Interrupt,
@@ -68,7 +68,7 @@ impl Default for Options {
     }
 }
 
-/// An emulated disk in place. Dropping it takes it away.
+/// An emulated disk in place. Dropping the value removes the disk.
 pub struct EmulatedDisk {
     spec: DeviceSpec,
     bytes: u64,
@@ -177,8 +177,8 @@ impl EmulatedDisk {
         self.shared.work.counters()
     }
 
-    /// How long before an answer is due the server stops sleeping, and how long it has been awake for
-    /// that since the start: sleeps end late, and how late is found while it serves.
+    /// How long before an answer is due the server stops sleeping, and how long it has been awake for that since the
+    /// start. Sleeps end late, and the server measures how late while it serves.
     #[must_use]
     pub fn waking(&self) -> (Duration, Duration) {
         let (margin, awake) = self.shared.waking();
@@ -193,7 +193,7 @@ impl EmulatedDisk {
         &self.shared
     }
 
-    /// Puts a fresh instance of the model in place, as after power-on: every trial starts alike.
+    /// Puts a fresh instance of the model in place, as after power-on. So every trial starts alike.
     ///
     /// # Errors
     /// [`Error::Trial`] when the disk does not become idle.
@@ -202,13 +202,13 @@ impl EmulatedDisk {
         self.settle(device, self.lead())
     }
 
-    /// From now until [`reset`](Self::reset) everything is answered at once: for filling the disk.
+    /// From now until [`reset`](Self::reset) the server answers everything at once. This is for filling the disk.
     pub fn fast_forward(&self) {
         self.shared.hurry();
     }
 
-    /// Who uses the disk, as `/dev/loop64 is open in fio (process 17)`: mounts of all namespaces, processes, and what
-    /// lies on it.
+    /// The users of the disk, as `/dev/loop64 is open in fio (process 17)`: mounts of all namespaces, processes, and
+    /// devices on top of it.
     #[must_use]
     pub fn users(&self) -> Vec<String> {
         let root = SysRoot::default();
@@ -217,18 +217,18 @@ impl EmulatedDisk {
         found.filter(|f| f.weight == Weight::Always).map(|f| f.what).collect()
     }
 
-    /// Whether there was no room in memory for what was written: the limit, then.
+    /// The memory limit, if a write did not fit into it.
     #[must_use]
     pub fn is_full(&self) -> Option<u64> {
         self.shared.data.is_full()
     }
 
-    /// Asks the kernel to let go of the disk when its last user does. The disk keeps its speed.
+    /// Asks the kernel to release the disk when its last user does. The disk keeps its speed.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn release(&self) -> Result<()> {
-        // ublk takes a disk from its users at once, or not at all: it stays until nobody holds it.
+        // ublk takes a disk from its users at once, or not at all. So the disk stays until it has no user.
         let Block::Loop { .. } = self.block else { return Ok(()) };
         let io = |e| Error::io("detaching", self.node(), e);
         let device = OpenOptions::new().read(true).open(self.node()).map_err(io)?;
@@ -258,10 +258,10 @@ impl EmulatedDisk {
     }
 
     fn take_away(&mut self) -> Result<()> {
-        // What is still in flight or dirty need not take the model's time any more.
+        // I/O in flight and dirty data need not take the model's time any more.
         self.shared.hurry();
         self.file = None;
-        // Let go of when that fails: then the guardian tries.
+        // Dropped when that fails, so that the guardian tries.
         let state = self.state.take();
         self.remove_block()?;
         if let Some(state) = state {
@@ -284,12 +284,13 @@ impl EmulatedDisk {
 
 impl Drop for EmulatedDisk {
     fn drop(&mut self) {
-        // The guardian and `iosched restore` are the second and third line; there is no one to tell here.
+        // An error cannot be reported here. The guardian and `iosched restore` are the second and third line of
+        // defence.
         let _ = self.take_away();
     }
 }
 
-/// Makes a disk by the way that was asked for, or by the fastest that works.
+/// Makes a disk by the given way, or by the fastest that works.
 fn connect(spec: &DeviceSpec, bytes: u64, options: &Options) -> Result<EmulatedDisk> {
     let mut notes = Vec::new();
     let ways: Vec<Transport> = match options.transport {
@@ -306,7 +307,7 @@ fn connect(spec: &DeviceSpec, bytes: u64, options: &Options) -> Result<EmulatedD
                 disk.notes.splice(0..0, notes);
                 return Ok(disk);
             }
-            // State that was left behind is to be restored, not worked around.
+            // A state file that was left behind must be restored first, not worked around.
             Err(e @ (Error::Unrestored { .. } | Error::Interrupted { .. })) => return Err(e),
             Err(e) => {
                 notes.push(format!("{} did not work: {e}", way.title()));

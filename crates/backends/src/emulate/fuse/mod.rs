@@ -1,10 +1,11 @@
 //! A FUSE file system of our own: one file, which a loop device makes a disk of.
 //!
 //! The mount is attached nowhere: nobody else sees it, and it goes away with the last user of the file.
-//! `/dev/fuse` and the ring are open in the thread that serves and nowhere else: when it ends, however it
-//! ends, the kernel closes them and fails what still waits. Were they open in the whole process, a killed
-//! one with a thread that reads its own disk could never end: that thread waits for an answer, and the
-//! ring, which holds the request, for that thread.
+//!
+//! Only the serving thread has `/dev/fuse` and the ring open. When that thread ends, for whatever reason, the kernel
+//! closes them and fails the requests that still wait. If the whole process had them open, a killed process with a
+//! thread that reads its own disk could never end: that thread would wait for an answer, and the ring, which holds the
+//! request, for that thread.
 
 mod node;
 mod plain;
@@ -53,7 +54,8 @@ pub(crate) fn serve(
     let (own, started) =
         told.recv().unwrap_or_else(|_| (false, Err(io::Error::other("the server ended"))));
     if own {
-        // Copies, now that the thread has files of its own; without that it closed them for both.
+        // These are copies, because the thread now has files of its own. Without that, closing them would close them
+        // for both.
         theirs.into_iter().for_each(crate::sys::close_here);
     }
     started?;
@@ -62,8 +64,7 @@ pub(crate) fn serve(
     Ok((File::from(file), thread))
 }
 
-/// The thread's work. What stands in the way at the start is told; later only the disk's users see it,
-/// as errors.
+/// The thread's work. It reports an error at the start. Later only the disk's users see errors.
 fn run(
     shared: &Shared,
     device: File,

@@ -1,4 +1,4 @@
-//! The file system: a root with one file, whose reads and writes are the disk's.
+//! The file system: a root with one file. Reads and writes of the file are the disk's.
 
 use iosched_types::Op;
 use nix::libc;
@@ -97,7 +97,7 @@ fn disk(op: Op, offset: u64, len: u64) -> Next {
     Next::Disk(Request { slot: 0, op, offset, len, fua: false })
 }
 
-/// What the kernel is told about a request that the disk has done.
+/// The answer to the kernel for a request that the disk has done.
 pub(super) fn done(request: &Request) -> Body {
     match request.op {
         Op::Write => wire::write_out(request.len as u32),

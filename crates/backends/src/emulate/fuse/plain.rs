@@ -34,13 +34,13 @@ pub(super) fn send(device: &File, unique: u64, error: i32, data: &[u8]) -> io::R
     let header = wire::out_header(data.len(), error, unique);
     let parts = [io::IoSlice::new(&header), io::IoSlice::new(data)];
     match rustix::io::writev(device, &parts) {
-        // Nobody waits for it any more.
+        // No process waits for it any more.
         Ok(_) | Err(rustix::io::Errno::NOENT) => Ok(()),
         Err(e) => Err(e.into()),
     }
 }
 
-/// Waits until one of the files can be read, at most so long.
+/// Waits until one of the files can be read, at most this long.
 pub(super) fn poll(files: &[&dyn AsFd], limit: Option<Duration>) -> io::Result<u32> {
     let mut fds: Vec<PollFd<'_>> =
         files.iter().map(|f| PollFd::new(f.as_fd(), PollFlags::POLLIN)).collect();
@@ -109,7 +109,7 @@ impl Port for Plain {
         Ok(None)
     }
 
-    /// What a write brings is in the buffer until the next message is read.
+    /// The data of a write is in the buffer until the next message is read.
     fn data(&mut self, request: &Request) -> &mut [u8] {
         let len = request.len as usize;
         if request.op == iosched_types::Op::Write {
@@ -145,13 +145,13 @@ impl Port for Plain {
     }
 
     fn ready(&mut self) -> bool {
-        // An error is found again, and told, when the next message is read.
+        // An error shows again, and is reported, when the next message is read.
         poll(&[&self.device], Some(Duration::ZERO)).map_or(true, |seen| seen != 0)
     }
 }
 
-/// The kernel's first message, answered. Says whether it will use io_uring, which it does if it offers to
-/// and `ring` is set.
+/// Answers the kernel's first message. Returns whether the kernel will use io_uring: it does if it offers it and `ring`
+/// is set.
 pub(super) fn handshake(device: &File, ring: bool) -> io::Result<bool> {
     use wire::init;
     /// Outstanding requests the kernel may have at us: more than any block device's tags.

@@ -1,7 +1,6 @@
 //! FUSE over io_uring (Linux 6.14 and newer): requests and answers lie in memory that both sides see.
 //!
-//! The kernel wants a queue for each CPU that there could be. All of them are served through one ring by
-//! one thread.
+//! The kernel wants a queue for each CPU that there could be. One thread serves all of them through one ring.
 
 use std::fs::File;
 use std::io;
@@ -25,8 +24,8 @@ const PAYLOAD_SIZE: usize = 272;
 const HEADERS: usize = 288;
 /// Bytes of a slot's headers in memory, with room for the list of its two parts.
 const STRIDE: usize = 512;
-/// Slots of each queue: requests come by the CPU of who sends them, so that all that a block device can
-/// have in flight may come in one; and a few others of the file system.
+/// Slots of each queue. A request comes by the queue of its sender's CPU. So everything that a block device can have in
+/// flight may come in one queue, and a few other requests of the file system.
 const DEPTH: u32 = 128 + 8;
 
 /// The driver's side of a queue.
@@ -59,7 +58,7 @@ impl FuseRing {
         Command { op, args, memory }
     }
 
-    /// Writes an answer whose data is in place or is `body`.
+    /// Writes an answer. Its data is in place or is `body`.
     fn put(&self, slot: u32, memory: &mut [u8], error: i32, data: usize, body: &Body) -> Command {
         let (unique, commit) = self.commits[slot as usize];
         let payload = self.data(slot).start;
@@ -105,7 +104,7 @@ impl Driver for FuseRing {
             Next::Disk(request) => Arrived::Disk(Request { slot, ..request }),
             Next::Answer(body) => Arrived::Answered(self.put(slot, memory, 0, 0, &body)),
             Next::Fail(errno) => Arrived::Answered(self.put(slot, memory, errno, 0, &Body::EMPTY)),
-            // What wants no answer comes beside the queue; here the slot must go back in any case.
+            // Messages that want no answer come beside the queue. Here the slot must go back in any case.
             Next::Silence => Arrived::Answered(self.put(slot, memory, 0, 0, &Body::EMPTY)),
         }
     }
@@ -130,8 +129,7 @@ impl Driver for FuseRing {
         true
     }
 
-    /// Nodes that are forgotten and requests that are given up: neither matters here, but they must be
-    /// taken.
+    /// Forgotten nodes and requests that are given up. Neither matters here, but they must be read.
     fn beside(&mut self) -> io::Result<()> {
         while plain::read_message(&self.device, &mut self.spare)?.is_some() {}
         Ok(())

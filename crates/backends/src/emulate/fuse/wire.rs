@@ -51,7 +51,7 @@ impl Fields<'_> {
         let (head, rest) = self.0.split_at(N.min(self.0.len()));
         self.0 = rest;
         let mut out = [0; N];
-        // What a shorter message of an older kernel lacks counts as zero.
+        // Fields that a shorter message of an older kernel lacks count as zero.
         out[..head.len()].copy_from_slice(head);
         out
     }
@@ -197,7 +197,7 @@ impl Attributes {
         b.u32(0);
     }
 
-    /// `fuse_attr_out`, valid for so many seconds.
+    /// `fuse_attr_out`, valid for this many seconds.
     pub(super) fn attr_out(self, seconds: u64) -> Body {
         let mut b = Body::EMPTY;
         b.u64(seconds);
@@ -236,7 +236,7 @@ pub(super) fn write_out(written: u32) -> Body {
     b
 }
 
-/// `fuse_statfs_out` of a file system of so many blocks of 4 KiB, all taken.
+/// `fuse_statfs_out` of a file system of this many blocks of 4 KiB, all in use.
 pub(super) fn statfs_out(blocks: u64) -> Body {
     let mut b = Body::EMPTY;
     b.u64(blocks);
@@ -284,7 +284,7 @@ mod tests {
         let expected = hex("07000000 2a000000 00000200 00804040 0040 0040 00001000 01000000
                             0001 0000 00020000 00000000000000000000000000000000000000000000000000000000");
         assert_eq!(out.bytes(), expected);
-        // An older kernel: the second half of the flags is not there, whatever stands in its place.
+        // An older kernel: the second half of the flags is missing, so the bytes in its place mean nothing.
         args[12..16].copy_from_slice(&0x8000u32.to_ne_bytes());
         assert_eq!(Init::parse(&args).flags, init::ASYNC_DIO);
         assert_eq!(Init::parse(&args).answer(wanted, 1, 4096).bytes()[12..16], hex("00800000"));

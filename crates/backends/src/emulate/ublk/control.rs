@@ -14,7 +14,7 @@ use crate::sys::ring::{ARGS, Command, Memory, Ring};
 /// Where commands go.
 pub(crate) const CONTROL_NODE: &str = "/dev/ublk-control";
 
-/// Takes commands; the kernel, or one of our own in tests.
+/// Takes commands: the kernel, or a simulated one in tests.
 pub(super) trait Answers {
     /// Carries one out; `buffer` is what it reads or writes.
     ///
@@ -67,7 +67,7 @@ pub(super) struct Control<A> {
 }
 
 impl<A: Answers> Control<A> {
-    /// Asks what the driver can do. Linux before 6.5 cannot tell, and has none of it that matters here.
+    /// Asks for the driver's features. Linux before 6.5 cannot tell, and has none that matters here.
     pub(super) fn new(mut kernel: A) -> Control<A> {
         let mut buffer = [0; 8];
         let command = wire::control(u32::MAX, buffer.len(), 0);
@@ -89,12 +89,13 @@ impl<A: Answers> Control<A> {
         self.kernel.ask(ask.number(self.is_encoded()), command, buffer)
     }
 
-    /// Makes the character device of a number; how it was made, which may be less than was wanted.
+    /// Makes the character device of a number. Returns the parameters that the driver accepted, which may be less than
+    /// requested.
     ///
     /// # Errors
     /// `EEXIST` when the number is taken.
     pub(super) fn add(&mut self, wanted: &DevInfo) -> io::Result<Form> {
-        // Recovery by another server is not asked for: users of a server that was killed get errors and do not wait.
+        // We do not ask for recovery by another server, so users of a killed server get errors and do not wait.
         let known = feature::CMD_IOCTL_ENCODE | feature::USER_COPY;
         let flags = self.features.unwrap_or(0) & known;
         let mut buffer = DevInfo { flags, ..*wanted }.bytes();
@@ -117,7 +118,7 @@ impl<A: Answers> Control<A> {
         self.ask(Ask::SetParams, device, 0, &mut params.to_bytes())
     }
 
-    /// Shows the disk; returns when it is there. Its queues must be served by this process, in another thread: the
+    /// Shows the disk; returns when it is there. Another thread of this process must serve its queues, because the
     /// kernel reads partitions.
     pub(super) fn start(&mut self, device: u32) -> io::Result<()> {
         self.ask(Ask::Start, device, u64::from(std::process::id()), &mut [])

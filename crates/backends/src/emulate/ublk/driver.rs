@@ -1,8 +1,8 @@
-//! The server's side of a ublk device: tags are slots, whose descriptors lie in memory that the kernel writes.
+//! The server's side of a ublk device. Tags are slots. Their descriptors lie in memory that the kernel writes.
 //!
-//! Data goes one of two ways. Where the driver offers it (Linux 6.5) the server copies it by reads and writes of
-//! the character device, and the kernel knows no address of ours. Before that every tag has a buffer, which the
-//! kernel fills before a write comes and empties when a read is answered.
+//! Data goes one of two ways. Where the driver offers it (Linux 6.5) the server copies data by reads and writes of the
+//! character device, and the kernel knows no address of ours. On older kernels every tag has a buffer. The kernel fills
+//! it before a write comes and empties it when a read is answered.
 
 use std::fs::File;
 use std::io;
@@ -19,7 +19,7 @@ use crate::emulate::queue::{Arrived, Driver};
 use crate::sys::memory::Window;
 use crate::sys::ring::{ARGS, Command, Memory};
 
-/// The kernel's side, or one of our own in tests.
+/// The kernel's side, or a simulated one in tests.
 pub(super) trait Side {
     /// The character device.
     fn file(&self) -> BorrowedFd<'_>;

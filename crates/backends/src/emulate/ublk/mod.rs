@@ -80,7 +80,7 @@ impl Device {
         self.control.start(self.number)
     }
 
-    /// Takes the disk away; the server's thread ends by itself. What is under way is answered first.
+    /// Removes the disk. I/O under way is answered first. The server's thread ends by itself.
     ///
     /// # Errors
     /// The kernel's.
@@ -101,7 +101,7 @@ impl Device {
     }
 }
 
-/// Removes what a dead server left, if it is ours: what was done, in words.
+/// Removes the device that a dead server left, if it is ours. Returns what was done, in words.
 ///
 /// # Errors
 /// The kernel's.
@@ -129,12 +129,12 @@ fn remove_by<A: control::Answers>(
     Ok(vec![format!("removed /dev/ublkb{number}")])
 }
 
-/// What the driver keeps for us to know our device by.
+/// The mark that the driver keeps for us, so that we know our device.
 pub(crate) fn mark(label: &str) -> u64 {
     iosched_engine::fnv1a(label.as_bytes())
 }
 
-/// The thread's work, as that of FUSE: the character device and the ring are open in it alone.
+/// The thread's work, as with FUSE. Only this thread has the character device and the ring open.
 fn run(
     shared: &Shared,
     number: u32,

@@ -1,5 +1,5 @@
-//! The server against a kernel of our own that keeps to the header: it hands out tags, copies data its own way, and
-//! minds every step that the driver would refuse.
+//! The server against a simulated kernel that follows the header. It hands out tags, copies data its own way, and
+//! refuses every step that the driver would refuse.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What ublk and its server say to each other, as `linux/ublk_cmd.h` has it. Bytes in, bytes out.
+//! The messages between ublk and its server, as in `linux/ublk_cmd.h`. Bytes in, bytes out.
 
 use iosched_types::{Op, SECTOR};
 use nix::libc;
@@ -107,7 +107,7 @@ pub(crate) fn io(queue: u16, tag: u16, result: i32) -> [u8; IO] {
     b
 }
 
-/// `ublksrv_ctrl_dev_info`, what of it matters here.
+/// The fields of `ublksrv_ctrl_dev_info` that matter here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DevInfo {
     pub(crate) queues: u16,
@@ -116,7 +116,7 @@ pub(crate) struct DevInfo {
     pub(crate) device: u32,
     pub(crate) pid: i32,
     pub(crate) flags: u64,
-    /// A server's own word, which the driver keeps: whose device it is.
+    /// A word of the server's own, which the driver keeps. It marks the owner of the device.
     pub(crate) mark: u64,
 }
 
