@@ -6,7 +6,7 @@
 #
 # Each attack ends with one line: held, BROKE, or skipped with the reason; the exit code is 1 if one BROKE.
 # --short is for CI: at most 90 seconds. Needs root, loop devices, fio and e2fsprogs; elsewhere it says so and ends.
-# Nothing is touched but what this script made; it is taken away again even when the script is killed.
+# The script touches only what it made itself, and removes it even when the script is killed.
 set -u
 short='' only='' limit=1200
 while [ $# -gt 0 ]; do
@@ -36,7 +36,7 @@ clean_up() {
     local p device file
     for p in $(jobs -p); do kill -9 "$p" 2>/dev/null; done
     for p in $(cat "$base/swaps" 2>/dev/null); do timeout 5 swapoff "$p" 2>/dev/null; done
-    # What lies on the file system first: once that is gone, nobody knows whose the loop devices are.
+    # The loop devices on the file system first: once that is gone, their owner cannot be known.
     for p in $(awk -v d="$dir/" 'index($5, d) == 1 {print $5}' /proc/self/mountinfo | sort -r); do timeout 5 umount -l "$p"; done
     for _ in 1 2 3 4; do
         losetup -nl -O NAME,BACK-FILE | while read -r device file; do
@@ -55,7 +55,7 @@ clean_up() {
     timeout 5 umount -l "$dir" 2>/dev/null
     rm -rf "$base"
 }
-# Who outlives a SIGKILL of this script and all its group, and cleans up then.
+# Outlives a SIGKILL of this script and all its group, and cleans up then.
 export base dir
 export -f clean_up
 setsid bash -c 'tail -f --pid='$$' /dev/null; [ ! -e "$base" ] || clean_up' </dev/null >/dev/null 2>&1 &
@@ -106,7 +106,7 @@ victim() {
     local f
     for f in "$@"; do victims+=("$f") sums+=("$(sum "$f")"); done
 }
-# What a busy machine does to the figures is no matter here.
+# The figures do not matter here, so a busy machine is fine.
 noise=()
 "$program" run --help | grep -q -- --allow-noise && noise=(--allow-noise)
 run() { timeout -k 5 40 "$program" run "$@" --backend real --scheduler none --runs 1 --no-warm-up --no-store --quiet "${noise[@]}"; }
@@ -142,7 +142,7 @@ end() {
         sed 's/^/           /' "$log" | head -8
     fi
 }
-# changed FILE OLD: what should have been written was.
+# changed FILE OLD: the bytes that should have been written were.
 changed() { [ "$(sum "$1")" != "$2" ] || wrong+=" $1 was never written;"; }
 
 images=0
@@ -185,7 +185,7 @@ under() {
 }
 
 # --- What was once lost: runs that go, and where they write ---
-# special WHAT TAIL [long]: a file whose name goes on after that of another.
+# special WHAT TAIL [long]: a file with a name that goes on after that of another.
 special() {
     begin "a file with $1 in its name" "${3:-}" || return
     mkdir -p "$dir/names$n"

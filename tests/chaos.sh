@@ -6,8 +6,8 @@
 #   tests/chaos.sh [KILLS] [SEED]        default 200 kills
 #   tests/chaos.sh --short [SEED]        as many as 40 s allow; at most 60 s in all
 #
-# Needs root, /dev/fuse, loop devices and fio. Nothing but what this script started is touched, and nothing but
-# that is looked at: whoever else uses iosched or loop devices on this machine does not disturb it.
+# Needs root, /dev/fuse, loop devices and fio. The script touches and checks only what it started itself, so other users
+# of iosched or loop devices on this machine do not disturb it.
 set -u
 short=0 kills=${1:-200}
 if [ "${1:-}" = --short ]; then short=1 kills=1000; fi
@@ -19,7 +19,7 @@ program=${IOSCHED:-target/debug/iosched}
 command -v fio >/dev/null || { echo "SKIPPED: no fio"; exit 0; }
 
 dir=$(mktemp -d)
-# What every process that we start, and every process that those start, has in its environment.
+# The mark in the environment of every process that we start, and of their children.
 export CHAOS_MARK=$dir IOSCHED_STATE=$dir/state IOSCHED_DB=$dir/results.db
 mkdir "$IOSCHED_STATE" "$dir/files"
 # The name of the model is in the name of the loop device: that is how we know ours.
@@ -57,13 +57,13 @@ runs = 2
 workloads = [{ startup = { command = "bash -c :", load = "3r-seq", file_size = "16MiB", idle = 1 } }]
 T
 
-# The disk whose settings must survive: emulated by a process that nobody kills.
+# The disk with the settings that must survive. A process that is never killed emulates it.
 IOSCHED_STATE=$dir/base "$program" emulate "$dir/$model.toml" >"$dir/base.log" 2>&1 &
 base=$!
 patience=60
 if [ $short = 1 ]; then
     patience=10
-    # Whatever hangs: TERM runs the trap below.
+    # If something hangs, TERM runs the trap below.
     { sleep 48 && kill -TERM $$; } >/dev/null 2>&1 </dev/null &
 fi
 trap clean EXIT
@@ -73,14 +73,14 @@ trap 'echo "ended before its time was over"; exit 1' TERM INT HUP
 ended() {
     local end=$((SECONDS + $1))
     while kill -0 "$2" 2>/dev/null; do
-        # A zombie is gone but for its exit code.
+        # A zombie is gone except for its exit code.
         case $(sed 's/.*) //' "/proc/$2/stat" 2>/dev/null) in Z* | '') return 0 ;; esac
         ((SECONDS < end)) || return 1
         sleep 0.02
     done
 }
 
-# Takes away everything of ours, however we end.
+# Removes everything of ours, however we end.
 clean() {
     trap - EXIT TERM INT HUP
     marked | xargs -r kill -KILL 2>/dev/null
@@ -154,7 +154,7 @@ snapshot() {
         grep -sH . "/sys/block/$name/queue/$f"
     done
     grep -sH . "/sys/block/$name/queue/iosched/"*
-    # Made, but not bound: nobody's for more than a moment.
+    # Made, but not bound: it has no owner for a moment only.
     for f in $(unbound); do [[ $stale == *" $f "* ]] || echo "unbound: $f"; done
     # Loop devices with our model's name (the base disk is one).
     for f in /sys/block/loop*/loop/backing_file; do
@@ -163,7 +163,7 @@ snapshot() {
     ls -A "$IOSCHED_STATE" "$dir/files"
     # Trace instances are named by their owner's process.
     for f in "${owners[@]}"; do ls -d /sys/kernel/tracing/instances/iosched-"$f"-* 2>/dev/null; done
-    # The lock of the base disk belongs to experiments on it; a file that nobody holds is nothing.
+    # The lock of the base disk belongs to experiments on it. A file without a holder means nothing.
     f=/run/iosched/disks/$(cat "/sys/block/$name/dev")
     [ ! -e "$f" ] || flock -n "$f" true || echo "locked: $f"
     marked | while read -r p; do echo "process: $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null)"; done
@@ -189,7 +189,7 @@ for i in $(seq "$kills"); do
     owners=("$pid")
     sleep "$((RANDOM % 4)).$((RANDOM % 900 + 100))"
     how=$((RANDOM % 7))
-    # A part of a second for what is killed second.
+    # A part of a second before the second kill.
     moment=0.$((RANDOM % 400 + 100))
     began=$(date +%s%N)
     rm -f "$dir/restore.log"
