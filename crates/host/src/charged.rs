@@ -32,12 +32,26 @@ impl Machine {
         };
         let seats = self.tasks.iter().map(seat).collect();
         self.cores = costs.map(|c| Cores::new(c, cores, seats));
+        (0..self.threads.all.len() as u32).for_each(|h| self.seat_thread(h));
     }
 
-    /// Core time of a process since its start.
+    /// A new thread gets a place on cores: where its process is, and wherever that may run.
+    pub(crate) fn seat_thread(&mut self, h: u32) {
+        let thread = &self.threads.all[h as usize];
+        if let Some(cores) = &mut self.cores {
+            debug_assert_eq!(thread.number as usize, cores.times().len());
+            cores.add_task(cores.seat_of(thread.task));
+        }
+    }
+
+    /// Core time of a process and its threads since its start.
     #[must_use]
     pub fn cpu_time(&self, task: usize) -> CpuTime {
-        self.cores.as_ref().and_then(|c| c.times().get(task)).copied().unwrap_or_default()
+        let Some(cores) = &self.cores else { return CpuTime::default() };
+        let of = |t: TaskId| cores.times().get(t as usize).copied().unwrap_or_default();
+        let mut all = of(task as TaskId);
+        self.threads.of_task(task as TaskId).for_each(|thread| all.add(&of(thread.number)));
+        all
     }
 
     /// The events that cores asked for.
@@ -56,6 +70,9 @@ impl Machine {
         let Ended::Piece(t, piece) = cores.event(self.tl.now, core) else {
             return;
         };
+        if let Some(h) = self.threads.thread_of(t) {
+            return self.thread_event(h, piece);
+        }
         match piece {
             Piece::SwitchIn => match self.tasks[t as usize].then {
                 Then::Step => self.run_task(t),
@@ -66,6 +83,28 @@ impl Machine {
             Piece::Submit | Piece::Locked => self.submit_now(t),
             Piece::Reap => self.looked(t),
             Piece::Call => self.run_task(t),
+        }
+    }
+
+    /// A piece of a thread's work is over.
+    fn thread_event(&mut self, h: u32, piece: Piece) {
+        let thread = &mut self.threads.all[h as usize];
+        if let Some(cores) = &mut self.cores
+            && piece == Piece::Submit
+            && cores.lock(self.tl.now, thread.number)
+        {
+            return;
+        }
+        if matches!(piece, Piece::Submit | Piece::Locked) {
+            thread.unpaid = false;
+        }
+        self.run_thread(h);
+    }
+
+    /// A thread has an I/O to submit, which takes time.
+    pub(crate) fn begin_thread_piece(&mut self, number: TaskId) {
+        if let Some(cores) = &mut self.cores {
+            cores.begin(self.tl.now, number, Piece::Submit, 0);
         }
     }
 

@@ -167,7 +167,7 @@ impl Machine {
 
     fn host_event(&mut self, event: HostEvent) {
         match event {
-            HostEvent::Wake(t, _) if t as usize >= self.tasks.len() => self.ready.push_back(t),
+            HostEvent::Wake(t, _) if t as usize >= self.tasks.len() => self.wake_thread(t),
             HostEvent::Wake(t, n) => {
                 let task = &mut self.tasks[t as usize];
                 let asleep = matches!(task.state, State::Sleeping | State::Waiting);

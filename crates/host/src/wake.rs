@@ -4,7 +4,7 @@ use iosched_types::TaskId;
 
 use crate::machine::Machine;
 use crate::tasks::State;
-use crate::threads::Others;
+use crate::threads::{Others, Waker};
 
 impl Machine {
     /// Books finished bios and wakes processes.
@@ -25,10 +25,12 @@ impl Machine {
             let Some(t) = self.ios.bio_done(d.bio) else { continue };
             let task = &mut self.tasks[t as usize];
             let unit = d.bio - task.first_io;
-            if !matches!(task.others, Others::None)
-                && self.threads.done(&task.others, unit, &mut self.ready)
-            {
-                continue;
+            if !matches!(task.others, Others::None) {
+                let (now, cores, ready) = (self.tl.now, &mut self.cores, &mut self.ready);
+                let mut waker = Waker { now, cores, ready };
+                if self.threads.done(&task.others, d.bio, unit, &mut waker) {
+                    continue;
+                }
             }
             task.ring.push(unit);
             let wakes = matches!(task.state, State::Io(min) if task.ring.len() >= min as usize)
@@ -84,7 +86,7 @@ impl Machine {
     #[inline]
     fn wake_sleeper(&mut self, t: TaskId) {
         let Some(task) = self.tasks.get(t as usize) else {
-            self.ready.push_back(t);
+            self.wake_thread(t);
             return;
         };
         task.job.fetch();

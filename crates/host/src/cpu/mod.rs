@@ -96,6 +96,7 @@ pub(crate) struct Cores {
     /// The cores on which each process may run; all, where the list is empty.
     allowed: Vec<Vec<u16>>,
     shares: Vec<Share>,
+    nices: Vec<i8>,
     /// The core from which each I/O was submitted, by its id: that core is interrupted.
     from: Vec<u16>,
     asleep: Vec<bool>,
@@ -123,6 +124,7 @@ impl Cores {
             asleep: vec![true; tasks],
             times: vec![CpuTime::default(); tasks],
             home: seats.iter().map(|s| s.core).collect(),
+            nices: seats.iter().map(|s| s.nice).collect(),
             shares: seats.iter().map(|s| Share::new(s.nice)).collect(),
             allowed: seats.into_iter().map(|s| s.allowed).collect(),
             from: Vec::new(),
@@ -137,6 +139,12 @@ impl Cores {
     /// The core on which a process is, or was last.
     pub(crate) fn core_of(&self, task: TaskId) -> u16 {
         self.home[task as usize]
+    }
+
+    /// Where a process is now, and how it runs: where a thread of it begins.
+    pub(crate) fn seat_of(&self, task: TaskId) -> Seat {
+        let t = task as usize;
+        Seat { core: self.home[t], allowed: self.allowed[t].clone(), nice: self.nices[t] }
     }
 
     /// A process submits an I/O from its core.
@@ -183,11 +191,12 @@ impl Cores {
     }
 
     /// A task more, asleep.
-    pub(crate) fn add_task(&mut self, core: u16) {
-        self.cores[usize::from(core)].tied += 1;
-        self.home.push(core);
-        self.shares.push(Share::new(0));
-        self.allowed.push(Vec::new());
+    pub(crate) fn add_task(&mut self, seat: Seat) {
+        self.cores[usize::from(seat.core)].tied += 1;
+        self.home.push(seat.core);
+        self.shares.push(Share::new(seat.nice));
+        self.nices.push(seat.nice);
+        self.allowed.push(seat.allowed);
         self.asleep.push(true);
         self.times.push(CpuTime::default());
     }

@@ -3,6 +3,7 @@
 use iosched_syscalls::{Birth, Errno, Shares};
 use iosched_types::Nanos;
 
+use crate::cpu::Seat;
 use crate::error::HostError;
 
 use super::task::{Moves, State, Task, Tid};
@@ -24,7 +25,7 @@ impl Programs {
         self.alive += 1;
         match &mut self.cores {
             Some(cores) => {
-                cores.add_task(cpu);
+                cores.add_task(Seat { core: cpu, ..Seat::default() });
                 cores.wake(self.tl.now, t);
             }
             None => self.ready.push_back(t),

@@ -6,12 +6,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use iosched_types::{Fifo, TaskId};
+use iosched_types::TaskId;
 use iosched_workloads::fio::process::Io;
 
 use crate::machine::Machine;
 
-use super::{Others, Role, Threads};
+use super::{Left, Others, Role, Threads, Waker};
 
 /// The thread of one file.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Threads {
     }
 
     /// The I/O of a unit is done, so its thread goes on.
-    pub(crate) fn helper_done(&mut self, own: Range<u32>, unit: u32, ready: &mut Fifo<TaskId>) {
+    pub(crate) fn helper_done(&mut self, own: Range<u32>, unit: u32, waker: &mut Waker<'_>) {
         for h in own {
             let number = self.all[h as usize].number;
             let Some(helper) = self.helper(h) else { continue };
@@ -48,7 +48,7 @@ impl Threads {
                 helper.busy = None;
                 if !helper.requests.is_empty() {
                     helper.beginning = true;
-                    ready.push_back(number);
+                    waker.wake(number);
                 }
             }
         }
@@ -70,23 +70,42 @@ impl Machine {
         helper.requests.push_back(io);
         if helper.busy.is_none() && !helper.beginning {
             helper.beginning = true;
-            self.ready.push_back(number);
+            self.wake_thread(number);
         }
     }
 
     /// A thread begins its next I/O, or goes on with a blocked one.
     pub(crate) fn run_helper(&mut self, h: u32) {
-        let resumed = !self.threads.all[h as usize].left.is_empty();
-        if !resumed {
-            let t = self.threads.all[h as usize].task;
-            let Some(helper) = self.threads.helper(h) else { return };
-            helper.beginning = false;
-            let Some(io) = helper.requests.pop_front() else { return };
-            helper.busy = Some(io.unit);
-            let bio = self.bio_of(t, io);
-            self.take_up(h, bio);
-            self.ios.start(bio.id, self.threads.all[h as usize].left.len() as u32);
+        loop {
+            let thread = &mut self.threads.all[h as usize];
+            let resumed = !std::mem::replace(&mut thread.running, true) && !thread.left.is_empty();
+            if thread.left.is_empty() {
+                self.begin_request(h);
+            }
+            match self.submit_left(h, resumed) {
+                Left::Working => return,
+                Left::Asleep => break,
+                Left::Nothing => {}
+            }
+            // An I/O that took no time is done already, and its thread was awake when it was to be woken.
+            let goes_on = self.threads.helper(h).is_some_and(|helper| helper.beginning);
+            if self.cores.is_none() || !goes_on {
+                self.leave_core(self.threads.all[h as usize].number);
+                break;
+            }
         }
-        self.submit_left(h, resumed);
+        self.threads.all[h as usize].running = false;
+    }
+
+    /// A thread takes the next request of its file.
+    fn begin_request(&mut self, h: u32) {
+        let t = self.threads.all[h as usize].task;
+        let Some(helper) = self.threads.helper(h) else { return };
+        helper.beginning = false;
+        let Some(io) = helper.requests.pop_front() else { return };
+        helper.busy = Some(io.unit);
+        let bio = self.bio_of(t, io);
+        self.take_up(h, bio);
+        self.ios.start(bio.id, self.threads.all[h as usize].left.len() as u32);
     }
 }

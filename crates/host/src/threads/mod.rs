@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use iosched_block::{Queue, Submit};
-use iosched_types::{Bio, Fifo, Flags, TaskId};
+use iosched_types::{Bio, BioId, Fifo, Flags, Nanos, TaskId};
 use iosched_workloads::fio::IoEngine;
 use iosched_workloads::fio::process::Job;
 
+use crate::cpu::Cores;
 use crate::machine::Machine;
 
 use self::helpers::Helper;
@@ -41,6 +42,10 @@ pub(crate) struct Thread {
     pub(crate) left: VecDeque<Bio>,
     /// A large I/O goes under a plug.
     plugged: bool,
+    /// The I/O has not taken its core time yet.
+    pub(crate) unpaid: bool,
+    /// It is on its core, in the middle of its work.
+    running: bool,
     pub(crate) role: Role,
 }
 
@@ -51,6 +56,43 @@ pub(crate) enum Role {
     Helper(Helper),
     /// What a process would have had to wait for.
     Worker(Worker),
+}
+
+/// How far a thread came with its bios.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// All are submitted.
+    Nothing,
+    /// It sleeps for a request.
+    Asleep,
+    /// Its core works for it. It goes on when that is over.
+    Working,
+}
+
+/// Wakes threads: on cores, or at once where core time does not count.
+pub(crate) struct Waker<'a> {
+    pub(crate) now: Nanos,
+    pub(crate) cores: &'a mut Option<Cores>,
+    pub(crate) ready: &'a mut Fifo<TaskId>,
+}
+
+impl Waker<'_> {
+    /// Something other than an I/O wakes a thread.
+    pub(crate) fn wake(&mut self, number: TaskId) {
+        match self.cores {
+            Some(cores) => cores.wake(self.now, number),
+            None => self.ready.push_back(number),
+        }
+    }
+
+    /// An I/O of a thread is done. `wakes`: the thread sleeps for it.
+    pub(crate) fn done(&mut self, number: TaskId, io: BioId, wakes: bool) {
+        match self.cores {
+            Some(cores) => cores.completion(self.now, number, io, wakes),
+            None if wakes => self.ready.push_back(number),
+            None => {}
+        }
+    }
 }
 
 /// All of them.
@@ -99,25 +141,44 @@ impl Threads {
         let number = queue.add_thread();
         let thread = number - self.first;
         debug_assert_eq!(thread as usize, self.all.len());
-        self.all.push(Thread { task, number, left: VecDeque::new(), plugged: false, role });
+        let left = VecDeque::new();
+        let (plugged, unpaid, running) = (false, false, false);
+        self.all.push(Thread { task, number, left, plugged, unpaid, running, role });
         thread
     }
 
     /// The I/O of a unit is done. Returns whether a thread gets it first; the process then hears of it from the thread.
-    pub(crate) fn done(&mut self, others: &Others, unit: u32, ready: &mut Fifo<TaskId>) -> bool {
+    pub(crate) fn done(
+        &mut self,
+        others: &Others,
+        io: BioId,
+        unit: u32,
+        waker: &mut Waker<'_>,
+    ) -> bool {
         match others {
             Others::None => false,
             Others::Helpers(own) => {
-                self.helper_done(own.clone(), unit, ready);
+                self.helper_done(own.clone(), unit, waker);
                 false
             }
-            Others::Pool(pool) => self.sync_done(*pool, unit, ready),
+            Others::Pool(pool) => self.sync_done(*pool, io, unit, waker),
         }
+    }
+
+    /// The threads of a process.
+    pub(crate) fn of_task(&self, task: TaskId) -> impl Iterator<Item = &Thread> {
+        self.all.iter().filter(move |thread| thread.task == task)
     }
 }
 
 impl Machine {
-    /// Lets a thread run until it sleeps.
+    /// A thread has something to do.
+    pub(crate) fn wake_thread(&mut self, number: TaskId) {
+        let (now, cores, ready) = (self.tl.now, &mut self.cores, &mut self.ready);
+        Waker { now, cores, ready }.wake(number);
+    }
+
+    /// Lets a thread run until it sleeps, or its core works for it.
     pub(crate) fn run_thread(&mut self, h: u32) {
         match self.threads.all[h as usize].role {
             Role::Helper(_) => self.run_helper(h),
@@ -129,6 +190,7 @@ impl Machine {
     pub(crate) fn take_up(&mut self, h: u32, bio: Bio) {
         let thread = &mut self.threads.all[h as usize];
         let bio = Bio { thread: thread.number, flags: bio.flags.without(Flags::NOWAIT), ..bio };
+        thread.unpaid = self.cores.is_some();
         if bio.sectors <= self.single {
             thread.left.push_back(bio);
         } else {
@@ -140,13 +202,18 @@ impl Machine {
         }
     }
 
-    /// A thread submits its bios. `false` when it sleeps for a request. `resumed`: the thread was woken for the first
-    /// bio.
-    pub(crate) fn submit_left(&mut self, h: u32, mut resumed: bool) -> bool {
-        while let Some(bio) = self.threads.all[h as usize].left.front().copied() {
+    /// A thread submits its bios. `resumed`: the thread was woken for the first bio.
+    pub(crate) fn submit_left(&mut self, h: u32, mut resumed: bool) -> Left {
+        let number = self.threads.all[h as usize].number;
+        if self.threads.all[h as usize].unpaid {
+            self.begin_thread_piece(number);
+            return Left::Working;
+        }
+        while let Some(bio) = self.next_left(h) {
             if self.queue.submit(&mut self.tl, &bio, resumed) == Submit::Blocked {
+                self.leave_core(number);
                 self.end_call();
-                return false;
+                return Left::Asleep;
             }
             resumed = false;
             let thread = &mut self.threads.all[h as usize];
@@ -160,6 +227,17 @@ impl Machine {
             self.queue.finish_plug(&mut self.tl, thread.number);
         }
         self.end_call();
-        true
+        Left::Nothing
+    }
+
+    /// The bio that a thread submits next, from the core on which it is.
+    fn next_left(&mut self, h: u32) -> Option<Bio> {
+        let thread = &self.threads.all[h as usize];
+        let mut bio = *thread.left.front()?;
+        if let Some(cores) = &mut self.cores {
+            cores.submits(thread.number, bio.id);
+            bio.cpu = cores.core_of(thread.number);
+        }
+        Some(bio)
     }
 }

@@ -14,13 +14,13 @@
 
 use std::collections::VecDeque;
 
-use iosched_types::{Bio, Fifo, IoPrio, Op, TaskId};
+use iosched_types::{Bio, BioId, IoPrio, Op, TaskId};
 
 use crate::events::HostEvent;
 use crate::machine::Machine;
 use crate::tasks::State;
 
-use super::{Others, Role, Threads};
+use super::{Left, Others, Role, Threads, Waker};
 
 /// Workers a core.
 const PER_CORE: u32 = 4;
@@ -82,7 +82,13 @@ impl Threads {
     }
 
     /// Whether the finished I/O of a unit is a sync that a worker waits for. Wakes the worker if it sleeps.
-    pub(crate) fn sync_done(&mut self, pool: u32, unit: u32, ready: &mut Fifo<TaskId>) -> bool {
+    pub(crate) fn sync_done(
+        &mut self,
+        pool: u32,
+        io: BioId,
+        unit: u32,
+        waker: &mut Waker<'_>,
+    ) -> bool {
         if self.pools[pool as usize].syncs == 0 {
             return false;
         }
@@ -93,9 +99,8 @@ impl Threads {
                 && worker.sync == Some((unit, false))
             {
                 worker.sync = Some((unit, true));
-                if worker.asleep {
-                    ready.push_back(number);
-                }
+                let asleep = worker.asleep;
+                waker.done(number, io, asleep);
                 return true;
             }
         }
@@ -116,12 +121,12 @@ impl Machine {
                 if let Some(worker) = self.threads.worker(h)
                     && !std::mem::replace(&mut worker.called, true)
                 {
-                    self.ready.push_back(number);
+                    self.wake_thread(number);
                 }
             }
             None if pool.awake == 0 => {
                 if let Some(number) = self.make_worker(p) {
-                    self.ready.push_back(number);
+                    self.wake_thread(number);
                 }
             }
             None => {}
@@ -141,6 +146,7 @@ impl Machine {
             Worker { pool: p, context: t, begins: true, called: false, asleep: false, sync: None };
         let h = self.threads.add(&mut self.queue, t, Role::Worker(worker));
         let number = self.threads.all[h as usize].number;
+        self.seat_thread(h);
         if !shared && let Some(worker) = self.threads.worker(h) {
             worker.context = number;
         }
@@ -154,6 +160,36 @@ impl Machine {
     pub(crate) fn run_worker(&mut self, h: u32) {
         let Some(worker) = self.threads.worker(h) else { return };
         let (p, context) = (worker.pool, worker.context);
+        let mut resumed = self.worker_runs(h, p);
+        loop {
+            match self.submit_left(h, resumed) {
+                Left::Nothing => {}
+                Left::Asleep => return self.worker_sleeps(h, p),
+                Left::Working => return,
+            }
+            if !self.sync_over(h) {
+                self.leave_core(self.threads.all[h as usize].number);
+                return self.worker_sleeps(h, p);
+            }
+            resumed = false;
+            let pool = &mut self.threads.pools[p as usize];
+            let Some(bio) = pool.pending.pop_front() else {
+                pool.idle.push(h);
+                pool.awake -= 1;
+                self.threads.all[h as usize].running = false;
+                self.leave_core(self.threads.all[h as usize].number);
+                return;
+            };
+            self.begin_work(h, p, Bio { task: context, ..bio });
+        }
+    }
+
+    /// A worker is on its core. Returns whether it slept before.
+    fn worker_runs(&mut self, h: u32, p: u32) -> bool {
+        if std::mem::replace(&mut self.threads.all[h as usize].running, true) {
+            return false;
+        }
+        let Some(worker) = self.threads.worker(h) else { return false };
         let counted = std::mem::take(&mut worker.begins);
         let idle = std::mem::take(&mut worker.called);
         worker.asleep = false;
@@ -162,22 +198,7 @@ impl Machine {
         if idle {
             pool.idle.retain(|i| *i != h);
         }
-        let mut resumed = true;
-        loop {
-            let done = self.submit_left(h, resumed) && self.sync_over(h);
-            if !done {
-                self.worker_sleeps(h, p);
-                return;
-            }
-            resumed = false;
-            let pool = &mut self.threads.pools[p as usize];
-            let Some(bio) = pool.pending.pop_front() else {
-                pool.idle.push(h);
-                pool.awake -= 1;
-                return;
-            };
-            self.begin_work(h, p, Bio { task: context, ..bio });
-        }
+        true
     }
 
     fn begin_work(&mut self, h: u32, p: u32, bio: Bio) {
@@ -212,6 +233,7 @@ impl Machine {
     /// A worker sleeps. If it was the last awake and there is more work, another is made. The process makes it and has
     /// to run for that, so processes that are about to start do so first.
     fn worker_sleeps(&mut self, h: u32, p: u32) {
+        self.threads.all[h as usize].running = false;
         if let Some(worker) = self.threads.worker(h) {
             worker.asleep = true;
         }
