@@ -12,6 +12,10 @@ const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"1GiB\"\nlat_ns=1
                     [queue]\nqueue_depth=1023\n";
 
 fn run(cpus: u16, model: CpuModel, text: &str) -> Record {
+    run_on(DISK, cpus, model, text)
+}
+
+fn run_on(disk: &str, cpus: u16, model: CpuModel, text: &str) -> Record {
     let mut kernel = KernelProfile::find("6.12").unwrap();
     kernel.cpu.model = model;
     let global = "[global]\nfilename=/dev/disk0\ndirect=1\nbs=4k\nrw=randread\nioengine=libaio\n\
@@ -19,7 +23,7 @@ fn run(cpus: u16, model: CpuModel, text: &str) -> Record {
     let trial = Trial {
         id: TrialId::default(),
         scheduler: choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
-        device: DeviceSpec::from_toml("constant", DISK).unwrap(),
+        device: DeviceSpec::from_toml("constant", disk).unwrap(),
         kernel,
         settings: Vec::new(),
         jobs: parse("job", &format!("{global}{text}\n"), &NoLookup, &|_| Err(String::new()), &[])
@@ -70,4 +74,27 @@ fn all_core_time_is_booked() {
     let record = run(1, CpuModel::Cost, "[a]\n[b]\nnice=5\n[c]\nnice=-3");
     let busy = record.cpu().total() as f64 / 1e9;
     assert!((0.98..1.02).contains(&busy), "{busy} s of core time in 1 s on one core");
+}
+
+/// A process that has to be woken for a tag gets one beside workers of io_uring that wait for tags, too. On an emulated
+/// disk of 4 ms under Linux 6.18 the reader had 43 I/Os a second of 1,998.
+#[test]
+fn a_reader_is_not_starved_by_the_workers_of_a_deep_writer() {
+    let slow = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"1GiB\"\nlat_ns=4000000\npar=8\n\
+                [queue]\nqueue_depth=32\n";
+    let jobs = "[w]\nioengine=io_uring\niodepth=128\nrw=randwrite\n[r]\nioengine=psync";
+    for cpus in [1, 2, 4] {
+        let record = run_on(slow, cpus, CpuModel::Cost, jobs);
+        let reads = record.jobs[1].read.ios;
+        assert!((20..=100).contains(&reads), "{reads} reads a second on {cpus} CPUs");
+    }
+}
+
+/// Threads of a process take core time, and that is its own.
+#[test]
+fn threads_of_a_process_share_the_core() {
+    let record = run(1, CpuModel::Cost, "ioengine=posixaio\n[a]\nnumjobs=4\n[b]\nioengine=libaio");
+    let busy = record.cpu().total() as f64 / 1e9;
+    assert!((0.95..1.02).contains(&busy), "{busy} s of core time in 1 s on one core");
+    assert!(record.jobs.iter().all(|j| j.cpu.total() > 10_000_000), "{:?}", record.jobs);
 }
