@@ -61,9 +61,8 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             ))
         }
         ResultsCommand::Delete { name } => {
-            let mut store = open(&args.db)?;
-            let id = store.find(name)?;
-            store.delete(id)?;
+            let id = open_read_only(&args.db)?.find(name)?;
+            open(&args.db)?.delete(id)?;
             print(&format!("experiment {id} is deleted\n"))
         }
     }

@@ -4,7 +4,7 @@ use iosched_block::{KernelProfile, queue_settings};
 use iosched_devices::DeviceSpec;
 use iosched_devices::datasheet::Sheet;
 use iosched_devices::describe::Description;
-use iosched_schedulers::{Descriptor, Tunable, registry};
+use iosched_schedulers::{Descriptor, KernelVersion, Tunable, registry};
 use iosched_types::nearest::did_you_mean;
 use iosched_workloads::fio::{Effect, describe, find_option, nearest_option};
 use iosched_workloads::programs::Descriptor as Program;
@@ -82,7 +82,11 @@ fn datasheet(args: &ShowArgs, file: &str) -> Outcome {
 
 fn scheduler(args: &ShowArgs, name: &str) -> Outcome {
     let family = name.split('@').next().unwrap_or_default();
-    let d = registry::family(family).map_err(Failure::input)?;
+    let d = match name.contains('@') {
+        // With a version the kernel does not matter.
+        true => registry::resolve(name, KernelVersion(0, 0, 0)).map_err(Failure::input)?.0,
+        false => registry::family(family).map_err(Failure::input)?,
+    };
     if args.json {
         return print_json(&list::scheduler(d));
     }

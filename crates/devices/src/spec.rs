@@ -340,15 +340,29 @@ impl DeviceSpec {
         Ok(())
     }
 
+    /// Whether it has a write cache, and an SLC cache.
+    fn caches(&self) -> (bool, bool) {
+        match &self.model {
+            Model::Hdd(p) => (p.wcache > 0, false),
+            Model::Ssd(p) => (p.cache > 0, p.slc > 0),
+            Model::Fixed(_) | Model::Volume(_) => (false, false),
+        }
+    }
+
+    /// The caches that its state fills and that it does not have, as [`DeviceState::KEYS`].
+    #[must_use]
+    pub fn lacking(&self) -> Vec<&'static str> {
+        let (write_cache, slc) = self.caches();
+        let all =
+            [("write_cache", self.state.write_cache, write_cache), ("slc", self.state.slc, slc)];
+        all.into_iter().filter(|(_, fill, has)| *fill == Fill::Full && !has).map(|x| x.0).collect()
+    }
+
     /// The state in which all caches of the device are full. `None` where the given state is that already, or where the
     /// device has no caches.
     #[must_use]
     pub fn all_full(&self) -> Option<DeviceState> {
-        let (write_cache, slc) = match &self.model {
-            Model::Hdd(p) => (p.wcache > 0, false),
-            Model::Ssd(p) => (p.cache > 0, p.slc > 0),
-            Model::Fixed(_) | Model::Volume(_) => (false, false),
-        };
+        let (write_cache, slc) = self.caches();
         let fill = |has, now| if has { Fill::Full } else { now };
         let full = DeviceState {
             write_cache: fill(write_cache, self.state.write_cache),

@@ -96,6 +96,19 @@ fn look_up<'e>(
                 .push(d.with_help("leave device_state out; steady_state = true prepares a drive"));
         }
         devices.iter_mut().for_each(|(d, _)| d.state = state.value);
+        // A state that fits one of several devices is fine; the others' records have a warning.
+        let all = devices
+            .iter()
+            .map(|(d, _)| d.lacking())
+            .reduce(|a, b| a.into_iter().filter(|key| b.contains(key)).collect());
+        for key in all.into_iter().flatten() {
+            let names: Vec<&str> = devices.iter().map(|(d, _)| d.name.as_str()).collect();
+            let message = format!("{key}=full: {} has no such cache", names.join(", "));
+            let help = format!(
+                "leave {key} out, or name a device that has one (iosched show device NAME)"
+            );
+            errors.push(state.place.error(message).with_help(help));
+        }
     }
     let fio = |w: &Placed<WorkloadRef>| {
         !matches!(w.value.job, JobSource::Program(_) | JobSource::Trace(_))

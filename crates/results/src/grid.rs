@@ -100,7 +100,9 @@ impl Grid {
         if total > columns
             && let Some(first) = widths.first_mut()
         {
-            *first = first.saturating_sub(total - columns).max((*first).min(8));
+            // Its head stays whole.
+            let least = self.heads.first().map_or(0, |h| h.0.chars().count()).max(8);
+            *first = first.saturating_sub(total - columns).max((*first).min(least));
             let most = *first;
             self.rows.iter_mut().filter_map(|r| r.first_mut()).for_each(|c| shorten(c, most));
         }

@@ -245,6 +245,10 @@ impl Comparison {
         }
         for cell in out.tests.iter_mut().flat_map(|t| &mut t.cells) {
             cell.value = crate::stats::mean_of(&cell.samples).or(cell.value);
+            // Where all samples are alike, the cell says it.
+            if cell.exceeded.iter().all(|e| *e == cell.censored) {
+                cell.exceeded.clear();
+            }
         }
         out
     }

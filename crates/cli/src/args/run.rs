@@ -63,7 +63,7 @@ pub(crate) struct RunArgs {
     /// Repetitions.
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<u32>,
-    /// Seed of the first repetition.
+    /// Seed of the first repetition (default: 137, with which fio begins).
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
     /// Sets a fio option in every job, after the job's own.

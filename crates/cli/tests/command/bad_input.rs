@@ -42,6 +42,38 @@ fn unknown_names_are_told_the_nearest() {
 }
 
 #[test]
+fn a_version_that_no_scheduler_has_is_not_shown() {
+    let place = Place::new();
+    let why = place.fails(2, &["show", "scheduler", "bfq@99"]);
+    assert!(why.contains("bfq") && why.contains("99") && why.contains("6.12"), "{why}");
+    assert!(place.out(&["show", "scheduler", "bfq@5.15"]).contains("Generations"));
+}
+
+#[test]
+fn deleting_makes_no_results_file() {
+    let place = Place::new();
+    let why = place.fails(2, &["results", "delete", "999"]);
+    assert!(why.contains("there is no results file"), "{why}");
+    assert!(!place.dir.path().join("results.db").exists());
+    let job = place.file("job.fio", JOB);
+    place.out(&["run", &job, "--device", "fixed", "--scheduler", "none"]);
+    let why = place.fails(2, &["results", "delete", "999"]);
+    assert!(why.contains("\"999\""), "{why}");
+}
+
+#[test]
+fn a_cache_that_no_device_has_cannot_be_full() {
+    refused(&["--device", "fixed", "--device-state", "slc=full"], &["fixed has no such cache"]);
+    refused(&["--device", "hdd-7200,fixed", "--device-state", "slc=full"], &["hdd-7200, fixed"]);
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let two = ["run", &job, "--device", "hdd-7200,fixed", "--scheduler", "none"];
+    let text = place
+        .out(&[&two[..], &["--device-state", "write_cache=full", "--format", "json"]].concat());
+    assert!(text.contains("state-ignored") && text.contains("fixed has no write_cache"), "{text}");
+}
+
+#[test]
 fn values_out_of_bounds() {
     let tunable = ["--scheduler", "mq-deadline", "--tunable", "mq-deadline.fifo_batch=-1"];
     refused(&tunable, &["fifo_batch=-1 is out of range: mq-deadline takes 0 to "]);

@@ -147,7 +147,7 @@ fn entry(x: &mut Xml, c: &Cell, full_title: Option<&str>) {
         facts.insert("max-result".into(), json!(s.max));
     }
     if c.censored {
-        let each = !c.exceeded.iter().all(|e| *e);
+        let each = c.exceeded.iter().any(|e| !*e);
         facts.insert("iosched-censored".into(), if each { json!(c.exceeded) } else { true.into() });
     }
     if !c.rounds.is_empty() {
