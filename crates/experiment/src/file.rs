@@ -2,6 +2,7 @@
 
 use iosched_devices::DeviceState;
 use iosched_types::{Diagnostic, cgroup};
+use iosched_workloads::fio::DEFAULT_SEED;
 use iosched_workloads::strace::Options;
 use toml::de::DeTable;
 
@@ -116,7 +117,7 @@ impl Default for Experiment {
             kernels: Vec::new(),
             workloads: Vec::new(),
             runs: 1,
-            seed: 1,
+            seed: DEFAULT_SEED,
             queue: Vec::new(),
             set: Vec::new(),
             cpus: 4,

@@ -7,7 +7,7 @@ use iosched_schedulers::registry::{NameError, Registry};
 use iosched_schedulers::{BlockPath, TunableError};
 use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
-use iosched_workloads::fio::JobSet;
+use iosched_workloads::fio::{DEFAULT_SEED, JobSet};
 
 use crate::load::Load;
 use crate::record::TrialId;
@@ -65,7 +65,8 @@ impl Trial {
 
     /// The same cell in another repetition, by the rule that holds for every backend: repetition r of a
     /// job that sets no `randseed` runs with `randseed = seed + r - 1`, and with `randrepeat=0` when there
-    /// are several repetitions. Repetition 0 (a warm-up) has the load of the first.
+    /// are several repetitions. Repetition 0 (a warm-up) has the load of the first. A single repetition with fio's
+    /// default seed is left as fio has it.
     #[must_use]
     pub fn at_repetition(&self, repetition: u32, seed: u64, several: bool) -> Trial {
         let mut trial = self.clone();
@@ -73,7 +74,10 @@ impl Trial {
         trial.id.seed = seed.wrapping_add(u64::from(repetition.max(1)) - 1);
         trial.tag_start = (stream(trial.id.seed, "tags").next_u64() >> 32) as u32;
         for (job, _) in trial.jobs.jobs.iter_mut().zip(&self.reseeded).filter(|(_, own)| **own) {
-            job.randseed = Some(trial.id.seed);
+            // A single run with fio's own seed is what fio does without one. A seed that is named changes more than
+            // the numbers: clones and passes of a repeatable job follow it.
+            let as_fio = !several && trial.id.seed == DEFAULT_SEED;
+            job.randseed = (!as_fio).then_some(trial.id.seed);
             job.randrepeat &= !several;
         }
         trial

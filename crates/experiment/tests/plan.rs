@@ -54,6 +54,20 @@ fn schedulers_of_a_round_get_the_same_seed_and_rounds_get_others() {
     assert_eq!(trials[0].id.seed, 7, "the first repetition has the seed that was given");
 }
 
+/// fio without `randseed` has a seed of its own, and repeatable jobs treat a named seed differently.
+#[test]
+fn a_single_run_without_a_seed_is_fios() {
+    let planned = |more: &str| {
+        let text = text(&format!("devices = [\"fixed\"]\nschedulers = [\"none\"]\n{more}"));
+        let trials = planned(&text, Path::new(".")).unwrap();
+        let job = &trials[0].jobs.jobs[0];
+        (trials[0].id.seed, job.randseed, job.randrepeat)
+    };
+    assert_eq!(planned(""), (0x89, None, true));
+    assert_eq!(planned("seed = 7"), (7, Some(7), true));
+    assert_eq!(planned("runs = 2"), (0x89, Some(0x89), false));
+}
+
 #[test]
 fn every_mistake_of_a_file_is_told_at_once_with_its_place() {
     let text = "name = \"bad\"\ndevices = [\"hdd-7200\", \"hdd-7201\"]\nschedulers = [\"none\", \"bfqq\", \"cfq\"]\n\

@@ -40,3 +40,4 @@ pub use spec::{
     BlockSizes, Distribution, FileService, IoEngine, JobSet, JobSpec, Pattern, Rate, SplitEntry,
     Target, ThinkTime, Wait,
 };
+pub use taus::DEFAULT_SEED;

@@ -11,7 +11,7 @@ const SEED_STEP: u64 = 0x9e37_0001;
 /// Seed of the offset stream of a repeatable job (`randrepeat=1`, the default).
 const REPEATABLE: u64 = 0xb189_9bed;
 /// Seed of all other streams when `randseed` is not given.
-const DEFAULT_SEED: u64 = 0x89;
+pub const DEFAULT_SEED: u64 = 0x89;
 
 /// One stream of 32-bit numbers.
 #[derive(Clone, Copy, Debug)]
