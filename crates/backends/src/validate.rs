@@ -85,7 +85,7 @@ fn figures(record: &Record, name: &str) -> [f64; 4] {
     let mut iops = 0.0;
     for job in record.jobs.iter().filter(|j| name.is_empty() || j.name == name) {
         for d in [&job.read, &job.write, &job.trim] {
-            all.merge(&d.clat);
+            all.merge(d.latency());
             iops += d.iops();
         }
     }

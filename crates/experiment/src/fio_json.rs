@@ -239,6 +239,7 @@ fn job(raw: RawJob, subjob: u32, global: &BTreeMap<String, String>) -> JobRecord
     let mut sync = direction(&raw.sync);
     // A sync has no completion latency of its own in fio's output; `lat_ns` is its latency.
     sync.clat = histogram(&raw.sync.lat_ns);
+    sync.lat_hist = sync.clat.clone();
     JobRecord {
         name: raw.jobname,
         subjob,
@@ -275,6 +276,7 @@ fn direction(raw: &RawDir) -> DirStats {
         slat: moments(&raw.slat_ns, raw.slat_ns.n),
         clat: histogram(&raw.clat_ns),
         lat: moments(&raw.lat_ns, raw.lat_ns.n),
+        lat_hist: totals(&raw.lat_ns),
         bw: sampled(raw.bw_samples, raw.bw_min, raw.bw_max, raw.bw_mean, raw.bw_dev),
         iops: sampled(raw.iops_samples, raw.iops_min, raw.iops_max, raw.iops_mean, raw.iops_stddev),
     }
@@ -293,6 +295,12 @@ fn sampled(n: u64, min: f64, max: f64, mean: f64, stddev: f64) -> Moments {
         return Moments::default();
     }
     Moments { n, min, max, mean, m2: stddev * stddev * n.saturating_sub(1) as f64 }
+}
+
+/// Total latencies, where fio was asked for them (`lat_percentiles=1`).
+fn totals(raw: &RawStat) -> LatencyHistogram {
+    let none = raw.bins.is_empty() && raw.percentile.is_empty();
+    if none { LatencyHistogram::default() } else { histogram(raw) }
 }
 
 /// Bins of JSON+; without them (plain JSON) the printed percentiles become steps, so that at least
@@ -350,6 +358,18 @@ mod tests {
         assert_eq!(job.depths[0], 4);
         assert_eq!(run.disks[0].name, "loop3");
         assert!(run.warnings.is_empty());
+    }
+
+    #[test]
+    fn total_latencies_are_read_where_fio_printed_them() {
+        let without = parse(PLUS).unwrap();
+        assert!(!without.jobs[0].read.has_total());
+        let lat = r#""lat_ns" : { "min" : 900, "max" : 5000, "mean" : 2000.0, "stddev" : 1.0, "N" : 4,
+            "bins" : { "900" : 3, "5000" : 1 } }, "clat_ns""#;
+        let run = parse(&PLUS.replace("\"clat_ns\"", lat)).unwrap();
+        let read = &run.jobs[0].read;
+        assert_eq!((read.latency().count(), read.latency().max()), (4, 5000));
+        assert_eq!(read.clat.max(), 300);
     }
 
     #[test]

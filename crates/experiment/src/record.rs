@@ -151,7 +151,7 @@ pub struct JobRecord {
     pub write: DirStats,
     /// Trims.
     pub trim: DirStats,
-    /// fsync and fdatasync calls (only `clat` and `ios` are used).
+    /// fsync and fdatasync calls (only latencies and `ios` are used).
     pub sync: DirStats,
     /// From its start to its end (after ramp time).
     pub runtime: Nanos,
@@ -185,6 +185,10 @@ pub struct DirStats {
     pub clat: LatencyHistogram,
     /// Total latency (submission + completion) in ns.
     pub lat: Moments,
+    /// Total latencies, fio's `lat` with `lat_percentiles=1`. Empty in results of earlier versions and of tools that
+    /// do not print them.
+    #[serde(default, skip_serializing_if = "LatencyHistogram::is_empty")]
+    pub lat_hist: LatencyHistogram,
     /// Bandwidth samples in KiB/s (one per 500 ms, as fio's `bw_*`).
     pub bw: Moments,
     /// IOPS samples (one per 500 ms, as fio's `iops_*`).
@@ -204,8 +208,29 @@ impl DirStats {
         if self.runtime == 0 { 0.0 } else { self.bytes as f64 * 1e9 / self.runtime as f64 }
     }
 
-    /// Adds another process's figures. Run times overlap, so the longest counts.
+    /// Whether the total latencies of its I/Os are known.
+    #[must_use]
+    pub fn has_total(&self) -> bool {
+        !self.lat_hist.is_empty()
+    }
+
+    /// What its I/Os took: total latencies, or completion latencies where there are no others.
+    #[must_use]
+    pub fn latency(&self) -> &LatencyHistogram {
+        if self.has_total() { &self.lat_hist } else { &self.clat }
+    }
+
+    /// Adds another process's figures. Run times overlap, so the longest counts. The total latencies of some I/Os are
+    /// none of all, so the sum has them only if both have.
     pub fn merge(&mut self, other: &DirStats) {
+        match (self.latency().is_empty(), other.latency().is_empty()) {
+            (_, true) => {}
+            (true, false) => self.lat_hist.clone_from(&other.lat_hist),
+            (false, false) if self.has_total() && other.has_total() => {
+                self.lat_hist.merge(&other.lat_hist);
+            }
+            (false, false) => self.lat_hist = LatencyHistogram::default(),
+        }
         self.ios += other.ios;
         self.bytes += other.bytes;
         self.runtime = self.runtime.max(other.runtime);
@@ -227,6 +252,15 @@ pub fn rates(jobs: &[JobRecord]) -> Vec<f64> {
     }
     let others = jobs.iter().filter(|j| !only_trims(j));
     others.map(|j| j.read.bytes_per_second() + j.write.bytes_per_second()).collect()
+}
+
+/// Whether there was a time at which all processes ran. Those that ran one after the other shared nothing. Where a
+/// record does not say when a process ended, it may have been.
+#[must_use]
+pub fn together(jobs: &[JobRecord]) -> bool {
+    let last = jobs.iter().map(|j| j.began).max();
+    let first = jobs.iter().filter(|j| j.ended > 0).map(|j| j.ended).min();
+    last.zip(first).is_none_or(|(began, ended)| began < ended)
 }
 
 /// What some processes moved together.

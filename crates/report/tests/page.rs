@@ -125,10 +125,10 @@ fn equal_figures_are_one_line() {
 fn the_page_says_what_the_terminal_says() {
     let records = synthetic::records(3, 4, 5);
     let page = page_of(&records);
-    let all = iosched_results::answer::answers(
-        &iosched_results::cells::group(&records),
-        &iosched_results::answer::candidates_of(&records),
-    );
+    let mut cells = iosched_results::cells::group(&records);
+    iosched_results::cells::one_latency([&mut cells]);
+    let all =
+        iosched_results::answer::answers(&cells, &iosched_results::answer::candidates_of(&records));
     assert!(!all.is_empty());
     for a in all {
         let words = a.winner.as_ref().map_or(a.words.as_str(), |w| &a.words[w.len()..]);

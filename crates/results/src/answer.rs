@@ -248,10 +248,15 @@ impl Case<'_> {
         percent(if self.goal.better == Better::Higher { log.exp() } else { (-log).exp() })
     }
 
+    /// By which figure, in how many workloads.
     fn over(&self) -> String {
-        match self.goal.workloads() {
+        let workloads = match self.goal.workloads() {
             1 => "in 1 workload".into(),
             n => format!("in the geometric mean of {n} workloads"),
+        };
+        match self.goal.measured_by() {
+            by if by.is_empty() => workloads,
+            by => format!("by {by} {workloads}"),
         }
     }
 
@@ -454,7 +459,8 @@ pub fn text(answers: &[Answer], columns: usize) -> String {
 }
 
 /// Words behind a head, in lines of at most `columns`; further lines are indented.
-fn wrap(head: &str, indent: usize, text: &str, columns: usize) -> String {
+#[must_use]
+pub fn wrap(head: &str, indent: usize, text: &str, columns: usize) -> String {
     let mut out = head.to_string();
     let mut column = head.chars().count();
     for (i, word) in crate::render::printable(text).split(' ').enumerate() {

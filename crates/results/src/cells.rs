@@ -6,7 +6,7 @@ use iosched_experiment::record::{BackendKind, Record, Status, TrialId};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Measure, kind, measures};
+use crate::measure::{Measure, kind, latency_of, measures};
 use crate::stats::{
     Better, Compared, Judged, Lent, Observation, Sample, Summary, VerdictOptions, judge_together,
     outliers, summarize,
@@ -131,6 +131,39 @@ pub fn group<'a>(records: impl IntoIterator<Item = &'a Record>) -> Cells {
     out
 }
 
+/// Leaves one latency of each side of a workload: the total, or where a trial has none that of completion. Both
+/// would be one thing counted twice. Says whether some trials have totals and others do not.
+pub fn one_latency<'a>(cells: impl IntoIterator<Item = &'a mut Cells>) -> bool {
+    let mut cells: Vec<&mut Cells> = cells.into_iter().collect();
+    let rounds = |c: &Cell, name: &str| c.measures.get(name).map_or(0, |m| m.sample.rounds.len());
+    let (mut lacking, mut known) = (BTreeSet::new(), false);
+    for (key, cell) in cells.iter().flat_map(|c| &c.0) {
+        for side in cell.measures.keys().filter_map(|m| m.strip_suffix(".clat.mean")) {
+            let (clat, lat) = (format!("{side}.clat.mean"), format!("{side}.lat.mean"));
+            known |= rounds(cell, &lat) > 0;
+            if rounds(cell, &lat) < rounds(cell, &clat) {
+                lacking.insert((key.workload.clone(), side.to_string()));
+            }
+        }
+    }
+    for (key, cell) in cells.iter_mut().flat_map(|c| &mut c.0) {
+        let all: BTreeSet<String> = cell.measures.keys().cloned().collect();
+        cell.measures.retain(|m, _| match latency_of(m) {
+            Some((side, "lat")) => !lacking.contains(&(key.workload.clone(), side.to_string())),
+            Some((side, _)) => {
+                lacking.contains(&(key.workload.clone(), side.to_string()))
+                    || !all.contains(&format!("{side}.lat.mean"))
+            }
+            None => true,
+        });
+    }
+    known && !lacking.is_empty()
+}
+
+/// What to say where [`one_latency`] finds both.
+pub const MIXED_LATENCIES: &str = "some results have no total latencies (lat): all are compared by completion \
+    latency (clat), which leaves out waiting for a tag";
+
 /// One line of an analysis: a scheduler in one cell, by one measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
@@ -168,7 +201,9 @@ pub struct Analysis {
 /// Judges every scheduler against `base`: [`judge_cells`] of the grouped records.
 #[must_use]
 pub fn analyse(records: &[Record], base: Option<&str>, options: VerdictOptions) -> Analysis {
-    judge_cells(&group(records), base, options)
+    let mut cells = group(records);
+    one_latency([&mut cells]);
+    judge_cells(&cells, base, options)
 }
 
 /// The default scheduler to compare others with: none, else noop, else the first.
@@ -334,6 +369,40 @@ mod tests {
         assert_eq!(j.words(), "worse (exact)");
         assert!(a.lines[1].against_base.is_none());
         assert_eq!(a.incomplete[0].1, "no memory");
+    }
+
+    #[test]
+    fn a_figure_has_one_latency() {
+        let with = |scheduler: &str, i: u32, total: bool| {
+            let mut job = iosched_experiment::JobRecord::default();
+            (0..200).for_each(|_| job.read.clat.record(1_000));
+            job.read.ios = 200;
+            if total {
+                (0..200).for_each(|_| job.read.lat_hist.record(20_000));
+            }
+            Record {
+                jobs: vec![job],
+                metrics: vec![],
+                ..record(scheduler, i, 1.0, BackendKind::Sim)
+            }
+        };
+        let names = |records: &[Record]| {
+            let mut cells = group(records);
+            let mixed = one_latency([&mut cells]);
+            let all = cells.0.values().flat_map(|c| c.measures.keys().cloned());
+            (mixed, all.collect::<BTreeSet<String>>())
+        };
+        let lat = ["read.lat.mean", "read.lat.p50", "read.lat.p99"].map(String::from);
+        let (mixed, all) = names(&[with("none", 1, true), with("bfq", 1, true)]);
+        assert_eq!((mixed, all), (false, lat.into()));
+        // One older result: all are compared by what it has.
+        let clat: BTreeSet<String> =
+            ["mean", "p50", "p99"].map(|p| format!("read.clat.{p}")).into();
+        let mut some = vec![with("none", 1, true), with("bfq", 1, true), with("bfq", 2, false)];
+        assert_eq!(names(&some), (true, clat.clone()));
+        some.remove(0);
+        some.remove(0);
+        assert_eq!(names(&some), (false, clat));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use iosched_experiment::record::{BackendKind, Record};
 use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{CellKey, CellSample, Cells, group};
+use crate::cells::{CellKey, CellSample, Cells, group, one_latency};
 use crate::measure::kind;
 use crate::stats::{
     Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
@@ -166,6 +166,9 @@ pub struct Comparison {
     pub lacking: usize,
     /// Provenance that differs, compared by force or by `vary`.
     pub differing: Vec<Difference>,
+    /// Some results have total latencies and others do not, so all are compared by completion latency.
+    #[serde(default)]
+    pub mixed_latencies: bool,
 }
 
 impl Comparison {
@@ -201,6 +204,9 @@ pub fn compare(
         return Err(CompareError::Threshold(options.threshold));
     }
     let (mut b, mut n) = (group(base), group(new));
+    // Who asks for completion latency gets it.
+    let asked = options.measures.iter().any(|m| m.contains("clat"));
+    let mixed_latencies = !asked && one_latency([&mut b, &mut n]);
     let common: BTreeSet<CellKey> = b.0.keys().filter(|k| n.0.contains_key(*k)).cloned().collect();
     if common.is_empty() {
         let first = |c: &Cells| {
@@ -232,6 +238,7 @@ pub fn compare(
     let has = |c: &Cells, k: &CellKey| c.0.get(k).is_some_and(|cell| !cell.measures.is_empty());
     Ok(Comparison {
         differing,
+        mixed_latencies,
         incomplete: incomplete(&b, &n),
         lacking: b.0.keys().filter(|k| has(&b, k) && !has(&n, k)).count(),
         changes: changes(figures, options),

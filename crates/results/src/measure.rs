@@ -1,6 +1,9 @@
 //! Measures: the comparable numbers of a record, by name.
 
-use iosched_experiment::record::{DirStats, JobRecord, Record, TIMING_DEVIATION, rates, total};
+use iosched_experiment::record::{
+    DirStats, JobRecord, Record, TIMING_DEVIATION, rates, together, total,
+};
+use iosched_types::LatencyHistogram;
 use serde::{Deserialize, Serialize};
 
 use crate::stats::{Better, jain};
@@ -8,7 +11,7 @@ use crate::stats::{Better, jain};
 /// One comparable number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// `read.iops`, `write.bw`, `read.clat.p99`, `job/NAME/read.bw`, `fairness.jain`, or a metric's own name.
+    /// `read.iops`, `write.bw`, `read.lat.p99`, `job/NAME/read.bw`, `fairness.jain`, or a metric's own name.
     pub name: String,
     /// `1/s`, `B/s`, `ns`, or the metric's own unit.
     pub unit: String,
@@ -63,7 +66,7 @@ pub fn measures(record: &Record) -> Vec<Measure> {
         }
     }
     let rates = rates(&record.jobs);
-    if let (true, Some(index)) = (rates.len() > 1, jain(&rates)) {
+    if let (true, Some(index)) = (rates.len() > 1 && together(&record.jobs), jain(&rates)) {
         put(&mut out, "fairness.jain".into(), "", index, Better::Higher);
     }
     // How true the disk was to its model is a property of the run, not of a scheduler.
@@ -108,17 +111,30 @@ fn add_jobs(prefix: &str, jobs: &[&JobRecord], out: &mut Vec<Measure>) {
                 put(out, format!("{prefix}{name}.bw"), "B/s", bw, Better::Higher);
             }
         }
-        let n = sum.clat.count();
-        if n > 0 {
-            put(out, format!("{prefix}{name}.clat.mean"), "ns", sum.clat.mean(), Better::Lower);
-        }
-        for (p, word, needed) in PERCENTILES {
-            if n >= needed {
-                let value = sum.clat.percentile(p) as f64;
-                put(out, format!("{prefix}{name}.clat.{word}"), "ns", value, Better::Lower);
-            }
+        for (kind, h) in [("clat", &sum.clat), ("lat", &sum.lat_hist)] {
+            add_latencies(&format!("{prefix}{name}.{kind}"), h, out);
         }
     }
+}
+
+fn add_latencies(name: &str, h: &LatencyHistogram, out: &mut Vec<Measure>) {
+    let n = h.count();
+    if n > 0 {
+        put(out, format!("{name}.mean"), "ns", h.mean(), Better::Lower);
+    }
+    for (p, word, _) in PERCENTILES.into_iter().filter(|p| n >= p.2) {
+        put(out, format!("{name}.{word}"), "ns", h.percentile(p) as f64, Better::Lower);
+    }
+}
+
+/// The two latencies of an I/O: `(everything before, "clat" or "lat")` of `job/a/read.clat.p99`.
+#[must_use]
+pub fn latency_of(measure: &str) -> Option<(&str, &str)> {
+    let from = measure.rfind('/').map_or(0, |at| at + 1);
+    let mut parts = measure[from..].split('.');
+    let (side, which) = (parts.next()?, parts.next()?);
+    (derived(measure) && matches!(which, "lat" | "clat"))
+        .then(|| (&measure[..from + side.len()], which))
 }
 
 #[cfg(test)]
@@ -147,6 +163,20 @@ mod tests {
     }
 
     #[test]
+    fn jobs_one_after_the_other_share_nothing() {
+        let mut jobs = vec![job("a", 300), job("b", 100)];
+        (jobs[0].began, jobs[0].ended) = (0, 1_000_000_000);
+        (jobs[1].began, jobs[1].ended) = (1_000_000_000, 2_000_000_000);
+        let fairness = |jobs: &[JobRecord]| {
+            let m = measures(&Record { jobs: jobs.to_vec(), ..Record::default() });
+            m.into_iter().find(|m| m.name == "fairness.jain").map(|m| m.value)
+        };
+        assert_eq!(fairness(&jobs), None);
+        jobs[1].began = 500_000_000;
+        assert_eq!(fairness(&jobs), Some(0.8));
+    }
+
+    #[test]
     fn trims_are_counted_and_are_no_bandwidth() {
         let mut trims = job("t", 300);
         trims.trim = std::mem::take(&mut trims.read);
@@ -158,6 +188,23 @@ mod tests {
         assert_eq!(of("read.bw"), Some(409_600.0));
         assert!(m.iter().all(|m| !m.name.ends_with("trim.bw")), "{m:?}");
         assert_eq!(of("fairness.jain"), None, "one process moves data");
+    }
+
+    #[test]
+    fn total_latency_is_a_measure_where_it_is_known() {
+        let mut both = job("a", 200);
+        (0..200).for_each(|_| both.read.lat_hist.record(20_000_000));
+        let of = |jobs: Vec<JobRecord>, name: &str| {
+            let all = measures(&Record { jobs, ..Record::default() });
+            all.into_iter().find(|m| m.name == name).map(|m| m.value)
+        };
+        assert_eq!(of(vec![both.clone()], "read.lat.p99"), Some(20_000_000.0));
+        assert_eq!(of(vec![both.clone()], "read.clat.p99"), Some(1_000.0));
+        // The total latencies of half of the I/Os say nothing about all.
+        assert_eq!(of(vec![both, job("a", 10)], "read.lat.p99"), None);
+        assert_eq!(latency_of("job/a/b.c/read.clat.p99"), Some(("job/a/b.c/read", "clat")));
+        assert_eq!(latency_of("write.lat.mean"), Some(("write", "lat")));
+        assert_eq!((latency_of("read.bw"), latency_of("my.lat")), (None, None));
     }
 
     #[test]

@@ -87,6 +87,9 @@ fn side(d: &(u64, Bytes, LatencyHistogram), runtime: Nanos) -> DirStats {
         bytes: d.1,
         runtime: if d.0 > 0 { runtime } else { 0 },
         clat: d.2.clone(),
+        // A call is submission and completion in one.
+        lat: record::moments_of(&d.2),
+        lat_hist: d.2.clone(),
         ..DirStats::default()
     }
 }

@@ -8,7 +8,7 @@ use iosched_experiment::{
     SchedulerStats, Series, Status, Trial, Warning,
 };
 use iosched_types::units::MS;
-use iosched_types::{CpuTime, Nanos};
+use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
 use iosched_workloads::fio::{JobSpec, iolog_write};
 
@@ -50,15 +50,24 @@ fn sample_moments(samples: &[Sample], whole: u64) -> (Moments, Moments) {
     (bw, iops)
 }
 
+/// Moments of latencies.
+pub(crate) fn moments_of(h: &LatencyHistogram) -> Moments {
+    let n = h.count() as f64;
+    let m2 = (h.sum_of_squares() - n * h.mean() * h.mean()).max(0.0);
+    Moments { n: h.count(), min: h.min() as f64, max: h.max() as f64, mean: h.mean(), m2 }
+}
+
 fn dir_stats(d: DirectionStats, runtime: Nanos) -> DirStats {
     let (bw, iops) = sample_moments(&d.samples, runtime / SAMPLE);
+    let lat_hist = d.total().clone();
     DirStats {
         ios: d.ios,
         bytes: d.bytes,
         runtime: if d.ios > 0 { runtime } else { 0 },
         slat: moments(&d.slat, d.ios),
         clat: d.clat,
-        lat: moments(&d.lat, d.ios),
+        lat: moments_of(&lat_hist),
+        lat_hist,
         bw,
         iops,
     }
@@ -315,6 +324,16 @@ fn missed_rates(trial: &Trial, machine: &Machine) -> Vec<Warning> {
     out
 }
 
+/// Caches to be full that the device does not have.
+fn state_ignored(trial: &Trial) -> Option<Warning> {
+    let lacking = trial.device.lacking();
+    (!lacking.is_empty()).then(|| Warning {
+        code: "state-ignored".into(),
+        message: format!("{} has no {}", trial.id.device, lacking.join(" and no ")),
+        advice: "its device state changes nothing".into(),
+    })
+}
+
 /// By how much the halves of a run may differ without a warning, in per cent.
 const HALVES_APART: [u64; 4] = [10, 25, 50, 75];
 
@@ -369,8 +388,11 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
         message: w.clone(),
         advice: String::new(),
     });
-    let warnings =
-        ignored.chain(missed_rates(trial, &machine)).chain(unsteady(trial, &machine)).collect();
+    let warnings = ignored
+        .chain(state_ignored(trial))
+        .chain(missed_rates(trial, &machine))
+        .chain(unsteady(trial, &machine))
+        .collect();
     let issues = machine.take_dispatches();
     let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
     let point = |i: Issue| DispatchPoint {

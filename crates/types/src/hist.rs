@@ -195,6 +195,18 @@ impl LatencyHistogram {
         self.max = self.max.max(other.max);
     }
 
+    /// Whether nothing was recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Sum of the squares of all latencies.
+    #[must_use]
+    pub fn sum_of_squares(&self) -> f64 {
+        self.sum_sq
+    }
+
     /// How many latencies were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {

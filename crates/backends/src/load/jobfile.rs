@@ -38,6 +38,9 @@ pub fn render(set: &JobSet, target: &Path, bytes: Bytes) -> Result<Rendered> {
     let out = &mut rendered.text;
     line(out, "filename", &name);
     line(out, "allow_file_create", "0");
+    // Without it fio keeps of total latencies only mean and extremes.
+    line(out, "clat_percentiles", 1);
+    line(out, "lat_percentiles", 1);
     for (job, files) in set.jobs.iter().zip(&places) {
         section(out, job)?;
         if let Some(log) = &job.replay {

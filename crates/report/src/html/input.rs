@@ -324,8 +324,8 @@ impl Detail {
         self.elapsed = self.elapsed.saturating_add(r.elapsed);
         for j in &r.jobs {
             for (into, side) in self.latency.iter_mut().zip([&j.read, &j.write, &j.trim, &j.sync]) {
-                if side.clat.count() > 0 {
-                    into.get_or_insert_default().merge(&side.clat);
+                if !side.latency().is_empty() {
+                    into.get_or_insert_default().merge(side.latency());
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-pub(crate) use iosched_results::measure::derived;
+pub(crate) use iosched_results::measure::{derived, latency_of};
 use iosched_results::stats::Better;
 
 use super::view::Class;
@@ -12,7 +12,7 @@ pub(crate) fn class(measure: &str, unit: &str, better: Better) -> Class {
     let trims = measure == "trim.iops" || measure.ends_with("/trim.iops");
     if measure.ends_with(".bw") || trims || (own && better == Better::Higher && !unit.is_empty()) {
         Class::Throughput
-    } else if measure.contains(".clat.") || (own && better == Better::Lower) {
+    } else if latency_of(measure).is_some() || (own && better == Better::Lower) {
         Class::Latency
     } else {
         Class::Other
@@ -25,13 +25,15 @@ pub(crate) fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
     if measure.starts_with("job/") {
         return false;
     }
-    if let Some(side) = measure.strip_suffix(".clat.mean") {
-        return derived(measure) && !all.contains(format!("{side}.clat.p99").as_str());
+    if latency_of(measure).is_some()
+        && let Some(side) = measure.strip_suffix(".mean")
+    {
+        return !all.contains(format!("{side}.p99").as_str());
     }
     !derived(measure)
         || measure.ends_with(".bw")
         || measure == "trim.iops"
-        || measure.ends_with(".clat.p99")
+        || (latency_of(measure).is_some() && measure.ends_with(".p99"))
         || measure == "fairness.jain"
 }
 
@@ -58,12 +60,15 @@ pub(crate) fn words(measure: &str) -> String {
         // They move no data: their number is all there is.
         "iops" if side == "Trim" => "Trims a second".into(),
         "iops" => format!("{side} IOPS"),
-        "clat.mean" => format!("{side} latency, mean"),
-        "clat.p50" => format!("{side} latency, median"),
-        _ => match what.strip_prefix("clat.p") {
-            Some(p) => format!("{side} latency, p{p}"),
-            None => measure.into(),
-        },
+        _ => {
+            let (kind, figure) = match what.split_once('.') {
+                Some(("lat", figure)) => ("latency", figure),
+                Some(("clat", figure)) => ("completion latency", figure),
+                _ => return measure.into(),
+            };
+            let figure = if figure == "p50" { "median" } else { figure };
+            format!("{side} {kind}, {figure}")
+        }
     }
 }
 
@@ -73,12 +78,13 @@ mod tests {
 
     #[test]
     fn measures_in_words() {
-        assert_eq!(words("read.clat.p99.9"), "Read latency, p99.9");
+        assert_eq!(words("read.lat.p99.9"), "Read latency, p99.9");
+        assert_eq!(words("read.clat.p50"), "Read completion latency, median");
         assert_eq!(words("job/victim/write.bw"), "victim: Write throughput");
         assert_eq!(words("trim.iops"), "Trims a second");
         assert_eq!(words("startup_time"), "startup_time");
         assert_eq!(words("job/oddly/named"), "job/oddly/named");
-        assert_eq!(words("sync.clat.mean"), "fsync latency, mean");
+        assert_eq!(words("sync.lat.mean"), "fsync latency, mean");
     }
 
     #[test]
@@ -91,6 +97,6 @@ mod tests {
         assert_eq!(class("fairness.jain", "", Better::Higher), Class::Other);
         let all = BTreeSet::from(["read.clat.mean", "read.clat.p99"]);
         assert!(!is_head("read.clat.mean", &all));
-        assert!(is_head("write.clat.mean", &all));
+        assert!(is_head("write.lat.mean", &all));
     }
 }

@@ -24,6 +24,7 @@ mod view;
 use std::sync::LazyLock;
 
 use iosched_experiment::record::BackendKind;
+use iosched_results::cells::MIXED_LATENCIES;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use minijinja::{Environment, Value};
@@ -233,7 +234,11 @@ fn notes(input: &Input, view: &View) -> String {
             c.samples.len() > 1 && c.summary.as_ref().is_some_and(|s| s.n > c.samples.len())
         });
     let samples = "Of so many samples a part is shown and downloaded here; `iosched results export` gives all.";
-    let notes = [input.note.as_str(), if thinned { samples } else { "" }];
+    let mixed = match view.mixed_latencies {
+        true => format!("{}{}.", MIXED_LATENCIES[..1].to_uppercase(), &MIXED_LATENCIES[1..]),
+        false => String::new(),
+    };
+    let notes = [input.note.as_str(), if thinned { samples } else { "" }, &mixed];
     notes.into_iter().filter(|n| !n.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -28,9 +28,13 @@ struct Sweep {
 }
 
 /// What is drawn: how it is called, its unit, and the measures it may come from.
-const DRAWN: [(&str, &str, [&str; 2]); 2] = [
-    ("IOPS", "1/s", ["read.iops", "write.iops"]),
-    ("latency, mean", "ns", ["read.clat.mean", "write.clat.mean"]),
+const DRAWN: [(&str, &str, &[&str]); 2] = [
+    ("IOPS", "1/s", &["read.iops", "write.iops"]),
+    (
+        "latency, mean",
+        "ns",
+        &["read.lat.mean", "write.lat.mean", "read.clat.mean", "write.clat.mean"],
+    ),
 ];
 
 fn find(input: &Input) -> Vec<Sweep> {
@@ -100,8 +104,8 @@ pub(crate) fn sweeps(view: &View, input: &Input) -> String {
             escape(&s.common)
         );
         for (what, unit, measures) in DRAWN {
-            out += &lines(view, s, (x, other), (what, unit, &measures));
-            out += &heat(view, s, (x, other), (what, unit, &measures));
+            out += &lines(view, s, (x, other), (what, unit, measures));
+            out += &heat(view, s, (x, other), (what, unit, measures));
         }
         out += "</section>";
     }

@@ -7,7 +7,7 @@ use iosched_results::answer::{Answer, Candidate, Chip, DEVICE_DEPTH, Stand, answ
 use super::input::Input;
 use super::number::ratio;
 use super::standing::standing;
-use super::view::{Class, View, join};
+use super::view::{Class, View};
 use crate::svg::escape;
 
 /// What is said about one device.
@@ -52,7 +52,7 @@ fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
 
 /// The verdict for every device.
 pub(crate) fn verdicts(view: &View, input: &Input) -> Vec<DeviceVerdict> {
-    let all = answers(&join(input), &candidates(view, input));
+    let all = answers(&view.cells, &candidates(view, input));
     let of = |(d, device): (usize, &String)| DeviceVerdict {
         device: device.clone(),
         about: about(view, input, d),

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_results::answer::{self, Meaning};
-use iosched_results::cells::{Analysis, CellKey, Cells, Line, judge_cells, usual_base};
+use iosched_results::cells::{
+    Analysis, CellKey, Cells, Line, judge_cells, one_latency, usual_base,
+};
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
 
@@ -144,6 +146,10 @@ pub(crate) struct View {
     pub(crate) suites: Vec<String>,
     /// One value of everything: nothing can be tested.
     pub(crate) single: bool,
+    /// The figures of all cells, by the schedulers' labels.
+    pub(crate) cells: Cells,
+    /// Some have total latencies and others do not: see [`one_latency`].
+    pub(crate) mixed_latencies: bool,
 }
 
 /// One letter per verdict: b better, w worse, n no measurable difference, e not enough data, i invalid; capitals
@@ -187,7 +193,7 @@ fn label(r: &RunFacts, all: &[RunFacts]) -> String {
 }
 
 /// The cells of all kernels, schedulers labelled.
-pub(crate) fn join(input: &Input) -> Cow<'_, Cells> {
+fn join(input: &Input) -> Cow<'_, Cells> {
     if let [(_, only)] = &input.cells[..] {
         // One kernel: the labels are the names.
         return Cow::Borrowed(only);
@@ -282,16 +288,20 @@ pub(crate) fn build(input: &Input) -> View {
         wins: Vec::new(),
         suites: Vec::new(),
         single: false,
+        cells: Cells::default(),
+        mixed_latencies: false,
     };
-    let cells = join(input);
+    let mut cells = join(input).into_owned();
+    view.mixed_latencies = one_latency([&mut cells]);
     let base = view.schedulers.get(view.base).map(String::as_str);
     let analysis = judge_cells(&cells, base, input.options.verdict);
     view.tests = tests(input, &view, &cells, &analysis);
     twins(&mut view.tests, &input.workload_titles());
     judge_pairs(&mut view, &cells, &analysis, input);
     flag(&mut view);
-    let mut cells = view.tests.iter().flat_map(|t| &t.cells);
-    view.single = !cells.any(|c| c.summary.as_ref().is_some_and(|s| s.n > 1));
+    let mut all = view.tests.iter().flat_map(|t| &t.cells);
+    view.single = !all.any(|c| c.summary.as_ref().is_some_and(|s| s.n > 1));
+    view.cells = cells;
     condense(&mut view);
     thin(&mut view);
     let suites: BTreeSet<&String> = input.workloads.iter().flat_map(|w| &w.suites).collect();

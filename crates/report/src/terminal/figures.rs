@@ -1,6 +1,6 @@
 //! The figures of one trial that tables show.
 
-use iosched_experiment::{DirStats, JobRecord, Record, rates, total};
+use iosched_experiment::{DirStats, JobRecord, Record, rates, together, total};
 use iosched_results::stats::jain;
 use iosched_types::LatencyHistogram;
 
@@ -13,7 +13,9 @@ pub struct Figures {
     pub iops: f64,
     /// Trims a second: they move no data.
     pub trims: f64,
-    /// Mean completion latency in ns; 0 when nothing completed, as for the percentiles.
+    /// Whether the latencies are fio's `lat`, submission and completion. Else they are completion latencies, `clat`.
+    pub total: bool,
+    /// Mean latency in ns; 0 when nothing completed, as for the percentiles.
     pub mean: f64,
     /// Median latency in ns.
     pub p50: f64,
@@ -56,28 +58,31 @@ impl Figures {
         f.merges = r.device.merges.iter().sum::<u64>() as f64;
         f.seeks = r.device.seeks as f64;
         let rates = rates(&r.jobs);
-        f.fairness = Some(&rates).filter(|r| r.len() > 1).and_then(|r| jain(r)).unwrap_or(f64::NAN);
+        let shared = rates.len() > 1 && together(&r.jobs);
+        f.fairness = Some(&rates).filter(|_| shared).and_then(|r| jain(r)).unwrap_or(f64::NAN);
         f
     }
 
     /// Of some processes: rates, latencies.
     pub fn of_jobs<'a>(jobs: impl Iterator<Item = &'a JobRecord>) -> Figures {
         let mut f = Figures { fairness: f64::NAN, ..Figures::default() };
-        let (mut latency, mut sync) = (LatencyHistogram::default(), LatencyHistogram::default());
+        let (mut all, mut sync) = (DirStats::default(), LatencyHistogram::default());
         let jobs: Vec<&JobRecord> = jobs.collect();
         let moved = total(jobs.iter().copied(), |j| [&j.read, &j.write]);
         (f.bandwidth, f.iops) = (moved.bytes_per_second(), moved.iops());
         f.trims = total(jobs.iter().copied(), |j| [&j.trim]).iops();
         for j in jobs {
-            sync.merge(&j.sync.clat);
-            sides(j).iter().for_each(|d| latency.merge(&d.clat));
+            sync.merge(j.sync.latency());
+            sides(j).iter().for_each(|d| all.merge(d));
         }
         f.sync = match sync.count() {
             0 => 0.0,
             n if n < 100 => sync.mean(),
             _ => sync.percentile(99.0) as f64,
         };
-        if latency.count() > 0 {
+        let latency = all.latency();
+        f.total = all.has_total();
+        if !latency.is_empty() {
             f.mean = latency.mean();
             f.p50 = latency.percentile(50.0) as f64;
             f.p99 = latency.percentile(99.0) as f64;

@@ -9,8 +9,8 @@ mod summary;
 mod workload;
 
 use iosched_experiment::Record;
-use iosched_results::answer::{answers, candidates_of, text};
-use iosched_results::cells::group;
+use iosched_results::answer::{answers, candidates_of, text, wrap};
+use iosched_results::cells::{MIXED_LATENCIES, group, one_latency};
 
 pub use figures::Figures;
 pub use iosched_results::grid::{Align, Cell, Grid};
@@ -48,6 +48,11 @@ impl Look {
             n => n.clamp(NARROWEST, WIDEST),
         }
     }
+
+    /// How wide sentences are.
+    pub(crate) fn prose(self) -> usize {
+        self.columns().min(SENTENCE)
+    }
 }
 
 /// The whole report of some records.
@@ -56,11 +61,16 @@ pub fn report(records: &[Record], look: Look) -> String {
     let places = places(records, look.noise);
     let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
     out.push_str(&summary::summary(&places, look));
-    out.push_str(&legend(&out, records));
-    let answers = answers(&group(records), &candidates_of(records));
+    out.push_str(&legend(&out, records, look.prose()));
+    let mut cells = group(records);
+    let mixed = one_latency([&mut cells]);
+    if mixed {
+        out.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), look.prose()));
+    }
+    let answers = answers(&cells, &candidates_of(records));
     if !answers.is_empty() {
         out.push('\n');
-        out.push_str(&text(&answers, look.columns().min(SENTENCE)));
+        out.push_str(&text(&answers, look.prose()));
     }
     if out.is_empty() {
         out.push_str("There are no results.\n");
@@ -69,11 +79,17 @@ pub fn report(records: &[Record], look: Look) -> String {
 }
 
 /// What the signs mean, of those that were used.
-fn legend(tables: &str, records: &[Record]) -> String {
+fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     let mut words = Vec::new();
     let starred = |l: &str| l.split_whitespace().any(|w| w.len() > 1 && w.ends_with('*'));
     if tables.lines().any(starred) {
         words.push("* the best of its column");
+    }
+    if tables.lines().any(|l| l.contains(" (latency in ")) {
+        words.push("latency: from submission to completion, fio's lat");
+    }
+    if tables.lines().any(|l| l.contains(" (clat in ")) {
+        words.push("clat: completion latency; total latency (lat) was not recorded");
     }
     if tables.lines().any(|l| l.split_whitespace().any(|w| w == "fair")) {
         words.push("fair: Jain's index of the processes' throughput, 1 is even");
@@ -81,7 +97,7 @@ fn legend(tables: &str, records: &[Record]) -> String {
     if records.iter().any(|r| r.trial.scheduler.contains('@')) {
         words.push("@X: that generation of the scheduler (`iosched show scheduler`)");
     }
-    words.iter().map(|w| format!("{w}\n")).collect()
+    words.iter().map(|w| wrap("", 2, w, columns)).collect()
 }
 
 /// Unicode bar of a share from 0 to 1, `width` columns wide at 1.

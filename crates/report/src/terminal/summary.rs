@@ -1,5 +1,6 @@
 //! Over all workloads: the geometric mean of each scheduler's ratios to the base's figures.
 
+use iosched_results::answer::wrap;
 use iosched_results::cells::usual_base;
 
 use super::cells::{Place, Row};
@@ -123,6 +124,6 @@ fn table(name: &str, places: &[&Place<'_>], look: Look) -> String {
             Cell::new(format!("{} of {}", r.best, places.len())),
         ]);
     }
-    let title = Cell::new(format!("{name}: geometric mean of the ratios to {base}")).text;
-    title + "\n" + &grid.render(look.columns(), look.color)
+    let title = format!("{name}: geometric mean of the ratios to {base}");
+    wrap("", 2, &title, look.columns()) + &grid.render(look.columns(), look.color)
 }

@@ -1,6 +1,7 @@
 //! The tables of one workload on one device.
 
 use iosched_experiment::{BackendKind, JobRecord};
+use iosched_results::answer::wrap;
 use iosched_results::render::percent;
 use iosched_results::stats::{Judged, Verdict, summarize};
 use iosched_types::units::{show_count, three_digits};
@@ -33,7 +34,7 @@ fn number(v: f64) -> String {
 pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
     let unit = latency_unit(&p.rows);
     let with_jobs = p.rows.iter().any(|r| r.runs.iter().any(|(x, _)| !x.jobs.is_empty()));
-    let mut out = title(p, with_jobs.then_some(unit.1));
+    let mut out = wrap("", 2, title(p, with_jobs.then_some(unit.1)).trim_end(), look.columns());
     if with_jobs {
         let mut main = Speed::new(p, unit);
         let mut side = Side::new(p);
@@ -54,9 +55,8 @@ pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
     for row in &p.rows {
         for why in &row.unusable {
             let words = if row.noisy { "invalid" } else { "not usable" };
-            let line = Cell::new(format!("{}: {words}: {why}", row.name())).text;
-            out.push_str(&line);
-            out.push('\n');
+            let line = format!("{}: {words}: {why}", row.name());
+            out.push_str(&wrap("", 2, &line, look.columns()));
         }
     }
     out
@@ -80,7 +80,9 @@ fn title(p: &Place<'_>, unit: Option<&str>) -> String {
         n => words.push_str(&format!(", mean of {n} runs ± 95 %")),
     }
     if let Some(unit) = unit {
-        words.push_str(&format!(" (latency in {unit})"));
+        let total = p.rows.iter().flat_map(|r| &r.runs).all(|(_, f)| f.total || f.mean == 0.0);
+        let what = if total { "latency" } else { "clat" };
+        words.push_str(&format!(" ({what} in {unit})"));
     }
     Cell::new(words).text + "\n"
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cells::{Cell, CellKey, Cells};
-use crate::measure::derived;
+use crate::measure::{derived, latency_of};
 use crate::stats::{Better, mean_and_sd};
 
 /// The values of one scheduler.
@@ -40,6 +40,17 @@ impl Goal {
         self.figures.iter().map(|f| &f.workload).collect::<BTreeSet<_>>().len()
     }
 
+    /// The figures in words: `p99 of reads and p99 of fsync`. Empty where the goal is called like its figure.
+    pub(super) fn measured_by(&self) -> String {
+        let words: BTreeSet<String> = self.figures.iter().map(|f| in_words(&f.measure)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [one] if one == self.name => String::new(),
+            [_, _, _, _, ..] => format!("{} figures", words.len()),
+            _ => super::list(&words),
+        }
+    }
+
     /// Fewest runs of a figure.
     pub(super) fn runs(&self) -> usize {
         let all = self.figures.iter().flat_map(|f| f.values.iter().flatten());
@@ -64,6 +75,27 @@ impl Goal {
         }
         out
     }
+}
+
+/// A figure as a sentence calls it.
+fn in_words(measure: &str) -> String {
+    let Some((side, which)) = latency_of(measure) else {
+        return match measure {
+            "throughput" => "MiB/s".into(),
+            "trim.iops" => "trims a second".into(),
+            "fairness.jain" => "Jain's index".into(),
+            own => own.replace('_', " "),
+        };
+    };
+    let of = match side {
+        "read" => "reads",
+        "write" => "writes",
+        "sync" => "fsync",
+        other => other,
+    };
+    let figure = measure.split_once("lat.").map_or("", |(_, figure)| figure);
+    let kind = if which == "clat" { "completion " } else { "" };
+    format!("{kind}{figure} of {of}")
 }
 
 type Rounds = BTreeMap<u32, f64>;
@@ -150,14 +182,18 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         out.push((0, "throughput".into(), Better::Higher, make("trim.iops", values)));
     }
     // A process waits for reads and for fsync. Writes count where there is nothing else.
-    let mut sides: Vec<&str> = vec!["read", "sync"];
-    sides.retain(|s| has(&format!("{s}.clat.mean")));
-    if sides.is_empty() && has("write.clat.mean") {
-        sides.push("write");
+    let latency = |side: &str| {
+        let of = |which: &str| {
+            let names = ["p99", "mean"].map(|p| format!("{side}.{which}.{p}"));
+            names.into_iter().find(|n| has(n))
+        };
+        of("lat").or_else(|| of("clat"))
+    };
+    let mut sides: Vec<String> = ["read", "sync"].into_iter().filter_map(latency).collect();
+    if sides.is_empty() {
+        sides.extend(latency("write"));
     }
-    for side in sides {
-        let tail = format!("{side}.clat.p99");
-        let name = if has(&tail) { tail } else { format!("{side}.clat.mean") };
+    for name in sides {
         let values = complete(row, Better::Lower, |c| rounds(c, &name));
         out.push((1, "latency".into(), Better::Lower, make(&name, values)));
     }

@@ -113,6 +113,7 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
         sync: DirStats {
             ios: j.sync.total_ios,
             clat: histogram(&j.sync.lat_ns),
+            lat_hist: histogram(&j.sync.lat_ns),
             ..DirStats::default()
         },
         runtime: j.job_runtime.saturating_mul(1_000_000),
@@ -141,6 +142,7 @@ fn direction(d: &Direction) -> DirStats {
         slat: moments(&d.slat_ns),
         clat: histogram(&d.clat_ns),
         lat: moments(&d.lat_ns),
+        lat_hist: histogram(&d.lat_ns),
         bw: samples(d.bw_samples, d.bw_min, d.bw_max, d.bw_mean, d.bw_dev),
         iops: samples(d.iops_samples, d.iops_min, d.iops_max, d.iops_mean, d.iops_stddev),
     }
@@ -176,10 +178,15 @@ fn metrics_without_bins(j: &FioJob, several: bool, metrics: &mut Vec<Metric>) {
         ("read.clat", &j.read.clat_ns),
         ("write.clat", &j.write.clat_ns),
         ("trim.clat", &j.trim.clat_ns),
+        ("read.lat", &j.read.lat_ns),
+        ("write.lat", &j.write.lat_ns),
+        ("trim.lat", &j.trim.lat_ns),
         ("sync.lat", &j.sync.lat_ns),
     ];
     for (name, table) in tables {
-        if !table.bins.is_empty() || table.n == 0 {
+        // Without `lat_percentiles=1` fio prints of total latencies no more than the mean.
+        let bare = name.ends_with(".lat") && name != "sync.lat" && table.percentile.is_empty();
+        if !table.bins.is_empty() || table.n == 0 || bare {
             continue;
         }
         put(format!("{name}.mean"), table.mean);

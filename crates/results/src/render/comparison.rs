@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{centre_of, percent, printable};
+use crate::answer::wrap;
+use crate::cells::MIXED_LATENCIES;
 use crate::compare::{Answer, Change, Comparison};
 use crate::stats::{Judged, Summary, Verdict};
 
@@ -36,6 +38,9 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
     for d in &c.differing {
         let [field, base, new] = [&d.field, &d.base, &d.new].map(|n| printable(n));
         let _ = writeln!(text, "differs: {field}: {base} in base, {new} in new");
+    }
+    if c.mixed_latencies {
+        text.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), columns));
     }
     text.push_str(&summary(c, columns));
     text

@@ -118,24 +118,30 @@ impl Store {
     }
 
     fn histograms(&self, trial: i64, record: &mut Record) -> rusqlite::Result<Result<(), String>> {
-        let mut q = self
-            .conn
-            .prepare_cached("SELECT job, direction, bins FROM histograms WHERE trial_id = ?1")?;
-        let mut rows = q.query([trial])?;
-        while let Some(r) = rows.next()? {
-            let (job, direction, bins): (u32, String, Vec<u8>) = (r.get(0)?, r.get(1)?, r.get(2)?);
-            let Some(j) = record.jobs.get_mut(job as usize) else {
-                return Ok(Err(format!("histogram of job {job}, which does not exist")));
-            };
-            let side = match direction.as_str() {
-                "read" => &mut j.read,
-                "write" => &mut j.write,
-                "trim" => &mut j.trim,
-                _ => &mut j.sync,
-            };
-            match unpack(&bins) {
-                Ok(h) => side.clat = h,
-                Err(e) => return Ok(Err(format!("histogram of job {job}: {e}"))),
+        for (sql, total) in [
+            ("SELECT job, direction, bins FROM histograms WHERE trial_id = ?1", false),
+            ("SELECT job, direction, bins FROM totals WHERE trial_id = ?1", true),
+        ] {
+            let mut q = self.conn.prepare_cached(sql)?;
+            let mut rows = q.query([trial])?;
+            while let Some(r) = rows.next()? {
+                let (job, direction, bins): (u32, String, Option<Vec<u8>>) =
+                    (r.get(0)?, r.get(1)?, r.get(2)?);
+                let Some(j) = record.jobs.get_mut(job as usize) else {
+                    return Ok(Err(format!("histogram of job {job}, which does not exist")));
+                };
+                let side = match direction.as_str() {
+                    "read" => &mut j.read,
+                    "write" => &mut j.write,
+                    "trim" => &mut j.trim,
+                    _ => &mut j.sync,
+                };
+                let h = match bins.map(|b| unpack(&b)) {
+                    Some(Ok(h)) => h,
+                    Some(Err(e)) => return Ok(Err(format!("histogram of job {job}: {e}"))),
+                    None => side.clat.clone(),
+                };
+                if total { side.lat_hist = h } else { side.clat = h }
             }
         }
         Ok(Ok(()))

@@ -4,7 +4,7 @@
 pub(crate) const APPLICATION_ID: i64 = 0x696f_7363;
 
 /// Step i leads from `user_version` i to i + 1. Steps are never changed once released.
-pub(crate) const MIGRATIONS: [&str; 4] = [TABLES, SUMMARY_INDEX, TRACES, PLANNED];
+pub(crate) const MIGRATIONS: [&str; 5] = [TABLES, SUMMARY_INDEX, TRACES, PLANNED, TOTALS];
 
 /// The schema this program writes.
 pub(crate) const CURRENT: i64 = MIGRATIONS.len() as i64;
@@ -117,4 +117,15 @@ CREATE TABLE traces (
 /// How many trials an experiment will have. Shows what is left of a run under way. NULL for imported ones.
 const PLANNED: &str = "
 ALTER TABLE experiments ADD COLUMN planned INTEGER;
+";
+
+/// Total latencies, as the histograms of completion latencies. NULL where both are the same.
+const TOTALS: &str = "
+CREATE TABLE totals (
+    trial_id   INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
+    job        INTEGER NOT NULL,
+    direction  TEXT NOT NULL CHECK (direction IN ('read', 'write', 'trim', 'sync')),
+    bins       BLOB,
+    PRIMARY KEY (trial_id, job, direction)
+) STRICT, WITHOUT ROWID;
 ";

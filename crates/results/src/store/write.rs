@@ -172,6 +172,7 @@ fn insert_parts(tx: &Transaction<'_>, id: i64, record: &Record) -> rusqlite::Res
     body.series.clear();
     body.warnings.clear();
     let mut histogram = tx.prepare_cached("INSERT INTO histograms VALUES (?1, ?2, ?3, ?4)")?;
+    let mut total = tx.prepare_cached("INSERT INTO totals VALUES (?1, ?2, ?3, ?4)")?;
     for (i, j) in body.jobs.iter_mut().enumerate() {
         let sides = [
             ("read", &mut j.read),
@@ -183,6 +184,11 @@ fn insert_parts(tx: &Transaction<'_>, id: i64, record: &Record) -> rusqlite::Res
             let h = std::mem::take(&mut side.clat);
             if h.count() > 0 {
                 histogram.execute(params![id, i as i64, name, pack(&h).map_err(failed)?])?;
+            }
+            let all = std::mem::take(&mut side.lat_hist);
+            if !all.is_empty() {
+                let packed = (all != h).then(|| pack(&all)).transpose().map_err(failed)?;
+                total.execute(params![id, i as i64, name, packed])?;
             }
         }
     }

@@ -212,22 +212,15 @@ pub fn beside(case: &MeasuredCase, record: &Record) -> Vec<Row> {
     let m = &case.row;
     let iops: f64 = record.jobs.iter().map(|j| j.read.iops()).sum();
     let mut lat = iosched_types::LatencyHistogram::default();
-    let (mut sum, mut ios) = (0.0, 0u64);
-    for j in &record.jobs {
-        lat.merge(&j.read.clat);
-        sum += j.read.lat.mean * j.read.ios as f64;
-        ios += j.read.ios;
-    }
-    let slat = record.jobs.iter().map(|j| j.read.slat.mean * j.read.ios as f64).sum::<f64>();
-    let per = |x: f64| if ios == 0 { 0.0 } else { x / ios as f64 / 1e3 };
-    // fio's rows are percentiles of the whole latency; submission, nearly constant, is added to those of completion.
-    let percentile = |p: f64| lat.percentile(p) as f64 / 1e3 + per(slat);
+    record.jobs.iter().for_each(|j| lat.merge(j.read.latency()));
+    // fio's rows are percentiles of the total latency.
+    let percentile = |p: f64| lat.percentile(p) as f64 / 1e3;
     let run: Nanos = record.jobs.iter().map(|j| j.runtime).sum();
     let cpu = record.cpu().total() as f64 * 100.0 / run.max(1) as f64;
     let measured_cpu = m.usr_pct.zip(m.sys_pct).map(|(user, system)| user + system);
     let figures = [
         ("iops", Some(m.iops), iops),
-        ("lat_mean", m.lat_mean_us, per(sum)),
+        ("lat_mean", m.lat_mean_us, lat.mean() / 1e3),
         ("lat_p50", m.p50_us, percentile(50.0)),
         ("lat_p99", m.p99_us, percentile(99.0)),
         ("cpu", measured_cpu, cpu),

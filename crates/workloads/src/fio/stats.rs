@@ -63,8 +63,8 @@ pub struct DirectionStats {
     pub slat: Sums,
     /// Completion latencies.
     pub clat: LatencyHistogram,
-    /// Total latencies.
-    pub lat: Sums,
+    /// Total latencies. Empty as long as no submission took time: then they are the completion latencies.
+    lat: LatencyHistogram,
     /// The samples in which I/Os finished. With ten thousand processes at a disk, a process finishes one I/O in
     /// minutes. So empty samples are not kept.
     pub samples: Vec<Sample>,
@@ -76,7 +76,22 @@ impl DirectionStats {
     /// Reads a word of each cache line that [`book`](Self::book) will need, except for those of the histogram.
     #[inline(always)]
     pub(super) fn fetch(&self) -> u64 {
-        self.samples.last().map_or(0, |s| s.bytes) ^ self.ios ^ self.lat.max
+        self.samples.last().map_or(0, |s| s.bytes) ^ self.ios ^ self.lat.fetch()
+    }
+
+    /// Total latencies (submission and completion).
+    #[must_use]
+    pub fn total(&self) -> &LatencyHistogram {
+        if self.lat.is_empty() { &self.clat } else { &self.lat }
+    }
+
+    /// Before the completion latency is recorded, so that those before it are the total latencies so far.
+    #[inline(always)]
+    fn book_total(&mut self, lat: Nanos) {
+        if self.lat.is_empty() {
+            self.lat = self.clat.clone();
+        }
+        self.lat.record(lat);
     }
 
     /// Books one finished I/O.
@@ -85,8 +100,11 @@ impl DirectionStats {
         self.ios += 1;
         self.bytes += len;
         self.slat.add(slat);
+        // Synchronous calls have no submission latency. Thousands of their processes need no second table.
+        if slat > 0 || !self.lat.is_empty() {
+            self.book_total(slat + clat);
+        }
         self.clat.record(clat);
-        self.lat.add(slat + clat);
         if since_start >= self.sample_end {
             let at = since_start / SAMPLE;
             self.samples.push(Sample { at: at as u32, ios: 0, bytes: 0 });
@@ -119,4 +137,20 @@ pub struct JobStats {
 #[must_use]
 pub fn depth_bin(depth: u32) -> usize {
     (31 - depth.max(1).leading_zeros()).min(6) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn total_latencies_are_those_of_completion_until_a_submission_takes_time() {
+        let mut d = DirectionStats::default();
+        [(0, 1_000), (0, 2_000)].into_iter().for_each(|(s, c)| d.book(0, 512, s, c));
+        assert_eq!(d.total(), &d.clat);
+        [(20_000_000, 500_000), (0, 3_000)].into_iter().for_each(|(s, c)| d.book(0, 512, s, c));
+        assert_eq!((d.total().count(), d.total().max()), (4, 20_500_000));
+        assert_eq!((d.clat.count(), d.clat.max()), (4, 500_000));
+        assert_eq!(d.total().sum(), 20_506_000);
+    }
 }
