@@ -3,7 +3,7 @@
 use iosched_schedulers::{BlockPath, Position, TaskInfo};
 use iosched_types::{Bio, ReqId, TaskId};
 
-use crate::profile::{MergeScan, PlugKind};
+use crate::profile::{LargeRequest, MergeScan, PlugKind};
 use crate::queue::Queue;
 use crate::timeline::Timeline;
 
@@ -100,8 +100,12 @@ impl Queue {
     pub(crate) fn add_to_plug(&mut self, tl: &mut Timeline, task: TaskId, id: ReqId) {
         let p = &self.profile.plug;
         let list = &self.plugs[task as usize].list;
+        let large = match p.large {
+            LargeRequest::Newest => list.last(),
+            LargeRequest::Oldest => list.first(),
+        };
         let full = list.len() >= p.max_requests as usize
-            || list.last().is_some_and(|l| self.reqs[*l].sectors >= p.max_kb * 2);
+            || large.is_some_and(|l| self.reqs[*l].sectors >= p.max_kb * 2);
         if full {
             self.flush_plug(tl, task);
             if self.path == BlockPath::Mq {

@@ -136,6 +136,8 @@ pub enum CpuModel {
     /// The CPU is infinitely fast: only the device, timers and jiffies take time.
     #[default]
     Zero,
+    /// Only a look at the clock takes time: a nanosecond. The reference measurements were made in such a time.
+    Looks,
     /// Each I/O keeps its CPU, and the scheduler's lock, busy for a while.
     Cost,
 }
@@ -163,9 +165,12 @@ pub struct PlugProfile {
     /// Device plug: longest time in ms (at least one jiffy).
     #[serde(default)]
     pub delay_ms: u32,
-    /// Task plug: a newest request of at least this many KiB ends it.
+    /// Task plug: a request of at least this many KiB ends it. Which one is looked at says `large`.
     #[serde(default = "default_plug_kb")]
     pub max_kb: u32,
+    /// Task plug: which request's size may end it.
+    #[serde(default)]
+    pub large: LargeRequest,
     /// Task plug: the largest direct I/O, in KiB, with pieces that go one by one. A larger one that is split has a plug
     /// for its pieces.
     #[serde(default)]
@@ -190,6 +195,17 @@ pub enum PlugKind {
     Device,
     /// Per task.
     Task,
+}
+
+/// Which plugged request ends the plug if it is large.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LargeRequest {
+    /// The one that came last.
+    #[default]
+    Newest,
+    /// The one that came first (late 6.12).
+    Oldest,
 }
 
 /// Which plugged requests are merge candidates.

@@ -117,7 +117,7 @@ pub(crate) fn first_facts(cfg: &mut QueueConfig, max_kb: u32, rotational: bool) 
         cpus: cfg.cpus.max(1),
         capacity: Device::capacity(&*cfg.device) / 512,
         zone_sectors: cfg.zone_sectors,
-        cpu_takes_no_time: cfg.profile.cpu.model == CpuModel::Zero,
+        cpu_takes_no_time: cfg.profile.cpu.model != CpuModel::Cost,
         cgroups: if cgroups.is_empty() { vec![Cgroup::default()] } else { cgroups },
         ..QueueFacts::default()
     };

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use iosched_block::KernelProfile;
 use iosched_block::profile::{
-    CpuModel, CpuProfile, LegacyFlush, MergeScan, Paths, PlugKind, RequestClasses, SchedulerTags,
-    ShallowDepth,
+    CpuModel, CpuProfile, LargeRequest, LegacyFlush, MergeScan, Paths, PlugKind, RequestClasses,
+    SchedulerTags, ShallowDepth,
 };
 
 const BEGIN: &str = "<!-- profiles:begin -->\n\n";
@@ -71,6 +71,12 @@ fn plug(out: &mut String, all: &[KernelProfile]) {
     });
     row(out, "plug ends at a request of KiB (`plug.max_kb`)", all, |p| {
         task(p, |p| p.plug.max_kb.to_string())
+    });
+    row(out, "… if it is (`plug.large`)", all, |p| {
+        task(p, |p| match p.plug.large {
+            LargeRequest::Newest => "the newest".into(),
+            LargeRequest::Oldest => "the oldest".into(),
+        })
     });
     row(out, "a direct I/O of more KiB that is split has a plug (`plug.own_above_kb`)", all, |p| {
         task(p, |p| p.plug.own_above_kb.to_string())
@@ -132,7 +138,7 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
 
 fn cpu(out: &mut String, all: &[KernelProfile]) {
     let charged = |p: &KernelProfile, ns: u64| match p.cpu.model {
-        CpuModel::Zero => "–".into(),
+        CpuModel::Zero | CpuModel::Looks => "–".into(),
         CpuModel::Cost => ns.to_string(),
     };
     type Piece = fn(&CpuProfile) -> u64;
@@ -160,7 +166,7 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         row(out, &format!("{family}: outside the lock + under it"), all, |p| {
             let cost = p.cpu.scheduler.get(family).cloned().unwrap_or_default();
             match p.cpu.model {
-                CpuModel::Zero => "–".into(),
+                CpuModel::Zero | CpuModel::Looks => "–".into(),
                 CpuModel::Cost => format!("{} + {}", cost.outside_ns, cost.hold_ns),
             }
         });

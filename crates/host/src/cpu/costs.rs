@@ -14,7 +14,7 @@ impl Costs {
     /// The costs under a profile and a scheduler family; `None` when CPU time does not count.
     #[must_use]
     pub fn new(profile: &CpuProfile, family: &str) -> Option<Costs> {
-        if profile.model == CpuModel::Zero {
+        if profile.model != CpuModel::Cost {
             return None;
         }
         let scheduler = profile.scheduler.get(family).cloned().unwrap_or_default();
