@@ -181,6 +181,12 @@ impl Generator {
         self.directions().decide()
     }
 
+    /// The ramp is over: the counts of I/Os begin anew, and the next direction is drawn.
+    pub fn begin_anew(&mut self) {
+        let directions = self.directions();
+        (directions.issued, directions.until) = ([0; 3], 0);
+    }
+
     /// Another direction than the decided one comes next.
     pub fn insist(&mut self, dir: DirIndex) {
         self.directions().insist(dir);

@@ -272,6 +272,12 @@ impl Job {
         self.units.len()
     }
 
+    /// Whether it has not begun.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.state == State::Begin
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {
@@ -341,6 +347,7 @@ impl Job {
             self.deadline = now.saturating_add(self.spec.runtime.unwrap_or(Nanos::MAX));
             self.ios_issued = 0;
             self.reaped_total = 0;
+            self.generator.begin_anew();
             self.pace.begin_anew();
         }
         over

@@ -11,7 +11,7 @@ use crate::fio::stats::depth_bin;
 impl Job {
     pub(super) fn issue_next(&mut self, now: Nanos) -> Option<Step> {
         // fio issues the I/O for which it has waited even if the run time ended meanwhile.
-        if self.finished(now) && !self.pace.waited() {
+        if self.finished(now) && !(self.pace.waited() && self.just_over(now)) {
             self.end(now);
             return None;
         }

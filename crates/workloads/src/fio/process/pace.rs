@@ -100,7 +100,7 @@ impl Job {
             return false;
         }
         let dir = self.generator.decide();
-        let since = now - self.stats.measured_from.min(now);
+        let since = (now - self.stats.measured_from.min(now)) / US * US;
         let next = self.pace.next;
         if next[dir] <= since {
             return false;
@@ -114,12 +114,19 @@ impl Job {
         if next[first] <= since {
             return false;
         }
-        let (time, left) = (next[first] - since, self.deadline.saturating_sub(now));
+        let began = self.stats.measured_from;
+        let (time, left) = (next[first] - since, self.deadline.saturating_sub(began + since));
         // The end of the run time cuts the pause, not the I/O behind it: the clock has to be past that end.
         self.pace.waited = true;
         self.pause = Pause::Rate(time.min(left));
         self.state = State::Quiesce;
         true
+    }
+
+    /// Whether the run time has not ended, or in this microsecond.
+    pub(super) fn just_over(&self, now: Nanos) -> bool {
+        let began = self.stats.measured_from;
+        (now - began.min(now)) / US <= (self.deadline - began.min(self.deadline)) / US
     }
 
     fn thought_due(&self, now: Nanos, blocks: u64) -> bool {
