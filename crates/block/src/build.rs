@@ -72,6 +72,7 @@ impl Queue {
             device: cfg.device,
             device_next: Nanos::MAX,
             finished_commands: Vec::new(),
+            commands_at_once: false,
             scratch: Vec::new(),
             in_flight: 0,
             busy_since: 0,

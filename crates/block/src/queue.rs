@@ -76,6 +76,8 @@ pub struct Queue {
     pub(crate) device: Box<dyn Device>,
     pub(crate) device_next: Nanos,
     pub(crate) finished_commands: Vec<Completion>,
+    /// Commands that the device has finished are all booked together, whoever submitted them.
+    pub commands_at_once: bool,
     pub(crate) scratch: Vec<ReqId>,
     pub(crate) in_flight: u32,
     pub(crate) busy_since: Nanos,
@@ -390,7 +392,8 @@ impl Queue {
             let of = self.reqs[c.id].call;
             // Commands of several calls are a moment apart. A task that the one wakes for a tag takes it before the
             // other is done.
-            if of != std::mem::replace(&mut call, of) && i > 0 && !self.woken.is_empty() {
+            let other = of != std::mem::replace(&mut call, of);
+            if other && i > 0 && !self.woken.is_empty() && !self.commands_at_once {
                 booked = i;
                 self.device_next = tl.now;
                 break;
@@ -406,6 +409,13 @@ impl Queue {
         } else {
             self.finished_commands.drain(..booked);
         }
+    }
+
+    /// Whether the device has said at a submission that commands are finished.
+    #[inline]
+    #[must_use]
+    pub fn has_finished(&self) -> bool {
+        !self.finished_commands.is_empty()
     }
 
     /// A process ends.

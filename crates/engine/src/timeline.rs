@@ -47,10 +47,12 @@ pub trait World {
     }
 
     /// The clock moves to `at`, which is [`next`](Self::next), and what happens first then happens: a device's own event
-    /// goes ahead of others at the same instant.
+    /// goes ahead of others at the same instant. Where a caller has moved the clock on meanwhile, it stays, and what is
+    /// due happens late.
     #[inline(always)]
     fn turn(&mut self, at: Nanos) {
-        self.timeline().now = at;
+        let clock = self.timeline();
+        clock.now = clock.now.max(at);
         if self.device_next() == at {
             self.device_event();
         } else if let Some((_, event)) = self.timeline().events.pop() {

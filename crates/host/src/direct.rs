@@ -19,7 +19,9 @@ impl Machine {
     /// A piece of a large I/O is submitted: deferred work runs.
     #[inline]
     pub(crate) fn settle(&mut self) {
+        self.take_finished();
         self.queue.run_deferred(&mut self.tl);
+        self.take_finished();
         if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
             self.collect();
         }
@@ -66,7 +68,9 @@ impl Machine {
             // Direct writes are synchronous and not throttled.
             Op::Write => Flags(Flags::SYNC.0 | Flags::IDLE.0),
             Op::Flush => Flags(Flags::SYNC.0 | Flags::PREFLUSH.0),
-            Op::Read | Op::Discard => Flags::NONE,
+            Op::Read => Flags::NONE,
+            // The call waits for the discard.
+            Op::Discard => Flags::SYNC,
         };
         if io.stable {
             flags = flags.with(Flags::FUA);

@@ -11,6 +11,7 @@ mod error;
 mod events;
 pub mod fs;
 mod ios;
+mod looks;
 mod machine;
 pub mod programs;
 mod samples;
@@ -21,6 +22,7 @@ mod threads;
 mod wake;
 
 pub use error::HostError;
+pub use looks::{FIRST_LOOKS, Looks};
 pub use machine::Machine;
 pub use samples::Sampler;
 pub use starts::first_start;

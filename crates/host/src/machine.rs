@@ -16,6 +16,7 @@ use crate::cpu::Cores;
 use crate::error::HostError;
 use crate::events::HostEvent;
 use crate::ios::Ios;
+use crate::looks::Looks;
 use crate::samples::{Sampler, Thin};
 use crate::starts::Starts;
 use crate::tasks::{self, State, Task};
@@ -53,6 +54,15 @@ pub struct Machine {
     pub completed_once: bool,
     pub(crate) cores: Option<Cores>,
     pub(crate) threads: Threads,
+    pub(crate) looks: Option<Looks>,
+    /// A process has begun.
+    pub(crate) begun: bool,
+    /// The first process has this much to look before its first I/O.
+    pub(crate) ahead: Nanos,
+    /// The host hears of the device no earlier than this.
+    deaf_until: Nanos,
+    /// ... and this long after the device was done.
+    late: Nanos,
     pub(crate) starts: Starts,
 }
 
@@ -98,6 +108,11 @@ impl Machine {
             sampler: None,
             completed_once: false,
             cores: None,
+            looks: None,
+            begun: false,
+            ahead: 0,
+            deaf_until: 0,
+            late: 0,
             threads,
             starts: Starts::default(),
         }
@@ -106,6 +121,19 @@ impl Machine {
     /// Lets the tasks begin at `at`.
     pub fn start_at(&mut self, at: Nanos) {
         self.tl.now = at;
+    }
+
+    /// Lets looks at the clock take time.
+    pub fn charge_looks(&mut self, looks: Option<Looks>) {
+        self.looks = looks;
+        self.late = u64::from(looks.is_some());
+        self.queue.commands_at_once = looks.is_some();
+    }
+
+    /// Whether looks at the clock take time.
+    #[must_use]
+    pub fn looks_take_time(&self) -> bool {
+        self.looks.is_some()
     }
 
     /// Collects the way of the head.
@@ -149,11 +177,40 @@ impl Machine {
                 }
             }
             self.turn(at);
+            if self.looks.is_some() {
+                self.take_due_events();
+            }
             self.collect();
             turns += 1;
             if turns.is_multiple_of(1 << 16) && progress(self.tl.now).is_break() {
                 return Err(HostError::Stopped);
             }
+        }
+    }
+
+    /// One interrupt serves all timers that are due, before any process runs.
+    #[cold]
+    fn take_due_events(&mut self) {
+        let due = |m: &mut Self| m.tl.events.peek_time().is_some_and(|at| at <= m.tl.now);
+        while due(self) && self.device_next() > self.tl.now {
+            self.turn(self.tl.now);
+        }
+    }
+
+    /// Takes what the device has finished.
+    fn hear_device(&mut self) {
+        self.queue.device_event(&mut self.tl);
+        if let Some(looks) = &self.looks {
+            self.deaf_until = self.tl.now + looks.apart;
+        }
+    }
+
+    /// Whoever submits a command also takes what the device has finished meanwhile.
+    #[inline(always)]
+    pub(crate) fn take_finished(&mut self) {
+        while self.looks.is_some() && self.queue.has_finished() {
+            self.hear_device();
+            self.queue.run_deferred(&mut self.tl);
         }
     }
 
@@ -199,7 +256,9 @@ impl Machine {
                 None => t,
                 Some(h) => self.threads.all[h as usize].task,
             };
-            self.tasks[task as usize].job.spec().nice
+            let job = &self.tasks[task as usize].job;
+            // One that is about to begin has no advantage yet.
+            if job.is_new() { job.spec().nice.max(0) } else { job.spec().nice }
         };
         let (first, _) = self.ready.iter().enumerate().min_by_key(|(_, t)| nice(**t))?;
         self.ready.remove(first)
@@ -225,7 +284,10 @@ impl World for Machine {
 
     #[inline(always)]
     fn device_next(&self) -> Nanos {
-        self.queue.device_next()
+        match self.queue.device_next() {
+            Nanos::MAX => Nanos::MAX,
+            at => (at + self.late).max(self.deaf_until),
+        }
     }
 
     /// The device finished commands. The deferred queue run (kblockd) goes ahead of the woken processes. Where the
@@ -234,7 +296,7 @@ impl World for Machine {
     /// a tag is no such wait.
     #[inline(always)]
     fn device_event(&mut self) {
-        self.queue.device_event(&mut self.tl);
+        self.hear_device();
         if !self.completed_once && !self.queue.done.is_empty() {
             self.collect();
             if self.completed_once {

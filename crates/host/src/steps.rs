@@ -17,6 +17,7 @@ impl Machine {
                     self.begin_submission(t, io);
                     return false;
                 }
+                self.look(|l| l.io);
                 self.submit(t, io)
             }
             LeanStep::Wait(min) => {
@@ -43,6 +44,9 @@ impl Machine {
         if !self.resume_submission(t) {
             return;
         }
+        if self.looks.is_some() {
+            self.first_looks(t);
+        }
         loop {
             let task = &mut self.tasks[t as usize];
             let before = task.ring.len();
@@ -65,9 +69,18 @@ impl Machine {
     fn take_step(&mut self, t: TaskId, step: Step) -> bool {
         let task = &mut self.tasks[t as usize];
         match step {
-            Step::Submit(io) => self.submit_any(t, io),
+            Step::Submit(io) => {
+                let (batch, sync) = (task.batch, task.job.spec().engine.is_sync());
+                self.look(|l| match (batch, sync) {
+                    (true, _) => l.collected,
+                    (_, true) => l.sync_io,
+                    _ => l.io,
+                });
+                self.submit_any(t, io)
+            }
             Step::BeginBatch => {
                 task.batch = true;
+                self.look(|l| l.collected);
                 self.queue.start_plug(t);
                 true
             }
@@ -95,7 +108,8 @@ impl Machine {
                 task.state = State::Sleeping;
                 task.sleep += 1;
                 let event = HostEvent::wake(t, task.sleep).into();
-                self.tl.events.push(until.max(self.tl.now), event);
+                let pause = self.looks.map_or(0, |l| l.pause);
+                self.tl.events.push((until + pause).max(self.tl.now), event);
                 self.queue.task_sleeps(&mut self.tl, t);
                 self.leave_core(t);
                 self.end_call();

@@ -38,7 +38,7 @@ impl Machine {
             if wakes {
                 task.state = State::Ready;
                 self.completed_once = true;
-                if i == 0 {
+                if i == 0 && self.looks.is_none() {
                     task.ring.woken_early();
                 }
             }

@@ -7,16 +7,18 @@ use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
 };
-use iosched_types::units::MS;
+use iosched_types::units::{MS, US};
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
 use iosched_workloads::fio::{JobSpec, iolog_write};
 
 use iosched_host::Machine;
 
-/// fio computes rates by whole milliseconds, rounded up, and no run of it takes whole milliseconds to the microsecond.
-fn fio_runtime(ns: Nanos) -> Nanos {
-    (ns / MS + 1) * MS
+/// fio computes rates by whole milliseconds, rounded up from whole microseconds. Unless `exact`, no run takes whole
+/// milliseconds: fio looks at the clock, which takes it a moment.
+fn fio_runtime(ns: Nanos, exact: bool) -> Nanos {
+    let us = ns / US + u64::from(!exact);
+    us.div_ceil(1000) * MS
 }
 
 fn moments(s: &Sums, count: u64) -> Moments {
@@ -106,9 +108,9 @@ fn options(job: &JobSpec, clones: usize) -> BTreeMap<String, String> {
     o
 }
 
-fn job_record(job: &JobSpec, s: JobStats, clones: usize, start: Nanos) -> JobRecord {
+fn job_record(job: &JobSpec, s: JobStats, clones: usize, start: Nanos, exact: bool) -> JobRecord {
     let runtime = s.ended.saturating_sub(s.measured_from);
-    let rate = fio_runtime(runtime);
+    let rate = fio_runtime(runtime, exact);
     let [read, write, trim, sync] = s.dirs;
     JobRecord {
         name: job.name.clone(),
@@ -185,7 +187,7 @@ fn jobs(machine: &mut Machine, start: Nanos) -> Vec<JobRecord> {
     for (i, (t, stats)) in machine.tasks.iter().zip(stats).enumerate() {
         let job = t.job.spec();
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
-        let mut r = job_record(job, stats, clones, start);
+        let mut r = job_record(job, stats, clones, start, machine.looks_take_time());
         r.cpu = measured_part(machine.cpu_time(i), r.runtime, job.ramp_time);
         let group = match job.group_reporting {
             true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),
@@ -297,7 +299,8 @@ fn missed_rates(trial: &Trial, machine: &Machine) -> Vec<Warning> {
     let mut out = Vec::new();
     for t in &machine.tasks {
         let (job, s) = (t.job.spec(), t.job.stats());
-        let runtime = fio_runtime(s.ended.saturating_sub(s.measured_from));
+        let runtime =
+            fio_runtime(s.ended.saturating_sub(s.measured_from), machine.looks_take_time());
         for (i, what) in ["reads", "writes", "trims"].iter().enumerate() {
             let rate = job.rate[i];
             if rate.min_bytes == 0 && rate.min_iops == 0 {

@@ -15,8 +15,8 @@ use iosched_workloads::fio::process::{Flow, FlowGroup, Job};
 
 use crate::error::SimError;
 use crate::{programs, record};
-use iosched_host::Machine;
 use iosched_host::cpu::Costs;
+use iosched_host::{Looks, Machine};
 
 /// How far a simulation is, for progress bars: virtual time and, where known, its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,6 +176,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
     join_flows(&mut processes);
     let mut machine = Machine::new(queue, processes, &of_task);
     machine.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
+    machine.charge_looks(Looks::new(&trial.kernel.cpu, trial.first_run_late));
     machine.start_at(trial.start_at);
     machine.completed_once = !trial.first_run_late;
     Ok(machine)

@@ -18,7 +18,7 @@ pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
-use iosched_host::first_start;
+use iosched_host::{FIRST_LOOKS, first_start};
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::{JobSet, NoLookup, check_supported, parse};
@@ -208,8 +208,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         return Err("needs a file system, which is not simulated yet".into());
     }
     let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
-    // The measurements were made in virtual time: kernel and fio take none.
-    kernel.cpu.model = CpuModel::Zero;
+    // The measurements were made in virtual time: only looks at the clock take any.
+    kernel.cpu.model = CpuModel::Looks;
     let scheduler = choose_scheduler(&run.scheduler, &[], &kernel, Registry::builtin())
         .map_err(|e| e.to_string())?;
     let mut settings = vec![("wbt_lat_usec".to_string(), 0)];
@@ -224,7 +224,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     let late = first_start(&jobs);
     let ticks = late.div_ceil(TICK) * TICK;
     let reset = run.reset_after_tick_ns.unwrap_or(RESET);
-    let start_at = reset + start(jobs.jobs.len()) + ticks - late;
+    let start_at = reset + start(jobs.jobs.len()) + ticks - late - FIRST_LOOKS;
     Ok(Trial {
         id: TrialId {
             experiment: "validate".into(),
@@ -258,7 +258,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
 /// How long after a tick of its timer the kernel reset the device in the measurements. The slots that BFQ cuts off by
 /// the clock show it: only with ticks at this place three logs of thousands of commands agree to the last one
 /// (`docs/fidelity-bfq.md`).
-const RESET: u64 = 415_000;
+const RESET: u64 = 409_000;
 /// The kernel's timer tick in the measurements.
 const TICK: u64 = 4_000_000;
 

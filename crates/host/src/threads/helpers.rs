@@ -20,6 +20,8 @@ pub(crate) struct Helper {
     requests: VecDeque<Io>,
     /// The unit of the I/O that the thread waits for, or is about to begin.
     busy: Option<u32>,
+    /// It was never told to begin, so the C library makes it.
+    new: bool,
     /// The thread was told to begin. The I/O is the first of its requests.
     beginning: bool,
 }
@@ -27,7 +29,7 @@ pub(crate) struct Helper {
 impl Helper {
     pub(crate) fn with_room_for(units: u32) -> Self {
         let requests = VecDeque::with_capacity(units as usize);
-        Helper { requests, busy: None, beginning: false }
+        Helper { requests, busy: None, new: true, beginning: false }
     }
 }
 
@@ -70,7 +72,11 @@ impl Machine {
         helper.requests.push_back(io);
         if helper.busy.is_none() && !helper.beginning {
             helper.beginning = true;
-            self.wake_thread(number);
+            if std::mem::take(&mut helper.new) {
+                self.start_thread(number);
+            } else {
+                self.wake_thread(number);
+            }
         }
     }
 

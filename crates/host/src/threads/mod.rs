@@ -178,6 +178,15 @@ impl Machine {
         Waker { now, cores, ready }.wake(number);
     }
 
+    /// A thread was made. It runs before those who have been ready for longer.
+    pub(crate) fn start_thread(&mut self, number: TaskId) {
+        if self.cores.is_some() {
+            self.wake_thread(number);
+        } else {
+            self.ready.push_front(number);
+        }
+    }
+
     /// Lets a thread run until it sleeps, or its core works for it.
     pub(crate) fn run_thread(&mut self, h: u32) {
         match self.threads.all[h as usize].role {
@@ -210,6 +219,7 @@ impl Machine {
             return Left::Working;
         }
         while let Some(bio) = self.next_left(h) {
+            self.look(|l| l.thread_io);
             if self.queue.submit(&mut self.tl, &bio, resumed) == Submit::Blocked {
                 self.leave_core(number);
                 self.end_call();

@@ -126,7 +126,7 @@ impl Machine {
             }
             None if pool.awake == 0 => {
                 if let Some(number) = self.make_worker(p) {
-                    self.wake_thread(number);
+                    self.start_thread(number);
                 }
             }
             None => {}
