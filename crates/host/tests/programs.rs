@@ -419,3 +419,16 @@ fn random_programs_end_and_lose_nothing() {
         assert_eq!(m.count as usize, m.tasks.len(), "every task is accounted for");
     }
 }
+
+#[test]
+fn a_failure_is_told_even_if_others_wait_for_it() {
+    let mut h = host("none", 1, GIB, false);
+    let e = run(&mut h, async |sys| {
+        sys.fork(async |sys| sys.barrier(1, 2).await).await?;
+        sys.fork(async |sys| sys.unlink("no").await).await?;
+        sys.wait().await?;
+        sys.wait().await.map(drop)
+    });
+    let e = e.expect_err("it fails").to_string();
+    assert!(e.contains("task 2 of the program ended with ENOENT"), "{e}");
+}

@@ -157,6 +157,8 @@ impl Errno {
     pub const EAGAIN: Errno = Errno(11);
     /// Cannot allocate memory.
     pub const ENOMEM: Errno = Errno(12);
+    /// Permission denied.
+    pub const EACCES: Errno = Errno(13);
     /// Bad address.
     pub const EFAULT: Errno = Errno(14);
     /// No such device.

@@ -324,11 +324,11 @@ impl FileSystem for Simple {
         let place = self.place(path)?;
         let ino = place.found.ok_or(Errno::ENOENT)?;
         let names = self.node(ino).names.as_ref().ok_or(Errno::ENOTDIR)?;
+        if place.name.is_empty() {
+            return Err(Errno::EINVAL);
+        }
         if !names.is_empty() {
             return Err(Errno::ENOTEMPTY);
-        }
-        if place.name.is_empty() {
-            return Err(Errno::EBUSY);
         }
         self.drop_name(&place);
         Ok(())
@@ -348,6 +348,9 @@ impl FileSystem for Simple {
             return Err(Errno::EINVAL);
         }
         if let Some(there) = new.found {
+            if self.contains(there, old.parent) {
+                return Err(Errno::ENOTEMPTY);
+            }
             match (directory, &self.node(there).names) {
                 (true, None) => return Err(Errno::ENOTDIR),
                 (false, Some(_)) => return Err(Errno::EISDIR),

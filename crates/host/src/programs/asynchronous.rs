@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use iosched_syscalls::{Completion, Errno, Io, OpenFlags};
+use iosched_syscalls::{Completion, Errno, Io, Kind, OpenFlags};
 
 use iosched_types::request::NO_BIO;
 
@@ -24,14 +24,21 @@ impl Programs {
     /// Starts one; the task sleeps only where the queue has no room. What memory answers is done at once.
     pub(super) fn submit(&mut self, t: Tid, io: Io) -> Result<bool, Errno> {
         let (ino, file) = self.ino(t, io.fd)?;
+        if self.fs.stat(ino).kind == Kind::Directory {
+            return Err(Errno::EINVAL);
+        }
         let flags = self.files[file as usize].flags;
         if io.write && !flags.writes() || !io.write && !flags.reads() {
             return Err(Errno::EBADF);
         }
         let direct = flags.has(OpenFlags::DIRECT);
+        let at = match io.write && flags.has(OpenFlags::APPEND) {
+            true => self.fs.stat(ino).bytes,
+            false => io.at,
+        };
         let mut segments = std::mem::take(&mut self.segments);
         let found = match io.write {
-            true => self.fs.write(ino, io.at, u64::from(io.len), direct, &mut segments),
+            true => self.fs.write(ino, at, u64::from(io.len), direct, &mut segments),
             false => self.fs.read(ino, io.at, u64::from(io.len), direct, &mut segments),
         };
         self.segments = segments;
@@ -43,6 +50,7 @@ impl Programs {
         let left = std::mem::take(&mut task.work.left);
         if left.is_empty() {
             task.done.push(Completion { tag: io.tag, answer: found });
+            task.answer = Ok(0);
             return Ok(true);
         }
         task.asyncs += 1;

@@ -1,12 +1,14 @@
 //! What each call does.
 
-use iosched_syscalls::{Advice, Call, Errno, Fd, OpenFlags, Whence};
+use iosched_syscalls::{Advice, Call, Errno, Fd, Kind, OpenFlags, Stat, Whence};
 use iosched_types::{Bytes, Nanos};
 
 use super::Programs;
 use super::descriptors::{Behind, Map};
 use super::task::{Moves, Tid};
 
+/// The most that Linux moves in a call.
+pub(super) const MOST: Bytes = 0x7fff_f000;
 /// A page, for maps.
 const PAGE: Bytes = 4096;
 
@@ -102,10 +104,11 @@ impl Programs {
                 Ok(self.sync_file(t, ino, 0, u64::MAX, true))
             }
             Call::Sync => Ok(self.sync_all(t)),
-            Call::SyncFs { fd } => {
-                self.ino(t, fd)?;
-                Ok(self.sync_all(t))
-            }
+            Call::SyncFs { fd } => match self.files[self.file(t, fd)? as usize].behind {
+                Behind::File(_) => Ok(self.sync_all(t)),
+                // Pipes have a file system of their own.
+                Behind::Pipe(..) => self.say(t, 0),
+            },
             Call::SyncRange { fd, at, len, wait } => self.sync_range(t, fd, at, len, wait),
             Call::Sleep { time } => Ok(self.nap(t, time)),
             Call::Compute { time } => Ok(self.think(t, time)),
@@ -144,8 +147,12 @@ impl Programs {
                 self.fs.truncate(ino, len)?;
             }
             Call::Fallocate { fd, at, len, keep_size } => {
-                let (ino, file) = self.ino(t, fd).map_err(|_| Errno::ESPIPE)?;
+                let file = self.file(t, fd)?;
+                if len == 0 {
+                    return Err(Errno::EINVAL);
+                }
                 self.writable(file)?;
+                let (ino, _) = self.ino(t, fd).map_err(|_| Errno::ESPIPE)?;
                 self.fs.allocate(ino, at, len, keep_size)?;
             }
             Call::Advise { fd, at, len, advice } => {
@@ -159,9 +166,10 @@ impl Programs {
             }
             Call::Fstat { fd, into } => {
                 let file = self.file(t, fd)?;
-                if let Behind::File(ino) = self.files[file as usize].behind {
-                    into.set(self.fs.stat(ino));
-                }
+                into.set(match self.files[file as usize].behind {
+                    Behind::File(ino) => self.fs.stat(ino),
+                    Behind::Pipe(..) => Stat::default(),
+                });
             }
             Call::TouchFd { fd } => drop(self.file(t, fd)?),
             Call::ReadDir { fd, into } => {
@@ -197,14 +205,16 @@ impl Programs {
             true => self.fs.create(path, flags.has(OpenFlags::EXCLUSIVE))?,
             false => self.fs.find(path)?,
         };
-        let directory = self.fs.stat(ino).kind == iosched_syscalls::Kind::Directory;
-        if directory && (flags.writes() || flags.has(OpenFlags::CREATE)) {
+        let directory = self.fs.stat(ino).kind == Kind::Directory;
+        // Cutting needs no flag for writing.
+        let changes = flags.writes() || flags.has(OpenFlags::TRUNCATE);
+        if directory && (changes || flags.has(OpenFlags::CREATE)) {
             return Err(Errno::EISDIR);
         }
         if !directory && flags.has(OpenFlags::DIRECTORY) {
             return Err(Errno::ENOTDIR);
         }
-        if flags.has(OpenFlags::TRUNCATE) && flags.writes() {
+        if flags.has(OpenFlags::TRUNCATE) {
             self.fs.truncate(ino, 0)?;
         }
         self.open(t, Behind::File(ino), flags).map(|fd| u64::from(fd.0))
@@ -217,15 +227,13 @@ impl Programs {
     fn read(&mut self, t: Tid, fd: Fd, at: Option<Bytes>, len: Bytes) -> Result<bool, Errno> {
         let file = self.file(t, fd)?;
         let open = self.files[file as usize];
-        if !open.flags.reads() {
-            return Err(Errno::EBADF);
-        }
         let ino = match (open.behind, at) {
-            (Behind::File(ino), _) => ino,
             (Behind::Pipe(..), Some(_)) => return Err(Errno::ESPIPE),
+            _ if !open.flags.reads() => return Err(Errno::EBADF),
+            (Behind::File(ino), _) => ino,
             (Behind::Pipe(p, _), None) => return Ok(self.through_pipe(t, p, false, len)),
         };
-        let direct = open.flags.has(OpenFlags::DIRECT);
+        let (direct, len) = (open.flags.has(OpenFlags::DIRECT), len.min(MOST));
         let n = self.fs.read(ino, at.unwrap_or(open.at), len, direct, &mut self.segments);
         let n = n.inspect_err(|_| self.segments.clear())?;
         if at.is_none() {
@@ -240,10 +248,10 @@ impl Programs {
     fn write(&mut self, t: Tid, fd: Fd, at: Option<Bytes>, len: Bytes) -> Result<bool, Errno> {
         let file = self.file(t, fd)?;
         let open = self.files[file as usize];
-        self.writable(file)?;
         let ino = match (open.behind, at) {
-            (Behind::File(ino), _) => ino,
             (Behind::Pipe(..), Some(_)) => return Err(Errno::ESPIPE),
+            _ if !open.flags.writes() => return Err(Errno::EBADF),
+            (Behind::File(ino), _) => ino,
             (Behind::Pipe(p, _), None) => return Ok(self.through_pipe(t, p, true, len)),
         };
         // On Linux that holds for a given position, too.
@@ -251,7 +259,7 @@ impl Programs {
             true => self.fs.stat(ino).bytes,
             false => at.unwrap_or(open.at),
         };
-        let direct = open.flags.has(OpenFlags::DIRECT);
+        let (direct, len) = (open.flags.has(OpenFlags::DIRECT), len.min(MOST));
         let n = self.fs.write(ino, from, len, direct, &mut self.segments);
         let n = n.inspect_err(|_| self.segments.clear())?;
         if at.is_none() {
@@ -308,10 +316,27 @@ impl Programs {
 
     /// Copies in memory what is in memory; the source is read, the target becomes dirty.
     fn copy(&mut self, t: Tid, from: Fd, to: Fd, len: Bytes) -> Result<u64, Errno> {
-        let ((source, a), (target, b)) = (self.ino(t, from)?, self.ino(t, to)?);
+        let (a, b) = (self.file(t, from)?, self.file(t, to)?);
+        let behind = [a, b].map(|f| self.files[f as usize].behind);
+        let directory =
+            |b| matches!(b, Behind::File(ino) if self.fs.stat(ino).kind == Kind::Directory);
+        if behind.into_iter().any(directory) {
+            return Err(Errno::EISDIR);
+        }
+        let [Behind::File(source), Behind::File(target)] = behind else {
+            return Err(Errno::EINVAL);
+        };
+        if !self.files[a as usize].flags.reads()
+            || self.files[b as usize].flags.has(OpenFlags::APPEND)
+        {
+            return Err(Errno::EBADF);
+        }
         self.writable(b)?;
         let (at, to) = (self.files[a as usize].at, self.files[b as usize].at);
-        let n = self.fs.stat(source).bytes.saturating_sub(at).min(len);
+        let n = self.fs.stat(source).bytes.saturating_sub(at).min(len).min(MOST);
+        if source == target && at < to + n && to < at + n {
+            return Err(Errno::EINVAL);
+        }
         if n > 0 {
             self.fs.read(source, at, n, false, &mut self.segments)?;
             self.fs.write(target, to, n, false, &mut self.segments)?;
@@ -325,11 +350,19 @@ impl Programs {
         let map = |m: &Self, i: u32| m.maps.get(i as usize).copied().flatten().ok_or(Errno::EINVAL);
         match *call {
             Call::Map { fd, at, len } => {
-                let (ino, file) = self.ino(t, fd).map_err(|_| Errno::EBADF)?;
+                let file = self.file(t, fd)?;
                 if len == 0 || !at.is_multiple_of(PAGE) {
                     return Err(Errno::EINVAL);
                 }
-                let writable = self.files[file as usize].flags.writes();
+                let flags = self.files[file as usize].flags;
+                if !flags.reads() {
+                    return Err(Errno::EACCES);
+                }
+                let (ino, _) = self.ino(t, fd).map_err(|_| Errno::ENODEV)?;
+                if self.fs.stat(ino).kind == Kind::Directory {
+                    return Err(Errno::ENODEV);
+                }
+                let writable = flags.writes();
                 self.fs.hold(ino);
                 self.maps.push(Some(Map { ino, at, len, writable }));
                 self.say(t, self.maps.len() as u64 - 1)
@@ -343,10 +376,12 @@ impl Programs {
             Call::Load { map: id, at } | Call::Store { map: id, at } => {
                 let m = map(self, id.0)?;
                 let store = matches!(call, Call::Store { .. });
-                let place = m.at + at;
-                if at >= m.len || place >= self.fs.stat(m.ino).bytes || store && !m.writable {
+                // What is mapped is whole pages: the rest of the last one is there, too.
+                let (end, len) = (m.len.next_multiple_of(PAGE), self.fs.stat(m.ino).bytes);
+                if at >= end || m.at + at >= len.next_multiple_of(PAGE) || store && !m.writable {
                     return Err(Errno::EFAULT);
                 }
+                let place = (m.at + at).min(len - 1);
                 let moved = match store {
                     true => self.fs.write(m.ino, place, 1, false, &mut self.segments),
                     false => self.fs.read(m.ino, place, 1, false, &mut self.segments),

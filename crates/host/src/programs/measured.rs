@@ -45,13 +45,15 @@ pub struct Measured {
 }
 
 impl Measured {
-    pub(super) fn note(&mut self, what: &'static str, latency: Nanos, bytes: Bytes) {
+    /// An operation is done.
+    pub fn note(&mut self, what: &'static str, latency: Nanos, bytes: Bytes) {
         let op = self.operations.entry(what).or_default();
         op.latency.record(latency);
         op.bytes += bytes;
     }
 
-    pub(super) fn end_of(&mut self, task: TaskId, stats: TaskStats) {
+    /// A task has ended: its figures go to the others'.
+    pub fn end_of(&mut self, task: TaskId, stats: TaskStats) {
         self.count += 1;
         self.calls += stats.calls;
         let key = (task as usize).min(KEPT) as TaskId;

@@ -198,10 +198,13 @@ impl Programs {
         self.counters.clear();
         self.measured.tasks.clear();
         self.born(birth, None, 0);
-        self.until_all_end(go_on)?;
-        match self.measured.failed {
-            Some((task, errno, call)) => Err(HostError::Program { task, errno, call }),
-            None => Ok(()),
+        let ended = self.until_all_end(go_on);
+        match (&ended, self.measured.failed) {
+            // Others may wait for ever for one that has failed: that is not the reason.
+            (Ok(()) | Err(HostError::Deadlock { .. }), Some((task, errno, call))) => {
+                Err(HostError::Program { task, errno, call })
+            }
+            _ => ended,
         }
     }
 
