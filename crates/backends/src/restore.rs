@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::ground::Purpose;
 use crate::kernel_fs::KernelFs;
 use crate::made::MadeDirectory;
 use crate::root::SysRoot;
@@ -178,7 +179,7 @@ fn in_use(path: &str, root: &SysRoot) -> Error {
 
 /// Removes a directory of a load, and no other. Its name must be one that we give.
 fn remove_directory(made: &MadeDirectory) -> Result<Vec<String>> {
-    if !crate::made::is_chosen(&made.path, "iosched-startup") {
+    if !Purpose::ALL.iter().any(|p| crate::made::is_chosen(&made.path, p.stem())) {
         let message = format!("{} is no directory of ours", made.path.display());
         return Err(Error::input(message, "look at the state file that names it, and remove that"));
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod memory;
 pub(crate) mod ring;
+pub(crate) mod transfer;
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -69,6 +69,8 @@ pub struct Evidence<'a> {
     pub jobs: &'a [JobSpec],
     /// Whether all jobs used direct I/O.
     pub direct: bool,
+    /// Whether the load is meant to use the page cache: what it moves need not reach the device.
+    pub through_cache: bool,
     /// For an emulated disk: its lateness as a share of its service time. Its timing then tells more
     /// about a busy machine than foreign CPU use does, which is only a warning.
     pub late_share: Option<f64>,
@@ -91,7 +93,10 @@ pub fn judge(record: &mut Record, seen: &Evidence<'_>, limits: &Thresholds) {
     if let Some(why) = ended_early(record, seen.jobs) {
         return invalidate_record(record, why);
     }
-    let moved: u64 = record.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
+    let moved: u64 = match seen.through_cache {
+        true => 0,
+        false => record.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum(),
+    };
     let device = seen.used.disk.bytes();
     if moved > 0 && (device as f64) < moved as f64 * limits.reached {
         let why = format!("only {} % reached the device: cached", percent(device, moved));
@@ -194,6 +199,7 @@ mod tests {
             undisturbed: true,
             jobs: &[],
             direct: true,
+            through_cache: false,
             late_share: None,
         };
         change(&mut copy, &mut seen);

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use iosched_backends::backend::{Backend, Emulated, Fault, LiveOptions, Mock};
+use iosched_backends::backend::{Backend, Emulated, Fault, LiveOptions, Mock, Real};
 use iosched_backends::emulate::{self, EmulatedDisk};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::{Outcome, Plan, Sink, run};
@@ -21,10 +21,12 @@ use iosched_backends::{Error, ExitClass, Result, SysRoot, discover};
 use iosched_block::KernelProfile;
 use iosched_devices::DeviceSpec;
 use iosched_experiment::{
-    BackendKind, Collect, Mix, Record, Startup, Status, Steady, Trial, TrialId, choose_scheduler,
+    BackendKind, Collect, Load, Mix, Record, Startup, Status, Steady, Trial, TrialId,
+    choose_scheduler,
 };
 use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::{JobSet, NoLookup, parse};
+use iosched_workloads::programs::Descriptor;
 
 const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"256MiB\"\nlat_ns=4000000\npar=2\n\
                     [queue]\nmax_hw_sectors_kb=64\nqueue_depth=4\nrotational=true\n";
@@ -323,6 +325,68 @@ fn bash(load: &str, mib: u64) -> Startup {
     let command = ["bash", "-c", ":"].map(String::from).to_vec();
     let load = Mix::parse(load).unwrap();
     Startup { file_bytes: mib << 20, idle: 1, ..Startup::new(command, load) }
+}
+
+/// A trial of a program.
+fn program(scheduler: &str, line: &str) -> Trial {
+    let (program, params) = Descriptor::from_command_line(line).unwrap();
+    let load = Some(Load::Program { program, params });
+    Trial { load, jobs: JobSet::default(), ..trial(scheduler, JOB) }
+}
+
+#[test]
+fn a_program_runs_on_a_file_system_of_the_emulated_disk() {
+    let Some(_turn) = machine() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let mut backend = Emulated::new(tolerant(dir.path()), emulate::Options::default());
+    let cell = program("none", "fsops over_fsync . 2 10 4096 1M");
+    match backend.prepare(&cell) {
+        Err(e @ Error::TooFast { .. }) => return println!("SKIPPED: {e}"),
+        other => other.unwrap(),
+    }
+    let name = backend.disk().unwrap().name();
+    for round in 0..2 {
+        let record = backend.run(&cell).unwrap();
+        ran(&record);
+        assert_eq!(record.jobs.len(), 3, "round {round}");
+        let (writes, syncs): (u64, u64) =
+            record.jobs.iter().fold((0, 0), |n, j| (n.0 + j.write.ios, n.1 + j.sync.ios));
+        assert_eq!((writes, syncs), (20, 20), "round {round}");
+        assert!(record.cpu().total() > 0, "core time is known");
+        let mean = record.metrics.iter().find(|m| m.name.ends_with("mean latency")).unwrap();
+        assert!(mean.value >= 4000.0, "the disk takes 4 ms: {mean:?}");
+        assert!(record.device.commands[1] >= 20, "{:?}", record.device);
+        assert_eq!(record.provenance["program"], "fsops");
+    }
+    // A job on the bare disk, and then a program again.
+    ran(&backend.run(&trial("none", JOB)).unwrap());
+    ran(&backend.run(&cell).unwrap());
+    backend.cleanup().unwrap();
+    assert!(!Path::new("/sys/block").join(&name).exists());
+    assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none(), "no state file stays");
+}
+
+#[test]
+fn a_program_runs_in_a_directory_that_goes_with_it() {
+    let Some(_turn) = machine() else { return };
+    let (state, dir) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(dir.path().join("precious"), "kept").unwrap();
+    let name = dir.path().to_str().unwrap();
+    let mut backend = Real::new(name, Leave::default(), tolerant(state.path()));
+    let cell = program("none", "fsops create_fsync . 2 5 4096 0");
+    if let Err(e) = backend.prepare(&cell) {
+        return println!("SKIPPED: {e}");
+    }
+    let record = backend.run(&cell).unwrap();
+    assert!(!matches!(record.status, Status::Failed(_)), "{:?}", record.status);
+    assert_eq!(record.jobs.iter().map(|j| j.write.ios).sum::<u64>(), 10);
+    let made = || std::fs::read_dir(dir.path()).unwrap().count();
+    assert_eq!(made(), 2, "beside the user's files while the experiment runs");
+    let failed = backend.run(&program("none", "rd pread f 4096 0 4096 9 8192")).unwrap_err();
+    assert!(failed.to_string().contains("EINVAL"), "{failed}");
+    backend.cleanup().unwrap();
+    assert_eq!(made(), 1);
+    assert!(std::fs::read_dir(state.path()).unwrap().next().is_none(), "no state file stays");
 }
 
 #[test]

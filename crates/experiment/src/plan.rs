@@ -342,10 +342,6 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
     let name = w.value.name.clone();
     if let Some(load) = calls(w, sources) {
         let load = Some(load.map_err(|d| vec![d])?);
-        if e.backend != BackendKind::Sim {
-            let d = w.place.error("programs and logs of system calls run in the simulator only");
-            return Err(vec![d.with_help("leave --backend out, or use fio jobs")]);
-        }
         return Ok(Workload { name, jobs: JobSet::default(), startup: None, load });
     }
     let (file, text) = match &w.value.job {

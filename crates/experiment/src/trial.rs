@@ -63,6 +63,12 @@ impl Trial {
         self.foreign.as_deref().unwrap_or(self.scheduler.descriptor.name)
     }
 
+    /// Whether it works on files of a file system, rather than on the disk or on one large file.
+    #[must_use]
+    pub fn on_files(&self) -> bool {
+        self.startup.is_some() || self.load.is_some()
+    }
+
     /// The same cell in another repetition, by the rule that holds for every backend: repetition r of a
     /// job that sets no `randseed` runs with `randseed = seed + r - 1`, and with `randrepeat=0` when there
     /// are several repetitions. Repetition 0 (a warm-up) has the load of the first. A single repetition with fio's

@@ -76,7 +76,7 @@ fn look_at_all(e: &Experiment, trials: &[Trial], leave: &Leave) -> Result<()> {
     let writes = |t: &&Trial| {
         e.steady.is_some() || t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
     };
-    let writing = trials.iter().filter(|t| t.startup.is_none()).filter(writes);
+    let writing = trials.iter().filter(|t| !t.on_files()).filter(writes);
     let devices: BTreeSet<&str> = writing.map(|t| t.device.name.as_str()).collect();
     if devices.len() > 1 {
         for device in devices {
@@ -100,10 +100,11 @@ fn groups(e: &Experiment, trials: &[Trial], o: &Options, sink: &mut Collecting<'
 }
 
 /// Whether cells take turns in the same rounds. Cells of one device do, because the device is prepared once. A file
-/// system to start commands from excludes jobs on the bare device, and a steady state belongs to one workload.
+/// system for commands or programs excludes jobs on the bare device, and a steady state belongs to one workload.
 fn together(e: &Experiment, a: &Trial, b: &Trial) -> bool {
     a.id.device == b.id.device
         && a.startup.is_some() == b.startup.is_some()
+        && a.load.is_some() == b.load.is_some()
         && (e.steady.is_none() || a.id.workload == b.id.workload)
 }
 
@@ -150,7 +151,7 @@ fn backend(e: &Experiment, first: &Trial, o: &Options) -> Box<dyn Backend> {
         ..LiveOptions::default()
     };
     // Nothing reads back what jobs write to the bare disk.
-    let data = if first.startup.is_some() { DataMode::Memory } else { DataMode::Discard };
+    let data = if first.on_files() { DataMode::Memory } else { DataMode::Discard };
     match e.backend {
         BackendKind::Emulated => {
             let disk = emulate::Options { data, ..emulate::Options::default() };

@@ -10,4 +10,5 @@ pub mod scenario;
 pub mod validate;
 
 pub use error::SimError;
+pub use programs::into_record;
 pub use run::{Progress, simulate, simulate_with};

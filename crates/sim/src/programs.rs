@@ -11,6 +11,7 @@ use iosched_host::cpu::Costs;
 use iosched_host::fs::Simple;
 use iosched_host::programs::{Measured, Programs, TaskStats};
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
+use iosched_workloads::strace::Replay;
 
 use crate::error::SimError;
 use crate::record;
@@ -38,24 +39,6 @@ pub(crate) fn simulate(
         host.prepare(prepare, go_on)?;
     }
     host.run(started.run, go_on)?;
-    let remarks = load.remarks(started.replay.as_deref());
-    let warning = |(code, message, advice): (&str, String, String)| Warning {
-        code: code.into(),
-        message: format!("{}: {message}", trial.id.workload),
-        advice,
-    };
-    let mut record = of(trial, &mut host);
-    record.warnings = remarks.into_iter().map(warning).collect();
-    if let Load::Program { program, params } = load {
-        record.provenance.insert("program".into(), program.name.into());
-        let values = params.iter().map(|(n, v)| (format!("param.{n}"), v));
-        record.provenance.extend(values);
-        own_figures(&mut record, program.figures, host.measured());
-    }
-    Ok(record)
-}
-
-fn of(trial: &Trial, host: &mut Programs) -> Record {
     let dispatches = host.take_dispatches();
     let point = |i: iosched_block::Issue| DispatchPoint {
         t: i.t,
@@ -64,20 +47,40 @@ fn of(trial: &Trial, host: &mut Programs) -> Record {
         op: i.op,
         pid: i.task,
     };
-    let m = host.measured();
-    Record {
+    let mut record = Record {
         schema: SCHEMA,
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
-        jobs: m.tasks.iter().map(|(t, s)| job(*t, s, m)).collect(),
         device: record::device(&host.queue),
         scheduler: record::scheduler(&host.queue),
         dispatches: dispatches.into_iter().map(point).collect(),
-        metrics: metrics(m),
         provenance: record::provenance(trial),
-        elapsed: m.elapsed,
         ..Record::default()
+    };
+    into_record(&mut record, load, started.replay.as_deref(), host.measured());
+    Ok(record)
+}
+
+/// Puts what a run of programs came to into a record: its tasks as jobs, its metrics, what is to be known of the load.
+/// The same for every backend.
+pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m: &Measured) {
+    record.jobs = m.tasks.iter().map(|(t, s)| job(*t, s, m)).collect();
+    record.metrics.extend(metrics(m));
+    record.elapsed = m.elapsed;
+    let workload = &record.trial.workload;
+    let warning = |(code, message, advice): (&str, String, String)| Warning {
+        code: code.into(),
+        message: format!("{workload}: {message}"),
+        advice,
+    };
+    let warnings: Vec<Warning> = load.remarks(replay).into_iter().map(warning).collect();
+    record.warnings.extend(warnings);
+    if let Load::Program { program, params } = load {
+        record.provenance.insert("program".into(), program.name.into());
+        let values = params.iter().map(|(n, v)| (format!("param.{n}"), v));
+        record.provenance.extend(values);
+        own_figures(record, program.figures, m);
     }
 }
 

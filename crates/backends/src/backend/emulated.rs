@@ -1,5 +1,6 @@
 //! The running kernel on an emulated disk.
 
+use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
 
 use iosched_experiment::{BackendKind, Record, Trial};
@@ -8,6 +9,8 @@ use super::live::{LiveOptions, Model, Place, Run, invalidate};
 use super::{Backend, Requirement};
 use crate::emulate::{self, EmulatedDisk, model_limits};
 use crate::error::{Error, Result};
+use crate::ground::{Ground, Purpose};
+use crate::load::child::Interrupt;
 use crate::startup::Stage;
 use crate::switch::{self, Disks};
 use crate::target::open_node;
@@ -27,9 +30,45 @@ pub struct Emulated {
 /// A disk in place. Fields go in this order: the file system lies on the disk.
 #[derive(Debug)]
 struct Current {
-    stage: Option<Stage>,
+    files: Files,
     disks: Disks,
     disk: EmulatedDisk,
+}
+
+/// A file system on the disk.
+#[derive(Debug, Default)]
+enum Files {
+    #[default]
+    None,
+    /// For starts of commands.
+    Stage(Stage),
+    /// For programs.
+    Ground(Ground),
+}
+
+impl Files {
+    /// Makes the disk ready for a trial that needs a file system.
+    fn ready(&mut self, disk: &EmulatedDisk, trial: &Trial, interrupt: &Interrupt) -> Result<()> {
+        if let Some(what) = &trial.startup {
+            if !matches!(self, Files::Stage(stage) if stage.has_room(what)) {
+                // The old one is unmounted first.
+                *self = Files::None;
+                *self = Files::Stage(Stage::on_emulated(disk, what)?);
+            }
+            let Files::Stage(stage) = self else { return Ok(()) };
+            disk.fast_forward();
+            let provided = stage.provide(what, interrupt);
+            disk.reset().and(provided)?;
+        } else if trial.load.is_some() {
+            if !matches!(self, Files::Ground(_)) {
+                *self = Files::None;
+                *self = Files::Ground(Ground::on_emulated(disk, Purpose::Program, disk.bytes())?);
+            }
+            // The program's files are made before the disk takes its time.
+            disk.fast_forward();
+        }
+        Ok(())
+    }
 }
 
 impl Emulated {
@@ -67,13 +106,13 @@ impl Backend for Emulated {
     fn prepare(&mut self, trial: &Trial) -> Result<()> {
         let fits = |c: &Current| {
             // Jobs write to the disk itself, so they would destroy a file system on it.
-            let bare = trial.startup.is_some() || c.stage.is_none();
+            let bare = trial.on_files() || matches!(c.files, Files::None);
             c.disk.spec().name == trial.device.name && bare
         };
         if self.current.as_ref().is_some_and(fits) {
             return Ok(());
         }
-        super::require(self.requirements())?;
+        super::needed(self.requirements(), trial)?;
         self.cleanup()?;
         let disk = EmulatedDisk::start(&trial.device, &self.disk_options)?;
         let options = switch::Options {
@@ -81,37 +120,27 @@ impl Backend for Emulated {
             guardian: self.options.guardian.clone(),
         };
         let disks = Disks::begin([disk.name().as_str()], &options)?;
-        self.current = Some(Current { stage: None, disks, disk });
+        self.current = Some(Current { files: Files::None, disks, disk });
         Ok(())
     }
 
     fn run(&mut self, trial: &Trial) -> Result<Record> {
         self.prepare(trial)?;
-        let Some(Current { stage, disks, disk }) = &mut self.current else {
+        let Some(Current { files, disks, disk }) = &mut self.current else {
             return Err(Error::Trial { message: "there is no emulated disk".into() });
         };
-        if let Some(what) = &trial.startup {
-            let interrupt = &self.options.interrupt;
-            if stage.as_ref().is_some_and(|s| !s.has_room(what)) {
-                *stage = None;
-            }
-            let stage = match stage {
-                Some(stage) => stage,
-                None => stage.insert(Stage::on_emulated(disk, what)?),
-            };
-            disk.fast_forward();
-            let provided = stage.provide(what, interrupt);
-            disk.reset().and(provided)?;
+        if trial.on_files() {
+            files.ready(disk, trial, &self.options.interrupt)?;
         } else if !self.options.keep_state {
             disk.reset()?;
         }
         let disk: &EmulatedDisk = disk;
         let node = disk.node();
-        // Held while the load runs. A start has a file system on it, which holds it.
-        let held = open_node(&disk.name(), &node, trial.startup.is_none())?;
-        let before = disk.served();
+        // Held while the load runs. A file system on it holds it, too.
+        let held = open_node(&disk.name(), &node, !trial.on_files())?;
+        let before = RefCell::new(disk.served());
         let late = || {
-            let served = disk.served();
+            let (served, before) = (disk.served(), before.borrow().clone());
             let latency = served.latency.saturating_sub(before.latency);
             Some(served.late.saturating_sub(before.late) as f64 / latency.max(1) as f64)
         };
@@ -136,11 +165,18 @@ impl Backend for Emulated {
             // The disk's content is the model's. Other users show in the figures.
             unused: &|| Ok(()),
         };
-        let mut record = match (&trial.startup, stage) {
-            (Some(what), Some(stage)) => run.startup(what, stage)?,
+        // What made the files of a program is not part of its figures.
+        let cold = || {
+            disk.reset()?;
+            before.replace(disk.served());
+            Ok(())
+        };
+        let mut record = match (&trial.startup, &trial.load, files) {
+            (Some(what), _, Files::Stage(stage)) => run.startup(what, stage)?,
+            (_, Some(load), Files::Ground(ground)) => run.program(load, ground, &cold)?,
             _ => run.fio()?,
         };
-        let served = disk.served();
+        let (served, before) = (disk.served(), before.borrow().clone());
         record.device.max_in_flight = u32::try_from(served.max_in_flight).unwrap_or(u32::MAX);
         record.device.seeks = served.seeks.saturating_sub(before.seeks);
         record.device.travel = served.travel.saturating_sub(before.travel);
@@ -169,8 +205,8 @@ impl Backend for Emulated {
     }
 
     fn cleanup(&mut self) -> Result<()> {
-        let Some(Current { stage, disks, disk }) = self.current.take() else { return Ok(()) };
-        drop(stage);
+        let Some(Current { files, disks, disk }) = self.current.take() else { return Ok(()) };
+        drop(files);
         // The queue's settings go with the loop device, but its state file has to go too.
         let restored = disks.finish();
         disk.stop()?;

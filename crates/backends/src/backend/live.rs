@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use iosched_experiment::{
-    BackendKind, DispatchPoint, Metric, Record, SCHEMA, Startup, Status, Trial, Warning,
+    BackendKind, DispatchPoint, Load, Metric, Record, SCHEMA, Startup, Status, Trial, Warning,
 };
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
@@ -13,10 +13,12 @@ use iosched_workloads::fio::JobSpec;
 use super::real::writes;
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::guardian::GuardianCommand;
 use crate::load::child::Interrupt;
 use crate::load::fio::{self};
 use crate::load::{jobfile, meter};
+use crate::program;
 use crate::root::SysRoot;
 use crate::startup::{self, Stage};
 use crate::state::STATE_DIR;
@@ -165,6 +167,40 @@ impl Run<'_> {
         Ok(record)
     }
 
+    /// Runs a program, or a log of system calls, in a fresh directory. What it needs is made there first. `cold` then
+    /// makes the disk one that was left alone.
+    pub(crate) fn program(
+        &self,
+        load: &Load,
+        ground: &Ground,
+        cold: &dyn Fn() -> Result<()>,
+    ) -> Result<Record> {
+        let options = self.options;
+        let scheduler = apply(self.trial, self.disks)?;
+        let dir = ground.fresh()?;
+        // An emulated disk is as fast on zeros, and storing them costs nothing.
+        let how = program::How { instant: false, noise: ground.mounted().is_none() };
+        let started = load.start();
+        if let Some(prepare) = started.prepare {
+            let how = program::How { instant: true, ..how };
+            program::run(&dir, how, prepare, &mut || options.interrupt.check())?;
+        }
+        // What is dirty is written here, while an emulated disk still takes no time.
+        nix::unistd::sync();
+        cold()?;
+        meter::drop_caches()?;
+        wait(options.settle, &options.interrupt)?;
+        let mut run = Some(started.run);
+        let (measured, seen) = self.observed(&mut |alive| match run.take() {
+            Some(run) => program::run(&dir, how, run, alive),
+            None => Err(Error::Trial { message: "the program has run already".into() }),
+        })?;
+        let mut record = self.blank(&seen);
+        iosched_sim::into_record(&mut record, load, started.replay.as_deref(), &measured);
+        self.conclude(&mut record, seen, &scheduler, false);
+        Ok(record)
+    }
+
     /// Runs `work` between two readings of all meters, traced if the options ask for it.
     fn observed<T>(&self, work: &mut dyn FnMut(Alive<'_>) -> Result<T>) -> Result<(T, Seen)> {
         let (disks, options) = (self.disks, self.options);
@@ -255,7 +291,8 @@ impl Run<'_> {
             let syncs = j.fsync > 0 || j.fdatasync > 0 || j.end_fsync || j.sync > 0;
             !syncs && !j.pattern.trim
         };
-        let sample = self.trial.startup.is_none() && self.trial.jobs.jobs.iter().all(plain);
+        let jobs = self.trial.startup.is_none() && self.trial.load.is_none();
+        let sample = jobs && self.trial.jobs.jobs.iter().all(plain);
         match model {
             _ if self.options.trace => Some(Detail::All),
             Some(m) if m.fast && sample => Some(Detail::Sampled),
@@ -303,6 +340,7 @@ impl Run<'_> {
             jobs: if self.trial.startup.is_some() { &[] } else { &self.trial.jobs.jobs },
             // A mirror writes everything twice, and parity is read and written as well.
             direct: direct && now.len() == 1,
+            through_cache: self.trial.load.is_some(),
             late_share: (self.late_share)(),
         };
         validity::judge(record, &evidence, &self.options.thresholds);

@@ -63,6 +63,15 @@ pub fn require(requirements: Vec<Requirement>) -> Result<()> {
     requirements.into_iter().try_for_each(|r| r.state.map(|_| ()))
 }
 
+/// What of a backend's requirements a trial needs: programs run without fio.
+pub(crate) fn needed(requirements: Vec<Requirement>, trial: &Trial) -> Result<()> {
+    let needs = |r: &Requirement| trial.load.is_none() || r.what != FIO;
+    require(requirements.into_iter().filter(needs).collect())
+}
+
+/// The oldest fio that will do.
+const FIO: &str = "fio 3.19 or newer";
+
 pub(crate) fn root(what: &str) -> Requirement {
     let state = if nix::unistd::geteuid().is_root() {
         Ok("yes".into())
@@ -73,5 +82,5 @@ pub(crate) fn root(what: &str) -> Requirement {
 }
 
 pub(crate) fn fio() -> Requirement {
-    Requirement { what: "fio 3.19 or newer", state: crate::load::fio::installed() }
+    Requirement { what: FIO, state: crate::load::fio::installed() }
 }

@@ -10,6 +10,7 @@ use iosched_workloads::fio::iolog::IoLog;
 use super::live::{LiveOptions, Place, Run};
 use super::{Backend, Requirement};
 use crate::error::{Error, Result};
+use crate::ground::{Ground, Purpose};
 use crate::root::SysRoot;
 use crate::startup::Stage;
 use crate::switch::{self, Disks};
@@ -28,6 +29,8 @@ pub struct Real {
 struct Ready {
     /// Made for the first start of a command.
     stage: Option<Stage>,
+    /// Made for the first program.
+    ground: Option<Ground>,
     disks: Disks,
     /// Held until the experiment is over. Dropped last.
     target: Target,
@@ -58,8 +61,8 @@ impl Real {
     /// Makes sure that the trial may do its work on the target.
     fn ready_for(&self, target: &mut Target, trial: &Trial) -> Result<()> {
         let root = SysRoot::default();
-        if trial.startup.is_some() {
-            return Ok(());
+        if trial.startup.is_some() || trial.load.is_some() {
+            return directory(target).map(drop);
         }
         if target.kind() == Kind::Directory {
             let message = format!("{} is a directory; jobs work on a file or a device", self.name);
@@ -108,7 +111,7 @@ impl Backend for Real {
         if self.ready.is_some() {
             return Ok(());
         }
-        super::require(self.requirements())?;
+        super::needed(self.requirements(), trial)?;
         let target = self.find(trial)?;
         let compared = target.stack().compared()?;
         let disks: Vec<&str> = compared.iter().map(|l| l.name.as_str()).collect();
@@ -117,7 +120,7 @@ impl Backend for Real {
             guardian: self.options.guardian.clone(),
         };
         let disks = Disks::begin(disks, &options)?;
-        self.ready = Some(Ready { stage: None, disks, target });
+        self.ready = Some(Ready { stage: None, ground: None, disks, target });
         Ok(())
     }
 
@@ -132,8 +135,11 @@ impl Backend for Real {
     }
 
     fn cleanup(&mut self) -> Result<()> {
-        let Some(Ready { stage, disks, target }) = self.ready.take() else { return Ok(()) };
+        let Some(Ready { stage, ground, disks, target }) = self.ready.take() else {
+            return Ok(());
+        };
         let cleared = stage.map_or(Ok(()), Stage::finish);
+        let cleared = ground.map_or(Ok(()), Ground::finish).and(cleared);
         let restored = disks.finish();
         drop(target);
         restored.and(cleared)
@@ -164,6 +170,12 @@ impl Real {
             }
             None => None,
         };
+        if trial.load.is_some() && ready.ground.is_none() {
+            let (dir, o) = (directory(&ready.target)?, &self.options);
+            let guardian = o.guardian.as_ref();
+            ready.ground =
+                Some(Ground::in_directory(&dir, Purpose::Program, &o.state_dir, guardian)?);
+        }
         let target = &ready.target;
         let run = Run {
             kind: BackendKind::Real,
@@ -180,9 +192,10 @@ impl Real {
             model: None,
             unused: &|| target.unused(&SysRoot::default()),
         };
-        match stage {
-            Some((what, stage)) => run.startup(what, stage),
-            None => run.fio(),
+        match (stage, &trial.load, &ready.ground) {
+            (Some((what, stage)), ..) => run.startup(what, stage),
+            (None, Some(load), Some(ground)) => run.program(load, ground, &|| Ok(())),
+            _ => run.fio(),
         }
     }
 }
@@ -197,14 +210,14 @@ pub(super) fn writes(trial: &Trial) -> bool {
     })
 }
 
-/// Where a small root can be made: the target itself if it is a directory, else the directory that holds it.
+/// Where commands and programs can have their files: the target itself if it is a directory, else the directory that holds it.
 fn directory(target: &Target) -> Result<PathBuf> {
     let path = Path::new(target.path());
     match target.kind() {
         Kind::Directory => Ok(path.into()),
         Kind::File => Ok(path.parent().unwrap_or(Path::new("/")).into()),
         Kind::Block => {
-            let message = format!("no command can start from {} itself", target.path());
+            let message = format!("{} itself has no directory to run in", target.path());
             Err(Error::input(message, "name a directory of a file system on it"))
         }
     }

@@ -3,37 +3,28 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use iosched_experiment::{Access, Startup};
 use iosched_types::Bytes;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
-    fsconfig_set_string, fsmount, fsopen,
-};
 
 use super::surroundings::{Surroundings, make_room};
 use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
-use crate::guardian::{Guardian, GuardianCommand};
+use crate::ground::{Ground, Purpose};
+use crate::guardian::GuardianCommand;
 use crate::load::child::Interrupt;
-use crate::made::MadeDirectory;
-use crate::state::{Change, StateFile};
 use crate::sys;
 
 /// Where programs are looked for.
 pub(crate) const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
 
-/// The directory on a file system of ours.
-const DIRECTORY: &str = "iosched-startup";
-
-/// The stage. A file system of ours is mounted where nobody sees it and goes away with it.
+/// The stage. Dropped from the top: on a directory in which something is mounted nothing can be removed.
 #[derive(Debug)]
 pub struct Stage {
-    dir: PathBuf,
     /// The disk's node, for raw readers.
     pub(crate) node: PathBuf,
     /// The disks' kernel names.
@@ -49,15 +40,7 @@ pub struct Stage {
     /// The small root with the surroundings that a program expects. Made once there is a root, and dropped before the
     /// file system below.
     surroundings: Option<Surroundings>,
-    place: Where,
-}
-
-#[derive(Debug)]
-enum Where {
-    /// A mount of ours that nobody sees, for as long as this is open, and what it has room for.
-    Mount(OwnedFd, Bytes),
-    /// A directory that we make in another user's file system, written down first.
-    Directory(MadeDirectory, Option<StateFile>, Option<Guardian>),
+    ground: Ground,
 }
 
 impl Stage {
@@ -66,25 +49,8 @@ impl Stage {
     /// # Errors
     /// [`Error::NoTool`] without `mkfs.ext4`, [`Error::Io`].
     pub fn on_emulated(disk: &EmulatedDisk, what: &Startup) -> Result<Stage> {
-        disk.fast_forward();
-        let node = disk.node();
-        let room = needed(what);
-        make_file_system(&node, room.min(disk.bytes()))?;
-        let mount = mount(&node)?;
-        // A path that the command's own process can follow too.
-        let dir = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), mount.as_raw_fd()));
-        let dir = dir.join(DIRECTORY);
-        Ok(Stage {
-            dir,
-            node,
-            disks: vec![disk.name()],
-            files: Vec::new(),
-            file_bytes: 0,
-            installed: Vec::new(),
-            programs: BTreeMap::new(),
-            surroundings: None,
-            place: Where::Mount(mount, room),
-        })
+        let ground = Ground::on_emulated(disk, Purpose::Startup, needed(what))?;
+        Ok(Stage::of(ground, disk.node(), vec![disk.name()]))
     }
 
     /// Uses a directory of a mounted file system on `disks` (kernel names). Raw readers get the first.
@@ -97,40 +63,28 @@ impl Stage {
         state_dir: &Path,
         guardian: Option<&GuardianCommand>,
     ) -> Result<Stage> {
-        let dir = fs::canonicalize(dir).map_err(|e| Error::io("looking at", dir, e))?;
-        let name = format!("iosched-startup-{}", std::process::id());
-        let made = MadeDirectory::choose(&dir, &name)?;
-        let state = StateFile::create(state_dir, &name, Change::Directory(made.clone()))?;
-        let watch = match guardian.map(|g| Guardian::start(g, &state)).transpose() {
-            Ok(g) => g,
-            Err(e) => {
-                state.finish()?;
-                return Err(e);
-            }
-        };
-        // From here on dropping it undoes it.
-        let stage = Stage {
-            node: Path::new("/dev").join(disks.first().copied().unwrap_or_default()),
-            disks: disks.iter().map(|d| (*d).to_string()).collect(),
+        let ground = Ground::in_directory(dir, Purpose::Startup, state_dir, guardian)?;
+        let node = Path::new("/dev").join(disks.first().copied().unwrap_or_default());
+        Ok(Stage::of(ground, node, disks.iter().map(|d| (*d).to_string()).collect()))
+    }
+
+    fn of(ground: Ground, node: PathBuf, disks: Vec<String>) -> Stage {
+        Stage {
+            node,
+            disks,
             files: Vec::new(),
             file_bytes: 0,
             installed: Vec::new(),
             programs: BTreeMap::new(),
             surroundings: None,
-            dir: made.path.clone(),
-            place: Where::Directory(made.clone(), Some(state), watch),
-        };
-        made.make()?;
-        Ok(stage)
+            ground,
+        }
     }
 
     /// Whether a start has room here.
     #[must_use]
     pub fn has_room(&self, what: &Startup) -> bool {
-        match self.place {
-            Where::Mount(_, room) => needed(what) <= room,
-            Where::Directory(..) => true,
-        }
+        self.ground.mounted().is_none_or(|(_, room)| needed(what) <= room)
     }
 
     /// Copies what a start needs: the command, its libraries, and the load's files. Existing files stay.
@@ -160,9 +114,9 @@ impl Stage {
             self.installed.push(path);
         }
         for i in self.files.len()..count {
-            let path = self.dir.join(load_file(i as u32));
+            let path = self.ground.dir().join(load_file(i as u32));
             // An emulated disk is as fast on zeros, and storing them costs nothing.
-            let noise = matches!(self.place, Where::Directory(..)).then_some(i as u64);
+            let noise = self.ground.mounted().is_none().then_some(i as u64);
             write_file(&path, self.file_bytes, noise, interrupt)?;
             self.files.push(path);
         }
@@ -186,14 +140,14 @@ impl Stage {
         }
         let root = self.root();
         make_room(&root)?;
-        self.surroundings = Some(match &self.place {
+        self.surroundings = Some(match self.ground.mounted() {
             // Any directory will do, because the tree that it covers is opened before.
-            Where::Mount(mount, _) => {
+            Some((mount, _)) => {
                 let at = Path::new("/proc");
-                let root = at.join(DIRECTORY).join("root");
-                Surroundings::make(&root, Some((mount.as_fd(), at)))?
+                let root = at.join(Purpose::Startup.stem()).join("root");
+                Surroundings::make(&root, Some((mount, at)))?
             }
-            Where::Directory(..) => Surroundings::make(&root, None)?,
+            None => Surroundings::make(&root, None)?,
         });
         Ok(())
     }
@@ -246,13 +200,13 @@ impl Stage {
 
     /// The folder with the load's files, open.
     pub(crate) fn open(&self) -> Result<File> {
-        File::open(&self.dir).map_err(|e| Error::io("opening", &self.dir, e))
+        self.ground.open()
     }
 
     /// The small root.
     #[must_use]
     pub fn root(&self) -> PathBuf {
-        self.dir.join("root")
+        self.ground.dir().join("root")
     }
 }
 
@@ -261,28 +215,11 @@ impl Stage {
     ///
     /// # Errors
     /// Why a directory stays, such as a mount inside; its state file stays then too, for `iosched restore`.
-    pub fn finish(mut self) -> Result<()> {
-        self.take_down()
-    }
-
-    fn take_down(&mut self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
+        let Stage { surroundings, ground, .. } = self;
         // A directory on which something is mounted somewhere cannot be removed.
-        self.surroundings = None;
-        let Where::Directory(made, state, guardian) = &mut self.place else { return Ok(()) };
-        let Some(file) = state.take() else { return Ok(()) };
-        made.remove()?;
-        file.finish()?;
-        if let Some(guardian) = guardian.take() {
-            guardian.join();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Stage {
-    fn drop(&mut self) {
-        // Call `finish` to get the error. A failed change stays written down.
-        let _ = self.take_down();
+        drop(surroundings);
+        ground.finish()
     }
 }
 
@@ -320,46 +257,6 @@ fn load_files(what: &Startup) -> usize {
 fn needed(what: &Startup) -> Bytes {
     let load = what.file_bytes.saturating_mul(load_files(what) as u64);
     load.saturating_add(load / 20).saturating_add(2 << 30)
-}
-
-/// A file system at the start of the disk, no larger than its content, with one directory for root and load. ext4 would
-/// put a directory of the top level anywhere, by a random number of each file system, and on a large file system parts
-/// of the load, too. Every run would measure other distances, and a drive that prefers near requests starves a root far
-/// from its load.
-fn make_file_system(node: &Path, room: Bytes) -> Result<()> {
-    let mut make = Command::new("mkfs.ext4");
-    make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
-    make.arg(format!("{}k", room >> 10));
-    must("mkfs.ext4", &mut make)?;
-    let mut add = Command::new("debugfs");
-    add.args(["-w", "-R", &format!("mkdir {DIRECTORY}")]).arg(node);
-    must("debugfs", &mut add)
-}
-
-/// Runs a program of e2fsprogs.
-fn must(tool: &str, command: &mut Command) -> Result<()> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|_| Error::NoTool { tool: tool.into(), package: "e2fsprogs".into() })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Error::Tool {
-        tool: tool.into(),
-        status: output.status.to_string(),
-        message: String::from_utf8_lossy(&output.stderr).trim().to_string(),
-    })
-}
-
-fn mount(node: &Path) -> Result<OwnedFd> {
-    let io = |e: rustix::io::Errno| Error::io("mounting", node, e.into());
-    let context = fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC).map_err(io)?;
-    fsconfig_set_string(&context, "source", node).map_err(io)?;
-    // The kernel would write the inode tables in the background, into the middle of a measurement.
-    fsconfig_set_flag(&context, "noinit_itable").map_err(io)?;
-    fsconfig_create(&context).map_err(io)?;
-    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOATIME).map_err(io)
 }
 
 /// A file of zeros, or of noise from a seed, because some disks are faster on zeros. Its data leaves the page cache as

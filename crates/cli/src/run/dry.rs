@@ -100,13 +100,14 @@ fn of(args: &RunArgs, chosen: &Chosen, device: &str, trials: &[&Trial], leave: &
 fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
     let device = intent.device.clone();
     let starts = trials.iter().any(|t| t.startup.is_some());
+    let programs = trials.iter().any(|t| t.load.is_some());
     let of_jobs = |t: &&Trial| t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim);
     let writing = steady || trials.iter().any(of_jobs);
     let root = SysRoot::default();
     match judge(&root, &device, leave) {
         Ok(judged) => {
             let what = if judged.kind == "block device" { Kind::Block } else { Kind::File };
-            let jobs = trials.iter().filter(|t| t.startup.is_none() && judged.kind != "directory");
+            let jobs = trials.iter().filter(|t| !t.on_files() && judged.kind != "directory");
             for trial in jobs {
                 let jobs = jobfile::render(&trial.jobs, Path::new(&judged.path), judged.bytes);
                 let wrong = jobs.err().or_else(|| impossible(what, trial));
@@ -115,6 +116,18 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
             }
             if starts {
                 intent.creates.push(format!("a folder iosched-startup-PID at {}", judged.path));
+            }
+            if programs {
+                intent.creates.push(format!(
+                    "a folder iosched-program-PID at {}, which is removed afterwards",
+                    judged.path
+                ));
+            }
+            if (starts || programs) && judged.kind == "block device" {
+                intent.refused.push(format!(
+                    "{} itself has no directory to run in (name a directory of a file system on it)",
+                    judged.path
+                ));
             }
             if judged.kind == "file to be made" {
                 intent
@@ -145,7 +158,7 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
     }
     if let Ok(target) = Target::find(&root, &device)
         && target.kind() == Kind::Directory
-        && trials.iter().any(|t| t.startup.is_none())
+        && trials.iter().any(|t| !t.on_files())
     {
         intent.refused.push(format!("{device} is a directory; jobs work on a file or a device"));
     }

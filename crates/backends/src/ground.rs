@@ -1,0 +1,201 @@
+//! A place of ours on a tested disk: a directory on a file system of ours on an emulated disk, or one in another user's
+//! file system, which is written down before it is made.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use iosched_types::Bytes;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen,
+};
+
+use crate::emulate::EmulatedDisk;
+use crate::error::{Error, Result};
+use crate::guardian::{Guardian, GuardianCommand};
+use crate::made::MadeDirectory;
+use crate::state::{Change, StateFile};
+
+/// The place. A file system of ours is mounted where nobody sees it and goes away with the value.
+#[derive(Debug)]
+pub struct Ground {
+    dir: PathBuf,
+    place: Where,
+}
+
+/// What a place is for; its directory is named after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Starts of commands.
+    Startup,
+    /// Programs over system calls.
+    Program,
+}
+
+impl Purpose {
+    /// All.
+    pub const ALL: [Purpose; 2] = [Purpose::Startup, Purpose::Program];
+
+    /// How its directories begin.
+    #[must_use]
+    pub fn stem(self) -> &'static str {
+        match self {
+            Purpose::Startup => "iosched-startup",
+            Purpose::Program => "iosched-program",
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Where {
+    /// A mount of ours that nobody sees, for as long as this is open, and what it has room for.
+    Mount(OwnedFd, Bytes),
+    /// A directory that we make in another user's file system, written down first.
+    Directory(MadeDirectory, Option<StateFile>, Option<Guardian>),
+}
+
+impl Ground {
+    /// Makes a file system with room for so much on an emulated disk, which answers at once from now until it is reset.
+    ///
+    /// # Errors
+    /// [`Error::NoTool`] without `mkfs.ext4`, [`Error::Io`].
+    pub fn on_emulated(disk: &EmulatedDisk, purpose: Purpose, room: Bytes) -> Result<Ground> {
+        disk.fast_forward();
+        let node = disk.node();
+        make_file_system(&node, purpose.stem(), room.min(disk.bytes()))?;
+        let mount = mount(&node)?;
+        // A path that a command's own process can follow too.
+        let dir = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), mount.as_raw_fd()));
+        Ok(Ground { dir: dir.join(purpose.stem()), place: Where::Mount(mount, room) })
+    }
+
+    /// Makes a directory of ours in a directory of a mounted file system.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and what keeps the change from being written down.
+    pub fn in_directory(
+        dir: &Path,
+        purpose: Purpose,
+        state_dir: &Path,
+        guardian: Option<&GuardianCommand>,
+    ) -> Result<Ground> {
+        let dir = fs::canonicalize(dir).map_err(|e| Error::io("looking at", dir, e))?;
+        let name = format!("{}-{}", purpose.stem(), std::process::id());
+        let made = MadeDirectory::choose(&dir, &name)?;
+        let state = StateFile::create(state_dir, &name, Change::Directory(made.clone()))?;
+        let watch = match guardian.map(|g| Guardian::start(g, &state)).transpose() {
+            Ok(g) => g,
+            Err(e) => {
+                state.finish()?;
+                return Err(e);
+            }
+        };
+        // From here on dropping it undoes it.
+        let place = Where::Directory(made.clone(), Some(state), watch);
+        let ground = Ground { dir: made.path.clone(), place };
+        made.make()?;
+        Ok(ground)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The directory, open.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(&self) -> Result<File> {
+        File::open(&self.dir).map_err(|e| Error::io("opening", &self.dir, e))
+    }
+
+    /// The file system of ours, if it is one, and for how much it has room.
+    #[must_use]
+    pub fn mounted(&self) -> Option<(BorrowedFd<'_>, Bytes)> {
+        match &self.place {
+            Where::Mount(mount, room) => Some((mount.as_fd(), *room)),
+            Where::Directory(..) => None,
+        }
+    }
+
+    /// An empty directory in it; what was in the last one goes.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn fresh(&self) -> Result<File> {
+        let dir = self.dir.join("run");
+        crate::made::remove_scratch(&dir);
+        fs::create_dir(&dir).map_err(|e| Error::io("creating", &dir, e))?;
+        File::open(&dir).map_err(|e| Error::io("opening", &dir, e))
+    }
+
+    /// Takes away what was made.
+    ///
+    /// # Errors
+    /// Why a directory stays, such as a mount inside; its state file stays then too, for `iosched restore`.
+    pub fn finish(mut self) -> Result<()> {
+        self.take_down()
+    }
+
+    fn take_down(&mut self) -> Result<()> {
+        let Where::Directory(made, state, guardian) = &mut self.place else { return Ok(()) };
+        let Some(file) = state.take() else { return Ok(()) };
+        made.remove()?;
+        file.finish()?;
+        if let Some(guardian) = guardian.take() {
+            guardian.join();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Ground {
+    fn drop(&mut self) {
+        // Call `finish` to get the error. A failed change stays written down.
+        let _ = self.take_down();
+    }
+}
+
+/// A file system at the start of the disk, no larger than its content, with one directory for everything. ext4 would
+/// put a directory of the top level anywhere, by a random number of each file system, and on a large file system parts
+/// of the load, too. Every run would measure other distances, and a drive that prefers near requests starves files that lie
+/// far away.
+fn make_file_system(node: &Path, directory: &str, room: Bytes) -> Result<()> {
+    let mut make = Command::new("mkfs.ext4");
+    make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
+    make.arg(format!("{}k", room >> 10));
+    must("mkfs.ext4", &mut make)?;
+    let mut add = Command::new("debugfs");
+    add.args(["-w", "-R", &format!("mkdir {directory}")]).arg(node);
+    must("debugfs", &mut add)
+}
+
+/// Runs a program of e2fsprogs.
+fn must(tool: &str, command: &mut Command) -> Result<()> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|_| Error::NoTool { tool: tool.into(), package: "e2fsprogs".into() })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Error::Tool {
+        tool: tool.into(),
+        status: output.status.to_string(),
+        message: String::from_utf8_lossy(&output.stderr).trim().to_string(),
+    })
+}
+
+fn mount(node: &Path) -> Result<OwnedFd> {
+    let io = |e: rustix::io::Errno| Error::io("mounting", node, e.into());
+    let context = fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC).map_err(io)?;
+    fsconfig_set_string(&context, "source", node).map_err(io)?;
+    // The kernel would write the inode tables in the background, into the middle of a measurement.
+    fsconfig_set_flag(&context, "noinit_itable").map_err(io)?;
+    fsconfig_create(&context).map_err(io)?;
+    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOATIME).map_err(io)
+}

@@ -1,0 +1,166 @@
+//! Calls on names and open files.
+
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
+
+use iosched_syscalls::{Answer, Call, Entry, Errno, Fd, Kind, OpenFlags};
+use rustix::fs::{
+    self, AtFlags, FallocateFlags, FileType, Mode, OFlags, RawDir, ResolveFlags, Timespec,
+    Timestamps, UTIME_NOW,
+};
+
+use super::calls::{advice, errno, seek_from, stat};
+use super::descriptors::Behind;
+use super::task::Task;
+use crate::sys::transfer;
+
+/// What a call for the names of a directory may return, in bytes.
+const NAMES: usize = 32 << 10;
+
+/// Names lead nowhere but below the directory: no `..`, and no link, since programs make none.
+fn checked(path: &str) -> Result<&str, Errno> {
+    if path.is_empty() || path.starts_with('/') {
+        return Err(Errno::ENOENT);
+    }
+    if path.split('/').any(|part| part == "..") {
+        return Err(Errno::EXDEV);
+    }
+    Ok(path)
+}
+
+fn flags(flags: OpenFlags) -> OFlags {
+    let access = match (flags.reads(), flags.writes()) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        _ => OFlags::RDONLY,
+    };
+    let table = [
+        (OpenFlags::CREATE, OFlags::CREATE),
+        (OpenFlags::EXCLUSIVE, OFlags::EXCL),
+        (OpenFlags::TRUNCATE, OFlags::TRUNC),
+        (OpenFlags::APPEND, OFlags::APPEND),
+        (OpenFlags::DIRECT, OFlags::DIRECT),
+        (OpenFlags::SYNC, OFlags::SYNC),
+        (OpenFlags::DSYNC, OFlags::DSYNC),
+        (OpenFlags::DIRECTORY, OFlags::DIRECTORY),
+    ];
+    let set = table.iter().filter(|(ours, _)| flags.has(*ours));
+    set.fold(access | OFlags::CLOEXEC, |all, (_, theirs)| all | *theirs)
+}
+
+fn now() -> Timestamps {
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    Timestamps { last_access: now, last_modification: now }
+}
+
+impl Task {
+    /// Calls that are answered by the file system.
+    pub(super) fn on_files(&mut self, call: Call) -> Answer {
+        let done = match call {
+            Call::Open { path, flags } => return self.open(&path, flags),
+            Call::Close { fd } => {
+                let file = self.table().remove(fd)?;
+                // Closing may wait for the disk: not with the table locked.
+                drop(file);
+                Ok(())
+            }
+            Call::Dup { fd } => {
+                let mut table = self.table();
+                let file = table.get(fd)?;
+                return Ok(u64::from(table.add(file).0));
+            }
+            Call::Seek { fd, to, whence } => {
+                let file = self.open_file(fd)?;
+                return fs::seek(&file.fd, seek_from(to, whence)).map_err(errno);
+            }
+            Call::Truncate { fd, len } => fs::ftruncate(&self.open_file(fd)?.fd, len),
+            Call::Fallocate { fd, at, len, keep_size } => {
+                let mode =
+                    if keep_size { FallocateFlags::KEEP_SIZE } else { FallocateFlags::empty() };
+                fs::fallocate(&self.open_file(fd)?.fd, mode, at, len)
+            }
+            Call::Advise { fd, at, len, advice: what } => {
+                let len = std::num::NonZeroU64::new(len);
+                fs::fadvise(&self.open_file(fd)?.fd, at, len, advice(what))
+            }
+            Call::Fsync { fd } => fs::fsync(&self.open_file(fd)?.fd),
+            Call::Fdatasync { fd } => fs::fdatasync(&self.open_file(fd)?.fd),
+            Call::SyncRange { fd, at, len, wait } => {
+                let file = self.open_file(fd)?;
+                let synced = transfer::sync_range(file.fd.as_fd(), at, len, wait);
+                return synced.map(|()| 0).map_err(errno);
+            }
+            Call::SyncFs { fd } => fs::syncfs(&self.open_file(fd)?.fd),
+            Call::Sync => {
+                fs::sync();
+                Ok(())
+            }
+            Call::Fstat { fd, into } => {
+                let file = self.open_file(fd)?;
+                fs::fstat(&file.fd).map(|found| into.set(stat(&found)))
+            }
+            Call::TouchFd { fd } => fs::futimens(&self.open_file(fd)?.fd, &now()),
+            Call::ReadDir { fd, into } => return self.names(fd, &mut into.borrow_mut()),
+            Call::CopyRange { from, to, len } => {
+                let (from, to) = (self.open_file(from)?, self.open_file(to)?);
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                let n = fs::copy_file_range(&from.fd, None, &to.fd, None, len);
+                return n.map(|n| n as u64).map_err(errno);
+            }
+            other => self.on_names(&other)?,
+        };
+        done.map(|()| 0).map_err(errno)
+    }
+
+    fn on_names(&self, call: &Call) -> Result<rustix::io::Result<()>, Errno> {
+        let dir = &self.shared.dir;
+        Ok(match call {
+            Call::Stat { path, into } => fs::statat(dir, checked(path)?, AtFlags::SYMLINK_NOFOLLOW)
+                .map(|found| into.set(stat(&found))),
+            Call::Touch { path } => {
+                fs::utimensat(dir, checked(path)?, &now(), AtFlags::SYMLINK_NOFOLLOW)
+            }
+            Call::Unlink { path } => fs::unlinkat(dir, checked(path)?, AtFlags::empty()),
+            Call::Rename { from, to } => fs::renameat(dir, checked(from)?, dir, checked(to)?),
+            Call::Mkdir { path } => fs::mkdirat(dir, checked(path)?, Mode::from_raw_mode(0o755)),
+            Call::Rmdir { path } => fs::unlinkat(dir, checked(path)?, AtFlags::REMOVEDIR),
+            _ => return Err(Errno::ENOSYS),
+        })
+    }
+
+    fn open(&self, path: &str, how: OpenFlags) -> Answer {
+        let mode = if how.has(OpenFlags::CREATE) { 0o644 } else { 0 };
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        let (path, mode) = (checked(path)?, Mode::from_raw_mode(mode));
+        let fd = fs::openat2(&self.shared.dir, path, flags(how), mode, resolve).map_err(errno)?;
+        let found = fs::fstat(&fd).map_err(errno)?;
+        let behind = match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => Behind::Directory,
+            _ => Behind::File,
+        };
+        Ok(u64::from(self.opened(fd, behind, how).0))
+    }
+
+    /// Names of a directory, as many as one call of the kernel returns.
+    fn names(&self, fd: Fd, into: &mut Vec<Entry>) -> Answer {
+        into.clear();
+        let file = self.open_file(fd)?;
+        let mut space = vec![MaybeUninit::uninit(); NAMES];
+        let mut names = RawDir::new(&file.fd, &mut space);
+        while let Some(entry) = names.next() {
+            let entry = entry.map_err(errno)?;
+            let kind = match entry.file_type() {
+                FileType::Directory => Kind::Directory,
+                _ => Kind::File,
+            };
+            let name = entry.file_name().to_string_lossy();
+            if !matches!(&*name, "." | "..") {
+                into.push(Entry { name: (*name).into(), kind });
+            }
+            if names.is_buffer_empty() {
+                break;
+            }
+        }
+        Ok(into.len() as u64)
+    }
+}
