@@ -1,16 +1,19 @@
 //! `iosched results`.
 
+use iosched_experiment::Record;
 use iosched_experiment::file::stem;
+use iosched_results::answer::wrap;
 use iosched_results::import::{Format, MAX_BYTES};
-use iosched_results::store::{Document, ExperimentDocument};
+use iosched_results::store::edit::{split, unknown};
+use iosched_results::store::{Document, Edits, ExperimentDocument, RunEdit};
 use iosched_results::{published, render};
 
-use crate::args::{ResultsArgs, ResultsCommand, TraceFormat};
+use crate::args::{LookArgs, ResultsArgs, ResultsCommand, TraceFormat};
 use crate::fail::{Failure, Outcome};
 use crate::files::{deliver, print, print_json};
 use crate::run;
 use crate::store::{open, open_read_only};
-use crate::tables::columns;
+use crate::tables::{columns, prose};
 
 pub(crate) fn results(args: &ResultsArgs) -> Outcome {
     match &args.command {
@@ -24,8 +27,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             if *trials {
                 return print(&render::trials(&store.trials(id)?, columns()));
             }
-            let format = crate::args::RunFormat::Table;
-            print(&run::render(name, &store.records(id)?, format, *look, (false, false))?)
+            print(&tables(&store.records(id)?, &store.edits(id)?, *look))
         }
         ResultsCommand::Export { name, format, full, output } => {
             let store = open_read_only(&args.db)?;
@@ -45,6 +47,8 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             let look = crate::args::LookArgs { wide: false, no_color: true };
             deliver(output.as_deref(), &run::render(name, &records, *format, look, (true, false))?)
         }
+        ResultsCommand::Log { name, trial } => log(args, name, *trial),
+        ResultsCommand::Edit { .. } => edit(args),
         ResultsCommand::Trace { name, trial, format, output } => {
             trace(args, name, *trial, *format, output.as_deref())
         }
@@ -66,6 +70,123 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             print(&format!("experiment {id} is deleted\n"))
         }
     }
+}
+
+/// The tables of an experiment, as it was edited.
+fn tables(records: &[Record], edits: &Edits, look: LookArgs) -> String {
+    let mut out =
+        iosched_report::terminal::edited(records, edits, run::look_of(look, false, false));
+    for (what, note) in edits.notes() {
+        out.push_str(&wrap("", 2, &format!("note on {what}: {note}"), prose(columns())));
+    }
+    let hidden = edits.hidden();
+    if !hidden.is_empty() {
+        let text = format!("hidden: {} (results edit --show)", hidden.join(", "));
+        out.push_str(&wrap("", 2, &text, prose(columns())));
+    }
+    out
+}
+
+/// Changes what people say about results, or prints it.
+fn edit(args: &ResultsArgs) -> Outcome {
+    let ResultsCommand::Edit { name, rename, note, label, annotate, hide, show, json } =
+        &args.command
+    else {
+        return Ok(());
+    };
+    let store = open_read_only(&args.db)?;
+    let id = store.find(name)?;
+    let all = store.schedulers(id)?;
+    let mut edits = store.edits(id)?;
+    let before = edits.clone();
+    drop(store);
+    let mut of = |option: &str, texts: &[String], set: fn(&mut RunEdit, &str)| -> Outcome {
+        for text in texts {
+            let pair = split(text, &all);
+            let (scheduler, words) =
+                pair.map_err(|e| Failure::input(format!("{option} {text}: {e}")))?;
+            set(edits.schedulers.entry(scheduler.into()).or_default(), words.trim());
+        }
+        Ok(())
+    };
+    of("--label", label, |e, words| e.label = words.into())?;
+    of("--annotate", annotate, |e, words| e.note = words.into())?;
+    for (option, list, hidden) in [("--hide", hide, true), ("--show", show, false)] {
+        for scheduler in list {
+            if !all.contains(scheduler) {
+                let why = unknown(scheduler, &all);
+                return Err(Failure::input(format!("{option} {scheduler}: {why}")));
+            }
+            edits.schedulers.entry(scheduler.clone()).or_default().hidden = hidden;
+        }
+    }
+    if let Some(note) = note {
+        edits.note = note.trim().into();
+    }
+    if rename.as_ref().is_some_and(|n| n.trim().is_empty()) {
+        return Err(Failure::input("--rename: an experiment needs a name"));
+    }
+    edits.schedulers.retain(|_, e| *e != RunEdit::default());
+    if edits != before || rename.is_some() {
+        open(&args.db)?.edit(id, &edits, rename.as_deref().map(str::trim))?;
+    }
+    if *json {
+        return print_json(&edits);
+    }
+    print(&said(id, rename.as_deref().unwrap_or(name), &edits))
+}
+
+/// The edits of an experiment in words.
+fn said(id: i64, name: &str, edits: &Edits) -> String {
+    let mut out = format!("{id}: {}\n", render::printable(name));
+    if edits.is_empty() {
+        out.push_str("nothing is changed\n");
+    }
+    let mut line = |what: &str, text: &str| {
+        out.push_str(&wrap("  ", 4, &format!("{what}: {text}"), prose(columns())))
+    };
+    if !edits.note.is_empty() {
+        line("note", &edits.note);
+    }
+    for (scheduler, e) in &edits.schedulers {
+        let label =
+            if e.label.is_empty() { String::new() } else { format!("called \"{}\"", e.label) };
+        let hidden = if e.hidden { "hidden" } else { "" };
+        let all = [label.as_str(), hidden, e.note.as_str()];
+        let all: Vec<&str> = all.into_iter().filter(|t| !t.is_empty()).collect();
+        line(scheduler, &all.join("; "));
+    }
+    render::printable_lines(&out)
+}
+
+/// What tools printed during a trial, or the trials of which that is kept.
+fn log(args: &ResultsArgs, name: &str, trial: Option<i64>) -> Outcome {
+    let store = open_read_only(&args.db)?;
+    let trials = store.trials(store.find(name)?)?;
+    let Some(wanted) = trial else {
+        let mut with = Vec::new();
+        for t in trials {
+            if !store.logs(t.id)?.is_empty() {
+                with.push(t);
+            }
+        }
+        if with.is_empty() {
+            let help = "live runs keep what their tools print (backends emulated and real)";
+            return Err(Failure::with_help(format!("no trial of \"{name}\" has logs"), help));
+        }
+        return print(&render::trials(&with, columns()));
+    };
+    if !trials.iter().any(|t| t.id == wanted) {
+        let help = format!("`iosched results show {name} --trials` lists them");
+        return Err(Failure::with_help(format!("\"{name}\" has no trial {wanted}"), help));
+    }
+    let logs = store.logs(wanted)?;
+    if logs.is_empty() {
+        return Err(Failure::input(format!("trial {wanted} of \"{name}\" has no logs")));
+    }
+    let text = |(what, text): &(String, String)| format!("==> {what}\n{}\n\n", text.trim_end());
+    let text: String = logs.iter().map(text).collect();
+    print(&render::printable_lines(text.trim_end())).and_then(|()| print("\n"))
 }
 
 /// One trace as text, or the list of those there are.

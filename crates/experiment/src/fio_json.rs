@@ -45,6 +45,8 @@ pub struct FioRun {
     pub disks: Vec<FioDisk>,
     /// What readers of the figures should know.
     pub warnings: Vec<Warning>,
+    /// What fio printed beside its JSON: its own summary (`--output-format=json+,normal`), notes.
+    pub printed: String,
 }
 
 /// fio's own view of what a job cost.
@@ -81,7 +83,9 @@ pub struct FioDisk {
 pub fn parse(text: &str) -> Result<FioRun, FioJsonError> {
     let mut found = None;
     let mut from = 0;
+    let mut printed = String::new();
     while let Some(start) = next_object(text, from) {
+        printed.push_str(&text[from..start]);
         let mut stream = serde_json::Deserializer::from_str(&text[start..]).into_iter::<RawFile>();
         match stream.next() {
             Some(Ok(file)) => {
@@ -99,7 +103,9 @@ pub fn parse(text: &str) -> Result<FioRun, FioJsonError> {
             _ => break,
         }
     }
-    found.map(convert).ok_or(FioJsonError::NoJson)
+    printed.push_str(&text[from..]);
+    let run = found.map(convert).ok_or(FioJsonError::NoJson)?;
+    Ok(FioRun { printed: printed.trim().into(), ..run })
 }
 
 /// The next `{` that begins a line.
@@ -357,6 +363,9 @@ mod tests {
         assert_eq!(job.options["direct"], "1");
         assert_eq!(job.depths[0], 4);
         assert_eq!(run.disks[0].name, "loop3");
+        assert!(run.printed.starts_with("note: both iodepth"), "{}", run.printed);
+        let behind = parse(&format!("{PLUS}\nr: (groupid=0): err= 0\n")).unwrap().printed;
+        assert!(behind.ends_with("err= 0"), "{behind}");
         assert!(run.warnings.is_empty());
     }
 

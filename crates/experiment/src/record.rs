@@ -85,6 +85,10 @@ pub struct Record {
     /// The logs of jobs with `write_iolog`, by the names they gave. They are files of their own.
     #[serde(skip)]
     pub io_logs: Vec<(String, String)>,
+    /// What tools printed, by name: fio's own summary, the job file it ran. Results files keep them apart; JSON leaves
+    /// them out.
+    #[serde(skip)]
+    pub logs: Vec<(String, String)>,
     /// Results that are not latencies or rates, by name and unit: start-up time in s, transactions/s …
     pub metrics: Vec<Metric>,
     /// Where the figures come from: tool version, kernel, device identity and model hash, tunables …

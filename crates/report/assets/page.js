@@ -132,7 +132,17 @@ const apply = () => {
   [$("#how").textContent, $("#what").textContent] = HOW[st.view];
   const all = D.tests.filter((t) => t.f.includes("h") && !t.f.includes("2")).length;
   $("#count").textContent = (list.length === all ? `${all} measures` : `${list.length} of ${on("all") ? D.tests.length : all} measures`) + (S.hide.size ? `, ${N - S.hide.size} of ${N} schedulers` : "");
-  remember();
+  keep(); remember();
+};
+// The command that makes names, notes and hiding permanent.
+const quote = (x) => /^[\w@.,:+/-]+$/.test(x) ? x : "'" + x.replace(/'/g, "'\\''") + "'";
+const keep = () => {
+  const own = (s) => D.names[s].own || D.schedulers[s], parts = [];
+  for (const s of S.hide) parts.push("--hide " + quote(own(s)));
+  for (const [s, v] of Object.entries(S.name)) parts.push("--label " + quote(own(s) + "=" + v));
+  for (const [s, v] of Object.entries(S.note)) parts.push("--annotate " + quote(own(s) + "=" + v));
+  $("#keep").hidden = !D.stored || !parts.length;
+  $("#keepit").textContent = "iosched results edit " + D.stored + " " + parts.join(" ");
 };
 const filterless = () => !F.oss.value && !F.noss.value && !["hnr", "hni", "hlc", "spr", "ftt", "ftb"].some(on) && F.suite.value === "";
 // State and address: only what differs from the first look.

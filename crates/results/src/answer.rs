@@ -483,12 +483,19 @@ pub fn wrap(head: &str, indent: usize, text: &str, columns: usize) -> String {
 /// The candidates of some records, in the order in which they occur.
 #[must_use]
 pub fn candidates_of(records: &[Record]) -> Vec<Candidate> {
+    candidates_called(records, &BTreeMap::new())
+}
+
+/// As [`candidates_of`], where schedulers go by other names: `own` has their own.
+#[must_use]
+pub fn candidates_called(records: &[Record], own: &BTreeMap<String, String>) -> Vec<Candidate> {
     let mut out: Vec<Candidate> = Vec::new();
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for r in records {
         let t = &r.trial;
         let at = *places.entry((&t.device, &t.scheduler)).or_insert_with(|| {
-            out.push(Candidate::new(&t.device, &t.scheduler, &t.scheduler, &t.kernel));
+            let name = own.get(&t.scheduler).unwrap_or(&t.scheduler);
+            out.push(Candidate::new(&t.device, &t.scheduler, name, &t.kernel));
             out.len() - 1
         });
         out[at].add(r);

@@ -106,6 +106,13 @@ pub fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
+/// As [`printable`], for texts of several lines.
+#[must_use]
+pub fn printable_lines(text: &str) -> String {
+    let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
+    text.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
+}
+
 /// `iosched results list`, in so many columns.
 #[must_use]
 pub fn list(rows: &[ExperimentRow], columns: usize) -> String {
@@ -136,7 +143,8 @@ pub fn list(rows: &[ExperimentRow], columns: usize) -> String {
 /// The trials of an experiment, in so many columns.
 #[must_use]
 pub fn trials(rows: &[TrialRow], columns: usize) -> String {
-    let heads = ["scheduler", "device", "workload", "kernel", "round", "elapsed", "status"];
+    let heads =
+        ["scheduler", "trial", "device", "workload", "kernel", "round", "elapsed", "status"];
     let row = |r: &TrialRow| {
         let t = &r.trial;
         let status = if r.reason.is_empty() {
@@ -146,6 +154,7 @@ pub fn trials(rows: &[TrialRow], columns: usize) -> String {
         };
         vec![
             t.scheduler.clone(),
+            r.id.to_string(),
             t.device.clone(),
             t.workload.clone(),
             t.kernel.clone(),
@@ -154,7 +163,7 @@ pub fn trials(rows: &[TrialRow], columns: usize) -> String {
             status,
         ]
     };
-    table(&heads, &["round", "elapsed"], rows.iter().map(row).collect(), columns)
+    table(&heads, &["trial", "round", "elapsed"], rows.iter().map(row).collect(), columns)
 }
 
 /// The analysis as Markdown: a table per device and workload, verdicts against the base.

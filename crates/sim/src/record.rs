@@ -418,6 +418,7 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
         series,
         dispatches,
         trace: Vec::new(),
+        logs: Vec::new(),
         io_logs: iolog_write::texts(machine.tasks.iter().map(|t| &t.job)),
         metrics: Vec::new(),
         provenance: provenance(trial),

@@ -128,6 +128,12 @@ impl Run<'_> {
         record.warnings.extend(jobs.warnings.iter().cloned());
         record.warnings.extend(fio.warnings);
         record.provenance.insert("fio".into(), fio.version);
+        record.logs = vec![
+            ("fio".into(), fio.printed),
+            ("fio's job file".into(), jobs.text.clone()),
+            ("system".into(), system()),
+        ];
+        record.logs.retain(|(_, text)| !text.trim().is_empty());
         cpu_cost(&mut record, &seen.used, &fio.cpu);
         // Reads of a verification belong to the job, but not all of them are counted.
         let direct = trial.jobs.jobs.iter().all(|j| j.direct && j.live_only.is_empty());
@@ -382,6 +388,21 @@ fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
         disks.set_attribute(name, &value.to_string())?;
     }
     Ok(scheduler)
+}
+
+/// Most of a file of the system that is kept.
+const SYSTEM_FILE: usize = 8 << 10;
+
+/// The machine in the kernel's own words.
+fn system() -> String {
+    let root = SysRoot::default();
+    let mut out = String::new();
+    for path in ["/proc/version", "/proc/loadavg", "/proc/meminfo", "/proc/cpuinfo"] {
+        let Some(text) = root.get(path) else { continue };
+        let kept: String = text.chars().take(SYSTEM_FILE).collect();
+        out.push_str(&format!("==> {path}\n{}\n\n", kept.trim_end()));
+    }
+    out
 }
 
 /// Sleeps, but not through a signal.

@@ -90,7 +90,7 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
     let create = |p: &Path| fs::File::create(p).map_err(|e| Error::io("creating", p, e));
     let mut command = Command::new("fio");
     command
-        .args(["--output-format=json+", "--max-jobs=4096"])
+        .args(["--output-format=json+,normal", "--max-jobs=4096"])
         .arg(format!("--output={}", out.display()));
     if how.read_only {
         command.arg("--readonly");

@@ -78,6 +78,50 @@ pub(crate) enum ResultsCommand {
         #[arg(long, short, value_name = "FILE")]
         output: Option<PathBuf>,
     },
+    /// What the tools of a live trial printed: fio's own summary, its job file, the system.
+    #[command(
+        after_help = "Examples:\n  iosched results log night\n  iosched results log night --trial 7"
+    )]
+    Log {
+        /// Number, identity or name of the experiment.
+        name: String,
+        /// Which trial (default: lists those that have logs).
+        #[arg(long, value_name = "N")]
+        trial: Option<i64>,
+    },
+    /// Renames, labels, annotates or hides; the figures stay. Without options it prints what was changed.
+    #[command(
+        after_help = "Examples:\n  iosched results edit desktop --rename night --note \"write cache off\"\n  \
+                      iosched results edit night --label \"bfq@6.12=BFQ, default\" --hide kyber@5.0\n  \
+                      iosched results edit night --annotate \"none=as delivered\" --show kyber@5.0\n\n\
+                      Tables and pages follow at once. Exports and comparisons keep the names that were measured. An \
+                      empty text takes a label or a note away."
+    )]
+    Edit {
+        /// Number, identity or name of the experiment.
+        name: String,
+        /// Another name of the experiment.
+        #[arg(long, value_name = "NAME")]
+        rename: Option<String>,
+        /// Words about the experiment.
+        #[arg(long, value_name = "TEXT")]
+        note: Option<String>,
+        /// What tables and pages call a scheduler.
+        #[arg(long, value_name = "SCHEDULER=TEXT")]
+        label: Vec<String>,
+        /// Words about a scheduler.
+        #[arg(long, value_name = "SCHEDULER=TEXT")]
+        annotate: Vec<String>,
+        /// Leaves a scheduler out of tables and pages.
+        #[arg(long, value_name = "SCHEDULER")]
+        hide: Vec<String>,
+        /// Takes it in again.
+        #[arg(long, value_name = "SCHEDULER")]
+        show: Vec<String>,
+        /// JSON instead of words.
+        #[arg(long)]
+        json: bool,
+    },
     /// Takes results of iosched, fio, PTS, CSV, iozone, pg_test_fsync or S; `published` takes those
     /// that come with the program.
     #[command(

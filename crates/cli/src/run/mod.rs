@@ -135,6 +135,12 @@ pub(crate) fn without_pictures(record: &mut Record) {
     record.dispatches.clear();
 }
 
+/// How tables look.
+pub(crate) fn look_of(look: LookArgs, to_file: bool, noise: bool) -> Look {
+    let color = !to_file && colors(look);
+    Look { wide: look.wide, color, noise, columns: columns(to_file) }
+}
+
 /// Records in a form.
 pub(crate) fn render(
     title: &str,
@@ -144,11 +150,7 @@ pub(crate) fn render(
     (to_file, noise): (bool, bool),
 ) -> Outcome<String> {
     let format = match format {
-        RunFormat::Table => {
-            let color = !to_file && colors(look);
-            let columns = columns(to_file);
-            return Ok(terminal::report(records, Look { wide: look.wide, color, noise, columns }));
-        }
+        RunFormat::Table => return Ok(terminal::report(records, look_of(look, to_file, noise))),
         RunFormat::Json => Format::Json,
         RunFormat::Csv => Format::Csv,
         RunFormat::FioJson => Format::FioJson,

@@ -35,6 +35,67 @@ fn the_quick_form_compares_and_stores() {
 }
 
 #[test]
+fn edits_change_tables_and_pages_but_no_figures() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    place.out(&[
+        "run",
+        &job,
+        "--device",
+        "fixed",
+        "--scheduler",
+        "none,bfq,cfq@4.12",
+        "--runs",
+        "2",
+    ]);
+    let edit = |more: &[&str]| place.out(&[&["results", "edit", "job"], more].concat());
+    assert!(edit(&[]).contains("nothing is changed"));
+    let said = edit(&[
+        "--label",
+        "bfq@6.12=B <F> Q",
+        "--hide",
+        "cfq@4.12",
+        "--annotate",
+        "none=as it came",
+    ]);
+    assert!(said.contains("called \"B <F> Q\"") && said.contains("cfq@4.12: hidden"), "{said}");
+    let table = place.out(&["results", "show", "job"]);
+    assert!(table.contains("\nB <F> Q") && !table.contains("bfq@6.12"), "{table}");
+    assert!(table.contains("note on none: as it came") && table.contains("hidden: cfq@4.12"));
+    place.out(&["report", "job", "--html", "page.html"]);
+    let page = std::fs::read_to_string(place.dir.path().join("page.html")).unwrap();
+    assert!(page.contains("B &lt;F&gt; Q") && !page.contains("B <F> Q"));
+    assert!(page.contains("as it came") && page.contains("left out"));
+    // What was measured keeps its name, and goes over with the edits.
+    let document = place.out(&["results", "export", "job", "--format", "json"]);
+    let v: Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(v["experiments"][0]["records"].as_array().unwrap().len(), 6);
+    assert_eq!(v["experiments"][0]["edits"]["schedulers"]["bfq@6.12"]["label"], "B <F> Q");
+    let again = place.file("again.json", document.as_str());
+    let other = ["--db", "other.db"];
+    place.out(&[&["results", "import", &again][..], &other].concat());
+    assert!(place.out(&[&["results", "show", "job"][..], &other].concat()).contains("B <F> Q"));
+    // The mistakes people make.
+    let fails = |more: &[&str]| place.fails(2, &[&["results", "edit", "job"], more].concat());
+    assert!(fails(&["--hide", "none@1"]).contains("did you mean \"none\""));
+    assert!(fails(&["--label", "none=B <F> Q"]).contains("two schedulers would be called"));
+    assert!(fails(&["--hide", "none", "--hide", "bfq@6.12"]).contains("show at least one"));
+    assert!(fails(&["--rename", " "]).contains("needs a name"));
+    assert!(place.fails(2, &["results", "log", "job"]).contains("live runs keep"));
+    edit(&[
+        "--rename",
+        "night",
+        "--label",
+        "bfq@6.12=",
+        "--show",
+        "cfq@4.12",
+        "--annotate",
+        "none=",
+    ]);
+    assert!(place.out(&["results", "edit", "night"]).contains("nothing is changed"));
+}
+
+#[test]
 fn io_logs_are_written_and_replay_to_the_same_ios() {
     let place = Place::new();
     let job = "[w]\nioengine=libaio\niodepth=4\nrw=randrw\nsize=1m\nnrfiles=2\nfsync=8\ndirect=1\n\

@@ -157,7 +157,11 @@ pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
     let names: Vec<Value> = view
         .names
         .iter()
-        .map(|n| json!({ "n": n.short, "now": u8::from(n.now()), "until": n.meaning.until }))
+        .zip(&view.schedulers)
+        .map(|(n, s)| {
+            let own = input.own.get(s);
+            json!({ "n": n.short, "now": u8::from(n.now()), "until": n.meaning.until, "own": own })
+        })
         .collect();
     let panels: Vec<Value> = panels
         .iter()
@@ -169,6 +173,7 @@ pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
         .collect();
     let head = json!({
         "title": input.options.title,
+        "stored": input.options.stored,
         "base": view.base,
         "devices": view.devices,
         "schedulers": view.schedulers,

@@ -32,6 +32,8 @@ pub struct Options {
     pub again: String,
     /// Notes people took: (what it is about, words).
     pub annotations: Vec<(String, String)>,
+    /// The stored experiment that `iosched results edit` changes; empty for pages of several or of none.
+    pub stored: String,
     /// Links above the title: (text, address). Used by the server.
     pub links: Vec<(String, String)>,
     /// How far an experiment is that runs, said under the title; empty for one that is over.
@@ -53,6 +55,10 @@ pub struct Input {
     pub(crate) workloads: Vec<WorkloadFacts>,
     pub(crate) cells: Vec<(String, Cells)>,
     pub(crate) details: BTreeMap<(usize, usize), Detail>,
+    /// The schedulers' own names by those that people gave them.
+    pub(crate) own: BTreeMap<String, String>,
+    /// What tools printed during one trial of each run and workload: (where, (name, text)).
+    pub(crate) logs: Vec<(String, Vec<(String, String)>)>,
     /// Why some pictures are not there or show less than all trials; empty for most pages.
     pub(crate) note: String,
 }
@@ -163,6 +169,11 @@ impl Input {
             self.workloads.len() - 1
         });
         (run, workload)
+    }
+
+    /// A scheduler's own name.
+    pub(crate) fn own<'a>(&'a self, name: &'a str) -> &'a str {
+        self.own.get(name).map_or(name, String::as_str)
     }
 
     /// The schedulers, in the order in which they occur.

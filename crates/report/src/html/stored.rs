@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use iosched_results::cells::Cells;
-use iosched_results::store::{Store, StoreError};
+use iosched_results::store::{Edits, Store, StoreError};
 
 use super::input::{Input, Options};
 
@@ -11,6 +11,19 @@ use super::input::{Input, Options};
 const MOST_RECORDS: u32 = 20_000;
 /// Of such an experiment so many cells get pictures, from one trial each.
 const MOST_PICTURES: usize = 400;
+
+/// So many cells show what their tools printed …
+const MOST_LOGS: usize = 48;
+/// … and of each text so many characters: a page is no archive.
+const LOG: usize = 12_000;
+
+/// Leaves the beginning of a text, and says where the rest is.
+fn shorten(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(LOG) {
+        text.truncate(at);
+        text.push_str("\n… (`iosched results log` prints all)");
+    }
+}
 
 /// How to run an experiment again: the command, and the file it reads. Empty for what was not run from a file.
 fn again(store: &Store, experiment: i64) -> Result<String, StoreError> {
@@ -37,6 +50,7 @@ impl Input {
         if out.options.again.is_empty() {
             out.options.again = again(store, experiment)?;
         }
+        out.options.stored = experiment.to_string();
         Ok(out)
     }
 
@@ -54,20 +68,71 @@ impl Input {
         experiment: i64,
         mark: &str,
     ) -> Result<(), StoreError> {
+        let edits = store.edits(experiment)?;
+        for scheduler in store.schedulers(experiment)? {
+            let name = edits.name(&scheduler).to_string();
+            if name != scheduler {
+                self.own.insert(name, scheduler);
+            }
+        }
+        let notes = edits.notes().into_iter().map(|(what, note)| (format!("{mark}{what}"), note));
+        self.options.annotations.extend(notes);
+        let hidden = edits.hidden();
+        if !hidden.is_empty() {
+            let words = format!("{mark}{} (iosched results edit --show)", hidden.join(", "));
+            self.options.annotations.push(("left out".into(), words));
+        }
+        self.add_logs(store, experiment, mark, &edits)?;
         let trials = store.list()?.iter().find(|e| e.id == experiment).map_or(0, |e| e.trials);
         if trials > MOST_RECORDS {
-            return self.add_many(store, experiment, mark);
+            return self.add_many(store, experiment, mark, &edits);
         }
         store.for_each(experiment, |_, mut record| {
-            record.trial.scheduler.insert_str(0, mark);
-            self.add(&record);
+            if !edits.hides(&record.trial.scheduler) {
+                record.trial.scheduler = format!("{mark}{}", edits.name(&record.trial.scheduler));
+                self.add(&record);
+            }
         })
     }
 
-    fn add_many(&mut self, store: &Store, experiment: i64, mark: &str) -> Result<(), StoreError> {
+    /// What tools printed: of the first repetition of each cell, while there are few.
+    fn add_logs(
+        &mut self,
+        store: &Store,
+        experiment: i64,
+        mark: &str,
+        edits: &Edits,
+    ) -> Result<(), StoreError> {
+        for (id, t) in store.first_of_each_cell(experiment)? {
+            if self.logs.len() >= MOST_LOGS {
+                break;
+            }
+            if edits.hides(&t.scheduler) {
+                continue;
+            }
+            let mut logs = store.logs(id)?;
+            logs.iter_mut().for_each(|(_, text)| shorten(text));
+            if !logs.is_empty() {
+                let scheduler = edits.name(&t.scheduler);
+                let place =
+                    format!("{} on {}, {mark}{scheduler}, trial {id}", t.workload, t.device);
+                self.logs.push((place, logs));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_many(
+        &mut self,
+        store: &Store,
+        experiment: i64,
+        mark: &str,
+        edits: &Edits,
+    ) -> Result<(), StoreError> {
         for (kernel, cells) in store.cells(experiment)? {
-            let marked = cells.0.into_iter().map(|(mut k, c)| {
-                k.scheduler.insert_str(0, mark);
+            let shown = cells.0.into_iter().filter(|(k, _)| !edits.hides(&k.scheduler));
+            let marked = shown.map(|(mut k, c)| {
+                k.scheduler = format!("{mark}{}", edits.name(&k.scheduler));
                 (k, c)
             });
             self.add_cells(&kernel, Cells(marked.collect()));
@@ -75,8 +140,8 @@ impl Input {
         let firsts = store.first_of_each_cell(experiment)?;
         let pictures = firsts.len() <= MOST_PICTURES;
         let mut known = BTreeSet::new();
-        for (id, t) in firsts {
-            let scheduler = format!("{mark}{}", t.scheduler);
+        for (id, t) in firsts.into_iter().filter(|(_, t)| !edits.hides(&t.scheduler)) {
+            let scheduler = format!("{mark}{}", edits.name(&t.scheduler));
             let (run, workload) = self.place(&t.device, &scheduler, &t.kernel, &t.workload);
             let new = known.insert((usize::MAX, run)) | known.insert((workload, usize::MAX));
             if !pictures && !new {

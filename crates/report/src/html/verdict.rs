@@ -39,7 +39,7 @@ fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
         let facts = &input.runs[run.from];
         let device = &view.devices[run.device];
         // The mark of an experiment stands before the name.
-        let name = facts.scheduler.rsplit(": ").next().unwrap_or_default();
+        let name = input.own(facts.scheduler.rsplit(": ").next().unwrap_or_default());
         let mut c = Candidate::new(device, &view.schedulers[run.scheduler], name, &facts.kernel);
         let depth = facts.facts.get(DEVICE_DEPTH).and_then(|d| d.first()?.parse().ok());
         for (_, d) in input.details.iter().filter(|((r, _), _)| *r == run.from) {

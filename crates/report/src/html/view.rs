@@ -226,7 +226,7 @@ fn names(input: &Input, schedulers: &mut Vec<String>) -> Vec<Name> {
         let run = input.runs.iter().find(|r| label_of(r, input) == *label);
         let kernel = run.map_or("", |r| r.kernel.as_str());
         // The mark of an experiment stands before the name.
-        let name = label.rsplit(": ").next().unwrap_or_default();
+        let name = input.own(label.rsplit(": ").next().unwrap_or_default());
         let gone = answer::gone(name, kernel).unwrap_or_default();
         Name { short: label.clone(), gone, meaning: answer::meaning(name, kernel) }
     };

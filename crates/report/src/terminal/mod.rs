@@ -8,12 +8,15 @@ mod figures;
 mod summary;
 mod workload;
 
+use std::collections::BTreeMap;
+
 use iosched_experiment::Record;
-use iosched_results::answer::{answers, candidates_of, text, wrap};
+use iosched_results::answer::{answers, candidates_called, text, wrap};
 use iosched_results::cells::{MIXED_LATENCIES, group, one_latency};
 
 pub use figures::Figures;
 pub use iosched_results::grid::{Align, Cell, Grid};
+use iosched_results::store::Edits;
 
 use cells::places;
 
@@ -55,9 +58,32 @@ impl Look {
     }
 }
 
+/// The whole report of some records, with names as they were edited and without what is hidden.
+#[must_use]
+pub fn edited(records: &[Record], edits: &Edits, look: Look) -> String {
+    if edits.schedulers.is_empty() {
+        return report(records, look);
+    }
+    let shown = records.iter().filter(|r| !edits.hides(&r.trial.scheduler)).cloned();
+    let mut own = BTreeMap::new();
+    let renamed = shown.map(|mut r| {
+        let name = edits.name(&r.trial.scheduler).to_string();
+        let was = std::mem::replace(&mut r.trial.scheduler, name.clone());
+        own.insert(name, was);
+        r
+    });
+    let renamed: Vec<Record> = renamed.collect();
+    reported(&renamed, &own, look)
+}
+
 /// The whole report of some records.
 #[must_use]
 pub fn report(records: &[Record], look: Look) -> String {
+    reported(records, &BTreeMap::new(), look)
+}
+
+/// As [`report`]; `own` has the schedulers' own names by those they go by.
+fn reported(records: &[Record], own: &BTreeMap<String, String>, look: Look) -> String {
     let places = places(records, look.noise);
     let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
     out.push_str(&summary::summary(&places, look));
@@ -67,7 +93,7 @@ pub fn report(records: &[Record], look: Look) -> String {
     if mixed {
         out.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), look.prose()));
     }
-    let answers = answers(&cells, &candidates_of(records));
+    let answers = answers(&cells, &candidates_called(records, own));
     if !answers.is_empty() {
         out.push('\n');
         out.push_str(&text(&answers, look.prose()));

@@ -83,7 +83,7 @@ fn in_words(measure: &str) -> String {
         return match measure {
             "throughput" => "MiB/s".into(),
             "trim.iops" => "trims a second".into(),
-            "fairness.jain" => "Jain's index".into(),
+            "fairness.jain" => "the Jain index".into(),
             own => own.replace('_', " "),
         };
     };
@@ -217,7 +217,8 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
 fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
     let u = unit.to_lowercase();
     let rate = ["/s", "per second", "iops", "tps"].iter().any(|w| u.contains(w));
-    let short = ["ns", "us", "µs", "ms", "usec", "msec"].iter().any(|w| u.starts_with(w));
+    let short = !u.contains('/')
+        && ["ns", "us", "µs", "ms", "usec", "msec"].iter().any(|w| u.starts_with(w));
     let long = ["s", "sec", "seconds", "min", "minutes"].contains(&u.as_str());
     // A published test is named by its options. Tests of one unit are one goal.
     let own = || match unit.chars().count() {
@@ -226,6 +227,8 @@ fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
         _ => unit.to_string(),
     };
     match better {
+        // Core time of an I/O is no wait, though its unit begins like one.
+        _ if name.starts_with("cpu_") && u.ends_with("/io") => (5, "CPU time".into()),
         _ if name == "startup_time" => (3, "start-up time".into()),
         Better::Higher if rate => (0, "throughput".into()),
         Better::Lower if short => (1, "latency".into()),

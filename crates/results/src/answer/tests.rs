@@ -41,6 +41,22 @@ fn of(records: &[Record]) -> Vec<Answer> {
     answers(&group(records), &candidates_of(records))
 }
 
+#[test]
+fn core_time_is_no_latency() {
+    let mut all = Vec::new();
+    for (scheduler, cost) in [("none", 100.0), ("bfq", 50.0)] {
+        for i in 1..=3 {
+            let mut r = trial("w", scheduler, i);
+            let read = side(1e8, 200, 1_000);
+            r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+            all.push(with_metric(r, "cpu_fio", "us/IO", false, cost + f64::from(i)));
+        }
+    }
+    let answers = of(&all);
+    assert!(goal(&answers, "latency").words.contains("by completion p99 of reads"));
+    assert_eq!(goal(&answers, "CPU time").winner.as_deref(), Some("bfq"));
+}
+
 fn goal<'a>(all: &'a [Answer], name: &str) -> &'a Answer {
     all.iter().find(|a| a.goal == name).unwrap_or_else(|| panic!("{name} in {all:?}"))
 }

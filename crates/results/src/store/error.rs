@@ -99,6 +99,12 @@ pub enum StoreError {
     /// The same trial twice in what is imported.
     #[error("trial {0} is given twice")]
     Duplicate(String),
+    /// Two schedulers would be called the same.
+    #[error("two schedulers would be called \"{0}\"; give each a label of its own")]
+    SameName(String),
+    /// Nothing would be left to show.
+    #[error("all schedulers would be hidden; show at least one")]
+    AllHidden,
     /// Anything else SQLite says.
     #[error("{path}: {source}")]
     Sqlite {

@@ -4,6 +4,7 @@
 //! was running, and `PRAGMA integrity_check` stays clean. The file is in WAL mode: several
 //! processes may read and one may write at the same time; a second writer waits its turn.
 
+pub mod edit;
 mod error;
 mod progress;
 mod read;
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+pub use edit::{Edits, RunEdit};
 pub use error::StoreError;
 pub use progress::Progress;
 pub use read::{ExperimentRow, SampleRow, TrialRow};

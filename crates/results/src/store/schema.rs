@@ -4,7 +4,8 @@
 pub(crate) const APPLICATION_ID: i64 = 0x696f_7363;
 
 /// Step i leads from `user_version` i to i + 1. Steps are never changed once released.
-pub(crate) const MIGRATIONS: [&str; 5] = [TABLES, SUMMARY_INDEX, TRACES, PLANNED, TOTALS];
+pub(crate) const MIGRATIONS: [&str; 6] =
+    [TABLES, SUMMARY_INDEX, TRACES, PLANNED, TOTALS, EDITS_AND_LOGS];
 
 /// The schema this program writes.
 pub(crate) const CURRENT: i64 = MIGRATIONS.len() as i64;
@@ -127,5 +128,24 @@ CREATE TABLE totals (
     direction  TEXT NOT NULL CHECK (direction IN ('read', 'write', 'trim', 'sync')),
     bins       BLOB,
     PRIMARY KEY (trial_id, job, direction)
+) STRICT, WITHOUT ROWID;
+";
+
+/// What people changed about an experiment, and what tools printed during a trial (zlib).
+const EDITS_AND_LOGS: &str = "
+CREATE TABLE edits (
+    experiment_id  INTEGER NOT NULL REFERENCES experiments (id) ON DELETE CASCADE,
+    scheduler      TEXT NOT NULL,         -- '': the experiment as a whole
+    label          TEXT NOT NULL,
+    hidden         INTEGER NOT NULL,
+    note           TEXT NOT NULL,
+    PRIMARY KEY (experiment_id, scheduler)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE logs (
+    trial_id  INTEGER NOT NULL REFERENCES trials (id) ON DELETE CASCADE,
+    position  INTEGER NOT NULL,
+    name      TEXT NOT NULL,
+    text      BLOB NOT NULL,
+    PRIMARY KEY (trial_id, position)
 ) STRICT, WITHOUT ROWID;
 ";

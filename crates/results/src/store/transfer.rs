@@ -7,6 +7,7 @@ use iosched_experiment::record::{Record, TrialId};
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
+use super::edit::Edits;
 use super::error::of;
 use super::write::describe;
 use super::{Store, StoreError};
@@ -49,6 +50,9 @@ pub struct ExperimentDocument {
     /// Hash of the inputs of each record, in their order. A resumed run uses it to skip trials. Empty where unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_hashes: Vec<String>,
+    /// Names, notes and hidden schedulers.
+    #[serde(default, skip_serializing_if = "Edits::is_empty")]
+    pub edits: Edits,
 }
 
 impl Document {
@@ -102,6 +106,7 @@ impl Store {
             )
             .map_err(of(&self.path))?;
         doc.records = self.records(experiment)?;
+        doc.edits = self.edits(experiment)?;
         doc.input_hashes = self.trials(experiment)?.into_iter().map(|t| t.input_hash).collect();
         if doc.input_hashes.iter().all(String::is_empty) {
             doc.input_hashes.clear();
@@ -130,6 +135,8 @@ impl Store {
         if fresh && result.is_err() {
             // The experiment was begun above. Without its trials it must not stay.
             self.delete(id)?;
+        } else if fresh && !doc.edits.is_empty() {
+            self.edit(id, &doc.edits, None)?;
         }
         result.map(|n| (id, n))
     }
@@ -187,10 +194,21 @@ impl Store {
         Ok(report)
     }
 
-    /// Documents carry no traces: they go over packed as they are, one at a time.
+    /// Documents carry no traces and logs: they go over packed as they are, one at a time.
     fn take_traces(&mut self, id: i64, other: &Store, from: i64) -> Result<(), StoreError> {
         let here: BTreeMap<_, i64> =
             self.trials(id)?.into_iter().map(|t| (cell(&t.trial), t.id)).collect();
+        for t in other.trials(from)? {
+            let Some(to) = here.get(&cell(&t.trial)) else { continue };
+            for (position, name, text) in other.packed_logs(t.id)? {
+                self.conn
+                    .execute(
+                        "INSERT OR IGNORE INTO logs VALUES (?1, ?2, ?3, ?4)",
+                        params![to, position, name, text],
+                    )
+                    .map_err(of(&self.path))?;
+            }
+        }
         for (t, _) in other.traced(from)? {
             let (Some(to), Some((commands, packed))) =
                 (here.get(&cell(&t.trial)), other.packed_trace(t.id)?)

@@ -168,6 +168,7 @@ fn insert_parts(tx: &Transaction<'_>, id: i64, record: &Record) -> rusqlite::Res
     let failed = |e: std::io::Error| rusqlite::Error::ToSqlConversionFailure(Box::new(e));
     let mut body = record.clone();
     body.trace.clear();
+    body.logs.clear();
     body.provenance.clear();
     body.series.clear();
     body.warnings.clear();
@@ -205,6 +206,10 @@ fn insert_parts(tx: &Transaction<'_>, id: i64, record: &Record) -> rusqlite::Res
             record.trace.len() as i64,
             packed
         ])?;
+    }
+    let mut log = tx.prepare_cached("INSERT INTO logs VALUES (?1, ?2, ?3, ?4)")?;
+    for (i, (name, text)) in record.logs.iter().enumerate() {
+        log.execute(params![id, i as i64, name, deflate(text.as_bytes()).map_err(failed)?])?;
     }
     let mut series = tx.prepare_cached("INSERT INTO series VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?;
     for (i, s) in record.series.iter().enumerate() {
