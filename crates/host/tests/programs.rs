@@ -8,14 +8,10 @@ use iosched_host::HostError;
 use iosched_syscalls::{Call, Errno, Io, Kind, OpenFlags, Shares, Whence};
 use iosched_types::units::{MS, SEC, US};
 
-use rig::{birth, host, run};
+use rig::{birth, create, host, random, run};
 
 const RW: OpenFlags = OpenFlags::WRITE;
 const GIB: u64 = 1 << 30;
-
-fn create() -> OpenFlags {
-    OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE
-}
 
 #[test]
 fn memory_answers_at_once_and_the_disk_takes_its_time() {
@@ -355,54 +351,6 @@ fn an_unknown_share_of_a_child_is_its_own() {
         sys.join(task as u32).await
     })
     .unwrap();
-}
-
-/// A task that does what chance says: whatever the answers are, it goes on.
-async fn random(sys: iosched_syscalls::Sys, seed: u64, depth: u32) -> iosched_syscalls::Done {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = move |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) % n
-    };
-    let mut fds = Vec::new();
-    for _ in 0..60 {
-        let name = format!("{}{}", ["a", "b", "d/x"][next(3) as usize], next(4));
-        let fd = fds.get(next(8) as usize).copied().unwrap_or(iosched_syscalls::Fd(3));
-        let (at, len) = (next(1 << 20), next(1 << 17));
-        // Errors are answers, too.
-        let _ = match next(19) {
-            0 | 1 => {
-                let flags = if next(4) == 0 { create() | OpenFlags::DIRECT } else { create() };
-                sys.open(&name, flags).await.map(|fd| fds.push(fd))
-            }
-            2 => sys.close(fd).await,
-            3..6 => sys.pwrite(fd, at, len).await.map(drop),
-            6 => sys.pwrite(fd, at & !511, len & !511).await.map(drop),
-            7 => sys.pread(fd, at, len).await.map(drop),
-            8 => sys.fsync(fd).await,
-            9 => sys.truncate(fd, at).await,
-            10 => sys.unlink(&name).await,
-            11 => sys.rename(&name, format_args!("c{}", next(3))).await,
-            12 => sys.mkdir("d").await,
-            13 => sys.fallocate(fd, at, len).await,
-            14 if depth < 3 => {
-                let seed = next(u64::MAX);
-                let child = async move |sys| Box::pin(random(sys, seed, depth + 1)).await;
-                if next(2) == 0 { sys.fork(child).await } else { sys.spawn(child).await }.map(drop)
-            }
-            15 => sys.sleep(next(MS)).await,
-            16 => sys.compute(next(MS)).await,
-            17 => {
-                let io = Io { fd, write: next(2) == 0, at: at & !511, len: 4096, tag: 1 };
-                sys.submit(io).await
-            }
-            18 => sys.reap(next(3) as u32, |_| ()).await.map(drop),
-            _ => sys.wait().await.map(drop),
-        };
-    }
-    Ok(())
 }
 
 #[test]

@@ -8,7 +8,7 @@ use iosched_experiment::{
     Warning,
 };
 use iosched_host::cpu::Costs;
-use iosched_host::fs::Simple;
+use iosched_host::fs::{Files, Simple};
 use iosched_host::programs::{Measured, Programs, TaskStats};
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::strace::Replay;
@@ -24,11 +24,11 @@ pub(crate) fn simulate(
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
     let device = device(trial)?;
-    let files = Simple::new(device.capacity());
+    let files = Files::AtOnce(Box::new(Simple::new(device.capacity())));
     let root = vec![iosched_schedulers::Cgroup::default()];
     let queue = queue(trial, device, Vec::new(), root)?;
     let costs = Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name);
-    let mut host = Programs::new(queue, Box::new(files), costs);
+    let mut host = Programs::new(queue, files, costs);
     host.tl.now = trial.start_at;
     if trial.collect.dispatches {
         host.collect_dispatches();

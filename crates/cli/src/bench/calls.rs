@@ -6,7 +6,7 @@ use std::time::Instant;
 use iosched_block::{CpuModel, DiskId, Queue, QueueConfig};
 use iosched_experiment::{Trial, path_of};
 use iosched_host::cpu::Costs;
-use iosched_host::fs::Simple;
+use iosched_host::fs::{Files, Simple};
 use iosched_host::programs::Programs;
 use iosched_syscalls::{Birth, Done, OpenFlags, Program, Script, Sys};
 
@@ -61,7 +61,7 @@ pub(super) fn measure(trial: &Trial, calls: u64) -> Outcome<Row> {
         tag_start: 0,
     })
     .map_err(Failure::input)?;
-    let mut host = Programs::new(queue, Box::new(Simple::new(bytes)), costs);
+    let mut host = Programs::new(queue, Files::AtOnce(Box::new(Simple::new(bytes))), costs);
     host.most_at_once(u64::MAX);
     let birth = Birth(Box::new(move || {
         Box::new(Script::new(async move |sys| text(sys, calls).await)) as Box<dyn Program>

@@ -1,16 +1,19 @@
 //! Files on a disk: names, lengths, places, and which pages are in memory.
 //!
-//! [`FileSystem`] is the seam: the machine asks it what a call finds and which sectors must be read or written for it; it
-//! submits them, waits, and answers. [`Simple`] is what stands behind it today.
+//! [`Mount`] is a file system of `iosched-vfs` above its page cache. [`Simple`] has neither: the machine asks it what a call
+//! finds and which sectors must be read or written for it, submits them, waits, and answers.
 
 use iosched_syscalls::{Answer, Done, Entry, Errno, Stat};
 use iosched_types::{Bytes, Sector};
 
+mod mount;
 mod pages;
 mod simple;
 mod space;
 mod tree;
 
+pub use mount::{Mount, Mounted};
+pub(crate) use mount::{Part, Path};
 pub use simple::Simple;
 
 /// A file or directory.
@@ -41,19 +44,53 @@ pub struct Counts {
     pub dirty: Bytes,
 }
 
-/// What stands between names and sectors. What a call needs from the disk is appended to `io`.
-pub trait FileSystem {
+/// What stands behind descriptors.
+#[derive(Debug)]
+pub enum Files {
+    /// Every call is answered at once, or by the sectors that it names.
+    AtOnce(Box<dyn FileSystem>),
+    /// Calls go through the kernel.
+    Mounted(Mount),
+}
+
+impl Files {
+    pub(crate) fn names(&self) -> &dyn Names {
+        match self {
+            Files::AtOnce(fs) => fs.as_ref(),
+            Files::Mounted(mount) => mount,
+        }
+    }
+
+    pub(crate) fn names_mut(&mut self) -> &mut dyn Names {
+        match self {
+            Files::AtOnce(fs) => fs.as_mut(),
+            Files::Mounted(mount) => mount,
+        }
+    }
+
+    /// The simple layer; what a mounted file system has not is no call of it.
+    pub(crate) fn at_once(&mut self) -> Result<&mut dyn FileSystem, Errno> {
+        match self {
+            Files::AtOnce(fs) => Ok(fs.as_mut()),
+            Files::Mounted(_) => Err(Errno::ENOSYS),
+        }
+    }
+
+    pub(crate) fn mount(&self) -> Option<&Mount> {
+        match self {
+            Files::AtOnce(_) => None,
+            Files::Mounted(mount) => Some(mount),
+        }
+    }
+}
+
+/// What any file system answers at once.
+pub trait Names: std::fmt::Debug {
     /// What a name stands for.
     ///
     /// # Errors
     /// `ENOENT`, `ENOTDIR`, `ENAMETOOLONG`.
     fn find(&self, path: &str) -> Result<Ino, Errno>;
-
-    /// Makes a file; one that is there is found, unless it must be new.
-    ///
-    /// # Errors
-    /// `EEXIST`, and as [`FileSystem::find`].
-    fn create(&mut self, path: &str, new: bool) -> Result<Ino, Errno>;
 
     /// What a file or directory is.
     fn stat(&self, ino: Ino) -> Stat;
@@ -64,35 +101,47 @@ pub trait FileSystem {
     /// He has closed it.
     fn release(&mut self, ino: Ino);
 
-    /// Removes a file's name.
-    ///
-    /// # Errors
-    /// `EISDIR`, and as [`FileSystem::find`].
-    fn unlink(&mut self, path: &str) -> Done;
-
-    /// Makes a directory.
-    ///
-    /// # Errors
-    /// `EEXIST`, and as [`FileSystem::find`].
-    fn mkdir(&mut self, path: &str) -> Done;
-
-    /// Removes a directory.
-    ///
-    /// # Errors
-    /// `ENOTEMPTY`, `ENOTDIR`, and as [`FileSystem::find`].
-    fn rmdir(&mut self, path: &str) -> Done;
-
-    /// Gives another name; a file or empty directory of that name goes.
-    ///
-    /// # Errors
-    /// `EINVAL` below itself, `EISDIR`, `ENOTDIR`, `ENOTEMPTY`, and as [`FileSystem::find`].
-    fn rename(&mut self, from: &str, to: &str) -> Done;
-
     /// Names of a directory from the `skip`-th on, as many as fit into a call. → how many
     ///
     /// # Errors
     /// `ENOTDIR`.
     fn list(&self, ino: Ino, skip: usize, into: &mut Vec<Entry>) -> Answer;
+
+    /// Where the dirty bytes went.
+    fn counts(&self) -> Counts;
+}
+
+/// What stands between names and sectors. What a call needs from the disk is appended to `io`.
+pub trait FileSystem: Names {
+    /// Makes a file; one that is there is found, unless it must be new.
+    ///
+    /// # Errors
+    /// `EEXIST`, and as [`Names::find`].
+    fn create(&mut self, path: &str, new: bool) -> Result<Ino, Errno>;
+
+    /// Removes a file's name.
+    ///
+    /// # Errors
+    /// `EISDIR`, and as [`Names::find`].
+    fn unlink(&mut self, path: &str) -> Done;
+
+    /// Makes a directory.
+    ///
+    /// # Errors
+    /// `EEXIST`, and as [`Names::find`].
+    fn mkdir(&mut self, path: &str) -> Done;
+
+    /// Removes a directory.
+    ///
+    /// # Errors
+    /// `ENOTEMPTY`, `ENOTDIR`, and as [`Names::find`].
+    fn rmdir(&mut self, path: &str) -> Done;
+
+    /// Gives another name; a file or empty directory of that name goes.
+    ///
+    /// # Errors
+    /// `EINVAL` below itself, `EISDIR`, `ENOTDIR`, `ENOTEMPTY`, and as [`Names::find`].
+    fn rename(&mut self, from: &str, to: &str) -> Done;
 
     /// Reads up to the end of the file. → bytes
     ///
@@ -146,7 +195,4 @@ pub trait FileSystem {
 
     /// Drops all clean pages from memory.
     fn drop_caches(&mut self);
-
-    /// Where the dirty bytes went.
-    fn counts(&self) -> Counts;
 }

@@ -10,13 +10,11 @@ use iosched_types::{Bytes, SECTOR};
 
 use super::pages::{PAGE, Pages};
 use super::space::Space;
-use super::tree::Names;
-use super::{Counts, FileSystem, Ino, Segment};
+use super::tree::Tree;
+use super::{Counts, FileSystem, Ino, Names, Segment};
 
 /// Longest file: as ext4 with 4 KiB blocks.
 const LONGEST: Bytes = 16 << 40;
-/// Names that a call for a directory returns: a buffer of 32 KiB.
-const NAMES_A_CALL: usize = 1024;
 
 /// Pages of a file that lie one behind the other on the disk.
 #[derive(Clone, Copy, Debug)]
@@ -26,36 +24,16 @@ struct Extent {
     place: u64,
 }
 
-/// A file or directory.
-#[derive(Debug)]
-pub(super) struct Node {
-    kind: Kind,
-    len: Bytes,
-    pub(super) named: bool,
-    held: u32,
-    free: bool,
+/// What is kept of a file.
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
     extents: Vec<Extent>,
     pages: Pages,
     /// Pages that will need room when they are written.
     promised: u64,
-    pub(super) names: Option<Names>,
 }
 
-impl Node {
-    pub(super) fn new(kind: Kind) -> Node {
-        Node {
-            kind,
-            len: 0,
-            named: true,
-            held: 0,
-            free: false,
-            extents: Vec::new(),
-            pages: Pages::default(),
-            promised: 0,
-            names: (kind == Kind::Directory).then(Names::new),
-        }
-    }
-
+impl Blocks {
     /// Where a page lies: its place, and how many after it follow.
     fn place(&self, page: u64) -> Option<(u64, u64)> {
         let i = self.extents.partition_point(|e| e.page <= page).checked_sub(1)?;
@@ -68,8 +46,7 @@ impl Node {
 /// The file system.
 #[derive(Debug)]
 pub struct Simple {
-    nodes: Vec<Node>,
-    free: Vec<u32>,
+    tree: Tree<Blocks>,
     space: Space,
     promised: u64,
     counts: Counts,
@@ -84,56 +61,32 @@ impl Simple {
     #[must_use]
     pub fn new(bytes: Bytes) -> Simple {
         Simple {
-            nodes: vec![Node::new(Kind::Directory)],
-            free: Vec::new(),
+            tree: Tree::new(),
             space: Space::new(bytes / PAGE),
             promised: 0,
             counts: Counts::default(),
         }
     }
 
-    pub(super) fn node(&self, ino: Ino) -> &Node {
-        &self.nodes[ino.0 as usize]
+    fn node(&self, ino: Ino) -> &Blocks {
+        &self.tree.node(ino).data
     }
 
-    pub(super) fn node_mut(&mut self, ino: Ino) -> &mut Node {
-        &mut self.nodes[ino.0 as usize]
-    }
-
-    pub(super) fn insert(&mut self, node: Node) -> Ino {
-        match self.free.pop() {
-            Some(i) => {
-                self.nodes[i as usize] = node;
-                Ino(i)
-            }
-            None => {
-                self.nodes.push(node);
-                Ino(self.nodes.len() as u32 - 1)
-            }
-        }
+    fn node_mut(&mut self, ino: Ino) -> &mut Blocks {
+        &mut self.tree.node_mut(ino).data
     }
 
     /// A file with neither name nor user gives its room back.
-    pub(super) fn clear_if_gone(&mut self, ino: Ino) {
-        let node = self.node(ino);
-        if node.named || node.held > 0 || node.free {
-            return;
+    fn clear(&mut self, ino: Ino, gone: bool) {
+        if gone {
+            self.cut(ino, 0);
+            self.tree.free(ino);
         }
-        self.cut(ino, 0);
-        let node = self.node_mut(ino);
-        node.free = true;
-        node.names = None;
-        self.free.push(ino.0);
-    }
-
-    fn file(&self, ino: Ino) -> Result<&Node, Errno> {
-        let node = self.node(ino);
-        if node.kind == Kind::Directory { Err(Errno::EISDIR) } else { Ok(node) }
     }
 
     /// Drops everything from page `from` on.
     fn cut(&mut self, ino: Ino, from: u64) {
-        let node = &mut self.nodes[ino.0 as usize];
+        let node = &mut self.tree.node_mut(ino).data;
         let mut promised = 0;
         let mut next = from;
         while let Some((a, b)) = node.pages.next_dirty(next, u64::MAX) {
@@ -163,7 +116,7 @@ impl Simple {
 
     /// Takes room for the pages of a range that have none.
     fn make_room(&mut self, ino: Ino, from: u64, to: u64) -> Done {
-        let node = &mut self.nodes[ino.0 as usize];
+        let node = &mut self.tree.node_mut(ino).data;
         let mut page = from;
         while page < to {
             if let Some((_, follow)) = node.place(page) {
@@ -236,6 +189,7 @@ impl Simple {
         self.make_room(ino, from, to)?;
         let node = self.node_mut(ino);
         node.pages.forget(from, to, false);
+        let node = self.tree.node_mut(ino);
         node.len = node.len.max(at + len);
         let mut whole = Vec::new();
         self.segments(ino, from, to, true, &mut whole);
@@ -275,106 +229,68 @@ fn aligned(at: Bytes, len: Bytes) -> bool {
     at.is_multiple_of(SECTOR) && len.is_multiple_of(SECTOR)
 }
 
-impl FileSystem for Simple {
+impl Names for Simple {
     fn find(&self, path: &str) -> Result<Ino, Errno> {
-        self.place(path)?.found.ok_or(Errno::ENOENT)
-    }
-
-    fn create(&mut self, path: &str, new: bool) -> Result<Ino, Errno> {
-        let place = self.place(path)?;
-        match place.found {
-            Some(_) if new => Err(Errno::EEXIST),
-            Some(ino) => Ok(ino),
-            None => self.add(&place, Kind::File),
-        }
+        self.tree.find(path)
     }
 
     fn stat(&self, ino: Ino) -> Stat {
-        let node = self.node(ino);
-        Stat { kind: node.kind, bytes: node.len }
+        self.tree.stat(ino)
     }
 
     fn hold(&mut self, ino: Ino) {
-        self.node_mut(ino).held += 1;
+        self.tree.hold(ino);
     }
 
     fn release(&mut self, ino: Ino) {
-        let node = self.node_mut(ino);
-        node.held = node.held.saturating_sub(1);
-        self.clear_if_gone(ino);
+        let gone = self.tree.release(ino);
+        self.clear(ino, gone);
+    }
+
+    fn list(&self, ino: Ino, skip: usize, into: &mut Vec<Entry>) -> Answer {
+        self.tree.list(ino, skip, into)
+    }
+
+    fn counts(&self) -> Counts {
+        self.counts
+    }
+}
+
+impl FileSystem for Simple {
+    fn create(&mut self, path: &str, new: bool) -> Result<Ino, Errno> {
+        let place = self.tree.place(path)?;
+        match place.found {
+            Some(_) if new => Err(Errno::EEXIST),
+            Some(ino) => Ok(ino),
+            None => self.tree.add(place, Kind::File),
+        }
     }
 
     fn unlink(&mut self, path: &str) -> Done {
-        let place = self.place(path)?;
-        let ino = place.found.ok_or(Errno::ENOENT)?;
-        self.file(ino)?;
-        self.drop_name(&place);
+        let dropped = self.tree.unlink(path)?;
+        self.clear(dropped.ino, dropped.gone);
         Ok(())
     }
 
     fn mkdir(&mut self, path: &str) -> Done {
-        let place = self.place(path)?;
+        let place = self.tree.place(path)?;
         match place.found {
             Some(_) => Err(Errno::EEXIST),
-            None => self.add(&place, Kind::Directory).map(drop),
+            None => self.tree.add(place, Kind::Directory).map(drop),
         }
     }
 
     fn rmdir(&mut self, path: &str) -> Done {
-        let place = self.place(path)?;
-        let ino = place.found.ok_or(Errno::ENOENT)?;
-        let names = self.node(ino).names.as_ref().ok_or(Errno::ENOTDIR)?;
-        if place.name.is_empty() {
-            return Err(Errno::EINVAL);
-        }
-        if !names.is_empty() {
-            return Err(Errno::ENOTEMPTY);
-        }
-        self.drop_name(&place);
+        let dropped = self.tree.rmdir(path)?;
+        self.clear(dropped.ino, dropped.gone);
         Ok(())
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Done {
-        let (old, new) = (self.place(from)?, self.place(to)?);
-        let ino = old.found.ok_or(Errno::ENOENT)?;
-        if old.name.is_empty() || new.name.is_empty() {
-            return Err(Errno::EBUSY);
-        }
-        if new.found == Some(ino) {
-            return Ok(());
-        }
-        let directory = self.node(ino).names.is_some();
-        if directory && self.contains(ino, new.parent) {
-            return Err(Errno::EINVAL);
-        }
-        if let Some(there) = new.found {
-            if self.contains(there, old.parent) {
-                return Err(Errno::ENOTEMPTY);
-            }
-            match (directory, &self.node(there).names) {
-                (true, None) => return Err(Errno::ENOTDIR),
-                (false, Some(_)) => return Err(Errno::EISDIR),
-                (true, Some(names)) if !names.is_empty() => return Err(Errno::ENOTEMPTY),
-                _ => self.drop_name(&new),
-            }
-        }
-        let name: Box<str> = new.name.into();
-        let parent = new.parent;
-        if let Some(names) = &mut self.node_mut(old.parent).names {
-            names.remove(old.name);
-        }
-        if let Some(names) = &mut self.node_mut(parent).names {
-            names.insert(name, ino);
+        if let Some((there, gone)) = self.tree.rename(from, to)?.and_then(|m| m.replaced) {
+            self.clear(there, gone);
         }
         Ok(())
-    }
-
-    fn list(&self, ino: Ino, skip: usize, into: &mut Vec<Entry>) -> Answer {
-        let names = self.node(ino).names.as_ref().ok_or(Errno::ENOTDIR)?;
-        for (name, i) in names.iter().skip(skip).take(NAMES_A_CALL) {
-            into.push(Entry { name: name.clone(), kind: self.node(*i).kind });
-        }
-        Ok(into.len() as u64)
     }
 
     fn read(
@@ -385,7 +301,7 @@ impl FileSystem for Simple {
         direct: bool,
         io: &mut Vec<Segment>,
     ) -> Answer {
-        let end = self.file(ino)?.len;
+        let end = self.tree.file(ino)?.len;
         if direct && !aligned(at, len) {
             return Err(Errno::EINVAL);
         }
@@ -414,7 +330,7 @@ impl FileSystem for Simple {
         direct: bool,
         io: &mut Vec<Segment>,
     ) -> Answer {
-        let old = self.file(ino)?.len;
+        let old = self.tree.file(ino)?.len;
         let end = at.checked_add(len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
         if direct && !aligned(at, len) {
             return Err(Errno::EINVAL);
@@ -434,28 +350,28 @@ impl FileSystem for Simple {
                 self.load(ino, page, page + 1, io);
             }
         }
-        let node = &mut self.nodes[ino.0 as usize];
+        let node = &mut self.tree.node_mut(ino).data;
         let fresh = (from..to).filter(|p| node.pages.soil(*p)).count() as u64 * PAGE;
-        node.len = old.max(end);
+        self.tree.node_mut(ino).len = old.max(end);
         self.counts.dirtied += fresh;
         self.counts.dirty += fresh;
         Ok(len)
     }
 
     fn truncate(&mut self, ino: Ino, len: Bytes) -> Done {
-        let old = self.file(ino).map_err(|_| Errno::EINVAL)?.len;
+        let old = self.tree.file(ino).map_err(|_| Errno::EINVAL)?.len;
         if len > LONGEST {
             return Err(Errno::EFBIG);
         }
         if len < old {
             self.cut(ino, len.div_ceil(PAGE));
         }
-        self.node_mut(ino).len = len;
+        self.tree.node_mut(ino).len = len;
         Ok(())
     }
 
     fn allocate(&mut self, ino: Ino, at: Bytes, len: Bytes, keep_size: bool) -> Done {
-        self.file(ino).map_err(|_| Errno::ENODEV)?;
+        self.tree.file(ino).map_err(|_| Errno::ENODEV)?;
         if len == 0 {
             return Err(Errno::EINVAL);
         }
@@ -473,6 +389,7 @@ impl FileSystem for Simple {
         let node = self.node_mut(ino);
         node.promised -= kept;
         if !keep_size {
+            let node = self.tree.node_mut(ino);
             node.len = node.len.max(end);
         }
         Ok(())
@@ -497,7 +414,7 @@ impl FileSystem for Simple {
     }
 
     fn dirty_files(&self) -> Vec<Ino> {
-        let all = self.nodes.iter().enumerate();
+        let all = self.tree.nodes().enumerate();
         all.filter(|(_, n)| n.pages.dirty() > 0).map(|(i, _)| Ino(i as u32)).collect()
     }
 
@@ -507,10 +424,6 @@ impl FileSystem for Simple {
     }
 
     fn drop_caches(&mut self) {
-        self.nodes.iter_mut().for_each(|n| _ = n.pages.forget(0, u64::MAX, false));
-    }
-
-    fn counts(&self) -> Counts {
-        self.counts
+        self.tree.nodes_mut().for_each(|n| _ = n.pages.forget(0, u64::MAX, false));
     }
 }

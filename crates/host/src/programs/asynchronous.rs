@@ -24,7 +24,7 @@ impl Programs {
     /// Starts one; the task sleeps only where the queue has no room. What memory answers is done at once.
     pub(super) fn submit(&mut self, t: Tid, io: Io) -> Result<bool, Errno> {
         let (ino, file) = self.ino(t, io.fd)?;
-        if self.fs.stat(ino).kind == Kind::Directory {
+        if self.fs.names().stat(ino).kind == Kind::Directory {
             return Err(Errno::EINVAL);
         }
         let flags = self.files[file as usize].flags;
@@ -33,13 +33,13 @@ impl Programs {
         }
         let direct = flags.has(OpenFlags::DIRECT);
         let at = match io.write && flags.has(OpenFlags::APPEND) {
-            true => self.fs.stat(ino).bytes,
+            true => self.fs.names().stat(ino).bytes,
             false => io.at,
         };
         let mut segments = std::mem::take(&mut self.segments);
         let found = match io.write {
-            true => self.fs.write(ino, at, u64::from(io.len), direct, &mut segments),
-            false => self.fs.read(ino, io.at, u64::from(io.len), direct, &mut segments),
+            true => self.fs.at_once()?.write(ino, at, u64::from(io.len), direct, &mut segments),
+            false => self.fs.at_once()?.read(ino, io.at, u64::from(io.len), direct, &mut segments),
         };
         self.segments = segments;
         if found.is_ok() {
@@ -82,19 +82,24 @@ impl Programs {
         }
         let a = *a;
         self.free_asyncs.push(id);
-        let task = &mut self.tasks[a.task as usize];
+        self.async_ends(a.task, Completion { tag: a.tag, answer: Ok(a.answer) });
+    }
+
+    /// An asynchronous I/O of a task is done.
+    pub(super) fn async_ends(&mut self, t: Tid, completion: Completion) {
+        let task = &mut self.tasks[t as usize];
         task.asyncs -= 1;
-        task.done.push(Completion { tag: a.tag, answer: Ok(a.answer) });
+        task.done.push(completion);
         let enough = matches!(&task.state, State::Reap(min, _) if task.done.len() >= *min as usize);
         if enough {
             let state = std::mem::replace(&mut task.state, State::Ready);
             if let State::Reap(_, into) = state {
-                self.hand_over(a.task, &into);
+                self.hand_over(t, &into);
             }
         }
         match &mut self.cores {
-            Some(cores) => cores.completion(self.tl.now, a.task, NO_BIO, enough),
-            None if enough => self.ready.push_back(a.task),
+            Some(cores) => cores.completion(self.tl.now, t, NO_BIO, enough),
+            None if enough => self.ready.push_back(t),
             None => {}
         }
     }

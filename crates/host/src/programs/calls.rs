@@ -3,6 +3,8 @@
 use iosched_syscalls::{Advice, Call, Errno, Fd, Kind, OpenFlags, Stat, Whence};
 use iosched_types::{Bytes, Nanos};
 
+use crate::fs::Ino;
+
 use super::Programs;
 use super::descriptors::{Behind, Map};
 use super::task::{Moves, Tid};
@@ -10,7 +12,7 @@ use super::task::{Moves, Tid};
 /// The most that Linux moves in a call.
 pub(super) const MOST: Bytes = 0x7fff_f000;
 /// A page, for maps.
-const PAGE: Bytes = 4096;
+pub(super) const PAGE: Bytes = 4096;
 
 impl Programs {
     /// Serves a call; `true` when it is answered, `false` when the task sleeps or its core is busy with it.
@@ -94,6 +96,10 @@ impl Programs {
     }
 
     fn dispatch(&mut self, t: Tid, call: Call) -> Result<bool, Errno> {
+        if let Some(answered) = self.mounted(t, &call)? {
+            self.take_async_results();
+            return Ok(answered);
+        }
         match call {
             Call::Read { fd, len } => self.read(t, fd, None, len),
             Call::Pread { fd, at, len } => self.read(t, fd, Some(at), len),
@@ -144,7 +150,7 @@ impl Programs {
             Call::Truncate { fd, len } => {
                 let (ino, file) = self.ino(t, fd)?;
                 self.writable(file).map_err(|_| Errno::EINVAL)?;
-                self.fs.truncate(ino, len)?;
+                self.fs.at_once()?.truncate(ino, len)?;
             }
             Call::Fallocate { fd, at, len, keep_size } => {
                 let file = self.file(t, fd)?;
@@ -153,7 +159,7 @@ impl Programs {
                 }
                 self.writable(file)?;
                 let (ino, _) = self.ino(t, fd).map_err(|_| Errno::ESPIPE)?;
-                self.fs.allocate(ino, at, len, keep_size)?;
+                self.fs.at_once()?.allocate(ino, at, len, keep_size)?;
             }
             Call::Advise { fd, at, len, advice } => {
                 let (ino, _) = self.ino(t, fd).map_err(|e| match e {
@@ -161,13 +167,13 @@ impl Programs {
                     other => other,
                 })?;
                 if advice == Advice::DontNeed {
-                    self.fs.forget(ino, at, len);
+                    self.fs.at_once()?.forget(ino, at, len);
                 }
             }
             Call::Fstat { fd, into } => {
                 let file = self.file(t, fd)?;
                 into.set(match self.files[file as usize].behind {
-                    Behind::File(ino) => self.fs.stat(ino),
+                    Behind::File(ino) => self.fs.names().stat(ino),
                     Behind::Pipe(..) => Stat::default(),
                 });
             }
@@ -179,16 +185,18 @@ impl Programs {
                 })?;
                 let mut names = into.borrow_mut();
                 names.clear();
-                let n = self.fs.list(ino, self.files[file as usize].names, &mut names)?;
+                let n = self.fs.names().list(ino, self.files[file as usize].names, &mut names)?;
                 self.files[file as usize].names += n as usize;
                 return Ok(n);
             }
-            Call::Stat { path, into } => into.set(self.fs.stat(self.fs.find(&path)?)),
-            Call::Touch { path } => drop(self.fs.find(&path)?),
-            Call::Unlink { path } => self.fs.unlink(&path)?,
-            Call::Rename { from, to } => self.fs.rename(&from, &to)?,
-            Call::Mkdir { path } => self.fs.mkdir(&path)?,
-            Call::Rmdir { path } => self.fs.rmdir(&path)?,
+            Call::Stat { path, into } => {
+                into.set(self.fs.names().stat(self.fs.names().find(&path)?))
+            }
+            Call::Touch { path } => drop(self.fs.names().find(&path)?),
+            Call::Unlink { path } => self.fs.at_once()?.unlink(&path)?,
+            Call::Rename { from, to } => self.fs.at_once()?.rename(&from, &to)?,
+            Call::Mkdir { path } => self.fs.at_once()?.mkdir(&path)?,
+            Call::Rmdir { path } => self.fs.at_once()?.rmdir(&path)?,
             Call::CopyRange { from, to, len } => return self.copy(t, from, to, len),
             Call::Pipe => return self.make_pipe(t),
             Call::Add { counter, by } => return self.add(counter, by),
@@ -202,10 +210,10 @@ impl Programs {
 
     fn open_name(&mut self, t: Tid, path: &str, flags: OpenFlags) -> Result<u64, Errno> {
         let ino = match flags.has(OpenFlags::CREATE) {
-            true => self.fs.create(path, flags.has(OpenFlags::EXCLUSIVE))?,
-            false => self.fs.find(path)?,
+            true => self.fs.at_once()?.create(path, flags.has(OpenFlags::EXCLUSIVE))?,
+            false => self.fs.names().find(path)?,
         };
-        let directory = self.fs.stat(ino).kind == Kind::Directory;
+        let directory = self.fs.names().stat(ino).kind == Kind::Directory;
         // Cutting needs no flag for writing.
         let changes = flags.writes() || flags.has(OpenFlags::TRUNCATE);
         if directory && (changes || flags.has(OpenFlags::CREATE)) {
@@ -215,12 +223,12 @@ impl Programs {
             return Err(Errno::ENOTDIR);
         }
         if flags.has(OpenFlags::TRUNCATE) {
-            self.fs.truncate(ino, 0)?;
+            self.fs.at_once()?.truncate(ino, 0)?;
         }
         self.open(t, Behind::File(ino), flags).map(|fd| u64::from(fd.0))
     }
 
-    fn writable(&self, file: u32) -> Result<(), Errno> {
+    pub(super) fn writable(&self, file: u32) -> Result<(), Errno> {
         if self.files[file as usize].flags.writes() { Ok(()) } else { Err(Errno::EBADF) }
     }
 
@@ -234,7 +242,8 @@ impl Programs {
             (Behind::Pipe(p, _), None) => return Ok(self.through_pipe(t, p, false, len)),
         };
         let (direct, len) = (open.flags.has(OpenFlags::DIRECT), len.min(MOST));
-        let n = self.fs.read(ino, at.unwrap_or(open.at), len, direct, &mut self.segments);
+        let n =
+            self.fs.at_once()?.read(ino, at.unwrap_or(open.at), len, direct, &mut self.segments);
         let n = n.inspect_err(|_| self.segments.clear())?;
         if at.is_none() {
             self.files[file as usize].at += n;
@@ -256,11 +265,11 @@ impl Programs {
         };
         // On Linux that holds for a given position, too.
         let from = match open.flags.has(OpenFlags::APPEND) {
-            true => self.fs.stat(ino).bytes,
+            true => self.fs.names().stat(ino).bytes,
             false => at.unwrap_or(open.at),
         };
         let (direct, len) = (open.flags.has(OpenFlags::DIRECT), len.min(MOST));
-        let n = self.fs.write(ino, from, len, direct, &mut self.segments);
+        let n = self.fs.at_once()?.write(ino, from, len, direct, &mut self.segments);
         let n = n.inspect_err(|_| self.segments.clear())?;
         if at.is_none() {
             self.files[file as usize].at = from + n;
@@ -268,7 +277,7 @@ impl Programs {
         let durable = open.flags.has(OpenFlags::SYNC) || open.flags.has(OpenFlags::DSYNC);
         if durable && n > 0 {
             let mut io = std::mem::take(&mut self.segments);
-            let taken = self.fs.take_dirty(ino, from, n, &mut io);
+            let taken = self.fs.at_once()?.take_dirty(ino, from, n, &mut io);
             self.segments = io;
             taken.inspect_err(|_| self.segments.clear())?;
             self.tasks[t as usize].work.flush = true;
@@ -286,7 +295,7 @@ impl Programs {
         let from = match whence {
             Whence::Set => 0,
             Whence::Current => self.files[file as usize].at,
-            Whence::End => self.fs.stat(ino).bytes,
+            Whence::End => self.fs.names().stat(ino).bytes,
         };
         let at = from.checked_add_signed(to).filter(|a| i64::try_from(*a).is_ok());
         let at = at.ok_or(Errno::EINVAL)?;
@@ -314,12 +323,17 @@ impl Programs {
         Ok(self.sync_file(t, ino, at, len, false))
     }
 
-    /// Copies in memory what is in memory; the source is read, the target becomes dirty.
-    fn copy(&mut self, t: Tid, from: Fd, to: Fd, len: Bytes) -> Result<u64, Errno> {
+    /// Source and target of a copy with their open files.
+    pub(super) fn copied(
+        &self,
+        t: Tid,
+        from: Fd,
+        to: Fd,
+    ) -> Result<((Ino, u32), (Ino, u32)), Errno> {
         let (a, b) = (self.file(t, from)?, self.file(t, to)?);
         let behind = [a, b].map(|f| self.files[f as usize].behind);
         let directory =
-            |b| matches!(b, Behind::File(ino) if self.fs.stat(ino).kind == Kind::Directory);
+            |b| matches!(b, Behind::File(ino) if self.fs.names().stat(ino).kind == Kind::Directory);
         if behind.into_iter().any(directory) {
             return Err(Errno::EISDIR);
         }
@@ -332,14 +346,20 @@ impl Programs {
             return Err(Errno::EBADF);
         }
         self.writable(b)?;
+        Ok(((source, a), (target, b)))
+    }
+
+    /// Copies in memory what is in memory; the source is read, the target becomes dirty.
+    fn copy(&mut self, t: Tid, from: Fd, to: Fd, len: Bytes) -> Result<u64, Errno> {
+        let ((source, a), (target, b)) = self.copied(t, from, to)?;
         let (at, to) = (self.files[a as usize].at, self.files[b as usize].at);
-        let n = self.fs.stat(source).bytes.saturating_sub(at).min(len).min(MOST);
+        let n = self.fs.names().stat(source).bytes.saturating_sub(at).min(len).min(MOST);
         if source == target && at < to + n && to < at + n {
             return Err(Errno::EINVAL);
         }
         if n > 0 {
-            self.fs.read(source, at, n, false, &mut self.segments)?;
-            self.fs.write(target, to, n, false, &mut self.segments)?;
+            self.fs.at_once()?.read(source, at, n, false, &mut self.segments)?;
+            self.fs.at_once()?.write(target, to, n, false, &mut self.segments)?;
         }
         self.files[a as usize].at += n;
         self.files[b as usize].at += n;
@@ -359,32 +379,32 @@ impl Programs {
                     return Err(Errno::EACCES);
                 }
                 let (ino, _) = self.ino(t, fd).map_err(|_| Errno::ENODEV)?;
-                if self.fs.stat(ino).kind == Kind::Directory {
+                if self.fs.names().stat(ino).kind == Kind::Directory {
                     return Err(Errno::ENODEV);
                 }
                 let writable = flags.writes();
-                self.fs.hold(ino);
+                self.fs.names_mut().hold(ino);
                 self.maps.push(Some(Map { ino, at, len, writable }));
                 self.say(t, self.maps.len() as u64 - 1)
             }
             Call::Unmap { map: id } => {
                 let m = map(self, id.0)?;
                 self.maps[id.0 as usize] = None;
-                self.fs.release(m.ino);
+                self.fs.names_mut().release(m.ino);
                 self.say(t, 0)
             }
             Call::Load { map: id, at } | Call::Store { map: id, at } => {
                 let m = map(self, id.0)?;
                 let store = matches!(call, Call::Store { .. });
                 // What is mapped is whole pages: the rest of the last one is there, too.
-                let (end, len) = (m.len.next_multiple_of(PAGE), self.fs.stat(m.ino).bytes);
+                let (end, len) = (m.len.next_multiple_of(PAGE), self.fs.names().stat(m.ino).bytes);
                 if at >= end || m.at + at >= len.next_multiple_of(PAGE) || store && !m.writable {
                     return Err(Errno::EFAULT);
                 }
                 let place = (m.at + at).min(len - 1);
                 let moved = match store {
-                    true => self.fs.write(m.ino, place, 1, false, &mut self.segments),
-                    false => self.fs.read(m.ino, place, 1, false, &mut self.segments),
+                    true => self.fs.at_once()?.write(m.ino, place, 1, false, &mut self.segments),
+                    false => self.fs.at_once()?.read(m.ino, place, 1, false, &mut self.segments),
                 };
                 moved.inspect_err(|_| self.segments.clear())?;
                 Ok(self.work(t, 0, false))

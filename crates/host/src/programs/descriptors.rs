@@ -123,7 +123,7 @@ impl Programs {
         f.refs += 1;
         if f.refs == 1 {
             match f.behind {
-                Behind::File(ino) => self.fs.hold(ino),
+                Behind::File(ino) => self.fs.names_mut().hold(ino),
                 Behind::Pipe(p, write) => self.pipes[p as usize].opened(write),
             }
         }
@@ -148,7 +148,7 @@ impl Programs {
         let behind = f.behind;
         self.free_files.push(file);
         match behind {
-            Behind::File(ino) => self.fs.release(ino),
+            Behind::File(ino) => self.fs.names_mut().release(ino),
             Behind::Pipe(p, write) => self.pipe_closed(p, write),
         }
     }

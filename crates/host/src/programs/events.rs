@@ -8,6 +8,7 @@ use crate::cpu::{Ended, Piece};
 use crate::error::HostError;
 use crate::events::HostEvent;
 
+use super::paths;
 use super::task::{State, Tid};
 use super::{GoOn, LOOK, Programs};
 
@@ -81,7 +82,16 @@ impl Programs {
 
     /// A task that is on a core: first what its call still has to do.
     fn on_its_turn(&mut self, t: Tid, go_on: GoOn<'_>) -> Result<(), HostError> {
-        let task = &mut self.tasks[t as usize];
+        if paths::is_thread(t) {
+            self.drive(t);
+            return Ok(());
+        }
+        if self.on_path(t) {
+            let Some(answer) = self.drive(t) else { return Ok(()) };
+            self.path_ends(t, answer);
+            self.take_async_results();
+        }
+        let Some(task) = self.tasks.get_mut(t as usize) else { return Ok(()) };
         if task.state == State::Ended || task.work.busy && !self.go_on(t) {
             return Ok(());
         }

@@ -17,6 +17,8 @@ pub(super) enum Owner {
     Call(Tid),
     /// An asynchronous I/O.
     Async(u32),
+    /// A path, by the number of its bio.
+    Path(u32),
     Free,
 }
 
@@ -241,10 +243,12 @@ impl Programs {
                     }
                 }
                 Owner::Async(a) => self.async_done(a),
+                Owner::Path(id) => self.path_bio_done(id),
                 Owner::Free => {}
             }
         }
         self.queue.done.clear();
+        self.wake_from_world();
         for i in 0..self.queue.woken.len() {
             self.woken(self.queue.woken[i]);
         }
@@ -255,6 +259,9 @@ impl Programs {
     /// A task that slept for room in the queue may try again.
     fn woken(&mut self, context: u32) {
         let Some(t) = self.contexts.get(context as usize).copied() else { return };
+        if self.path_has_room(t) {
+            return;
+        }
         if self.tasks[t as usize].state == State::Blocked {
             self.wake(t);
         }
@@ -270,7 +277,7 @@ impl Programs {
         flush: bool,
     ) -> bool {
         let mut io = std::mem::take(&mut self.segments);
-        let taken = self.fs.take_dirty(ino, at, len, &mut io);
+        let taken = self.fs.at_once().and_then(|fs| fs.take_dirty(ino, at, len, &mut io));
         let work = &mut self.tasks[t as usize].work;
         if !io.is_empty() {
             work.writes.push(ino);
@@ -289,9 +296,10 @@ impl Programs {
     /// Writes everything back and flushes.
     pub(super) fn sync_all(&mut self, t: Tid) -> bool {
         let mut io = std::mem::take(&mut self.segments);
-        for ino in self.fs.dirty_files() {
+        let dirty = self.fs.at_once().map(|fs| fs.dirty_files()).unwrap_or_default();
+        for ino in dirty {
             // A disk that is full keeps the rest dirty.
-            let _ = self.fs.take_dirty(ino, 0, u64::MAX, &mut io);
+            let _ = self.fs.at_once().and_then(|fs| fs.take_dirty(ino, 0, u64::MAX, &mut io));
             self.tasks[t as usize].work.writes.push(ino);
         }
         self.segments = io;

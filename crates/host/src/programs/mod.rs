@@ -7,16 +7,20 @@
 //! Order within one instant is that of the machine for jobs: the device, deferred runs of the queue, then tasks in the
 //! order in which they were woken.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 use iosched_block::{Issue, Queue, Timeline};
-use iosched_syscalls::{Birth, Errno};
+use iosched_syscalls::{Birth, Completion, Errno};
 use iosched_types::Nanos;
 
 use crate::cpu::{Cores, Costs};
 use crate::error::HostError;
-use crate::fs::{Counts, FileSystem, Ino, Segment};
+use iosched_vfs::kernel::read::Open;
+
+use crate::fs::{Counts, Files, Ino, Segment};
 use crate::samples::Thin;
 
 mod asynchronous;
@@ -25,6 +29,8 @@ mod descriptors;
 mod events;
 mod io;
 mod measured;
+mod mounted;
+mod paths;
 mod pipes;
 mod task;
 mod tasks;
@@ -36,6 +42,8 @@ pub use task::TaskStats;
 use asynchronous::Async;
 use descriptors::{Map, OpenFile, Table};
 use io::Owner;
+use mounted::Groups;
+use paths::Actor;
 use pipes::Pipe;
 use task::{Task, Tid};
 
@@ -52,7 +60,16 @@ pub struct Programs {
     pub queue: Queue,
     /// The clock.
     pub tl: Timeline,
-    fs: Box<dyn FileSystem>,
+    fs: Files,
+    actors: Vec<Actor>,
+    /// Open files of a mounted file system: size and read-ahead.
+    opens: Rc<RefCell<Vec<Open>>>,
+    /// Bios of paths: of how many pieces each still consists.
+    pieces: Vec<u32>,
+    groups: Groups,
+    /// Groups that were done before their call had returned.
+    early: BTreeSet<u32>,
+    async_results: Rc<RefCell<Vec<(Tid, Completion)>>>,
     tasks: Vec<Task>,
     ready: VecDeque<Tid>,
     alive: usize,
@@ -102,12 +119,18 @@ pub type GoOn<'a> = &'a mut dyn FnMut(Nanos) -> ControlFlow<()>;
 impl Programs {
     /// A host without tasks.
     #[must_use]
-    pub fn new(queue: Queue, fs: Box<dyn FileSystem>, costs: Option<Costs>) -> Programs {
+    pub fn new(queue: Queue, fs: Files, costs: Option<Costs>) -> Programs {
         Programs {
             cpus: queue.facts().cpus.max(1),
             queue,
             tl: Timeline::default(),
             fs,
+            actors: Vec::new(),
+            opens: Rc::default(),
+            pieces: Vec::new(),
+            groups: Groups::new(),
+            early: BTreeSet::new(),
+            async_results: Rc::default(),
             tasks: Vec::new(),
             ready: VecDeque::new(),
             alive: 0,
@@ -158,18 +181,38 @@ impl Programs {
     pub fn prepare(&mut self, birth: Birth, go_on: GoOn<'_>) -> Result<(), HostError> {
         self.instant = true;
         let cores = self.cores.take();
-        let result = self.run_tasks(birth, go_on);
-        for ino in self.fs.dirty_files() {
-            let mut io = std::mem::take(&mut self.segments);
-            let taken = self.fs.take_dirty(ino, 0, u64::MAX, &mut io);
-            io.clear();
-            self.segments = io;
-            taken.map_err(|errno| HostError::Program { task: 0, errno, call: "sync" })?;
+        if let Some(mount) = self.fs.mount() {
+            mount.unlimited(true);
         }
-        self.fs.drop_caches();
+        self.start_threads();
+        let result = self.run_tasks(birth, &mut *go_on);
+        self.all_written(go_on)?;
         self.cores = cores;
         self.instant = false;
         result
+    }
+
+    /// Everything is on the disk, and nothing is in memory.
+    fn all_written(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
+        let failed = |errno| HostError::Program { task: 0, errno, call: "sync" };
+        if let Some(mount) = self.fs.mount().cloned() {
+            if let Some(answer) = self.take_path(0, mount.sync(paths::actor_of(0))) {
+                answer.map_err(failed)?;
+            }
+            self.until_all_end(go_on)?;
+            mount.unlimited(false);
+            mount.forget(None);
+            return Ok(());
+        }
+        let mut io = std::mem::take(&mut self.segments);
+        for ino in self.fs.at_once().map_err(failed)?.dirty_files() {
+            let taken = self.fs.at_once().map_err(failed)?.take_dirty(ino, 0, u64::MAX, &mut io);
+            io.clear();
+            taken.map_err(failed)?;
+        }
+        self.segments = io;
+        self.fs.at_once().map_err(failed)?.drop_caches();
+        Ok(())
     }
 
     /// Runs a program, with all that it starts, until the last task has ended and all its I/O is done.
@@ -179,14 +222,17 @@ impl Programs {
     /// [`HostError::NoProgress`] for one that never waits, [`HostError::Stopped`].
     pub fn run(&mut self, birth: Birth, go_on: GoOn<'_>) -> Result<(), HostError> {
         self.measured = Measured::default();
-        self.measured.before = self.fs.counts();
+        self.measured.before = self.fs.names().counts();
         if let Some(costs) = self.costs.clone() {
             self.cores = Some(Cores::new(costs, self.cpus, Vec::new()));
         }
         self.began = self.tl.now;
+        if self.actors.is_empty() {
+            self.start_threads();
+        }
         let result = self.run_tasks(birth, go_on);
         self.measured.elapsed = self.tl.now - self.began;
-        self.measured.after = self.fs.counts();
+        self.measured.after = self.fs.names().counts();
         result
     }
 
@@ -223,7 +269,7 @@ impl Programs {
     /// Where the dirty bytes went since the file system was made.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.fs.counts()
+        self.fs.names().counts()
     }
 
     /// A task's figures go to the others'.

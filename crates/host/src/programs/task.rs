@@ -9,6 +9,7 @@ use iosched_types::{Bio, Bytes, CpuTime, LatencyHistogram, Nanos, TaskId};
 
 use crate::fs::Ino;
 
+use super::mounted::After;
 use super::pipes::Transfer;
 
 /// A task, by its place among all.
@@ -23,6 +24,8 @@ pub(super) enum State {
     Sleeping,
     /// Bios of its own call.
     Io,
+    /// What its path waits for.
+    Path,
     /// Room in the queue.
     Blocked,
     /// What others write of a file.
@@ -46,6 +49,7 @@ impl State {
             State::Ready => "its turn".into(),
             State::Sleeping => "time".into(),
             State::Io => "its I/O".into(),
+            State::Path => "the kernel".into(),
             State::Blocked => "room in the queue".into(),
             State::UnderWay => "the I/O of others on a file".into(),
             State::Reap(n, _) => format!("{n} asynchronous I/Os"),
@@ -143,6 +147,8 @@ pub(super) struct Task {
     pub(super) since: Nanos,
     pub(super) last_call: &'static str,
     pub(super) moves: Option<Moves>,
+    /// What is done with the answer of its path.
+    pub(super) after: After,
     pub(super) stats: TaskStats,
 }
 
@@ -175,6 +181,7 @@ impl Task {
             since: 0,
             last_call: "start",
             moves: None,
+            after: After::Say,
             stats: TaskStats::default(),
         }
     }

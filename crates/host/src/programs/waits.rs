@@ -47,6 +47,9 @@ impl Programs {
 
     /// A sleep is over.
     pub(super) fn alarm_fired(&mut self, t: Tid, nap: u32) {
+        if self.path_alarm(t, nap) {
+            return;
+        }
         // A task of an earlier phase may have had the number.
         let Some(task) = self.tasks.get(t as usize) else { return };
         if HostEvent::is_sleep(nap, task.nap) && task.state == State::Sleeping {

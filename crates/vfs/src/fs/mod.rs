@@ -2,3 +2,5 @@
 
 pub mod ext4;
 pub mod jbd2;
+pub mod raw;
+pub mod volume;

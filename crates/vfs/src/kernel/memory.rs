@@ -76,6 +76,8 @@ pub struct Memory {
     pub dropped: u64,
     /// Where the flusher goes on in each file.
     cursors: BTreeMap<u32, u64>,
+    /// Dirty memory has no limits.
+    unlimited: bool,
 }
 
 impl Default for Memory {
@@ -103,6 +105,7 @@ impl Memory {
             written: 0,
             dropped: 0,
             cursors: BTreeMap::new(),
+            unlimited: false,
         }
     }
 
@@ -126,12 +129,17 @@ impl Memory {
         self.lru.pages()
     }
 
-    /// Puts absent pages into the cache. Others are dropped if memory is full.
-    pub fn insert(&mut self, file: u32, from: u64, to: u64, folio: u64) {
-        let over = (self.lru.pages() + to - from).saturating_sub(self.settings.pages);
+    /// Drops pages if memory has no room for so many more. Whoever inserts several asks for all of them first: pages that
+    /// he has just inserted would be the first to go otherwise.
+    pub fn make_room(&mut self, pages: u64) {
+        let over = (self.lru.pages() + pages).saturating_sub(self.settings.pages);
         if over > 0 {
             self.lru.evict(over, &mut self.files);
         }
+    }
+
+    /// Puts absent pages into the cache.
+    pub fn insert(&mut self, file: u32, from: u64, to: u64, folio: u64) {
         if let Some(pages) = self.files.pages(file) {
             pages.insert(from, to, folio);
             self.lru.insert(file, from, to);
@@ -197,6 +205,22 @@ impl Memory {
         }
     }
 
+    /// Drops the clean pages of all files (`drop_caches`).
+    pub fn drop_clean(&mut self) {
+        for file in 0..self.files.0.len() {
+            self.drop_pages(u32::try_from(file).unwrap_or(u32::MAX), 0, u64::MAX >> 16, false);
+        }
+    }
+
+    /// Switches the limits on dirty memory off, or back on. What was dirtied meanwhile counts for nobody.
+    pub fn unlimited(&mut self, on: bool) {
+        self.unlimited = on;
+        if !on {
+            self.device = Bandwidth::new(self.settings.hz);
+            self.slow = SlowLimit::new(self.thresholds().dirty);
+        }
+    }
+
     /// The page at which the flusher goes on in the file.
     #[must_use]
     pub fn cursor(&self, file: u32) -> u64 {
@@ -211,6 +235,9 @@ impl Memory {
     /// What may be dirty now.
     #[must_use]
     pub fn thresholds(&self) -> Thresholds {
+        if self.unlimited {
+            return Thresholds { background: u64::MAX >> 17, dirty: u64::MAX >> 16 };
+        }
         self.settings.limits.thresholds(self.settings.pages.saturating_sub(self.unfree()))
     }
 

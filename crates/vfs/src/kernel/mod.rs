@@ -4,6 +4,7 @@
 //! The event loop polls the path, looks at the [`Wait`] that it left, and polls it again when that wait is over. A task
 //! has one path, so its wait is a cell and nothing needs a waker.
 
+pub mod direct;
 pub mod memory;
 pub mod read;
 #[cfg(test)]

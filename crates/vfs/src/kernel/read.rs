@@ -3,7 +3,7 @@
 use iosched_types::{Flags, Op};
 
 use super::world::{BioOut, Done};
-use super::{Kernel, Wait};
+use super::{Kernel, Wait, World};
 use crate::cache::PAGE;
 use crate::cache::mapping::Mark;
 use crate::cache::readahead::{Ask, Era, Limits, Stream, Window};
@@ -32,6 +32,31 @@ pub struct Open {
 impl Open {
     fn limits(&self, io: u64) -> Limits {
         Limits { ra: self.ra, io, file: self.size.div_ceil(PAGE), large_folios: self.large_folios }
+    }
+}
+
+impl World {
+    /// Reads a range that is in memory and has nothing to read ahead; `None` where it is not so.
+    pub fn read_cached(&mut self, open: &mut Open, at: u64, len: u64) -> Option<u64> {
+        let end = at.saturating_add(len).min(open.size);
+        if at >= end {
+            return Some(0);
+        }
+        let (from, to) = (at / PAGE, (end - 1) / PAGE + 1);
+        let pages = self.pages(open.file)?;
+        let ready = pages.next(from, to, Mark::Uptodate, false).is_none()
+            && pages.next(pages.folio(from).0, to, Mark::Readahead, true).is_none();
+        if !ready {
+            return None;
+        }
+        let again = open.stream.prev.is_some_and(|p| p / PAGE == from);
+        let first = if again { from + 1 } else { from };
+        if first < to {
+            self.memory.touch(open.file, first, to);
+        }
+        let split = self.memory.settings.era == Era::Split;
+        open.stream.prev = Some(if split { end } else { end - 1 });
+        Some(end - at)
     }
 }
 
@@ -97,6 +122,7 @@ impl Kernel {
 
     /// Reads the absent pages of a window; each run of them is submitted by itself.
     async fn fetch(&self, file: u32, place: &impl Place, window: Window) {
+        self.with(|w| w.memory.make_room(window.end - window.start));
         let mut at = window.start;
         while let Some((from, to)) = self.with(|w| {
             let pages = w.pages(file)?;

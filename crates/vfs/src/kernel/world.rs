@@ -26,6 +26,8 @@ pub enum Event {
     Synced(u64),
     /// The journal has room, a transaction takes changes again, or a change has ended.
     Room,
+    /// A file without a name was closed by the last who had it.
+    Orphans,
     /// The lock of a file is free.
     Unlocked(u32),
 }
@@ -80,6 +82,8 @@ struct InFlight {
 struct GroupState {
     left: u32,
     waiter: Option<TaskId>,
+    /// Nobody sleeps for it; it is told in [`World::finished`].
+    told: bool,
 }
 
 /// A slab of numbers.
@@ -137,6 +141,8 @@ pub struct World {
     waiters: u64,
     /// Tasks whose wait is over.
     pub woken: Vec<TaskId>,
+    /// Groups that nobody slept for and that are done.
+    pub finished: Vec<Group>,
 }
 
 impl World {
@@ -224,6 +230,16 @@ impl World {
         self.groups.add(GroupState::default())
     }
 
+    /// All bios of the group are made, and nobody will sleep for it: [`World::finished`] tells when they are done.
+    pub fn tell(&mut self, group: Group) {
+        let Some(state) = self.groups.get(group) else { return };
+        state.told = true;
+        if state.left == 0 {
+            self.groups.take(group);
+            self.finished.push(group);
+        }
+    }
+
     /// Makes a bio; the task hands it over with [`Wait::Submit`].
     pub fn bio(&mut self, task: TaskId, out: BioOut, done: Done, group: Option<Group>) {
         if let Some(state) = group.and_then(|g| self.groups.get(g)) {
@@ -268,11 +284,15 @@ impl World {
             && let Some(state) = self.groups.get(group)
         {
             state.left -= 1;
-            if state.left == 0
-                && let Some(task) = state.waiter.take()
-            {
+            if state.left > 0 {
+                return;
+            }
+            if let Some(task) = state.waiter.take() {
                 self.groups.take(group);
                 self.woken.push(task);
+            } else if state.told {
+                self.groups.take(group);
+                self.finished.push(group);
             }
         }
     }

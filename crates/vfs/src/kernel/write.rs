@@ -51,6 +51,7 @@ impl Kernel {
         let absent = self.with(|w| w.pages(file).is_none_or(|p| !p.has(page, Mark::Present)));
         if absent {
             self.with(|w| {
+                w.memory.make_room(1);
                 w.memory.insert(file, page, page + 1, 1);
                 match place.at(page).0 {
                     Some(sector) => {
@@ -74,6 +75,7 @@ impl Kernel {
     /// Pages become dirty, those that are absent appear.
     fn dirty(&self, file: u32, from: u64, to: u64) {
         self.with(|w| {
+            w.memory.make_room(to - from);
             let mut at = from;
             while let Some((a, b)) = w.pages(file).and_then(|p| {
                 let a = p.next(at, to, Mark::Present, false)?;

@@ -152,6 +152,26 @@ impl Kernel {
         }
     }
 
+    /// Writes the dirty pages of a range (`sync_file_range`). With `wait`, waits for them and for those under way.
+    pub async fn write_some(
+        &self,
+        file: u32,
+        files: &impl Backing,
+        (from, to): (u64, u64),
+        wait: bool,
+    ) {
+        let flags = if wait { Flags::SYNC } else { Flags::NONE };
+        self.write_range(file, files, (from, to), u64::MAX, flags, None).await;
+        while wait
+            && let Some(page) = self.with(|w| {
+                let page = w.pages(file).and_then(|p| p.next_any(from, Mark::Writeback));
+                page.filter(|p| *p < to)
+            })
+        {
+            self.wait(Wait::Page { file, page }).await;
+        }
+    }
+
     /// Empties the disk's cache.
     pub async fn flush(&self) {
         let group = self.with(|w| {

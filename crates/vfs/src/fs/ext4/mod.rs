@@ -18,6 +18,7 @@ use self::inode::Inodes;
 pub use self::inode::{Kind, Placed};
 use self::layout::Layout;
 use self::mballoc::Allocator;
+pub use self::ops::Full;
 use super::jbd2::{Block, Journal, Tid};
 
 /// The superblock.

@@ -109,6 +109,13 @@ impl Ext4 {
         self.end(k);
     }
 
+    /// The last who had a file open that has no name any more has closed it.
+    pub async fn let_go(&self, k: &Kernel, file: u32) {
+        self.begin(k).await;
+        self.free_file(k, file);
+        self.end(k);
+    }
+
     /// The last name and the last descriptor are gone.
     fn free_file(&self, k: &Kernel, file: u32) {
         k.with(|w| {
@@ -127,13 +134,13 @@ impl Ext4 {
         });
     }
 
-    /// Moves a name; `replaced` is the file that had the new one.
+    /// Moves a name; `replaced` is the file that had the new one, and whether nobody has it open.
     pub async fn rename(
         &self,
         k: &Kernel,
         file: u32,
         (from, to): (u32, u32),
-        replaced: Option<u32>,
+        replaced: Option<(u32, bool)>,
     ) {
         if replaced.is_some() {
             // Delayed pages of the file go out, so that no empty file is left after a crash.
@@ -148,9 +155,11 @@ impl Ext4 {
             }
             s.changed(file, k, false);
         });
-        if let Some(old) = replaced {
+        if let Some((old, gone)) = replaced {
             self.with(|s| s.changed(old, k, true));
-            self.free_file(k, old);
+            if gone {
+                self.free_file(k, old);
+            }
         }
         self.end(k);
     }
@@ -219,7 +228,7 @@ impl Ext4 {
     }
 
     /// Blocks that data was written to are marked as written.
-    pub(super) async fn convert(&self, k: &Kernel, file: u32) {
+    pub async fn convert(&self, k: &Kernel, file: u32) {
         let due = self
             .with(|s| s.inodes.get_mut(file).is_some_and(|i| std::mem::take(&mut i.unconverted)));
         if due {

@@ -192,7 +192,7 @@ fn renames_and_unlinks_journal_what_they_change() {
         fs.sync(&k).await;
         fs.rename(&k, 1, (ROOT, ROOT), None).await;
         fs.fsync_directory(&k).await;
-        fs.rename(&k, 1, (ROOT, ROOT), Some(2)).await;
+        fs.rename(&k, 1, (ROOT, ROOT), Some((2, true))).await;
         fs.fsync_directory(&k).await;
         fs.unlink(&k, (ROOT, 3), true).await;
         fs.fsync_directory(&k).await;

@@ -1,0 +1,523 @@
+//! A mounted file system above the page cache: names and lengths, and the paths of calls through the kernel.
+//!
+//! A call that memory can answer is answered at once. Any other becomes a path: straight-line code of `iosched-vfs` that
+//! the machine polls until it ends. Names change when the call begins; what that does to the disk is on the path.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use iosched_syscalls::{Answer, Entry, Errno, Kind, OpenFlags, Stat};
+use iosched_types::{Bytes, Nanos};
+use iosched_vfs::cache::PAGE;
+use iosched_vfs::cache::readahead::Stream;
+use iosched_vfs::fs::ext4;
+use iosched_vfs::fs::volume::Volume;
+use iosched_vfs::kernel::direct::Range;
+use iosched_vfs::kernel::memory::{Memory, Settings};
+use iosched_vfs::kernel::read::Open;
+use iosched_vfs::kernel::writeback::Backing;
+use iosched_vfs::kernel::{Event, Group, Kernel, World};
+
+use super::tree::Tree;
+use super::{Counts, Ino, Names};
+
+/// A call on its way through the kernel.
+pub(crate) type Path = Pin<Box<dyn Future<Output = Answer>>>;
+
+/// Longest file of ext4 with blocks of 4 KiB.
+const LONGEST: Bytes = 16 << 40;
+
+/// What is mounted, and how.
+#[derive(Debug)]
+pub struct Mounted {
+    /// The file system.
+    pub volume: Volume,
+    /// Memory and its sysctls.
+    pub memory: Settings,
+    /// `read_ahead_kb` of the device in pages.
+    pub read_ahead: u64,
+}
+
+/// Files in memory and on the disk.
+#[derive(Clone)]
+pub struct Mount {
+    pub(crate) world: Rc<RefCell<World>>,
+    volume: Volume,
+    tree: Rc<RefCell<Tree<()>>>,
+    /// Files without a name that the last has closed.
+    orphans: Rc<RefCell<Vec<u32>>>,
+    read_ahead: u64,
+}
+
+impl std::fmt::Debug for Mount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mount({})", self.volume.name())
+    }
+}
+
+/// Where a range begins and how long it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) ino: Ino,
+    pub(crate) at: Bytes,
+    pub(crate) len: Bytes,
+}
+
+impl Part {
+    fn range(self) -> Range {
+        Range { file: self.ino.0, at: self.at, len: self.len }
+    }
+
+    fn aligned(self) -> bool {
+        self.at.is_multiple_of(512) && self.len.is_multiple_of(512)
+    }
+}
+
+impl Names for Mount {
+    fn find(&self, path: &str) -> Result<Ino, Errno> {
+        self.tree.borrow().find(path)
+    }
+
+    fn stat(&self, ino: Ino) -> Stat {
+        self.tree.borrow().stat(ino)
+    }
+
+    fn hold(&mut self, ino: Ino) {
+        self.tree.borrow_mut().hold(ino);
+    }
+
+    fn release(&mut self, ino: Ino) {
+        if self.tree.borrow_mut().release(ino) {
+            self.orphans.borrow_mut().push(ino.0);
+            self.world.borrow_mut().signal(Event::Orphans);
+        }
+    }
+
+    fn list(&self, ino: Ino, skip: usize, into: &mut Vec<Entry>) -> Answer {
+        self.tree.borrow().list(ino, skip, into)
+    }
+
+    fn counts(&self) -> Counts {
+        let w = self.world.borrow();
+        let m = &w.memory;
+        Counts {
+            dirtied: m.dirtied * PAGE,
+            written: m.written * PAGE,
+            dropped: m.dropped * PAGE,
+            dirty: (m.dirty + m.writeback) * PAGE,
+        }
+    }
+}
+
+impl Mount {
+    /// An empty file system, mounted.
+    #[must_use]
+    pub fn new(mounted: Mounted) -> Mount {
+        let mut world = World::default();
+        world.memory = Memory::new(mounted.memory);
+        Mount {
+            world: Rc::new(RefCell::new(world)),
+            volume: mounted.volume,
+            tree: Rc::new(RefCell::new(Tree::new())),
+            orphans: Rc::default(),
+            read_ahead: mounted.read_ahead,
+        }
+    }
+
+    /// What is mounted.
+    #[must_use]
+    pub fn volume(&self) -> &Volume {
+        &self.volume
+    }
+
+    pub(crate) fn kernel(&self, actor: u32) -> Kernel {
+        Kernel::new(self.world.clone(), actor)
+    }
+
+    /// What an open file starts with.
+    pub(crate) fn open(&self, ino: Ino) -> Open {
+        self.world.borrow_mut().memory.open(ino.0);
+        Open {
+            file: ino.0,
+            size: self.tree.borrow().node(ino).len,
+            ra: self.read_ahead,
+            large_folios: false,
+            stream: Stream::default(),
+        }
+    }
+
+    /// The kernel's threads: flusher, journal, and the one that frees what the last has closed.
+    pub(crate) fn threads(&self) -> [Path; 3] {
+        let (a, b, c) = (self.kernel(0), self.kernel(1), self.kernel(2));
+        let (v, j, o) = (self.volume.clone(), self.volume.clone(), self.clone());
+        [
+            Box::pin(async move {
+                a.flusher(&v).await;
+                Ok(0)
+            }),
+            Box::pin(async move {
+                j.journal_thread(&b).await;
+                Ok(0)
+            }),
+            Box::pin(async move { o.free_orphans(&c).await }),
+        ]
+    }
+
+    async fn free_orphans(&self, k: &Kernel) -> Answer {
+        loop {
+            let next = self.orphans.borrow_mut().pop();
+            match next {
+                Some(file) => {
+                    self.volume.let_go(k, file).await;
+                    self.tree.borrow_mut().free(Ino(file));
+                }
+                None => k.wait(iosched_vfs::kernel::Wait::Event(Event::Orphans)).await,
+            }
+        }
+    }
+
+    /// Opens a name, and makes it if it has to.
+    pub(crate) fn open_path(
+        &self,
+        actor: u32,
+        path: &str,
+        flags: OpenFlags,
+    ) -> Result<Path, Errno> {
+        let (ino, made) = self.look_up(path, flags)?;
+        let directory = self.stat(ino).kind == Kind::Directory;
+        // Cutting needs no flag for writing.
+        let changes = flags.writes() || flags.has(OpenFlags::TRUNCATE);
+        if directory && (changes || flags.has(OpenFlags::CREATE)) {
+            return Err(Errno::EISDIR);
+        }
+        if !directory && flags.has(OpenFlags::DIRECTORY) {
+            return Err(Errno::ENOTDIR);
+        }
+        let cut = flags.has(OpenFlags::TRUNCATE) && self.stat(ino).bytes > 0;
+        if cut {
+            self.tree.borrow_mut().node_mut(ino).len = 0;
+        }
+        self.world.borrow_mut().memory.open(ino.0);
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Ok(Box::pin(async move {
+            if let Some(parent) = made {
+                let at = (parent.0, ino.0);
+                let made = volume.create(&k, at, ext4::Kind::File, 0).await;
+                made.map_err(|_| Errno::ENOSPC)?;
+            }
+            if cut {
+                volume.truncate(&k, ino.0, 0).await;
+            }
+            if !directory {
+                volume.opened(&k).await;
+            }
+            Ok(u64::from(ino.0))
+        }))
+    }
+
+    /// The file of a name, and the directory in which it was made.
+    fn look_up(&self, path: &str, flags: OpenFlags) -> Result<(Ino, Option<Ino>), Errno> {
+        let mut tree = self.tree.borrow_mut();
+        let place = tree.place(path)?;
+        match place.found {
+            Some(_) if flags.has(OpenFlags::CREATE) && flags.has(OpenFlags::EXCLUSIVE) => {
+                Err(Errno::EEXIST)
+            }
+            Some(ino) => Ok((ino, None)),
+            None if flags.has(OpenFlags::CREATE) => {
+                let ino = tree.add(place, Kind::File)?;
+                Ok((ino, Some(place.parent)))
+            }
+            None => Err(Errno::ENOENT),
+        }
+    }
+
+    pub(crate) fn unlink(&self, actor: u32, path: &str) -> Result<Path, Errno> {
+        let dropped = self.tree.borrow_mut().unlink(path)?;
+        Ok(self.drop_path(actor, dropped))
+    }
+
+    pub(crate) fn rmdir(&self, actor: u32, path: &str) -> Result<Path, Errno> {
+        let dropped = self.tree.borrow_mut().rmdir(path)?;
+        Ok(self.drop_path(actor, dropped))
+    }
+
+    fn drop_path(&self, actor: u32, dropped: super::tree::Dropped) -> Path {
+        let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
+        Box::pin(async move {
+            volume.unlink(&k, (dropped.parent.0, dropped.ino.0), dropped.gone).await;
+            if dropped.gone {
+                tree.borrow_mut().free(dropped.ino);
+            }
+            Ok(0)
+        })
+    }
+
+    pub(crate) fn mkdir(&self, actor: u32, path: &str) -> Result<Path, Errno> {
+        let mut tree = self.tree.borrow_mut();
+        let place = tree.place(path)?;
+        if place.found.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let ino = tree.add(place, Kind::Directory)?;
+        let (parent, hash) = (place.parent, hash(place.name));
+        self.world.borrow_mut().memory.open(ino.0);
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Ok(Box::pin(async move {
+            let made = volume.create(&k, (parent.0, ino.0), ext4::Kind::Directory, hash).await;
+            made.map(|()| 0).map_err(|_| Errno::ENOSPC)
+        }))
+    }
+
+    pub(crate) fn rename(&self, actor: u32, from: &str, to: &str) -> Result<Option<Path>, Errno> {
+        let Some(moved) = self.tree.borrow_mut().rename(from, to)? else { return Ok(None) };
+        let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
+        Ok(Some(Box::pin(async move {
+            let replaced = moved.replaced.map(|(ino, gone)| (ino.0, gone));
+            volume.rename(&k, moved.ino.0, (moved.from.0, moved.to.0), replaced).await;
+            if let Some((ino, true)) = moved.replaced {
+                tree.borrow_mut().free(ino);
+            }
+            Ok(0)
+        })))
+    }
+
+    /// Whether memory has the whole range and nothing is to be read ahead for it: then it is read.
+    pub(crate) fn read_cached(&self, open: &mut Open, part: Part) -> Option<u64> {
+        self.world.borrow_mut().read_cached(open, part.at, part.len)
+    }
+
+    /// Reads a range through the cache. The open file's read-ahead is put back by `keep`.
+    pub(crate) fn read(
+        &self,
+        actor: u32,
+        mut open: Open,
+        part: Part,
+        keep: Rc<RefCell<Vec<Open>>>,
+        file: u32,
+    ) -> Path {
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Box::pin(async move {
+            let place = volume.place(open.file);
+            let n = k.read(&mut open, &place, part.at, part.len).await;
+            keep.borrow_mut()[file as usize].stream = open.stream;
+            Ok(n)
+        })
+    }
+
+    /// Writes a range in memory; then, with `sync`, to the disk.
+    pub(crate) fn write(&self, actor: u32, open: Open, part: Part, sync: Option<bool>) -> Path {
+        let (k, this) = (self.kernel(actor), self.clone());
+        Box::pin(async move {
+            this.room_for(&k, part).await?;
+            let mut open = open;
+            let place = this.volume.place(open.file);
+            let n = k.write(&mut open, &place, part.at, part.len).await;
+            this.longer(part);
+            this.volume.wrote(&k, open.file).await;
+            if let Some(data_only) = sync {
+                this.volume.fsync(&k, open.file, data_only).await;
+            }
+            Ok(n)
+        })
+    }
+
+    fn longer(&self, part: Part) {
+        let mut tree = self.tree.borrow_mut();
+        let node = tree.node_mut(part.ino);
+        node.len = node.len.max(part.at + part.len);
+    }
+
+    /// `EFBIG`, or `ENOSPC` when there may be no room: what is dirty is written first then, to know it.
+    async fn room_for(&self, k: &Kernel, part: Part) -> Result<(), Errno> {
+        let end = part.at.checked_add(part.len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
+        let volume = &self.volume;
+        if let Volume::Raw(raw) = volume {
+            return if end > raw.bytes { Err(Errno::ENOSPC) } else { Ok(()) };
+        }
+        let pages = end.div_ceil(PAGE) - part.at / PAGE;
+        let short = || volume.free() < pages + k.with(|w| w.memory.dirty);
+        if !short() {
+            return Ok(());
+        }
+        k.sync_pages().await;
+        let missing = missing(&volume.place(part.ino.0), part.at / PAGE, end.div_ceil(PAGE));
+        if volume.free() < missing + k.with(|w| w.memory.dirty) {
+            return Err(Errno::ENOSPC);
+        }
+        Ok(())
+    }
+
+    /// Reads or writes past the cache. → bytes
+    pub(crate) fn direct(&self, actor: u32, part: Part, write: bool) -> Result<Path, Errno> {
+        if !part.aligned() {
+            return Err(Errno::EINVAL);
+        }
+        let (k, this) = (self.kernel(actor), self.clone());
+        Ok(Box::pin(async move {
+            let group = k.with(World::group);
+            let n = this.submit_direct(&k, part, write, group).await?;
+            k.wait(iosched_vfs::kernel::Wait::Io(group)).await;
+            this.direct_done(&k, part, write).await;
+            Ok(n)
+        }))
+    }
+
+    /// Starts direct I/O. → the group that [`World::finished`] tells of
+    pub(crate) fn start_direct(&self, actor: u32, part: Part, write: bool) -> Result<Path, Errno> {
+        if !part.aligned() {
+            return Err(Errno::EINVAL);
+        }
+        let (k, this) = (self.kernel(actor), self.clone());
+        Ok(Box::pin(async move {
+            let group = k.with(World::group);
+            this.submit_direct(&k, part, write, group).await?;
+            k.with(|w| w.tell(group));
+            this.direct_done(&k, part, write).await;
+            Ok(u64::from(group))
+        }))
+    }
+
+    async fn submit_direct(
+        &self,
+        k: &Kernel,
+        part: Part,
+        write: bool,
+        group: Group,
+    ) -> Result<u64, Errno> {
+        if !write {
+            let end = self.tree.borrow().node(part.ino).len;
+            let len = end.saturating_sub(part.at).min(part.len);
+            if len > 0 {
+                let range = Range { len, ..part.range() };
+                k.read_direct(&self.volume, range, group).await;
+            }
+            return Ok(len);
+        }
+        self.room_for(k, part).await?;
+        let (mut from, to) = (part.at / PAGE, (part.at + part.len).div_ceil(PAGE));
+        while from < to {
+            let end = self.volume.prepare(k, part.ino.0, from, to).await;
+            if end == from {
+                return Err(Errno::ENOSPC);
+            }
+            from = end;
+        }
+        k.write_direct(&self.volume, part.range(), group).await;
+        Ok(part.len)
+    }
+
+    async fn direct_done(&self, k: &Kernel, part: Part, write: bool) {
+        if write {
+            self.longer(part);
+            self.volume.convert(k, part.ino.0).await;
+            self.volume.wrote(k, part.ino.0).await;
+        }
+    }
+
+    pub(crate) fn fsync(&self, actor: u32, ino: Ino, data_only: bool) -> Path {
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        let directory = self.stat(ino).kind == Kind::Directory;
+        Box::pin(async move {
+            match directory {
+                true => volume.fsync_directory(&k).await,
+                false => volume.fsync(&k, ino.0, data_only).await,
+            }
+            Ok(0)
+        })
+    }
+
+    pub(crate) fn sync(&self, actor: u32) -> Path {
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Box::pin(async move {
+            volume.sync(&k).await;
+            Ok(0)
+        })
+    }
+
+    /// `sync_file_range`: starts the writes, and waits for them if asked to.
+    pub(crate) fn sync_range(&self, actor: u32, part: Part, wait: bool) -> Path {
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Box::pin(async move {
+            let to = if part.len == 0 { u64::MAX } else { (part.at + part.len).div_ceil(PAGE) };
+            k.write_some(part.ino.0, &volume, (part.at / PAGE, to), wait).await;
+            Ok(0)
+        })
+    }
+
+    pub(crate) fn truncate(&self, actor: u32, ino: Ino, len: Bytes) -> Result<Path, Errno> {
+        if len > LONGEST {
+            return Err(Errno::EFBIG);
+        }
+        self.tree.borrow().file(ino).map_err(|_| Errno::EINVAL)?;
+        self.tree.borrow_mut().node_mut(ino).len = len;
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Ok(Box::pin(async move {
+            volume.truncate(&k, ino.0, len.div_ceil(PAGE)).await;
+            Ok(0)
+        }))
+    }
+
+    pub(crate) fn fallocate(&self, actor: u32, part: Part, keep_size: bool) -> Result<Path, Errno> {
+        self.tree.borrow().file(part.ino).map_err(|_| Errno::ENODEV)?;
+        if part.len == 0 {
+            return Err(Errno::EINVAL);
+        }
+        let end = part.at.checked_add(part.len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
+        let (k, this) = (self.kernel(actor), self.clone());
+        Ok(Box::pin(async move {
+            let (from, to) = (part.at / PAGE, end.div_ceil(PAGE));
+            let needed = missing(&this.volume.place(part.ino.0), from, to);
+            if this.volume.free() < needed {
+                return Err(Errno::ENOSPC);
+            }
+            let given = this.volume.fallocate(&k, part.ino.0, from, to - from).await;
+            given.map_err(|_| Errno::ENOSPC)?;
+            if !keep_size {
+                this.longer(part);
+            }
+            Ok(0)
+        }))
+    }
+
+    /// Drops clean pages of a file, or of all.
+    pub(crate) fn forget(&self, part: Option<Part>) {
+        let mut w = self.world.borrow_mut();
+        match part {
+            Some(p) => {
+                let to = if p.len == 0 { u64::MAX >> 16 } else { (p.at + p.len) / PAGE };
+                w.memory.drop_pages(p.ino.0, p.at.div_ceil(PAGE), to, false);
+            }
+            None => w.memory.drop_clean(),
+        }
+    }
+
+    /// Lets writers make as many pages dirty as they like, while files are prepared.
+    pub(crate) fn unlimited(&self, on: bool) {
+        self.world.borrow_mut().memory.unlimited(on);
+    }
+
+    pub(crate) fn set_time(&self, now: Nanos) {
+        self.world.borrow_mut().now = now;
+    }
+}
+
+/// Pages of a range that have no place.
+fn missing(place: &impl iosched_vfs::kernel::read::Place, from: u64, to: u64) -> u64 {
+    let (mut at, mut n) = (from, 0);
+    while at < to {
+        let (sector, pages) = place.at(at);
+        let end = to.min(at.saturating_add(pages.max(1)));
+        n += if sector.is_none() { end - at } else { 0 };
+        at = end;
+    }
+    n
+}
+
+/// A name's hash, by which directories of the root are spread.
+fn hash(name: &str) -> u64 {
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+}

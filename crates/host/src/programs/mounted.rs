@@ -1,0 +1,397 @@
+//! Calls on a mounted file system.
+
+use std::collections::BTreeMap;
+
+use iosched_syscalls::{Advice, Answer, Call, Completion, Errno, Fd, Io, OpenFlags};
+use iosched_types::Bytes;
+use iosched_vfs::kernel::Group;
+use iosched_vfs::kernel::read::Open;
+
+use crate::fs::{Ino, Part, Path};
+
+use super::Programs;
+use super::calls::{MOST, PAGE};
+use super::descriptors::Behind;
+use super::task::Tid;
+
+/// What is done with the answer of a path before the call is answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum After {
+    /// Nothing.
+    #[default]
+    Say,
+    /// It is a file, which gets a descriptor.
+    Open(OpenFlags),
+    /// The open file's position moves on.
+    Move(u32, Bytes),
+    /// It is a group of bios of an asynchronous I/O: tag and length.
+    Group(u32, u64),
+}
+
+/// Asynchronous I/O past the cache that is under way: whose, its tag, its length.
+pub(super) type Groups = BTreeMap<Group, (Tid, u32, u64)>;
+
+impl Programs {
+    /// Serves a call on a mounted file system. `None`: the call is the same on any, or there is none.
+    pub(super) fn mounted(&mut self, t: Tid, call: &Call) -> Result<Option<bool>, Errno> {
+        if self.fs.mount().is_none() {
+            return Ok(None);
+        }
+        let a = super::paths::actor_of(t);
+        let answered = match call {
+            Call::Read { fd, len } => self.read_mounted(t, *fd, None, *len)?,
+            Call::Pread { fd, at, len } => self.read_mounted(t, *fd, Some(*at), *len)?,
+            Call::Write { fd, len } => self.write_mounted(t, *fd, None, *len)?,
+            Call::Pwrite { fd, at, len } => self.write_mounted(t, *fd, Some(*at), *len)?,
+            Call::Submit { io } => Some(self.submit_mounted(t, *io)?),
+            Call::Load { map, at } => Some(self.touch_map(t, map.0, *at, false)?),
+            Call::Store { map, at } => Some(self.touch_map(t, map.0, *at, true)?),
+            Call::Advise { fd, at, len, advice } => {
+                self.advise(t, *fd, (*at, *len), *advice)?;
+                Some(self.said(t, 0))
+            }
+            other => match self.path_of(t, a, other)? {
+                None => None,
+                Some((None, _)) => Some(self.said(t, 0)),
+                Some((Some(path), after)) => Some(self.begin_path(t, path, after)),
+            },
+        };
+        Ok(answered)
+    }
+
+    fn said(&mut self, t: Tid, n: u64) -> bool {
+        self.tasks[t as usize].answer = Ok(n);
+        true
+    }
+
+    /// Takes a path; `true` when it has ended and the call is answered.
+    fn begin_path(&mut self, t: Tid, path: Path, after: After) -> bool {
+        self.tasks[t as usize].after = after;
+        match self.take_path(t, path) {
+            None => false,
+            Some(answer) => {
+                self.path_ends(t, answer);
+                true
+            }
+        }
+    }
+
+    /// The path of a call has ended.
+    pub(super) fn path_ends(&mut self, t: Tid, answer: Answer) {
+        let after = std::mem::take(&mut self.tasks[t as usize].after);
+        let answer = answer.and_then(|n| match after {
+            After::Say => Ok(n),
+            After::Open(flags) => self.open_mounted(t, Ino(n as u32), flags),
+            After::Move(file, from) => {
+                self.files[file as usize].at = from + n;
+                Ok(n)
+            }
+            After::Group(tag, len) => {
+                self.started(t, n as Group, tag, len);
+                Ok(0)
+            }
+        });
+        self.tasks[t as usize].answer = answer;
+    }
+
+    /// The path of a call that takes no more than one, or none where nothing is to be done.
+    fn path_of(
+        &mut self,
+        t: Tid,
+        a: u32,
+        call: &Call,
+    ) -> Result<Option<(Option<Path>, After)>, Errno> {
+        let Some(mount) = self.fs.mount() else { return Ok(None) };
+        let path = match call {
+            Call::Open { path, flags } => {
+                return Ok(Some((Some(mount.open_path(a, path, *flags)?), After::Open(*flags))));
+            }
+            Call::Unlink { path } => mount.unlink(a, path)?,
+            Call::Rmdir { path } => mount.rmdir(a, path)?,
+            Call::Mkdir { path } => mount.mkdir(a, path)?,
+            Call::Rename { from, to } => {
+                return Ok(Some((mount.rename(a, from, to)?, After::Say)));
+            }
+            Call::Fsync { fd } | Call::Fdatasync { fd } => {
+                let data_only = matches!(call, Call::Fdatasync { .. });
+                mount.fsync(a, self.ino(t, *fd)?.0, data_only)
+            }
+            Call::Sync => mount.sync(a),
+            Call::SyncFs { fd } => match self.files[self.file(t, *fd)? as usize].behind {
+                Behind::File(_) => mount.sync(a),
+                // Pipes have a file system of their own.
+                Behind::Pipe(..) => return Ok(None),
+            },
+            Call::SyncRange { fd, at, len, wait } => {
+                let (ino, _) = self.ino(t, *fd).map_err(no_pipe)?;
+                mount.sync_range(a, Part { ino, at: *at, len: *len }, *wait)
+            }
+            Call::Truncate { fd, len } => {
+                let (ino, file) = self.ino(t, *fd)?;
+                self.writable(file).map_err(|_| Errno::EINVAL)?;
+                mount.truncate(a, ino, *len)?
+            }
+            Call::Fallocate { fd, at, len, keep_size } => {
+                let file = self.file(t, *fd)?;
+                if *len == 0 {
+                    return Err(Errno::EINVAL);
+                }
+                self.writable(file)?;
+                let (ino, _) = self.ino(t, *fd).map_err(|_| Errno::ESPIPE)?;
+                mount.fallocate(a, Part { ino, at: *at, len: *len }, *keep_size)?
+            }
+            Call::CopyRange { from, to, len } => return self.copy_path(t, a, (*from, *to), *len),
+            _ => return Ok(None),
+        };
+        Ok(Some((Some(path), After::Say)))
+    }
+
+    fn open_mounted(&mut self, t: Tid, ino: Ino, flags: OpenFlags) -> Answer {
+        let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
+        let open = mount.open(ino);
+        let fd = self.open(t, Behind::File(ino), flags)?;
+        let file = self.file(t, fd)? as usize;
+        let mut opens = self.opens.borrow_mut();
+        if opens.len() <= file {
+            opens.resize(file + 1, open.clone());
+        }
+        opens[file] = open;
+        Ok(u64::from(fd.0))
+    }
+
+    /// What an open file is like now.
+    fn open_file(&self, file: u32, ino: Ino) -> Open {
+        let mut open = self.opens.borrow()[file as usize].clone();
+        open.size = self.fs.names().stat(ino).bytes;
+        open
+    }
+
+    fn read_mounted(
+        &mut self,
+        t: Tid,
+        fd: Fd,
+        at: Option<Bytes>,
+        len: Bytes,
+    ) -> Result<Option<bool>, Errno> {
+        let file = self.file(t, fd)?;
+        let open = self.files[file as usize];
+        let Behind::File(ino) = open.behind else { return Ok(None) };
+        if !open.flags.reads() {
+            return Err(Errno::EBADF);
+        }
+        let len = len.min(MOST);
+        let from = at.unwrap_or(open.at);
+        let part = Part { ino, at: from, len };
+        let after = if at.is_none() { After::Move(file, from) } else { After::Say };
+        let a = super::paths::actor_of(t);
+        let Some(mount) = self.fs.mount() else { return Ok(None) };
+        if mount_is_directory(mount, ino) {
+            return Err(Errno::EISDIR);
+        }
+        if open.flags.has(OpenFlags::DIRECT) {
+            let path = mount.direct(a, part, false)?;
+            return Ok(Some(self.begin_path(t, path, after)));
+        }
+        {
+            let mut opens = self.opens.borrow_mut();
+            let state = &mut opens[file as usize];
+            state.size = self.fs.names().stat(ino).bytes;
+            if let Some(n) = mount.read_cached(state, part) {
+                drop(opens);
+                self.tasks[t as usize].after = after;
+                self.path_ends(t, Ok(n));
+                return Ok(Some(true));
+            }
+        }
+        let path = mount.read(a, self.open_file(file, ino), part, self.opens.clone(), file);
+        Ok(Some(self.begin_path(t, path, after)))
+    }
+
+    fn write_mounted(
+        &mut self,
+        t: Tid,
+        fd: Fd,
+        at: Option<Bytes>,
+        len: Bytes,
+    ) -> Result<Option<bool>, Errno> {
+        let file = self.file(t, fd)?;
+        let open = self.files[file as usize];
+        let Behind::File(ino) = open.behind else { return Ok(None) };
+        self.writable(file)?;
+        let len = len.min(MOST);
+        // On Linux that holds for a given position, too.
+        let from = match open.flags.has(OpenFlags::APPEND) {
+            true => self.fs.names().stat(ino).bytes,
+            false => at.unwrap_or(open.at),
+        };
+        if len == 0 {
+            return Ok(Some(self.said(t, 0)));
+        }
+        let part = Part { ino, at: from, len };
+        let after = if at.is_none() { After::Move(file, from) } else { After::Say };
+        let a = super::paths::actor_of(t);
+        let sync = match open.flags {
+            f if f.has(OpenFlags::SYNC) => Some(false),
+            f if f.has(OpenFlags::DSYNC) => Some(true),
+            _ => None,
+        };
+        let state = self.open_file(file, ino);
+        let Some(mount) = self.fs.mount() else { return Ok(None) };
+        let path = match open.flags.has(OpenFlags::DIRECT) {
+            true => mount.direct(a, part, true)?,
+            false => mount.write(a, state, part, sync),
+        };
+        Ok(Some(self.begin_path(t, path, after)))
+    }
+
+    /// Starts an asynchronous I/O. Through the cache it is done when the call returns.
+    fn submit_mounted(&mut self, t: Tid, io: Io) -> Result<bool, Errno> {
+        let (ino, file) = self.ino(t, io.fd)?;
+        let flags = self.files[file as usize].flags;
+        if io.write && !flags.writes() || !io.write && !flags.reads() {
+            return Err(Errno::EBADF);
+        }
+        let at = match io.write && flags.has(OpenFlags::APPEND) {
+            true => self.fs.names().stat(ino).bytes,
+            false => io.at,
+        };
+        let part = Part { ino, at, len: u64::from(io.len) };
+        let a = super::paths::actor_of(t);
+        let state = self.open_file(file, ino);
+        let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
+        let path = if flags.has(OpenFlags::DIRECT) {
+            match mount.start_direct(a, part, io.write) {
+                Ok(path) => {
+                    let after = After::Group(io.tag, u64::from(io.len));
+                    return Ok(self.begin_path(t, path, after));
+                }
+                Err(e) => {
+                    let refused = Completion { tag: io.tag, answer: Err(e) };
+                    self.tasks[t as usize].done.push(refused);
+                    return Ok(self.said(t, 0));
+                }
+            }
+        } else if io.write {
+            mount.write(a, state, part, None)
+        } else {
+            mount.read(a, state, part, self.opens.clone(), file)
+        };
+        let (done, tag) = (self.async_results.clone(), io.tag);
+        let path: Path = Box::pin(async move {
+            let answer = path.await;
+            done.borrow_mut().push((t, Completion { tag, answer }));
+            Ok(0)
+        });
+        Ok(self.begin_path(t, path, After::Say))
+    }
+
+    /// Buffered asynchronous I/O that paths have done goes to their tasks.
+    pub(super) fn take_async_results(&mut self) {
+        let results = std::mem::take(&mut *self.async_results.borrow_mut());
+        for (t, completion) in results {
+            self.tasks[t as usize].done.push(completion);
+        }
+    }
+
+    /// The bios of an asynchronous I/O are handed over.
+    fn started(&mut self, t: Tid, group: Group, tag: u32, len: u64) {
+        self.tasks[t as usize].asyncs += 1;
+        self.groups.insert(group, (t, tag, len));
+        if self.early.remove(&group) {
+            self.group_done(group);
+        }
+    }
+
+    /// An asynchronous I/O is done; perhaps before its call has returned.
+    pub(super) fn group_done(&mut self, group: Group) {
+        match self.groups.remove(&group) {
+            Some((t, tag, len)) => self.async_ends(t, Completion { tag, answer: Ok(len) }),
+            None => _ = self.early.insert(group),
+        }
+    }
+
+    fn advise(
+        &mut self,
+        t: Tid,
+        fd: Fd,
+        (at, len): (Bytes, Bytes),
+        advice: Advice,
+    ) -> Result<(), Errno> {
+        let (ino, file) = self.ino(t, fd).map_err(no_pipe)?;
+        let Some(mount) = self.fs.mount() else { return Ok(()) };
+        let ra = mount.open(ino).ra;
+        let mut opens = self.opens.borrow_mut();
+        let open = &mut opens[file as usize];
+        match advice {
+            Advice::Normal => (open.ra, open.stream.random) = (ra, false),
+            Advice::Sequential => (open.ra, open.stream.random) = (2 * ra, false),
+            Advice::Random => open.stream.random = true,
+            Advice::DontNeed => mount.forget(Some(Part { ino, at, len })),
+            Advice::WillNeed | Advice::NoReuse => {}
+        }
+        Ok(())
+    }
+
+    /// A program touches a page of a file in memory.
+    fn touch_map(&mut self, t: Tid, id: u32, at: Bytes, store: bool) -> Result<bool, Errno> {
+        let map = self.maps.get(id as usize).copied().flatten().ok_or(Errno::EINVAL)?;
+        // What is mapped is whole pages: the rest of the last one is there, too.
+        let (end, len) = (map.len.next_multiple_of(PAGE), self.fs.names().stat(map.ino).bytes);
+        if at >= end || map.at + at >= len.next_multiple_of(PAGE) || store && !map.writable {
+            return Err(Errno::EFAULT);
+        }
+        let place = (map.at + at).min(len - 1);
+        let a = super::paths::actor_of(t);
+        let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
+        let part = Part { ino: map.ino, at: place, len: 1 };
+        let state = mount.open(map.ino);
+        let path = match store {
+            true => mount.write(a, state, part, None),
+            false => {
+                let keep = std::rc::Rc::new(std::cell::RefCell::new(vec![state.clone()]));
+                mount.read(a, state, part, keep, 0)
+            }
+        };
+        let path: Path = Box::pin(async move { path.await.map(|_| 0) });
+        Ok(self.begin_path(t, path, After::Say))
+    }
+
+    /// Reads the source and writes the target.
+    fn copy_path(
+        &mut self,
+        t: Tid,
+        a: u32,
+        (from, to): (Fd, Fd),
+        len: Bytes,
+    ) -> Result<Option<(Option<Path>, After)>, Errno> {
+        let ((source, f), (target, g)) = self.copied(t, from, to)?;
+        let (at, to) = (self.files[f as usize].at, self.files[g as usize].at);
+        let n = self.fs.names().stat(source).bytes.saturating_sub(at).min(len).min(MOST);
+        if source == target && at < to + n && to < at + n {
+            return Err(Errno::EINVAL);
+        }
+        self.files[f as usize].at += n;
+        self.files[g as usize].at += n;
+        if n == 0 {
+            return Ok(Some((None, After::Say)));
+        }
+        let (reads, writes) = (self.open_file(f, source), self.open_file(g, target));
+        let Some(mount) = self.fs.mount() else { return Ok(None) };
+        let read = mount.read(a, reads, Part { ino: source, at, len: n }, self.opens.clone(), f);
+        let write = mount.write(a, writes, Part { ino: target, at: to, len: n }, None);
+        let path: Path = Box::pin(async move {
+            read.await?;
+            write.await
+        });
+        Ok(Some((Some(path), After::Say)))
+    }
+}
+
+fn mount_is_directory(mount: &crate::fs::Mount, ino: Ino) -> bool {
+    use crate::fs::Names;
+    mount.stat(ino).kind == iosched_syscalls::Kind::Directory
+}
+
+fn no_pipe(e: Errno) -> Errno {
+    if e == Errno::EINVAL { Errno::ESPIPE } else { e }
+}

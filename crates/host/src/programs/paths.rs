@@ -1,0 +1,314 @@
+//! Paths of calls and of the kernel's threads through a mounted file system: who goes on, with what bios, until when.
+//!
+//! An actor is whoever has a path: first the kernel's threads, then the tasks in order.
+
+use std::collections::VecDeque;
+use std::task::{Context, Poll, Waker};
+
+use iosched_block::Submit;
+use iosched_schedulers::TaskInfo;
+use iosched_syscalls::Answer;
+use iosched_types::{Bio, IoPrio};
+use iosched_vfs::kernel::{BioOut, Event, Wait};
+
+use crate::events::HostEvent;
+use crate::fs::Path;
+
+use super::Programs;
+use super::io::Owner;
+use super::task::{State, Tid};
+
+/// The kernel's threads of a file system.
+const THREADS: u32 = 3;
+/// Numbers of the kernel's threads where those of tasks stand.
+const KERNEL: Tid = 1 << 31;
+
+/// Who has a path.
+#[derive(Default)]
+pub(super) struct Actor {
+    path: Option<Path>,
+    /// Bios that it hands over.
+    left: VecDeque<Bio>,
+    /// The first of them was refused once.
+    resumed: bool,
+    plugged: bool,
+    /// The I/O context of a kernel thread.
+    context: Option<u32>,
+    /// The end of a sleep that was cut short is not its end.
+    nap: u32,
+    /// It waits for this, or for time.
+    event: Option<Event>,
+    blocked: bool,
+}
+
+/// The actor of a task.
+pub(super) fn actor_of(t: Tid) -> u32 {
+    if t >= KERNEL { t - KERNEL } else { t + THREADS }
+}
+
+fn number_of(actor: u32) -> Tid {
+    if actor < THREADS { KERNEL + actor } else { actor - THREADS }
+}
+
+pub(super) fn is_thread(t: Tid) -> bool {
+    t >= KERNEL
+}
+
+impl Programs {
+    /// Starts the kernel's threads of a mounted file system.
+    pub(super) fn start_threads(&mut self) {
+        let Some(mount) = self.fs.mount() else { return };
+        mount.set_time(self.tl.now);
+        let threads = mount.threads();
+        self.actors.clear();
+        for (a, path) in (0..).zip(threads) {
+            self.actors.push(Actor { path: Some(path), ..Actor::default() });
+            self.ready.push_back(KERNEL + a);
+        }
+    }
+
+    /// A task's call takes a path. The answer, if it ends without a wait.
+    pub(super) fn take_path(&mut self, t: Tid, path: Path) -> Option<Answer> {
+        let a = actor_of(t) as usize;
+        if self.actors.len() <= a {
+            self.actors.resize_with(a + 1, Actor::default);
+        }
+        self.actors[a].path = Some(path);
+        self.drive(t)
+    }
+
+    /// Whether a task is on a path.
+    pub(super) fn on_path(&self, t: Tid) -> bool {
+        self.actors.get(actor_of(t) as usize).is_some_and(|a| a.path.is_some())
+    }
+
+    /// Goes on with a path until it waits (`None`) or ends.
+    pub(super) fn drive(&mut self, t: Tid) -> Option<Answer> {
+        let a = actor_of(t);
+        let world = self.fs.mount()?.world.clone();
+        world.borrow_mut().now = self.tl.now;
+        loop {
+            if !self.hand_over_bios(t) {
+                return None;
+            }
+            let mut path = self.actors[a as usize].path.take()?;
+            let polled = path.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            if let Poll::Ready(answer) = polled {
+                self.wake_from_world();
+                return Some(answer);
+            }
+            self.actors[a as usize].path = Some(path);
+            let wait = world.borrow_mut().take_wait(a)?;
+            let sleeps = match wait {
+                Wait::Submit => {
+                    let bios = world.borrow_mut().take_bios(a);
+                    self.queue_bios(t, bios);
+                    false
+                }
+                ref other => {
+                    let sleeps = world.borrow_mut().sleep(a, other);
+                    sleeps && self.set_alarm(t, other)
+                }
+            };
+            self.wake_from_world();
+            if sleeps {
+                self.actor_sleeps(t);
+                return None;
+            }
+        }
+    }
+
+    /// The alarm of a wait that ends by time. `false` when it is over at once, as all time is while files are prepared.
+    fn set_alarm(&mut self, t: Tid, wait: &Wait) -> bool {
+        let (at, event) = match *wait {
+            Wait::Until(at) => (at, None),
+            Wait::Compute(ns) => (self.tl.now + ns, None),
+            Wait::EventUntil(event, at) => (at, Some(event)),
+            _ => return true,
+        };
+        if self.instant {
+            return event.is_some();
+        }
+        let actor = &mut self.actors[actor_of(t) as usize];
+        actor.event = event;
+        actor.nap = actor.nap.wrapping_add(1);
+        let alarm = HostEvent::wake(t, actor.nap);
+        self.tl.events.push(at.max(self.tl.now), alarm.into());
+        true
+    }
+
+    /// An alarm goes off; `true` when it was one of a path.
+    pub(super) fn path_alarm(&mut self, t: Tid, nap: u32) -> bool {
+        let a = actor_of(t);
+        let Some(actor) = self.actors.get_mut(a as usize) else { return false };
+        if actor.path.is_none() {
+            return false;
+        }
+        if HostEvent::is_sleep(nap, actor.nap) {
+            actor.nap = actor.nap.wrapping_add(1);
+            if let Some(event) = actor.event.take()
+                && let Some(mount) = self.fs.mount()
+            {
+                mount.world.borrow_mut().timed_out(a, event);
+            }
+            self.actor_goes_on(t);
+        }
+        true
+    }
+
+    fn actor_sleeps(&mut self, t: Tid) {
+        let context = if is_thread(t) {
+            self.actors[actor_of(t) as usize].context
+        } else {
+            self.tasks[t as usize].context
+        };
+        if let Some(context) = context {
+            self.queue.task_sleeps(&mut self.tl, context);
+        }
+        if !is_thread(t) {
+            self.sleep(t, State::Path);
+        }
+        self.end_call();
+    }
+
+    /// The wait of a path is over.
+    fn actor_goes_on(&mut self, t: Tid) {
+        if is_thread(t) {
+            self.ready.push_back(t);
+        } else {
+            self.wake(t);
+        }
+    }
+
+    /// Wakes those whose wait is over, and takes up asynchronous I/O that is done.
+    pub(super) fn wake_from_world(&mut self) {
+        let Some(mount) = self.fs.mount() else { return };
+        let world = mount.world.clone();
+        let mut w = world.borrow_mut();
+        if w.woken.is_empty() && w.finished.is_empty() {
+            return;
+        }
+        let (woken, finished) = (std::mem::take(&mut w.woken), std::mem::take(&mut w.finished));
+        drop(w);
+        for a in woken {
+            let actor = &mut self.actors[a as usize];
+            actor.nap = actor.nap.wrapping_add(1);
+            actor.event = None;
+            self.actor_goes_on(number_of(a));
+        }
+        for group in finished {
+            self.group_done(group);
+        }
+    }
+
+    /// Makes bios of what a path hands over. While files are prepared they are done at once.
+    fn queue_bios(&mut self, t: Tid, bios: Vec<BioOut>) {
+        if self.instant {
+            if let Some(mount) = self.fs.mount() {
+                let mut w = mount.world.borrow_mut();
+                bios.iter().for_each(|b| w.completed(b.id));
+            }
+            return;
+        }
+        for out in bios {
+            let mut bio = self.path_bio(t, &out);
+            let id = out.id as usize;
+            if self.pieces.len() <= id {
+                self.pieces.resize(id + 1, 0);
+            }
+            let left = &mut self.actors[actor_of(t) as usize].left;
+            let before = left.len();
+            if out.sectors == 0 {
+                left.push_back(Bio { id: out.id, ..bio });
+            } else {
+                bio.id = out.id;
+                left.extend(self.queue.split(bio));
+            }
+            self.pieces[id] = (left.len() - before) as u32;
+        }
+    }
+
+    /// A bio of the task's own, or of a kernel thread's.
+    fn path_bio(&mut self, t: Tid, out: &BioOut) -> Bio {
+        let BioOut { op, flags, sector, sectors, .. } = *out;
+        if !is_thread(t) {
+            return Bio { sector, sectors, ..self.bio(t, op, flags) };
+        }
+        let task = self.thread_context(t);
+        let (id, prio, cgroup, cpu) = (0, IoPrio::default(), 0, 0);
+        Bio { id, op, flags, sector, sectors, task, thread: task, prio, cgroup, cpu }
+    }
+
+    fn thread_context(&mut self, t: Tid) -> u32 {
+        let a = actor_of(t) as usize;
+        if let Some(context) = self.actors[a].context {
+            return context;
+        }
+        let context = self.queue.task_started(TaskInfo { pid: t, ..TaskInfo::default() });
+        self.actors[a].context = Some(context);
+        if self.contexts.len() <= context as usize {
+            self.contexts.resize(context as usize + 1, 0);
+        }
+        self.contexts[context as usize] = t;
+        context
+    }
+
+    /// Submits bios of a path, under a plug when there are several; `false` when it sleeps for room.
+    fn hand_over_bios(&mut self, t: Tid) -> bool {
+        let a = actor_of(t) as usize;
+        let Some(first) = self.actors[a].left.front() else { return true };
+        let context = first.thread;
+        if self.actors[a].left.len() > 1 && !self.actors[a].plugged {
+            self.queue.start_plug(context);
+            self.actors[a].plugged = true;
+        }
+        while let Some(bio) = self.actors[a].left.pop_front() {
+            let resumed = std::mem::take(&mut self.actors[a].resumed);
+            let mut sent = bio;
+            sent.id = match resumed {
+                true => bio.id,
+                false => self.owner(Owner::Path(bio.id)),
+            };
+            if self.queue.submit(&mut self.tl, &sent, resumed) == Submit::Taken {
+                continue;
+            }
+            let actor = &mut self.actors[a];
+            actor.left.push_front(sent);
+            (actor.resumed, actor.blocked) = (true, true);
+            if !is_thread(t) {
+                self.sleep(t, State::Path);
+            }
+            self.end_call();
+            return false;
+        }
+        if std::mem::take(&mut self.actors[a].plugged) {
+            self.queue.finish_plug(&mut self.tl, context);
+        }
+        self.queue.run_deferred(&mut self.tl);
+        true
+    }
+
+    /// There is room in the queue for who slept for it; `true` when that was a path.
+    pub(super) fn path_has_room(&mut self, t: Tid) -> bool {
+        let Some(actor) = self.actors.get_mut(actor_of(t) as usize) else { return false };
+        if !std::mem::take(&mut actor.blocked) {
+            return false;
+        }
+        self.actor_goes_on(t);
+        true
+    }
+
+    /// A bio of a path is done.
+    pub(super) fn path_bio_done(&mut self, id: u32) {
+        let left = &mut self.pieces[id as usize];
+        *left -= 1;
+        if *left > 0 {
+            return;
+        }
+        if let Some(mount) = self.fs.mount() {
+            let mut w = mount.world.borrow_mut();
+            w.now = self.tl.now;
+            w.completed(id);
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Programs on ext4 above a page cache: what is read ahead, written back, journaled, and who waits for it.
+
+mod rig;
+
+use std::ops::ControlFlow;
+
+use iosched_host::programs::Programs;
+use iosched_syscalls::{Errno, Io, OpenFlags};
+use iosched_types::Op;
+use iosched_types::units::{MS, SEC};
+
+use rig::{birth, create, mounted, random, run};
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+
+/// A host of 64 MiB of memory with a file `f` of 8 MiB that is not in memory.
+fn with_file() -> Programs {
+    let mut h = mounted("none", 32, GIB, 64 * MIB, false);
+    let prepare = birth(async |sys| {
+        let fd = sys.creat("f").await?;
+        sys.write(fd, 8 * MIB).await?;
+        sys.close(fd).await
+    });
+    h.prepare(prepare, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(h.counts().dirty, 0, "prepared files are on the disk");
+    h
+}
+
+/// Commands that the device was given: reads, writes, flushes.
+fn commands(h: &mut Programs) -> Vec<(Op, u32)> {
+    h.take_dispatches().iter().map(|i| (i.op, i.sectors)).collect()
+}
+
+#[test]
+fn a_reader_in_order_finds_what_was_read_ahead() {
+    let mut h = with_file();
+    h.collect_dispatches();
+    run(&mut h, async |sys| {
+        let fd = sys.open("f", OpenFlags::READ).await?;
+        for _ in 0..256 {
+            assert_eq!(sys.read(fd, 4096).await?, 4096);
+        }
+        let first = sys.now();
+        assert!(first < 20 * MS, "1 MiB in {first} ns: windows of up to 128 KiB, 1 ms each");
+        for n in 0..200 {
+            sys.pread(fd, n * 4096, 4096).await?;
+        }
+        assert_eq!(sys.now(), first, "memory has it");
+        Ok(())
+    })
+    .unwrap();
+    let reads = commands(&mut h);
+    let sectors: Vec<u32> = reads.iter().map(|c| c.1).collect();
+    // 16 KiB at first, then twice as much each time up to 128 KiB.
+    assert_eq!(sectors[..5], [32, 64, 128, 256, 256], "{reads:?}");
+    assert!(reads.iter().all(|c| c.0 == Op::Read));
+}
+
+#[test]
+fn an_append_and_its_fsync_write_data_and_one_transaction() {
+    let mut h = mounted("none", 32, GIB, 64 * MIB, false);
+    h.collect_dispatches();
+    run(&mut h, async |sys| {
+        let fd = sys.creat("log").await?;
+        sys.fsync(fd).await?;
+        sys.sleep(50 * MS).await?;
+        let start = sys.now();
+        sys.write(fd, 4096).await?;
+        assert_eq!(sys.now(), start, "a write is done in memory");
+        sys.fsync(fd).await?;
+        // The page; the transaction's body; its record between flushes of 2 ms, as the disk has no FUA.
+        assert_eq!(sys.now() - start, MS + MS + 2 * MS + MS + 2 * MS);
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(h.counts().dirty, 0);
+}
+
+#[test]
+fn what_nobody_syncs_is_written_back_by_the_kernel() {
+    let mut h = mounted("none", 32, GIB, 256 * MIB, false);
+    run(&mut h, async |sys| {
+        let fd = sys.creat("f").await?;
+        sys.write(fd, MIB).await?;
+        sys.sleep(40 * SEC).await
+    })
+    .unwrap();
+    let c = h.counts();
+    assert_eq!((c.dirty, c.written), (0, MIB), "30 s are over");
+}
+
+#[test]
+fn writers_wait_when_too_much_is_dirty() {
+    let mut h = mounted("none", 1, GIB, 64 * MIB, false);
+    run(&mut h, async |sys| {
+        let fd = sys.creat("f").await?;
+        for _ in 0..400 {
+            sys.write(fd, MIB / 2).await?;
+        }
+        assert!(sys.now() > 100 * MS, "200 MiB into 64 MiB of memory in {} ns", sys.now());
+        Ok(())
+    })
+    .unwrap();
+    let c = h.counts();
+    assert!(c.dirty <= 64 * MIB / 5 + MIB, "{c:?}");
+    assert_eq!(c.dirtied, c.written + c.dropped + c.dirty);
+}
+
+#[test]
+fn direct_io_passes_by_the_cache() {
+    let mut h = with_file();
+    run(&mut h, async |sys| {
+        let fd = sys.open("f", create() | OpenFlags::DIRECT).await?;
+        assert_eq!(sys.pread(fd, 1, 512).await, Err(Errno::EINVAL), "not aligned");
+        for n in 1..4 {
+            assert_eq!(sys.pread(fd, 0, 4096).await?, 4096);
+            assert_eq!(sys.now(), n * MS, "from the disk each time");
+        }
+        let start = sys.now();
+        for tag in 0..8 {
+            let io = Io { fd, write: false, at: u64::from(tag) * 4096, len: 4096, tag };
+            sys.submit(io).await?;
+        }
+        let mut tags = Vec::new();
+        while tags.len() < 8 {
+            sys.reap(1, |c| tags.push((c.tag, c.answer))).await?;
+        }
+        assert_eq!(sys.now() - start, MS, "all at once");
+        assert!(tags.iter().all(|t| t.1 == Ok(4096)), "{tags:?}");
+        Ok(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn a_full_file_system_says_so_and_loses_nothing() {
+    let mut h = mounted("none", 32, GIB, 256 * MIB, false);
+    run(&mut h, async |sys| {
+        let fd = sys.creat("f").await?;
+        let mut written = 0;
+        let error = loop {
+            match sys.write(fd, 16 * MIB).await {
+                Ok(n) => written += n,
+                Err(e) => break e,
+            }
+        };
+        assert_eq!(error, Errno::ENOSPC);
+        assert!((850 * MIB..GIB).contains(&written), "{written} of 1 GiB");
+        assert_eq!(sys.fallocate(fd, 0, 2 * GIB).await, Err(Errno::ENOSPC));
+        sys.unlink("f").await?;
+        sys.close(fd).await?;
+        let other = sys.creat("g").await?;
+        assert_eq!(sys.write(other, 16 * MIB).await?, 16 * MIB, "its room was given back");
+        sys.fsync(other).await
+    })
+    .unwrap();
+    let c = h.counts();
+    assert_eq!(c.dirtied, c.written + c.dropped + c.dirty, "{c:?}");
+}
+
+#[test]
+fn a_sync_of_one_task_waits_for_the_journal_that_another_began() {
+    let mut h = mounted("none", 32, GIB, 256 * MIB, false);
+    run(&mut h, async |sys| {
+        for n in 0..4 {
+            sys.spawn(async move |sys| {
+                let fd = sys.creat(format_args!("f{n}")).await?;
+                for _ in 0..20 {
+                    sys.write(fd, 4096).await?;
+                    sys.fsync(fd).await?;
+                }
+                Ok(())
+            })
+            .await?;
+        }
+        for _ in 0..4 {
+            sys.wait().await?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    // Alone, each sync takes about 7 ms; four tasks share their commits.
+    let elapsed = h.measured().elapsed;
+    assert!(elapsed < 2 * 20 * 8 * MS, "{elapsed} ns");
+}
+
+#[test]
+fn random_programs_end_and_lose_nothing() {
+    for seed in 0..40 {
+        let cpu = seed % 2 == 0;
+        let scheduler = ["none", "mq-deadline", "bfq", "kyber"][(seed % 4) as usize];
+        let mut h = mounted(scheduler, 1 << (seed % 5), GIB, 4 * MIB, cpu);
+        run(&mut h, async move |sys| random(sys, seed, 0).await)
+            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        let (c, m) = (h.counts(), h.measured());
+        assert_eq!(c.dirtied, c.written + c.dropped + c.dirty, "seed {seed}: {c:?}");
+        assert_eq!(m.count as usize, m.tasks.len(), "every task is accounted for");
+    }
+}
