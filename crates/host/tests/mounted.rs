@@ -22,7 +22,7 @@ fn with_file() -> Programs {
         sys.write(fd, 8 * MIB).await?;
         sys.close(fd).await
     });
-    h.prepare(prepare, &mut |_| ControlFlow::Continue(())).unwrap();
+    h.prepare(prepare, &mut |_| ControlFlow::Continue(())).expect("files can be made");
     assert_eq!(h.counts().dirty, 0, "prepared files are on the disk");
     h
 }
