@@ -156,22 +156,9 @@ fn rounds(
         };
         cells.push(Trial {
             id: TrialId { scheduler: name.into(), ..TrialId::default() },
-            device: device.clone(),
-            kernel: kernel.clone(),
-            scheduler,
-            settings: Vec::new(),
-            jobs: jobs.clone(),
             cpus: 2,
-            cgroups: Vec::new(),
             collect: Collect::default(),
-            reseeded: Vec::new(),
-            startup: None,
-            load: None,
-            foreign: None,
-            start_at: 0,
-            reset_at: 0,
-            tag_start: 0,
-            first_run_late: false,
+            ..Trial::new(device.clone(), scheduler, kernel.clone(), jobs.clone())
         });
     }
     let plan = Plan { rounds, max_rounds: rounds, warm_up: false, retries: 0, ..Plan::default() };

@@ -36,6 +36,7 @@ fn trial(scheduler: &str, job: &str) -> Trial {
     let kernel = KernelProfile::find("6.12").unwrap();
     let none = |_: &str| Err("no includes".to_string());
     let jobs = parse("t.fio", job, &NoLookup, &none, &[]).unwrap();
+    let choice = choose_scheduler(scheduler, &[], &kernel, Registry::builtin()).unwrap();
     Trial {
         id: TrialId {
             experiment: "t".into(),
@@ -44,22 +45,9 @@ fn trial(scheduler: &str, job: &str) -> Trial {
             workload: "t".into(),
             ..TrialId::default()
         },
-        scheduler: choose_scheduler(scheduler, &[], &kernel, Registry::builtin()).unwrap(),
-        device,
-        kernel,
-        settings: Vec::new(),
-        jobs,
         cpus: 2,
-        cgroups: Vec::new(),
         collect: Collect::default(),
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
-        first_run_late: false,
+        ..Trial::new(device, choice, kernel, jobs)
     }
 }
 

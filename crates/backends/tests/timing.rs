@@ -59,22 +59,15 @@ fn trial(name: &str, text: &str) -> Trial {
     let none = |_: &str| Err("no includes".to_string());
     Trial {
         id: TrialId { device: "constant".into(), workload: name.into(), ..TrialId::default() },
-        scheduler: choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
-        device: DeviceSpec::from_toml("constant", DISK).unwrap(),
-        kernel,
-        settings: Vec::new(),
-        jobs: parse(name, text, &NoLookup, &none, &[]).unwrap_or_else(|e| panic!("{name}: {e:?}")),
         cpus: 2,
-        cgroups: Vec::new(),
         collect: Collect::default(),
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
         first_run_late: false,
+        ..Trial::new(
+            DeviceSpec::from_toml("constant", DISK).unwrap(),
+            choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
+            kernel,
+            parse(name, text, &NoLookup, &none, &[]).unwrap_or_else(|e| panic!("{name}: {e:?}")),
+        )
     }
 }
 

@@ -5,7 +5,7 @@
 use divan::counter::ItemsCount;
 use iosched_block::KernelProfile;
 use iosched_devices::truth;
-use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler};
+use iosched_experiment::{Trial, choose_scheduler};
 use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::{NoLookup, parse};
 
@@ -26,24 +26,15 @@ fn trial(scheduler: &str, device: &str, depth: u32) -> Trial {
     );
     let jobs = parse("bench.fio", &job, &NoLookup, &|_| Err("no includes".into()), &[]);
     Trial {
-        id: TrialId::default(),
-        scheduler: choose_scheduler(scheduler, &[], &kernel, Registry::builtin())
-            .expect("a scheduler of 6.12"),
-        device,
-        kernel,
         settings: vec![("wbt_lat_usec".into(), 0)],
-        jobs: jobs.expect("the job parses"),
-        cpus: 1,
-        cgroups: Vec::new(),
-        collect: Collect { series: false, dispatches: false },
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
         first_run_late: false,
+        ..Trial::new(
+            device,
+            choose_scheduler(scheduler, &[], &kernel, Registry::builtin())
+                .expect("a scheduler of 6.12"),
+            kernel,
+            jobs.expect("the job parses"),
+        )
     }
 }
 

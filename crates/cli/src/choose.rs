@@ -130,6 +130,26 @@ fn real_devices(values: &[String]) -> impl Iterator<Item = (&str, Place)> {
     })
 }
 
+/// File system, memory and sysctls of the simulated machine.
+fn host(args: &RunArgs, e: &mut Experiment) -> Outcome {
+    let mut said = |place: Place, done: Result<(), String>| {
+        done.map_err(|m| place.error(m))?;
+        e.host_place.get_or_insert(place);
+        Ok::<(), Diagnostic>(())
+    };
+    if let Some(text) = &args.filesystem {
+        said(Place::option("--filesystem", text, text), e.host.set_filesystem(text))?;
+    }
+    if let Some(text) = &args.memory {
+        said(Place::option("--memory", text, text), e.host.set_memory(text))?;
+    }
+    for text in &args.sysctl {
+        let (name, value) = text.split_once('=').unwrap_or((text, ""));
+        said(Place::option("--sysctl", text, name), e.host.set_sysctl(name, value))?;
+    }
+    Ok(())
+}
+
 fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     if let Some(word) = &args.backend {
         e.backend = backend(word, &Place::option("--backend", word, word))?;
@@ -158,6 +178,7 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     if let Some(cpus) = args.cpus {
         e.cpus = within("--cpus", u32::from(cpus), 1, u32::from(MAX_CPUS))? as u16;
     }
+    host(args, e)?;
     if let Some(text) = &args.device_state {
         let place = Place::option("--device-state", text, text);
         let state = DeviceState::parse(text).map_err(|m| place.error(m))?;

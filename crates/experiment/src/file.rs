@@ -6,6 +6,7 @@ use iosched_workloads::fio::DEFAULT_SEED;
 use iosched_workloads::strace::Options;
 use toml::de::DeTable;
 
+use crate::host::HostSpec;
 use crate::load::{self, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::BackendKind;
@@ -94,6 +95,10 @@ pub struct Experiment {
     pub set: Vec<Placed<(String, String)>>,
     /// CPUs of the simulated machine.
     pub cpus: u16,
+    /// The machine above the disk, for loads that make system calls.
+    pub host: HostSpec,
+    /// What of it was said, and where.
+    pub host_place: Option<Place>,
     /// Weights by control group.
     pub cgroups: Vec<(String, u32)>,
     /// What the devices are like when a run begins.
@@ -121,6 +126,8 @@ impl Default for Experiment {
             queue: Vec::new(),
             set: Vec::new(),
             cpus: 4,
+            host: HostSpec::default(),
+            host_place: None,
             cgroups: Vec::new(),
             device_state: None,
             backend: BackendKind::Sim,
@@ -142,6 +149,9 @@ const KEYS: &[&str] = &[
     "queue",
     "set",
     "cpus",
+    "memory",
+    "filesystem",
+    "sysctl",
     "cgroups",
     "device_state",
     "backend",
@@ -262,6 +272,22 @@ fn scalars(src: &Source, root: &DeTable, e: &mut Experiment, errors: &mut Vec<Di
     });
     read("cpus", &mut |at| {
         src.within(at, "cpus", 1..=i64::from(MAX_CPUS)).map(|v| e.cpus = v as u16)
+    });
+    read("filesystem", &mut |at| {
+        e.host_place = Some(src.place(at.span()));
+        e.host.read_filesystem(src, at)
+    });
+    read("memory", &mut |at| {
+        e.host_place.get_or_insert(src.place(at.span()));
+        e.host.read_memory(src, at)
+    });
+    read("sysctl", &mut |at| {
+        for (name, value, place) in pairs(src, at, "sysctl")? {
+            let v = src.integer(value, &name)?.to_string();
+            e.host.set_sysctl(&name, &v).map_err(|m| place.error(m))?;
+            e.host_place.get_or_insert(place);
+        }
+        Ok(())
     });
     read("backend", &mut |at| {
         let word = src.string(at, "backend")?;

@@ -5,6 +5,7 @@
 mod choice;
 pub mod file;
 pub mod fio_json;
+pub mod host;
 pub mod load;
 pub mod mix;
 pub mod place;
@@ -16,6 +17,7 @@ pub mod trial;
 pub mod until;
 
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
+pub use host::{FS_TYPES, FsType, HostSpec, MountOptions, Sysctls};
 pub use load::{Load, ProgramRef, Started, TraceRef};
 pub use mix::{Access, Mix};
 pub use place::{Place, Placed};

@@ -156,6 +156,7 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     if n > MAX_TRIALS {
         errors.push(Diagnostic::file(&*e.name, format!("{n} trials; {MAX_TRIALS} are the limit")));
     }
+    misfits(e, parts, errors);
     if e.backend == BackendKind::Sim {
         errors.extend(parts.workloads.iter().filter_map(|(w, place)| memory(w, place)));
     }
@@ -168,6 +169,29 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
                 let message = format!("device {}: {}", device.name, d.message);
                 errors.push(Diagnostic { message, ..d });
             }
+        }
+    }
+}
+
+/// The file system of loads that make system calls must fit each device; other loads have none.
+fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
+    let Some((_, place)) = parts.workloads.iter().find(|(w, _)| w.load.is_some()) else {
+        if let Some(place) = &e.host_place {
+            let d = place.error("file system, memory and sysctls are for loads of system calls");
+            errors.push(
+                d.with_help("run a program or a log (iosched list workloads), or leave it out"),
+            );
+        }
+        return;
+    };
+    if e.backend != BackendKind::Sim {
+        return;
+    }
+    for (device, _) in &parts.devices {
+        if let Some(message) = e.host.misfit(device.model.capacity()) {
+            let place = e.host_place.as_ref().unwrap_or(place);
+            let d = place.error(format!("{}: {message}", device.name));
+            errors.push(d.with_help("--filesystem simple has neither journal nor least size"));
         }
     }
 }
@@ -238,6 +262,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         startup: w.startup.clone(),
         load: w.load.clone(),
         foreign: c.foreign.clone(),
+        host: e.host.clone(),
         cpus: e.cpus,
         cgroups: e.cgroups.clone(),
         collect: e.collect,

@@ -9,6 +9,7 @@ use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
 use iosched_workloads::fio::{DEFAULT_SEED, JobSet};
 
+use crate::host::HostSpec;
 use crate::load::Load;
 use crate::record::TrialId;
 use crate::startup::Startup;
@@ -37,6 +38,8 @@ pub struct Trial {
     /// The running kernel's name of a scheduler that iosched does not have (live backends only; `scheduler` is a
     /// stand-in then).
     pub foreign: Option<String>,
+    /// The machine above the disk, for a load that makes system calls.
+    pub host: HostSpec,
     /// CPUs of the machine.
     pub cpus: u16,
     /// `io.bfq.weight`/`blkio.weight` by control group path.
@@ -57,6 +60,36 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// Jobs on a device under a scheduler, on a machine of one CPU. Nothing is collected beside the figures.
+    #[must_use]
+    pub fn new(
+        device: DeviceSpec,
+        scheduler: SchedulerChoice,
+        kernel: KernelProfile,
+        jobs: JobSet,
+    ) -> Trial {
+        Trial {
+            id: TrialId::default(),
+            device,
+            kernel,
+            scheduler,
+            settings: Vec::new(),
+            jobs,
+            reseeded: Vec::new(),
+            startup: None,
+            load: None,
+            host: HostSpec::default(),
+            foreign: None,
+            cpus: 1,
+            cgroups: Vec::new(),
+            collect: Collect { series: false, dispatches: false },
+            start_at: 0,
+            reset_at: 0,
+            tag_start: 0,
+            first_run_late: false,
+        }
+    }
+
     /// What the running kernel calls the scheduler.
     #[must_use]
     pub fn kernel_name(&self) -> &str {

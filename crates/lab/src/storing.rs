@@ -36,7 +36,7 @@ fn hash_of(inputs: &BTreeMap<Cell, String>, id: &TrialId) -> String {
 fn input_of(backend: BackendKind, trial: &Trial) -> String {
     let s = &trial.scheduler;
     let everything = format!(
-        "{} {backend:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?}",
+        "{} {backend:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         trial.device,
         trial.kernel,
@@ -49,6 +49,7 @@ fn input_of(backend: BackendKind, trial: &Trial) -> String {
         trial.load,
         trial.foreign,
         trial.cpus,
+        trial.load.as_ref().map(|_| &trial.host),
         trial.cgroups,
         trial.id,
     );

@@ -8,14 +8,13 @@ use iosched_experiment::{
     Warning,
 };
 use iosched_host::cpu::Costs;
-use iosched_host::fs::{Files, Simple};
 use iosched_host::programs::{Measured, Programs, TaskStats};
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::strace::Replay;
 
 use crate::error::SimError;
-use crate::record;
 use crate::run::{Progress, device, queue};
+use crate::{mount, record};
 
 /// Simulates a trial with such a load.
 pub(crate) fn simulate(
@@ -24,9 +23,10 @@ pub(crate) fn simulate(
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
     let device = device(trial)?;
-    let files = Files::AtOnce(Box::new(Simple::new(device.capacity())));
+    let capacity = device.capacity();
     let root = vec![iosched_schedulers::Cgroup::default()];
     let queue = queue(trial, device, Vec::new(), root)?;
+    let (files, old) = mount::files(trial, capacity, &queue);
     let costs = Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name);
     let mut host = Programs::new(queue, files, costs);
     host.tl.now = trial.start_at;
@@ -58,6 +58,8 @@ pub(crate) fn simulate(
         provenance: record::provenance(trial),
         ..Record::default()
     };
+    record.warnings.extend(old);
+    record.provenance.extend(provenance(trial, &host));
     into_record(&mut record, load, started.replay.as_deref(), host.measured());
     Ok(record)
 }
@@ -82,6 +84,18 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
         record.provenance.extend(values);
         own_figures(record, program.figures, m);
     }
+}
+
+/// What the machine above the disk was, and what its file system did.
+fn provenance(trial: &Trial, host: &Programs) -> Vec<(String, String)> {
+    let Some(mount) = host.mount() else {
+        return vec![("filesystem".into(), "simple".into())];
+    };
+    vec![
+        ("filesystem".into(), mount.volume().name().into()),
+        ("memory".into(), trial.host.memory.to_string()),
+        ("journal_commits".into(), mount.volume().commits().to_string()),
+    ]
 }
 
 fn side(d: &(u64, Bytes, LatencyHistogram), runtime: Nanos) -> DirStats {

@@ -17,7 +17,7 @@ pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
-use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{Trial, TrialId, choose_scheduler, label};
 use iosched_host::{FIRST_LOOKS, first_start};
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
@@ -235,23 +235,13 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
             repetition: run.repetition,
             seed: u64::from(run.repetition),
         },
-        device: device.spec.clone(),
-        kernel,
-        scheduler,
         settings,
-        jobs,
-        cpus: 1,
-        cgroups: Vec::new(),
-        collect: Collect { series: false, dispatches: false },
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
         start_at,
         reset_at: reset + ticks,
         tag_start: 0,
         // Measurements that note the reset began with a kernel that had run its queues before.
         first_run_late: run.reset_after_tick_ns.is_none(),
+        ..Trial::new(device.spec.clone(), scheduler, kernel, jobs)
     })
 }
 

@@ -21,24 +21,15 @@ fn run_on(disk: &str, cpus: u16, model: CpuModel, text: &str) -> Record {
     let global = "[global]\nfilename=/dev/disk0\ndirect=1\nbs=4k\nrw=randread\nioengine=libaio\n\
                   iodepth=64\ntime_based\nruntime=1\n";
     let trial = Trial {
-        id: TrialId::default(),
-        scheduler: choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
-        device: DeviceSpec::from_toml("constant", disk).unwrap(),
-        kernel,
-        settings: Vec::new(),
-        jobs: parse("job", &format!("{global}{text}\n"), &NoLookup, &|_| Err(String::new()), &[])
-            .unwrap(),
         cpus,
-        cgroups: Vec::new(),
-        collect: Collect { series: false, dispatches: false },
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
         first_run_late: false,
+        ..Trial::new(
+            DeviceSpec::from_toml("constant", disk).unwrap(),
+            choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
+            kernel,
+            parse("job", &format!("{global}{text}\n"), &NoLookup, &|_| Err(String::new()), &[])
+                .unwrap(),
+        )
     };
     simulate(&trial).unwrap()
 }

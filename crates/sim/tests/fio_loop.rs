@@ -18,23 +18,14 @@ fn record(text: &str) -> Record {
     let global = "[global]\nfilename=/dev/disk0\ndirect=1\nbs=4k\nrw=randread\nioengine=libaio\n";
     let jobs = format!("{global}{text}\n");
     let trial = Trial {
-        id: TrialId::default(),
-        scheduler: choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
-        device: DeviceSpec::from_toml("constant", DISK).unwrap(),
-        kernel,
-        settings: Vec::new(),
-        jobs: parse("job", &jobs, &NoLookup, &|_| Err(String::new()), &[]).unwrap(),
-        cpus: 1,
-        cgroups: Vec::new(),
         collect: Collect { series: true, dispatches: false },
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
         first_run_late: false,
+        ..Trial::new(
+            DeviceSpec::from_toml("constant", DISK).unwrap(),
+            choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
+            kernel,
+            parse("job", &jobs, &NoLookup, &|_| Err(String::new()), &[]).unwrap(),
+        )
     };
     simulate(&trial).unwrap()
 }

@@ -44,22 +44,9 @@ fn trial(scheduler: &str, kernel: &str, device: &str, job: &str) -> Trial {
     let jobs = parse("job", job, &NoLookup, &|_| Err(String::new()), &[]).unwrap();
     Trial {
         id: TrialId { scheduler: label(&choice), ..TrialId::default() },
-        device: catalogue::find(device).unwrap(),
-        scheduler: choice,
-        kernel,
-        settings: Vec::new(),
-        jobs,
         cpus: 2,
-        cgroups: Vec::new(),
-        collect: Collect { series: false, dispatches: false },
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
         first_run_late: false,
+        ..Trial::new(catalogue::find(device).unwrap(), choice, kernel, jobs)
     }
 }
 

@@ -81,6 +81,15 @@ pub(crate) struct RunArgs {
     /// State of the devices when a run begins: write_cache=full, slc=full (default: empty).
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub(crate) device_state: Option<String>,
+    /// File system of a program or log, with mount options: ext4 or simple (default: ext4).
+    #[arg(long, value_name = "TYPE[:OPTION,…]")]
+    pub(crate) filesystem: Option<String>,
+    /// Memory of the simulated machine for its page cache (default: 4G).
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+    /// Sets a sysctl of the simulated machine, such as vm.dirty_ratio.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) sysctl: Vec<String>,
     /// CPUs of the simulated machine.
     #[arg(long, value_name = "N")]
     pub(crate) cpus: Option<u16>,

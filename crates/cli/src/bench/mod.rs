@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::Context;
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{DeviceSpec, truth};
-use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{Record, Trial, TrialId, choose_scheduler, label};
 use iosched_report::terminal::{Align, Cell, Grid};
 use iosched_schedulers::registry::{self, Registry};
 use iosched_types::nearest::did_you_mean;
@@ -212,22 +212,9 @@ fn trial(scheduler: &str, device: DeviceSpec, jobs: JobSet) -> Outcome<Trial> {
             repetition: 1,
             seed: 1,
         },
-        device,
-        kernel,
-        scheduler: choice,
         settings: vec![("wbt_lat_usec".into(), 0)],
-        jobs,
-        cpus: 1,
-        cgroups: Vec::new(),
-        collect: Collect { series: false, dispatches: false },
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
         first_run_late: false,
+        ..Trial::new(device, choice, kernel, jobs)
     })
 }
 

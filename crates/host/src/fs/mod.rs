@@ -76,7 +76,9 @@ impl Files {
         }
     }
 
-    pub(crate) fn mount(&self) -> Option<&Mount> {
+    /// What is mounted.
+    #[must_use]
+    pub fn mount(&self) -> Option<&Mount> {
         match self {
             Files::AtOnce(_) => None,
             Files::Mounted(mount) => Some(mount),

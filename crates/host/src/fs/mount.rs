@@ -12,6 +12,7 @@ use iosched_syscalls::{Answer, Entry, Errno, Kind, OpenFlags, Stat};
 use iosched_types::{Bytes, Nanos};
 use iosched_vfs::cache::PAGE;
 use iosched_vfs::cache::readahead::Stream;
+use iosched_vfs::cache::writeback::{Flusher, Intervals};
 use iosched_vfs::fs::ext4;
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::kernel::direct::Range;
@@ -36,6 +37,8 @@ pub struct Mounted {
     pub volume: Volume,
     /// Memory and its sysctls.
     pub memory: Settings,
+    /// How often the flusher looks, and when pages are old.
+    pub intervals: Intervals,
     /// `read_ahead_kb` of the device in pages.
     pub read_ahead: u64,
 }
@@ -117,6 +120,7 @@ impl Mount {
     pub fn new(mounted: Mounted) -> Mount {
         let mut world = World::default();
         world.memory = Memory::new(mounted.memory);
+        world.flusher = Flusher::new(mounted.intervals);
         Mount {
             world: Rc::new(RefCell::new(world)),
             volume: mounted.volume,

@@ -20,7 +20,7 @@ use crate::cpu::{Cores, Costs};
 use crate::error::HostError;
 use iosched_vfs::kernel::read::Open;
 
-use crate::fs::{Counts, Files, Ino, Segment};
+use crate::fs::{Counts, Files, Ino, Mount, Segment};
 use crate::samples::Thin;
 
 mod asynchronous;
@@ -270,6 +270,12 @@ impl Programs {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.fs.names().counts()
+    }
+
+    /// What is mounted, if a file system is.
+    #[must_use]
+    pub fn mount(&self) -> Option<&Mount> {
+        self.fs.mount()
     }
 
     /// A task's figures go to the others'.

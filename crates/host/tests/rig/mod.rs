@@ -12,7 +12,8 @@ use iosched_host::fs::{Files, Mount, Mounted, Simple};
 use iosched_host::programs::Programs;
 use iosched_schedulers::registry;
 use iosched_syscalls::{Birth, Done, Io, OpenFlags, Program, Script, Sys};
-use iosched_types::units::MS;
+use iosched_types::units::{MS, SEC};
+use iosched_vfs::cache::writeback::Intervals;
 use iosched_vfs::fs::ext4::{Ext4, Options};
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::kernel::memory::Settings;
@@ -26,7 +27,8 @@ pub(crate) fn host(scheduler: &str, depth: u32, bytes: u64, cpu: bool) -> Progra
 pub(crate) fn mounted(scheduler: &str, depth: u32, bytes: u64, memory: u64, cpu: bool) -> Programs {
     let ext4 = Ext4::new(bytes / 4096, 0, 1, Options::default());
     let memory = Settings { pages: memory / 4096, ..Settings::default() };
-    let mounted = Mounted { volume: Volume::Ext4(ext4), memory, read_ahead: 32 };
+    let intervals = Intervals { wake: 5 * SEC, expire: 30 * SEC };
+    let mounted = Mounted { volume: Volume::Ext4(ext4), memory, intervals, read_ahead: 32 };
     host_of(Files::Mounted(Mount::new(mounted)), scheduler, depth, bytes, cpu)
 }
 

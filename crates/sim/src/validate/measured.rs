@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
-use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{Record, Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry::Registry;
 use iosched_types::units::MS;
 use iosched_types::{Diagnostic, Nanos};
@@ -187,22 +187,10 @@ fn trial(
             repetition: 1,
             seed: 1,
         },
-        device: device.clone(),
-        kernel: kernel.clone(),
-        scheduler,
         settings: vec![("wbt_lat_usec".to_string(), 0)],
-        jobs,
         cpus: cores,
-        cgroups: Vec::new(),
-        collect: Collect { series: false, dispatches: false },
-        reseeded: Vec::new(),
-        startup: None,
-        load: None,
-        foreign: None,
-        start_at: 0,
-        reset_at: 0,
-        tag_start: 0,
         first_run_late: false,
+        ..Trial::new(device.clone(), scheduler, kernel.clone(), jobs)
     })
 }
 

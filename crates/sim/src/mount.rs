@@ -1,0 +1,93 @@
+//! A trial's file system and memory.
+
+use iosched_block::Queue;
+use iosched_experiment::{FsType, HostSpec, Trial, Warning};
+use iosched_host::fs::{Files, Mount, Mounted, Simple};
+use iosched_schedulers::KernelVersion;
+use iosched_types::Bytes;
+use iosched_vfs::cache::PAGE;
+use iosched_vfs::cache::readahead::Era;
+use iosched_vfs::cache::throttle::DirtyLimits;
+use iosched_vfs::cache::writeback::Intervals;
+use iosched_vfs::fs::ext4::{Ext4, Options};
+use iosched_vfs::fs::volume::Volume;
+use iosched_vfs::kernel::memory::Settings;
+
+/// Writers only sleep, and read-ahead has one window a file, since these.
+const WRITERS_SLEEP: KernelVersion = KernelVersion(3, 2, 0);
+
+/// The rules of read-ahead of a kernel.
+fn era(kernel: KernelVersion) -> Era {
+    match kernel {
+        k if k < KernelVersion(3, 14, 0) => Era::OnDemand,
+        k if k < KernelVersion(4, 19, 0) => Era::History,
+        k if k < KernelVersion(6, 11, 0) => Era::Capped,
+        _ => Era::Split,
+    }
+}
+
+/// `read_ahead_kb` of the device in pages.
+fn read_ahead(trial: &Trial) -> u64 {
+    let set = trial.settings.iter().find(|(n, _)| n == "read_ahead_kb").map(|(_, v)| *v as u64);
+    set.unwrap_or(u64::from(trial.kernel.read_ahead_kb)) * 1024 / PAGE
+}
+
+/// The files of a trial on a device of so many bytes, and what the user should know of them.
+pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Option<Warning>) {
+    let host = &trial.host;
+    let kernel = trial.kernel.kernel_version();
+    let old = kernel < WRITERS_SLEEP;
+    if host.filesystem == FsType::Simple || old {
+        let warning = (old && host.filesystem == FsType::Ext4).then(|| Warning {
+            code: "file-system".into(),
+            message: format!(
+                "{}: the page cache of kernels before 3.2 is not simulated; files have neither \
+                 journal, read-ahead nor write-back",
+                trial.kernel.version
+            ),
+            advice: "name --filesystem simple to compare other kernels on the same ground".into(),
+        });
+        return (Files::AtOnce(Box::new(Simple::new(capacity))), warning);
+    }
+    let size = host.size.unwrap_or(capacity).min(capacity);
+    let options = Options {
+        barrier: host.options.barrier,
+        commit: host.options.commit,
+        parts: if kernel < KernelVersion(6, 7, 0) { 4 } else { 3 },
+        tick: 1_000_000_000 / u64::from(trial.kernel.hz),
+    };
+    let ext4 = Ext4::new(size / PAGE, 0, usize::from(trial.cpus), options);
+    let io_pages = u64::from(queue.limits().max_sectors) * 512 / PAGE;
+    let mounted = Mounted {
+        volume: Volume::Ext4(ext4),
+        memory: settings(trial, host, io_pages),
+        intervals: intervals(host),
+        read_ahead: read_ahead(trial),
+    };
+    (Files::Mounted(Mount::new(mounted)), None)
+}
+
+fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
+    let s = &host.sysctls;
+    Settings {
+        pages: host.memory / PAGE,
+        era: era(trial.kernel.kernel_version()),
+        limits: DirtyLimits {
+            background_percent: s.dirty_background_ratio.unwrap_or(10),
+            dirty_percent: s.dirty_ratio.unwrap_or(20),
+            background_bytes: s.dirty_background_bytes.unwrap_or(0),
+            dirty_bytes: s.dirty_bytes.unwrap_or(0),
+        },
+        hz: u64::from(trial.kernel.hz),
+        cpus: u64::from(trial.cpus),
+        io_pages,
+    }
+}
+
+fn intervals(host: &HostSpec) -> Intervals {
+    let ns = |centisecs: Option<u64>, default: u64| centisecs.unwrap_or(default) * 10_000_000;
+    Intervals {
+        wake: ns(host.sysctls.dirty_writeback_centisecs, 500),
+        expire: ns(host.sysctls.dirty_expire_centisecs, 3000),
+    }
+}
