@@ -3,7 +3,7 @@
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::DeviceSpec;
-use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler};
+use iosched_experiment::{Record, Trial, choose_scheduler};
 use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
 use iosched_workloads::fio::{NoLookup, parse};

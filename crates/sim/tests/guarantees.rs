@@ -4,7 +4,7 @@
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{DeviceState, catalogue};
-use iosched_experiment::{Collect, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry::{self, Registry};
 use iosched_sim::simulate;
 use iosched_testing::{Counting, allocations};
