@@ -12,7 +12,7 @@ use iosched_block::{CpuModel, DiskId, KernelProfile, Queue, QueueConfig, Schedul
 use iosched_devices::models::Fixed;
 use iosched_devices::params::FixedParams;
 use iosched_host::cpu::Costs;
-use iosched_host::fs::Simple;
+use iosched_host::fs::{Files, Simple};
 use iosched_host::programs::{Measured, Programs};
 use iosched_schedulers::{Cgroup, registry};
 use iosched_syscalls::{Answer, Birth, Call, Completion, Done, Entry, Program, Stat};
@@ -197,7 +197,7 @@ fn host() -> Programs {
         tag_start: 0,
     })
     .unwrap();
-    Programs::new(queue, Box::new(Simple::new(bytes)), costs)
+    Programs::new(queue, Files::AtOnce(Box::new(Simple::new(bytes))), costs)
 }
 
 /// What tasks did, without times.
