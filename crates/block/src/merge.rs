@@ -1,6 +1,6 @@
 //! Finding something to merge with: one-entry cache, back-merge hash, front merges, limits.
 
-use iosched_schedulers::{MergeKind, Merging, Position};
+use iosched_schedulers::{BlockPath, MergeKind, Merging, Position};
 use iosched_types::request::{Link, NO_BIO};
 use iosched_types::{Bio, Flags, NO_REQ, Op, ReqId, Request, Requests, Sector};
 
@@ -347,10 +347,11 @@ impl Queue {
     /// Appends `id` to the queued `into`; `queued` says whether `id` is in the scheduler itself.
     fn try_append(&mut self, tl: &mut Timeline, into: ReqId, id: ReqId, queued: bool) -> bool {
         let bio = self.as_bio(id);
-        if !self.compatible(&self.reqs[into], &bio)
-            || self.reqs[into].end() != bio.sector
-            || !self.scheduler_allows(tl, into, &bio)
-        {
+        if !self.compatible(&self.reqs[into], &bio) || self.reqs[into].end() != bio.sector {
+            return false;
+        }
+        // blk-mq asks the scheduler about bios only. Requests of different processes merge even under bfq.
+        if self.path == BlockPath::Legacy && !self.scheduler_allows(tl, into, &bio) {
             return false;
         }
         if queued {
