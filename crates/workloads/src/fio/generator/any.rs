@@ -329,6 +329,10 @@ impl AnyKind {
             if !self.stays_sequential(dir) {
                 return Some((self.random_offset(dir, file)?, true));
             }
+            // `percentage_random` without a map: the end of the file ends the pass.
+            if self.files[file].map.is_none() {
+                return Some((self.sequential_offset(dir, file)?, false));
+            }
         } else if self.identical {
             return Some((self.files[file].last_start[dir], false));
         }

@@ -3,7 +3,7 @@
 use iosched_types::{Bytes, Nanos};
 
 use super::{Job, State};
-use crate::fio::spec::{JobSpec, Pattern};
+use crate::fio::spec::JobSpec;
 
 /// What ends a job. `loops` multiplies both numbers; only the end of the files ends a pass through them.
 #[derive(Clone, Copy, Debug)]
@@ -30,10 +30,7 @@ impl Limits {
         Limits {
             bytes: loops(io_size.unwrap_or(whole)),
             ios: job.number_ios.map_or(u64::MAX, |n| loops(n.saturating_mul(per_io))),
-            pass: ends_by_bytes(job).then(|| match (job.pattern, io_size) {
-                (Pattern { read: true, write: true, random: false, .. }, Some(n)) => n.max(whole),
-                _ => whole,
-            }),
+            pass: ends_by_bytes(job).then(|| io_size.unwrap_or(0).max(whole)),
             again_at: match job.time_based {
                 true => Some(Bytes::MAX),
                 false => io_size.and_then(|size| size.checked_sub(largest(job))),
@@ -46,9 +43,9 @@ fn largest(job: &JobSpec) -> Bytes {
     (0..3).map(|d| job.bs.range[d].1).max().unwrap_or(0)
 }
 
-/// fio counts the bytes that it hands to an asynchronous engine, and begins a new pass after `size` bytes (`io_size` in
-/// mixed sequential jobs, where that is more). Where reads and writes each go through the files, this is before the end
-/// of the files.
+/// fio counts the bytes that it hands to an asynchronous engine, and begins a new pass after `size` bytes (`io_size`,
+/// where that is more). Where reads and writes each go through the files, this is before the end of the files. Random
+/// jobs without a map have no other end of a pass.
 pub(super) fn ends_by_bytes(job: &JobSpec) -> bool {
     let several = job.loops > 1 || job.io_size.is_some() || job.target.io_size_percent.is_some();
     !job.engine.is_sync() && several && !job.time_based && job.replay.is_none()
