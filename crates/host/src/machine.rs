@@ -24,6 +24,8 @@ use crate::threads::Threads;
 
 /// Events at one instant after which the simulation counts as stuck.
 const MOST_AT_ONCE: u64 = 50_000_000;
+/// The largest `nice`.
+const NICEST: i8 = 19;
 /// Points of the dispatch picture.
 const MOST_DISPATCHES: usize = 4096;
 
@@ -257,8 +259,11 @@ impl Machine {
                 Some(h) => self.threads.all[h as usize].task,
             };
             let job = &self.tasks[task as usize].job;
-            // One that is about to begin has no advantage yet.
-            if job.is_new() { job.spec().nice.max(0) } else { job.spec().nice }
+            // Among those that are about to begin only the nicest stands back.
+            match job.spec().nice {
+                nice if job.is_new() && nice < NICEST => 0,
+                nice => nice,
+            }
         };
         let (first, _) = self.ready.iter().enumerate().min_by_key(|(_, t)| nice(**t))?;
         self.ready.remove(first)
