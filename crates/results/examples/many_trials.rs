@@ -26,6 +26,7 @@ fn record(i: u64, [devices, schedulers, workloads, _]: [u64; 4]) -> Record {
         ..DirStats::default()
     };
     (0..200).for_each(|k| read.clat.record(50_000 + k * k * (s + w % 7 + 1) + noise * 8));
+    read.lat_hist.clone_from(&read.clat);
     let trial = TrialId {
         experiment: "many".into(),
         device: format!("disk {d}"),

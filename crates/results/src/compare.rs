@@ -227,7 +227,9 @@ pub fn compare(
     }
     let figures = figures(&b, &n);
     for wanted in &options.measures {
-        if !figures.iter().any(|f| f.measure.starts_with(wanted.as_str())) {
+        // Everything begins with nothing: an empty name is a script's mistake.
+        let known = figures.iter().any(|f| f.measure.starts_with(wanted.as_str()));
+        if wanted.trim().is_empty() || !known {
             let names: BTreeSet<&str> = figures.iter().map(|f| f.measure).collect();
             return Err(CompareError::Measure {
                 wanted: wanted.clone(),
@@ -494,6 +496,7 @@ mod tests {
         };
         assert_eq!(of("io", "kernel"), Ok(1));
         assert!(of("iosp", "").unwrap_err().contains("did you mean \"iops\""));
+        assert!(of(" ", "").unwrap_err().contains("no measure begins with"));
         assert!(of("", "kernal").unwrap_err().contains("did you mean \"kernel\""));
     }
 
