@@ -33,7 +33,8 @@ pub struct LatencyHistogram {
 
 #[derive(Clone, Debug)]
 enum Bins {
-    /// The bins in use and their counts, ascending; they lie in two cache lines.
+    /// The bins in use and their counts, ascending. While it is recorded they lie in two cache lines; one that was
+    /// stored may have more.
     Few(Vec<(u16, u32)>),
     /// The counts of all.
     All(Vec<u64>),
@@ -308,7 +309,19 @@ impl<'de> Deserialize<'de> for LatencyHistogram {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let s = Sparse::deserialize(d)?;
         let mut h = LatencyHistogram::default();
-        for (bin, n) in s.bins {
+        // Stored histograms are read by the ten thousand and seldom added to. They stay as short as they were stored.
+        let short: Option<Vec<(u16, u32)>> =
+            s.bins.iter().map(|(bin, n)| Some((*bin, u32::try_from(*n).ok()?))).collect();
+        let ascending = s.bins.is_sorted_by(|a, b| a.0 < b.0);
+        let known = s.bins.last().is_none_or(|(bin, _)| usize::from(*bin) < BINS);
+        let bins = match short {
+            Some(short) if ascending && known => {
+                h.bins = Bins::Few(short);
+                Vec::new()
+            }
+            _ => s.bins,
+        };
+        for (bin, n) in bins {
             if usize::from(bin) >= BINS {
                 let what = format!("bin {bin} of a histogram of {BINS} bins");
                 return Err(serde::de::Error::custom(what));
@@ -382,6 +395,26 @@ mod tests {
             assert_eq!(other, one(&values));
             assert!(first.iter().map(|(v, _)| v).is_sorted());
         }
+    }
+
+    #[test]
+    fn a_stored_histogram_is_short_and_can_be_added_to() {
+        let mut h = LatencyHistogram::default();
+        (0..200u64).for_each(|i| h.record(1_000 * i));
+        let text = serde_json::to_string(&h).unwrap();
+        let mut again: LatencyHistogram = serde_json::from_str(&text).unwrap();
+        assert!(matches!(h.bins, Bins::All(_)) && matches!(again.bins, Bins::Few(_)));
+        for value in [0, 500, 1_000_000_000, 7_000] {
+            h.record(value);
+            again.record(value);
+        }
+        assert_eq!(h, again);
+        // Whatever the order of the bins in a file.
+        let odd = r#"{"count":3,"sum":9,"sum_sq":29,"min":2,"max":4,"bins":[[4,1],[2,1],[3,1]]}"#;
+        let odd: LatencyHistogram = serde_json::from_str(odd).unwrap();
+        assert_eq!(odd.iter().collect::<Vec<_>>(), [(2, 1), (3, 1), (4, 1)]);
+        let beyond = r#"{"count":1,"sum":9,"sum_sq":29,"min":2,"max":4,"bins":[[60000,1]]}"#;
+        assert!(serde_json::from_str::<LatencyHistogram>(beyond).is_err());
     }
 
     #[test]
