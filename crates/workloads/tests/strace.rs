@@ -172,3 +172,12 @@ fn failures_are_replayed_where_the_disk_decides_them() {
     assert_eq!(l.directories.iter().map(|d| &**d).collect::<Vec<_>>(), ["work/d"]);
     assert_eq!(acts(&l, 0).last(), Some(&Act::Pause { time: 1_000_000_005 }));
 }
+
+#[test]
+fn stamps_of_another_kind_are_no_pauses() {
+    let l = log("100 12:00:00 sync() = 0\n\
+                 100 1700000000.000100 sync() = 0\n\
+                 100 12:00:02 sync() = 0\n");
+    let thinks: u64 = l.tasks[0].steps.iter().map(|s| s.think).sum();
+    assert!(thinks <= 2_000_000_000, "{thinks} ns");
+}

@@ -34,6 +34,12 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
+    /// How many pages of a range have a place.
+    fn placed(&self, from: u64, to: u64) -> u64 {
+        let inside = |e: &Extent| (e.page + e.pages).min(to).saturating_sub(e.page.max(from));
+        self.extents.iter().map(inside).sum()
+    }
+
     /// Where a page lies: its place, and how many after it follow.
     fn place(&self, page: u64) -> Option<(u64, u64)> {
         let i = self.extents.partition_point(|e| e.page <= page).checked_sub(1)?;
@@ -378,12 +384,16 @@ impl FileSystem for Simple {
         let end = at.checked_add(len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
         let (from, to) = pages_of(at, len);
         let node = self.node(ino);
-        let fresh = (from..to).filter(|p| node.place(*p).is_none()).count() as u64;
+        // The range may be as long as a file can be: its pages are not looked at one by one.
+        let fresh = to - from - node.placed(from, to);
         if fresh + self.promised > self.space.left() + node.promised {
             return Err(Errno::ENOSPC);
         }
-        let dirty = |p: &u64| node.place(*p).is_none() && node.pages.is_dirty(*p);
-        let kept = (from..to).filter(dirty).count() as u64;
+        let (mut kept, mut next) = (0, from);
+        while let Some((a, b)) = node.pages.next_dirty(next, to) {
+            kept += b - a - node.placed(a, b);
+            next = b;
+        }
         self.make_room(ino, from, to)?;
         self.promised -= kept;
         let node = self.node_mut(ino);

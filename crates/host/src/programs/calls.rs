@@ -11,6 +11,8 @@ use super::task::{Moves, Tid};
 
 /// The most that Linux moves in a call.
 pub(super) const MOST: Bytes = 0x7fff_f000;
+/// Slices of one computation, about: up to some seconds they have the length of the profile.
+const MOST_SLICES: u64 = 1000;
 /// A page, for maps.
 pub(super) const PAGE: Bytes = 4096;
 
@@ -63,7 +65,8 @@ impl Programs {
     pub(super) fn compute(&mut self, t: Tid) -> bool {
         let left = self.tasks[t as usize].compute;
         let slice: Nanos = self.costs.as_ref().map_or(left, |c| c.slice().max(1));
-        let now = left.min(slice);
+        // A log may have a pause of years. It need not be made of slices of milliseconds.
+        let now = left.min(slice.max(left / MOST_SLICES));
         self.tasks[t as usize].compute = left - now;
         self.occupy(t, now, 0);
         false

@@ -1,5 +1,8 @@
-//! A host with a disk of constant service time.
+//! A host with a disk of constant service time, and what is done on it.
 #![allow(dead_code, reason = "each test binary uses a part")]
+
+pub(crate) mod log;
+pub(crate) mod random;
 
 use std::ops::ControlFlow;
 

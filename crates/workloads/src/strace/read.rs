@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 
 use iosched_syscalls::Answer;
 use iosched_types::units::SEC;
@@ -86,6 +87,8 @@ pub(super) struct Reader {
     /// When each task's last call came back.
     free: Vec<Option<Nanos>>,
     clock: Option<Nanos>,
+    /// The first stamp: others of its kind count.
+    kind: Option<Stamp>,
     days: Nanos,
     cwd: String,
     options: Options,
@@ -151,6 +154,7 @@ impl Reader {
             pending: BTreeMap::new(),
             free: Vec::new(),
             clock: None,
+            kind: None,
             days: 0,
             cwd: beginning(text),
             options,
@@ -176,9 +180,14 @@ impl Reader {
         }
     }
 
-    /// The time of a line, since some moment.
+    /// The time of a line, since some moment. Logs that were put together may have stamps of several kinds, which have
+    /// nothing to do with each other.
     fn now(&mut self, stamp: Option<Stamp>) -> Option<Nanos> {
-        let now = match stamp? {
+        let stamp = stamp?;
+        if discriminant(self.kind.get_or_insert(stamp)) != discriminant(&stamp) {
+            return None;
+        }
+        let now = match stamp {
             Stamp::Absolute(t) => t,
             Stamp::Relative(d) => self.clock.unwrap_or(0).saturating_add(d),
             Stamp::Day(t) => {

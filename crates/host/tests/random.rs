@@ -1,0 +1,62 @@
+//! The bodies of the fuzz targets `program` and `strace`, on fixed seeds.
+
+mod rig;
+
+use iosched_engine::stream;
+use rig::{log, random};
+
+#[test]
+fn random_programs_end_and_are_accounted_for() {
+    for seed in 0..3000 {
+        let mut stream = stream(seed, "program");
+        let len = stream.below(300) as usize;
+        let bytes: Vec<u8> = (0..len).map(|_| stream.below(256) as u8).collect();
+        let run = || random::check(&bytes);
+        assert!(std::panic::catch_unwind(run).is_ok(), "seed {seed}: {bytes:?}");
+    }
+}
+
+/// Lines that strace prints; pieces of them are put together, cut and repeated.
+const LINES: &[&str] = &[
+    "100 1700000000.000000 openat(AT_FDCWD, \"a\", O_RDWR|O_CREAT, 0644) = 3 <0.000010>",
+    "100 1700000000.000100 read(3, \"\"..., 4096) = 4096 <0.000010>",
+    "100 1700000000.000200 write(3, \"x\"..., 99999999999) = 99999999999 <0.000010>",
+    "100 1700000000.000300 clone(child_stack=NULL, flags=CLONE_VM|CLONE_THREAD|CLONE_FILES) = 101",
+    "100 1700000000.000300 vfork() = 102",
+    "101 1700000000.000400 fallocate(3, 0, 0, 17592186044415) = 0 <0.000010>",
+    "101 1700000000.000400 pread64(3, <unfinished ...>",
+    "101 1700000000.000500 <... pread64 resumed> \"\"..., 512, 4096) = 512",
+    "101 1700000000.000600 +++ exited with 0 +++",
+    "100 1700000000.000700 wait4(-1, NULL, 0, NULL) = 101",
+    "100 1700000000.000800 pipe2([4, 5], 0) = 0",
+    "102 1700000000.000900 read(4, \"\", 1) = 1",
+    "100 1700000000.000900 rename(\"a\", \"/b/c\") = -1 ENOENT (No such file or directory)",
+    "100 1700000000.001000 ftruncate(3, 9223372036854775807) = 0",
+    "100 1700000000.001100 --- SIGCHLD {si_signo=SIGCHLD} ---",
+    "100 1700000000.001200 lseek(3, -9223372036854775808, SEEK_SET) = -1 EINVAL",
+    "100 1700000000.001300 close(3) = 0",
+    "[pid 103] fsync(3) = 0 <99999999999999.9>",
+    "12:00:00 sync() = 0",
+];
+
+#[test]
+fn any_text_is_read_or_refused() {
+    for seed in 0..3000 {
+        let mut stream = stream(seed, "strace");
+        let mut text = String::new();
+        for _ in 0..stream.below(12) {
+            let line = LINES[stream.below(LINES.len() as u64) as usize];
+            let cut = match stream.below(8) {
+                0 => stream.below(line.len() as u64) as usize,
+                _ => line.len(),
+            };
+            text.push_str(&line[..cut]);
+            match stream.below(10) {
+                0 => text.push(char::from(stream.below(128) as u8)),
+                _ => text.push('\n'),
+            }
+        }
+        let run = || log::check(&text);
+        assert!(std::panic::catch_unwind(run).is_ok(), "seed {seed}: {text}");
+    }
+}
