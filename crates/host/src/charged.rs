@@ -82,7 +82,8 @@ impl Machine {
             Piece::Submit if cores.lock(self.tl.now, t) => {}
             Piece::Submit | Piece::Locked => self.submit_now(t),
             Piece::Reap => self.looked(t),
-            Piece::Call => self.run_task(t),
+            // Of programs.
+            Piece::Bio | Piece::Call => self.run_task(t),
         }
     }
 

@@ -380,3 +380,26 @@ fn a_failure_is_told_even_if_others_wait_for_it() {
     let e = e.expect_err("it fails").to_string();
     assert!(e.contains("task 2 of the program ended with ENOENT"), "{e}");
 }
+
+#[test]
+fn bios_of_programs_take_core_time_and_the_schedulers_lock() {
+    let spent = |scheduler: &str, cpu: bool| {
+        let mut h = host(scheduler, 1, GIB, cpu);
+        run(&mut h, async |sys| {
+            let fd = sys.open("f", create() | OpenFlags::DIRECT).await?;
+            for i in 0..100 {
+                sys.pwrite(fd, i * 4096, 4096).await?;
+            }
+            Ok(())
+        })
+        .expect("it runs");
+        (h.measured().tasks[&0].cpu.system, h.measured().elapsed)
+    };
+    assert_eq!(spent("none", false), (0, 100 * MS));
+    let (none, elapsed) = spent("none", true);
+    assert!(elapsed > 100 * MS + 100_000, "submission goes before the device: {elapsed}");
+    // Every request finds cold caches: the core was idle.
+    let (deadline, longer) = spent("mq-deadline", true);
+    assert_eq!(deadline - none, 100 * 620 * 240 / 100, "the lock");
+    assert_eq!(longer - elapsed, 100 * 620 * 240 / 100);
+}

@@ -41,6 +41,11 @@ impl Costs {
         self.profile.submit_ns + self.when_cold(self.scheduler.outside_ns, cold)
     }
 
+    /// The same of a bio of a program: the system call was paid before, and there is no loop of fio's.
+    pub(super) fn bio(&self, cold: bool) -> Nanos {
+        self.submission(cold).saturating_sub(self.profile.user_ns + self.profile.call_ns)
+    }
+
     /// How long the lock is held by one of `cores` different recent holders while `waiting` others queue for it.
     ///
     /// The lock's word and the scheduler's lists lie in another core's cache when that core held the lock last.

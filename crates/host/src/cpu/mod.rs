@@ -31,6 +31,8 @@ pub(crate) enum Piece {
     SwitchIn,
     /// Handing over a request, up to the scheduler.
     Submit,
+    /// The same for a bio of a program.
+    Bio,
     /// In the scheduler, under its lock.
     Locked,
     /// Looking for completions.
@@ -176,10 +178,11 @@ impl Cores {
                 let user = self.costs.profile.user_ns.min(all);
                 (user, all - user)
             }
+            Piece::Bio => (0, self.costs.bio(core.cold)),
             Piece::Reap => (0, self.costs.profile.reap_ns),
             Piece::Locked | Piece::Call => (0, 0),
         };
-        if matches!(piece, Piece::Submit) && !self.costs.locked() {
+        if matches!(piece, Piece::Submit | Piece::Bio) && !self.costs.locked() {
             core.cold = false;
         }
         let time = &mut self.times[task as usize];

@@ -90,7 +90,7 @@ impl Loop {
             Piece::Submit | Piece::Locked => self.submit(now, t),
             Piece::SwitchIn if self.procs[t as usize].done.is_empty() => self.next(now, t),
             Piece::SwitchIn => self.look(now, t),
-            Piece::Call => unreachable!("only programs make calls"),
+            Piece::Bio | Piece::Call => unreachable!("only programs make calls"),
             Piece::Reap => {
                 let p = &mut self.procs[t as usize];
                 if p.finds {

@@ -16,6 +16,9 @@ const MOST_SLICES: u64 = 1000;
 /// A page, for maps.
 pub(super) const PAGE: Bytes = 4096;
 
+/// A file, and the open file that stands for it.
+type Opened = (Ino, u32);
+
 impl Programs {
     /// Serves a call; `true` when it is answered, `false` when the task sleeps or its core is busy with it.
     pub(super) fn serve(&mut self, t: Tid, call: Call) -> bool {
@@ -327,12 +330,7 @@ impl Programs {
     }
 
     /// Source and target of a copy with their open files.
-    pub(super) fn copied(
-        &self,
-        t: Tid,
-        from: Fd,
-        to: Fd,
-    ) -> Result<((Ino, u32), (Ino, u32)), Errno> {
+    pub(super) fn copied(&self, t: Tid, from: Fd, to: Fd) -> Result<(Opened, Opened), Errno> {
         let (a, b) = (self.file(t, from)?, self.file(t, to)?);
         let behind = [a, b].map(|f| self.files[f as usize].behind);
         let directory =

@@ -113,6 +113,12 @@ impl Programs {
     fn core_event(&mut self, core: u16, go_on: GoOn<'_>) -> Result<(), HostError> {
         let Some(cores) = &mut self.cores else { return Ok(()) };
         let Ended::Piece(t, piece) = cores.event(self.tl.now, core) else { return Ok(()) };
+        if piece == Piece::Bio && cores.lock(self.tl.now, t) {
+            return Ok(());
+        }
+        if matches!(piece, Piece::Bio | Piece::Locked) {
+            self.tasks[t as usize].work.paid = true;
+        }
         // It stood behind others before its piece began.
         if piece == Piece::SwitchIn
             && let Some((user, system)) = self.tasks[t as usize].put_off.take()

@@ -5,6 +5,7 @@ use iosched_schedulers::TaskInfo;
 use iosched_types::request::NO_BIO;
 use iosched_types::{Bio, BioId, Bytes, Flags, IoPrio, Op};
 
+use crate::cpu::Piece;
 use crate::fs::{Ino, Segment};
 
 use super::Programs;
@@ -169,7 +170,9 @@ impl Programs {
             self.queue.start_plug(context);
             self.tasks[t as usize].work.plugged = true;
         }
-        while let Some(mut bio) = self.tasks[t as usize].work.left.pop_front() {
+        while !self.pays(t, self.tasks[t as usize].work.is_new())
+            && let Some(mut bio) = self.tasks[t as usize].work.left.pop_front()
+        {
             let resumed = std::mem::take(&mut self.tasks[t as usize].work.resumed);
             if !resumed {
                 let owner = self.owner_of(t);
@@ -187,11 +190,25 @@ impl Programs {
             self.end_call();
             return false;
         }
+        if !self.tasks[t as usize].work.left.is_empty() {
+            return false;
+        }
         if std::mem::take(&mut self.tasks[t as usize].work.plugged) {
             self.queue.finish_plug(&mut self.tl, context);
         }
         self.tasks[t as usize].work.async_of = None;
         self.queue.run_deferred(&mut self.tl);
+        true
+    }
+
+    /// A bio takes core time before the queue sees it: the way to the device, and the scheduler's lock. Whether the core
+    /// is busy with that from now on, or given away before.
+    pub(super) fn pays(&mut self, t: Tid, is_new: bool) -> bool {
+        let Some(cores) = &mut self.cores else { return false };
+        if !is_new || std::mem::take(&mut self.tasks[t as usize].work.paid) {
+            return false;
+        }
+        cores.begin(self.tl.now, t, Piece::Bio, 0);
         true
     }
 

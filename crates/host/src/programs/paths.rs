@@ -41,6 +41,13 @@ pub(super) struct Actor {
     blocked: bool,
 }
 
+impl Actor {
+    /// Whether there is a bio that the queue has not seen.
+    fn is_new(&self) -> bool {
+        !self.left.is_empty() && !self.resumed
+    }
+}
+
 /// The actor of a task.
 pub(super) fn actor_of(t: Tid) -> u32 {
     if t >= KERNEL { t - KERNEL } else { t + THREADS }
@@ -262,7 +269,10 @@ impl Programs {
             self.queue.start_plug(context);
             self.actors[a].plugged = true;
         }
-        while let Some(bio) = self.actors[a].left.pop_front() {
+        // The kernel's threads have no seat on the cores.
+        while (is_thread(t) || !self.pays(t, self.actors[a].is_new()))
+            && let Some(bio) = self.actors[a].left.pop_front()
+        {
             let resumed = std::mem::take(&mut self.actors[a].resumed);
             let mut sent = bio;
             sent.id = match resumed {
@@ -279,6 +289,9 @@ impl Programs {
                 self.sleep(t, State::Path);
             }
             self.end_call();
+            return false;
+        }
+        if !self.actors[a].left.is_empty() {
             return false;
         }
         if std::mem::take(&mut self.actors[a].plugged) {

@@ -94,6 +94,15 @@ pub(super) struct Work {
     pub(super) busy: bool,
     /// The first of `left` was refused once.
     pub(super) resumed: bool,
+    /// Core time for the first of `left` was spent.
+    pub(super) paid: bool,
+}
+
+impl Work {
+    /// Whether there is a bio that the queue has not seen.
+    pub(super) fn is_new(&self) -> bool {
+        !self.left.is_empty() && !self.resumed
+    }
 }
 
 /// What a task did.
