@@ -31,7 +31,8 @@ pub struct Looks {
 
 impl Looks {
     /// What a profile asks for; `None` where time does not pass in this way. In the older measurements, those of
-    /// `data/truth`, processes `start_together`; in the later ones each is a microsecond behind the one before.
+    /// `data/truth`, processes `start_together`, and interrupts come as they are due. In the later ones each process is
+    /// a microsecond behind the one before.
     #[must_use]
     pub fn new(profile: &CpuProfile, start_together: bool) -> Option<Looks> {
         (profile.model == CpuModel::Looks).then_some(Looks {
@@ -41,7 +42,7 @@ impl Looks {
             collected: 3,
             thread_io: 2,
             pause: 3,
-            apart: 501,
+            apart: if start_together { 0 } else { 501 },
         })
     }
 }

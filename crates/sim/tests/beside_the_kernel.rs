@@ -57,7 +57,7 @@ fn first_repetitions<'a>(folder: &'a TruthFolder, schedulers: &[&str]) -> Vec<Ca
 }
 
 #[test]
-fn totals_are_within_a_fifth_of_a_percent_and_latencies_within_a_bin() {
+fn totals_are_within_a_tenth_of_a_percent_and_latencies_within_a_bin() {
     let folder = folder();
     let cases = first_repetitions(&folder, &["none", "mq-deadline"]);
     assert!(cases.len() > 100, "only {} cases", cases.len());
@@ -68,7 +68,7 @@ fn totals_are_within_a_fifth_of_a_percent_and_latencies_within_a_bin() {
         for row in compare(case, std::slice::from_ref(&record)) {
             let name = format!("{}.{}.{} {}", row.device, row.job, row.scheduler, row.section);
             if row.metric == "iops" && row.section == "*" {
-                assert!(row.error.abs() < 0.002, "{name}: {} against {}", row.ours, row.kernel);
+                assert!(row.error.abs() < 0.0007, "{name}: {} against {}", row.ours, row.kernel);
             }
             if row.metric == "clat_p99" {
                 p99.push(row.error.abs());
@@ -116,12 +116,12 @@ fn every_command_is_that_of_a_kernel_that_has_run() {
 
 /// Random jobs that differ from the kernel's by more than the limits below, and what is known of the reason.
 const MISSES: &[(&str, &str)] = &[
-    ("fixed/g70", "bfq with split writes of 1 MiB"),
-    ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
     (
-        "ssd_nvme/g6",
-        "flow: a job that has ended is waited for until its process is gone, about 8 ms",
+        "fixed/g70",
+        "bfq with split writes of 1 MiB: parts at command 25, where each piece takes a nanosecond and what is done",
     ),
+    ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
+    ("ssd_nvme/g6", "flow: the sections part while both run; 1.2 % more I/Os here"),
 ];
 
 /// IOPS and mean latency of all I/Os of a case, (kernel, ours) each.
