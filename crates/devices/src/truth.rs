@@ -5,6 +5,7 @@ use toml::de::DeTable;
 
 use crate::params::{Key, Unit};
 use crate::read::{BLOCK_KEYS, Source, block_facts, model};
+use crate::spec::Model;
 use crate::spec::{DeviceSpec, SpecError};
 
 /// A device of a truth folder and how the jobs were run on it.
@@ -27,11 +28,29 @@ const NR_REQUESTS: Key = Key {
     help: "Requests with a scheduler.",
 };
 
+/// What the device announces of its cache, in short.
+const CACHE: Key = Key {
+    name: "wc",
+    unit: Unit::Count,
+    default: None,
+    min: 0,
+    max: 2,
+    help: "0 write through, 1 write back, 2 write back with FUA.",
+};
+
 fn section(src: &Source, name: &str, table: &DeTable) -> Result<TruthDevice, Diagnostic> {
-    let mut also = vec![NR_REQUESTS.name, "runtime_s"];
+    let mut also = vec![NR_REQUESTS.name, "runtime_s", CACHE.name];
     also.extend(BLOCK_KEYS.iter().map(|k| k.name));
     let mut spec = DeviceSpec::new(name, model(src, table, &format!("[{name}]"), &also)?);
     block_facts(src, table, &mut spec)?;
+    if let Some(at) = table.get(CACHE.name) {
+        let announced = src.whole(at, &CACHE)?;
+        (spec.write_cache, spec.fua) = (announced > 0, announced > 1);
+        if let (true, Model::Ssd(ssd)) = (spec.fua, &mut spec.model) {
+            // A forced write passes the cache by.
+            ssd.vcache = true;
+        }
+    }
     let mut nr_requests = 2 * spec.queue_depth;
     if let Some(at) = table.get(NR_REQUESTS.name) {
         nr_requests = src.whole(at, &NR_REQUESTS)? as u32;
@@ -60,12 +79,30 @@ fn section(src: &Source, name: &str, table: &DeTable) -> Result<TruthDevice, Dia
 pub fn parse(file: &str, text: &str) -> Result<Vec<TruthDevice>, Diagnostic> {
     let src = Source { file, text };
     let root = src.parse()?;
-    let mut in_order: Vec<_> = root.get_ref().iter().collect();
+    each(&src, root.get_ref()).map(|(_, device)| device).collect()
+}
+
+/// The same, each with its name, so that one that is not known does not hide the others.
+///
+/// # Errors
+/// The file is no TOML.
+pub fn parse_each(file: &str, text: &str) -> Result<Vec<NamedDevice>, Diagnostic> {
+    let src = Source { file, text };
+    let root = src.parse()?;
+    Ok(each(&src, root.get_ref()).collect())
+}
+
+/// A device by name, or what is wrong with it.
+pub type NamedDevice = (String, Result<TruthDevice, Diagnostic>);
+
+fn each(src: &Source, root: &DeTable) -> impl Iterator<Item = NamedDevice> {
+    let mut in_order: Vec<_> = root.iter().collect();
     in_order.sort_by_key(|(key, _)| key.span().start);
-    in_order
-        .into_iter()
-        .map(|(key, at)| section(&src, key.get_ref(), src.table(at, key.get_ref())?))
-        .collect()
+    in_order.into_iter().map(move |(key, at)| {
+        let name = key.get_ref();
+        let device = src.table(at, name).and_then(|table| section(src, name, table));
+        (name.to_string(), device)
+    })
 }
 
 /// One table that was parsed elsewhere.

@@ -226,7 +226,7 @@ impl HostSpec {
 }
 
 fn size(text: &str) -> Result<Bytes, String> {
-    let bytes = parse_bytes(text).filter(|b| *b > 0);
+    let bytes = parse_bytes(text);
     bytes.ok_or_else(|| format!("\"{text}\" is no size; such as 512M or 8G"))
 }
 

@@ -5,6 +5,7 @@
 
 mod compare;
 mod dispatch;
+mod files;
 mod measured;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde::Deserialize;
 
 pub use compare::{Row, compare};
 pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
+pub use files::{FileCase, FileFolder, FileRun, beside_files};
 pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 
 use iosched_block::{CpuModel, KernelProfile};

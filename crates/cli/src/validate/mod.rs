@@ -1,6 +1,7 @@
 //! `iosched validate`: compares the simulator with the real kernel.
 
 mod dispatch;
+mod files;
 mod machine;
 mod measured;
 mod table;
@@ -25,6 +26,9 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     }
     if args.dir.is_file() {
         return measured::validate(args);
+    }
+    if files::is_one(&args.dir) {
+        return files::validate(args);
     }
     let folder = read(&args.dir)?;
     let cases = chosen(args, &folder)?;
@@ -122,6 +126,17 @@ fn read(dir: &Path) -> Outcome<TruthFolder> {
     Ok(TruthFolder::parse((&devices, &devices_text), jobs, (&results, &results_text))?)
 }
 
+/// Refuses a name that no measurement has.
+fn all_known(what: &str, wanted: &[String], all: impl Iterator<Item = String>) -> Outcome {
+    let mut known: Vec<String> = all.collect();
+    known.sort_unstable();
+    known.dedup();
+    let Some(w) = wanted.iter().find(|w| !known.contains(w)) else { return Ok(()) };
+    let near = did_you_mean(w, known.iter().map(String::as_str));
+    let help = if near.is_empty() { format!("there are {}", known.join(", ")) } else { near };
+    Err(Failure::with_help(format!("no measurement has the {what} \"{w}\""), help))
+}
+
 /// The cases that the options leave.
 fn chosen<'f>(args: &ValidateArgs, folder: &'f TruthFolder) -> Outcome<Vec<Case<'f>>> {
     let mut cases = plan(folder);
@@ -132,20 +147,7 @@ fn chosen<'f>(args: &ValidateArgs, folder: &'f TruthFolder) -> Outcome<Vec<Case<
         ("job", &args.job, |c| c.job),
     ];
     for (what, wanted, get) in filters {
-        for w in wanted {
-            if !cases.iter().any(|c| get(c) == w) {
-                let mut known: Vec<&str> = cases.iter().map(get).collect();
-                known.sort_unstable();
-                known.dedup();
-                let near = did_you_mean(w, known.iter().copied());
-                let list = format!("there are {}", known.join(", "));
-                let help = if near.is_empty() { list } else { near };
-                return Err(Failure::with_help(
-                    format!("no measurement has the {what} \"{w}\""),
-                    help,
-                ));
-            }
-        }
+        all_known(what, wanted, cases.iter().map(|c| get(c).to_string()))?;
         cases.retain(|c| wanted.is_empty() || wanted.iter().any(|w| w == get(c)));
     }
     Ok(cases)

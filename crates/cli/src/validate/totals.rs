@@ -11,8 +11,24 @@ use super::table::percent;
 use crate::tables::columns;
 
 /// Metrics in the order in which they are shown.
-const METRICS: [&str; 9] =
-    ["iops", "bw", "clat_mean", "clat_p50", "clat_p99", "lat_mean", "lat_p50", "lat_p99", "cpu"];
+const METRICS: [&str; 16] = [
+    "iops",
+    "bw",
+    "clat_mean",
+    "clat_p50",
+    "clat_p99",
+    "lat_mean",
+    "lat_p50",
+    "lat_p99",
+    "cpu",
+    "elapsed",
+    "op_mean",
+    "op_p99",
+    "requests",
+    "bytes",
+    "flushes",
+    "commits",
+];
 /// How large a difference still counts as the same share, and from when schedulers count as different.
 const TENTH: f64 = 0.1;
 
@@ -94,7 +110,9 @@ fn errors(rows: &[Row]) -> String {
     for r in rows {
         let whole = r.section == "*";
         // Figures of a real machine exist for whole runs only.
-        let rate = matches!(r.metric, "iops" | "bw" | "cpu") || r.metric.starts_with("lat_");
+        let rate = matches!(r.metric, "iops" | "bw" | "cpu")
+            || r.metric.starts_with("lat_")
+            || !r.fs.is_empty();
         let Some(metric) = METRICS.iter().position(|m| *m == r.metric) else { continue };
         if whole == rate {
             groups.entry((&r.scheduler, metric)).or_default().push(r);
@@ -133,6 +151,8 @@ mod tests {
         Row {
             device: "hdd".into(),
             job: "mix".into(),
+            fs: String::new(),
+            set: String::new(),
             section: section.into(),
             op: "read",
             scheduler: scheduler.into(),

@@ -14,13 +14,20 @@ pub struct Row {
     pub device: String,
     /// Job.
     pub job: String,
+    /// File system, where there is one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fs: String,
+    /// The part of the measurements that it belongs to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub set: String,
     /// `name#clone`, or `*` for the whole run.
     pub section: String,
     /// `read`, `write`, or `*` for both.
     pub op: &'static str,
     /// Scheduler.
     pub scheduler: String,
-    /// `iops` (1/s), `bw` (KiB/s), `clat_mean`, `clat_p50`, `clat_p99` (µs).
+    /// `iops` (1/s), `bw` (KiB/s), `clat_mean`, `clat_p50`, `clat_p99` (µs). Of programs: `elapsed`, `op_mean`, `op_p99`
+    /// (µs), `requests`, `bytes`, `flushes`, `commits`.
     pub metric: &'static str,
     /// What the kernel did, mean of the repetitions.
     pub kernel: f64,
@@ -163,6 +170,8 @@ pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
             Row {
                 device: case.device.into(),
                 job: case.job.into(),
+                fs: String::new(),
+                set: String::new(),
                 section: key.section.clone(),
                 op: key.op,
                 scheduler: case.scheduler.into(),

@@ -219,6 +219,8 @@ pub fn beside(case: &MeasuredCase, record: &Record) -> Vec<Row> {
         .map(|(metric, kernel, ours)| Row {
             device: case.device.clone(),
             job: case.job.clone(),
+            fs: String::new(),
+            set: String::new(),
             section: "*".into(),
             op: "read",
             scheduler: m.scheduler.clone(),

@@ -145,11 +145,7 @@ impl Kernel {
         let group = self.with(|w| w.group());
         self.write_range(file, files, (0, u64::MAX), u64::MAX, Flags::SYNC, Some(group)).await;
         self.wait(Wait::Io(group)).await;
-        while let Some(page) =
-            self.with(|w| w.pages(file).and_then(|p| p.next_any(0, Mark::Writeback)))
-        {
-            self.wait(Wait::Page { file, page }).await;
-        }
+        self.writeback_over(file, 0).await;
     }
 
     /// Writes the dirty pages of a range (`sync_file_range`). With `wait`, waits for them and for those under way.
@@ -167,6 +163,15 @@ impl Kernel {
                 let page = w.pages(file).and_then(|p| p.next_any(from, Mark::Writeback));
                 page.filter(|p| *p < to)
             })
+        {
+            self.wait(Wait::Page { file, page }).await;
+        }
+    }
+
+    /// Waits until no page of the file from `page` on is on its way to the disk: before they are cut off.
+    pub async fn writeback_over(&self, file: u32, page: u64) {
+        while let Some(page) =
+            self.with(|w| w.pages(file).and_then(|p| p.next_any(page, Mark::Writeback)))
         {
             self.wait(Wait::Page { file, page }).await;
         }

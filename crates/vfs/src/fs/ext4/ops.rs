@@ -98,6 +98,9 @@ impl Ext4 {
 
     /// Takes the name out of `parent`; with it goes the file, unless it has another name or is open.
     pub async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), last: bool) {
+        if last {
+            k.writeback_over(file, 0).await;
+        }
         self.begin(k).await;
         self.with(|s| {
             s.drop_entry(parent);
@@ -111,6 +114,7 @@ impl Ext4 {
 
     /// The last who had a file open that has no name any more has closed it.
     pub async fn let_go(&self, k: &Kernel, file: u32) {
+        k.writeback_over(file, 0).await;
         self.begin(k).await;
         self.free_file(k, file);
         self.end(k);
@@ -146,6 +150,9 @@ impl Ext4 {
             // Delayed pages of the file go out, so that no empty file is left after a crash.
             k.write_range(file, self, (0, u64::MAX), u64::MAX, Flags::NONE, None).await;
         }
+        if let Some((old, true)) = replaced {
+            k.writeback_over(old, 0).await;
+        }
         self.begin(k).await;
         self.with(|s| {
             s.drop_entry(from);
@@ -166,6 +173,7 @@ impl Ext4 {
 
     /// Cuts the file to `pages`.
     pub async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
+        k.writeback_over(file, pages).await;
         self.begin(k).await;
         k.with(|w| w.memory.drop_pages(file, pages, u64::MAX >> 16, true));
         self.with(|s| {

@@ -1,0 +1,84 @@
+//! Programs on ext4 beside Linux 6.12 in virtual time: `data/truth-fs`.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use std::collections::BTreeMap;
+
+use iosched_sim::simulate;
+use iosched_sim::validate::{FileFolder, Row, beside_files};
+
+const DEVICES: &str = include_str!("../../../data/truth-fs/devices.toml");
+const RESULTS: &str = include_str!("../../../data/truth-fs/results.json");
+
+fn rows() -> Vec<Row> {
+    let folder = FileFolder::parse(("devices.toml", DEVICES), ("results.json", RESULTS)).unwrap();
+    let cases = folder.plan();
+    assert!(cases.len() >= 140, "{}", cases.len());
+    let of = |c: &iosched_sim::validate::FileCase<'_>| {
+        let trial = c.trial.as_ref().unwrap_or_else(|why| panic!("{}: {why}", c.name()));
+        let record = simulate(trial).unwrap_or_else(|e| panic!("{}: {e}", c.name()));
+        beside_files(c.run, &record)
+    };
+    cases.iter().flat_map(of).collect()
+}
+
+/// Errors without sign, from the least on.
+fn errors(rows: &[Row], set: &str, metric: &str) -> Vec<f64> {
+    let of = rows.iter().filter(|r| r.set == set && r.metric == metric);
+    let mut errors: Vec<f64> = of.map(|r| r.error.abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    errors
+}
+
+/// The bounds are what is reached, so that a change for the worse is seen. `docs/fidelity-host.md` says what is known
+/// of the runs beyond.
+#[test]
+fn programs_take_the_kernels_time_and_commands() {
+    let rows = rows();
+    let median = |set, metric| {
+        let e = errors(&rows, set, metric);
+        e[e.len() / 2]
+    };
+    let within = |set, metric, most: f64| {
+        let e = errors(&rows, set, metric);
+        (e.iter().filter(|e| **e <= most).count(), e.len())
+    };
+    assert!(median("A", "elapsed") < 0.003, "{}", median("A", "elapsed"));
+    assert!(median("C", "elapsed") < 0.003, "{}", median("C", "elapsed"));
+    assert!(median("C", "op_mean") < 0.002, "{}", median("C", "op_mean"));
+    let least = BTreeMap::from([
+        (("A", "elapsed", 30), (22, 23)),
+        (("C", "elapsed", 30), (103, 121)),
+        (("C", "requests", 0), (81, 121)),
+        (("C", "flushes", 0), (103, 121)),
+    ]);
+    for ((set, metric, permille), (reached, of)) in least {
+        let (n, all) = within(set, metric, f64::from(permille) / 1000.0);
+        assert!(
+            n >= reached && all == of,
+            "{set} {metric}: {n} of {all}, {reached} of {of} before"
+        );
+    }
+}
+
+#[test]
+fn what_cannot_run_says_why() {
+    let row = |fs: &str, run: &str, fio: &str| {
+        format!(
+            "[{{\"device\":\"fixed\",\"fs\":\"{fs}\",\"job\":\"j\",\"scheduler\":\"none\",\"repetition\":1,\
+             \"mem\":\"1G\",\"run_sh\":\"{run}\",\"fio_job\":\"{fio}\"}}]"
+        )
+    };
+    for (text, why) in [
+        (row("xfs", "./rd pread f 1 0 1 1", ""), "xfs"),
+        (row("ext4", "", "[a]"), "fio jobs"),
+        (row("ext4", "./rd pread f 1 0 1 1; ./rd pread f 1 0 1 1", ""), "several"),
+        (row("ext4", "dbench 4", ""), "programs other"),
+    ] {
+        assert!(FileFolder::is_one(&text));
+        let folder = FileFolder::parse(("d", DEVICES), ("r", &text)).unwrap();
+        let reason = folder.plan().remove(0).trial.unwrap_err();
+        assert!(reason.contains(why), "{reason}");
+    }
+    let wrong = FileFolder::parse(("d", DEVICES), ("r", "[{\"fs\": 1}]")).unwrap_err();
+    assert_eq!((wrong.line, wrong.column), (1, 9), "{wrong}");
+}
