@@ -403,3 +403,29 @@ fn bios_of_programs_take_core_time_and_the_schedulers_lock() {
     assert_eq!(deadline - none, 100 * 620 * 240 / 100, "the lock");
     assert_eq!(longer - elapsed, 100 * 620 * 240 / 100);
 }
+
+#[test]
+fn long_computations_are_interrupted_by_who_wakes_up() {
+    let mut h = host("none", 1, GIB, true);
+    run(&mut h, async |sys| {
+        // More of them than cores.
+        for _ in 0..4 {
+            sys.fork(async |sys| sys.compute(SEC).await).await?;
+        }
+        let mut worst = 0;
+        for _ in 0..50 {
+            let begun = sys.now();
+            sys.sleep(10 * MS).await?;
+            worst = worst.max(sys.now() - begun - 10 * MS);
+        }
+        assert!(worst < 10 * MS, "it waited for {} us, not for the end of a second", worst / US);
+        for _ in 0..4 {
+            sys.wait().await?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    let m = h.measured();
+    assert!(m.elapsed >= 2 * SEC, "two cores have 4 s of work");
+    assert!((1..5).all(|t| m.tasks[&t].cpu.user == SEC), "core time is counted once");
+}

@@ -10,7 +10,7 @@ use iosched_syscalls::{
     Advice, Birth, Done, Errno, Fd, Io, MapId, OpenFlags, Program, Script, Sys, Whence,
 };
 
-use super::host;
+use super::{host, mounted};
 
 /// What a program of bytes may wait for in vain: other tasks. Everything else must come.
 const OTHERS: [&str; 5] = ["for a child", "for task", "for others at barrier", "in a pipe", "pipe"];
@@ -141,7 +141,11 @@ fn outcome(bytes: &[u8]) -> Outcome {
     let scheduler = ["none", "mq-deadline", "kyber", "bfq"][usize::from(head % 4)];
     let tape =
         Arc::new(Tape { bytes: rest.to_vec(), next: AtomicUsize::new(0), born: AtomicU64::new(0) });
-    let mut h = host(scheduler, 1 + u32::from(head >> 5), 64 << 20, head & 16 != 0);
+    let (depth, cpu) = (1 + u32::from(head >> 5), head & 16 != 0);
+    let mut h = match head & 8 {
+        0 => host(scheduler, depth, 64 << 20, cpu),
+        _ => mounted(scheduler, depth, 256 << 20, 16 << 20, cpu),
+    };
     h.most_at_once(MOST_AT_ONCE);
     let result = h.run(tape.birth(), &mut |_| ControlFlow::Continue(()));
     look(&h, &result, tape.born.load(Relaxed));
