@@ -90,6 +90,24 @@ fn what_nobody_syncs_is_written_back_by_the_kernel() {
     assert_eq!((c.dirty, c.written), (0, MIB), "30 s are over");
 }
 
+/// The flusher keeps its plug over all files of a pass, so neighbours on the disk are one command.
+#[test]
+fn small_files_that_lie_together_are_written_together() {
+    let mut h = mounted("none", 32, GIB, 256 * MIB, false);
+    h.collect_dispatches();
+    run(&mut h, async |sys| {
+        for n in 0..50 {
+            let fd = sys.creat(format_args!("f{n}")).await?;
+            sys.write(fd, 4096).await?;
+            sys.close(fd).await?;
+        }
+        sys.sleep(5500 * MS).await
+    })
+    .unwrap();
+    let writes: Vec<_> = commands(&mut h).into_iter().filter(|c| c.0 == Op::Write).collect();
+    assert_eq!(writes, [(Op::Write, 50 * 8)], "a page of each, before the journal commits");
+}
+
 #[test]
 fn writers_wait_when_too_much_is_dirty() {
     let mut h = mounted("none", 1, GIB, 64 * MIB, false);

@@ -43,13 +43,15 @@ fn programs_take_the_kernels_time_and_commands() {
         (e.iter().filter(|e| **e <= most).count(), e.len())
     };
     assert!(median("A", "elapsed") < 0.003, "{}", median("A", "elapsed"));
-    assert!(median("C", "elapsed") < 0.003, "{}", median("C", "elapsed"));
+    assert!(median("C", "elapsed") < 0.002, "{}", median("C", "elapsed"));
     assert!(median("C", "op_mean") < 0.002, "{}", median("C", "op_mean"));
     let least = BTreeMap::from([
         (("A", "elapsed", 30), (22, 23)),
-        (("C", "elapsed", 30), (103, 121)),
-        (("C", "requests", 0), (81, 121)),
-        (("C", "flushes", 0), (103, 121)),
+        (("C", "elapsed", 30), (105, 121)),
+        (("C", "requests", 0), (86, 121)),
+        (("C", "requests", 30), (115, 121)),
+        (("C", "flushes", 0), (104, 121)),
+        (("C", "flushes", 30), (121, 121)),
     ]);
     for ((set, metric, permille), (reached, of)) in least {
         let (n, all) = within(set, metric, f64::from(permille) / 1000.0);

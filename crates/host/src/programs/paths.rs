@@ -164,11 +164,10 @@ impl Programs {
     }
 
     fn actor_sleeps(&mut self, t: Tid) {
-        let context = if is_thread(t) {
-            self.actors[actor_of(t) as usize].context
-        } else {
-            self.tasks[t as usize].context
-        };
+        if !self.keeps_plug(t) {
+            self.finish_plug_of(t);
+        }
+        let context = self.context_of(t);
         if let Some(context) = context {
             self.queue.task_sleeps(&mut self.tl, context);
         }
@@ -265,7 +264,8 @@ impl Programs {
         let a = actor_of(t) as usize;
         let Some(first) = self.actors[a].left.front() else { return true };
         let context = first.thread;
-        if self.actors[a].left.len() > 1 && !self.actors[a].plugged {
+        let kept = self.keeps_plug(t);
+        if (kept || self.actors[a].left.len() > 1) && !self.actors[a].plugged {
             self.queue.start_plug(context);
             self.actors[a].plugged = true;
         }
@@ -294,11 +294,33 @@ impl Programs {
         if !self.actors[a].left.is_empty() {
             return false;
         }
-        if std::mem::take(&mut self.actors[a].plugged) {
-            self.queue.finish_plug(&mut self.tl, context);
+        if !kept {
+            self.finish_plug_of(t);
         }
         self.queue.run_deferred(&mut self.tl);
         true
+    }
+
+    fn keeps_plug(&self, t: Tid) -> bool {
+        self.fs.mount().is_some_and(|m| m.world.borrow().keeps_plug(actor_of(t)))
+    }
+
+    fn finish_plug_of(&mut self, t: Tid) {
+        let actor = &mut self.actors[actor_of(t) as usize];
+        if std::mem::take(&mut actor.plugged)
+            && let Some(context) = self.context_of(t)
+        {
+            self.queue.finish_plug(&mut self.tl, context);
+        }
+    }
+
+    /// The I/O context of who has a path, once there is one.
+    fn context_of(&self, t: Tid) -> Option<u32> {
+        if is_thread(t) {
+            self.actors[actor_of(t) as usize].context
+        } else {
+            self.tasks[t as usize].context
+        }
     }
 
     /// There is room in the queue for who slept for it; `true` when that was a path.

@@ -132,6 +132,8 @@ pub struct World {
     /// What each task has dirtied since it paused.
     dirtiers: Vec<Dirtier>,
     waits: Vec<Option<Wait>>,
+    /// Tasks that keep their plug between two submissions.
+    plugs: Vec<bool>,
     /// Bios that a task wants to hand over.
     bios: Vec<Vec<BioOut>>,
     in_flight: Slab<InFlight>,
@@ -178,6 +180,22 @@ impl World {
             self.waits.resize(task + 1, None);
         }
         self.waits[task] = Some(wait);
+    }
+
+    /// Whether the task's next bios go under a plug that it keeps until it sleeps, as the flusher does over all inodes of a
+    /// pass.
+    pub fn keep_plug(&mut self, task: TaskId, on: bool) {
+        let task = task as usize;
+        if self.plugs.len() <= task {
+            self.plugs.resize(task + 1, false);
+        }
+        self.plugs[task] = on;
+    }
+
+    /// Whether the task keeps its plug.
+    #[must_use]
+    pub fn keeps_plug(&self, task: TaskId) -> bool {
+        self.plugs.get(task as usize).copied().unwrap_or(false)
     }
 
     /// Puts a task to sleep for pages, I/O or an event; `false` when there is nothing to wait for.

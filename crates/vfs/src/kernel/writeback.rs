@@ -34,7 +34,9 @@ impl Kernel {
         loop {
             let action = self.with(|w| {
                 let sight = sight(w);
-                w.flusher.next(&sight)
+                let action = w.flusher.next(&sight);
+                w.keep_plug(self.task(), matches!(action, Action::Write { .. }));
+                action
             });
             match action {
                 Action::Write { inode: METADATA, task, .. } => {
