@@ -144,8 +144,11 @@ fn host(args: &RunArgs, e: &mut Experiment) -> Outcome {
         said(Place::option("--memory", text, text), e.host.set_memory(text))?;
     }
     for text in &args.sysctl {
-        let (name, value) = text.split_once('=').unwrap_or((text, ""));
-        said(Place::option("--sysctl", text, name), e.host.set_sysctl(name, value))?;
+        let place = Place::option("--sysctl", text, text);
+        let Some((name, value)) = text.split_once('=') else {
+            return Err(place.error("--sysctl needs NAME=VALUE").into());
+        };
+        said(place, e.host.set_sysctl(name, value))?;
     }
     Ok(())
 }

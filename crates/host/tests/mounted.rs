@@ -108,6 +108,24 @@ fn small_files_that_lie_together_are_written_together() {
     assert_eq!(writes, [(Op::Write, 50 * 8)], "a page of each, before the journal commits");
 }
 
+/// Each step stays cheap however many files there are: with a look at all of them a step, this would take minutes.
+#[test]
+fn a_hundred_thousand_files_come_and_go() {
+    let mut h = mounted("none", 32, 4 * GIB, 256 * MIB, false);
+    run(&mut h, async |sys| {
+        for n in 0..100_000 {
+            let fd = sys.creat(format_args!("f{n}")).await?;
+            sys.close(fd).await?;
+        }
+        for n in 0..100_000 {
+            sys.unlink(format_args!("f{n}")).await?;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(h.counts().dirty, 0);
+}
+
 #[test]
 fn writers_wait_when_too_much_is_dirty() {
     let mut h = mounted("none", 1, GIB, 64 * MIB, false);

@@ -81,6 +81,9 @@ fn what_cannot_run_says_why() {
         let reason = folder.plan().remove(0).trial.unwrap_err();
         assert!(reason.contains(why), "{reason}");
     }
+    for bare in ["[{\"fs\": \"\", \"job\": \"g\"}]", "[{\"job\": \"g\"}]", "no JSON"] {
+        assert!(!FileFolder::is_one(bare), "{bare}");
+    }
     let wrong = FileFolder::parse(("d", DEVICES), ("r", "[{\"fs\": 1}]")).unwrap_err();
     assert_eq!((wrong.line, wrong.column), (1, 9), "{wrong}");
 }

@@ -111,11 +111,16 @@ impl FileCase<'_> {
 }
 
 impl FileFolder {
-    /// Whether a `results.json` is of this form: its rows name a file system.
+    /// Whether a `results.json` is of this form: a row names a file system. Rows of bare disks have none, or an empty name.
     #[must_use]
     pub fn is_one(results: &str) -> bool {
-        let head: String = results.chars().take(4096).collect();
-        head.contains("\"fs\"")
+        #[derive(Deserialize)]
+        struct Probe {
+            #[serde(default)]
+            fs: String,
+        }
+        serde_json::from_str::<Vec<Probe>>(results)
+            .is_ok_and(|rows| rows.iter().any(|r| !r.fs.is_empty()))
     }
 
     /// Parses `devices.toml` and `results.json`.

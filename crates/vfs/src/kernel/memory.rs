@@ -132,6 +132,10 @@ impl Memory {
     /// Drops pages if memory has no room for so many more. Whoever inserts several asks for all of them first: pages that
     /// he has just inserted would be the first to go otherwise.
     pub fn make_room(&mut self, pages: u64) {
+        // Files that are prepared take what they need: everything is dropped behind them.
+        if self.unlimited {
+            return;
+        }
         let over = (self.lru.pages() + pages).saturating_sub(self.settings.pages);
         if over > 0 {
             self.lru.evict(over, &mut self.files);

@@ -125,6 +125,8 @@ impl Inode {
 #[derive(Clone, Debug)]
 pub(super) struct Inodes {
     files: BTreeMap<u32, Inode>,
+    /// Numbers in use.
+    used: BTreeSet<u64>,
     /// Freed numbers and the next fresh one of each group.
     freed: BTreeSet<u64>,
     next: BTreeMap<u64, u64>,
@@ -138,6 +140,7 @@ impl Inodes {
         root_inode.map(Mapped { logical: 0, start: layout.root(), blocks: 1 });
         Self {
             files: BTreeMap::from([(root, root_inode)]),
+            used: BTreeSet::from([2]),
             freed: BTreeSet::new(),
             // Twelve is the first one that mke2fs leaves.
             next: BTreeMap::from([(0, 12)]),
@@ -157,6 +160,7 @@ impl Inodes {
     pub(super) fn remove(&mut self, file: u32) -> Option<Inode> {
         let inode = self.files.remove(&file)?;
         self.freed.insert(inode.number);
+        self.used.remove(&inode.number);
         if inode.kind == Kind::Directory {
             *self.directories.entry(group_of(inode.number) / FLEX).or_default() -= 1;
         }
@@ -174,6 +178,7 @@ impl Inodes {
             *self.directories.entry(flex).or_default() += 1;
         }
         let number = self.number_in(group);
+        self.used.insert(number);
         self.files.insert(file, empty(number, kind));
         number
     }
@@ -212,11 +217,7 @@ impl Inodes {
     /// Whether another inode of the table block is in use.
     pub(super) fn shares_block(&self, number: u64) -> bool {
         let first = (number - 1) / 16 * 16 + 1;
-        first < 12
-            || self
-                .files
-                .values()
-                .any(|i| i.number != number && (first..first + 16).contains(&i.number))
+        first < 12 || self.used.range(first..first + 16).any(|n| *n != number)
     }
 }
 
