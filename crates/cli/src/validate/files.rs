@@ -4,11 +4,10 @@ use std::path::Path;
 
 use iosched_sim::validate::{FileCase, FileFolder, beside_files};
 
-use super::{Compared, finish};
+use super::{finish, run_all};
 use crate::args::ValidateArgs;
 use crate::fail::{Failure, Outcome};
 use crate::files::required;
-use crate::progress;
 
 /// Whether the folder's results name file systems.
 pub(super) fn is_one(dir: &Path) -> bool {
@@ -37,36 +36,7 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
         super::all_known(what, wanted, cases.iter().map(get))?;
         cases.retain(|c| wanted.is_empty() || wanted.contains(&get(c)));
     }
-    finish(args, compare(args, &cases)?)
-}
-
-fn compare(args: &ValidateArgs, cases: &[FileCase<'_>]) -> Outcome<Compared> {
-    let mut result = Compared::default();
-    let runs: Vec<&FileCase<'_>> = cases.iter().filter(|c| c.trial.is_ok()).collect();
-    let bar = progress::bar(runs.len(), false);
-    iosched_lab::in_order::<_, _, Failure>(
-        &runs,
-        args.jobs,
-        |case| {
-            let trial = case.trial.as_ref().map_err(String::clone)?;
-            let record = iosched_sim::simulate(trial).map_err(|e| e.to_string());
-            bar.set_message(case.name());
-            bar.inc(iosched_lab::STEPS);
-            record.map(|r| beside_files(case.run, &r))
-        },
-        |i, outcome| {
-            match outcome {
-                Ok(rows) => result.rows.extend(rows),
-                Err(why) => result.failed.push((runs[i].name(), why)),
-            }
-            Ok(())
-        },
-    )?;
-    bar.finish_and_clear();
-    for case in cases {
-        if let Err(why) = &case.trial {
-            result.skipped.push((case.name(), why.clone()));
-        }
-    }
-    Ok(result)
+    let trial = |c: &FileCase<'_>| c.trial.as_deref().map_err(String::clone).cloned();
+    let rows = |c: &FileCase<'_>, r: &_| beside_files(c.run, r);
+    finish(args, run_all(args, &cases, FileCase::name, trial, rows)?)
 }

@@ -2,11 +2,10 @@
 
 use iosched_sim::validate::{Measured, MeasuredCase, beside};
 
-use super::{Compared, finish};
+use super::{finish, run_all};
 use crate::args::ValidateArgs;
 use crate::fail::{Failure, Outcome};
 use crate::files::required;
-use crate::progress;
 
 pub(super) fn validate(args: &ValidateArgs) -> Outcome {
     if args.dispatch {
@@ -35,37 +34,6 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
             "--scheduler, --device and --job take the names that the table shows",
         ));
     }
-    finish(args, compare(args, &cases)?)
-}
-
-fn compare(args: &ValidateArgs, cases: &[MeasuredCase]) -> Outcome<Compared> {
     let name = |c: &MeasuredCase| format!("{}/{}/{}", c.device, c.job, c.row.scheduler);
-    let mut result = Compared::default();
-    let runs: Vec<&MeasuredCase> = cases.iter().filter(|c| c.trial.is_ok()).collect();
-    let bar = progress::bar(runs.len(), false);
-    iosched_lab::in_order::<_, _, Failure>(
-        &runs,
-        args.jobs,
-        |case| {
-            let trial = case.trial.as_ref().map_err(String::clone)?;
-            let record = iosched_sim::simulate(trial).map_err(|e| e.to_string());
-            bar.set_message(name(case));
-            bar.inc(iosched_lab::STEPS);
-            record.map(|r| beside(case, &r))
-        },
-        |i, outcome| {
-            match outcome {
-                Ok(rows) => result.rows.extend(rows),
-                Err(why) => result.failed.push((name(runs[i]), why)),
-            }
-            Ok(())
-        },
-    )?;
-    bar.finish_and_clear();
-    for case in cases {
-        if let Err(why) = &case.trial {
-            result.skipped.push((name(case), why.clone()));
-        }
-    }
-    Ok(result)
+    finish(args, run_all(args, &cases, name, |c| c.trial.clone(), beside)?)
 }

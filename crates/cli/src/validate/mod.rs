@@ -10,6 +10,7 @@ mod totals;
 use std::path::Path;
 
 use anyhow::Context;
+use iosched_experiment::{Record, Trial};
 use iosched_sim::validate::{Case, Row, TruthFolder, compare, plan};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
@@ -62,6 +63,44 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
         }
     }
     finish(args, result)
+}
+
+/// Simulates each case that has a trial, and lays the figures beside the kernel's.
+fn run_all<C: Sync>(
+    args: &ValidateArgs,
+    cases: &[C],
+    name: impl Fn(&C) -> String + Sync,
+    trial: impl Fn(&C) -> Result<Trial, String> + Sync,
+    beside: impl Fn(&C, &Record) -> Vec<Row> + Sync,
+) -> Outcome<Compared> {
+    let mut result = Compared::default();
+    let mut runs = Vec::new();
+    for case in cases {
+        match trial(case) {
+            Ok(trial) => runs.push((case, trial)),
+            Err(why) => result.skipped.push((name(case), why)),
+        }
+    }
+    let bar = progress::bar(runs.len(), false);
+    iosched_lab::in_order::<_, _, Failure>(
+        &runs,
+        args.jobs,
+        |(case, trial)| {
+            let record = iosched_sim::simulate(trial).map_err(|e| e.to_string());
+            bar.set_message(name(case));
+            bar.inc(iosched_lab::STEPS);
+            record.map(|r| beside(case, &r))
+        },
+        |i, outcome: Result<Vec<Row>, String>| {
+            match outcome {
+                Ok(rows) => result.rows.extend(rows),
+                Err(why) => result.failed.push((name(runs[i].0), why)),
+            }
+            Ok(())
+        },
+    )?;
+    bar.finish_and_clear();
+    Ok(result)
 }
 
 /// Prints what was compared; failed runs are an error.
