@@ -24,8 +24,8 @@ pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Metric, Moments, Record, SCHEMA,
-    SchedulerStats, Series, Status, TIMING_DEVIATION, Total, TrialId, Warning, place_in_time,
-    rates, together, total,
+    SchedulerStats, Series, Status, TASK_CALLS, TIMING_DEVIATION, Total, TrialId, Warning,
+    place_in_time, rates, together, total,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

@@ -254,9 +254,15 @@ pub fn rates(jobs: &[JobRecord]) -> Vec<f64> {
     if jobs.iter().all(|j| only_trims(&j)) {
         return jobs.iter().map(|j| j.trim.iops()).collect();
     }
-    let others = jobs.iter().filter(|j| !only_trims(j));
+    // A task that waits for its children and moves nothing itself wants no share.
+    let waits =
+        |j: &&JobRecord| j.options.contains_key(TASK_CALLS) && j.read.ios + j.write.ios == 0;
+    let others = jobs.iter().filter(|j| !only_trims(j) && !waits(j));
     others.map(|j| j.read.bytes_per_second() + j.write.bytes_per_second()).collect()
 }
+
+/// The option of a program's task that counts its system calls; fio jobs have none.
+pub const TASK_CALLS: &str = "calls";
 
 /// Whether there was a time at which all processes ran. Those that ran one after the other shared nothing. Where a
 /// record does not say when a process ended, it may have been.
@@ -491,6 +497,20 @@ mod tests {
             prop_assert!((merged.stddev() - joined.stddev()).abs() < 1e-3);
             prop_assert_eq!((merged.min, merged.max), (joined.min, joined.max));
         }
+    }
+
+    #[test]
+    fn a_task_that_only_waits_takes_no_part_in_shares() {
+        let task = |ios: u64| {
+            let calls = [(TASK_CALLS.to_string(), "7".to_string())];
+            let moved =
+                DirStats { ios, bytes: ios * 4096, runtime: 1_000_000_000, ..DirStats::default() };
+            JobRecord { write: moved, options: calls.into(), ..JobRecord::default() }
+        };
+        assert_eq!(rates(&[task(0), task(5), task(5)]), [20_480.0, 20_480.0]);
+        // A fio job that moved nothing was starved.
+        let starved = JobRecord { options: Default::default(), ..task(0) };
+        assert_eq!(rates(&[starved, task(5)]), [0.0, 20_480.0]);
     }
 
     #[test]

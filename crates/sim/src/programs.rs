@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use iosched_experiment::{
-    BackendKind, DirStats, DispatchPoint, JobRecord, Load, Metric, Record, SCHEMA, Status, Trial,
-    Warning,
+    BackendKind, DirStats, DispatchPoint, JobRecord, Load, Metric, Record, SCHEMA, Status,
+    TASK_CALLS, Trial, Warning,
 };
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Measured, Programs, TaskStats};
@@ -123,7 +123,7 @@ fn job(task: u32, s: &TaskStats, m: &Measured) -> JobRecord {
         name,
         pid: task,
         group: task,
-        options: BTreeMap::from([("calls".to_string(), s.calls.to_string())]),
+        options: BTreeMap::from([(TASK_CALLS.to_string(), s.calls.to_string())]),
         read: side(&s.read, runtime),
         write: side(&s.write, runtime),
         sync: side(&s.sync, runtime),
