@@ -176,8 +176,9 @@ impl Job {
     pub fn new(job: &JobSpec, files: &Files) -> Self {
         let n = job.units();
         let size: Bytes = files.iter().map(|f| f.len).sum();
+        let limits = Limits::of(job, size);
         let plain = job.replay.is_none()
-            && !passes::ends_by_bytes(job)
+            && !limits.by_bytes()
             && job.ramp_time == 0
             && job.fsync == 0
             && job.fdatasync == 0
@@ -188,7 +189,7 @@ impl Job {
         Job {
             generator: Generator::new(job, files),
             replay: job.replay.as_ref().map(|log| Replay::new(log, files)),
-            limits: Limits::of(job, size),
+            limits,
             stats: JobStats::default(),
             state: State::Begin,
             units: Units::new(n),

@@ -17,6 +17,11 @@ pub(super) struct Limits {
 }
 
 impl Limits {
+    /// Whether a pass can end by bytes, which only the long main loop looks for.
+    pub(super) fn by_bytes(&self) -> bool {
+        self.pass.is_some()
+    }
+
     /// The limits of a job with files of `size` bytes in all.
     pub(super) fn of(job: &JobSpec, size: Bytes) -> Self {
         let of_size = |p: u32| (u128::from(size) * u128::from(p) / 100) as Bytes;
@@ -27,10 +32,13 @@ impl Limits {
         let whole = job.target.filesize.and(job.target.size).unwrap_or(size);
         // The trim before a write of the same block does not count as an I/O.
         let per_io = if job.pattern.trim_then_write { 2 } else { 1 };
+        let ios = job.number_ios.map_or(u64::MAX, |n| loops(n.saturating_mul(per_io)));
+        let pass = ends_by_bytes(job).then(|| io_size.unwrap_or(0).max(whole));
         Limits {
             bytes: loops(io_size.unwrap_or(whole)),
-            ios: job.number_ios.map_or(u64::MAX, |n| loops(n.saturating_mul(per_io))),
-            pass: ends_by_bytes(job).then(|| io_size.unwrap_or(0).max(whole)),
+            ios,
+            // A job that ends by its number of I/Os before that has no such end.
+            pass: pass.filter(|bytes| ios.saturating_mul(largest(job)) >= *bytes),
             again_at: match job.time_based {
                 true => Some(Bytes::MAX),
                 false => io_size.and_then(|size| size.checked_sub(largest(job))),
@@ -46,7 +54,7 @@ fn largest(job: &JobSpec) -> Bytes {
 /// fio counts the bytes that it hands to an asynchronous engine, and begins a new pass after `size` bytes (`io_size`,
 /// where that is more). Where reads and writes each go through the files, this is before the end of the files. Random
 /// jobs without a map have no other end of a pass.
-pub(super) fn ends_by_bytes(job: &JobSpec) -> bool {
+fn ends_by_bytes(job: &JobSpec) -> bool {
     let several = job.loops > 1 || job.io_size.is_some() || job.target.io_size_percent.is_some();
     !job.engine.is_sync() && several && !job.time_based && job.replay.is_none()
 }
