@@ -40,7 +40,7 @@ impl<E: Copy> EventQueue<E> {
             last
         } else {
             let top = std::mem::replace(&mut self.heap[0], last);
-            self.sift_down();
+            self.sift_down(0);
             top
         };
         Some(((top.0 >> 64) as Nanos, top.1))
@@ -56,6 +56,22 @@ impl<E: Copy> EventQueue<E> {
     #[must_use]
     pub fn peek(&self) -> Option<(Nanos, E)> {
         self.heap.first().map(|(k, e)| ((k >> 64) as Nanos, *e))
+    }
+
+    /// Every event and its time. The earliest comes first, the others in no order of meaning.
+    pub fn iter(&self) -> impl Iterator<Item = (Nanos, E)> + '_ {
+        self.heap.iter().map(|(k, e)| ((k >> 64) as Nanos, *e))
+    }
+
+    /// Takes out one event of which this is true. The others keep their order. Looks at them one after the other.
+    pub fn remove(&mut self, f: impl Fn(&E) -> bool) -> Option<(Nanos, E)> {
+        let i = self.heap.iter().position(|(_, e)| f(e))?;
+        let (key, event) = self.heap.swap_remove(i);
+        if i < self.heap.len() {
+            self.sift_up(i);
+            self.sift_down(i);
+        }
+        Some(((key >> 64) as Nanos, event))
     }
 
     /// Events waiting.
@@ -88,10 +104,9 @@ impl<E: Copy> EventQueue<E> {
         self.heap[i] = item;
     }
 
-    fn sift_down(&mut self) {
-        let item = self.heap[0];
+    fn sift_down(&mut self, mut i: usize) {
+        let item = self.heap[i];
         let len = self.heap.len();
-        let mut i = 0;
         loop {
             let first = 4 * i + 1;
             if first >= len {
@@ -119,6 +134,23 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
+        #[test]
+        fn the_others_keep_their_order_when_one_is_taken_out(
+            times in proptest::collection::vec(0u64..20, 1..100),
+            which in any::<prop::sample::Index>(),
+        ) {
+            let mut q = EventQueue::new();
+            times.iter().enumerate().for_each(|(n, t)| q.push(*t, n));
+            let out = which.index(times.len());
+            prop_assert_eq!(q.remove(|e| *e == out), Some((times[out], out)));
+            prop_assert_eq!(q.remove(|e| *e == out), None);
+            let mut slow: Vec<(u64, usize)> = times.into_iter().zip(0..).collect();
+            slow.remove(out);
+            slow.sort_by_key(|(t, _)| *t);
+            let left: Vec<(u64, usize)> = std::iter::from_fn(|| q.pop()).collect();
+            prop_assert_eq!(left, slow);
+        }
+
         /// Against the slow, obvious oracle: a list sorted by time with a stable sort.
         #[test]
         fn pops_like_a_stable_sort(ops in proptest::collection::vec((0u64..20, any::<bool>()), 0..200)) {

@@ -76,6 +76,20 @@ impl RunQueue {
         self.ready.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.ready.len()
+    }
+
+    /// The tasks that are ready; the one that is to run next comes first, the others in no order of meaning.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = TaskId> + '_ {
+        self.ready.iter().map(|(_, task)| task)
+    }
+
+    /// A task is not to run here after all. The others keep their order.
+    pub(crate) fn remove(&mut self, task: TaskId) {
+        self.ready.remove(|t| *t == task);
+    }
+
     /// The least virtual runtime among those that are ready.
     pub(crate) fn first(&self) -> Option<Nanos> {
         self.ready.peek_time()

@@ -10,6 +10,7 @@
 //! If that piece holds the lock, all waiters wait longer, too. A core that spins for the lock pays nothing for an
 //! interrupt unless it gets the lock meanwhile.
 
+mod balance;
 mod costs;
 mod fair;
 
@@ -86,6 +87,8 @@ struct Core {
     since: Nanos,
     /// Processes that live on it.
     tied: u32,
+    /// When it looks for a waiting process again, if it is still idle.
+    looks_at: Option<Nanos>,
 }
 
 /// The cores of one simulation and the lock of its scheduler.
@@ -102,12 +105,16 @@ pub(crate) struct Cores {
     /// The core from which each I/O was submitted, by its id: that core is interrupted.
     from: Vec<u16>,
     asleep: Vec<bool>,
+    /// When each process was on a core last.
+    ran: Vec<Nanos>,
+    /// Processes that are ready, on all cores.
+    waiting: u32,
     times: Vec<CpuTime>,
     owner: Option<u16>,
     waiters: VecDeque<u16>,
     holders: [u16; HOLDERS],
     held: usize,
-    /// Events to schedule: when, for which core.
+    /// Events to schedule: when, and what [`Cores::event`] is to be told.
     pub(crate) due: Vec<(Nanos, u16)>,
 }
 
@@ -124,6 +131,8 @@ impl Cores {
             costs,
             cores: all,
             asleep: vec![true; tasks],
+            ran: vec![0; tasks],
+            waiting: 0,
             times: vec![CpuTime::default(); tasks],
             home: seats.iter().map(|s| s.core).collect(),
             nices: seats.iter().map(|s| s.nice).collect(),
@@ -201,6 +210,7 @@ impl Cores {
         self.nices.push(seat.nice);
         self.allowed.push(seat.allowed);
         self.asleep.push(true);
+        self.ran.push(0);
         self.times.push(CpuTime::default());
     }
 
@@ -237,6 +247,8 @@ impl Cores {
         }
         core.ready.push(task, share);
         core.current = None;
+        self.waiting += 1;
+        self.ran[task as usize] = now;
         self.next(now, i);
         true
     }
@@ -307,8 +319,13 @@ impl Cores {
         }
     }
 
-    /// A core's event fires.
-    pub(crate) fn event(&mut self, now: Nanos, i: u16) -> Ended {
+    /// An event fires that was asked for in [`due`](Self::due).
+    pub(crate) fn event(&mut self, now: Nanos, event: u16) -> Ended {
+        if event & balance::LOOK != 0 {
+            self.look_again(now, event & !balance::LOOK);
+            return Ended::Nothing;
+        }
+        let i = event;
         let core = &mut self.cores[usize::from(i)];
         if core.waking {
             if core.interrupt_end > now {
@@ -334,6 +351,7 @@ impl Cores {
     pub(crate) fn leave(&mut self, now: Nanos, task: TaskId) {
         let i = self.home[task as usize];
         self.asleep[task as usize] = true;
+        self.ran[task as usize] = now;
         self.charge(now, i, task);
         self.cores[usize::from(i)].current = None;
         self.next(now, i);
@@ -343,7 +361,11 @@ impl Cores {
     fn next(&mut self, now: Nanos, i: u16) {
         let core = &mut self.cores[usize::from(i)];
         core.preempt = false;
+        if core.ready.is_empty() {
+            return self.take_over(now, i);
+        }
         if let Some(task) = core.ready.pop() {
+            self.waiting -= 1;
             (core.since, core.charged) = (now, now);
             self.begin(now, task, Piece::SwitchIn, 0);
         }
@@ -422,6 +444,7 @@ impl Cores {
         let share = &mut self.shares[task as usize];
         core.ready.place(share, fair);
         core.ready.push(task, share);
+        self.waiting += 1;
         match core.current {
             Some((current, _)) => {
                 let share = &self.shares[task as usize];

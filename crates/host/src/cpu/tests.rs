@@ -253,6 +253,68 @@ fn a_process_that_wakes_goes_to_an_idle_core() {
     assert_eq!([cores.core_of(0), cores.core_of(1)], [2, 2]);
 }
 
+/// Each process computes for its time in pieces of 0.1 ms and ends: when each was done.
+fn work(cores: u16, seats: Vec<Seat>, times: &[Nanos]) -> Vec<Nanos> {
+    let costs = Costs::new(&KernelProfile::find("6.12").unwrap().cpu, "none").unwrap();
+    let mut cores = Cores::new(costs, cores, seats);
+    let (mut left, mut done) = (times.to_vec(), vec![0; times.len()]);
+    let mut events = EventQueue::new();
+    (0..times.len() as TaskId).for_each(|t| cores.wake(0, t));
+    loop {
+        cores.due.drain(..).for_each(|(at, core)| events.push(at, core));
+        let Some((now, core)) = events.pop() else { return done };
+        let Ended::Piece(t, piece) = cores.event(now, core) else { continue };
+        let left = &mut left[t as usize];
+        if piece == Piece::Call {
+            *left -= 100_000;
+        }
+        if *left == 0 {
+            done[t as usize] = now;
+            cores.leave(now, t);
+        } else {
+            cores.begin_call(now, t, 100_000, 0);
+        }
+    }
+}
+
+#[test]
+fn a_core_that_goes_idle_takes_over_who_waits() {
+    // Three processes of 30 ms on two cores: one core has two of them. It gives one away when the other core is done with
+    // its own, so that the last ends after 45 ms, not after 60.
+    let done = work(2, seats(&[(0, 0); 3]), &[30_000_000; 3]);
+    let last = *done.iter().max().unwrap();
+    assert!((45_000_000..46_000_000).contains(&last), "{done:?}");
+    // Unless it may not run there.
+    let tied = |core| Seat { core, allowed: vec![core], nice: 0 };
+    let done = work(2, vec![tied(0), tied(0), tied(1)], &[30_000_000; 3]);
+    assert!((60_000_000..61_000_000).contains(done.iter().max().unwrap()), "{done:?}");
+}
+
+#[test]
+fn who_ran_just_now_stays_on_its_core() {
+    let costs = Costs::new(&KernelProfile::find("6.12").unwrap().cpu, "none").unwrap();
+    let mut cores = Cores::new(costs, 2, seats(&[(0, 0), (0, 0), (0, 0)]));
+    (0..3).for_each(|t| cores.wake(0, t));
+    assert_eq!([0, 1, 2].map(|t| cores.core_of(t)), [0, 1, 0]);
+    let mut events = EventQueue::new();
+    let mut moved = None;
+    // Process 2 had the core 0 last when core 1 becomes idle.
+    cores.ran[2] = 1_900_000;
+    while moved.is_none() {
+        cores.due.drain(..).for_each(|(at, core)| events.push(at, core));
+        let (now, core) = events.pop().unwrap();
+        if let Ended::Piece(t, _) = cores.event(now, core) {
+            match t {
+                1 if now >= 2_000_000 => cores.leave(now, 1),
+                2 => moved = Some(now),
+                _ => drop(cores.begin_call(now, t, 100_000, 0)),
+            }
+        }
+    }
+    assert_eq!(cores.core_of(2), 1);
+    assert!((2_400_000..2_410_000).contains(&moved.unwrap()), "{moved:?}");
+}
+
 #[test]
 fn no_core_is_idle_when_a_process_wakes_that_may_run_there() {
     let anywhere: Vec<(u16, i8)> = (0..12).map(|n| (n % 4, 0)).collect();
