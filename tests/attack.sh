@@ -797,6 +797,60 @@ begin "other files in the folder for state files" && {
     end
 }
 
+# writes NAME...: a program that writes and syncs in the folder $dir/programs until it is stopped; its own folder, in $folder.
+writes() {
+    mkdir -p "$dir/programs"
+    run "$@" --device "$dir/programs" >"$log" 2>&1 </dev/null &
+    beside=$!
+    folder=
+    for _ in $(seq 100); do
+        folder=$(echo "$dir"/programs/iosched-program-*)
+        [ -n "$(find "$folder" -type f -size +64k 2>/dev/null)" ] && break
+        sleep 0.1
+    done
+}
+begin "a program's run that is killed" && {
+    mkdir -p "$dir/programs" && noise "$dir/programs/mine" 1M && victim "$dir/programs/mine"
+    writes "fsops append_fsync . 4 1000000 65536"
+    [ -d "$folder" ] || wrong+=" it did not begin;"
+    pkill -9 -f "append_fsync.*$dir/programs"
+    wait $beside 2>/dev/null
+    for _ in $(seq 50); do [ -e "$folder" ] || break; sleep 0.1; done
+    [ ! -e "$folder" ] || wrong+=" its folder is still there;"
+    end
+}
+begin "folders of a program that become links while it runs" && {
+    mkdir -p "$dir/precious" && noise "$dir/precious/f0" 1M && cp "$dir/precious/f0" "$dir/precious/f1"
+    victim "$dir/precious/f0" "$dir/precious/f1"
+    writes "fsops over_fsync . 2 1000000 65536"
+    for _ in 1 2 3 4 5 6; do
+        find "$folder" -type d -name 'work' -exec sh -c 'mv "$1" "$1.old" && ln -s "$2" "$1"' - {} "$dir/precious" \; 2>/dev/null
+        find "$folder" -type f -exec ln -sf "$dir/precious/f0" {} \; 2>/dev/null
+        sleep 0.2
+    done
+    pkill -INT -f "over_fsync.*$dir/programs"
+    wait $beside 2>/dev/null
+    for _ in $(seq 30); do [ -e "$folder" ] || break; sleep 0.1; done
+    timeout 20 "$program" restore >>"$log" 2>&1
+    end
+}
+begin "a log of system calls whose names lead out" && {
+    mkdir -p "$dir/precious" "$dir/programs" && noise "$dir/precious/a" 1M && victim "$dir/precious/a"
+    cat >"$dir/out.strace" <<T
+1 openat(AT_FDCWD, "../../../precious/a", O_WRONLY|O_TRUNC) = 3
+1 write(3, "x", 1) = 1
+1 close(3) = 0
+1 symlink("$dir/precious", "way") = 0
+1 openat(AT_FDCWD, "way/a", O_WRONLY|O_TRUNC) = 3
+1 write(3, "x", 1) = 1
+1 unlink("$dir/precious/a") = 0
+1 rename("../../../precious/a", "b") = 0
+1 +++ exited with 0 +++
+T
+    run "$dir/out.strace" --device "$dir/programs" >"$log" 2>&1
+    end
+}
+
 # --- While it runs ---
 begin "a link that is pointed elsewhere between two runs of an experiment" long && {
     disk && a=$disk && disk && filesystem "$img" && b=$disk && victim "$img"

@@ -179,10 +179,12 @@ for i in $(seq "$kills"); do
     if [ $short = 1 ] && ((SECONDS > 30)); then break; fi
     done_kills=$i
     run=(--runs 2 --trace --no-warm-up --no-store --quiet --scheduler none,mq-deadline,kyber,bfq)
-    case $((RANDOM % 3)) in
+    case $((RANDOM % 4)) in
     0) what=real run=("$dir/job.fio" --backend real --device "$disk" "${run[@]}") ;;
     1) what=emulated run=("$dir/job.fio" --backend emulated --device "$dir/$model.toml" "${run[@]}") ;;
     2) what=startup run=("$dir/startup.toml" --trace --quiet) ;;
+    3) what=program run=("fsops append_fsync . 4 1000000 65536" --backend emulated --device "$dir/$model.toml" \
+        --runs 2 --no-store --quiet --scheduler none,mq-deadline,kyber,bfq) ;;
     esac
     "$program" run "${run[@]}" >"$dir/log" 2>&1 &
     pid=$!
