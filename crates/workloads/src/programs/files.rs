@@ -71,3 +71,29 @@ pub async fn wait_for(sys: &Sys, n: u64) -> Done {
     }
     Ok(())
 }
+
+/// Random numbers of a program's own: the same seed gives the same ones in every run (xorshift64*).
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// Numbers of that seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Dice {
+        // Seeds that lie near each other begin far apart.
+        let mut dice = Dice((seed ^ 0x9e37_79b9_7f4a_7c15).max(1));
+        for _ in 0..8 {
+            dice.below(2);
+        }
+        dice
+    }
+
+    /// A number from 0 to below `n`, which is not 0.
+    pub fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d);
+        ((u128::from(high) * u128::from(n)) >> 64) as u64
+    }
+}

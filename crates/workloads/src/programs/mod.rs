@@ -10,11 +10,18 @@ use iosched_syscalls::{Birth, Done, Program, Script, Sys};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
+mod btree;
+mod file_copy;
 pub mod files;
+mod fs_mark;
 mod fsops;
+mod iozone;
 mod params;
+mod pg_test_fsync;
+mod postmark;
 mod rd;
 mod relay;
+mod sqlite;
 
 pub use params::{Kind, Param, Params, Value};
 
@@ -56,7 +63,17 @@ pub struct Descriptor {
 }
 
 /// All programs.
-pub static PROGRAMS: &[&Descriptor] = &[&rd::RD, &fsops::FSOPS, &relay::RELAY];
+pub static PROGRAMS: &[&Descriptor] = &[
+    &rd::RD,
+    &fsops::FSOPS,
+    &relay::RELAY,
+    &sqlite::SQLITE,
+    &fs_mark::FS_MARK,
+    &postmark::POSTMARK,
+    &pg_test_fsync::PG_TEST_FSYNC,
+    &iozone::IOZONE,
+    &file_copy::FILE_COPY,
+];
 
 impl Descriptor {
     /// The program of that name, or what is known.
