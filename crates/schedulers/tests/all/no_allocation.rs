@@ -4,11 +4,8 @@
 use iosched_schedulers::{
     Actions, BuildArgs, Ctx, Dispatch, KernelVersion, Position, QueueFacts, Scheduler, registry,
 };
-use iosched_testing::{Counting, allocations};
+use iosched_testing::allocations;
 use iosched_types::{Op, Request, Requests};
-
-#[global_allocator]
-static GLOBAL: Counting = Counting;
 
 struct Load {
     scheduler: Box<dyn Scheduler>,

@@ -16,7 +16,7 @@ use std::path::Path;
 use iosched_schedulers::QueueFacts;
 use iosched_types::{Flags, IoPrio, Op, Request};
 
-use crate::driver::Machine;
+use super::driver::Machine;
 
 const IN: &str = "```machine\n";
 const OUT: &str = "```served\n";

@@ -6,7 +6,7 @@ use iosched_devices::params::FixedParams;
 use iosched_devices::{Command, Completion};
 use iosched_types::Op;
 
-use crate::{Heap, Oracle};
+use super::{Heap, Oracle};
 
 pub(crate) fn params(cap: u64, depth: u64, flush_ns: u64, lat_ns: u64, par: u64) -> FixedParams {
     FixedParams { cap, depth, flush_ns, lat_ns, par }

@@ -7,7 +7,7 @@ use iosched_types::units::MS;
 use iosched_types::{Bio, Flags, IoPrio, Op, ReqId, Request};
 use proptest::prelude::*;
 
-use crate::driver::{Rig, disk, random, sequential};
+use super::driver::{Rig, disk, random, sequential};
 
 const GENERATIONS: [&str; 3] = ["bfq@v7r3", "bfq@4.12", "bfq@6.12"];
 

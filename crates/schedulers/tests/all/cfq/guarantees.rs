@@ -7,7 +7,7 @@ use iosched_schedulers::{Cgroup, Dispatch, MergeKind, QueueFacts};
 use iosched_types::units::MS;
 use iosched_types::{Flags, IoPrio, Op, ReqId, Request};
 
-use crate::driver::{Machine, Process};
+use super::driver::{Machine, Process};
 
 const ALL: [&str; 3] = ["cfq@2.6.18", "cfq@3.12", "cfq@4.12"];
 

@@ -4,7 +4,7 @@ use iosched_schedulers::{Dispatch, QueueFacts};
 use iosched_types::units::MS;
 use iosched_types::{Flags, IoPrio, Op};
 
-use crate::driver::{Rig, disk, random, read, sequential, sync_write, write};
+use super::driver::{Rig, disk, random, read, sequential, sync_write, write};
 
 const BFQ: &str = "bfq@6.12";
 

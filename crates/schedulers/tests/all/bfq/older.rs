@@ -3,7 +3,7 @@
 use iosched_types::units::MS;
 use iosched_types::{IoPrio, Op};
 
-use crate::driver::{Rig, disk, random, read, sequential, sync_write, write};
+use super::driver::{Rig, disk, random, read, sequential, sync_write, write};
 
 /// Two processes that wait for one another's writes (a program and its journal).
 fn ping_pong(tunables: &[(&str, i64)], service: u64, end: u64) -> (Rig, Vec<f64>) {

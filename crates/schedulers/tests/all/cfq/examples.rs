@@ -8,7 +8,7 @@ use iosched_schedulers::Dispatch;
 use iosched_types::units::nanos_from_ms;
 use iosched_types::{Flags, IoPrio, Op, Request};
 
-use crate::driver::Machine;
+use super::driver::Machine;
 
 /// The keys that these files use; one of them per line.
 #[derive(Default)]

@@ -5,7 +5,7 @@ use iosched_schedulers::{Dispatch, MayQueue, QueueFacts};
 use iosched_types::units::MS;
 use iosched_types::{Bio, Flags, IoPrio, Op, ReqId, Request};
 
-use crate::driver::{Machine, Process};
+use super::driver::{Machine, Process};
 
 const BOTH: [&str; 2] = ["cfq@3.12", "cfq@4.12"];
 

@@ -7,7 +7,7 @@ use iosched_devices::{Command, Completion};
 use iosched_types::Op;
 use proptest::prelude::*;
 
-use crate::{Heap, Oracle, rate, time};
+use super::{Heap, Oracle, rate, time};
 
 pub(crate) fn params(cap: u64) -> impl Strategy<Value = SsdParams> {
     let times = (time(), time(), time(), time());

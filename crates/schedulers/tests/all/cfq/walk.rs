@@ -5,7 +5,7 @@ use iosched_schedulers::{Dispatch, QueueFacts};
 use iosched_types::units::MS;
 use iosched_types::{IoPrio, Op, Request};
 
-use crate::driver::{Machine, Process};
+use super::driver::{Machine, Process};
 
 const GEN: &str = "cfq@2.6.18";
 

@@ -115,7 +115,7 @@ fn the_logs_of_the_project_match_to_the_nanosecond() {
     assert_eq!(wrong, 0, "{report}");
 }
 
-/// `TRUTH=DIR cargo test -p iosched-devices --test dispatch -- --ignored --nocapture` compares all
+/// `TRUTH=DIR cargo test -p iosched-devices --test all dispatch -- --ignored --nocapture` compares all
 /// logs of another folder of this form.
 #[test]
 #[ignore = "needs a truth folder, named by TRUTH"]

@@ -10,7 +10,7 @@
 use iosched_types::units::MS;
 use iosched_types::{Op, Request};
 
-use crate::driver::{Rig, disk};
+use super::driver::{Rig, disk};
 
 const IN: &str = "```processes\n";
 const OUT: &str = "```happens\n";

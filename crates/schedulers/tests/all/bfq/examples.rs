@@ -8,7 +8,7 @@ use iosched_schedulers::QueueFacts;
 use iosched_types::units::nanos_from_ms;
 use iosched_types::{Flags, IoPrio, Op, Request};
 
-use crate::driver::Rig;
+use super::driver::Rig;
 
 type Table = BTreeMap<String, String>;
 

@@ -7,7 +7,7 @@ use iosched_devices::{Command, Completion};
 use iosched_types::Op;
 use proptest::prelude::*;
 
-use crate::{Heap, Oracle, rate, time};
+use super::{Heap, Oracle, rate, time};
 
 pub(crate) fn params(cap: u64) -> impl Strategy<Value = HddParams> {
     let seek = prop_oneof![Just(0u64), 0u64..50, 0u64..20_000, 0u64..20_000_000];

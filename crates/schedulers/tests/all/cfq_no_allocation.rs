@@ -5,11 +5,8 @@
 use iosched_schedulers::{
     Actions, BuildArgs, Ctx, Dispatch, KernelVersion, Position, QueueFacts, Scheduler, registry,
 };
-use iosched_testing::{Counting, allocations};
+use iosched_testing::allocations;
 use iosched_types::{Flags, Op, ReqId, Request, Requests};
-
-#[global_allocator]
-static GLOBAL: Counting = Counting;
 
 const TASKS: u64 = 24;
 const FULL: usize = 200;

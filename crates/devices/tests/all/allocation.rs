@@ -3,11 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use iosched_devices::{Command, Device, truth};
-use iosched_testing::{Counting, allocations};
+use iosched_testing::allocations;
 use iosched_types::Op;
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Keeps 64 commands in flight until `commands` more have completed; mixed, with some flushes.
 fn run(device: &mut dyn Device, done: &mut Vec<iosched_devices::Completion>, commands: u64) {
@@ -35,7 +32,7 @@ fn run(device: &mut dyn Device, done: &mut Vec<iosched_devices::Completion>, com
 /// One test in this file: the counter is the whole program's.
 #[test]
 fn no_command_allocates_in_steady_state() {
-    let text = include_str!("../../../data/truth/devices.toml");
+    let text = include_str!("../../../../data/truth/devices.toml");
     for d in truth::parse("devices.toml", text).unwrap() {
         let mut device = d.spec.build().unwrap();
         let mut done = Vec::with_capacity(4096);
