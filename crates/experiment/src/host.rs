@@ -82,6 +82,10 @@ pub struct HostSpec {
     pub memory: Bytes,
     /// Sysctls.
     pub sysctls: Sysctls,
+    /// Files that are there before the load, with their lengths.
+    pub files: Vec<(String, Bytes)>,
+    /// How long fio takes to start before its first job runs, in nanoseconds.
+    pub starts_after: Nanos,
 }
 
 impl Default for HostSpec {
@@ -92,6 +96,8 @@ impl Default for HostSpec {
             size: None,
             memory: MEMORY,
             sysctls: Sysctls::default(),
+            files: Vec::new(),
+            starts_after: 0,
         }
     }
 }

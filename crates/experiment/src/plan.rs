@@ -15,8 +15,9 @@ use iosched_devices::{DeviceSpec, catalogue};
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_types::units::show_bytes;
-use iosched_workloads::fio::layout::lay_out;
-use iosched_workloads::fio::{JobSet, Lookup, check_cpus, check_supported, parse, parse_live};
+use iosched_workloads::fio::layout::lay_out_beside;
+use iosched_workloads::fio::on_files;
+use iosched_workloads::fio::{JobSet, Lookup, check_cpus, check_files, parse, parse_live};
 
 use crate::choice::{self, Choice};
 use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
@@ -165,7 +166,12 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
             if let Some(d) = w.startup.as_ref().and_then(|s| room(s, device, place)) {
                 errors.push(d);
             }
-            if let Err(d) = lay_out(&w.jobs, device.model.capacity()) {
+            // What is refused there depends on the size of the file system only where it runs full.
+            let on_files =
+                on_files::needed(&w.jobs) && !w.jobs.jobs.iter().any(on_files::on_device);
+            let room = if on_files { on_files::ROOM } else { device.model.capacity() };
+            let existing = e.host.files.iter().cloned().collect();
+            if let Err(d) = lay_out_beside(&w.jobs, room, &existing) {
                 let message = format!("device {}: {}", device.name, d.message);
                 errors.push(Diagnostic { message, ..d });
             }
@@ -175,16 +181,20 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
 
 /// The file system of loads that make system calls must fit each device; other loads have none.
 fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
-    let Some((_, place)) = parts.workloads.iter().find(|(w, _)| w.load.is_some()) else {
+    let needs = |w: &Workload| w.load.is_some() || on_files::needed(&w.jobs);
+    let Some((w, place)) = parts.workloads.iter().find(|(w, _)| needs(w)) else {
         if let Some(place) = &e.host_place {
-            let d = place.error("file system, memory and sysctls are for loads of system calls");
+            let d = place.error(
+                "file system, memory and sysctls are for programs, logs, and fio jobs on files",
+            );
             errors.push(
-                d.with_help("run a program or a log (iosched list workloads), or leave it out"),
+                d.with_help("run a program (iosched list workloads) or a job with direct=0 or directory=, or leave it out"),
             );
         }
         return;
     };
-    if e.backend != BackendKind::Sim {
+    let raw = w.jobs.jobs.iter().any(on_files::on_device);
+    if e.backend != BackendKind::Sim || raw {
         return;
     }
     for (device, _) in &parts.devices {
@@ -405,7 +415,7 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
     let jobs = parse(&file, &text, sources.env, sources.read, &set)
         .map_err(|errors| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>())?;
     if matches!(e.backend, BackendKind::Sim) {
-        check_supported(&jobs)?;
+        check_files(&jobs)?;
         check_cpus(&jobs, e.cpus)?;
     }
     Ok(Workload { name, jobs, startup: None, load: None })

@@ -3,6 +3,7 @@
 //! [`simulate`] is a pure function: the same trial and seed give the same bytes, on any machine.
 
 mod error;
+mod files;
 mod mount;
 mod programs;
 mod record;

@@ -10,8 +10,10 @@ use iosched_vfs::cache::readahead::Era;
 use iosched_vfs::cache::throttle::DirtyLimits;
 use iosched_vfs::cache::writeback::Intervals;
 use iosched_vfs::fs::ext4::{Ext4, Options};
+use iosched_vfs::fs::raw::Raw;
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::kernel::memory::Settings;
+use iosched_workloads::fio::on_files::on_device;
 
 /// Writers only sleep, and read-ahead has one window a file, since these.
 const WRITERS_SLEEP: KernelVersion = KernelVersion(3, 2, 0);
@@ -49,6 +51,9 @@ pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Op
         });
         return (Files::AtOnce(Box::new(Simple::new(capacity))), warning);
     }
+    if trial.jobs.jobs.iter().any(on_device) {
+        return (mounted(trial, queue, Volume::Raw(Raw { bytes: capacity })), None);
+    }
     let size = host.size.unwrap_or(capacity).min(capacity);
     let options = Options {
         barrier: host.options.barrier,
@@ -57,14 +62,17 @@ pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Op
         tick: 1_000_000_000 / u64::from(trial.kernel.hz),
     };
     let ext4 = Ext4::new(size / PAGE, 0, usize::from(trial.cpus), options);
+    (mounted(trial, queue, Volume::Ext4(ext4)), None)
+}
+
+fn mounted(trial: &Trial, queue: &Queue, volume: Volume) -> Files {
     let io_pages = u64::from(queue.limits().max_sectors) * 512 / PAGE;
-    let mounted = Mounted {
-        volume: Volume::Ext4(ext4),
-        memory: settings(trial, host, io_pages),
-        intervals: intervals(host),
+    Files::Mounted(Mount::new(Mounted {
+        volume,
+        memory: settings(trial, &trial.host, io_pages),
+        intervals: intervals(&trial.host),
         read_ahead: read_ahead(trial),
-    };
-    (Files::Mounted(Mount::new(mounted)), None)
+    }))
 }
 
 fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {

@@ -87,7 +87,7 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
 }
 
 /// What the machine above the disk was, and what its file system did.
-fn provenance(trial: &Trial, host: &Programs) -> Vec<(String, String)> {
+pub(crate) fn provenance(trial: &Trial, host: &Programs) -> Vec<(String, String)> {
     let Some(mount) = host.mount() else {
         return vec![("filesystem".into(), "simple".into())];
     };

@@ -150,14 +150,20 @@ fn same_section(a: &JobSpec, b: &JobSpec) -> bool {
     a.place == b.place && a.name == b.name
 }
 
+/// A process of fio that has ended: its job, what it measured, its core time.
+pub(crate) struct Ran<'a> {
+    pub(crate) job: &'a JobSpec,
+    pub(crate) stats: JobStats,
+    pub(crate) cpu: CpuTime,
+}
+
 /// A job of each section, and how many processes the section has.
-fn clones(machine: &Machine) -> Vec<(&JobSpec, usize)> {
+fn clones<'a>(ran: &[Ran<'a>]) -> Vec<(&'a JobSpec, usize)> {
     let mut sections: Vec<(&JobSpec, usize)> = Vec::new();
-    for t in &machine.tasks {
-        let job = t.job.spec();
-        match sections.iter_mut().find(|(j, _)| same_section(j, job)) {
+    for r in ran {
+        match sections.iter_mut().find(|(j, _)| same_section(j, r.job)) {
             Some((_, n)) => *n += 1,
-            None => sections.push((job, 1)),
+            None => sections.push((r.job, 1)),
         }
     }
     sections
@@ -179,16 +185,14 @@ fn measured_part(all: CpuTime, runtime: Nanos, ramp: Nanos) -> CpuTime {
     }
 }
 
-/// Takes what the processes measured.
-fn jobs(machine: &mut Machine, start: Nanos) -> Vec<JobRecord> {
+/// What the processes measured. `exact`: looks at the clock take time, as in the reference measurements.
+fn jobs(ran: Vec<Ran<'_>>, start: Nanos, exact: bool) -> Vec<JobRecord> {
     let mut out: Vec<(bool, JobRecord)> = Vec::new();
-    let stats: Vec<JobStats> = machine.tasks.iter_mut().map(|t| t.job.take_stats()).collect();
-    let clones = clones(machine);
-    for (i, (t, stats)) in machine.tasks.iter().zip(stats).enumerate() {
-        let job = t.job.spec();
+    let clones = clones(&ran);
+    for Ran { job, stats, cpu } in ran {
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
-        let mut r = job_record(job, stats, clones, start, machine.looks_take_time());
-        r.cpu = measured_part(machine.cpu_time(i), r.runtime, job.ramp_time);
+        let mut r = job_record(job, stats, clones, start, exact);
+        r.cpu = measured_part(cpu, r.runtime, job.ramp_time);
         let group = match job.group_reporting {
             true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),
             false => None,
@@ -204,10 +208,9 @@ fn jobs(machine: &mut Machine, start: Nanos) -> Vec<JobRecord> {
 /// Trims in [`JobStats::dirs`](iosched_workloads::fio::stats::JobStats).
 const TRIM: usize = 2;
 
-fn throughput(machine: &Machine) -> [Series; 2] {
+fn throughput(ran: &[Ran<'_>]) -> [Series; 2] {
     let mut sums: Vec<(f64, f64)> = Vec::new();
-    for t in &machine.tasks {
-        let s = t.job.stats();
+    for Ran { stats: s, .. } in ran {
         let shift = (s.measured_from / SAMPLE) as usize;
         for (i, d) in s.dirs.iter().enumerate() {
             // A trim moves no data.
@@ -234,7 +237,7 @@ fn throughput(machine: &Machine) -> [Series; 2] {
     ]
 }
 
-fn all_series(machine: &Machine) -> Vec<Series> {
+fn all_series(machine: &Machine, ran: &[Ran<'_>]) -> Vec<Series> {
     let Some(s) = &machine.sampler else { return Vec::new() };
     let of = |name: &str, values: &Vec<f64>| Series {
         name: name.into(),
@@ -242,7 +245,7 @@ fn all_series(machine: &Machine) -> Vec<Series> {
         step: s.step,
         values: values.clone(),
     };
-    let mut all = Vec::from(throughput(machine));
+    let mut all = Vec::from(throughput(ran));
     all.push(of("in_flight", &s.in_flight));
     all.push(of("queue_depth", &s.queued));
     all
@@ -295,12 +298,10 @@ pub(crate) fn provenance(trial: &Trial) -> BTreeMap<String, String> {
 }
 
 /// Jobs that were slower than `rate_min` or `rate_iops_min` allow. The real fio ends them.
-fn missed_rates(trial: &Trial, machine: &Machine) -> Vec<Warning> {
+fn missed_rates(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
     let mut out = Vec::new();
-    for t in &machine.tasks {
-        let (job, s) = (t.job.spec(), t.job.stats());
-        let runtime =
-            fio_runtime(s.ended.saturating_sub(s.measured_from), machine.looks_take_time());
+    for Ran { job, stats: s, .. } in ran {
+        let runtime = fio_runtime(s.ended.saturating_sub(s.measured_from), exact);
         for (i, what) in ["reads", "writes", "trims"].iter().enumerate() {
             let rate = job.rate[i];
             if rate.min_bytes == 0 && rate.min_iops == 0 {
@@ -341,10 +342,9 @@ fn state_ignored(trial: &Trial) -> Option<Warning> {
 const HALVES_APART: [u64; 4] = [10, 25, 50, 75];
 
 /// I/Os of all processes in the first and the second half of each one's time.
-fn halves(machine: &Machine) -> [u64; 2] {
+fn halves(ran: &[Ran<'_>]) -> [u64; 2] {
     let mut sums = [0; 2];
-    for t in &machine.tasks {
-        let s = t.job.stats();
+    for Ran { stats: s, .. } in ran {
         let half = s.ended.saturating_sub(s.measured_from) / SAMPLE / 2;
         for sample in s.dirs.iter().flat_map(|d| &d.samples) {
             match u64::from(sample.at) {
@@ -358,8 +358,8 @@ fn halves(machine: &Machine) -> [u64; 2] {
 }
 
 /// If the halves of a run differ, its figures depend as much on the start as on the state that it settles to.
-fn unsteady(trial: &Trial, machine: &Machine) -> Option<Warning> {
-    let [first, second] = halves(machine);
+fn unsteady(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
+    let [first, second] = halves(ran);
     let (less, more) = (first.min(second), first.max(second));
     // What chance does to so few I/Os is no change.
     if more - less <= 3 * (first + second).isqrt() {
@@ -384,20 +384,38 @@ fn unsteady(trial: &Trial, machine: &Machine) -> Option<Warning> {
     })
 }
 
-/// The record of a finished run.
-pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
+/// What is to be known of a run of fio jobs.
+fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
     let ignored = trial.jobs.warnings.iter().map(|w| Warning {
         code: "option-ignored".into(),
         message: w.clone(),
         advice: String::new(),
     });
-    let warnings = ignored
+    ignored
         .chain(state_ignored(trial))
-        .chain(missed_rates(trial, &machine))
-        .chain(unsteady(trial, &machine))
-        .collect();
-    let issues = machine.take_dispatches();
-    let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
+        .chain(missed_rates(trial, ran, exact))
+        .chain(unsteady(trial, ran))
+        .collect()
+}
+
+/// The record of a run of fio jobs, as far as it does not depend on what is between them and the disk.
+pub(crate) fn of_jobs(trial: &Trial, queue: &Queue, ran: Vec<Ran<'_>>, exact: bool) -> Record {
+    Record {
+        schema: SCHEMA,
+        trial: trial.id.clone(),
+        backend: BackendKind::Sim,
+        status: Status::Complete,
+        device: device(queue),
+        scheduler: scheduler(queue),
+        provenance: provenance(trial),
+        warnings: warnings(trial, &ran, exact),
+        jobs: jobs(ran, trial.start_at, exact),
+        ..Record::default()
+    }
+}
+
+/// Points of the dispatch picture.
+pub(crate) fn points(issues: Vec<Issue>, pid: impl Fn(u32) -> u32) -> Vec<DispatchPoint> {
     let point = |i: Issue| DispatchPoint {
         t: i.t,
         sector: i.sector,
@@ -405,25 +423,29 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
         op: i.op,
         pid: pid(i.task),
     };
-    let dispatches = issues.into_iter().map(point).collect();
-    let series = all_series(&machine);
+    issues.into_iter().map(point).collect()
+}
+
+/// The record of a finished run.
+pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
+    let exact = machine.looks_take_time();
+    let issues = machine.take_dispatches();
+    let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
+    let dispatches = points(issues, pid);
+    let stats: Vec<JobStats> = machine.tasks.iter_mut().map(|t| t.job.take_stats()).collect();
+    let ran = stats.into_iter().enumerate().map(|(i, stats)| Ran {
+        job: machine.tasks[i].job.spec(),
+        stats,
+        cpu: machine.cpu_time(i),
+    });
+    let ran: Vec<Ran<'_>> = ran.collect();
+    let series = all_series(&machine, &ran);
     Record {
-        schema: SCHEMA,
-        trial: trial.id.clone(),
-        backend: BackendKind::Sim,
-        status: Status::Complete,
-        jobs: jobs(&mut machine, trial.start_at),
-        device: device(&machine.queue),
-        scheduler: scheduler(&machine.queue),
         series,
         dispatches,
-        trace: Vec::new(),
-        logs: Vec::new(),
         io_logs: iolog_write::texts(machine.tasks.iter().map(|t| &t.job)),
-        metrics: Vec::new(),
-        provenance: provenance(trial),
-        warnings,
         elapsed: machine.tl.now,
+        ..of_jobs(trial, &machine.queue, ran, exact)
     }
 }
 

@@ -11,10 +11,11 @@ use iosched_experiment::{Record, Trial, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::Nanos;
 use iosched_workloads::fio::layout::lay_out;
+use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::process::{Flow, FlowGroup, Job};
 
 use crate::error::SimError;
-use crate::{programs, record};
+use crate::{files, programs, record};
 use iosched_host::cpu::Costs;
 use iosched_host::{Looks, Machine};
 
@@ -47,6 +48,9 @@ pub fn simulate_with(
     if let Some(load) = &trial.load {
         return programs::simulate(trial, load, progress);
     }
+    if on_files::needed(&trial.jobs) {
+        return files::simulate(trial, progress);
+    }
     let mut machine = build(trial)?;
     if trial.collect.dispatches {
         machine.collect_dispatches();
@@ -59,7 +63,7 @@ pub fn simulate_with(
     Ok(record::of(trial, machine))
 }
 
-fn expected_end(trial: &Trial) -> Nanos {
+pub(crate) fn expected_end(trial: &Trial) -> Nanos {
     let ends = trial.jobs.jobs.iter().map(|j| {
         j.runtime.map_or(0, |r| r.saturating_add(j.ramp_time).saturating_add(j.wait.delay))
     });
@@ -67,7 +71,7 @@ fn expected_end(trial: &Trial) -> Nanos {
 }
 
 /// Control groups of a trial: the root first, then each named path with its parents.
-fn cgroups(trial: &Trial) -> (Vec<Cgroup>, Vec<u32>) {
+pub(crate) fn cgroups(trial: &Trial) -> (Vec<Cgroup>, Vec<u32>) {
     let mut groups = vec![Cgroup::default()];
     let mut of_task = Vec::new();
     for job in &trial.jobs.jobs {

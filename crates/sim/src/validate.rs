@@ -19,11 +19,12 @@ pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
-use iosched_experiment::{Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label};
 use iosched_host::{FIRST_LOOKS, first_start};
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
-use iosched_workloads::fio::{JobSet, NoLookup, check_supported, parse};
+use iosched_workloads::fio::on_files;
+use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
 
 /// One run of `results.json`.
 #[derive(Clone, Debug, Deserialize)]
@@ -204,14 +205,22 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     let first = |d: Vec<Diagnostic>| d.first().map_or_else(String::new, |d| d.message.clone());
     let jobs = parse(file, text, &NoLookup, &no_includes, &seed_override(text, run.repetition))
         .map_err(first)?;
-    check_supported(&jobs).map_err(first)?;
+    check_files(&jobs).map_err(first)?;
     complete(run, &jobs)?;
-    if jobs.jobs.iter().any(|j| j.target.directory.is_some()) {
-        return Err("needs a file system, which is not simulated yet".into());
-    }
     let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
     // The measurements were made in virtual time: only looks at the clock take any.
     kernel.cpu.model = CpuModel::Looks;
+    let mut host = HostSpec::default();
+    let mut spec = device.spec.clone();
+    if on_files::needed(&jobs) {
+        kernel = files::kernel("")?;
+        // Their logs have flushes.
+        spec.write_cache = true;
+        host.set_memory("1G")?;
+        // What the measurements set.
+        host.set_sysctl("vm.dirty_bytes", "268435456")?;
+        host.set_sysctl("vm.dirty_background_bytes", "67108864")?;
+    }
     let scheduler = choose_scheduler(&run.scheduler, &[], &kernel, Registry::builtin())
         .map_err(|e| e.to_string())?;
     let mut settings = vec![("wbt_lat_usec".to_string(), 0)];
@@ -243,7 +252,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         tag_start: 0,
         // Measurements that note the reset began with a kernel that had run its queues before.
         first_run_late: run.reset_after_tick_ns.is_none(),
-        ..Trial::new(device.spec.clone(), scheduler, kernel, jobs)
+        host,
+        ..Trial::new(spec, scheduler, kernel, jobs)
     })
 }
 

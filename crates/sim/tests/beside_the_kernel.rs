@@ -11,6 +11,7 @@ use iosched_sim::simulate;
 use iosched_sim::validate::{
     Case, Row, TruthFolder, beside_log, compare, parse_dispatch_log, plan,
 };
+use iosched_workloads::fio::on_files;
 
 fn truth() -> PathBuf {
     data("truth")
@@ -39,7 +40,7 @@ fn folder_of(dir: &Path) -> TruthFolder {
     TruthFolder::parse(("devices.toml", &devices), jobs, ("results.json", &results)).unwrap()
 }
 
-/// The first repetition alone of each case that can be simulated.
+/// The first repetition alone of each case of direct I/O.
 fn first_repetitions<'a>(folder: &'a TruthFolder, schedulers: &[&str]) -> Vec<Case<'a>> {
     let mut cases = plan(folder);
     cases.retain_mut(|c| {
@@ -51,9 +52,34 @@ fn first_repetitions<'a>(folder: &'a TruthFolder, schedulers: &[&str]) -> Vec<Ca
             Ok(trials) => trials.retain(|t| t.id.repetition == 1),
             Err(_) => return false,
         }
-        true
+        !is_cached(c)
     });
     cases
+}
+
+/// Whether a case goes through the page cache.
+fn is_cached(case: &Case<'_>) -> bool {
+    case.trials.as_ref().is_ok_and(|t| t.iter().any(|t| on_files::needed(&t.jobs)))
+}
+
+/// Reads and writes through the page cache, of the device itself and on ext4.
+#[test]
+fn cached_totals_are_near_the_kernels() {
+    let folder = folder();
+    let mut errors = Vec::new();
+    for mut case in plan(&folder).into_iter().filter(is_cached) {
+        case.runs.truncate(1);
+        let Ok(trials) = &case.trials else { unreachable!("only simulated cases are left") };
+        let record = simulate(&trials[0]).unwrap();
+        let rows = compare(&case, std::slice::from_ref(&record));
+        errors.extend(
+            rows.iter().filter(|r| r.metric == "iops" && r.section == "*").map(|r| r.error.abs()),
+        );
+    }
+    errors.sort_by(f64::total_cmp);
+    assert!(errors.len() > 40, "only {} cases", errors.len());
+    let at = |part: usize| errors[errors.len() * part / 10];
+    assert!(at(5) < 0.03 && at(8) < 0.07, "median {}, eight tenths within {}", at(5), at(8));
 }
 
 #[test]

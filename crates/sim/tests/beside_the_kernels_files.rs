@@ -72,7 +72,7 @@ fn what_cannot_run_says_why() {
     };
     for (text, why) in [
         (row("xfs", "./rd pread f 1 0 1 1", ""), "xfs"),
-        (row("ext4", "", "[a]"), "fio jobs"),
+        (row("ext4", "", "[a]\\nioengine=null"), "no I/O"),
         (row("ext4", "./rd pread f 1 0 1 1; ./rd pread f 1 0 1 1", ""), "several"),
         (row("ext4", "dbench 4", ""), "programs other"),
     ] {

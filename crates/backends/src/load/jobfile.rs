@@ -6,6 +6,7 @@ use std::path::Path;
 
 use iosched_experiment::Warning;
 use iosched_types::{Bytes, Diagnostic, Op, PrioClass};
+use iosched_workloads::fio::file_options::{FileOptions, Hint};
 use iosched_workloads::fio::iolog::IoLog;
 use iosched_workloads::fio::layout::{Extent, lay_out};
 use iosched_workloads::fio::{Distribution, FileService, IoEngine, JobSet, JobSpec};
@@ -197,6 +198,7 @@ fn engine(e: IoEngine) -> &'static str {
         IoEngine::Libaio => "libaio",
         IoEngine::IoUring => "io_uring",
         IoEngine::Posixaio => "posixaio",
+        IoEngine::Mmap => "mmap",
     }
 }
 
@@ -318,6 +320,30 @@ fn syncing(out: &mut String, job: &JobSpec) {
     }
     if job.end_fsync {
         line(out, "end_fsync", 1);
+    }
+    caching(out, &job.file_options);
+}
+
+/// Options of files that matter on a file or device that is there. How files are made does not: the target is.
+fn caching(out: &mut String, o: &FileOptions) {
+    let default = FileOptions::default();
+    if o.invalidate != default.invalidate {
+        line(out, "invalidate", u8::from(o.invalidate));
+    }
+    match o.hint {
+        Hint::Pattern => {}
+        Hint::None => line(out, "fadvise_hint", 0),
+        Hint::Random => line(out, "fadvise_hint", "random"),
+        Hint::Sequential => line(out, "fadvise_hint", "sequential"),
+    }
+    if o.sync_range.every > 0 {
+        let modes = if o.sync_range.wait { "write,wait_after" } else { "write" };
+        line(out, "sync_file_range", format_args!("{modes}:{}", o.sync_range.every));
+    }
+    for (key, set) in [("pre_read", o.pre_read), ("fsync_on_close", o.fsync_on_close)] {
+        if set {
+            line(out, key, 1);
+        }
     }
 }
 
@@ -461,7 +487,7 @@ mod tests {
         let done = render(&live(text).unwrap(), Path::new("/t"), 1 << 30).unwrap().text;
         guard::check(&done, &["/t".into()]).unwrap();
         let (a, b) = done.split_once("[b]").unwrap();
-        assert!(a.rfind("ioengine=mmap") > a.rfind("ioengine=psync"), "the last line counts: {a}");
+        assert!(a.contains("ioengine=mmap\n"), "{a}");
         assert!(a.contains("verify=crc32c\n") && a.contains("verify_state_save=0\n"), "{a}");
         assert!(!b.contains("mmap") && b.contains("latency_target=5ms\n"), "{b}");
         // The simulator refuses it by name, and says which backends accept it.

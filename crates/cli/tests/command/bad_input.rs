@@ -200,9 +200,9 @@ fn malformed_jobs_point_at_the_place() {
     let file = place.file("job.fio", "[r]\nfilename=/dev/disk\ndirect=1\niodpeth=32\n");
     let why = place.fails(2, &["run", &file]);
     assert!(why.contains("job.fio:4:1") && why.contains("^^^^^^^"), "{why}");
-    let buffered = place.file("buffered.fio", "[r]\nrw=read\nsize=1m\n");
-    let why = place.fails(2, &["run", &buffered]);
-    assert!(why.contains("direct=1") || why.contains("page cache"), "{why}");
+    let mixed = place.file("mixed.fio", "[r]\nsize=1m\n[d]\nfilename=/dev/disk\n");
+    let why = place.fails(2, &["run", &mixed]);
+    assert!(why.contains("mixed.fio:1") && why.contains("on the device"), "{why}");
 }
 
 #[test]

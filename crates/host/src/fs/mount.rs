@@ -121,10 +121,14 @@ impl Mount {
         let mut world = World::default();
         world.memory = Memory::new(mounted.memory);
         world.flusher = Flusher::new(mounted.intervals);
+        let mut tree = Tree::new();
+        if let Volume::Raw(raw) = &mounted.volume {
+            tree.add_device(raw.bytes);
+        }
         Mount {
             world: Rc::new(RefCell::new(world)),
             volume: mounted.volume,
-            tree: Rc::new(RefCell::new(Tree::new())),
+            tree: Rc::new(RefCell::new(tree)),
             orphans: Rc::default(),
             read_ahead: mounted.read_ahead,
         }
@@ -224,6 +228,9 @@ impl Mount {
     /// The file of a name, and the directory in which it was made.
     fn look_up(&self, path: &str, flags: OpenFlags) -> Result<(Ino, Option<Ino>), Errno> {
         let mut tree = self.tree.borrow_mut();
+        if let Volume::Raw(_) = self.volume {
+            return Ok((super::tree::DEVICE, None));
+        }
         let place = tree.place(path)?;
         match place.found {
             Some(_) if flags.has(OpenFlags::CREATE) && flags.has(OpenFlags::EXCLUSIVE) => {

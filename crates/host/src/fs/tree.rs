@@ -57,6 +57,9 @@ pub(super) struct Moved {
 }
 
 /// All files and directories. The root is [`Ino`] 0.
+/// The file that a device without a file system is.
+pub(super) const DEVICE: Ino = Ino(1);
+
 #[derive(Debug)]
 pub(super) struct Tree<T> {
     nodes: Vec<Node<T>>,
@@ -68,6 +71,14 @@ impl<T: Default> Tree<T> {
         let mut tree = Tree { nodes: Vec::new(), free: Vec::new() };
         tree.insert(Kind::Directory);
         tree
+    }
+
+    /// A device without a file system: there is nothing but it.
+    pub(super) fn add_device(&mut self, bytes: Bytes) {
+        let place = Place { parent: Ino(0), name: "device", found: None };
+        if let Ok(ino) = self.add(place, Kind::File) {
+            self.node_mut(ino).len = bytes;
+        }
     }
 
     pub(super) fn node(&self, ino: Ino) -> &Node<T> {

@@ -29,9 +29,9 @@ impl Programs {
         if let Some(c) = self.tasks[t as usize].context {
             return c;
         }
-        let c = match self.free_contexts.pop() {
+        let c = match self.free_contexts.pop().filter(|_| self.identities.is_empty()) {
             Some(free) => free,
-            None => self.queue.task_started(TaskInfo { pid: t, ..TaskInfo::default() }),
+            None => self.queue.task_started(self.info_of(t)),
         };
         self.tasks[t as usize].context = Some(c);
         if self.contexts.len() <= c as usize {
@@ -39,6 +39,12 @@ impl Programs {
         }
         self.contexts[c as usize] = t;
         c
+    }
+
+    /// What a scheduler is told of a task.
+    fn info_of(&self, t: Tid) -> TaskInfo {
+        let named = self.identities.get(t as usize).map(|i| i.info.clone());
+        TaskInfo { pid: t, ..named.unwrap_or_default() }
     }
 
     pub(super) fn owner(&mut self, owner: Owner) -> BioId {
@@ -56,6 +62,10 @@ impl Programs {
 
     pub(super) fn bio(&mut self, t: Tid, op: Op, flags: Flags) -> Bio {
         let task = self.context(t);
+        let (prio, cgroup) = match self.identities.get(t as usize) {
+            Some(i) => (i.info.prio, i.info.cgroup),
+            None => (IoPrio::default(), 0),
+        };
         Bio {
             id: 0,
             op,
@@ -64,8 +74,8 @@ impl Programs {
             sectors: 0,
             task,
             thread: task,
-            prio: IoPrio::default(),
-            cgroup: 0,
+            prio,
+            cgroup,
             cpu: self.tasks[t as usize].cpu,
         }
     }

@@ -13,6 +13,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use iosched_block::{Issue, Queue, Timeline};
+use iosched_schedulers::TaskInfo;
 use iosched_syscalls::{Birth, Completion, Errno};
 use iosched_types::Nanos;
 
@@ -54,6 +55,15 @@ const LOOK: u64 = 1 << 16;
 /// Points of the dispatch picture.
 const MOST_DISPATCHES: usize = 4096;
 
+/// Who a task is, where a load says so.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// What schedulers are told: name, I/O priority, nice value, control group.
+    pub info: TaskInfo,
+    /// CPUs on which it may run; all, where the list is empty.
+    pub cpus: Vec<u16>,
+}
+
 /// Programs, a queue and a file system on one clock.
 pub struct Programs {
     /// The queue.
@@ -87,6 +97,8 @@ pub struct Programs {
     free_owners: Vec<u32>,
     asyncs: Vec<Async>,
     free_asyncs: Vec<u32>,
+    /// Names and priorities of the first tasks, by their numbers.
+    identities: Vec<Identity>,
     /// I/O contexts that a task which has ended had.
     free_contexts: Vec<u32>,
     /// The task that an I/O context belongs to.
@@ -147,6 +159,7 @@ impl Programs {
             free_owners: Vec::new(),
             asyncs: Vec::new(),
             free_asyncs: Vec::new(),
+            identities: Vec::new(),
             free_contexts: Vec::new(),
             contexts: Vec::new(),
             segments: Vec::new(),
@@ -166,6 +179,11 @@ impl Programs {
     /// Calls at one instant after which a program counts as one that never waits.
     pub fn most_at_once(&mut self, calls: u64) {
         self.most_at_once = calls;
+    }
+
+    /// Gives the first tasks names, I/O priorities, nice values and control groups, in the order of their births.
+    pub fn identify(&mut self, tasks: Vec<Identity>) {
+        self.identities = tasks;
     }
 
     /// Collects the way of the head.

@@ -16,7 +16,8 @@ impl Programs {
     /// A new task, ready to run.
     pub(super) fn born(&mut self, birth: Birth, parent: Option<Tid>, table: u32) -> Tid {
         let t = self.tasks.len() as Tid;
-        let cpu = (t % u32::from(self.cpus)) as u16;
+        let identity = self.identities.get(t as usize).cloned().unwrap_or_default();
+        let cpu = identity.cpus.first().copied().unwrap_or((t % u32::from(self.cpus)) as u16);
         let mut task = Task::new((birth.0)(), table, parent, cpu);
         task.stats.began = self.tl.now.saturating_sub(self.began);
         task.since = self.tl.now;
@@ -25,7 +26,11 @@ impl Programs {
         self.alive += 1;
         match &mut self.cores {
             Some(cores) => {
-                cores.add_task(Seat { core: cpu, ..Seat::default() });
+                cores.add_task(Seat {
+                    core: cpu,
+                    allowed: identity.cpus,
+                    nice: identity.info.nice,
+                });
                 cores.wake(self.tl.now, t);
             }
             None => self.ready.push_back(t),

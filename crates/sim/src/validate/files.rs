@@ -9,9 +9,12 @@ use serde::Deserialize;
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
-use iosched_experiment::{Load, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{
+    DirStats, JobRecord, Load, Record, Trial, TrialId, choose_scheduler, label,
+};
 use iosched_schedulers::registry::Registry;
-use iosched_types::{Diagnostic, Nanos};
+use iosched_types::{Bytes, Diagnostic, Nanos};
+use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
 use iosched_workloads::programs::{Descriptor, Params};
 
 use super::{RESET, Row, json_error};
@@ -68,6 +71,45 @@ pub struct FileRun {
     /// Commits of the journal.
     #[serde(default)]
     pub journal: BTreeMap<String, f64>,
+    /// What fio measured, job by job.
+    #[serde(default)]
+    pub sections: Vec<Section>,
+}
+
+/// What fio measured of a job.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Section {
+    job: String,
+    #[serde(default)]
+    read: Option<Side>,
+    #[serde(default)]
+    write: Option<Side>,
+    #[serde(default)]
+    sync: Option<Syncs>,
+}
+
+/// One direction of it. Latencies in microseconds, bandwidth in KiB/s.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Side {
+    #[serde(default)]
+    iops: Option<f64>,
+    #[serde(default)]
+    bw_kib: Option<f64>,
+    #[serde(default)]
+    ios: Option<f64>,
+    #[serde(default)]
+    clat_mean_us: Option<f64>,
+    #[serde(default)]
+    clat_p99_us: Option<f64>,
+}
+
+/// Its syncs.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Syncs {
+    #[serde(default)]
+    n: Option<f64>,
+    #[serde(default)]
+    mean_us: Option<f64>,
 }
 
 /// What a process measured of itself, or the whole.
@@ -149,7 +191,7 @@ impl FileFolder {
         if run.fs != "ext4" {
             return Err(format!("{} is not simulated yet", run.fs));
         }
-        let load = load(run)?;
+        let work = Work::of(run)?;
         let device = match self.devices.get(&run.device) {
             None => return Err(format!("devices.toml has no [{}]", run.device)),
             Some(Err(why)) => return Err(format!("[{}]: {why}", run.device)),
@@ -169,7 +211,14 @@ impl FileFolder {
         };
         let mut trial = Trial::new(device.spec.clone(), scheduler, kernel, Default::default());
         trial.id = id;
-        trial.load = Some(load);
+        match work {
+            Work::Calls(load) => trial.load = Some(load),
+            Work::Fio(jobs) => {
+                trial.jobs = jobs;
+                trial.host.files = prepared();
+                trial.host.starts_after = FIRST_JOB - BEGIN;
+            }
+        }
         trial.reset_at = RESET;
         trial.start_at = RESET + BEGIN;
         for name in ["nr_requests", "read_ahead_kb", "wbt_lat_usec", "max_sectors_kb"] {
@@ -189,12 +238,15 @@ impl FileFolder {
     }
 }
 
+/// When fio's first job began after the reset of the device, unless it had to read metadata first.
+const FIRST_JOB: Nanos = 165_998_018;
+
 /// Nanoseconds of a call where none are declared: each operation looks at the clock, and a look takes one. Processes that do the
 /// same so come one after the other, which decides whose changes a commit takes.
 const LOOK: u64 = 1;
 
 /// Linux 6.12 with the core time that a row declares.
-fn kernel(cost: &str) -> Result<KernelProfile, String> {
+pub(super) fn kernel(cost: &str) -> Result<KernelProfile, String> {
     let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
     let cost = if cost.is_empty() { format!("{LOOK} 0") } else { cost.to_string() };
     let mut numbers = cost.split_whitespace().map(str::parse::<u64>);
@@ -212,11 +264,37 @@ fn kernel(cost: &str) -> Result<KernelProfile, String> {
     Ok(kernel)
 }
 
+/// Files of the image that jobs of fio start from, and where they are mounted.
+fn prepared() -> Vec<(String, Bytes)> {
+    let large = [("big".to_string(), 2 << 30), ("small".to_string(), 256 << 20)];
+    let all = large.into_iter().chain((0..8).map(|i| (format!("s{i}"), 128 << 20)));
+    all.map(|(name, len)| (format!("/mnt/x/{name}"), len)).collect()
+}
+
+/// What a row did.
+enum Work {
+    Calls(Load),
+    Fio(JobSet),
+}
+
+impl Work {
+    fn of(run: &FileRun) -> Result<Work, String> {
+        if run.fio_job.is_empty() {
+            return load(run).map(Work::Calls);
+        }
+        // The hook set the costs of the reference kernel; the row tells them.
+        let lines = run.fio_job.lines().filter(|l| !l.starts_with("exec_prerun="));
+        let text: String = lines.flat_map(|l| [l, "\n"]).collect();
+        let nothing = |name: &str| Err(format!("{name}: jobs of rows include nothing"));
+        let first = |d: Vec<Diagnostic>| d.first().map_or_else(String::new, |d| d.message.clone());
+        let jobs = parse(&run.job, &text, &NoLookup, &nothing, &[]).map_err(first)?;
+        check_files(&jobs).map_err(first)?;
+        Ok(Work::Fio(jobs))
+    }
+}
+
 /// The program of a row, by its command line.
 fn load(run: &FileRun) -> Result<Load, String> {
-    if !run.fio_job.is_empty() {
-        return Err("fio jobs on files are not simulated yet".into());
-    }
     let commands: Vec<&str> = run
         .run_sh
         .split(';')
@@ -268,7 +346,7 @@ pub fn beside_files(run: &FileRun, record: &Record) -> Vec<Row> {
     };
     let requests: u64 = run.requests_until_end.values().sum();
     let bytes: u64 = run.bytes_until_end.values().sum();
-    let pairs = [
+    let mut pairs = vec![
         ("elapsed", elapsed, ours("elapsed").map(|s| s * 1e6)),
         ("op_mean", mean.map(|sum| sum / n), ours("op mean latency")),
         ("op_p99", p99, ours("op p99 latency")),
@@ -277,13 +355,17 @@ pub fn beside_files(run: &FileRun, record: &Record) -> Vec<Row> {
         ("flushes", Some(flushes(&run.requests_until_end) as f64), Some(commands[3] as f64)),
         ("commits", run.journal.get("commits").copied(), commits),
     ];
-    let row = |metric, kernel: f64, ours: f64| Row {
+    if !run.fio_job.is_empty() {
+        // fio has its own times; what belongs to the whole run is below.
+        pairs.drain(..3);
+    }
+    let row = |section: &str, op: &'static str, metric, kernel: f64, ours: f64| Row {
         device: run.device.clone(),
         job: run.job.clone(),
         fs: run.fs.clone(),
         set: run.set.clone(),
-        section: "*".into(),
-        op: "*",
+        section: section.into(),
+        op,
         scheduler: run.scheduler.clone(),
         metric,
         kernel,
@@ -291,6 +373,69 @@ pub fn beside_files(run: &FileRun, record: &Record) -> Vec<Row> {
         // Times below a tenth of a microsecond are looks at the clock.
         error: (ours - kernel) / kernel.abs().max(0.1),
     };
-    let both = pairs.into_iter().filter_map(|(metric, k, o)| Some(row(metric, k?, o?)));
-    both.collect()
+    let both = pairs.into_iter().filter_map(|(m, k, o)| Some(row("*", "*", m, k?, o?)));
+    let of_fio = beside_fio(run, record);
+    both.chain(of_fio.into_iter().map(|(s, op, m, k, o)| row(&s, op, m, k, o))).collect()
+}
+
+/// Section, direction, metric, the kernel's figure, ours.
+type Beside = (String, &'static str, &'static str, f64, f64);
+
+/// What fio measured of each section, clones together.
+fn beside_fio(run: &FileRun, record: &Record) -> Vec<Beside> {
+    let mut names: Vec<&str> = run.sections.iter().map(|s| s.job.as_str()).collect();
+    names.dedup();
+    let mut out = Vec::new();
+    for name in names {
+        let theirs: Vec<&Section> = run.sections.iter().filter(|s| s.job == name).collect();
+        let ours: Vec<&JobRecord> = record.jobs.iter().filter(|j| j.name == name).collect();
+        type Get = (&'static str, fn(&Section) -> Option<&Side>, fn(&JobRecord) -> &DirStats);
+        let directions: [Get; 2] = [
+            ("read", |s| s.read.as_ref(), |j| &j.read),
+            ("write", |s| s.write.as_ref(), |j| &j.write),
+        ];
+        for (op, side, stats) in directions {
+            let sides: Vec<&Side> = theirs.iter().filter_map(|s| side(s)).collect();
+            let stats: Vec<&DirStats> =
+                ours.iter().map(|j| stats(j)).filter(|d| d.ios > 0).collect();
+            let pairs = side_by_side(&sides, &stats);
+            out.extend(pairs.into_iter().map(|(m, k, o)| (name.to_string(), op, m, k, o)));
+        }
+        let syncs: Vec<(f64, f64)> = theirs
+            .iter()
+            .filter_map(|s| s.sync.as_ref().and_then(|s| s.n.zip(s.mean_us)))
+            .collect();
+        let n: f64 = syncs.iter().map(|(n, _)| n).sum();
+        let of: Vec<&DirStats> = ours.iter().map(|j| &j.sync).filter(|d| d.ios > 0).collect();
+        if n > 0.0 && !of.is_empty() {
+            let mean = syncs.iter().map(|(n, mean)| n * mean).sum::<f64>() / n;
+            out.push((name.to_string(), "sync", "sync_mean", mean, weighted(&of)));
+        }
+    }
+    out
+}
+
+fn weighted(stats: &[&DirStats]) -> f64 {
+    let ios: u64 = stats.iter().map(|d| d.ios).sum();
+    stats.iter().map(|d| d.ios as f64 * d.clat.mean()).sum::<f64>() / ios.max(1) as f64 / 1e3
+}
+
+fn side_by_side(theirs: &[&Side], ours: &[&DirStats]) -> Vec<(&'static str, f64, f64)> {
+    let sum = |get: fn(&Side) -> Option<f64>| theirs.iter().filter_map(|s| get(s)).sum::<f64>();
+    let ios = sum(|s| s.ios);
+    if ios == 0.0 || ours.is_empty() {
+        return Vec::new();
+    }
+    let mean = theirs.iter().filter_map(|s| Some(s.ios? * s.clat_mean_us?)).sum::<f64>() / ios;
+    let mut pairs = vec![
+        ("iops", sum(|s| s.iops), ours.iter().map(|d| d.iops()).sum()),
+        ("bw", sum(|s| s.bw_kib), ours.iter().map(|d| d.bytes_per_second()).sum::<f64>() / 1024.0),
+        ("clat_mean", mean, weighted(ours)),
+    ];
+    if let ([one], [our]) = (theirs, ours)
+        && let Some(p99) = one.clat_p99_us
+    {
+        pairs.push(("clat_p99", p99, our.clat.percentile(99.0) as f64 / 1e3));
+    }
+    pairs
 }

@@ -1,27 +1,41 @@
-//! What parses but is not simulated yet.
+//! What parses but does not go together.
 
 use iosched_types::Diagnostic;
 
+use super::on_files;
 use super::spec::{JobSet, JobSpec};
 
-/// Refuses jobs that need a part of the system which is not modelled yet: the page cache.
-///
-/// A caller with a model of the page cache skips this check. [`JobSpec::direct`] tells which jobs are buffered.
+/// Refuses jobs that go together neither on a device nor on a file system.
 ///
 /// # Errors
-/// One diagnostic for each section with a buffered job.
-pub fn check_supported(set: &JobSet) -> Result<(), Vec<Diagnostic>> {
-    let buffered = |j: &&JobSpec| j.subjob == 0 && !j.direct && reads_or_writes(j);
-    let errors: Vec<Diagnostic> = set.jobs.iter().filter(buffered).map(refuse).collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
-}
-
-fn reads_or_writes(job: &JobSpec) -> bool {
-    use iosched_types::Op;
-    match &job.replay {
-        None => job.pattern.read || job.pattern.write,
-        Some(log) => log.entries.iter().any(|e| matches!(e.op, Op::Read | Op::Write)),
+/// One diagnostic for each section that is wrong.
+pub fn check_files(set: &JobSet) -> Result<(), Vec<Diagnostic>> {
+    if !on_files::needed(set) {
+        return Ok(());
     }
+    let raw = |j: &JobSpec| on_files::on_device(j);
+    let some_raw = set.jobs.iter().any(raw);
+    let mut errors = Vec::new();
+    for job in set.jobs.iter().filter(|j| j.subjob == 0) {
+        if some_raw && !raw(job) {
+            let message =
+                format!("job \"{}\" works on files, and another one on the device", job.name);
+            errors.push(at_section(job, message).with_help(
+                "a device with a file system on it is not written beside it: name files in all jobs, or the device in all",
+            ));
+        }
+        if job.pattern.trim {
+            let message = format!(
+                "job \"{}\" trims, and beside buffered jobs that is not simulated",
+                job.name
+            );
+            errors.push(
+                at_section(job, message)
+                    .with_help("run trims with direct=1, without buffered jobs beside them"),
+            );
+        }
+    }
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
 }
 
 /// Refuses jobs that name a CPU which a machine with `cpus` of them does not have.
@@ -44,13 +58,6 @@ pub fn check_cpus(set: &JobSet, cpus: u16) -> Result<(), Vec<Diagnostic>> {
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }
-}
-
-fn refuse(job: &JobSpec) -> Diagnostic {
-    let message =
-        format!("job \"{}\" uses buffered I/O, and the page cache is not simulated yet", job.name);
-    at_section(job, message)
-        .with_help("add direct=1 to the job or to [global] (fio's default is direct=0)")
 }
 
 /// An error of a job's section.

@@ -26,7 +26,7 @@ pub fn options_page() -> String {
     }
     out.push_str(
         "\n## Refused\n\nA job file with such an option is not run, unless the value is the one in the \
-         second column.\n\nLive only: `ioengine=mmap` and the options `",
+         second column.\n\nLive only: the options `",
     );
     out.push_str(&live::OPTIONS.join("`, `"));
     out.push_str(

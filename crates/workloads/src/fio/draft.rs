@@ -4,7 +4,7 @@ use iosched_types::{IoPrio, PrioClass, cgroup};
 
 use super::spec::{JobSpec, Rate};
 use super::value::{self, Amount, Parsed, ValueError};
-use super::{apply_io, apply_place};
+use super::{apply_io, apply_place, file_options};
 
 /// A job before `numjobs` and the defaults that depend on other options.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +67,7 @@ impl Draft {
         }
         let handled = apply_io::apply(self, name, text)?
             || apply_place::apply(self, name, text)?
+            || file_options::apply(&mut self.spec, name, text)?
             || self.apply_time(name, text)?
             || self.apply_process(name, text)?;
         if handled { Ok(()) } else { Err(ValueError::new(format!("nothing applies {name}"))) }

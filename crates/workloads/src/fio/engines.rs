@@ -73,7 +73,7 @@ pub(crate) fn engine(name: &str) -> Result<IoEngine, &'static str> {
         "libaio" | "linuxaio" | "aio" => IoEngine::Libaio,
         "io_uring" => IoEngine::IoUring,
         "posixaio" => IoEngine::Posixaio,
-        "mmap" => return Err("it works through the page cache, which is not simulated yet"),
+        "mmap" => IoEngine::Mmap,
         "splice" => {
             return Err("it works through the page cache and pipes, which are not simulated");
         }

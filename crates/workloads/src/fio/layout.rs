@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use iosched_types::{Bytes, Diagnostic, SECTOR};
 
+use super::file_options;
 use super::iolog::IoLog;
 use super::spec::{JobSet, JobSpec};
 use super::taus::{StreamId, Taus88};
@@ -57,8 +58,20 @@ fn is_device(name: &str) -> bool {
 /// # Errors
 /// A region that reaches beyond the device's end, or one in which not even one block fits.
 pub fn lay_out(set: &JobSet, capacity: Bytes) -> Result<Vec<Files>, Diagnostic> {
+    lay_out_beside(set, capacity, &BTreeMap::new())
+}
+
+/// The same where some files are there already, with these lengths.
+///
+/// # Errors
+/// See [`lay_out`].
+pub fn lay_out_beside(
+    set: &JobSet,
+    capacity: Bytes,
+    existing: &BTreeMap<String, Bytes>,
+) -> Result<Vec<Files>, Diagnostic> {
     let wanted: Vec<Vec<Wanted>> =
-        set.jobs.iter().map(|job| wanted(job, capacity)).collect::<Result<_, _>>()?;
+        set.jobs.iter().map(|job| wanted(job, capacity, existing)).collect::<Result<_, _>>()?;
     // A file that several jobs use lies in one place, as large as the one that needs most.
     let mut reach: BTreeMap<&str, Bytes> = BTreeMap::new();
     for w in wanted.iter().flatten() {
@@ -97,7 +110,11 @@ pub fn lay_out(set: &JobSet, capacity: Bytes) -> Result<Vec<Files>, Diagnostic> 
     Ok(out)
 }
 
-fn wanted(job: &JobSpec, capacity: Bytes) -> Result<Vec<Wanted>, Diagnostic> {
+fn wanted(
+    job: &JobSpec,
+    capacity: Bytes,
+    existing: &BTreeMap<String, Bytes>,
+) -> Result<Vec<Wanted>, Diagnostic> {
     aligned(job)?;
     let names = job.file_names();
     if let Some(log) = &job.replay {
@@ -109,7 +126,7 @@ fn wanted(job: &JobSpec, capacity: Bytes) -> Result<Vec<Wanted>, Diagnostic> {
         .into_iter()
         .map(|name| match is_device(&name) {
             true => on_device(job, name, count, capacity),
-            false => in_file(job, name, count, &mut sizes),
+            false => in_file(job, name, count, existing, &mut sizes),
         })
         .collect()
 }
@@ -198,11 +215,13 @@ fn in_file(
     job: &JobSpec,
     name: String,
     count: u64,
+    existing: &BTreeMap<String, Bytes>,
     sizes: &mut Taus88,
 ) -> Result<Wanted, Diagnostic> {
     let t = &job.target;
     let Some(range) = t.filesize else {
-        let size = t.size.map(|s| s / count).ok_or_else(|| {
+        let given = t.size.map(|s| s / count);
+        let size = given.or_else(|| existing.get(&name).copied()).ok_or_else(|| {
             problem(job, format!("file \"{name}\" has no size"), "add size= or filesize=")
         })?;
         let offset = job.offset_in(size);
@@ -258,9 +277,11 @@ impl JobSpec {
         let names = match &self.replay {
             _ if !t.files.is_empty() => t.files.clone(),
             Some(log) if !log.files.is_empty() => log.files.clone(),
-            _ => (0..t.nrfiles.max(1))
-                .map(|i| format!("{}.{}.{i}", self.name, self.subjob))
-                .collect(),
+            _ => {
+                let format = self.file_options.format.as_deref();
+                let format = format.unwrap_or("$jobname.$jobnum.$filenum");
+                (0..t.nrfiles.max(1)).map(|i| file_options::name(format, self, i)).collect()
+            }
         };
         let inside = |n: String| match &t.directory {
             Some(d) if !n.starts_with('/') => format!("{}/{n}", d.trim_end_matches('/')),

@@ -39,13 +39,8 @@ pub(crate) const OPTIONS: &[&str] = &[
     "serialize_overlap",
     "io_submit_mode",
     "random_generator",
-    "fsync_on_close",
-    "pre_read",
     "exitall",
 ];
-
-/// Engines that work on the target like the others, but are not simulated.
-pub(crate) const ENGINES: &[&str] = &["mmap"];
 
 /// Whether the real fio takes an option that the simulator does not.
 #[must_use]

@@ -21,8 +21,8 @@ use super::value::{self, ValueError};
 ///
 /// # Errors
 /// Everything that is wrong, up to twenty diagnostics: malformed lines and values, unknown options, options with an
-/// effect that is not simulated. [`check_supported`](super::check_supported) finds well-formed jobs that are not
-/// simulated *yet* (buffered I/O).
+/// effect that is not simulated. [`check_files`](super::check_files) finds jobs that are well-formed
+/// but do not go together.
 pub fn parse(
     file_name: &str,
     text: &str,
@@ -184,21 +184,10 @@ impl Parser<'_> {
         def: &OptionDef,
         text: Option<&str>,
     ) -> Result<bool, ValueError> {
-        let engine = def.name == "ioengine";
-        let mapped = engine && text.is_some_and(|t| live::ENGINES.contains(&t.trim()));
-        if !mapped && !live::is_live_only(def.name) {
-            if engine {
-                draft.spec.live_only.retain(|(name, _)| name != def.name);
-            }
+        if !live::is_live_only(def.name) {
             return Ok(false);
         }
-        let value = if mapped {
-            // It waits for each I/O, as this one does.
-            draft.apply(def.name, Some("psync"))?;
-            text.unwrap_or_default().trim().to_string()
-        } else {
-            live::checked(def, text, draft.kb())?
-        };
+        let value = live::checked(def, text, draft.kb())?;
         draft.spec.live_only.retain(|(name, _)| name != def.name);
         draft.spec.live_only.push((def.name.to_string(), value));
         Ok(true)

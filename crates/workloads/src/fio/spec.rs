@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use iosched_types::{Bytes, IoPrio, Nanos};
 
+use super::file_options::FileOptions;
 use super::taus::{StreamId, Taus88};
 
 /// All jobs of one run, after `[global]`, includes, overrides and `numjobs` were applied.
@@ -71,6 +72,9 @@ pub struct JobSpec {
     pub fdatasync: u32,
     /// `end_fsync`.
     pub end_fsync: bool,
+    /// What it does with its files around its I/O.
+    #[serde(default)]
+    pub file_options: FileOptions,
     /// `rwmixread` in percent.
     pub rwmixread: u32,
     /// Offsets' distribution (`random_distribution`), by read, write, trim.
@@ -146,6 +150,7 @@ impl Default for JobSpec {
             fsync: 0,
             fdatasync: 0,
             end_fsync: false,
+            file_options: FileOptions::default(),
             rwmixread: 50,
             distribution: Default::default(),
             percentage_random: [100; 3],
@@ -300,6 +305,8 @@ pub enum IoEngine {
     IoUring,
     /// glibc's POSIX AIO (threads), modelled as an asynchronous queue.
     Posixaio,
+    /// Memory that is mapped to a file.
+    Mmap,
 }
 
 impl IoEngine {

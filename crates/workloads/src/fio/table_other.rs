@@ -10,7 +10,6 @@ const DATA: &str = "the simulator moves no data, and no modelled device looks at
 const REPORT: &str = "it only changes what fio reports or logs";
 const HOST: &str = "host memory and threads cost no time in the model";
 const FILES: &str = "files are laid out before the simulation begins";
-const CACHE: &str = "there is no cached data in a run with direct I/O";
 const NO_ERRORS: &str = "no simulated I/O fails";
 const CLOCK: &str = "time is virtual and costs nothing to read";
 const UNVERIFIED: &str = "it matters only together with `verify`, which is refused";
@@ -37,20 +36,13 @@ const fn no(
 #[rustfmt::skip] // one option, one line
 pub(crate) const NO_EFFECT: &[OptionDef] = &[
     row("description", Kind::Text, "it is a note", "Description of the job."),
-    row("filename_format", Kind::Text, FILES, "How fio makes up file names."),
     row("unique_filename", Kind::Bool, FILES, "Prefixes file names by the client's address."),
     row("openfiles", Kind::Int(0, MAX), "opening and closing a file does no simulated I/O", "Files kept open at a time."),
-    row("fallocate", Kind::Word(&["none", "native", "posix", "keep", "truncate", "0", "1"]), FILES, "How space is allocated."),
-    row("fadvise_hint", Kind::WordAnd(&["0", "1", "random", "sequential"]), CACHE, "Hint to the page cache."),
     row("write_hint", Kind::Word(&["none", "short", "medium", "long", "extreme"]), "no modelled device uses lifetime hints", "Expected lifetime of the data."),
-    row("overwrite", Kind::Bool, FILES, "Lays the file out before writing."),
-    row("invalidate", Kind::Bool, CACHE, "Drops cached data before the job."),
     row("create_serialize", Kind::Bool, FILES, "Lays files out one job at a time."),
     row("create_fsync", Kind::Bool, FILES, "Syncs files after laying them out."),
-    row("create_on_open", Kind::Bool, FILES, "Creates files when they are opened."),
     row("allow_file_create", Kind::Bool, FILES, "Whether fio may create files."),
     row("allow_mounted_write", Kind::Bool, "no real device is written", "Whether a mounted device may be written."),
-    row("unlink", Kind::Bool, "it happens after the job", "Removes the files afterwards."),
     row("unlink_each_loop", Kind::Bool, "file metadata is not simulated", "Removes the files after each loop."),
     row("softrandommap", Kind::Bool, "the map of random blocks never fails to be allocated", "Goes on without a map of random blocks when memory is short."),
     row("allrandrepeat", Kind::Bool, "every random stream is seeded and repeats anyway", "Makes all random streams repeatable."),
@@ -162,10 +154,7 @@ pub(crate) const REFUSED: &[OptionDef] = &[
     no("file_append", Kind::Bool, &["0"], "a block device has no end to append to", "Appends to the file."),
     no("random_generator", Kind::Word(&["tausworthe", "lfsr", "tausworthe64"]), &["tausworthe", "tausworthe64"], "the order of a shift register is not simulated; the default generator is", "Generator of random offsets."),
     no("write_barrier", Kind::Int(0, MAX), &["0"], "Linux has had no barrier writes since 2.6.37", "Makes some writes barriers."),
-    no("sync_file_range", Kind::Text, &[], "it writes back cached pages, and the page cache is not simulated yet", "Calls sync_file_range."),
     no("atomic", Kind::Bool, &["0"], "no kernel of the catalogue has O_ATOMIC", "Atomic writes."),
-    no("fsync_on_close", Kind::Bool, &["0"], "closing files is not simulated; `end_fsync` flushes at the end", "Syncs files when they are closed."),
-    no("pre_read", Kind::Bool, &["0"], "it fills the page cache, which is not simulated yet", "Reads the files before the job."),
     no("create_only", Kind::Bool, &["0"], "such a job does no I/O of its own", "Only lays files out."),
     no("verify_only", Kind::Flag, &["0"], "verification is not simulated", "Only verifies."),
     no("verify", Kind::Text, &["0"], "the reads of a verification are not simulated", "Reads back and verifies what was written."),

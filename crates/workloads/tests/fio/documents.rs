@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use iosched_workloads::fio::{
-    Effect, Kind, check_supported, find_option, options, options_page, parse,
+    Effect, Kind, check_files, find_option, options, options_page, parse,
 };
 
 use crate::support::{Machine, fio_3_33, golden, no_include};
@@ -25,7 +25,7 @@ fn the_jobs_shipped_with_iosched_run_without_warnings() {
         let text = std::fs::read_to_string(&path).unwrap();
         let set = parse(&path.to_string_lossy(), &text, &Machine, &no_include, &[]);
         let set = set.unwrap_or_else(|e| panic!("{}", e[0]));
-        check_supported(&set).unwrap_or_else(|e| panic!("{}", e[0]));
+        check_files(&set).unwrap_or_else(|e| panic!("{}", e[0]));
         assert_eq!(set.warnings, [""; 0], "{}", path.display());
         seen += 1;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use iosched_workloads::fio::{Lookup, check_supported, parse};
+use iosched_workloads::fio::{Lookup, check_files, parse};
 
 use crate::support::golden;
 
@@ -50,11 +50,10 @@ fn each_example_is_accepted_or_refused_for_a_stated_reason() {
         }
         let text = std::fs::read_to_string(&path).unwrap();
         let include = |p: &str| std::fs::read_to_string(p).map_err(|e| e.to_string());
-        // Whether a job is buffered does not hide whether the rest of it is understood.
         let row = match parse(&name, &text, &Variables, &include, &[]) {
-            Ok(set) => match check_supported(&set) {
+            Ok(set) => match check_files(&set) {
                 Ok(()) => format!("runs: {} jobs", set.jobs.len()),
-                Err(e) => format!("runs with `--set direct=1` only: {}", e[0].message),
+                Err(e) => format!("refused: {}", e[0].message),
             },
             Err(e) => {
                 // fio refuses the unknown option of one of its own examples as well.

@@ -2,8 +2,9 @@
 
 use iosched_types::{Op, PrioClass};
 use iosched_workloads::fio::layout::{Files, lay_out};
+use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{
-    Distribution, FileService, IoEngine, JobSpec, SplitEntry, check_supported, parse,
+    Distribution, FileService, IoEngine, JobSpec, SplitEntry, check_files, parse,
 };
 
 use crate::support::{Machine, job, jobs, no_include, try_parse};
@@ -338,19 +339,28 @@ fn options_without_effect_are_named_once_with_their_place() {
 }
 
 #[test]
-fn buffered_jobs_are_refused_by_job_and_line_and_direct_ones_are_not() {
-    let set = try_parse("[x]\ndirect=1\n[y]\nrw=write\nsync=1\nnumjobs=2\n[t]\nrw=trim\n").unwrap();
-    let e = check_supported(&set).unwrap_err();
+fn jobs_on_files_and_on_the_device_do_not_go_together() {
+    let set = try_parse("[x]\nsize=1m\n[y]\nrw=write\nfilename=/dev/sda\nnumjobs=2\n").unwrap();
+    let e = check_files(&set).unwrap_err();
     assert_eq!(e.len(), 1);
-    assert_eq!(
-        e[0].message,
-        "job \"y\" uses buffered I/O, and the page cache is not simulated yet"
-    );
-    assert_eq!((e[0].file.as_str(), e[0].line), ("job.fio", 3));
-    assert!(e[0].help.contains("direct=1"));
-    for direct in ["direct=1", "buffered=0", "direct=0\nbuffered=0"] {
-        let set = try_parse(&format!("[x]\n{direct}\n")).unwrap();
-        assert!(set.jobs[0].direct && check_supported(&set).is_ok());
+    assert_eq!(e[0].message, "job \"x\" works on files, and another one on the device");
+    assert_eq!((e[0].file.as_str(), e[0].line), ("job.fio", 1));
+    let set = try_parse("[x]\nsize=1m\n[t]\nrw=trim\nsize=1m\n").unwrap();
+    assert!(check_files(&set).unwrap_err()[0].message.contains("\"t\" trims"));
+}
+
+#[test]
+fn buffered_jobs_and_jobs_in_directories_need_files() {
+    for (text, files) in [
+        ("[x]\n", true),
+        ("[x]\ndirect=1\n", false),
+        ("[x]\nbuffered=0\n", false),
+        ("[x]\ndirect=1\ndirectory=/mnt\n", true),
+        ("[t]\nrw=trim\n", false),
+    ] {
+        let set = try_parse(text).unwrap();
+        assert_eq!(on_files::needed(&set), files, "{text}");
+        assert_eq!(check_files(&set), Ok(()), "{text}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! The parser on arbitrary text.
 
-use iosched_workloads::fio::{MAX_JOBS, check_supported, find_option, iolog, options};
+use iosched_workloads::fio::{MAX_JOBS, check_files, find_option, iolog, options};
 use proptest::prelude::*;
 
 use crate::support::{job, try_parse};
@@ -53,7 +53,7 @@ proptest! {
                         prop_assert!(j.bs.split[d].is_empty() || sum == 100);
                     }
                 }
-                let _ = check_supported(&set);
+                let _ = check_files(&set);
             }
             Err(e) => {
                 for d in &e {
@@ -86,6 +86,7 @@ fn every_simulated_option_is_implemented() {
             ("random_distribution", _) => "zipf".into(),
             ("replay_align" | "size" | "io_size", _) => "4k".into(),
             ("replay_skip", _) => "read".into(),
+            ("sync_file_range", _) => "write:8".into(),
             ("thinktime_spin", _) => "0".into(),
             ("time_based", _) => "0".into(),
             ("cgroup_weight", _) => "100\ncgroup=x".into(),

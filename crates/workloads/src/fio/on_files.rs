@@ -1,0 +1,411 @@
+//! fio jobs on files or through the page cache: the main loop of [`Job`] as a program over system calls.
+//!
+//! Everything between a call and the disk is the host's. What is here is what fio does around its I/O: it makes the files,
+//! opens them, drops cached pages, tells the kernel the order of its I/Os, and closes the files in the end.
+
+use std::sync::{Arc, Mutex};
+
+use iosched_syscalls::{
+    Advice, Birth, Completion, Done, Errno, Fd, Io as AsyncIo, MapId, OpenFlags, Program, Script,
+    Sys,
+};
+use iosched_types::{Bytes, Nanos, Op};
+
+use super::file_options::{Allocate, Hint};
+use super::layout::{Extent, Files};
+use super::process::{Io, Job, Ring, Step};
+use super::spec::{IoEngine, JobSet, JobSpec};
+use super::stats::JobStats;
+use crate::programs::files;
+
+/// The sleep of fio's main thread, with the timer slack of Linux.
+const SLEEP: Nanos = 100_050_000;
+/// Counts processes that have ended.
+const ENDED: u32 = 0;
+/// Barriers of the processes; each meets fio's main thread at its own.
+const START: u32 = 1;
+/// What files may take together before they are on a file system: they have no place yet.
+pub const ROOM: Bytes = 1 << 62;
+/// A page of a map.
+const PAGE: Bytes = 4096;
+
+/// Jobs on files: what is to be done, and what was measured.
+#[derive(Debug)]
+pub struct OnFiles {
+    set: JobSet,
+    layouts: Vec<Files>,
+    /// Files that are there before, with their lengths, in the order in which they were made.
+    existing: Vec<(String, Bytes)>,
+    /// fio's own start, before the first job runs.
+    starts_after: Nanos,
+    stats: Mutex<Vec<Option<JobStats>>>,
+}
+
+/// Whether a job needs the host's memory or file system: it is buffered, or its files lie in a directory.
+#[must_use]
+pub fn needed(set: &JobSet) -> bool {
+    set.jobs.iter().any(|j| j.target.directory.is_some() || !j.direct && reads_or_writes(j))
+}
+
+fn reads_or_writes(job: &JobSpec) -> bool {
+    match &job.replay {
+        None => job.pattern.read || job.pattern.write,
+        Some(log) => log.entries.iter().any(|e| matches!(e.op, Op::Read | Op::Write)),
+    }
+}
+
+/// Whether a job works on the device itself.
+#[must_use]
+pub fn on_device(job: &JobSpec) -> bool {
+    job.file_names().iter().any(|n| n.starts_with("/dev/"))
+}
+
+/// The name of a file below the root of the file system.
+fn inside(name: &str) -> &str {
+    name.trim_start_matches('/')
+}
+
+impl OnFiles {
+    /// Jobs with the places of their files, which [`lay_out_beside`](super::layout::lay_out_beside) gave.
+    #[must_use]
+    pub fn new(
+        set: JobSet,
+        layouts: Vec<Files>,
+        existing: Vec<(String, Bytes)>,
+        starts_after: Nanos,
+    ) -> Arc<OnFiles> {
+        let stats = Mutex::new(set.jobs.iter().map(|_| None).collect());
+        Arc::new(OnFiles { set, layouts, existing, starts_after, stats })
+    }
+
+    /// The jobs.
+    #[must_use]
+    pub fn set(&self) -> &JobSet {
+        &self.set
+    }
+
+    /// What each job measured; a job that did not end has measured nothing.
+    #[must_use]
+    pub fn take_stats(&self) -> Vec<JobStats> {
+        let all = self.stats.lock();
+        all.map(|mut all| all.iter_mut().map(|s| s.take().unwrap_or_default()).collect())
+            .unwrap_or_default()
+    }
+
+    /// What makes the files that must be there before the jobs run.
+    #[must_use]
+    pub fn preparation(self: &Arc<Self>) -> Birth {
+        let this = self.clone();
+        birth(async move |sys| this.prepare(sys).await)
+    }
+
+    /// fio.
+    #[must_use]
+    pub fn measured(self: &Arc<Self>) -> Birth {
+        let this = self.clone();
+        birth(async move |sys| this.run(sys).await)
+    }
+
+    async fn prepare(self: Arc<Self>, sys: Sys) -> Done {
+        for (name, len) in &self.existing {
+            make(&sys, name, *len).await?;
+        }
+        for (job, places) in self.set.jobs.iter().zip(&self.layouts) {
+            if on_device(job) {
+                continue;
+            }
+            for (name, place) in job.file_names().iter().zip(places) {
+                if !self.existing.iter().any(|(known, _)| known == name) {
+                    lay_out_file(&sys, job, name, place).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// fio's main thread: it looks again and again which jobs may start, as `docs/fidelity-fio.md` says.
+    async fn run(self: Arc<Self>, sys: Sys) -> Done {
+        for i in 0..self.set.jobs.len() {
+            let this = self.clone();
+            sys.fork(async move |sys| this.process(sys, i).await).await?;
+        }
+        sys.sleep(self.starts_after).await?;
+        let origin = sys.now();
+        let mut starts =
+            Starts { waiting: (0..self.set.jobs.len()).collect(), started: 0, running: 0 };
+        let mut first = true;
+        while !starts.waiting.is_empty() {
+            let since = if first { 0 } else { sys.now() - origin + SLEEP };
+            let due = starts.due(&self.set.jobs, since);
+            if !first && !due.is_empty() {
+                sys.sleep(SLEEP).await?;
+            }
+            for i in &due {
+                sys.barrier(START + *i as u32, 2).await?;
+            }
+            if !first || !due.is_empty() {
+                let ended = sys.add(ENDED, 0).await?;
+                starts.running = starts.started - ended as usize;
+                if !starts.waiting.is_empty() {
+                    sys.sleep(SLEEP).await?;
+                }
+            }
+            first = false;
+        }
+        files::wait_for(&sys, self.set.jobs.len() as u64).await
+    }
+
+    async fn process(self: Arc<Self>, sys: Sys, i: usize) -> Done {
+        sys.barrier(START + i as u32, 2).await?;
+        let spec = &self.set.jobs[i];
+        let opened = OpenFiles::open(&sys, spec, &self.layouts[i]).await?;
+        let mut job = Job::new(spec, &self.layouts[i]);
+        let ended = opened.serve(&sys, &mut job).await;
+        opened.close(&sys, spec).await?;
+        if let Ok(mut all) = self.stats.lock() {
+            all[i] = Some(job.take_stats());
+        }
+        sys.add(ENDED, 1).await?;
+        ended
+    }
+}
+
+fn birth(text: impl AsyncFnOnce(Sys) -> Done + Send + 'static) -> Birth {
+    Birth(Box::new(move || Box::new(Script::new(text)) as Box<dyn Program>))
+}
+
+/// What fio's main thread knows of its jobs.
+struct Starts {
+    waiting: Vec<usize>,
+    started: usize,
+    /// Those that ran when it last looked.
+    running: usize,
+}
+
+impl Starts {
+    /// Jobs with their delay over, up to a `stonewall` while others run.
+    fn due(&mut self, jobs: &[JobSpec], since: Nanos) -> Vec<usize> {
+        let mut due = Vec::new();
+        for i in &self.waiting {
+            if jobs[*i].start_delay() > since {
+                continue;
+            }
+            if jobs[*i].wait.stonewall && due.len() + self.running > 0 {
+                break;
+            }
+            due.push(*i);
+        }
+        self.waiting.retain(|i| !due.contains(i));
+        self.started += due.len();
+        due
+    }
+}
+
+/// Makes a file with all directories above it.
+async fn make(sys: &Sys, name: &str, len: Bytes) -> Done {
+    let name = inside(name);
+    if let Some((directory, _)) = name.rsplit_once('/') {
+        files::make_directory(sys, directory).await?;
+    }
+    files::make(sys, name, len).await
+}
+
+/// Lays a file out as fio does before its jobs run: what is read or overwritten is written, the space of others is set
+/// aside.
+async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &Extent) -> Done {
+    let o = &job.file_options;
+    if job.pattern.read || o.overwrite || job.replay.is_some() {
+        // What another job has laid out stays.
+        return match sys.stat(inside(name)).await {
+            Ok(stat) if stat.bytes >= place.size => Ok(()),
+            _ => make(sys, name, place.size).await,
+        };
+    }
+    let name = inside(name);
+    if let Some((directory, _)) = name.rsplit_once('/') {
+        files::make_directory(sys, directory).await?;
+    }
+    if o.create_on_open || sys.stat(name).await.is_ok() {
+        return Ok(());
+    }
+    let fd = sys.creat(name).await?;
+    match o.allocate {
+        Allocate::Whole => sys.fallocate(fd, 0, place.size).await?,
+        Allocate::None | Allocate::Truncate => sys.truncate(fd, place.size).await?,
+        // Room behind the end, which the file system gives when it is written.
+        Allocate::Keep => {}
+    }
+    sys.close(fd).await
+}
+
+/// The files of a running job.
+struct OpenFiles<'a> {
+    job: &'a JobSpec,
+    places: &'a [Extent],
+    fds: Vec<Fd>,
+    maps: Vec<MapId>,
+}
+
+impl<'a> OpenFiles<'a> {
+    async fn open(
+        sys: &Sys,
+        job: &'a JobSpec,
+        places: &'a [Extent],
+    ) -> Result<OpenFiles<'a>, Errno> {
+        let (p, o) = (job.pattern, &job.file_options);
+        let mut flags = if p.write || p.trim {
+            OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE
+        } else {
+            OpenFlags::READ
+        };
+        for (set, flag) in [
+            (job.direct, OpenFlags::DIRECT),
+            (job.sync == 1, OpenFlags::SYNC),
+            (job.sync == 2, OpenFlags::DSYNC),
+        ] {
+            if set {
+                flags = flags | flag;
+            }
+        }
+        let mut open = OpenFiles { job, places, fds: Vec::new(), maps: Vec::new() };
+        for (name, place) in job.file_names().iter().zip(places) {
+            let fd = sys.open(inside(name), flags).await?;
+            open.fds.push(fd);
+            if o.pre_read {
+                let mut at = 0;
+                while at < place.size {
+                    at += sys.pread(fd, at, (128 << 10).min(place.size - at)).await?.max(1);
+                }
+            } else if o.invalidate {
+                sys.fadvise(fd, place.start - place.origin, place.len, Advice::DontNeed).await?;
+            }
+            let advice = match (o.hint, p.random) {
+                (Hint::None, _) => None,
+                (Hint::Random, _) | (Hint::Pattern, true) => Some(Advice::Random),
+                (Hint::Sequential, _) | (Hint::Pattern, false) => Some(Advice::Sequential),
+            };
+            if let Some(advice) = advice {
+                sys.fadvise(fd, place.start - place.origin, place.len, advice).await?;
+            }
+            if job.engine == IoEngine::Mmap {
+                open.maps.push(sys.mmap(fd, 0, place.size).await?);
+            }
+        }
+        Ok(open)
+    }
+
+    /// Does what the job asks for until it ends.
+    async fn serve(&self, sys: &Sys, job: &mut Job) -> Done {
+        let mut ring = Ring::with_capacity(job.units() as usize);
+        let (mut writes, mut last) = (0u64, 0);
+        loop {
+            match job.step(sys.now(), &mut ring) {
+                Step::Submit(io) if io.op == Op::Flush => {
+                    self.sync(sys, last).await?;
+                    ring.push(io.unit);
+                }
+                Step::Submit(io) => {
+                    let file = self.file_of(io.offset);
+                    last = file;
+                    if self.begin(sys, file, &io).await? {
+                        ring.push(io.unit);
+                    }
+                    if io.op == Op::Write {
+                        writes += 1;
+                        self.sync_range(sys, file, &io, writes).await?;
+                    }
+                }
+                Step::Wait(n) => {
+                    let missing = n.saturating_sub(ring.len() as u32);
+                    let done = |c: Completion| ring.push(c.tag);
+                    if sys.reap(missing, done).await? == 0 && missing > 0 {
+                        return Err(Errno::EDEADLK);
+                    }
+                }
+                // Calls of asynchronous engines return here when they are done.
+                Step::Await(_) => return Err(Errno::EDEADLK),
+                Step::BeginBatch | Step::EndBatch => {}
+                Step::Sleep(until) => sys.sleep(until.saturating_sub(sys.now())).await?,
+                Step::Exit => return Ok(()),
+            }
+        }
+    }
+
+    /// Which file a position on the device that the layout pretends is in.
+    fn file_of(&self, offset: Bytes) -> usize {
+        self.places
+            .iter()
+            .position(|p| (p.origin..p.origin.saturating_add(p.size.max(p.len))).contains(&offset))
+            .unwrap_or(0)
+    }
+
+    /// Starts an I/O; `true` when it is done.
+    async fn begin(&self, sys: &Sys, file: usize, io: &Io) -> Result<bool, Errno> {
+        let (fd, at) = (self.fds[file], io.offset - self.places[file].origin);
+        let write = io.op == Op::Write;
+        if let Some(map) = self.maps.get(file) {
+            let mut page = at - at % PAGE;
+            while page < at + io.len {
+                let byte = page.max(at);
+                if write {
+                    sys.store(*map, byte).await?
+                } else {
+                    sys.load(*map, byte).await?
+                }
+                page += PAGE;
+            }
+            return Ok(true);
+        }
+        if io.op == Op::Discard {
+            return Err(Errno::EOPNOTSUPP);
+        }
+        // A buffered I/O of an asynchronous engine is done when its submission returns, as with libaio.
+        if self.job.engine.is_sync() || !self.job.direct {
+            let n = match write {
+                true => sys.pwrite(fd, at, io.len).await?,
+                false => sys.pread(fd, at, io.len).await?,
+            };
+            return if n == io.len { Ok(true) } else { Err(Errno::EIO) };
+        }
+        let len = u32::try_from(io.len).map_err(|_| Errno::EINVAL)?;
+        sys.submit(AsyncIo { fd, write, at, len, tag: io.unit }).await?;
+        Ok(false)
+    }
+
+    async fn sync(&self, sys: &Sys, file: usize) -> Done {
+        let Some(fd) = self.fds.get(file) else { return Ok(()) };
+        match self.job.fdatasync > 0 && self.job.fsync == 0 {
+            true => sys.fdatasync(*fd).await,
+            false => sys.fsync(*fd).await,
+        }
+    }
+
+    async fn sync_range(&self, sys: &Sys, file: usize, io: &Io, writes: u64) -> Done {
+        let range = self.job.file_options.sync_range;
+        if range.every == 0 || !writes.is_multiple_of(u64::from(range.every)) {
+            return Ok(());
+        }
+        let end = io.offset + io.len - self.places[file].origin;
+        let len = io.len * u64::from(range.every);
+        sys.sync_file_range(self.fds[file], end.saturating_sub(len), len.min(end), range.wait).await
+    }
+
+    async fn close(&self, sys: &Sys, job: &JobSpec) -> Done {
+        for map in &self.maps {
+            sys.munmap(*map).await?;
+        }
+        for (fd, name) in self.fds.iter().zip(job.file_names()) {
+            if job.file_options.fsync_on_close && job.pattern.write {
+                sys.fsync(*fd).await?;
+            }
+            sys.close(*fd).await?;
+            if job.file_options.unlink && !on_device(job) {
+                match sys.unlink(inside(&name)).await {
+                    Ok(()) | Err(Errno::ENOENT) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+        Ok(())
+    }
+}
