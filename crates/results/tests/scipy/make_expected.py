@@ -1,4 +1,4 @@
-"""Computes the expected values of tests/scipy_agreement.rs with SciPy.
+"""Computes the expected values of tests/all/scipy_agreement.rs with SciPy.
 
     pip install scipy
     python3 make_expected.py > expected.json

@@ -51,7 +51,7 @@ struct Case {
 }
 
 fn expected() -> Expected {
-    serde_json::from_str(include_str!("scipy/expected.json")).unwrap()
+    serde_json::from_str(include_str!("../scipy/expected.json")).unwrap()
 }
 
 #[track_caller]

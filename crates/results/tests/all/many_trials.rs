@@ -1,4 +1,5 @@
-//! A hundred thousand trials: `cargo test --release -p iosched-results --test many_trials -- --ignored --nocapture`.
+//! A hundred thousand trials:
+//! `cargo test --release -p iosched-results --test all many_trials -- --ignored --nocapture`.
 //!
 //! Prints how long filling, listing and querying took; asserts only what is counted.
 

@@ -114,7 +114,7 @@ fn is(name: &str, v: &Value) -> bool {
 }
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/schema/results.schema.json")).unwrap()
+    serde_json::from_str(include_str!("../../../../docs/schema/results.schema.json")).unwrap()
 }
 
 fn full() -> Record {

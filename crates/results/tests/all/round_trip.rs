@@ -196,7 +196,7 @@ fn a_large_document_is_read_from_the_stream() {
 /// As `fio --output=FILE` appends one run to the other.
 #[test]
 fn runs_of_fio_in_one_file_are_repetitions() {
-    let one = include_str!("data/fio-3.33-json-plus.json");
+    let one = include_str!("../data/fio-3.33-json-plus.json");
     let trial = Context { workload: "w".into(), ..Context::default() };
     let r = import::from_fio_json("f.json", &format!("{one}\n{one}"), &trial).unwrap();
     let rounds: Vec<u32> = r.iter().map(|r| r.trial.repetition).collect();

@@ -1,7 +1,8 @@
 //! What the verdicts find and how often they are wrong, by simulation: whole pages are judged as a reader sees them.
 //!
-//! Seeds are fixed, so the shares are the same every time. `cargo test --release --test power -- --ignored` judges so many pages
-//! that the shares have two digits.
+//! Seeds are fixed, so the shares are the same every time.
+//! `cargo test --release -p iosched-results --test all power -- --ignored` judges so many pages that the shares have two
+//! digits.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test that says what it found")]
 

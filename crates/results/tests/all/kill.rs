@@ -53,7 +53,7 @@ fn two_hundred_kills_lose_at_most_the_running_trial() {
     let mut stored = 0;
     for kill in 0..KILLS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "writer", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "kill::writer", "--nocapture", "--test-threads=1"])
             .env(FILE, &path)
             .stdout(Stdio::null())
             .stderr(Stdio::piped())

@@ -1,0 +1,12 @@
+//! Results from outside: the store, formats that come back, statistics against references.
+//!
+//! All tests of the crate are in this one program, so that they are linked once.
+
+mod concurrent;
+mod fio_plot;
+mod kill;
+mod many_trials;
+mod power;
+mod round_trip;
+mod schema;
+mod scipy_agreement;
