@@ -9,6 +9,7 @@ use iosched_types::request::NO_BIO;
 
 use super::Programs;
 use super::io::Owner;
+use super::paths::seat_of;
 use super::task::{State, Tid};
 
 /// One on its way.
@@ -98,7 +99,7 @@ impl Programs {
             }
         }
         match &mut self.cores {
-            Some(cores) => cores.completion(self.tl.now, t, NO_BIO, enough),
+            Some(cores) => cores.completion(self.tl.now, seat_of(t), NO_BIO, enough),
             None if enough => self.ready.push_back(t),
             None => {}
         }

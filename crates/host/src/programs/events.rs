@@ -112,8 +112,14 @@ impl Programs {
 
     fn core_event(&mut self, core: u16, go_on: GoOn<'_>) -> Result<(), HostError> {
         let Some(cores) = &mut self.cores else { return Ok(()) };
-        let Ended::Piece(t, piece) = cores.event(self.tl.now, core) else { return Ok(()) };
-        if piece == Piece::Bio && cores.lock(self.tl.now, t) {
+        let Ended::Piece(seat, piece) = cores.event(self.tl.now, core) else { return Ok(()) };
+        if piece == Piece::Bio && cores.lock(self.tl.now, seat) {
+            return Ok(());
+        }
+        let t = paths::seated(seat);
+        if paths::is_thread(t) {
+            self.actors[seat as usize].paid = matches!(piece, Piece::Bio | Piece::Locked);
+            self.drive(t);
             return Ok(());
         }
         if matches!(piece, Piece::Bio | Piece::Locked) {
@@ -137,7 +143,7 @@ impl Programs {
     /// A piece of work of a task on its core.
     pub(super) fn occupy(&mut self, t: Tid, user: Nanos, system: Nanos) {
         let Some(cores) = &mut self.cores else { return };
-        if !cores.begin_call(self.tl.now, t, user, system) {
+        if !cores.begin_call(self.tl.now, paths::seat_of(t), user, system) {
             self.tasks[t as usize].put_off = Some((user, system));
         }
     }

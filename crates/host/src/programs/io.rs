@@ -9,6 +9,7 @@ use crate::cpu::Piece;
 use crate::fs::{Ino, Segment};
 
 use super::Programs;
+use super::paths::{actor_of, is_thread, seat_of};
 use super::task::{State, Tid};
 
 /// Whose a bio is.
@@ -215,10 +216,14 @@ impl Programs {
     /// is busy with that from now on, or given away before.
     pub(super) fn pays(&mut self, t: Tid, is_new: bool) -> bool {
         let Some(cores) = &mut self.cores else { return false };
-        if !is_new || std::mem::take(&mut self.tasks[t as usize].work.paid) {
+        let paid = match is_thread(t) {
+            true => &mut self.actors[actor_of(t) as usize].paid,
+            false => &mut self.tasks[t as usize].work.paid,
+        };
+        if !is_new || std::mem::take(paid) {
             return false;
         }
-        cores.begin(self.tl.now, t, Piece::Bio, 0);
+        cores.begin(self.tl.now, seat_of(t), Piece::Bio, 0);
         true
     }
 
@@ -264,7 +269,7 @@ impl Programs {
                         self.tasks[t as usize].state = State::Ready;
                     }
                     match &mut self.cores {
-                        Some(cores) => cores.completion(self.tl.now, t, NO_BIO, wakes),
+                        Some(cores) => cores.completion(self.tl.now, seat_of(t), NO_BIO, wakes),
                         None if wakes => self.ready.push_back(t),
                         None => {}
                     }

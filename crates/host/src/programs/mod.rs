@@ -243,6 +243,7 @@ impl Programs {
         self.measured.before = self.fs.names().counts();
         if let Some(costs) = self.costs.clone() {
             self.cores = Some(Cores::new(costs, self.cpus, Vec::new()));
+            self.seat_threads();
         }
         self.began = self.tl.now;
         if self.actors.is_empty() {
@@ -298,7 +299,8 @@ impl Programs {
 
     /// A task's figures go to the others'.
     fn book(&mut self, t: Tid) {
-        let cpu = self.cores.as_ref().and_then(|c| c.times().get(t as usize)).copied();
+        let cpu =
+            self.cores.as_ref().and_then(|c| c.times().get(paths::seat_of(t) as usize)).copied();
         let task = &mut self.tasks[t as usize];
         let mut stats = std::mem::take(&mut task.stats);
         stats.ended = self.tl.now.saturating_sub(self.began);

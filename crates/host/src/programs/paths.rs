@@ -11,6 +11,7 @@ use iosched_syscalls::Answer;
 use iosched_types::{Bio, IoPrio};
 use iosched_vfs::kernel::{BioOut, Event, Wait};
 
+use crate::cpu::Seat;
 use crate::events::HostEvent;
 use crate::fs::Path;
 
@@ -19,7 +20,7 @@ use super::io::Owner;
 use super::task::{State, Tid};
 
 /// The kernel's threads of a file system.
-const THREADS: u32 = 3;
+pub(super) const THREADS: u32 = 3;
 /// Numbers of the kernel's threads where those of tasks stand.
 const KERNEL: Tid = 1 << 31;
 
@@ -39,6 +40,10 @@ pub(super) struct Actor {
     /// It waits for this, or for time.
     event: Option<Event>,
     blocked: bool,
+    /// A kernel thread has paid for its next bio.
+    pub(super) paid: bool,
+    /// A kernel thread sleeps, or has never run.
+    asleep: bool,
 }
 
 impl Actor {
@@ -46,6 +51,16 @@ impl Actor {
     fn is_new(&self) -> bool {
         !self.left.is_empty() && !self.resumed
     }
+}
+
+/// The place of a task, or of a kernel thread, among those that run on cores: that of its actor.
+pub(super) fn seat_of(t: Tid) -> u32 {
+    actor_of(t)
+}
+
+/// Who has that place.
+pub(super) fn seated(seat: u32) -> Tid {
+    number_of(seat)
 }
 
 /// The actor of a task.
@@ -69,8 +84,22 @@ impl Programs {
         let threads = mount.threads();
         self.actors.clear();
         for (a, path) in (0..).zip(threads) {
-            self.actors.push(Actor { path: Some(path), ..Actor::default() });
-            self.ready.push_back(KERNEL + a);
+            self.actors.push(Actor { path: Some(path), asleep: true, ..Actor::default() });
+            self.actor_goes_on(KERNEL + a);
+        }
+    }
+
+    /// Kernel threads that are ready wait for a core from now on.
+    pub(super) fn seat_threads(&mut self) {
+        let Some(cores) = &mut self.cores else { return };
+        (0..THREADS).for_each(|_| cores.add_task(Seat::default()));
+        let ready = std::mem::take(&mut self.ready);
+        for t in ready {
+            if is_thread(t) {
+                cores.wake(self.tl.now, seat_of(t));
+            } else {
+                self.ready.push_back(t);
+            }
         }
     }
 
@@ -171,18 +200,31 @@ impl Programs {
         if let Some(context) = context {
             self.queue.task_sleeps(&mut self.tl, context);
         }
-        if !is_thread(t) {
-            self.sleep(t, State::Path);
-        }
+        self.actor_leaves(t);
         self.end_call();
+    }
+
+    /// Who has a path leaves its core.
+    fn actor_leaves(&mut self, t: Tid) {
+        if !is_thread(t) {
+            return self.sleep(t, State::Path);
+        }
+        self.actors[actor_of(t) as usize].asleep = true;
+        if let Some(cores) = &mut self.cores {
+            cores.leave(self.tl.now, seat_of(t));
+        }
     }
 
     /// The wait of a path is over.
     fn actor_goes_on(&mut self, t: Tid) {
-        if is_thread(t) {
-            self.ready.push_back(t);
-        } else {
-            self.wake(t);
+        if !is_thread(t) {
+            return self.wake(t);
+        }
+        let asleep = std::mem::take(&mut self.actors[actor_of(t) as usize].asleep);
+        match &mut self.cores {
+            Some(cores) if asleep => cores.wake(self.tl.now, seat_of(t)),
+            Some(_) => {}
+            None => self.ready.push_back(t),
         }
     }
 
@@ -269,8 +311,7 @@ impl Programs {
             self.queue.start_plug(context);
             self.actors[a].plugged = true;
         }
-        // The kernel's threads have no seat on the cores.
-        while (is_thread(t) || !self.pays(t, self.actors[a].is_new()))
+        while !self.pays(t, self.actors[a].is_new())
             && let Some(bio) = self.actors[a].left.pop_front()
         {
             let resumed = std::mem::take(&mut self.actors[a].resumed);
@@ -285,9 +326,7 @@ impl Programs {
             let actor = &mut self.actors[a];
             actor.left.push_front(sent);
             (actor.resumed, actor.blocked) = (true, true);
-            if !is_thread(t) {
-                self.sleep(t, State::Path);
-            }
+            self.actor_leaves(t);
             self.end_call();
             return false;
         }

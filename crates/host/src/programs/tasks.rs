@@ -6,6 +6,7 @@ use iosched_types::Nanos;
 use crate::cpu::Seat;
 use crate::error::HostError;
 
+use super::paths::seat_of;
 use super::task::{Moves, State, Task, Tid};
 use super::{GoOn, LOOK, Programs};
 
@@ -31,7 +32,7 @@ impl Programs {
                     allowed: identity.cpus,
                     nice: identity.info.nice,
                 });
-                cores.wake(self.tl.now, t);
+                cores.wake(self.tl.now, seat_of(t));
             }
             None => self.ready.push_back(t),
         }
@@ -111,7 +112,7 @@ impl Programs {
             }
         }
         if let Some(cores) = &mut self.cores {
-            cores.leave(self.tl.now, t);
+            cores.leave(self.tl.now, seat_of(t));
         }
         let Some(p) = parent else { return };
         let mother = &mut self.tasks[p as usize];
@@ -162,7 +163,7 @@ impl Programs {
     pub(super) fn sleep(&mut self, t: Tid, state: State) {
         self.tasks[t as usize].state = state;
         if let Some(cores) = &mut self.cores {
-            cores.leave(self.tl.now, t);
+            cores.leave(self.tl.now, seat_of(t));
         }
     }
 
@@ -176,7 +177,7 @@ impl Programs {
     pub(super) fn wake(&mut self, t: Tid) {
         self.tasks[t as usize].state = State::Ready;
         match &mut self.cores {
-            Some(cores) => cores.wake(self.tl.now, t),
+            Some(cores) => cores.wake(self.tl.now, seat_of(t)),
             None => self.ready.push_back(t),
         }
     }
