@@ -69,6 +69,9 @@ pub(crate) fn simulate(
         trial.host.starts_after,
     );
     host.prepare(fio.preparation(), go_on)?;
+    if !trial.host.files.is_empty() {
+        host.mount_anew();
+    }
     host.run(fio.measured(), go_on)?;
     let points = record::points(host.take_dispatches(), |task| task);
     let cpu =

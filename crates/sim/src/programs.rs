@@ -94,7 +94,9 @@ pub(crate) fn provenance(trial: &Trial, host: &Programs) -> Vec<(String, String)
     vec![
         ("filesystem".into(), mount.volume().name().into()),
         ("memory".into(), trial.host.memory.to_string()),
-        ("journal_commits".into(), mount.volume().commits().to_string()),
+        ("journal_commits".into(), host.commits().to_string()),
+        // What the journal's thread would commit some seconds after the end.
+        ("journal_open".into(), u8::from(mount.volume().has_changes()).to_string()),
     ]
 }
 

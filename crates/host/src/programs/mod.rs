@@ -97,6 +97,8 @@ pub struct Programs {
     free_owners: Vec<u32>,
     asyncs: Vec<Async>,
     free_asyncs: Vec<u32>,
+    /// Transactions of the journal that were committed while files were prepared.
+    prepared_commits: u64,
     /// Names and priorities of the first tasks, by their numbers.
     identities: Vec<Identity>,
     /// I/O contexts that a task which has ended had.
@@ -159,6 +161,7 @@ impl Programs {
             free_owners: Vec::new(),
             asyncs: Vec::new(),
             free_asyncs: Vec::new(),
+            prepared_commits: 0,
             identities: Vec::new(),
             free_contexts: Vec::new(),
             contexts: Vec::new(),
@@ -205,6 +208,7 @@ impl Programs {
         self.start_threads();
         let result = self.run_tasks(birth, &mut *go_on);
         self.all_written(go_on)?;
+        self.prepared_commits = self.fs.mount().map_or(0, |m| m.volume().commits());
         self.cores = cores;
         self.instant = false;
         result
@@ -289,6 +293,19 @@ impl Programs {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.fs.names().counts()
+    }
+
+    /// Transactions of the journal that the run committed.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.fs.mount().map_or(0, |m| m.volume().commits()) - self.prepared_commits
+    }
+
+    /// The files were made before the file system was mounted.
+    pub fn mount_anew(&mut self) {
+        if let Some(mount) = self.fs.mount() {
+            mount.volume().mounted_anew();
+        }
     }
 
     /// What is mounted, if a file system is.

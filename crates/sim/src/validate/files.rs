@@ -331,7 +331,10 @@ fn load(run: &FileRun) -> Result<Load, String> {
 pub fn beside_files(run: &FileRun, record: &Record) -> Vec<Row> {
     let ours = |name: &str| record.metrics.iter().find(|m| m.name == name).map(|m| m.value);
     let commands = record.device.commands;
-    let commits = record.provenance.get("journal_commits").and_then(|c| c.parse().ok());
+    // Rows of programs count the commits of some seconds after the end, too.
+    let after = if run.fio_job.is_empty() { "journal_open" } else { "" };
+    let count = |name: &str| record.provenance.get(name).and_then(|c| c.parse::<f64>().ok());
+    let commits = count("journal_commits").map(|n| n + count(after).unwrap_or(0.0));
     let whole = run.ops.iter().find_map(|o| o.total_elapsed_us);
     let elapsed = whole.or_else(|| run.ops.first().and_then(|o| o.elapsed_us));
     let processes: Vec<&Ops> = run.ops.iter().filter(|o| o.n.is_some()).collect();

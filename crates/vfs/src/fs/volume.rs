@@ -88,6 +88,15 @@ impl Volume {
         }
     }
 
+    /// Whether there are changes that no commit has taken yet.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        match self {
+            Volume::Ext4(fs) => fs.has_changes(),
+            Volume::Raw(_) => false,
+        }
+    }
+
     /// The journal's thread. Never ends where there is one.
     pub async fn journal_thread(&self, k: &Kernel) {
         if let Volume::Ext4(fs) = self {
@@ -116,6 +125,13 @@ impl Volume {
     pub async fn opened(&self, k: &Kernel) {
         if let Volume::Ext4(fs) = self {
             fs.opened(k).await;
+        }
+    }
+
+    /// It has been mounted anew, which costs nothing here.
+    pub fn mounted_anew(&self) {
+        if let Volume::Ext4(fs) = self {
+            fs.mounted_anew();
         }
     }
 

@@ -103,6 +103,12 @@ impl Ext4 {
         self.with(|s| s.space.free())
     }
 
+    /// Whether there are changes that no commit has taken yet.
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        self.with(|s| s.journal.running.is_some() || s.journal.committing.is_some())
+    }
+
     /// Transactions committed.
     #[must_use]
     pub fn commits(&self) -> Tid {

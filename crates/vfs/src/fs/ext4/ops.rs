@@ -96,6 +96,11 @@ impl Ext4 {
         }
     }
 
+    /// It has been mounted anew: the next file that is opened is noted.
+    pub fn mounted_anew(&self) {
+        self.with(|s| s.noted = false);
+    }
+
     /// Takes the name out of `parent`; with it goes the file, unless it has another name or is open.
     pub async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), last: bool) {
         if last {
