@@ -1,4 +1,4 @@
-//! Programs on ext4 beside Linux 6.12 in virtual time: `data/truth-fs`.
+//! Programs and fio jobs on ext4 beside Linux 6.12 in virtual time: `data/truth-fs`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ const RESULTS: &str = include_str!("../../../data/truth-fs/results.json");
 fn rows() -> Vec<Row> {
     let folder = FileFolder::parse(("devices.toml", DEVICES), ("results.json", RESULTS)).unwrap();
     let cases = folder.plan();
-    assert!(cases.len() >= 140, "{}", cases.len());
+    assert!(cases.len() >= 290, "{}", cases.len());
     let of = |c: &iosched_sim::validate::FileCase<'_>| {
         let trial = c.trial.as_ref().unwrap_or_else(|why| panic!("{}: {why}", c.name()));
         let record = simulate(trial).unwrap_or_else(|e| panic!("{}: {e}", c.name()));
@@ -45,7 +45,12 @@ fn programs_take_the_kernels_time_and_commands() {
     assert!(median("A", "elapsed") < 0.003, "{}", median("A", "elapsed"));
     assert!(median("C", "elapsed") < 0.002, "{}", median("C", "elapsed"));
     assert!(median("C", "op_mean") < 0.002, "{}", median("C", "op_mean"));
+    assert!(median("A", "iops") < 0.0005, "{}", median("A", "iops"));
+    assert!(median("B", "bw") < 0.05, "{}", median("B", "bw"));
     let least = BTreeMap::from([
+        (("A", "iops", 60), (83, 86)),
+        (("A", "commits", 0), (14, 17)),
+        (("B", "bw", 150), (57, 90)),
         (("A", "elapsed", 30), (22, 23)),
         (("C", "elapsed", 30), (105, 121)),
         (("C", "requests", 0), (86, 121)),
