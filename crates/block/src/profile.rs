@@ -86,6 +86,10 @@ pub struct CpuProfile {
     /// Copying 4096 bytes between kernel and program.
     #[serde(default)]
     pub copy_ns: u64,
+    /// A look at the clock, where that is a system call; programs look before and after each operation that they time. 0 as
+    /// long as the C library reads the clock without the kernel's help.
+    #[serde(default)]
+    pub clock_ns: u64,
     /// How long a process keeps its core while others are ready for it.
     #[serde(default)]
     pub slice_ns: u64,

@@ -67,6 +67,7 @@ pub(crate) fn simulate(
         layouts,
         trial.host.files.clone(),
         trial.host.starts_after,
+        trial.kernel.cpu.clock_ns,
     );
     host.prepare(fio.preparation(), go_on)?;
     if !trial.host.files.is_empty() {

@@ -31,6 +31,11 @@ impl Costs {
         self.profile.call_ns + self.profile.copy_ns * copied.div_ceil(4096)
     }
 
+    /// A look at the clock.
+    pub(crate) fn clock(&self) -> Nanos {
+        self.profile.clock_ns
+    }
+
     /// How long a task keeps its core while others want it.
     pub(crate) fn slice(&self) -> Nanos {
         self.profile.slice_ns

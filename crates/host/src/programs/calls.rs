@@ -3,6 +3,7 @@
 use iosched_syscalls::{Advice, Call, Errno, Fd, Kind, OpenFlags, Stat, Whence};
 use iosched_types::{Bytes, Nanos};
 
+use crate::cpu::Costs;
 use crate::fs::Ino;
 
 use super::Programs;
@@ -27,10 +28,17 @@ impl Programs {
             Call::Note { what, since, bytes } => {
                 let latency = self.tl.now.saturating_sub(since);
                 task.answer = Ok(0);
-                if !self.instant {
-                    self.measured.note(what, latency, bytes);
+                if self.instant {
+                    return true;
                 }
-                return true;
+                self.measured.note(what, latency, bytes);
+                // It looked at the clock before the operation and after it.
+                let looks = 2 * self.costs.as_ref().map_or(0, Costs::clock);
+                if looks == 0 || self.cores.is_none() {
+                    return true;
+                }
+                self.occupy(t, 0, looks);
+                return false;
             }
             Call::Figure { name, value } => {
                 task.answer = Ok(0);

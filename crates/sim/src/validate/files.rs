@@ -248,6 +248,7 @@ const LOOK: u64 = 1;
 /// Linux 6.12 with the core time that a row declares.
 pub(super) fn kernel(cost: &str) -> Result<KernelProfile, String> {
     let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
+    let declared = !cost.is_empty();
     let cost = if cost.is_empty() { format!("{LOOK} 0") } else { cost.to_string() };
     let mut numbers = cost.split_whitespace().map(str::parse::<u64>);
     let (Some(Ok(call)), Some(Ok(copy))) = (numbers.next(), numbers.next()) else {
@@ -258,6 +259,8 @@ pub(super) fn kernel(cost: &str) -> Result<KernelProfile, String> {
         model: CpuModel::Cost,
         call_ns: call,
         copy_ns: copy,
+        // There a look at the clock is a system call. Without costs the look that a call takes is counted above.
+        clock_ns: if declared { call } else { 0 },
         slice_ns: slice,
         ..Default::default()
     };

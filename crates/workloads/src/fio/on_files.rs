@@ -20,6 +20,8 @@ use crate::programs::files;
 
 /// The sleep of fio's main thread, with the timer slack of Linux.
 const SLEEP: Nanos = 100_050_000;
+/// How often fio 3.33 looks at the clock for an I/O of a synchronous engine.
+const LOOKS: u64 = 5;
 /// Counts processes that have ended.
 const ENDED: u32 = 0;
 /// Barriers of the processes; each meets fio's main thread at its own.
@@ -38,6 +40,8 @@ pub struct OnFiles {
     existing: Vec<(String, Bytes)>,
     /// fio's own start, before the first job runs.
     starts_after: Nanos,
+    /// What looks at the clock take of core time for each I/O.
+    looks: Nanos,
     stats: Mutex<Vec<Option<JobStats>>>,
 }
 
@@ -73,9 +77,11 @@ impl OnFiles {
         layouts: Vec<Files>,
         existing: Vec<(String, Bytes)>,
         starts_after: Nanos,
+        clock: Nanos,
     ) -> Arc<OnFiles> {
+        let looks = LOOKS * clock;
         let stats = Mutex::new(set.jobs.iter().map(|_| None).collect());
-        Arc::new(OnFiles { set, layouts, existing, starts_after, stats })
+        Arc::new(OnFiles { set, layouts, existing, starts_after, looks, stats })
     }
 
     /// The jobs.
@@ -160,7 +166,7 @@ impl OnFiles {
         let spec = &self.set.jobs[i];
         let opened = OpenFiles::open(&sys, spec, &self.layouts[i]).await?;
         let mut job = Job::new(spec, &self.layouts[i]);
-        let ended = opened.serve(&sys, &mut job).await;
+        let ended = opened.serve(&sys, &mut job, self.looks).await;
         opened.close(&sys, spec).await?;
         if let Ok(mut all) = self.stats.lock() {
             all[i] = Some(job.take_stats());
@@ -295,7 +301,7 @@ impl<'a> OpenFiles<'a> {
     }
 
     /// Does what the job asks for until it ends.
-    async fn serve(&self, sys: &Sys, job: &mut Job) -> Done {
+    async fn serve(&self, sys: &Sys, job: &mut Job, looks: Nanos) -> Done {
         let mut ring = Ring::with_capacity(job.units() as usize);
         let (mut writes, mut last) = (0u64, 0);
         loop {
@@ -305,6 +311,9 @@ impl<'a> OpenFiles<'a> {
                     ring.push(io.unit);
                 }
                 Step::Submit(io) => {
+                    if looks > 0 {
+                        sys.compute(looks).await?;
+                    }
                     let file = self.file_of(io.offset);
                     last = file;
                     if self.begin(sys, file, &io).await? {
