@@ -59,6 +59,7 @@ pub(crate) fn simulate(
         ..Record::default()
     };
     record.warnings.extend(old);
+    record.warnings.extend(record::settings_ignored(trial));
     record.provenance.extend(provenance(trial, &host));
     into_record(&mut record, load, started.replay.as_deref(), host.measured());
     Ok(record)

@@ -9,6 +9,7 @@ use iosched_experiment::{
 };
 use iosched_types::units::{MS, US};
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
+use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
 use iosched_workloads::fio::{JobSpec, iolog_write};
 
@@ -338,6 +339,23 @@ fn state_ignored(trial: &Trial) -> Option<Warning> {
     })
 }
 
+/// Queue attributes that are set and change nothing.
+pub(crate) fn settings_ignored(trial: &Trial) -> Vec<Warning> {
+    let cached = trial.load.is_some() || on_files::needed(&trial.jobs);
+    let why = |name: &str| match name {
+        "io_timeout" => Some("no modelled device times out"),
+        "read_ahead_kb" if !cached => Some("direct I/O is not read ahead"),
+        _ => None,
+    };
+    let warning = |(name, why): (&str, &str)| Warning {
+        code: "setting-ignored".into(),
+        message: format!("{name} changes nothing: {why}"),
+        advice: "leave it out, or name a load for which it matters".into(),
+    };
+    let set = trial.settings.iter().filter_map(|(n, _)| Some((n.as_str(), why(n)?)));
+    set.map(warning).collect()
+}
+
 /// By how much the halves of a run may differ without a warning, in per cent.
 const HALVES_APART: [u64; 4] = [10, 25, 50, 75];
 
@@ -393,6 +411,7 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
     });
     ignored
         .chain(state_ignored(trial))
+        .chain(settings_ignored(trial))
         .chain(missed_rates(trial, ran, exact))
         .chain(unsteady(trial, ran))
         .collect()

@@ -519,3 +519,22 @@ fn an_interrupted_simulation_is_gone_on_with() {
     let list = String::from_utf8_lossy(&again.stdout).into_owned();
     assert!(list.contains(" of 40"), "it stands there as partial: {list}");
 }
+
+#[test]
+fn attributes_that_change_nothing_are_told() {
+    let place = Place::new();
+    let set =
+        ["--queue", "io_timeout=30000", "--queue", "read_ahead_kb=64", "--runs", "1", "--no-store"];
+    let job = place.file("d.fio", "[r]\nfilename=/dev/disk\ndirect=1\nnumber_ios=10\n");
+    let direct = [&["run", &job, "--device", "fixed", "--scheduler", "none"][..], &set].concat();
+    let told = place.fails(0, &direct);
+    assert!(
+        told.contains("io_timeout changes nothing")
+            && told.contains("read_ahead_kb changes nothing"),
+        "{told}"
+    );
+    let job = place.file("b.fio", "[r]\nfilename=/dev/disk\nnumber_ios=10\n");
+    let cached = [&["run", &job, "--device", "fixed", "--scheduler", "none"][..], &set].concat();
+    let told = place.fails(0, &cached);
+    assert!(told.contains("io_timeout") && !told.contains("read_ahead_kb"), "{told}");
+}
