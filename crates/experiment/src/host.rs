@@ -86,6 +86,9 @@ pub struct HostSpec {
     pub files: Vec<(String, Bytes)>,
     /// How long fio takes to start before its first job runs, in nanoseconds.
     pub starts_after: Nanos,
+    /// The flex group at which the search for a directory of the root begins, by name, where it is known. A file system
+    /// takes it from the name and a random number of its own; other names begin anywhere, but always at the same place.
+    pub spread: Vec<(String, u64)>,
 }
 
 impl Default for HostSpec {
@@ -98,6 +101,7 @@ impl Default for HostSpec {
             sysctls: Sysctls::default(),
             files: Vec::new(),
             starts_after: 0,
+            spread: Vec::new(),
         }
     }
 }

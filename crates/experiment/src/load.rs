@@ -27,6 +27,8 @@ pub enum Load {
         log: Arc<Log>,
         /// Stands for its text.
         digest: u64,
+        /// A log that is played before it, not measured: what it leaves is there.
+        before: Option<Arc<Log>>,
     },
 }
 
@@ -35,7 +37,10 @@ impl fmt::Debug for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Load::Program { program, params } => write!(f, "{} {params:?}", program.name),
-            Load::Trace { digest, log } => write!(f, "log {digest:016x} paced {}", log.paced),
+            Load::Trace { digest, log, before } => {
+                let before = before.as_ref().map_or(0, |b| b.calls);
+                write!(f, "log {digest:016x} paced {} after {before} calls", log.paced)
+            }
         }
     }
 }
@@ -61,10 +66,11 @@ impl Load {
                 run: program.measured(params),
                 replay: None,
             },
-            Load::Trace { log, .. } => {
+            Load::Trace { log, before, .. } => {
                 let replay = Replay::new(log.clone());
+                let first = before.as_ref().map(|log| Replay::new(log.clone()).measured());
                 Started {
-                    prepare: Some(replay.preparation()),
+                    prepare: Some(replay.preparation(first)),
                     run: replay.measured(),
                     replay: Some(replay),
                 }
@@ -161,7 +167,7 @@ impl TraceRef {
             .map_err(|x| place.error(format!("cannot read log \"{}\": {x}", self.file)))?;
         let log = strace::parse(&self.file, &text, self.options)?;
         let digest = iosched_engine::fnv1a(text.as_bytes());
-        Ok(Load::Trace { log: Arc::new(log), digest })
+        Ok(Load::Trace { log: Arc::new(log), digest, before: None })
     }
 }
 

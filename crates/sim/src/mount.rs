@@ -72,6 +72,7 @@ fn mounted(trial: &Trial, queue: &Queue, volume: Volume) -> Files {
         memory: settings(trial, &trial.host, io_pages),
         intervals: intervals(&trial.host),
         read_ahead: read_ahead(trial),
+        spread: trial.host.spread.clone(),
     }))
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use iosched_experiment::{
-    BackendKind, DirStats, DispatchPoint, JobRecord, Load, Metric, Record, SCHEMA, Status,
+    BackendKind, DirStats, DispatchPoint, JobRecord, Load, Metric, Record, SCHEMA, Started, Status,
     TASK_CALLS, Trial, Warning,
 };
 use iosched_host::cpu::Costs;
-use iosched_host::programs::{Measured, Programs, TaskStats};
+use iosched_host::programs::{Measured, Programs, SeenBio, TaskStats};
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::strace::Replay;
 
@@ -16,12 +16,20 @@ use crate::error::SimError;
 use crate::run::{Progress, device, queue};
 use crate::{mount, record};
 
-/// Simulates a trial with such a load.
-pub(crate) fn simulate(
-    trial: &Trial,
-    load: &Load,
-    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-) -> Result<Record, SimError> {
+/// The first bios of a trial with such a load, at most so many.
+pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBio>, SimError> {
+    let (mut host, started, _) = machine(trial, load)?;
+    let go_on = &mut |_| ControlFlow::Continue(());
+    if let Some(prepare) = started.prepare {
+        host.prepare(prepare, go_on)?;
+    }
+    host.collect_bios(most);
+    host.run(started.run, go_on)?;
+    Ok(host.take_bios())
+}
+
+/// The machine of a trial, and its load.
+fn machine(trial: &Trial, load: &Load) -> Result<(Programs, Started, Option<Warning>), SimError> {
     let device = device(trial)?;
     let capacity = device.capacity();
     let root = vec![iosched_schedulers::Cgroup::default()];
@@ -30,10 +38,22 @@ pub(crate) fn simulate(
     let costs = Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name);
     let mut host = Programs::new(queue, files, costs);
     host.tl.now = trial.start_at;
+    if let Load::Trace { .. } = load {
+        host.notes_are_free();
+    }
+    Ok((host, load.start(), old))
+}
+
+/// Simulates a trial with such a load.
+pub(crate) fn simulate(
+    trial: &Trial,
+    load: &Load,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Record, SimError> {
+    let (mut host, started, old) = machine(trial, load)?;
     if trial.collect.dispatches {
         host.collect_dispatches();
     }
-    let started = load.start();
     let go_on = &mut |now| progress(Progress { now, end: 0 });
     if let Some(prepare) = started.prepare {
         host.prepare(prepare, go_on)?;

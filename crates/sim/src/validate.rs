@@ -3,15 +3,18 @@
 //! A truth folder has `devices.toml` (reference models), `jobs/DEVICE.JOB.fio` and `results.json`. The
 //! functions here are pure: the caller reads the files and runs the [`Case`]s.
 
+mod bios;
 mod compare;
 mod dispatch;
 mod files;
+mod job;
 mod measured;
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+pub use bios::{BiosBeside, LoggedBio, beside_bios, parse_bios};
 pub use compare::{Row, compare};
 pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
 pub use files::{FileCase, FileFolder, FileRun, beside_files};

@@ -10,7 +10,8 @@ const DEVICES: &str = include_str!("../../../data/truth-fs/devices.toml");
 const RESULTS: &str = include_str!("../../../data/truth-fs/results.json");
 
 fn rows() -> Vec<Row> {
-    let folder = FileFolder::parse(("devices.toml", DEVICES), ("results.json", RESULTS)).unwrap();
+    let folder =
+        FileFolder::parse(("devices.toml", DEVICES), ("results.json", RESULTS), &|_| None).unwrap();
     let cases = folder.plan();
     assert!(cases.len() >= 290, "{}", cases.len());
     let of = |c: &iosched_sim::validate::FileCase<'_>| {
@@ -79,16 +80,47 @@ fn what_cannot_run_says_why() {
         (row("xfs", "./rd pread f 1 0 1 1", ""), "xfs"),
         (row("ext4", "", "[a]\\nioengine=null"), "no I/O"),
         (row("ext4", "./rd pread f 1 0 1 1; ./rd pread f 1 0 1 1", ""), "several"),
-        (row("ext4", "dbench 4", ""), "programs other"),
+        (row("ext4", "dbench 4", ""), "no log of their calls"),
     ] {
         assert!(FileFolder::is_one(&text));
-        let folder = FileFolder::parse(("d", DEVICES), ("r", &text)).unwrap();
+        let folder = FileFolder::parse(("d", DEVICES), ("r", &text), &|_| None).unwrap();
         let reason = folder.plan().remove(0).trial.unwrap_err();
         assert!(reason.contains(why), "{reason}");
     }
     for bare in ["[{\"fs\": \"\", \"job\": \"g\"}]", "[{\"job\": \"g\"}]", "no JSON"] {
         assert!(!FileFolder::is_one(bare), "{bare}");
     }
-    let wrong = FileFolder::parse(("d", DEVICES), ("r", "[{\"fs\": 1}]")).unwrap_err();
+    let wrong = FileFolder::parse(("d", DEVICES), ("r", "[{\"fs\": 1}]"), &|_| None).unwrap_err();
     assert_eq!((wrong.line, wrong.column), (1, 9), "{wrong}");
+}
+
+/// A whole program: its log is played in the directory of the tests, after what made its files.
+#[test]
+fn a_log_of_system_calls_stands_for_its_program() {
+    let row = "[{\"device\":\"fixed\",\"fs\":\"ext4\",\"job\":\"grep_remount\",\"scheduler\":\"none\",\"set\":\"D\",\
+               \"repetition\":1,\"mem\":\"1G\",\"cost\":\"1000 400\",\"prep_sh\":\"tar -xf t\",\
+               \"run_sh\":\"{ cd $M; grep x tree; sync; }\",\"t_begin_ns\":1000,\"t_end_ns\":111000}]";
+    let log = |job: &str| {
+        let text = match job {
+            "untar_sync" => {
+                "1 clone(child_stack=NULL) = 2\n2 mkdir(\"$M/d\", 0700) = 0\n\
+                 2 openat(AT_FDCWD, \"$M/d/f\", O_WRONLY|O_CREAT|O_EXCL) = 3\n\
+                 2 write(3, \"\"..., 20000) = 20000\n2 close(3) = 0\n"
+            }
+            "grep" => {
+                "1 clone(child_stack=NULL) = 2\n2 openat(AT_FDCWD, \"$M/d/f\", O_RDONLY) = 3\n\
+                 2 read(3, \"\"..., 32768) = 20000\n2 read(3, \"\"..., 32768) = 0\n2 close(3) = 0\n"
+            }
+            _ => return None,
+        };
+        Some(text.to_string())
+    };
+    let folder = FileFolder::parse(("d", DEVICES), ("r", row), &log).unwrap();
+    let case = folder.plan().remove(0);
+    let record = simulate(case.trial.as_ref().unwrap()).unwrap();
+    let rows = beside_files(case.run, &record);
+    let ours = |metric| rows.iter().find(|r| r.metric == metric).unwrap().ours;
+    // Five calls of 1 us, 20000 copied bytes, and one command of 100 us.
+    assert_eq!((ours("requests"), ours("bytes")), (1.0, 20480.0));
+    assert!((ours("elapsed") - 106.95).abs() < 0.2, "{}", ours("elapsed"));
 }

@@ -462,6 +462,11 @@ pub enum Call {
     Stopped,
     /// A system call that does nothing. → this task.
     GetPid,
+    /// A system call on what is no file here (a terminal, a socket, another disk). → `bytes`
+    Elsewhere {
+        /// Copied between kernel and program.
+        bytes: Bytes,
+    },
     /// No call and no time: an operation of the benchmark is done, for its figures.
     Note {
         /// Which operation.
@@ -528,6 +533,7 @@ impl Call {
         "getpid",
         "note",
         "figure",
+        "elsewhere",
     ];
 
     /// The place in [`Call::NAMES`].
@@ -579,6 +585,7 @@ impl Call {
             Call::GetPid => 42,
             Call::Note { .. } => 43,
             Call::Figure { .. } => 44,
+            Call::Elsewhere { .. } => 45,
         }
     }
 
@@ -611,6 +618,7 @@ impl Call {
             | Call::Pread { len, .. }
             | Call::Write { len, .. }
             | Call::Pwrite { len, .. } => *len,
+            Call::Elsewhere { bytes } => *bytes,
             _ => 0,
         }
     }

@@ -1,7 +1,7 @@
 //! Logs of strace: what is understood, what is refused and where.
 
 use iosched_syscalls::{Errno, OpenFlags};
-use iosched_workloads::strace::{Act, Log, Options, parse};
+use iosched_workloads::strace::{Act, Log, Options, Part, parse, parse_part};
 
 fn log(text: &str) -> Log {
     parse("x.strace", text, Options::default()).unwrap_or_else(|d| panic!("{d}"))
@@ -180,4 +180,34 @@ fn stamps_of_another_kind_are_no_pauses() {
                  100 12:00:02 sync() = 0\n");
     let thinks: u64 = l.tasks[0].steps.iter().map(|s| s.think).sum();
     assert!(thinks <= 2_000_000_000, "{thinks} ns");
+}
+
+/// A shell starts, goes to the directory and runs a program there; everything else is elsewhere.
+#[test]
+fn a_part_of_a_log_is_one_directory_and_what_a_shell_runs() {
+    let text = "1 openat(AT_FDCWD, \"/etc/profile\", O_RDONLY) = 3\n\
+                1 read(3, \"\"..., 4096) = 100\n\
+                1 chdir(\"/mnt/x\") = 0\n\
+                1 clone(child_stack=NULL, flags=SIGCHLD) = 2\n\
+                2 openat(AT_FDCWD, \"a\", O_RDONLY) = -1 ENOENT (No such file or directory)\n\
+                2 openat(AT_FDCWD, \"/mnt/o/in\", O_RDONLY) = 3\n\
+                2 read(3, \"\"..., 8192) = 5000\n\
+                2 openat(AT_FDCWD, \"/mnt/x/d/f\", O_RDONLY) = 4\n\
+                2 read(4, \"\"..., 4096) = 4096\n\
+                1 wait4(-1, NULL, 0, NULL) = 2\n";
+    let part = Part { below: "/mnt/x".into(), failure: 1000 };
+    let l = parse_part("x", text, Options::default(), part).unwrap_or_else(|d| panic!("{d}"));
+    assert_eq!(acts(&l, 0), [Act::Child { task: 1 }, Act::Join { task: 1 }]);
+    let read = OpenFlags::READ;
+    let expected = [
+        Act::Open { name: 0, flags: read, file: 0 },
+        Act::Elsewhere { bytes: 5000 },
+        Act::Open { name: 1, flags: read, file: 1 },
+        Act::Read { file: 1, len: 4096 },
+    ];
+    assert_eq!(acts(&l, 1), expected);
+    // What failed takes longer, before the next call.
+    assert_eq!(l.tasks[1].steps.iter().map(|s| s.think).collect::<Vec<_>>(), [0, 1000, 0, 0, 0]);
+    assert_eq!(files(&l), [("d/f", 4096)]);
+    assert_eq!(l.directories.iter().map(|d| &**d).collect::<Vec<_>>(), ["d"]);
 }

@@ -91,7 +91,7 @@ fn a_log_of_strace_is_played_the_same_way() {
     same("a log", || {
         let replay = Replay::new(log.clone());
         replays.lock().unwrap().push(replay.clone());
-        Both { prepare: Some(replay.preparation()), run: replay.measured() }
+        Both { prepare: Some(replay.preparation(None)), run: replay.measured() }
     });
     for replay in replays.into_inner().unwrap() {
         assert_eq!(replay.answered_otherwise(), None);

@@ -180,6 +180,10 @@ pub(crate) struct ValidateArgs {
     /// Compares the commands sent to the device one by one (DIR/dispatch/*.log.gz).
     #[arg(long)]
     pub(crate) dispatch: bool,
+    /// Compares the bios that programs on files cause with the kernel's event logs (DIR/traces/*.log.gz), and shows the
+    /// first that differs.
+    #[arg(long, conflicts_with = "dispatch")]
+    pub(crate) bios: bool,
     /// Only these schedulers.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) scheduler: Vec<String>,

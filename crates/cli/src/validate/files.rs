@@ -24,7 +24,11 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
     let name = |n: &str| args.dir.join(n).display().to_string();
     let (devices, results) = (name("devices.toml"), name("results.json"));
     let texts = (required(&devices)?, required(&results)?);
-    let folder = FileFolder::parse((&devices, &texts.0), (&results, &texts.1))?;
+    let log = |job: &str| {
+        let path = args.dir.join("syscalls").join(format!("{job}.strace.gz"));
+        path.exists().then(|| crate::files::text(&path.display().to_string()).ok()).flatten()
+    };
+    let folder = FileFolder::parse((&devices, &texts.0), (&results, &texts.1), &log)?;
     let mut cases = folder.plan();
     type Get = fn(&FileCase<'_>) -> String;
     let filters: [(&str, &Vec<String>, Get); 3] = [
@@ -35,6 +39,9 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
     for (what, wanted, get) in filters {
         super::all_known(what, wanted, cases.iter().map(get))?;
         cases.retain(|c| wanted.is_empty() || wanted.contains(&get(c)));
+    }
+    if args.bios {
+        return super::bios::compare(args, &cases);
     }
     let trial = |c: &FileCase<'_>| c.trial.as_deref().map_err(String::clone).cloned();
     let rows = |c: &FileCase<'_>, r: &_| beside_files(c.run, r);

@@ -1,5 +1,6 @@
 //! `iosched validate`: compares the simulator with the real kernel.
 
+mod bios;
 mod dispatch;
 mod files;
 mod machine;
@@ -30,6 +31,12 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     }
     if files::is_one(&args.dir) {
         return files::validate(args);
+    }
+    if args.bios {
+        return Err(Failure::with_help(
+            "--bios compares programs on files",
+            "leave --bios out, or give a folder whose rows name a file system and that has traces/",
+        ));
     }
     let folder = read(&args.dir)?;
     let cases = chosen(args, &folder)?;

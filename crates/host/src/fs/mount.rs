@@ -41,6 +41,8 @@ pub struct Mounted {
     pub intervals: Intervals,
     /// `read_ahead_kb` of the device in pages.
     pub read_ahead: u64,
+    /// Hashes of names of directories in the root, where they are known.
+    pub spread: Vec<(String, u64)>,
 }
 
 /// Files in memory and on the disk.
@@ -52,6 +54,7 @@ pub struct Mount {
     /// Files without a name that the last has closed.
     orphans: Rc<RefCell<Vec<u32>>>,
     read_ahead: u64,
+    spread: Rc<Vec<(String, u64)>>,
 }
 
 impl std::fmt::Debug for Mount {
@@ -131,6 +134,7 @@ impl Mount {
             tree: Rc::new(RefCell::new(tree)),
             orphans: Rc::default(),
             read_ahead: mounted.read_ahead,
+            spread: Rc::new(mounted.spread),
         }
     }
 
@@ -273,7 +277,8 @@ impl Mount {
             return Err(Errno::EEXIST);
         }
         let ino = tree.add(place, Kind::Directory)?;
-        let (parent, hash) = (place.parent, hash(place.name));
+        let known = self.spread.iter().find(|(name, _)| name == place.name);
+        let (parent, hash) = (place.parent, known.map_or_else(|| hash(place.name), |k| k.1));
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Ok(Box::pin(async move {

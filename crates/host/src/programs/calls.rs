@@ -34,7 +34,7 @@ impl Programs {
                 self.measured.note(what, latency, bytes);
                 // It looked at the clock before the operation and after it.
                 let looks = 2 * self.costs.as_ref().map_or(0, Costs::clock);
-                if looks == 0 || self.cores.is_none() {
+                if looks == 0 || self.cores.is_none() || self.notes_are_free {
                     return true;
                 }
                 self.occupy(t, 0, looks);
@@ -53,7 +53,7 @@ impl Programs {
             return self.execute(t, call);
         }
         let enters = call.enters_kernel();
-        let copies = call.copies();
+        let copies = self.copied_by(t, &call);
         if let Call::Compute { time } = call {
             self.tasks[t as usize].compute = time;
             self.tasks[t as usize].answer = Ok(0);
@@ -70,6 +70,26 @@ impl Programs {
         self.tasks[t as usize].call = Some(call);
         self.occupy(t, 0, system);
         false
+    }
+
+    /// Bytes that the call will copy: a read ends with the file, and direct I/O copies nothing.
+    fn copied_by(&self, t: Tid, call: &Call) -> Bytes {
+        let (fd, at, reads) = match *call {
+            Call::Read { fd, .. } => (fd, None, true),
+            Call::Pread { fd, at, .. } => (fd, Some(at), true),
+            Call::Write { fd, .. } | Call::Pwrite { fd, .. } => (fd, None, false),
+            _ => return call.copies(),
+        };
+        let Ok(file) = self.file(t, fd) else { return 0 };
+        let open = self.files[file as usize];
+        match open.behind {
+            Behind::File(_) if open.flags.has(OpenFlags::DIRECT) => 0,
+            Behind::File(ino) if reads => {
+                let left = self.fs.names().stat(ino).bytes.saturating_sub(at.unwrap_or(open.at));
+                call.copies().min(left)
+            }
+            _ => call.copies(),
+        }
     }
 
     /// A slice of own work; the core is given away between two if others want it.
@@ -217,6 +237,7 @@ impl Programs {
             Call::Signal { task } => return self.signal(task),
             Call::Stopped => return Ok(u64::from(self.tasks[t as usize].told_to_stop)),
             Call::GetPid => return Ok(u64::from(t)),
+            Call::Elsewhere { bytes } => return Ok(bytes),
             _ => return Err(Errno::ENOSYS),
         }
         Ok(0)

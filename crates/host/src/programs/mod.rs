@@ -25,6 +25,7 @@ use crate::fs::{Counts, Files, Ino, Mount, Segment};
 use crate::samples::Thin;
 
 mod asynchronous;
+mod bios;
 mod calls;
 mod descriptors;
 mod events;
@@ -37,6 +38,7 @@ mod task;
 mod tasks;
 mod waits;
 
+pub use bios::{SeenBio, Submitter};
 pub use measured::{Measured, Operation};
 pub use task::TaskStats;
 
@@ -97,6 +99,8 @@ pub struct Programs {
     free_owners: Vec<u32>,
     asyncs: Vec<Async>,
     free_asyncs: Vec<u32>,
+    /// Notes are the host's own, not looks of the program at the clock.
+    notes_are_free: bool,
     /// Transactions of the journal that were committed while files were prepared.
     prepared_commits: u64,
     /// Names and priorities of the first tasks, by their numbers.
@@ -119,6 +123,8 @@ pub struct Programs {
     /// A core of which a piece of work has ended.
     core_ended: Option<u16>,
     dispatches: Option<Thin<Issue>>,
+    /// Bios that are noted, and how many at most.
+    bios: Option<(usize, Vec<SeenBio>)>,
 }
 
 impl std::fmt::Debug for Programs {
@@ -161,6 +167,7 @@ impl Programs {
             free_owners: Vec::new(),
             asyncs: Vec::new(),
             free_asyncs: Vec::new(),
+            notes_are_free: false,
             prepared_commits: 0,
             identities: Vec::new(),
             free_contexts: Vec::new(),
@@ -176,6 +183,7 @@ impl Programs {
             measured: Measured::default(),
             core_ended: None,
             dispatches: None,
+            bios: None,
         }
     }
 
@@ -187,6 +195,11 @@ impl Programs {
     /// Gives the first tasks names, I/O priorities, nice values and control groups, in the order of their births.
     pub fn identify(&mut self, tasks: Vec<Identity>) {
         self.identities = tasks;
+    }
+
+    /// The program does not look at the clock for what it notes, as with a log whose calls are noted.
+    pub fn notes_are_free(&mut self) {
+        self.notes_are_free = true;
     }
 
     /// Collects the way of the head.

@@ -76,6 +76,11 @@ pub(super) fn is_thread(t: Tid) -> bool {
     t >= KERNEL
 }
 
+/// Whether it is the thread that writes dirty pages back.
+pub(super) fn is_flusher(t: Tid) -> bool {
+    t == KERNEL
+}
+
 impl Programs {
     /// Starts the kernel's threads of a mounted file system.
     pub(super) fn start_threads(&mut self) {
@@ -258,6 +263,7 @@ impl Programs {
             }
             return;
         }
+        self.note_bios(t, &bios);
         for out in bios {
             let mut bio = self.path_bio(t, &out);
             let id = out.id as usize;

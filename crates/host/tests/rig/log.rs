@@ -24,7 +24,7 @@ pub(crate) fn check(text: &str) {
         let replay = Replay::new(Arc::new(log));
         let mut h = host("mq-deadline", 2, 64 << 20, refuse);
         let go_on = &mut |_| ControlFlow::Continue(());
-        let result = match h.prepare(replay.preparation(), go_on) {
+        let result = match h.prepare(replay.preparation(None), go_on) {
             // Files that are larger than the disk, and names that are files and directories.
             Err(HostError::Program { .. }) => continue,
             Err(e) => panic!("{e}"),

@@ -31,7 +31,13 @@ pub(crate) fn mounted(scheduler: &str, depth: u32, bytes: u64, memory: u64, cpu:
     let ext4 = Ext4::new(bytes / 4096, 0, 1, Options::default());
     let memory = Settings { pages: memory / 4096, ..Settings::default() };
     let intervals = Intervals { wake: 5 * SEC, expire: 30 * SEC };
-    let mounted = Mounted { volume: Volume::Ext4(ext4), memory, intervals, read_ahead: 32 };
+    let mounted = Mounted {
+        volume: Volume::Ext4(ext4),
+        memory,
+        intervals,
+        read_ahead: 32,
+        spread: Vec::new(),
+    };
     host_of(Files::Mounted(Mount::new(mounted)), scheduler, depth, bytes, cpu)
 }
 

@@ -15,8 +15,8 @@ use iosched_experiment::{
 use iosched_schedulers::registry::Registry;
 use iosched_types::{Bytes, Diagnostic, Nanos};
 use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
-use iosched_workloads::programs::{Descriptor, Params};
 
+use super::job::{self, Logs};
 use super::{RESET, Row, json_error};
 
 /// When the measured part began after the reset of the device.
@@ -59,6 +59,12 @@ pub struct FileRun {
     /// The fio job, where it was one.
     #[serde(default)]
     pub fio_job: String,
+    /// When the measured part began and ended, in nanoseconds since the reset of the device.
+    #[serde(default)]
+    pub t_begin_ns: Nanos,
+    #[serde(default)]
+    #[allow(missing_docs, reason = "as above")]
+    pub t_end_ns: Nanos,
     /// What the program measured of itself.
     #[serde(default)]
     pub ops: Vec<Ops>,
@@ -132,6 +138,7 @@ pub struct Ops {
 pub struct FileFolder {
     devices: BTreeMap<String, Result<TruthDevice, String>>,
     runs: Vec<FileRun>,
+    logs: Logs,
 }
 
 /// A run of the folder and our trial of it.
@@ -165,11 +172,15 @@ impl FileFolder {
             .is_ok_and(|rows| rows.iter().any(|r| !r.fs.is_empty()))
     }
 
-    /// Parses `devices.toml` and `results.json`.
+    /// Parses `devices.toml` and `results.json`. `log` gives the log of a job's system calls, if there is one.
     ///
     /// # Errors
     /// Where a file is wrong.
-    pub fn parse(devices: (&str, &str), results: (&str, &str)) -> Result<FileFolder, Diagnostic> {
+    pub fn parse(
+        devices: (&str, &str),
+        results: (&str, &str),
+        log: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<FileFolder, Diagnostic> {
         let runs: Vec<FileRun> = serde_json::from_str(results.1).map_err(|e| {
             json_error(results.0, results.1, &e)
                 .with_help("expected a list of {device, fs, job, scheduler, run_sh, ops, …}")
@@ -178,7 +189,8 @@ impl FileFolder {
             .into_iter()
             .map(|(name, device)| (name, device.map_err(|d| d.message)))
             .collect();
-        Ok(FileFolder { devices, runs })
+        let logs = Logs::of(&runs, log);
+        Ok(FileFolder { devices, runs, logs })
     }
 
     /// Every run with its trial.
@@ -191,7 +203,7 @@ impl FileFolder {
         if run.fs != "ext4" {
             return Err(format!("{} is not simulated yet", run.fs));
         }
-        let work = Work::of(run)?;
+        let work = Work::of(run, &self.logs)?;
         let device = match self.devices.get(&run.device) {
             None => return Err(format!("devices.toml has no [{}]", run.device)),
             Some(Err(why)) => return Err(format!("[{}]: {why}", run.device)),
@@ -226,6 +238,7 @@ impl FileFolder {
                 trial.settings.push((name.into(), v));
             }
         }
+        trial.host.spread = job::spread();
         trial.host.set_memory(&run.mem)?;
         trial.host.set_options(&run.mount)?;
         for (name, value) in run.settings.iter().filter(|(n, _)| n.starts_with("vm.")) {
@@ -281,9 +294,9 @@ enum Work {
 }
 
 impl Work {
-    fn of(run: &FileRun) -> Result<Work, String> {
+    fn of(run: &FileRun, logs: &Logs) -> Result<Work, String> {
         if run.fio_job.is_empty() {
-            return load(run).map(Work::Calls);
+            return job::load(run, logs).map(Work::Calls);
         }
         // The hook set the costs of the reference kernel; the row tells them.
         let lines = run.fio_job.lines().filter(|l| !l.starts_with("exec_prerun="));
@@ -296,39 +309,6 @@ impl Work {
     }
 }
 
-/// The program of a row, by its command line.
-fn load(run: &FileRun) -> Result<Load, String> {
-    let commands: Vec<&str> = run
-        .run_sh
-        .split(';')
-        .map(str::trim)
-        .filter(|c| !c.is_empty() && !c.starts_with("cp "))
-        .collect();
-    let [command] = commands.as_slice() else {
-        return Err("several commands in a row are not simulated yet".into());
-    };
-    let words: Vec<&str> = command.split_whitespace().take_while(|w| !w.starts_with('>')).collect();
-    let line = match words.as_slice() {
-        [program, "run", op, _, rest @ ..] if program.ends_with("/fsops") => {
-            // Names that come as numbers: the tests ran in a directory of the mount.
-            format!("fsops {op} . {}", rest.join(" "))
-        }
-        [program, pattern, file, rest @ ..] if program.ends_with("/rd") => {
-            let name = file.rsplit('/').next().unwrap_or(file);
-            let size = match name {
-                "big" => "2G",
-                "small" => "256M",
-                _ => "128M",
-            };
-            format!("rd {pattern} {name} {} {size}", rest.join(" "))
-        }
-        _ => return Err("programs other than rd and fsops are not simulated yet".into()),
-    };
-    let (program, params): (&'static Descriptor, Params) =
-        Descriptor::from_command_line(&line).map_err(|d| format!("{line}: {}", d.message))?;
-    Ok(Load::Program { program, params })
-}
-
 /// Our figures beside the kernel's.
 #[must_use]
 pub fn beside_files(run: &FileRun, record: &Record) -> Vec<Row> {
@@ -339,7 +319,10 @@ pub fn beside_files(run: &FileRun, record: &Record) -> Vec<Row> {
     let count = |name: &str| record.provenance.get(name).and_then(|c| c.parse::<f64>().ok());
     let commits = count("journal_commits").map(|n| n + count(after).unwrap_or(0.0));
     let whole = run.ops.iter().find_map(|o| o.total_elapsed_us);
-    let elapsed = whole.or_else(|| run.ops.first().and_then(|o| o.elapsed_us));
+    let elapsed = whole.or_else(|| run.ops.first().and_then(|o| o.elapsed_us)).or_else(|| {
+        // What measures nothing of itself: the whole command.
+        (run.set == "D").then(|| run.t_end_ns.saturating_sub(run.t_begin_ns) as f64 / 1e3)
+    });
     let processes: Vec<&Ops> = run.ops.iter().filter(|o| o.n.is_some()).collect();
     let n: f64 = processes.iter().filter_map(|o| o.n).sum();
     let mean = processes.iter().map(|o| Some(o.n? * o.mean_us?)).sum::<Option<f64>>();

@@ -118,6 +118,12 @@ impl Memory {
         self.files.0[index].get_or_insert_with(Mapping::default);
     }
 
+    /// One more than the largest number of a file that has been in memory.
+    #[must_use]
+    pub fn files(&self) -> u32 {
+        self.files.0.len() as u32
+    }
+
     /// The file's pages.
     pub fn pages(&mut self, file: u32) -> Option<&mut Mapping> {
         self.files.pages(file)

@@ -58,19 +58,15 @@ impl Kernel {
     /// An inode's turn.
     async fn turn(&self, file: u32, files: &impl Backing, budget: u64, task: Task) {
         let cursor = self.with(|w| w.memory.cursor(file));
-        let waits = matches!(task, Task::Sync { .. });
-        let flags = flags(task);
+        // Only metadata says that nobody waits for it.
+        let flags = flags(task).without(Flags::BACKGROUND);
         let mut written = 0;
-        let group = waits.then(|| self.with(|w| w.group()));
         for (from, to) in [(cursor, u64::MAX), (0, cursor)] {
-            let n = self.write_range(file, files, (from, to), budget - written, flags, group).await;
+            let n = self.write_range(file, files, (from, to), budget - written, flags, None).await;
             written += n;
             if written >= budget {
                 break;
             }
-        }
-        if let Some(group) = group {
-            self.wait(Wait::Io(group)).await;
         }
         self.with(|w| {
             let now = w.jiffies();
@@ -197,8 +193,14 @@ impl Kernel {
         self.wait(Wait::Io(group)).await;
     }
 
-    /// `sync` of one file system's pages: the flusher is asked, and waited for.
+    /// `sync` of one file system's pages: the flusher first starts all that is dirty, as nobody waits for any of it; then it
+    /// is asked for what is left, and the caller waits for all pages on their way.
     pub async fn sync_pages(&self) {
+        self.with(|w| {
+            w.flusher.ask(Task::All);
+            w.signal(Event::Flusher);
+        });
+        self.wait(Wait::Compute(0)).await;
         let waiter = self.with(|w| {
             let waiter = w.next_waiter();
             w.flusher.ask(Task::Sync { waiter });
@@ -206,6 +208,9 @@ impl Kernel {
             waiter
         });
         self.wait(Wait::Event(Event::Synced(waiter))).await;
+        for file in 0..self.with(|w| w.memory.files()) {
+            self.writeback_over(file, 0).await;
+        }
     }
 }
 

@@ -83,7 +83,11 @@ impl Reader {
         let known = c.number(i).and_then(|fd| self.tables.file(c.pid, fd));
         let Some(Some(file)) = known else {
             *self.log.elsewhere.entry(c.name.to_string()).or_default() += 1;
-            self.push(c, Act::Null, None);
+            let moved = c.name.contains("read") || c.name.contains("write");
+            match c.ok().filter(|n| moved && *n > 0) {
+                Some(n) => self.push(c, Act::Elsewhere { bytes: n.cast_unsigned() }, None),
+                None => self.push(c, Act::Null, None),
+            }
             return None;
         };
         Some(file)
@@ -99,11 +103,12 @@ impl Reader {
             }
             _ => self.tables.cwd(c.pid)?.clone(),
         };
-        Some(names::absolute(&from, &name)).filter(|p| !names::elsewhere(p))
+        let path = names::absolute(&from, &name);
+        (!names::elsewhere(&path) && self.is_inside(&path)).then_some(path)
     }
 
     pub(super) fn name(&mut self, path: &str) -> u32 {
-        let place = names::place(path);
+        let place = names::place(path, self.below());
         self.log.name(&mut self.known, &place)
     }
 
@@ -111,6 +116,15 @@ impl Reader {
     pub(super) fn elsewhere(&mut self, c: &Call<'_>) -> bool {
         *self.log.elsewhere.entry(c.name.to_string()).or_default() += 1;
         self.null(c)
+    }
+
+    /// The directory that the replay is limited to.
+    pub(super) fn below(&self) -> Option<&str> {
+        self.part.as_ref().map(|p| p.below.as_str())
+    }
+
+    pub(super) fn is_inside(&self, path: &str) -> bool {
+        self.below().is_none_or(|b| names::inside(path, b).is_some())
     }
 
     pub(super) fn new_file(&mut self, path: &str) -> u32 {

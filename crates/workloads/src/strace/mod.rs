@@ -20,7 +20,7 @@ mod read;
 mod replay;
 mod tables;
 
-pub use read::{Options, parse};
+pub use read::{Options, Part, parse, parse_part};
 pub use replay::Replay;
 
 /// A log, ready to be replayed.
@@ -32,6 +32,8 @@ pub struct Log {
     pub names: Vec<Box<str>>,
     /// How many files are opened.
     pub opened: u32,
+    /// Directories in which everything lies; none for a part of a log.
+    pub tops: &'static [&'static str],
     /// Directories that were there before.
     pub directories: Vec<Box<str>>,
     /// Files that were there before, with their lengths in bytes.
@@ -189,6 +191,10 @@ pub enum Act {
     /// Sleeps, or waits for something outside of the log.
     Pause {
         time: Nanos,
+    },
+    /// A call on what is no file of the replay; it copies so many bytes.
+    Elsewhere {
+        bytes: Bytes,
     },
     /// A call that no disk hears of.
     Null,

@@ -32,9 +32,18 @@ pub(super) fn elsewhere(path: &str) -> bool {
     ["/proc", "/sys", "/dev"].into_iter().any(under)
 }
 
-/// Where a path lies in a replay: absolute ones in `root`, others in `work`. Files above the directory in which the log
-/// began lie in `work/_up`.
-pub(super) fn place(path: &str) -> String {
+/// The rest of a path that lies in a directory.
+pub(super) fn inside<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    let rest = path.strip_prefix(directory)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+}
+
+/// Where a path lies in a replay: that of a log of one directory at the top; otherwise absolute ones in `root`, others in
+/// `work`, and files above the directory in which the log began in `work/_up`.
+pub(super) fn place(path: &str, below: Option<&str>) -> String {
+    if let Some(rest) = below.and_then(|b| inside(path, b)) {
+        return if rest.is_empty() { ".".into() } else { rest.into() };
+    }
     let (top, rest) = match path.strip_prefix('/') {
         Some(rest) => ("root", rest),
         None => ("work", path),
@@ -71,10 +80,10 @@ mod tests {
 
     #[test]
     fn no_place_leads_out_of_the_replay() {
-        assert_eq!(place("/etc/passwd"), "root/etc/passwd");
-        assert_eq!(place("../../etc"), "work/_up/_up/etc");
-        assert_eq!(place(""), "work");
-        assert_eq!(place(&"é".repeat(200)).len(), 5 + 254);
+        assert_eq!(place("/etc/passwd", None), "root/etc/passwd");
+        assert_eq!(place("../../etc", None), "work/_up/_up/etc");
+        assert_eq!(place("", None), "work");
+        assert_eq!(place(&"é".repeat(200), None).len(), 5 + 254);
         assert!(elsewhere("/proc/1/stat") && elsewhere("/dev/null") && !elsewhere("/develop/a"));
     }
 }

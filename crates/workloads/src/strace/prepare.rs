@@ -227,15 +227,18 @@ impl Disk {
     }
 
     /// Directories and files that were there before; parents first.
-    pub(super) fn before(&self) -> (Vec<Box<str>>, Vec<File>) {
+    pub(super) fn before(&self, below: Option<&str>) -> (Vec<Box<str>>, Vec<File>) {
         let (mut directories, mut files) = (Vec::new(), Vec::new());
         let all: BTreeMap<&str, &Node> =
             self.nodes.iter().filter_map(|n| Some((n.before.as_deref()?, n))).collect();
         let above: std::collections::BTreeSet<&str> =
             all.keys().flat_map(|p| names::above(p)).collect();
         for (path, node) in &all {
+            if below.is_some_and(|b| names::inside(path, b).is_none_or(str::is_empty)) {
+                continue;
+            }
             // The file system's root, and the directory in which everything lies, are always there.
-            let place = names::place(path).into_boxed_str();
+            let place = names::place(path, below).into_boxed_str();
             if node.directory || above.contains(path) || matches!(*path, "" | "/") {
                 directories.push(place);
             } else if !node.maybe || node.first > 0 {

@@ -29,6 +29,17 @@ impl Default for Options {
     }
 }
 
+/// The part of a log that is replayed: what a shell ran in one directory.
+///
+/// The first task's calls before it makes another are left out, except that it changes its directory: a shell that starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The directory, absolute; it becomes the root of the file system. Calls elsewhere cost a call and what they copy.
+    pub below: String,
+    /// What a call that fails takes beside its call, in nanoseconds.
+    pub failure: Nanos,
+}
+
 /// A call that another line ends.
 struct Pending {
     name: String,
@@ -92,6 +103,9 @@ pub(super) struct Reader {
     days: Nanos,
     cwd: String,
     options: Options,
+    pub(super) part: Option<Part>,
+    /// Time of failed calls that the next step of each task has before it.
+    owed: Vec<Nanos>,
 }
 
 /// Reads a log of `strace`, best one of `strace -f -ttt -T -o FILE`.
@@ -99,7 +113,18 @@ pub(super) struct Reader {
 /// # Errors
 /// The place where something is no call, and what to do; a log without any call.
 pub fn parse(file: &str, text: &str, options: Options) -> Result<Log, Diagnostic> {
-    let mut reader = Reader::new(text, options);
+    read_all(Reader::new(text, options, None), file, text)
+}
+
+/// Reads a part of a log.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_part(file: &str, text: &str, options: Options, part: Part) -> Result<Log, Diagnostic> {
+    read_all(Reader::new(text, options, Some(part)), file, text)
+}
+
+fn read_all(mut reader: Reader, file: &str, text: &str) -> Result<Log, Diagnostic> {
     let mut carried = String::new();
     let ends_whole = text.is_empty() || text.ends_with('\n');
     let last = text.lines().count();
@@ -143,7 +168,7 @@ fn diagnose(file: &str, line: &str, number: usize, bad: &Bad) -> Diagnostic {
 }
 
 impl Reader {
-    fn new(text: &str, options: Options) -> Reader {
+    fn new(text: &str, options: Options, part: Option<Part>) -> Reader {
         Reader {
             log: Log::default(),
             known: BTreeMap::new(),
@@ -158,6 +183,8 @@ impl Reader {
             days: 0,
             cwd: beginning(text),
             options,
+            part,
+            owed: Vec::new(),
         }
     }
 
@@ -350,11 +377,27 @@ impl Reader {
     /// Another step of the task that made the call.
     pub(super) fn push(&mut self, call: &Call<'_>, act: Act, answer: Option<Answer>) {
         let Some(task) = self.tables.alive.get(&call.pid).map(|t| t.task) else { return };
-        let think = match (self.free[task].take(), call.start) {
+        if self.starts(task, act) {
+            return;
+        }
+        let mut think = match (self.free[task].take(), call.start) {
             (Some(free), Some(start)) => start.saturating_sub(free),
             _ => 0,
         };
+        if self.part.is_some() {
+            self.owed.resize(self.log.tasks.len(), 0);
+            think += std::mem::take(&mut self.owed[task]);
+            if let (Some(Err(_)), Some(part)) = (call.end.ret, &self.part) {
+                self.owed[task] = part.failure;
+            }
+        }
         self.log.tasks[task].steps.push(Step { line: call.line, think, act, answer });
+    }
+
+    /// Whether a shell that starts does this.
+    fn starts(&self, task: usize, act: Act) -> bool {
+        let alone = self.part.is_some() && task == 0 && self.log.tasks[0].steps.is_empty();
+        alone && !matches!(act, Act::Child { .. })
     }
 
     fn finish(mut self, file: &str) -> Result<Log, Diagnostic> {
@@ -380,7 +423,8 @@ impl Reader {
                         there is no time between the calls of a replay";
             self.log.warnings.push(text.into());
         }
-        let (directories, files) = self.disk.before();
+        let (directories, files) = self.disk.before(self.part.as_ref().map(|p| p.below.as_str()));
+        self.log.tops = if self.part.is_some() { &[] } else { &["root", "work"] };
         self.log.directories = directories;
         self.log.files = files;
         Ok(self.log)

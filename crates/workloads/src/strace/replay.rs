@@ -55,13 +55,17 @@ impl Replay {
         (n > 0).then(|| (n, self.first.load(Relaxed)))
     }
 
-    /// Makes what was there when the log began.
+    /// Makes what was there when the log began; what `first` has made before it stays.
     #[must_use]
-    pub fn preparation(self: &Arc<Self>) -> Birth {
+    pub fn preparation(self: &Arc<Self>, first: Option<Birth>) -> Birth {
         let log = self.log.clone();
         Birth(Box::new(move || {
             Box::new(Script::new(async move |sys| {
-                for top in ["root", "work"] {
+                if let Some(birth) = first {
+                    sys.call(Call::Spawn { shares: Shares::OpenFiles, birth }).await?;
+                    files::wait_for(&sys, 1).await?;
+                }
+                for top in log.tops {
                     files::make_directory(&sys, top).await?;
                 }
                 for name in &log.directories {
@@ -70,6 +74,9 @@ impl Replay {
                 for (name, len) in &log.files {
                     if let Some((above, _)) = name.rsplit_once('/') {
                         files::make_directory(&sys, above).await?;
+                    }
+                    if sys.stat(name).await.is_ok_and(|s| s.bytes >= *len) {
+                        continue;
                     }
                     let fd = sys.creat(name).await?;
                     files::write_all(&sys, fd, *len).await?;
@@ -216,6 +223,7 @@ impl Player {
             }
             Act::Join { task } => Call::Join { task: self.replay.ids[task as usize].load(Relaxed) },
             Act::Pause { time } => Call::Sleep { time },
+            Act::Elsewhere { bytes } => Call::Elsewhere { bytes },
             Act::Null => Call::GetPid,
         }
     }
@@ -279,6 +287,7 @@ fn noted(act: Act) -> Option<&'static str> {
         | Act::Child { .. }
         | Act::Join { .. }
         | Act::Pause { .. }
+        | Act::Elsewhere { .. }
         | Act::Null => return None,
     })
 }

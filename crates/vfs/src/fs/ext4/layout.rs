@@ -129,6 +129,28 @@ impl Layout {
         (used.min(end), end)
     }
 
+    /// What lies in a block: superblock, group descriptors, block bitmaps, inode bitmaps, inode tables, journal, or
+    /// anything else (`-`).
+    #[must_use]
+    pub fn class(&self, block: u64) -> &'static str {
+        let group = block / GROUP;
+        if group >= self.groups {
+            return "-";
+        }
+        let copies = self.copies(group);
+        let (first, n) = self.flex(group);
+        let inside = block.wrapping_sub(self.base(first));
+        match () {
+            () if (self.journal.0..self.journal.0 + self.journal.1).contains(&block) => "JNL",
+            () if block.is_multiple_of(GROUP) && copies > 0 => "SB",
+            () if block % GROUP < copies => "GDT",
+            () if inside < n => "BBM",
+            () if inside < 2 * n => "IBM",
+            () if inside < (2 + TABLE) * n => "ITAB",
+            () => "-",
+        }
+    }
+
     fn place_journal(&self) -> (u64, u64) {
         let middle = self.blocks / 2 / GROUP;
         let (from, to) = if middle > FLEX {
@@ -218,6 +240,20 @@ mod tests {
         assert_eq!((large.root(), large.free(0).0), (9366, 9372));
         assert_eq!(GROUP + large.free(1).0, 33_910);
         assert_eq!(large.journal, (121_667_584, 262_144));
+    }
+
+    #[test]
+    fn a_block_is_told_by_its_place() {
+        let l = gib(20);
+        let class = |b| l.class(b);
+        assert_eq!(
+            [0, 1, 3, 4, 1028, 1043, 1044, 1060].map(class),
+            ["SB", "GDT", "GDT", "GDT", "BBM", "BBM", "IBM", "ITAB"]
+        );
+        assert_eq!(
+            [9251, 9252, 32_768, 2_655_236, 524_288, 5_242_880].map(class),
+            ["ITAB", "-", "SB", "JNL", "BBM", "-"]
+        );
     }
 
     #[test]

@@ -79,6 +79,9 @@ impl Ext4 {
             s.add_entry(parent)?;
             if kind == Kind::Directory {
                 s.allocate(k, file, 0, 1)?;
+                // The first block is made in memory.
+                let block = s.entry_block(file);
+                s.warm.insert(block);
             }
             s.changed(file, k, true);
             Ok(())

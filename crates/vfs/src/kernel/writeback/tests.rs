@@ -67,6 +67,6 @@ fn a_sync_of_all_files_is_told_when_it_is_done() {
     let flags: Vec<_> = log.iter().map(|(_, b)| (b.sectors, b.flags)).collect();
     assert_eq!(
         flags,
-        [(16, Flags::SYNC), (8, Flags::SYNC), (0, Flags::PREFLUSH.with(Flags::SYNC))]
+        [(16, Flags::NONE), (8, Flags::NONE), (0, Flags::PREFLUSH.with(Flags::SYNC))]
     );
 }

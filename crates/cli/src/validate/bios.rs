@@ -1,0 +1,98 @@
+//! `iosched validate DIR --bios`: the bios of programs on files beside a kernel's event logs.
+
+use iosched_sim::validate::{BiosBeside, FileCase, beside_bios, parse_bios};
+use serde::Serialize;
+
+use iosched_report::terminal::{Align, Cell, Grid};
+
+use crate::args::{Format, ValidateArgs};
+use crate::fail::{Failure, Outcome, code};
+use crate::files::{print, print_json, text};
+
+/// How far a case agrees.
+#[derive(Serialize)]
+struct Difference {
+    case: String,
+    kernel_bios: usize,
+    our_bios: usize,
+    /// Index of the first that differs in class, flags, size or submitter.
+    first: Option<usize>,
+    /// Index of the first that lies otherwise from the one before it.
+    first_distance: Option<usize>,
+    /// That bio, on both sides.
+    kernel: Option<String>,
+    ours: Option<String>,
+}
+
+pub(super) fn compare(args: &ValidateArgs, cases: &[FileCase<'_>]) -> Outcome {
+    let dir = args.dir.join("traces");
+    let path = |c: &FileCase<'_>| dir.join(format!("{}.log.gz", c.name()));
+    let logged: Vec<&FileCase<'_>> = cases
+        .iter()
+        .filter(|c| c.trial.as_ref().is_ok_and(|t| t.load.is_some()))
+        .filter(|c| c.run.repetition == 1 && path(c).is_file())
+        .collect();
+    if logged.is_empty() {
+        let message = format!("{} has no log of these cases", dir.display());
+        return Err(Failure::with_help(message, "logs are named DEVICE.FS.JOB.SCHEDULER.log.gz"));
+    }
+    let (mut differences, mut failed) = (Vec::new(), Vec::new());
+    iosched_lab::in_order::<_, _, Failure>(
+        &logged,
+        args.jobs,
+        |case| one(case, &path(case).display().to_string()),
+        |_, d: Outcome<Difference>| {
+            match d {
+                Ok(d) => differences.push(d),
+                Err(e) => failed.push(e),
+            }
+            Ok(())
+        },
+    )?;
+    match args.format {
+        Format::Json => print_json(&differences)?,
+        Format::Table => print(&table(&differences))?,
+    }
+    failed.into_iter().next().map_or(Ok(()), Err)
+}
+
+fn one(case: &FileCase<'_>, path: &str) -> Outcome<Difference> {
+    let log = text(path).map_err(|e| Failure::input(format!("{path}: {e}")))?;
+    let trial = case.trial.as_ref().map_err(Failure::input)?;
+    let beside: BiosBeside = beside_bios(trial, parse_bios(&log))
+        .map_err(|e| Failure::new(code::FAILED, format!("{}: {e}", case.name())))?;
+    let shown = beside.first.or(beside.first_distance);
+    Ok(Difference {
+        case: case.name(),
+        kernel_bios: beside.kernel.len(),
+        our_bios: beside.ours.len(),
+        first: beside.first,
+        first_distance: beside.first_distance,
+        kernel: shown.and_then(|i| beside.kernel.get(i)).map(ToString::to_string),
+        ours: shown.and_then(|i| beside.ours.get(i)).map(ToString::to_string),
+    })
+}
+
+fn table(differences: &[Difference]) -> String {
+    let mut grid = Grid::new()
+        .column("case", Align::Left)
+        .column("bios", Align::Right)
+        .column("first that differs", Align::Right)
+        .column("in distance", Align::Right)
+        .column("kernel", Align::Left)
+        .column("ours", Align::Left);
+    let number = |n: Option<usize>| n.map_or("none".to_string(), |i| i.to_string());
+    let end = |b: &Option<String>| b.clone().unwrap_or_else(|| "no more".into());
+    for d in differences {
+        let shown = d.first.or(d.first_distance).is_some();
+        grid.row(vec![
+            Cell::new(&d.case),
+            Cell::new(d.kernel_bios.to_string()),
+            Cell::new(number(d.first)),
+            Cell::new(number(d.first_distance)),
+            Cell::new(if shown { end(&d.kernel) } else { String::new() }),
+            Cell::new(if shown { end(&d.ours) } else { String::new() }),
+        ]);
+    }
+    grid.render(160, false)
+}
