@@ -86,6 +86,9 @@ pub struct CpuProfile {
     /// Copying 4096 bytes between kernel and program.
     #[serde(default)]
     pub copy_ns: u64,
+    /// What a write through the page cache of a file system takes beyond a read: journal, locks, the page made dirty.
+    #[serde(default)]
+    pub write_ns: u64,
     /// A look at the clock, where that is a system call; programs look before and after each operation that they time. 0 as
     /// long as the C library reads the clock without the kernel's help.
     #[serde(default)]

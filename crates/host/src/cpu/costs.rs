@@ -31,6 +31,11 @@ impl Costs {
         self.profile.call_ns + self.profile.copy_ns * copied / 4096
     }
 
+    /// What a write through the page cache of a file system takes beyond a read.
+    pub(crate) fn write(&self) -> Nanos {
+        self.profile.write_ns
+    }
+
     /// A look at the clock.
     pub(crate) fn clock(&self) -> Nanos {
         self.profile.clock_ns

@@ -63,13 +63,25 @@ impl Programs {
             return self.execute(t, call);
         }
         let Some(costs) = &self.costs else { return self.execute(t, call) };
-        let system = costs.call(copies);
+        let writes = if self.makes_dirty(t, &call) { costs.write() } else { 0 };
+        let system = costs.call(copies) + writes;
         if system == 0 {
             return self.execute(t, call);
         }
         self.tasks[t as usize].call = Some(call);
         self.occupy(t, 0, system);
         false
+    }
+
+    /// Whether the call writes to a file of a file system through memory.
+    fn makes_dirty(&self, t: Tid, call: &Call) -> bool {
+        let (Call::Write { fd, .. } | Call::Pwrite { fd, .. }) = call else { return false };
+        let Some(mount) = self.fs.mount() else { return false };
+        let open = self.file(t, *fd).map(|f| self.files[f as usize]);
+        mount.volume().has_journal()
+            && open.is_ok_and(|o| {
+                matches!(o.behind, Behind::File(_)) && !o.flags.has(OpenFlags::DIRECT)
+            })
     }
 
     /// Bytes that the call will copy: a read ends with the file, and direct I/O copies nothing.

@@ -70,6 +70,12 @@ impl Volume {
         }
     }
 
+    /// Whether it is a file system, which notes each change in a journal.
+    #[must_use]
+    pub fn has_journal(&self) -> bool {
+        matches!(self, Volume::Ext4(_))
+    }
+
     /// Blocks of 4 KiB that are free; a device has none to give.
     #[must_use]
     pub fn free(&self) -> u64 {
