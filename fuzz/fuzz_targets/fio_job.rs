@@ -1,7 +1,7 @@
 //! The job file parser (and the I/O log parser behind it) on any text.
 #![no_main]
 
-use iosched_workloads::fio::{Lookup, check_supported, iolog, parse};
+use iosched_workloads::fio::{Lookup, check_files, iolog, parse};
 use libfuzzer_sys::fuzz_target;
 
 struct Machine;
@@ -26,7 +26,7 @@ fuzz_target!(|data: &[u8]| {
     match parse("fuzz.fio", text, &Machine, &include, &[]) {
         Ok(set) => {
             assert!(!set.jobs.is_empty());
-            let _ = check_supported(&set);
+            let _ = check_files(&set);
         }
         Err(errors) => {
             assert!(!errors.is_empty());
