@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use iosched_report::terminal::{Align, Cell, Grid};
 
-use crate::args::{Format, ValidateArgs};
+use crate::args::ValidateArgs;
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{print, print_json, text};
+use crate::files::text;
 
 /// How far a case agrees.
 #[derive(Serialize)]
@@ -36,24 +36,7 @@ pub(super) fn compare(args: &ValidateArgs, cases: &[FileCase<'_>]) -> Outcome {
         let message = format!("{} has no log of these cases", dir.display());
         return Err(Failure::with_help(message, "logs are named DEVICE.FS.JOB.SCHEDULER.log.gz"));
     }
-    let (mut differences, mut failed) = (Vec::new(), Vec::new());
-    iosched_lab::in_order::<_, _, Failure>(
-        &logged,
-        args.jobs,
-        |case| one(case, &path(case).display().to_string()),
-        |_, d: Outcome<Difference>| {
-            match d {
-                Ok(d) => differences.push(d),
-                Err(e) => failed.push(e),
-            }
-            Ok(())
-        },
-    )?;
-    match args.format {
-        Format::Json => print_json(&differences)?,
-        Format::Table => print(&table(&differences))?,
-    }
-    failed.into_iter().next().map_or(Ok(()), Err)
+    super::each_log(args, &logged, |case| one(case, &path(case).display().to_string()), table)
 }
 
 fn one(case: &FileCase<'_>, path: &str) -> Outcome<Difference> {

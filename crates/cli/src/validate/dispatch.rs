@@ -10,9 +10,8 @@ use iosched_sim::validate::{Case, LoggedCommand, beside_log, parse_dispatch_log}
 use serde::Serialize;
 
 use super::name;
-use crate::args::{Format, ValidateArgs};
+use crate::args::ValidateArgs;
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{print, print_json};
 
 /// Largest log after decompression.
 const MAX_LOG: u64 = 1 << 30;
@@ -44,24 +43,7 @@ pub(super) fn compare(args: &ValidateArgs, cases: &[Case<'_>]) -> Outcome {
         let message = format!("{} has no log of these cases", dir.display());
         return Err(Failure::with_help(message, "logs are named DEVICE.JOB.SCHEDULER.log.gz"));
     }
-    let (mut differences, mut failed) = (Vec::new(), Vec::new());
-    iosched_lab::in_order::<_, _, Failure>(
-        &logged,
-        args.jobs,
-        |(case, path)| one(case, path),
-        |_, d| {
-            match d {
-                Ok(d) => differences.push(d),
-                Err(e) => failed.push(e),
-            }
-            Ok(())
-        },
-    )?;
-    match args.format {
-        Format::Json => print_json(&differences)?,
-        Format::Table => print(&table(&differences))?,
-    }
-    failed.into_iter().next().map_or(Ok(()), Err)
+    super::each_log(args, &logged, |(case, path)| one(case, path), table)
 }
 
 fn one(case: &Case<'_>, path: &Path) -> Outcome<Difference> {

@@ -18,9 +18,10 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::args::{Format, ValidateArgs};
 use crate::fail::{Failure, Outcome, code};
-use crate::files::{note, print_json, required};
+use crate::files::{note, print, print_json, required};
 use crate::progress;
 use crate::tables::print_fitted;
+use serde::Serialize;
 
 pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     if let Some(backend) = &args.against {
@@ -70,6 +71,28 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
         }
     }
     finish(args, result)
+}
+
+/// Compares each case that has a log, and prints how far they agree.
+fn each_log<C: Sync, D: Serialize + Send>(
+    args: &ValidateArgs,
+    logged: &[C],
+    one: impl Fn(&C) -> Outcome<D> + Sync,
+    table: impl Fn(&[D]) -> String,
+) -> Outcome {
+    let (mut differences, mut failed) = (Vec::new(), Vec::new());
+    iosched_lab::in_order::<_, _, Failure>(logged, args.jobs, one, |_, d: Outcome<D>| {
+        match d {
+            Ok(d) => differences.push(d),
+            Err(e) => failed.push(e),
+        }
+        Ok(())
+    })?;
+    match args.format {
+        Format::Json => print_json(&differences)?,
+        Format::Table => print(&table(&differences))?,
+    }
+    failed.into_iter().next().map_or(Ok(()), Err)
 }
 
 /// Simulates each case that has a trial, and lays the figures beside the kernel's.

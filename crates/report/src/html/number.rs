@@ -59,11 +59,13 @@ fn group(whole: &str) -> String {
 }
 
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+const MICROS: [(f64, &str); 4] = [(1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "ns")];
 const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
 
 fn table(unit: &str) -> Option<&'static [(f64, &'static str); 4]> {
     match unit {
         "ns" => Some(&TIMES),
+        "us" => Some(&MICROS),
         "B/s" => Some(&RATES),
         _ => None,
     }
@@ -163,6 +165,7 @@ mod tests {
         assert_eq!(value(1.138e6, "B/s"), "1.14 MB/s");
         assert_eq!(value(954_000.0, "ns"), "954 µs");
         assert_eq!(value(999_700.0, "ns"), "1.00 ms");
+        assert_eq!([90_800.0, 0.25].map(|us| value(us, "us")), ["90.8 ms", "250 ns"]);
         assert_eq!(value(39.62, "Seconds"), "39.6 Seconds");
         assert_eq!(value(0.5, ""), "0.500");
     }

@@ -134,6 +134,10 @@ fn command_line(commands: &[&str]) -> Option<String> {
             };
             Some(format!("rd {pattern} {name} {} {size}", rest.join(" ")))
         }
+        // Its tests end by time, so a log of another machine would not do.
+        [program, "-s", seconds, "-f", _] if program.ends_with("/pg_test_fsync") => {
+            Some(format!("pg-test-fsync {seconds} 8k"))
+        }
         _ => None,
     }
 }
