@@ -9,7 +9,7 @@ use iosched_report::{Input, Options, html};
 use iosched_results::published;
 use iosched_results::store::{Document, Store};
 
-#[path = "../tests/synthetic/mod.rs"]
+#[path = "../tests/all/synthetic/mod.rs"]
 mod synthetic;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -7,8 +7,8 @@ use iosched_workloads::fio::layout::{Extent, Files, lay_out};
 use iosched_workloads::fio::process::{Job, Ring, Step};
 use iosched_workloads::fio::{JobSet, JobSpec};
 
-use crate::sequence_jobs::JOBS;
-use crate::support::{fio_3_33, jobs, log_of_real_run};
+use super::sequence_jobs::JOBS;
+use super::support::{fio_3_33, jobs, log_of_real_run};
 
 /// Operation, file, offset in it, length.
 type Line = (String, usize, u64, u64);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use iosched_workloads::fio::JobSpec;
 
-use crate::support::{fio_3_33, jobs, log_of_real_run, try_parse};
+use super::support::{fio_3_33, jobs, log_of_real_run, try_parse};
 
 /// A small generator, so that the same values are tried everywhere.
 struct Dice(u64);

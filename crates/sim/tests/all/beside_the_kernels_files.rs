@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use iosched_sim::simulate;
 use iosched_sim::validate::{FileFolder, Row, beside_files};
 
-const DEVICES: &str = include_str!("../../../data/truth-fs/devices.toml");
-const RESULTS: &str = include_str!("../../../data/truth-fs/results.json");
+const DEVICES: &str = include_str!("../../../../data/truth-fs/devices.toml");
+const RESULTS: &str = include_str!("../../../../data/truth-fs/results.json");
 
 fn rows() -> Vec<Row> {
     let folder =

@@ -7,7 +7,7 @@ use iosched_workloads::fio::{
     Distribution, FileService, IoEngine, JobSpec, SplitEntry, check_files, parse,
 };
 
-use crate::support::{Machine, job, jobs, no_include, try_parse};
+use super::support::{Machine, job, jobs, no_include, try_parse};
 
 #[test]
 fn an_empty_section_has_fios_defaults() {

@@ -5,7 +5,7 @@ use iosched_syscalls::{
 };
 use proptest::prelude::*;
 
-use crate::beside::{Both, same};
+use super::beside::{Both, same};
 
 const NAMES: [&str; 9] = ["a", "b", "d", "d/x", "d/y", "d/e", "d/e/z", "a/q", "no/such"];
 

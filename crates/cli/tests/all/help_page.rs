@@ -1,4 +1,4 @@
-//! `docs/cli.md` shows what `iosched COMMAND -h` prints. `BLESS=1 cargo test -p iosched --test help_page` rewrites it.
+//! `docs/cli.md` shows what `iosched COMMAND -h` prints. `BLESS=1 cargo test -p iosched --test all help_page` rewrites it.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,

@@ -2,13 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test with a client")]
 
-mod synthetic;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
 use iosched_report::Server;
 use iosched_results::store::{Document, Store};
+
+use crate::synthetic;
 
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut s = TcpStream::connect(address).unwrap();

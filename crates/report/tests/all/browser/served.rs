@@ -3,7 +3,8 @@
 use iosched_report::Server;
 use iosched_results::store::{Document, Store};
 
-use super::{Stage, synthetic};
+use super::Stage;
+use crate::synthetic;
 
 pub(crate) fn walk(stage: &mut Stage) {
     let dir = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use iosched_workloads::fio::{
     Effect, Kind, check_files, find_option, options, options_page, parse,
 };
 
-use crate::support::{Machine, fio_3_33, golden, no_include};
+use super::support::{Machine, fio_3_33, golden, no_include};
 
 #[test]
 fn the_options_page_is_up_to_date() {

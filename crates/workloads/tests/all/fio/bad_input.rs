@@ -3,7 +3,7 @@
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::{NoLookup, parse};
 
-use crate::support::{Machine, no_include, refused, try_parse};
+use super::support::{Machine, no_include, refused, try_parse};
 
 fn first(text: &str) -> Diagnostic {
     try_parse(text).unwrap_err().remove(0)

@@ -3,7 +3,7 @@
 use iosched_workloads::fio::{MAX_JOBS, check_files, find_option, iolog, options};
 use proptest::prelude::*;
 
-use crate::support::{job, try_parse};
+use super::support::{job, try_parse};
 
 fn line() -> impl Strategy<Value = String> {
     let names: Vec<&str> =

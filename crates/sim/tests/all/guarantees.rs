@@ -7,11 +7,8 @@ use iosched_devices::{DeviceState, catalogue};
 use iosched_experiment::{Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry::{self, Registry};
 use iosched_sim::simulate;
-use iosched_testing::{Counting, allocations};
+use iosched_testing::allocations;
 use iosched_workloads::fio::{NoLookup, parse};
-
-#[global_allocator]
-static GLOBAL: Counting = Counting;
 
 /// Every generation of every registered family, with the newest kernel profile it belongs to, or else one that has
 /// its block layer.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use iosched_workloads::programs::Descriptor;
 use iosched_workloads::strace::{self, Options, Replay};
 
-use crate::beside::{Both, live, same};
+use super::beside::{Both, live, same};
 
 fn program(line: &str) -> Both {
     let (d, params) = Descriptor::from_command_line(line).unwrap();

@@ -2,10 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-mod synthetic;
-
 use iosched_report::{Input, Options, html};
 use iosched_results::published;
+
+use crate::synthetic;
 
 fn page_of(records: &[iosched_experiment::Record]) -> String {
     html(&Input::from_records(Options { title: "t".into(), ..Options::default() }, records))

@@ -15,8 +15,6 @@
 mod chromium;
 mod controls;
 mod served;
-#[path = "../synthetic/mod.rs"]
-mod synthetic;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,6 +23,8 @@ use chromium::Browser;
 use iosched_experiment::record::Record;
 use iosched_report::{Input, Options, html};
 use iosched_results::published;
+
+use crate::synthetic;
 
 /// One browser at a time: several on a small machine only wait for each other.
 static TURN: Mutex<()> = Mutex::new(());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use iosched_workloads::fio::{Lookup, check_files, parse};
 
-use crate::support::golden;
+use super::support::golden;
 
 /// Variables without which some examples make no sense.
 struct Variables;
