@@ -23,8 +23,9 @@ fn of_published(name: &str, args: &ReportArgs) -> Outcome<Input> {
         let help = if near.is_empty() { format!("known are {}", names.join(", ")) } else { near };
         Failure::with_help(e.to_string(), help)
     })?;
-    let title = format!("{}: {}", comparison.title, comparison.description);
-    Ok(Input::from_records(options(title, args.base.as_ref()), &comparison.to_records()))
+    let mut options = options(comparison.title.clone(), args.base.as_ref());
+    options.description.clone_from(&comparison.description);
+    Ok(Input::from_records(options, &comparison.to_records()))
 }
 
 fn of_stored(args: &ReportArgs) -> Outcome<Input> {

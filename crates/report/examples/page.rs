@@ -19,7 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (input, out) = match words[..] {
         ["published", name, out] => {
             let c = published::load(name)?;
-            options.title = format!("{}: {}", c.title, c.description);
+            options.title.clone_from(&c.title);
+            options.description.clone_from(&c.description);
             (Input::from_records(options, &c.to_records()), out)
         }
         ["json", file, out] => {

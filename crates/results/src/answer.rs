@@ -3,22 +3,27 @@
 //! Terminal and page print the same sentences. The answer names a scheduler only when it is measurably ahead of every
 //! other one that the kernel has. Every workload counts the same. A scheduler that starves a process pays for it.
 
+mod candidate;
+mod field;
 mod figures;
 mod standing;
+mod text;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use iosched_experiment::record::Record;
-use iosched_schedulers::KernelVersion;
-use iosched_schedulers::registry::{family, resolve};
 use serde::Serialize;
 
-use crate::cells::{Cells, usual_base};
+use crate::cells::Cells;
 use crate::render::percent;
 use crate::stats::Better;
+pub use candidate::{
+    Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, Meaning, candidates_called, candidates_of, gone,
+    meaning,
+};
+pub use field::{Side, Stand};
 use figures::{Goal, goals};
 use standing::{Lead, Standings, holm};
+pub use text::{text, wrap};
 
 /// A smaller lead is no reason to prefer a scheduler: one percent.
 const MATTERS: f64 = 0.01;
@@ -26,103 +31,6 @@ const MATTERS: f64 = 0.01;
 const PRICE: f64 = 0.05;
 /// Chance that a page without any difference names a winner.
 const ALPHA: f64 = 0.05;
-
-/// A scheduler on a device, and the facts about it beside its figures.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Candidate {
-    /// Device, as in the cells.
-    pub device: String,
-    /// Scheduler, as in the cells.
-    pub scheduler: String,
-    /// Why it cannot be used on the trials' kernel; empty when the kernel has it.
-    pub gone: String,
-    /// Most requests that were at the device at once.
-    pub in_flight: u32,
-    /// How many requests the device takes; `None` when that was not recorded.
-    pub depth: Option<u32>,
-    /// Largest share of a trial with requests at the device; `None` when not measured.
-    pub busy: Option<f64>,
-}
-
-/// Provenance: how many requests the device takes.
-pub const DEVICE_DEPTH: &str = "device.queue_depth";
-/// Provenance: bytes the device holds.
-pub const DEVICE_CAPACITY: &str = "device.capacity";
-
-impl Candidate {
-    /// A scheduler, called `label` in the cells, under a kernel.
-    #[must_use]
-    pub fn new(device: &str, label: &str, scheduler: &str, kernel: &str) -> Candidate {
-        Candidate {
-            device: device.into(),
-            scheduler: label.into(),
-            gone: gone(scheduler, kernel).unwrap_or_default(),
-            ..Candidate::default()
-        }
-    }
-
-    /// Takes what one trial says.
-    pub fn add(&mut self, r: &Record) {
-        let depth = r.provenance.get(DEVICE_DEPTH).and_then(|d| d.parse().ok());
-        self.take(r.device.max_in_flight, depth, r.device.busy, r.elapsed);
-    }
-
-    /// As [`Candidate::add`], from sums.
-    pub fn take(&mut self, in_flight: u32, depth: Option<u32>, busy: u64, elapsed: u64) {
-        self.in_flight = self.in_flight.max(in_flight);
-        self.depth = self.depth.max(depth);
-        if elapsed > 0 && in_flight > 0 {
-            let share = busy as f64 / elapsed as f64;
-            self.busy = Some(self.busy.map_or(share, |b| b.max(share)));
-        }
-    }
-}
-
-/// Why a kernel does not have a scheduler: `Linux 6.12 has no anticipatory (it lived in 2.6.0-2.6.32)`. `None` when the
-/// kernel has it, and for unknown names and kernels.
-#[must_use]
-pub fn gone(scheduler: &str, kernel: &str) -> Option<String> {
-    let version = KernelVersion::parse(kernel.split_whitespace().next()?)?;
-    let name = scheduler.split([' ', '(']).next()?.to_lowercase();
-    let known = family(name.split('@').next()?).ok()?;
-    if !name.contains('@') {
-        let has = known.generations.iter().any(|g| g.covers(version));
-        let ranges: Vec<String> = known.generations.iter().map(|g| g.range()).collect();
-        let lived = ranges.join(", ");
-        let words = format!("Linux {version} has no {} (it lived in {lived})", known.name);
-        return (!has).then_some(words);
-    }
-    let (_, generation) = resolve(&name, version).ok()?;
-    let words = format!("Linux {version} has no {name} (it is that of {})", generation.range());
-    (!generation.covers(version)).then_some(words)
-}
-
-/// What stands behind a scheduler's name: which version of it the trials ran, and what is special about that.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Meaning {
-    /// The kernels that behave so: `4.8-4.20`; empty for names that nobody knows.
-    pub kernels: String,
-    /// What differs from the version before.
-    pub summary: String,
-    /// Last kernel that has any version of it, when Linux has none any more.
-    pub until: String,
-}
-
-/// What a scheduler's name means under a kernel.
-#[must_use]
-pub fn meaning(scheduler: &str, kernel: &str) -> Meaning {
-    let name = scheduler.split([' ', '(']).next().unwrap_or_default().to_lowercase();
-    let Ok(known) = family(name.split('@').next().unwrap_or_default()) else {
-        return Meaning::default();
-    };
-    let lasts: Option<Vec<KernelVersion>> = known.generations.iter().map(|g| g.last).collect();
-    let until = lasts.and_then(|l| l.into_iter().max()).map(|v| v.to_string()).unwrap_or_default();
-    let version = kernel.split_whitespace().next().and_then(KernelVersion::parse);
-    let found = version.and_then(|v| resolve(&name, v).ok());
-    let (kernels, summary) =
-        found.map_or_else(Default::default, |(_, g)| (g.range(), g.summary.to_string()));
-    Meaning { kernels, summary, until }
-}
 
 /// How sure an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -147,19 +55,6 @@ impl fmt::Display for Chip {
             Chip::NotTestable => "not testable",
         })
     }
-}
-
-/// Where one scheduler stands for a goal.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Stand {
-    /// Scheduler, as in the cells.
-    pub scheduler: String,
-    /// How many times better than the usual base it is, over all figures of the goal.
-    pub ratio: f64,
-    /// 95 % interval of that; `None` when it is exact or cannot be told.
-    pub interval: Option<(f64, f64)>,
-    /// The trials' kernel does not have it.
-    pub gone: bool,
 }
 
 /// What to use on one device for one goal.
@@ -216,7 +111,10 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
     }
     let claims: Vec<f64> = cases.iter().map(|c| c.claim().unwrap_or(1.0)).collect();
     let corrected = holm(&claims);
-    cases.iter().zip(corrected).map(|(c, p)| c.answer(p, candidates, &cases)).collect()
+    let mut out: Vec<Answer> =
+        cases.iter().zip(corrected).map(|(c, p)| c.answer(p, candidates, &cases)).collect();
+    field::judge(&mut out);
+    out
 }
 
 fn list(names: &[&str]) -> String {
@@ -295,24 +193,6 @@ impl Case<'_> {
         out
     }
 
-    /// Everybody against the usual base.
-    fn field(&self, candidates: &[Candidate]) -> Vec<Stand> {
-        let names = self.goal.schedulers.iter().map(String::as_str);
-        let base = usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
-        let base = base.filter(|b| self.standings.knows(*b)).unwrap_or(self.order[0]);
-        let stand = |(i, name): (usize, &String)| {
-            let lead = self.standings.lead(i, base)?;
-            let of = |c: &&Candidate| c.device == self.device && c.scheduler == *name;
-            Some(Stand {
-                scheduler: name.clone(),
-                ratio: lead.log.exp(),
-                interval: lead.interval.filter(|_| i != base).map(|(a, b)| (a.exp(), b.exp())),
-                gone: candidates.iter().find(of).is_some_and(|c| !c.gone.is_empty()),
-            })
-        };
-        self.goal.schedulers.iter().enumerate().filter_map(stand).collect()
-    }
-
     fn win(&self, out: &mut Answer, lead: Lead, p: f64, all: &[Case<'_>]) {
         let (first, second) = (self.order[0], self.order[1]);
         let interval = match lead.interval {
@@ -361,7 +241,7 @@ impl Case<'_> {
         let others =
             all.iter().filter(|c| c.device == self.device && c.goal.name != self.goal.name);
         let dearest = others.filter_map(of).reduce(|a, b| if b.0 > a.0 { b } else { a });
-        dearest.map(|(_, words)| format!("its price: {words}"))
+        dearest.map(|(_, words)| format!("Its price: {words}"))
     }
 
     fn tie(&self, out: &mut Answer, candidates: &[Candidate]) {
@@ -396,26 +276,6 @@ impl Case<'_> {
             out.words += &format!(": {why}");
         }
     }
-
-    /// A scheduler that is gone and stood higher.
-    fn history(&self, out: &mut Answer, candidates: &[Candidate]) {
-        let first = self.order[0];
-        let old = candidates.iter().filter(|c| c.device == self.device && !c.gone.is_empty());
-        for c in old {
-            let at = self.goal.schedulers.iter().position(|s| *s == c.scheduler);
-            let Some(at) = at.filter(|i| self.standings.knows(*i)) else { continue };
-            let Some(ahead) = self.standings.lead(at, first) else { continue };
-            if ahead.log.exp() - 1.0 >= MATTERS {
-                let by = self.shown(ahead.log);
-                out.notes.push(format!(
-                    "history: {} stood at {by} against {}, but {}",
-                    c.scheduler,
-                    self.name(first),
-                    c.gone
-                ));
-            }
-        }
-    }
 }
 
 /// Why schedulers tie on a device, where the figures say it.
@@ -434,73 +294,6 @@ fn reason(device: &str, candidates: &[Candidate]) -> Option<String> {
         )),
         _ => None,
     }
-}
-
-/// Answers as text: a line per device, a line per goal, the small print below it.
-#[must_use]
-pub fn text(answers: &[Answer], columns: usize) -> String {
-    let mut out = String::new();
-    let mut last = None;
-    let widest = answers.iter().map(|a| a.goal.chars().count()).max().unwrap_or(0);
-    for a in answers {
-        if last != Some(&a.device) {
-            out.push_str(&format!("Answer for {}\n", crate::render::printable(&a.device)));
-            last = Some(&a.device);
-        }
-        let indent = widest + 4;
-        let head = format!("  {:widest$}  ", crate::render::printable(&a.goal));
-        let said = format!("{}. [{}]", a.words, a.chip);
-        out.push_str(&wrap(&head, indent, &said, columns));
-        for n in &a.notes {
-            out.push_str(&wrap(&" ".repeat(indent), indent + 2, n, columns));
-        }
-    }
-    out
-}
-
-/// Words behind a head, in lines of at most `columns`; further lines are indented.
-#[must_use]
-pub fn wrap(head: &str, indent: usize, text: &str, columns: usize) -> String {
-    let mut out = head.to_string();
-    let mut column = head.chars().count();
-    for (i, word) in crate::render::printable(text).split(' ').enumerate() {
-        let width = word.chars().count();
-        if i > 0 && column + 1 + width > columns {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if i > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += width;
-    }
-    out.push('\n');
-    out
-}
-
-/// The candidates of some records, in the order in which they occur.
-#[must_use]
-pub fn candidates_of(records: &[Record]) -> Vec<Candidate> {
-    candidates_called(records, &BTreeMap::new())
-}
-
-/// As [`candidates_of`], where schedulers go by other names: `own` has their own.
-#[must_use]
-pub fn candidates_called(records: &[Record], own: &BTreeMap<String, String>) -> Vec<Candidate> {
-    let mut out: Vec<Candidate> = Vec::new();
-    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
-    for r in records {
-        let t = &r.trial;
-        let at = *places.entry((&t.device, &t.scheduler)).or_insert_with(|| {
-            let name = own.get(&t.scheduler).unwrap_or(&t.scheduler);
-            out.push(Candidate::new(&t.device, &t.scheduler, name, &t.kernel));
-            out.len() - 1
-        });
-        out[at].add(r);
-    }
-    out
 }
 
 #[cfg(test)]

@@ -20,8 +20,10 @@ const PROCESSES: usize = 64;
 /// How the page is to look.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Title of the page.
+    /// Title of the page: a name.
     pub title: String,
+    /// What was compared, in a sentence beside the title; may be empty.
+    pub description: String,
     /// Scheduler the others are judged against; `none`, `noop` or the first when absent.
     pub base: Option<String>,
     /// Suites by workload, for limiting the page to one; made from the records where a workload has none here.

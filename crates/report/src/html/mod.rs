@@ -296,6 +296,7 @@ pub fn html(input: &Input) -> String {
         .collect();
     let page = Page {
         title,
+        description: input.options.description.trim_end_matches('.'),
         about: about(input, &view),
         css: squeeze(include_str!("../../assets/page.css")),
         hash: hash(&script),
@@ -332,13 +333,18 @@ pub fn html(input: &Input) -> String {
         logs: &input.logs,
         sweeps: sweeps::sweeps(&view, input),
         simulated: input.runs.iter().any(|r| r.backend == BackendKind::Sim),
-        level: input.options.verdict.alpha * 100.0,
+        level: level(input.options.verdict.alpha),
     };
     let template = TEMPLATES.get_template("page.html").expect("it was added above");
     let page = template
         .render(Value::from(Serde(page)))
         .expect("the shipped template renders whatever the data are");
     if page.contains(DIRECTIONS) { page.replace(DIRECTIONS, "\u{fffd}") } else { page }
+}
+
+/// A share in percent, as people write it: `5`, `0.5`.
+fn level(alpha: f64) -> String {
+    format!("{}", (alpha * 1e4).round() / 100.0)
 }
 
 /// `8 schedulers, 3 workloads, 2 devices, 480 trials; Linux 6.12, simulated`.
@@ -376,6 +382,7 @@ fn about(input: &Input, view: &View) -> String {
 #[derive(Debug, Serialize)]
 struct Page<'a> {
     title: &'a str,
+    description: &'a str,
     about: String,
     css: String,
     hash: String,
@@ -414,7 +421,7 @@ struct Page<'a> {
     logs: &'a [(String, Vec<(String, String)>)],
     sweeps: String,
     simulated: bool,
-    level: f64,
+    level: String,
 }
 
 #[cfg(test)]

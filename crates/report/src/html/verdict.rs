@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use iosched_results::answer::{Answer, Candidate, Chip, DEVICE_DEPTH, Stand, answers};
+use iosched_results::answer::{Answer, Candidate, Chip, DEVICE_DEPTH, Side, Stand, answers};
 
 use super::input::Input;
 use super::number::ratio;
@@ -23,9 +23,12 @@ pub(crate) struct DeviceVerdict {
 pub(crate) struct Sentence {
     /// `Throughput`, `Latency`, `Fairness`, a metric's own name.
     what: String,
-    /// The scheduler to use; empty when no difference is measurable.
-    winner: String,
+    /// What is said first, in bold: the scheduler to use, or that no difference is measurable.
+    bold: String,
     words: String,
+    /// The interval of the lead, and what is said behind it.
+    interval: String,
+    rest: String,
     /// How sure it is: `measured`, `not measurable`, …
     chip: String,
     class: &'static str,
@@ -73,11 +76,9 @@ pub(crate) fn about(view: &View, input: &Input, device: usize) -> String {
 }
 
 fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
-    // The name stands before the sentence already.
-    let words = match &a.winner {
-        Some(w) => a.words.strip_prefix(w.as_str()).unwrap_or(&a.words),
-        None => &a.words,
-    };
+    let first = a.winner.as_deref().unwrap_or("No measurable difference");
+    let (bold, words) = a.words.strip_prefix(first).map_or(("", &*a.words), |w| (first, w));
+    let (words, interval, rest) = parted(words);
     let mut notes: Vec<String> = a.notes.clone();
     notes.extend(counted(view, a, device));
     let mut what = a.goal.clone();
@@ -86,17 +87,35 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
     }
     Sentence {
         what,
-        winner: a.winner.clone().unwrap_or_default(),
-        words: format!("{words}."),
+        bold: bold.into(),
+        words: together(words),
+        interval: together(interval),
+        rest: together(&format!("{rest}.")),
         chip: a.chip.to_string(),
         class: match a.chip {
             Chip::Measured => "ok",
             Chip::OneMeasure => "half",
             Chip::NotMeasurable | Chip::NotTestable => "",
         },
-        notes: notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" "),
+        notes: together(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),
         plot: plot(view, a),
     }
+}
+
+/// A sentence before its interval, the interval, and the sentence behind it. Names may have brackets, too; an interval
+/// begins behind a space and a sign.
+fn parted(words: &str) -> (&str, &str, &str) {
+    let begins = ["[+", "[−", "[±"].iter().filter_map(|b| words.find(&format!(" {b}"))).min();
+    let Some(begin) = begins.map(|b| b + 1) else { return (words, "", "") };
+    let Some(length) = words[begin..].find(']') else { return (words, "", "") };
+    let (before, interval) = words.split_at(begin);
+    let (interval, rest) = interval.split_at(length + 1);
+    (before, interval, rest)
+}
+
+/// Text in which no line begins with a percent sign.
+fn together(text: &str) -> String {
+    text.replace(" %", "\u{a0}%")
 }
 
 /// In how many of the charts below the winner is better and worse than the base.
@@ -172,8 +191,11 @@ fn plot(view: &View, a: &Answer) -> String {
     }
     for (i, s) in now.iter().enumerate() {
         let y = i as f64 * HEIGHT + 8.0;
-        let won = a.winner.as_ref() == Some(&s.scheduler);
-        let ink = if won { "--fb" } else { "--fg0" };
+        let ink = match s.side {
+            Side::Better => "--fb",
+            Side::Worse => "--fo",
+            Side::Level => "--fg0",
+        };
         let name = short(s);
         // Eighty pixels hold some thirteen letters.
         let narrow = if name.chars().count() > 12 {
@@ -200,7 +222,7 @@ fn plot(view: &View, a: &Answer) -> String {
             "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" fill=\"var({ink})\"/><text class=\"fg\" x=\"296\" y=\"{}\" text-anchor=\"end\">{}</text>",
             x(s.ratio),
             y + 4.0,
-            if s.ratio == 1.0 && s.interval.is_none() { "1".into() } else { ratio(s.ratio) }
+            if s.base { "base".into() } else { ratio(s.ratio) }
         );
     }
     if !old.is_empty() {

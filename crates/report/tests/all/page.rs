@@ -124,16 +124,58 @@ fn equal_figures_are_one_line() {
 #[test]
 fn the_page_says_what_the_terminal_says() {
     let records = synthetic::records(3, 4, 5);
-    let page = page_of(&records);
+    // As people read it: without marks, and a space is a space.
+    let text = ["<b>", "</b>", "<span class=\"ci\">", "</span>"]
+        .iter()
+        .fold(page_of(&records), |t, mark| t.replace(mark, ""))
+        .replace('\u{a0}', " ");
     let mut cells = iosched_results::cells::group(&records);
     iosched_results::cells::one_latency([&mut cells]);
     let all =
         iosched_results::answer::answers(&cells, &iosched_results::answer::candidates_of(&records));
     assert!(!all.is_empty());
     for a in all {
-        let words = a.winner.as_ref().map_or(a.words.as_str(), |w| &a.words[w.len()..]);
-        assert!(page.contains(&words.replace('/', "&#x2f;")), "{words}");
+        assert!(text.contains(&a.words.replace('/', "&#x2f;")), "{}", a.words);
     }
+}
+
+#[test]
+fn the_answer_has_one_meaning_of_each_colour() {
+    let mut records = synthetic::records(2, 4, 6);
+    for r in &mut records {
+        let factor = match r.trial.scheduler.as_str() {
+            "mq-deadline@6.12" => 2.0,
+            "kyber@6.12" => 0.5,
+            _ => 1.0,
+        };
+        for j in &mut r.jobs {
+            j.read.bytes = (1e9 * factor) as u64 + u64::from(r.trial.repetition);
+            j.write = iosched_experiment::record::DirStats::default();
+        }
+    }
+    let page = page_of(&records);
+    let plot = &page[page.find("class=\"goal\"").unwrap()..];
+    let plot = &plot[..plot.find("</svg>").unwrap()];
+    let ink = |name: &str| {
+        let line = &plot[plot.find(&format!(">{name}</text>")).unwrap()..];
+        let dot = &line[line.find("<circle").unwrap()..];
+        dot[dot.find("var(").unwrap()..].split(')').next().unwrap().to_string()
+    };
+    assert_eq!(["none", "mq-deadline", "kyber"].map(ink), ["var(--fg0", "var(--fb", "var(--fo"]);
+    assert!(plot.contains(">base</text>"), "the base is called so");
+    assert!(!page.contains("[+") || page.contains("<span class=\"ci\">[+"), "intervals are quiet");
+}
+
+#[test]
+fn a_description_stands_beside_the_title() {
+    let comparison = published::load("linux-4.12").unwrap();
+    let options = Options {
+        title: comparison.title.clone(),
+        description: comparison.description.clone(),
+        ..Options::default()
+    };
+    let page = html(&Input::from_records(options, &comparison.to_records()));
+    assert!(page.contains("<h1>linux-4.12</h1><p>Seven I&#x2f;O schedulers on an HDD"));
 }
 
 #[test]

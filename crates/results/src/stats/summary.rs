@@ -215,6 +215,15 @@ mod tests {
         assert_eq!(of(&[1.0, 2.0]).ci.map(|c| c.method), Some(CiMethod::T));
         assert_eq!(of(&[1.0, 2.0, 3.0, 4.0, 6.0]).ci.map(|c| c.method), Some(CiMethod::Bca));
         assert_eq!(of(&[]).n, 0);
+        // Resampling ends at a fixed size, so an interval of many rounds costs no more than reading them.
+        let method = |n: usize| {
+            let values: Vec<f64> = (0..n).map(|i| (i * 7 % 13) as f64).collect();
+            of(&values).ci.map(|c| c.method)
+        };
+        assert_eq!(method(LARGE), Some(CiMethod::Bca));
+        for n in [LARGE + 1, 157, 25_000] {
+            assert_eq!(method(n), Some(CiMethod::Abc), "{n}");
+        }
     }
 
     #[test]

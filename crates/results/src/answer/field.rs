@@ -1,0 +1,108 @@
+//! Everybody against the usual base, and those that the kernel does not have.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{ALPHA, Answer, Candidate, Case, MATTERS, list};
+use crate::cells::usual_base;
+use crate::stats::benjamini_hochberg;
+
+/// On which side of the base a scheduler stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// Measurably better, by one percent or more.
+    Better,
+    /// Neither can be told.
+    #[default]
+    Level,
+    /// Measurably worse, by one percent or more.
+    Worse,
+}
+
+/// Where one scheduler stands for a goal.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Stand {
+    /// Scheduler, as in the cells.
+    pub scheduler: String,
+    /// It is the usual base.
+    pub base: bool,
+    /// How many times better than the usual base it is, over all figures of the goal.
+    pub ratio: f64,
+    /// 95 % interval of that; `None` when it is exact or cannot be told.
+    pub interval: Option<(f64, f64)>,
+    /// p of the test against the base; `None` for the base and where there is one value of each.
+    pub p: Option<f64>,
+    /// Whether it is measurably better or worse than the base.
+    pub side: Side,
+    /// The trials' kernel does not have it.
+    pub gone: bool,
+}
+
+/// Judges all schedulers of all answers together: they stand on one page. Those that are history are not judged. A
+/// winner is ahead of every other by a stricter test, so it is better than the base as well.
+pub(super) fn judge(answers: &mut [Answer]) {
+    let mut judged: Vec<(&mut Stand, bool)> = Vec::new();
+    for Answer { winner, field, .. } in answers {
+        for s in field.iter_mut().filter(|s| !s.gone && s.p.is_some()) {
+            let won = winner.as_ref() == Some(&s.scheduler);
+            judged.push((s, won));
+        }
+    }
+    let p: Vec<f64> = judged.iter().filter_map(|(s, _)| s.p).collect();
+    for ((s, won), p) in judged.into_iter().zip(benjamini_hochberg(&p)) {
+        let matters = s.ratio.ln().abs() >= MATTERS.ln_1p();
+        s.side = if !won && (p > ALPHA || !matters) {
+            Side::Level
+        } else if s.ratio > 1.0 {
+            Side::Better
+        } else {
+            Side::Worse
+        };
+    }
+}
+
+impl Case<'_> {
+    /// Everybody against the usual base.
+    pub(super) fn field(&self, candidates: &[Candidate]) -> Vec<Stand> {
+        let names = self.goal.schedulers.iter().map(String::as_str);
+        let base = usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
+        let base = base.filter(|b| self.standings.knows(*b)).unwrap_or(self.order[0]);
+        let stand = |(i, name): (usize, &String)| {
+            let lead = self.standings.lead(i, base)?;
+            let of = |c: &&Candidate| c.device == self.device && c.scheduler == *name;
+            Some(Stand {
+                scheduler: name.clone(),
+                base: i == base,
+                ratio: lead.log.exp(),
+                interval: lead.interval.filter(|_| i != base).map(|(a, b)| (a.exp(), b.exp())),
+                p: lead.p.filter(|_| i != base),
+                side: Side::default(),
+                gone: candidates.iter().find(of).is_some_and(|c| !c.gone.is_empty()),
+            })
+        };
+        self.goal.schedulers.iter().enumerate().filter_map(stand).collect()
+    }
+
+    /// Those that the kernel does not have and that stood higher, by kernel.
+    pub(super) fn history(&self, out: &mut Answer, candidates: &[Candidate]) {
+        let first = self.order[0];
+        let mut ahead: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for c in candidates.iter().filter(|c| c.device == self.device && !c.gone.is_empty()) {
+            let at = self.goal.schedulers.iter().position(|s| *s == c.scheduler);
+            let lead = at.filter(|i| self.standings.knows(*i));
+            let Some(lead) = lead.and_then(|i| self.standings.lead(i, first)) else { continue };
+            if lead.log.exp() - 1.0 >= MATTERS {
+                let words = format!("{} {}", c.scheduler, self.shown(lead.log));
+                let kernel = c.kernel.split_whitespace().next().unwrap_or_default();
+                ahead.entry(kernel).or_default().push(words);
+            }
+        }
+        for (kernel, who) in ahead {
+            let who = list(&who.iter().map(String::as_str).collect::<Vec<_>>());
+            let first = self.name(first);
+            out.notes.push(format!("Not in Linux {kernel}: {who} against {first}"));
+        }
+    }
+}

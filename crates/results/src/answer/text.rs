@@ -1,0 +1,47 @@
+//! Answers in lines of text.
+
+use super::Answer;
+
+/// Answers as text: a line per device, a line per goal, the small print below it.
+#[must_use]
+pub fn text(answers: &[Answer], columns: usize) -> String {
+    let mut out = String::new();
+    let mut last = None;
+    let widest = answers.iter().map(|a| a.goal.chars().count()).max().unwrap_or(0);
+    for a in answers {
+        if last != Some(&a.device) {
+            out.push_str(&format!("Answer for {}\n", crate::render::printable(&a.device)));
+            last = Some(&a.device);
+        }
+        let indent = widest + 4;
+        let head = format!("  {:widest$}  ", crate::render::printable(&a.goal));
+        let said = format!("{}. [{}]", a.words, a.chip);
+        out.push_str(&wrap(&head, indent, &said, columns));
+        for n in &a.notes {
+            out.push_str(&wrap(&" ".repeat(indent), indent + 2, n, columns));
+        }
+    }
+    out
+}
+
+/// Words behind a head, in lines of at most `columns`; further lines are indented.
+#[must_use]
+pub fn wrap(head: &str, indent: usize, text: &str, columns: usize) -> String {
+    let mut out = head.to_string();
+    let mut column = head.chars().count();
+    for (i, word) in crate::render::printable(text).split(' ').enumerate() {
+        let width = word.chars().count();
+        if i > 0 && column + 1 + width > columns {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if i > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += width;
+    }
+    out.push('\n');
+    out
+}
