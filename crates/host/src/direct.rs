@@ -22,7 +22,7 @@ impl Machine {
         self.take_finished();
         self.queue.run_deferred(&mut self.tl);
         self.take_finished();
-        if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
+        if !self.queue.out().done.is_empty() || !self.queue.out().woken.is_empty() {
             self.collect();
         }
     }

@@ -129,7 +129,7 @@ impl Machine {
     pub fn charge_looks(&mut self, looks: Option<Looks>) {
         self.looks = looks;
         self.late = u64::from(looks.is_some());
-        self.queue.commands_at_once = looks.is_some();
+        self.queue.book_commands_at_once(looks.is_some());
     }
 
     /// Whether looks at the clock take time.
@@ -140,7 +140,7 @@ impl Machine {
 
     /// Collects the way of the head.
     pub fn collect_dispatches(&mut self) {
-        self.queue.issues = Some(Vec::new());
+        self.queue.out_mut().issues = Some(Vec::new());
         self.dispatches = Some(Thin::new(MOST_DISPATCHES));
     }
 
@@ -302,7 +302,7 @@ impl World for Machine {
     #[inline(always)]
     fn device_event(&mut self) {
         self.hear_device();
-        if !self.completed_once && !self.queue.done.is_empty() {
+        if !self.completed_once && !self.queue.out().done.is_empty() {
             self.collect();
             if self.completed_once {
                 self.run_ready();

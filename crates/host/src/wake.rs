@@ -16,12 +16,12 @@ impl Machine {
         if parallel {
             self.wake_sleepers();
         }
-        let apart = !parallel && !self.queue.woken.is_empty();
-        for i in 0..self.queue.done.len() {
+        let apart = !parallel && !self.queue.out().woken.is_empty();
+        for i in 0..self.queue.out().done.len() {
             if apart {
                 self.wake_sleepers_behind(i as u32);
             }
-            let d = self.queue.done[i];
+            let d = self.queue.out().done[i];
             let Some(t) = self.ios.bio_done(d.bio) else { continue };
             let task = &mut self.tasks[t as usize];
             let unit = d.bio - task.first_io;
@@ -48,7 +48,7 @@ impl Machine {
                 None => {}
             }
         }
-        self.queue.done.clear();
+        self.queue.out_mut().done.clear();
         if !parallel {
             self.wake_sleepers();
         }
@@ -56,7 +56,7 @@ impl Machine {
 
     #[cold]
     fn collect_issues(&mut self) {
-        if let (Some(list), Some(thin)) = (&mut self.queue.issues, &mut self.dispatches) {
+        if let (Some(list), Some(thin)) = (&mut self.queue.out_mut().issues, &mut self.dispatches) {
             list.drain(..).for_each(|i| thin.push(i));
         }
     }
@@ -64,23 +64,23 @@ impl Machine {
     /// Processes that slept for a request, a tag or in the throttle may try again.
     #[inline]
     fn wake_sleepers(&mut self) {
-        for i in 0..self.queue.woken.len() {
-            self.wake_sleeper(self.queue.woken[i]);
+        for i in 0..self.queue.out().woken.len() {
+            self.wake_sleeper(self.queue.out().woken[i]);
         }
-        self.queue.woken.clear();
-        self.queue.woken_behind.clear();
+        self.queue.out_mut().woken.clear();
+        self.queue.out_mut().woken_behind.clear();
     }
 
     /// The tasks woken by bios that were done before the `n`-th of the finished ones.
     #[cold]
     fn wake_sleepers_behind(&mut self, n: u32) {
-        let behind = &self.queue.woken_behind;
+        let behind = &self.queue.out().woken_behind;
         let count = behind.iter().take_while(|b| **b <= n).count();
         for i in 0..count {
-            self.wake_sleeper(self.queue.woken[i]);
+            self.wake_sleeper(self.queue.out().woken[i]);
         }
-        self.queue.woken.drain(..count);
-        self.queue.woken_behind.drain(..count);
+        self.queue.out_mut().woken.drain(..count);
+        self.queue.out_mut().woken_behind.drain(..count);
     }
 
     #[inline]

@@ -253,7 +253,7 @@ fn all_series(machine: &Machine, ran: &[Ran<'_>]) -> Vec<Series> {
 }
 
 pub(crate) fn device(queue: &Queue) -> DeviceStats {
-    let s = &queue.stats;
+    let s = queue.stats();
     DeviceStats {
         commands: s.completed,
         bytes: [s.bytes[0], s.bytes[1], s.bytes[2]],
@@ -273,9 +273,9 @@ fn named(list: Vec<(&'static str, u64)>) -> BTreeMap<String, u64> {
 
 pub(crate) fn scheduler(q: &Queue) -> SchedulerStats {
     SchedulerStats {
-        dispatched: q.stats.issued,
-        idled: q.stats.idled,
-        idles: q.stats.idles,
+        dispatched: q.stats().issued,
+        idled: q.stats().idled,
+        idles: q.stats().idles,
         tunables: q.tunables().into_iter().map(|(n, v)| (n.to_string(), v)).collect(),
         counters: named(q.scheduler_counters()),
     }

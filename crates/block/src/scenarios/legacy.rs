@@ -80,7 +80,7 @@ fn a_full_pool_lets_its_batcher_go_on() {
         assert_eq!(r.woken, [], "128 are left ({kernel})");
         r.to(32.5);
         assert_eq!(r.woken, [1], "127 are left, and task 1 came first ({kernel})");
-        assert_eq!(r.q.stats.submitted, 160, "{kernel}");
+        assert_eq!(r.q.stats().submitted, 160, "{kernel}");
     }
 }
 
@@ -159,5 +159,5 @@ fn an_absorbed_request_leaves_its_deadline() {
     r.submits(0, "R1008").returns();
     r.to(3000.0);
     assert_eq!(r.order(), ["R900000", "R1000+24", "R5000"]);
-    assert_eq!(r.q.stats.merges[Op::Read as usize], 2);
+    assert_eq!(r.q.stats().merges[Op::Read as usize], 2);
 }

@@ -100,7 +100,7 @@ impl Rig {
     fn new(config: QueueConfig) -> Rig {
         let waiting = vec![VecDeque::new(); config.tasks.len()];
         let mut q = Queue::new(config).unwrap();
-        q.issues = Some(Vec::new());
+        q.out_mut().issues = Some(Vec::new());
         Rig { q, tl: Timeline::default(), waiting, bios: 0, done: Vec::new(), woken: Vec::new() }
     }
 
@@ -116,8 +116,8 @@ impl Rig {
     }
 
     fn collect(&mut self) {
-        self.done.extend(self.q.done.drain(..).map(|d| (d.bio, d.at as f64 / 1e6)));
-        for task in std::mem::take(&mut self.q.woken) {
+        self.done.extend(self.q.out_mut().done.drain(..).map(|d| (d.bio, d.at as f64 / 1e6)));
+        for task in std::mem::take(&mut self.q.out_mut().woken) {
             self.woken.push(task);
             self.submit(task, true);
             self.q.run_deferred(&mut self.tl);
@@ -176,13 +176,13 @@ impl Rig {
 
     /// What the device was sent so far: `R1000@5`.
     fn sent(&self) -> Vec<String> {
-        let issues = self.q.issues.iter().flatten();
+        let issues = self.q.out().issues.iter().flatten();
         issues.map(|i| format!("{}@{}", name(i), i.t as f64 / 1e6)).collect()
     }
 
     /// The same without times.
     fn order(&self) -> Vec<String> {
-        self.q.issues.iter().flatten().map(name).collect()
+        self.q.out().issues.iter().flatten().map(name).collect()
     }
 }
 

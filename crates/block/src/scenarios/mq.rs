@@ -46,10 +46,10 @@ fn software_queues_are_flushed_or_served_in_turn() {
         [(0, ["R10", "R20", "R30", "R40", "R50"]), (2, ["R10", "R30", "R40", "R20", "R50"])]
     {
         let mut r = Rig::new(config("none", "6.12", 32, 5));
-        r.q.manual = true;
+        r.q.hold(true);
         r.submits(0, "R10 R20").submits(1, "R30").submits(2, "R40 R50");
-        r.q.manual = false;
-        r.q.hctx[0].busy = busy;
+        r.q.hold(false);
+        r.q.hctx().set_busy_average(busy);
         r.returns();
         assert_eq!(r.order(), order, "busy {busy}");
     }
@@ -59,15 +59,15 @@ fn software_queues_are_flushed_or_served_in_turn() {
 #[test]
 fn the_busy_average_rises_fast_and_falls_slowly() {
     let mut r = Rig::new(config("mq-deadline@6.12", "6.12", 1, 5));
-    let hctx = &mut r.q.hctx[0];
+    let hctx = r.q.hctx();
     let steps = [true, true, true, false, false, false, false, false];
     let seen = steps.map(|busy| {
         hctx.update_busy(busy);
-        hctx.busy
+        hctx.busy_average()
     });
     assert_eq!(seen, [2, 3, 4, 3, 2, 1, 0, 0]);
     (0..40).for_each(|_| hctx.update_busy(true));
-    assert_eq!(hctx.busy, 9, "it never says more");
+    assert_eq!(hctx.busy_average(), 9, "it never says more");
 }
 
 /// MQ-3: a busy queue pulls single requests, so a better one that comes meanwhile still wins.
@@ -75,10 +75,11 @@ fn the_busy_average_rises_fast_and_falls_slowly() {
 fn a_busy_queue_pulls_single_requests() {
     let run = |busy| {
         let mut r = Rig::new(config("mq-deadline@6.12", "6.12", 4, 5));
-        r.q.hctx[0].busy = busy;
+        r.q.hctx().set_busy_average(busy);
         r.q.explain();
         r.submits(0, "R100 R200 R300 R400 R500").returns();
-        (r.q.hctx[0].busy, r.order().len(), r.q.hctx[0].dispatch.len())
+        let (busy, parked) = (r.q.hctx().busy_average(), r.q.hctx().parked_requests());
+        (busy, r.order().len(), parked)
     };
     // One offer of the whole batch, which ends with the request that found no tag.
     assert_eq!(run(0), (2, 4, 1));
@@ -157,12 +158,12 @@ fn a_woken_sleeper_runs_the_queue_first() {
     c.settings = vec![("nr_requests".into(), 4)];
     let mut r = Rig::new(c);
     r.submits(0, "R1000 R2000 R3000").returns();
-    r.q.manual = true;
+    r.q.hold(true);
     r.submits(1, "R900").returns();
     r.submits(2, "R100").returns();
-    r.q.manual = false;
+    r.q.hold(false);
     assert_eq!(r.order(), ["R1000", "R2000", "R3000"]);
-    assert!(!r.q.hctx[0].restart);
+    assert!(!r.q.hctx().will_restart());
     r.to(50.0);
     assert_eq!(r.woken, [2]);
     assert_eq!(r.order()[3..], ["R900", "R100"], "by position R100 would be first");
@@ -178,7 +179,7 @@ fn async_depth_counts_per_word_or_over_the_map() {
         c.profile.mq.wbt = false;
         c.scheduler.tunables = vec![("async_depth".into(), 8)];
         let mut r = Rig::new(c);
-        r.q.manual = true;
+        r.q.hold(true);
         let fits = |n: &u64| r.bio(0, Op::Write, *n as Sector * 100, 8, Flags::NONE);
         assert_eq!((0..).take_while(fits).count(), writes, "{scope:?}");
         let reads = |n: &u64| r.bio(1, Op::Read, *n as Sector * 100, 8, Flags::NONE);
@@ -194,10 +195,10 @@ fn only_the_named_hardware_queue_runs() {
         let mut c = config("none", "6.12", 4, 5);
         c.hw_queues = 2;
         let mut r = Rig::new(c);
-        r.q.manual = true;
+        r.q.hold(true);
         r.submits(0, "R10").submits(1, "R20").returns();
-        r.q.manual = false;
-        r.q.hook_mut(&mut r.tl, |_, c| named.iter().for_each(|h| c.run_hctx(*h)));
+        r.q.hold(false);
+        r.q.hook(&mut r.tl, |_, c| named.iter().for_each(|h| c.run_hctx(*h)));
         r.returns();
         assert_eq!(r.order(), order, "{named:?}");
     }

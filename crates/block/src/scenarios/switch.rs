@@ -93,12 +93,12 @@ fn the_throttle_comes_and_goes_with_bfq() {
         let mut cfg = config("bfq", "6.12", 32, 1);
         cfg.settings = target.map(|t| ("wbt_lat_usec".into(), t)).into_iter().collect();
         let mut rig = Rig::new(cfg);
-        assert_eq!(rig.q.wbt.is_some(), under_bfq, "{target:?} at the start");
+        assert_eq!(rig.q.throttled(), under_bfq, "{target:?} at the start");
         for (n, to) in ["kyber", "bfq", "none"].into_iter().enumerate() {
             switch(&mut rig, to, "6.12");
             rig.to(10.0 * (n + 1) as f64);
             let on = if to == "bfq" { under_bfq } else { target != Some(0) };
-            assert_eq!(rig.q.wbt.is_some(), on, "{target:?} under {to}");
+            assert_eq!(rig.q.throttled(), on, "{target:?} under {to}");
         }
     }
 }

@@ -297,10 +297,10 @@ impl Run {
     }
 
     fn collect(&mut self) {
-        for d in self.queue.done.drain(..) {
+        for d in self.queue.out_mut().done.drain(..) {
             self.completed[d.bio as usize] += 1;
         }
-        for task in std::mem::take(&mut self.queue.woken) {
+        for task in std::mem::take(&mut self.queue.out_mut().woken) {
             if !self.left[task as usize].is_empty() {
                 self.go_on(task, true);
             }
@@ -369,15 +369,15 @@ fn has_room(run: &mut Run) {
 fn check(load: &Load) {
     let mut run = Run::new(load);
     run.run();
-    let (submitted, finished) = (run.queue.stats.submitted, run.queue.stats.finished);
+    let (submitted, finished) = (run.queue.stats().submitted, run.queue.stats().finished);
     assert!(!run.busy(), "stuck at {} ms: {:?}", run.tl.now / MS, run.queue);
     assert!(run.completed.iter().all(|n| *n == 1), "{:?}", run.completed);
     assert_eq!((submitted, finished), (run.completed.len() as u64, run.completed.len() as u64));
     assert!(run.queue.pending_bios().is_empty());
     has_room(&mut run);
     assert!(run.completed.iter().all(|n| *n == 1), "after the switches");
-    let issued: u64 = run.queue.stats.completed.iter().sum();
-    assert_eq!(run.queue.stats.issued, issued, "commands");
+    let issued: u64 = run.queue.stats().completed.iter().sum();
+    assert_eq!(run.queue.stats().issued, issued, "commands");
 }
 
 /// The longest time a scheduler may let requests wait at a device that does nothing.

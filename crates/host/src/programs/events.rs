@@ -73,7 +73,7 @@ impl Programs {
         while let Some(t) = self.ready.pop_front() {
             self.on_its_turn(t, go_on)?;
             self.queue.next_call();
-            if !self.queue.done.is_empty() || !self.queue.woken.is_empty() {
+            if !self.queue.out().done.is_empty() || !self.queue.out().woken.is_empty() {
                 self.collect();
             }
         }

@@ -253,11 +253,11 @@ impl Programs {
 
     /// Books what the queue has finished, and wakes.
     pub(super) fn collect(&mut self) {
-        if let (Some(list), Some(thin)) = (&mut self.queue.issues, &mut self.dispatches) {
+        if let (Some(list), Some(thin)) = (&mut self.queue.out_mut().issues, &mut self.dispatches) {
             list.drain(..).for_each(|i| thin.push(i));
         }
-        for i in 0..self.queue.done.len() {
-            let id = self.queue.done[i].bio;
+        for i in 0..self.queue.out().done.len() {
+            let id = self.queue.out().done[i].bio;
             let owner = std::mem::replace(&mut self.owners[id as usize], Owner::Free);
             self.free_owners.push(id);
             match owner {
@@ -279,13 +279,13 @@ impl Programs {
                 Owner::Free => {}
             }
         }
-        self.queue.done.clear();
+        self.queue.out_mut().done.clear();
         self.wake_from_world();
-        for i in 0..self.queue.woken.len() {
-            self.woken(self.queue.woken[i]);
+        for i in 0..self.queue.out().woken.len() {
+            self.woken(self.queue.out().woken[i]);
         }
-        self.queue.woken.clear();
-        self.queue.woken_behind.clear();
+        self.queue.out_mut().woken.clear();
+        self.queue.out_mut().woken_behind.clear();
     }
 
     /// A task that slept for room in the queue may try again.

@@ -204,7 +204,7 @@ impl Programs {
 
     /// Collects the way of the head.
     pub fn collect_dispatches(&mut self) {
-        self.queue.issues = Some(Vec::new());
+        self.queue.out_mut().issues = Some(Vec::new());
         self.dispatches = Some(Thin::new(MOST_DISPATCHES));
     }
 

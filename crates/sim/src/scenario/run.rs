@@ -264,9 +264,9 @@ impl<'a> Play<'a> {
     /// Ends processes after the completion of their last request, before the driver asks again. A scheduler that waits
     /// for the next request of a process must know that there will be none.
     fn exits(&mut self) {
-        for n in 0..self.queue.done.len() {
-            let i = self.queue.done[n].bio as usize;
-            let pieces = self.queue.done[..=n].iter().filter(|d| d.bio as usize == i).count();
+        for n in 0..self.queue.out().done.len() {
+            let i = self.queue.out().done[n].bio as usize;
+            let pieces = self.queue.out().done[..=n].iter().filter(|d| d.bio as usize == i).count();
             let last = self.wanted[i].exits && pieces == self.pieces[i] as usize;
             if last && !std::mem::replace(&mut self.exited[i], true) {
                 self.queue.task_exited(&mut self.tl, self.task[i]);
@@ -276,7 +276,7 @@ impl<'a> Play<'a> {
 
     /// Books completions, inserts what waits for them, lets blocked processes go on.
     fn collect(&mut self) {
-        let done = std::mem::take(&mut self.queue.done);
+        let done = std::mem::take(&mut self.queue.out_mut().done);
         for d in done {
             let i = d.bio as usize;
             self.idle_events = 0;
@@ -292,7 +292,7 @@ impl<'a> Play<'a> {
                 self.to_come += 1;
             }
         }
-        let woken = std::mem::take(&mut self.queue.woken);
+        let woken = std::mem::take(&mut self.queue.out_mut().woken);
         let any = !woken.is_empty();
         for task in woken {
             self.submit(task, true);

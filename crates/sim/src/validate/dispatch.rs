@@ -56,9 +56,9 @@ pub fn parse_dispatch_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, 
 /// See [`crate::simulate`].
 fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate::SimError> {
     let mut drive = crate::run::build(trial)?;
-    drive.queue.issues = Some(Vec::with_capacity(most));
+    drive.queue.out_mut().issues = Some(Vec::with_capacity(most));
     drive.run(&mut |_| ControlFlow::Continue(()))?;
-    let issues = drive.queue.issues.take().unwrap_or_default();
+    let issues = drive.queue.out_mut().issues.take().unwrap_or_default();
     Ok(issues
         .iter()
         .take(most)

@@ -2,11 +2,9 @@
 
 use std::collections::VecDeque;
 
-use iosched_types::{Bio, Flags, Nanos, Op, ReqId, TaskId, units::MS, units::US};
+use iosched_types::{Bio, Flags, Nanos, Op, ReqId, Request, TaskId, units::MS, units::US};
 
-use crate::queue::Queue;
 use crate::state;
-use crate::timeline::{Event, QueueEvent, Timeline};
 
 const WINDOW: Nanos = 100 * MS;
 const BASE_DEPTH: u32 = 16;
@@ -56,6 +54,8 @@ pub(crate) struct Wbt {
     seen_unthrottled: bool,
     generation: u32,
     armed: bool,
+    /// Threads with a bio that is counted and has no request yet.
+    charged: Vec<bool>,
 }
 
 /// What a window showed.
@@ -95,9 +95,99 @@ impl Wbt {
             seen_unthrottled: false,
             generation: 0,
             armed: false,
+            charged: Vec::new(),
         };
         w.set_limits();
         w
+    }
+
+    /// Whether a bio may go on now; otherwise its task sleeps here.
+    pub(crate) fn admit(&mut self, now: Nanos, bio: &Bio) -> bool {
+        let thread = bio.thread as usize;
+        if self.target == 0
+            || !throttled(bio.op, bio.flags)
+            || self.charged.get(thread).is_some_and(|c| *c)
+        {
+            return true;
+        }
+        let class = usize::from(bio.op == Op::Discard);
+        if self.in_flight[class] >= self.limit(now, bio) {
+            self.waiting[class].push_back(bio.thread);
+            return false;
+        }
+        self.in_flight[class] += 1;
+        if thread >= self.charged.len() {
+            self.charged.resize(thread + 1, false);
+        }
+        self.charged[thread] = true;
+        true
+    }
+
+    /// Books an allocated request.
+    pub(crate) fn track(&mut self, bio: &Bio, r: &mut Request) {
+        if let Some(charged) = self.charged.get_mut(bio.thread as usize)
+            && std::mem::take(charged)
+        {
+            let class = if bio.op == Op::Discard { state::WBT_BACKGROUND } else { 0 };
+            r.state |= state::WBT | class;
+        }
+    }
+
+    /// A request finished: samples, limits, wake-ups. A window that begins gives its end and number.
+    pub(crate) fn done(
+        &mut self,
+        now: Nanos,
+        id: ReqId,
+        r: &Request,
+        woken: &mut Vec<TaskId>,
+    ) -> Option<(Nanos, u32)> {
+        if self.target == 0 {
+            return None;
+        }
+        if r.op == Op::Read {
+            self.reads += 1;
+            self.min_read = self.min_read.min(now - r.t_issue);
+        } else {
+            self.writes += 1;
+        }
+        if self.oldest_read.is_some_and(|(o, _)| o == id) {
+            self.oldest_read = None;
+        }
+        if r.state & state::WBT == 0 {
+            self.last_unthrottled = now;
+            self.seen_unthrottled = true;
+        } else {
+            self.put(r.state, woken);
+        }
+        if self.armed { None } else { self.arm(now) }
+    }
+
+    /// A request was merged away. It is no longer counted, and gives no latency.
+    pub(crate) fn absorbed(&mut self, bits: u16, woken: &mut Vec<TaskId>) {
+        if bits & state::WBT != 0 {
+            self.put(bits, woken);
+        }
+    }
+
+    /// The monitoring window ended. The next one, if there is one, gives its end and number.
+    pub(crate) fn window_ended(&mut self, now: Nanos, generation: u32) -> Option<(Nanos, u32)> {
+        if generation != self.generation {
+            return None;
+        }
+        self.armed = false;
+        let latency = self.classify(now);
+        self.judge(latency);
+        self.arm(now)
+    }
+
+    /// Begins a window if there is something to watch.
+    fn arm(&mut self, now: Nanos) -> Option<(Nanos, u32)> {
+        if self.step == 0 && self.in_flight == [0; 2] {
+            return None;
+        }
+        self.armed = true;
+        self.generation = self.generation.wrapping_add(1);
+        Some((now + window_of(self.step), self.generation))
     }
 
     /// A read went to the device: the oldest one outstanding is watched.
@@ -216,97 +306,6 @@ fn throttled(op: Op, flags: Flags) -> bool {
         Op::Write => !flags.has(Flags(Flags::SYNC.0 | Flags::IDLE.0)),
         Op::Discard => true,
         Op::Read | Op::Flush => false,
-    }
-}
-
-impl Queue {
-    /// Whether a bio may go on now; otherwise its task sleeps in the throttle.
-    pub(crate) fn wbt_admit(&mut self, tl: &Timeline, bio: &Bio) -> bool {
-        let charged = self.plugs.get(bio.thread as usize).is_some_and(|p| p.wbt_charged);
-        let Some(w) = &mut self.wbt else { return true };
-        if w.target == 0 || !throttled(bio.op, bio.flags) || charged {
-            return true;
-        }
-        let class = usize::from(bio.op == Op::Discard);
-        let total = w.in_flight[class];
-        if total >= w.limit(tl.now, bio) {
-            w.waiting[class].push_back(bio.thread);
-            return false;
-        }
-        w.in_flight[class] += 1;
-        if let Some(p) = self.plugs.get_mut(bio.thread as usize) {
-            p.wbt_charged = true;
-        }
-        true
-    }
-
-    /// Books an allocated request.
-    pub(crate) fn wbt_track(&mut self, bio: &Bio, id: ReqId) {
-        if let Some(p) = self.plugs.get_mut(bio.thread as usize)
-            && std::mem::take(&mut p.wbt_charged)
-        {
-            let class = if bio.op == Op::Discard { state::WBT_BACKGROUND } else { 0 };
-            self.reqs[id].state |= state::WBT | class;
-        }
-    }
-
-    /// A request finished: samples, limits, wake-ups.
-    pub(crate) fn wbt_done(&mut self, tl: &mut Timeline, id: ReqId) {
-        let r = &self.reqs[id];
-        let Some(w) = &mut self.wbt else { return };
-        if w.target == 0 {
-            return;
-        }
-        if r.op == Op::Read {
-            w.reads += 1;
-            w.min_read = w.min_read.min(tl.now - r.t_issue);
-        } else {
-            w.writes += 1;
-        }
-        if w.oldest_read.is_some_and(|(o, _)| o == id) {
-            w.oldest_read = None;
-        }
-        if r.state & state::WBT == 0 {
-            w.last_unthrottled = tl.now;
-            w.seen_unthrottled = true;
-        } else {
-            w.put(r.state, &mut self.woken);
-        }
-        if !w.armed && (w.step != 0 || w.in_flight != [0; 2]) {
-            w.armed = true;
-            w.generation = w.generation.wrapping_add(1);
-            tl.events.push(
-                tl.now + window_of(w.step),
-                Event::Queue(self.disk, QueueEvent::Wbt(w.generation)),
-            );
-        }
-    }
-
-    /// A request was merged away. It is no longer counted, and gives no latency.
-    pub(crate) fn wbt_absorbed(&mut self, id: ReqId) {
-        let bits = self.reqs[id].state;
-        if let Some(w) = self.wbt.as_mut().filter(|_| bits & state::WBT != 0) {
-            w.put(bits, &mut self.woken);
-        }
-    }
-
-    /// The monitoring window ended.
-    pub(crate) fn wbt_window(&mut self, tl: &mut Timeline, generation: u32) {
-        let Some(w) = &mut self.wbt else { return };
-        if generation != w.generation {
-            return;
-        }
-        w.armed = false;
-        let latency = w.classify(tl.now);
-        w.judge(latency);
-        if w.step != 0 || w.in_flight != [0; 2] {
-            w.armed = true;
-            w.generation = w.generation.wrapping_add(1);
-            tl.events.push(
-                tl.now + window_of(w.step),
-                Event::Queue(self.disk, QueueEvent::Wbt(w.generation)),
-            );
-        }
     }
 }
 

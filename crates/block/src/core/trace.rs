@@ -1,13 +1,9 @@
 //! The data of `iosched explain`: decisions, idle periods and their reasons.
 
 use iosched_schedulers::Idling;
-use iosched_types::{BioId, Nanos, ReqId, TaskId};
+use iosched_types::{BioId, Nanos, TaskId};
 
-use crate::queue::Queue;
-use crate::stats::Issue;
-
-/// Notes in one reason of `explain`.
-const MOST_NOTES: usize = 16;
+use crate::stats::{Issue, QueueStats};
 
 /// One line of `iosched explain`.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,16 +46,45 @@ pub enum TraceEvent {
 pub struct Trace {
     /// Events in order.
     pub events: Vec<TraceEvent>,
-    pub(crate) idle: Option<(Nanos, Option<TaskId>, String)>,
+    idle: Option<(Nanos, Option<TaskId>, String)>,
 }
 
-impl Queue {
-    /// Books an idle decision of the scheduler.
-    pub(crate) fn note_idle(&mut self, now: Nanos, idle: Idling) {
-        if self.in_flight == 0 && self.idle_since.is_none() {
+/// Idle periods of a queue and, under `explain`, its decisions.
+#[derive(Debug, Default)]
+pub(crate) struct Explain {
+    trace: Option<Trace>,
+    idle_since: Option<Nanos>,
+}
+
+impl Explain {
+    /// From now on decisions are collected.
+    pub(crate) fn start(&mut self) {
+        self.trace = Some(Trace::default());
+    }
+
+    /// Whether they are.
+    #[inline(always)]
+    pub(crate) fn on(&self) -> bool {
+        self.trace.is_some()
+    }
+
+    /// Whether a command that goes to the device concerns anything here.
+    #[inline(always)]
+    pub(crate) fn watches(&self) -> bool {
+        self.idle_since.is_some() || self.trace.is_some()
+    }
+
+    pub(crate) fn push(&mut self, event: TraceEvent) {
+        if let Some(trace) = &mut self.trace {
+            trace.events.push(event);
+        }
+    }
+
+    /// The scheduler keeps its requests back; `alone`: while nothing is at the device.
+    pub(crate) fn idles(&mut self, now: Nanos, alone: bool, idle: Idling, reason: String) {
+        if alone && self.idle_since.is_none() {
             self.idle_since = Some(now);
         }
-        let reason = self.take_reason();
         if let Some(trace) = &mut self.trace
             && trace.idle.is_none()
         {
@@ -68,10 +93,10 @@ impl Queue {
     }
 
     /// The idle period, if any, ends now.
-    pub(crate) fn end_idle(&mut self, now: Nanos) {
+    pub(crate) fn end_idle(&mut self, now: Nanos, stats: &mut QueueStats) {
         if let Some(from) = self.idle_since.take() {
-            self.stats.idled += now - from;
-            self.stats.idles += 1;
+            stats.idled += now - from;
+            stats.idles += 1;
         }
         if let Some(trace) = &mut self.trace
             && let Some((from, task, reason)) = trace.idle.take()
@@ -80,25 +105,8 @@ impl Queue {
         }
     }
 
-    /// The reasons noted since the last decision, as one sentence.
-    pub(crate) fn take_reason(&mut self) -> String {
-        let Some(why) = &mut self.out.why else { return String::new() };
-        let mut notes: Vec<String> = Vec::new();
-        for (_, note) in why.notes.drain(..) {
-            // A scheduler gives the same answer when it is asked again and again.
-            if notes.len() < MOST_NOTES && !notes.contains(&note) {
-                notes.push(note);
-            }
-        }
-        notes.join("; ")
-    }
-
-    pub(crate) fn trace_merge(&mut self, id: ReqId, _bio: BioId) {
-        if self.out.why.is_some() {
-            let name = format!("{}{}", self.reqs[id].op.letter(), self.reqs[id].sector);
-            if let Some(why) = &mut self.out.why {
-                why.notes.push((0, format!("merged into {name}")));
-            }
-        }
+    /// What was collected.
+    pub(crate) fn take(&mut self) -> Trace {
+        self.trace.take().unwrap_or_default()
     }
 }

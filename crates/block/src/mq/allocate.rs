@@ -2,17 +2,21 @@
 
 use iosched_types::{Bio, Flags, Op, ReqId};
 
-use crate::merge::segments;
-use crate::queue::{Queue, Submit};
+use super::Mq;
+use crate::core::Core;
+use crate::core::rules::segments;
+use crate::outbox::Submit;
 use crate::state;
+use crate::steps::{plug, run};
 use crate::timeline::Timeline;
 
-impl Queue {
+impl Mq {
     /// A request with its tag, and whether the queue ran meanwhile. Otherwise the answer to the submission: the thread
     /// sleeps for a tag, or did not want to wait for one.
     #[inline(always)]
-    pub(crate) fn mq_allocate(
+    pub(super) fn allocate(
         &mut self,
+        core: &mut Core,
         tl: &mut Timeline,
         bio: &Bio,
         flush: bool,
@@ -23,24 +27,24 @@ impl Queue {
             // A thread that was woken starts over where it went to sleep: the queue runs before it tries.
             Some(asked) => (asked, None),
             None => {
-                let shallow = self.tag_limit(tl, bio, flush);
+                let shallow = tag_limit(core, tl, bio, flush);
                 (shallow, self.hctx[h].tags().get(shallow))
             }
         };
         let tag = match at_once {
             Some(tag) => tag,
-            None => self.mq_wait_for_tag(tl, h, bio, shallow)?,
+            None => self.wait_for_tag(core, tl, h, bio, shallow)?,
         };
-        let elv = !self.none && !flush;
-        let (id, r) = self.reqs.add_bio(bio, segments(bio.sectors), tl.now);
+        let elv = !core.sched.none() && !flush;
+        let (id, r) = core.reqs.add_bio(bio, segments(bio.sectors), tl.now);
         r.tag = tag;
         r.hctx = h as u16;
         r.state = if elv { state::ELV } else { 0 };
-        if self.wbt.is_some() {
-            self.wbt_track(bio, id);
+        if let Some(wbt) = core.throttle.get() {
+            wbt.track(bio, r);
         }
-        if elv && self.hooks.prepare {
-            self.hook_mut(tl, |s, c| s.prepare(c, id));
+        if elv && core.sched.hooks().prepare {
+            core.hook_mut(tl, |s, c| s.prepare(c, id));
         }
         Ok((id, at_once.is_none()))
     }
@@ -48,8 +52,9 @@ impl Queue {
     /// The kernel runs the queue and tries once more before the thread sleeps. A bio that must not wait is refused
     /// without either.
     #[cold]
-    fn mq_wait_for_tag(
+    fn wait_for_tag(
         &mut self,
+        core: &mut Core,
         tl: &mut Timeline,
         h: usize,
         bio: &Bio,
@@ -59,29 +64,26 @@ impl Queue {
             return Err(Submit::WouldBlock);
         }
         let place = self.hctx[h].tags().next_place();
-        self.task_sleeps(tl, bio.thread);
-        self.ask_run(h);
-        self.run_deferred(tl);
+        plug::flush(core, self, tl, bio.thread);
+        self.ask_run(core, h);
+        run::deferred(core, self, tl);
         let tags = self.hctx[h].tags();
         tags.get(shallow).ok_or_else(|| {
             tags.sleep(bio.thread, shallow, place);
             Submit::Blocked
         })
     }
+}
 
-    /// How much of the tags this request may use. Asked once, however long the thread then sleeps.
-    #[inline(always)]
-    fn tag_limit(&mut self, tl: &mut Timeline, bio: &Bio, flush: bool) -> Option<u32> {
-        if !self.hooks.limit_depth || (flush && !self.profile.mq.limit_flushes) {
-            return None;
-        }
-        if bio.op == Op::Read && !self.hooks.limit_reads {
-            debug_assert_eq!(
-                self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task)),
-                None
-            );
-            return None;
-        }
-        self.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task))
+/// How much of the tags this request may use. Asked once, however long the thread then sleeps.
+#[inline(always)]
+fn tag_limit(core: &mut Core, tl: &mut Timeline, bio: &Bio, flush: bool) -> Option<u32> {
+    if !core.sched.hooks().limit_depth || (flush && !core.profile.mq.limit_flushes) {
+        return None;
     }
+    if bio.op == Op::Read && !core.sched.hooks().limit_reads {
+        debug_assert_eq!(core.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task)), None);
+        return None;
+    }
+    core.hook(tl, |s, c| s.limit_depth(c, bio.op, bio.flags, bio.task))
 }

@@ -1,0 +1,297 @@
+//! blk-mq: software queues, hardware contexts, tags, direct issue, staging, re-runs.
+
+mod allocate;
+mod hctx;
+mod run;
+mod tags;
+
+use iosched_schedulers::{BlockPath, Position};
+use iosched_types::{Bio, Flags, Op, ReqId};
+
+use crate::core::Core;
+use crate::core::runs::Run;
+use crate::outbox::Submit;
+use crate::path::Path;
+use crate::state;
+use crate::steps::merge::Search;
+use crate::steps::{flush, merge, plug, run as deferred};
+use crate::timeline::Timeline;
+use tags::TagMap;
+
+pub(crate) use hctx::Hctx;
+
+/// How many of the newest software-queue requests a bio is compared with.
+const CTX_MERGE_SCAN: usize = 8;
+
+/// State of the blk-mq path.
+pub(crate) struct Mq {
+    hctx: Vec<Hctx>,
+    /// The device asks for a budget before a request is pulled.
+    budget: bool,
+    /// Bit at which each tag map is first searched.
+    tag_start: u32,
+    scratch: Vec<ReqId>,
+}
+
+impl Path for Mq {
+    const KIND: BlockPath = BlockPath::Mq;
+
+    /// An idle queue is switched in 14 to 30 ms at 250 ticks per second, whatever the two schedulers are
+    /// (`docs/fidelity.md`).
+    const GRACE_TICKS: u64 = 5;
+
+    #[inline(always)]
+    fn run(&mut self, core: &mut Core, tl: &mut Timeline, run: Run) {
+        match run {
+            Run::All => self.run_all(core, tl),
+            Run::One(h) => self.run_hctx(core, tl, usize::from(h)),
+        }
+    }
+
+    fn unplugged(&mut self, core: &mut Core, tl: &mut Timeline, list: &[ReqId]) {
+        // All of a task's requests lie on the hardware queue of its CPU.
+        let h = list.first().map_or(0, |id| usize::from(core.reqs[*id].hctx));
+        for id in list {
+            if core.sched.none() {
+                direct_issue(core, tl, *id);
+            } else {
+                self.insert(core, tl, *id);
+            }
+        }
+        self.ask_run(core, h);
+    }
+
+    /// Puts the request ahead of everything parked, or behind it.
+    fn bypass(&mut self, core: &mut Core, id: ReqId, at_head: bool) {
+        let h = usize::from(core.reqs[id].hctx);
+        if at_head {
+            self.hctx[h].park_first(id);
+        } else {
+            self.hctx[h].park(id);
+        }
+        self.ask_run(core, h);
+    }
+
+    #[inline(always)]
+    fn release(&mut self, core: &mut Core, id: ReqId) {
+        let r = &core.reqs[id];
+        let h = usize::from(r.hctx);
+        let hctx = &mut self.hctx[h];
+        hctx.put_driver_tags(u32::from(r.state & state::DRIVER_TAG != 0));
+        if r.tag != u32::MAX {
+            hctx.tags().put(r.tag, &mut core.out.woken);
+        }
+        if hctx.take_restart() {
+            self.ask_run(core, h);
+        }
+    }
+
+    fn drained(core: &Core) -> bool {
+        core.reqs.is_empty() && core.threads.all_out()
+    }
+}
+
+/// `none`: goes straight to the driver. The request already holds its tag.
+#[inline]
+fn direct_issue(core: &mut Core, tl: &mut Timeline, id: ReqId) {
+    core.trace_dispatch(tl.now, id);
+    core.issue(tl, id);
+}
+
+impl Mq {
+    /// With tags for the scheduler in force.
+    pub(crate) fn new(core: &Core, budget: bool, tag_start: u32) -> Self {
+        let mut mq = Mq { hctx: Vec::new(), budget, tag_start, scratch: Vec::new() };
+        let facts = core.sched.facts();
+        let shared = core.sched.none();
+        let depth = if shared { facts.nr_requests } else { facts.queue_depth };
+        let cpus = usize::from(facts.cpus);
+        mq.hctx = (0..facts.hw_queues)
+            .map(|_| Hctx::new(mq.tag_map(core, depth, None), mq.sched_tags(core), cpus))
+            .collect();
+        mq
+    }
+
+    fn tag_map(&self, core: &Core, nr: u32, shallow: Option<u32>) -> TagMap {
+        let mq = &core.profile.mq;
+        TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch, self.tag_start)
+    }
+
+    fn sched_tags(&self, core: &Core) -> Option<TagMap> {
+        let facts = core.sched.facts();
+        let shallow = core.sched.scheduler().min_shallow_depth(facts);
+        (!core.sched.none()).then(|| self.tag_map(core, facts.nr_requests, shallow))
+    }
+
+    /// Another scheduler has just taken over.
+    pub(crate) fn fresh_scheduler_tags(&mut self, core: &Core) {
+        for h in 0..self.hctx.len() {
+            let tags = self.sched_tags(core);
+            self.hctx[h].set_sched_tags(tags);
+        }
+    }
+
+    #[inline(always)]
+    fn hctx_of(&self, cpu: u16) -> usize {
+        match self.hctx.len() {
+            1 => 0,
+            n => usize::from(cpu) % n,
+        }
+    }
+
+    /// A hardware queue has a reason to run. Each runs by itself. Otherwise the first would take the tokens that others
+    /// wait for.
+    #[inline(always)]
+    fn ask_run(&self, core: &mut Core, h: usize) {
+        if self.hctx.len() == 1 {
+            core.runs.ask();
+        } else {
+            core.runs.ask_one(h as u16);
+        }
+    }
+
+    /// Takes a bio.
+    #[inline(always)]
+    pub(crate) fn submit(
+        &mut self,
+        core: &mut Core,
+        tl: &mut Timeline,
+        bio: &Bio,
+        resumed: bool,
+    ) -> Submit {
+        let special = bio.flags.0 & (Flags::PREFLUSH.0 | Flags::FUA.0) != 0;
+        if special || bio.op == Op::Flush {
+            return self.submit_special(core, tl, bio, resumed);
+        }
+        self.submit_plain(core, tl, bio, resumed)
+    }
+
+    /// A flush, or a write with flush or FUA.
+    #[cold]
+    fn submit_special(
+        &mut self,
+        core: &mut Core,
+        tl: &mut Timeline,
+        bio: &Bio,
+        resumed: bool,
+    ) -> Submit {
+        if !core.flushes.volatile() {
+            // Without a volatile cache there is nothing to flush, and every write is forced.
+            let flags = bio.flags.without(Flags(Flags::PREFLUSH.0 | Flags::FUA.0));
+            if bio.sectors == 0 {
+                core.finish_bio(tl, bio);
+                return Submit::Taken;
+            }
+            return self.submit_plain(core, tl, &Bio { flags, ..*bio }, resumed);
+        }
+        if !self.admit(core, tl, bio) {
+            return Submit::Blocked;
+        }
+        let (id, _) = match self.allocate(core, tl, bio, true) {
+            Ok(got) => got,
+            Err(answer) => return answer,
+        };
+        let h = usize::from(core.reqs[id].hctx);
+        flush::insert(core, self, tl, id);
+        self.ask_run(core, h);
+        Submit::Taken
+    }
+
+    #[inline(always)]
+    fn submit_plain(
+        &mut self,
+        core: &mut Core,
+        tl: &mut Timeline,
+        bio: &Bio,
+        resumed: bool,
+    ) -> Submit {
+        let search = if resumed { Search::Open } else { self.merge(core, tl, bio) };
+        if search == Search::Merged {
+            return Submit::Taken;
+        }
+        if core.throttle.is_on() && !self.admit(core, tl, bio) {
+            return Submit::Blocked;
+        }
+        let (id, waited) = match self.allocate(core, tl, bio, false) {
+            Ok(got) => got,
+            Err(answer) => return answer,
+        };
+        let h = usize::from(core.reqs[id].hctx);
+        if core.threads.plugged(bio.thread) {
+            plug::add(core, self, tl, bio.thread, id);
+        } else if core.sched.none() {
+            let busy = self.hctx[h].busy() && (self.hctx.len() == 1 || !bio.is_sync());
+            if busy || core.manual {
+                self.hctx[h].ctx(core.reqs[id].cpu).push_back(id);
+                self.ask_run(core, h);
+            } else {
+                direct_issue(core, tl, id);
+            }
+        } else {
+            if search == Search::Nothing && !waited {
+                // Nothing has come in since the search, so a second one finds nothing either.
+                core.insert(tl, id, Position::Sort);
+            } else {
+                self.insert(core, tl, id);
+            }
+            self.ask_run(core, h);
+        }
+        Submit::Taken
+    }
+
+    /// Whether the writeback throttle lets a bio go on; otherwise its task goes to sleep.
+    fn admit(&mut self, core: &mut Core, tl: &mut Timeline, bio: &Bio) -> bool {
+        let admitted = core.throttle.get().is_none_or(|w| w.admit(tl.now, bio));
+        if !admitted {
+            plug::flush(core, self, tl, bio.thread);
+            deferred::deferred(core, self, tl);
+        }
+        admitted
+    }
+
+    #[inline(always)]
+    fn merge(&mut self, core: &mut Core, tl: &mut Timeline, bio: &Bio) -> Search {
+        if plug::merge(core, bio) {
+            return Search::Merged;
+        }
+        if !core.sched.none() {
+            return merge::into_scheduler(core, self, tl, bio);
+        }
+        if self.merge_into_ctx(core, bio) { Search::Merged } else { Search::Open }
+    }
+
+    /// The newest eight requests of the submitting CPU's software queue.
+    fn merge_into_ctx(&mut self, core: &mut Core, bio: &Bio) -> bool {
+        let h = self.hctx_of(bio.cpu);
+        let list = self.hctx[h].ctx(bio.cpu);
+        if list.is_empty() {
+            return false;
+        }
+        list.iter().rev().take(CTX_MERGE_SCAN).any(|id| merge::into_request(core, *id, bio))
+    }
+
+    /// Inserts into the scheduler, first trying to append the whole request to a queued one.
+    fn insert(&mut self, core: &mut Core, tl: &mut Timeline, id: ReqId) {
+        if !merge::on_insertion(core, self, tl, id) {
+            core.insert(tl, id, Position::Sort);
+        }
+    }
+
+    /// A flush command or a data step came back from the device.
+    pub(crate) fn flush_came_back(&mut self, core: &mut Core, tl: &mut Timeline, id: ReqId) {
+        let r = &mut core.reqs[id];
+        if !core.sched.none() && r.state & state::DRIVER_TAG != 0 {
+            r.state &= !state::DRIVER_TAG;
+            self.hctx[usize::from(r.hctx)].put_driver_tags(1);
+        }
+        flush::step_done(core, self, tl, id);
+    }
+}
+
+#[cfg(test)]
+impl Mq {
+    /// The first hardware context, for scenarios.
+    pub(crate) fn first(&mut self) -> &mut Hctx {
+        &mut self.hctx[0]
+    }
+}

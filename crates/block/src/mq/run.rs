@@ -1,0 +1,235 @@
+//! Running hardware queues: what is parked, then the scheduler or the software queues.
+
+use iosched_types::{ReqId, units::MS};
+
+use super::{Mq, direct_issue};
+use crate::core::Core;
+use crate::state;
+use crate::timeline::{Event, QueueEvent, Timeline};
+
+/// How long a queue waits before it tries again after a dispatch that gave nothing.
+const RERUN_DELAY: u64 = 3 * MS;
+
+impl Mq {
+    #[inline(always)]
+    pub(super) fn run_all(&mut self, core: &mut Core, tl: &mut Timeline) {
+        if let [hctx] = self.hctx.as_mut_slice()
+            && hctx.waits_for_tag(&core.reqs)
+        {
+            // The result of this run is known: the parked request is offered, and stays.
+            hctx.restart();
+            hctx.update_busy(true);
+            return;
+        }
+        for h in 0..self.hctx.len() {
+            self.run_hctx(core, tl, h);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn run_hctx(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
+        let hctx = &mut self.hctx[h];
+        if hctx.any_parked() {
+            hctx.restart();
+            if !self.offer_parked(core, tl, h) {
+                return;
+            }
+        }
+        if core.sched.none() { self.run_ctx(core, tl, h) } else { self.run_scheduler(core, tl, h) }
+    }
+
+    /// Offers everything parked; `false` when something had to stay.
+    #[inline(always)]
+    fn offer_parked(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) -> bool {
+        loop {
+            let Some(id) = self.hctx[h].parked() else {
+                self.hctx[h].update_busy(false);
+                return true;
+            };
+            if !self.take_driver_tag(core, id) {
+                self.hctx[h].update_busy(true);
+                return false;
+            }
+            self.hctx[h].unpark();
+            core.issue_now(tl, id);
+        }
+    }
+
+    /// A driver tag of the hardware queue that the request was allocated for, whichever queue pulled it.
+    #[inline(always)]
+    fn take_driver_tag(&mut self, core: &mut Core, id: ReqId) -> bool {
+        let r = &mut core.reqs[id];
+        if core.sched.none() || r.state & state::DRIVER_TAG != 0 {
+            return true;
+        }
+        let got = self.hctx[usize::from(r.hctx)].take_driver_tag();
+        if got {
+            r.state |= state::DRIVER_TAG;
+        }
+        got
+    }
+
+    /// Pulls from the scheduler, in batches where the kernel does.
+    fn run_scheduler(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
+        while self.may_pull(core, h) {
+            if self.hctx.len() == 1 && !self.hctx[h].driver_tag_free() {
+                // Without a budget one request is pulled ahead and parked, not a batch.
+                match core.ask_scheduler(tl, h as u16) {
+                    Some(id) => self.park_pulled(h, id),
+                    None => self.rerun_later(core, tl, h),
+                }
+                return;
+            }
+            let mut batch = std::mem::take(&mut self.scratch);
+            let most = if core.profile.mq.batch_dispatch && !self.hctx[h].busy() {
+                core.sched.facts().nr_requests as usize
+            } else {
+                1
+            };
+            let all = self.pull_batch(core, tl, h, most, &mut batch);
+            let mut parked = false;
+            for h in 0..self.hctx.len() {
+                parked |= self.offer(core, tl, h, &batch);
+            }
+            let over = all || parked || batch.is_empty();
+            batch.clear();
+            self.scratch = batch;
+            if over {
+                return;
+            }
+        }
+    }
+
+    /// Whether to ask the scheduler: it has work, nothing is parked, and the driver has room where it asks for a budget
+    /// first.
+    #[inline(always)]
+    fn may_pull(&mut self, core: &mut Core, h: usize) -> bool {
+        if !core.sched.scheduler().has_work() {
+            return false;
+        }
+        let hctx = &mut self.hctx[h];
+        if hctx.any_parked() {
+            self.ask_run(core, h);
+            return false;
+        }
+        let room = !self.budget || hctx.driver_tag_free();
+        if !room {
+            hctx.restart();
+        }
+        room
+    }
+
+    /// Offers the driver the requests of a batch for one hardware queue. `true` when one had to stay.
+    #[inline]
+    fn offer(&mut self, core: &mut Core, tl: &mut Timeline, h: usize, batch: &[ReqId]) -> bool {
+        let (mut parked, mut any) = (false, false);
+        for id in batch {
+            if usize::from(core.reqs[*id].hctx) != h {
+                continue;
+            }
+            any = true;
+            if parked || !self.take_driver_tag(core, *id) {
+                parked = true;
+                self.hctx[h].park(*id);
+            } else {
+                core.issue(tl, *id);
+            }
+        }
+        if any {
+            let hctx = &mut self.hctx[h];
+            hctx.update_busy(parked);
+            if parked {
+                hctx.restart();
+            }
+        }
+        parked
+    }
+
+    /// Parks a request that found no tag.
+    #[inline(always)]
+    fn park_pulled(&mut self, h: usize, id: ReqId) {
+        let hctx = &mut self.hctx[h];
+        hctx.park(id);
+        hctx.update_busy(true);
+        hctx.restart();
+    }
+
+    /// Pulls up to `most` requests, of which only the last may be without a tag, while there is something to pull
+    /// and room for it (`may_pull` has just said so). `true` when nothing more can come in this run.
+    #[inline]
+    fn pull_batch(
+        &mut self,
+        core: &mut Core,
+        tl: &mut Timeline,
+        h: usize,
+        most: usize,
+        batch: &mut Vec<ReqId>,
+    ) -> bool {
+        loop {
+            let Some(id) = core.ask_scheduler(tl, h as u16) else {
+                if batch.is_empty() {
+                    self.rerun_later(core, tl, h);
+                }
+                return false;
+            };
+            batch.push(id);
+            if !self.take_driver_tag(core, id) {
+                return false;
+            }
+            if batch.len() >= most {
+                return false;
+            }
+            if !self.may_pull(core, h) {
+                return true;
+            }
+        }
+    }
+
+    /// No other event is sure to run the queue again, so it asks for a run itself.
+    fn rerun_later(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
+        if !self.hctx[h].arm_rerun() {
+            let event = Event::Queue(core.disk, QueueEvent::Run(h as u16));
+            tl.events.push(tl.now + RERUN_DELAY, event);
+        }
+    }
+
+    /// Only the hardware queue that asked for it runs again.
+    pub(crate) fn rerun_fired(&mut self, core: &mut Core, h: u16) {
+        self.hctx[usize::from(h)].rerun_fired();
+        core.runs.ask_one(h);
+    }
+
+    /// `none`: whole lists when not busy, one request per software queue in turn when busy.
+    fn run_ctx(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
+        if !self.hctx[h].busy() {
+            while let Some(id) = self.hctx[h].pop() {
+                direct_issue(core, tl, id);
+            }
+            return;
+        }
+        while let Some(id) = self.hctx[h].pop_in_turn() {
+            direct_issue(core, tl, id);
+            self.hctx[h].update_busy(false);
+        }
+    }
+
+    /// Takes one request, whatever is in flight; `false` when there is none.
+    pub(crate) fn step(&mut self, core: &mut Core, tl: &mut Timeline) -> bool {
+        let hctx = &mut self.hctx[0];
+        if let Some(id) = hctx.unpark() {
+            core.issue(tl, id);
+            return true;
+        }
+        if core.sched.none() {
+            let Some(id) = hctx.pop() else { return false };
+            direct_issue(core, tl, id);
+            return true;
+        }
+        if !core.sched.scheduler().has_work() {
+            return false;
+        }
+        let Some(id) = core.ask_scheduler(tl, 0) else { return false };
+        core.issue(tl, id);
+        true
+    }
+}

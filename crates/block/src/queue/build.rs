@@ -1,0 +1,168 @@
+//! Building a queue.
+
+use iosched_devices::Device;
+use iosched_schedulers::{
+    BlockPath, BuildArgs, Cgroup, Merging, QueueFacts, Scheduler, TunableError, TunableValues,
+};
+use iosched_types::{Nanos, Requests};
+
+use super::{Lane, Queue};
+use crate::config::{Limits, QueueConfig, SchedulerChoice, setting};
+use crate::core::Core;
+use crate::core::bios::BioPool;
+use crate::core::drive::Drive;
+use crate::core::elevator::Elevator;
+use crate::core::flushes::Flushes;
+use crate::core::rules::Rules;
+use crate::core::runs::Runs;
+use crate::core::sched::Sched;
+use crate::core::switches::Switches;
+use crate::core::threads::Threads;
+use crate::core::throttle::Throttle;
+use crate::core::trace::Explain;
+use crate::legacy::Legacy;
+use crate::mq::Mq;
+use crate::outbox::Outbox;
+use crate::profile::{CpuModel, KernelProfile, LegacyFlush, ShallowDepth};
+use crate::stats::QueueStats;
+
+impl Queue {
+    /// Builds a queue.
+    ///
+    /// # Errors
+    /// A tunable that the scheduler does not have or does not accept. The caller checks `queue/*` settings against
+    /// [`queue_settings`](crate::queue_settings).
+    pub fn new(mut cfg: QueueConfig) -> Result<Queue, TunableError> {
+        let settings = std::mem::take(&mut cfg.settings);
+        let tasks = std::mem::take(&mut cfg.tasks);
+        let get = |name| setting(&settings, name);
+        let mq = cfg.path == BlockPath::Mq;
+        let max_kb = get("max_sectors_kb").map_or(cfg.profile.max_sectors_kb, |v| v as u32);
+        let max_kb = max_kb.min(cfg.max_hw_sectors_kb.max(4));
+        let rotational = get("rotational").map_or(cfg.rotational, |v| v != 0);
+        cfg.settings = settings.clone();
+        let facts = first_facts(&mut cfg, max_kb, rotational);
+        let (nr, hw_queues) = (facts.nr_requests, facts.hw_queues);
+        let to = &cfg.scheduler;
+        let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
+        let (sched, merging) = scheduler(cfg.scheduler, &tunables, facts, &cfg.profile, 0);
+        let write_cache = get("write_cache").map_or(cfg.write_cache, |v| v != 0);
+        let fua = get("fua").map_or(cfg.fua, |v| v != 0);
+        let default_target = if rotational { 75_000 } else { 2_000 };
+        let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
+        let limits = Limits {
+            max_sectors: max_kb * 2,
+            max_segments: cfg.profile.max_segments,
+            nomerges: get("nomerges").map_or(0, |v| v as u8),
+        };
+        let same_prio = mq && cfg.profile.mq.same_prio_merge;
+        let marks_full = !mq && cfg.profile.legacy.flush == LegacyFlush::Barrier;
+        let core = Core {
+            disk: cfg.disk,
+            profile: cfg.profile,
+            reqs: Requests::with_capacity(nr.min(4096) as usize + 8),
+            bios: BioPool::default(),
+            rules: Rules::new(limits, same_prio, marks_full),
+            sched,
+            elevator: Elevator::new(merging, nr),
+            threads: Threads::default(),
+            drive: Drive::new(cfg.device),
+            flushes: Flushes::new(hw_queues, write_cache, fua),
+            throttle: Throttle::new(target),
+            switches: Switches::default(),
+            runs: Runs::default(),
+            manual: false,
+            ejected: Vec::new(),
+            explain: Explain::default(),
+            stats: QueueStats::default(),
+            out: Outbox::default(),
+        };
+        let lane = match cfg.path {
+            BlockPath::Mq => Lane::Mq(Mq::new(&core, cfg.budget, cfg.tag_start)),
+            BlockPath::Legacy => Lane::Legacy(Legacy::new(&core)),
+        };
+        let mut q = Queue { core, lane, commands_at_once: false };
+        q.set_throttle();
+        q.core.threads.reserve(tasks.len());
+        q.core.sched.reserve_tasks(tasks.len());
+        for info in tasks {
+            q.task_started(info);
+        }
+        Ok(q)
+    }
+}
+
+/// The facts of a queue under its first scheduler.
+fn first_facts(cfg: &mut QueueConfig, max_kb: u32, rotational: bool) -> QueueFacts {
+    let none = cfg.scheduler.descriptor.facts.bypass;
+    let depth = cfg.queue_depth.max(1);
+    let default_nr = default_requests(&cfg.profile, cfg.path, none, depth);
+    let nr = setting(&cfg.settings, "nr_requests").map_or(default_nr, |v| v as u32);
+    let nr = if cfg.path == BlockPath::Mq && none { nr.min(depth) } else { nr };
+    let cgroups = std::mem::take(&mut cfg.cgroups);
+    let mut facts = QueueFacts {
+        hz: cfg.profile.hz,
+        rotational,
+        queue_depth: depth,
+        max_sectors: max_kb * 2,
+        hw_queues: cfg.hw_queues.clamp(1, cfg.cpus.max(1)),
+        cpus: cfg.cpus.max(1),
+        capacity: Device::capacity(&*cfg.device) / 512,
+        zone_sectors: cfg.zone_sectors,
+        cpu_takes_no_time: cfg.profile.cpu.model != CpuModel::Cost,
+        cgroups: if cgroups.is_empty() { vec![Cgroup::default()] } else { cgroups },
+        ..QueueFacts::default()
+    };
+    set_requests(&mut facts, &cfg.profile, nr, default_nr);
+    facts
+}
+
+/// `nr_requests`, unless it was set.
+pub(super) fn default_requests(
+    profile: &KernelProfile,
+    path: BlockPath,
+    none: bool,
+    depth: u32,
+) -> u32 {
+    match (path, none) {
+        (BlockPath::Mq, true) => depth,
+        (BlockPath::Mq, false) => profile.mq.scheduler_tags.of(depth),
+        (BlockPath::Legacy, _) => profile.nr_requests,
+    }
+}
+
+/// Books how many requests there are.
+pub(super) fn set_requests(
+    facts: &mut QueueFacts,
+    profile: &KernelProfile,
+    nr: u32,
+    default_nr: u32,
+) {
+    facts.nr_requests = nr;
+    facts.limit_base = default_nr;
+    facts.limit_unit = match profile.mq.shallow_depth {
+        ShallowDepth::Word => QueueFacts::tag_word(nr),
+        ShallowDepth::Map => default_nr,
+    };
+}
+
+/// Builds the scheduler and says which part looks for merges under it.
+pub(super) fn scheduler(
+    choice: SchedulerChoice,
+    tunables: &TunableValues,
+    facts: QueueFacts,
+    profile: &KernelProfile,
+    now: Nanos,
+) -> (Sched, Merging) {
+    let generation = choice.generation.index;
+    let args = BuildArgs { generation, tunables, queue: &facts, now };
+    let scheduler: Box<dyn Scheduler> = (choice.descriptor.build)(&args);
+    let mut merging = scheduler.merging();
+    if let Merging::Elevator { hash } = &mut merging
+        && choice.descriptor.facts.without_merge_hash.contains(&generation)
+    {
+        // 2.6.18 keeps the hash inside each scheduler.
+        *hash = *hash && profile.legacy.merge_hash;
+    }
+    (Sched::new(scheduler, choice, facts), merging)
+}
