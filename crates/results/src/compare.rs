@@ -1,5 +1,7 @@
 //! `iosched compare BASE NEW`: what changed between two results, and whether it is a regression.
 
+mod conditions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::record::{BackendKind, Record};
@@ -11,35 +13,8 @@ use crate::measure::kind;
 use crate::stats::{
     Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
-
-/// Provenance that differs between any two runs and says nothing about what was measured.
-///
-/// A field is left out when one of its parts (between dots and slashes) is one of these words. `target` is
-/// among them because device nodes change their names from boot to boot; the device's identity counts.
-pub const VOLATILE: [&str; 16] = [
-    "timestamp",
-    "time",
-    "date",
-    "started",
-    "finished",
-    "duration",
-    "uptime",
-    "load",
-    "seed",
-    "command",
-    "file",
-    "path",
-    "run",
-    "pid",
-    "target",
-    "emulation",
-];
-
-/// Provenance: a hash of what is in the device's file. Two files of one name are not one device.
-pub const DEVICE_CONTENT: &str = "device.content";
-
-/// Fields that results of earlier versions lack.
-const LATE: [&str; 2] = [DEVICE_CONTENT, crate::answer::DEVICE_DEPTH];
+use conditions::conditions;
+pub use conditions::{DEVICE_CONTENT, Difference, VOLATILE};
 
 /// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,17 +41,6 @@ impl Default for CompareOptions {
             verdict: VerdictOptions::default(),
         }
     }
-}
-
-/// A provenance field that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Difference {
-    /// Field: `kernel`, `device.model`, …
-    pub field: String,
-    /// The base's values.
-    pub base: String,
-    /// The new side's values.
-    pub new: String,
 }
 
 /// Why two results cannot be compared.
@@ -323,27 +287,6 @@ fn near<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> S
     format!("there are {}", some.join(", "))
 }
 
-/// Fields that differ although `vary` does not allow it.
-fn conditions(
-    base: &[Record],
-    new: &[Record],
-    common: &BTreeSet<CellKey>,
-    options: &CompareOptions,
-) -> Result<Vec<Difference>, CompareError> {
-    let (b, n) = (fields(base, common), fields(new, common));
-    let names: BTreeSet<&str> = b.keys().chain(n.keys()).map(String::as_str).collect();
-    if let Some(wanted) = options.vary.iter().find(|v| !names.contains(v.as_str())) {
-        return Err(CompareError::Vary { wanted: wanted.clone(), help: near(wanted, names) });
-    }
-    let differing = provenance(&b, &n);
-    let forbidden: Vec<Difference> =
-        differing.iter().filter(|d| !options.vary.contains(&d.field)).cloned().collect();
-    if !forbidden.is_empty() && !options.force {
-        return Err(CompareError::Provenance(forbidden));
-    }
-    Ok(differing)
-}
-
 fn incomplete(b: &Cells, n: &Cells) -> Vec<(CellKey, String)> {
     let all: BTreeSet<&CellKey> = b.0.keys().chain(n.0.keys()).collect();
     let mut out = Vec::new();
@@ -362,187 +305,5 @@ fn incomplete(b: &Cells, n: &Cells) -> Vec<(CellKey, String)> {
     out
 }
 
-type Fields = BTreeMap<String, BTreeSet<String>>;
-
-/// The fields with different sets of values over the common cells.
-fn provenance(b: &Fields, n: &Fields) -> Vec<Difference> {
-    let names: BTreeSet<&String> = b.keys().chain(n.keys()).collect();
-    let show = |f: &Fields, name: &str| {
-        f.get(name)
-            .map_or("not recorded".into(), |v| v.iter().cloned().collect::<Vec<_>>().join(", "))
-    };
-    names
-        .into_iter()
-        .filter(|name| b.get(*name) != n.get(*name))
-        // Results of earlier versions have none of these.
-        .filter(|name| {
-            !LATE.contains(&name.as_str()) || b.contains_key(*name) && n.contains_key(*name)
-        })
-        .map(|name| Difference { field: name.clone(), base: show(b, name), new: show(n, name) })
-        .collect()
-}
-
-fn fields(records: &[Record], common: &BTreeSet<CellKey>) -> Fields {
-    let mut out = Fields::new();
-    for r in records {
-        let t = &r.trial;
-        if !common.contains(&CellKey::of(t)) {
-            continue;
-        }
-        let mut put = |k: &str, v: String| {
-            out.entry(k.to_string()).or_default().insert(v);
-        };
-        put("kernel", t.kernel.clone());
-        put("backend", format!("{:?}", r.backend).to_lowercase());
-        for (k, v) in &r.provenance {
-            if !k.split(['.', '/']).any(|part| VOLATILE.contains(&part)) {
-                put(k, v.clone());
-            }
-        }
-    }
-    out
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use iosched_experiment::record::{Metric, Status, TrialId};
-
-    fn records(kernel: &str, values: &[f64]) -> Vec<Record> {
-        let of = |(v, i): (&f64, u32)| Record {
-            trial: TrialId {
-                device: "d".into(),
-                workload: "w".into(),
-                scheduler: "bfq".into(),
-                kernel: kernel.into(),
-                repetition: i,
-                ..TrialId::default()
-            },
-            backend: BackendKind::Real,
-            metrics: vec![Metric {
-                name: "iops".into(),
-                value: *v,
-                unit: "1/s".into(),
-                higher_is_better: true,
-                censored: false,
-            }],
-            provenance: [
-                ("device.model".to_string(), "x".to_string()),
-                ("timestamp".into(), i.to_string()),
-            ]
-            .into(),
-            ..Record::default()
-        };
-        values.iter().zip(1..).map(of).collect()
-    }
-
-    const FAST: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.2];
-
-    fn scaled(by: f64) -> Vec<f64> {
-        FAST.iter().zip([1.0, 1.001, 0.999, 1.0005, 0.9995, 1.0]).map(|(v, j)| v * by * j).collect()
-    }
-
-    #[test]
-    fn only_a_significant_loss_beyond_the_threshold_is_a_regression() {
-        let o = CompareOptions::default();
-        let run = |by| compare(&records("6.1", &FAST), &records("6.1", &scaled(by)), &o).unwrap();
-        assert!(run(0.9).has_regression());
-        assert!(!run(0.97).has_regression());
-        assert_eq!(run(0.97).changes[0].judged.verdict, Verdict::Worse);
-        assert!(!run(1.1).has_regression());
-        let noisy = [60.0, 140.0, 99.0, 80.0, 120.0, 70.0];
-        assert!(
-            !compare(&records("6.1", &FAST), &records("6.1", &noisy), &o).unwrap().has_regression()
-        );
-    }
-
-    #[test]
-    fn a_guard_is_told_when_nobody_can_tell() {
-        let o = CompareOptions::default();
-        let run =
-            |a: &[f64], b: &[f64]| compare(&records("6.1", a), &records("6.1", b), &o).unwrap();
-        assert_eq!(run(&FAST, &scaled(0.4)).answer(), Answer::Regression);
-        assert_eq!(run(&FAST, &FAST).answer(), Answer::NoRegression);
-        assert_eq!(run(&FAST, &scaled(0.97)).answer(), Answer::NoRegression);
-        // Two and a half times slower in the only run there is.
-        assert_eq!(run(&[100.0], &[40.0]).answer(), Answer::CannotTell);
-        let noisy = [60.0, 140.0, 99.0, 80.0, 120.0, 70.0];
-        assert_eq!(run(&FAST, &noisy).answer(), Answer::CannotTell);
-        // Uncertain, but surely not much slower.
-        assert_eq!(
-            run(&[100.0, 120.0, 90.0], &[150.0, 260.0, 180.0]).answer(),
-            Answer::NoRegression
-        );
-        let mut failed = records("6.1", &FAST);
-        failed.iter_mut().for_each(|r| r.status = Status::Failed("no memory".into()));
-        let mut base = records("6.1", &FAST);
-        for r in &mut base {
-            r.trial.scheduler = "kyber".into();
-        }
-        let (both, half) =
-            ([base.clone(), records("6.1", &FAST)].concat(), [base, failed].concat());
-        assert_eq!(compare(&both, &half, &o).unwrap().answer(), Answer::CannotTell);
-        assert_eq!(compare(&half, &both, &o).unwrap().answer(), Answer::NoRegression);
-    }
-
-    #[test]
-    fn names_that_nothing_has_are_errors() {
-        let a = records("6.1", &FAST);
-        let of = |measure: &str, vary: &str| {
-            let list = |s: &str| if s.is_empty() { vec![] } else { vec![s.to_string()] };
-            let (measures, vary) = (list(measure), list(vary));
-            let o = CompareOptions { measures, vary, ..CompareOptions::default() };
-            compare(&a, &a, &o).map(|c| c.changes.len()).map_err(|e| e.to_string())
-        };
-        assert_eq!(of("io", "kernel"), Ok(1));
-        assert!(of("iosp", "").unwrap_err().contains("did you mean \"iops\""));
-        assert!(of(" ", "").unwrap_err().contains("no measure begins with"));
-        assert!(of("", "kernal").unwrap_err().contains("did you mean \"kernel\""));
-    }
-
-    #[test]
-    fn a_device_of_the_same_name_may_be_another() {
-        let with = |hash: &str| {
-            let mut all = records("6.1", &FAST);
-            for r in all.iter_mut().filter(|_| !hash.is_empty()) {
-                r.provenance.insert(DEVICE_CONTENT.into(), hash.into());
-            }
-            all
-        };
-        let run = |a, b| compare(&with(a), &with(b), &CompareOptions::default());
-        assert!(run("1", "2").unwrap_err().to_string().contains("device.content"));
-        assert!(run("1", "1").is_ok());
-        assert!(run("", "1").is_ok(), "earlier versions did not record it");
-    }
-
-    #[test]
-    fn unequal_conditions_are_refused_by_name() {
-        let (a, b) = (records("6.1", &FAST), records("6.2", &FAST));
-        let e = compare(&a, &b, &CompareOptions::default()).unwrap_err().to_string();
-        assert!(e.contains("kernel is 6.1 in base, 6.2 in new") && !e.contains("timestamp"), "{e}");
-        let vary = CompareOptions { vary: vec!["kernel".into()], ..CompareOptions::default() };
-        assert_eq!(compare(&a, &b, &vary).unwrap().differing.len(), 1);
-        let mut c = records("6.1", &FAST);
-        c.iter_mut().for_each(|r| drop(r.provenance.remove("device.model")));
-        let e = compare(&a, &c, &vary).unwrap_err().to_string();
-        assert!(e.contains("device.model is x in base, not recorded in new"), "{e}");
-        assert!(compare(&a, &c, &CompareOptions { force: true, ..vary }).is_ok());
-    }
-
-    #[test]
-    fn cells_on_one_side_only_are_listed() {
-        let (a, mut b) = (records("6.1", &FAST), records("6.1", &FAST));
-        let mut extra = b[0].clone();
-        extra.trial.scheduler = "kyber".into();
-        b.push(extra);
-        let c = compare(&a, &b, &CompareOptions::default()).unwrap();
-        assert_eq!(c.incomplete[0].1, "not in base");
-        b.drain(..6);
-        assert!(matches!(
-            compare(&a, &b, &CompareOptions::default()),
-            Err(CompareError::NothingInCommon { .. })
-        ));
-        let bad = CompareOptions { threshold: f64::NAN, ..CompareOptions::default() };
-        assert!(matches!(compare(&a, &a, &bad), Err(CompareError::Threshold(_))));
-    }
-}
+mod tests;

@@ -1,0 +1,111 @@
+//! Under which conditions results were made, and whether they are the same.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use iosched_experiment::record::Record;
+use serde::{Deserialize, Serialize};
+
+use super::{CompareError, CompareOptions, near};
+use crate::cells::CellKey;
+
+/// Provenance that differs between any two runs and says nothing about what was measured.
+///
+/// A field is left out when one of its parts (between dots and slashes) is one of these words. `target` is
+/// among them because device nodes change their names from boot to boot; the device's identity counts.
+pub const VOLATILE: [&str; 16] = [
+    "timestamp",
+    "time",
+    "date",
+    "started",
+    "finished",
+    "duration",
+    "uptime",
+    "load",
+    "seed",
+    "command",
+    "file",
+    "path",
+    "run",
+    "pid",
+    "target",
+    "emulation",
+];
+
+/// Provenance: a hash of what is in the device's file. Two files of one name are not one device.
+pub const DEVICE_CONTENT: &str = "device.content";
+
+/// Fields that results of earlier versions lack.
+const LATE: [&str; 2] = [DEVICE_CONTENT, crate::answer::DEVICE_DEPTH];
+
+/// A provenance field that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Field: `kernel`, `device.model`, …
+    pub field: String,
+    /// The base's values.
+    pub base: String,
+    /// The new side's values.
+    pub new: String,
+}
+
+/// Fields that differ although `vary` does not allow it.
+pub(super) fn conditions(
+    base: &[Record],
+    new: &[Record],
+    common: &BTreeSet<CellKey>,
+    options: &CompareOptions,
+) -> Result<Vec<Difference>, CompareError> {
+    let (b, n) = (fields(base, common), fields(new, common));
+    let names: BTreeSet<&str> = b.keys().chain(n.keys()).map(String::as_str).collect();
+    if let Some(wanted) = options.vary.iter().find(|v| !names.contains(v.as_str())) {
+        return Err(CompareError::Vary { wanted: wanted.clone(), help: near(wanted, names) });
+    }
+    let differing = provenance(&b, &n);
+    let forbidden: Vec<Difference> =
+        differing.iter().filter(|d| !options.vary.contains(&d.field)).cloned().collect();
+    if !forbidden.is_empty() && !options.force {
+        return Err(CompareError::Provenance(forbidden));
+    }
+    Ok(differing)
+}
+
+type Fields = BTreeMap<String, BTreeSet<String>>;
+
+/// The fields with different sets of values over the common cells.
+fn provenance(b: &Fields, n: &Fields) -> Vec<Difference> {
+    let names: BTreeSet<&String> = b.keys().chain(n.keys()).collect();
+    let show = |f: &Fields, name: &str| {
+        f.get(name)
+            .map_or("not recorded".into(), |v| v.iter().cloned().collect::<Vec<_>>().join(", "))
+    };
+    names
+        .into_iter()
+        .filter(|name| b.get(*name) != n.get(*name))
+        // Results of earlier versions have none of these.
+        .filter(|name| {
+            !LATE.contains(&name.as_str()) || b.contains_key(*name) && n.contains_key(*name)
+        })
+        .map(|name| Difference { field: name.clone(), base: show(b, name), new: show(n, name) })
+        .collect()
+}
+
+fn fields(records: &[Record], common: &BTreeSet<CellKey>) -> Fields {
+    let mut out = Fields::new();
+    for r in records {
+        let t = &r.trial;
+        if !common.contains(&CellKey::of(t)) {
+            continue;
+        }
+        let mut put = |k: &str, v: String| {
+            out.entry(k.to_string()).or_default().insert(v);
+        };
+        put("kernel", t.kernel.clone());
+        put("backend", format!("{:?}", r.backend).to_lowercase());
+        for (k, v) in &r.provenance {
+            if !k.split(['.', '/']).any(|part| VOLATILE.contains(&part)) {
+                put(k, v.clone());
+            }
+        }
+    }
+    out
+}
