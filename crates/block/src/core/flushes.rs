@@ -99,3 +99,32 @@ impl Flushes {
         waited.into_iter().flatten().map(|(id, _)| *id).chain(self.barrier)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Those who come while a command is under way share the next. Beside data it waits five seconds.
+    #[test]
+    fn one_command_serves_all_who_waited() {
+        let mut f = Flushes::new(1, true, false);
+        (0..2).for_each(|id| f.join(0, 10, id, 1));
+        assert_eq!(f.begin(0, 10, true), Some(0));
+        f.join(0, 20, 2, 4);
+        assert_eq!(f.begin(0, 20, true), None, "one at a time");
+        assert!(f.served(0).eq([0, 1]));
+        assert_eq!(f.end(0), [(0, 1), (1, 1)]);
+        f.data_begins(0);
+        assert_eq!(f.begin(0, 19 + PENDING_TIMEOUT, true), None, "data is in flight");
+        assert_eq!(f.begin(0, 20 + PENDING_TIMEOUT, true), Some(2));
+    }
+
+    #[test]
+    fn a_barrier_is_alone() {
+        let mut f = Flushes::new(1, true, false);
+        f.set_barrier(Some(7));
+        assert!(f.served(0).eq([7]));
+        f.set_barrier(None);
+        assert_eq!(f.served(0).count(), 0);
+    }
+}

@@ -48,3 +48,24 @@ impl Runs {
         self.some.pop_front().map(Run::One)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(runs: &mut Runs) -> Vec<Run> {
+        std::iter::from_fn(|| runs.next()).collect()
+    }
+
+    #[test]
+    fn hardware_queues_take_turns_and_one_run_of_everything_covers_them() {
+        let mut runs = Runs::default();
+        [2, 0, 2].into_iter().for_each(|h| runs.ask_one(h));
+        assert_eq!(all(&mut runs), [Run::One(2), Run::One(0)]);
+        runs.ask_one(1);
+        runs.ask();
+        assert!(runs.any());
+        assert_eq!(all(&mut runs), [Run::All]);
+        assert!(!runs.any());
+    }
+}

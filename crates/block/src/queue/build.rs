@@ -33,52 +33,11 @@ impl Queue {
     /// A tunable that the scheduler does not have or does not accept. The caller checks `queue/*` settings against
     /// [`queue_settings`](crate::queue_settings).
     pub fn new(mut cfg: QueueConfig) -> Result<Queue, TunableError> {
-        let settings = std::mem::take(&mut cfg.settings);
         let tasks = std::mem::take(&mut cfg.tasks);
-        let get = |name| setting(&settings, name);
-        let mq = cfg.path == BlockPath::Mq;
-        let max_kb = get("max_sectors_kb").map_or(cfg.profile.max_sectors_kb, |v| v as u32);
-        let max_kb = max_kb.min(cfg.max_hw_sectors_kb.max(4));
-        let rotational = get("rotational").map_or(cfg.rotational, |v| v != 0);
-        cfg.settings = settings.clone();
-        let facts = first_facts(&mut cfg, max_kb, rotational);
-        let (nr, hw_queues) = (facts.nr_requests, facts.hw_queues);
-        let to = &cfg.scheduler;
-        let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
-        let (sched, merging) = scheduler(cfg.scheduler, &tunables, facts, &cfg.profile, 0);
-        let write_cache = get("write_cache").map_or(cfg.write_cache, |v| v != 0);
-        let fua = get("fua").map_or(cfg.fua, |v| v != 0);
-        let default_target = if rotational { 75_000 } else { 2_000 };
-        let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
-        let limits = Limits {
-            max_sectors: max_kb * 2,
-            max_segments: cfg.profile.max_segments,
-            nomerges: get("nomerges").map_or(0, |v| v as u8),
-        };
-        let same_prio = mq && cfg.profile.mq.same_prio_merge;
-        let marks_full = !mq && cfg.profile.legacy.flush == LegacyFlush::Barrier;
-        let core = Core {
-            disk: cfg.disk,
-            profile: cfg.profile,
-            reqs: Requests::with_capacity(nr.min(4096) as usize + 8),
-            bios: BioPool::default(),
-            rules: Rules::new(limits, same_prio, marks_full),
-            sched,
-            elevator: Elevator::new(merging, nr),
-            threads: Threads::default(),
-            drive: Drive::new(cfg.device),
-            flushes: Flushes::new(hw_queues, write_cache, fua),
-            throttle: Throttle::new(target),
-            switches: Switches::default(),
-            runs: Runs::default(),
-            manual: false,
-            ejected: Vec::new(),
-            explain: Explain::default(),
-            stats: QueueStats::default(),
-            out: Outbox::default(),
-        };
-        let lane = match cfg.path {
-            BlockPath::Mq => Lane::Mq(Mq::new(&core, cfg.budget, cfg.tag_start)),
+        let (path, budget, tag_start) = (cfg.path, cfg.budget, cfg.tag_start);
+        let core = core(cfg)?;
+        let lane = match path {
+            BlockPath::Mq => Lane::Mq(Mq::new(&core, budget, tag_start)),
             BlockPath::Legacy => Lane::Legacy(Legacy::new(&core)),
         };
         let mut q = Queue { core, lane, commands_at_once: false };
@@ -92,19 +51,76 @@ impl Queue {
     }
 }
 
-/// The facts of a queue under its first scheduler.
-fn first_facts(cfg: &mut QueueConfig, max_kb: u32, rotational: bool) -> QueueFacts {
+/// The parts of a queue without tasks.
+fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
+    let settings = std::mem::take(&mut cfg.settings);
+    let get = |name: &str| setting(&settings, name);
+    let rules = rules(&cfg, &get);
+    let rotational = get("rotational").map_or(cfg.rotational, |v| v != 0);
+    let write_cache = get("write_cache").map_or(cfg.write_cache, |v| v != 0);
+    let fua = get("fua").map_or(cfg.fua, |v| v != 0);
+    let default_target = if rotational { 75_000 } else { 2_000 };
+    let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
+    let nr = get("nr_requests").map(|v| v as u32);
+    let facts = first_facts(&mut cfg, rules.limits().max_sectors, rotational, nr);
+    let (nr, hw_queues) = (facts.nr_requests, facts.hw_queues);
+    let to = &cfg.scheduler;
+    let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
+    let (sched, merging) = scheduler(cfg.scheduler, &tunables, facts, &cfg.profile, 0);
+    Ok(Core {
+        disk: cfg.disk,
+        profile: cfg.profile,
+        reqs: Requests::with_capacity(nr.min(4096) as usize + 8),
+        bios: BioPool::default(),
+        rules,
+        sched,
+        elevator: Elevator::new(merging, nr),
+        threads: Threads::default(),
+        drive: Drive::new(cfg.device),
+        flushes: Flushes::new(hw_queues, write_cache, fua),
+        throttle: Throttle::new(target),
+        switches: Switches::default(),
+        runs: Runs::default(),
+        manual: false,
+        ejected: Vec::new(),
+        explain: Explain::default(),
+        stats: QueueStats::default(),
+        out: Outbox::default(),
+    })
+}
+
+/// What may become one request.
+fn rules(cfg: &QueueConfig, get: &dyn Fn(&str) -> Option<i64>) -> Rules {
+    let (mq, profile) = (cfg.path == BlockPath::Mq, &cfg.profile);
+    let max_kb = get("max_sectors_kb").map_or(profile.max_sectors_kb, |v| v as u32);
+    let limits = Limits {
+        max_sectors: max_kb.min(cfg.max_hw_sectors_kb.max(4)) * 2,
+        max_segments: profile.max_segments,
+        nomerges: get("nomerges").map_or(0, |v| v as u8),
+    };
+    let same_prio = mq && profile.mq.same_prio_merge;
+    let marks_full = !mq && profile.legacy.flush == LegacyFlush::Barrier;
+    Rules::new(limits, same_prio, marks_full)
+}
+
+/// The facts of a queue under its first scheduler; `nr` is `nr_requests` if it was set.
+fn first_facts(
+    cfg: &mut QueueConfig,
+    max_sectors: u32,
+    rotational: bool,
+    nr: Option<u32>,
+) -> QueueFacts {
     let none = cfg.scheduler.descriptor.facts.bypass;
     let depth = cfg.queue_depth.max(1);
     let default_nr = default_requests(&cfg.profile, cfg.path, none, depth);
-    let nr = setting(&cfg.settings, "nr_requests").map_or(default_nr, |v| v as u32);
+    let nr = nr.unwrap_or(default_nr);
     let nr = if cfg.path == BlockPath::Mq && none { nr.min(depth) } else { nr };
     let cgroups = std::mem::take(&mut cfg.cgroups);
     let mut facts = QueueFacts {
         hz: cfg.profile.hz,
         rotational,
         queue_depth: depth,
-        max_sectors: max_kb * 2,
+        max_sectors,
         hw_queues: cfg.hw_queues.clamp(1, cfg.cpus.max(1)),
         cpus: cfg.cpus.max(1),
         capacity: Device::capacity(&*cfg.device) / 512,
