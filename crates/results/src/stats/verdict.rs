@@ -1,14 +1,19 @@
 //! Verdicts in words.
 
-use std::collections::BTreeMap;
+mod pairing;
+mod sample;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::rank::{cliffs_delta, mann_whitney};
 use super::special::normal_quantile;
-use super::summary::{Observation, Summary, summarize};
-use super::t_test::{Difference, Prior, Priors, Side, paired, welch};
+use super::summary::{Summary, summarize};
+use super::t_test::{Difference, Side, paired, welch};
+use pairing::{Pairing, shared};
+pub(crate) use sample::Lent;
+pub use sample::Sample;
 
 /// Smaller differences are negligible whatever a test says: half a percent.
 pub const NEGLIGIBLE: f64 = 0.005;
@@ -51,45 +56,6 @@ impl fmt::Display for Verdict {
             Verdict::NotEnoughData => "not enough data",
             Verdict::Invalid => "invalid",
         })
-    }
-}
-
-/// One side of a comparison: a cell's values with the rounds they came from.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sample {
-    /// (round, value); rounds pair the two sides.
-    pub rounds: Vec<(u32, Observation)>,
-    /// The same input gives the same bytes (the simulator): equal values are exact, not lucky.
-    pub deterministic: bool,
-    /// The same round of another sample ran under the same conditions (interleaved, or with the same seed).
-    pub paired: bool,
-}
-
-impl Sample {
-    /// The values alone.
-    #[must_use]
-    pub fn observations(&self) -> Vec<Observation> {
-        self.rounds.iter().map(|r| r.1).collect()
-    }
-
-    fn values(&self) -> Vec<f64> {
-        self.rounds.iter().map(|r| r.1.value).collect()
-    }
-
-    fn exact(&self) -> bool {
-        self.deterministic
-            && self.rounds.len() > 1
-            && self.rounds.windows(2).all(|w| w[0].1 == w[1].1)
-    }
-
-    fn censored(&self) -> bool {
-        self.rounds.iter().any(|r| r.1.censored)
-    }
-
-    /// The logarithms' spread, to be lent to similar figures; `None` where there is none to lend.
-    pub(crate) fn lends(&self) -> Option<Side> {
-        let known = self.rounds.len() > 1 && !self.censored() && !self.exact();
-        known.then(|| Side::of_logarithms(&self.values())).flatten()
     }
 }
 
@@ -227,26 +193,6 @@ pub(crate) struct Compared<'a> {
     pub(crate) kind: &'a str,
 }
 
-/// The spread that figures lend each other when they are read together.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lent(Priors);
-
-impl Lent {
-    /// From all cells: (kind, sample).
-    pub(crate) fn of<'a>(cells: impl IntoIterator<Item = (&'a str, &'a Sample)>) -> Lent {
-        let mut sides: BTreeMap<&str, Vec<Side>> = BTreeMap::new();
-        for (kind, sample) in cells {
-            sides.entry(kind).or_default().extend(sample.lends());
-        }
-        let priors = sides.into_iter().filter_map(|(k, s)| Some((k.to_string(), Prior::of(&s)?)));
-        Lent(priors.collect())
-    }
-
-    pub(crate) fn prior(&self, kind: &str) -> Option<Prior> {
-        self.0.get(kind).copied()
-    }
-}
-
 /// Compares `new` with `base`, alone.
 #[must_use]
 pub fn judge(base: &Sample, new: &Sample, better: Better, options: VerdictOptions) -> Judged {
@@ -298,58 +244,6 @@ pub(crate) fn judge_together(
         conclude(j, d, alpha, options);
     }
     out
-}
-
-/// The rounds both sides have, when each side has each of its rounds once, all are shared, and they ran under the
-/// same conditions: the logarithms of their ratios.
-fn shared(c: &Compared<'_>) -> Option<Vec<(f64, f64)>> {
-    if !(c.base.0.paired && c.new.0.paired) {
-        return None;
-    }
-    let sorted = |s: &Sample| {
-        let mut v: Vec<(u32, f64)> = s.rounds.iter().map(|r| (r.0, r.1.value)).collect();
-        v.sort_by_key(|r| r.0);
-        v
-    };
-    let (b, n) = (sorted(c.base.0), sorted(c.new.0));
-    let same = b.len() == n.len()
-        && b.iter().zip(&n).all(|(x, y)| x.0 == y.0)
-        && b.windows(2).all(|w| w[0].0 != w[1].0);
-    let usable = |v: &[(u32, f64)]| v.iter().all(|x| x.1 > 0.0 && x.1.is_finite());
-    let pairs = b.iter().zip(&n).map(|(x, y)| (x.1.ln(), y.1.ln()));
-    (same && usable(&b) && usable(&n)).then(|| pairs.collect())
-}
-
-/// Kinds of figures with rounds that go up and down together, and the spread that their ratios lend each other.
-///
-/// Pairs cost degrees of freedom. They are used for a kind of figure only where the correlation over all its
-/// comparisons is certain. Choosing the test by its outcome would find differences where there are none.
-#[derive(Debug, Default)]
-struct Pairing(BTreeMap<String, Option<Prior>>);
-
-impl Pairing {
-    fn of(pairs: &[Compared<'_>]) -> Pairing {
-        let mut kinds: BTreeMap<&str, (f64, f64, Vec<Side>)> = BTreeMap::new();
-        for c in pairs.iter().filter(|c| !(c.base.0.censored() || c.new.0.censored())) {
-            let Some(rounds) = shared(c).filter(|r| r.len() > 3) else { continue };
-            let of =
-                |f: fn(&(f64, f64)) -> f64| Side::of(&rounds.iter().map(f).collect::<Vec<_>>());
-            let (b, n, d) = (of(|r| r.0), of(|r| r.1), of(|r| r.1 - r.0));
-            let scale = (b.variance * n.variance).sqrt();
-            let correlation = (b.variance + n.variance - d.variance) / (2.0 * scale);
-            if scale > 0.0 {
-                let kind = kinds.entry(c.kind).or_default();
-                let weight = (rounds.len() - 3) as f64;
-                kind.0 += weight * correlation.clamp(-0.999_999, 0.999_999).atanh();
-                kind.1 += weight;
-                kind.2.push(d);
-            }
-        }
-        // Fisher's transformation; two standard errors below must still be a correlation that pays.
-        let pays = |z: f64, weight: f64| z / weight - 2.0 / weight.sqrt() > 0.3;
-        let used = kinds.into_iter().filter(|(_, (z, w, _))| pays(*z, *w));
-        Pairing(used.map(|(k, (_, _, d))| (k.to_string(), Prior::of(&d))).collect())
-    }
 }
 
 /// Everything but the verdict, and the difference that was tested.

@@ -1,3 +1,4 @@
+use super::super::summary::Observation;
 use super::*;
 
 fn sample(v: &[f64]) -> Sample {
