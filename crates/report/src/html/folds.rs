@@ -123,7 +123,7 @@ impl<'a> Source<'a> {
         wrap("Latency distribution", finding, html, "figs")
     }
 
-    /// Smallest and largest of something in ns.
+    /// Smallest and largest of something over the schedulers of a device.
     fn range(&self, device: usize, f: impl Fn(&Detail) -> Option<u64>) -> Option<(u64, u64)> {
         let found = self.found(device);
         let mut all = found.iter().filter_map(|(_, d)| f(d));
@@ -231,11 +231,16 @@ impl<'a> Source<'a> {
             );
         }
         let finding = self.finding(|d| {
-            let found = self.found(d);
-            let all = found.iter().filter_map(|f| f.1.throughput.as_ref()).flat_map(|t| &t.1);
-            let (low, high) =
-                all.fold((f64::INFINITY, 0.0), |(a, b): (f64, f64), v| (a.min(*v), b.max(*v)));
-            low.is_finite().then(|| format!("{} to {}", value(low, "B/s"), value(high, "B/s")))
+            // Where each scheduler settles. The extremes of all curves only say that disks stand still at times.
+            let settled = |x: &Detail| {
+                let (_, v) = x.throughput.as_ref()?;
+                let half = &v[v.len() / 2..];
+                (!half.is_empty()).then(|| (half.iter().sum::<f64>() / half.len() as f64) as u64)
+            };
+            let (low, high) = self.range(d, settled)?;
+            let (low, high) = (value(low as f64, "B/s"), value(high as f64, "B/s"));
+            let ends = if low == high { low } else { format!("{low} to {high}") };
+            Some(format!("second half {ends}"))
         });
         wrap("Throughput over time", finding, html, "figs")
     }

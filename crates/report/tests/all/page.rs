@@ -167,6 +167,17 @@ fn the_answer_has_one_meaning_of_each_colour() {
 }
 
 #[test]
+fn the_fold_of_throughput_says_where_each_scheduler_settles() {
+    let mut records = synthetic::records(1, 2, 2);
+    for r in &mut records {
+        let settled = if r.trial.scheduler.starts_with("none") { 2e6 } else { 5e6 };
+        let curve = r.series.iter_mut().find(|s| s.name == "throughput").unwrap();
+        curve.values = [[1e3, 9e8].repeat(50), vec![settled; 100]].concat();
+    }
+    assert!(page_of(&records).contains("second half 2.00 MB&#x2f;s to 5.00 MB&#x2f;s"));
+}
+
+#[test]
 fn a_description_stands_beside_the_title() {
     let comparison = published::load("linux-4.12").unwrap();
     let options = Options {
