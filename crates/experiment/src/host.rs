@@ -18,12 +18,41 @@ pub enum FsType {
     /// ext4 with jbd2 above the page cache.
     #[default]
     Ext4,
+    /// XFS with its log above the page cache.
+    Xfs,
     /// Neither journal, read-ahead nor write-back: names cost nothing, memory is without end.
     Simple,
 }
 
 /// The file systems by name.
-pub const FS_TYPES: &[(&str, FsType)] = &[("ext4", FsType::Ext4), ("simple", FsType::Simple)];
+pub const FS_TYPES: &[(&str, FsType)] =
+    &[("ext4", FsType::Ext4), ("xfs", FsType::Xfs), ("simple", FsType::Simple)];
+
+impl FsType {
+    /// Its name, as `mount` prints it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        FS_TYPES.iter().find(|(_, t)| *t == self).map_or("", |(name, _)| name)
+    }
+
+    /// Its mount options here.
+    fn options(self) -> &'static [&'static str] {
+        match self {
+            FsType::Ext4 => &["barrier", "nobarrier", "commit", "noatime", "data=ordered"],
+            FsType::Xfs => &["barrier", "nobarrier", "noatime", "inode64"],
+            FsType::Simple => &[],
+        }
+    }
+
+    /// The smallest one that its `mkfs` makes here.
+    fn least(self) -> Bytes {
+        match self {
+            FsType::Ext4 => 512 << 20,
+            FsType::Xfs => 300 << 20,
+            FsType::Simple => 0,
+        }
+    }
+}
 
 /// What a file system is mounted with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +113,8 @@ pub struct HostSpec {
     pub sysctls: Sysctls,
     /// Files that are there before the load, with their lengths.
     pub files: Vec<(String, Bytes)>,
+    /// How long before the simulated time begins the file system was mounted, in nanoseconds.
+    pub mounted_since: Nanos,
     /// How long fio takes to start before its first job runs, in nanoseconds.
     pub starts_after: Nanos,
     /// The flex group at which the search for a directory of the root begins, by name, where it is known. A file system
@@ -100,6 +131,7 @@ impl Default for HostSpec {
             memory: MEMORY,
             sysctls: Sysctls::default(),
             files: Vec::new(),
+            mounted_since: 0,
             starts_after: 0,
             spread: Vec::new(),
         }
@@ -133,30 +165,39 @@ impl HostSpec {
     /// An option that is not known, or that the file system has not.
     pub fn set_options(&mut self, list: &str) -> Result<(), String> {
         for option in list.split(',').map(str::trim).filter(|o| !o.is_empty()) {
-            if self.filesystem == FsType::Simple {
-                return Err(format!("the simple file system has no mount option {option}"));
+            self.set_option(option)?;
+        }
+        Ok(())
+    }
+
+    fn set_option(&mut self, option: &str) -> Result<(), String> {
+        let fs = self.filesystem;
+        if fs == FsType::Simple {
+            return Err(format!("the simple file system has no mount option {option}"));
+        }
+        let (name, value) = option.split_once('=').unwrap_or((option, ""));
+        match (fs, name, value) {
+            (_, "barrier", "") | (FsType::Ext4, "barrier", "1") => self.options.barrier = true,
+            (_, "nobarrier", "") | (FsType::Ext4, "barrier", "0") => self.options.barrier = false,
+            (FsType::Ext4, "commit", seconds) => {
+                let n: u64 =
+                    seconds.parse().ok().filter(|n| (1..=300).contains(n)).ok_or(format!(
+                        "commit={seconds}: whole seconds from 1 to 300 are expected"
+                    ))?;
+                self.options.commit = n * 1_000_000_000;
             }
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            match (name, value) {
-                ("barrier", "" | "1") => self.options.barrier = true,
-                ("barrier", "0") | ("nobarrier", "") => self.options.barrier = false,
-                ("commit", seconds) => {
-                    let n: u64 = seconds.parse().ok().filter(|n| (1..=300).contains(n)).ok_or(
-                        format!("commit={seconds}: whole seconds from 1 to 300 are expected"),
-                    )?;
-                    self.options.commit = n * 1_000_000_000;
-                }
-                // What the model does anyway.
-                ("noatime" | "defaults" | "rw" | "delalloc" | "nodiscard", "")
-                | ("data", "ordered") => {}
-                _ => {
-                    let known = ["barrier", "nobarrier", "commit", "noatime", "data=ordered"];
-                    let near = nearest(name, &known);
-                    return Err(format!(
-                        "ext4 has no mount option \"{option}\" here; known: {}{near}",
-                        known.join(", ")
-                    ));
-                }
+            // What the models do anyway.
+            (_, "noatime" | "defaults" | "rw" | "nodiscard", "")
+            | (FsType::Ext4, "delalloc", "")
+            | (FsType::Ext4, "data", "ordered")
+            | (FsType::Xfs, "inode64" | "noquota", "") => {}
+            _ => {
+                let known = fs.options();
+                let (near, name) = (nearest(name, known), fs.name());
+                return Err(format!(
+                    "{name} has no mount option \"{option}\" here; known: {}{near}",
+                    known.join(", ")
+                ));
             }
         }
         Ok(())
@@ -224,14 +265,15 @@ impl HostSpec {
     #[must_use]
     pub fn misfit(&self, capacity: Bytes) -> Option<String> {
         let size = self.size.unwrap_or(capacity);
-        if self.filesystem != FsType::Ext4 {
+        if self.filesystem == FsType::Simple {
             return None;
         }
         if size > capacity {
             return Some(format!("a file system of {size} bytes is larger than the device"));
         }
-        let least = 512 << 20;
-        (size < least).then(|| format!("ext4 needs 512 MiB here; the device has {size} bytes"))
+        let (name, least) = (self.filesystem.name(), self.filesystem.least());
+        (size < least)
+            .then(|| format!("{name} needs {} MiB here; the device has {size} bytes", least >> 20))
     }
 }
 
@@ -254,11 +296,15 @@ mod tests {
         let mut h = HostSpec::default();
         h.set_filesystem("ext4:nobarrier,commit=30,noatime").unwrap();
         assert_eq!(h.options, MountOptions { barrier: false, commit: 30_000_000_000 });
+        h.set_filesystem("xfs:noatime").unwrap();
+        assert_eq!(h.filesystem, FsType::Xfs);
         for (text, says) in [
             ("ext5", "ext4"),
             ("ext4:commit=0", "1 to 300"),
             ("ext4:nobarier", "nobarrier"),
             ("simple:barrier", "no mount option"),
+            ("xfs:commit=5", "xfs has no mount option"),
+            ("xfs:nobarier", "nobarrier"),
         ] {
             let m = h.set_filesystem(text).unwrap_err();
             assert!(m.contains(says), "{text}: {m}");

@@ -4,19 +4,24 @@ use iosched_block::Queue;
 use iosched_experiment::{FsType, HostSpec, Trial, Warning};
 use iosched_host::fs::{Files, Mount, Mounted, Simple};
 use iosched_schedulers::KernelVersion;
-use iosched_types::Bytes;
+use iosched_types::{Bytes, Nanos};
 use iosched_vfs::cache::PAGE;
 use iosched_vfs::cache::readahead::Era;
 use iosched_vfs::cache::throttle::DirtyLimits;
 use iosched_vfs::cache::writeback::Intervals;
-use iosched_vfs::fs::ext4::{Ext4, Options};
+use iosched_vfs::fs::ext4::{self, Ext4};
 use iosched_vfs::fs::raw::Raw;
 use iosched_vfs::fs::volume::Volume;
+use iosched_vfs::fs::xfs::{self, WORKER, Xfs};
 use iosched_vfs::kernel::memory::Settings;
+use iosched_vfs::kernel::timer::expires;
 use iosched_workloads::fio::on_files::on_device;
 
 /// Writers only sleep, and read-ahead has one window a file, since these.
 const WRITERS_SLEEP: KernelVersion = KernelVersion(3, 2, 0);
+
+/// Timers wait in a wheel since this one.
+const WHEEL: KernelVersion = KernelVersion(4, 8, 0);
 
 /// The rules of read-ahead of a kernel.
 fn era(kernel: KernelVersion) -> Era {
@@ -40,7 +45,7 @@ pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Op
     let kernel = trial.kernel.kernel_version();
     let old = kernel < WRITERS_SLEEP;
     if host.filesystem == FsType::Simple || old {
-        let warning = (old && host.filesystem == FsType::Ext4).then(|| Warning {
+        let warning = (old && host.filesystem != FsType::Simple).then(|| Warning {
             code: "file-system".into(),
             message: format!(
                 "{}: the page cache of kernels before 3.2 is not simulated; files have neither \
@@ -54,15 +59,42 @@ pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Op
     if trial.jobs.jobs.iter().any(on_device) {
         return (mounted(trial, queue, Volume::Raw(Raw { bytes: capacity })), None);
     }
-    let size = host.size.unwrap_or(capacity).min(capacity);
-    let options = Options {
-        barrier: host.options.barrier,
-        commit: host.options.commit,
-        parts: if kernel < KernelVersion(6, 7, 0) { 4 } else { 3 },
-        tick: 1_000_000_000 / u64::from(trial.kernel.hz),
-    };
-    let ext4 = Ext4::new(size / PAGE, 0, usize::from(trial.cpus), options);
-    (mounted(trial, queue, Volume::Ext4(ext4)), None)
+    (mounted(trial, queue, volume(trial, capacity)), None)
+}
+
+/// The file system of a trial on a device of so many bytes.
+pub(crate) fn volume(trial: &Trial, capacity: Bytes) -> Volume {
+    let blocks = trial.host.size.unwrap_or(capacity).min(capacity) / PAGE;
+    let (host, kernel) = (&trial.host, trial.kernel.kernel_version());
+    let tick = tick(trial);
+    let wheel = kernel >= WHEEL;
+    match host.filesystem {
+        FsType::Xfs => {
+            let worker = WORKER.saturating_sub(host.mounted_since);
+            let options = xfs::Options {
+                barrier: host.options.barrier,
+                tick,
+                wheel,
+                worker: expires(0, worker, if wheel { tick } else { 0 }),
+            };
+            Volume::Xfs(Xfs::new(blocks, 0, options))
+        }
+        FsType::Ext4 | FsType::Simple => {
+            let options = ext4::Options {
+                barrier: host.options.barrier,
+                commit: host.options.commit,
+                parts: if kernel < KernelVersion(6, 7, 0) { 4 } else { 3 },
+                tick,
+                wheel,
+            };
+            Volume::Ext4(Ext4::new(blocks, 0, usize::from(trial.cpus), options))
+        }
+    }
+}
+
+/// A tick of the kernel's timer in nanoseconds.
+fn tick(trial: &Trial) -> Nanos {
+    1_000_000_000 / u64::from(trial.kernel.hz)
 }
 
 fn mounted(trial: &Trial, queue: &Queue, volume: Volume) -> Files {
@@ -70,7 +102,7 @@ fn mounted(trial: &Trial, queue: &Queue, volume: Volume) -> Files {
     Files::Mounted(Mount::new(Mounted {
         volume,
         memory: settings(trial, &trial.host, io_pages),
-        intervals: intervals(&trial.host),
+        intervals: intervals(trial),
         read_ahead: read_ahead(trial),
         spread: trial.host.spread.clone(),
     }))
@@ -93,10 +125,13 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
     }
 }
 
-fn intervals(host: &HostSpec) -> Intervals {
+fn intervals(trial: &Trial) -> Intervals {
+    let host = &trial.host;
+    let wheel = trial.kernel.kernel_version() >= WHEEL;
     let ns = |centisecs: Option<u64>, default: u64| centisecs.unwrap_or(default) * 10_000_000;
     Intervals {
         wake: ns(host.sysctls.dirty_writeback_centisecs, 500),
         expire: ns(host.sysctls.dirty_expire_centisecs, 3000),
+        tick: if wheel { tick(trial) } else { 0 },
     }
 }

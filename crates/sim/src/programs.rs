@@ -15,6 +15,7 @@ use iosched_workloads::strace::Replay;
 use crate::error::SimError;
 use crate::run::{Progress, device, queue};
 use crate::{mount, record};
+use iosched_vfs::fs::FileSystem as _;
 
 /// The first bios of a trial with such a load, at most so many.
 pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBio>, SimError> {

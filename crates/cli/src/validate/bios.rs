@@ -1,6 +1,6 @@
 //! `iosched validate DIR --bios`: the bios of programs on files beside a kernel's event logs.
 
-use iosched_sim::validate::{BiosBeside, FileCase, beside_bios, parse_bios};
+use iosched_sim::validate::{BiosBeside, FileCase, LoggedBio, beside_bios, parse_bios};
 use serde::Serialize;
 
 use iosched_report::terminal::{Align, Cell, Grid};
@@ -22,6 +22,8 @@ struct Difference {
     /// That bio, on both sides.
     kernel: Option<String>,
     ours: Option<String>,
+    /// What is around it: the kernel's and ours, with the time in microseconds.
+    around: Vec<[String; 2]>,
 }
 
 pub(super) fn compare(args: &ValidateArgs, cases: &[FileCase<'_>]) -> Outcome {
@@ -53,8 +55,22 @@ fn one(case: &FileCase<'_>, path: &str) -> Outcome<Difference> {
         first_distance: beside.first_distance,
         kernel: shown.and_then(|i| beside.kernel.get(i)).map(ToString::to_string),
         ours: shown.and_then(|i| beside.ours.get(i)).map(ToString::to_string),
+        around: shown.map(|i| around(&beside, i)).unwrap_or_default(),
     })
 }
+
+/// Some bios before and after the one that differs: time in microseconds and bio, the kernel's and ours.
+fn around(beside: &BiosBeside, at: usize) -> Vec<[String; 2]> {
+    let show = |list: &[LoggedBio], i: usize| {
+        list.get(i).map_or(String::new(), |b| format!("{:.3} {b}", b.at as f64 / 1e3))
+    };
+    let all = at.saturating_sub(BEFORE)..at + AFTER;
+    all.map(|i| [show(&beside.kernel, i), show(&beside.ours, i)]).collect()
+}
+
+/// How many bios are shown before and after the one that differs.
+const BEFORE: usize = 5;
+const AFTER: usize = 20;
 
 fn table(differences: &[Difference]) -> String {
     let mut grid = Grid::new()

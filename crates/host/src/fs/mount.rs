@@ -13,8 +13,8 @@ use iosched_types::{Bytes, Nanos};
 use iosched_vfs::cache::PAGE;
 use iosched_vfs::cache::readahead::Stream;
 use iosched_vfs::cache::writeback::{Flusher, Intervals};
-use iosched_vfs::fs::ext4;
 use iosched_vfs::fs::volume::Volume;
+use iosched_vfs::fs::{FileSystem as _, Kind as Made, Name};
 use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::memory::{Memory, Settings};
 use iosched_vfs::kernel::read::Open;
@@ -63,6 +63,9 @@ impl std::fmt::Debug for Mount {
     }
 }
 
+/// A file, and where it was made if it was.
+type Looked = (Ino, Option<(Ino, String)>);
+
 /// Where a range begins and how long it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
@@ -74,6 +77,10 @@ pub(crate) struct Part {
 impl Part {
     fn range(self) -> Range {
         Range { file: self.ino.0, at: self.at, len: self.len }
+    }
+
+    fn pages(self) -> (u64, u64) {
+        (self.at / PAGE, (self.at + self.len).div_ceil(PAGE))
     }
 
     fn aligned(self) -> bool {
@@ -95,7 +102,11 @@ impl Names for Mount {
     }
 
     fn release(&mut self, ino: Ino) {
-        if self.tree.borrow_mut().release(ino) {
+        let gone = self.tree.borrow_mut().release(ino);
+        if !self.tree.borrow().is_held(ino) {
+            self.volume.closed(&self.kernel(0), ino.0);
+        }
+        if gone {
             self.orphans.borrow_mut().push(ino.0);
             self.world.borrow_mut().signal(Event::Orphans);
         }
@@ -214,9 +225,10 @@ impl Mount {
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Ok(Box::pin(async move {
-            if let Some(parent) = made {
+            if let Some((parent, name)) = made {
                 let at = (parent.0, ino.0);
-                let made = volume.create(&k, at, ext4::Kind::File, 0).await;
+                let name = Name { text: &name, place: None };
+                let made = volume.create(&k, at, Made::File, name).await;
                 made.map_err(|_| Errno::ENOSPC)?;
             }
             if cut {
@@ -229,8 +241,8 @@ impl Mount {
         }))
     }
 
-    /// The file of a name, and the directory in which it was made.
-    fn look_up(&self, path: &str, flags: OpenFlags) -> Result<(Ino, Option<Ino>), Errno> {
+    /// The file of a name, and the directory in which it was made, with its name there.
+    fn look_up(&self, path: &str, flags: OpenFlags) -> Result<Looked, Errno> {
         let mut tree = self.tree.borrow_mut();
         if let Volume::Raw(_) = self.volume {
             return Ok((super::tree::DEVICE, None));
@@ -243,7 +255,7 @@ impl Mount {
             Some(ino) => Ok((ino, None)),
             None if flags.has(OpenFlags::CREATE) => {
                 let ino = tree.add(place, Kind::File)?;
-                Ok((ino, Some(place.parent)))
+                Ok((ino, Some((place.parent, place.name.to_string()))))
             }
             None => Err(Errno::ENOENT),
         }
@@ -251,18 +263,20 @@ impl Mount {
 
     pub(crate) fn unlink(&self, actor: u32, path: &str) -> Result<Path, Errno> {
         let dropped = self.tree.borrow_mut().unlink(path)?;
-        Ok(self.drop_path(actor, dropped))
+        Ok(self.drop_path(actor, path, dropped))
     }
 
     pub(crate) fn rmdir(&self, actor: u32, path: &str) -> Result<Path, Errno> {
         let dropped = self.tree.borrow_mut().rmdir(path)?;
-        Ok(self.drop_path(actor, dropped))
+        Ok(self.drop_path(actor, path, dropped))
     }
 
-    fn drop_path(&self, actor: u32, dropped: super::tree::Dropped) -> Path {
+    fn drop_path(&self, actor: u32, path: &str, dropped: super::tree::Dropped) -> Path {
         let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
+        let name = last_part(path);
         Box::pin(async move {
-            volume.unlink(&k, (dropped.parent.0, dropped.ino.0), dropped.gone).await;
+            let name = Name { text: &name, place: None };
+            volume.unlink(&k, (dropped.parent.0, dropped.ino.0), name, dropped.gone).await;
             if dropped.gone {
                 tree.borrow_mut().free(dropped.ino);
             }
@@ -277,12 +291,13 @@ impl Mount {
             return Err(Errno::EEXIST);
         }
         let ino = tree.add(place, Kind::Directory)?;
-        let known = self.spread.iter().find(|(name, _)| name == place.name);
-        let (parent, hash) = (place.parent, known.map_or_else(|| hash(place.name), |k| k.1));
+        let known = self.spread.iter().find(|(name, _)| name == place.name).map(|k| k.1);
+        let (parent, name) = (place.parent, place.name.to_string());
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Ok(Box::pin(async move {
-            let made = volume.create(&k, (parent.0, ino.0), ext4::Kind::Directory, hash).await;
+            let name = Name { text: &name, place: known };
+            let made = volume.create(&k, (parent.0, ino.0), Made::Directory, name).await;
             made.map(|()| 0).map_err(|_| Errno::ENOSPC)
         }))
     }
@@ -290,9 +305,12 @@ impl Mount {
     pub(crate) fn rename(&self, actor: u32, from: &str, to: &str) -> Result<Option<Path>, Errno> {
         let Some(moved) = self.tree.borrow_mut().rename(from, to)? else { return Ok(None) };
         let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
+        let (old, new) = (last_part(from), last_part(to));
         Ok(Some(Box::pin(async move {
+            let names = (Name { text: &old, place: None }, Name { text: &new, place: None });
             let replaced = moved.replaced.map(|(ino, gone)| (ino.0, gone));
-            volume.rename(&k, moved.ino.0, (moved.from.0, moved.to.0), replaced).await;
+            let at = (moved.from.0, moved.to.0);
+            volume.rename(&k, moved.ino.0, at, names, replaced).await;
             if let Some((ino, true)) = moved.replaced {
                 tree.borrow_mut().free(ino);
             }
@@ -332,7 +350,7 @@ impl Mount {
             let place = this.volume.place(open.file);
             let n = k.write(&mut open, &place, part.at, part.len).await;
             this.longer(part);
-            this.volume.wrote(&k, open.file).await;
+            this.volume.wrote(&k, open.file, part.pages()).await;
             if let Some(data_only) = sync {
                 this.volume.fsync(&k, open.file, data_only).await;
             }
@@ -359,6 +377,7 @@ impl Mount {
             return Ok(());
         }
         k.sync_pages().await;
+        volume.reclaim(k).await;
         let missing = missing(&volume.place(part.ino.0), part.at / PAGE, end.div_ceil(PAGE));
         if volume.free() < missing + k.with(|w| w.memory.dirty) {
             return Err(Errno::ENOSPC);
@@ -429,7 +448,7 @@ impl Mount {
         if write {
             self.longer(part);
             self.volume.convert(k, part.ino.0).await;
-            self.volume.wrote(k, part.ino.0).await;
+            self.volume.wrote(k, part.ino.0, part.pages()).await;
         }
     }
 
@@ -438,7 +457,7 @@ impl Mount {
         let directory = self.stat(ino).kind == Kind::Directory;
         Box::pin(async move {
             match directory {
-                true => volume.fsync_directory(&k).await,
+                true => volume.fsync_directory(&k, ino.0).await,
                 false => volume.fsync(&k, ino.0, data_only).await,
             }
             Ok(0)
@@ -506,7 +525,11 @@ impl Mount {
                 let to = if p.len == 0 { u64::MAX >> 16 } else { (p.at + p.len) / PAGE };
                 w.memory.drop_pages(p.ino.0, p.at.div_ceil(PAGE), to, false);
             }
-            None => w.memory.drop_clean(),
+            None => {
+                w.memory.drop_clean();
+                drop(w);
+                self.volume.rested();
+            }
         }
     }
 
@@ -532,8 +555,7 @@ fn missing(place: &impl iosched_vfs::kernel::read::Place, from: u64, to: u64) ->
     n
 }
 
-/// A name's hash, by which directories of the root are spread.
-fn hash(name: &str) -> u64 {
-    name.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
+/// The name that a path ends with.
+fn last_part(path: &str) -> String {
+    path.split('/').rfind(|p| !matches!(*p, "" | ".")).unwrap_or("").to_string()
 }

@@ -188,6 +188,11 @@ impl<T: Default> Tree<T> {
         self.gone(ino)
     }
 
+    /// Whether somebody has it open.
+    pub(super) fn is_held(&self, ino: Ino) -> bool {
+        self.node(ino).held > 0
+    }
+
     fn drop_name(&mut self, place: Place<'_>, ino: Ino) -> Dropped {
         if let Some(names) = &mut self.node_mut(place.parent).names {
             names.remove(place.name);

@@ -5,6 +5,7 @@ use iosched_types::{Bytes, Nanos};
 
 use crate::cpu::Costs;
 use crate::fs::Ino;
+use iosched_vfs::fs::FileSystem as _;
 
 use super::Programs;
 use super::descriptors::{Behind, Map};

@@ -19,6 +19,7 @@ use iosched_types::Nanos;
 
 use crate::cpu::{Cores, Costs};
 use crate::error::HostError;
+use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::read::Open;
 
 use crate::fs::{Counts, Files, Ino, Mount, Segment};

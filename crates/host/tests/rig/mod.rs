@@ -19,6 +19,7 @@ use iosched_types::units::{MS, SEC};
 use iosched_vfs::cache::writeback::Intervals;
 use iosched_vfs::fs::ext4::{Ext4, Options};
 use iosched_vfs::fs::volume::Volume;
+use iosched_vfs::fs::xfs::{self, Xfs};
 use iosched_vfs::kernel::memory::Settings;
 
 /// A disk that serves `depth` commands at once in 1 ms each, flushes in 2 ms.
@@ -28,16 +29,32 @@ pub(crate) fn host(scheduler: &str, depth: u32, bytes: u64, cpu: bool) -> Progra
 
 /// The same with ext4 above a page cache of so many bytes.
 pub(crate) fn mounted(scheduler: &str, depth: u32, bytes: u64, memory: u64, cpu: bool) -> Programs {
-    let ext4 = Ext4::new(bytes / 4096, 0, 1, Options::default());
+    let ext4 = Volume::Ext4(Ext4::new(bytes / 4096, 0, 1, Options::default()));
+    on_volume(ext4, scheduler, depth, bytes, memory, cpu)
+}
+
+/// Each file system of so many bytes.
+#[allow(dead_code, reason = "each test binary uses a part of it")]
+pub(crate) fn volumes(bytes: u64) -> [Volume; 2] {
+    let blocks = bytes / 4096;
+    [
+        Volume::Ext4(Ext4::new(blocks, 0, 1, Options::default())),
+        Volume::Xfs(Xfs::new(blocks, 0, xfs::Options::default())),
+    ]
+}
+
+/// The same with this file system.
+pub(crate) fn on_volume(
+    volume: Volume,
+    scheduler: &str,
+    depth: u32,
+    bytes: u64,
+    memory: u64,
+    cpu: bool,
+) -> Programs {
     let memory = Settings { pages: memory / 4096, ..Settings::default() };
-    let intervals = Intervals { wake: 5 * SEC, expire: 30 * SEC };
-    let mounted = Mounted {
-        volume: Volume::Ext4(ext4),
-        memory,
-        intervals,
-        read_ahead: 32,
-        spread: Vec::new(),
-    };
+    let intervals = Intervals { wake: 5 * SEC, expire: 30 * SEC, tick: 0 };
+    let mounted = Mounted { volume, memory, intervals, read_ahead: 32, spread: Vec::new() };
     host_of(Files::Mounted(Mount::new(mounted)), scheduler, depth, bytes, cpu)
 }
 

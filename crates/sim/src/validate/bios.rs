@@ -1,9 +1,10 @@
 //! The bios of a run beside a kernel's event log of the same: form first, then how far apart neighbours lie on the disk.
 
-use iosched_experiment::{FsType, Trial};
+use iosched_experiment::Trial;
 use iosched_host::programs::{SeenBio, Submitter};
 use iosched_types::{Flags, Op};
-use iosched_vfs::fs::ext4::layout::Layout;
+use iosched_vfs::fs::FileSystem as _;
+use iosched_vfs::fs::volume::Volume;
 
 use crate::error::SimError;
 
@@ -72,7 +73,9 @@ fn bio(line: &str) -> Option<LoggedBio> {
     }
     let comm = words[3..n - 7].join(" ");
     let by = match comm.as_str() {
-        c if c.starts_with("jbd2") => "journal",
+        c if c.starts_with("jbd2") || c.starts_with("xfsaild") => "journal",
+        // The log's own workers.
+        c if c.starts_with("kworker") && words[n - 1] == "LOG" => "journal",
         c if c.starts_with("kworker") => "flusher",
         _ => "program",
     };
@@ -109,8 +112,8 @@ fn form(bio: &SeenBio) -> String {
     text
 }
 
-fn logged(bio: &SeenBio, layout: Option<&Layout>) -> LoggedBio {
-    let class = layout.map_or("-", |l| l.class(bio.sector / 8));
+fn logged(bio: &SeenBio, volume: &Volume) -> LoggedBio {
+    let class = volume.class(bio.sector);
     LoggedBio {
         at: bio.at,
         by: match bio.by {
@@ -139,10 +142,9 @@ pub fn beside_bios(trial: &Trial, kernel: Vec<LoggedBio>) -> Result<BiosBeside, 
         });
     };
     let capacity = crate::run::device(trial)?.capacity();
-    let layout = (trial.host.filesystem == FsType::Ext4)
-        .then(|| Layout::new(trial.host.size.unwrap_or(capacity).min(capacity) / 4096));
+    let volume = crate::mount::volume(trial, capacity);
     let ours = crate::programs::bios(trial, load, kernel.len() + 1)?;
-    let ours: Vec<LoggedBio> = ours.iter().map(|b| logged(b, layout.as_ref())).collect();
+    let ours: Vec<LoggedBio> = ours.iter().map(|b| logged(b, &volume)).collect();
     let both = kernel.len().max(ours.len());
     let at = |list: &[LoggedBio], i: usize| list.get(i).cloned();
     let unlike = |i: &usize| match (kernel.get(*i), ours.get(*i)) {

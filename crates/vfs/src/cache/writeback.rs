@@ -4,6 +4,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::kernel::timer::expires;
+
 /// A file with dirty pages or a dirty inode.
 pub type Inode = u32;
 
@@ -85,6 +87,8 @@ pub struct Intervals {
     pub wake: u64,
     /// Pages that have been dirty for this long are written.
     pub expire: u64,
+    /// The tick to which timers are rounded up ([`expires`]); 0: none.
+    pub tick: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +133,7 @@ pub struct Flusher {
 impl Default for Flusher {
     /// Every 5 s, what is 30 s old.
     fn default() -> Self {
-        Self::new(Intervals { wake: 5_000_000_000, expire: 30_000_000_000 })
+        Self::new(Intervals { wake: 5_000_000_000, expire: 30_000_000_000, tick: 0 })
     }
 }
 
@@ -167,10 +171,14 @@ impl Flusher {
         let first = self.places.is_empty();
         self.queue_dirty(inode, now);
         if first && self.intervals.wake > 0 {
-            self.timer = Some(now + self.intervals.wake);
+            self.timer = Some(self.next_look(now));
             return self.timer;
         }
         None
+    }
+
+    fn next_look(&self, now: u64) -> u64 {
+        expires(now, self.intervals.wake, self.intervals.tick)
     }
 
     fn queue_dirty(&mut self, inode: Inode, now: u64) {
@@ -257,7 +265,7 @@ impl Flusher {
     fn sleep(&mut self, now: u64) -> Action {
         self.asked = false;
         self.timer =
-            (!self.places.is_empty() && self.intervals.wake > 0).then(|| now + self.intervals.wake);
+            (!self.places.is_empty() && self.intervals.wake > 0).then(|| self.next_look(now));
         Action::Sleep { until: self.timer }
     }
 

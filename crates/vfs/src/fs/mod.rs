@@ -1,6 +1,142 @@
-//! File systems.
+//! File systems: what each of them does for a call, behind one trait.
 
 pub mod ext4;
+pub mod extents;
 pub mod jbd2;
+mod ranges;
 pub mod raw;
+#[cfg(test)]
+mod testing;
 pub mod volume;
+pub mod xfs;
+
+use crate::kernel::Kernel;
+use crate::kernel::writeback::Backing;
+
+/// What an inode is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+/// The disk has no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// A name in a directory.
+#[derive(Clone, Copy, Debug)]
+pub struct Name<'a> {
+    /// The name itself.
+    pub text: &'a str,
+    /// Where in the file system a directory of this name begins to look for room, where that is known.
+    pub place: Option<u64>,
+}
+
+/// A mounted file system. The host has names, lengths and who has what open; the file system has places on the disk, and
+/// says what each call reads, notes in its journal, writes and waits for. Files have the host's numbers.
+///
+/// What a call does not name here costs no I/O. Defaults are those of a device without a file system.
+#[allow(async_fn_in_trait, reason = "paths stay on the thread of their event loop")]
+pub trait FileSystem: Backing {
+    /// Its name, as `mount` prints it.
+    const NAME: &'static str;
+
+    /// What lies in a sector of 512 bytes, as the event logs of the kernel name it: `JNL`, `ITAB`, `AGH`, `LOG` …; `-` for
+    /// anything else.
+    fn class(&self, _sector: u64) -> &'static str {
+        "-"
+    }
+
+    /// Whether it notes each change in a journal.
+    fn has_journal(&self) -> bool {
+        true
+    }
+
+    /// Blocks of 4 KiB that are free.
+    fn free(&self) -> u64 {
+        0
+    }
+
+    /// Transactions committed so far.
+    fn commits(&self) -> u64 {
+        0
+    }
+
+    /// Whether there are changes that no commit has taken yet.
+    fn has_changes(&self) -> bool {
+        false
+    }
+
+    /// The journal's thread. Never ends where there is one.
+    async fn journal_thread(&self, _: &Kernel) {}
+
+    /// Makes a file or directory `at.1` in the directory `at.0`.
+    ///
+    /// # Errors
+    /// [`Full`].
+    async fn create(&self, _: &Kernel, _at: (u32, u32), _: Kind, _: Name<'_>) -> Result<(), Full> {
+        Err(Full)
+    }
+
+    /// Room is short: what can be given back is.
+    async fn reclaim(&self, _: &Kernel) {}
+
+    /// A file has been opened.
+    async fn opened(&self, _: &Kernel) {}
+
+    /// It has been mounted anew, which costs nothing here.
+    fn mounted_anew(&self) {}
+
+    /// What was prepared has been on the disk for a while, and clean metadata has left memory (`drop_caches`).
+    fn rested(&self) {}
+
+    /// The last who had the file open has closed it.
+    fn closed(&self, _: &Kernel, _file: u32) {}
+
+    /// Takes the name of `at.1` out of the directory `at.0`. `last`: with it goes the file.
+    async fn unlink(&self, _: &Kernel, _at: (u32, u32), _: Name<'_>, _last: bool) {}
+
+    /// A file without a name has been closed by the last who had it open.
+    async fn let_go(&self, _: &Kernel, _file: u32) {}
+
+    /// Moves a name from the directory `at.0` to `at.1`. `replaced` is the file that had the new one, and whether nobody
+    /// has it open.
+    async fn rename(
+        &self,
+        _: &Kernel,
+        _file: u32,
+        _at: (u32, u32),
+        _names: (Name<'_>, Name<'_>),
+        _replaced: Option<(u32, bool)>,
+    ) {
+    }
+
+    /// Cuts or extends a file to so many pages.
+    async fn truncate(&self, _: &Kernel, _file: u32, _pages: u64) {}
+
+    /// Gives `pages` pages of a file from `from` on a place.
+    ///
+    /// # Errors
+    /// [`Full`].
+    async fn fallocate(&self, _: &Kernel, _file: u32, _from: u64, _pages: u64) -> Result<(), Full> {
+        Err(Full)
+    }
+
+    /// Pages of the file, the first and the one after the last, have been written in memory.
+    async fn wrote(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) {}
+
+    /// Blocks of the file that were written on the disk are marked so.
+    async fn convert(&self, _: &Kernel, _file: u32) {}
+
+    /// `fsync`, or `fdatasync` with `data_only`.
+    async fn fsync(&self, k: &Kernel, file: u32, data_only: bool);
+
+    /// `fsync` of a directory.
+    async fn fsync_directory(&self, _: &Kernel, _directory: u32) {}
+
+    /// `sync`.
+    async fn sync(&self, k: &Kernel);
+}

@@ -2,6 +2,7 @@
 
 use iosched_types::{Flags, Sector};
 
+use super::FileSystem;
 use crate::cache::PAGE;
 use crate::kernel::Kernel;
 use crate::kernel::read::Place;
@@ -34,10 +35,21 @@ impl Backing for Raw {
     async fn write_metadata(&self, _: &Kernel, _: Flags) {}
 }
 
-impl Raw {
+impl FileSystem for Raw {
+    const NAME: &'static str = "raw";
+
+    fn has_journal(&self) -> bool {
+        false
+    }
+
     /// `fsync`: dirty pages, then the device's cache.
-    pub async fn fsync(&self, k: &Kernel, file: u32) {
+    async fn fsync(&self, k: &Kernel, file: u32, _: bool) {
         k.write_and_wait(file, self).await;
+        k.flush().await;
+    }
+
+    async fn sync(&self, k: &Kernel) {
+        k.sync_pages().await;
         k.flush().await;
     }
 }

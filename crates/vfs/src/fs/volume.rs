@@ -2,20 +2,14 @@
 
 use iosched_types::{Flags, Sector};
 
-use super::ext4::{Ext4, Full, Kind, Placed};
+use super::ext4::Ext4;
+use super::extents::Placed;
 use super::raw::Raw;
+use super::xfs::Xfs;
+use super::{FileSystem, Full, Kind, Name};
 use crate::kernel::Kernel;
 use crate::kernel::read::Place;
 use crate::kernel::writeback::Backing;
-
-/// A file system, or a device without one. Clones are the same one.
-#[derive(Clone, Debug)]
-pub enum Volume {
-    /// ext4 with its journal.
-    Ext4(Ext4),
-    /// The device itself.
-    Raw(Raw),
-}
 
 /// Where a file of it lies.
 #[derive(Clone, Debug)]
@@ -24,6 +18,18 @@ pub enum Spot {
     Placed(Placed),
     /// As on the device.
     Raw(Raw),
+}
+
+impl From<Placed> for Spot {
+    fn from(placed: Placed) -> Spot {
+        Spot::Placed(placed)
+    }
+}
+
+impl From<Raw> for Spot {
+    fn from(raw: Raw) -> Spot {
+        Spot::Raw(raw)
+    }
 }
 
 impl Place for Spot {
@@ -35,207 +41,161 @@ impl Place for Spot {
     }
 }
 
+/// Makes the list, and the match over it.
+macro_rules! volumes {
+    ($($(#[$doc:meta])* $kind:ident),+ $(,)?) => {
+        /// A file system, or a device without one. Clones are the same one.
+        #[derive(Clone, Debug)]
+        pub enum Volume {
+            $($(#[$doc])* $kind($kind),)+
+        }
+
+        macro_rules! each {
+            ($volume:expr, $fs:ident => $what:expr) => {
+                match $volume { $(Volume::$kind($fs) => $what,)+ }
+            };
+        }
+
+        impl Volume {
+            /// Its name, as `mount` prints it.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $(Volume::$kind(_) => <$kind as FileSystem>::NAME,)+ }
+            }
+        }
+    };
+}
+
+volumes! {
+    /// ext4 with its journal.
+    Ext4,
+    /// XFS with its log.
+    Xfs,
+    /// The device itself.
+    Raw,
+}
+
 impl Backing for Volume {
     type Place = Spot;
 
     fn place(&self, file: u32) -> Spot {
-        match self {
-            Volume::Ext4(fs) => Spot::Placed(fs.place(file)),
-            Volume::Raw(raw) => Spot::Raw(raw.place(file)),
-        }
+        each!(self, fs => fs.place(file).into())
     }
 
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
-        match self {
-            Volume::Ext4(fs) => fs.prepare(k, file, from, to).await,
-            Volume::Raw(raw) => raw.prepare(k, file, from, to).await,
-        }
+        each!(self, fs => fs.prepare(k, file, from, to).await)
     }
 
     async fn write_metadata(&self, k: &Kernel, flags: Flags) {
-        match self {
-            Volume::Ext4(fs) => fs.write_metadata(k, flags).await,
-            Volume::Raw(raw) => raw.write_metadata(k, flags).await,
-        }
+        each!(self, fs => fs.write_metadata(k, flags).await);
+    }
+
+    fn marks_background(&self) -> bool {
+        each!(self, fs => fs.marks_background())
     }
 }
 
-impl Volume {
-    /// Its name, as `mount` prints it.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Volume::Ext4(_) => "ext4",
-            Volume::Raw(_) => "raw",
-        }
+impl FileSystem for Volume {
+    const NAME: &'static str = "";
+
+    fn class(&self, sector: u64) -> &'static str {
+        each!(self, fs => fs.class(sector))
     }
 
-    /// Whether it is a file system, which notes each change in a journal.
-    #[must_use]
-    pub fn has_journal(&self) -> bool {
-        matches!(self, Volume::Ext4(_))
+    fn has_journal(&self) -> bool {
+        each!(self, fs => fs.has_journal())
     }
 
-    /// Blocks of 4 KiB that are free; a device has none to give.
-    #[must_use]
-    pub fn free(&self) -> u64 {
-        match self {
-            Volume::Ext4(fs) => fs.free(),
-            Volume::Raw(_) => 0,
-        }
+    fn free(&self) -> u64 {
+        each!(self, fs => fs.free())
     }
 
-    /// Transactions committed so far.
-    #[must_use]
-    pub fn commits(&self) -> u64 {
-        match self {
-            Volume::Ext4(fs) => fs.commits(),
-            Volume::Raw(_) => 0,
-        }
+    fn commits(&self) -> u64 {
+        each!(self, fs => fs.commits())
     }
 
-    /// Whether there are changes that no commit has taken yet.
-    #[must_use]
-    pub fn has_changes(&self) -> bool {
-        match self {
-            Volume::Ext4(fs) => fs.has_changes(),
-            Volume::Raw(_) => false,
-        }
+    fn has_changes(&self) -> bool {
+        each!(self, fs => fs.has_changes())
     }
 
-    /// The journal's thread. Never ends where there is one.
-    pub async fn journal_thread(&self, k: &Kernel) {
-        if let Volume::Ext4(fs) = self {
-            fs.journal_thread(k).await;
-        }
+    async fn journal_thread(&self, k: &Kernel) {
+        each!(self, fs => fs.journal_thread(k).await);
     }
 
-    /// Makes a file or directory in `parent`. A device has no room for another file.
-    ///
-    /// # Errors
-    /// [`Full`].
-    pub async fn create(
+    async fn create(
         &self,
         k: &Kernel,
         at: (u32, u32),
         kind: Kind,
-        hash: u64,
+        name: Name<'_>,
     ) -> Result<(), Full> {
-        match self {
-            Volume::Ext4(fs) => fs.create(k, at, kind, hash).await,
-            Volume::Raw(_) => Err(Full),
-        }
+        each!(self, fs => fs.create(k, at, kind, name).await)
     }
 
-    /// A file has been opened.
-    pub async fn opened(&self, k: &Kernel) {
-        if let Volume::Ext4(fs) = self {
-            fs.opened(k).await;
-        }
+    async fn reclaim(&self, k: &Kernel) {
+        each!(self, fs => fs.reclaim(k).await);
     }
 
-    /// It has been mounted anew, which costs nothing here.
-    pub fn mounted_anew(&self) {
-        if let Volume::Ext4(fs) = self {
-            fs.mounted_anew();
-        }
+    async fn opened(&self, k: &Kernel) {
+        each!(self, fs => fs.opened(k).await);
     }
 
-    /// The last writer has closed the file.
-    pub fn closed(&self, file: u32) {
-        if let Volume::Ext4(fs) = self {
-            fs.closed(file);
-        }
+    fn mounted_anew(&self) {
+        each!(self, fs => fs.mounted_anew());
     }
 
-    /// Takes a name away.
-    pub async fn unlink(&self, k: &Kernel, at: (u32, u32), last: bool) {
-        if let Volume::Ext4(fs) = self {
-            fs.unlink(k, at, last).await;
-        }
+    fn rested(&self) {
+        each!(self, fs => fs.rested());
     }
 
-    /// A file without a name has been closed by the last who had it open.
-    pub async fn let_go(&self, k: &Kernel, file: u32) {
-        if let Volume::Ext4(fs) = self {
-            fs.let_go(k, file).await;
-        }
+    fn closed(&self, k: &Kernel, file: u32) {
+        each!(self, fs => fs.closed(k, file));
     }
 
-    /// Moves a name.
-    pub async fn rename(
+    async fn unlink(&self, k: &Kernel, at: (u32, u32), name: Name<'_>, last: bool) {
+        each!(self, fs => fs.unlink(k, at, name, last).await);
+    }
+
+    async fn let_go(&self, k: &Kernel, file: u32) {
+        each!(self, fs => fs.let_go(k, file).await);
+    }
+
+    async fn rename(
         &self,
         k: &Kernel,
         file: u32,
         at: (u32, u32),
+        names: (Name<'_>, Name<'_>),
         replaced: Option<(u32, bool)>,
     ) {
-        if let Volume::Ext4(fs) = self {
-            fs.rename(k, file, at, replaced).await;
-        }
+        each!(self, fs => fs.rename(k, file, at, names, replaced).await);
     }
 
-    /// Cuts a file to so many pages.
-    pub async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
-        if let Volume::Ext4(fs) = self {
-            fs.truncate(k, file, pages).await;
-        }
+    async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
+        each!(self, fs => fs.truncate(k, file, pages).await);
     }
 
-    /// Gives pages of a file a place.
-    ///
-    /// # Errors
-    /// [`Full`].
-    pub async fn fallocate(
-        &self,
-        k: &Kernel,
-        file: u32,
-        from: u64,
-        pages: u64,
-    ) -> Result<(), Full> {
-        match self {
-            Volume::Ext4(fs) => fs.fallocate(k, file, from, pages).await,
-            Volume::Raw(_) => Err(Full),
-        }
+    async fn fallocate(&self, k: &Kernel, file: u32, from: u64, pages: u64) -> Result<(), Full> {
+        each!(self, fs => fs.fallocate(k, file, from, pages).await)
     }
 
-    /// The file has been written in memory.
-    pub async fn wrote(&self, k: &Kernel, file: u32) {
-        if let Volume::Ext4(fs) = self {
-            fs.wrote(k, file).await;
-        }
+    async fn wrote(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        each!(self, fs => fs.wrote(k, file, pages).await);
     }
 
-    /// Blocks that a direct write filled are marked so.
-    pub async fn convert(&self, k: &Kernel, file: u32) {
-        if let Volume::Ext4(fs) = self {
-            fs.convert(k, file).await;
-        }
+    async fn convert(&self, k: &Kernel, file: u32) {
+        each!(self, fs => fs.convert(k, file).await);
     }
 
-    /// `fsync`, or `fdatasync`.
-    pub async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
-        match self {
-            Volume::Ext4(fs) => fs.fsync(k, file, data_only).await,
-            Volume::Raw(raw) => raw.fsync(k, file).await,
-        }
+    async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
+        each!(self, fs => fs.fsync(k, file, data_only).await);
     }
 
-    /// `fsync` of a directory.
-    pub async fn fsync_directory(&self, k: &Kernel) {
-        if let Volume::Ext4(fs) = self {
-            fs.fsync_directory(k).await;
-        }
+    async fn fsync_directory(&self, k: &Kernel, directory: u32) {
+        each!(self, fs => fs.fsync_directory(k, directory).await);
     }
 
-    /// `sync`.
-    pub async fn sync(&self, k: &Kernel) {
-        match self {
-            Volume::Ext4(fs) => fs.sync(k).await,
-            Volume::Raw(_) => {
-                k.sync_pages().await;
-                k.flush().await;
-            }
-        }
+    async fn sync(&self, k: &Kernel) {
+        each!(self, fs => fs.sync(k).await);
     }
 }

@@ -9,6 +9,7 @@ pub mod memory;
 pub mod read;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod timer;
 pub mod world;
 pub mod write;
 pub mod writeback;

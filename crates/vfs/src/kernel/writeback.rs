@@ -26,6 +26,12 @@ pub trait Backing {
 
     /// Writes metadata home.
     fn write_metadata(&self, k: &Kernel, flags: Flags) -> impl Future<Output = ()>;
+
+    /// Whether data that nobody waits for says so ([`Flags::BACKGROUND`]), as it does where the file system leaves the
+    /// making of bios to iomap.
+    fn marks_background(&self) -> bool {
+        false
+    }
 }
 
 impl Kernel {
@@ -58,8 +64,8 @@ impl Kernel {
     /// An inode's turn.
     async fn turn(&self, file: u32, files: &impl Backing, budget: u64, task: Task) {
         let cursor = self.with(|w| w.memory.cursor(file));
-        // Only metadata says that nobody waits for it.
-        let flags = flags(task).without(Flags::BACKGROUND);
+        let all = flags(task);
+        let flags = if files.marks_background() { all } else { all.without(Flags::BACKGROUND) };
         let mut written = 0;
         for (from, to) in [(cursor, u64::MAX), (0, cursor)] {
             let n = self.write_range(file, files, (from, to), budget - written, flags, None).await;
@@ -103,8 +109,16 @@ impl Kernel {
             if a == b {
                 break;
             }
-            self.write_run(file, &files.place(file), (a, b), flags, group);
-            written += b - a;
+            // Others may have written some of them while places were looked for.
+            let place = files.place(file);
+            at = a;
+            while let Some((a, b)) =
+                self.with(|w| w.pages(file).and_then(|p| p.run(at, b, Mark::Dirty)))
+            {
+                self.write_run(file, &place, (a, b), flags, group);
+                written += b - a;
+                at = b;
+            }
             at = b;
         }
         self.with(|w| w.memory.set_cursor(file, at));

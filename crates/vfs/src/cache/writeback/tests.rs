@@ -17,7 +17,7 @@ struct Toy {
 
 impl Toy {
     fn new(known: bool) -> Self {
-        let intervals = Intervals { wake: 1000 * MS, expire: 2000 * MS };
+        let intervals = Intervals { wake: 1000 * MS, expire: 2000 * MS, tick: 0 };
         Self { flusher: Flusher::new(intervals), known, wake: None, written: Vec::new() }
     }
 
@@ -81,7 +81,7 @@ fn a_turn_is_a_multiple_of_four_mib() {
 
 #[test]
 fn a_sync_takes_what_is_dirty_and_tells_who_waits() {
-    let mut flusher = Flusher::new(Intervals { wake: 0, expire: 0 });
+    let mut flusher = Flusher::new(Intervals { wake: 0, expire: 0, tick: 0 });
     flusher.dirtied(1, 5);
     flusher.dirtied(2, 6);
     flusher.ask(Task::Sync { waiter: 9 });
@@ -100,7 +100,7 @@ fn a_sync_takes_what_is_dirty_and_tells_who_waits() {
 /// Large files take turns.
 #[test]
 fn used_up_turns_come_round() {
-    let mut flusher = Flusher::new(Intervals { wake: 0, expire: 0 });
+    let mut flusher = Flusher::new(Intervals { wake: 0, expire: 0, tick: 0 });
     flusher.dirtied(1, 0);
     flusher.dirtied(2, 0);
     flusher.ask(Task::Background);
@@ -120,7 +120,7 @@ fn used_up_turns_come_round() {
 /// A full disk: pages stay dirty, and the flusher gives up until it wakes again.
 #[test]
 fn a_round_that_wrote_nothing_ends_the_pass() {
-    let mut flusher = Flusher::new(Intervals { wake: 5, expire: 0 });
+    let mut flusher = Flusher::new(Intervals { wake: 5, expire: 0, tick: 0 });
     flusher.dirtied(1, 0);
     flusher.ask(Task::Sync { waiter: 3 });
     let mut done = false;

@@ -3,7 +3,9 @@
 use iosched_types::{Flags, Nanos, Op};
 
 use super::Ext4;
+use crate::fs::FileSystem as _;
 use crate::fs::jbd2::{Block, Tid};
+use crate::kernel::timer::expires;
 use crate::kernel::world::{BioOut, Done, Group};
 use crate::kernel::writeback::METADATA;
 use crate::kernel::{Event, Kernel, Wait};
@@ -27,18 +29,26 @@ enum Needs {
 
 impl Ext4 {
     /// The journal's thread. Never ends.
-    pub async fn journal_thread(&self, k: &Kernel) {
+    pub(super) async fn run_journal(&self, k: &Kernel) {
         loop {
             let now = k.with(|w| w.now);
             let due = self.with(|s| {
                 let t = s.journal.running.as_ref()?;
-                // Timers of seconds end with a full one.
+                // Timers of seconds end with a full one, and then as all timers do.
                 let end = (t.started + s.options.commit).next_multiple_of(SECOND);
-                Some(if s.wanted >= t.tid { now } else { end })
+                let wheel = if s.options.wheel { s.options.tick } else { 0 };
+                Some(match s.wanted >= t.tid {
+                    true => now,
+                    false => expires(t.started, end - t.started, wheel),
+                })
             });
             match due {
                 Some(at) if at <= now => self.commit(k).await,
-                Some(at) => k.wait(Wait::EventUntil(Event::Journal, at)).await,
+                Some(at) => {
+                    k.wait(Wait::EventUntil(Event::Journal, at)).await;
+                    // A flusher whose timer goes off at the same moment is a step ahead.
+                    k.wait(Wait::Compute(0)).await;
+                }
                 None => k.wait(Wait::Event(Event::Journal)).await,
             }
         }
@@ -151,7 +161,7 @@ impl Ext4 {
     }
 
     /// `fsync` and, with `data_only`, `fdatasync` of a file.
-    pub async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
+    pub(super) async fn sync_file(&self, k: &Kernel, file: u32, data_only: bool) {
         k.write_and_wait(file, self).await;
         self.convert(k, file).await;
         let tid = self.with(|s| {
@@ -182,7 +192,7 @@ impl Ext4 {
     }
 
     /// `fsync` of a directory: what the running transaction holds is committed.
-    pub async fn fsync_directory(&self, k: &Kernel) {
+    pub(super) async fn sync_directory(&self, k: &Kernel) {
         let running = self.with(|s| s.journal.running.as_ref().map(|t| t.tid));
         if let Some(tid) = running {
             self.wait_for(k, tid).await;
@@ -190,7 +200,7 @@ impl Ext4 {
     }
 
     /// `sync`: data by the flusher, a commit, and all metadata home.
-    pub async fn sync(&self, k: &Kernel) {
+    pub(super) async fn sync_all(&self, k: &Kernel) {
         k.sync_pages().await;
         let tid = self.with(|s| {
             let t = s.journal.running.as_ref().or(s.journal.committing.as_ref());

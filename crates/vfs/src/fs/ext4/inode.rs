@@ -1,37 +1,19 @@
 //! Inodes: where they lie, what their files have, and in which transaction they changed last.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::rc::Rc;
 
-use iosched_types::{Nanos, Sector};
+use iosched_types::Nanos;
 
 use super::layout::{FLEX, INODES, Layout};
+use crate::fs::Kind;
+use crate::fs::extents::{Extents, Mapped};
 use crate::fs::jbd2::{Block, Tid};
-use crate::kernel::read::Place;
-
-/// Blocks of a file in a row on the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mapped {
-    pub(super) logical: u64,
-    pub(super) start: Block,
-    pub(super) blocks: u64,
-}
-
-/// What an inode is of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A file.
-    File,
-    /// A directory.
-    Directory,
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
     pub(super) number: u64,
     pub(super) kind: Kind,
-    /// In order of the file. Shared with who reads the file.
-    pub(super) extents: Rc<Vec<Mapped>>,
+    pub(super) extents: Extents,
     /// The block with extents that do not fit into the inode.
     pub(super) index: Option<Block>,
     /// Entries of a directory.
@@ -43,82 +25,6 @@ pub(super) struct Inode {
     pub(super) stamp: Option<Nanos>,
     /// Blocks of the file on the disk that are written and not yet marked so.
     pub(super) unconverted: bool,
-}
-
-/// Where a file's pages lie.
-#[derive(Clone, Debug)]
-pub struct Placed(Rc<Vec<Mapped>>);
-
-impl Placed {
-    /// A file without blocks.
-    pub(super) fn nowhere() -> Self {
-        Self(Rc::default())
-    }
-}
-
-impl Place for Placed {
-    fn at(&self, page: u64) -> (Option<Sector>, u64) {
-        let after = self.0.partition_point(|m| m.logical <= page);
-        if let Some(m) = after.checked_sub(1).map(|i| self.0[i])
-            && page < m.logical + m.blocks
-        {
-            let skip = page - m.logical;
-            return (Some((m.start + skip) * 8), m.blocks - skip);
-        }
-        (None, self.0.get(after).map_or(u64::MAX >> 16, |m| m.logical - page))
-    }
-}
-
-impl Inode {
-    pub(super) fn place(&self) -> Placed {
-        Placed(self.extents.clone())
-    }
-
-    /// The extent that holds the block, or the one before it.
-    pub(super) fn before(&self, logical: u64) -> Option<Mapped> {
-        let after = self.extents.partition_point(|m| m.logical <= logical);
-        after.checked_sub(1).map(|i| self.extents[i])
-    }
-
-    /// The first extent after the block.
-    pub(super) fn after(&self, logical: u64) -> Option<Mapped> {
-        self.extents.get(self.extents.partition_point(|m| m.logical <= logical)).copied()
-    }
-
-    /// Notes a new stretch, joined with the one before it where they meet.
-    pub(super) fn map(&mut self, new: Mapped) {
-        let extents = Rc::make_mut(&mut self.extents);
-        let at = extents.partition_point(|m| m.logical < new.logical);
-        if let Some(last) = at.checked_sub(1).map(|i| &mut extents[i])
-            && last.logical + last.blocks == new.logical
-            && last.start + last.blocks == new.start
-        {
-            last.blocks += new.blocks;
-            return;
-        }
-        extents.insert(at, new);
-    }
-
-    /// Takes away everything from the block on, and says what it was.
-    pub(super) fn cut(&mut self, from: u64) -> Vec<Mapped> {
-        let extents = Rc::make_mut(&mut self.extents);
-        let mut gone = Vec::new();
-        while let Some(last) = extents.last_mut() {
-            if last.logical + last.blocks <= from {
-                break;
-            }
-            if last.logical < from {
-                let keep = from - last.logical;
-                let (start, blocks) = (last.start + keep, last.blocks - keep);
-                gone.push(Mapped { logical: from, start, blocks });
-                last.blocks = keep;
-                break;
-            }
-            gone.push(*last);
-            extents.pop();
-        }
-        gone
-    }
 }
 
 /// All inodes, by the number of their file.
@@ -137,7 +43,7 @@ pub(super) struct Inodes {
 impl Inodes {
     pub(super) fn new(layout: &Layout, root: u32) -> Self {
         let mut root_inode = empty(2, Kind::Directory);
-        root_inode.map(Mapped { logical: 0, start: layout.root(), blocks: 1 });
+        root_inode.extents.map(Mapped { logical: 0, start: layout.root(), blocks: 1 });
         Self {
             files: BTreeMap::from([(root, root_inode)]),
             used: BTreeSet::from([2]),
@@ -155,6 +61,11 @@ impl Inodes {
 
     pub(super) fn get_mut(&mut self, file: u32) -> Option<&mut Inode> {
         self.files.get_mut(&file)
+    }
+
+    /// No time stamp is of the present tick.
+    pub(super) fn forget_stamps(&mut self) {
+        self.files.values_mut().for_each(|i| i.stamp = None);
     }
 
     pub(super) fn remove(&mut self, file: u32) -> Option<Inode> {
@@ -229,7 +140,7 @@ fn empty(number: u64, kind: Kind) -> Inode {
     Inode {
         number,
         kind,
-        extents: Rc::default(),
+        extents: Extents::default(),
         index: None,
         entries: 0,
         sync: 0,

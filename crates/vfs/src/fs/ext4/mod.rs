@@ -1,6 +1,7 @@
 //! ext4 as the block layer sees it: the layout after `mke2fs`, the places of files, what is journaled when, and what each
 //! task waits for.
 
+mod blocks;
 mod commit;
 pub mod groups;
 mod inode;
@@ -15,10 +16,8 @@ use std::rc::Rc;
 use iosched_types::Nanos;
 
 use self::inode::Inodes;
-pub use self::inode::{Kind, Placed};
 use self::layout::Layout;
 use self::mballoc::Allocator;
-pub use self::ops::Full;
 use super::jbd2::{Block, Journal, Tid};
 
 /// The superblock.
@@ -35,11 +34,13 @@ pub struct Options {
     pub parts: u64,
     /// Granularity of time stamps: a tick of the kernel's timer.
     pub tick: Nanos,
+    /// Whether timers are rounded up as in a wheel: since 4.8.
+    pub wheel: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { barrier: true, commit: 5_000_000_000, parts: 3, tick: 4_000_000 }
+        Self { barrier: true, commit: 5_000_000_000, parts: 3, tick: 4_000_000, wheel: false }
     }
 }
 
@@ -95,24 +96,6 @@ impl Ext4 {
 
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
         f(&mut self.0.borrow_mut())
-    }
-
-    /// Free blocks.
-    #[must_use]
-    pub fn free(&self) -> u64 {
-        self.with(|s| s.space.free())
-    }
-
-    /// Whether there are changes that no commit has taken yet.
-    #[must_use]
-    pub fn has_changes(&self) -> bool {
-        self.with(|s| s.journal.running.is_some() || s.journal.committing.is_some())
-    }
-
-    /// Transactions committed.
-    #[must_use]
-    pub fn commits(&self) -> Tid {
-        self.with(|s| s.journal.committed())
     }
 }
 

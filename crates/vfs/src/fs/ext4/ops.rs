@@ -2,23 +2,15 @@
 
 use iosched_types::{Flags, Op};
 
-use super::inode::{Kind, Mapped, Placed, group_of};
-use super::layout::GROUP;
-use super::mballoc::{Extent, LARGEST, Request};
+use super::inode::group_of;
+use super::mballoc::LARGEST;
 use super::{Ext4, SUPERBLOCK, State};
-use crate::fs::jbd2::Block;
+use crate::fs::extents::Placed;
+use crate::fs::jbd2::{Block, Tid};
+use crate::fs::{FileSystem, Full, Kind, Name};
 use crate::kernel::world::{BioOut, Done};
 use crate::kernel::writeback::{Backing, METADATA};
 use crate::kernel::{Event, Kernel, Wait};
-
-/// Extents that fit into an inode.
-const IN_INODE: usize = 4;
-/// Entries of a directory block, for names of some twenty letters.
-const ENTRIES: u64 = 128;
-
-/// The disk has no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
 
 impl Ext4 {
     /// Reads a metadata block unless it is in memory.
@@ -37,17 +29,52 @@ impl Ext4 {
         k.wait(Wait::Io(group)).await;
     }
 
-    /// Makes a file or a directory in `parent`.
-    ///
-    /// # Errors
-    /// [`Full`], for a directory.
-    pub async fn create(
+    /// The last name and the last descriptor are gone.
+    fn free_file(&self, k: &Kernel, file: u32) {
+        k.with(|w| {
+            w.memory.drop_pages(file, 0, u64::MAX >> 16, true);
+            w.flusher.forget(file);
+        });
+        self.with(|s| {
+            s.journal.modify(SUPERBLOCK);
+            s.release(file, 0);
+            let Some(inode) = s.inodes.remove(file) else { return };
+            let group = group_of(inode.number);
+            let (bitmap, descriptor) =
+                (s.layout.inode_bitmap(group), s.layout.descriptor_block(group));
+            s.journal.modify(bitmap);
+            s.journal.modify(descriptor);
+        });
+    }
+}
+
+impl FileSystem for Ext4 {
+    const NAME: &'static str = "ext4";
+
+    fn class(&self, sector: u64) -> &'static str {
+        self.with(|s| s.layout.class(sector / 8))
+    }
+
+    fn free(&self) -> u64 {
+        self.with(|s| s.space.free())
+    }
+
+    fn commits(&self) -> Tid {
+        self.with(|s| s.journal.committed())
+    }
+
+    fn has_changes(&self) -> bool {
+        self.with(|s| s.journal.running.is_some() || s.journal.committing.is_some())
+    }
+
+    async fn create(
         &self,
         k: &Kernel,
         (parent, file): (u32, u32),
         kind: Kind,
-        hash: u64,
+        name: Name<'_>,
     ) -> Result<(), Full> {
+        let hash = name.place.unwrap_or_else(|| hash(name.text));
         let entry = self.with(|s| s.entry_block(parent));
         self.read_block(k, entry).await;
         let (number, shared) = self.with(|s| {
@@ -90,8 +117,7 @@ impl Ext4 {
         done
     }
 
-    /// The file has been opened: the first one after the mount is noted.
-    pub async fn opened(&self, k: &Kernel) {
+    async fn opened(&self, k: &Kernel) {
         if self.with(|s| !s.noted) {
             self.begin(k).await;
             self.with(State::note_mount);
@@ -99,13 +125,15 @@ impl Ext4 {
         }
     }
 
-    /// It has been mounted anew: the next file that is opened is noted.
-    pub fn mounted_anew(&self) {
+    fn rested(&self) {
+        self.with(|s| s.inodes.forget_stamps());
+    }
+
+    fn mounted_anew(&self) {
         self.with(|s| s.noted = false);
     }
 
-    /// Takes the name out of `parent`; with it goes the file, unless it has another name or is open.
-    pub async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), last: bool) {
+    async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), _: Name<'_>, last: bool) {
         if last {
             k.writeback_over(file, 0).await;
         }
@@ -120,38 +148,19 @@ impl Ext4 {
         self.end(k);
     }
 
-    /// The last who had a file open that has no name any more has closed it.
-    pub async fn let_go(&self, k: &Kernel, file: u32) {
+    async fn let_go(&self, k: &Kernel, file: u32) {
         k.writeback_over(file, 0).await;
         self.begin(k).await;
         self.free_file(k, file);
         self.end(k);
     }
 
-    /// The last name and the last descriptor are gone.
-    fn free_file(&self, k: &Kernel, file: u32) {
-        k.with(|w| {
-            w.memory.drop_pages(file, 0, u64::MAX >> 16, true);
-            w.flusher.forget(file);
-        });
-        self.with(|s| {
-            s.journal.modify(SUPERBLOCK);
-            s.release(file, 0);
-            let Some(inode) = s.inodes.remove(file) else { return };
-            let group = group_of(inode.number);
-            let (bitmap, descriptor) =
-                (s.layout.inode_bitmap(group), s.layout.descriptor_block(group));
-            s.journal.modify(bitmap);
-            s.journal.modify(descriptor);
-        });
-    }
-
-    /// Moves a name; `replaced` is the file that had the new one, and whether nobody has it open.
-    pub async fn rename(
+    async fn rename(
         &self,
         k: &Kernel,
         file: u32,
         (from, to): (u32, u32),
+        _: (Name<'_>, Name<'_>),
         replaced: Option<(u32, bool)>,
     ) {
         if replaced.is_some() {
@@ -179,8 +188,7 @@ impl Ext4 {
         self.end(k);
     }
 
-    /// Cuts the file to `pages`.
-    pub async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
+    async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
         k.writeback_over(file, pages).await;
         self.begin(k).await;
         k.with(|w| w.memory.drop_pages(file, pages, u64::MAX >> 16, true));
@@ -193,22 +201,12 @@ impl Ext4 {
         self.end(k);
     }
 
-    /// Gives `pages` of the file from `from` on a place without writing them.
-    ///
-    /// # Errors
-    /// [`Full`].
-    pub async fn fallocate(
-        &self,
-        k: &Kernel,
-        file: u32,
-        from: u64,
-        pages: u64,
-    ) -> Result<(), Full> {
+    async fn fallocate(&self, k: &Kernel, file: u32, from: u64, pages: u64) -> Result<(), Full> {
         self.begin(k).await;
         let mut done = Ok(());
         let mut at = from;
         while at < from + pages && done.is_ok() {
-            let mapped = self.with(|s| s.inodes.get(file).and_then(|i| i.before(at)));
+            let mapped = self.with(|s| s.inodes.get(file).and_then(|i| i.extents.before(at)));
             match mapped.filter(|m| at < m.logical + m.blocks) {
                 Some(m) => at = m.logical + m.blocks,
                 None => {
@@ -224,8 +222,7 @@ impl Ext4 {
         done
     }
 
-    /// The file has been written in memory: its time changes once a tick.
-    pub async fn wrote(&self, k: &Kernel, file: u32) {
+    async fn wrote(&self, k: &Kernel, file: u32, _: (u64, u64)) {
         let now = k.with(|w| w.now);
         let due = self.with(|s| {
             let tick = now / s.options.tick;
@@ -238,13 +235,11 @@ impl Ext4 {
         }
     }
 
-    /// A file whose last writer has closed it keeps no more than it has.
-    pub fn closed(&self, file: u32) {
+    fn closed(&self, _: &Kernel, file: u32) {
         self.with(|s| s.space.close(file));
     }
 
-    /// Blocks that data was written to are marked as written.
-    pub async fn convert(&self, k: &Kernel, file: u32) {
+    async fn convert(&self, k: &Kernel, file: u32) {
         let due = self
             .with(|s| s.inodes.get_mut(file).is_some_and(|i| std::mem::take(&mut i.unconverted)));
         if due {
@@ -253,21 +248,37 @@ impl Ext4 {
             self.end(k);
         }
     }
+
+    async fn journal_thread(&self, k: &Kernel) {
+        self.run_journal(k).await;
+    }
+
+    async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
+        self.sync_file(k, file, data_only).await;
+    }
+
+    async fn fsync_directory(&self, k: &Kernel, _: u32) {
+        self.sync_directory(k).await;
+    }
+
+    async fn sync(&self, k: &Kernel) {
+        self.sync_all(k).await;
+    }
 }
 
 impl Backing for Ext4 {
     type Place = Placed;
 
     fn place(&self, file: u32) -> Placed {
-        self.with(|s| s.inodes.get(file).map(super::inode::Inode::place)).unwrap_or_default()
+        self.with(|s| s.inodes.get(file).map(|i| i.extents.place())).unwrap_or_default()
     }
 
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
-        let mapped = self.with(|s| s.inodes.get(file).and_then(|i| i.before(from)));
+        let mapped = self.with(|s| s.inodes.get(file).and_then(|i| i.extents.before(from)));
         if let Some(m) = mapped.filter(|m| from < m.logical + m.blocks) {
             return to.min(m.logical + m.blocks);
         }
-        let next = self.with(|s| s.inodes.get(file).and_then(|i| i.after(from)));
+        let next = self.with(|s| s.inodes.get(file).and_then(|i| i.extents.after(from)));
         let end = to.min(next.map_or(to, |m| m.logical)).min(from + LARGEST);
         self.begin(k).await;
         let mut at = from;
@@ -296,183 +307,6 @@ impl Backing for Ext4 {
     }
 }
 
-impl Default for Placed {
-    fn default() -> Self {
-        Self::nowhere()
-    }
-}
-
-impl State {
-    /// The first change after a mount notes it in the superblock.
-    fn note_mount(&mut self) {
-        if !self.noted {
-            self.noted = true;
-            self.journal.modify(SUPERBLOCK);
-        }
-    }
-
-    /// The inode has changed; `data` says that `fdatasync` cares.
-    pub(super) fn changed(&mut self, file: u32, k: &Kernel, data: bool) {
-        let tick = k.with(|w| w.now) / self.options.tick;
-        let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
-        let Some(inode) = self.inodes.get_mut(file) else { return };
-        inode.stamp = Some(tick);
-        inode.sync = tid;
-        if data {
-            inode.datasync = tid;
-        }
-        let block = self.layout.inode_block(inode.number);
-        self.journal.modify(block);
-    }
-
-    /// The directory block that takes the next entry.
-    fn entry_block(&self, directory: u32) -> Block {
-        let Some(inode) = self.inodes.get(directory) else { return self.layout.root() };
-        let number = inode.entries / ENTRIES;
-        let at = inode.before(number).filter(|m| number < m.logical + m.blocks);
-        at.or_else(|| inode.before(number)).map_or_else(
-            || self.layout.root(),
-            |m| m.start + (number - m.logical).min(m.blocks - 1),
-        )
-    }
-
-    fn add_entry(&mut self, directory: u32) -> Result<(), Full> {
-        let number = self.inodes.get(directory).map_or(0, |i| i.entries) / ENTRIES;
-        let missing = self
-            .inodes
-            .get(directory)
-            .is_some_and(|i| i.before(number).is_none_or(|m| number >= m.logical + m.blocks));
-        if missing {
-            self.place_blocks(directory, number, 1, true)?;
-        }
-        self.touch_entry(directory);
-        if let Some(inode) = self.inodes.get_mut(directory) {
-            inode.entries += 1;
-        }
-        Ok(())
-    }
-
-    /// An entry of the directory changes, and its time.
-    fn touch_entry(&mut self, directory: u32) {
-        let block = self.entry_block(directory);
-        self.journal.modify(block);
-        self.warm.insert(block);
-        let tid = self.journal.running.as_ref().map_or(0, |t| t.tid);
-        if let Some(inode) = self.inodes.get_mut(directory) {
-            inode.sync = tid;
-            inode.datasync = tid;
-            let table = self.layout.inode_block(inode.number);
-            self.journal.modify(table);
-        }
-    }
-
-    fn drop_entry(&mut self, directory: u32) {
-        if let Some(inode) = self.inodes.get_mut(directory) {
-            inode.entries = inode.entries.saturating_sub(1);
-        }
-        self.touch_entry(directory);
-    }
-
-    /// Blocks for a part of the file that has none; says for how many blocks of it.
-    fn allocate(&mut self, k: &Kernel, file: u32, logical: u64, blocks: u64) -> Result<u64, Full> {
-        let exact = self.inodes.get(file).is_some_and(|i| i.kind == Kind::Directory);
-        let n = self.place_blocks(file, logical, blocks, exact)?;
-        self.changed(file, k, true);
-        Ok(n)
-    }
-
-    fn place_blocks(
-        &mut self,
-        file: u32,
-        logical: u64,
-        blocks: u64,
-        exact: bool,
-    ) -> Result<u64, Full> {
-        let Some(inode) = self.inodes.get(file) else { return Ok(blocks) };
-        let left = inode.before(logical).filter(|m| m.logical + m.blocks == logical);
-        let end = inode.extents.last().map_or(0, |m| m.logical + m.blocks);
-        let request = Request {
-            group: group_of(inode.number),
-            logical,
-            blocks,
-            file: end.max(logical + blocks),
-            left: left.map(|m| m.start + m.blocks - 1),
-            right: inode.after(logical).map(|m| m.logical),
-            closed: false,
-            exact,
-        };
-        let extent = self.space.allocate(file, 0, &request).ok_or(Full)?;
-        self.used(extent);
-        let Some(inode) = self.inodes.get_mut(file) else { return Ok(blocks) };
-        inode.map(Mapped { logical, start: extent.start, blocks: extent.blocks });
-        let number = inode.number;
-        let crowded = inode.extents.len() > IN_INODE;
-        if crowded {
-            self.index_block(file, group_of(number))?;
-        }
-        Ok(extent.blocks)
-    }
-
-    /// The block with the extents of a file that has more than fit into its inode.
-    fn index_block(&mut self, file: u32, group: u64) -> Result<(), Full> {
-        let index = match self.inodes.get(file).and_then(|i| i.index) {
-            Some(index) => index,
-            None => {
-                let request = Request {
-                    group,
-                    logical: 0,
-                    blocks: 1,
-                    file: 1,
-                    left: None,
-                    right: None,
-                    closed: false,
-                    exact: true,
-                };
-                let extent = self.space.allocate(file, 0, &request).ok_or(Full)?;
-                self.used(extent);
-                extent.start
-            }
-        };
-        if let Some(inode) = self.inodes.get_mut(file) {
-            inode.index = Some(index);
-        }
-        self.journal.modify(index);
-        Ok(())
-    }
-
-    /// Bitmaps and descriptors of the groups of an extent change.
-    fn used(&mut self, extent: Extent) {
-        for group in extent.start / GROUP..=(extent.start + extent.blocks - 1) / GROUP {
-            let (bitmap, descriptor) =
-                (self.layout.block_bitmap(group), self.layout.descriptor_block(group));
-            self.journal.modify(bitmap);
-            self.journal.modify(descriptor);
-            self.warm.insert(bitmap);
-        }
-    }
-
-    /// Frees the file's blocks from `from` on.
-    fn release(&mut self, file: u32, from: u64) {
-        self.space.close(file);
-        let Some(inode) = self.inodes.get_mut(file) else { return };
-        let directory = inode.kind == Kind::Directory;
-        let gone = inode.cut(from);
-        let index = if inode.extents.is_empty() { inode.index.take() } else { None };
-        for m in gone {
-            let extent = Extent { start: m.start, blocks: m.blocks };
-            self.space.release(extent);
-            self.used(extent);
-            if directory {
-                (m.start..m.start + m.blocks).for_each(|b| self.journal.revoke(b));
-            }
-        }
-        if let Some(index) = index {
-            self.space.release(Extent { start: index, blocks: 1 });
-            self.journal.revoke(index);
-        }
-    }
-}
-
 impl Ext4 {
     /// A change of metadata begins: there is room in the journal, and the running transaction takes it.
     pub(super) async fn begin(&self, k: &Kernel) {
@@ -493,9 +327,27 @@ impl Ext4 {
         }
     }
 
-    /// The change ends.
+    /// The change ends. One that finds its transaction old asks for the commit.
     pub(super) fn end(&self, k: &Kernel) {
-        self.with(|s| s.journal.end());
-        k.with(|w| w.signal(Event::Room));
+        let now = k.with(|w| w.now);
+        let old = self.with(|s| {
+            s.journal.end();
+            let old = s.journal.running.as_ref().filter(|t| t.started + s.options.commit <= now);
+            let tid = old.map(|t| t.tid);
+            s.wanted = s.wanted.max(tid.unwrap_or(0));
+            tid.is_some()
+        });
+        k.with(|w| {
+            w.signal(Event::Room);
+            if old {
+                w.signal(Event::Journal);
+            }
+        });
     }
+}
+
+/// A name's hash, by which directories of the root are spread.
+fn hash(name: &str) -> u64 {
+    name.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }

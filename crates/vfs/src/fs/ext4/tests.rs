@@ -1,18 +1,16 @@
 //! Worked scenarios on a fresh file system of 20 GiB. Linux 6.12 to 6.18, seen in the block trace.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use iosched_types::{Flags, Op};
-
 use super::*;
 use crate::cache::readahead::Stream;
+use crate::fs::testing::{letters, trace};
+use crate::fs::{FileSystem as _, Kind, Name};
 use crate::kernel::read::Open;
 use crate::kernel::testing::{Path, run};
 use crate::kernel::writeback::Backing as _;
-use crate::kernel::{BioOut, Kernel, Wait, World};
+use crate::kernel::{Kernel, Wait, World};
 
 const ROOT: u32 = 0;
+const NAME: Name<'static> = Name { text: "a", place: Some(0) };
 const JOURNAL: u64 = 2_655_236;
 const MS: u64 = 1_000_000;
 
@@ -20,68 +18,13 @@ fn open(file: u32) -> Open {
     Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default() }
 }
 
-/// Runs a program beside flusher and journal thread; its bios, block and length in blocks, by who sent them.
+/// A program's bios on a fresh file system, block and length in blocks; journal blocks by their position.
 fn traced<F>(options: Options, blocks: u64, program: impl FnOnce(Kernel, Ext4) -> F) -> Vec<String>
 where
     F: Future<Output = ()> + 'static,
 {
-    let world = Rc::new(RefCell::new(World::default()));
-    world.borrow_mut().memory.introduce(4096);
-    let fs = Ext4::new(blocks, ROOT, 1, options);
-    let kernel = |task| Kernel::new(world.clone(), task);
-    let (f, j) = (kernel(1), kernel(2));
-    let (ff, jf) = (fs.clone(), fs.clone());
-    let paths: Vec<Path> = vec![
-        Box::pin(program(kernel(0), fs)),
-        Box::pin(async move { f.flusher(&ff).await }),
-        Box::pin(async move { jf.journal_thread(&j).await }),
-    ];
-    let log = run(&world, paths, 1, 100_000);
-    assert!(world.borrow().memory.accounts());
-    joined(&log)
-}
-
-/// Neighbours with equal flags and time as one.
-fn joined(log: &[(u64, BioOut)]) -> Vec<String> {
-    let mut out: Vec<(u64, BioOut)> = Vec::new();
-    for (at, bio) in log {
-        match out.last_mut() {
-            Some((t, last))
-                if t == at
-                    && last.flags == bio.flags
-                    && last.op == bio.op
-                    && last.sector + u64::from(last.sectors) == bio.sector =>
-            {
-                last.sectors += bio.sectors;
-            }
-            _ => out.push((*at, *bio)),
-        }
-    }
-    out.iter().map(|(_, b)| letters(b)).collect()
-}
-
-/// As the block trace prints it; journal blocks by their position.
-fn letters(bio: &BioOut) -> String {
-    let mut text = String::new();
-    for (flag, letter) in [(Flags::PREFLUSH, 'F')] {
-        if bio.flags.has(flag) {
-            text.push(letter);
-        }
-    }
-    text.push(if bio.op == Op::Read { 'R' } else { 'W' });
-    for (flag, letter) in
-        [(Flags::FUA, 'F'), (Flags::RAHEAD, 'A'), (Flags::SYNC, 'S'), (Flags::META, 'M')]
-    {
-        if bio.flags.has(flag) {
-            text.push(letter);
-        }
-    }
-    let (block, blocks) = (bio.sector / 8, bio.sectors / 8);
-    match block.checked_sub(JOURNAL).filter(|p| *p < 32768) {
-        Some(p) => format!("{text} p{p}+{blocks}"),
-        None if blocks == 0 => text,
-        None => format!("{text} {block}+{blocks}"),
-    }
+    let log = trace(Ext4::new(blocks, ROOT, 1, options), program);
+    log.iter().map(|(_, b)| letters(b, 8, JOURNAL..JOURNAL + 32768)).collect()
 }
 
 async fn pause(k: &Kernel) {
@@ -90,14 +33,14 @@ async fn pause(k: &Kernel) {
 
 async fn create(k: &Kernel, fs: &Ext4, file: u32) -> Open {
     k.with(|w| w.memory.open(file));
-    fs.create(k, (ROOT, file), Kind::File, 0).await.unwrap();
+    fs.create(k, (ROOT, file), Kind::File, NAME).await.unwrap();
     open(file)
 }
 
 async fn write(k: &Kernel, fs: &Ext4, file: &mut Open, at: u64, len: u64) {
     let place = fs.place(file.file);
     k.write(file, &place, at, len).await;
-    fs.wrote(k, file.file).await;
+    fs.wrote(k, file.file, (at / 4096, (at + len).div_ceil(4096))).await;
 }
 #[test]
 fn creating_appending_and_overwriting() {
@@ -190,12 +133,12 @@ fn renames_and_unlinks_journal_what_they_change() {
             write(&k, &fs, &mut a, 0, 4096).await;
         }
         fs.sync(&k).await;
-        fs.rename(&k, 1, (ROOT, ROOT), None).await;
-        fs.fsync_directory(&k).await;
-        fs.rename(&k, 1, (ROOT, ROOT), Some((2, true))).await;
-        fs.fsync_directory(&k).await;
-        fs.unlink(&k, (ROOT, 3), true).await;
-        fs.fsync_directory(&k).await;
+        fs.rename(&k, 1, (ROOT, ROOT), (NAME, NAME), None).await;
+        fs.fsync_directory(&k, ROOT).await;
+        fs.rename(&k, 1, (ROOT, ROOT), (NAME, NAME), Some((2, true))).await;
+        fs.fsync_directory(&k, ROOT).await;
+        fs.unlink(&k, (ROOT, 3), NAME, true).await;
+        fs.fsync_directory(&k, ROOT).await;
     });
     let commits: Vec<_> = log.iter().filter(|l| l.starts_with("WSM p")).cloned().collect();
     // Rename: T D. Over a file, and unlink: T D S B G I. One descriptor block each.

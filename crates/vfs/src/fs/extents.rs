@@ -1,0 +1,124 @@
+//! Where the blocks of a file lie.
+
+use std::rc::Rc;
+
+use iosched_types::Sector;
+
+use super::jbd2::Block;
+use crate::kernel::read::Place;
+
+/// Blocks of a file in a row on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mapped {
+    pub(super) logical: u64,
+    pub(super) start: Block,
+    pub(super) blocks: u64,
+}
+
+/// The extents of a file, in order of the file. Shared with who reads the file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Extents(Rc<Vec<Mapped>>);
+
+/// Where a file's pages lie.
+#[derive(Clone, Debug, Default)]
+pub struct Placed(Extents);
+
+impl Place for Placed {
+    fn at(&self, page: u64) -> (Option<Sector>, u64) {
+        let all = &self.0.0;
+        let after = all.partition_point(|m| m.logical <= page);
+        if let Some(m) = after.checked_sub(1).map(|i| all[i])
+            && page < m.logical + m.blocks
+        {
+            let skip = page - m.logical;
+            return (Some((m.start + skip) * 8), m.blocks - skip);
+        }
+        (None, all.get(after).map_or(u64::MAX >> 16, |m| m.logical - page))
+    }
+}
+
+impl Extents {
+    pub(super) fn place(&self) -> Placed {
+        Placed(self.clone())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn last(&self) -> Option<Mapped> {
+        self.0.last().copied()
+    }
+
+    /// The extent that holds the block, or the one before it.
+    pub(super) fn before(&self, logical: u64) -> Option<Mapped> {
+        let after = self.0.partition_point(|m| m.logical <= logical);
+        after.checked_sub(1).map(|i| self.0[i])
+    }
+
+    /// The extent that holds the block.
+    pub(super) fn holds(&self, logical: u64) -> Option<Mapped> {
+        self.before(logical).filter(|m| logical < m.logical + m.blocks)
+    }
+
+    /// The first extent after the block.
+    pub(super) fn after(&self, logical: u64) -> Option<Mapped> {
+        self.0.get(self.0.partition_point(|m| m.logical <= logical)).copied()
+    }
+
+    /// Notes a new stretch, joined with the one before it where they meet.
+    pub(super) fn map(&mut self, new: Mapped) {
+        let extents = Rc::make_mut(&mut self.0);
+        let at = extents.partition_point(|m| m.logical < new.logical);
+        if let Some(last) = at.checked_sub(1).map(|i| &mut extents[i])
+            && last.logical + last.blocks == new.logical
+            && last.start + last.blocks == new.start
+        {
+            last.blocks += new.blocks;
+            return;
+        }
+        extents.insert(at, new);
+    }
+
+    /// Takes away everything from the block on, and says what it was.
+    pub(super) fn cut(&mut self, from: u64) -> Vec<Mapped> {
+        let extents = Rc::make_mut(&mut self.0);
+        let mut gone = Vec::new();
+        while let Some(last) = extents.last_mut() {
+            if last.logical + last.blocks <= from {
+                break;
+            }
+            if last.logical < from {
+                let keep = from - last.logical;
+                let (start, blocks) = (last.start + keep, last.blocks - keep);
+                gone.push(Mapped { logical: from, start, blocks });
+                last.blocks = keep;
+                break;
+            }
+            gone.push(*last);
+            extents.pop();
+        }
+        gone
+    }
+
+    /// Takes the block away, and says where it was.
+    pub(super) fn take(&mut self, logical: u64) -> Option<Block> {
+        let m = self.holds(logical)?;
+        let extents = Rc::make_mut(&mut self.0);
+        let at = extents.partition_point(|m| m.logical <= logical) - 1;
+        let (left, right) = (logical - m.logical, m.logical + m.blocks - logical - 1);
+        extents.remove(at);
+        if right > 0 {
+            let (logical, start) = (logical + 1, m.start + left + 1);
+            extents.insert(at, Mapped { logical, start, blocks: right });
+        }
+        if left > 0 {
+            extents.insert(at, Mapped { blocks: left, ..m });
+        }
+        Some(m.start + left)
+    }
+}

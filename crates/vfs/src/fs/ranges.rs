@@ -1,0 +1,79 @@
+//! Sets of pages.
+
+use std::collections::BTreeMap;
+
+/// Ranges that neither overlap nor touch, by their first page; the value is the page after the last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ranges(BTreeMap<u64, u64>);
+
+impl Ranges {
+    /// Adds pages; ranges that meet become one.
+    pub(super) fn add(&mut self, mut from: u64, mut to: u64) {
+        if from >= to {
+            return;
+        }
+        while let Some((a, b)) = self.0.range(..=to).next_back().map(|(a, b)| (*a, *b)) {
+            if b < from {
+                break;
+            }
+            self.0.remove(&a);
+            (from, to) = (from.min(a), to.max(b));
+        }
+        self.0.insert(from, to);
+    }
+
+    /// Takes pages away. Whether any were there.
+    pub(super) fn remove(&mut self, from: u64, to: u64) -> bool {
+        let mut any = false;
+        if from >= to {
+            return any;
+        }
+        while let Some((a, b)) = self.0.range(..to).next_back().map(|(a, b)| (*a, *b)) {
+            if b <= from {
+                break;
+            }
+            any = true;
+            self.0.remove(&a);
+            if to < b {
+                self.0.insert(to, b);
+            }
+            if a < from {
+                self.0.insert(a, from);
+            }
+        }
+        any
+    }
+
+    /// The range that holds the page.
+    pub(super) fn at(&self, page: u64) -> Option<(u64, u64)> {
+        let (a, b) = self.0.range(..=page).next_back().map(|(a, b)| (*a, *b))?;
+        (page < b).then_some((a, b))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_set_of_pages(ops in proptest::collection::vec((0u64..60, 0u64..12, any::<bool>()), 1..60)) {
+            let (mut ranges, mut bits) = (Ranges::default(), [false; 80]);
+            for (from, n, add) in ops {
+                let span = from as usize..(from + n) as usize;
+                if add {
+                    ranges.add(from, from + n);
+                } else {
+                    prop_assert_eq!(ranges.remove(from, from + n), bits[span.clone()].contains(&true));
+                }
+                bits[span].fill(add);
+                for page in 0..80u64 {
+                    let start = (0..=page).rev().take_while(|p| bits[*p as usize]).last();
+                    prop_assert_eq!(ranges.at(page).map(|r| r.0), start);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Reading and changing metadata: free space, inodes, directories.
+
+use iosched_types::{Flags, Op};
+
+use super::dir::Change;
+use super::inode::{At, CHUNK_BLOCKS, CLUSTER_SECTORS};
+use super::layout::{header, root};
+use super::log::{Item, NEW_CHUNK, Seq};
+use super::space::{For, Touched};
+use super::{State, Xfs};
+use crate::fs::Full;
+use crate::fs::extents::Mapped;
+use crate::kernel::world::{BioOut, Done};
+use crate::kernel::{Event, Kernel, Wait};
+
+/// Sectors of a block.
+const BLOCK: u64 = 8;
+/// Changes in a group's header are in its first bytes.
+const FIRST: (u64, u64) = (0, 64);
+
+impl Xfs {
+    /// Reads a buffer unless it is in memory.
+    pub(super) async fn read(&self, k: &Kernel, sector: u64, sectors: u64) {
+        if self.with(|s| !s.warm.insert(sector)) {
+            return;
+        }
+        let group = k.with(|w| {
+            let group = w.group();
+            let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
+            let out = BioOut { id: 0, op: Op::Read, flags: Flags::META, sector, sectors };
+            w.bio(k.task(), out, Done::Other, Some(group));
+            group
+        });
+        k.wait(Wait::Submit).await;
+        k.wait(Wait::Io(group)).await;
+    }
+
+    /// Reads what a change of a group's free space needs.
+    async fn read_space(&self, k: &Kernel, group: u64) {
+        let sector = |at| self.with(|s| s.layout.header(group, at));
+        let block = |at| self.with(|s| s.layout.sector(group, at));
+        self.read(k, sector(header::AGF), 1).await;
+        self.read(k, sector(header::AGFL), 1).await;
+        self.read(k, block(root::BY_SIZE), BLOCK).await;
+        self.read(k, block(root::BY_PLACE), BLOCK).await;
+    }
+
+    /// Takes up to `blocks` blocks near a goal, in its group if they are there and nobody else is about to take some there.
+    /// → group, first block in it, blocks
+    pub(super) async fn allocate(
+        &self,
+        k: &Kernel,
+        (home, goal): (u64, u64),
+        blocks: u64,
+        what: For,
+    ) -> Result<(u64, u64, u64), Full> {
+        loop {
+            let group = match self.with(|s| s.choose(home, blocks, what)) {
+                Choice::Group(group) => group,
+                Choice::Wait => {
+                    k.wait(Wait::Event(Event::Room)).await;
+                    continue;
+                }
+                // What was freed can be taken when the log has it.
+                Choice::Full => match self.with(|s| s.freed.back().map(|(seq, _)| *seq)) {
+                    Some(seq) => {
+                        self.force(k, seq).await;
+                        continue;
+                    }
+                    None => return Err(Full),
+                },
+            };
+            self.with(|s| s.busy.insert(group));
+            self.read_space(k, group).await;
+            let goal = if group == home { goal } else { 0 };
+            let taken = self.with(|s| {
+                s.busy.remove(&group);
+                let (start, n) = s.find(group, goal, blocks, what)?;
+                s.usable[group as usize].take(start, n);
+                let touched = s.groups[group as usize].take(start, n);
+                s.space_changed(group, touched);
+                Some((group, start, n))
+            });
+            k.with(|w| w.signal(Event::Room));
+            if let Some(taken) = taken {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Gives blocks of the device back.
+    pub(super) async fn release(&self, k: &Kernel, extents: &[Mapped]) {
+        for m in extents {
+            let group = self.with(|s| s.layout.group_of(m.start));
+            self.read_space(k, group).await;
+            self.with(|s| s.give(*m));
+        }
+    }
+
+    /// An inode for a new file; its chunk is made if there is none with room.
+    pub(super) async fn new_inode(&self, k: &Kernel, group: u64, near: u64) -> Result<At, Full> {
+        let block = |at| self.with(|s| s.layout.sector(group, at));
+        if self.with(|s| s.inodes.free_in(group, near)).is_none() {
+            let goal = self.with(|s| s.inodes.newest(group)).map(|c| c + CHUNK_BLOCKS);
+            let exact =
+                goal.filter(|g| self.with(|s| s.usable[group as usize].is_free(*g, CHUNK_BLOCKS)));
+            let goal = (group, exact.unwrap_or(root::INODES));
+            let (group, chunk, _) = self.allocate(k, goal, CHUNK_BLOCKS, For::Inodes).await?;
+            self.read(k, self.with(|s| s.layout.sector(group, root::INODES)), BLOCK).await;
+            self.read(k, self.with(|s| s.layout.sector(group, root::FREE_INODES)), BLOCK).await;
+            return Ok(self.with(|s| s.add_chunk(group, chunk)));
+        }
+        self.read(k, self.with(|s| s.layout.header(group, header::AGI)), 1).await;
+        self.read(k, block(root::FREE_INODES), BLOCK).await;
+        self.read(k, block(root::INODES), BLOCK).await;
+        loop {
+            // Somebody may have taken the one that was free before the reads.
+            let Some(at) = self.with(|s| s.inodes.free_in(group, near)) else { return Err(Full) };
+            let cluster = self.with(|s| at.cluster(&s.layout));
+            self.read(k, cluster, CLUSTER_SECTORS).await;
+            if self.with(|s| s.inodes.free_in(group, near)) == Some(at) {
+                return Ok(at);
+            }
+        }
+    }
+
+    /// Carries out a change of a directory: new blocks get a place, and what changes is noted.
+    pub(super) async fn change_directory(
+        &self,
+        k: &Kernel,
+        directory: u32,
+        change: Change,
+    ) -> Result<(), Full> {
+        for logical in change.new {
+            self.place_block(k, directory, logical).await?;
+        }
+        for logical in change.gone {
+            let start =
+                self.with(|s| s.inodes.get_mut(directory).and_then(|i| i.extents.take(logical)));
+            if let Some(start) = start {
+                self.with(|s| s.forget_block(start));
+                self.release(k, &[Mapped { logical, start, blocks: 1 }]).await;
+            }
+        }
+        self.with(|s| {
+            for (logical, from, to) in change.edits {
+                let place = s.inodes.get(directory).and_then(|i| i.extents.holds(logical));
+                if let Some(m) = place {
+                    let sector = (m.start + logical - m.logical) * BLOCK;
+                    s.log.change(sector, BLOCK, (from, to));
+                    s.warm.insert(sector);
+                }
+            }
+            s.changed(k, directory, true);
+        });
+        Ok(())
+    }
+
+    /// A block of a directory gets a place: right behind the one before it, or near the inode.
+    async fn place_block(&self, k: &Kernel, file: u32, logical: u64) -> Result<(), Full> {
+        let goal = self.with(|s| s.goal(file, logical));
+        let (group, start, _) = self.allocate(k, goal, 1, For::Metadata).await?;
+        self.with(|s| {
+            let start = group * s.layout.group + start;
+            if let Some(inode) = s.inodes.get_mut(file) {
+                inode.extents.map(Mapped { logical, start, blocks: 1 });
+            }
+            s.warm.insert(start * BLOCK);
+        });
+        self.index(k, file).await
+    }
+
+    /// Extents that are too many for the inode go to a block of their own.
+    pub(super) async fn index(&self, k: &Kernel, file: u32) -> Result<(), Full> {
+        let (over, there) =
+            self.with(|s| s.inodes.get(file).map_or((false, None), |i| (i.overflows(), i.index)));
+        if !over {
+            return Ok(());
+        }
+        if there.is_none() {
+            let goal = self.with(|s| s.home(file));
+            let (group, start, _) = self.allocate(k, goal, 1, For::Metadata).await?;
+            self.with(|s| {
+                let start = group * s.layout.group + start;
+                s.warm.insert(start * BLOCK);
+                if let Some(inode) = s.inodes.get_mut(file) {
+                    inode.index = Some(start);
+                }
+            });
+        }
+        self.with(|s| {
+            let Some(inode) = s.inodes.get(file) else { return };
+            let end = (72 + 16 * inode.extents.len() as u64).min(4096);
+            if let Some(index) = inode.index {
+                s.log.change(index * BLOCK, BLOCK, (end.saturating_sub(256), end));
+            }
+        });
+        Ok(())
+    }
+
+    /// Frees inodes that have neither name nor user, and their blocks.
+    pub(super) async fn free_dead(&self, k: &Kernel) {
+        while let Some(inode) = self.with(|s| s.dead.pop()) {
+            let mut extents = inode.extents.clone().cut(0);
+            extents.extend(inode.index.map(|start| Mapped { logical: 0, start, blocks: 1 }));
+            self.release(k, &extents).await;
+            let at = inode.at;
+            self.read(k, self.with(|s| s.layout.header(at.group, header::AGI)), 1).await;
+            self.read(k, self.with(|s| s.layout.sector(at.group, root::INODES)), BLOCK).await;
+            self.read(k, self.with(|s| s.layout.sector(at.group, root::FREE_INODES)), BLOCK).await;
+            let whole = self.with(|s| {
+                if inode.kind == crate::fs::Kind::Directory {
+                    extents.iter().for_each(|m| s.forget_block(m.start));
+                }
+                inode.index.into_iter().for_each(|b| s.forget_block(b));
+                let whole = s.inodes.free(at);
+                s.inode_changed(at, whole);
+                s.log.change_inode(at.number());
+                if whole {
+                    s.drop_chunk(at);
+                }
+                whole
+            });
+            if whole {
+                let start = self.with(|s| at.group * s.layout.group + at.chunk);
+                let chunk = Mapped { logical: 0, start, blocks: CHUNK_BLOCKS };
+                self.release(k, &[chunk]).await;
+            }
+        }
+    }
+}
+
+/// Where blocks can be taken.
+enum Choice {
+    Group(u64),
+    /// Others are about to take some in all groups that have any.
+    Wait,
+    Full,
+}
+
+impl State {
+    fn find(&self, group: u64, goal: u64, blocks: u64, what: For) -> Option<(u64, u64)> {
+        self.usable[group as usize].near(goal, blocks, what)
+    }
+
+    /// The group for an allocation: its home, or the next one that nobody is busy in; one with room for all of it first.
+    fn choose(&self, home: u64, blocks: u64, what: For) -> Choice {
+        let n = self.layout.groups;
+        let mut some = None;
+        let mut any = false;
+        for group in (0..n).map(|i| (home + i) % n) {
+            let Some((_, len)) = self.find(group, 0, blocks, what) else { continue };
+            any = true;
+            if self.busy.contains(&group) {
+                continue;
+            }
+            if len == blocks {
+                return Choice::Group(group);
+            }
+            some = some.max(Some((len, std::cmp::Reverse(group))));
+        }
+        match some {
+            Some((_, std::cmp::Reverse(group))) => Choice::Group(group),
+            None if any => Choice::Wait,
+            None => Choice::Full,
+        }
+    }
+
+    /// Where a file's inode is: group and block of it.
+    pub(super) fn home(&self, file: u32) -> (u64, u64) {
+        self.inodes.get(file).map_or((0, 0), |i| (i.at.group, i.at.block()))
+    }
+
+    /// Where the next blocks of a file should be: behind those before them, or near the inode.
+    pub(super) fn goal(&self, file: u32, logical: u64) -> (u64, u64) {
+        let before = self.inodes.get(file).and_then(|i| i.extents.before(logical));
+        match before {
+            Some(m) => {
+                let end = m.start + m.blocks;
+                let group = self.layout.group_of(m.start);
+                (group, end - group * self.layout.group)
+            }
+            None => self.home(file),
+        }
+    }
+
+    /// Gives blocks back.
+    pub(super) fn give(&mut self, m: Mapped) {
+        let group = self.layout.group_of(m.start);
+        let start = m.start - group * self.layout.group;
+        let touched = self.groups[group as usize].give(start, m.blocks);
+        self.space_changed(group, touched);
+        self.freed.push_back((self.log.seq(), m));
+    }
+
+    /// A checkpoint is in the log: what it freed can be taken.
+    pub(super) fn freed_until(&mut self, seq: Seq) {
+        while let Some(&(at, m)) = self.freed.front()
+            && at <= seq
+        {
+            self.freed.pop_front();
+            let group = self.layout.group_of(m.start);
+            self.usable[group as usize].give(m.start - group * self.layout.group, m.blocks);
+        }
+    }
+
+    fn space_changed(&mut self, group: u64, touched: Touched) {
+        let (agf, place, size) = (
+            self.layout.header(group, header::AGF),
+            self.layout.sector(group, root::BY_PLACE),
+            self.layout.sector(group, root::BY_SIZE),
+        );
+        self.log.change(agf, 1, FIRST);
+        for (tree, bytes) in [(place, touched.by_place), (size, touched.by_size)] {
+            self.log.change(tree, BLOCK, FIRST);
+            self.log.change(tree, BLOCK, bytes);
+        }
+    }
+
+    /// The trees of inodes change at an inode's chunk. `moves`: the chunk is new, or gone.
+    pub(super) fn inode_changed(&mut self, at: At, moves: bool) {
+        let records = self.inodes.records(at, moves);
+        let agi = self.layout.header(at.group, header::AGI);
+        self.log.change(agi, 1, FIRST);
+        for (tree, bytes) in [(root::INODES, records.all), (root::FREE_INODES, records.free)] {
+            let sector = self.layout.sector(at.group, tree);
+            self.log.change(sector, BLOCK, FIRST);
+            self.log.change(sector, BLOCK, bytes);
+        }
+    }
+
+    /// A chunk of inodes is made in memory. → its first one
+    fn add_chunk(&mut self, group: u64, chunk: u64) -> At {
+        let at = At { group, chunk, slot: 0 };
+        self.inodes.add_chunk(group, chunk);
+        self.inode_changed(at, true);
+        for (half, extra) in [(0, NEW_CHUNK), (CLUSTER_SECTORS, 0)] {
+            let sector = self.layout.sector(group, chunk) + half;
+            self.log.make(sector, CLUSTER_SECTORS, extra);
+            self.warm.insert(sector);
+        }
+        at
+    }
+
+    fn drop_chunk(&mut self, at: At) {
+        for half in [0, CLUSTER_SECTORS] {
+            let sector = self.layout.sector(at.group, at.chunk) + half;
+            self.log.forget(Item::Buffer(sector));
+            self.warm.remove(&sector);
+        }
+    }
+
+    /// A block of metadata is no more.
+    fn forget_block(&mut self, block: u64) {
+        self.log.forget(Item::Buffer(block * BLOCK));
+        self.warm.remove(&(block * BLOCK));
+    }
+
+    /// An inode has changed; `data` says that `fdatasync` cares.
+    pub(super) fn changed(&mut self, k: &Kernel, file: u32, data: bool) {
+        let tick = k.with(|w| w.now) / self.options.tick;
+        let seq = self.log.seq();
+        let Some(inode) = self.inodes.get_mut(file) else { return };
+        inode.stamp = Some(tick);
+        inode.seq = seq;
+        if data {
+            inode.data_seq = seq;
+        }
+        let number = inode.at.number();
+        self.log.change_inode(number);
+    }
+}

@@ -1,0 +1,150 @@
+//! XFS as the block layer sees it: the layout after `mkfs.xfs`, the places of inodes and files, what a change puts into the
+//! log and how long that record is, when the log is written, by whom, and what goes home when.
+
+mod commit;
+pub mod dir;
+mod inode;
+pub mod layout;
+pub mod log;
+mod metadata;
+mod ops;
+pub mod space;
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+
+use iosched_types::Nanos;
+
+use self::inode::{At, Inode, Inodes};
+use self::layout::{Layout, header};
+use self::log::{Log, Seq};
+use self::space::Space;
+use crate::fs::extents::Mapped;
+
+/// Mount options and what the kernel's time is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Flushes and FUA.
+    pub barrier: bool,
+    /// Granularity of time stamps: a tick of the kernel's timer.
+    pub tick: Nanos,
+    /// Whether timers are rounded up as in a wheel: since 4.8.
+    pub wheel: bool,
+    /// When its worker comes first: 30 s after the mount.
+    pub worker: Nanos,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { barrier: true, tick: 4_000_000, wheel: true, worker: WORKER }
+    }
+}
+
+/// How long after a mount its worker comes first, and then again and again (`fs.xfs.xfssyncd_centisecs`).
+pub const WORKER: Nanos = 30_000_000_000;
+
+/// A mounted file system. Clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Xfs(Rc<RefCell<State>>);
+
+#[derive(Debug)]
+struct State {
+    options: Options,
+    layout: Layout,
+    groups: Vec<Space>,
+    /// The same without the blocks whose freeing is not in the log: they are not given away yet.
+    usable: Vec<Space>,
+    /// Those blocks, with the checkpoint that frees them.
+    freed: VecDeque<(Seq, Mapped)>,
+    inodes: Inodes,
+    log: Log,
+    /// Buffers in memory, by their first sector.
+    warm: BTreeSet<u64>,
+    /// Groups that somebody allocates in, and waits for a block of.
+    busy: BTreeSet<u64>,
+    /// The group of the next directory.
+    next_directory: u64,
+    /// Inodes without a name whose blocks are to be freed, and they themselves.
+    dead: Vec<Inode>,
+    /// When the last of them came.
+    died: Nanos,
+    /// Checkpoints in the log.
+    checkpoints: u64,
+    /// The worker comes again: there was a change, or it has not yet marked the log as clean.
+    awake: bool,
+    /// When the worker comes next.
+    next_tick: Nanos,
+    /// The worker's records that say nothing, since the last change.
+    dummies: u32,
+}
+
+impl Xfs {
+    /// An empty file system on a device of `blocks` blocks of 4 KiB, mounted, with its root directory as `root`.
+    #[must_use]
+    pub fn new(blocks: u64, root: u32, options: Options) -> Self {
+        let layout = Layout::new(blocks);
+        let groups: Vec<Space> = (0..layout.groups).map(|g| Space::new(&layout.free(g))).collect();
+        let inodes = Inodes::new(&layout, root);
+        // mkfs and the mount have written two sectors.
+        let log = Log::new(layout.log.1 * 8, FIRST_RECORD);
+        let state = State {
+            options,
+            usable: groups.clone(),
+            groups,
+            freed: VecDeque::new(),
+            inodes,
+            log,
+            warm: BTreeSet::new(),
+            busy: BTreeSet::new(),
+            next_directory: 0,
+            dead: Vec::new(),
+            died: 0,
+            checkpoints: 0,
+            awake: false,
+            next_tick: options.worker,
+            dummies: 0,
+            layout,
+        };
+        let fs = Self(Rc::new(RefCell::new(state)));
+        fs.with(State::mount);
+        fs
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        f(&mut self.0.borrow_mut())
+    }
+}
+
+/// Where the first record after `mkfs` and the mount begins, in sectors of the log.
+const FIRST_RECORD: u64 = 2;
+
+impl State {
+    /// The mount reads the headers of all groups.
+    fn mount(&mut self) {
+        let layout = &self.layout;
+        let headers = (0..layout.groups)
+            .flat_map(|g| [0, header::AGF, header::AGI].map(|sector| layout.header(g, sector)));
+        self.warm = headers.collect();
+    }
+
+    /// Time has passed, and clean buffers have left memory. Linux 6.12 keeps the headers of groups longest: they go when four
+    /// files or more leave memory as well (seen with one to four prepared files).
+    fn rest(&mut self) {
+        let files = self.inodes.iter_mut().map(|(_, inode)| inode.stamp = None).count() - 1;
+        let headers = if files < FILES_WITH_HEADERS { header::AGFL } else { 0 };
+        let (log, layout) = (&self.log, &self.layout);
+        let clusters: BTreeSet<u64> =
+            log.inodes().map(|number| At::of(number).cluster(layout)).collect();
+        self.warm.retain(|sector| match sector % (layout.group * 8) {
+            within if within <= header::AGFL => within < headers,
+            _ => log.holds(*sector) || clusters.contains(sector),
+        });
+    }
+}
+
+/// Files that take the headers of groups along when they leave memory.
+const FILES_WITH_HEADERS: usize = 4;
+
+#[cfg(test)]
+mod tests;

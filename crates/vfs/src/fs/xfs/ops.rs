@@ -1,0 +1,413 @@
+//! What system calls do.
+
+use iosched_types::Flags;
+
+use super::space::For;
+use super::{State, Xfs};
+use crate::cache::PAGE;
+use crate::fs::extents::{Mapped, Placed};
+use crate::fs::{FileSystem, Full, Kind, Name};
+use crate::kernel::writeback::Backing;
+use crate::kernel::{Event, Kernel};
+
+/// Pages of the largest bio that write-back makes.
+const LARGEST: u64 = 4096;
+/// Files below this size take no blocks along for what may be appended, in pages.
+const SMALL: u64 = (64 << 10) / PAGE;
+/// Where a group's header has its lists of unlinked inodes, in bytes.
+const UNLINKED: u64 = 40;
+
+impl Backing for Xfs {
+    type Place = Placed;
+
+    fn place(&self, file: u32) -> Placed {
+        self.with(|s| s.inodes.get(file).map(|i| i.extents.place())).unwrap_or_default()
+    }
+
+    async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
+        let end = to.min(from + LARGEST);
+        loop {
+            if let Some(end) = self.with(|s| s.ready(file, from, end)) {
+                return end;
+            }
+            let Some(stretch) = self.with(|s| s.stretch(file, from, to)) else { return from };
+            if self.place_data(k, file, stretch).await.is_err() {
+                return from;
+            }
+        }
+    }
+
+    /// Metadata goes home from the log, not by write-back.
+    async fn write_metadata(&self, _: &Kernel, _: Flags) {}
+
+    fn marks_background(&self) -> bool {
+        true
+    }
+}
+
+impl Xfs {
+    /// A stretch of a file gets a place, or its first part if there is none for all of it.
+    async fn place_data(&self, k: &Kernel, file: u32, (from, to): (u64, u64)) -> Result<u64, Full> {
+        self.begin(k).await;
+        let goal = self.with(|s| s.goal(file, from));
+        let (group, start, blocks) = self.allocate(k, goal, to - from, For::Data).await?;
+        let start = self.with(|s| group * s.layout.group + start);
+        let mapped = self.with(|s| {
+            let Some(inode) = s.inodes.get_mut(file) else { return false };
+            let free = inode.extents.after(from).map_or(u64::MAX, |m| m.logical);
+            if inode.extents.holds(from).is_some() || free < from + blocks {
+                return false;
+            }
+            inode.extents.map(Mapped { logical: from, start, blocks });
+            inode.delayed.remove(from, from + blocks);
+            inode.unwritten.add(from, from + blocks);
+            s.changed(k, file, true);
+            true
+        });
+        if !mapped {
+            // Another task has placed it while this one read.
+            self.release(k, &[Mapped { logical: from, start, blocks }]).await;
+            return Ok(0);
+        }
+        self.index(k, file).await?;
+        Ok(blocks)
+    }
+
+    /// The directory's blocks that a look for a name needs.
+    async fn look(&self, k: &Kernel, directory: u32, name: &str) {
+        let blocks = self.with(|s| {
+            let Some(inode) = s.inodes.get(directory) else { return Vec::new() };
+            let looked = inode.directory.looked_at(name);
+            let place = |b: u64| inode.extents.holds(b).map(|m| (m.start + b - m.logical) * 8);
+            looked.into_iter().filter_map(place).collect()
+        });
+        for sector in blocks {
+            self.read(k, sector, 8).await;
+        }
+    }
+
+    async fn add_name(&self, k: &Kernel, directory: u32, name: Name<'_>) -> Result<(), Full> {
+        self.look(k, directory, name.text).await;
+        let change = self.with(|s| {
+            s.inodes.get_mut(directory).map(|i| i.directory.add(name.text)).unwrap_or_default()
+        });
+        self.change_directory(k, directory, change).await
+    }
+
+    async fn drop_name(&self, k: &Kernel, directory: u32, name: Name<'_>) {
+        self.look(k, directory, name.text).await;
+        let change = self.with(|s| {
+            s.inodes.get_mut(directory).map(|i| i.directory.remove(name.text)).unwrap_or_default()
+        });
+        // Taking away needs no room.
+        let _ = self.change_directory(k, directory, change).await;
+    }
+
+    /// The last name and the last descriptor are gone: the inode joins those that are to be freed.
+    async fn bury(&self, k: &Kernel, file: u32) {
+        let Some(at) = self.with(|s| s.inodes.get(file).map(|i| i.at)) else { return };
+        let agi = self.with(|s| s.layout.header(at.group, super::layout::header::AGI));
+        self.read(k, agi, 1).await;
+        let now = k.with(|w| {
+            w.memory.drop_pages(file, 0, u64::MAX >> 16, true);
+            w.flusher.forget(file);
+            w.now
+        });
+        let many = self.with(|s| {
+            s.changed(k, file, true);
+            let bucket = UNLINKED + 4 * (u64::from(at.slot) % 64);
+            s.log.change(agi, 1, (bucket, bucket + 4));
+            s.dead.extend(s.inodes.remove(file));
+            s.died = now;
+            s.dead.len() > 32
+        });
+        if many {
+            self.free_dead(k).await;
+        } else {
+            k.with(|w| w.signal(Event::Journal));
+        }
+    }
+
+    /// Cuts off what lies behind so many pages.
+    async fn cut(&self, k: &Kernel, file: u32, pages: u64) {
+        let gone = self.with(|s| {
+            let Some(inode) = s.inodes.get_mut(file) else { return Vec::new() };
+            inode.delayed.remove(pages, u64::MAX);
+            inode.unwritten.remove(pages, u64::MAX);
+            let gone = inode.extents.cut(pages);
+            if !gone.is_empty() {
+                s.changed(k, file, true);
+            }
+            gone
+        });
+        self.release(k, &gone).await;
+    }
+}
+
+impl FileSystem for Xfs {
+    const NAME: &'static str = "xfs";
+
+    fn class(&self, sector: u64) -> &'static str {
+        self.with(|s| s.layout.class(sector))
+    }
+
+    fn free(&self) -> u64 {
+        self.with(|s| s.groups.iter().map(super::space::Space::free).sum())
+    }
+
+    fn commits(&self) -> u64 {
+        self.with(|s| s.checkpoints)
+    }
+
+    async fn journal_thread(&self, k: &Kernel) {
+        self.run_log(k).await;
+    }
+
+    async fn create(
+        &self,
+        k: &Kernel,
+        (parent, file): (u32, u32),
+        kind: Kind,
+        name: Name<'_>,
+    ) -> Result<(), Full> {
+        self.begin(k).await;
+        let (home, block) = self.with(|s| s.home(parent));
+        let group = match kind {
+            Kind::File => home,
+            // One after the other.
+            Kind::Directory => self.with(|s| {
+                let group = s.next_directory % s.layout.groups;
+                s.next_directory += 1;
+                group
+            }),
+        };
+        let near = if group == home { block } else { 0 };
+        let at = self.new_inode(k, group, near).await?;
+        self.with(|s| {
+            s.inodes.make(file, at, kind);
+            s.inode_changed(at, false);
+            s.changed(k, file, true);
+        });
+        self.add_name(k, parent, name).await
+    }
+
+    async fn reclaim(&self, k: &Kernel) {
+        self.free_dead(k).await;
+        let seq = self.with(|s| s.log.seq());
+        self.force(k, seq).await;
+    }
+
+    fn mounted_anew(&self) {
+        self.with(State::mount);
+    }
+
+    fn rested(&self) {
+        self.with(State::rest);
+    }
+
+    /// Blocks behind the end of the file that nothing was appended to are given back.
+    fn closed(&self, k: &Kernel, file: u32) {
+        self.with(|s| s.trim(k, file));
+    }
+
+    async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), name: Name<'_>, last: bool) {
+        if last {
+            k.writeback_over(file, 0).await;
+        }
+        self.begin(k).await;
+        self.drop_name(k, parent, name).await;
+        self.with(|s| s.changed(k, file, true));
+        if last {
+            self.bury(k, file).await;
+        }
+    }
+
+    async fn let_go(&self, k: &Kernel, file: u32) {
+        k.writeback_over(file, 0).await;
+        self.begin(k).await;
+        self.bury(k, file).await;
+    }
+
+    async fn rename(
+        &self,
+        k: &Kernel,
+        file: u32,
+        (from, to): (u32, u32),
+        (old, new): (Name<'_>, Name<'_>),
+        replaced: Option<(u32, bool)>,
+    ) {
+        if let Some((gone, true)) = replaced {
+            k.writeback_over(gone, 0).await;
+        }
+        self.begin(k).await;
+        self.drop_name(k, from, old).await;
+        match replaced {
+            // The entry keeps its place.
+            Some((gone, _)) => self.with(|s| s.changed(k, gone, true)),
+            None => _ = self.add_name(k, to, new).await,
+        }
+        self.with(|s| {
+            s.changed(k, to, true);
+            s.changed(k, file, false);
+        });
+        if let Some((gone, true)) = replaced {
+            self.bury(k, gone).await;
+        }
+    }
+
+    async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
+        k.writeback_over(file, pages).await;
+        self.begin(k).await;
+        k.with(|w| w.memory.drop_pages(file, pages, u64::MAX >> 16, true));
+        self.cut(k, file, pages).await;
+        self.with(|s| {
+            if let Some(inode) = s.inodes.get_mut(file) {
+                inode.size = pages;
+            }
+            s.changed(k, file, true);
+        });
+    }
+
+    async fn fallocate(&self, k: &Kernel, file: u32, from: u64, pages: u64) -> Result<(), Full> {
+        let (mut at, end) = (from, from + pages);
+        while at < end {
+            let next = self.with(|s| {
+                let inode = s.inodes.get(file)?;
+                let there = inode.extents.holds(at).map(|m| m.logical + m.blocks);
+                Some(there.ok_or(inode.extents.after(at).map_or(end, |m| m.logical.min(end))))
+            });
+            at = match next {
+                None => return Err(Full),
+                Some(Ok(there)) => there,
+                Some(Err(until)) => at + self.place_data(k, file, (at, until)).await?,
+            };
+        }
+        self.with(|s| {
+            if let Some(inode) = s.inodes.get_mut(file) {
+                inode.keeps = true;
+            }
+            s.changed(k, file, true);
+        });
+        Ok(())
+    }
+
+    async fn wrote(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        let now = k.with(|w| w.now);
+        self.with(|s| s.delay(file, pages));
+        let due = self.with(|s| {
+            let tick = now / s.options.tick;
+            s.inodes.get(file).is_some_and(|i| i.stamp != Some(tick))
+        });
+        if due {
+            self.begin(k).await;
+            self.with(|s| s.changed(k, file, false));
+        }
+    }
+
+    async fn convert(&self, k: &Kernel, file: u32) {
+        let due = self
+            .with(|s| s.inodes.get_mut(file).is_some_and(|i| std::mem::take(&mut i.unconverted)));
+        if due {
+            self.begin(k).await;
+            self.with(|s| s.changed(k, file, true));
+        }
+    }
+
+    async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
+        k.write_and_wait(file, self).await;
+        self.convert(k, file).await;
+        let seq = self.with(|s| {
+            let inode = s.inodes.get(file);
+            inode.map_or(0, |i| if data_only { i.data_seq } else { i.seq })
+        });
+        let wrote = self.force(k, seq).await;
+        if !wrote && self.with(|s| s.options.barrier) {
+            k.flush().await;
+        }
+    }
+
+    async fn fsync_directory(&self, k: &Kernel, directory: u32) {
+        let seq = self.with(|s| s.inodes.get(directory).map_or(0, |i| i.seq));
+        self.force(k, seq).await;
+    }
+
+    async fn sync(&self, k: &Kernel) {
+        k.sync_pages().await;
+        self.convert_all(k);
+        self.free_dead(k).await;
+        let seq = self.with(|s| s.log.seq());
+        self.force(k, seq).await;
+    }
+}
+
+impl State {
+    /// Up to where pages have a place, if the first has one. They are about to be written.
+    fn ready(&mut self, file: u32, from: u64, to: u64) -> Option<u64> {
+        let inode = self.inodes.get_mut(file)?;
+        let m = inode.extents.holds(from)?;
+        let to = to.min(m.logical + m.blocks);
+        inode.unconverted |= inode.unwritten.remove(from, to);
+        Some(to)
+    }
+
+    /// What gets a place together with a page: the delayed stretch that it is in, or else pages up to the next that have one.
+    /// `None` when the file has gone.
+    fn stretch(&self, file: u32, from: u64, to: u64) -> Option<(u64, u64)> {
+        let inode = self.inodes.get(file)?;
+        let next = inode.extents.after(from).map_or(u64::MAX, |m| m.logical);
+        let (a, b) = inode.delayed.at(from).unwrap_or((from, to));
+        // A stretch may have been placed in part.
+        let before = inode.extents.before(from).map_or(0, |m| m.logical + m.blocks);
+        Some((a.max(before), b.min(next)))
+    }
+
+    /// Pages were written in memory that have no place: they get one when they are written back, and with them some more
+    /// if the file grows.
+    fn delay(&mut self, file: u32, (from, to): (u64, u64)) {
+        let scarce = self.is_scarce();
+        let Some(inode) = self.inodes.get_mut(file) else { return };
+        let size = inode.size;
+        inode.size = size.max(to);
+        let mut at = from;
+        while at < to {
+            if let Some(m) = inode.extents.holds(at) {
+                at = m.logical + m.blocks;
+            } else if let Some((_, end)) = inode.delayed.at(at) {
+                at = end;
+            } else {
+                let end = inode.extents.after(at).map_or(to, |m| m.logical.min(to));
+                let grows = end == to && to > size;
+                let ahead = if grows && size >= SMALL { inode.ahead(at) } else { 0 };
+                let ahead = if scarce { ahead / 16 } else { ahead };
+                // Counted from the last multiple of 64 KiB that the write reaches.
+                inode.delayed.add(at, end.max((to - 1) / SMALL * SMALL + ahead));
+                at = end;
+            }
+        }
+    }
+
+    /// Less than a twentieth of the blocks is free: less is taken along.
+    fn is_scarce(&self) -> bool {
+        let free: u64 = self.groups.iter().map(super::space::Space::free).sum();
+        free * 20 < self.layout.blocks
+    }
+
+    /// Takes away what lies behind the end of a file, unless it was asked for.
+    fn trim(&mut self, k: &Kernel, file: u32) {
+        let Some(inode) = self.inodes.get_mut(file).filter(|i| !i.keeps && i.kind == Kind::File)
+        else {
+            return;
+        };
+        let size = inode.size;
+        inode.delayed.remove(size, u64::MAX);
+        inode.unwritten.remove(size, u64::MAX);
+        let gone = inode.extents.cut(size);
+        if gone.is_empty() {
+            return;
+        }
+        for m in gone {
+            self.give(m);
+        }
+        self.changed(k, file, true);
+    }
+}
