@@ -4,16 +4,12 @@
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use iosched_types::Bytes;
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
-    fsconfig_set_string, fsmount, fsopen,
-};
 
 use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
+use crate::filesystem::FileSystem;
 use crate::guardian::{Guardian, GuardianCommand};
 use crate::made::MadeDirectory;
 use crate::state::{Change, StateFile};
@@ -60,15 +56,25 @@ impl Ground {
     /// Makes a file system with room for so much on an emulated disk, which answers at once from now until it is reset.
     ///
     /// # Errors
-    /// [`Error::NoTool`] without `mkfs.ext4`, [`Error::Io`].
-    pub fn on_emulated(disk: &EmulatedDisk, purpose: Purpose, room: Bytes) -> Result<Ground> {
+    /// [`Error::NoTool`] without its `mkfs`, [`Error::Tool`] with the words of `mkfs`, [`Error::Io`], and mount options
+    /// that the running kernel does not take.
+    pub fn on_emulated(
+        disk: &EmulatedDisk,
+        purpose: Purpose,
+        room: Bytes,
+        kind: &FileSystem,
+    ) -> Result<Ground> {
         disk.fast_forward();
         let node = disk.node();
-        make_file_system(&node, purpose.stem(), room.min(disk.bytes()))?;
-        let mount = mount(&node)?;
+        kind.make(&node, purpose.stem(), room.min(disk.bytes()))?;
+        let mount = kind.mount(&node)?;
         // A path that a command's own process can follow too.
         let dir = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), mount.as_raw_fd()));
-        Ok(Ground { dir: dir.join(purpose.stem()), place: Where::Mount(mount, room) })
+        let dir = dir.join(purpose.stem());
+        if !dir.exists() {
+            fs::create_dir(&dir).map_err(|e| Error::io("creating", &dir, e))?;
+        }
+        Ok(Ground { dir, place: Where::Mount(mount, room) })
     }
 
     /// Makes a directory of ours in a directory of a mounted file system.
@@ -122,7 +128,7 @@ impl Ground {
         }
     }
 
-    /// An empty directory in it; what was in the last one goes.
+    /// An empty directory in it, what was in the last one goes.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -158,44 +164,4 @@ impl Drop for Ground {
         // Call `finish` to get the error. A failed change stays written down.
         let _ = self.take_down();
     }
-}
-
-/// A file system at the start of the disk, no larger than its content, with one directory for everything. ext4 would
-/// put a directory of the top level anywhere, by a random number of each file system, and on a large file system parts
-/// of the load, too. Every run would measure other distances, and a drive that prefers near requests starves files that lie
-/// far away.
-fn make_file_system(node: &Path, directory: &str, room: Bytes) -> Result<()> {
-    let mut make = Command::new("mkfs.ext4");
-    make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
-    make.arg(format!("{}k", room >> 10));
-    must("mkfs.ext4", &mut make)?;
-    let mut add = Command::new("debugfs");
-    add.args(["-w", "-R", &format!("mkdir {directory}")]).arg(node);
-    must("debugfs", &mut add)
-}
-
-/// Runs a program of e2fsprogs.
-fn must(tool: &str, command: &mut Command) -> Result<()> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|_| Error::NoTool { tool: tool.into(), package: "e2fsprogs".into() })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(Error::Tool {
-        tool: tool.into(),
-        status: output.status.to_string(),
-        message: String::from_utf8_lossy(&output.stderr).trim().to_string(),
-    })
-}
-
-fn mount(node: &Path) -> Result<OwnedFd> {
-    let io = |e: rustix::io::Errno| Error::io("mounting", node, e.into());
-    let context = fsopen("ext4", FsOpenFlags::FSOPEN_CLOEXEC).map_err(io)?;
-    fsconfig_set_string(&context, "source", node).map_err(io)?;
-    // The kernel would write the inode tables in the background, into the middle of a measurement.
-    fsconfig_set_flag(&context, "noinit_itable").map_err(io)?;
-    fsconfig_create(&context).map_err(io)?;
-    fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOATIME).map_err(io)
 }

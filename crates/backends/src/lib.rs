@@ -16,6 +16,7 @@ pub mod discover;
 pub mod doctor;
 pub mod emulate;
 pub mod error;
+mod filesystem;
 pub mod ground;
 pub mod guardian;
 pub mod inspect;

@@ -105,6 +105,8 @@ pub struct HostSpec {
     pub filesystem: FsType,
     /// Its mount options.
     pub options: MountOptions,
+    /// The same as they were given, for a mount by the running kernel.
+    pub given: Vec<String>,
     /// Its size; the device's unless it is said.
     pub size: Option<Bytes>,
     /// Memory for the page cache, in bytes.
@@ -127,6 +129,7 @@ impl Default for HostSpec {
         HostSpec {
             filesystem: FsType::default(),
             options: MountOptions::default(),
+            given: Vec::new(),
             size: None,
             memory: MEMORY,
             sysctls: Sysctls::default(),
@@ -166,6 +169,7 @@ impl HostSpec {
     pub fn set_options(&mut self, list: &str) -> Result<(), String> {
         for option in list.split(',').map(str::trim).filter(|o| !o.is_empty()) {
             self.set_option(option)?;
+            self.given.push(option.into());
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use iosched_schedulers::registry::{NameError, Registry};
 use iosched_schedulers::{BlockPath, TunableError};
 use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
-use iosched_workloads::fio::{DEFAULT_SEED, JobSet};
+use iosched_workloads::fio::{DEFAULT_SEED, JobSet, on_files};
 
 use crate::host::HostSpec;
 use crate::load::Load;
@@ -100,6 +100,15 @@ impl Trial {
     #[must_use]
     pub fn on_files(&self) -> bool {
         self.startup.is_some() || self.load.is_some()
+    }
+
+    /// Whether its fio jobs work on files where there is a file system for them: a job is buffered or names a directory,
+    /// none names a device, and none replays a log, whose files a live run maps to one target.
+    #[must_use]
+    pub fn jobs_on_files(&self) -> bool {
+        let jobs = &self.jobs.jobs;
+        on_files::needed(&self.jobs)
+            && !jobs.iter().any(|j| on_files::on_device(j) || j.replay.is_some())
     }
 
     /// The same cell in another repetition, by the rule that holds for every backend: repetition r of a

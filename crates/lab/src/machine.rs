@@ -105,6 +105,7 @@ fn together(e: &Experiment, a: &Trial, b: &Trial) -> bool {
     a.id.device == b.id.device
         && a.startup.is_some() == b.startup.is_some()
         && a.load.is_some() == b.load.is_some()
+        && a.jobs_on_files() == b.jobs_on_files()
         && (e.steady.is_none() || a.id.workload == b.id.workload)
 }
 
@@ -151,7 +152,11 @@ fn backend(e: &Experiment, first: &Trial, o: &Options) -> Box<dyn Backend> {
         ..LiveOptions::default()
     };
     // Nothing reads back what jobs write to the bare disk.
-    let data = if first.on_files() { DataMode::Memory } else { DataMode::Discard };
+    let data = if first.on_files() || first.jobs_on_files() {
+        DataMode::Memory
+    } else {
+        DataMode::Discard
+    };
     match e.backend {
         BackendKind::Emulated => {
             let disk = emulate::Options { data, ..emulate::Options::default() };

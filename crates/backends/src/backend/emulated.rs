@@ -9,6 +9,7 @@ use super::live::{LiveOptions, Model, Place, Run, invalidate};
 use super::{Backend, Requirement};
 use crate::emulate::{self, EmulatedDisk, model_limits};
 use crate::error::{Error, Result};
+use crate::filesystem::FileSystem;
 use crate::ground::{Ground, Purpose};
 use crate::load::child::Interrupt;
 use crate::startup::Stage;
@@ -42,8 +43,13 @@ enum Files {
     None,
     /// For starts of commands.
     Stage(Stage),
-    /// For programs.
-    Ground(Ground),
+    /// For programs and for jobs on files.
+    Ground(Ground, FileSystem),
+}
+
+/// Whether a trial needs a file system.
+fn on_files(trial: &Trial) -> bool {
+    trial.on_files() || trial.jobs_on_files()
 }
 
 impl Files {
@@ -59,10 +65,12 @@ impl Files {
             disk.fast_forward();
             let provided = stage.provide(what, interrupt);
             disk.reset().and(provided)?;
-        } else if trial.load.is_some() {
-            if !matches!(self, Files::Ground(_)) {
+        } else if on_files(trial) {
+            let kind = FileSystem::of(&trial.host)?;
+            if !matches!(self, Files::Ground(_, has) if *has == kind) {
                 *self = Files::None;
-                *self = Files::Ground(Ground::on_emulated(disk, Purpose::Program, disk.bytes())?);
+                let ground = Ground::on_emulated(disk, Purpose::Program, disk.bytes(), &kind)?;
+                *self = Files::Ground(ground, kind);
             }
             // The program's files are made before the disk takes its time.
             disk.fast_forward();
@@ -106,7 +114,7 @@ impl Backend for Emulated {
     fn prepare(&mut self, trial: &Trial) -> Result<()> {
         let fits = |c: &Current| {
             // Jobs write to the disk itself, so they would destroy a file system on it.
-            let bare = trial.on_files() || matches!(c.files, Files::None);
+            let bare = on_files(trial) || matches!(c.files, Files::None);
             c.disk.spec().name == trial.device.name && bare
         };
         if self.current.as_ref().is_some_and(fits) {
@@ -129,7 +137,7 @@ impl Backend for Emulated {
         let Some(Current { files, disks, disk }) = &mut self.current else {
             return Err(Error::Trial { message: "there is no emulated disk".into() });
         };
-        if trial.on_files() {
+        if on_files(trial) {
             files.ready(disk, trial, &self.options.interrupt)?;
         } else if !self.options.keep_state {
             disk.reset()?;
@@ -137,7 +145,7 @@ impl Backend for Emulated {
         let disk: &EmulatedDisk = disk;
         let node = disk.node();
         // Held while the load runs. A file system on it holds it, too.
-        let held = open_node(&disk.name(), &node, !trial.on_files())?;
+        let held = open_node(&disk.name(), &node, !on_files(trial))?;
         let before = RefCell::new(disk.served());
         let late = || {
             let (served, before) = (disk.served(), before.borrow().clone());
@@ -173,7 +181,10 @@ impl Backend for Emulated {
         };
         let mut record = match (&trial.startup, &trial.load, files) {
             (Some(what), _, Files::Stage(stage)) => run.startup(what, stage)?,
-            (_, Some(load), Files::Ground(ground)) => run.program(load, ground, &cold)?,
+            (_, Some(load), Files::Ground(ground, _)) => run.program(load, ground, &cold)?,
+            (_, None, Files::Ground(ground, _)) if on_files(trial) => {
+                run.fio_on_files(ground, &cold)?
+            }
             _ => run.fio()?,
         };
         let (served, before) = (disk.served(), before.borrow().clone());

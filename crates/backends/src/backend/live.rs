@@ -1,7 +1,7 @@
 //! What the real and the emulated backend share: one trial on a device of the running kernel.
 
-use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use iosched_experiment::{
@@ -106,17 +106,66 @@ impl Run<'_> {
         meter::drop_caches()?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
-        let limit = fio::time_limit(&trial.jobs);
-        let urgent = self.kind == BackendKind::Emulated;
         let how = fio::How {
+            target: self.place.descriptor,
+            read_only: !writes(trial),
+            ..self.how(&dir, &jobs)
+        };
+        // Reads of a verification belong to the job, but not all of them are counted.
+        let direct = trial.jobs.jobs.iter().all(|j| j.direct && j.live_only.is_empty());
+        self.measured_by_fio(&how, &jobs, &scheduler, direct)
+    }
+
+    /// Runs the fio jobs on files of their own in a fresh directory, which fio makes before. `cold` then makes the disk
+    /// one that was left alone.
+    pub(crate) fn fio_on_files(
+        &self,
+        ground: &Ground,
+        cold: &dyn Fn() -> Result<()>,
+    ) -> Result<Record> {
+        let (trial, options) = (self.trial, self.options);
+        let scheduler = apply(trial, self.disks)?;
+        let files = ground.fresh()?;
+        let at = fio::directory(files.as_fd());
+        // An emulated disk is as fast on zeros, and storing them costs nothing.
+        let zeros = ground.mounted().is_some();
+        let (jobs, directories) = jobfile::render_on_files(&trial.jobs, &at, zeros)?;
+        for directory in directories {
+            let path = Path::new(&at).join(directory);
+            std::fs::create_dir_all(&path).map_err(|e| Error::io("creating", &path, e))?;
+        }
+        let dir = Scratch::new(options)?;
+        let how = fio::How { target: files.as_fd(), on_files: true, ..self.how(&dir, &jobs) };
+        fio::lay_out(&how, &jobs.text, &mut || options.interrupt.check())?;
+        // What is dirty is written here, while an emulated disk still takes no time.
+        nix::unistd::sync();
+        cold()?;
+        meter::drop_caches()?;
+        wait(options.settle, &options.interrupt)?;
+        self.measured_by_fio(&how, &jobs, &scheduler, false)
+    }
+
+    fn how<'b>(&'b self, dir: &'b Scratch, jobs: &'b jobfile::Rendered) -> fio::How<'b> {
+        fio::How {
             dir: &dir.0,
             target: self.place.descriptor,
-            limit,
-            urgent,
-            read_only: !writes(trial),
+            on_files: false,
+            limit: fio::time_limit(&self.trial.jobs),
+            urgent: self.kind == BackendKind::Emulated,
+            read_only: false,
             files: &jobs.files,
-        };
-        let (fio, seen) = self.observed(&mut |alive| fio::run(&how, &jobs.text, alive))?;
+        }
+    }
+
+    fn measured_by_fio(
+        &self,
+        how: &fio::How<'_>,
+        jobs: &jobfile::Rendered,
+        scheduler: &str,
+        direct: bool,
+    ) -> Result<Record> {
+        let trial = self.trial;
+        let (fio, seen) = self.observed(&mut |alive| fio::run(how, &jobs.text, alive))?;
         let mut record = self.blank(&seen);
         if let Some(other) =
             fio.jobs.iter().find(|j| !trial.jobs.jobs.iter().any(|t| t.name == j.name))
@@ -135,9 +184,7 @@ impl Run<'_> {
         ];
         record.logs.retain(|(_, text)| !text.trim().is_empty());
         cpu_cost(&mut record, &seen.used, &fio.cpu);
-        // Reads of a verification belong to the job, but not all of them are counted.
-        let direct = trial.jobs.jobs.iter().all(|j| j.direct && j.live_only.is_empty());
-        self.conclude(&mut record, seen, &scheduler, direct);
+        self.conclude(&mut record, seen, scheduler, direct);
         Ok(record)
     }
 

@@ -61,11 +61,14 @@ impl Real {
     /// Makes sure that the trial may do its work on the target.
     fn ready_for(&self, target: &mut Target, trial: &Trial) -> Result<()> {
         let root = SysRoot::default();
-        if trial.startup.is_some() || trial.load.is_some() {
+        if trial.startup.is_some() || trial.load.is_some() || makes_files(target, trial) {
             return directory(target).map(drop);
         }
         if target.kind() == Kind::Directory {
-            let message = format!("{} is a directory; jobs work on a file or a device", self.name);
+            let message = format!(
+                "{} is a directory; jobs that are direct and name none work on a file or a device",
+                self.name
+            );
             let help = format!(
                 "have a file made in it: --device {}/iosched-test.img --size 8G",
                 self.name.trim_end_matches('/')
@@ -170,7 +173,8 @@ impl Real {
             }
             None => None,
         };
-        if trial.load.is_some() && ready.ground.is_none() {
+        let of_jobs = makes_files(&ready.target, trial);
+        if (trial.load.is_some() || of_jobs) && ready.ground.is_none() {
             let (dir, o) = (directory(&ready.target)?, &self.options);
             let guardian = o.guardian.as_ref();
             ready.ground =
@@ -195,6 +199,7 @@ impl Real {
         match (stage, &trial.load, &ready.ground) {
             (Some((what, stage)), ..) => run.startup(what, stage),
             (None, Some(load), Some(ground)) => run.program(load, ground, &|| Ok(())),
+            (None, None, Some(ground)) if of_jobs => run.fio_on_files(ground, &|| Ok(())),
             _ => run.fio(),
         }
     }
@@ -208,6 +213,11 @@ pub(super) fn writes(trial: &Trial) -> bool {
         Some(log) => changes(log),
         None => j.pattern.write || j.pattern.trim,
     })
+}
+
+/// Whether fio's jobs have files of their own in a directory. On a file or a device they have regions of it.
+fn makes_files(target: &Target, trial: &Trial) -> bool {
+    target.kind() == Kind::Directory && trial.jobs_on_files()
 }
 
 /// Where commands and programs can have their files: the target itself if it is a directory, else the directory that holds it.

@@ -20,8 +20,9 @@ pub struct Tool {
 /// Name, package, option that prints the version, purpose.
 pub const TOOLS: &[(&str, &str, &str, &str)] = &[
     ("fio", "fio", "--version", "load of live runs"),
-    ("mkfs.ext4", "e2fsprogs", "-V", "start-up on emulated disks"),
-    ("debugfs", "e2fsprogs", "-V", "start-up on emulated disks"),
+    ("mkfs.ext4", "e2fsprogs", "-V", "files on emulated disks"),
+    ("debugfs", "e2fsprogs", "-V", "files on emulated disks"),
+    ("mkfs.xfs", "xfsprogs", "-V", "files on emulated disks, XFS"),
     ("ldd", "libc-bin", "--version", "start-up tests"),
     ("blktrace", "blktrace", "-V", "traces to replay"),
     ("bpftrace", "bpftrace", "--version", "looking deeper"),

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use iosched_experiment::fio_json::{self, FioRun};
 use iosched_workloads::fio::JobSet;
 
 use super::child::Load;
-use super::guard;
+use super::guard::{self, Bounds};
 use crate::error::{Error, Result};
 use crate::parse::version;
 use crate::sys;
@@ -63,6 +63,8 @@ pub struct How<'a> {
     pub dir: &'a Path,
     /// The target. fio inherits the descriptor under its number; the jobs name it as `/proc/self/fd/NUMBER`.
     pub target: BorrowedFd<'a>,
+    /// It is a directory of ours for the jobs' files.
+    pub on_files: bool,
     /// It is ended after this time.
     pub limit: Option<Duration>,
     /// It gets a CPU before others do.
@@ -73,13 +75,52 @@ pub struct How<'a> {
     pub files: &'a [(String, String)],
 }
 
+/// How jobs name a directory that fio inherits. fio does not follow a link there, as `/proc/self/fd/NUMBER` is one.
+#[must_use]
+pub fn directory(open: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}/.", open.as_raw_fd())
+}
+
+/// Makes the files of a job file and does nothing else.
+///
+/// # Errors
+/// As [`run`].
+pub fn lay_out(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+    serve(how, &["--create_only=1"], jobs, check).map(drop)
+}
+
 /// Runs a job file; `check` may end it.
 ///
 /// # Errors
 /// [`Error::Tool`] with fio's first words, [`Error::DiskFull`], what `check` says.
 pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> Result<FioRun> {
+    let out = serve(how, &[], jobs, check)?;
+    let text = fs::read_to_string(&out).map_err(|e| Error::io("reading", &out, e))?;
+    fio_json::parse(&text).map_err(|e| match no_room(how.dir) {
+        true => full(how.dir),
+        false => failed("unreadable output".into(), e.to_string()),
+    })
+}
+
+fn failed(status: String, message: String) -> Error {
+    Error::Tool { tool: "fio".into(), status, message }
+}
+
+/// Runs fio to its end and says where its answer is.
+fn serve(
+    how: &How<'_>,
+    options: &[&str],
+    jobs: &str,
+    check: &mut dyn FnMut() -> Result<()>,
+) -> Result<PathBuf> {
     let dir = how.dir;
-    guard::check(jobs, &[format!("/proc/self/fd/{}", how.target.as_raw_fd())])?;
+    let target = [format!("/proc/self/fd/{}", how.target.as_raw_fd())];
+    let within = directory(how.target);
+    let bounds = match how.on_files {
+        true => Bounds::Directory(&within),
+        false => Bounds::Files(&target),
+    };
+    guard::check(jobs, bounds)?;
     let (job_file, out, err) = (dir.join("job.fio"), dir.join("out.json"), dir.join("err.txt"));
     let said = dir.join("stdout.txt");
     fs::write(&job_file, jobs).map_err(|e| Error::io("writing", &job_file, e))?;
@@ -96,6 +137,7 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
         command.arg("--readonly");
     }
     sys::inherits(&mut command, how.target);
+    command.args(options);
     // fio leaves its state beside itself otherwise.
     command.arg(&job_file).current_dir(dir);
     command.stdout(create(&said)?).stderr(create(&err)?);
@@ -106,8 +148,6 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
     let status = load.wait(how.limit.unwrap_or(Duration::MAX / 4), check)?;
     let read = |p: &Path| fs::read_to_string(p).unwrap_or_default();
     let words = || first_words(&[read(&err), read(&said), read(&out)]);
-    let failed =
-        |status: String, message: String| Error::Tool { tool: "fio".into(), status, message };
     match status {
         None => {
             load.kill();
@@ -120,13 +160,7 @@ pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> 
             }
             Err(failed(s.to_string(), said))
         }
-        Some(_) => {
-            let text = fs::read_to_string(&out).map_err(|e| Error::io("reading", &out, e))?;
-            fio_json::parse(&text).map_err(|e| match no_room(dir) {
-                true => full(dir),
-                false => failed("unreadable output".into(), e.to_string()),
-            })
-        }
+        Some(_) => Ok(out),
     }
 }
 
@@ -186,6 +220,7 @@ mod tests {
         let how = How {
             dir: dir.path(),
             target: target.as_fd(),
+            on_files: false,
             limit: Some(Duration::from_secs(60)),
             urgent: false,
             read_only: true,

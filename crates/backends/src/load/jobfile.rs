@@ -3,17 +3,18 @@
 
 mod section;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use iosched_experiment::Warning;
 use iosched_types::{Bytes, Diagnostic, Op};
 use iosched_workloads::fio::iolog::IoLog;
-use iosched_workloads::fio::layout::{Extent, lay_out};
-use iosched_workloads::fio::{FileService, JobSet, JobSpec};
+use iosched_workloads::fio::layout::{Extent, lay_out, lay_out_beside};
+use iosched_workloads::fio::{FileService, JobSet, JobSpec, on_files};
 
 use crate::error::{Error, Result};
-use section::section;
+use section::{making, section};
 
 /// A job file, and what goes with it.
 #[derive(Debug, Default)]
@@ -36,14 +37,12 @@ pub fn render(set: &JobSet, target: &Path, bytes: Bytes) -> Result<Rendered> {
     let name = target
         .to_str()
         .ok_or_else(|| Error::input("the target's name is not UTF-8", "rename it"))?;
-    let name = name.replace('\\', "\\\\").replace(':', "\\:");
+    let name = escaped(name);
     let mut rendered = Rendered { text: String::from("[global]\n"), ..Rendered::default() };
     let out = &mut rendered.text;
     line(out, "filename", &name);
     line(out, "allow_file_create", "0");
-    // Without it fio keeps of total latencies only mean and extremes.
-    line(out, "clat_percentiles", 1);
-    line(out, "lat_percentiles", 1);
+    percentiles(out);
     for (job, files) in set.jobs.iter().zip(&places) {
         section(out, job)?;
         if let Some(log) = &job.replay {
@@ -64,6 +63,67 @@ pub fn render(set: &JobSet, target: &Path, bytes: Bytes) -> Result<Rendered> {
         line(out, "size", files.iter().map(|f| f.len).sum::<u64>());
     }
     Ok(rendered)
+}
+
+/// A job file that does `set` on files in a directory. Returned beside it: the directories that the files' names ask for.
+///
+/// # Errors
+/// [`Error::Input`] for names that lead out of the directory and for what only the simulator can do.
+pub fn render_on_files(
+    set: &JobSet,
+    directory: &str,
+    zeros: bool,
+) -> Result<(Rendered, Vec<String>)> {
+    let from = |d: Diagnostic| Error::input(d.message.clone(), d.help.clone());
+    let places = lay_out_beside(set, on_files::ROOM, &BTreeMap::new()).map_err(from)?;
+    let mut rendered = Rendered { text: String::from("[global]\n"), ..Rendered::default() };
+    let mut above = Vec::new();
+    let out = &mut rendered.text;
+    line(out, "directory", directory);
+    if zeros {
+        line(out, "zero_buffers", 1);
+    }
+    percentiles(out);
+    for (job, files) in set.jobs.iter().zip(&places) {
+        section(out, job)?;
+        making(out, &job.file_options);
+        let names = job.file_names();
+        let names = names.iter().map(|n| inside(n)).collect::<Result<Vec<_>>>()?;
+        above.extend(names.iter().filter_map(|n| Some(n.rsplit_once('/')?.0.to_string())));
+        let list: Vec<String> = names.iter().map(|n| escaped(n)).collect();
+        line(out, "filename", list.join(":"));
+        if files.len() > 1 {
+            line(out, "file_service_type", service(&job.target.service));
+        }
+        let Some(first) = files.first() else { continue };
+        line(out, "offset", first.start - first.origin);
+        line(out, "size", files.iter().map(|f| f.len).sum::<u64>());
+    }
+    above.sort();
+    above.dedup();
+    Ok((rendered, above))
+}
+
+/// A file's name below the directory of all files, as in the simulator.
+fn inside(name: &str) -> Result<String> {
+    let below = name.trim_start_matches('/');
+    let plain = |c: Component<'_>| matches!(c, Component::Normal(_));
+    if below.is_empty() || !Path::new(below).components().all(plain) {
+        let message = format!("\"{name}\" leads out of the directory for the jobs' files");
+        return Err(Error::input(message, "name files without . and .."));
+    }
+    Ok(below.to_string())
+}
+
+/// A name as fio reads it in a list.
+fn escaped(name: &str) -> String {
+    name.replace('\\', "\\\\").replace(':', "\\:")
+}
+
+/// Without it fio keeps of total latencies only mean and extremes.
+fn percentiles(out: &mut String) {
+    line(out, "clat_percentiles", 1);
+    line(out, "lat_percentiles", 1);
 }
 
 fn one_region(job: &JobSpec, files: usize) -> Warning {

@@ -208,7 +208,7 @@ fn start_load(stage: &Stage, how: &How<'_>) -> Result<Option<Load>> {
     };
     let held = format!("/proc/self/fd/{}", place.as_raw_fd());
     let (text, names) = job_file(&held, how.what);
-    guard::check(&text, &names)?;
+    guard::check(&text, guard::Bounds::Files(&names))?;
     fs::write(&file, text).map_err(|e| Error::io("writing", &file, e))?;
     let said = how.scratch.join("load.txt");
     let create = || File::create(&said).map_err(|e| Error::io("creating", &said, e));

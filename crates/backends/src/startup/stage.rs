@@ -14,6 +14,7 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use super::surroundings::{Surroundings, make_room};
 use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
+use crate::filesystem::FileSystem;
 use crate::ground::{Ground, Purpose};
 use crate::guardian::GuardianCommand;
 use crate::load::child::Interrupt;
@@ -49,7 +50,8 @@ impl Stage {
     /// # Errors
     /// [`Error::NoTool`] without `mkfs.ext4`, [`Error::Io`].
     pub fn on_emulated(disk: &EmulatedDisk, what: &Startup) -> Result<Stage> {
-        let ground = Ground::on_emulated(disk, Purpose::Startup, needed(what))?;
+        let ground =
+            Ground::on_emulated(disk, Purpose::Startup, needed(what), &FileSystem::default())?;
         Ok(Stage::of(ground, disk.node(), vec![disk.name()]))
     }
 

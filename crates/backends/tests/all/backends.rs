@@ -31,7 +31,7 @@ use iosched_workloads::programs::Descriptor;
 const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"256MiB\"\nlat_ns=4000000\npar=2\n\
                     [queue]\nmax_hw_sectors_kb=64\nqueue_depth=4\nrotational=true\n";
 
-fn trial(scheduler: &str, job: &str) -> Trial {
+pub(crate) fn trial(scheduler: &str, job: &str) -> Trial {
     let device = DeviceSpec::from_toml("slow", DISK).unwrap();
     let kernel = KernelProfile::find("6.12").unwrap();
     let none = |_: &str| Err("no includes".to_string());
@@ -223,7 +223,7 @@ fn a_missing_requirement_stops_before_the_first_run() {
 
 /// The machine for one test at a time: a child that another test is about to start has copies of this one's descriptors
 /// until it runs, and a disk that somebody has claimed is in use. `None`, with a word, where a test cannot run.
-fn machine() -> Option<std::sync::MutexGuard<'static, ()>> {
+pub(crate) fn machine() -> Option<std::sync::MutexGuard<'static, ()>> {
     static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
     if let Some(why) = skip() {
         println!("SKIPPED: {why}");
@@ -243,7 +243,7 @@ fn skip() -> Option<&'static str> {
 }
 
 /// The tests share two busy CPUs with other programs, so no run is called invalid for that.
-fn tolerant(dir: &Path) -> LiveOptions {
+pub(crate) fn tolerant(dir: &Path) -> LiveOptions {
     LiveOptions {
         state_dir: dir.into(),
         thresholds: Thresholds {
@@ -260,7 +260,7 @@ fn tolerant(dir: &Path) -> LiveOptions {
 }
 
 /// It ran to its end. On a busy machine the disk may have been late; then the record says so.
-fn ran(record: &Record) {
+pub(crate) fn ran(record: &Record) {
     let late = |why: &String| why.starts_with("the disk's commands took");
     let fine = match &record.status {
         Status::Complete => true,

@@ -6,6 +6,7 @@
 
 mod backends;
 mod discover;
+mod files;
 mod inspect;
 mod programs;
 mod tool_outputs;

@@ -101,6 +101,7 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
     let device = intent.device.clone();
     let starts = trials.iter().any(|t| t.startup.is_some());
     let programs = trials.iter().any(|t| t.load.is_some());
+    let on_files = trials.iter().any(|t| t.jobs_on_files());
     let of_jobs = |t: &&Trial| t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim);
     let writing = steady || trials.iter().any(of_jobs);
     let root = SysRoot::default();
@@ -117,7 +118,7 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
             if starts {
                 intent.creates.push(format!("a folder iosched-startup-PID at {}", judged.path));
             }
-            if programs {
+            if programs || on_files && judged.kind == "directory" {
                 intent.creates.push(format!(
                     "a folder iosched-program-PID at {}, which is removed afterwards",
                     judged.path
@@ -158,9 +159,11 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
     }
     if let Ok(target) = Target::find(&root, &device)
         && target.kind() == Kind::Directory
-        && trials.iter().any(|t| !t.on_files())
+        && trials.iter().any(|t| !t.on_files() && !t.jobs_on_files())
     {
-        intent.refused.push(format!("{device} is a directory; jobs work on a file or a device"));
+        intent.refused.push(format!(
+            "{device} is a directory; jobs that are direct and name none work on a file or a device"
+        ));
     }
 }
 

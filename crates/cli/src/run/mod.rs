@@ -67,7 +67,11 @@ fn without_effect(args: &RunArgs, backend: BackendKind) -> Vec<String> {
         BackendKind::Real | BackendKind::Emulated => &[
             ("--kernel", !args.kernel.is_empty(), live),
             ("--cpus", args.cpus.is_some(), live),
-            ("--filesystem", args.filesystem.is_some(), live),
+            (
+                "--filesystem",
+                args.filesystem.is_some() && backend == BackendKind::Real,
+                "a real disk keeps the file system that it has",
+            ),
             ("--memory", args.memory.is_some(), live),
             ("--sysctl", !args.sysctl.is_empty(), live),
             ("--jobs", args.jobs.is_some(), "one trial runs at a time"),

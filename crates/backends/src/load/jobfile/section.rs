@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use iosched_types::PrioClass;
-use iosched_workloads::fio::file_options::{FileOptions, Hint};
+use iosched_workloads::fio::file_options::{Allocate, FileOptions, Hint};
 use iosched_workloads::fio::{Distribution, IoEngine, JobSpec};
 
 use super::line;
@@ -213,6 +213,26 @@ fn caching(out: &mut String, o: &FileOptions) {
         line(out, "sync_file_range", format_args!("{modes}:{}", o.sync_range.every));
     }
     for (key, set) in [("pre_read", o.pre_read), ("fsync_on_close", o.fsync_on_close)] {
+        if set {
+            line(out, key, 1);
+        }
+    }
+}
+
+/// How files are made, and whether they stay.
+pub(super) fn making(out: &mut String, o: &FileOptions) {
+    let how = match o.allocate {
+        Allocate::Whole => None,
+        Allocate::None => Some("none"),
+        Allocate::Keep => Some("keep"),
+        Allocate::Truncate => Some("truncate"),
+    };
+    if let Some(how) = how {
+        line(out, "fallocate", how);
+    }
+    let flags =
+        [("overwrite", o.overwrite), ("create_on_open", o.create_on_open), ("unlink", o.unlink)];
+    for (key, set) in flags {
         if set {
             line(out, key, 1);
         }

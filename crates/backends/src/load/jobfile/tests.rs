@@ -42,7 +42,7 @@ fn several_files_are_the_target_several_times() {
         assert!(done.text.lines().any(|l| l == line), "{line}: {}", done.text);
     }
     assert_eq!(done.warnings[0].code, "one-region");
-    guard::check(&done.text, &["/t".into()]).unwrap();
+    guard::check(&done.text, guard::Bounds::Files(&["/t".into()])).unwrap();
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn a_log_is_replayed_on_the_target_and_nowhere_else() {
     let text = "[a]\nread_iolog=log\ndirect=1\nioengine=psync\n";
     let set = parse("t", text, &NoLookup, &none, &[]).unwrap();
     let done = render(&set, Path::new("/t"), 1 << 20).unwrap();
-    guard::check(&done.text, &["/t".into()]).unwrap();
+    guard::check(&done.text, guard::Bounds::Files(&["/t".into()])).unwrap();
     let (name, log) = &done.files[0];
     assert!(done.text.contains(&format!("read_iolog={name}\nreplay_redirect=/t\n")));
     assert_eq!(
@@ -70,7 +70,7 @@ fn what_only_fio_can_do_is_handed_over() {
     let text = "[global]\nfilename=/dev/disk\nsize=8m\nrw=write\nverify=crc32c\n[a]\nioengine=mmap\n\
                 [b]\nioengine=libaio\nlatency_target=5ms\nlatency_window=1s\niodepth=16\n";
     let done = render(&live(text).unwrap(), Path::new("/t"), 1 << 30).unwrap().text;
-    guard::check(&done, &["/t".into()]).unwrap();
+    guard::check(&done, guard::Bounds::Files(&["/t".into()])).unwrap();
     let (a, b) = done.split_once("[b]").unwrap();
     assert!(a.contains("ioengine=mmap\n"), "{a}");
     assert!(a.contains("verify=crc32c\n") && a.contains("verify_state_save=0\n"), "{a}");
@@ -94,4 +94,29 @@ fn what_only_fio_can_do_is_handed_over() {
 fn regions_beyond_the_end_are_refused() {
     let set = read("[a]\nfilename=/dev/disk\nrw=read\ndirect=1\nsize=8g\n");
     assert!(render(&set, Path::new("/dev/loop9"), 1 << 30).is_err());
+}
+
+#[test]
+fn jobs_on_files_name_files_below_their_directory() {
+    let set = read(
+        "[global]\ndirect=0\n[a]\nrw=write\nsize=8m\nnrfiles=2\noffset=1m\nfallocate=none\nunlink=1\n\
+         [b]\nrw=read\nsize=4m\nfilename=/x/data:y\ndirectory=/d\n",
+    );
+    let (done, above) = render_on_files(&set, "/proc/self/fd/7/.", true).unwrap();
+    let text = &done.text;
+    guard::check(text, guard::Bounds::Directory("/proc/self/fd/7/.")).unwrap();
+    assert_eq!(above, ["d", "x"]);
+    for line in [
+        "directory=/proc/self/fd/7/.",
+        "zero_buffers=1",
+        "filename=a.0.0:a.0.1",
+        "filename=x/data:d/y",
+        "offset=1048576",
+        "fallocate=none",
+        "unlink=1",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}:\n{text}");
+    }
+    let set = read("[a]\nrw=read\nsize=1m\ndirect=0\nfilename=/x/../../etc/passwd\n");
+    assert!(render_on_files(&set, "/t", false).unwrap_err().to_string().contains("leads out"));
 }

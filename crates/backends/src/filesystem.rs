@@ -1,0 +1,144 @@
+//! File systems that we make on emulated disks, with the machine's own tools.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use iosched_experiment::{FsType, HostSpec};
+use iosched_types::Bytes;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen,
+};
+
+use crate::error::{Error, Result};
+
+/// Options that say what is done anyway. The kernel's XFS has not known `barrier` since Linux 4.19.
+const IMPLIED: &[&str] = &["defaults", "rw", "noatime", "barrier", "nodiscard", "delalloc"];
+
+/// What is made and how it is mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileSystem {
+    xfs: bool,
+    options: Vec<String>,
+    size: Option<Bytes>,
+}
+
+impl Default for FileSystem {
+    /// ext4 as wide as the room for it.
+    fn default() -> Self {
+        FileSystem { xfs: false, options: Vec::new(), size: None }
+    }
+}
+
+impl FileSystem {
+    /// The one that an experiment asks for.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for one that no kernel has.
+    pub fn of(host: &HostSpec) -> Result<FileSystem> {
+        let xfs = match host.filesystem {
+            FsType::Ext4 => false,
+            FsType::Xfs => true,
+            other => {
+                let message = format!("\"{}\" is a file system of the simulator", other.name());
+                return Err(Error::input(message, "a live run makes ext4 or xfs"));
+            }
+        };
+        let wanted = host.given.iter().filter(|o| !IMPLIED.contains(&o.as_str()));
+        Ok(FileSystem { xfs, options: wanted.cloned().collect(), size: host.size })
+    }
+
+    /// Its name, as `mount` takes it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        if self.xfs { "xfs" } else { "ext4" }
+    }
+
+    /// Makes it at the start of the disk, no larger than its content, with one directory for everything on ext4, which
+    /// would put a directory of the top level anywhere, by a random number of each file system, and on a large file
+    /// system parts of the load, too. Every run would measure other distances, and a drive that prefers near requests
+    /// starves files that lie far away. XFS has no such number.
+    pub(crate) fn make(&self, node: &Path, directory: &str, room: Bytes) -> Result<()> {
+        let room = self.size.unwrap_or(room).min(room);
+        if self.xfs {
+            let mut make = Command::new("mkfs.xfs");
+            make.args(["-q", "-f", "-K", "-d", &format!("size={room}")]).arg(node);
+            return must("mkfs.xfs", "xfsprogs", &mut make);
+        }
+        let mut make = Command::new("mkfs.ext4");
+        make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
+        make.arg(format!("{}k", room >> 10));
+        must("mkfs.ext4", "e2fsprogs", &mut make)?;
+        let mut add = Command::new("debugfs");
+        add.args(["-w", "-R", &format!("mkdir {directory}")]).arg(node);
+        must("debugfs", "e2fsprogs", &mut add)
+    }
+
+    /// Mounts it where nobody sees it, for as long as the answer is open.
+    pub(crate) fn mount(&self, node: &Path) -> Result<OwnedFd> {
+        let io = |e: rustix::io::Errno| Error::io("mounting", node, e.into());
+        let context = fsopen(self.name(), FsOpenFlags::FSOPEN_CLOEXEC).map_err(io)?;
+        fsconfig_set_string(&context, "source", node).map_err(io)?;
+        if !self.xfs {
+            // The kernel would write the inode tables in the background, into the middle of a measurement.
+            fsconfig_set_flag(&context, "noinit_itable").map_err(io)?;
+        }
+        for option in &self.options {
+            let set = match option.split_once('=') {
+                Some((key, value)) => fsconfig_set_string(&context, key, value),
+                None => fsconfig_set_flag(&context, option.as_str()),
+            };
+            set.map_err(|_| {
+                let message = format!(
+                    "the running kernel's {} does not take the mount option {option}",
+                    self.name()
+                );
+                Error::input(message, "leave it out, or ask the simulator")
+            })?;
+        }
+        fsconfig_create(&context).map_err(io)?;
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOATIME)
+            .map_err(io)
+    }
+}
+
+/// Runs a tool of a package.
+fn must(tool: &str, package: &str, command: &mut Command) -> Result<()> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|_| Error::NoTool { tool: tool.into(), package: package.into() })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Error::Tool {
+        tool: tool.into(),
+        status: output.status.to_string(),
+        message: String::from_utf8_lossy(&output.stderr).trim().to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_experiment_asks_for_is_handed_to_the_kernel() {
+        let mut host = HostSpec::default();
+        assert_eq!(FileSystem::of(&host).unwrap(), FileSystem::default());
+        host.set_filesystem("ext4:nobarrier,commit=30,noatime").unwrap();
+        let ext4 = FileSystem::of(&host).unwrap();
+        assert_eq!(
+            (ext4.name(), ext4.options),
+            ("ext4", vec!["nobarrier".into(), "commit=30".into()])
+        );
+        let mut host = HostSpec::default();
+        host.set_filesystem("xfs:barrier").unwrap();
+        let xfs = FileSystem::of(&host).unwrap();
+        assert_eq!((xfs.name(), xfs.options.len()), ("xfs", 0));
+        let mut host = HostSpec::default();
+        host.set_filesystem("simple").unwrap();
+        assert!(FileSystem::of(&host).unwrap_err().to_string().contains("simulator"));
+    }
+}
