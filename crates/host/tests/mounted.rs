@@ -176,6 +176,46 @@ fn direct_io_passes_by_the_cache() {
     .unwrap();
 }
 
+/// `O_DSYNC` over written blocks: a flush and no commit. `O_SYNC` means the time of the change, too. Asynchronous ones that
+/// end together share a flush. A disk takes 1 ms for a command and 2 ms for a flush.
+#[test]
+fn direct_writes_that_are_to_be_durable_are() {
+    for volume in volumes(GIB) {
+        let name = volume.name();
+        let mut h = on_volume(volume, "none", 32, GIB, 256 * MIB, false);
+        run(&mut h, async move |sys| {
+            let direct = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::DIRECT;
+            let fd = sys.creat("f").await?;
+            sys.write(fd, MIB).await?;
+            sys.fsync(fd).await?;
+            let data = sys.open("f", direct | OpenFlags::DSYNC).await?;
+            let begun = sys.now();
+            for i in 0..10 {
+                sys.pwrite(data, i * 8192, 8192).await?;
+            }
+            assert_eq!(sys.now() - begun, 10 * 3 * MS, "{name}: write and flush");
+            let begun = sys.now();
+            for i in 0..4 {
+                let (at, len) = (i * 8192, 8192);
+                sys.submit(Io { fd: data, write: true, at, len, tag: i as u32 }).await?;
+            }
+            let mut n = 0;
+            while n < 4 {
+                n += sys.reap(1, |c| assert_eq!(c.answer, Ok(8192))).await?;
+            }
+            let took = sys.now() - begun;
+            assert!((3 * MS..=6 * MS).contains(&took), "{name}: {took} ns for four at once");
+            let all = sys.open("f", direct | OpenFlags::SYNC).await?;
+            sys.sleep(50 * MS).await?;
+            let begun = sys.now();
+            sys.pwrite(all, 0, 8192).await?;
+            assert!(sys.now() - begun > 4 * MS, "{name}: and a commit");
+            Ok(())
+        })
+        .unwrap();
+    }
+}
+
 #[test]
 fn a_full_file_system_says_so_and_loses_nothing() {
     volumes(GIB).into_iter().for_each(fill);

@@ -122,7 +122,16 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
         hz: u64::from(trial.kernel.hz),
         cpus: u64::from(trial.cpus),
         io_pages,
+        fua: takes_fua(trial),
     }
+}
+
+/// Writes past a cache need one.
+fn takes_fua(trial: &Trial) -> bool {
+    let set =
+        |name: &str| trial.settings.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v != 0);
+    let queue = &trial.device;
+    set("write_cache").unwrap_or(queue.write_cache) && set("fua").unwrap_or(queue.fua)
 }
 
 fn intervals(trial: &Trial) -> Intervals {

@@ -6,12 +6,14 @@
 use iosched_syscalls::{Answer, Done, Entry, Errno, Stat};
 use iosched_types::{Bytes, Sector};
 
+mod direct;
 mod mount;
 mod pages;
 mod simple;
 mod space;
 mod tree;
 
+pub(crate) use direct::Direct;
 pub use mount::{Mount, Mounted};
 pub(crate) use mount::{Part, Path};
 pub use simple::Simple;

@@ -4,6 +4,7 @@
 //! the machine polls until it ends. Names change when the call begins; what that does to the disk is on the path.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -19,8 +20,9 @@ use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::memory::{Memory, Settings};
 use iosched_vfs::kernel::read::Open;
 use iosched_vfs::kernel::writeback::Backing;
-use iosched_vfs::kernel::{Event, Group, Kernel, World};
+use iosched_vfs::kernel::{Event, Kernel, World};
 
+use super::direct::ToSync;
 use super::tree::Tree;
 use super::{Counts, Ino, Names};
 
@@ -49,10 +51,12 @@ pub struct Mounted {
 #[derive(Clone)]
 pub struct Mount {
     pub(crate) world: Rc<RefCell<World>>,
-    volume: Volume,
-    tree: Rc<RefCell<Tree<()>>>,
+    pub(super) volume: Volume,
+    pub(super) tree: Rc<RefCell<Tree<()>>>,
     /// Files without a name that the last has closed.
     orphans: Rc<RefCell<Vec<u32>>>,
+    /// Direct writes under way that are to be durable.
+    pub(super) to_sync: Rc<RefCell<VecDeque<ToSync>>>,
     read_ahead: u64,
     spread: Rc<Vec<(String, u64)>>,
 }
@@ -75,16 +79,18 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    fn range(self) -> Range {
+    pub(super) fn range(self) -> Range {
         Range { file: self.ino.0, at: self.at, len: self.len }
     }
 
-    fn pages(self) -> (u64, u64) {
+    pub(super) fn pages(self) -> (u64, u64) {
         (self.at / PAGE, (self.at + self.len).div_ceil(PAGE))
     }
 
-    fn aligned(self) -> bool {
-        self.at.is_multiple_of(512) && self.len.is_multiple_of(512)
+    /// What direct I/O asks for.
+    pub(super) fn aligned(self) -> Result<(), Errno> {
+        let aligned = self.at.is_multiple_of(512) && self.len.is_multiple_of(512);
+        if aligned { Ok(()) } else { Err(Errno::EINVAL) }
     }
 }
 
@@ -144,6 +150,7 @@ impl Mount {
             volume: mounted.volume,
             tree: Rc::new(RefCell::new(tree)),
             orphans: Rc::default(),
+            to_sync: Rc::default(),
             read_ahead: mounted.read_ahead,
             spread: Rc::new(mounted.spread),
         }
@@ -171,10 +178,11 @@ impl Mount {
         }
     }
 
-    /// The kernel's threads: flusher, journal, and the one that frees what the last has closed.
-    pub(crate) fn threads(&self) -> [Path; 3] {
-        let (a, b, c) = (self.kernel(0), self.kernel(1), self.kernel(2));
-        let (v, j, o) = (self.volume.clone(), self.volume.clone(), self.clone());
+    /// The kernel's threads: flusher, journal, the one that frees what the last has closed, and the worker that makes
+    /// asynchronous direct writes durable.
+    pub(crate) fn threads(&self) -> [Path; 4] {
+        let [a, b, c, d] = [0, 1, 2, 3].map(|n| self.kernel(n));
+        let (v, j, o, w) = (self.volume.clone(), self.volume.clone(), self.clone(), self.clone());
         [
             Box::pin(async move {
                 a.flusher(&v).await;
@@ -185,6 +193,7 @@ impl Mount {
                 Ok(0)
             }),
             Box::pin(async move { o.free_orphans(&c).await }),
+            Box::pin(async move { w.sync_direct(&d).await }),
         ]
     }
 
@@ -358,14 +367,14 @@ impl Mount {
         })
     }
 
-    fn longer(&self, part: Part) {
+    pub(super) fn longer(&self, part: Part) {
         let mut tree = self.tree.borrow_mut();
         let node = tree.node_mut(part.ino);
         node.len = node.len.max(part.at + part.len);
     }
 
     /// `EFBIG`, or `ENOSPC` when there may be no room: what is dirty is written first then, to know it.
-    async fn room_for(&self, k: &Kernel, part: Part) -> Result<(), Errno> {
+    pub(super) async fn room_for(&self, k: &Kernel, part: Part) -> Result<(), Errno> {
         let end = part.at.checked_add(part.len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
         let volume = &self.volume;
         if let Volume::Raw(raw) = volume {
@@ -383,73 +392,6 @@ impl Mount {
             return Err(Errno::ENOSPC);
         }
         Ok(())
-    }
-
-    /// Reads or writes past the cache. → bytes
-    pub(crate) fn direct(&self, actor: u32, part: Part, write: bool) -> Result<Path, Errno> {
-        if !part.aligned() {
-            return Err(Errno::EINVAL);
-        }
-        let (k, this) = (self.kernel(actor), self.clone());
-        Ok(Box::pin(async move {
-            let group = k.with(World::group);
-            let n = this.submit_direct(&k, part, write, group).await?;
-            k.wait(iosched_vfs::kernel::Wait::Io(group)).await;
-            this.direct_done(&k, part, write).await;
-            Ok(n)
-        }))
-    }
-
-    /// Starts direct I/O. → the group that [`World::finished`] tells of
-    pub(crate) fn start_direct(&self, actor: u32, part: Part, write: bool) -> Result<Path, Errno> {
-        if !part.aligned() {
-            return Err(Errno::EINVAL);
-        }
-        let (k, this) = (self.kernel(actor), self.clone());
-        Ok(Box::pin(async move {
-            let group = k.with(World::group);
-            this.submit_direct(&k, part, write, group).await?;
-            k.with(|w| w.tell(group));
-            this.direct_done(&k, part, write).await;
-            Ok(u64::from(group))
-        }))
-    }
-
-    async fn submit_direct(
-        &self,
-        k: &Kernel,
-        part: Part,
-        write: bool,
-        group: Group,
-    ) -> Result<u64, Errno> {
-        if !write {
-            let end = self.tree.borrow().node(part.ino).len;
-            let len = end.saturating_sub(part.at).min(part.len);
-            if len > 0 {
-                let range = Range { len, ..part.range() };
-                k.read_direct(&self.volume, range, group).await;
-            }
-            return Ok(len);
-        }
-        self.room_for(k, part).await?;
-        let (mut from, to) = (part.at / PAGE, (part.at + part.len).div_ceil(PAGE));
-        while from < to {
-            let end = self.volume.prepare(k, part.ino.0, from, to).await;
-            if end == from {
-                return Err(Errno::ENOSPC);
-            }
-            from = end;
-        }
-        k.write_direct(&self.volume, part.range(), group).await;
-        Ok(part.len)
-    }
-
-    async fn direct_done(&self, k: &Kernel, part: Part, write: bool) {
-        if write {
-            self.longer(part);
-            self.volume.convert(k, part.ino.0).await;
-            self.volume.wrote(k, part.ino.0, part.pages()).await;
-        }
     }
 
     pub(crate) fn fsync(&self, actor: u32, ino: Ino, data_only: bool) -> Path {
@@ -544,7 +486,7 @@ impl Mount {
 }
 
 /// Pages of a range that have no place.
-fn missing(place: &impl iosched_vfs::kernel::read::Place, from: u64, to: u64) -> u64 {
+pub(super) fn missing(place: &impl iosched_vfs::kernel::read::Place, from: u64, to: u64) -> u64 {
     let (mut at, mut n) = (from, 0);
     while at < to {
         let (sector, pages) = place.at(at);

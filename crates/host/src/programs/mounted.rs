@@ -7,7 +7,7 @@ use iosched_types::Bytes;
 use iosched_vfs::kernel::Group;
 use iosched_vfs::kernel::read::Open;
 
-use crate::fs::{Ino, Part, Path};
+use crate::fs::{Direct, Ino, Part, Path};
 
 use super::Programs;
 use super::calls::{MOST, PAGE};
@@ -189,7 +189,7 @@ impl Programs {
             return Err(Errno::EISDIR);
         }
         if open.flags.has(OpenFlags::DIRECT) {
-            let path = mount.direct(a, part, false)?;
+            let path = mount.direct(a, Direct { part, write: false, sync: None })?;
             return Ok(Some(self.begin_path(t, path, after)));
         }
         {
@@ -230,15 +230,11 @@ impl Programs {
         let part = Part { ino, at: from, len };
         let after = if at.is_none() { After::Move(file, from) } else { After::Say };
         let a = super::paths::actor_of(t);
-        let sync = match open.flags {
-            f if f.has(OpenFlags::SYNC) => Some(false),
-            f if f.has(OpenFlags::DSYNC) => Some(true),
-            _ => None,
-        };
+        let sync = durable(open.flags);
         let state = self.open_file(file, ino);
         let Some(mount) = self.fs.mount() else { return Ok(None) };
         let path = match open.flags.has(OpenFlags::DIRECT) {
-            true => mount.direct(a, part, true)?,
+            true => mount.direct(a, Direct { part, write: true, sync })?,
             false => mount.write(a, state, part, sync),
         };
         Ok(Some(self.begin_path(t, path, after)))
@@ -260,7 +256,8 @@ impl Programs {
         let state = self.open_file(file, ino);
         let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
         let path = if flags.has(OpenFlags::DIRECT) {
-            match mount.start_direct(a, part, io.write) {
+            let sync = durable(flags).filter(|_| io.write);
+            match mount.start_direct(a, Direct { part, write: io.write, sync }) {
                 Ok(path) => {
                     let after = After::Group(io.tag, u64::from(io.len));
                     return Ok(self.begin_path(t, path, after));
@@ -272,7 +269,7 @@ impl Programs {
                 }
             }
         } else if io.write {
-            mount.write(a, state, part, None)
+            mount.write(a, state, part, durable(flags))
         } else {
             mount.read(a, state, part, self.opens.clone(), file)
         };
@@ -384,6 +381,15 @@ impl Programs {
             write.await
         });
         Ok(Some((Some(path), After::Say)))
+    }
+}
+
+/// What follows each write: `fdatasync` (true), `fsync`, or nothing.
+fn durable(flags: OpenFlags) -> Option<bool> {
+    match flags {
+        f if f.has(OpenFlags::SYNC) => Some(false),
+        f if f.has(OpenFlags::DSYNC) => Some(true),
+        _ => None,
     }
 }
 

@@ -20,7 +20,7 @@ use super::io::Owner;
 use super::task::{State, Tid};
 
 /// The kernel's threads of a file system.
-pub(super) const THREADS: u32 = 3;
+pub(super) const THREADS: u32 = 4;
 /// Numbers of the kernel's threads where those of tasks stand.
 const KERNEL: Tid = 1 << 31;
 

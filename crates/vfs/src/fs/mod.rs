@@ -134,6 +134,11 @@ pub trait FileSystem: Backing {
     /// `fsync`, or `fdatasync` with `data_only`.
     async fn fsync(&self, k: &Kernel, file: u32, data_only: bool);
 
+    /// Whether an `fdatasync` would have to wait for a commit, if no page is dirty.
+    fn needs_commit(&self, _file: u32) -> bool {
+        false
+    }
+
     /// `fsync` of a directory.
     async fn fsync_directory(&self, _: &Kernel, _directory: u32) {}
 

@@ -118,6 +118,10 @@ impl FileSystem for Volume {
         each!(self, fs => fs.has_changes())
     }
 
+    fn needs_commit(&self, file: u32) -> bool {
+        each!(self, fs => fs.needs_commit(file))
+    }
+
     async fn journal_thread(&self, k: &Kernel) {
         each!(self, fs => fs.journal_thread(k).await);
     }

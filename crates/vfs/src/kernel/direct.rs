@@ -33,12 +33,20 @@ impl Kernel {
         self.submit_direct(&files.place(range.file), range, (Op::Read, Flags::NONE), group).await;
     }
 
-    /// Writes past the cache. Pages of the range in memory are written and dropped. Blocks must have a place.
-    pub async fn write_direct(&self, files: &impl Backing, range: Range, group: Group) {
+    /// Writes past the cache. Pages of the range in memory are written and dropped. Blocks must have a place. `through`:
+    /// past the disk's cache, too.
+    pub async fn write_direct(
+        &self,
+        files: &impl Backing,
+        range: Range,
+        through: bool,
+        group: Group,
+    ) {
         self.write_cached(files, range).await;
         let (from, to) = range.pages();
         self.with(|w| w.memory.drop_pages(range.file, from, to, false));
         let flags = Flags::SYNC.with(Flags::IDLE);
+        let flags = if through { flags.with(Flags::FUA) } else { flags };
         self.submit_direct(&files.place(range.file), range, (Op::Write, flags), group).await;
     }
 

@@ -22,6 +22,8 @@ pub struct Settings {
     pub cpus: u64,
     /// `max_sectors_kb` of the disk in pages.
     pub io_pages: u64,
+    /// The disk takes writes past its cache (`queue/fua`).
+    pub fua: bool,
 }
 
 impl Default for Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             hz: 250,
             cpus: 1,
             io_pages: 320,
+            fua: false,
         }
     }
 }

@@ -28,6 +28,8 @@ pub enum Event {
     Room,
     /// A file without a name was closed by the last who had it.
     Orphans,
+    /// A direct write that is to be durable has been started.
+    DirectWritten,
     /// The lock of a file is free.
     Unlocked(u32),
 }
@@ -256,6 +258,15 @@ impl World {
             self.groups.take(group);
             self.finished.push(group);
         }
+    }
+
+    /// Whether all bios of a group are done. It is forgotten then.
+    pub fn take_done(&mut self, group: Group) -> bool {
+        let done = self.groups.get(group).is_some_and(|g| g.left == 0);
+        if done {
+            self.groups.take(group);
+        }
+        done
     }
 
     /// Makes a bio; the task hands it over with [`Wait::Submit`].

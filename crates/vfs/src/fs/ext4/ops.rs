@@ -257,6 +257,13 @@ impl FileSystem for Ext4 {
         self.sync_file(k, file, data_only).await;
     }
 
+    fn needs_commit(&self, file: u32) -> bool {
+        self.with(|s| {
+            let inode = s.inodes.get(file);
+            inode.is_some_and(|i| i.unconverted || i.datasync > s.journal.committed())
+        })
+    }
+
     async fn fsync_directory(&self, k: &Kernel, _: u32) {
         self.sync_directory(k).await;
     }

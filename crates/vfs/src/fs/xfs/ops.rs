@@ -326,6 +326,13 @@ impl FileSystem for Xfs {
         }
     }
 
+    fn needs_commit(&self, file: u32) -> bool {
+        self.with(|s| {
+            let inode = s.inodes.get(file);
+            inode.is_some_and(|i| i.unconverted || i.data_seq > s.log.durable())
+        })
+    }
+
     async fn fsync_directory(&self, k: &Kernel, directory: u32) {
         let seq = self.with(|s| s.inodes.get(directory).map_or(0, |i| i.seq));
         self.force(k, seq).await;

@@ -1,0 +1,146 @@
+//! I/O past the page cache.
+
+use iosched_syscalls::{Answer, Errno};
+use iosched_vfs::fs::FileSystem as _;
+use iosched_vfs::kernel::direct::Range;
+use iosched_vfs::kernel::writeback::Backing as _;
+use iosched_vfs::kernel::{Event, Group, Kernel, Wait, World};
+
+use super::Ino;
+use super::mount::{Mount, Part, Path, missing};
+
+/// What a call moves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Direct {
+    pub(crate) part: Part,
+    pub(crate) write: bool,
+    /// A write that is to be durable: by `fdatasync` (`O_DSYNC`: true) or `fsync` (`O_SYNC`).
+    pub(crate) sync: Option<bool>,
+}
+
+/// An asynchronous write that is to be durable.
+#[derive(Debug)]
+pub(crate) struct ToSync {
+    /// Its I/O.
+    io: Group,
+    /// The group that tells of its end.
+    told: Group,
+    what: Direct,
+}
+
+impl Mount {
+    /// Reads or writes past the cache. → bytes
+    pub(crate) fn direct(&self, actor: u32, what: Direct) -> Result<Path, Errno> {
+        what.part.aligned()?;
+        let (k, this) = (self.kernel(actor), self.clone());
+        Ok(Box::pin(async move {
+            let group = k.with(World::group);
+            let (n, through) = this.submit_direct(&k, what, group).await?;
+            k.wait(Wait::Io(group)).await;
+            this.direct_done(&k, what).await;
+            if let (Some(data_only), false) = (what.sync, through) {
+                this.volume.fsync(&k, what.part.ino.0, data_only).await;
+            }
+            Ok(n)
+        }))
+    }
+
+    /// Starts direct I/O. → the group that [`World::finished`] tells of
+    pub(crate) fn start_direct(&self, actor: u32, what: Direct) -> Result<Path, Errno> {
+        what.part.aligned()?;
+        let (k, this) = (self.kernel(actor), self.clone());
+        Ok(Box::pin(async move {
+            let io = k.with(World::group);
+            let (_, through) = this.submit_direct(&k, what, io).await?;
+            if what.sync.is_none() || through {
+                k.with(|w| w.tell(io));
+                this.direct_done(&k, what).await;
+                return Ok(u64::from(io));
+            }
+            this.direct_done(&k, what).await;
+            let told = k.with(World::group);
+            this.to_sync.borrow_mut().push_back(ToSync { io, told, what });
+            k.with(|w| w.signal(Event::DirectWritten));
+            Ok(u64::from(told))
+        }))
+    }
+
+    /// Starts it. → bytes, and whether a write goes past the disk's cache and so needs no sync
+    async fn submit_direct(
+        &self,
+        k: &Kernel,
+        what: Direct,
+        group: Group,
+    ) -> Result<(u64, bool), Errno> {
+        let Direct { part, write, .. } = what;
+        let end = self.tree.borrow().node(part.ino).len;
+        if !write {
+            let len = end.saturating_sub(part.at).min(part.len);
+            if len > 0 {
+                let range = Range { len, ..part.range() };
+                k.read_direct(&self.volume, range, group).await;
+            }
+            return Ok((len, false));
+        }
+        self.room_for(k, part).await?;
+        let through = self.goes_through(k, what, end);
+        let (mut from, to) = part.pages();
+        while from < to {
+            let end = self.volume.prepare(k, part.ino.0, from, to).await;
+            if end == from {
+                return Err(Errno::ENOSPC);
+            }
+            from = end;
+        }
+        k.write_direct(&self.volume, part.range(), through, group).await;
+        Ok((part.len, through))
+    }
+
+    /// A write with `O_DSYNC` over written blocks of a file that has nothing to commit needs no flush after it on a disk
+    /// that has FUA. `O_SYNC` means the time of the change, too.
+    fn goes_through(&self, k: &Kernel, what: Direct, end: u64) -> bool {
+        let (part, file) = (what.part, what.part.ino.0);
+        let (from, to) = part.pages();
+        what.sync == Some(true)
+            && k.with(|w| w.memory.settings.fua)
+            && part.at + part.len <= end
+            && missing(&self.volume.place(file), from, to) == 0
+            && !self.volume.needs_commit(file)
+    }
+
+    async fn direct_done(&self, k: &Kernel, what: Direct) {
+        if what.write {
+            let part = what.part;
+            self.longer(part);
+            self.volume.convert(k, part.ino.0).await;
+            self.volume.wrote(k, part.ino.0, part.pages()).await;
+        }
+    }
+
+    /// The worker that makes asynchronous direct writes durable when they have reached the disk. Those that end while it
+    /// syncs share the next sync of their file.
+    pub(super) async fn sync_direct(&self, k: &Kernel) -> Answer {
+        loop {
+            let Some(first) = self.to_sync.borrow_mut().pop_front() else {
+                k.wait(Wait::Event(Event::DirectWritten)).await;
+                continue;
+            };
+            k.wait(Wait::Io(first.io)).await;
+            let (ino, sync) = (first.what.part.ino, first.what.sync);
+            let mut told = vec![first.told];
+            self.also_written(k, (ino, sync), &mut told);
+            self.volume.fsync(k, ino.0, sync.unwrap_or(true)).await;
+            k.with(|w| told.into_iter().for_each(|group| w.tell(group)));
+        }
+    }
+
+    fn also_written(&self, k: &Kernel, same: (Ino, Option<bool>), told: &mut Vec<Group>) {
+        self.to_sync.borrow_mut().retain(|s| {
+            let joins = (s.what.part.ino, s.what.sync) == same && k.with(|w| w.take_done(s.io));
+            if joins {
+                told.push(s.told);
+            }
+            !joins
+        });
+    }
+}
