@@ -28,6 +28,9 @@ fn checked(path: &str) -> Result<&str, Errno> {
     Ok(path)
 }
 
+/// rustix 1.1 has the bits of `O_SYNC` under the name of `O_DSYNC`.
+const O_DSYNC: OFlags = OFlags::from_bits_retain(nix::libc::O_DSYNC as u32);
+
 fn flags(flags: OpenFlags) -> OFlags {
     let access = match (flags.reads(), flags.writes()) {
         (true, true) => OFlags::RDWR,
@@ -41,7 +44,7 @@ fn flags(flags: OpenFlags) -> OFlags {
         (OpenFlags::APPEND, OFlags::APPEND),
         (OpenFlags::DIRECT, OFlags::DIRECT),
         (OpenFlags::SYNC, OFlags::SYNC),
-        (OpenFlags::DSYNC, OFlags::DSYNC),
+        (OpenFlags::DSYNC, O_DSYNC),
         (OpenFlags::DIRECTORY, OFlags::DIRECTORY),
     ];
     let set = table.iter().filter(|(ours, _)| flags.has(*ours));
@@ -162,5 +165,28 @@ impl Task {
             }
         }
         Ok(into.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_the_kernels() {
+        let bits = |f: OpenFlags| flags(OpenFlags::READ | OpenFlags::WRITE | f).bits() as i32;
+        let always = nix::libc::O_RDWR | nix::libc::O_CLOEXEC;
+        for (ours, theirs) in [
+            (OpenFlags::CREATE, nix::libc::O_CREAT),
+            (OpenFlags::EXCLUSIVE, nix::libc::O_EXCL),
+            (OpenFlags::TRUNCATE, nix::libc::O_TRUNC),
+            (OpenFlags::APPEND, nix::libc::O_APPEND),
+            (OpenFlags::DIRECT, nix::libc::O_DIRECT),
+            (OpenFlags::SYNC, nix::libc::O_SYNC),
+            (OpenFlags::DSYNC, nix::libc::O_DSYNC),
+            (OpenFlags::DIRECTORY, nix::libc::O_DIRECTORY),
+        ] {
+            assert_eq!(bits(ours), theirs | always, "{ours:?}");
+        }
     }
 }
