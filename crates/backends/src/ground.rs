@@ -1,25 +1,37 @@
 //! A place of ours on a tested disk: a directory on a file system of ours on an emulated disk, or one in another user's
 //! file system, which is written down before it is made.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use iosched_types::Bytes;
+use rustix::fs::CWD;
+use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::guardian::{Guardian, GuardianCommand};
 use crate::made::MadeDirectory;
+use crate::mounts;
 use crate::state::{Change, StateFile};
 
 /// The place. A file system of ours is mounted where nobody sees it and goes away with the value.
 #[derive(Debug)]
 pub struct Ground {
     dir: PathBuf,
+    /// A namespace in which it has a short path. Made for the first program that needs one, and dropped before the place.
+    shown: OnceLock<OwnedFd>,
     place: Where,
 }
+
+/// The directory that programs work in.
+const RUN: &str = "run";
+/// Where a namespace shows the place. It is there on every Linux, and hidden from programs there for a while.
+const SHOWN: &str = "/mnt";
 
 /// What a place is for; its directory is named after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +86,7 @@ impl Ground {
         if !dir.exists() {
             fs::create_dir(&dir).map_err(|e| Error::io("creating", &dir, e))?;
         }
-        Ok(Ground { dir, place: Where::Mount(mount, room) })
+        Ok(Ground { dir, shown: OnceLock::new(), place: Where::Mount(mount, room) })
     }
 
     /// Makes a directory of ours in a directory of a mounted file system.
@@ -100,7 +112,7 @@ impl Ground {
         };
         // From here on dropping it undoes it.
         let place = Where::Directory(made.clone(), Some(state), watch);
-        let ground = Ground { dir: made.path.clone(), place };
+        let ground = Ground { dir: made.path.clone(), shown: OnceLock::new(), place };
         made.make()?;
         Ok(ground)
     }
@@ -128,15 +140,55 @@ impl Ground {
         }
     }
 
+    /// Where [`fresh`](Ground::fresh) makes its directory.
+    #[must_use]
+    pub fn run_dir(&self) -> PathBuf {
+        self.dir.join(RUN)
+    }
+
     /// An empty directory in it, what was in the last one goes.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn fresh(&self) -> Result<File> {
-        let dir = self.dir.join("run");
+        let dir = self.run_dir();
         crate::made::remove_scratch(&dir);
         fs::create_dir(&dir).map_err(|e| Error::io("creating", &dir, e))?;
         File::open(&dir).map_err(|e| Error::io("opening", &dir, e))
+    }
+
+    /// A mount namespace for programs, and the path of [`fresh`](Ground::fresh)'s directory in it: a real one, without
+    /// links, as some programs want it, and a short one.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where mounting is not allowed, [`Error::Io`].
+    pub fn shown(&self) -> Result<(BorrowedFd<'_>, PathBuf)> {
+        let (at, below) = match &self.place {
+            Where::Mount(_, _) => (Path::new(SHOWN), self.dir.file_name().unwrap_or_default()),
+            Where::Directory(..) => (Path::new(SHOWN), OsStr::new("")),
+        };
+        let namespace = match self.shown.get() {
+            Some(namespace) => namespace,
+            None => {
+                let made = mounts::namespace(|| self.show(at))?;
+                self.shown.get_or_init(|| made)
+            }
+        };
+        Ok((namespace.as_fd(), at.join(below).join(RUN)))
+    }
+
+    fn show(&self, at: &Path) -> Result<()> {
+        match &self.place {
+            Where::Mount(mount, _) => mounts::put(mount.as_fd(), at),
+            Where::Directory(..) => {
+                let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+                let tree = open_tree(CWD, &self.dir, flags);
+                mounts::put(
+                    tree.map_err(|e| Error::io("looking at", &self.dir, e.into()))?.as_fd(),
+                    at,
+                )
+            }
+        }
     }
 
     /// Takes away what was made.
@@ -148,6 +200,7 @@ impl Ground {
     }
 
     fn take_down(&mut self) -> Result<()> {
+        self.shown = OnceLock::new();
         let Where::Directory(made, state, guardian) = &mut self.place else { return Ok(()) };
         let Some(file) = state.take() else { return Ok(()) };
         made.remove()?;

@@ -11,6 +11,7 @@
 
 pub mod apart;
 pub mod backend;
+mod benchmark;
 mod cgroup;
 pub mod discover;
 pub mod doctor;
@@ -23,6 +24,7 @@ pub mod inspect;
 pub mod kernel_fs;
 pub mod load;
 pub mod made;
+mod mounts;
 pub mod parse;
 pub mod program;
 pub mod protocol;

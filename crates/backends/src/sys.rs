@@ -301,6 +301,22 @@ pub(crate) fn in_root(command: &mut Command, namespace: BorrowedFd<'_>, root: st
     unsafe { command.pre_exec(hook) };
 }
 
+/// Has the child enter a mount namespace and start in `dir`, a path in that. The namespace must be open when the child
+/// starts.
+pub(crate) fn in_mounts(command: &mut Command, namespace: BorrowedFd<'_>, dir: &std::path::Path) {
+    let (number, dir) = (namespace.as_raw_fd(), dir.to_path_buf());
+    let hook = move || {
+        // SAFETY: the child has all files of its parent open, where the caller keeps this one open.
+        let namespace = unsafe { BorrowedFd::borrow_raw(number) };
+        nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNS)?;
+        nix::unistd::chdir(&dir)?;
+        Ok(())
+    };
+    // SAFETY: the hook makes two system calls that are safe between fork and exec; paths as short as ours are
+    // converted on the stack.
+    unsafe { command.pre_exec(hook) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,8 @@ use iosched_experiment::until::{
     DEFAULT_MAX_RUNS, MIN_RUNS, PERCENT_HELP, TIME_HELP, parse_percent, parse_time,
 };
 use iosched_experiment::{
-    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, ProgramRef, SchedulerRef,
-    Sources, Steady, Trial, Until, WorkloadRef, path_of,
+    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef,
+    SchedulerRef, Sources, Steady, Trial, Until, WorkloadRef, path_of,
 };
 use iosched_schedulers::registry::{self, Registry};
 use iosched_types::Diagnostic;
@@ -180,6 +180,9 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     }
     if let Some(cpus) = args.cpus {
         e.cpus = within("--cpus", u32::from(cpus), 1, u32::from(MAX_CPUS))? as u16;
+    }
+    if let Some(kind) = args.program.as_deref().and_then(ProgramKind::find) {
+        e.program = kind;
     }
     host(args, e)?;
     if let Some(text) = &args.device_state {

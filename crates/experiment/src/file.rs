@@ -7,7 +7,7 @@ use iosched_types::Diagnostic;
 use iosched_workloads::fio::DEFAULT_SEED;
 
 use crate::host::HostSpec;
-use crate::load::{ProgramRef, TraceRef};
+use crate::load::{ProgramKind, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::BackendKind;
 use crate::source::Source;
@@ -106,6 +106,8 @@ pub struct Experiment {
     pub device_state: Option<Placed<DeviceState>>,
     /// The backend that runs it.
     pub backend: BackendKind,
+    /// What a live run of a program runs.
+    pub program: ProgramKind,
     /// What to collect.
     pub collect: Collect,
     /// Repeat beyond `runs` until the figures are certain.
@@ -132,6 +134,7 @@ impl Default for Experiment {
             cgroups: Vec::new(),
             device_state: None,
             backend: BackendKind::Sim,
+            program: ProgramKind::default(),
             collect: Collect::default(),
             until: None,
             steady: None,
@@ -156,6 +159,7 @@ const KEYS: &[&str] = &[
     "cgroups",
     "device_state",
     "backend",
+    "program",
     "collect",
     "until_ci",
     "max_runs",

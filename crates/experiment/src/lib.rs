@@ -18,7 +18,7 @@ pub mod until;
 
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, FsType, HostSpec, MountOptions, Sysctls};
-pub use load::{Load, ProgramRef, Started, TraceRef};
+pub use load::{Load, ProgramKind, ProgramRef, Started, TraceRef};
 pub use mix::{Access, Mix};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};

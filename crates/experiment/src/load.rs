@@ -11,6 +11,28 @@ use iosched_workloads::strace::{self, Log, Options, Replay};
 use crate::place::{Place, Placed};
 use crate::source::{At, Read, Source};
 
+/// What a live run of a program runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramKind {
+    /// The real program of that name where there is one, such as sqlite3.
+    #[default]
+    Real,
+    /// The workload's own text with real system calls, as the simulator runs it.
+    Text,
+}
+
+impl ProgramKind {
+    /// The kinds by name.
+    pub const NAMES: [(&'static str, ProgramKind); 2] =
+        [("real", ProgramKind::Real), ("text", ProgramKind::Text)];
+
+    /// The kind of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<ProgramKind> {
+        Self::NAMES.iter().find(|(n, _)| *n == name).map(|(_, k)| *k)
+    }
+}
+
 /// What tasks do that make system calls.
 #[derive(Clone)]
 pub enum Load {

@@ -273,6 +273,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         load: w.load.clone(),
         foreign: c.foreign.clone(),
         host: e.host.clone(),
+        program: e.program,
         cpus: e.cpus,
         cgroups: e.cgroups.clone(),
         collect: e.collect,

@@ -10,7 +10,7 @@ use iosched_types::nearest::did_you_mean;
 use iosched_workloads::fio::{DEFAULT_SEED, JobSet, on_files};
 
 use crate::host::HostSpec;
-use crate::load::Load;
+use crate::load::{Load, ProgramKind};
 use crate::record::TrialId;
 use crate::startup::Startup;
 
@@ -25,6 +25,8 @@ pub struct Trial {
     pub kernel: KernelProfile,
     /// The scheduler and its tunables.
     pub scheduler: SchedulerChoice,
+    /// What a live run of a program runs.
+    pub program: ProgramKind,
     /// `queue/*` settings by sysfs name.
     pub settings: Vec<(String, i64)>,
     /// The jobs of the processes; none when `startup` says what is measured.
@@ -79,6 +81,7 @@ impl Trial {
             startup: None,
             load: None,
             host: HostSpec::default(),
+            program: ProgramKind::default(),
             foreign: None,
             cpus: 1,
             cgroups: Vec::new(),

@@ -49,7 +49,7 @@ fn input_of(backend: BackendKind, trial: &Trial) -> String {
         trial.load,
         trial.foreign,
         trial.cpus,
-        trial.load.as_ref().map(|_| &trial.host),
+        (&trial.host, trial.program),
         trial.cgroups,
         trial.id,
     );

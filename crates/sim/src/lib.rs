@@ -12,5 +12,5 @@ pub mod scenario;
 pub mod validate;
 
 pub use error::SimError;
-pub use programs::into_record;
+pub use programs::{into_record, real_program};
 pub use run::{Progress, simulate, simulate_with};

@@ -108,6 +108,26 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
     }
 }
 
+/// Fills a live record with what a real program said of itself, by the names of the workload's own figures.
+pub fn real_program(
+    record: &mut Record,
+    load: &Option<Load>,
+    seconds: f64,
+    figures: &[(&'static str, f64)],
+) {
+    let Some(Load::Program { program, params }) = load else { return };
+    record.elapsed = (seconds * 1e9) as Nanos;
+    record.metrics.push(metric("elapsed".into(), seconds, "s", false));
+    record.provenance.insert("program".into(), program.name.into());
+    record.provenance.extend(params.iter().map(|(n, v)| (format!("param.{n}"), v)));
+    for f in program.figures {
+        let found = figures.iter().filter(|(n, _)| *n == f.name);
+        record
+            .metrics
+            .extend(found.map(|(_, v)| metric(f.name.into(), *v, f.unit, f.higher_is_better)));
+    }
+}
+
 /// What the machine above the disk was, and what its file system did.
 pub(crate) fn provenance(trial: &Trial, host: &Programs) -> Vec<(String, String)> {
     let Some(mount) = host.mount() else {

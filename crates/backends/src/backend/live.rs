@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use iosched_experiment::{
-    BackendKind, DispatchPoint, Load, Metric, Record, SCHEMA, Startup, Status, Trial, Warning,
+    BackendKind, DispatchPoint, Load, Metric, ProgramKind, Record, SCHEMA, Startup, Status, Trial,
+    Warning,
 };
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
+use iosched_workloads::programs::Params;
 
 use super::real::writes;
+use crate::benchmark::{self, At, Recipe};
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
@@ -228,6 +231,11 @@ impl Run<'_> {
         ground: &Ground,
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
+        if let (ProgramKind::Real, Load::Program { program, params }) = (self.trial.program, load)
+            && let Some(recipe) = benchmark::of(program.name)
+        {
+            return self.benchmark((recipe, params), ground, cold);
+        }
         let options = self.options;
         let scheduler = apply(self.trial, self.disks)?;
         let dir = ground.fresh()?;
@@ -250,6 +258,39 @@ impl Run<'_> {
         })?;
         let mut record = self.blank(&seen);
         iosched_sim::into_record(&mut record, load, started.replay.as_deref(), &measured);
+        self.conclude(&mut record, seen, &scheduler, false);
+        Ok(record)
+    }
+
+    /// Runs the real program of a workload in a fresh directory.
+    pub(crate) fn benchmark(
+        &self,
+        (recipe, params): (&Recipe, &Params),
+        ground: &Ground,
+        cold: &dyn Fn() -> Result<()>,
+    ) -> Result<Record> {
+        let options = self.options;
+        let tool = recipe.find()?;
+        let scheduler = apply(self.trial, self.disks)?;
+        ground.fresh()?;
+        let scratch = Scratch::new(options)?;
+        let (namespace, dir) = ground.shown()?;
+        let plan = (recipe.plan)(params, &At { dir: &dir, scratch: &scratch.0 })?;
+        let run = |commands: &[Vec<String>], check: Alive<'_>| {
+            recipe.run(&tool, commands, (namespace, &scratch.0), check)
+        };
+        run(&plan.prepare, &mut || options.interrupt.check())?;
+        nix::unistd::sync();
+        cold()?;
+        meter::drop_caches()?;
+        wait(options.settle, &options.interrupt)?;
+        let ((printed, seconds), seen) = self.observed(&mut |alive| run(&plan.run, alive))?;
+        let figures = recipe.read(&printed, params, seconds)?;
+        let mut record = self.blank(&seen);
+        iosched_sim::real_program(&mut record, &self.trial.load, seconds, &figures);
+        record.provenance.insert("program.file".into(), tool.display().to_string());
+        record.logs = vec![(recipe.tool.into(), printed)];
+        record.logs.retain(|(_, text)| !text.trim().is_empty());
         self.conclude(&mut record, seen, &scheduler, false);
         Ok(record)
     }

@@ -1,20 +1,18 @@
 //! The surroundings that a program expects besides its files: `/dev`, `/proc`, `/sys` and a display.
 //!
-//! They are mounted into the small root in a mount namespace of our own. The namespace lives as long as this program
-//! keeps it open, so nothing has to be undone, even after SIGKILL. The command enters it before it starts. So the
+//! They are mounted into the small root in a mount namespace of our own. The command enters it before it starts. So the
 //! measured time does not contain making and removing the mounts.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use nix::mount::{MsFlags, mount};
-use nix::sched::{CloneFlags, unshare};
 use rustix::fs::CWD;
-use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
+use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::error::{Error, Result};
+use crate::mounts::{self, put};
 
 /// Directories of the machine that the small root shows; the last is where X servers have their sockets.
 const DIRECTORIES: [&str; 4] = ["dev", "proc", "sys", "tmp/.X11-unix"];
@@ -37,26 +35,12 @@ impl Surroundings {
     /// # Errors
     /// [`Error::Unavailable`] where mounting is not allowed, [`Error::Io`].
     pub(crate) fn make(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<Self> {
-        // Only a thread with a working directory of its own can have a namespace of its own.
-        let made = std::thread::scope(|scope| scope.spawn(|| build(root, unseen)).join());
-        let namespace = made.unwrap_or_else(|_| {
-            Err(Error::Trial { message: "the thread that mounts panicked".into() })
-        })?;
+        let namespace = mounts::namespace(|| fill(root, unseen))?;
         Ok(Surroundings { namespace, root: root.into() })
     }
 }
 
-fn build(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<OwnedFd> {
-    let denied = |e: nix::Error| Error::Unavailable {
-        what: "a mount namespace for the command".into(),
-        why: e.to_string(),
-        help: "in a container: --cap-add SYS_ADMIN".into(),
-    };
-    unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).map_err(denied)?;
-    let none: Option<&str> = None;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(denied)?;
-    let path = "/proc/thread-self/ns/mnt";
-    let namespace = File::open(path).map_err(|e| Error::io("opening", path, e))?;
+fn fill(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<()> {
     // All trees are opened before the first is mounted, because one may cover another.
     let mut shown = Vec::new();
     for (from, to) in what_is_shown() {
@@ -73,12 +57,7 @@ fn build(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<OwnedFd
     for (tree, to) in &shown {
         put(tree.as_fd(), to)?;
     }
-    Ok(namespace.into())
-}
-
-fn put(tree: BorrowedFd<'_>, at: &Path) -> Result<()> {
-    move_mount(tree, "", CWD, at, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-        .map_err(|e| Error::io("mounting on", at, e.into()))
+    Ok(())
 }
 
 /// What is shown, and where in the small root. The command has to do without anything that a container lacks.

@@ -316,7 +316,7 @@ fn bash(load: &str, mib: u64) -> Startup {
 }
 
 /// A trial of a program.
-fn program(scheduler: &str, line: &str) -> Trial {
+pub(crate) fn program(scheduler: &str, line: &str) -> Trial {
     let (program, params) = Descriptor::from_command_line(line).unwrap();
     let load = Some(Load::Program { program, params });
     Trial { load, jobs: JobSet::default(), ..trial(scheduler, JOB) }

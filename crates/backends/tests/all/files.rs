@@ -16,7 +16,7 @@ use iosched_backends::target::Leave;
 use iosched_devices::DeviceSpec;
 use iosched_experiment::{Record, Trial};
 
-use crate::backends::{machine, ran, tolerant, trial};
+use crate::backends::{machine, program, ran, tolerant, trial};
 
 const BIG: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"512MiB\"\nlat_ns=2000000\npar=2\n\
                    [queue]\nmax_hw_sectors_kb=128\nqueue_depth=4\nrotational=true\n";
@@ -100,4 +100,53 @@ fn jobs_on_files_leave_a_directory_as_it_was() {
     assert_eq!(left, ["lost+found", "w.0.0"]);
     assert_eq!(mine, "mine\n", "a file of the same name beside ours");
     assert!(std::fs::read_dir(&state).unwrap().next().is_none(), "no state file stays");
+}
+
+fn has(tool: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {tool}")]).output();
+    found.is_ok_and(|o| o.status.success())
+}
+
+/// sqlite3 needs a path without links, fs_mark a short one.
+#[test]
+fn real_programs_run_on_the_emulated_disk_and_in_a_directory() {
+    let Some(_turn) = machine() else { return };
+    let (state, mine) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let wanted = [
+        ("sqlite3", "sqlite 3 2 delete full 1024 46", "seconds"),
+        ("fs_mark", "fs-mark 5 16k", "files per second"),
+        ("postmark", "postmark 20 50", "transactions per second"),
+    ];
+    let mut emulated = Emulated::new(tolerant(state.path()), emulate::Options::default());
+    let name = mine.path().to_str().unwrap();
+    let mut real = Real::new(name, Leave::default(), tolerant(state.path()));
+    for (tool, line, figure) in wanted {
+        if !has(tool) {
+            println!("SKIPPED: no {tool}");
+            continue;
+        }
+        let cell = Trial { device: on("ext4", JOB).device, ..program("none", line) };
+        match emulated.prepare(&cell) {
+            Err(e @ Error::TooFast { .. }) => return println!("SKIPPED: {e}"),
+            other => other.unwrap(),
+        }
+        if let Err(e) = real.prepare(&cell) {
+            return println!("SKIPPED: {e}");
+        }
+        let records = [emulated.run(&cell).unwrap(), real.run(&cell).unwrap()];
+        for record in &records {
+            let found = record.metrics.iter().find(|m| m.name == figure);
+            assert!(found.is_some_and(|m| m.value > 0.0), "{line}: {:?}", record.metrics);
+            assert!(record.provenance["program.file"].ends_with(tool), "{line}");
+        }
+        if tool == "sqlite3" {
+            // Each of six INSERTs and the table syncs four times on a disk of 2 ms, and there are journal commits.
+            let seconds = records[0].metrics.iter().find(|m| m.name == figure).unwrap().value;
+            assert!(seconds > 7.0 * 4.0 * 0.002, "{seconds} s");
+        }
+    }
+    emulated.cleanup().unwrap();
+    real.cleanup().unwrap();
+    assert_eq!(std::fs::read_dir(mine.path()).unwrap().count(), 0, "the directory is as it was");
+    assert!(std::fs::read_dir(state.path()).unwrap().next().is_none(), "no state file stays");
 }

@@ -96,6 +96,9 @@ pub(crate) struct RunArgs {
     /// Backend: sim, emulated, real or mock.
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = names::backends())]
     pub(crate) backend: Option<String>,
+    /// What a live run of a program runs: the real one (sqlite3 for sqlite), or iosched's text of it.
+    #[arg(long, value_name = "real|text", value_parser = ["real", "text"], hide_possible_values = true)]
+    pub(crate) program: Option<String>,
     /// Trials at a time (default: one per CPU; the simulator only).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

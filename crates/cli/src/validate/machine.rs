@@ -97,6 +97,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         tunable: Vec::new(),
         queue: Vec::new(),
         device_state: None,
+        program: None,
         filesystem: None,
         memory: None,
         sysctl: Vec::new(),

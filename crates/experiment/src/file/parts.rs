@@ -9,7 +9,7 @@ use super::{
     BACKENDS, DeviceRef, Experiment, JobSource, MAX_CPUS, MAX_RUNS, SchedulerRef, WorkloadRef,
     is_path, stem,
 };
-use crate::load::{self, ProgramRef, TraceRef};
+use crate::load::{self, ProgramKind, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::BackendKind;
 use crate::source::{At, Read, Source};
@@ -93,6 +93,13 @@ pub(super) fn scalars(
             e.host_place.get_or_insert(place);
         }
         Ok(())
+    });
+    read("program", &mut |at| {
+        let word = src.string(at, "program")?;
+        let names = ProgramKind::NAMES.map(|(n, _)| n);
+        let unknown =
+            || src.error(at, format!("program = \"{word}\": known are {}", names.join(", ")));
+        ProgramKind::find(&word).map(|k| e.program = k).ok_or_else(unknown)
     });
     read("backend", &mut |at| {
         let word = src.string(at, "backend")?;

@@ -1,0 +1,86 @@
+//! `pg-test-fsync`: PostgreSQL's pg_test_fsync.
+
+use iosched_workloads::programs::Params;
+
+use super::{At, Plan, Recipe, only_text};
+use crate::error::Result;
+
+/// pg_test_fsync.
+pub(super) static PG_TEST_FSYNC: Recipe = Recipe {
+    workload: "pg-test-fsync",
+    tool: "pg_test_fsync",
+    folders: &["/usr/lib/postgresql/*/bin"],
+    package: "postgresql",
+    plan,
+    figures,
+};
+
+/// A block of a PostgreSQL that was built as usual.
+const BLOCK: u64 = 8 << 10;
+
+fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
+    if p.bytes("block") != BLOCK {
+        return Err(only_text("PostgreSQL's blocks have 8 KiB"));
+    }
+    let line = ["-s".into(), p.count("seconds").to_string(), "-f".into(), at.file("log")];
+    Ok(Plan { prepare: Vec::new(), run: vec![line.to_vec()] })
+}
+
+/// Lines of a section and the figures that they are.
+const SECTIONS: &[(&str, &[(&str, &str)])] = &[
+    (
+        "using one 8kB write",
+        &[
+            ("open_datasync", "open_datasync"),
+            ("fdatasync", "fdatasync"),
+            ("fsync ", "fsync"),
+            ("open_sync", "open_sync"),
+        ],
+    ),
+    (
+        "using two 8kB writes",
+        &[
+            ("open_datasync", "open_datasync, two writes"),
+            ("fdatasync", "fdatasync, two writes"),
+            ("fsync ", "fsync, two writes"),
+            ("open_sync", "open_sync, two writes"),
+        ],
+    ),
+    (
+        "different write sizes",
+        &[
+            ("1 * 16kB", "open_sync 1 * 16kB"),
+            ("2 *  8kB", "open_sync 2 * 8kB"),
+            ("4 *  4kB", "open_sync 4 * 4kB"),
+            ("8 *  2kB", "open_sync 8 * 2kB"),
+            ("16 *  1kB", "open_sync 16 * 1kB"),
+        ],
+    ),
+    (
+        "non-write file descriptor",
+        &[
+            ("write, fsync, close", "write, fsync, close"),
+            ("write, close, fsync", "write, close, fsync"),
+        ],
+    ),
+    ("Non-sync'ed", &[("write", "write")]),
+];
+
+/// Operations a second. What this machine has not is `n/a` and left out.
+fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+    let mut found = Vec::new();
+    for (title, lines) in SECTIONS {
+        let section = printed.lines().skip_while(|l| !l.contains(title)).skip(1);
+        let section: Vec<&str> = section.take_while(|l| !l.trim().is_empty()).collect();
+        for (begins, figure) in *lines {
+            let line = section.iter().find(|l| l.trim_start().starts_with(begins))?;
+            let rate = line.split("ops/sec").next()?.split_whitespace().next_back()?;
+            match rate.parse() {
+                Ok(rate) => found.push((*figure, rate)),
+                Err(_) if line.contains("n/a") => {}
+                Err(_) => return None,
+            }
+        }
+    }
+    Some(found)
+}

@@ -1,0 +1,55 @@
+//! `sqlite`: the `sqlite3` shell reads files of INSERTs, one process after the other.
+
+use std::fmt::Write as _;
+
+use iosched_workloads::programs::Params;
+
+use super::{At, Plan, Recipe, only_text};
+use crate::error::Result;
+
+/// The shell.
+pub(super) static SQLITE: Recipe = Recipe {
+    workload: "sqlite",
+    tool: "sqlite3",
+    folders: &[],
+    package: "sqlite3",
+    plan,
+    figures: |_, _, seconds| Some(vec![("seconds", seconds)]),
+};
+
+/// Bytes of a stored row beside its two texts: five of header, a small number of up to two bytes, a stamp of 19
+/// characters.
+const BESIDE: u64 = 26;
+
+fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
+    let texts = p.bytes("row").checked_sub(BESIDE).ok_or_else(|| {
+        only_text(&format!(
+            "rows of {} bytes: sqlite3's have {BESIDE} and more here",
+            p.bytes("row")
+        ))
+    })?;
+    let head = format!(
+        "PRAGMA page_size={};PRAGMA journal_mode={};PRAGMA synchronous={};\n",
+        p.bytes("page_size"),
+        p.word("journal"),
+        p.word("synchronous")
+    );
+    let table = "CREATE TABLE IF NOT EXISTS t(n SMALLINT NOT NULL,\
+                 at TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP,a VARCHAR(4) NOT NULL,b VARCHAR NOT NULL);\n";
+    let mut run = Vec::new();
+    for pass in 0..p.count("passes") {
+        let mut text = head.clone();
+        if pass == 0 {
+            text += table;
+        }
+        for i in 0..p.count("inserts") {
+            let (a, b) = (texts.min(4) as usize, texts.saturating_sub(4) as usize);
+            let n = 256 + (pass * p.count("inserts") + i) % 32_000;
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "INSERT INTO t(n,a,b) VALUES({n},'{:x>a$}','{:x>b$}');", "", "");
+        }
+        let file = at.tell(&format!("inserts.{pass}"), &text)?;
+        run.push(vec!["-batch".into(), "-bail".into(), at.file("db"), format!(".read {file}")]);
+    }
+    Ok(Plan { prepare: Vec::new(), run })
+}

@@ -1,0 +1,120 @@
+use iosched_workloads::programs::Descriptor;
+
+use super::*;
+
+fn params(line: &str) -> Params {
+    Descriptor::from_command_line(line).unwrap().1
+}
+
+fn printed(name: &str) -> String {
+    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    fs::read_to_string(path).unwrap()
+}
+
+fn figures(workload: &str, text: &str) -> Vec<(&'static str, f64)> {
+    of(workload).unwrap().read(text, &params(workload), 2.0).unwrap()
+}
+
+/// Each recipe is for a workload that there is, and gives figures that this has.
+#[test]
+fn recipes_have_the_names_of_their_workloads() {
+    for r in RECIPES {
+        let (program, params) = Descriptor::from_command_line(r.workload).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let at = At { dir: Path::new("/tested"), scratch: dir.path() };
+        let plan = (r.plan)(&params, &at).unwrap();
+        assert!(!plan.run.is_empty(), "{}", r.workload);
+        for words in plan.prepare.iter().chain(&plan.run) {
+            let told =
+                |w: &String| w.contains("/tested") || w.contains(dir.path().to_str().unwrap());
+            assert!(words.iter().any(told), "{}: {words:?} names no place of ours", r.workload);
+        }
+        assert_eq!(program.name, r.workload);
+    }
+    let names = |w: &str| -> Vec<&str> {
+        let (program, _) = Descriptor::from_command_line(w).unwrap();
+        program.figures.iter().map(|f| f.name).collect()
+    };
+    for (workload, file) in [
+        ("fs-mark", "fs_mark.txt"),
+        ("postmark", "postmark.txt"),
+        ("pg-test-fsync", "pg_test_fsync.txt"),
+    ] {
+        let found: Vec<&str> = figures(workload, &printed(file)).iter().map(|f| f.0).collect();
+        assert_eq!(found, names(workload), "{workload}");
+    }
+}
+
+#[test]
+fn outputs_of_the_tools_are_read() {
+    // Two loops of 1000 files at 1226.5 and 564.0 a second.
+    let [(_, rate)] = figures("fs-mark", &printed("fs_mark.txt"))[..] else { panic!() };
+    assert!((rate - 2.0 / (1.0 / 1226.5 + 1.0 / 564.0)).abs() < 1e-9, "{rate}");
+    assert_eq!(
+        figures("postmark", &printed("postmark.txt")),
+        [("transactions per second", 5000.0), ("read", 29.17), ("written", 52.94)]
+    );
+    let pg = figures("pg-test-fsync", &printed("pg_test_fsync.txt"));
+    assert_eq!(pg.len(), 16);
+    for wanted in [
+        ("open_datasync", 5769.769),
+        ("open_sync, two writes", 57.545),
+        ("open_sync 8 * 2kB", 9.329),
+        ("write, close, fsync", 71.154),
+        ("write", 2_337_170.374),
+    ] {
+        assert!(pg.contains(&wanted), "{wanted:?} in {pg:?}");
+    }
+    let io = figures("iozone", &printed("iozone_throughput.txt"));
+    assert_eq!(io, [("write", 565_567.69), ("rewrite", 294_859.14)]);
+    assert_eq!(figures("sqlite", ""), [("seconds", 2.0)]);
+}
+
+#[test]
+fn output_without_figures_is_an_error_with_its_words() {
+    for r in RECIPES.iter().filter(|r| r.workload != "sqlite") {
+        let e = r.read("it broke\n\nbadly", &params(r.workload), 1.0).unwrap_err().to_string();
+        assert!(e.contains(r.tool) && e.contains("it broke; badly"), "{e}");
+    }
+    let small = printed("postmark.txt").replace("megabytes", "kilobytes");
+    let read = figures("postmark", &small)[1].1;
+    assert!((read - 0.029_17).abs() < 1e-12, "{read}");
+}
+
+#[test]
+fn what_a_program_cannot_do_its_text_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = At { dir: Path::new("/t"), scratch: dir.path() };
+    for line in ["pg-test-fsync 1 16k", "sqlite 1 1 delete full 4096 20", "iozone 1048577 1024"] {
+        let params = params(line);
+        let recipe = of(line.split(' ').next().unwrap()).unwrap();
+        let e = (recipe.plan)(&params, &at).unwrap_err().to_string();
+        assert!(!e.is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn rows_of_sqlite_have_the_length_that_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = At { dir: Path::new("/t"), scratch: dir.path() };
+    let plan = (of("sqlite").unwrap().plan)(&params("sqlite 3 2 wal normal 4096 46"), &at).unwrap();
+    assert_eq!(plan.run.len(), 2);
+    let text = fs::read_to_string(dir.path().join("inserts.1")).unwrap();
+    assert_eq!(text.matches("INSERT").count(), 3);
+    assert!(
+        text.starts_with(
+            "PRAGMA page_size=4096;PRAGMA journal_mode=wal;PRAGMA synchronous=normal;"
+        )
+    );
+    assert!(text.contains("'xxxx','xxxxxxxxxxxxxxxx'"), "{text}");
+}
+
+#[test]
+fn the_newest_of_several_versions_is_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    for v in ["9", "15", "13", "odd"] {
+        fs::create_dir_all(dir.path().join(v).join("bin")).unwrap();
+    }
+    let pattern = format!("{}/*/bin", dir.path().display());
+    assert_eq!(matching(&pattern)[0], dir.path().join("15/bin"));
+}
