@@ -149,7 +149,11 @@ impl ProgramRef {
     }
 
     /// Looks program and parameters up.
-    pub(crate) fn resolve(&self, place: &Place) -> Result<Load, Diagnostic> {
+    pub(crate) fn resolve(
+        &self,
+        place: &Place,
+        read: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Load, Diagnostic> {
         let at = |d: Diagnostic| place.error(d.message).with_help(d.help);
         let (program, mut set) = Descriptor::words(&self.line).map_err(at)?;
         for p in &self.params {
@@ -158,6 +162,7 @@ impl ProgramRef {
             set.push(p.value.clone());
         }
         let params = Params::of(program, &set).map_err(|m| place.error(m))?;
+        let params = params.with_files(program, read)?;
         Ok(Load::Program { program, params })
     }
 }

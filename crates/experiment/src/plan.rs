@@ -425,7 +425,7 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
 /// A program, or a log of system calls; `None` for all else.
 fn calls(w: &Placed<WorkloadRef>, sources: &Sources<'_>) -> Option<Result<Load, Diagnostic>> {
     match &w.value.job {
-        JobSource::Program(p) => Some(p.resolve(&w.place)),
+        JobSource::Program(p) => Some(p.resolve(&w.place, sources.read)),
         JobSource::Trace(t) => Some(t.resolve(&w.place, sources.read)),
         JobSource::File(file) if TraceRef::is_log(file) => {
             let options = iosched_workloads::strace::Options::default();

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use iosched_syscalls::{Answer, Birth, Call, Done, Fd, Program};
 use iosched_types::Nanos;
-use iosched_workloads::programs::Descriptor;
+use iosched_workloads::programs::{Descriptor, Params};
 
 /// What was called, in order: call, last part of the name, length.
 type Calls = Vec<String>;
@@ -69,6 +69,8 @@ impl Recorded {
             Call::Seek { fd, .. } => format!("lseek {}", name(fd)),
             Call::Unlink { path } => format!("unlink {}", last(path)),
             Call::Mkdir { path } => format!("mkdir {}", last(path)),
+            Call::Rename { from, .. } => format!("rename {}", last(from)),
+            Call::Touch { path } => format!("utimensat {}", last(path)),
             _ => return None,
         })
     }
@@ -99,6 +101,10 @@ impl Program for Recorded {
 /// The calls of a text, process by process.
 fn ours(line: &str) -> Vec<Calls> {
     let (descriptor, params) = Descriptor::from_command_line(line).unwrap();
+    calls_of(descriptor, params)
+}
+
+fn calls_of(descriptor: &Descriptor, params: Params) -> Vec<Calls> {
     let mut host = rig::mounted("none", 4, 8 << 30, 4 << 30, true);
     let log = Arc::new(Mutex::new(Vec::new()));
     let birth = Recorded::birth(descriptor.measured(&params), log.clone());
@@ -183,7 +189,7 @@ fn below(dir: &Path, log: &str) -> Calls {
             ("newfstatat", Some(name)) if path.is_empty() => format!("fstat {name}"),
             ("fstat", Some(name)) => format!("fstat {name}"),
             ("newfstatat" | "stat", _) if inside && !path.is_empty() => format!("stat {last}"),
-            ("unlink" | "mkdir", _) if inside => format!("{kind} {last}"),
+            ("unlink" | "mkdir" | "rename" | "utimensat", _) if inside => format!("{kind} {last}"),
             ("sync", _) => "sync".into(),
             _ => continue,
         };
@@ -371,4 +377,35 @@ fn postmark_makes_as_many_calls_of_each_kind() {
         let (r, o) = (sum(&real, kind), sum(&ours, kind));
         assert!((r / o - 1.0).abs() < within, "{kind}: {r} beside {o}");
     }
+}
+
+/// The first lines of the real load, so that every kind of operation is among them.
+const LINES: usize = 3000;
+
+#[test]
+fn dbench_makes_the_same_calls_in_a_loop_of_its_own_load() {
+    const CLIENT: &str = "/usr/share/dbench/client.txt";
+    let Ok(text) = std::fs::read_to_string(CLIENT) else {
+        return eprintln!("SKIPPED: {CLIENT} is not installed");
+    };
+    let text: String = text.lines().take(LINES).flat_map(|l| [l, "\n"]).collect();
+    let (dir, file) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    std::fs::write(file.path(), &text).unwrap();
+    let path = dir.path().to_str().unwrap();
+    let args = ["-c", file.path().to_str().unwrap(), "-D", path, "-t", "12", "1"];
+    let Some(real) = real(dir.path(), "dbench", &args, "") else { return };
+    let set = [("clients", "1"), ("time", "3"), ("warmup", "0"), ("loadfile", "first lines")];
+    let set = set.map(|(n, v)| (n.to_string(), v.to_string()));
+    let d = Descriptor::find("dbench").unwrap();
+    let params = Params::of(d, &set).unwrap();
+    let ours = calls_of(d, params.with_files(d, &|_| Ok(text.clone())).unwrap());
+    // The first whole loop: from one `Mkdir` to the next, so with the deletion of all in between.
+    let first = |calls: &[Calls]| -> BTreeMap<String, u64> {
+        let client = calls.iter().max_by_key(|c| c.len()).unwrap();
+        let loops = split_at(client, "mkdir clients");
+        assert!(loops.len() > 1, "one loop is not done in the time");
+        kinds(loops[0])
+    };
+    assert_eq!(first(&real), first(&ours));
+    assert!(first(&ours)["fsync"] > 30);
 }

@@ -11,6 +11,8 @@ use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
 mod btree;
+mod compilebench;
+mod dbench;
 mod file_copy;
 pub mod files;
 mod fs_mark;
@@ -73,6 +75,8 @@ pub static PROGRAMS: &[&Descriptor] = &[
     &pg_test_fsync::PG_TEST_FSYNC,
     &iozone::IOZONE,
     &file_copy::FILE_COPY,
+    &dbench::DBENCH,
+    &compilebench::COMPILEBENCH,
 ];
 
 impl Descriptor {

@@ -1,10 +1,12 @@
 //! Parameters of programs: names, units, defaults, bounds.
 
+use std::fmt;
 use std::sync::Arc;
 
+use iosched_engine::fnv1a;
 use iosched_types::nearest::did_you_mean;
 use iosched_types::units::parse_bytes;
-use iosched_types::{Bytes, Nanos};
+use iosched_types::{Bytes, Diagnostic, Nanos};
 
 use super::Descriptor;
 
@@ -32,15 +34,30 @@ pub enum Kind {
     Bytes(i64, i64),
     /// A number.
     Count(i64, i64),
+    /// A text file, read with the experiment and checked by this; its default is a word that stands for no file.
+    File(fn(&str, &str) -> Result<(), Diagnostic>),
 }
 
 /// A value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Value {
     /// A word or name.
     Text(Arc<str>),
     /// A number.
     Number(i64),
+    /// A file: its name and what it holds.
+    File(Arc<str>, Arc<str>),
+}
+
+impl fmt::Debug for Value {
+    /// What results depend on; of a file a digest.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Text(text) => write!(f, "Text({text:?})"),
+            Value::Number(n) => write!(f, "Number({n})"),
+            Value::File(_, text) => write!(f, "File({:016x})", fnv1a(text.as_bytes())),
+        }
+    }
 }
 
 impl Param {
@@ -52,6 +69,7 @@ impl Param {
             Kind::Name => "name",
             Kind::Bytes(..) => "bytes",
             Kind::Count(..) => "number",
+            Kind::File(_) => "file",
         }
     }
 
@@ -61,6 +79,7 @@ impl Param {
         match self.kind {
             Kind::Word(words) => words.join(", "),
             Kind::Name => "relative".into(),
+            Kind::File(_) => format!("{} or a file", self.default),
             Kind::Bytes(min, max) | Kind::Count(min, max) => format!("{min} to {max}"),
         }
     }
@@ -84,6 +103,8 @@ impl Param {
                 }
                 Ok(Value::Text(text.into()))
             }
+            Kind::File(_) if text.is_empty() => bad("the name of a file is expected".into()),
+            Kind::File(_) => Ok(Value::Text(text.into())),
             Kind::Bytes(min, max) => self.within(text, signed_bytes(text), min, max),
             Kind::Count(min, max) => self.within(text, text.parse().ok(), min, max),
         }
@@ -137,11 +158,47 @@ impl Params {
         Ok(Params { values: d.params.iter().map(value).collect::<Result<_, _>>()? })
     }
 
+    /// The same with the files that are named read by `read`.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that is not what the program expects.
+    pub fn with_files(
+        self,
+        d: &Descriptor,
+        read: &dyn Fn(&str) -> Result<String, String>,
+    ) -> Result<Params, Diagnostic> {
+        let mut values = self.values.to_vec();
+        for (p, (_, value)) in d.params.iter().zip(&mut values) {
+            let (Kind::File(check), Value::Text(name)) = (&p.kind, &*value) else { continue };
+            if **name == *p.default {
+                continue;
+            }
+            let text = read(name).map_err(|x| {
+                let message = format!("{}: cannot read \"{name}\": {x}", p.name);
+                let help = format!("without the parameter it is \"{}\"", p.default);
+                Diagnostic::file(&**name, message).with_help(help)
+            })?;
+            check(name, &text)?;
+            *value = Value::File(name.clone(), text.into());
+        }
+        Ok(Params { values: values.into() })
+    }
+
+    /// What a file holds, if one was named.
+    #[must_use]
+    pub fn file(&self, name: &str) -> Option<Arc<str>> {
+        match self.get(name) {
+            Some(Value::File(_, text)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
     /// All values, in the order of the table.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.values.iter().map(|(n, v)| match v {
             Value::Text(t) => (*n, t.to_string()),
             Value::Number(i) => (*n, i.to_string()),
+            Value::File(name, text) => (*n, format!("{name} ({:016x})", fnv1a(text.as_bytes()))),
         })
     }
 

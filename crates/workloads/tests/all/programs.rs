@@ -50,6 +50,27 @@ fn every_default_fits_and_every_name_is_there_once() {
     assert_eq!(names.len(), PROGRAMS.len());
 }
 
+#[test]
+fn a_file_is_read_and_checked_with_the_experiment() {
+    let d = Descriptor::find("dbench").unwrap();
+    let with = |name: &str, text: Result<&str, &str>| {
+        let set = [("loadfile".to_string(), name.to_string())];
+        let text = text.map(String::from).map_err(String::from);
+        Params::of(d, &set).unwrap().with_files(d, &|_| text.clone())
+    };
+    // The default stands for no file, and none is read.
+    assert!(with("made", Err("read")).unwrap().file("loadfile").is_none());
+    let p = with("l.txt", Ok("Flush 1 OK\n")).unwrap();
+    assert_eq!(p.file("loadfile").as_deref(), Some("Flush 1 OK\n"));
+    // A record names the file and a digest, not its text.
+    let (_, shown) = p.iter().find(|(n, _)| *n == "loadfile").unwrap();
+    assert!(shown.starts_with("l.txt (") && shown.len() < 30, "{shown}");
+    let e = with("l.txt", Err("no such file")).unwrap_err().to_string();
+    assert!(e.contains("cannot read \"l.txt\": no such file"), "{e}");
+    let e = with("l.txt", Ok("Flush 1 OK\nFlash 1 OK\n")).unwrap_err().to_string();
+    assert!(e.contains("l.txt:2:1") && e.contains("did you mean \"Flush\"?"), "{e}");
+}
+
 /// The tables of `docs/programs.md` are the programs' own. `BLESS=1 cargo test -p iosched-workloads` writes them.
 #[test]
 fn the_page_has_every_program() {
