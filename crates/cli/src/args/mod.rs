@@ -229,6 +229,9 @@ pub(crate) struct BenchArgs {
     /// Draws the time a request against --processes or --depth, whichever has several values.
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    /// Measures the host instead: calls through page cache and file system.
+    #[arg(long, conflicts_with_all = ["scheduler", "device", "processes", "depth", "svg", "no_memory"])]
+    pub(crate) host: bool,
     /// Leaves out the memory of a queue with a million pending requests.
     #[arg(long)]
     pub(crate) no_memory: bool,

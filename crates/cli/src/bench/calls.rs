@@ -33,8 +33,8 @@ async fn text(sys: Sys, calls: u64) -> Done {
     Ok(())
 }
 
-/// Measures `calls` calls on the host of a trial.
-pub(super) fn measure(trial: &Trial, calls: u64) -> Outcome<Row> {
+/// A host without costs of its own above a disk of constant service time.
+pub(super) fn host(trial: &Trial, files: impl FnOnce(u64) -> Files) -> Outcome<Programs> {
     let mut kernel = trial.kernel.clone();
     kernel.cpu.model = CpuModel::Zero;
     let device = trial.device.build().map_err(Failure::input)?;
@@ -46,7 +46,7 @@ pub(super) fn measure(trial: &Trial, calls: u64) -> Outcome<Row> {
         path: path_of(&trial.scheduler),
         scheduler: trial.scheduler.clone(),
         device,
-        queue_depth: 1,
+        queue_depth: trial.device.queue_depth,
         hw_queues: 1,
         rotational: false,
         write_cache: false,
@@ -61,11 +61,20 @@ pub(super) fn measure(trial: &Trial, calls: u64) -> Outcome<Row> {
         tag_start: 0,
     })
     .map_err(Failure::input)?;
-    let mut host = Programs::new(queue, Files::AtOnce(Box::new(Simple::new(bytes))), costs);
+    let mut host = Programs::new(queue, files(bytes), costs);
     host.most_at_once(u64::MAX);
-    let birth = Birth(Box::new(move || {
-        Box::new(Script::new(async move |sys| text(sys, calls).await)) as Box<dyn Program>
-    }));
+    Ok(host)
+}
+
+/// A task with this text.
+pub(super) fn birth(text: impl AsyncFnOnce(Sys) -> Done + Send + 'static) -> Birth {
+    Birth(Box::new(move || Box::new(Script::new(text)) as Box<dyn Program>))
+}
+
+/// Measures `calls` calls on the host of a trial.
+pub(super) fn measure(trial: &Trial, calls: u64) -> Outcome<Row> {
+    let mut host = host(trial, |bytes| Files::AtOnce(Box::new(Simple::new(bytes))))?;
+    let birth = birth(async move |sys| text(sys, calls).await);
     let begun = Instant::now();
     host.run(birth, &mut |_| ControlFlow::Continue(())).map_err(Failure::input)?;
     let seconds = begun.elapsed().as_secs_f64();

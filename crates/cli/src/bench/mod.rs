@@ -1,6 +1,7 @@
 //! `iosched bench`: how fast the simulator is, each figure beside a check of the same run.
 
 mod calls;
+mod host;
 mod plot;
 
 use std::process::Command;
@@ -42,6 +43,10 @@ struct Row {
 }
 
 pub(crate) fn bench(args: &BenchArgs) -> Outcome {
+    if args.host {
+        let trial = trial("none", reference("fixed")?, jobs(Load::new(1, 1, 1))?)?;
+        return host::bench(&trial, args);
+    }
     let families: Vec<&str> = registry::SCHEDULERS.iter().map(|d| d.name).collect();
     let schedulers = chosen("scheduler", &args.scheduler, &families)?;
     let names = DEVICES.map(|d| d.0);

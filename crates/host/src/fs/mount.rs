@@ -332,6 +332,27 @@ impl Mount {
         self.world.borrow_mut().read_cached(open, part.at, part.len)
     }
 
+    /// Whether the range lies in the file and is dirty already, and nothing is to be noted of a write at `now`: then it is
+    /// written.
+    pub(crate) fn write_cached(&self, actor: u32, part: Part, now: Nanos) -> Option<u64> {
+        let file = part.ino.0;
+        if part.at.checked_add(part.len)? > self.len(part.ino) || !self.volume.is_stamped(file, now)
+        {
+            return None;
+        }
+        self.world.borrow_mut().write_cached(actor, file, part.at, part.len)
+    }
+
+    /// Whether it is a directory.
+    pub(crate) fn is_directory(&self, ino: Ino) -> bool {
+        self.tree.borrow().node(ino).kind == Kind::Directory
+    }
+
+    /// The length of a file.
+    pub(crate) fn len(&self, ino: Ino) -> Bytes {
+        self.tree.borrow().node(ino).len
+    }
+
     /// Reads a range through the cache. The open file's read-ahead is put back by `keep`.
     pub(crate) fn read(
         &self,

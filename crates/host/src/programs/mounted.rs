@@ -185,7 +185,7 @@ impl Programs {
         let after = if at.is_none() { After::Move(file, from) } else { After::Say };
         let a = super::paths::actor_of(t);
         let Some(mount) = self.fs.mount() else { return Ok(None) };
-        if mount_is_directory(mount, ino) {
+        if mount.is_directory(ino) {
             return Err(Errno::EISDIR);
         }
         if open.flags.has(OpenFlags::DIRECT) {
@@ -195,7 +195,7 @@ impl Programs {
         {
             let mut opens = self.opens.borrow_mut();
             let state = &mut opens[file as usize];
-            state.size = self.fs.names().stat(ino).bytes;
+            state.size = mount.len(ino);
             if let Some(n) = mount.read_cached(state, part) {
                 drop(opens);
                 self.tasks[t as usize].after = after;
@@ -231,8 +231,16 @@ impl Programs {
         let after = if at.is_none() { After::Move(file, from) } else { After::Say };
         let a = super::paths::actor_of(t);
         let sync = durable(open.flags);
-        let state = self.open_file(file, ino);
         let Some(mount) = self.fs.mount() else { return Ok(None) };
+        if sync.is_none()
+            && !open.flags.has(OpenFlags::DIRECT)
+            && let Some(n) = mount.write_cached(a, part, self.tl.now)
+        {
+            self.tasks[t as usize].after = after;
+            self.path_ends(t, Ok(n));
+            return Ok(Some(true));
+        }
+        let state = self.open_file(file, ino);
         let path = match open.flags.has(OpenFlags::DIRECT) {
             true => mount.direct(a, Direct { part, write: true, sync })?,
             false => mount.write(a, state, part, sync),
@@ -284,6 +292,9 @@ impl Programs {
 
     /// Buffered asynchronous I/O that paths have done goes to their tasks.
     pub(super) fn take_async_results(&mut self) {
+        if self.async_results.borrow().is_empty() {
+            return;
+        }
         let results = std::mem::take(&mut *self.async_results.borrow_mut());
         for (t, completion) in results {
             self.tasks[t as usize].done.push(completion);
@@ -391,11 +402,6 @@ fn durable(flags: OpenFlags) -> Option<bool> {
         f if f.has(OpenFlags::DSYNC) => Some(true),
         _ => None,
     }
-}
-
-fn mount_is_directory(mount: &crate::fs::Mount, ino: Ino) -> bool {
-    use crate::fs::Names;
-    mount.stat(ino).kind == iosched_syscalls::Kind::Directory
 }
 
 fn no_pipe(e: Errno) -> Errno {

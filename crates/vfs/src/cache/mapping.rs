@@ -42,6 +42,45 @@ pub struct Mapping {
     free: Vec<u32>,
     present: u64,
     dirty: u64,
+    lowest: Lowest,
+}
+
+/// No page below has the mark: searches in a file that grows begin here. Kept for marks that only [`Mapping::set`] sets.
+#[derive(Clone, Debug)]
+struct Lowest([u64; 2]);
+
+impl Default for Lowest {
+    fn default() -> Self {
+        Lowest([u64::MAX; 2])
+    }
+}
+
+impl Lowest {
+    fn of(&mut self, mark: Mark) -> Option<&mut u64> {
+        match mark {
+            Mark::Dirty => Some(&mut self.0[0]),
+            Mark::Writeback => Some(&mut self.0[1]),
+            _ => None,
+        }
+    }
+
+    fn get(&self, mark: Mark) -> u64 {
+        match mark {
+            Mark::Dirty => self.0[0],
+            Mark::Writeback => self.0[1],
+            _ => 0,
+        }
+    }
+
+    /// The pages `from..to` have the mark from now on, or not.
+    fn set(&mut self, from: u64, to: u64, mark: Mark, on: bool) {
+        let Some(lowest) = self.of(mark).filter(|_| from < to) else { return };
+        if on {
+            *lowest = (*lowest).min(from);
+        } else if *lowest >= from {
+            *lowest = (*lowest).max(to);
+        }
+    }
 }
 
 /// Bits `from..to` of a word; `to` is at most 64.
@@ -117,6 +156,7 @@ impl Mapping {
             }
             at = end;
         }
+        self.lowest.set(from, to, mark, on);
         if mark == Mark::Dirty {
             self.dirty = if on { self.dirty + changed } else { self.dirty - changed };
         }
@@ -126,7 +166,7 @@ impl Mapping {
     /// The first page from `from` on, below `to`, that has the mark or, with `on` false, does not.
     #[must_use]
     pub fn next(&self, from: u64, to: u64, mark: Mark, on: bool) -> Option<u64> {
-        let mut at = from;
+        let mut at = if on { from.max(self.lowest.get(mark)) } else { from };
         while at < to {
             let end = to.min((at / LEAF + 1) * LEAF);
             let bits = mask(at % LEAF, (end - 1) % LEAF + 1);

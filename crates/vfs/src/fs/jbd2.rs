@@ -77,6 +77,10 @@ pub struct Journal {
     pub committing: Option<Transaction>,
     committing_start: u64,
     checkpoints: VecDeque<Checkpoint>,
+    /// How many checkpoints have left the front.
+    gone: u64,
+    /// Which checkpoint waits for a block, counted from the first that there was. No block is waited for twice.
+    waiting: BTreeMap<Block, u64>,
     /// Blocks that are dirty at home since then, in nanoseconds, and the transaction with the checkpoint that they hold
     /// up.
     dirty: BTreeMap<Block, u64>,
@@ -100,6 +104,8 @@ impl Journal {
             committing: None,
             committing_start: 1,
             checkpoints: VecDeque::new(),
+            gone: 0,
+            waiting: BTreeMap::new(),
             dirty: BTreeMap::new(),
         }
     }
@@ -240,6 +246,8 @@ impl Journal {
             }
         }
         let log_start = self.committing_start;
+        let number = self.gone + self.checkpoints.len() as u64;
+        self.waiting.extend(t.blocks.iter().map(|b| (*b, number)));
         self.checkpoints.push_back(Checkpoint { blocks: t.blocks, log_start });
         moves
     }
@@ -304,15 +312,14 @@ impl Journal {
 
     /// No checkpoint waits for the block any longer.
     fn settle(&mut self, block: Block) {
-        for c in &mut self.checkpoints {
+        let Some(n) = self.waiting.remove(&block) else { return };
+        let place = usize::try_from(n - self.gone).unwrap_or(usize::MAX);
+        if let Some(c) = self.checkpoints.get_mut(place) {
             c.blocks.remove(&block);
         }
-        self.clean_front();
-    }
-
-    fn clean_front(&mut self) {
         while self.checkpoints.front().is_some_and(|c| c.blocks.is_empty()) {
             self.checkpoints.pop_front();
+            self.gone += 1;
         }
     }
 }

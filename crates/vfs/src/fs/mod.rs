@@ -10,6 +10,8 @@ mod testing;
 pub mod volume;
 pub mod xfs;
 
+use iosched_types::Nanos;
+
 use crate::kernel::Kernel;
 use crate::kernel::writeback::Backing;
 
@@ -127,6 +129,11 @@ pub trait FileSystem: Backing {
 
     /// Pages of the file, the first and the one after the last, have been written in memory.
     async fn wrote(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) {}
+
+    /// Whether a write at `now` leaves the time of the file's last change as it is: within a tick of another.
+    fn is_stamped(&self, _file: u32, _now: Nanos) -> bool {
+        true
+    }
 
     /// Blocks of the file that were written on the disk are marked so.
     async fn convert(&self, _: &Kernel, _file: u32) {}

@@ -1,6 +1,6 @@
 //! What is mounted, whatever its kind: the one place that lists them.
 
-use iosched_types::{Flags, Sector};
+use iosched_types::{Flags, Nanos, Sector};
 
 use super::ext4::Ext4;
 use super::extents::Placed;
@@ -116,6 +116,10 @@ impl FileSystem for Volume {
 
     fn has_changes(&self) -> bool {
         each!(self, fs => fs.has_changes())
+    }
+
+    fn is_stamped(&self, file: u32, now: Nanos) -> bool {
+        each!(self, fs => fs.is_stamped(file, now))
     }
 
     fn needs_commit(&self, file: u32) -> bool {

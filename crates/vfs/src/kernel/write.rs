@@ -1,14 +1,31 @@
 //! `write` through the page cache.
 
-use iosched_types::{Flags, Op};
+use iosched_types::{Flags, Op, TaskId};
 
 use super::read::{Open, Place};
-use super::world::{BioOut, Done};
+use super::world::{BioOut, Done, World};
 use super::{Event, Kernel, Wait};
 use crate::cache::PAGE;
 use crate::cache::mapping::Mark;
 use crate::cache::throttle::{Memory as Sight, OnDevice, balance};
 use crate::cache::writeback::Task;
+
+impl World {
+    /// Writes a range inside a file if all of it is dirty already and the task need not look at the limits: then nothing
+    /// changes but the order in which pages are forgotten. `None` is for [`Kernel::write`].
+    pub fn write_cached(&mut self, task: TaskId, file: u32, at: u64, len: u64) -> Option<u64> {
+        let (from, to) = (at / PAGE, (at + len).div_ceil(PAGE));
+        let pages = self.pages(file)?;
+        let ready = pages.next(from, to, Mark::Dirty, false).is_none()
+            && pages.next(from, to, Mark::Uptodate, false).is_none();
+        let dirtier = *self.dirtier(task);
+        if !ready || dirtier.due(&self.memory.device) {
+            return None;
+        }
+        self.memory.touch(file, from, to);
+        Some(len)
+    }
+}
 
 impl Kernel {
     /// Writes `len` bytes at `at` into memory. Sleeps while too much is dirty, and for pages that are changed in part.

@@ -411,6 +411,30 @@ fn validation_and_benchmark_speak_json() {
     );
 }
 
+/// The host's cases, each with its figures and a check that held.
+#[test]
+fn the_host_is_measured_case_by_case() {
+    let place = Place::new();
+    let text = place.out(&["bench", "--host", "--requests", "20000", "--format", "json"]);
+    let rows: Value = serde_json::from_str(&text).unwrap();
+    let cases: Vec<_> = rows.as_array().unwrap().iter().map(|r| r["case"].as_str()).collect();
+    let wanted = [
+        "cached-read",
+        "cached-write",
+        "stream-read-pages",
+        "stream-write-pages",
+        "append-fsync",
+        "create-unlink",
+    ];
+    assert_eq!(cases, wanted.map(Some));
+    for row in rows.as_array().unwrap() {
+        assert_eq!(row["checks"], "ok", "{row}");
+        let (rate, ns) = (row["per_second"].as_f64().unwrap(), row["ns"].as_f64().unwrap());
+        assert!((rate * ns / 1e9 - 1.0).abs() < 1e-9, "{row}");
+    }
+    assert!(place.out(&["bench", "--host", "--requests", "1000"]).contains("appends of 4 KiB"));
+}
+
 #[test]
 fn explanations_come_as_text_and_json() {
     let place = Place::new();

@@ -1,6 +1,6 @@
 //! What system calls do to metadata, and how dirty pages get a place.
 
-use iosched_types::{Flags, Op};
+use iosched_types::{Flags, Nanos, Op};
 
 use super::inode::group_of;
 use super::mballoc::LARGEST;
@@ -224,11 +224,7 @@ impl FileSystem for Ext4 {
 
     async fn wrote(&self, k: &Kernel, file: u32, _: (u64, u64)) {
         let now = k.with(|w| w.now);
-        let due = self.with(|s| {
-            let tick = now / s.options.tick;
-            s.inodes.get(file).is_some_and(|i| i.stamp != Some(tick))
-        });
-        if due {
+        if !self.is_stamped(file, now) {
             self.begin(k).await;
             self.with(|s| s.changed(file, k, false));
             self.end(k);
@@ -237,6 +233,13 @@ impl FileSystem for Ext4 {
 
     fn closed(&self, _: &Kernel, file: u32) {
         self.with(|s| s.space.close(file));
+    }
+
+    fn is_stamped(&self, file: u32, now: Nanos) -> bool {
+        self.with(|s| {
+            let tick = now / s.options.tick;
+            s.inodes.get(file).is_none_or(|i| i.stamp == Some(tick))
+        })
     }
 
     async fn convert(&self, k: &Kernel, file: u32) {

@@ -1,6 +1,6 @@
 //! What system calls do.
 
-use iosched_types::Flags;
+use iosched_types::{Flags, Nanos};
 
 use super::space::For;
 use super::{State, Xfs};
@@ -294,14 +294,17 @@ impl FileSystem for Xfs {
     async fn wrote(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
         let now = k.with(|w| w.now);
         self.with(|s| s.delay(file, pages));
-        let due = self.with(|s| {
-            let tick = now / s.options.tick;
-            s.inodes.get(file).is_some_and(|i| i.stamp != Some(tick))
-        });
-        if due {
+        if !self.is_stamped(file, now) {
             self.begin(k).await;
             self.with(|s| s.changed(k, file, false));
         }
+    }
+
+    fn is_stamped(&self, file: u32, now: Nanos) -> bool {
+        self.with(|s| {
+            let tick = now / s.options.tick;
+            s.inodes.get(file).is_none_or(|i| i.stamp == Some(tick))
+        })
     }
 
     async fn convert(&self, k: &Kernel, file: u32) {
