@@ -199,6 +199,9 @@ params! {
             "Destage the nearest of this many of the oldest extents; 0: as window says.";
         destage_run: u64, Count, Some(0), 0, 1 << 20,
             "From wcache_high on, extents destaged in a row before a waiting command has its turn; 0: any number.";
+        wc_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "With wcache and sptf: writes pass one by one into a cache of copies, each in this time; 0: see wcache_high.";
+        wc_bw: u64, Rate, Some(0), 0, u64::MAX, "With wc_ns: rate of the way into the cache; 0: no limit.";
         trim_ns: u64, Nanos, Some(0), 0, MAX_NS, "Duration of a discard, beside the overhead.";
         age_passes: u64, Count, Some(0), 0, 1 << 20,
             "With sptf: the oldest command is next once so many were served since it came; 0: never.";

@@ -6,7 +6,7 @@ use thiserror::Error;
 
 use crate::Device;
 use crate::figure::{Figure, Price};
-use crate::models::{CachedHdd, Fixed, Hdd, Ssd, Volume};
+use crate::models::{CachedHdd, CopyingHdd, Fixed, Hdd, Ssd, Volume};
 use crate::params::{FixedParams, HddParams, Key, Rotation, SsdParams, VolumeParams};
 use crate::state::{DeviceState, Fill};
 use crate::truth::TruthDevice;
@@ -178,11 +178,51 @@ fn check_hdd(p: &HddParams) -> Result<(), SpecError> {
     if p.wcache > 0 && p.ovh_ns == 0 {
         return Err(conflict("ovh_ns", "with a write cache the command overhead is at least 1 ns"));
     }
+    check_copies(p)?;
     if p.bw_inner > 0 && p.rot == Rotation::Angle {
         let sectors = u128::from(p.bw_inner) * u128::from(p.rev_ns) / (1_000_000_000 * 512);
         let most = u128::from(p.bw) * u128::from(p.rev_ns) / (1_000_000_000 * 512);
         if sectors == 0 || most > 1 << 31 {
             return Err(conflict("bw_inner", "a track would hold no sector or too many"));
+        }
+    }
+    Ok(())
+}
+
+/// A cache of copies has rules of its own.
+fn check_copies(p: &HddParams) -> Result<(), SpecError> {
+    rate("wc_bw", p.wc_bw)?;
+    if p.wc_ns == 0 {
+        let lone = "wc_bw is the rate into a cache of copies; give wc_ns too";
+        return if p.wc_bw == 0 { Ok(()) } else { Err(conflict("wc_bw", lone)) };
+    }
+    let default =
+        |key: &str| HddParams::KEYS.iter().find(|k| k.name == key).and_then(|k| k.default);
+    for (key, wrong, why) in [
+        ("wc_ns", p.wcache == 0, "wc_ns is the time of a write into the cache; give wcache too"),
+        (
+            "wc_ns",
+            !p.sptf,
+            "wc_ns: copies and commands compete by positioning time; give sptf = true",
+        ),
+        (
+            "wcache_high",
+            Some(p.wcache_high) != default("wcache_high"),
+            "with wc_ns, copies compete with commands once the cache is half full",
+        ),
+        (
+            "destage_window",
+            p.destage_window != 0,
+            "with wc_ns, the nearest of all copies is written",
+        ),
+        (
+            "destage_run",
+            p.destage_run != 0,
+            "with wc_ns, copies and commands compete for each turn",
+        ),
+    ] {
+        if wrong {
+            return Err(conflict(key, why));
         }
     }
     Ok(())
@@ -379,6 +419,13 @@ impl DeviceSpec {
         self.validate()?;
         Ok(match &self.model {
             Model::Fixed(p) => Box::new(Fixed::new(p.clone())),
+            Model::Hdd(p) if p.wc_ns > 0 => {
+                let mut hdd = CopyingHdd::new(p.clone());
+                if self.state.write_cache == Fill::Full {
+                    hdd.fill_cache();
+                }
+                Box::new(hdd)
+            }
             Model::Hdd(p) if p.wcache > 0 => {
                 let mut hdd = CachedHdd::new(p.clone());
                 if self.state.write_cache == Fill::Full {

@@ -78,6 +78,12 @@ fn disk(p: &HddParams, model: &Model) -> Vec<String> {
     }
     all.push(if p.wcache == 0 {
         "No write cache: a write completes when it is on the medium.".into()
+    } else if p.wc_ns > 0 {
+        format!(
+            "A volatile write cache of {}, entered by one write at a time: written out when the arm is idle, and in turn \
+             with reads once half full; a flush waits for what the cache held when it came.",
+            show_bytes(p.wcache as f64)
+        )
     } else {
         format!(
             "A volatile write cache of {}: written out when the arm is idle, and before \

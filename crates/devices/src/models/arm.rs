@@ -287,6 +287,11 @@ impl Arm {
         })
     }
 
+    /// The shortest positioning time of a command in the window.
+    pub(crate) fn least_position(&self, now: Nanos) -> Option<Nanos> {
+        nearest_of(&self.mech, self.backlog.window(), now).map(|n| n.1)
+    }
+
     /// Which of the waiting commands is next.
     #[inline(always)]
     fn choose(&self, now: Nanos) -> Choice {

@@ -9,12 +9,14 @@ mod mechanics;
 mod nearest;
 
 pub mod cached;
+pub mod copying;
 pub mod fixed;
 pub mod hdd;
 pub mod ssd;
 pub mod volume;
 
 pub use cached::CachedHdd;
+pub use copying::CopyingHdd;
 pub use fixed::Fixed;
 pub use hdd::Hdd;
 pub use ssd::Ssd;

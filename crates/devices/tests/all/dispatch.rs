@@ -115,6 +115,15 @@ fn the_logs_of_the_project_match_to_the_nanosecond() {
     assert_eq!(wrong, 0, "{report}");
 }
 
+/// The first commands of jobs on files, on the disk with a volatile cache.
+#[test]
+fn a_cache_of_copies_matches_to_the_nanosecond() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data/truth-fs");
+    let (logs, lines, wrong, report) = replay_folder(&root);
+    assert!(logs >= 7 && lines > 4_500, "{logs} logs, {lines} lines\n{report}");
+    assert_eq!(wrong, 0, "{report}");
+}
+
 /// `TRUTH=DIR cargo test -p iosched-devices --test all dispatch -- --ignored --nocapture` compares all
 /// logs of another folder of this form.
 #[test]

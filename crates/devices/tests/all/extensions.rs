@@ -48,6 +48,35 @@ fn a_cached_write_completes_at_once_and_a_flush_waits_for_the_medium() {
 }
 
 #[test]
+fn a_cache_of_copies_has_rules_of_its_own() {
+    let error = |lines: &str| {
+        let text = format!("{DISK}{lines}");
+        let spec = DeviceSpec::from_toml("test.toml", &text).map(|s| s.validate());
+        spec.map_or_else(|e| e.to_string(), |e| e.unwrap_err().to_string())
+    };
+    for (lines, want) in [
+        ("wc_bw = 300_000_000\n", "give wc_ns too"),
+        ("wc_ns = 50_000\n", "give wcache too"),
+        ("wc_ns = 50_000\nwcache = \"1MiB\"\nwcache_high = 60\n", "half full"),
+        ("wc_ns = 50_000\nwcache = \"1MiB\"\ndestage_run = 2\n", "each turn"),
+    ] {
+        assert!(error(lines).contains(want), "{lines}: {}", error(lines));
+    }
+    let mut d = build(&format!("{DISK}wcache = \"64KiB\"\nwc_ns = 50_000\nwc_bw = 300_000_000\n"));
+    d.submit(0, command(0, Op::Write, 1_000_000, 8));
+    d.submit(0, command(1, Op::Flush, 0, 0));
+    // The write was still on its way in when the flush came: the flush does not wait for it.
+    let done = finish(&mut *d);
+    assert_eq!(done.iter().map(|c| (c.id, c.t_done)).collect::<Vec<_>>(), [(0, 63_653), (1, MS)]);
+    assert_eq!((counter(&*d, "dirty_sectors"), counter(&*d, "destages")), (0, 1));
+    // A forced write bypasses the cache, and a read does not see it.
+    d.submit(2_000 * MS, Command { fua: true, ..command(2, Op::Write, 9_000_000, 8) });
+    d.submit(3_000 * MS, command(3, Op::Read, 9_000_000, 8));
+    assert!(finish(&mut *d).iter().all(|c| c.t_done > c.t_start + MS / 10));
+    assert_eq!((counter(&*d, "cached_writes"), counter(&*d, "served")), (1, 2));
+}
+
+#[test]
 fn forced_unit_access_goes_to_the_medium() {
     let mut d = build(&format!("{DISK}wcache = \"1MiB\"\n"));
     d.submit(0, Command { fua: true, ..command(0, Op::Write, 5_000_000, 8) });

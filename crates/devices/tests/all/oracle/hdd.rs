@@ -44,6 +44,8 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = HddParams> {
             wcache_high: 75,
             destage_window: 0,
             destage_run: 0,
+            wc_ns: 0,
+            wc_bw: 0,
             trim_ns: 0,
             age_passes: 0,
         }
