@@ -175,15 +175,19 @@ snapshot >"$dir/before"
 declare -A count
 slowest=0 slowest_what=none bad=0
 done_kills=0
+kinds=4
+command -v sqlite3 >/dev/null && kinds=5
 for i in $(seq "$kills"); do
     if [ $short = 1 ] && ((SECONDS > 30)); then break; fi
     done_kills=$i
     run=(--runs 2 --trace --no-warm-up --no-store --quiet --scheduler none,mq-deadline,kyber,bfq)
-    case $((RANDOM % 4)) in
+    case $((RANDOM % kinds)) in
     0) what=real run=("$dir/job.fio" --backend real --device "$disk" "${run[@]}") ;;
     1) what=emulated run=("$dir/job.fio" --backend emulated --device "$dir/$model.toml" "${run[@]}") ;;
     2) what=startup run=("$dir/startup.toml" --trace --quiet) ;;
     3) what=program run=("fsops append_fsync . 4 1000000 65536" --backend emulated --device "$dir/$model.toml" \
+        --runs 2 --no-store --quiet --scheduler none,mq-deadline,kyber,bfq) ;;
+    4) what="real program" run=("sqlite 100000 3" --backend emulated --device "$dir/$model.toml" \
         --runs 2 --no-store --quiet --scheduler none,mq-deadline,kyber,bfq) ;;
     esac
     "$program" run "${run[@]}" >"$dir/log" 2>&1 &

@@ -49,7 +49,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
             let _ = writeln!(text, "INSERT INTO t(n,a,b) VALUES({n},'{:x>a$}','{:x>b$}');", "", "");
         }
         let file = at.tell(&format!("inserts.{pass}"), &text)?;
-        run.push(vec!["-batch".into(), "-bail".into(), at.file("db"), format!(".read {file}")]);
+        run.push(vec!["-batch".into(), "-bail".into(), at.file("db"), format!(".read '{file}'")]);
     }
     Ok(Plan { prepare: Vec::new(), run })
 }
