@@ -107,6 +107,10 @@ fn ours(line: &str) -> Vec<Calls> {
 fn calls_of(descriptor: &Descriptor, params: Params) -> Vec<Calls> {
     let mut host = rig::mounted("none", 4, 8 << 30, 4 << 30, true);
     let log = Arc::new(Mutex::new(Vec::new()));
+    let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+    if let Some(prepare) = descriptor.preparation(&params) {
+        host.prepare(prepare, go_on).unwrap();
+    }
     let birth = Recorded::birth(descriptor.measured(&params), log.clone());
     host.run(birth, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     let calls = log.lock().unwrap().clone();
@@ -408,4 +412,148 @@ fn dbench_makes_the_same_calls_in_a_loop_of_its_own_load() {
     };
     assert_eq!(first(&real), first(&ours));
     assert!(first(&ours)["fsync"] > 30);
+}
+
+/// PostgreSQL with one client, and what its log has done: syncs, bytes; `None` where it cannot run.
+fn real_log_of_pgbench(transactions: u64) -> Option<(u64, u64)> {
+    const SCRIPT: &str = r#"
+        B=/usr/lib/postgresql/15/bin; cd "$1"
+        P="-k $1 -c listen_addresses= -c autovacuum=off"
+        $B/initdb -D d -E SQL_ASCII --locale=C
+        $B/pg_ctl -w -D d -o "$P" -l log start
+        $B/createdb -h "$1" b && $B/pgbench -h "$1" -i -s 10 b && $B/psql -h "$1" b -c checkpoint
+        $B/pg_ctl -w -D d stop
+        strace -f -ff -y -s 0 -e trace=pwrite64,fdatasync -o st $B/postgres -D d $P > log2 2>&1 &
+        i=0; until $B/pg_isready -q -h "$1" || [ $i = 60 ]; do sleep 0.5; i=$((i + 1)); done
+        $B/pgbench -h "$1" -n -c 1 -t "$2" b > result 2>&1
+        $B/pg_ctl -w -D d stop -m immediate
+        wait
+    "#;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_str().unwrap();
+    let n = transactions.to_string();
+    let chown = Command::new("chown").args(["postgres", path]).output();
+    let script = Command::new("su")
+        .args(["postgres", "-s", "/bin/sh", "-c", &format!("set -- {path} {n}; {SCRIPT}")])
+        .current_dir(path)
+        .output();
+    let result = std::fs::read_to_string(dir.path().join("result")).unwrap_or_default();
+    if chown.is_err() || script.is_err() || !result.contains(&format!("processed: {n}/{n}")) {
+        eprintln!("SKIPPED: PostgreSQL 15, its user or strace is missing");
+        return None;
+    }
+    let logs = std::fs::read_dir(path).unwrap().map(|f| f.unwrap().path());
+    let logs = logs.filter(|f| f.file_stem().is_some_and(|s| s == "st"));
+    let texts: Vec<String> = logs.map(|f| std::fs::read_to_string(f).unwrap()).collect();
+    // The process of the client is the one with the most commits.
+    let count = |t: &String| t.matches("fdatasync(").count() as u64;
+    let client = texts.iter().max_by_key(|t| count(t))?;
+    let writes = client.lines().filter(|l| l.starts_with("pwrite64") && l.contains("/pg_wal/"));
+    let bytes = writes.filter_map(|l| l.rsplit_once(" = ")?.1.trim().parse::<u64>().ok()).sum();
+    Some((count(client), bytes))
+}
+
+#[test]
+fn pgbench_syncs_and_writes_its_log_as_postgresql_does() {
+    const N: u64 = 1500;
+    let Some((real_syncs, real_bytes)) = real_log_of_pgbench(N) else { return };
+    let ours = ours(&format!("pgbench 10 1 60 {N}"));
+    let client =
+        ours.iter().max_by_key(|c| c.iter().filter(|l| l.starts_with("fdatasync")).count());
+    let client = client.unwrap();
+    let syncs = client.iter().filter(|l| l.starts_with("fdatasync")).count() as u64;
+    let log = client.iter().filter(|l| l.starts_with("pwrite 0000000100000000"));
+    let bytes: u64 = log.filter_map(|l| l.rsplit(' ').next()?.parse::<u64>().ok()).sum();
+    let near = |real: u64, ours: u64| (ours as f64 / real as f64 - 1.0).abs() < 0.1;
+    assert!(near(real_syncs, syncs), "syncs: {real_syncs} beside {syncs}");
+    assert!(near(real_bytes, bytes), "bytes of the log: {real_bytes} beside {bytes}");
+}
+
+#[test]
+fn clients_of_pgbench_share_the_syncs_of_the_log() {
+    let calls = |clients: u64| {
+        let ours = ours(&format!("pgbench 20 {clients} 60 50"));
+        let all = ours.concat();
+        let n = |begins: &str| all.iter().filter(|l| l.starts_with(begins)).count() as f64;
+        n("fdatasync") / (clients * 50) as f64
+    };
+    assert!((calls(1) - 1.0).abs() < 0.1, "{}", calls(1));
+    assert!(calls(16) < 0.5, "{}", calls(16));
+}
+
+#[test]
+fn checkpoints_of_pgbench_sync_what_they_write() {
+    // 16 MB of log between two checkpoints, so several of them.
+    let ours = ours("pgbench 20 4 60 1200 tpcb 16M 1 1 300 32M 1");
+    let checkpointer =
+        ours.iter().find(|c| c.iter().any(|l| l.contains("pg_control"))).expect("a checkpoint");
+    let at = |what: &str| checkpointer.iter().position(|l| l.starts_with(what)).expect(what);
+    // Pages, then the sync of their files, the record in the log, and last the control file.
+    assert!(at("pwrite accounts") < at("fsync accounts"));
+    assert!(at("fsync accounts") < at("fsync pg_control"));
+    assert!(checkpointer.iter().filter(|l| *l == "fsync pg_control").count() >= 2);
+}
+
+/// How many calls begin like this.
+fn count(calls: &[Calls], begins: &str) -> usize {
+    calls.iter().flatten().filter(|c| c.starts_with(begins)).count()
+}
+
+#[test]
+fn compilebench_syncs_between_its_phases_only() {
+    let calls = ours("compilebench 2 1 1");
+    // A hundredth of a tree: 213 sources in 13 directories, 33 objects, 5 of them empty.
+    assert_eq!(count(&calls, "mkdir"), 2 * (1 + 13));
+    assert_eq!((count(&calls, "fsync"), count(&calls, "sync")), (0, 2));
+    let all = calls.concat();
+    let writes = all.iter().filter(|c| c.starts_with("write"));
+    assert!(
+        writes.clone().all(|c| c.rsplit(' ').next().unwrap().parse::<u64>().unwrap() <= 262_144)
+    );
+    assert!(writes.count() >= 2 * (213 + 33 - 5));
+    assert_eq!(count(&calls, "unlink"), 2 * (213 + 33));
+    // One tree is read; listings for reading and deleting, then its files.
+    let directories = 3 * (1 + 13);
+    assert_eq!(count(&calls, "open"), 2 * (213 + 33) + directories + 213 + 33);
+}
+
+#[test]
+fn compilers_read_headers_and_write_objects_without_a_sync() {
+    for program in ["kernel-compile", "php-compile"] {
+        let calls = ours(&format!("{program} 4 10 1 10000 50 0"));
+        // Half of ten sources: each is read by make's compiler, its object is written in three pieces and linked.
+        assert_eq!(count(&calls, "write f"), 5 * 3, "{program}");
+        assert_eq!(count(&calls, "open h"), 5 * 200, "{program}");
+        assert_eq!(count(&calls, "write program"), 5, "{program}");
+        assert_eq!(count(&calls, "fsync") + count(&calls, "sync"), 0, "{program}");
+    }
+}
+
+#[test]
+fn web_servers_write_a_line_for_each_request() {
+    for program in ["nginx", "apache"] {
+        let calls = ours(&format!("{program} 250 20 3"));
+        // The log was opened by the parent, so its name is not known here.
+        assert_eq!(count(&calls, "write  88"), 250, "{program}");
+        assert_eq!(count(&calls, "open test.html"), 250, "{program}");
+        assert_eq!(count(&calls, "fsync"), 0, "{program}");
+    }
+}
+
+#[test]
+fn kernel_tasks_do_what_git_and_make_do() {
+    // A hundredth of a tree, 279 files; 30 % of them change.
+    let grep = ours("kernel-tasks grep 0 0 1M 60 1");
+    assert_eq!((count(&grep, "stat f"), count(&grep, "open f")), (279, 279));
+    for (task, versions) in [("checkout", 1), ("merge", 3)] {
+        let calls = ours(&format!("kernel-tasks {task} 1 1 1M 60 1"));
+        assert_eq!(count(&calls, "unlink f"), 84, "{task}");
+        assert_eq!(count(&calls, "pread pack"), 84 * versions, "{task}");
+        assert_eq!(count(&calls, "rename index.lock"), 1, "{task}");
+        assert!(count(&calls, "pread large0") > 0 && count(&calls, "pwrite written0") > 0);
+    }
+    // Five compilers, 450 ms each on two cores, for three seconds.
+    let make = ours("kernel-tasks make 0 0 1M 3 1");
+    let objects = count(&make, "close f") - count(&make, "open f") / 2;
+    assert!((8..=20).contains(&objects), "{objects}");
 }

@@ -11,6 +11,7 @@ use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
 mod btree;
+mod compile;
 mod compilebench;
 mod dbench;
 mod file_copy;
@@ -18,12 +19,15 @@ pub mod files;
 mod fs_mark;
 mod fsops;
 mod iozone;
+mod kernel_tasks;
 mod params;
 mod pg_test_fsync;
+mod pgbench;
 mod postmark;
 mod rd;
 mod relay;
 mod sqlite;
+mod web;
 
 pub use params::{Kind, Param, Params, Value};
 
@@ -77,6 +81,12 @@ pub static PROGRAMS: &[&Descriptor] = &[
     &file_copy::FILE_COPY,
     &dbench::DBENCH,
     &compilebench::COMPILEBENCH,
+    &pgbench::PGBENCH,
+    &compile::KERNEL_COMPILE,
+    &compile::PHP_COMPILE,
+    &web::NGINX,
+    &web::APACHE,
+    &kernel_tasks::KERNEL_TASKS,
 ];
 
 impl Descriptor {

@@ -1,0 +1,209 @@
+//! `kernel-tasks`: what kernel developers wait for, cold: make, git grep, git checkout, git merge, while others read.
+//!
+//! After the description of `kern_dev_tasks-vs-rw` of the S suite.
+
+use iosched_syscalls::{Done, Errno, OpenFlags, Sys};
+use iosched_types::units::{MS, SEC};
+
+use super::compile::{self, Job};
+use super::files::{self, Dice, MIB};
+use super::{Descriptor, Figure, Kind, Param, Params};
+
+/// Counters: the task is done; files of the task that are.
+const DONE: u32 = 0;
+const FILES: u32 = 1;
+/// Files of a kernel of the 2.6.30s.
+const TREE: u64 = 27_900;
+/// Threads of git grep.
+const GREP_THREADS: u64 = 8;
+/// Bytes of an object in a pack, of an entry of the index.
+const PACKED: u64 = 4 << 10;
+const ENTRY: u64 = 80;
+/// Compilers at a time, and what a compilation takes.
+const JOBS: u64 = 5;
+const COMPILATION: Job = Job { cpu: 450 * MS, object: 48 << 10 };
+
+/// The tasks.
+pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
+    name: "kernel-tasks",
+    text: "Kernel development tasks of the S suite: make -j5 for some seconds, git grep, git checkout or git merge on a \
+           cold tree, while others read and write large files.",
+    params: &[
+        Param {
+            name: "task",
+            text: "Which.",
+            default: "grep",
+            kind: Kind::Word(&["make", "grep", "checkout", "merge"]),
+        },
+        Param {
+            name: "readers",
+            text: "Sequential readers meanwhile, each of its own file.",
+            default: "0",
+            kind: Kind::Count(0, 100),
+        },
+        Param {
+            name: "writers",
+            text: "Sequential writers meanwhile.",
+            default: "0",
+            kind: Kind::Count(0, 100),
+        },
+        Param {
+            name: "file",
+            text: "Bytes of a reader's or writer's file.",
+            default: "500M",
+            kind: Kind::Bytes(1 << 20, 1 << 40),
+        },
+        Param {
+            name: "limit",
+            text: "Seconds after which the task counts as far as it is: of make always, of the others at most.",
+            default: "60",
+            kind: Kind::Count(1, 100_000),
+        },
+        Param {
+            name: "scale",
+            text: "Percent of the files of a kernel's tree.",
+            default: "100",
+            kind: Kind::Count(1, 100),
+        },
+        Param {
+            name: "changed",
+            text: "Percent of the files that checkout and merge change.",
+            default: "30",
+            kind: Kind::Count(1, 100),
+        },
+    ],
+    figures: &[
+        Figure { name: "seconds", unit: "s", higher_is_better: false },
+        Figure { name: "done", unit: "%", higher_is_better: true },
+        Figure { name: "files", unit: "1", higher_is_better: true },
+    ],
+    prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
+    run: |sys, p| Box::pin(run(sys, p)),
+};
+
+fn tree(p: &Params) -> u64 {
+    (TREE * p.count("scale")).div_ceil(100)
+}
+
+async fn prepare(sys: Sys, p: Params) -> Done {
+    let n = tree(&p);
+    compile::tree(&sys, n).await?;
+    files::make_directory(&sys, ".git").await?;
+    files::make(&sys, ".git/index", n * ENTRY).await?;
+    files::make(&sys, ".git/pack", n * PACKED * 2).await?;
+    for i in 0..p.count("readers") {
+        files::make(&sys, &format!("large{i}"), p.bytes("file")).await?;
+    }
+    sys.sync().await
+}
+
+async fn run(sys: Sys, p: Params) -> Done {
+    let (readers, writers) = (p.count("readers"), p.count("writers"));
+    for i in 0..readers {
+        sys.fork(async move |sys| reader(sys, i).await).await?;
+    }
+    for i in 0..writers {
+        let len = p.bytes("file");
+        sys.fork(async move |sys| writer(sys, i, len).await).await?;
+    }
+    let n = tree(&p);
+    let begun = sys.now();
+    let end = begun + p.count("limit") * SEC;
+    let changed = p.count("changed");
+    let of = match &*p.word("task") {
+        "make" => {
+            let done = make(&sys, n, end).await?;
+            sys.add(FILES, done.cast_signed()).await?;
+            n
+        }
+        "grep" => grep(&sys, n, end).await?,
+        "checkout" => rewrite(&sys, n, changed, 1, end).await?,
+        _ => rewrite(&sys, n, changed, 3, end).await?,
+    };
+    let time = sys.now() - begun;
+    sys.add(DONE, 1).await?;
+    files::wait_for(&sys, readers + writers).await?;
+    let done = sys.add(FILES, 0).await? as f64;
+    sys.figure("seconds", time as f64 / SEC as f64).await?;
+    sys.figure("done", 100.0 * done / of.max(1) as f64).await?;
+    sys.figure("files", done).await
+}
+
+async fn make(sys: &Sys, n: u64, end: u64) -> Result<u64, Errno> {
+    compile::make(sys, JOBS, n, end, COMPILATION).await
+}
+
+/// Threads that share the files; each is looked at and read.
+async fn grep(sys: &Sys, n: u64, end: u64) -> Result<u64, Errno> {
+    compile::slurp(sys, ".git/index").await?;
+    for thread in 0..GREP_THREADS {
+        let search = async move |sys: Sys| {
+            let mut i = thread;
+            while i < n && sys.now() < end {
+                let begun = sys.now();
+                sys.stat(compile::source(i)).await?;
+                compile::slurp(&sys, &compile::source(i)).await?;
+                sys.note("file", begun, 0).await?;
+                sys.add(FILES, 1).await?;
+                i += GREP_THREADS;
+            }
+            Ok(())
+        };
+        sys.spawn(search).await?;
+    }
+    // Readers and writers do not end before the task, so these are the threads.
+    files::wait_for(sys, GREP_THREADS).await?;
+    Ok(n)
+}
+
+/// Looks at all files, reads so many versions of the changed ones from the pack, writes them, then the index.
+async fn rewrite(sys: &Sys, n: u64, percent: u64, versions: u64, end: u64) -> Result<u64, Errno> {
+    compile::slurp(sys, ".git/index").await?;
+    for i in 0..n {
+        sys.stat(compile::source(i)).await?;
+    }
+    let pack = sys.open(".git/pack", OpenFlags::READ).await?;
+    let (mut dice, changed) = (Dice::new(n), (n * percent).div_ceil(100));
+    for k in 0..changed {
+        if sys.now() >= end {
+            break;
+        }
+        let begun = sys.now();
+        for _ in 0..versions {
+            sys.pread(pack, dice.below(n * 2) * PACKED, PACKED).await?;
+        }
+        let name = compile::source(k * n / changed);
+        sys.unlink(&name).await?;
+        compile::plain(sys, &name, 14 << 10).await?;
+        sys.note("file", begun, 0).await?;
+        sys.add(FILES, 1).await?;
+    }
+    sys.close(pack).await?;
+    compile::plain(sys, ".git/index.lock", n * ENTRY).await?;
+    sys.rename(".git/index.lock", ".git/index").await?;
+    Ok(changed)
+}
+
+async fn reader(sys: Sys, i: u64) -> Done {
+    let fd = sys.open(format_args!("large{i}"), OpenFlags::READ).await?;
+    let mut at = 0;
+    while sys.add(DONE, 0).await? == 0 {
+        let begun = sys.now();
+        let got = sys.pread(fd, at, MIB).await?;
+        at = if got == 0 { 0 } else { at + got };
+        sys.note("read", begun, got).await?;
+    }
+    Ok(())
+}
+
+async fn writer(sys: Sys, i: u64, len: u64) -> Done {
+    let fd = sys.creat(format_args!("written{i}")).await?;
+    let mut at = 0;
+    while sys.add(DONE, 0).await? == 0 {
+        let begun = sys.now();
+        let got = sys.pwrite(fd, at % len, MIB).await?;
+        at += got;
+        sys.note("write", begun, got).await?;
+    }
+    Ok(())
+}
