@@ -7,7 +7,6 @@ pub mod file;
 pub mod fio_json;
 pub mod host;
 pub mod load;
-pub mod mix;
 pub mod place;
 pub mod plan;
 pub mod record;
@@ -18,8 +17,8 @@ pub mod until;
 
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, FsType, HostSpec, MountOptions, Sysctls};
+pub use iosched_workloads::programs::{Access, Mix};
 pub use load::{Load, ProgramKind, ProgramRef, Started, TraceRef};
-pub use mix::{Access, Mix};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{

@@ -2,8 +2,8 @@
 
 use iosched_types::units::{SEC, parse_bytes};
 use iosched_types::{Bytes, Nanos};
+use iosched_workloads::programs::{Access, Mix};
 
-use crate::mix::{Access, Mix};
 use crate::source::{At, Read, Source};
 
 /// Longest limit: an hour.

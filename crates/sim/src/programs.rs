@@ -210,7 +210,9 @@ fn own_figures(record: &mut Record, figures: &[iosched_workloads::programs::Figu
             m.figures.iter().filter(|(n, _)| *n == f.name).map(|(_, v)| *v).collect();
         if !values.is_empty() {
             let sum = values.iter().sum();
-            record.metrics.push(metric(f.name.into(), sum, f.unit, f.higher_is_better));
+            let mut one = metric(f.name.into(), sum, f.unit, f.higher_is_better);
+            one.censored = m.beyond.contains(f.name);
+            record.metrics.push(one);
         }
     }
 }

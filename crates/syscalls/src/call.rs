@@ -482,6 +482,8 @@ pub enum Call {
         name: &'static str,
         /// The value.
         value: f64,
+        /// The value is a limit at which the benchmark gave up: the true one lies beyond it.
+        beyond: bool,
     },
 }
 

@@ -317,7 +317,12 @@ impl Sys {
 
     /// Reports a figure of the benchmark's own.
     pub async fn figure(&self, name: &'static str, value: f64) -> Done {
-        self.done(Call::Figure { name, value }).await
+        self.done(Call::Figure { name, value, beyond: false }).await
+    }
+
+    /// Reports a figure that the benchmark gave up on at this limit.
+    pub async fn beyond(&self, name: &'static str, limit: f64) -> Done {
+        self.done(Call::Figure { name, value: limit, beyond: true }).await
     }
 
     /// This task.

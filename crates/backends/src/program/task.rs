@@ -102,8 +102,8 @@ impl Task {
                 self.shared.state().measured.note(what, latency, bytes);
                 return Ok(0);
             }
-            Call::Figure { name, value } => {
-                self.shared.state().measured.figures.push((name, value));
+            Call::Figure { name, value, beyond } => {
+                self.shared.state().measured.figure(name, value, beyond);
                 return Ok(0);
             }
             _ => {}

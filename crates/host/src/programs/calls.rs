@@ -41,9 +41,9 @@ impl Programs {
                 self.occupy(t, 0, looks);
                 return false;
             }
-            Call::Figure { name, value } => {
+            Call::Figure { name, value, beyond } => {
                 task.answer = Ok(0);
-                self.measured.figures.push((name, value));
+                self.measured.figure(name, value, beyond);
                 return true;
             }
             _ => {}

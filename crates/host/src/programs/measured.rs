@@ -1,6 +1,6 @@
 //! What a run of programs came to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_syscalls::Errno;
 use iosched_types::{Bytes, LatencyHistogram, Nanos, TaskId};
@@ -30,6 +30,8 @@ pub struct Measured {
     pub operations: BTreeMap<&'static str, Operation>,
     /// Figures of the program's own, in order.
     pub figures: Vec<(&'static str, f64)>,
+    /// Those of them that are limits at which the program gave up.
+    pub beyond: BTreeSet<&'static str>,
     /// Tasks, by number; from some number on all in one.
     pub tasks: BTreeMap<TaskId, TaskStats>,
     /// How many tasks there were.
@@ -45,6 +47,14 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// A figure of the program's own.
+    pub fn figure(&mut self, name: &'static str, value: f64, beyond: bool) {
+        self.figures.push((name, value));
+        if beyond {
+            self.beyond.insert(name);
+        }
+    }
+
     /// An operation is done.
     pub fn note(&mut self, what: &'static str, latency: Nanos, bytes: Bytes) {
         let op = self.operations.entry(what).or_default();

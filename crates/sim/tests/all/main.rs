@@ -10,6 +10,7 @@ mod cores;
 mod fio_loop;
 mod guarantees;
 mod measured;
+mod responsiveness;
 mod scenario_errors;
 mod scenario_files;
 mod signatures;

@@ -10,7 +10,9 @@ use iosched_syscalls::{Birth, Done, Program, Script, Sys};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
+mod background;
 mod btree;
+mod cold;
 mod compile;
 mod compilebench;
 mod dbench;
@@ -18,8 +20,10 @@ mod file_copy;
 pub mod files;
 mod fs_mark;
 mod fsops;
+mod interleaved;
 mod iozone;
 mod kernel_tasks;
+mod mix;
 mod params;
 mod pg_test_fsync;
 mod pgbench;
@@ -27,8 +31,11 @@ mod postmark;
 mod rd;
 mod relay;
 mod sqlite;
+mod startup;
+mod video;
 mod web;
 
+pub use mix::{Access, Mix};
 pub use params::{Kind, Param, Params, Value};
 
 /// A program on its way.
@@ -87,6 +94,9 @@ pub static PROGRAMS: &[&Descriptor] = &[
     &web::NGINX,
     &web::APACHE,
     &kernel_tasks::KERNEL_TASKS,
+    &startup::STARTUP,
+    &video::VIDEO,
+    &interleaved::INTERLEAVED,
 ];
 
 impl Descriptor {

@@ -8,7 +8,7 @@ use iosched_types::nearest::did_you_mean;
 use iosched_types::units::parse_bytes;
 use iosched_types::{Bytes, Diagnostic, Nanos};
 
-use super::Descriptor;
+use super::{Descriptor, Mix};
 
 /// A parameter.
 #[derive(Debug)]
@@ -36,6 +36,8 @@ pub enum Kind {
     Count(i64, i64),
     /// A text file, read with the experiment and checked by this; its default is a word that stands for no file.
     File(fn(&str, &str) -> Result<(), Diagnostic>),
+    /// Readers and writers in the notation of [`Mix`].
+    Load,
 }
 
 /// A value.
@@ -70,6 +72,7 @@ impl Param {
             Kind::Bytes(..) => "bytes",
             Kind::Count(..) => "number",
             Kind::File(_) => "file",
+            Kind::Load => "load",
         }
     }
 
@@ -80,6 +83,7 @@ impl Param {
             Kind::Word(words) => words.join(", "),
             Kind::Name => "relative".into(),
             Kind::File(_) => format!("{} or a file", self.default),
+            Kind::Load => Mix::USUAL.join(", "),
             Kind::Bytes(min, max) | Kind::Count(min, max) => format!("{min} to {max}"),
         }
     }
@@ -94,6 +98,13 @@ impl Param {
             Kind::Word(words) if words.contains(&text) => Ok(Value::Text(text.into())),
             Kind::Word(words) => match did_you_mean(text, words.iter().copied()) {
                 near if near.is_empty() => bad(format!("known are {}", words.join(", "))),
+                near => bad(near),
+            },
+            Kind::Load if Mix::parse(text).is_some() => Ok(Value::Text(text.into())),
+            Kind::Load => match did_you_mean(text, Mix::USUAL) {
+                near if near.is_empty() => {
+                    bad(format!("readers and writers are expected: {}", Mix::USUAL.join(", ")))
+                }
                 near => bad(near),
             },
             Kind::Name => {
@@ -236,6 +247,12 @@ impl Params {
             Some(Value::Text(t)) => t.clone(),
             _ => "".into(),
         }
+    }
+
+    /// Readers and writers.
+    #[must_use]
+    pub fn load(&self, name: &str) -> Mix {
+        Mix::parse(&self.word(name)).unwrap_or_default()
     }
 
     fn get(&self, name: &str) -> Option<&Value> {

@@ -27,6 +27,13 @@ fn what_does_not_fit_is_said_with_the_nearest_word() {
     assert!(refused("fsops append_fsync . 0").contains("nproc=0 is out of range: 1 to 4096"));
     assert!(refused("fsops append_fsync . two").contains("a number is expected"));
     assert!(refused("relay 1 2 3 4 5").contains("usage: relay NPROC ROUNDS SIZE THINK"));
+    assert!(refused("startup konsol").contains("did you mean \"konsole\"?"));
+    assert!(refused("startup bash 10r-sek").contains("did you mean \"10r-seq\"?"));
+    assert!(refused("startup bash 5r5w-raw").contains("did you mean \"5r5w-"), "nobody writes raw");
+    assert!(refused("startup bash x").contains("readers and writers are expected: 0r, 10r-seq"));
+    assert!(refused("startup bash 0r 0").contains("iterations=0 is out of range: 1 to 10000"));
+    assert!(refused("video 0r 40 1M 50000").contains("decode=50000 is out of range: 0 to 41666"));
+    assert!(refused("interleaved 5 0").contains("zone=0 is out of range: 4096 to"));
     let set = |n: &str, v: &str| (n.to_string(), v.to_string());
     let rd = Descriptor::find("rd").unwrap();
     let e = Params::of(rd, &[set("strid", "1")]).unwrap_err();

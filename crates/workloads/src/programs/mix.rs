@@ -1,11 +1,12 @@
-//! The load during the start of a command, in the notation of the S suite.
+//! Readers and writers beside a measured program, in the notation of the S suite.
 
 use std::fmt;
 
 /// How the load reads and writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Access {
     /// Through files, one after another.
+    #[default]
     Sequential,
     /// Through files, at random.
     Random,
@@ -14,7 +15,7 @@ pub enum Access {
 }
 
 /// Readers and writers: `0r`, `10r-seq`, `10r-rand`, `5r5w-seq`, `5r5w-rand`, `10r-raw`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mix {
     /// Readers.
     pub readers: u32,
@@ -28,6 +29,10 @@ pub struct Mix {
 const MAX: u32 = 256;
 
 impl Mix {
+    /// The loads that comparisons use.
+    pub const USUAL: [&'static str; 6] =
+        ["0r", "10r-seq", "10r-rand", "5r5w-seq", "5r5w-rand", "10r-raw"];
+
     /// Reads the notation; `None` for anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Mix> {
@@ -72,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_notation_reads_back() {
-        for text in ["0r", "10r-seq", "10r-rand", "5r5w-seq", "5r5w-rand", "10r-raw"] {
+        for text in Mix::USUAL {
             assert_eq!(Mix::parse(text).unwrap().to_string(), text);
         }
         for bad in
