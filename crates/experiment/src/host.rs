@@ -117,6 +117,8 @@ pub struct HostSpec {
     pub files: Vec<(String, Bytes)>,
     /// How long before the simulated time begins the file system was mounted, in nanoseconds.
     pub mounted_since: Nanos,
+    /// Whether it was mounted anew after the load's files were made, so that none of its metadata is in memory.
+    pub remounted: bool,
     /// How long fio takes to start before its first job runs, in nanoseconds.
     pub starts_after: Nanos,
     /// The flex group at which the search for a directory of the root begins, by name, where it is known. A file system
@@ -135,6 +137,7 @@ impl Default for HostSpec {
             sysctls: Sysctls::default(),
             files: Vec::new(),
             mounted_since: 0,
+            remounted: false,
             starts_after: 0,
             spread: Vec::new(),
         }

@@ -34,6 +34,25 @@ fn commands(h: &mut Programs) -> Vec<(Op, u32)> {
     h.take_dispatches().iter().map(|i| (i.op, i.sectors)).collect()
 }
 
+/// The root's block; the inode lies in the block of the table that the mount has read.
+#[test]
+fn a_cold_mount_reads_the_directory_once() {
+    let mut h = with_file();
+    h.mount_cold();
+    h.collect_dispatches();
+    run(&mut h, async |sys| {
+        assert_eq!(sys.stat("f").await?.bytes, 8 * MIB);
+        let looked = sys.now();
+        assert_eq!(sys.stat("none").await, Err(Errno::ENOENT));
+        let fd = sys.open("f", OpenFlags::READ).await?;
+        assert_eq!(sys.now(), looked, "memory has it");
+        assert!(looked >= MS, "{looked}");
+        sys.close(fd).await
+    })
+    .unwrap();
+    assert_eq!(commands(&mut h), [(Op::Read, 8)]);
+}
+
 #[test]
 fn a_reader_in_order_finds_what_was_read_ahead() {
     let mut h = with_file();

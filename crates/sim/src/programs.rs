@@ -24,6 +24,9 @@ pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBi
     if let Some(prepare) = started.prepare {
         host.prepare(prepare, go_on)?;
     }
+    if trial.host.remounted {
+        host.mount_cold();
+    }
     host.collect_bios(most);
     host.run(started.run, go_on)?;
     Ok(host.take_bios())
@@ -58,6 +61,9 @@ pub(crate) fn simulate(
     let go_on = &mut |now| progress(Progress { now, end: 0 });
     if let Some(prepare) = started.prepare {
         host.prepare(prepare, go_on)?;
+    }
+    if trial.host.remounted {
+        host.mount_cold();
     }
     host.run(started.run, go_on)?;
     let dispatches = host.take_dispatches();

@@ -7,6 +7,7 @@ use iosched_syscalls::{Answer, Done, Entry, Errno, Stat};
 use iosched_types::{Bytes, Sector};
 
 mod direct;
+mod lookup;
 mod mount;
 mod pages;
 mod simple;

@@ -23,6 +23,7 @@ use iosched_vfs::kernel::writeback::Backing;
 use iosched_vfs::kernel::{Event, Kernel, World};
 
 use super::direct::ToSync;
+use super::lookup::Way;
 use super::tree::Tree;
 use super::{Counts, Ino, Names};
 
@@ -217,6 +218,7 @@ impl Mount {
         path: &str,
         flags: OpenFlags,
     ) -> Result<Path, Errno> {
+        let way = self.way(path);
         let (ino, made) = self.look_up(path, flags)?;
         let directory = self.stat(ino).kind == Kind::Directory;
         // Cutting needs no flag for writing.
@@ -233,7 +235,7 @@ impl Mount {
         }
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume) = (self.kernel(actor), self.volume.clone());
-        Ok(Box::pin(async move {
+        let opening: Path = Box::pin(async move {
             if let Some((parent, name)) = made {
                 let at = (parent.0, ino.0);
                 let name = Name { text: &name, place: None };
@@ -247,7 +249,8 @@ impl Mount {
                 volume.opened(&k).await;
             }
             Ok(u64::from(ino.0))
-        }))
+        });
+        Ok(self.after_way(actor, [way, Way::default()], opening))
     }
 
     /// The file of a name, and the directory in which it was made, with its name there.
@@ -271,13 +274,15 @@ impl Mount {
     }
 
     pub(crate) fn unlink(&self, actor: u32, path: &str) -> Result<Path, Errno> {
+        let way = self.way(path);
         let dropped = self.tree.borrow_mut().unlink(path)?;
-        Ok(self.drop_path(actor, path, dropped))
+        Ok(self.after_way(actor, [way, Way::default()], self.drop_path(actor, path, dropped)))
     }
 
     pub(crate) fn rmdir(&self, actor: u32, path: &str) -> Result<Path, Errno> {
+        let way = self.way(path);
         let dropped = self.tree.borrow_mut().rmdir(path)?;
-        Ok(self.drop_path(actor, path, dropped))
+        Ok(self.after_way(actor, [way, Way::default()], self.drop_path(actor, path, dropped)))
     }
 
     fn drop_path(&self, actor: u32, path: &str, dropped: super::tree::Dropped) -> Path {
@@ -294,6 +299,7 @@ impl Mount {
     }
 
     pub(crate) fn mkdir(&self, actor: u32, path: &str) -> Result<Path, Errno> {
+        let way = self.way(path);
         let mut tree = self.tree.borrow_mut();
         let place = tree.place(path)?;
         if place.found.is_some() {
@@ -304,18 +310,20 @@ impl Mount {
         let (parent, name) = (place.parent, place.name.to_string());
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume) = (self.kernel(actor), self.volume.clone());
-        Ok(Box::pin(async move {
+        let making: Path = Box::pin(async move {
             let name = Name { text: &name, place: known };
             let made = volume.create(&k, (parent.0, ino.0), Made::Directory, name).await;
             made.map(|()| 0).map_err(|_| Errno::ENOSPC)
-        }))
+        });
+        Ok(self.after_way(actor, [way, Way::default()], making))
     }
 
     pub(crate) fn rename(&self, actor: u32, from: &str, to: &str) -> Result<Option<Path>, Errno> {
+        let ways = [self.way(from), self.way(to)];
         let Some(moved) = self.tree.borrow_mut().rename(from, to)? else { return Ok(None) };
         let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
         let (old, new) = (last_part(from), last_part(to));
-        Ok(Some(Box::pin(async move {
+        let moving: Path = Box::pin(async move {
             let names = (Name { text: &old, place: None }, Name { text: &new, place: None });
             let replaced = moved.replaced.map(|(ino, gone)| (ino.0, gone));
             let at = (moved.from.0, moved.to.0);
@@ -324,7 +332,8 @@ impl Mount {
                 tree.borrow_mut().free(ino);
             }
             Ok(0)
-        })))
+        });
+        Ok(Some(self.after_way(actor, ways, moving)))
     }
 
     /// Whether memory has the whole range and nothing is to be read ahead for it: then it is read.
@@ -364,6 +373,7 @@ impl Mount {
     ) -> Path {
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Box::pin(async move {
+            volume.read_map(&k, open.file).await;
             let place = volume.place(open.file);
             let n = k.read(&mut open, &place, part.at, part.len).await;
             keep.borrow_mut()[file as usize].stream = open.stream;

@@ -158,6 +158,19 @@ impl<T: Default> Tree<T> {
         Ok(place)
     }
 
+    /// The parts of a path, as far as they are there: directory, name, what it stands for.
+    pub(super) fn parts(&self, path: &str) -> Vec<(u32, String, Option<u32>)> {
+        let mut parts = Vec::new();
+        let mut at = Some(Ino(0));
+        for part in path.split('/').filter(|p| !matches!(*p, "" | ".")) {
+            let Some(directory) = at else { break };
+            let Ok(names) = self.names(directory) else { break };
+            at = names.get(part).copied();
+            parts.push((directory.0, part.to_string(), at.map(|i| i.0)));
+        }
+        parts
+    }
+
     pub(super) fn find(&self, path: &str) -> Result<Ino, Errno> {
         self.place(path)?.found.ok_or(Errno::ENOENT)
     }

@@ -1,6 +1,8 @@
 //! What each call does.
 
-use iosched_syscalls::{Advice, Call, Errno, Fd, Kind, OpenFlags, Stat, Whence};
+use std::cell::RefCell;
+
+use iosched_syscalls::{Advice, Answer, Call, Entry, Errno, Fd, Kind, OpenFlags, Stat, Whence};
 use iosched_types::{Bytes, Nanos};
 
 use crate::cpu::Costs;
@@ -225,17 +227,7 @@ impl Programs {
                 });
             }
             Call::TouchFd { fd } => drop(self.file(t, fd)?),
-            Call::ReadDir { fd, into } => {
-                let (ino, file) = self.ino(t, fd).map_err(|e| match e {
-                    Errno::EINVAL => Errno::ENOTDIR,
-                    other => other,
-                })?;
-                let mut names = into.borrow_mut();
-                names.clear();
-                let n = self.fs.names().list(ino, self.files[file as usize].names, &mut names)?;
-                self.files[file as usize].names += n as usize;
-                return Ok(n);
-            }
+            Call::ReadDir { fd, into } => return self.read_dir(t, fd, &into),
             Call::Stat { path, into } => {
                 into.set(self.fs.names().stat(self.fs.names().find(&path)?))
             }
@@ -254,6 +246,19 @@ impl Programs {
             _ => return Err(Errno::ENOSYS),
         }
         Ok(0)
+    }
+
+    /// The next names of a directory; how many.
+    pub(super) fn read_dir(&mut self, t: Tid, fd: Fd, into: &RefCell<Vec<Entry>>) -> Answer {
+        let (ino, file) = self.ino(t, fd).map_err(|e| match e {
+            Errno::EINVAL => Errno::ENOTDIR,
+            other => other,
+        })?;
+        let mut names = into.borrow_mut();
+        names.clear();
+        let n = self.fs.names().list(ino, self.files[file as usize].names, &mut names)?;
+        self.files[file as usize].names += n as usize;
+        Ok(n)
     }
 
     fn open_name(&mut self, t: Tid, path: &str, flags: OpenFlags) -> Result<u64, Errno> {

@@ -322,6 +322,13 @@ impl Programs {
         }
     }
 
+    /// The same, and none of its metadata is in memory.
+    pub fn mount_cold(&mut self) {
+        if let Some(mount) = self.fs.mount() {
+            mount.volume().mounted_cold();
+        }
+    }
+
     /// What is mounted, if a file system is.
     #[must_use]
     pub fn mount(&self) -> Option<&Mount> {

@@ -1,13 +1,15 @@
 //! Calls on a mounted file system.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use iosched_syscalls::{Advice, Answer, Call, Completion, Errno, Fd, Io, OpenFlags};
+use iosched_syscalls::{Advice, Answer, Call, Completion, Entry, Errno, Fd, Io, OpenFlags};
 use iosched_types::Bytes;
+use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::Group;
 use iosched_vfs::kernel::read::Open;
 
-use crate::fs::{Direct, Ino, Part, Path};
+use crate::fs::{Direct, Ino, Names as _, Part, Path};
 
 use super::Programs;
 use super::calls::{MOST, PAGE};
@@ -46,6 +48,7 @@ impl Programs {
             Call::Submit { io } => Some(self.submit_mounted(t, *io)?),
             Call::Load { map, at } => Some(self.touch_map(t, map.0, *at, false)?),
             Call::Store { map, at } => Some(self.touch_map(t, map.0, *at, true)?),
+            Call::ReadDir { fd, into } => self.list_mounted(t, a, *fd, into)?,
             Call::Advise { fd, at, len, advice } => {
                 self.advise(t, *fd, (*at, *len), *advice)?;
                 Some(self.said(t, 0))
@@ -140,10 +143,37 @@ impl Programs {
                 let (ino, _) = self.ino(t, *fd).map_err(|_| Errno::ESPIPE)?;
                 mount.fallocate(a, Part { ino, at: *at, len: *len }, *keep_size)?
             }
+            Call::Stat { path, into } => {
+                let Some(found) = mount.find_path(a, path) else { return Ok(None) };
+                into.set(mount.stat(mount.find(path)?));
+                found
+            }
+            Call::Touch { path } => match mount.find_path(a, path) {
+                None => return Ok(None),
+                Some(found) => found,
+            },
             Call::CopyRange { from, to, len } => return self.copy_path(t, a, (*from, *to), *len),
             _ => return Ok(None),
         };
         Ok(Some((Some(path), After::Say)))
+    }
+
+    /// A directory's names, where they may have to be read.
+    fn list_mounted(
+        &mut self,
+        t: Tid,
+        a: u32,
+        fd: Fd,
+        into: &RefCell<Vec<Entry>>,
+    ) -> Result<Option<bool>, Errno> {
+        let cold = self.fs.mount().is_some_and(|m| m.volume().is_cold());
+        let Ok((ino, _)) = self.ino(t, fd) else { return Ok(None) };
+        if !cold {
+            return Ok(None);
+        }
+        let n = self.read_dir(t, fd, into)?;
+        let path = self.fs.mount().and_then(|m| m.list_path(a, ino, n));
+        Ok(path.map(|path| self.begin_path(t, path, After::Say)))
     }
 
     fn open_mounted(&mut self, t: Tid, ino: Ino, flags: OpenFlags) -> Answer {

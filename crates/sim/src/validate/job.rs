@@ -38,6 +38,11 @@ fn plain(job: &str) -> &str {
     job.strip_suffix("_remount").unwrap_or(job)
 }
 
+/// Whether the files were made before the mount.
+pub(super) fn begins_cold(run: &FileRun) -> bool {
+    plain(&run.job) != run.job || (run.set == "A" && run.prep_sh.is_empty())
+}
+
 impl Logs {
     /// Reads the logs that the rows need. `read` gives the text of `NAME.strace`.
     pub(super) fn of(runs: &[FileRun], read: &dyn Fn(&str) -> Option<String>) -> Logs {

@@ -92,6 +92,26 @@ pub trait FileSystem: Backing {
     /// It has been mounted anew, which costs nothing here.
     fn mounted_anew(&self) {}
 
+    /// The same, and what was in memory of its metadata no longer is.
+    fn mounted_cold(&self) {
+        self.mounted_anew();
+    }
+
+    /// Whether a call may have to read metadata from before the mount: names, inodes, places of files. Then it asks for
+    /// them by the three that follow.
+    fn is_cold(&self) -> bool {
+        false
+    }
+
+    /// Looks a name up in a directory; `file` is what it stands for, if anything.
+    async fn look_up(&self, _: &Kernel, _directory: u32, _name: &str, _file: Option<u32>) {}
+
+    /// Reads all names of a directory.
+    async fn read_directory(&self, _: &Kernel, _directory: u32) {}
+
+    /// Reads where the blocks of a file lie.
+    async fn read_map(&self, _: &Kernel, _file: u32) {}
+
     /// What was prepared has been on the disk for a while, and clean metadata has left memory (`drop_caches`).
     fn rested(&self) {}
 

@@ -152,6 +152,26 @@ impl FileSystem for Volume {
         each!(self, fs => fs.mounted_anew());
     }
 
+    fn mounted_cold(&self) {
+        each!(self, fs => fs.mounted_cold());
+    }
+
+    fn is_cold(&self) -> bool {
+        each!(self, fs => fs.is_cold())
+    }
+
+    async fn look_up(&self, k: &Kernel, directory: u32, name: &str, file: Option<u32>) {
+        each!(self, fs => fs.look_up(k, directory, name, file).await);
+    }
+
+    async fn read_directory(&self, k: &Kernel, directory: u32) {
+        each!(self, fs => fs.read_directory(k, directory).await);
+    }
+
+    async fn read_map(&self, k: &Kernel, file: u32) {
+        each!(self, fs => fs.read_map(k, file).await);
+    }
+
     fn rested(&self) {
         each!(self, fs => fs.rested());
     }

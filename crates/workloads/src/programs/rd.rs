@@ -1,8 +1,9 @@
 //! `rd`: reads of one file at exact positions.
 
 use iosched_syscalls::{Advice, Done, Errno, OpenFlags, Sys};
+use iosched_types::units::SEC;
 
-use super::{Descriptor, Kind, Param, Params, files};
+use super::{Descriptor, Figure, Kind, Param, Params, files};
 
 /// The reader.
 pub(super) static RD: Descriptor = Descriptor {
@@ -49,7 +50,7 @@ pub(super) static RD: Descriptor = Descriptor {
             kind: Kind::Bytes(0, 1 << 50),
         },
     ],
-    figures: &[],
+    figures: &[Figure { name: "all reads", unit: "s", higher_is_better: false }],
     prepare: Some(|sys, p| {
         Box::pin(async move { files::make(&sys, &p.word("file"), p.bytes("size")).await })
     }),
@@ -71,6 +72,7 @@ async fn run(sys: Sys, p: Params) -> Done {
         _ => {}
     }
     let both = pattern.starts_with("two");
+    let opened = sys.now();
     for i in 0..p.number("count") {
         let begun = sys.now();
         let odd = both && i % 2 == 1;
@@ -88,5 +90,5 @@ async fn run(sys: Sys, p: Params) -> Done {
         }
         sys.note("read", begun, if map.is_some() { 1 } else { bs }).await?;
     }
-    Ok(())
+    sys.figure("all reads", (sys.now() - opened) as f64 / SEC as f64).await
 }

@@ -4,7 +4,7 @@ use super::inode::group_of;
 use super::layout::GROUP;
 use super::mballoc::{Extent, Request};
 use super::{SUPERBLOCK, State};
-use crate::fs::extents::Mapped;
+use crate::fs::extents::{Extents, Mapped};
 use crate::fs::jbd2::Block;
 use crate::fs::{Full, Kind};
 use crate::kernel::Kernel;
@@ -13,6 +13,12 @@ use crate::kernel::Kernel;
 const IN_INODE: usize = 4;
 /// Entries of a directory block, for names of some twenty letters.
 const ENTRIES: u64 = 128;
+
+/// Where block `n` of a directory lies.
+pub(super) fn entries_block(extents: &Extents, n: u64) -> Option<Block> {
+    let at = extents.before(n).filter(|m| n < m.logical + m.blocks)?;
+    Some(at.start + (n - at.logical))
+}
 
 impl State {
     /// The first change after a mount notes it in the superblock.
@@ -154,6 +160,7 @@ impl State {
             inode.index = Some(index);
         }
         self.journal.modify(index);
+        self.warm.insert(index);
         Ok(())
     }
 

@@ -125,6 +125,11 @@ impl Inodes {
         }
     }
 
+    /// Inodes of the group that were ever made; mke2fs makes eleven.
+    pub(super) fn made_in(&self, group: u64) -> u64 {
+        self.next.get(&group).map_or(0, |next| next - 1 - group * INODES)
+    }
+
     /// Whether another inode of the table block is in use.
     pub(super) fn shares_block(&self, number: u64) -> bool {
         let first = (number - 1) / 16 * 16 + 1;

@@ -2,6 +2,7 @@
 //! task waits for.
 
 mod blocks;
+mod cold;
 mod commit;
 pub mod groups;
 mod inode;
@@ -58,6 +59,8 @@ struct State {
     inodes: Inodes,
     /// Metadata blocks that are in memory.
     warm: BTreeSet<Block>,
+    /// Metadata from before the mount may not be in memory.
+    cold: bool,
     /// The mount has been noted in the superblock.
     noted: bool,
     /// A commit waits for changes to end; no new one may begin.
@@ -74,10 +77,7 @@ impl Ext4 {
     pub fn new(blocks: u64, root: u32, cpus: usize, options: Options) -> Self {
         let layout = Layout::new(blocks);
         let journal = Journal::new(layout.journal.1, options.parts);
-        let mut warm = BTreeSet::from([SUPERBLOCK]);
-        warm.extend((0..layout.descriptors).map(|n| 1 + n));
-        // The mount reads the inodes of the journal and of the root.
-        warm.insert(layout.inode_table(0));
+        let warm = cold::read_by_mount(&layout);
         let inodes = Inodes::new(&layout, root);
         let space = Allocator::new(layout.clone(), cpus);
         Self(Rc::new(RefCell::new(State {
@@ -87,6 +87,7 @@ impl Ext4 {
             journal,
             inodes,
             warm,
+            cold: false,
             noted: false,
             locked: false,
             record_issued: false,

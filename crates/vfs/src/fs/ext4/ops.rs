@@ -1,34 +1,17 @@
 //! What system calls do to metadata, and how dirty pages get a place.
 
-use iosched_types::{Flags, Nanos, Op};
+use iosched_types::{Flags, Nanos};
 
 use super::inode::group_of;
 use super::mballoc::LARGEST;
 use super::{Ext4, SUPERBLOCK, State};
 use crate::fs::extents::Placed;
-use crate::fs::jbd2::{Block, Tid};
+use crate::fs::jbd2::Tid;
 use crate::fs::{FileSystem, Full, Kind, Name};
-use crate::kernel::world::{BioOut, Done};
 use crate::kernel::writeback::{Backing, METADATA};
 use crate::kernel::{Event, Kernel, Wait};
 
 impl Ext4 {
-    /// Reads a metadata block unless it is in memory.
-    pub(super) async fn read_block(&self, k: &Kernel, block: Block) {
-        if self.with(|s| !s.warm.insert(block)) {
-            return;
-        }
-        let group = k.with(|w| {
-            let group = w.group();
-            let flags = Flags::META.with(Flags::PRIO);
-            let out = BioOut { id: 0, op: Op::Read, flags, sector: block * 8, sectors: 8 };
-            w.bio(k.task(), out, Done::Other, Some(group));
-            group
-        });
-        k.wait(Wait::Submit).await;
-        k.wait(Wait::Io(group)).await;
-    }
-
     /// The last name and the last descriptor are gone.
     fn free_file(&self, k: &Kernel, file: u32) {
         k.with(|w| {
@@ -133,9 +116,31 @@ impl FileSystem for Ext4 {
         self.with(|s| s.noted = false);
     }
 
+    fn mounted_cold(&self) {
+        self.with(State::chill);
+    }
+
+    fn is_cold(&self) -> bool {
+        self.with(|s| s.cold)
+    }
+
+    async fn look_up(&self, k: &Kernel, directory: u32, name: &str, file: Option<u32>) {
+        self.find_name(k, directory, name, file).await;
+    }
+
+    async fn read_directory(&self, k: &Kernel, directory: u32) {
+        self.read_names(k, directory).await;
+    }
+
+    async fn read_map(&self, k: &Kernel, file: u32) {
+        self.read_index(k, file).await;
+    }
+
     async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), _: Name<'_>, last: bool) {
         if last {
             k.writeback_over(file, 0).await;
+            self.read_inode_bitmap(k, file).await;
+            self.read_index(k, file).await;
         }
         self.begin(k).await;
         self.with(|s| {
@@ -150,6 +155,8 @@ impl FileSystem for Ext4 {
 
     async fn let_go(&self, k: &Kernel, file: u32) {
         k.writeback_over(file, 0).await;
+        self.read_inode_bitmap(k, file).await;
+        self.read_index(k, file).await;
         self.begin(k).await;
         self.free_file(k, file);
         self.end(k);
@@ -169,6 +176,8 @@ impl FileSystem for Ext4 {
         }
         if let Some((old, true)) = replaced {
             k.writeback_over(old, 0).await;
+            self.read_inode_bitmap(k, old).await;
+            self.read_index(k, old).await;
         }
         self.begin(k).await;
         self.with(|s| {
@@ -190,6 +199,7 @@ impl FileSystem for Ext4 {
 
     async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
         k.writeback_over(file, pages).await;
+        self.read_index(k, file).await;
         self.begin(k).await;
         k.with(|w| w.memory.drop_pages(file, pages, u64::MAX >> 16, true));
         self.with(|s| {
@@ -357,7 +367,7 @@ impl Ext4 {
 }
 
 /// A name's hash, by which directories of the root are spread.
-fn hash(name: &str) -> u64 {
+pub(super) fn hash(name: &str) -> u64 {
     name.bytes()
         .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }

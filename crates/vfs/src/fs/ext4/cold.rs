@@ -1,0 +1,136 @@
+//! Metadata that is read because it is not in memory: names, inodes and extents after a mount.
+//!
+//! Blocks of the inode table come in windows: the aligned 32 around the one wanted and the one behind them, as far as the
+//! table is used. The others are read ahead. Bitmaps of blocks are prefetched after the mount and never waited for.
+
+use std::collections::BTreeSet;
+
+use iosched_types::{Flags, Op};
+
+use super::blocks::entries_block;
+use super::inode::group_of;
+use super::layout::Layout;
+use super::{Ext4, SUPERBLOCK, State};
+use crate::fs::jbd2::Block;
+use crate::kernel::world::{BioOut, Done};
+use crate::kernel::{Group, Kernel, Wait};
+
+/// Blocks of an inode table that are read together.
+const WINDOW: u64 = 32;
+/// Inodes in a block of the table.
+const IN_BLOCK: u64 = 16;
+
+/// What is in memory after a mount: the superblock, all descriptors, and the inodes of the journal and of the root.
+pub(super) fn read_by_mount(layout: &Layout) -> BTreeSet<Block> {
+    let mut warm = BTreeSet::from([SUPERBLOCK]);
+    warm.extend((0..layout.descriptors).map(|n| 1 + n));
+    warm.insert(layout.inode_table(0));
+    warm
+}
+
+impl State {
+    /// The mount forgets what was in memory. The thread that prefetches bitmaps has done so before anybody needs one.
+    pub(super) fn chill(&mut self) {
+        self.noted = false;
+        self.cold = true;
+        self.warm = read_by_mount(&self.layout);
+        self.warm.extend((0..self.layout.groups).map(|g| self.layout.block_bitmap(g)));
+    }
+
+    /// The blocks of the table that are read with this one, which is the last: those in memory are left out.
+    fn table_window(&self, number: u64) -> Vec<Block> {
+        let (group, target) = (group_of(number), self.layout.inode_block(number));
+        let table = self.layout.inode_table(group);
+        let first = (target / WINDOW * WINDOW).max(table);
+        let used = table + self.inodes.made_in(group) / IN_BLOCK;
+        let last = (target / WINDOW * WINDOW + WINDOW).min(used);
+        let ahead = (first..=last).filter(|b| *b != target && !self.warm.contains(b));
+        ahead.chain([target]).collect()
+    }
+}
+
+fn read(k: &Kernel, block: Block, flags: Flags, group: Option<Group>) {
+    k.with(|w| {
+        let out = BioOut { id: 0, op: Op::Read, flags, sector: block * 8, sectors: 8 };
+        w.bio(k.task(), out, Done::Other, group);
+    });
+}
+
+impl Ext4 {
+    /// Reads a metadata block unless it is in memory.
+    pub(super) async fn read_block(&self, k: &Kernel, block: Block) {
+        self.read_blocks(k, &[block]).await;
+    }
+
+    /// Reads the last of the blocks unless it is in memory, and the others ahead with it.
+    async fn read_blocks(&self, k: &Kernel, blocks: &[Block]) {
+        let Some((target, ahead)) = blocks.split_last() else { return };
+        if self.with(|s| !s.warm.insert(*target)) {
+            return;
+        }
+        self.with(|s| s.warm.extend(ahead));
+        let group = k.with(|w| w.group());
+        for block in ahead {
+            read(k, *block, Flags::RAHEAD, None);
+        }
+        read(k, *target, Flags::META.with(Flags::PRIO), Some(group));
+        k.wait(Wait::Submit).await;
+        k.wait(Wait::Io(group)).await;
+    }
+
+    /// Finds a name in a directory and reads the inode of what it stands for, if anything.
+    pub(super) async fn find_name(
+        &self,
+        k: &Kernel,
+        directory: u32,
+        name: &str,
+        file: Option<u32>,
+    ) {
+        let blocks = self.with(|s| s.inodes.get(directory).map(|i| i.extents.clone()));
+        if let Some(extents) = blocks {
+            // The first block has the index, where there is more than one.
+            let n = extents.last().map_or(0, |m| m.logical + m.blocks);
+            if let Some(first) = entries_block(&extents, 0) {
+                self.read_block(k, first).await;
+            }
+            if n > 1
+                && let Some(leaf) = entries_block(&extents, 1 + super::ops::hash(name) % (n - 1))
+            {
+                self.read_block(k, leaf).await;
+            }
+        }
+        let number = file.and_then(|f| self.with(|s| s.inodes.get(f).map(|i| i.number)));
+        if let Some(number) = number {
+            let window = self.with(|s| s.table_window(number));
+            self.read_blocks(k, &window).await;
+        }
+    }
+
+    /// Reads all blocks of a directory, one by one.
+    pub(super) async fn read_names(&self, k: &Kernel, directory: u32) {
+        let Some(extents) = self.with(|s| s.inodes.get(directory).map(|i| i.extents.clone()))
+        else {
+            return;
+        };
+        let n = extents.last().map_or(0, |m| m.logical + m.blocks);
+        for block in (0..n).filter_map(|b| entries_block(&extents, b)) {
+            self.read_block(k, block).await;
+        }
+    }
+
+    /// Reads the block with the extents of a file, where they do not fit into its inode.
+    pub(super) async fn read_index(&self, k: &Kernel, file: u32) {
+        if let Some(index) = self.with(|s| s.inodes.get(file).and_then(|i| i.index)) {
+            self.read_block(k, index).await;
+        }
+    }
+
+    /// Reads the bitmap in which the file's inode is freed.
+    pub(super) async fn read_inode_bitmap(&self, k: &Kernel, file: u32) {
+        let bitmap =
+            self.with(|s| s.inodes.get(file).map(|i| s.layout.inode_bitmap(group_of(i.number))));
+        if let Some(bitmap) = bitmap {
+            self.read_block(k, bitmap).await;
+        }
+    }
+}
