@@ -117,7 +117,8 @@ impl Listed {
                 p.by_chance = true;
             }
             Call::Join { .. } => p.words = "join".into(),
-            // Its time is chance.
+            // Times are chance.
+            Call::Figure { name, .. } => p.words = format!("figure {name}"),
             Call::Note { what, bytes, .. } => p.words = format!("note {what} {bytes}"),
             _ => {}
         }
@@ -208,7 +209,8 @@ pub(crate) fn figures(m: &Measured) -> String {
     });
     let operations: Vec<_> =
         m.operations.iter().map(|(n, o)| (n, o.latency.count(), o.bytes)).collect();
-    format!("{} tasks, {} calls, {sum:?}, {operations:?}, {:?}", m.count, m.calls, m.figures)
+    let named: Vec<_> = m.figures.iter().map(|(name, _)| name).collect();
+    format!("{} tasks, {} calls, {sum:?}, {operations:?}, {named:?}", m.count, m.calls)
 }
 
 fn side<T>(d: &(u64, u64, T)) -> (u64, u64) {

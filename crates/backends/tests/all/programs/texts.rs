@@ -46,6 +46,31 @@ fn relays_are_the_same() {
 }
 
 #[test]
+fn one_compiler_one_server_and_a_checkout_are_the_same() {
+    for line in ["kernel-compile 1 6 1 10000", "nginx 50 1 1", "kernel-tasks checkout 0 0 1M 60 1"]
+    {
+        same(line, || program(line));
+    }
+}
+
+/// What they do depends on time or on the order of names, so only that they run to their end.
+#[test]
+fn programs_of_many_tasks_run_with_real_calls() {
+    for line in [
+        "dbench 2 1 0",
+        "compilebench 1 1 1",
+        "pgbench 2 8 60 30",
+        "pgbench 2 4 60 2000 tpcb 16M 1 1 300 32M 1",
+        "apache 200 20 5",
+        "kernel-tasks merge 1 1 1M 60 1",
+    ] {
+        let (measured, _) = live(program(line));
+        let measured = measured.unwrap_or_else(|e| panic!("{line}: {e}"));
+        assert!(!measured.figures.is_empty(), "{line}");
+    }
+}
+
+#[test]
 fn live_runs_know_their_core_time() {
     let (measured, _) = live(program("relay 3 4 4096 2000"));
     let measured = measured.unwrap();
