@@ -19,6 +19,7 @@ macro_rules! builtin {
 
 /// All of them, by name.
 pub(crate) static JOBS: &[Builtin] = builtin![
+    "bandwidth-latency",
     "database",
     "desktop",
     "mixed-rates",
