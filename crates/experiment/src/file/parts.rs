@@ -1,6 +1,7 @@
 //! The parts of an experiment file: its lists, its single values, and what stands in them.
 
 use iosched_devices::DeviceState;
+use iosched_types::nearest::did_you_mean;
 use iosched_types::{Diagnostic, cgroup};
 use iosched_workloads::strace::Options;
 use toml::de::DeTable;
@@ -97,8 +98,13 @@ pub(super) fn scalars(
     read("program", &mut |at| {
         let word = src.string(at, "program")?;
         let names = ProgramKind::NAMES.map(|(n, _)| n);
-        let unknown =
-            || src.error(at, format!("program = \"{word}\": known are {}", names.join(", ")));
+        let unknown = || {
+            let d = src.error(at, format!("program = \"{word}\": known are {}", names.join(", ")));
+            match did_you_mean(&word, names) {
+                near if near.is_empty() => d,
+                near => d.with_help(near),
+            }
+        };
         ProgramKind::find(&word).map(|k| e.program = k).ok_or_else(unknown)
     });
     read("backend", &mut |at| {
