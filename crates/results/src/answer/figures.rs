@@ -204,7 +204,16 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
     let names: BTreeSet<&String> = cells().flat_map(|c| c.measures.keys()).collect();
     for name in names.into_iter().filter(|n| !derived(n)) {
         let Some(first) = cells().find_map(|c| c.measures.get(name)) else { continue };
-        let (place, goal) = goal_of(name, &first.unit, first.better);
+        let (place, mut goal) = goal_of(name, &first.unit, first.better);
+        // Frames that are shown and frames that are dropped have one unit and no common goal.
+        let contrary = |c: &&Cell| {
+            let mut all =
+                c.measures.iter().filter(|(n, m)| !derived(n) && m.better != first.better);
+            all.any(|(n, m)| goal_of(n, &m.unit, m.better) == (place, goal.clone()))
+        };
+        if first.better == Better::Lower && cells().any(|c| contrary(&c)) {
+            goal.clone_from(name);
+        }
         let values = complete(row, first.better, |c| rounds(c, name));
         out.push((place, goal, first.better, make(name, values)));
     }

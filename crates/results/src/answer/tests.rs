@@ -218,6 +218,22 @@ fn a_metric_has_its_own_name() {
     assert_eq!(goals, ["run time", "CPU%"]);
 }
 
+/// Frames that are shown and frames that are dropped.
+#[test]
+fn one_unit_in_two_directions_is_two_goals() {
+    let mut all = Vec::new();
+    for (scheduler, shown, dropped) in [("none", 500.0, 400.0), ("bfq", 480.0, 10.0)] {
+        for i in 1..=3 {
+            let d = f64::from(i);
+            let r = with_metric(trial("w", scheduler, i), "frames", "frames", true, shown + d);
+            all.push(with_metric(r, "frames dropped", "frames", false, dropped + d));
+        }
+    }
+    let answers = of(&all);
+    assert_eq!(goal(&answers, "frames").winner.as_deref(), Some("none"));
+    assert_eq!(goal(&answers, "frames dropped").winner.as_deref(), Some("bfq"));
+}
+
 #[test]
 fn a_tie_says_why() {
     let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.001e8])]);
