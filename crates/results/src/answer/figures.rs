@@ -211,7 +211,7 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
                 c.measures.iter().filter(|(n, m)| !derived(n) && m.better != first.better);
             all.any(|(n, m)| goal_of(n, &m.unit, m.better) == (place, goal.clone()))
         };
-        if first.better == Better::Lower && cells().any(|c| contrary(c)) {
+        if first.better == Better::Lower && cells().any(contrary) {
             goal.clone_from(name);
         }
         let values = complete(row, first.better, |c| rounds(c, name));
