@@ -53,7 +53,7 @@ pub enum Error {
     NoTool {
         /// Program.
         tool: String,
-        /// Debian package that has it.
+        /// Debian package that has it, or a sentence on what to do without one.
         package: String,
     },
     /// A program is too old.
@@ -270,6 +270,8 @@ impl Error {
             Error::ReadOnlySysfs { .. } => {
                 "run it outside the container, or use --backend sim".into()
             }
+            // A sentence stands there when Debian has no package.
+            Error::NoTool { package, .. } if package.contains(' ') => package.clone(),
             Error::NoTool { package, .. } => format!("apt install {package}"),
             Error::OldTool { tool, .. } => format!("install a newer {tool}"),
             Error::InUse { .. } => {

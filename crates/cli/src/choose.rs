@@ -202,6 +202,9 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     for text in &args.param {
         param(text, e)?;
     }
+    if args.quick {
+        quick(e)?;
+    }
     for text in &args.queue {
         let (key, value, place) = number("--queue", text)?;
         e.queue.push(Placed::new((key.into(), value), place));
@@ -240,6 +243,24 @@ fn param(text: &str, e: &mut Experiment) -> Outcome {
     }
     let d = place.error("--param is for programs, and there is none among the workloads");
     Err(d.with_help("see `iosched list workloads`; --set is for options of fio jobs").into())
+}
+
+/// `--quick`: for every program that can be short.
+fn quick(e: &mut Experiment) -> Outcome {
+    let place = Place::option("--quick", "--quick", "--quick");
+    let mut found = false;
+    for w in &mut e.workloads {
+        if let JobSource::Program(p) = &mut w.value.job {
+            found |= p.shorten(&place);
+        }
+    }
+    if found {
+        return Ok(());
+    }
+    let d = place.error(
+        "--quick is for programs of a published length, and there is none among the workloads",
+    );
+    Err(d.with_help("see `iosched list workloads`; for fio jobs --set runtime=2s").into())
 }
 
 /// `--until-ci`, `--max-runs`, `--max-time`.

@@ -66,6 +66,7 @@ pub(crate) fn program(d: &programs::Descriptor) -> Value {
         "summary": d.text,
         "usage": d.usage(),
         "params": params.collect::<Vec<_>>(),
+        "quick": d.quick.iter().map(|(n, v)| (n.to_string(), json!(v))).collect::<serde_json::Map<_, _>>(),
     })
 }
 
@@ -76,6 +77,10 @@ pub(crate) fn program_text(d: &programs::Descriptor) -> String {
     for p in d.params {
         let text = format!("{} ({} {}). {}", p.default, p.bounds(), p.unit(), p.text);
         out.push_str(&entry(&format!("  {}", p.name), 14, &text));
+    }
+    if !d.quick.is_empty() {
+        let quick: Vec<String> = d.quick.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        out.push_str(&entry("\n--quick", 9, &quick.join(", ")));
     }
     out
 }

@@ -1,5 +1,6 @@
 //! Commands around the machine: the doctor, putting things back, and what all live runs share.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -60,6 +61,20 @@ pub(crate) fn leave(args: &RunArgs) -> Outcome<Leave> {
         overwrite_file: args.overwrite_file.clone(),
         size: args.size.as_deref().map(size_of).transpose()?,
     })
+}
+
+/// The user's own copies of programs. They are looked at before anything starts.
+pub(crate) fn tools(args: &RunArgs) -> Outcome<Vec<(&'static str, PathBuf)>> {
+    let Some(path) = &args.iozone else { return Ok(Vec::new()) };
+    let runs = path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
+    match path.canonicalize() {
+        // Programs start in a directory of their own.
+        Ok(absolute) if runs => Ok(vec![("iozone", absolute)]),
+        _ => Err(Failure::with_help(
+            format!("--iozone: {} is no program that can be run", path.display()),
+            "it takes the path of the program's file; --program text runs iosched's own text",
+        )),
+    }
 }
 
 /// A size as people write it.

@@ -103,7 +103,14 @@ impl Load {
     /// What the user should know of it beside its figures: code, message, advice.
     #[must_use]
     pub fn remarks(&self, replay: Option<&Replay>) -> Vec<(&'static str, String, String)> {
-        let Load::Trace { log, .. } = self else { return Vec::new() };
+        let log = match self {
+            Load::Trace { log, .. } => log,
+            Load::Program { program, params } => {
+                let lengths = params.lengths(program).join(", ");
+                let remark = ("length", lengths, "not as long as the published run".to_string());
+                return if remark.1.is_empty() { Vec::new() } else { vec![remark] };
+            }
+        };
         let mut out = Vec::new();
         for w in &log.warnings {
             out.push(("log", w.clone(), String::new()));
@@ -146,6 +153,20 @@ impl ProgramRef {
         let first = line.split_whitespace().next()?;
         Descriptor::find(first).ok()?;
         Some(ProgramRef { line: line.into(), params: Vec::new() })
+    }
+
+    /// Gives the parameters that set the length of the run the values of a quick look, but for those that are set.
+    /// Whether there was one.
+    pub fn shorten(&mut self, place: &Place) -> bool {
+        let Ok((program, set)) = Descriptor::words(&self.line) else { return false };
+        for (name, value) in program.quick {
+            let here = |n: &str| n == *name;
+            if !set.iter().any(|(n, _)| here(n)) && !self.params.iter().any(|p| here(&p.value.0)) {
+                let value = (name.to_string(), value.to_string());
+                self.params.push(Placed::new(value, place.clone()));
+            }
+        }
+        !program.quick.is_empty()
     }
 
     /// Looks program and parameters up.

@@ -34,6 +34,8 @@ pub struct Machine {
     pub warm_up: bool,
     /// Whether a noisy run is a result, and not repeated.
     pub allow_noise: bool,
+    /// The user's own copies of programs that workloads stand for: name, file.
+    pub tools: Vec<(&'static str, PathBuf)>,
 }
 
 /// Runs an experiment in rounds. Keeps the results that an interrupted start of the same experiment stored.
@@ -149,6 +151,7 @@ fn backend(e: &Experiment, first: &Trial, o: &Options) -> Box<dyn Backend> {
         interrupt: o.interrupt.clone(),
         trace: m.trace,
         keep_state: e.steady.is_some(),
+        tools: m.tools.clone(),
         ..LiveOptions::default()
     };
     // Nothing reads back what jobs write to the bare disk.

@@ -55,6 +55,7 @@ fn options() -> Options {
             trace: false,
             warm_up: false,
             allow_noise: false,
+            tools: Vec::new(),
         },
     }
 }

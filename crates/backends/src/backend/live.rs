@@ -46,6 +46,8 @@ pub struct LiveOptions {
     /// An emulated disk keeps its state from trial to trial instead of starting each as after power-on, because its
     /// steady state is measured.
     pub keep_state: bool,
+    /// The user's own copies of programs that workloads stand for: name, file.
+    pub tools: Vec<(&'static str, PathBuf)>,
     /// Signals to look out for.
     pub interrupt: Interrupt,
 }
@@ -59,6 +61,7 @@ impl Default for LiveOptions {
             settle: Duration::from_secs(1),
             trace: false,
             keep_state: false,
+            tools: Vec::new(),
             interrupt: Interrupt::default(),
         }
     }
@@ -270,7 +273,7 @@ impl Run<'_> {
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
         let options = self.options;
-        let tool = recipe.find()?;
+        let tool = recipe.find(&options.tools)?;
         let scheduler = apply(self.trial, self.disks)?;
         ground.fresh()?;
         let scratch = Scratch::new(options)?;

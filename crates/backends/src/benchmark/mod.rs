@@ -93,18 +93,24 @@ fn only_text(what: &str) -> Error {
 }
 
 impl Recipe {
-    /// The program's file.
+    /// The program's file: the user's own one if there is one, else what the path has.
     ///
     /// # Errors
     /// [`Error::NoTool`] with its package.
-    pub(crate) fn find(&self) -> Result<PathBuf> {
+    pub(crate) fn find(&self, own: &[(&'static str, PathBuf)]) -> Result<PathBuf> {
+        if let Some((_, file)) = own.iter().find(|(tool, _)| *tool == self.tool) {
+            return Ok(file.clone());
+        }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let on_path = std::env::split_paths(&path).map(|d| d.join(self.tool));
         let elsewhere = self.folders.iter().flat_map(|f| matching(f)).map(|d| d.join(self.tool));
         on_path.chain(elsewhere).find(|p| p.is_file()).ok_or_else(|| Error::NoTool {
             tool: self.tool.into(),
             package: match self.package {
-                "" => "no package of Debian; put it on the path, or use --program text".into(),
+                "" => {
+                    let tool = self.tool;
+                    format!("Debian has no package of it; give it with --{tool} PATH, or use --program text")
+                },
                 package => package.into(),
             },
         })

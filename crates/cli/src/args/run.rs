@@ -72,6 +72,9 @@ pub(crate) struct RunArgs {
     /// Sets a parameter of a program.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) param: Vec<String>,
+    /// A short run of programs, for a first look: `iosched show workload NAME` says how short.
+    #[arg(long)]
+    pub(crate) quick: bool,
     /// Sets a tunable of a scheduler by its sysfs name. The same one again with another value: both are compared.
     #[arg(long, value_name = "SCHEDULER.NAME=VALUE")]
     pub(crate) tunable: Vec<String>,
@@ -99,6 +102,9 @@ pub(crate) struct RunArgs {
     /// What a live run of a program runs: the real one (sqlite3 for sqlite), or iosched's text of it.
     #[arg(long, value_name = "real|text", value_parser = ["real", "text"], hide_possible_values = true)]
     pub(crate) program: Option<String>,
+    /// The IOzone that a live run of `iozone` runs: it is not in Debian's archive (default: the one on the path).
+    #[arg(long, value_name = "PATH")]
+    pub(crate) iozone: Option<PathBuf>,
     /// Trials at a time (default: one per CPU; the simulator only).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

@@ -84,6 +84,7 @@ fn without_effect(args: &RunArgs, backend: BackendKind) -> Vec<String> {
         BackendKind::Sim => &[
             ("--trace", args.trace, "simulated commands are always recorded"),
             ("--program", args.program.is_some(), "the simulator runs iosched's text of programs"),
+            ("--iozone", args.iozone.is_some(), "the simulator runs iosched's text of programs"),
             ("--no-warm-up", args.no_warm_up, "there is no warm-up"),
             ("--destroy-data", args.destroy_data.is_some(), sim),
             ("--overwrite-file", args.overwrite_file.is_some(), sim),
@@ -114,6 +115,7 @@ fn several(e: &Experiment, trials: &[Trial]) -> bool {
 /// Runs one experiment.
 pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<Vec<Record>> {
     let e = &chosen.experiment;
+    let tools = live::tools(args)?;
     let storing = match args.no_store {
         true => None,
         false => store::begin(&args.db, chosen, trials)?,
@@ -129,6 +131,7 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
             trace: args.trace,
             warm_up: !args.no_warm_up,
             allow_noise: args.allow_noise,
+            tools,
         },
     };
     let several = several(e, trials);

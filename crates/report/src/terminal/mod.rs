@@ -5,6 +5,7 @@
 
 mod cells;
 mod figures;
+mod measured;
 mod summary;
 mod workload;
 

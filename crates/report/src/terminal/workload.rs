@@ -8,6 +8,7 @@ use iosched_types::units::{show_count, three_digits};
 
 use super::cells::{Place, Row};
 use super::figures::Figures;
+use super::measured::metrics;
 use super::{Align, Cell, Grid};
 use super::{Look, bar};
 
@@ -88,22 +89,22 @@ fn title(p: &Place<'_>, unit: Option<&str>) -> String {
 }
 
 /// A column with its cells, one per scheduler.
-struct Column {
+pub(super) struct Column {
     head: String,
     align: Align,
-    cells: Vec<Cell>,
+    pub(super) cells: Vec<Cell>,
 }
 
 /// What a column prefers.
 #[derive(Clone, Copy, PartialEq)]
-enum Best {
+pub(super) enum Best {
     Most,
     Least,
     None,
 }
 
 impl Column {
-    fn numbers(
+    pub(super) fn numbers(
         head: &str,
         values: &[Option<f64>],
         best: Best,
@@ -129,14 +130,14 @@ impl Column {
         Column { head: head.into(), align: Align::Right, cells }
     }
 
-    fn words(head: &str, align: Align, words: impl Iterator<Item = String>) -> Column {
+    pub(super) fn words(head: &str, align: Align, words: impl Iterator<Item = String>) -> Column {
         Column { head: head.into(), align, cells: words.map(Cell::new).collect() }
     }
 }
 
 /// Throughput and latency.
-struct Speed {
-    columns: Vec<Column>,
+pub(super) struct Speed {
+    pub(super) columns: Vec<Column>,
 }
 
 impl Speed {
@@ -178,7 +179,7 @@ impl Speed {
         self.columns.extend(more);
     }
 
-    fn grid(&self, p: &Place<'_>) -> Grid {
+    pub(super) fn grid(&self, p: &Place<'_>) -> Grid {
         let grid = Grid::new().column("scheduler", Align::Left);
         let mut grid = self.columns.iter().fold(grid, |g, c| g.column(&c.head, c.align));
         let noise = p.rows.iter().any(|r| r.noisy);
@@ -311,44 +312,6 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
         }
         let trims = if trimmed { " (of trims, their number /s)" } else { "" };
         out.push_str(&format!("\nby job: MiB/s{trims} and p99\n"));
-        out.push_str(&table.grid(p).render(look.columns(), look.color));
-    }
-    out
-}
-
-/// Results that are no rates and latencies: start-up times, transactions.
-fn metrics(p: &Place<'_>, look: Look) -> String {
-    let mut names: Vec<(&str, &str, bool)> = Vec::new();
-    for m in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.metrics) {
-        if !names.iter().any(|n| n.0 == m.name) {
-            names.push((&m.name, &m.unit, m.higher_is_better));
-        }
-    }
-    let mut out = String::new();
-    for (name, unit, higher) in names {
-        let of = |row: &Row<'_>| {
-            let all = row.runs.iter().flat_map(|(r, _)| &r.metrics).filter(|m| m.name == name);
-            let values: Vec<(f64, bool)> = all.map(|m| (m.value, m.censored)).collect();
-            let mean =
-                iosched_results::stats::mean_of(&values.iter().map(|v| v.0).collect::<Vec<_>>());
-            (mean, values.iter().any(|v| v.1))
-        };
-        let figures: Vec<(Option<f64>, bool)> = p.rows.iter().map(of).collect();
-        // A value beyond its limit is no mean and never the best.
-        let known: Vec<Option<f64>> = figures.iter().map(|(v, c)| v.filter(|_| !c)).collect();
-        let best = if higher { Best::Most } else { Best::Least };
-        let mut column = Column::numbers(unit, &known, best, three_digits);
-        for (cell, (v, censored)) in column.cells.iter_mut().zip(&figures) {
-            if let (true, Some(v)) = (*censored, v) {
-                cell.text = format!(">{}", three_digits(*v));
-            }
-        }
-        let most = figures.iter().filter_map(|f| f.0).fold(0.0, f64::max);
-        let bars = figures.iter().map(|f| f.0.map_or(String::new(), |v| bar(v / most, 24)));
-        let table = Speed { columns: vec![column, Column::words("", Align::Left, bars)] };
-        let direction = if higher { "more" } else { "less" };
-        out.push_str(&Cell::new(format!("{name} ({direction} is better)")).text);
-        out.push('\n');
         out.push_str(&table.grid(p).render(look.columns(), look.color));
     }
     out

@@ -69,6 +69,7 @@ const SECONDS: &[Figure] = &[Figure { name: "seconds", unit: "s", higher_is_bett
 /// The kernel.
 pub(super) static KERNEL_COMPILE: Descriptor = Descriptor {
     name: "kernel-compile",
+    quick: &[("scale", "5")],
     text: "Timed Linux compilation: `make -j` of a kernel's sources that are in memory; a link at the end.",
     params: &[jobs(), files_of("1650"), cpu("450"), object("48k"), scale(), cached()],
     figures: SECONDS,
@@ -79,6 +80,7 @@ pub(super) static KERNEL_COMPILE: Descriptor = Descriptor {
 /// PHP.
 pub(super) static PHP_COMPILE: Descriptor = Descriptor {
     name: "php-compile",
+    quick: &[("scale", "10")],
     text: "Timed PHP compilation: `make -j` of PHP's sources that are in memory; a link at the end.",
     params: &[jobs(), files_of("480"), cpu("540"), object("64k"), scale(), cached()],
     figures: SECONDS,

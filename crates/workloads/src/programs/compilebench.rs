@@ -16,6 +16,7 @@ const CHUNK: Bytes = 256 << 10;
 /// The trees.
 pub(super) static COMPILEBENCH: Descriptor = Descriptor {
     name: "compilebench",
+    quick: &[("i", "3"), ("scale", "10")],
     text: "CompileBench 0.6: makes trees as large as a kernel's sources, writes object files into them, reads some and \
            deletes all; no sync in the measured parts (`-i 10 --makej`, as Phoronix Test Suite 1.0.x runs it).",
     params: &[

@@ -11,6 +11,7 @@ const BUFFER: u64 = 128 << 10;
 /// The copies.
 pub(super) static FILE_COPY: Descriptor = Descriptor {
     name: "file-copy",
+    quick: &[("size", "256M")],
     text: "Copies a large file through the page cache, in each of several processes; the time ends when all is durable.",
     params: &[
         Param {

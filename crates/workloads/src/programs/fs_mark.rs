@@ -18,6 +18,7 @@ const START: u32 = 0;
 /// The files.
 pub(super) static FS_MARK: Descriptor = Descriptor {
     name: "fs-mark",
+    quick: &[("n", "100")],
     text: "FS-Mark: makes files of one size and syncs them (fs_mark 3.3).",
     params: &[
         Param {

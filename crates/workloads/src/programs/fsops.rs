@@ -42,6 +42,7 @@ const OPS: &[&str] = &[
 /// The file operations.
 pub(super) static FSOPS: Descriptor = Descriptor {
     name: "fsops",
+    quick: &[],
     text: "Does one file operation again and again in each of several processes, and times each.",
     params: &[
         Param {

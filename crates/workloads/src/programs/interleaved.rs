@@ -14,6 +14,7 @@ const READ: u32 = 1;
 /// The readers.
 pub(super) static INTERLEAVED: Descriptor = Descriptor {
     name: "interleaved",
+    quick: &[("seconds", "5"), ("size", "2G")],
     text: "Readers of zones that lie interleaved: each reads its own ones in order, and all together one stretch of the \
            disk (the S suite's interleaved_io).",
     params: &[

@@ -20,6 +20,7 @@ const fn rate(name: &'static str) -> Figure {
 /// The files.
 pub(super) static IOZONE: Descriptor = Descriptor {
     name: "iozone",
+    quick: &[("size", "256M")],
     text: "IOzone: each process writes, rewrites, reads and rereads a large file of its own, phase by phase. The first that \
            is done with a phase stops the others.",
     params: &[

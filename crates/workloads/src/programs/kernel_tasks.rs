@@ -26,6 +26,7 @@ const COMPILATION: Job = Job { cpu: 450 * MS, object: 48 << 10 };
 /// The tasks.
 pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
     name: "kernel-tasks",
+    quick: &[("scale", "5")],
     text: "Kernel development tasks of the S suite: make -j5 for some seconds, git grep, git checkout or git merge on a \
            cold tree, while others read and write large files.",
     params: &[

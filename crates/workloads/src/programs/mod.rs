@@ -63,6 +63,8 @@ pub struct Figure {
 pub struct Descriptor {
     /// Name.
     pub name: &'static str,
+    /// The parameters that set how long it takes, with values for a quick look (`--quick`). Empty: it is short anyway.
+    pub quick: &'static [(&'static str, &'static str)],
     /// What it does, in one sentence.
     pub text: &'static str,
     /// The parameters, in the order of its command line.

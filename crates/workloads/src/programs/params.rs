@@ -121,6 +121,18 @@ impl Param {
         }
     }
 
+    /// A value as one would write it.
+    fn show(&self, value: &Value) -> String {
+        match (value, &self.kind) {
+            (Value::Number(n), Kind::Bytes(..)) if *n > 0 => {
+                let shift = (n.trailing_zeros() / 10).min(4) as usize;
+                format!("{}{}", n >> (10 * shift), ["", "k", "M", "G", "T"][shift])
+            }
+            (Value::Number(n), _) => n.to_string(),
+            (Value::Text(t) | Value::File(t, _), _) => t.to_string(),
+        }
+    }
+
     fn within(&self, text: &str, n: Option<i64>, min: i64, max: i64) -> Result<Value, String> {
         match n {
             Some(n) if (min..=max).contains(&n) => Ok(Value::Number(n)),
@@ -211,6 +223,19 @@ impl Params {
             Value::Number(i) => (*n, i.to_string()),
             Value::File(name, text) => (*n, format!("{name} ({:016x})", fnv1a(text.as_bytes()))),
         })
+    }
+
+    /// The parameters that set how long the program takes and that differ from the published run: value and default.
+    #[must_use]
+    pub fn lengths(&self, d: &Descriptor) -> Vec<String> {
+        let differs = |(name, _): &(&'static str, &str)| {
+            let p = d.params.iter().find(|p| p.name == *name)?;
+            let own = self.get(name)?;
+            let default = p.read(p.default).ok()?;
+            let (own, usual) = (p.show(own), p.show(&default));
+            (own != usual).then(|| format!("{name}={own} instead of {usual}"))
+        };
+        d.quick.iter().filter_map(differs).collect()
     }
 
     /// A number.

@@ -19,6 +19,7 @@ const fn ops(name: &'static str) -> Figure {
 /// The test.
 pub(super) static PG_TEST_FSYNC: Descriptor = Descriptor {
     name: "pg-test-fsync",
+    quick: &[("seconds", "1")],
     text: "pg_test_fsync: how often a second a block of a log can be made durable, by each way that there is \
            (PostgreSQL 15; fsync_writethrough is not on Linux).",
     params: &[

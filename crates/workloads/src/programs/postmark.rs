@@ -14,6 +14,7 @@ const BUFFER: u64 = 4096;
 /// The mail server.
 pub(super) static POSTMARK: Descriptor = Descriptor {
     name: "postmark",
+    quick: &[("transactions", "5000")],
     text: "PostMark: makes small files, then reads, extends, makes and deletes them at random, without any sync \
            (PostMark 1.51, as Phoronix Test Suite 1.1.0 runs it).",
     params: &[

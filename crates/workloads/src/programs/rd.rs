@@ -8,6 +8,7 @@ use super::{Descriptor, Figure, Kind, Param, Params, files};
 /// The reader.
 pub(super) static RD: Descriptor = Descriptor {
     name: "rd",
+    quick: &[],
     text: "Reads one file at exact positions, one after the other, and times each read.",
     params: &[
         Param {

@@ -9,6 +9,7 @@ const START: u32 = 0;
 /// The relay.
 pub(super) static RELAY: Descriptor = Descriptor {
     name: "relay",
+    quick: &[],
     text: "Processes hand a token round through pipes; who has it appends a record to its own file and makes it durable.",
     params: &[
         Param { name: "nproc", text: "Processes.", default: "4", kind: Kind::Count(1, 4096) },

@@ -22,6 +22,7 @@ const FRAME: u64 = 24;
 /// The inserts.
 pub(super) static SQLITE: Descriptor = Descriptor {
     name: "sqlite",
+    quick: &[("inserts", "100"), ("passes", "1")],
     text: "SQLite: inserts rows into one table, each in a transaction of its own, by processes one after the other \
            (Phoronix Test Suite, sqlite-1.9.0).",
     params: &[

@@ -15,6 +15,7 @@ const fn seconds(name: &'static str) -> Figure {
 /// The starts.
 pub(super) static STARTUP: Descriptor = Descriptor {
     name: "startup",
+    quick: &[("iterations", "2"), ("file_size", "1G")],
     text: "Cold starts of a program, one after the other, while readers and writers load the disk (the S suite's \
            comm_startup_lat, with its replayed start-ups).",
     params: &[

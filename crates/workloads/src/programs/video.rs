@@ -22,6 +22,7 @@ const OVER: u32 = 122;
 /// The film.
 pub(super) static VIDEO: Descriptor = Descriptor {
     name: "video",
+    quick: &[("seconds", "10"), ("iterations", "1"), ("file_size", "1G")],
     text: "Plays a film of 24 frames a second beside readers and writers and a cold start of bash every 3 s, and counts \
            frames whose data come too late (the S suite's video_playing_vs_commands).",
     params: &[

@@ -61,6 +61,7 @@ const RATE: &[Figure] =
 /// nginx.
 pub(super) static NGINX: Descriptor = Descriptor {
     name: "nginx",
+    quick: &[("n", "20000")],
     text: "ab against nginx 1.0.11: one page of 3,064 bytes, a line of the access log for each request.",
     params: &[
         requests("500000"),
@@ -78,6 +79,7 @@ pub(super) static NGINX: Descriptor = Descriptor {
 /// Apache.
 pub(super) static APACHE: Descriptor = Descriptor {
     name: "apache",
+    quick: &[("n", "20000")],
     text: "ab against Apache 2.4.3: one page of 3,064 bytes, a line of the access log for each request.",
     params: &[
         requests("700000"),

@@ -42,6 +42,13 @@ fn unknown_names_are_told_the_nearest() {
 }
 
 #[test]
+fn a_short_run_is_of_programs() {
+    refused(&["--quick"], &["--quick is for programs", "--set runtime=2s"]);
+    let mock = ["--backend", "mock", "--iozone", "/nothing/there"];
+    refused(&mock, &["/nothing/there is no program", "--program text"]);
+}
+
+#[test]
 fn a_version_that_no_scheduler_has_is_not_shown() {
     let place = Place::new();
     let why = place.fails(2, &["show", "scheduler", "bfq@99"]);

@@ -35,6 +35,24 @@ fn the_quick_form_compares_and_stores() {
 }
 
 #[test]
+fn a_quick_look_says_how_short_it_is() {
+    let place = Place::new();
+    let run = |more: &[&str]| {
+        let args = ["run", "sqlite", "--quick", "--device", "ssd-sata", "--format", "json"];
+        let all: Value = serde_json::from_str(&place.out(&[&args, more].concat())).unwrap();
+        let record = &all["experiments"][0]["records"][0];
+        let seconds = record["metrics"].as_array().unwrap().iter().find(|m| m["name"] == "seconds");
+        (record["warnings"][0]["message"].to_string(), seconds.unwrap()["value"].as_f64().unwrap())
+    };
+    let (said, long) = run(&["--scheduler", "none"]);
+    assert!(said.contains("inserts=100 instead of 2500, passes=1 instead of 3"), "{said}");
+    // What the user sets stays.
+    let (said, short) = run(&["--scheduler", "none", "--param", "inserts=20"]);
+    assert!(said.contains("inserts=20 instead of 2500"), "{said}");
+    assert!(short < long / 3.0, "{short} s beside {long} s");
+}
+
+#[test]
 fn edits_change_tables_and_pages_but_no_figures() {
     let place = Place::new();
     let job = place.file("job.fio", JOB);

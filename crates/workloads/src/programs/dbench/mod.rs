@@ -24,6 +24,7 @@ const LONGEST: u32 = 2;
 /// The clients.
 pub(super) static DBENCH: Descriptor = Descriptor {
     name: "dbench",
+    quick: &[("time", "10")],
     text: "dbench 4: clients of a file server do the operations of a load file on local files, with a fsync for each \
            flush (Phoronix Test Suite 1.0.0: 6 clients, 600 s).",
     params: &[

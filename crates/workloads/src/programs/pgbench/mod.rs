@@ -40,6 +40,7 @@ const DONE: u32 = 1;
 /// The server and its clients.
 pub(super) static PGBENCH: Descriptor = Descriptor {
     name: "pgbench",
+    quick: &[("scale", "100"), ("time", "10")],
     text: "pgbench on PostgreSQL: clients update random accounts, each commit is a synced write of the log; shared \
            buffers, group commit, background writer and checkpoints (Phoronix Test Suite 1.6.0, normal load).",
     params: &[

@@ -1,0 +1,94 @@
+//! What workloads measure themselves: a chart for each figure, a table for each kind of operation.
+
+use iosched_results::stats::mean_of;
+use iosched_types::units::three_digits;
+
+use super::cells::{Place, Row};
+use super::workload::{Best, Column, Speed};
+use super::{Align, Cell, Look, bar};
+
+/// The ends of names of the figures that programs have of each kind of operation, and their columns.
+const OF_OPERATIONS: [(&str, &str); 6] = [
+    (" rate", "1/s"),
+    (" mean latency", "mean"),
+    (" p50 latency", "p50"),
+    (" p95 latency", "p95"),
+    (" p99 latency", "p99"),
+    (" max latency", "max"),
+];
+
+/// A figure by name, unit, and whether more is better.
+type Name<'a> = (&'a str, &'a str, bool);
+
+/// A figure of a row: the mean of its runs, and whether one of them stopped at a limit.
+type Value = (Option<f64>, bool);
+
+/// All figures. Those of operations come last.
+pub(super) fn metrics(p: &Place<'_>, look: Look) -> String {
+    let mut names: Vec<Name<'_>> = Vec::new();
+    for m in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.metrics) {
+        if !names.iter().any(|n| n.0 == m.name) {
+            names.push((&m.name, &m.unit, m.higher_is_better));
+        }
+    }
+    let operations: Vec<&str> =
+        names.iter().filter_map(|n| n.0.strip_suffix(" mean latency")).collect();
+    let of_operation = |name: &str| {
+        operations.iter().any(|o| {
+            let end = name.strip_prefix(o);
+            end.is_some_and(|end| OF_OPERATIONS.iter().any(|(e, _)| *e == end))
+        })
+    };
+    let charts = names.iter().filter(|n| !of_operation(n.0)).map(|n| chart(p, *n, look));
+    let tables = operations.iter().map(|o| table(p, o, &names, look));
+    charts.chain(tables).collect()
+}
+
+fn value(row: &Row<'_>, name: &str) -> Value {
+    let all = row.runs.iter().flat_map(|(r, _)| &r.metrics).filter(|m| m.name == name);
+    let values: Vec<(f64, bool)> = all.map(|m| (m.value, m.censored)).collect();
+    let mean = mean_of(&values.iter().map(|v| v.0).collect::<Vec<_>>());
+    (mean, values.iter().any(|v| v.1))
+}
+
+fn column(title: &str, values: &[Value], higher: bool) -> Column {
+    // A value beyond its limit is no mean and never the best.
+    let known: Vec<Option<f64>> = values.iter().map(|(v, c)| v.filter(|_| !c)).collect();
+    let best = if higher { Best::Most } else { Best::Least };
+    let mut column = Column::numbers(title, &known, best, three_digits);
+    for (cell, (v, censored)) in column.cells.iter_mut().zip(values) {
+        if let (true, Some(v)) = (*censored, v) {
+            cell.text = format!(">{}", three_digits(*v));
+        }
+    }
+    column
+}
+
+fn chart(p: &Place<'_>, (name, unit, higher): Name<'_>, look: Look) -> String {
+    let values: Vec<Value> = p.rows.iter().map(|r| value(r, name)).collect();
+    let most = values.iter().filter_map(|f| f.0).fold(0.0, f64::max);
+    let bars = values.iter().map(|f| f.0.map_or(String::new(), |v| bar(v / most, 24)));
+    let numbers = column(unit, &values, higher);
+    let table = Speed { columns: vec![numbers, Column::words("", Align::Left, bars)] };
+    let direction = if higher { "more" } else { "less" };
+    let title = Cell::new(format!("{name} ({direction} is better)")).text;
+    format!("{title}\n{}", table.grid(p).render(look.columns(), look.color))
+}
+
+/// A kind of operation: how many a second, and how long one takes.
+fn table(p: &Place<'_>, operation: &str, names: &[Name<'_>], look: Look) -> String {
+    let mut unit = "";
+    let columns = OF_OPERATIONS.iter().filter_map(|(end, title)| {
+        let name = format!("{operation}{end}");
+        let (_, its, higher) = names.iter().find(|n| n.0 == name)?;
+        if end.ends_with("latency") {
+            unit = its;
+        }
+        let values: Vec<Value> = p.rows.iter().map(|r| value(r, &name)).collect();
+        Some(column(title, &values, *higher))
+    });
+    let table = Speed { columns: columns.collect() };
+    let unit = if unit == "us" { "µs" } else { unit };
+    let title = Cell::new(format!("{operation} (latency in {unit})")).text;
+    format!("{title}\n{}", table.grid(p).render(look.columns(), look.color))
+}
