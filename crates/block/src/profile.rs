@@ -86,9 +86,21 @@ pub struct CpuProfile {
     /// Copying 4096 bytes between kernel and program.
     #[serde(default)]
     pub copy_ns: u64,
-    /// What a write through the page cache of a file system takes beyond a read: journal, locks, the page made dirty.
+    /// What a write through the page cache of a file system takes beyond a read, once a call: locks, the time stamp.
     #[serde(default)]
     pub write_ns: u64,
+    /// Taking a page of 4096 bytes into the page cache: memory for it, its place in file and lists, and of a write its block.
+    #[serde(default)]
+    pub page_ns: u64,
+    /// Giving a page back: the file is cut or removed, or memory is short.
+    #[serde(default)]
+    pub free_ns: u64,
+    /// Finding a name, in memory.
+    #[serde(default)]
+    pub path_ns: u64,
+    /// Changing a directory: a name made, removed or moved, with its inode and its part of the journal.
+    #[serde(default)]
+    pub change_ns: u64,
     /// A look at the clock, where that is a system call; programs look before and after each operation that they time. 0 as
     /// long as the C library reads the clock without the kernel's help.
     #[serde(default)]

@@ -142,7 +142,7 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         CpuModel::Cost => ns.to_string(),
     };
     type Piece = fn(&CpuProfile) -> u64;
-    let pieces: [(&str, Piece); 15] = [
+    let pieces: [(&str, Piece); 19] = [
         ("handing over a request in ns (`cpu.submit_ns`)", |c| c.submit_ns),
         ("… of it in the program (`user_ns`)", |c| c.user_ns),
         ("a look for completions (`reap_ns`)", |c| c.reap_ns),
@@ -155,6 +155,10 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         ("a program's system call (`call_ns`)", |c| c.call_ns),
         ("copying 4 KiB in it (`copy_ns`)", |c| c.copy_ns),
         ("a write through a file system, more (`write_ns`)", |c| c.write_ns),
+        ("a page into the page cache (`page_ns`)", |c| c.page_ns),
+        ("a page given back (`free_ns`)", |c| c.free_ns),
+        ("finding a name (`path_ns`)", |c| c.path_ns),
+        ("changing a directory (`change_ns`)", |c| c.change_ns),
         ("… more per doubling of processes (`pollution_ns`)", |c| c.pollution_ns),
         ("… above so many (`pollution_from`)", |c| u64::from(c.pollution_from)),
         ("scheduler with cold caches, % (`cold_percent`)", |c| c.cold_percent),

@@ -36,6 +36,16 @@ impl Costs {
         self.profile.write_ns
     }
 
+    /// Pages taken into the page cache, and pages given back.
+    pub(crate) fn pages(&self, (taken, given): (u64, u64)) -> Nanos {
+        self.profile.page_ns * taken + self.profile.free_ns * given
+    }
+
+    /// Finding so many names, and changing a directory.
+    pub(crate) fn names(&self, found: u64, changes: bool) -> Nanos {
+        self.profile.path_ns * found + if changes { self.profile.change_ns } else { 0 }
+    }
+
     /// A look at the clock.
     pub(crate) fn clock(&self) -> Nanos {
         self.profile.clock_ns

@@ -500,6 +500,8 @@ impl Mount {
             }
             None => {
                 w.memory.drop_clean();
+                // That is nobody's work.
+                w.memory.take_moved();
                 drop(w);
                 self.volume.rested();
             }

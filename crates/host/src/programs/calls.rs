@@ -11,6 +11,7 @@ use iosched_vfs::fs::FileSystem as _;
 
 use super::Programs;
 use super::descriptors::{Behind, Map};
+use super::paths::is_thread;
 use super::task::{Moves, Tid};
 
 /// The most that Linux moves in a call.
@@ -67,13 +68,37 @@ impl Programs {
         }
         let Some(costs) = &self.costs else { return self.execute(t, call) };
         let writes = if self.makes_dirty(t, &call) { costs.write() } else { 0 };
-        let system = costs.call(copies) + writes;
+        let (found, changes) = self.names_in(&call);
+        let system = costs.call(copies) + writes + costs.names(found, changes);
+        let system = system + std::mem::take(&mut self.tasks[t as usize].owes);
         if system == 0 {
             return self.execute(t, call);
         }
         self.tasks[t as usize].call = Some(call);
         self.occupy(t, 0, system);
         false
+    }
+
+    /// How many names the call looks for, and whether it changes a directory.
+    fn names_in(&self, call: &Call) -> (u64, bool) {
+        let there = |path: &str| self.fs.names().find(path).is_ok();
+        match call {
+            Call::Open { path, flags } => (1, flags.has(OpenFlags::CREATE) && !there(path)),
+            Call::Mkdir { path } => (1, !there(path)),
+            Call::Unlink { path } | Call::Rmdir { path } => (1, there(path)),
+            Call::Rename { from, .. } => (2, there(from)),
+            Call::Stat { .. } | Call::Touch { .. } => (1, false),
+            _ => (0, false),
+        }
+    }
+
+    /// A task's call moved pages into memory or out of it.
+    pub(super) fn owes_for_pages(&mut self, t: Tid, moved: (u64, u64)) {
+        if self.instant || is_thread(t) || moved == (0, 0) {
+            return;
+        }
+        let owes = self.costs.as_ref().map_or(0, |c| c.pages(moved));
+        self.tasks[t as usize].owes += owes;
     }
 
     /// Whether the call writes to a file of a file system through memory.

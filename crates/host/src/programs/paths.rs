@@ -134,6 +134,8 @@ impl Programs {
             }
             let mut path = self.actors[a as usize].path.take()?;
             let polled = path.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let moved = world.borrow_mut().memory.take_moved();
+            self.owes_for_pages(t, moved);
             if let Poll::Ready(answer) = polled {
                 self.wake_from_world();
                 return Some(answer);

@@ -133,6 +133,8 @@ pub(super) struct Task {
     pub(super) call: Option<Call>,
     /// A piece of work that waits for the core: user and system time.
     pub(super) put_off: Option<(Nanos, Nanos)>,
+    /// Core time of its last calls that only their end could tell. The next call pays it.
+    pub(super) owes: Nanos,
     /// Core time of its own work that is left.
     pub(super) compute: Nanos,
     /// Own work without a CPU model.
@@ -174,6 +176,7 @@ impl Task {
             answer: Ok(0),
             call: None,
             put_off: None,
+            owes: 0,
             compute: 0,
             computed: 0,
             nap: 0,

@@ -77,6 +77,8 @@ pub struct Memory {
     pub written: u64,
     /// Pages that went while they were dirty.
     pub dropped: u64,
+    /// Pages that came into the cache and that left it since somebody asked.
+    moved: (u64, u64),
     /// Where the flusher goes on in each file.
     cursors: BTreeMap<u32, u64>,
     /// Dirty memory has no limits.
@@ -107,6 +109,7 @@ impl Memory {
             dirtied: 0,
             written: 0,
             dropped: 0,
+            moved: (0, 0),
             cursors: BTreeMap::new(),
             unlimited: false,
         }
@@ -148,6 +151,7 @@ impl Memory {
         let over = (self.lru.pages() + pages).saturating_sub(self.settings.pages);
         if over > 0 {
             self.lru.evict(over, &mut self.files);
+            self.moved.1 += over;
         }
     }
 
@@ -156,7 +160,13 @@ impl Memory {
         if let Some(pages) = self.files.pages(file) {
             pages.insert(from, to, folio);
             self.lru.insert(file, from, to);
+            self.moved.0 += to - from;
         }
+    }
+
+    /// How many pages came into the cache and how many left it since the last time: whose work that was pays for it.
+    pub fn take_moved(&mut self) -> (u64, u64) {
+        std::mem::take(&mut self.moved)
     }
 
     /// Notes a use of cached pages.
@@ -215,6 +225,7 @@ impl Memory {
             }
             self.lru.remove(file, start, start + 1, pages);
             pages.remove(start, start + 1);
+            self.moved.1 += 1;
         }
     }
 

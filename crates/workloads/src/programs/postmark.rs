@@ -10,6 +10,9 @@ use super::{Descriptor, Figure, Kind, Param, Params};
 
 /// Bytes of a buffer.
 const BUFFER: u64 = 4096;
+/// Nanoseconds of its own that PostMark takes to fill or empty a buffer in eight calls of stdio: 0.63 s of user time for 2.35
+/// million buffers, measured.
+const STDIO: u64 = 270;
 
 /// The mail server.
 pub(super) static POSTMARK: Descriptor = Descriptor {
@@ -165,6 +168,7 @@ impl Post {
     ) -> Done {
         let mut left = len;
         while left > 0 {
+            self.sys.compute(STDIO).await?;
             match each(&self.sys, left.min(BUFFER)).await? {
                 0 => return Err(Errno::EIO),
                 n => left -= n.min(left),
