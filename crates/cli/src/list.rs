@@ -151,6 +151,7 @@ fn device(d: &iosched_devices::DeviceSpec) -> Value {
         Model::Hdd(_) => "hdd",
         Model::Ssd(_) => "ssd",
         Model::Volume(_) => "volume",
+        Model::Array(_) => "array",
     };
     json!({
         "name": d.name, "title": d.title, "summary": d.summary, "kind": kind,

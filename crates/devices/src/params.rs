@@ -271,3 +271,128 @@ params! {
         bw_burst: u64, Bytes, Some(0), 0, 1 << 50, "Bytes saved up while idle.";
     }
 }
+
+/// The words of [`Raid`], in its order.
+const RAIDS: Unit = Unit::Word(&["raid0", "raid5", "raid10"]);
+
+/// How an array lays data on its legs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Raid {
+    /// Stripes.
+    Raid0,
+    /// Stripes with rotating parity.
+    Raid5,
+    /// Stripes over pairs of mirrors.
+    Raid10,
+}
+
+impl Value for Raid {
+    fn from_u64(v: u64) -> Raid {
+        match v {
+            0 => Raid::Raid0,
+            1 => Raid::Raid5,
+            _ => Raid::Raid10,
+        }
+    }
+    fn to_u64(&self) -> u64 {
+        *self as u64
+    }
+}
+
+/// The words of [`Destage`], in its order.
+const DESTAGES: Unit = Unit::Word(&["age", "scan"]);
+
+/// Which rows an array cleans first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Destage {
+    /// Those that became dirty first.
+    Age,
+    /// The next above the last one, around and around.
+    Scan,
+}
+
+impl Value for Destage {
+    fn from_u64(v: u64) -> Destage {
+        if v == 0 { Destage::Age } else { Destage::Scan }
+    }
+    fn to_u64(&self) -> u64 {
+        *self as u64
+    }
+}
+
+params! {
+    /// Parameters of an array: controllers with a cache in front of disks.
+    ArrayParams {
+        qd: u64, Count, Some(32), 1, 1 << 16, "Commands taken at once on each path.";
+        paths: u64, Count, Some(2), 1, 64, "Paths to the host.";
+        rr: u64, Count, Some(1000), 1, 1 << 30, "Commands on a path before the next one is used.";
+        link_bw: u64, Rate, Some(400_000_000), 1024, u64::MAX, "Rate of a path, in each direction.";
+        cmd_ns: u64, Nanos, Some(20_000), 1, MAX_NS, "Controller time of a read, one after the other.";
+        cmdw_ns: u64, Nanos, Some(60_000), 1, MAX_NS, "Controller time of a write.";
+        hit_ns: u64, Nanos, Some(300_000), 0, MAX_NS, "Time that every command takes beside.";
+        cache: u64, Bytes, Some(1 << 30), 0, 1 << 40, "Write cache, with a battery; 0: writes go through.";
+        hi: u64, Count, Some(204), 1, 256, "Fill, in 256ths, from which the cache is written out.";
+        lo: u64, Count, Some(153), 0, 256, "Fill, in 256ths, down to which it is.";
+        mirror_bw: u64, Rate, Some(800_000_000), 0, u64::MAX, "Rate at which writes are copied to the partner; 0: there is none.";
+        rcache: u64, Bytes, Some(512 << 20), 0, 1 << 40, "Read cache.";
+        ra_n: u64, Count, Some(2), 1, 1 << 16, "Sequential commands before the array reads ahead.";
+        ra_len: u64, Bytes, Some(1 << 20), 0, 1 << 30, "Bytes read ahead.";
+        ra_tab: u64, Count, Some(32), 1, 4096, "Streams remembered.";
+        el: u64, Bytes, Some(65_536), 4096, 262_144, "Bytes that stand together on a leg, in whole pages of 4096.";
+        legs: u64, Count, Some(5), 1, 64, "Disks.";
+        raid: Raid, RAIDS, Some(1), 0, 2, "Layout.";
+        dpar: u64, Count, Some(4), 1, 256, "Runs of rows written out at once.";
+        drun: u64, Count, Some(8), 1, 4096, "Rows in a run.";
+        dord: Destage, DESTAGES, Some(0), 0, 1, "Which rows are written out first.";
+        leg_cap: u64, Bytes, None, 65_536, 1 << 56, "Size of a leg.";
+        leg_ovh_ns: u64, Nanos, Some(100_000), 1, MAX_NS, "Command overhead of a leg.";
+        leg_seek_a: u64, Nanos, Some(400_000), 0, MAX_SEEK, "Seek time of a leg, as of a disk: a.";
+        leg_seek_b: u64, Nanos, Some(4_500_000), 0, MAX_SEEK, "The factor b of the seek time.";
+        leg_seek_c: u64, Nanos, Some(1_500_000), 0, MAX_SEEK, "The factor c of the seek time.";
+        leg_rev_ns: u64, Nanos, Some(4_000_000), 1, MAX_REV, "Time of one turn of a leg.";
+        leg_spt: u64, Count, Some(1000), 1, 1 << 31, "Sectors per track of a leg.";
+        leg_bw: u64, Rate, Some(115_000_000), 1024, u64::MAX, "Media rate of a leg.";
+    }
+}
+
+impl ArrayParams {
+    /// A leg: a disk that chooses by positioning time and angle.
+    #[must_use]
+    pub fn leg(&self) -> HddParams {
+        let set = [
+            ("cap", self.leg_cap),
+            ("ovh_ns", self.leg_ovh_ns),
+            ("seek_a", self.leg_seek_a),
+            ("seek_b", self.leg_seek_b),
+            ("seek_c", self.leg_seek_c),
+            ("rev_ns", self.leg_rev_ns),
+            ("rot", Rotation::Angle as u64),
+            ("spt", self.leg_spt),
+            ("bw", self.leg_bw),
+            ("sptf", 1),
+        ];
+        let value = |k: &Key| {
+            let own = set.iter().find(|(n, _)| *n == k.name).map(|(_, v)| *v);
+            own.or(k.default).unwrap_or_default()
+        };
+        HddParams::from_values(&HddParams::KEYS.iter().map(value).collect::<Vec<_>>())
+    }
+
+    /// Elements of a row that hold data.
+    #[must_use]
+    pub fn width(&self) -> u64 {
+        match self.raid {
+            Raid::Raid0 => self.legs,
+            Raid::Raid5 => self.legs - 1,
+            Raid::Raid10 => self.legs / 2,
+        }
+    }
+
+    /// Size in bytes: whole rows.
+    #[must_use]
+    pub fn cap(&self) -> u64 {
+        (self.leg_cap / self.el.max(1)).saturating_mul(self.el).saturating_mul(self.width())
+    }
+}

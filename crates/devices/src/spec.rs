@@ -6,8 +6,10 @@ use thiserror::Error;
 
 use crate::Device;
 use crate::figure::{Figure, Price};
-use crate::models::{CachedHdd, CopyingHdd, Fixed, Hdd, Ssd, Volume};
-use crate::params::{FixedParams, HddParams, Key, Rotation, SsdParams, VolumeParams};
+use crate::models::{Array, CachedHdd, CopyingHdd, Fixed, Hdd, Ssd, Volume};
+use crate::params::{
+    ArrayParams, FixedParams, HddParams, Key, Raid, Rotation, SsdParams, VolumeParams,
+};
 use crate::state::{DeviceState, Fill};
 use crate::truth::TruthDevice;
 
@@ -66,11 +68,13 @@ pub enum Model {
     Ssd(SsdParams),
     /// A network volume with rate limits.
     Volume(VolumeParams),
+    /// Disks behind controllers with a cache.
+    Array(ArrayParams),
 }
 
 impl Model {
     /// The kinds, as files name them.
-    pub const KINDS: &'static [&'static str] = &["fixed", "hdd", "ssd", "volume"];
+    pub const KINDS: &'static [&'static str] = &["fixed", "hdd", "ssd", "volume", "array"];
 
     /// Name of the kind.
     #[must_use]
@@ -80,6 +84,7 @@ impl Model {
             Model::Hdd(_) => "hdd",
             Model::Ssd(_) => "ssd",
             Model::Volume(_) => "volume",
+            Model::Array(_) => "array",
         }
     }
 
@@ -91,6 +96,7 @@ impl Model {
             "hdd" => Some(HddParams::KEYS),
             "ssd" => Some(SsdParams::KEYS),
             "volume" => Some(VolumeParams::KEYS),
+            "array" => Some(ArrayParams::KEYS),
             _ => None,
         }
     }
@@ -101,6 +107,7 @@ impl Model {
             "hdd" => Some(Model::Hdd(HddParams::from_values(values))),
             "ssd" => Some(Model::Ssd(SsdParams::from_values(values))),
             "volume" => Some(Model::Volume(VolumeParams::from_values(values))),
+            "array" => Some(Model::Array(ArrayParams::from_values(values))),
             _ => None,
         }
     }
@@ -113,6 +120,7 @@ impl Model {
             Model::Hdd(p) => p.values(),
             Model::Ssd(p) => p.values(),
             Model::Volume(p) => p.values(),
+            Model::Array(p) => p.values(),
         };
         Self::keys(self.kind()).unwrap_or_default().iter().zip(values).collect()
     }
@@ -125,6 +133,7 @@ impl Model {
             Model::Hdd(p) => p.cap,
             Model::Ssd(p) => p.cap,
             Model::Volume(p) => p.cap,
+            Model::Array(p) => p.cap(),
         }
     }
 
@@ -145,6 +154,7 @@ impl Model {
             Model::Hdd(p) => check_hdd(p),
             Model::Ssd(p) => check_ssd(p),
             Model::Volume(p) => check_volume(p),
+            Model::Array(p) => check_array(p),
         }
     }
 }
@@ -252,6 +262,41 @@ fn check_ssd(p: &SsdParams) -> Result<(), SpecError> {
         ));
     }
     Ok(())
+}
+
+fn check_array(p: &ArrayParams) -> Result<(), SpecError> {
+    let least = match p.raid {
+        Raid::Raid0 => 1,
+        Raid::Raid5 => 3,
+        Raid::Raid10 => 2,
+    };
+    if p.legs < least {
+        let message = format!("legs = {}: this layout (raid) needs {least} at least", p.legs);
+        return Err(conflict("legs", message));
+    }
+    if p.raid == Raid::Raid10 && !p.legs.is_multiple_of(2) {
+        return Err(conflict("legs", format!("legs = {}: mirrors come in pairs", p.legs)));
+    }
+    if !p.el.is_multiple_of(4096) {
+        return Err(conflict("el", format!("el = {}: whole pages of 4096 bytes", p.el)));
+    }
+    if p.lo > p.hi {
+        return Err(conflict(
+            "lo",
+            "the cache would be written out down to more than it begins at (hi)",
+        ));
+    }
+    if p.cache > 0 && p.cache < p.el * p.legs {
+        return Err(conflict("cache", "the write cache holds less than a row (el and legs)"));
+    }
+    rate("mirror_bw", p.mirror_bw)?;
+    if p.leg_cap < p.el {
+        return Err(conflict("leg_cap", "a leg is smaller than what stands together on it (el)"));
+    }
+    if u128::from(p.leg_cap) * u128::from(p.legs) >= 1 << 62 {
+        return Err(conflict("leg_cap", "the array is larger than 4 EiB"));
+    }
+    check_hdd(&p.leg())
 }
 
 fn check_volume(p: &VolumeParams) -> Result<(), SpecError> {
@@ -385,7 +430,8 @@ impl DeviceSpec {
         match &self.model {
             Model::Hdd(p) => (p.wcache > 0, false),
             Model::Ssd(p) => (p.cache > 0, p.slc > 0),
-            Model::Fixed(_) | Model::Volume(_) => (false, false),
+            // The cache of an array has a battery, and a full one is written out at once.
+            Model::Fixed(_) | Model::Volume(_) | Model::Array(_) => (false, false),
         }
     }
 
@@ -435,6 +481,7 @@ impl DeviceSpec {
             }
             Model::Hdd(p) => Box::new(Hdd::new(p)),
             Model::Volume(p) => Box::new(Volume::new(p.clone())),
+            Model::Array(p) => Box::new(Array::new(p.clone())),
             Model::Ssd(p) => {
                 let mut ssd = Ssd::new(p.clone());
                 if self.state.write_cache == Fill::Full {

@@ -6,7 +6,7 @@ use iosched_types::units::{show_bytes, show_count, show_nanos, three_digits};
 
 use super::{Description, WRITES_BEFORE_FLUSH, seek_times};
 use crate::figure::{Figure, FigureValue};
-use crate::params::{HddParams, Rotation, SsdParams, Unit, VolumeParams};
+use crate::params::{ArrayParams, HddParams, Raid, Rotation, SsdParams, Unit, VolumeParams};
 use crate::spec::Model;
 
 const WIDTH: usize = 80;
@@ -43,6 +43,7 @@ pub(super) fn words(model: &Model) -> Vec<String> {
         Model::Hdd(p) => disk(p, model),
         Model::Ssd(p) => drive(p),
         Model::Volume(p) => volume(p),
+        Model::Array(p) => array(p),
     }
 }
 
@@ -142,6 +143,50 @@ fn volume(p: &VolumeParams) -> Vec<String> {
         let (rate, burst) = (mb(p.bw as f64 / 1e6), show_bytes(p.bw_burst as f64));
         all.push(format!("{rate} are granted, {burst} can be saved up."));
     }
+    all
+}
+
+fn array(p: &ArrayParams) -> Vec<String> {
+    let layout = match p.raid {
+        Raid::Raid0 => "stripes",
+        Raid::Raid5 => "stripes with rotating parity",
+        Raid::Raid10 => "stripes over pairs of mirrors",
+    };
+    let disk = mb(p.leg_bw as f64 / 1e6);
+    let mut all = vec![
+        format!(
+            "{} disks of {disk} in {layout}, {} on each in turn.",
+            p.legs,
+            show_bytes(p.el as f64)
+        ),
+        format!(
+            "{} paths of {} and {} commands each; the path changes every {} commands.",
+            p.paths,
+            mb(p.link_bw as f64 / 1e6),
+            p.qd,
+            p.rr
+        ),
+        format!(
+            "The controller takes {} for a read and {} for a write, one after the other.",
+            ms(p.cmd_ns as f64),
+            ms(p.cmdw_ns as f64)
+        ),
+    ];
+    all.push(match p.cache {
+        0 => "No write cache: a write ends on the disks.".into(),
+        cache => format!(
+            "A durable write cache of {}, written out from {} % full on, {} runs of rows at a time.",
+            show_bytes(cache as f64),
+            p.hi * 100 / 256,
+            p.dpar
+        ),
+    });
+    all.push(format!(
+        "A read cache of {}; {} are read ahead from the command number {} of a stream on.",
+        show_bytes(p.rcache as f64),
+        show_bytes(p.ra_len as f64),
+        p.ra_n
+    ));
     all
 }
 

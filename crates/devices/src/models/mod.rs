@@ -8,6 +8,7 @@ mod flash;
 mod mechanics;
 mod nearest;
 
+pub mod array;
 pub mod cached;
 pub mod copying;
 pub mod fixed;
@@ -15,6 +16,7 @@ pub mod hdd;
 pub mod ssd;
 pub mod volume;
 
+pub use array::Array;
 pub use cached::CachedHdd;
 pub use copying::CopyingHdd;
 pub use fixed::Fixed;
