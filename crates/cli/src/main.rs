@@ -23,6 +23,7 @@ mod live;
 mod manual;
 mod progress;
 mod report;
+mod reproduce;
 mod results;
 mod run;
 mod show;
@@ -56,6 +57,7 @@ fn execute(command: Command) -> Outcome {
         Command::Show(args) => show::show(&args),
         Command::Explain(args) => explain::explain(&args),
         Command::Validate(args) => validate::validate(&args),
+        Command::Reproduce(args) => reproduce::reproduce(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Results(args) => results::results(&args),
         Command::Compare(args) => compare::compare(&args),

@@ -12,6 +12,7 @@ mod certain;
 mod error;
 mod machine;
 mod parallel;
+pub mod reproduce;
 mod run;
 mod simulate;
 mod storing;

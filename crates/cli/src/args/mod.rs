@@ -44,6 +44,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Compare the simulator with the real kernel.
     Validate(ValidateArgs),
+    /// Run a published comparison again and lay our figures beside the published ones.
+    Reproduce(ReproduceArgs),
     /// Measure how fast the simulator is.
     Bench(BenchArgs),
     /// List, show, export, import, merge and delete stored results.
@@ -89,6 +91,36 @@ pub(crate) enum Command {
         /// Requests.
         requests: u64,
     },
+}
+
+/// `iosched reproduce`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  iosched reproduce\n  iosched reproduce linux-4.12 --quick\n  \
+                  iosched reproduce linux-3.12 --html linux-3.12.html"
+)]
+pub(crate) struct ReproduceArgs {
+    /// Which comparison (default: lists them).
+    #[arg(value_name = "NAME", hide_possible_values = true, value_parser = names::comparisons())]
+    pub(crate) name: Option<String>,
+    /// Short runs, one of each, for a first look. The answer says so.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Repetitions (default: the experiment's; those that scatter by 3.5 % or more run once more).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) runs: Option<u32>,
+    /// Trials at a time (default: one per CPU).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+    /// Form of the results.
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: Format,
+    /// Writes a page: two joined dots for each published figure.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// No progress.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 /// Kinds of things to list.

@@ -78,3 +78,8 @@ pub(crate) fn anything() -> Names {
         all.iter().flat_map(|n| (n.0)()).collect()
     })
 }
+
+/// Published comparisons that can be run again.
+pub(crate) fn comparisons() -> Names {
+    Names(|| iosched_lab::reproduce::names().iter().map(ToString::to_string).collect())
+}

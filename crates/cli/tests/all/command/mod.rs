@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod good;
+mod reproduce;
 mod verdicts;
 
 use assert_cmd::Command;

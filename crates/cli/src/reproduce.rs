@@ -1,0 +1,99 @@
+//! `iosched reproduce`: a published comparison, run again.
+
+use iosched_experiment::{Experiment, Record, Trial};
+use iosched_lab::reproduce::{Reproduction, names};
+use iosched_lab::{Job, Machine, Options};
+use iosched_results::published;
+use iosched_types::nearest::did_you_mean;
+
+use crate::args::{Format, ReproduceArgs, StateArgs};
+use crate::choose;
+use crate::fail::{Failure, Outcome};
+use crate::files::{note, print, print_json, writable, write};
+use crate::live;
+use crate::progress::Watching;
+use crate::tables::{columns, print_fitted};
+
+/// Runs a comparison again, or lists them.
+pub(crate) fn reproduce(args: &ReproduceArgs) -> Outcome {
+    let Some(name) = &args.name else { return list(args.format) };
+    if !names().contains(&name.as_str()) {
+        let near = did_you_mean(name, names());
+        let all = format!("known are {}", names().join(", "));
+        let help = if near.is_empty() { all } else { near };
+        return Err(Failure::with_help(format!("no published comparison \"{name}\""), help));
+    }
+    if let Some(page) = &args.html {
+        writable(page)?;
+    }
+    let r = Reproduction::load(name)?;
+    let mut records = Vec::new();
+    for mut e in r.experiments(args.quick)? {
+        if let Some(runs) = args.runs {
+            e.runs = runs;
+        }
+        match choose::plan(&e) {
+            Ok(trials) => records.extend(run(args, &r, &e, trials)?),
+            // What a model is missing for is part of the answer.
+            Err(why) => {
+                let first = why.messages.first().and_then(|m| m.lines().next()).unwrap_or_default();
+                note(&format!("{} is not run: {first}", e.name));
+            }
+        }
+    }
+    let out = r.judge(&records, args.quick);
+    if let Some(page) = &args.html {
+        write(page, &out.page(&r.published.description))?;
+        note(&format!("{} is written", page.display()));
+    }
+    match args.format {
+        Format::Json => print_json(&serde_json::to_value(&out).unwrap_or_default()),
+        _ => print(&out.text(columns())),
+    }
+}
+
+/// The trials of an experiment, and those that scatter once more.
+fn run(
+    args: &ReproduceArgs,
+    r: &Reproduction,
+    e: &Experiment,
+    trials: Vec<Trial>,
+) -> Outcome<Vec<Record>> {
+    let options = Options {
+        threads: args.jobs,
+        interrupt: live::ending()?,
+        machine: Machine {
+            state_dir: live::state_dir(&StateArgs { state_dir: None }),
+            guardian: None,
+            leave: iosched_backends::target::Leave::default(),
+            trace: false,
+            warm_up: false,
+            allow_noise: false,
+            tools: Vec::new(),
+        },
+    };
+    let watch = Watching::new(args.quiet);
+    let once = |trials: &[Trial]| {
+        let job = Job { experiment: e, trials, storing: None };
+        iosched_lab::run(job, &options, &watch, |_| Ok::<(), Failure>(()))
+    };
+    let mut records = once(&trials)?;
+    let more = r.unsettled(&trials, &records, e.seed);
+    if !more.is_empty() {
+        records.extend(once(&more)?);
+    }
+    Ok(records)
+}
+
+fn list(format: Format) -> Outcome {
+    let all: Vec<(&str, String)> = names()
+        .into_iter()
+        .map(|n| (n, published::load(n).map_or_else(|e| e.to_string(), |c| c.description)))
+        .collect();
+    if format == Format::Json {
+        let one = |(n, d): &(&str, String)| serde_json::json!({ "name": n, "description": d });
+        return print_json(&serde_json::Value::Array(all.iter().map(one).collect()));
+    }
+    let lines: Vec<String> = all.iter().map(|(n, d)| format!("{n}\n  {d}\n")).collect();
+    print_fitted(&lines.concat())
+}

@@ -1,0 +1,136 @@
+//! A comparison run again, for people.
+
+use iosched_results::answer::wrap;
+use iosched_types::units::three_digits;
+
+use super::{Cell, Direction, Reproduced, Verdict};
+
+impl Reproduced {
+    /// The answer in a sentence or two.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        let a = &self.agreement;
+        let mut out = match a.significant {
+            0 if a.compared == 0 => "It is not run.".to_string(),
+            0 => "No published difference from the base can be compared.".to_string(),
+            n => format!(
+                "{} of {n} published differences from the base point the same way here; {} of {} ratios are within 25 %.",
+                a.same_direction, a.within_25_percent, a.compared
+            ),
+        };
+        out.push_str(&format!(
+            " Claims: {} borne out, {} contradicted, {} not measurable.",
+            a.claims_agree, a.claims_disagree, a.claims_not_measurable
+        ));
+        if self.quick {
+            out.push_str(" This was a quick look: runs were shorter than the published ones.");
+        }
+        out
+    }
+
+    /// Answer, tables, claims, for a terminal of so many columns.
+    #[must_use]
+    pub fn text(&self, columns: usize) -> String {
+        let mut out = wrap("", 0, &format!("{}: {}", self.name, self.answer()), columns);
+        let mut at = 0;
+        while let Some(first) = self.cells.get(at) {
+            let test = self.cells[at..].iter().take_while(|c| c.test == first.test).count();
+            out.push_str(&table(&self.cells[at..at + test]));
+            for (who, why) in explanations(&self.cells[at..at + test]) {
+                out.push_str(&wrap("  ", 4, &format!("{who}: {why}"), columns));
+            }
+            at += test;
+        }
+        out.push_str("\nClaims\n");
+        for c in &self.claims {
+            let verdict = match c.verdict {
+                Verdict::Agree => "agree          ",
+                Verdict::Disagree => "disagree       ",
+                Verdict::NotMeasurable => "not measurable ",
+            };
+            out.push_str(&wrap(verdict, verdict.len(), &c.claim, columns));
+            out.push_str(&wrap("               ", verdict.len(), &c.evidence, columns));
+        }
+        out.push('\n');
+        let counted = format!(
+            "×publ, ×ours: multiples of the base, the scheduler that the others are compared with. far: the two are more than \
+             25 % apart. A published difference counts beyond {}.",
+            self.noise
+        );
+        out.push_str(&wrap("", 2, &counted, columns));
+        for r in &self.remarks {
+            out.push_str(&wrap("", 2, r, columns));
+        }
+        out
+    }
+}
+
+/// Why cells differ, each reason once; those of which nobody knows together.
+pub(super) fn explanations(cells: &[Cell]) -> Vec<(String, &str)> {
+    let mut out: Vec<(String, &str)> = Vec::new();
+    for c in cells.iter().filter(|c| c.uncounted.is_none()) {
+        let Some(why) = &c.explanation else { continue };
+        match out.iter_mut().find(|(_, w)| w == why) {
+            Some((who, _)) => who.push_str(&format!(", {}", c.run)),
+            None => out.push((c.run.clone(), why)),
+        }
+    }
+    out
+}
+
+/// The table of a test.
+fn table(cells: &[Cell]) -> String {
+    let Some(first) = cells.first() else { return String::new() };
+    let better = match first.higher_is_better {
+        Some(true) => ", more is better",
+        Some(false) => ", less is better",
+        None => "",
+    };
+    let mut out = format!("\n{} ({}{better})\n", first.test, first.unit);
+    out.push_str(&format!(
+        "{:<17} {:<12} {:>9} {:>8} {:>6} {:>6}\n",
+        "device", "scheduler", "published", "ours", "×publ", "×ours"
+    ));
+    let mut device = "";
+    for c in cells {
+        let shown = if c.model == device { "" } else { &c.model };
+        device = &c.model;
+        let number = |v: Option<f64>| v.map_or("–".into(), three_digits);
+        let ratio = |v: Option<f64>| v.map_or("–".into(), |v| format!("{v:.2}"));
+        let line = format!(
+            "{shown:<17} {:<12} {:>9} {:>8} {:>6} {:>6}  {}",
+            c.scheduler,
+            number(c.published),
+            number(c.ours),
+            ratio(c.published_ratio),
+            ratio(c.our_ratio),
+            mark(c)
+        );
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// What is to be said of a cell, in a word or two.
+fn mark(c: &Cell) -> String {
+    if let Some(why) = &c.uncounted {
+        return match why.as_str() {
+            "the base" => "base".into(),
+            w if w.contains("published") => String::new(),
+            w if w.contains("not run") => "no result".into(),
+            w if w.contains("outlier") => "outlier".into(),
+            _ => "calibrated".into(),
+        };
+    }
+    let direction = match c.direction {
+        Direction::Agree => "agree",
+        Direction::Disagree => "DISAGREE",
+        Direction::None => "",
+    };
+    match (c.near(), direction) {
+        (Some(false), "") => "far".into(),
+        (Some(false), d) => format!("{d}, far"),
+        (_, d) => d.into(),
+    }
+}

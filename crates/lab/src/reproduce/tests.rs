@@ -1,0 +1,145 @@
+use super::claims::Whose;
+use super::*;
+use iosched_experiment::record::Metric;
+
+/// The published figures as if they were ours: everything must agree with itself.
+fn as_ours(r: &Reproduction, factor: impl Fn(&str) -> f64) -> Vec<Record> {
+    let mut out = Vec::new();
+    // `iops` and `bytes per second` come from jobs, which these records lack.
+    let from_jobs = ["iops", "bytes per second"];
+    let rows = r.map.tests.iter().filter(|row| row.own.is_none());
+    for row in rows.filter(|row| !from_jobs.contains(&&*row.metric)) {
+        let test = r.test(row).unwrap();
+        for cell in &test.cells {
+            let (Some(value), Some(run)) =
+                (cell.value, r.published.runs.iter().find(|x| x.name == cell.run))
+            else {
+                continue;
+            };
+            let mut record = Record::default();
+            record.trial.workload.clone_from(&row.workload);
+            let model = r.map.devices.iter().find(|d| d.published == run.device).unwrap();
+            record.trial.device.clone_from(&model.model);
+            record.trial.scheduler.clone_from(&run.scheduler);
+            record.metrics.push(Metric {
+                name: row.metric.clone(),
+                value: value * factor(&run.name) / row.factor,
+                ..Metric::default()
+            });
+            out.push(record);
+        }
+    }
+    out
+}
+
+#[test]
+fn every_shipped_file_reads_and_its_rows_and_columns_are_there() {
+    for name in names() {
+        let r = Reproduction::load(name).unwrap();
+        for quick in [false, true] {
+            let all = r.experiments(quick).unwrap();
+            let n = if r.map.not_run.is_some() { 0 } else { r.map.experiments.len() };
+            assert_eq!(all.len(), n, "{name}");
+        }
+        let mut r = r;
+        r.map.not_run = None;
+        let all = r.experiments(true).unwrap();
+        let known = |w: &str| all.iter().any(|e| e.workloads.iter().any(|x| x.value.name == w));
+        for row in &r.map.tests {
+            assert!(row.own.is_some() || r.test(row).is_some(), "{name}: {}", row.name);
+            assert!(known(&row.workload), "{name}: no workload {}", row.workload);
+        }
+        for w in r.map.quick.keys() {
+            assert!(known(w), "{name}: quick: no workload {w}");
+        }
+        let test = |t: &str| r.map.tests.iter().any(|row| row.name == t);
+        for check in r.map.claims.iter().flat_map(|c| &c.checks) {
+            assert!(test(&check.test), "{name}: no test {}", check.test);
+            assert!(check.over_test.is_empty() || test(&check.over_test), "{}", check.over_test);
+            assert!(check.at_least.is_some() || check.at_most.is_some(), "a check asks nothing");
+        }
+        for run in r.published.runs.iter().filter(|_| r.map.tests.iter().all(|t| t.own.is_none())) {
+            let d = r.map.devices.iter().find(|d| d.published == run.device);
+            let base = &d.unwrap_or_else(|| panic!("{name}: {}", run.device)).base;
+            assert!(r.published.runs.iter().any(|x| x.name == *base), "{name}: no run {base}");
+        }
+        // Every published test is run, left out with a reason, or an n/a of the source.
+        for t in &r.published.tests {
+            let run = r.map.tests.iter().any(|row| r.test(row) == Some(t));
+            let out = r.map.left_out.iter().any(|a| a.is_of_test(t));
+            let missing = t.cells.iter().all(|c| c.value.is_none());
+            let reciprocal = t.unit == "usecs/op";
+            assert!(run || out || missing || reciprocal, "{name}: {} is not run", t.description);
+        }
+    }
+}
+
+#[test]
+fn published_figures_bear_out_the_published_claims() {
+    for name in names() {
+        let r = Reproduction::load(name).unwrap();
+        let cells = r.cells(&[]);
+        for check in r.map.claims.iter().flat_map(|c| &c.checks) {
+            let Some(ratio) = check.ratio(&cells, Whose::Published) else { continue };
+            assert!(check.holds(ratio), "{name}: {} is {ratio}", check.test);
+        }
+    }
+}
+
+#[test]
+fn figures_equal_to_the_published_ones_agree_and_others_do_not() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    let twin = r.judge(&as_ours(&r, |_| 1.0), false);
+    let a = twin.agreement;
+    assert!(a.significant > 10 && a.compared > 30, "{a:?}");
+    assert_eq!((a.same_direction, a.within_25_percent), (a.significant, a.compared));
+    assert_eq!(a.claims_disagree, 0);
+    // With every scheduler but the base at half its rate nothing can agree that was faster or level.
+    let half = |run: &str| if run.ends_with("Noop") { 1.0 } else { 0.4 };
+    let other = r.judge(&as_ours(&r, half), false);
+    assert!(other.agreement.same_direction < a.same_direction);
+    // Only IOzone on the HDD has another base, which is as slow as the others here.
+    let near = other.cells.iter().filter(|c| c.uncounted.is_none() && c.near() == Some(true));
+    assert!(near.clone().all(|c| c.test == "IOzone" && c.run.starts_with("HDD")));
+    assert!(other.agreement.claims_disagree > 0);
+    let mut wrong = other.cells.iter().filter(|c| c.direction == Direction::Disagree);
+    assert!(wrong.clone().all(|c| c.explanation.is_some()));
+    assert!(wrong.any(|c| c.explanation.as_deref() == Some("open")));
+    let text = other.text(80);
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+    assert!(text.contains("DISAGREE") && text.contains("open"), "{text}");
+    let page = other.page("title <b>");
+    assert!(page.contains("title &lt;b&gt;") && !page.contains("<b>title"));
+    assert!(page.contains("contradicted") && !page.contains("NaN") && !page.contains("inf"));
+}
+
+#[test]
+fn bases_and_calibrated_cells_are_in_no_count() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    let all = r.judge(&as_ours(&r, |_| 1.0), false);
+    let of = |run: &str| all.cells.iter().find(|c| c.test == "SQLite" && c.run == run).unwrap();
+    assert!(of("HDD: Noop").uncounted.as_deref().unwrap().contains("set by this cell"));
+    let dbench = all.cells.iter().find(|c| c.test == "Dbench" && c.run == "SSD: Noop");
+    assert_eq!(dbench.unwrap().uncounted.as_deref(), Some("the base"));
+    assert_eq!(of("HDD: MQ BFQ").uncounted, None);
+    let absent = all.cells.iter().find(|c| c.test == "pgbench" && c.run == "SSD: CFQ").unwrap();
+    assert!(absent.published.is_none() && absent.uncounted.is_some());
+}
+
+#[test]
+fn noise_is_two_published_standard_errors_where_there_are_some() {
+    let r = Reproduction::load("linux-3.12").unwrap();
+    let cells = r.cells(&[]);
+    let of = |test: &str, run: &str| {
+        cells.iter().find(|c| c.test == test && c.run == run).unwrap().significant
+    };
+    // 15.40 and 15.50 files/s with errors of 0.32 and 0.26.
+    assert!(!of("FS-Mark 1000", "Deadline"));
+    assert!(of("Compile Bench, compile", "Deadline"));
+}
+
+#[test]
+fn an_unknown_name_is_told_the_nearest() {
+    let e = Reproduction::load("linux-4.13").unwrap_err();
+    assert!(e.message.contains("linux-4.12"), "{}", e.message);
+}
