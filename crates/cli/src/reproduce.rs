@@ -28,28 +28,29 @@ pub(crate) fn reproduce(args: &ReproduceArgs) -> Outcome {
     }
     let r = Reproduction::load(name)?;
     let mut records = Vec::new();
+    let mut end = Ok(());
     for mut e in r.experiments(args.quick)? {
         if let Some(runs) = args.runs {
             e.runs = runs;
         }
-        match choose::plan(&e) {
-            Ok(trials) => records.extend(run(args, &r, &e, trials)?),
-            // What a model is missing for is part of the answer.
-            Err(why) => {
-                let first = why.messages.first().and_then(|m| m.lines().next()).unwrap_or_default();
-                note(&format!("{} is not run: {first}", e.name));
-            }
+        let trials = choose::plan(&e)?;
+        end = run(args, &r, &e, &trials, &mut records);
+        if end.is_err() {
+            note("what was run until here is laid beside what was published");
+            break;
         }
     }
-    let out = r.judge(&records, args.quick);
+    let mut out = r.judge(&records, args.quick);
+    out.interrupted = end.is_err();
     if let Some(page) = &args.html {
         write(page, &out.page(&r.published.description))?;
         note(&format!("{} is written", page.display()));
     }
     match args.format {
-        Format::Json => print_json(&serde_json::to_value(&out).unwrap_or_default()),
-        _ => print(&out.text(columns())),
+        Format::Json => print_json(&serde_json::to_value(&out).unwrap_or_default())?,
+        Format::Table => print(&out.text(columns()))?,
     }
+    end
 }
 
 /// The trials of an experiment, and those that scatter once more.
@@ -57,8 +58,9 @@ fn run(
     args: &ReproduceArgs,
     r: &Reproduction,
     e: &Experiment,
-    trials: Vec<Trial>,
-) -> Outcome<Vec<Record>> {
+    trials: &[Trial],
+    records: &mut Vec<Record>,
+) -> Outcome {
     let options = Options {
         threads: args.jobs,
         interrupt: live::ending()?,
@@ -73,16 +75,18 @@ fn run(
         },
     };
     let watch = Watching::new(args.quiet);
-    let once = |trials: &[Trial]| {
+    let once = |trials: &[Trial], records: &mut Vec<Record>| -> Outcome {
         let job = Job { experiment: e, trials, storing: None };
-        iosched_lab::run(job, &options, &watch, |_| Ok::<(), Failure>(()))
+        // Kept as they come: an interrupted run is laid beside what was published as far as it is.
+        let keep = |record: &mut Record| {
+            records.push(record.clone());
+            Ok::<(), Failure>(())
+        };
+        iosched_lab::run(job, &options, &watch, keep).map(drop)
     };
-    let mut records = once(&trials)?;
-    let more = r.unsettled(&trials, &records, e.seed);
-    if !more.is_empty() {
-        records.extend(once(&more)?);
-    }
-    Ok(records)
+    once(trials, records)?;
+    let more = r.unsettled(trials, records, e.seed);
+    if more.is_empty() { Ok(()) } else { once(&more, records) }
 }
 
 fn list(format: Format) -> Outcome {

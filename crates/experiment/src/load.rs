@@ -107,7 +107,7 @@ impl Load {
             Load::Trace { log, .. } => log,
             Load::Program { program, params } => {
                 let lengths = params.lengths(program).join(", ");
-                let remark = ("length", lengths, "not as long as the published run".to_string());
+                let remark = ("length", lengths, "the default is the usual length".to_string());
                 return if remark.1.is_empty() { Vec::new() } else { vec![remark] };
             }
         };

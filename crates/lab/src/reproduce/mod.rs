@@ -30,6 +30,8 @@ pub struct Reproduced {
     pub name: String,
     /// Whether the runs were shorter than the published ones.
     pub quick: bool,
+    /// Whether the runs were broken off: figures are missing, or means of fewer runs.
+    pub interrupted: bool,
     /// The counts.
     pub agreement: Agreement,
     /// Every published figure that has one of ours, and those that could have.
@@ -79,6 +81,7 @@ impl Reproduction {
         Reproduced {
             name: self.name.into(),
             quick,
+            interrupted: false,
             agreement: Agreement::of(&cells, &claims),
             cells,
             claims,

@@ -22,6 +22,9 @@ impl Reproduced {
             " Claims: {} borne out, {} contradicted, {} not measurable.",
             a.claims_agree, a.claims_disagree, a.claims_not_measurable
         ));
+        if self.interrupted {
+            out.push_str(" It was interrupted: figures are missing.");
+        }
         if self.quick {
             out.push_str(" This was a quick look: runs were shorter than the published ones.");
         }

@@ -94,6 +94,8 @@ fn figures_equal_to_the_published_ones_agree_and_others_do_not() {
     assert!(a.significant > 10 && a.compared > 30, "{a:?}");
     assert_eq!((a.same_direction, a.within_25_percent), (a.significant, a.compared));
     assert_eq!(a.claims_disagree, 0);
+    let broken_off = Reproduced { interrupted: true, ..twin.clone() };
+    assert!(broken_off.answer().contains("interrupted") && !twin.answer().contains("interrupted"));
     // With every scheduler but the base at half its rate nothing can agree that was faster or level.
     let half = |run: &str| if run.ends_with("Noop") { 1.0 } else { 0.4 };
     let other = r.judge(&as_ours(&r, half), false);
