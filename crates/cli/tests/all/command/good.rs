@@ -53,6 +53,25 @@ fn a_quick_look_says_how_short_it_is() {
 }
 
 #[test]
+fn a_program_is_judged_by_its_own_figures() {
+    let place = Place::new();
+    let names = |program: &str| -> Vec<String> {
+        let args =
+            ["run", program, "--device", "ssd-sata", "--scheduler", "none", "--format", "json"];
+        let all: Value = serde_json::from_str(&place.out(&args)).unwrap();
+        let metrics = all["experiments"][0]["records"][0]["metrics"].as_array().unwrap().clone();
+        metrics.iter().map(|m| m["name"].as_str().unwrap().to_string()).collect()
+    };
+    let sqlite = names("sqlite 5 1");
+    assert!(
+        sqlite.contains(&"seconds".into()) && !sqlite.contains(&"elapsed".into()),
+        "{sqlite:?}"
+    );
+    // One that has none is judged by its time.
+    assert_eq!(names("relay 2 10")[0], "elapsed");
+}
+
+#[test]
 fn edits_change_tables_and_pages_but_no_figures() {
     let place = Place::new();
     let job = place.file("job.fio", JOB);
