@@ -270,7 +270,9 @@ fn change(j: Option<&Judged>, runs: usize) -> String {
 /// Throughput and tail latency of the jobs of each name.
 fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for j in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.jobs) {
+    // A process that did no I/O in any run, as a parent that waits for its children, has nothing to show.
+    let moved = |j: &&JobRecord| j.read.ios + j.write.ios + j.trim.ios + j.sync.ios > 0;
+    for j in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.jobs).filter(moved) {
         if !names.contains(&j.name.as_str()) {
             names.push(&j.name);
         }
