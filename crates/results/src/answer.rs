@@ -27,6 +27,8 @@ pub use text::{text, wrap};
 
 /// A smaller lead is no reason to prefer a scheduler: one percent.
 const MATTERS: f64 = 0.01;
+/// Below this a difference is printed as ±0 %.
+const SHOWN: f64 = 5e-4;
 /// A price worth a word: five percent.
 const PRICE: f64 = 0.05;
 /// Chance that a page without any difference names a winner.
@@ -159,7 +161,7 @@ impl Case<'_> {
     }
 
     fn answer(&self, p: f64, candidates: &[Candidate], all: &[Case<'_>]) -> Answer {
-        let (first, second) = (self.order[0], self.order[1]);
+        let second = self.order[1];
         let mut out = Answer {
             device: self.device.into(),
             goal: self.goal.name.clone(),
@@ -172,17 +174,7 @@ impl Case<'_> {
         let Some(lead) = self.lead(second) else { return out };
         let by = lead.log.exp() - 1.0;
         if lead.p.is_none() {
-            let end = match self.goal.better {
-                _ if by < 5e-4 => "Level",
-                Better::Higher => "Highest",
-                Better::Lower => "Lowest",
-            };
-            let by = self.shown(lead.log);
-            let (a, b) = (self.name(first), self.name(second));
-            out.words = format!(
-                "{end}: {a} ({by} against {b}, {}); one value of each proves nothing",
-                self.over()
-            );
+            out.words = self.largest(lead, by) + "; one value of each proves nothing";
         } else if p <= ALPHA && by >= MATTERS {
             self.win(&mut out, lead, p, all);
         } else {
@@ -191,6 +183,20 @@ impl Case<'_> {
         self.history(&mut out, candidates);
         out.notes.extend(self.goal.starved());
         out
+    }
+
+    /// Which value is the largest, where no test can be made. Values that would be printed alike are level.
+    fn largest(&self, lead: Lead, by: f64) -> String {
+        if by < SHOWN {
+            let with = |i: &&usize| self.lead(**i).is_some_and(|l| l.log.exp() - 1.0 < SHOWN);
+            let others = self.order[1..].iter().filter(with).map(|i| self.name(*i));
+            let level: Vec<&str> =
+                std::iter::once(self.name(self.order[0])).chain(others).collect();
+            return format!("Level: {} ({})", list(&level), self.over());
+        }
+        let end = if self.goal.better == Better::Higher { "Highest" } else { "Lowest" };
+        let (a, b) = (self.name(self.order[0]), self.name(self.order[1]));
+        format!("{end}: {a} ({} against {b}, {})", self.shown(lead.log), self.over())
     }
 
     fn win(&self, out: &mut Answer, lead: Lead, p: f64, all: &[Case<'_>]) {
