@@ -79,7 +79,7 @@ pub(crate) fn judge(record: &mut Record, timing: &Result<Timing, String>, limits
         name: TIMING_DEVIATION.into(),
         value: deviation.abs() * 100.0,
         unit: "%".into(),
-        higher_is_better: false,
+        higher_is_better: Some(false),
         censored: false,
     });
     let size = deviation.abs();

@@ -136,8 +136,8 @@ pub struct Metric {
     pub value: f64,
     /// Unit: `s`, `tps`, `MB/s`.
     pub unit: String,
-    /// Whether more is better.
-    pub higher_is_better: bool,
+    /// Whether more is better; `None` where the figure only describes the run and is never judged.
+    pub higher_is_better: Option<bool>,
     /// The true value lies beyond `value` (a time limit struck): shown as `>60`, never averaged away.
     pub censored: bool,
 }

@@ -78,8 +78,13 @@ mod tests {
     #[test]
     fn values_beyond_their_limit_do_not_go_on_for_ever() {
         let start = |i, value, censored| {
-            let metric =
-                Metric { name: "startup_time".into(), value, censored, ..Metric::default() };
+            let metric = Metric {
+                name: "startup_time".into(),
+                value,
+                higher_is_better: Some(false),
+                censored,
+                ..Metric::default()
+            };
             Record { metrics: vec![metric], ..record(i, 0) }
         };
         assert!(certain(&[start(1, 60.0, true), start(2, 31.0, false)], 0.03));

@@ -345,7 +345,7 @@ mod tests {
             name: "iops".into(),
             value,
             unit: "1/s".into(),
-            higher_is_better: true,
+            higher_is_better: Some(true),
             censored: false,
         };
         Record { trial, backend, metrics: vec![metric], ..Record::default() }

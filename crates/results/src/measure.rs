@@ -47,6 +47,7 @@ const PERCENTILES: [(f64, &str, u64); 4] =
 
 /// Every measure of a record, in a fixed order; nothing that is not finite.
 ///
+/// A figure that only describes the run, of which neither more nor less is better, is no measure.
 /// Totals come first, then the jobs of different names apart (a victim beside its disturbers, say),
 /// Jain's fairness index of the processes' throughput, and the record's own metrics.
 #[must_use]
@@ -71,7 +72,8 @@ pub fn measures(record: &Record) -> Vec<Measure> {
     }
     // How true the disk was to its model is a property of the run, not of a scheduler.
     for m in record.metrics.iter().filter(|m| m.name != TIMING_DEVIATION) {
-        let better = if m.higher_is_better { Better::Higher } else { Better::Lower };
+        let Some(higher) = m.higher_is_better else { continue };
+        let better = if higher { Better::Higher } else { Better::Lower };
         // A metric of the record replaces one derived above: it comes from the tool itself.
         out.retain(|o| o.name != m.name);
         put(&mut out, m.name.clone(), &m.unit, m.value, better);
@@ -220,8 +222,8 @@ mod tests {
             name: name.into(),
             value,
             unit: "s".into(),
+            higher_is_better: Some(false),
             censored: true,
-            ..Metric::default()
         };
         let r = Record {
             metrics: vec![metric("startup", 60.0), metric("bad", f64::NAN)],

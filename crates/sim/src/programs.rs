@@ -195,7 +195,8 @@ fn job(task: u32, s: &TaskStats, m: &Measured) -> JobRecord {
     }
 }
 
-fn metric(name: String, value: f64, unit: &str, higher_is_better: bool) -> Metric {
+fn metric(name: String, value: f64, unit: &str, better: impl Into<Option<bool>>) -> Metric {
+    let higher_is_better = better.into();
     Metric { name, value, unit: unit.into(), higher_is_better, censored: false }
 }
 

@@ -611,7 +611,7 @@ fn cpu_cost(record: &mut Record, used: &meter::Use, cpu: &[iosched_experiment::f
             name: name.into(),
             value: us / ios as f64,
             unit: "us/IO".into(),
-            higher_is_better: false,
+            higher_is_better: Some(false),
             censored: false,
         });
     }

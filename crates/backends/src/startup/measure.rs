@@ -283,7 +283,7 @@ pub fn metrics(start: Start, idle: f64) -> Vec<Metric> {
         name: name.into(),
         value,
         unit: unit.into(),
-        higher_is_better: higher,
+        higher_is_better: Some(higher),
         censored,
     };
     vec![

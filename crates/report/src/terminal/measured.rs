@@ -17,8 +17,8 @@ const OF_OPERATIONS: [(&str, &str); 6] = [
     (" max latency", "max"),
 ];
 
-/// A figure by name, unit, and whether more is better.
-type Name<'a> = (&'a str, &'a str, bool);
+/// A figure by name, unit, and whether more is better; `None` where neither is.
+type Name<'a> = (&'a str, &'a str, Option<bool>);
 
 /// A figure of a row: the mean of its runs, and whether one of them stopped at a limit.
 type Value = (Option<f64>, bool);
@@ -51,10 +51,14 @@ fn value(row: &Row<'_>, name: &str) -> Value {
     (mean, values.iter().any(|v| v.1))
 }
 
-fn column(title: &str, values: &[Value], higher: bool) -> Column {
+fn column(title: &str, values: &[Value], higher: Option<bool>) -> Column {
     // A value beyond its limit is no mean and never the best.
     let known: Vec<Option<f64>> = values.iter().map(|(v, c)| v.filter(|_| !c)).collect();
-    let best = if higher { Best::Most } else { Best::Least };
+    let best = match higher {
+        Some(true) => Best::Most,
+        Some(false) => Best::Least,
+        None => Best::None,
+    };
     let mut column = Column::numbers(title, &known, best, three_digits);
     for (cell, (v, censored)) in column.cells.iter_mut().zip(values) {
         if let (true, Some(v)) = (*censored, v) {
@@ -70,8 +74,12 @@ fn chart(p: &Place<'_>, (name, unit, higher): Name<'_>, look: Look) -> String {
     let bars = values.iter().map(|f| f.0.map_or(String::new(), |v| bar(v / most, 24)));
     let numbers = column(unit, &values, higher);
     let table = Speed { columns: vec![numbers, Column::words("", Align::Left, bars)] };
-    let direction = if higher { "more" } else { "less" };
-    let title = Cell::new(format!("{name} ({direction} is better)")).text;
+    let direction = match higher {
+        Some(true) => " (more is better)",
+        Some(false) => " (less is better)",
+        None => "",
+    };
+    let title = Cell::new(format!("{name}{direction}")).text;
     format!("{title}\n{}", table.grid(p).render(look.columns(), look.color))
 }
 

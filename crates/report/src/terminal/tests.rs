@@ -117,8 +117,8 @@ fn a_value_beyond_its_limit_is_never_the_best() {
             name: "startup_time".into(),
             value,
             unit: "s".into(),
+            higher_is_better: Some(false),
             censored,
-            ..Metric::default()
         }],
         ..Record::default()
     };

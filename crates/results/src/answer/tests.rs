@@ -31,7 +31,7 @@ fn with_metric(mut r: Record, name: &str, unit: &str, higher: bool, value: f64) 
         name: name.into(),
         value,
         unit: unit.into(),
-        higher_is_better: higher,
+        higher_is_better: Some(higher),
         censored: false,
     });
     r
@@ -55,6 +55,30 @@ fn core_time_is_no_latency() {
     let answers = of(&all);
     assert!(goal(&answers, "latency").words.contains("by completion p99 of reads"));
     assert_eq!(goal(&answers, "CPU time").winner.as_deref(), Some("bfq"));
+}
+
+#[test]
+fn single_values_that_print_alike_are_level_together() {
+    let one = |scheduler: &str, value: f64| {
+        with_metric(trial("w", scheduler, 1), "seconds", "s", false, value)
+    };
+    let all = of(&[one("none", 10.0), one("bfq", 10.001), one("kyber", 11.0)]);
+    let words = &goal(&all, "run time").words;
+    assert!(words.starts_with("Level: none and bfq (by seconds in 1 workload)"), "{words}");
+    let apart = of(&[one("none", 10.0), one("bfq", 10.02)]);
+    assert!(goal(&apart, "run time").words.starts_with("Lowest: none (−0.2 % against bfq"));
+}
+
+#[test]
+fn a_figure_that_only_describes_the_run_is_no_goal() {
+    let with = |scheduler: &str, value: f64| {
+        let mut r = with_metric(trial("w", scheduler, 1), "tps", "1/s", true, value);
+        let count = Metric { name: "checkpoints".into(), value, ..Metric::default() };
+        r.metrics.push(count);
+        r
+    };
+    let all = of(&[with("none", 10.0), with("bfq", 20.0)]);
+    assert_eq!(all.iter().map(|a| a.goal.as_str()).collect::<Vec<_>>(), ["throughput"]);
 }
 
 fn goal<'a>(all: &'a [Answer], name: &str) -> &'a Answer {

@@ -16,7 +16,7 @@ fn records(kernel: &str, values: &[f64]) -> Vec<Record> {
             name: "iops".into(),
             value: *v,
             unit: "1/s".into(),
-            higher_is_better: true,
+            higher_is_better: Some(true),
             censored: false,
         }],
         provenance: [

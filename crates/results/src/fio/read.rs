@@ -171,7 +171,13 @@ fn metrics_without_bins(j: &FioJob, several: bool, metrics: &mut Vec<Metric>) {
         let name = format!("{prefix}{name}");
         // Clones of a job share its name, so their figures cannot be told apart here.
         if value.is_finite() && !metrics.iter().any(|m| m.name == name) {
-            metrics.push(Metric { name, value, unit: "ns".into(), ..Metric::default() });
+            metrics.push(Metric {
+                name,
+                value,
+                unit: "ns".into(),
+                higher_is_better: Some(false),
+                ..Metric::default()
+            });
         }
     };
     let tables = [

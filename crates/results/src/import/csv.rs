@@ -193,14 +193,17 @@ fn add<'a>(
         return Err(place.bad(name, format!("\"{name}\" is given twice for this trial")));
     }
     let higher_is_better = match get("better") {
-        "higher" => true,
-        "lower" => false,
+        "higher" => Some(true),
+        "lower" => Some(false),
+        "neither" => None,
         // Times are better when short. Everything else counts as a rate.
-        "" => !matches!(
+        "" => Some(!matches!(
             unit.to_lowercase().as_str(),
             "s" | "ms" | "us" | "µs" | "ns" | "seconds" | "usecs/op" | "ms/op"
-        ),
-        other => return Err(place.bad(other, format!("\"{other}\" is neither higher nor lower"))),
+        )),
+        other => {
+            return Err(place.bad(other, format!("\"{other}\" is not higher, lower or neither")));
+        }
     };
     let limit = value.strip_prefix('>');
     record.metrics.push(Metric {
@@ -245,14 +248,18 @@ pub fn to_csv(records: &[Record]) -> String {
                 &status,
             ]);
         };
-        let all = measures(r);
-        if all.is_empty() {
+        let judged = measures(r);
+        let others = r.metrics.iter().filter(|m| m.higher_is_better.is_none());
+        if judged.is_empty() && others.clone().next().is_none() {
             row("", "", "", "");
         }
-        for m in all {
+        for m in judged {
             let better = if m.better == Better::Higher { "higher" } else { "lower" };
             let value = format!("{}{}", if m.censored { ">" } else { "" }, m.value);
             row(&m.name, &m.unit, better, &value);
+        }
+        for m in others.filter(|m| m.value.is_finite()) {
+            row(&m.name, &m.unit, "neither", &m.value.to_string());
         }
     }
     out.into_inner().ok().and_then(|b| String::from_utf8(b).ok()).unwrap_or_default()

@@ -128,7 +128,7 @@ fn push(record: &mut Record, name: String, value: f64, unit: &str, higher_is_bet
         name: unique,
         value,
         unit: unit.into(),
-        higher_is_better,
+        higher_is_better: Some(higher_is_better),
         censored: false,
     });
 }

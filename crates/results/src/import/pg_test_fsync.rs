@@ -60,7 +60,7 @@ pub fn from_pg_test_fsync(
                     name,
                     value,
                     unit: unit.into(),
-                    higher_is_better: higher,
+                    higher_is_better: Some(higher),
                     censored: false,
                 });
             }

@@ -98,7 +98,7 @@ pub fn from_s_suite(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Recor
                     name,
                     value,
                     unit: unit.into(),
-                    higher_is_better: higher,
+                    higher_is_better: Some(higher),
                     censored: false,
                 });
             }

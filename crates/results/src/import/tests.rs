@@ -35,7 +35,7 @@ fn iozone_throughput_mode() {
     assert_eq!(value(&r[1], "random writers throughput"), Some(145_434.36));
     assert_eq!(value(&r[0], "rewriters throughput of the slowest process"), Some(132_628.09));
     let cpu = r[0].metrics.iter().find(|m| m.unit == "CPU%").unwrap();
-    assert_eq!((cpu.value, cpu.higher_is_better), (29.29, false));
+    assert_eq!((cpu.value, cpu.higher_is_better), (29.29, Some(false)));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn csv_by_header() {
     let r = from_csv("c.csv", text).unwrap();
     assert_eq!(r.len(), 2);
     let m: &Metric = &r[0].metrics[0];
-    assert_eq!((m.value, m.censored, m.higher_is_better), (60.0, true, false));
+    assert_eq!((m.value, m.censored, m.higher_is_better), (60.0, true, Some(false)));
     assert_eq!(r[0].metrics[1].name, "rate, total");
     assert_eq!(r[1].status, Status::Failed("power".into()));
     for (bad, word) in [
@@ -323,8 +323,11 @@ fn csv_is_safe_in_a_spreadsheet_and_counts_repetitions_from_one() {
         name: "@m".into(),
         value: -1.5,
         unit: "s".into(),
+        higher_is_better: Some(false),
         ..Metric::default()
     });
+    // Of checkpoints neither more nor less is better.
+    r.metrics.push(Metric { name: "checkpoints".into(), value: 3.0, ..Metric::default() });
     let text = to_csv(std::slice::from_ref(&r));
     assert!(text.contains("'=cmd") && text.contains("'-w") && text.contains("'@m"), "{text}");
     let back = from_csv("x.csv", &text).unwrap();

@@ -312,7 +312,7 @@ fn cell_records(
             },
             value: *v,
             unit: test.unit.clone(),
-            higher_is_better: test.better != Some(Better::Lower),
+            higher_is_better: Some(test.better != Some(Better::Lower)),
             censored: cell.exceeds(i),
         });
         r

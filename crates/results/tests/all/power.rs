@@ -68,7 +68,7 @@ impl Page {
                             name: (*name).into(),
                             value: 100.0 * by * (noise * z).exp(),
                             unit: "1/s".into(),
-                            higher_is_better: true,
+                            higher_is_better: Some(true),
                             censored: false,
                         }
                     });

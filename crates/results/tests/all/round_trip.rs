@@ -79,7 +79,7 @@ prop_compose! {
             jobs: vec![job(&job_name, &read, &write), job("b", &write, &read)],
             series: vec![Series { name: "iops".into(), step: 1, values: vec![1.0], ..Series::default() }],
             metrics: vec![Metric {
-                name: metric, value, unit: "s".into(), higher_is_better, censored,
+                name: metric, value, unit: "s".into(), higher_is_better: Some(higher_is_better), censored,
             }],
             provenance: [("cpus".to_string(), "4".to_string()), ("disk".into(), device.clone())].into(),
             elapsed: 1_300_000_001,

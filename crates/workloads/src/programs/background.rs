@@ -44,8 +44,8 @@ pub(super) const WRITER_RATE: Param = Param {
 
 /// What the load does meanwhile.
 pub(super) const THROUGHPUT: [Figure; 2] = [
-    Figure { name: "background read", unit: "MB/s", higher_is_better: true },
-    Figure { name: "background write", unit: "MB/s", higher_is_better: true },
+    Figure { name: "background read", unit: "MB/s", higher_is_better: Some(true) },
+    Figure { name: "background write", unit: "MB/s", higher_is_better: Some(true) },
 ];
 
 /// A load under way.

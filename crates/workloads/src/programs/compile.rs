@@ -64,7 +64,7 @@ const fn cached() -> Param {
     }
 }
 
-const SECONDS: &[Figure] = &[Figure { name: "seconds", unit: "s", higher_is_better: false }];
+const SECONDS: &[Figure] = &[Figure { name: "seconds", unit: "s", higher_is_better: Some(false) }];
 
 /// The kernel.
 pub(super) static KERNEL_COMPILE: Descriptor = Descriptor {

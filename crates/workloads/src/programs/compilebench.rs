@@ -51,14 +51,14 @@ pub(super) static COMPILEBENCH: Descriptor = Descriptor {
         rate("initial create"),
         rate("compile"),
         rate("read compiled tree"),
-        Figure { name: "delete", unit: "s/tree", higher_is_better: false },
+        Figure { name: "delete", unit: "s/tree", higher_is_better: Some(false) },
     ],
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };
 
 const fn rate(name: &'static str) -> Figure {
-    Figure { name, unit: "MB/s", higher_is_better: true }
+    Figure { name, unit: "MB/s", higher_is_better: Some(true) }
 }
 
 /// Lengths of files by their quantiles; between two of them the logarithm is uniform.

@@ -22,7 +22,7 @@ pub(super) static FILE_COPY: Descriptor = Descriptor {
         },
         Param { name: "copies", text: "Processes.", default: "1", kind: Kind::Count(1, 1024) },
     ],
-    figures: &[Figure { name: "copied", unit: "MB/s", higher_is_better: true }],
+    figures: &[Figure { name: "copied", unit: "MB/s", higher_is_better: Some(true) }],
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -54,7 +54,7 @@ pub(super) static FS_MARK: Descriptor = Descriptor {
             kind: Kind::Count(1, 1 << 20),
         },
     ],
-    figures: &[Figure { name: "files per second", unit: "files/s", higher_is_better: true }],
+    figures: &[Figure { name: "files per second", unit: "files/s", higher_is_better: Some(true) }],
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

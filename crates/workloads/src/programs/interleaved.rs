@@ -44,7 +44,7 @@ pub(super) static INTERLEAVED: Descriptor = Descriptor {
             kind: Kind::Bytes(1 << 20, 1 << 50),
         },
     ],
-    figures: &[Figure { name: "read", unit: "MB/s", higher_is_better: true }],
+    figures: &[Figure { name: "read", unit: "MB/s", higher_is_better: Some(true) }],
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

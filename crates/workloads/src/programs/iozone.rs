@@ -14,7 +14,7 @@ const RATE: u32 = 10;
 const DONE: u32 = 20;
 
 const fn rate(name: &'static str) -> Figure {
-    Figure { name, unit: "KB/s", higher_is_better: true }
+    Figure { name, unit: "KB/s", higher_is_better: Some(true) }
 }
 
 /// The files.

@@ -74,9 +74,9 @@ pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
         },
     ],
     figures: &[
-        Figure { name: "seconds", unit: "s", higher_is_better: false },
-        Figure { name: "done", unit: "%", higher_is_better: true },
-        Figure { name: "files", unit: "1", higher_is_better: true },
+        Figure { name: "seconds", unit: "s", higher_is_better: Some(false) },
+        Figure { name: "done", unit: "%", higher_is_better: Some(true) },
+        Figure { name: "files", unit: "1", higher_is_better: Some(true) },
     ],
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),

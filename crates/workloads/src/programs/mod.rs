@@ -54,8 +54,8 @@ pub struct Figure {
     pub name: &'static str,
     /// Unit.
     pub unit: &'static str,
-    /// Whether more is better.
-    pub higher_is_better: bool,
+    /// Whether more is better; `None` where it only describes the run.
+    pub higher_is_better: Option<bool>,
 }
 
 /// A program that can be named.

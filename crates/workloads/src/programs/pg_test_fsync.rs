@@ -13,7 +13,7 @@ const FILE: &str = "pg_test_fsync.out";
 const SEGMENT: Bytes = 16 << 20;
 
 const fn ops(name: &'static str) -> Figure {
-    Figure { name, unit: "ops/s", higher_is_better: true }
+    Figure { name, unit: "ops/s", higher_is_better: Some(true) }
 }
 
 /// The test.

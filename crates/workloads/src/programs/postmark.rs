@@ -53,9 +53,9 @@ pub(super) static POSTMARK: Descriptor = Descriptor {
         },
     ],
     figures: &[
-        Figure { name: "transactions per second", unit: "1/s", higher_is_better: true },
-        Figure { name: "read", unit: "MB/s", higher_is_better: true },
-        Figure { name: "written", unit: "MB/s", higher_is_better: true },
+        Figure { name: "transactions per second", unit: "1/s", higher_is_better: Some(true) },
+        Figure { name: "read", unit: "MB/s", higher_is_better: Some(true) },
+        Figure { name: "written", unit: "MB/s", higher_is_better: Some(true) },
     ],
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),

@@ -51,7 +51,7 @@ pub(super) static RD: Descriptor = Descriptor {
             kind: Kind::Bytes(0, 1 << 50),
         },
     ],
-    figures: &[Figure { name: "all reads", unit: "s", higher_is_better: false }],
+    figures: &[Figure { name: "all reads", unit: "s", higher_is_better: Some(false) }],
     prepare: Some(|sys, p| {
         Box::pin(async move { files::make(&sys, &p.word("file"), p.bytes("size")).await })
     }),

@@ -63,7 +63,7 @@ pub(super) static SQLITE: Descriptor = Descriptor {
             kind: Kind::Bytes(4, 120),
         },
     ],
-    figures: &[Figure { name: "seconds", unit: "s", higher_is_better: false }],
+    figures: &[Figure { name: "seconds", unit: "s", higher_is_better: Some(false) }],
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

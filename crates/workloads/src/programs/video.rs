@@ -61,9 +61,9 @@ pub(super) static VIDEO: Descriptor = Descriptor {
         WRITER_RATE,
     ],
     figures: &[
-        Figure { name: "drop rate", unit: "%", higher_is_better: false },
-        Figure { name: "frames dropped", unit: "frames", higher_is_better: false },
-        Figure { name: "frames", unit: "frames", higher_is_better: true },
+        Figure { name: "drop rate", unit: "%", higher_is_better: Some(false) },
+        Figure { name: "frames dropped", unit: "frames", higher_is_better: None },
+        Figure { name: "frames", unit: "frames", higher_is_better: None },
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
     ],

@@ -56,7 +56,7 @@ const fn client_cpu() -> Param {
 }
 
 const RATE: &[Figure] =
-    &[Figure { name: "requests per second", unit: "1/s", higher_is_better: true }];
+    &[Figure { name: "requests per second", unit: "1/s", higher_is_better: Some(true) }];
 
 /// nginx.
 pub(super) static NGINX: Descriptor = Descriptor {

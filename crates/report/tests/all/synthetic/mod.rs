@@ -159,7 +159,7 @@ pub fn records(workloads: usize, schedulers: usize, repetitions: u32) -> Vec<Rec
                             1.5 + s as f64 * 0.2 + 0.01 * f64::from(rep)
                         },
                         unit: "s".into(),
-                        higher_is_better: false,
+                        higher_is_better: Some(false),
                         censored: slow,
                     });
                 }
@@ -191,7 +191,7 @@ pub fn hostile() -> Vec<Record> {
             name: HOSTILE.into(),
             value: 1.0 + r.trial.seed as f64,
             unit: HOSTILE.into(),
-            higher_is_better: true,
+            higher_is_better: Some(true),
             censored: false,
         });
         r.jobs.iter_mut().for_each(|j| j.name = format!("{HOSTILE}{}", j.subjob));
@@ -211,7 +211,7 @@ pub fn variety(records: &mut [Record]) {
             name: name.into(),
             value,
             unit: "1/s".into(),
-            higher_is_better: true,
+            higher_is_better: Some(true),
             censored: false,
         };
         match r.trial.workload.as_str() {

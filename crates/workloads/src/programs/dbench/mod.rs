@@ -49,8 +49,8 @@ pub(super) static DBENCH: Descriptor = Descriptor {
         },
     ],
     figures: &[
-        Figure { name: "throughput", unit: "MB/s", higher_is_better: true },
-        Figure { name: "max latency", unit: "ms", higher_is_better: false },
+        Figure { name: "throughput", unit: "MB/s", higher_is_better: Some(true) },
+        Figure { name: "max latency", unit: "ms", higher_is_better: Some(false) },
     ],
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
