@@ -12,11 +12,16 @@ pub struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+    static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
 fn count() {
     // A thread that is being torn down has nothing left to count.
     let _ = ALLOCATIONS.try_with(|n| n.set(n.get() + 1));
+}
+
+fn hold(more: usize, less: usize) {
+    let _ = HELD.try_with(|n| n.set(n.get() + more as i64 - less as i64));
 }
 
 /// How often this thread has taken memory, or more of it, under [`Counting`].
@@ -25,19 +30,28 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
+/// Bytes that this thread has taken under [`Counting`], less those that it gave back, be they of another thread.
+#[must_use]
+pub fn held() -> i64 {
+    HELD.get()
+}
+
 // SAFETY: every call goes to the system allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
+        hold(layout.size(), 0);
         // SAFETY: the caller's promises are passed on.
         unsafe { System.alloc(layout) }
     }
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count();
+        hold(size, layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.realloc(ptr, layout, size) }
     }
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        hold(0, layout.size());
         // SAFETY: the caller's promises are passed on.
         unsafe { System.dealloc(ptr, layout) }
     }

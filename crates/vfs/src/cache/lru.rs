@@ -3,45 +3,35 @@
 //! A page enters the inactive list and becomes active when it is used a second time. Lists are queues of runs of pages.
 //! If the page of an entry has left the list meanwhile, the entry is skipped when its turn comes.
 
-use std::collections::{BTreeMap, VecDeque};
+mod runs;
+
+use std::collections::BTreeMap;
+
+use runs::{Run, Runs};
 
 use super::mapping::{Mapping, Mark};
 
-/// Consecutive pages of a file. Twelve bytes: there may be one a cached page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    file: u32,
-    low: u32,
-    high: u16,
-    pages: u16,
-}
-
-impl Run {
-    fn start(self) -> u64 {
-        u64::from(self.high) << 32 | u64::from(self.low)
-    }
-
-    fn end(self) -> u64 {
-        self.start() + u64::from(self.pages)
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "a file has less than 2^48 pages")]
-    fn new(file: u32, start: u64, pages: u16) -> Self {
-        Self { file, low: start as u32, high: (start >> 32) as u16, pages }
-    }
-}
+/// Entries that no longer count may be an eighth of those that do, and this many more.
+const SLACK: u64 = 1 << 12;
 
 /// The oldest run is in front.
 #[derive(Clone, Debug, Default)]
 struct List {
-    runs: VecDeque<Run>,
+    runs: Runs,
     /// Pages that are on the list.
     pages: u64,
+    /// Pages that entries name, whether they are still on the list or not.
+    named: u64,
 }
 
 impl List {
     fn push(&mut self, file: u32, from: u64, to: u64) {
         self.pages += to - from;
+        self.push_run(file, from, to);
+    }
+
+    fn push_run(&mut self, file: u32, from: u64, to: u64) {
+        self.named += to - from;
         let mut at = from;
         if let Some(last) = self.runs.back_mut()
             && last.file == file
@@ -56,6 +46,21 @@ impl List {
             self.runs.push_back(Run::new(file, at, pages));
             at += u64::from(pages);
         }
+    }
+
+    fn pop(&mut self) -> Option<Run> {
+        let run = self.runs.pop_front()?;
+        self.named -= u64::from(run.pages);
+        Some(run)
+    }
+
+    fn put_back(&mut self, run: Run) {
+        self.named += u64::from(run.pages);
+        self.runs.push_front(run);
+    }
+
+    fn untidy(&self) -> bool {
+        self.named > self.pages + self.pages / 8 + SLACK
     }
 }
 
@@ -158,7 +163,7 @@ impl Lru {
         while freed < wanted && looks > 0 {
             looks -= 1;
             self.age(files);
-            let Some(run) = self.inactive.runs.pop_front() else { break };
+            let Some(run) = self.inactive.pop() else { break };
             let Some(pages) = files.pages(run.file) else { continue };
             freed += self.evict_run(run, wanted - freed, pages);
         }
@@ -172,7 +177,7 @@ impl Lru {
         while at < run.end() {
             if freed == wanted {
                 let rest = u16::try_from(run.end() - at).unwrap_or(0);
-                self.inactive.runs.push_front(Run::new(run.file, at, rest));
+                self.inactive.put_back(Run::new(run.file, at, rest));
                 break;
             }
             if self.counts(Which::Inactive, run.file, at, pages) {
@@ -187,6 +192,28 @@ impl Lru {
             at += 1;
         }
         freed
+    }
+
+    /// Drops entries that no longer count, where they have become many: pages that were used twice, or are gone, would
+    /// keep theirs until memory is full.
+    pub fn tidy(&mut self, files: &mut impl Files) {
+        for which in [Which::Inactive, Which::Active] {
+            if !self.list(which).untidy() {
+                continue;
+            }
+            for _ in 0..self.list(which).runs.len() {
+                let Some(run) = self.list(which).pop() else { break };
+                let Some(pages) = files.pages(run.file) else { continue };
+                let mut from = run.start();
+                for page in run.start()..run.end() {
+                    if !self.counts(which, run.file, page, pages) {
+                        self.list(which).push_run(run.file, from, page);
+                        from = page + 1;
+                    }
+                }
+                self.list(which).push_run(run.file, from, run.end());
+            }
+        }
     }
 
     /// Whether an entry stands for a page that is on that list.
@@ -210,7 +237,7 @@ impl Lru {
     /// The oldest active pages become inactive while there are more than the lists' ratio allows.
     fn age(&mut self, files: &mut impl Files) {
         while self.inactive.pages * ratio(self.pages()) < self.active.pages {
-            let Some(run) = self.active.runs.pop_front() else { break };
+            let Some(run) = self.active.pop() else { break };
             let Some(pages) = files.pages(run.file) else { continue };
             for page in run.start()..run.end() {
                 if self.counts(Which::Active, run.file, page, pages) {

@@ -160,6 +160,7 @@ impl Memory {
         if let Some(pages) = self.files.pages(file) {
             pages.insert(from, to, folio);
             self.lru.insert(file, from, to);
+            self.lru.tidy(&mut self.files);
             self.moved.0 += to - from;
         }
     }
@@ -173,6 +174,7 @@ impl Memory {
     pub fn touch(&mut self, file: u32, from: u64, to: u64) {
         if let Some(pages) = self.files.pages(file) {
             self.lru.touch(file, from, to, pages);
+            self.lru.tidy(&mut self.files);
         }
     }
 
