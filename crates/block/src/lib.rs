@@ -25,7 +25,7 @@ mod timeline;
 
 pub use crate::core::trace::{Trace, TraceEvent};
 pub use config::{Limits, QueueConfig, QueueSetting, SchedulerChoice, queue_settings};
-pub use outbox::{Done, Outbox, Submit};
+pub use outbox::{Done, Outbox, Room, Submit};
 pub use profile::{CpuModel, CpuProfile, KernelProfile, SchedulerCost};
 pub use queue::{Queue, SwitchError};
 pub use stats::{Issue, QueueStats};

@@ -16,6 +16,19 @@ pub enum Submit {
     WouldBlock,
 }
 
+/// What a task that is [`Submit::Blocked`] sleeps for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// A tag of the scheduler or of the driver.
+    Tag,
+    /// A request of the legacy path's pool.
+    Request,
+    /// The writeback throttle: too many writes are under way.
+    Throttle,
+    /// The queue is frozen while another scheduler takes over.
+    Switch,
+}
+
 /// A finished bio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {

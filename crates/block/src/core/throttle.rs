@@ -1,6 +1,7 @@
 //! Whether the writeback throttle is on.
 
 use iosched_schedulers::QueueFacts;
+use iosched_types::TaskId;
 
 use super::wbt::Wbt;
 
@@ -34,6 +35,11 @@ impl Throttle {
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
         self.on.is_some()
+    }
+
+    /// Whether a task sleeps in it.
+    pub(crate) fn holds(&self, task: TaskId) -> bool {
+        self.on.iter().chain(&self.off).any(|w| w.holds(task))
     }
 
     #[inline(always)]

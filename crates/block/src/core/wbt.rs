@@ -101,6 +101,11 @@ impl Wbt {
         w
     }
 
+    /// Whether a task sleeps here.
+    pub(crate) fn holds(&self, task: TaskId) -> bool {
+        self.waiting.iter().any(|w| w.contains(&task))
+    }
+
     /// Whether a bio may go on now; otherwise its task sleeps here.
     pub(crate) fn admit(&mut self, now: Nanos, bio: &Bio) -> bool {
         let thread = bio.thread as usize;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use iosched_types::{Fifo, ReqId, Requests};
+use iosched_types::{Fifo, ReqId, Requests, TaskId};
 
 use super::tags::TagMap;
 use crate::state;
@@ -54,6 +54,11 @@ impl Hctx {
     #[inline(always)]
     pub(crate) fn tags(&mut self) -> &mut TagMap {
         self.sched_tags.as_mut().unwrap_or(&mut self.driver_tags)
+    }
+
+    /// Whether a task sleeps for one of them.
+    pub(crate) fn has_waiting(&self, task: TaskId) -> bool {
+        self.sched_tags.as_ref().unwrap_or(&self.driver_tags).waited_for_by(task)
     }
 
     /// Whether a request from a scheduler may have a driver tag.

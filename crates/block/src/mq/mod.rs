@@ -6,7 +6,7 @@ mod run;
 mod tags;
 
 use iosched_schedulers::{BlockPath, Position};
-use iosched_types::{Bio, Flags, Op, ReqId};
+use iosched_types::{Bio, Flags, Op, ReqId, TaskId};
 
 use crate::core::Core;
 use crate::core::runs::Run;
@@ -237,6 +237,11 @@ impl Mq {
             self.ask_run(core, h);
         }
         Submit::Taken
+    }
+
+    /// Whether a task sleeps for a tag.
+    pub(crate) fn waits_for_tag(&self, task: TaskId) -> bool {
+        self.hctx.iter().any(|h| h.has_waiting(task))
     }
 
     /// Whether the writeback throttle lets a bio go on; otherwise its task goes to sleep.

@@ -292,6 +292,11 @@ impl TagMap {
         place
     }
 
+    /// Whether a task sleeps for a tag.
+    pub(crate) fn waited_for_by(&self, task: TaskId) -> bool {
+        self.waiters.iter().any(|w| w.contains(&task))
+    }
+
     /// A task goes to sleep for a tag.
     pub(crate) fn sleep(&mut self, task: TaskId, shallow: Option<u32>, place: usize) {
         let t = task as usize;

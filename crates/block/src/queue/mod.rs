@@ -14,7 +14,7 @@ use crate::config::{Limits, SchedulerChoice};
 use crate::core::Core;
 use crate::legacy::Legacy;
 use crate::mq::Mq;
-use crate::outbox::{Outbox, Submit};
+use crate::outbox::{Outbox, Room, Submit};
 use crate::profile::PlugKind;
 use crate::state;
 use crate::stats::QueueStats;
@@ -112,6 +112,17 @@ impl Queue {
     #[inline(always)]
     pub fn out_mut(&mut self) -> &mut Outbox {
         &mut self.core.out
+    }
+
+    /// What a task sleeps for whose bio was refused. Looks through all who sleep: for people.
+    #[must_use]
+    pub fn sleeps_for(&self, task: TaskId) -> Room {
+        match &self.lane {
+            _ if self.core.throttle.holds(task) => Room::Throttle,
+            Lane::Mq(mq) if !mq.waits_for_tag(task) => Room::Switch,
+            Lane::Mq(_) => Room::Tag,
+            Lane::Legacy(_) => Room::Request,
+        }
     }
 
     /// Commands at the device.
