@@ -304,6 +304,15 @@ pub enum Call {
         /// Waits for the writes, rather than only starting them.
         wait: bool,
     },
+    /// Tells a device that what a range holds is not needed any more (`ioctl` `BLKDISCARD`); `ENOTTY` for a file.
+    Discard {
+        /// The device.
+        fd: Fd,
+        /// Position.
+        at: Bytes,
+        /// Bytes.
+        len: Bytes,
+    },
     /// Makes everything on a file system durable.
     SyncFs {
         /// A file on it.
@@ -405,6 +414,11 @@ pub enum Call {
     Pipe,
     /// Starts an asynchronous I/O.
     Submit {
+        /// Which.
+        io: Io,
+    },
+    /// Starts an asynchronous I/O through io_uring: what would sleep in the call is done by a thread of the kernel.
+    Ring {
         /// Which.
         io: Io,
     },
@@ -536,6 +550,8 @@ impl Call {
         "note",
         "figure",
         "elsewhere",
+        "ioctl",
+        "io_uring_enter",
     ];
 
     /// The place in [`Call::NAMES`].
@@ -588,6 +604,8 @@ impl Call {
             Call::Note { .. } => 43,
             Call::Figure { .. } => 44,
             Call::Elsewhere { .. } => 45,
+            Call::Discard { .. } => 46,
+            Call::Ring { .. } => 47,
         }
     }
 

@@ -179,6 +179,8 @@ impl Errno {
     pub const ENFILE: Errno = Errno(23);
     /// Too many open files.
     pub const EMFILE: Errno = Errno(24);
+    /// `Inappropriate ioctl for device`.
+    pub const ENOTTY: Errno = Errno(25);
     /// File too large.
     pub const EFBIG: Errno = Errno(27);
     /// No space left on device.

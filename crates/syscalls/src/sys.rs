@@ -143,6 +143,11 @@ impl Sys {
         self.done(Call::SyncRange { fd, at, len, wait }).await
     }
 
+    /// Tells a device that a range is not needed any more.
+    pub async fn discard(&self, fd: Fd, at: Bytes, len: Bytes) -> Done {
+        self.done(Call::Discard { fd, at, len }).await
+    }
+
     /// Makes everything on a file system durable.
     pub async fn syncfs(&self, fd: Fd) -> Done {
         self.done(Call::SyncFs { fd }).await
@@ -237,6 +242,11 @@ impl Sys {
     /// Starts an asynchronous I/O.
     pub async fn submit(&self, io: Io) -> Done {
         self.done(Call::Submit { io }).await
+    }
+
+    /// Starts an asynchronous I/O that never sleeps in the call.
+    pub async fn ring(&self, io: Io) -> Done {
+        self.done(Call::Ring { io }).await
     }
 
     /// Waits for at least `min` asynchronous I/Os and hands all that are done to `each`. Returns how many.

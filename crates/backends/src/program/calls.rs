@@ -42,7 +42,7 @@ impl Task {
             Call::Load { map, at } => self.touch(map, at, false),
             Call::Store { map, at } => self.touch(map, at, true),
             Call::Pipe => self.pipe(),
-            Call::Submit { io } => self.submit(io),
+            Call::Submit { io } | Call::Ring { io } => self.submit(io),
             Call::Reap { min, into } => {
                 self.wait_for_ios(min as usize)?;
                 let mut into = into.borrow_mut();

@@ -111,6 +111,9 @@ impl Mount {
     async fn direct_done(&self, k: &Kernel, what: Direct) {
         if what.write {
             let part = what.part;
+            if part.at + part.len > self.len(part.ino) {
+                self.volume.extended(k).await;
+            }
             self.longer(part);
             self.volume.convert(k, part.ino.0).await;
             self.volume.wrote(k, part.ino.0, part.pages()).await;

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use iosched_syscalls::{Answer, Entry, Errno, Kind, OpenFlags, Stat};
 use iosched_types::{Bytes, Nanos};
 use iosched_vfs::cache::PAGE;
-use iosched_vfs::cache::readahead::Stream;
+use iosched_vfs::cache::readahead::{Era, Stream};
 use iosched_vfs::cache::writeback::{Flusher, Intervals};
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::fs::{FileSystem as _, Kind as Made, Name};
@@ -169,12 +169,16 @@ impl Mount {
 
     /// What an open file starts with.
     pub(crate) fn open(&self, ino: Ino) -> Open {
-        self.world.borrow_mut().memory.open(ino.0);
+        let mut w = self.world.borrow_mut();
+        w.memory.open(ino.0);
+        // Kernels before keep single pages, or folios of other sizes.
+        let large = w.memory.settings.era == Era::Split && self.volume.large_folios();
+        drop(w);
         Open {
             file: ino.0,
             size: self.tree.borrow().node(ino).len,
             ra: self.read_ahead,
-            large_folios: false,
+            large_folios: large,
             stream: Stream::default(),
         }
     }
@@ -455,6 +459,59 @@ impl Mount {
         })
     }
 
+    /// A range will be read soon: its pages are asked for.
+    pub(crate) fn will_need(&self, actor: u32, open: Open, part: Part) -> Path {
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Box::pin(async move {
+            volume.read_map(&k, open.file).await;
+            let place = volume.place(open.file);
+            k.will_need(&open, &place, part.at, part.len).await;
+            Ok(0)
+        })
+    }
+
+    /// A range is not needed any more: what is dirty is on its way to the disk, whole pages that are clean go.
+    pub(crate) fn not_needed(&self, actor: u32, part: Part) -> Path {
+        let (k, this) = (self.kernel(actor), self.clone());
+        Box::pin(async move {
+            let to = match part.len {
+                0 => u64::MAX,
+                len => part.at.saturating_add(len).div_ceil(PAGE),
+            };
+            k.write_some(part.ino.0, &this.volume, (part.at / PAGE, to), false).await;
+            this.forget(Some(part));
+            Ok(0)
+        })
+    }
+
+    /// What closing a file that was open for writing starts on the disk, if anything.
+    pub(crate) fn close(&self, actor: u32, ino: Ino) -> Option<Path> {
+        if !self.volume.starts_at_close(ino.0) {
+            return None;
+        }
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Some(Box::pin(async move {
+            k.write_some(ino.0, &volume, (0, u64::MAX), false).await;
+            Ok(0)
+        }))
+    }
+
+    /// A device forgets a range: what is cached of it goes, even if it is dirty.
+    pub(crate) fn discard(&self, actor: u32, part: Part) -> Result<Path, Errno> {
+        let Volume::Raw(raw) = &self.volume else { return Err(Errno::ENOTTY) };
+        part.aligned()?;
+        if part.at.checked_add(part.len).is_none_or(|end| end > raw.bytes) {
+            return Err(Errno::EINVAL);
+        }
+        let k = self.kernel(actor);
+        Ok(Box::pin(async move {
+            if part.len > 0 {
+                k.discard(part.range()).await;
+            }
+            Ok(0)
+        }))
+    }
+
     pub(crate) fn truncate(&self, actor: u32, ino: Ino, len: Bytes) -> Result<Path, Errno> {
         if len > LONGEST {
             return Err(Errno::EFBIG);
@@ -495,7 +552,10 @@ impl Mount {
         let mut w = self.world.borrow_mut();
         match part {
             Some(p) => {
-                let to = if p.len == 0 { u64::MAX >> 16 } else { (p.at + p.len) / PAGE };
+                // The last page of a file counts whole.
+                let end = p.at.saturating_add(p.len);
+                let whole = p.len == 0 || end >= self.len(p.ino);
+                let to = if whole { u64::MAX >> 16 } else { end / PAGE };
                 w.memory.drop_pages(p.ino.0, p.at.div_ceil(PAGE), to, false);
             }
             None => {

@@ -53,6 +53,7 @@ impl Programs {
         }
         task.since = self.tl.now;
         task.last_call = call.name();
+        self.note_call(t, &call);
         if self.cores.is_none() {
             return self.execute(t, call);
         }
@@ -199,7 +200,7 @@ impl Programs {
             Call::Wait => Ok(self.wait(t, None)),
             Call::Join { task } => Ok(self.wait(t, Some(task))),
             Call::Barrier { barrier, parties } => Ok(self.barrier(t, barrier, parties)),
-            Call::Submit { io } => self.submit(t, io),
+            Call::Submit { io } | Call::Ring { io } => self.submit(t, io),
             Call::Reap { min, into } => Ok(self.reap(t, min, into)),
             Call::Map { .. } | Call::Unmap { .. } | Call::Load { .. } | Call::Store { .. } => {
                 self.mapped(t, &call)

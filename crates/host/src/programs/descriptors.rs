@@ -129,6 +129,11 @@ impl Programs {
         }
     }
 
+    /// Whether one descriptor is all that an open file has.
+    pub(super) fn is_last(&self, file: u32) -> bool {
+        self.files[file as usize].refs == 1
+    }
+
     pub(super) fn close(&mut self, t: Tid, fd: Fd) -> Result<(), Errno> {
         let file = self.file(t, fd)?;
         let table = &mut self.tables[self.tasks[t as usize].table as usize];

@@ -294,6 +294,10 @@ impl Programs {
         if self.path_has_room(t) {
             return;
         }
+        if let Some(w) = self.worker_blocked_on(context) {
+            self.path_has_room(w);
+            return;
+        }
         if self.tasks[t as usize].state == State::Blocked {
             self.wake(t);
         }

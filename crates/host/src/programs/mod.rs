@@ -25,6 +25,7 @@ use iosched_vfs::kernel::read::Open;
 use crate::fs::{Counts, Files, Ino, Mount, Segment};
 use crate::samples::Thin;
 
+mod advice;
 mod asynchronous;
 mod bios;
 mod calls;
@@ -35,12 +36,15 @@ mod measured;
 mod mounted;
 mod paths;
 mod pipes;
+mod ring;
+mod seen;
 mod task;
 mod tasks;
 mod waits;
 
 pub use bios::{SeenBio, Submitter};
 pub use measured::{Measured, Operation};
+pub use seen::{Cause, Happening, NotedBio, Seen, WaitsFor, What, Who};
 pub use task::TaskStats;
 
 use asynchronous::Async;
@@ -49,6 +53,8 @@ use io::Owner;
 use mounted::Groups;
 use paths::Actor;
 use pipes::Pipe;
+use ring::Workers;
+use seen::Notes;
 use task::{Task, Tid};
 
 /// Calls at one instant after which the simulation counts as stuck.
@@ -82,6 +88,8 @@ pub struct Programs {
     groups: Groups,
     /// Groups that were done before their call had returned.
     early: BTreeSet<u32>,
+    /// Threads that work for rings.
+    workers: Workers,
     async_results: Rc<RefCell<Vec<(Tid, Completion)>>>,
     tasks: Vec<Task>,
     ready: VecDeque<Tid>,
@@ -126,6 +134,8 @@ pub struct Programs {
     dispatches: Option<Thin<Issue>>,
     /// Bios that are noted, and how many at most.
     bios: Option<(usize, Vec<SeenBio>)>,
+    /// What happens, where somebody explains it.
+    notes: Option<Box<Notes>>,
 }
 
 impl std::fmt::Debug for Programs {
@@ -152,6 +162,7 @@ impl Programs {
             groups: Groups::new(),
             early: BTreeSet::new(),
             async_results: Rc::default(),
+            workers: Workers::default(),
             tasks: Vec::new(),
             ready: VecDeque::new(),
             alive: 0,
@@ -185,6 +196,7 @@ impl Programs {
             core_ended: None,
             dispatches: None,
             bios: None,
+            notes: None,
         }
     }
 
@@ -275,6 +287,7 @@ impl Programs {
 
     fn run_tasks(&mut self, birth: Birth, go_on: GoOn<'_>) -> Result<(), HostError> {
         self.tasks.clear();
+        self.workers = Workers::default();
         self.tables = vec![Table::new()];
         self.free_tables.clear();
         self.barriers.clear();

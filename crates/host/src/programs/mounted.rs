@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use iosched_syscalls::{Advice, Answer, Call, Completion, Entry, Errno, Fd, Io, OpenFlags};
+use iosched_syscalls::{Answer, Call, Completion, Entry, Errno, Fd, Io, OpenFlags};
 use iosched_types::Bytes;
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::Group;
@@ -26,6 +26,10 @@ pub(super) enum After {
     Open(OpenFlags),
     /// The open file's position moves on.
     Move(u32, Bytes),
+    /// The descriptor is given back.
+    Close(Fd),
+    /// An I/O of this task with this tag is done, by a worker of io_uring.
+    Ring(Tid, u32),
     /// It is a group of bios of an asynchronous I/O: tag and length.
     Group(u32, u64),
 }
@@ -46,12 +50,13 @@ impl Programs {
             Call::Write { fd, len } => self.write_mounted(t, *fd, None, *len)?,
             Call::Pwrite { fd, at, len } => self.write_mounted(t, *fd, Some(*at), *len)?,
             Call::Submit { io } => Some(self.submit_mounted(t, *io)?),
+            Call::Ring { io } => Some(self.ring_mounted(t, *io)?),
             Call::Load { map, at } => Some(self.touch_map(t, map.0, *at, false)?),
             Call::Store { map, at } => Some(self.touch_map(t, map.0, *at, true)?),
             Call::ReadDir { fd, into } => self.list_mounted(t, a, *fd, into)?,
+            Call::Close { fd } => self.close_mounted(t, a, *fd)?,
             Call::Advise { fd, at, len, advice } => {
-                self.advise(t, *fd, (*at, *len), *advice)?;
-                Some(self.said(t, 0))
+                Some(self.advise(t, *fd, (*at, *len), *advice)?)
             }
             other => match self.path_of(t, a, other)? {
                 None => None,
@@ -62,13 +67,13 @@ impl Programs {
         Ok(answered)
     }
 
-    fn said(&mut self, t: Tid, n: u64) -> bool {
+    pub(super) fn said(&mut self, t: Tid, n: u64) -> bool {
         self.tasks[t as usize].answer = Ok(n);
         true
     }
 
     /// Takes a path; `true` when it has ended and the call is answered.
-    fn begin_path(&mut self, t: Tid, path: Path, after: After) -> bool {
+    pub(super) fn begin_path(&mut self, t: Tid, path: Path, after: After) -> bool {
         self.tasks[t as usize].after = after;
         match self.take_path(t, path) {
             None => false,
@@ -82,6 +87,9 @@ impl Programs {
     /// The path of a call has ended.
     pub(super) fn path_ends(&mut self, t: Tid, answer: Answer) {
         let after = std::mem::take(&mut self.tasks[t as usize].after);
+        if let After::Ring(owner, tag) = after {
+            return self.worker_ends(t, owner, Completion { tag, answer });
+        }
         let answer = answer.and_then(|n| match after {
             After::Say => Ok(n),
             After::Open(flags) => self.open_mounted(t, Ino(n as u32), flags),
@@ -89,6 +97,8 @@ impl Programs {
                 self.files[file as usize].at = from + n;
                 Ok(n)
             }
+            After::Ring(..) => Ok(n),
+            After::Close(fd) => self.close(t, fd).map(|()| 0),
             After::Group(tag, len) => {
                 self.started(t, n as Group, tag, len);
                 Ok(0)
@@ -128,6 +138,11 @@ impl Programs {
             Call::SyncRange { fd, at, len, wait } => {
                 let (ino, _) = self.ino(t, *fd).map_err(no_pipe)?;
                 mount.sync_range(a, Part { ino, at: *at, len: *len }, *wait)
+            }
+            Call::Discard { fd, at, len } => {
+                let (ino, file) = self.ino(t, *fd).map_err(|_| Errno::ENOTTY)?;
+                self.writable(file)?;
+                mount.discard(a, Part { ino, at: *at, len: *len })?
             }
             Call::Truncate { fd, len } => {
                 let (ino, file) = self.ino(t, *fd)?;
@@ -176,9 +191,22 @@ impl Programs {
         Ok(path.map(|path| self.begin_path(t, path, After::Say)))
     }
 
+    /// Closing may start I/O. `None`: it does not.
+    fn close_mounted(&mut self, t: Tid, a: u32, fd: Fd) -> Result<Option<bool>, Errno> {
+        let file = self.file(t, fd)?;
+        let open = self.files[file as usize];
+        let Behind::File(ino) = open.behind else { return Ok(None) };
+        if !open.flags.writes() || !self.is_last(file) {
+            return Ok(None);
+        }
+        let path = self.fs.mount().and_then(|m| m.close(a, ino));
+        Ok(path.map(|path| self.begin_path(t, path, After::Close(fd))))
+    }
+
     fn open_mounted(&mut self, t: Tid, ino: Ino, flags: OpenFlags) -> Answer {
         let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
         let open = mount.open(ino);
+        self.note_name(t, ino.0);
         let fd = self.open(t, Behind::File(ino), flags)?;
         let file = self.file(t, fd)? as usize;
         let mut opens = self.opens.borrow_mut();
@@ -190,7 +218,7 @@ impl Programs {
     }
 
     /// What an open file is like now.
-    fn open_file(&self, file: u32, ino: Ino) -> Open {
+    pub(super) fn open_file(&self, file: u32, ino: Ino) -> Open {
         let mut open = self.opens.borrow()[file as usize].clone();
         open.size = self.fs.names().stat(ino).bytes;
         open
@@ -212,6 +240,7 @@ impl Programs {
         let len = len.min(MOST);
         let from = at.unwrap_or(open.at);
         let part = Part { ino, at: from, len };
+        self.note_found(t, part, true);
         let after = if at.is_none() { After::Move(file, from) } else { After::Say };
         let a = super::paths::actor_of(t);
         let Some(mount) = self.fs.mount() else { return Ok(None) };
@@ -258,6 +287,7 @@ impl Programs {
             return Ok(Some(self.said(t, 0)));
         }
         let part = Part { ino, at: from, len };
+        self.note_found(t, part, false);
         let after = if at.is_none() { After::Move(file, from) } else { After::Say };
         let a = super::paths::actor_of(t);
         let sync = durable(open.flags);
@@ -279,7 +309,7 @@ impl Programs {
     }
 
     /// Starts an asynchronous I/O. Through the cache it is done when the call returns.
-    fn submit_mounted(&mut self, t: Tid, io: Io) -> Result<bool, Errno> {
+    pub(super) fn submit_mounted(&mut self, t: Tid, io: Io) -> Result<bool, Errno> {
         let (ino, file) = self.ino(t, io.fd)?;
         let flags = self.files[file as usize].flags;
         if io.write && !flags.writes() || !io.write && !flags.reads() {
@@ -290,6 +320,7 @@ impl Programs {
             false => io.at,
         };
         let part = Part { ino, at, len: u64::from(io.len) };
+        self.note_found(t, part, !io.write);
         let a = super::paths::actor_of(t);
         let state = self.open_file(file, ino);
         let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
@@ -348,28 +379,6 @@ impl Programs {
         }
     }
 
-    fn advise(
-        &mut self,
-        t: Tid,
-        fd: Fd,
-        (at, len): (Bytes, Bytes),
-        advice: Advice,
-    ) -> Result<(), Errno> {
-        let (ino, file) = self.ino(t, fd).map_err(no_pipe)?;
-        let Some(mount) = self.fs.mount() else { return Ok(()) };
-        let ra = mount.open(ino).ra;
-        let mut opens = self.opens.borrow_mut();
-        let open = &mut opens[file as usize];
-        match advice {
-            Advice::Normal => (open.ra, open.stream.random) = (ra, false),
-            Advice::Sequential => (open.ra, open.stream.random) = (2 * ra, false),
-            Advice::Random => open.stream.random = true,
-            Advice::DontNeed => mount.forget(Some(Part { ino, at, len })),
-            Advice::WillNeed | Advice::NoReuse => {}
-        }
-        Ok(())
-    }
-
     /// A program touches a page of a file in memory.
     fn touch_map(&mut self, t: Tid, id: u32, at: Bytes, store: bool) -> Result<bool, Errno> {
         let map = self.maps.get(id as usize).copied().flatten().ok_or(Errno::EINVAL)?;
@@ -380,8 +389,9 @@ impl Programs {
         }
         let place = (map.at + at).min(len - 1);
         let a = super::paths::actor_of(t);
-        let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
         let part = Part { ino: map.ino, at: place, len: 1 };
+        self.note_found(t, part, !store);
+        let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
         let state = mount.open(map.ino);
         let path = match store {
             true => mount.write(a, state, part, None),
@@ -426,7 +436,7 @@ impl Programs {
 }
 
 /// What follows each write: `fdatasync` (true), `fsync`, or nothing.
-fn durable(flags: OpenFlags) -> Option<bool> {
+pub(super) fn durable(flags: OpenFlags) -> Option<bool> {
     match flags {
         f if f.has(OpenFlags::SYNC) => Some(false),
         f if f.has(OpenFlags::DSYNC) => Some(true),
@@ -434,6 +444,6 @@ fn durable(flags: OpenFlags) -> Option<bool> {
     }
 }
 
-fn no_pipe(e: Errno) -> Errno {
+pub(super) fn no_pipe(e: Errno) -> Errno {
     if e == Errno::EINVAL { Errno::ESPIPE } else { e }
 }

@@ -17,6 +17,7 @@ use crate::fs::Path;
 
 use super::Programs;
 use super::io::Owner;
+use super::seen::Cause;
 use super::task::{State, Tid};
 
 /// The kernel's threads of a file system.
@@ -118,6 +119,20 @@ impl Programs {
         self.drive(t)
     }
 
+    /// A task goes on with a path when it is its turn.
+    pub(super) fn put_on_path(&mut self, t: Tid, path: Path) {
+        let a = actor_of(t) as usize;
+        if self.actors.len() <= a {
+            self.actors.resize_with(a + 1, Actor::default);
+        }
+        self.actors[a].path = Some(path);
+    }
+
+    /// Whether who has a path sleeps for room in the queue.
+    pub(super) fn is_blocked(&self, t: Tid) -> bool {
+        self.actors.get(actor_of(t) as usize).is_some_and(|a| a.blocked)
+    }
+
     /// Whether a task is on a path.
     pub(super) fn on_path(&self, t: Tid) -> bool {
         self.actors.get(actor_of(t) as usize).is_some_and(|a| a.path.is_some())
@@ -128,6 +143,7 @@ impl Programs {
         let a = actor_of(t);
         let world = self.fs.mount()?.world.clone();
         world.borrow_mut().now = self.tl.now;
+        self.note_running(t);
         loop {
             if !self.hand_over_bios(t) {
                 return None;
@@ -149,8 +165,12 @@ impl Programs {
                     false
                 }
                 ref other => {
-                    let sleeps = world.borrow_mut().sleep(a, other);
-                    sleeps && self.set_alarm(t, other)
+                    let noted = self.note_wait(t, other);
+                    let sleeps = world.borrow_mut().sleep(a, other) && self.set_alarm(t, other);
+                    if noted && !sleeps {
+                        self.note_no_wait(t);
+                    }
+                    sleeps
                 }
             };
             self.wake_from_world();
@@ -194,6 +214,7 @@ impl Programs {
             {
                 mount.world.borrow_mut().timed_out(a, event);
             }
+            self.note_woken(t, Cause::Time);
             self.actor_goes_on(t);
         }
         true
@@ -239,10 +260,13 @@ impl Programs {
     pub(super) fn wake_from_world(&mut self) {
         let Some(mount) = self.fs.mount() else { return };
         let world = mount.world.clone();
-        let mut w = world.borrow_mut();
+        let w = world.borrow();
         if w.woken.is_empty() && w.finished.is_empty() {
             return;
         }
+        drop(w);
+        self.note_told();
+        let mut w = world.borrow_mut();
         let (woken, finished) = (std::mem::take(&mut w.woken), std::mem::take(&mut w.finished));
         drop(w);
         for a in woken {
@@ -266,6 +290,7 @@ impl Programs {
             return;
         }
         self.note_bios(t, &bios);
+        self.note_made(t, &bios);
         for out in bios {
             let mut bio = self.path_bio(t, &out);
             let id = out.id as usize;
@@ -326,7 +351,11 @@ impl Programs {
             let mut sent = bio;
             sent.id = match resumed {
                 true => bio.id,
-                false => self.owner(Owner::Path(bio.id)),
+                false => {
+                    let known = self.owner(Owner::Path(bio.id));
+                    self.note_known(bio.id, known);
+                    known
+                }
             };
             if self.queue.submit(&mut self.tl, &sent, resumed) == Submit::Taken {
                 continue;
@@ -334,6 +363,7 @@ impl Programs {
             let actor = &mut self.actors[a];
             actor.left.push_front(sent);
             (actor.resumed, actor.blocked) = (true, true);
+            self.note_blocked(t, context);
             self.actor_leaves(t);
             self.end_call();
             return false;
@@ -376,6 +406,7 @@ impl Programs {
         if !std::mem::take(&mut actor.blocked) {
             return false;
         }
+        self.note_woken(t, Cause::Room);
         self.actor_goes_on(t);
         true
     }
@@ -391,6 +422,8 @@ impl Programs {
             let mut w = mount.world.borrow_mut();
             w.now = self.tl.now;
             w.completed(id);
+            drop(w);
+            self.note_done(id);
         }
     }
 }

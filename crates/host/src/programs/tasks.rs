@@ -58,6 +58,7 @@ impl Programs {
         let Some(mut program) = self.tasks[t as usize].program.take() else { return Ok(()) };
         loop {
             self.book_call(t);
+            self.note_answer(t);
             let answer = self.tasks[t as usize].answer;
             let Some(call) = program.resume(self.tl.now, answer) else {
                 let status = program.status();

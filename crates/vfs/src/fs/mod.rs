@@ -46,6 +46,9 @@ pub trait FileSystem: Backing {
     /// Its name, as `mount` prints it.
     const NAME: &'static str;
 
+    /// What its journal's thread is called.
+    const JOURNAL: &'static str = "journal";
+
     /// What lies in a sector of 512 bytes, as the event logs of the kernel name it: `JNL`, `ITAB`, `AGH`, `LOG` …; `-` for
     /// anything else.
     fn class(&self, _sector: u64) -> &'static str {
@@ -114,6 +117,20 @@ pub trait FileSystem: Backing {
 
     /// What was prepared has been on the disk for a while, and clean metadata has left memory (`drop_caches`).
     fn rested(&self) {}
+
+    /// A direct write has made a file longer.
+    async fn extended(&self, _: &Kernel) {}
+
+    /// Whether closing the file after writes starts its dirty pages: it was cut to nothing and written anew, and a crash
+    /// should not find it empty. Asked once.
+    fn starts_at_close(&self, _file: u32) -> bool {
+        false
+    }
+
+    /// Whether it reads into folios of several pages.
+    fn large_folios(&self) -> bool {
+        false
+    }
 
     /// The last who had the file open has closed it.
     fn closed(&self, _: &Kernel, _file: u32) {}

@@ -62,6 +62,12 @@ macro_rules! volumes {
             pub fn name(&self) -> &'static str {
                 match self { $(Volume::$kind(_) => <$kind as FileSystem>::NAME,)+ }
             }
+
+            /// What its journal's thread is called.
+            #[must_use]
+            pub fn journal_name(&self) -> &'static str {
+                match self { $(Volume::$kind(_) => <$kind as FileSystem>::JOURNAL,)+ }
+            }
         }
     };
 }
@@ -174,6 +180,18 @@ impl FileSystem for Volume {
 
     fn rested(&self) {
         each!(self, fs => fs.rested());
+    }
+
+    async fn extended(&self, k: &Kernel) {
+        each!(self, fs => fs.extended(k).await);
+    }
+
+    fn starts_at_close(&self, file: u32) -> bool {
+        each!(self, fs => fs.starts_at_close(file))
+    }
+
+    fn large_folios(&self) -> bool {
+        each!(self, fs => fs.large_folios())
     }
 
     fn closed(&self, k: &Kernel, file: u32) {

@@ -9,6 +9,9 @@ use super::{Kernel, Wait};
 use crate::cache::PAGE;
 use crate::cache::mapping::Mark;
 
+/// Bytes that a bio can discard.
+const MOST_DISCARD: u64 = 1 << 31;
+
 /// A range of a file in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Range {
@@ -48,6 +51,27 @@ impl Kernel {
         let flags = Flags::SYNC.with(Flags::IDLE);
         let flags = if through { flags.with(Flags::FUA) } else { flags };
         self.submit_direct(&files.place(range.file), range, (Op::Write, flags), group).await;
+    }
+
+    /// Discards a range of a device and waits for it. Pages of it go with what they hold.
+    pub async fn discard(&self, range: Range) {
+        let (from, to) = range.pages();
+        self.writeback_over(range.file, from).await;
+        self.with(|w| w.memory.drop_pages(range.file, from, to, true));
+        let group = self.with(|w| {
+            let group = w.group();
+            let mut at = range.at;
+            while at < range.at + range.len {
+                let bytes = (range.at + range.len - at).min(MOST_DISCARD);
+                let (sector, sectors) = (at / 512, (bytes / 512) as u32);
+                let out = BioOut { id: 0, op: Op::Discard, flags: Flags::SYNC, sector, sectors };
+                w.bio(self.task(), out, Done::Other, Some(group));
+                at += bytes;
+            }
+            group
+        });
+        self.wait(Wait::Submit).await;
+        self.wait(Wait::Io(group)).await;
     }
 
     async fn write_cached(&self, files: &impl Backing, range: Range) {

@@ -21,7 +21,7 @@ use std::task::Poll;
 
 use iosched_types::{Nanos, TaskId};
 
-pub use world::{BioOut, Done, Event, Group, World};
+pub use world::{BioOut, Done, Event, Found, Group, World};
 
 /// What a path waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]

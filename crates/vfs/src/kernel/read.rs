@@ -8,6 +8,9 @@ use crate::cache::PAGE;
 use crate::cache::mapping::Mark;
 use crate::cache::readahead::{Ask, Era, Limits, Stream, Window};
 
+/// Pages that read-ahead by force asks for at a time.
+const FORCED: u64 = 512;
+
 /// Where a file's pages lie.
 pub trait Place {
     /// The sector of the page and how many pages follow one another on disk from it on. `None`: a hole.
@@ -84,6 +87,29 @@ impl Kernel {
         let split = self.with(|w| w.memory.settings.era == Era::Split);
         open.stream.prev = Some(if split { end } else { end - 1 });
         end - at
+    }
+
+    /// `POSIX_FADV_WILLNEED`: asks for the absent pages of a range, without a mark and without waiting for them. Since
+    /// 4.10 a call asks for so much at most as one window may have.
+    pub async fn will_need(&self, open: &Open, place: &impl Place, at: u64, len: u64) {
+        let (era, io) = self.with(|w| (w.memory.settings.era, w.memory.settings.io_pages));
+        let end = if len == 0 { open.size } else { at.saturating_add(len).min(open.size) };
+        let (start, end) = (at / PAGE, end.div_ceil(PAGE));
+        let most = match era {
+            // Half of what is free, in pieces of 2 MiB.
+            Era::OnDemand => {
+                self.with(|w| w.memory.settings.pages.saturating_sub(w.memory.cached()) / 2)
+            }
+            _ => open.ra.max(io),
+        };
+        let end = end.min(start.saturating_add(most));
+        let mut at = start;
+        while at < end {
+            let to = end.min(at + FORCED);
+            self.fetch(open.file, place, Window { start: at, end: to, marker: None, folio: 1 })
+                .await;
+            at = to;
+        }
     }
 
     fn readable(&self, file: u32, page: u64) -> bool {

@@ -1,5 +1,7 @@
 //! What all paths share: memory, files, I/O under way, and the waits of tasks.
 
+mod seen;
+
 use std::collections::BTreeMap;
 
 use iosched_types::{Flags, Nanos, Op, Sector, TaskId};
@@ -9,6 +11,8 @@ use super::memory::Memory;
 use crate::cache::mapping::{Mapping, Mark};
 use crate::cache::throttle::Dirtier;
 use crate::cache::writeback::Flusher;
+
+pub use seen::Found;
 
 /// I/Os that a task waits for together.
 pub type Group = u32;

@@ -8,6 +8,7 @@ use super::layout::{FLEX, INODES, Layout};
 use crate::fs::Kind;
 use crate::fs::extents::{Extents, Mapped};
 use crate::fs::jbd2::{Block, Tid};
+use crate::fs::ranges::Ranges;
 
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
@@ -25,6 +26,10 @@ pub(super) struct Inode {
     pub(super) stamp: Option<Nanos>,
     /// Blocks of the file on the disk that are written and not yet marked so.
     pub(super) unconverted: bool,
+    /// Pages whose blocks `fallocate` took and nobody has written.
+    pub(super) unwritten: Ranges,
+    /// It was cut to nothing and has been written since: closing it starts what is dirty.
+    pub(super) replaced: bool,
 }
 
 /// All inodes, by the number of their file.
@@ -152,5 +157,7 @@ fn empty(number: u64, kind: Kind) -> Inode {
         datasync: 0,
         stamp: None,
         unconverted: false,
+        unwritten: Ranges::default(),
+        replaced: false,
     }
 }

@@ -33,6 +33,7 @@ impl Ext4 {
 
 impl FileSystem for Ext4 {
     const NAME: &'static str = "ext4";
+    const JOURNAL: &'static str = "jbd2";
 
     fn class(&self, sector: u64) -> &'static str {
         self.with(|s| s.layout.class(sector / 8))
@@ -81,7 +82,9 @@ impl FileSystem for Ext4 {
         }
         self.begin(k).await;
         let done = self.with(|s| {
-            s.note_mount();
+            if kind == Kind::File {
+                s.note_mount();
+            }
             s.journal.modify(bitmap);
             let group = group_of(number);
             let descriptor = s.layout.descriptor_block(group);
@@ -92,6 +95,7 @@ impl FileSystem for Ext4 {
                 // The first block is made in memory.
                 let block = s.entry_block(file);
                 s.warm.insert(block);
+                s.journal.modify(block);
             }
             s.changed(file, k, true);
             Ok(())
@@ -206,6 +210,10 @@ impl FileSystem for Ext4 {
             s.note_mount();
             s.journal.modify(SUPERBLOCK);
             s.release(file, pages);
+            if let Some(inode) = s.inodes.get_mut(file) {
+                inode.unwritten.remove(pages, u64::MAX);
+                inode.replaced |= pages == 0;
+            }
             s.changed(file, k, true);
         });
         self.end(k);
@@ -221,7 +229,14 @@ impl FileSystem for Ext4 {
                 Some(m) => at = m.logical + m.blocks,
                 None => {
                     match self.with(|s| s.allocate(k, file, at, (from + pages - at).min(LARGEST))) {
-                        Ok(n) => at += n,
+                        Ok(n) => {
+                            self.with(|s| {
+                                if let Some(inode) = s.inodes.get_mut(file) {
+                                    inode.unwritten.add(at, at + n);
+                                }
+                            });
+                            at += n;
+                        }
                         Err(full) => done = Err(full),
                     }
                 }
@@ -239,6 +254,17 @@ impl FileSystem for Ext4 {
             self.with(|s| s.changed(file, k, false));
             self.end(k);
         }
+    }
+
+    /// A direct write behind the end of a file notes it among the orphans meanwhile, which hang on the superblock.
+    async fn extended(&self, k: &Kernel) {
+        self.begin(k).await;
+        self.with(|s| s.journal.modify(SUPERBLOCK));
+        self.end(k);
+    }
+
+    fn starts_at_close(&self, file: u32) -> bool {
+        self.with(|s| s.inodes.get_mut(file).is_some_and(|i| std::mem::take(&mut i.replaced)))
     }
 
     fn closed(&self, _: &Kernel, file: u32) {
@@ -296,7 +322,13 @@ impl Backing for Ext4 {
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
         let mapped = self.with(|s| s.inodes.get(file).and_then(|i| i.extents.before(from)));
         if let Some(m) = mapped.filter(|m| from < m.logical + m.blocks) {
-            return to.min(m.logical + m.blocks);
+            let end = to.min(m.logical + m.blocks);
+            self.with(|s| {
+                if let Some(inode) = s.inodes.get_mut(file) {
+                    inode.unconverted |= inode.unwritten.remove(from, end);
+                }
+            });
+            return end;
         }
         let next = self.with(|s| s.inodes.get(file).and_then(|i| i.extents.after(from)));
         let end = to.min(next.map_or(to, |m| m.logical)).min(from + LARGEST);

@@ -146,6 +146,11 @@ impl Xfs {
 
 impl FileSystem for Xfs {
     const NAME: &'static str = "xfs";
+    const JOURNAL: &'static str = "xfsaild";
+
+    fn large_folios(&self) -> bool {
+        true
+    }
 
     fn class(&self, sector: u64) -> &'static str {
         self.with(|s| s.layout.class(sector))
