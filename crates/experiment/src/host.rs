@@ -242,8 +242,11 @@ impl HostSpec {
         Ok(())
     }
 
-    /// `[filesystem]` of an experiment file.
-    pub(crate) fn read_filesystem(&mut self, src: &Source<'_>, at: &At<'_>) -> Read<()> {
+    /// `[filesystem]` of a file.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn read_filesystem(&mut self, src: &Source<'_>, at: &At<'_>) -> Read<()> {
         let table = src.table(at, "filesystem")?;
         src.known(table, "[filesystem]", &["type", "options", "size"])?;
         if let Some(at) = table.get("type") {
@@ -262,8 +265,11 @@ impl HostSpec {
         Ok(())
     }
 
-    /// `memory` of an experiment file.
-    pub(crate) fn read_memory(&mut self, src: &Source<'_>, at: &At<'_>) -> Read<()> {
+    /// `memory` of a file.
+    ///
+    /// # Errors
+    /// No size, or one out of range.
+    pub fn read_memory(&mut self, src: &Source<'_>, at: &At<'_>) -> Read<()> {
         let text = src.string(at, "memory")?;
         self.set_memory(&text).map_err(|m| src.error(at, m))
     }

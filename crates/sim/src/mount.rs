@@ -62,6 +62,11 @@ pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Op
     (mounted(trial, queue, volume(trial, capacity)), None)
 }
 
+/// The device itself as a file, through the page cache.
+pub(crate) fn device_file(trial: &Trial, capacity: Bytes, queue: &Queue) -> Files {
+    mounted(trial, queue, Volume::Raw(Raw { bytes: capacity }))
+}
+
 /// The file system of a trial on a device of so many bytes.
 pub(crate) fn volume(trial: &Trial, capacity: Bytes) -> Volume {
     let blocks = trial.host.size.unwrap_or(capacity).min(capacity) / PAGE;

@@ -5,6 +5,8 @@ use std::fmt::{self, Write};
 use iosched_types::{Nanos, Op, Sector};
 use serde::{Deserialize, Serialize};
 
+use super::calls::CallsShown;
+
 /// The decisions of one scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Explanation {
@@ -17,6 +19,9 @@ pub struct Explanation {
     /// Schedulers that took over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<Switched>,
+    /// Of a scenario of system calls: what became of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls: Option<CallsShown>,
 }
 
 /// A scheduler that took over.
@@ -65,10 +70,13 @@ pub struct Idle {
 }
 
 /// Columns of the text.
-const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(calls) = &self.calls {
+            return calls.fmt(f);
+        }
         let rows = self.rows();
         let mut widths = HEAD.map(str::len);
         for row in &rows {
@@ -119,7 +127,7 @@ struct Row {
     reason: String,
 }
 
-fn ms(t: Nanos) -> String {
+pub(super) fn ms(t: Nanos) -> String {
     format!("{}.{:03}", t / 1_000_000, t / 1000 % 1000)
 }
 
@@ -181,7 +189,7 @@ impl Dispatched {
 }
 
 /// Lines of at most `width` characters, broken at spaces; a longer word is cut.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let mut word: Vec<char> = word.chars().collect();
@@ -237,6 +245,7 @@ mod tests {
                 }],
                 pending: (0..100).collect(),
                 switches: Vec::new(),
+                calls: None,
             };
             let text = e.to_string();
             let widest = text.lines().map(|l| l.chars().count()).max().unwrap();
@@ -265,6 +274,7 @@ mod tests {
                 from: "noop".into(),
                 to: "cfq".into(),
             }],
+            calls: None,
         };
         let want = "\
 time ms  what            pid  carries\x20\x20\x20\x20\x20\x20why
@@ -286,6 +296,7 @@ not dispatched: #7
             idle: vec![Idle { from_ns: 1, to_ns: 2, for_pid: None, reason: "i".into() }],
             pending: vec![3],
             switches: Vec::new(),
+            calls: None,
         };
         let want = r#"{"dispatched":[{"t_ns":5,"op":"R","sector":8,"sectors":8,"pid":1,"requests":[0],"reason":"r"}],"idle":[{"from_ns":1,"to_ns":2,"for_pid":null,"reason":"i"}],"pending":[3]}"#;
         assert_eq!(serde_json::to_string(&e).unwrap(), want);

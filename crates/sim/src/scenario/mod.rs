@@ -24,13 +24,17 @@
 //! is asked. At one instant, a completion and the request that the device takes next come before the steps of
 //! processes. With `service_ms` the driver asks at every completion, with `device` when the block layer would.
 
+pub mod calls;
 mod explanation;
 mod read;
 mod run;
 mod target;
 
+pub use calls::Calls;
 pub use explanation::{Dispatched, Explanation, Idle, Switched};
 pub use run::{ScenarioError, run};
+
+use std::sync::Arc;
 
 use iosched_block::{KernelProfile, SchedulerChoice};
 use iosched_experiment::{Place, Placed};
@@ -56,6 +60,8 @@ pub struct Scenario {
     pub switches: Vec<(Nanos, SchedulerChoice)>,
     /// The requests, in the order of the file.
     pub requests: Vec<Wanted>,
+    /// System calls instead of requests.
+    pub calls: Option<Arc<Calls>>,
     /// What has no effect, for people to read.
     pub warnings: Vec<Diagnostic>,
 }
@@ -67,8 +73,8 @@ pub enum Driver {
     Service {
         /// `service_ms` in ns.
         time: Nanos,
-        /// `driver_depth`.
-        depth: u32,
+        /// `driver_depth`, if it was given.
+        depth: Option<u32>,
     },
     /// `device`: a model from the catalogue or a file.
     Device {

@@ -1,5 +1,7 @@
 //! Reading a scenario file.
 
+use std::sync::Arc;
+
 use iosched_block::{KernelProfile, SchedulerChoice};
 use iosched_experiment::source::{At, Read, Source};
 use iosched_experiment::{Placed, path_of};
@@ -10,7 +12,7 @@ use iosched_types::units::nanos_from_ms;
 use iosched_types::{Diagnostic, IoPrio, Nanos, Op};
 use toml::de::DeTable;
 
-use super::{Completes, Driver, MOST_REQUESTS, Scenario, Wanted};
+use super::{Completes, Driver, MOST_REQUESTS, Scenario, Wanted, calls};
 
 const TOP: &[&str] = &[
     "scheduler",
@@ -26,6 +28,7 @@ const TOP: &[&str] = &[
     "tunables",
     "switch",
     "request",
+    "call",
 ];
 const REQUEST: &[&str] =
     &["t_ms", "after", "op", "sector", "sectors", "pid", "sync", "prio", "exits"];
@@ -41,7 +44,8 @@ pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
     let src = Source { file, text };
     let root = src.parse()?;
     let root = root.get_ref();
-    src.known(root, "a scenario", TOP)?;
+    let calls = root.get_key_value("call");
+    known(&src, root, calls.is_some())?;
     let Some(at) = root.get("scheduler") else {
         let d = Diagnostic::file(file, "a scenario names its scheduler");
         return Err(d.with_help("begin with: scheduler = \"mq-deadline\""));
@@ -55,10 +59,46 @@ pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
     let merges = root.get("merges").map_or(Ok(true), |at| src.boolean(at, "merges"))?;
     let driver = driver(&src, root)?;
     let mut warnings = Vec::new();
-    let requests = requests(&src, root, &mut warnings)?;
+    let (requests, calls) = match calls {
+        None => (requests(&src, root, &mut warnings)?, None),
+        Some((_, at)) => (Vec::new(), Some(Arc::new(calls::calls(&src, root, at)?))),
+    };
     let switches = switches(&src, root, &kernel, &scheduler, &driver)?;
     let zone_sectors = zones(&src, root, &requests)?;
-    Ok(Scenario { kernel, scheduler, merges, driver, zone_sectors, switches, requests, warnings })
+    Ok(Scenario {
+        kernel,
+        scheduler,
+        merges,
+        driver,
+        zone_sectors,
+        switches,
+        requests,
+        calls,
+        warnings,
+    })
+}
+
+/// Keys of a scenario of requests, or of one of calls.
+fn known(src: &Source, root: &DeTable, calls: bool) -> Read<()> {
+    const REQUESTS_ONLY: [&str; 5] =
+        ["request", "pull_at_ms", "completes", "switch", "zone_sectors"];
+    let all: Vec<&str> = TOP.iter().chain(calls::KEYS).copied().collect();
+    src.known(root, "a scenario", &all)?;
+    let (others, with, ours) = match calls {
+        true => (REQUESTS_ONLY.as_slice(), "[[call]]", "[[request]]"),
+        false => (calls::KEYS, "[[request]]", "[[call]]"),
+    };
+    let mut wrong: Vec<_> =
+        root.keys().filter(|k| others.contains(&k.get_ref().as_ref())).collect();
+    wrong.sort_by_key(|k| k.span().start);
+    match wrong.first() {
+        None => Ok(()),
+        Some(key) => {
+            let message = format!("\"{}\" does not go with {with}", key.get_ref());
+            let help = format!("it belongs to a scenario with {ours}; a scenario has one of both");
+            Err(src.place(key.span()).error(message).with_help(help))
+        }
+    }
 }
 
 /// The scheduler named at `at` with the tunables of `table`.
@@ -189,7 +229,7 @@ fn tunables(
     Ok(all)
 }
 
-fn ms(src: &Source, at: &At, key: &str) -> Read<Nanos> {
+pub(super) fn ms(src: &Source, at: &At, key: &str) -> Read<Nanos> {
     let v = src.number(at, key)?;
     match nanos_from_ms(v).filter(|_| v <= MOST_MS) {
         Some(ns) => Ok(ns),
@@ -230,7 +270,7 @@ fn driver(src: &Source, root: &DeTable) -> Read<Driver> {
                     "for commands that take no time: pull_at_ms with completes = \"at-once\"";
                 return Err(src.error(at, "service_ms must be above 0").with_help(help));
             }
-            Ok(Driver::Service { time, depth: depth.unwrap_or(1) })
+            Ok(Driver::Service { time, depth })
         }
         "device" => {
             let name = Placed::new(src.string(at, "device")?, src.place(at.span()));
@@ -268,7 +308,7 @@ fn pull(src: &Source, root: &DeTable, at: &At, depth: u32) -> Read<Driver> {
 fn requests(src: &Source, root: &DeTable, warnings: &mut Vec<Diagnostic>) -> Read<Vec<Wanted>> {
     let Some(at) = root.get("request") else {
         let d = Diagnostic::file(src.file, "a scenario without requests");
-        return Err(d.with_help("add [[request]] tables"));
+        return Err(d.with_help("add [[request]] or [[call]] tables"));
     };
     let Some(list) = at.get_ref().as_array() else {
         return Err(src.error(at, "requests are written as [[request]] tables"));

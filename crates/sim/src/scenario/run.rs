@@ -9,12 +9,13 @@ use iosched_block::{
 use iosched_devices::DeviceSpec;
 use iosched_engine::World;
 use iosched_experiment::path_of;
+use iosched_host::HostError;
 use iosched_schedulers::{TaskInfo, TunableError};
 use iosched_types::{Bio, Diagnostic, Flags, Nanos, Op, TaskId};
 
 use super::explanation::{Dispatched, Explanation, Idle, Switched};
 use super::target::target;
-use super::{Driver, Scenario, Wanted};
+use super::{Driver, Scenario, Wanted, calls};
 
 /// After this many events without progress the remaining requests count as pending: a scheduler that holds requests
 /// back for ever keeps re-arming its timers.
@@ -29,6 +30,9 @@ pub enum ScenarioError {
     /// A tunable does not fit the queue.
     #[error(transparent)]
     Tunable(#[from] TunableError),
+    /// The calls did not come to their end.
+    #[error(transparent)]
+    Host(#[from] HostError),
 }
 
 impl From<SwitchError> for ScenarioError {
@@ -54,6 +58,9 @@ pub fn run(
     scenario: &Scenario,
     lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
 ) -> Result<Explanation, ScenarioError> {
+    if let Some(calls) = &scenario.calls {
+        return calls::play(scenario, calls, lookup);
+    }
     let pids = pids(scenario);
     let mut queue = queue(scenario, &pids, lookup)?;
     queue.explain();

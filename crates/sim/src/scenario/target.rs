@@ -112,7 +112,9 @@ pub(super) fn target(
     lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
 ) -> Result<Target, ScenarioError> {
     match &scenario.driver {
-        Driver::Service { time, depth } => Ok(Target::constant(scenario, Some(*time), *depth)),
+        Driver::Service { time, depth } => {
+            Ok(Target::constant(scenario, Some(*time), depth.unwrap_or(1)))
+        }
         Driver::Pull { completes, depth, .. } => {
             let time = (*completes == Completes::AtOnce).then_some(0);
             // Without a scheduler the only tags there are hold the requests that wait as well.

@@ -1,5 +1,6 @@
-//! Every scenario of `examples/scenarios/` gives what is written beside it: one line per dispatched
-//! request, `R1000`, or `R1000 @5.000` where the time matters.
+//! Every scenario of `examples/scenarios/` gives what is written beside it. Of requests: one line per dispatched one,
+//! `R1000`, or `R1000 @5.000` where the time matters. Of calls: each with its bios below it, blocks of 4 KiB where a bio
+//! moves no pages of a file, and what kernel threads do with the time. `BLESS=1` writes that of calls anew.
 #![allow(clippy::disallowed_methods, reason = "a test reads the files it checks")]
 
 use std::fmt::Write;
@@ -7,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use iosched_devices::{DeviceSpec, catalogue};
 use iosched_sim::scenario::{Explanation, Scenario, run};
+
+use super::call_files;
 
 fn lookup(name: &str) -> Result<DeviceSpec, String> {
     catalogue::find(name).map_err(|e| e.to_string())
@@ -23,6 +26,10 @@ fn play(path: &Path) -> Result<Explanation, String> {
 
 /// What holds for every scenario.
 fn check(scenario: &Scenario, e: &Explanation) {
+    assert!(e.to_string().lines().all(|l| l.chars().count() <= 80), "{e}");
+    if let Some(calls) = &e.calls {
+        return call_files::check(calls);
+    }
     let mut shown: Vec<usize> = e.dispatched.iter().flat_map(|d| d.requests.clone()).collect();
     shown.extend(&e.pending);
     shown.sort_unstable();
@@ -31,7 +38,6 @@ fn check(scenario: &Scenario, e: &Explanation) {
     assert!(e.dispatched.is_sorted_by_key(|d| d.t_ns));
     assert!(e.dispatched.iter().all(|d| !d.reason.is_empty()), "{e}");
     assert!(e.idle.iter().all(|i| i.to_ns > i.from_ns && !i.reason.is_empty()), "{e}");
-    assert!(e.to_string().lines().all(|l| l.chars().count() <= 80), "{e}");
 }
 
 fn files() -> Vec<PathBuf> {
@@ -62,11 +68,17 @@ fn scenario_files_give_what_they_expect() {
     let mut wrong = String::new();
     let files = files();
     for path in &files {
-        let wanted =
-            std::fs::read_to_string(path.with_extension("expected")).expect("its expectations");
+        let expected = path.with_extension("expected");
+        if std::env::var_os("BLESS").is_some()
+            && let Ok(Explanation { calls: Some(calls), .. }) = play(path)
+        {
+            std::fs::write(&expected, call_files::brief(&calls)).expect("expectations");
+        }
+        let wanted = std::fs::read_to_string(&expected).expect("its expectations");
         let with_times = wanted.contains('@');
         let got = match play(path) {
             Err(e) => format!("{e}\n"),
+            Ok(Explanation { calls: Some(calls), .. }) => call_files::brief(&calls),
             Ok(e) => e.dispatched.iter().fold(String::new(), |mut out, d| {
                 let _ = write!(out, "{}{}", d.op.letter(), d.sector);
                 if with_times {
