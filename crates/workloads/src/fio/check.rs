@@ -24,15 +24,17 @@ pub fn check_files(set: &JobSet) -> Result<(), Vec<Diagnostic>> {
                 "a device with a file system on it is not written beside it: name files in all jobs, or the device in all",
             ));
         }
-        if job.pattern.trim {
+        if job.engine.is_of_names() && raw(job) {
+            let message = format!("job \"{}\" works on names of files, not on a device", job.name);
+            errors.push(at_section(job, message).with_help("give directory= and nrfiles="));
+        }
+        // fio's trim is an ioctl of block devices.
+        if job.pattern.trim && !raw(job) {
             let message = format!(
-                "job \"{}\" trims, and beside buffered jobs that is not simulated",
+                "job \"{}\" trims files: fio fails with ENOTTY, Inappropriate ioctl for device",
                 job.name
             );
-            errors.push(
-                at_section(job, message)
-                    .with_help("run trims with direct=1, without buffered jobs beside them"),
-            );
+            errors.push(at_section(job, message).with_help("trims need filename=/dev/…"));
         }
     }
     if errors.is_empty() { Ok(()) } else { Err(errors) }

@@ -74,6 +74,9 @@ pub(crate) fn engine(name: &str) -> Result<IoEngine, &'static str> {
         "io_uring" => IoEngine::IoUring,
         "posixaio" => IoEngine::Posixaio,
         "mmap" => IoEngine::Mmap,
+        "filecreate" => IoEngine::FileCreate,
+        "filestat" => IoEngine::FileStat,
+        "filedelete" => IoEngine::FileDelete,
         "splice" => {
             return Err("it works through the page cache and pipes, which are not simulated");
         }
@@ -85,8 +88,8 @@ pub(crate) fn engine(name: &str) -> Result<IoEngine, &'static str> {
         | "librpma_apm_server"
         | "librpma_gpspm_client"
         | "librpma_gpspm_server" => return Err("it uses the network, not a block device"),
-        "ftruncate" | "filecreate" | "filestat" | "filedelete" | "falloc" | "e4defrag" => {
-            return Err("it works on file metadata; file systems are not simulated");
+        "ftruncate" | "falloc" | "e4defrag" => {
+            return Err("it changes the length or the place of files without moving data");
         }
         "sg" | "io_uring_cmd" | "xnvme" | "libblkio" | "libzbc" => {
             return Err("it passes commands by the I/O scheduler");

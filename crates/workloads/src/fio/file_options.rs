@@ -66,6 +66,12 @@ pub struct FileOptions {
     pub sync_range: SyncRange,
     /// `filename_format`.
     pub format: Option<String>,
+    /// `file_append`: the job's part of a file begins at the end that the file had before.
+    pub append: bool,
+    /// `create_only`: the job makes its files and does no I/O.
+    pub create_only: bool,
+    /// `openfiles`: so many files are open at a time; 0 for all.
+    pub open_at_once: u32,
 }
 
 impl Default for FileOptions {
@@ -82,6 +88,9 @@ impl Default for FileOptions {
             fsync_on_close: false,
             sync_range: SyncRange::default(),
             format: None,
+            append: false,
+            create_only: false,
+            open_at_once: 0,
         }
     }
 }
@@ -95,6 +104,8 @@ pub(crate) fn apply(spec: &mut JobSpec, name: &str, text: &str) -> Parsed<bool> 
         "pre_read" => &mut o.pre_read,
         "unlink" => &mut o.unlink,
         "fsync_on_close" => &mut o.fsync_on_close,
+        "file_append" => &mut o.append,
+        "create_only" => &mut o.create_only,
         _ => return with_value(spec, name, text),
     };
     *flag = value::boolean(text)?;
@@ -117,6 +128,7 @@ fn with_value(spec: &mut JobSpec, name: &str, text: &str) -> Parsed<bool> {
                 [None, Whole, Whole, Keep, Truncate, None, Whole][value::word(text, &words)?];
         }
         "sync_file_range" => o.sync_range = sync_range(text)?,
+        "openfiles" => o.open_at_once = value::small(text, 1, u32::MAX, 1024)?,
         "filename_format" => o.format = Some(text.to_string()),
         _ => return Ok(false),
     }

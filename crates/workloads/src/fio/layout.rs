@@ -70,8 +70,21 @@ pub fn lay_out_beside(
     capacity: Bytes,
     existing: &BTreeMap<String, Bytes>,
 ) -> Result<Vec<Files>, Diagnostic> {
-    let wanted: Vec<Vec<Wanted>> =
-        set.jobs.iter().map(|job| wanted(job, capacity, existing)).collect::<Result<_, _>>()?;
+    let mut known = existing.clone();
+    let mut all = Vec::with_capacity(set.jobs.len());
+    for job in &set.jobs {
+        let mut files = wanted(job, capacity, existing)?;
+        if job.file_options.append && job.replay.is_none() {
+            append(&mut files, &known);
+        }
+        // What one job lays out is there for those after it.
+        for w in files.iter().filter(|w| !is_device(&w.name)) {
+            let end = known.entry(w.name.clone()).or_default();
+            *end = w.reach.max(*end);
+        }
+        all.push(files);
+    }
+    let wanted: Vec<Vec<Wanted>> = all;
     // A file that several jobs use lies in one place, as large as the one that needs most.
     let mut reach: BTreeMap<&str, Bytes> = BTreeMap::new();
     for w in wanted.iter().flatten() {
@@ -108,6 +121,15 @@ pub fn lay_out_beside(
         out.push(extents);
     }
     Ok(out)
+}
+
+/// `file_append`: parts of files begin where the files have ended so far. A device has no end to append to.
+fn append(files: &mut [Wanted], known: &BTreeMap<String, Bytes>) {
+    for w in files.iter_mut().filter(|w| !is_device(&w.name)) {
+        let end = known.get(&w.name).copied().unwrap_or(0);
+        w.offset = w.offset.saturating_add(end);
+        w.reach = w.reach.max(w.offset.saturating_add(w.len));
+    }
 }
 
 fn wanted(

@@ -3,6 +3,8 @@
 //! Everything between a call and the disk is the host's. What is here is what fio does around its I/O: it makes the files,
 //! opens them, drops cached pages, tells the kernel the order of its I/Os, and closes the files in the end.
 
+mod names;
+
 use std::sync::{Arc, Mutex};
 
 use iosched_syscalls::{
@@ -11,6 +13,7 @@ use iosched_syscalls::{
 };
 use iosched_types::{Bytes, Nanos, Op};
 
+use self::names::Names;
 use super::file_options::{Allocate, Hint};
 use super::layout::{Extent, Files};
 use super::process::{Io, Job, Ring, Step};
@@ -48,7 +51,9 @@ pub struct OnFiles {
 /// Whether a job needs the host's memory or file system: it is buffered, or its files lie in a directory.
 #[must_use]
 pub fn needed(set: &JobSet) -> bool {
-    set.jobs.iter().any(|j| j.target.directory.is_some() || !j.direct && reads_or_writes(j))
+    set.jobs.iter().any(|j| {
+        j.target.directory.is_some() || j.engine.is_of_names() || !j.direct && reads_or_writes(j)
+    })
 }
 
 fn reads_or_writes(job: &JobSpec) -> bool {
@@ -121,7 +126,8 @@ impl OnFiles {
                 continue;
             }
             for (name, place) in job.file_names().iter().zip(places) {
-                if !self.existing.iter().any(|(known, _)| known == name) {
+                if job.file_options.append || !self.existing.iter().any(|(known, _)| known == name)
+                {
                     lay_out_file(&sys, job, name, place).await?;
                 }
             }
@@ -164,12 +170,16 @@ impl OnFiles {
     async fn process(self: Arc<Self>, sys: Sys, i: usize) -> Done {
         sys.barrier(START + i as u32, 2).await?;
         let spec = &self.set.jobs[i];
-        let opened = OpenFiles::open(&sys, spec, &self.layouts[i]).await?;
+        let mut opened = OpenFiles::open(&sys, spec, &self.layouts[i]).await?;
         let mut job = Job::new(spec, &self.layouts[i]);
         let ended = opened.serve(&sys, &mut job, self.looks).await;
-        opened.close(&sys, spec).await?;
+        opened.close(&sys).await?;
+        let mut stats = job.take_stats();
+        if spec.engine.is_of_names() {
+            opened.names.into_stats(&mut stats);
+        }
         if let Ok(mut all) = self.stats.lock() {
-            all[i] = Some(job.take_stats());
+            all[i] = Some(stats);
         }
         sys.add(ENDED, 1).await?;
         ended
@@ -220,6 +230,9 @@ async fn make(sys: &Sys, name: &str, len: Bytes) -> Done {
 /// aside.
 async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &Extent) -> Done {
     let o = &job.file_options;
+    if job.engine.is_of_names() {
+        return names::lay_out(sys, job, name, place).await;
+    }
     if job.pattern.read || o.overwrite || job.replay.is_some() {
         // What another job has laid out stays.
         return match sys.stat(inside(name)).await {
@@ -231,10 +244,15 @@ async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &Extent) -> D
     if let Some((directory, _)) = name.rsplit_once('/') {
         files::make_directory(sys, directory).await?;
     }
-    if o.create_on_open || sys.stat(name).await.is_ok() {
+    let there = sys.stat(name).await.is_ok();
+    if o.create_on_open || there && !o.append {
         return Ok(());
     }
-    let fd = sys.creat(name).await?;
+    // What is there already is extended.
+    let fd = match there {
+        true => sys.open(name, OpenFlags::WRITE).await?,
+        false => sys.creat(name).await?,
+    };
     match o.allocate {
         Allocate::Whole => sys.fallocate(fd, 0, place.size).await?,
         Allocate::None | Allocate::Truncate => sys.truncate(fd, place.size).await?,
@@ -248,8 +266,27 @@ async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &Extent) -> D
 struct OpenFiles<'a> {
     job: &'a JobSpec,
     places: &'a [Extent],
-    fds: Vec<Fd>,
+    /// Those that are open.
+    fds: Vec<Option<Fd>>,
     maps: Vec<MapId>,
+    /// How far the present pass through each has come.
+    passes: Vec<Pass>,
+    names: Names,
+}
+
+/// A pass through a file.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pass {
+    bytes: Bytes,
+    /// Where the last read and the last write began.
+    last: [Option<Bytes>; 2],
+}
+
+impl Pass {
+    fn count(&mut self, io: &Io) {
+        self.bytes += io.len;
+        self.last[usize::from(io.op == Op::Write)] = Some(io.offset);
+    }
 }
 
 impl<'a> OpenFiles<'a> {
@@ -258,6 +295,31 @@ impl<'a> OpenFiles<'a> {
         job: &'a JobSpec,
         places: &'a [Extent],
     ) -> Result<OpenFiles<'a>, Errno> {
+        let mut open = OpenFiles {
+            job,
+            places,
+            fds: vec![None; places.len()],
+            maps: Vec::new(),
+            passes: vec![Pass::default(); places.len()],
+            names: Names::new(places.len()),
+        };
+        let later = job.engine.is_of_names() || job.file_options.create_only || open.few() > 0;
+        if !later {
+            for file in 0..places.len() {
+                open.open_file(sys, file).await?;
+            }
+        }
+        Ok(open)
+    }
+
+    /// How many files may be open at a time, if that is not all of them.
+    fn few(&self) -> usize {
+        let n = self.job.file_options.open_at_once as usize;
+        if n < self.places.len() { n } else { 0 }
+    }
+
+    async fn open_file(&mut self, sys: &Sys, file: usize) -> Result<Fd, Errno> {
+        let (job, place) = (self.job, &self.places[file]);
         let (p, o) = (job.pattern, &job.file_options);
         let mut flags = if p.write || p.trim {
             OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE
@@ -273,35 +335,81 @@ impl<'a> OpenFiles<'a> {
                 flags = flags | flag;
             }
         }
-        let mut open = OpenFiles { job, places, fds: Vec::new(), maps: Vec::new() };
-        for (name, place) in job.file_names().iter().zip(places) {
-            let fd = sys.open(inside(name), flags).await?;
-            open.fds.push(fd);
-            if o.pre_read {
-                let mut at = 0;
-                while at < place.size {
-                    at += sys.pread(fd, at, (128 << 10).min(place.size - at)).await?.max(1);
-                }
-            } else if o.invalidate {
-                sys.fadvise(fd, place.start - place.origin, place.len, Advice::DontNeed).await?;
+        let names = job.file_names();
+        let fd = sys.open(inside(&names[file]), flags).await?;
+        self.fds[file] = Some(fd);
+        if o.pre_read {
+            let mut at = 0;
+            while at < place.size {
+                at += sys.pread(fd, at, (128 << 10).min(place.size - at)).await?.max(1);
             }
-            let advice = match (o.hint, p.random) {
-                (Hint::None, _) => None,
-                (Hint::Random, _) | (Hint::Pattern, true) => Some(Advice::Random),
-                (Hint::Sequential, _) | (Hint::Pattern, false) => Some(Advice::Sequential),
-            };
-            if let Some(advice) = advice {
-                sys.fadvise(fd, place.start - place.origin, place.len, advice).await?;
+        } else if o.invalidate {
+            sys.fadvise(fd, place.start - place.origin, place.len, Advice::DontNeed).await?;
+        }
+        let advice = match (o.hint, p.random) {
+            (Hint::None, _) => None,
+            (Hint::Random, _) | (Hint::Pattern, true) => Some(Advice::Random),
+            (Hint::Sequential, _) | (Hint::Pattern, false) => Some(Advice::Sequential),
+        };
+        if let Some(advice) = advice {
+            sys.fadvise(fd, place.start - place.origin, place.len, advice).await?;
+        }
+        if job.engine == IoEngine::Mmap {
+            self.maps.push(sys.mmap(fd, 0, place.size).await?);
+        }
+        Ok(fd)
+    }
+
+    /// Whether an I/O is the first of another pass through a file. Without a map, random I/Os never end one.
+    fn begins_anew(&self, file: usize, io: &Io) -> bool {
+        let (job, pass) = (self.job, &self.passes[file]);
+        match job.pattern {
+            _ if job.replay.is_some() || io.op == Op::Discard => false,
+            p if !p.random => {
+                pass.last[usize::from(io.op == Op::Write)].is_some_and(|at| io.offset < at)
             }
-            if job.engine == IoEngine::Mmap {
-                open.maps.push(sys.mmap(fd, 0, place.size).await?);
+            _ => !job.norandommap && pass.bytes + io.len > self.places[file].len,
+        }
+    }
+
+    /// fio drops what is cached of the one file that only its time ends, and opens any other again.
+    async fn begin_anew(&mut self, sys: &Sys, file: usize) -> Done {
+        self.passes[file] = Pass::default();
+        let Some(fd) = self.fds[file] else { return Ok(()) };
+        if !self.maps.is_empty() {
+            return Ok(());
+        }
+        if self.job.time_based && self.places.len() == 1 {
+            let place = &self.places[file];
+            if !self.job.file_options.invalidate {
+                return Ok(());
+            }
+            return sys.fadvise(fd, place.start - place.origin, place.len, Advice::DontNeed).await;
+        }
+        sys.close(fd).await?;
+        self.open_file(sys, file).await.map(drop)
+    }
+
+    /// The descriptor of a file whose turn it is. With `openfiles` one that is done is closed for it.
+    async fn fd(&mut self, sys: &Sys, file: usize) -> Result<Fd, Errno> {
+        if let Some(fd) = self.fds[file] {
+            return Ok(fd);
+        }
+        let few = self.few();
+        if few > 0 && self.fds.iter().flatten().count() >= few {
+            let done =
+                |i: &usize| self.fds[*i].is_some() && self.passes[*i].bytes >= self.places[*i].len;
+            let victim = (0..self.fds.len()).find(done);
+            let victim = victim.or_else(|| self.fds.iter().position(Option::is_some));
+            if let Some(fd) = victim.and_then(|i| self.fds[i].take()) {
+                sys.close(fd).await?;
             }
         }
-        Ok(open)
+        self.open_file(sys, file).await
     }
 
     /// Does what the job asks for until it ends.
-    async fn serve(&self, sys: &Sys, job: &mut Job, looks: Nanos) -> Done {
+    async fn serve(&mut self, sys: &Sys, job: &mut Job, looks: Nanos) -> Done {
         let mut ring = Ring::with_capacity(job.units() as usize);
         let (mut writes, mut last) = (0u64, 0);
         loop {
@@ -349,8 +457,16 @@ impl<'a> OpenFiles<'a> {
     }
 
     /// Starts an I/O; `true` when it is done.
-    async fn begin(&self, sys: &Sys, file: usize, io: &Io) -> Result<bool, Errno> {
-        let (fd, at) = (self.fds[file], io.offset - self.places[file].origin);
+    async fn begin(&mut self, sys: &Sys, file: usize, io: &Io) -> Result<bool, Errno> {
+        if self.job.engine.is_of_names() {
+            self.names.turn(sys, self.job, file).await?;
+            return Ok(true);
+        }
+        if self.begins_anew(file, io) {
+            self.begin_anew(sys, file).await?;
+        }
+        let (fd, at) = (self.fd(sys, file).await?, io.offset - self.places[file].origin);
+        self.passes[file].count(io);
         let write = io.op == Op::Write;
         if let Some(map) = self.maps.get(file) {
             let mut page = at - at % PAGE;
@@ -366,10 +482,12 @@ impl<'a> OpenFiles<'a> {
             return Ok(true);
         }
         if io.op == Op::Discard {
-            return Err(Errno::EOPNOTSUPP);
+            sys.discard(fd, at, io.len).await?;
+            return Ok(true);
         }
-        // A buffered I/O of an asynchronous engine is done when its submission returns, as with libaio.
-        if self.job.engine.is_sync() || !self.job.direct {
+        let ring = self.job.engine == IoEngine::IoUring;
+        // A buffered I/O of libaio is done when its submission returns.
+        if self.job.engine.is_sync() || !self.job.direct && !ring {
             let n = match write {
                 true => sys.pwrite(fd, at, io.len).await?,
                 false => sys.pread(fd, at, io.len).await?,
@@ -377,15 +495,20 @@ impl<'a> OpenFiles<'a> {
             return if n == io.len { Ok(true) } else { Err(Errno::EIO) };
         }
         let len = u32::try_from(io.len).map_err(|_| Errno::EINVAL)?;
-        sys.submit(AsyncIo { fd, write, at, len, tag: io.unit }).await?;
+        let io = AsyncIo { fd, write, at, len, tag: io.unit };
+        if ring {
+            sys.ring(io).await?
+        } else {
+            sys.submit(io).await?
+        }
         Ok(false)
     }
 
     async fn sync(&self, sys: &Sys, file: usize) -> Done {
-        let Some(fd) = self.fds.get(file) else { return Ok(()) };
+        let Some(fd) = self.fds.get(file).copied().flatten() else { return Ok(()) };
         match self.job.fdatasync > 0 && self.job.fsync == 0 {
-            true => sys.fdatasync(*fd).await,
-            false => sys.fsync(*fd).await,
+            true => sys.fdatasync(fd).await,
+            false => sys.fsync(fd).await,
         }
     }
 
@@ -394,20 +517,27 @@ impl<'a> OpenFiles<'a> {
         if range.every == 0 || !writes.is_multiple_of(u64::from(range.every)) {
             return Ok(());
         }
+        let Some(fd) = self.fds[file] else { return Ok(()) };
         let end = io.offset + io.len - self.places[file].origin;
         let len = io.len * u64::from(range.every);
-        sys.sync_file_range(self.fds[file], end.saturating_sub(len), len.min(end), range.wait).await
+        sys.sync_file_range(fd, end.saturating_sub(len), len.min(end), range.wait).await
     }
 
-    async fn close(&self, sys: &Sys, job: &JobSpec) -> Done {
+    async fn close(&mut self, sys: &Sys) -> Done {
+        let job = self.job;
+        for fd in self.names.take_open() {
+            sys.close(fd).await?;
+        }
         for map in &self.maps {
             sys.munmap(*map).await?;
         }
         for (fd, name) in self.fds.iter().zip(job.file_names()) {
-            if job.file_options.fsync_on_close && job.pattern.write {
-                sys.fsync(*fd).await?;
+            if let Some(fd) = *fd {
+                if job.file_options.fsync_on_close && job.pattern.write {
+                    sys.fsync(fd).await?;
+                }
+                sys.close(fd).await?;
             }
-            sys.close(*fd).await?;
             if job.file_options.unlink && !on_device(job) {
                 match sys.unlink(inside(&name)).await {
                     Ok(()) | Err(Errno::ENOENT) => {}

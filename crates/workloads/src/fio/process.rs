@@ -332,7 +332,10 @@ impl Job {
         if self.measuring {
             self.deadline = now.saturating_add(self.spec.runtime.unwrap_or(Nanos::MAX));
         }
-        self.state = State::Loop;
+        self.state = if self.spec.file_options.create_only { State::Done } else { State::Loop };
+        if self.state == State::Done {
+            self.stats.ended = now;
+        }
     }
 
     /// fio checks whether the ramp is over when it has issued or reaped an I/O, so not during a pause. The run time

@@ -307,6 +307,12 @@ pub enum IoEngine {
     Posixaio,
     /// Memory that is mapped to a file.
     Mmap,
+    /// Makes its files, and does nothing in them.
+    FileCreate,
+    /// Asks for the state of its files.
+    FileStat,
+    /// Removes its files.
+    FileDelete,
 }
 
 impl IoEngine {
@@ -314,6 +320,12 @@ impl IoEngine {
     #[must_use]
     pub fn is_sync(self) -> bool {
         !matches!(self, IoEngine::Libaio | IoEngine::IoUring | IoEngine::Posixaio)
+    }
+
+    /// Whether it works on names alone: what it does with each file is all that is measured.
+    #[must_use]
+    pub fn is_of_names(self) -> bool {
+        matches!(self, IoEngine::FileCreate | IoEngine::FileStat | IoEngine::FileDelete)
     }
 }
 

@@ -94,6 +94,12 @@ impl DirectionStats {
         self.lat.record(lat);
     }
 
+    /// Only these latencies count: those of an engine that measures what it does with its files.
+    pub fn only(&mut self, latencies: LatencyHistogram) {
+        self.clat = latencies;
+        self.lat = LatencyHistogram::default();
+    }
+
     /// Books one finished I/O.
     #[inline(always)]
     pub fn book(&mut self, since_start: Nanos, len: Bytes, slat: Nanos, clat: Nanos) {

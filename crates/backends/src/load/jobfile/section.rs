@@ -71,6 +71,9 @@ fn engine(e: IoEngine) -> &'static str {
         IoEngine::IoUring => "io_uring",
         IoEngine::Posixaio => "posixaio",
         IoEngine::Mmap => "mmap",
+        IoEngine::FileCreate => "filecreate",
+        IoEngine::FileStat => "filestat",
+        IoEngine::FileDelete => "filedelete",
     }
 }
 

@@ -163,6 +163,9 @@ impl Calls {
     }
 }
 
+/// The calls of a task and their repetitions that are to come, and the one under way.
+type Turns = (std::vec::IntoIter<(usize, u64)>, Option<usize>);
+
 /// From what the machine noted to what people read.
 struct Story<'a> {
     calls: &'a Calls,
@@ -172,7 +175,7 @@ struct Story<'a> {
     noted: Vec<NotedBio>,
     shown: Vec<CallShown>,
     /// Of each task: which call is next, and its repetition; the one under way.
-    next: Vec<(std::vec::IntoIter<(usize, u64)>, Option<usize>)>,
+    next: Vec<Turns>,
 }
 
 impl<'a> Story<'a> {

@@ -285,7 +285,7 @@ impl Reader<'_, '_> {
         };
         let text = |key| t.get(key).and_then(|at| at.get_ref().as_str()).unwrap_or_default();
         let label = match (&what, text("to")) {
-            (Wanted::Open { path, .. }, _) if text("as") != "" => {
+            (Wanted::Open { path, .. }, _) if !text("as").is_empty() => {
                 format!("{path} as {}", text("as"))
             }
             (Wanted::Advise { .. }, _) => format!("{} {}", text("file"), text("advice")),

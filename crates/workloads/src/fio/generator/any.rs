@@ -26,6 +26,8 @@ struct FileState {
     skew: Option<Skew>,
     /// There is nothing left to do in it.
     done: bool,
+    /// It has been opened, and is not done.
+    open: bool,
 }
 
 /// What chooses the I/Os of a job of any kind.
@@ -45,6 +47,9 @@ pub(super) struct AnyKind {
     served: u32,
     /// Files that are done.
     done: usize,
+    /// Files that are open, and how many may be.
+    open: usize,
+    open_most: usize,
     random: bool,
     stride: i64,
     repeat: u64,
@@ -146,6 +151,7 @@ impl AnyKind {
                     last: [first(*e, p.stride); 3],
                     last_start: [0; 3],
                     done: false,
+                    open: false,
                     skew,
                     map: map_block.filter(|_| uses_map).map(|b| BlockMap::new(e.len / b.max(1))),
                 })
@@ -153,6 +159,11 @@ impl AnyKind {
             service: job.target.service.clone(),
             picks: picks(job, files.len() as u64),
             done: 0,
+            open: 0,
+            open_most: match job.file_options.open_at_once {
+                0 => usize::MAX,
+                n => n as usize,
+            },
             current: 0,
             served: served_at_first(&job.target.service),
             random: p.random,
@@ -188,6 +199,7 @@ impl AnyKind {
                 continue;
             }
             self.done += usize::from(!std::mem::replace(&mut self.files[file].done, true));
+            self.open -= usize::from(std::mem::take(&mut self.files[file].open));
             if self.done < self.files.len() {
                 self.next_file();
             }
@@ -248,6 +260,8 @@ impl AnyKind {
             self.next_file();
         }
         self.served += 1;
+        let first = !std::mem::replace(&mut self.files[self.current].open, true);
+        self.open += usize::from(first);
         self.current
     }
 
@@ -261,7 +275,9 @@ impl AnyKind {
                 (None, FileService::Random(_)) => self.streams.file.below(n as u64) as usize,
                 (None, _) => (self.current + 1) % n,
             };
-            if !self.files[self.current].done {
+            // One that would be one too many waits until another is closed, which happens when that is done.
+            let f = &self.files[self.current];
+            if !f.done && (f.open || self.open < self.open_most) {
                 return;
             }
         }
