@@ -67,7 +67,7 @@ impl Axis {
         let (low, high) = (low.max(1e-9), high.max(low * 1.01));
         let decades = (high / low).log10();
         let steps: &[f64] = match decades {
-            d if d < 1.5 => &[1.0, 2.0, 5.0],
+            d if d < 2.6 => &[1.0, 2.0, 5.0],
             _ => &[1.0],
         };
         let all = (low.log10().floor() as i32..=high.log10().ceil() as i32)
@@ -188,7 +188,7 @@ pub(crate) fn over_time(title: &str, unit: &str, curves: &[Curve]) -> Option<Str
     }
     let high = extent(curves, |p| p.1).1;
     let x = Axis::linear(extent(curves, |p| p.0).1 * 1e9, "ns", 6);
-    let y = Axis::linear(if high > 0.0 { high * 1.02 } else { 1.0 }, unit, 4);
+    let y = Axis::linear(if high > 0.0 { high * 1.02 } else { 1.0 }, unit, 5);
     let scaled: Vec<Curve> = curves
         .iter()
         .map(|c| Curve {
@@ -217,7 +217,7 @@ pub(crate) fn sweep(title: &str, unit: &str, curves: &[Curve]) -> Option<String>
     let y = if low > 0.0 && high / low > 30.0 {
         Axis::logarithmic(low, high, unit)
     } else {
-        Axis::linear(high * 1.02, unit, 4)
+        Axis::linear(high * 1.02, unit, 5)
     };
     Some(draw(title, &x, &y, curves))
 }

@@ -27,9 +27,9 @@ struct Sweep {
     points: BTreeMap<At, usize>,
 }
 
-/// What is drawn: how it is called, its unit, and the measures it may come from.
+/// What is drawn: how it is called, its unit behind numbers, and the measures it may come from.
 const DRAWN: [(&str, &str, &[&str]); 2] = [
-    ("IOPS", "1/s", &["read.iops", "write.iops"]),
+    ("IOPS", "", &["read.iops", "write.iops"]),
     (
         "latency, mean",
         "ns",
@@ -67,6 +67,23 @@ impl Sweep {
         all
     }
 
+    /// What the parameters that are not on an axis may be, the others being 0.
+    fn rest(&self, x: usize, other: Option<usize>) -> Vec<At> {
+        let of = |k: &At| other.map_or(without(*k, x), |o| without(without(*k, x), o));
+        let mut all: Vec<At> = self.points.keys().map(of).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
+    /// `, jobs 4, block size 4 KiB`: the values of what varies and is not on an axis.
+    fn with(&self, at: At, x: usize, other: Option<usize>) -> String {
+        (0..3)
+            .filter(|p| *p != x && Some(*p) != other && self.values(*p).len() > 1)
+            .map(|p| format!(", {} {}", SWEPT[p].1, shown(p, at[p])))
+            .collect()
+    }
+
     /// The parameter with the most values, and the other one that varies, if there is one.
     fn axes(&self) -> (usize, Option<usize>) {
         let mut order = [0, 1, 2];
@@ -94,9 +111,12 @@ pub(crate) fn sweeps(view: &View, input: &Input) -> String {
     let mut out = String::new();
     for (i, s) in find(input).iter().enumerate() {
         let (x, other) = s.axes();
-        let title = match other {
-            Some(o) => format!("{} and {}", SWEPT[x].1, SWEPT[o].1),
-            None => SWEPT[x].1.to_string(),
+        let varying = [Some(x), other].into_iter().flatten();
+        let third = (0..3).filter(|p| *p != x && Some(*p) != other && s.values(*p).len() > 1);
+        let title: Vec<&str> = varying.chain(third).map(|p| SWEPT[p].1).collect();
+        let title = match &title[..] {
+            [a, b, c] => format!("{a}, {b} and {c}"),
+            few => few.join(" and "),
         };
         let _ = write!(
             out,
@@ -104,8 +124,10 @@ pub(crate) fn sweeps(view: &View, input: &Input) -> String {
             escape(&s.common)
         );
         for (what, unit, measures) in DRAWN {
-            out += &lines(view, s, (x, other), (what, unit, measures));
-            out += &heat(view, s, (x, other), (what, unit, measures));
+            out += &lines(view, s, x, (what, unit, measures));
+            for at in s.rest(x, other) {
+                out += &heat(view, s, (x, other, at), (what, unit, measures));
+            }
         }
         out += "</section>";
     }
@@ -115,12 +137,11 @@ pub(crate) fn sweeps(view: &View, input: &Input) -> String {
 type Drawn<'a> = (&'a str, &'a str, &'a [&'a str]);
 
 /// Each scheduler's line over the first parameter, a picture for each value of the others.
-fn lines(view: &View, s: &Sweep, (x, _): (usize, Option<usize>), drawn: Drawn<'_>) -> String {
+fn lines(view: &View, s: &Sweep, x: usize, drawn: Drawn<'_>) -> String {
     let (what, unit, measures) = drawn;
-    let mut fixed: Vec<At> = s.points.keys().map(|k| without(*k, x)).collect();
-    fixed.sort_unstable();
-    fixed.dedup();
     let mut figures = String::new();
+    let fixed = s.rest(x, None);
+    let all = fixed.len();
     for at in fixed.into_iter().take(MOST_FIXED) {
         for (d, device) in view.devices.iter().enumerate() {
             let mut all: Vec<Curve> = Vec::new();
@@ -141,12 +162,7 @@ fn lines(view: &View, s: &Sweep, (x, _): (usize, Option<usize>), drawn: Drawn<'_
                     None => {}
                 }
             }
-            let others = (0..3).filter(|p| *p != x && s.values(*p).len() > 1);
-            let others: Vec<String> =
-                others.map(|p| format!("{} {}", SWEPT[p].1, shown(p, at[p]))).collect();
-            let with =
-                if others.is_empty() { String::new() } else { format!(", {}", others.join(", ")) };
-            let title = format!("{device}: {what} by {}{with}", SWEPT[x].1);
+            let title = format!("{device}: {what} by {}{}", SWEPT[x].1, s.with(at, x, None));
             if let Some(svg) = curves::sweep(&title, unit, &all) {
                 let _ = write!(
                     figures,
@@ -157,7 +173,16 @@ fn lines(view: &View, s: &Sweep, (x, _): (usize, Option<usize>), drawn: Drawn<'_
             }
         }
     }
-    if figures.is_empty() { figures } else { format!("<div class=\"figs\">{figures}</div>") }
+    if figures.is_empty() {
+        return figures;
+    }
+    let left = match all > MOST_FIXED {
+        true => format!(
+            "<p class=\"sm\">Lines of the first {MOST_FIXED} of {all} combinations; the tables below have all.</p>"
+        ),
+        false => String::new(),
+    };
+    format!("<div class=\"figs\">{figures}</div>{left}")
 }
 
 fn without(mut at: At, parameter: usize) -> At {
@@ -166,8 +191,13 @@ fn without(mut at: At, parameter: usize) -> At {
 }
 
 /// The same figures as tables whose cells are shaded from the smallest to the largest: a scheduler's line over one
-/// parameter, or a table for each scheduler over two.
-fn heat(view: &View, s: &Sweep, (x, other): (usize, Option<usize>), drawn: Drawn<'_>) -> String {
+/// parameter, or for each value of a second one. `at` says what a third one is.
+fn heat(
+    view: &View,
+    s: &Sweep,
+    (x, other, at): (usize, Option<usize>, At),
+    drawn: Drawn<'_>,
+) -> String {
     let (what, unit, measures) = drawn;
     let columns = s.values(x);
     let mut out = String::new();
@@ -177,7 +207,13 @@ fn heat(view: &View, s: &Sweep, (x, other): (usize, Option<usize>), drawn: Drawn
             let name = names(view, &[run]);
             for v in other.map_or_else(|| vec![0], |o| s.values(o)) {
                 let cell = |c: &u64| {
-                    let fits = |k: &At| k[x] == *c && other.is_none_or(|o| k[o] == v);
+                    let fits = |k: &At| {
+                        (0..3).all(|p| match p {
+                            _ if p == x => k[p] == *c,
+                            _ if Some(p) == other => k[p] == v,
+                            _ => k[p] == at[p],
+                        })
+                    };
                     let w = s.points.iter().find(|(k, _)| fits(k))?.1;
                     test(view, *w, measures)?.cells[run].centre()
                 };
@@ -196,9 +232,10 @@ fn heat(view: &View, s: &Sweep, (x, other): (usize, Option<usize>), drawn: Drawn
         }
         let _ = write!(
             out,
-            "<div class=\"scroll\"><table class=\"dt heat\"><thead><tr><th scope=\"col\">{}: {what} by {}</th>",
+            "<div class=\"scroll\"><table class=\"dt heat\"><thead><tr><th scope=\"col\">{}: {what} by {}{}</th>",
             escape(device),
-            SWEPT[x].1
+            SWEPT[x].1,
+            s.with(at, x, other)
         );
         for c in &columns {
             let _ = write!(out, "<th scope=\"col\">{}</th>", shown(x, *c));
@@ -210,7 +247,7 @@ fn heat(view: &View, s: &Sweep, (x, other): (usize, Option<usize>), drawn: Drawn
                 match c {
                     Some(v) => {
                         let text = if unit == "ns" { value(v, unit) } else { sig(v) };
-                        let _ = write!(out, "<td class=\"b{}\">{text}</td>", shade(v, low, high));
+                        let _ = write!(out, "<td class=\"h{}\">{text}</td>", shade(v, low, high));
                     }
                     None => out += "<td>–</td>",
                 }
@@ -222,7 +259,7 @@ fn heat(view: &View, s: &Sweep, (x, other): (usize, Option<usize>), drawn: Drawn
     out
 }
 
-/// One of four shades, by the logarithm: figures of a sweep lie decades apart.
+/// One of four shades of grey, by the logarithm: figures of a sweep lie decades apart.
 fn shade(v: f64, low: f64, high: f64) -> usize {
     let span = (high / low).ln();
     if v <= 0.0 || low <= 0.0 || span < 0.01 {

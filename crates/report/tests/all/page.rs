@@ -208,6 +208,26 @@ fn depths_become_lines_and_heat_charts() {
 }
 
 #[test]
+fn a_sweep_over_three_options_has_a_chart_for_each_value_of_the_third() {
+    let mut records = synthetic::records(12, 2, 2);
+    for r in &mut records {
+        let n: u32 = r.trial.workload[9..].parse().unwrap();
+        let (depth, jobs, bs) = (1 << (n % 3), 1 + n / 3 % 2, 4096 << (n / 6));
+        r.jobs.truncate(1);
+        for j in &mut r.jobs {
+            let options = [("iodepth", depth), ("numjobs", jobs), ("bs", bs)];
+            j.options = options.map(|(k, v)| (k.to_string(), v.to_string())).into();
+        }
+    }
+    let page = page_of(&records);
+    assert!(page.contains("Sweep over depth, jobs and block size"));
+    for (of, size) in [("IOPS", "4 KiB"), ("IOPS", "8 KiB"), ("latency, mean", "8 KiB")] {
+        let head = format!(": {of} by depth, block size {size}</th>");
+        assert_eq!(page.matches(&head).count(), 1, "{head}");
+    }
+}
+
+#[test]
 fn a_stored_run_says_how_to_run_it_again() {
     let dir = tempfile::tempdir().unwrap();
     let mut store = iosched_results::store::Store::open(&dir.path().join("r.db")).unwrap();
