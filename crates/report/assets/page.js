@@ -59,7 +59,7 @@ const difference = (list) => {
   const body = far.map(({ t, x, y, q, title }) => {
     const letter = t.v[+b].p && D.runs[+a].d === D.runs[+b].d ? t.v[+b].p[+a] : ".", sure = /[bw]/i.test(letter), half = Math.abs(q) / most * 50;
     const bar = `<td class="mid"><div><i class="${sure ? (q > 0 ? "up" : "down") : ""}" style="left:${(q > 0 ? 50 : 50 - half).toFixed(1)}%;width:${half.toFixed(1)}%"></i></div></td>`;
-    return [title, R.figure(t, x), R.figure(t, y), { html: bar }, (q > 0 ? "B better by " : "A better by ") + change(Math.exp(Math.abs(q))).replace("+", "") + (sure ? "" : LETTERS[letter] ? ": " + LETTERS[letter] : ": not tested")];
+    return [title, R.figure(t, x), R.figure(t, y), { html: bar }, (sure ? (q > 0 ? "B better by " : "A better by ") : "≈ ") + change(Math.exp(Math.abs(q))).replace("+", "") + (sure ? "" : " apart, " + (LETTERS[letter] || "not tested"))];
   });
   box.innerHTML = `<div class="sh"><h2>A against B</h2><p>${esc(runName(+a))} and ${esc(runName(+b))}: ${far.length} of ${found.length} measures differ by 2 % or more. Colour: measurably.</p></div>` + (body.length ? table(["measure", "A", "B", "A better ← → B better", "in words"], body) : "") +
     (near.length ? `<p class="sm">Less than 2 % apart: ${esc(near.map((o) => o.title).join("; "))}.</p>` : "") + (none ? `<p class="sm">${none} measures lack a figure of A or B.</p>` : "");
@@ -99,7 +99,7 @@ const drawn = (list, st) => {
   const order = sro ? [...list].sort((a, b) => sro(D.tests[a], D.tests[b])) : list, m = new Map();
   order.forEach((i) => { const t = D.tests[i], k = cts ? t.k : D.workloads[t.w].t + ": " + t.t; m.set(k, [...(m.get(k) || []), i]); });
   const heads = D.devices.map((d, i) => `<div class="dh${i ? " only1" : ""}"><b>${esc(d)}</b><span>mean</span><span class="cih">95 % interval</span><span>vs <span class="basename"></span></span><span>n</span></div>`).join("");
-  box.innerHTML = `<section class="wk"><div class="sh"><h2>Measures</h2></div><div class="pair dhs${solo}">${heads}</div>` + [...m].map(([k, is]) => `<div class="me">${is.map((i, n) => { const t = D.tests[i], w = D.workloads[t.w].t; return `<h3>${n ? "" : esc(k) + " "}<small>${is.length > 1 ? esc(w === k ? t.t : w + ", " + t.t) + "; " : ""}${better(t)}</small></h3><div class="pair${solo}">${strips(i, t.t, st)}</div>`; }).join("")}</div>`).join("") + "</section>";
+  box.innerHTML = `<section class="wk"><div class="sh"><h2>Measures</h2></div><div class="pair dhs${solo}">${heads}</div>` + [...m].map(([k, is]) => `<div class="me">${is.map((i, n) => { const t = D.tests[i], w = D.workloads[t.w].t, one = cts && is.every((x) => D.tests[x].t === t.t), head = one ? t.t : k; return `<h3>${n ? "" : esc(head) + " "}<small>${is.length > 1 || one ? esc(one ? w : w === k ? t.t : w + ", " + t.t) + "; " : ""}${better(t)}</small></h3><div class="pair${solo}">${strips(i, t.t, st)}</div>`; }).join("")}</div>`).join("") + "</section>";
   return true;
 };
 const HOW = { "": [": twice the rate or half the time is 2", "times better than"], raw: [": the ratio of the values as measured", "against"], pct: [": the change of the values as measured", "against"], abs: [": the values, coloured by the comparison", "against"], best: ["; figures are the part of the best in each row", "coloured against"], worst: ["; figures are times the worst in each row", "coloured against"], core: ["; values for each core of the machine", "coloured against"], ghz: ["; values for each GHz of the machine's clock", "coloured against"], ppd: ["; values for each unit of cost", "coloured against"] };

@@ -10,7 +10,7 @@ use iosched_results::cells::{
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
 
-use super::input::{Input, RunFacts, key};
+use super::input::{Detail, Input, RunFacts, key};
 use super::judge::{flag, judge_pairs};
 use super::measures::{class, derived, is_head, words};
 use super::number::six;
@@ -422,6 +422,18 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
     out
 }
 
+/// Why a scheduler whose trials are complete lacks a figure that others have.
+fn untaken(d: &Detail, measure: &str) -> &'static str {
+    let percentile =
+        measure.rsplit('.').take(2).any(|p| p.starts_with('p') && p[1..].parse::<u32>().is_ok());
+    let waited = d.latency.iter().any(Option::is_some);
+    if percentile && waited {
+        "too few I/Os for this percentile"
+    } else {
+        "this measure was not taken"
+    }
+}
+
 fn cell(
     input: &Input,
     view: &View,
@@ -436,7 +448,7 @@ fn cell(
     let Some(line) = lines.get(&(&k, measure)) else {
         let why = detail.and_then(|d| d.unusable.keys().next().cloned());
         let why = why.unwrap_or_else(|| match detail {
-            Some(_) => "this measure was not taken".into(),
+            Some(d) => untaken(d, measure).into(),
             None => "not run".into(),
         });
         return Cell { missing: Some(why), ..Cell::default() };
@@ -470,5 +482,20 @@ fn cell(
         missing: None,
         pairs: Vec::new(),
         trimmed: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_without_enough_ios_says_so() {
+        let mut d = Detail::default();
+        assert_eq!(untaken(&d, "read.lat.p99"), "this measure was not taken");
+        d.latency[0] = Some(iosched_types::LatencyHistogram::default());
+        assert_eq!(untaken(&d, "read.lat.p99"), "too few I/Os for this percentile");
+        assert_eq!(untaken(&d, "job/a/write.clat.p99.9"), "too few I/Os for this percentile");
+        assert_eq!(untaken(&d, "job/app.p9/read.lat.mean"), "this measure was not taken");
     }
 }
