@@ -47,6 +47,20 @@ const totals = (tests, runs) => {
   const body = D.suites.map((s, i) => [s, ...geo(tests.filter((t) => D.workloads[t.w].s.includes(i)), runs)]).filter((x) => x[1] > 1);
   $("#suites").innerHTML = body.length > 1 ? "<h4>Geometric means per suite</h4>" + table(["suite (measures)", ...runs.map(runName)], body.map(([s, n, g]) => [`${s} (${n})`, ...g.map(plain)])) : "";
 };
+// Every figure that is shown, run by run; written only while somebody looks.
+const detailed = (list, runs, st) => {
+  const box = $("#det");
+  if (!box.open) return;
+  const body = list.flatMap((i) => {
+    const t = D.tests[i], cells = runs.map((r) => [r, R.cell(t, r, st)]).filter(([, c]) => c.v != null);
+    return cells.map(([r, c]) => {
+      const all = cells.filter(([q]) => D.runs[q].d === D.runs[r].d).map(([, x]) => x.v), best = t.b > 0 ? Math.max(...all) : Math.min(...all);
+      const f = (x) => c.n > 1 && x != null ? R.figure(t, x) : "–";
+      return [D.workloads[t.w].t + ": " + t.t, runName(r), R.figure(t, c.v), best > 0 && c.v > 0 ? R.decimals(100 * (t.b > 0 ? c.v / best : best / c.v), 1) + " %" : "–", String(c.n), f(c.sd), f(c.se), f(c.mn), f(c.mx)];
+    });
+  });
+  $("div", box).innerHTML = table(["measure", "run", "mean", "of the best", "n", "SD", "SE", "smallest", "largest"], body);
+};
 // Two runs: differences of 2 % or more, the largest first.
 const SMALL = 0.02, LETTERS = { n: "no measurable difference", e: "not enough data", i: "invalid" };
 const difference = (list) => {
@@ -87,7 +101,7 @@ const runList = () => {
   TEXTS.forEach((k) => $$(`[data-${k}]`, ul).forEach((e) => { if (document.activeElement !== e) e.value = S[k][e.dataset[k]] ?? ""; }));
   $$(".nm", ul).forEach((e) => { const s = +e.closest("li").dataset.s; e.textContent = S.name[s] || D.schedulers[s]; });
 };
-const sorters = { t: (x, y) => D.workloads[x.w].t.localeCompare(D.workloads[y.w].t) || x.t.localeCompare(y.t), q: (x, y) => (y.q || 0) - (x.q || 0), u: (x, y) => x.u.localeCompare(y.u) || x.w - y.w };
+const sorters = { t: (x, y) => D.workloads[x.w].t.localeCompare(D.workloads[y.w].t) || x.t.localeCompare(y.t), q: (x, y) => (y.q || 0) - (x.q || 0), u: (x, y) => x.u.localeCompare(y.u) || x.w - y.w, l: (x, y) => (D.workloads[y.w].d || 0) - (D.workloads[x.w].d || 0) || x.w - y.w };
 const strips = (i, title, st) => D.devices.map((_, d) => `<div class="one">${R.strip(D.tests[i], title, d, st)}</div>`).join("");
 const solo = D.devices.length === 1 ? " solo" : "";
 const better = (t) => (t.b > 0 ? "more" : "less") + " is better" + (t.u && !R.behind(t.u) ? ", in " + esc(t.u) : "");
@@ -126,7 +140,7 @@ const apply = () => {
   });
   $$(".fold [data-r], .sweep [data-r]").forEach((e) => { const rs = e.dataset.r.split(" ").map(Number); e.style.display = rs.every((r) => S.hide.has(R.sched(r))) ? "none" : ""; e.classList.toggle("hi", rs.some((r) => S.hi.has(R.sched(r)))); });
   $$(".fold table").forEach((t) => $$("thead th[data-r]", t).forEach((th) => { const k = th.cellIndex, off = th.style.display; $$("tbody tr", t).forEach((tr) => { if (tr.cells[k]) tr.cells[k].style.display = off; }); }));
-  totals(tests, runs); difference(list);
+  totals(tests, runs); detailed(list, runs, st); difference(list);
   $$(".basename").forEach((e) => { e.textContent = R.name(st.base, st); });
   $$(".cih").forEach((e) => { e.textContent = SPREAD[st.sp]; });
   [$("#how").textContent, $("#what").textContent] = HOW[st.view];
@@ -245,6 +259,7 @@ mx.addEventListener("click", (e) => {
   const tr = e.target.closest("tr[data-m]");
   if (tr) { e.preventDefault(); go(tr); }
 });
+$("#det").addEventListener("toggle", apply);
 document.addEventListener("click", (e) => $$(".pop[open]").forEach((d) => d.contains(e.target) || (d.open = false)));
 document.addEventListener("keydown", (e) => {
   if (e.key === "Escape") { const d = $(".pop[open]"); if (d) { d.open = false; $("summary", d).focus(); } }

@@ -148,10 +148,15 @@ pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
     let workloads: Vec<Value> = input
         .workloads
         .iter()
-        .map(|w| {
+        .enumerate()
+        .map(|(i, w)| {
             let suites: Vec<usize> =
                 (0..view.suites.len()).filter(|i| w.suites.contains(&view.suites[*i])).collect();
-            json!({ "t": w.title, "a": w.arguments, "s": suites })
+            let mut facts = json!({ "t": w.title, "a": w.arguments, "s": suites });
+            if let Some(length) = length(input, i) {
+                facts["d"] = json!(length);
+            }
+            facts
         })
         .collect();
     let names: Vec<Value> = view
@@ -258,6 +263,14 @@ pub(crate) fn data_address(mime: &str, text: &str) -> String {
         }
     }
     out
+}
+
+/// Seconds that a trial of a workload takes, where that was recorded.
+fn length(input: &Input, workload: usize) -> Option<f64> {
+    let of = input.details.iter().filter(|((_, w), d)| *w == workload && d.elapsed > 0);
+    let (elapsed, trials) =
+        of.fold((0u64, 0u32), |(e, n), (_, d)| (e.saturating_add(d.elapsed), n + d.summed));
+    (trials > 0).then(|| (elapsed as f64 / 1e6 / f64::from(trials)).round() / 1e3)
 }
 
 #[cfg(test)]

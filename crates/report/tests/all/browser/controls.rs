@@ -138,7 +138,7 @@ fn choices(stage: &mut Stage) {
     );
     assert!(options.len() > 30, "{options:?}");
     // Those that agree with the look that is there, or need company.
-    let alike = ["a=", "b=", "rro=d", "sro=u", "sro=t"];
+    let alike = ["a=", "b=", "rro=d", "sro=u", "sro=t", "sro=l"];
     for option in options {
         let (name, value) = option.split_once('=').unwrap();
         let before = stage.browser.number(LOOK);
