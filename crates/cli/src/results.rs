@@ -237,7 +237,8 @@ fn import(
     let mut out = String::new();
     for d in &documents {
         let (id, trials) = store.import(d)?;
-        out.push_str(&format!("{id}: {} ({trials} trials)\n", render::printable(&d.name)));
+        let s = if trials == 1 { "" } else { "s" };
+        out.push_str(&format!("{id}: {} ({trials} trial{s})\n", render::printable(&d.name)));
     }
     print(&out)
 }

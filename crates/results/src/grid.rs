@@ -41,6 +41,7 @@ impl Cell {
 pub struct Grid {
     heads: Vec<(String, Align)>,
     rows: Vec<Vec<Cell>>,
+    whole: bool,
 }
 
 impl Grid {
@@ -54,6 +55,13 @@ impl Grid {
     #[must_use]
     pub fn column(mut self, head: &str, align: Align) -> Grid {
         self.heads.push((printable(head), align));
+        self
+    }
+
+    /// Leaves the first column whole where that is possible at all: people type its names again.
+    #[must_use]
+    pub fn whole(mut self) -> Grid {
+        self.whole = true;
         self
     }
 
@@ -97,12 +105,17 @@ impl Grid {
         let starred = self.starred();
         let mut widths = self.widths(&starred);
         let total = widths.iter().sum::<usize>() + widths.len().saturating_sub(1);
+        let widest = widths.iter().skip(1).copied().max().unwrap_or(0);
         if total > columns
             && let Some(first) = widths.first_mut()
         {
             // Its head stays whole.
             let least = self.heads.first().map_or(0, |h| h.0.chars().count()).max(8);
-            *first = first.saturating_sub(total - columns).max((*first).min(least));
+            let room = match self.whole {
+                true => columns.saturating_sub(widest + 1),
+                false => first.saturating_sub(total - columns),
+            };
+            *first = room.max(least).min(*first);
             let most = *first;
             self.rows.iter_mut().filter_map(|r| r.first_mut()).for_each(|c| shorten(c, most));
         }

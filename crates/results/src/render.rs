@@ -76,10 +76,14 @@ pub fn percent(ratio: f64) -> String {
 
 /// A table without decoration; the columns that `right` names hold numbers.
 fn table(heads: &[&str], right: &[&str], rows: Vec<Vec<String>>, columns: usize) -> String {
+    grid(heads, right, rows).render(columns, false)
+}
+
+fn grid(heads: &[&str], right: &[&str], rows: Vec<Vec<String>>) -> Grid {
     let side = |h: &str| if right.contains(&h) { Align::Right } else { Align::Left };
     let mut grid = heads.iter().fold(Grid::new(), |g, h| g.column(h, side(h)));
     rows.into_iter().for_each(|r| grid.row(r.into_iter().map(Cell::new).collect()));
-    grid.render(columns, false)
+    grid
 }
 
 /// The trials that were traced, in so many columns.
@@ -122,8 +126,11 @@ pub fn list(rows: &[ExperimentRow], columns: usize) -> String {
             Some(planned) if e.trials < planned => format!("{} of {planned}", e.trials),
             _ => e.trials.to_string(),
         };
-        if e.failed + e.invalid > 0 {
-            let _ = write!(trials, " ({} failed, {} invalid)", e.failed, e.invalid);
+        let bad = [(e.failed, "failed"), (e.invalid, "invalid")];
+        let bad: Vec<String> =
+            bad.iter().filter(|b| b.0 > 0).map(|(n, word)| format!("{n} {word}")).collect();
+        if !bad.is_empty() {
+            let _ = write!(trials, " ({})", bad.join(", "));
         }
         vec![
             e.name.clone(),
@@ -137,7 +144,7 @@ pub fn list(rows: &[ExperimentRow], columns: usize) -> String {
         ]
     };
     let right = ["id", "devices", "schedulers", "workloads"];
-    table(&heads, &right, rows.iter().map(row).collect(), columns)
+    grid(&heads, &right, rows.iter().map(row).collect()).whole().render(columns, false)
 }
 
 /// The trials of an experiment, in so many columns.
@@ -288,6 +295,10 @@ mod tests {
             assert!(text.lines().all(|l| l.chars().count() <= columns), "{columns}\n{text}");
             assert_eq!(text.matches("12 of 40").count(), 2, "{text}");
         }
+        assert!(
+            list(&rows, 80).contains("a-name-of-more-than-thirty-letters"),
+            "to be typed again"
+        );
         let text = list(&rows, 200);
         let at: Vec<_> = text.lines().map(|l| l.find("12 of 40").or(l.find("trials"))).collect();
         assert!(at.windows(2).all(|w| w[0] == w[1]), "{text}");

@@ -108,7 +108,13 @@ fn reported(records: &[Record], own: &BTreeMap<String, String>, look: Look) -> S
 /// What the signs mean, of those that were used.
 fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     let mut words = Vec::new();
-    let starred = |l: &str| l.split_whitespace().any(|w| w.len() > 1 && w.ends_with('*'));
+    // Colours stand around words.
+    let plain = |w: &str| -> String {
+        w.split('\u{1b}')
+            .map(|p| p.split_once('m').filter(|(c, _)| c.starts_with('[')).map_or(p, |(_, t)| t))
+            .collect()
+    };
+    let starred = |l: &str| l.split_whitespace().any(|w| w.len() > 1 && plain(w).ends_with('*'));
     if tables.lines().any(starred) {
         words.push("* the best of its column");
     }
@@ -118,7 +124,7 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     if tables.lines().any(|l| l.contains(" (clat in ")) {
         words.push("clat: completion latency; total latency (lat) was not recorded");
     }
-    if tables.lines().any(|l| l.split_whitespace().any(|w| w == "fair")) {
+    if tables.lines().any(|l| l.split_whitespace().any(|w| plain(w) == "fair")) {
         words.push("fair: Jain's index of the processes' throughput, 1 is even");
     }
     if records.iter().any(|r| r.trial.scheduler.contains('@')) {

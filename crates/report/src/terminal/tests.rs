@@ -131,7 +131,11 @@ fn a_value_beyond_its_limit_is_never_the_best() {
 fn colours_only_when_asked_for() {
     let records = [record("d", "w", "none", 1, 9), record("d", "w", "bfq", 2, 9)];
     assert!(!report(&records, NARROW).contains('\u{1b}'));
-    assert!(report(&records, Look { color: true, ..NARROW }).contains("\u{1b}[32;1m"));
+    let colored = report(&records, Look { color: true, ..NARROW });
+    assert!(colored.contains("\u{1b}[32;1m"));
+    for text in [colored, report(&records, NARROW)] {
+        assert!(text.contains("* the best of its column"), "the sign is explained: {text}");
+    }
 }
 
 #[test]

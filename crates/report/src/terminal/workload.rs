@@ -229,7 +229,9 @@ impl Side {
         }
         if let (Some(base), true) = (p.rows.get(p.base), p.rows.len() > 1) {
             let judged = &p.judged;
-            let head: String = format!("vs {}", base.scheduler).chars().take(20).collect();
+            // The line without a change is the base. Its full name may be wider than all changes.
+            let long = base.scheduler.chars().count() > 20;
+            let head = if long { "vs base".into() } else { format!("vs {}", base.scheduler) };
             let mut column = Column::words(
                 &head,
                 Align::Left,

@@ -297,3 +297,9 @@ fn equal_schedulers_have_no_winner() {
     let named = (0..200).filter(|seed| null(*seed, 3, 5)[0].winner.is_some()).count();
     assert!(named <= 10, "{named} of 200");
 }
+
+#[test]
+fn a_percent_sign_stays_with_its_number() {
+    let text = super::wrap("", 2, "throughput is worse by -9.7 % against none", 29);
+    assert_eq!(text, "throughput is worse by\n  -9.7 % against none\n");
+}

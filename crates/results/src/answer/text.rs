@@ -2,6 +2,9 @@
 
 use super::Answer;
 
+/// Stands for a space that no line ends at: that between a number and its percent sign.
+const JOINED: char = '\u{a0}';
+
 /// Answers as text: a line per device, a line per goal, the small print below it.
 #[must_use]
 pub fn text(answers: &[Answer], columns: usize) -> String {
@@ -29,7 +32,8 @@ pub fn text(answers: &[Answer], columns: usize) -> String {
 pub fn wrap(head: &str, indent: usize, text: &str, columns: usize) -> String {
     let mut out = head.to_string();
     let mut column = head.chars().count();
-    for (i, word) in crate::render::printable(text).split(' ').enumerate() {
+    let text = crate::render::printable(text).replace(" %", &format!("{JOINED}%"));
+    for (i, word) in text.split(' ').enumerate() {
         let width = word.chars().count();
         if i > 0 && column + 1 + width > columns {
             out.push('\n');
@@ -39,7 +43,7 @@ pub fn wrap(head: &str, indent: usize, text: &str, columns: usize) -> String {
             out.push(' ');
             column += 1;
         }
-        out.push_str(word);
+        out.push_str(&word.replace(JOINED, " "));
         column += width;
     }
     out.push('\n');
