@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 
 use iosched_types::{Bytes, Nanos, Op, SECTOR, Sector};
 
+use super::admission::Admission;
 use super::arm::Arm;
 use super::dirty::{DirtyMap, Extent};
 use crate::lanes::Lanes;
@@ -49,7 +50,7 @@ const BUS: usize = 1;
 pub struct CachedHdd {
     p: HddParams,
     arm: Arm,
-    outer: VecDeque<(Command, Nanos)>,
+    admission: Admission<(Command, Nanos)>,
     events: Lanes<Event, 2>,
     arm_busy: bool,
     /// A flush that is emptying the cache: since when.
@@ -62,7 +63,6 @@ pub struct CachedHdd {
     /// Bytes promised to writes on the bus, and bytes on their way to the medium.
     reserved: Bytes,
     destaging: Bytes,
-    admitted: u64,
     cached_writes: u64,
     hits: u64,
     destages: u64,
@@ -78,8 +78,8 @@ impl CachedHdd {
     pub fn new(p: HddParams) -> Self {
         CachedHdd {
             arm: Arm::new(&p),
+            admission: Admission::new(p.depth),
             p,
-            outer: VecDeque::new(),
             events: Lanes::new(),
             arm_busy: false,
             flushing: None,
@@ -89,7 +89,6 @@ impl CachedHdd {
             dirty: DirtyMap::default(),
             reserved: 0,
             destaging: 0,
-            admitted: 0,
             cached_writes: 0,
             hits: 0,
             destages: 0,
@@ -114,7 +113,6 @@ impl CachedHdd {
     }
 
     fn admit(&mut self, now: Nanos, c: Command, t_arr: Nanos) {
-        self.admitted += 1;
         let end = (c.offset + c.len).div_ceil(SECTOR);
         let extent = Extent { start: c.offset / SECTOR, end };
         let write = c.op == Op::Write;
@@ -218,8 +216,7 @@ impl CachedHdd {
 
     fn complete(&mut self, now: Nanos, c: Completion, done: &mut Vec<Completion>) {
         done.push(c);
-        self.admitted -= 1;
-        if let Some((next, t_arr)) = self.outer.pop_front() {
+        if let Some((next, t_arr)) = self.admission.leave() {
             self.admit(now, next, t_arr);
         }
     }
@@ -231,10 +228,8 @@ impl Device for CachedHdd {
     }
 
     fn submit(&mut self, now: Nanos, command: Command) {
-        if self.p.depth != 0 && self.admitted >= self.p.depth {
-            self.outer.push_back((command, now));
-        } else {
-            self.admit(now, command, now);
+        if let Some((command, t_arr)) = self.admission.enter((command, now)) {
+            self.admit(now, command, t_arr);
         }
     }
 
@@ -270,7 +265,7 @@ impl Device for CachedHdd {
     }
 
     fn in_flight(&self) -> usize {
-        self.admitted as usize + self.outer.len()
+        self.admission.in_flight()
     }
 
     fn position(&self) -> Sector {

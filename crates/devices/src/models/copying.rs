@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use iosched_types::{Bytes, Nanos, Op, SECTOR, Sector};
 
+use super::admission::Admission;
 use super::arm::Arm;
 use super::nearest::{Waiting, nearest_of};
 use crate::lanes::Lanes;
@@ -51,7 +52,7 @@ struct Copy {
 pub struct CopyingHdd {
     p: HddParams,
     arm: Arm,
-    outer: VecDeque<(Command, Nanos)>,
+    admission: Admission<(Command, Nanos)>,
     events: Lanes<Event, 3>,
     arm_busy: bool,
     interface: Rate,
@@ -68,7 +69,6 @@ pub struct CopyingHdd {
     used: Bytes,
     /// Flushes that wait, each with the copies that had joined when it came.
     flushes: VecDeque<(u32, u64)>,
-    admitted: u64,
     served: u64,
     destages: u64,
     flushed: u64,
@@ -80,7 +80,7 @@ impl CopyingHdd {
     pub fn new(p: HddParams) -> Self {
         CopyingHdd {
             arm: Arm::new(&p),
-            outer: VecDeque::new(),
+            admission: Admission::new(p.depth),
             events: Lanes::new(),
             arm_busy: false,
             interface: Rate::new(p.wc_bw),
@@ -91,7 +91,6 @@ impl CopyingHdd {
             joined: 0,
             used: 0,
             flushes: VecDeque::new(),
-            admitted: 0,
             served: 0,
             destages: 0,
             flushed: 0,
@@ -110,7 +109,6 @@ impl CopyingHdd {
     }
 
     fn admit(&mut self, now: Nanos, c: Command, t_arr: Nanos) {
-        self.admitted += 1;
         match c.op {
             Op::Write if !c.fua => {
                 self.writes.push_back(c);
@@ -200,8 +198,7 @@ impl CopyingHdd {
 
     fn complete(&mut self, now: Nanos, c: Completion, done: &mut Vec<Completion>) {
         done.push(c);
-        self.admitted -= 1;
-        if let Some((next, t_arr)) = self.outer.pop_front() {
+        if let Some((next, t_arr)) = self.admission.leave() {
             self.admit(now, next, t_arr);
         }
     }
@@ -213,10 +210,8 @@ impl Device for CopyingHdd {
     }
 
     fn submit(&mut self, now: Nanos, command: Command) {
-        if self.p.depth != 0 && self.admitted >= self.p.depth {
-            self.outer.push_back((command, now));
-        } else {
-            self.admit(now, command, now);
+        if let Some((command, t_arr)) = self.admission.enter((command, now)) {
+            self.admit(now, command, t_arr);
         }
     }
 
@@ -251,7 +246,7 @@ impl Device for CopyingHdd {
     }
 
     fn in_flight(&self) -> usize {
-        self.admitted as usize + self.outer.len()
+        self.admission.in_flight()
     }
 
     fn position(&self) -> Sector {

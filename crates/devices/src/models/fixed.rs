@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use iosched_types::{Bytes, Nanos, Op};
 
+use super::admission::Admission;
 use crate::lanes::Lanes;
 use crate::params::FixedParams;
 use crate::{Command, Completion, Device};
@@ -16,10 +17,9 @@ const DISCARDED: usize = 2;
 #[derive(Debug)]
 pub struct Fixed {
     p: FixedParams,
-    outer: VecDeque<Command>,
+    admission: Admission<Command>,
     queue: VecDeque<u32>,
     events: Lanes<(u32, Nanos), 3>,
-    admitted: u64,
     busy: u64,
     served: u64,
     flushes: u64,
@@ -32,11 +32,10 @@ impl Fixed {
     #[must_use]
     pub fn new(p: FixedParams) -> Self {
         Fixed {
+            admission: Admission::new(p.depth),
             p,
-            outer: VecDeque::new(),
             queue: VecDeque::new(),
             events: Lanes::new(),
-            admitted: 0,
             busy: 0,
             served: 0,
             flushes: 0,
@@ -47,7 +46,6 @@ impl Fixed {
 
     #[inline]
     fn admit(&mut self, now: Nanos, c: Command) {
-        self.admitted += 1;
         match c.op {
             Op::Read | Op::Write => self.queue.push_back(c.id),
             Op::Flush => self.events.push(FLUSHED, now + self.p.flush_ns, (c.id, now)),
@@ -72,9 +70,7 @@ impl Device for Fixed {
     }
 
     fn submit(&mut self, now: Nanos, command: Command) {
-        if self.p.depth != 0 && self.admitted >= self.p.depth {
-            self.outer.push_back(command);
-        } else {
+        if let Some(command) = self.admission.enter(command) {
             self.admit(now, command);
         }
     }
@@ -95,8 +91,7 @@ impl Device for Fixed {
                 _ => self.discards += 1,
             }
             done.push(Completion { id, t_start, t_done: t });
-            self.admitted -= 1;
-            if let Some(next) = self.outer.pop_front() {
+            if let Some(next) = self.admission.leave() {
                 self.admit(t, next);
             }
             self.kick(t);
@@ -104,7 +99,7 @@ impl Device for Fixed {
     }
 
     fn in_flight(&self) -> usize {
-        self.admitted as usize + self.outer.len()
+        self.admission.in_flight()
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

@@ -1,10 +1,9 @@
 //! A disk with one arm: seek curve, rotation, and a queue served in order of arrival or by shortest
 //! positioning time (SPTF, what native command queueing does).
 
-use std::collections::VecDeque;
-
 use iosched_types::{Bytes, Nanos, Op, Sector};
 
+use super::admission::Admission;
 use super::arm::Arm;
 use crate::params::HddParams;
 use crate::{Command, Completion, Device};
@@ -16,14 +15,12 @@ const IDLE: Nanos = Nanos::MAX;
 #[derive(Debug)]
 pub struct Hdd {
     cap: Bytes,
-    depth: u64,
     arm: Arm,
-    outer: VecDeque<(Command, Nanos)>,
+    admission: Admission<(Command, Nanos)>,
     /// The command under the head, until `done_at`.
     serving: Completion,
     /// When it is done; [`IDLE`] when there is none.
     done_at: Nanos,
-    admitted: u64,
     served: u64,
     flushes: u64,
 }
@@ -34,12 +31,10 @@ impl Hdd {
     pub fn new(p: &HddParams) -> Self {
         Hdd {
             cap: p.cap,
-            depth: p.depth,
             arm: Arm::new(p),
-            outer: VecDeque::new(),
+            admission: Admission::new(p.depth),
             serving: Completion { id: 0, t_start: 0, t_done: 0 },
             done_at: IDLE,
-            admitted: 0,
             served: 0,
             flushes: 0,
         }
@@ -49,15 +44,6 @@ impl Hdd {
     fn kick(&mut self, now: Nanos) {
         if self.done_at == IDLE && !self.arm.is_empty() {
             self.serve_next(now);
-        }
-    }
-
-    /// A command that found the drive full comes in.
-    #[cold]
-    fn admit_next(&mut self) {
-        if let Some((next, t_arr)) = self.outer.pop_front() {
-            self.admitted += 1;
-            self.arm.push(next, t_arr);
         }
     }
 
@@ -84,13 +70,10 @@ impl Device for Hdd {
     }
 
     fn submit(&mut self, now: Nanos, command: Command) {
-        if self.depth != 0 && self.admitted >= self.depth {
-            self.outer.push_back((command, now));
-            return;
+        if let Some((command, t_arr)) = self.admission.enter((command, now)) {
+            self.arm.push(command, t_arr);
+            self.kick(now);
         }
-        self.admitted += 1;
-        self.arm.push(command, now);
-        self.kick(now);
     }
 
     fn next_wakeup(&self) -> Option<Nanos> {
@@ -101,9 +84,8 @@ impl Device for Hdd {
         while self.done_at <= now && self.done_at != IDLE {
             let at = std::mem::replace(&mut self.done_at, IDLE);
             done.push(self.serving);
-            self.admitted -= 1;
-            if !self.outer.is_empty() {
-                self.admit_next();
+            if let Some((next, t_arr)) = self.admission.leave() {
+                self.arm.push(next, t_arr);
             }
             if !self.arm.is_empty() {
                 self.serve(at);
@@ -112,7 +94,7 @@ impl Device for Hdd {
     }
 
     fn in_flight(&self) -> usize {
-        self.admitted as usize + self.outer.len()
+        self.admission.in_flight()
     }
 
     fn position(&self) -> Sector {

@@ -2,6 +2,7 @@
 //!
 //! `fixed`, `hdd` and `ssd` follow the definitions in `data/truth/MODELS.md` to the last rounding rule.
 
+mod admission;
 mod arm;
 mod dirty;
 mod flash;

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use iosched_types::{Bytes, Nanos, Op};
 
+use super::admission::Admission;
 use super::flash::{Channel, Dirty, Operation, Slc, Target};
 use crate::lanes::Lanes;
 use crate::math::{ConstDiv, Rate};
@@ -85,7 +86,7 @@ pub struct Ssd {
     chan_count: ConstDiv,
     bus_rate: Rate,
     drain_rate: Rate,
-    outer: VecDeque<Command>,
+    admission: Admission<Command>,
     events: Lanes<Event, 12>,
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -112,7 +113,6 @@ pub struct Ssd {
     held: VecDeque<u32>,
     /// Flushes begun and not over.
     flushing: u32,
-    admitted: u64,
     counters: SsdCounters,
 }
 
@@ -125,7 +125,7 @@ impl Ssd {
             chan_count: ConstDiv::new(p.chans),
             bus_rate: Rate::new(p.bus_bw),
             drain_rate: Rate::new(p.drain_bw),
-            outer: VecDeque::new(),
+            admission: Admission::new(p.depth),
             events: Lanes::new(),
             slots: Vec::new(),
             free: Vec::new(),
@@ -148,7 +148,6 @@ impl Ssd {
             inside: 0,
             held: VecDeque::new(),
             flushing: 0,
-            admitted: 0,
             counters: SsdCounters::default(),
             p,
         }
@@ -161,7 +160,6 @@ impl Ssd {
 
     #[inline]
     fn admit(&mut self, now: Nanos, c: Command) {
-        self.admitted += 1;
         let slot = Slot {
             id: c.id,
             op: c.op,
@@ -197,11 +195,10 @@ impl Ssd {
             Op::Discard => self.counters.discards += 1,
         }
         self.free.push(slot);
-        self.admitted -= 1;
         if self.p.flush_alone {
             self.leave(now, op);
         }
-        if let Some(next) = self.outer.pop_front() {
+        if let Some(next) = self.admission.leave() {
             self.admit(now, next);
         }
     }
@@ -233,9 +230,7 @@ impl Device for Ssd {
     }
 
     fn submit(&mut self, now: Nanos, command: Command) {
-        if self.p.depth != 0 && self.admitted >= self.p.depth {
-            self.outer.push_back(command);
-        } else {
+        if let Some(command) = self.admission.enter(command) {
             self.admit(now, command);
         }
     }
@@ -269,7 +264,7 @@ impl Device for Ssd {
     }
 
     fn in_flight(&self) -> usize {
-        self.admitted as usize + self.outer.len()
+        self.admission.in_flight()
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {

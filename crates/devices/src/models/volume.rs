@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use iosched_types::{Bytes, Nanos, Op};
 
+use super::admission::Admission;
 use crate::lanes::Lanes;
 use crate::math::Rate;
 use crate::params::VolumeParams;
@@ -69,7 +70,7 @@ const LINK: usize = 4;
 pub struct Volume {
     p: VolumeParams,
     link: Rate,
-    outer: VecDeque<Command>,
+    admission: Admission<Command>,
     queue: VecDeque<Command>,
     waiting: bool,
     ops: Bucket,
@@ -77,7 +78,6 @@ pub struct Volume {
     events: Lanes<Event, 5>,
     link_queue: VecDeque<(Command, Nanos)>,
     link_busy: bool,
-    admitted: u64,
     served: u64,
     throttled: u64,
     throttled_ns: u64,
@@ -91,13 +91,12 @@ impl Volume {
             link: Rate::new(p.link_bw),
             ops: Bucket::new(p.iops, p.iops_burst),
             bytes: Bucket::new(p.bw, p.bw_burst),
-            outer: VecDeque::new(),
+            admission: Admission::new(p.depth),
             queue: VecDeque::new(),
             waiting: false,
             events: Lanes::new(),
             link_queue: VecDeque::new(),
             link_busy: false,
-            admitted: 0,
             served: 0,
             throttled: 0,
             throttled_ns: 0,
@@ -106,7 +105,6 @@ impl Volume {
     }
 
     fn admit(&mut self, now: Nanos, c: Command) {
-        self.admitted += 1;
         match c.op {
             Op::Read | Op::Write | Op::Discard => {
                 self.queue.push_back(c);
@@ -156,9 +154,7 @@ impl Device for Volume {
     }
 
     fn submit(&mut self, now: Nanos, command: Command) {
-        if self.p.depth != 0 && self.admitted >= self.p.depth {
-            self.outer.push_back(command);
-        } else {
+        if let Some(command) = self.admission.enter(command) {
             self.admit(now, command);
         }
     }
@@ -182,8 +178,7 @@ impl Device for Volume {
                     self.link_busy &= lane != LINK;
                     self.served += 1;
                     done.push(Completion { id, t_start, t_done: t });
-                    self.admitted -= 1;
-                    if let Some(next) = self.outer.pop_front() {
+                    if let Some(next) = self.admission.leave() {
                         self.admit(t, next);
                     }
                     self.kick_link(t);
@@ -193,7 +188,7 @@ impl Device for Volume {
     }
 
     fn in_flight(&self) -> usize {
-        self.admitted as usize + self.outer.len()
+        self.admission.in_flight()
     }
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
