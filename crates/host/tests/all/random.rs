@@ -1,9 +1,7 @@
 //! The bodies of the fuzz targets `program` and `strace`, on fixed seeds.
 
-mod rig;
-
+use crate::rig::{log, random};
 use iosched_engine::stream;
-use rig::{log, random};
 
 #[test]
 fn random_programs_end_and_are_accounted_for() {

@@ -8,8 +8,6 @@
     reason = "tests of real programs in real directories"
 )]
 
-mod rig;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -105,7 +103,7 @@ fn ours(line: &str) -> Vec<Calls> {
 }
 
 fn calls_of(descriptor: &Descriptor, params: Params) -> Vec<Calls> {
-    let mut host = rig::mounted("none", 4, 8 << 30, 4 << 30, true);
+    let mut host = crate::rig::mounted("none", 4, 8 << 30, 4 << 30, true);
     let log = Arc::new(Mutex::new(Vec::new()));
     let go_on = &mut |_| std::ops::ControlFlow::Continue(());
     if let Some(prepare) = descriptor.preparation(&params) {

@@ -1,7 +1,5 @@
 //! Programs on ext4 and XFS above a page cache: what is read ahead, written back, journaled, and who waits for it.
 
-mod rig;
-
 use std::ops::ControlFlow;
 
 use iosched_host::programs::Programs;
@@ -11,7 +9,7 @@ use iosched_types::units::{MS, SEC};
 
 use iosched_vfs::fs::volume::Volume;
 
-use rig::{birth, create, mounted, on_volume, random, run, volumes};
+use crate::rig::{birth, create, mounted, on_volume, random, run, volumes};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;

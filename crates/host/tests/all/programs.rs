@@ -1,14 +1,12 @@
 //! Programs on the host: what calls answer, how long they take, who waits for whom.
 
-mod rig;
-
 use std::ops::ControlFlow;
 
 use iosched_host::HostError;
 use iosched_syscalls::{Call, Errno, Io, Kind, OpenFlags, Shares, Whence};
 use iosched_types::units::{MS, SEC, US};
 
-use rig::{birth, create, host, random, run};
+use crate::rig::{birth, create, host, random, run};
 
 const RW: OpenFlags = OpenFlags::WRITE;
 const GIB: u64 = 1 << 30;
