@@ -300,6 +300,6 @@ fn equal_schedulers_have_no_winner() {
 
 #[test]
 fn a_percent_sign_stays_with_its_number() {
-    let text = super::wrap("", 2, "throughput is worse by -9.7 % against none", 29);
+    let text = super::wrap("", 2, "throughput is worse by -9.7 % against none", 28);
     assert_eq!(text, "throughput is worse by\n  -9.7 % against none\n");
 }
