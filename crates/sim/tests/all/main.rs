@@ -6,6 +6,7 @@ use iosched_testing::Counting;
 
 mod beside_the_kernel;
 mod beside_the_kernels_files;
+mod call_errors;
 mod call_files;
 mod cores;
 mod fio_loop;
