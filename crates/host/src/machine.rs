@@ -24,8 +24,6 @@ use crate::threads::Threads;
 
 /// Events at one instant after which the simulation counts as stuck.
 const MOST_AT_ONCE: u64 = 50_000_000;
-/// The largest `nice`.
-const NICEST: i8 = 19;
 /// Points of the dispatch picture.
 const MOST_DISPATCHES: usize = 4096;
 
@@ -259,9 +257,9 @@ impl Machine {
                 Some(h) => self.threads.all[h as usize].task,
             };
             let job = &self.tasks[task as usize].job;
-            // Among those that are about to begin only the nicest stands back.
+            // Among those that are about to begin only the nice ones with an asynchronous engine stand back.
             match job.spec().nice {
-                nice if job.is_new() && nice < NICEST => 0,
+                nice if job.is_new() && (nice < 0 || job.spec().engine.is_sync()) => 0,
                 nice => nice,
             }
         };

@@ -91,9 +91,11 @@ impl Core {
             tl.events.push(at.max(tl.now), event);
         }
         if self.sched.take_run() {
+            self.runs.leave_to_worker();
             self.runs.ask();
         }
         for h in self.sched.runs() {
+            self.runs.leave_to_worker();
             self.runs.ask_one(h);
         }
         while let Some(id) = self.sched.take_ejected() {

@@ -17,6 +17,8 @@ pub(crate) struct Runs {
     all: bool,
     /// Hardware queues to run, in this order, if not all of them have to run.
     some: VecDeque<u16>,
+    /// The kernel's worker makes the next run, not the task that asked for it.
+    by_worker: bool,
 }
 
 impl Runs {
@@ -31,6 +33,17 @@ impl Runs {
         if !self.some.contains(&h) {
             self.some.push_back(h);
         }
+    }
+
+    /// The run that is asked for next is left to the kernel's worker.
+    pub(crate) fn leave_to_worker(&mut self) {
+        self.by_worker = true;
+    }
+
+    /// Whether the worker makes the run that begins now.
+    #[inline(always)]
+    pub(crate) fn take_by_worker(&mut self) -> bool {
+        std::mem::take(&mut self.by_worker)
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use iosched_types::{Fifo, ReqId, Requests, TaskId};
+use iosched_types::{Fifo, Nanos, ReqId, Requests, TaskId};
 
 use super::tags::TagMap;
 use crate::state;
@@ -23,7 +23,8 @@ pub(crate) struct Hctx {
     cursor: usize,
     /// A completion shall run this context again.
     restart: bool,
-    rerun_armed: bool,
+    /// When it runs again because its scheduler kept requests back.
+    pub(super) rerun_at: Option<Nanos>,
     /// Busy average: b ← (7b + 16·busy)/8.
     busy: u32,
 }
@@ -38,7 +39,7 @@ impl Hctx {
             ctx: vec![VecDeque::new(); cpus],
             cursor: 0,
             restart: false,
-            rerun_armed: false,
+            rerun_at: None,
             busy: 0,
         }
     }
@@ -149,13 +150,9 @@ impl Hctx {
         std::mem::take(&mut self.restart)
     }
 
-    /// Whether a delayed run is on its way. It is from now on.
-    pub(crate) fn arm_rerun(&mut self) -> bool {
-        std::mem::replace(&mut self.rerun_armed, true)
-    }
-
-    pub(crate) fn rerun_fired(&mut self) {
-        self.rerun_armed = false;
+    /// The worker runs it. That is the same work item as the run that was to come later, and takes its place.
+    pub(super) fn run_by_worker(&mut self) {
+        self.rerun_at = None;
     }
 
     /// Whether it was busy lately.

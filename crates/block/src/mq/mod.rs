@@ -42,9 +42,21 @@ impl Path for Mq {
 
     #[inline(always)]
     fn run(&mut self, core: &mut Core, tl: &mut Timeline, run: Run) {
+        let by_worker = core.runs.take_by_worker();
         match run {
-            Run::All => self.run_all(core, tl),
-            Run::One(h) => self.run_hctx(core, tl, usize::from(h)),
+            Run::All => {
+                if by_worker {
+                    self.hctx.iter_mut().for_each(Hctx::run_by_worker);
+                }
+                self.run_all(core, tl);
+            }
+            Run::One(h) => {
+                let h = usize::from(h);
+                if by_worker {
+                    self.hctx[h].run_by_worker();
+                }
+                self.run_hctx(core, tl, h);
+            }
         }
     }
 
@@ -69,6 +81,7 @@ impl Path for Mq {
         } else {
             self.hctx[h].park(id);
         }
+        core.runs.leave_to_worker();
         self.ask_run(core, h);
     }
 
@@ -82,6 +95,7 @@ impl Path for Mq {
             hctx.tags().put(r.tag, &mut core.out.woken);
         }
         if hctx.take_restart() {
+            core.runs.leave_to_worker();
             self.ask_run(core, h);
         }
     }

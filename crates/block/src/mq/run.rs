@@ -1,14 +1,22 @@
 //! Running hardware queues: what is parked, then the scheduler or the software queues.
 
-use iosched_types::{ReqId, units::MS};
+use iosched_types::{Nanos, ReqId, units::SEC};
 
 use super::{Mq, direct_issue};
 use crate::core::Core;
 use crate::state;
 use crate::timeline::{Event, QueueEvent, Timeline};
 
-/// How long a queue waits before it tries again after a dispatch that gave nothing.
-const RERUN_DELAY: u64 = 3 * MS;
+/// How long a queue waits before it tries again after a dispatch that gave nothing, in ms.
+const RERUN_DELAY: u64 = 3;
+
+/// When it tries again: the delay is whole ticks, and the kernel's timer begins to count with the next tick.
+fn rerun_time(core: &Core, now: Nanos) -> Nanos {
+    let facts = core.sched.facts();
+    let hz = u64::from(facts.hz.max(1));
+    let tick = facts.jiffies(now) + (RERUN_DELAY * hz).div_ceil(1000) + 1;
+    (u128::from(tick) * u128::from(SEC)).div_ceil(u128::from(hz)) as Nanos
+}
 
 impl Mq {
     #[inline(always)]
@@ -185,18 +193,21 @@ impl Mq {
         }
     }
 
-    /// No other event is sure to run the queue again, so it asks for a run itself.
+    /// No other event is sure to run the queue again, so it asks for a run itself. Where it has already, the time stays.
     fn rerun_later(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
-        if !self.hctx[h].arm_rerun() {
-            let event = Event::Queue(core.disk, QueueEvent::Run(h as u16));
-            tl.events.push(tl.now + RERUN_DELAY, event);
+        if self.hctx[h].rerun_at.is_none() {
+            let at = rerun_time(core, tl.now);
+            self.hctx[h].rerun_at = Some(at);
+            tl.events.push(at, Event::Queue(core.disk, QueueEvent::Run(h as u16)));
         }
     }
 
     /// Only the hardware queue that asked for it runs again.
-    pub(crate) fn rerun_fired(&mut self, core: &mut Core, h: u16) {
-        self.hctx[usize::from(h)].rerun_fired();
-        core.runs.ask_one(h);
+    pub(crate) fn rerun_fired(&mut self, core: &mut Core, now: Nanos, h: u16) {
+        if self.hctx[usize::from(h)].rerun_at == Some(now) {
+            core.runs.leave_to_worker();
+            core.runs.ask_one(h);
+        }
     }
 
     /// `none`: whole lists when not busy, one request per software queue in turn when busy.

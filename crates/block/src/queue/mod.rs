@@ -314,7 +314,7 @@ impl Queue {
             }
             (QueueEvent::Wbt(n), _) => core.throttle_window(tl, n),
             (QueueEvent::Unplug(n), Lane::Legacy(legacy)) => legacy.unplug_timer(core, n),
-            (QueueEvent::Run(h), Lane::Mq(mq)) => mq.rerun_fired(core, h),
+            (QueueEvent::Run(h), Lane::Mq(mq)) => mq.rerun_fired(core, tl.now, h),
             (QueueEvent::Unplug(_) | QueueEvent::Run(_), _) => {}
             (QueueEvent::Switch, _) => self.end_switch(tl),
         }

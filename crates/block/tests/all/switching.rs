@@ -387,16 +387,19 @@ fn most_rest(choice: &SchedulerChoice, kernel: &KernelProfile) -> Nanos {
         PlugKind::Device => 3 * MS + 1000 * MS / u64::from(kernel.hz),
         PlugKind::Task => 0,
     };
+    // The 3 ms of a delayed queue run in whole ticks, which count from the next one.
+    let tick = 1000 * MS / u64::from(kernel.hz);
+    let run_later = ((3 * MS).div_ceil(tick) + 1) * tick;
     let idling = match choice.descriptor.name {
         // antic_expire is 1/150 s; a tick of rounding on either side.
         "anticipatory" => 7 * MS + 2000 * MS / u64::from(kernel.hz),
         // The idle class waits for 200 ms without other requests.
         "cfq" => 200 * MS + 2000 * MS / u64::from(kernel.hz),
-        // Up to 24 ms for a raised queue in v7, 20 for one that had injections, and the 3 ms of a queue run.
-        "bfq" => 30 * MS,
+        // Up to 24 ms for a raised queue in v7, 20 for one that had injections.
+        "bfq" => 24 * MS + run_later,
         // From 5.16 on a class below one with requests at the device is not served. Nothing asks again when the last of
-        // them is done, so it takes the 3 ms of a delayed queue run.
-        "mq-deadline" if choice.generation.index >= 2 => 3 * MS,
+        // them is done, so it takes a delayed queue run.
+        "mq-deadline" if choice.generation.index >= 2 => run_later,
         _ => 0,
     };
     plug + idling

@@ -1,6 +1,6 @@
 //! Queues that start and stop to compete for service.
 
-use iosched_types::Request;
+use iosched_types::{Nanos, Request};
 
 use super::Bfq;
 use super::expire::Reason;
@@ -14,7 +14,7 @@ impl Bfq {
     /// An idle queue got a request. Decides how much budget the queue starts with, whether it is raised, and whether it
     /// takes the place of the queue in service. Returns whether it counts as interactive.
     pub(super) fn become_busy(&mut self, ctx: &mut Ctx<'_>, q: QueueId, r: &Request) -> bool {
-        let since = self.now.checked_sub(self.q(q).think.last_end);
+        let since = self.now.checked_sub(self.last_end(q));
         let in_time = since.is_some_and(|s| s < 3 * self.c.slice_idle);
         // The last generation before mainline asks for one idle time, not three.
         let prompt =
@@ -37,6 +37,15 @@ impl Bfq {
         self.enter_busy(q, resumed && self.v.index != V7);
         self.maybe_preempt(ctx, q, resumed, signs);
         signs.interactive
+    }
+
+    /// When the last request of a queue's process ended. Since 5.0 a new queue counts as if one had ended when it was made.
+    fn last_end(&self, q: QueueId) -> Nanos {
+        let queue = self.q(q);
+        match queue.think.last_end {
+            u64::MAX if self.v.modern => queue.io_start,
+            ended => ended,
+        }
     }
 
     /// Budget of the next slot: the rest of the last one when the queue returns in time, a fresh one otherwise.

@@ -147,6 +147,14 @@ const MISSES: &[(&str, &str)] = &[
         "bfq with split writes of 1 MiB: parts at command 25, where each piece takes a nanosecond and what is done",
     ),
     ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
+    (
+        "hdd7k_fifo/y6",
+        "posixaio at the end of the run time: fio leaves with 23 of 32 I/Os never served; here all are",
+    ),
+    (
+        "hdd7k_fifo/y7",
+        "bfq: real-time writers at one place merge; the kernel stops idling when asked again, at command 3",
+    ),
     ("ssd_nvme/g6", "flow: the sections part while both run; 1.2 % more I/Os here"),
 ];
 
@@ -185,5 +193,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 73, "only {agree} agree");
+    assert!(agree >= 78, "only {agree} agree");
 }

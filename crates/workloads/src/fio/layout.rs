@@ -28,6 +28,13 @@ pub struct Extent {
     pub size: Bytes,
 }
 
+impl Extent {
+    /// Whether the file goes on behind the region.
+    pub(crate) fn is_part(&self) -> bool {
+        self.start - self.origin + self.len < self.size
+    }
+}
+
 /// The extents of one job's files.
 pub type Files = Vec<Extent>;
 

@@ -161,6 +161,12 @@ pub struct Job {
     draining: bool,
     /// A call has to wait until fio has reaped something.
     busy: bool,
+    /// I/Os collected since the last whole batch. What a wait for a full queue hands over early still counts.
+    batched: u32,
+    /// I/Os of the call that submits a batch.
+    call: u32,
+    /// Where libaio's ring goes on.
+    ring_at: u32,
     /// What comes after the batch that is being submitted.
     after: State,
     /// The pause that is due, and when nothing is under way.
@@ -213,6 +219,9 @@ impl Job {
             think_since: 0,
             draining: false,
             busy: false,
+            batched: 0,
+            call: 0,
+            ring_at: 0,
             after: State::Reap,
             pause: Pause::None,
             flow: None,

@@ -103,14 +103,20 @@ impl DirectionStats {
     /// Books one finished I/O.
     #[inline(always)]
     pub fn book(&mut self, since_start: Nanos, len: Bytes, slat: Nanos, clat: Nanos) {
-        self.ios += 1;
-        self.bytes += len;
         self.slat.add(slat);
         // Synchronous calls have no submission latency. Thousands of their processes need no second table.
         if slat > 0 || !self.lat.is_empty() {
             self.book_total(slat + clat);
         }
         self.clat.record(clat);
+        self.count(since_start, len);
+    }
+
+    /// Counts one finished I/O, without a latency.
+    #[inline(always)]
+    pub fn count(&mut self, since_start: Nanos, len: Bytes) {
+        self.ios += 1;
+        self.bytes += len;
         if since_start >= self.sample_end {
             let at = since_start / SAMPLE;
             self.samples.push(Sample { at: at as u32, ios: 0, bytes: 0 });

@@ -352,9 +352,11 @@ impl AnyKind {
         } else if self.identical {
             return Some((self.files[file].last_start[dir], false));
         }
-        // Nothing follows at the end of the file.
         match self.sequential_offset(dir, file) {
             Some(at) => Some((at, false)),
+            // Where only the region ends, so does the pass.
+            None if self.files[file].extent.is_part() => None,
+            // Nothing follows at the end of the file.
             None => Some((self.random_offset(dir, file)?, false)),
         }
     }

@@ -83,6 +83,7 @@ impl Job {
             // fio hands over what it has collected, reaps, and tries again.
             self.held = Some(io);
             self.busy = true;
+            self.batched = 0;
             self.submit_queued(State::Reap);
             return None;
         }
@@ -122,7 +123,9 @@ impl Job {
             self.state = State::Submitted;
             return Some(Step::Submit(self.io(unit)));
         }
-        if self.queued.len() >= self.spec.batch_submit as usize {
+        self.batched += 1;
+        if self.batched >= self.spec.batch_submit {
+            self.batched = 0;
             self.submit_queued(State::Reap);
         } else {
             self.state = State::Reap;
@@ -140,10 +143,20 @@ impl Job {
         }
     }
 
-    /// One call submits all that were collected; `after` comes next.
+    /// One call submits all that were collected; `after` comes next. libaio's are in a ring of `iodepth`, and a call
+    /// takes those up to its end. Another call takes the rest.
     pub(super) fn submit_queued(&mut self, after: State) {
         self.after = after;
         self.state = State::Submitting(0);
+        let all = self.queued.len() as u32;
+        self.call = match self.spec.engine {
+            IoEngine::Libaio => {
+                let n = all.min(self.spec.iodepth - self.ring_at);
+                self.ring_at = (self.ring_at + n) % self.spec.iodepth;
+                n
+            }
+            _ => all,
+        };
     }
 
     /// Notes an I/O for `write_iolog`.
@@ -163,7 +176,7 @@ impl Job {
 
     /// Walks through the batch: plug, each unit, unplug.
     pub(super) fn submit(&mut self, _now: Nanos, i: u32) -> Step {
-        let (n, i) = (self.queued.len(), i as usize);
+        let (n, i) = (self.call as usize, i as usize);
         let plug = n > PLUG_ABOVE;
         let at = if plug { i } else { i + 1 };
         self.state = State::Submitting(i as u32 + 1);
@@ -182,10 +195,16 @@ impl Job {
 
     /// The system call returned: completion latencies count from here.
     pub(super) fn mark_issued(&mut self, now: Nanos) {
-        for unit in &self.queued {
-            self.units[*unit].issue = now;
+        let call = std::mem::take(&mut self.call) as usize;
+        // A call for one I/O notes no length.
+        let n = if call == 0 { self.queued.len() } else { call };
+        for unit in self.queued.drain(..n) {
+            self.units[unit].issue = now;
         }
-        self.queued.clear();
-        self.state = self.after;
+        if self.queued.is_empty() {
+            self.state = self.after;
+        } else {
+            self.submit_queued(self.after);
+        }
     }
 }

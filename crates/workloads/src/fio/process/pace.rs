@@ -160,6 +160,7 @@ impl Job {
             self.submit_queued(State::Quiesce);
             return None;
         }
+        self.batched = 0;
         if self.depth > 0 {
             if ring.is_empty() {
                 return Some(Step::Wait(1));

@@ -70,12 +70,17 @@ impl Job {
         self.reaped_total += u64::from(u.dir < 3);
         self.synced_last = u.dir == 3;
         // fio counts what it issued since the ramp.
-        if !self.measuring || u.start < self.stats.measured_from {
+        if u.start < self.stats.measured_from {
             return;
         }
         let since = now - self.stats.measured_from.min(now);
+        let dir = &mut self.stats.dirs[usize::from(u.dir & 3)];
+        if !self.measuring {
+            // The end of the ramp forgets the count. A job that ends before keeps it.
+            return dir.count(since, u.len);
+        }
         let issue = u.issue.min(now);
-        self.stats.dirs[usize::from(u.dir & 3)].book(since, u.len, issue - u.start, now - issue);
+        dir.book(since, u.len, issue - u.start, now - issue);
     }
 
     pub(super) fn drain(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
