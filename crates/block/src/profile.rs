@@ -288,6 +288,15 @@ pub struct MqProfile {
     pub scheduler_tags: SchedulerTags,
     /// Pull many requests from the scheduler before offering them (≥ 5.10).
     pub batch_dispatch: bool,
+    /// SCSI and SATA: the device's budget is asked for before a request is pulled (≥ 4.15). Until then the driver says
+    /// no to a request that has already left the scheduler.
+    #[serde(default = "yes")]
+    pub budget_first: bool,
+    /// A run whose parked requests all found no tag goes on to the scheduler and parks one more; a run that issued a
+    /// parked one does not (4.12, 4.13). So requests leave the scheduler as fast as they come, and nothing can merge
+    /// with them.
+    #[serde(default)]
+    pub pulls_past_parked: bool,
     /// The scheduler limits the tags of a sync as those of a write.
     pub limit_flushes: bool,
     /// A tag wake-up wakes a whole batch of waiters (newer sbitmap) or one.
@@ -300,11 +309,17 @@ pub struct MqProfile {
     pub wbt: bool,
 }
 
+fn yes() -> bool {
+    true
+}
+
 impl Default for MqProfile {
     fn default() -> Self {
         MqProfile {
             scheduler_tags: SchedulerTags::TwiceDepth,
             batch_dispatch: true,
+            budget_first: true,
+            pulls_past_parked: false,
             limit_flushes: true,
             wake_all_in_batch: true,
             shallow_depth: ShallowDepth::Word,

@@ -22,6 +22,7 @@ impl Mq {
     #[inline(always)]
     pub(super) fn run_all(&mut self, core: &mut Core, tl: &mut Timeline) {
         if let [hctx] = self.hctx.as_mut_slice()
+            && !core.profile.mq.pulls_past_parked
             && hctx.waits_for_tag(&core.reqs)
         {
             // The result of this run is known: the parked request is offered, and stays.
@@ -39,11 +40,29 @@ impl Mq {
         let hctx = &mut self.hctx[h];
         if hctx.any_parked() {
             hctx.restart();
+            if core.profile.mq.pulls_past_parked && !core.sched.none() {
+                return self.run_past_parked(core, tl, h);
+            }
             if !self.offer_parked(core, tl, h) {
                 return;
             }
         }
         if core.sched.none() { self.run_ctx(core, tl, h) } else { self.run_scheduler(core, tl, h) }
+    }
+
+    /// What 4.12 does while something is parked: a run that issues none of it pulls one request more.
+    fn run_past_parked(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
+        let before = self.hctx[h].parked();
+        let all = self.offer_parked(core, tl, h);
+        let progress = all || self.hctx[h].parked() != before;
+        if progress || !core.sched.scheduler().has_work() {
+            return;
+        }
+        match core.ask_scheduler(tl, h as u16) {
+            Some(id) if self.take_driver_tag(core, id) => core.issue(tl, id),
+            Some(id) => self.park_pulled(h, id),
+            None => self.rerun_later(core, tl, h),
+        }
     }
 
     /// Offers everything parked; `false` when something had to stay.

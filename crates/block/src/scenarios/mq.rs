@@ -39,6 +39,47 @@ fn a_driver_with_budget_chooses_late() {
     assert_eq!(staged("mq-deadline@6.12", "6.12", true), ["R250", "R300", "R400"]);
 }
 
+/// Reads of one stream come one by one while the device is full. 4.12 pulls each of them out of the scheduler at once.
+/// Later kernels leave them there, where the next one is merged.
+#[test]
+fn a_full_queue_of_4_12_empties_its_scheduler() {
+    for (scheduler, kernel, order) in [
+        ("mq-deadline@4.12", "4.12", vec!["R100", "R900", "R108", "R116", "R124"]),
+        ("kyber@4.12", "4.12", vec!["R100", "R900", "R108", "R116", "R124"]),
+        ("bfq@4.12", "4.12", vec!["R100", "R900", "R108", "R116", "R124"]),
+        ("mq-deadline@4.12", "6.12", vec!["R100", "R900", "R108+24"]),
+    ] {
+        let mut c = config(scheduler, kernel, 2, 5);
+        c.budget = true;
+        let mut r = Rig::new(c);
+        for read in ["R100", "R900", "R108", "R116", "R124"] {
+            r.submits(0, read).returns();
+        }
+        r.to(100.0);
+        assert_eq!(r.order(), order, "{scheduler} on {kernel}");
+    }
+}
+
+/// A run that sends a parked request asks the scheduler for nothing.
+#[test]
+fn a_run_with_progress_leaves_the_scheduler_alone() {
+    let mut c = config("mq-deadline@4.12", "4.12", 1, 5);
+    c.budget = true;
+    let mut r = Rig::new(c);
+    for read in ["R100", "R900", "R500", "R300"] {
+        r.submits(0, read).returns();
+    }
+    assert_eq!(r.q.hctx().parked_requests(), 3);
+    r.to(6.0);
+    assert_eq!((r.order().len(), r.q.hctx().parked_requests()), (2, 2));
+    r.to(100.0);
+    assert_eq!(
+        r.order(),
+        ["R100", "R900", "R500", "R300"],
+        "in the order in which they were pulled"
+    );
+}
+
 /// MQ-2: `none` sends whole lists while it is not busy, and one request per CPU in turn when it is.
 #[test]
 fn software_queues_are_flushed_or_served_in_turn() {

@@ -120,6 +120,12 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
     row(out, "pulls many requests at once (`batch_dispatch`)", all, |p| {
         mq(p, |p| yes(p.mq.batch_dispatch))
     });
+    row(out, "SCSI asks for a budget before it pulls (`budget_first`)", all, |p| {
+        mq(p, |p| yes(p.mq.budget_first))
+    });
+    row(out, "a full queue pulls on (`pulls_past_parked`)", all, |p| {
+        mq(p, |p| yes(p.mq.pulls_past_parked))
+    });
     row(out, "a tag wake-up wakes a batch (`wake_all_in_batch`)", all, |p| {
         mq(p, |p| yes(p.mq.wake_all_in_batch))
     });
