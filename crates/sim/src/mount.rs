@@ -14,6 +14,7 @@ use iosched_vfs::fs::raw::Raw;
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::fs::xfs::{self, WORKER, Xfs};
 use iosched_vfs::kernel::memory::Settings;
+use iosched_vfs::kernel::reclaim::{Watermarks, free_at_start};
 use iosched_vfs::kernel::timer::expires;
 use iosched_workloads::fio::on_files::on_device;
 
@@ -116,7 +117,10 @@ fn mounted(trial: &Trial, queue: &Queue, volume: Volume) -> Files {
 fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
     let s = &host.sysctls;
     Settings {
-        pages: host.memory / PAGE,
+        pages: free_at_start(host.memory),
+        reserve: Watermarks::of(host.memory).high,
+        // A page of an ext4 file has a buffer head: 39 share a page.
+        notes: if host.filesystem == FsType::Xfs { 0 } else { 39 },
         era: era(trial.kernel.kernel_version()),
         limits: DirtyLimits {
             background_percent: s.dirty_background_ratio.unwrap_or(10),

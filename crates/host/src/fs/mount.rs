@@ -573,6 +573,11 @@ impl Mount {
         self.world.borrow_mut().memory.unlimited(on);
     }
 
+    /// No page has been written since the machine was started.
+    pub(crate) fn restarted(&self) {
+        self.world.borrow_mut().memory.restarted();
+    }
+
     pub(crate) fn set_time(&self, now: Nanos) {
         self.world.borrow_mut().now = now;
     }

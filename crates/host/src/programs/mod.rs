@@ -332,6 +332,7 @@ impl Programs {
     pub fn mount_anew(&mut self) {
         if let Some(mount) = self.fs.mount() {
             mount.volume().mounted_anew();
+            mount.restarted();
         }
     }
 

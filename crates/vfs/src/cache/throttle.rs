@@ -13,6 +13,9 @@ pub use share::{Completions, Share};
 const FIRST_CHECK: u64 = 32;
 /// A task looks this often while its device is over its share.
 const CHECK_WHILE_EXCEEDED: u64 = 8;
+/// The tasks of a core may dirty one part of the threshold together before one looks, and this many pages at least.
+const CORE_PARTS: u64 = 32;
+const CORE_LEAST: u64 = 16;
 /// Parts of one in which a position ratio counts.
 const PARTS: u64 = 1024;
 
@@ -139,16 +142,35 @@ impl Default for Dirtier {
 impl Dirtier {
     /// Pages that the task can dirty before it looks again, at least one.
     #[must_use]
-    pub fn room(&self) -> u64 {
-        self.pause_at.saturating_sub(self.dirtied).max(1)
+    pub fn room(&self, device: &Bandwidth, core: &OnCore) -> u64 {
+        let own = self.limit(device).saturating_sub(self.dirtied);
+        own.min(core.limit.saturating_sub(core.dirtied)).max(1)
     }
 
-    /// Whether the task has to look at the limits now.
+    fn limit(&self, device: &Bandwidth) -> u64 {
+        if device.exceeded { self.pause_at.min(CHECK_WHILE_EXCEEDED) } else { self.pause_at }
+    }
+
+    /// Whether the task has to look at the limits now: for itself, or for all that its core has dirtied.
     #[must_use]
-    pub fn due(&self, device: &Bandwidth) -> bool {
-        let limit =
-            if device.exceeded { self.pause_at.min(CHECK_WHILE_EXCEEDED) } else { self.pause_at };
-        self.dirtied >= limit
+    pub fn due(&self, device: &Bandwidth, core: &OnCore) -> bool {
+        self.dirtied >= self.limit(device) || core.dirtied >= core.limit
+    }
+}
+
+/// What the tasks of a core have dirtied together since one of them looked at the limits.
+#[derive(Clone, Copy, Debug)]
+pub struct OnCore {
+    /// Pages.
+    pub dirtied: u64,
+    limit: u64,
+}
+
+impl OnCore {
+    /// A core of a machine with so many, where `threshold` pages may be dirty.
+    #[must_use]
+    pub fn new(threshold: u64, cpus: u64) -> Self {
+        Self { dirtied: 0, limit: (threshold / (CORE_PARTS * cpus.max(1))).max(CORE_LEAST) }
     }
 }
 

@@ -5,13 +5,19 @@ use std::collections::BTreeMap;
 use crate::cache::lru::{Files, Lru};
 use crate::cache::mapping::{Mapping, Mark};
 use crate::cache::readahead::Era;
-use crate::cache::throttle::{Bandwidth, Completions, DirtyLimits, Share, SlowLimit, Thresholds};
+use crate::cache::throttle::{
+    Bandwidth, Completions, DirtyLimits, OnCore, Share, SlowLimit, Thresholds,
+};
 
 /// The machine's memory and its rules.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Pages that the cache can have.
     pub pages: u64,
+    /// Of these, pages that are kept free.
+    pub reserve: u64,
+    /// So many cached pages need another one for what the kernel notes of them; 0: none.
+    pub notes: u64,
     /// Rules of read-ahead.
     pub era: Era,
     /// `vm.dirty_*`.
@@ -30,6 +36,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             pages: 1 << 18,
+            reserve: 0,
+            notes: 0,
             era: Era::Split,
             limits: DirtyLimits {
                 background_percent: 10,
@@ -69,6 +77,8 @@ pub struct Memory {
     pub device: Bandwidth,
     /// The limit that goes down slowly.
     pub slow: SlowLimit,
+    /// What the tasks of each core have dirtied.
+    pub cores: Vec<OnCore>,
     completions: Completions,
     share: Share,
     /// Pages that became dirty; see [`accounts`](Self::accounts).
@@ -95,7 +105,8 @@ impl Memory {
     /// Empty memory.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
-        let thresholds = settings.limits.thresholds(settings.pages);
+        let thresholds =
+            settings.limits.thresholds(settings.pages.saturating_sub(settings.reserve));
         Self {
             files: FileTable::default(),
             lru: Lru::default(),
@@ -103,6 +114,10 @@ impl Memory {
             writeback: 0,
             device: Bandwidth::new(settings.hz),
             slow: SlowLimit::new(thresholds.dirty),
+            cores: vec![
+                OnCore::new(thresholds.dirty, settings.cpus);
+                settings.cpus.max(1) as usize
+            ],
             completions: Completions::default(),
             share: Share::new(settings.cpus),
             settings,
@@ -148,7 +163,8 @@ impl Memory {
         if self.unlimited {
             return;
         }
-        let over = (self.lru.pages() + pages).saturating_sub(self.settings.pages);
+        let room = self.settings.pages.saturating_sub(self.unfree());
+        let over = (self.lru.pages() + pages).saturating_sub(room);
         if over > 0 {
             self.lru.evict(over, &mut self.files);
             self.moved.1 += over;
@@ -178,8 +194,13 @@ impl Memory {
         }
     }
 
+    fn jiffies(&self, now: u64) -> u64 {
+        now / (1_000_000_000 / self.settings.hz)
+    }
+
     /// Makes absent and clean pages dirty. Returns how many were clean.
-    pub fn dirty_pages(&mut self, file: u32, from: u64, to: u64) -> u64 {
+    pub fn dirty_pages(&mut self, file: u32, from: u64, to: u64, now: u64) -> u64 {
+        self.device.settle(self.jiffies(now));
         let Some(pages) = self.files.pages(file) else { return 0 };
         let changed = pages.set(from, to, Mark::Dirty, true);
         self.dirty += changed;
@@ -189,7 +210,12 @@ impl Memory {
     }
 
     /// Dirty pages are about to be written.
-    pub fn begin_writeback(&mut self, file: u32, from: u64, to: u64) {
+    pub fn begin_writeback(&mut self, file: u32, from: u64, to: u64, now: u64) {
+        let jiffies = self.jiffies(now);
+        self.device.settle(jiffies);
+        if self.writeback == 0 {
+            self.device.restart_if_idle(jiffies);
+        }
         let Some(pages) = self.files.pages(file) else { return };
         let n = pages.set(from, to, Mark::Dirty, false);
         pages.set(from, to, Mark::Writeback, true);
@@ -199,10 +225,18 @@ impl Memory {
 
     /// Pages have been written.
     pub fn written(&mut self, file: u32, from: u64, to: u64, now: u64) {
-        let n = match self.files.pages(file) {
-            Some(pages) => pages.set(from, to, Mark::Writeback, false),
-            None => to - from,
+        let jiffies = self.jiffies(now);
+        self.device.settle(jiffies);
+        let (n, last) = match self.files.pages(file) {
+            Some(pages) => {
+                let n = pages.set(from, to, Mark::Writeback, false);
+                (n, pages.next_any(0, Mark::Writeback).is_none())
+            }
+            None => (to - from, true),
         };
+        if last {
+            self.device.file_written(jiffies);
+        }
         self.writeback -= n;
         self.written += n;
         self.device.written += n;
@@ -267,9 +301,16 @@ impl Memory {
         self.settings.limits.thresholds(self.settings.pages.saturating_sub(self.unfree()))
     }
 
-    /// Pages that could not be given to writers. All memory of the cache can.
+    /// Pages that files cannot have: those kept free, and what the kernel notes of cached pages.
     fn unfree(&self) -> u64 {
-        0
+        self.settings.reserve
+            + self.lru.pages().checked_div(self.settings.notes).unwrap_or_default()
+    }
+
+    /// The machine has been started anew: no page was written since.
+    pub fn restarted(&mut self) {
+        self.completions = Completions::default();
+        self.share = Share::new(self.settings.cpus);
     }
 
     /// The device has completed this many pages before.

@@ -7,6 +7,7 @@
 pub mod direct;
 pub mod memory;
 pub mod read;
+pub mod reclaim;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod timer;

@@ -147,6 +147,8 @@ pub struct World {
     pages: BTreeMap<(u32, u64), Vec<TaskId>>,
     events: BTreeMap<Event, Vec<TaskId>>,
     waiters: u64,
+    /// A writer went to sleep because too much memory is dirty; whoever drives the disk takes note.
+    pub writer_slept: bool,
     /// Tasks whose wait is over.
     pub woken: Vec<TaskId>,
     /// Groups that nobody slept for and that are done.

@@ -7,10 +7,17 @@ use super::world::{BioOut, Done, World};
 use super::{Event, Kernel, Wait};
 use crate::cache::PAGE;
 use crate::cache::mapping::Mark;
-use crate::cache::throttle::{Memory as Sight, OnDevice, balance};
+use crate::cache::throttle::{Memory as Sight, OnCore, OnDevice, balance};
 use crate::cache::writeback::Task;
 
 impl World {
+    /// The core of a task. Tasks are spread over the cores and stay.
+    fn core(&mut self, task: TaskId) -> &mut OnCore {
+        let cores = &mut self.memory.cores;
+        let n = cores.len();
+        &mut cores[task as usize % n]
+    }
+
     /// Writes a range inside a file if all of it is dirty already and the task need not look at the limits: then nothing
     /// changes but the order in which pages are forgotten. `None` is for [`Kernel::write`].
     pub fn write_cached(&mut self, task: TaskId, file: u32, at: u64, len: u64) -> Option<u64> {
@@ -19,7 +26,8 @@ impl World {
         let ready = pages.next(from, to, Mark::Dirty, false).is_none()
             && pages.next(from, to, Mark::Uptodate, false).is_none();
         let dirtier = *self.dirtier(task);
-        if !ready || dirtier.due(&self.memory.device) {
+        let core = *self.core(task);
+        if !ready || dirtier.due(&self.memory.device, &core) {
             return None;
         }
         self.memory.touch(file, from, to);
@@ -41,7 +49,11 @@ impl Kernel {
             // Up to the next look at the limits, except for a last page that is changed in part.
             let whole_end =
                 if end.is_multiple_of(PAGE) || last - 1 == page { last } else { last - 1 };
-            let room = self.with(|w| w.dirtier(self.task()).room());
+            let room = self.with(|w| {
+                let dirtier = *w.dirtier(self.task());
+                let core = *w.core(self.task());
+                dirtier.room(&w.memory.device, &core)
+            });
             let to = if !at.is_multiple_of(PAGE) && page == at / PAGE {
                 page + 1
             } else {
@@ -104,9 +116,10 @@ impl Kernel {
             if let Some(p) = w.pages(file) {
                 p.set(from, to, Mark::Uptodate, true);
             }
-            let changed = w.memory.dirty_pages(file, from, to);
+            let changed = w.memory.dirty_pages(file, from, to, w.now);
             w.memory.touch(file, from, to);
             w.dirtier(self.task()).dirtied += changed;
+            w.core(self.task()).dirtied += changed;
             let now = w.now;
             if changed > 0 && w.flusher.dirtied(file, now).is_some() {
                 // It sleeps without a time: now it has one.
@@ -120,9 +133,11 @@ impl Kernel {
         loop {
             let verdict = self.with(|w| {
                 let mut task = *w.dirtier(self.task());
-                if !task.due(&w.memory.device) {
+                let core = *w.core(self.task());
+                if !task.due(&w.memory.device, &core) {
                     return None;
                 }
+                w.core(self.task()).dirtied = 0;
                 let thresholds = w.memory.thresholds();
                 let own = w.memory.share_of(thresholds.dirty, w.now);
                 let sight =
@@ -134,9 +149,11 @@ impl Kernel {
                 };
                 let now = w.jiffies();
                 let memory = &mut w.memory;
+                memory.device.settle(now);
                 let verdict =
                     balance(&mut task, &sight, &device, &mut memory.device, &mut memory.slow, now);
                 *w.dirtier(self.task()) = task;
+                w.writer_slept |= verdict.pause > 0;
                 if verdict.start_writeback {
                     w.flusher.ask(Task::Background);
                     w.signal(Event::Flusher);

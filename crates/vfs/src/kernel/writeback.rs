@@ -76,6 +76,7 @@ impl Kernel {
         }
         self.with(|w| {
             let now = w.jiffies();
+            w.memory.device.settle(now);
             w.memory.device.update(now);
             let dirty = w.pages(file).map_or(0, |p| p.dirty());
             let left = match dirty {
@@ -142,7 +143,7 @@ impl Kernel {
             while a < to {
                 let (sector, pages) = place.at(a);
                 let end = to.min(a + pages.max(1));
-                w.memory.begin_writeback(file, a, end);
+                w.memory.begin_writeback(file, a, end, w.now);
                 let sectors = u32::try_from((end - a) * 8).unwrap_or(u32::MAX);
                 let sector = sector.unwrap_or(0);
                 let out = BioOut { id: 0, op: Op::Write, flags, sector, sectors };

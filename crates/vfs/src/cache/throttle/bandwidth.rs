@@ -20,13 +20,16 @@ pub struct Bandwidth {
     /// What one task in balance may dirty a second.
     pub base: u64,
     balanced: u64,
-    stamp: u64,
+    /// When the counts below were taken; `None`: longer ago than any period.
+    stamp: Option<u64>,
     stamp_dirtied: u64,
     stamp_written: u64,
     /// The rate at which memory was dirtied between the last two stamps.
     dirty_rate: u64,
     /// More dirty memory than its share: writers look more often.
     pub exceeded: bool,
+    /// When the estimate is renewed by itself: some time after a file's write-back.
+    renewal: Option<u64>,
 }
 
 impl Bandwidth {
@@ -41,24 +44,44 @@ impl Bandwidth {
             average: FIRST_GUESS,
             base: FIRST_GUESS,
             balanced: FIRST_GUESS,
-            stamp: 0,
+            stamp: None,
             stamp_dirtied: 0,
             stamp_written: 0,
             dirty_rate: 0,
             exceeded: false,
+            renewal: None,
         }
+    }
+
+    /// Jiffies since the last stamp.
+    fn elapsed(&self, now: u64) -> Option<u64> {
+        self.stamp.map(|stamp| now.saturating_sub(stamp))
     }
 
     /// Whether 200 ms have gone by since the last estimate.
     #[must_use]
     pub fn due(&self, now: u64) -> bool {
-        now.saturating_sub(self.stamp) >= self.hz / 5
+        self.elapsed(now).is_none_or(|e| e >= self.hz / 5)
     }
 
     /// Write-back begins after more than a second of idleness: counting starts anew.
     pub fn restart_if_idle(&mut self, now: u64) {
-        if now.saturating_sub(self.stamp) > self.hz {
+        if self.elapsed(now).is_none_or(|e| e > self.hz) {
             self.stamp(now);
+        }
+    }
+
+    /// The last page of a file has been written: 200 ms later the estimate is renewed.
+    pub fn file_written(&mut self, now: u64) {
+        // A timer of fewer ticks than the wheel's first level has goes off at the tick after.
+        self.renewal.get_or_insert(now + self.hz / 5 + 1);
+    }
+
+    /// Renews the estimate if its time has come. Before anything is counted.
+    pub fn settle(&mut self, now: u64) {
+        if let Some(at) = self.renewal.filter(|at| *at <= now) {
+            self.renewal = None;
+            self.update(at);
         }
     }
 
@@ -71,14 +94,18 @@ impl Bandwidth {
     }
 
     pub(super) fn stamp(&mut self, now: u64) {
-        self.stamp = now;
+        self.stamp = Some(now);
         self.stamp_dirtied = self.dirtied;
         self.stamp_written = self.written;
     }
 
     /// Moves the bandwidth towards the amount written since the stamp.
     pub(super) fn sample(&mut self, now: u64) {
-        let elapsed = (now - self.stamp).max(1);
+        let Some(elapsed) = self.elapsed(now).map(|e| e.max(1)) else {
+            // Any amount over so long a time is none.
+            (self.dirty_rate, self.now_rate, self.average) = (0, 0, 1);
+            return;
+        };
         let written = self.written - self.stamp_written;
         self.dirty_rate = (self.dirtied - self.stamp_dirtied) * self.hz / elapsed;
         let period = (3 * self.hz).next_power_of_two();

@@ -39,6 +39,7 @@ fn a_fast_writer_comes_into_balance_with_the_device() {
     let mut slow = SlowLimit::new(20000);
     let mut device = Bandwidth::new(hz);
     let mut task = Dirtier::default();
+    let mut core = OnCore::new(20000, 1);
     let (mut dirty, mut carry, mut sleeps_until) = (0_u64, 0_u64, 0_u64);
     let mut dirtied_late = 0;
     for now in 0..250 * 120 {
@@ -56,8 +57,10 @@ fn a_fast_writer_comes_into_balance_with_the_device() {
             dirty += 1;
             device.dirtied += 1;
             task.dirtied += 1;
+            core.dirtied += 1;
             dirtied_late += u64::from(now > 250 * 60);
-            if task.due(&device) {
+            if task.due(&device, &core) {
+                core.dirtied = 0;
                 let memory = Memory { dirty, writeback: 0, thresholds };
                 let on = OnDevice { dirty, writeback: 0, threshold: thresholds.dirty };
                 let verdict = balance(&mut task, &memory, &on, &mut device, &mut slow, now);
@@ -91,4 +94,32 @@ fn a_device_that_wrote_nothing_has_no_share() {
     assert!((499..=500).contains(&half), "{half}");
     // Halved down for itself, up for all: gone after some periods.
     assert_eq!(one.of(1000, &mut all, 3000 * 20), 0);
+}
+
+/// The first look at a disk that has rested finds a page a second, as the event logs of 6.12 do. After a file's write-back the
+/// estimate is renewed once, 200 ms later.
+#[test]
+fn an_estimate_is_renewed_by_itself() {
+    let mut device = Bandwidth::new(250);
+    device.written = 500;
+    assert!(device.due(10));
+    device.update(10);
+    assert_eq!(device.average, 1);
+    device.file_written(20);
+    device.file_written(60);
+    device.settle(70);
+    assert!(device.due(70));
+    device.settle(71);
+    assert!(!device.due(72) && device.due(121));
+}
+
+/// A core's tasks look together, however seldom each of them would.
+#[test]
+fn a_core_looks_after_its_part_of_the_threshold() {
+    let (device, task) = (Bandwidth::new(250), Dirtier { pause_at: 8192, ..Dirtier::default() });
+    let mut core = OnCore::new(65536, 1);
+    assert_eq!((core.limit, OnCore::new(65536, 4).limit, OnCore::new(0, 1).limit), (2048, 512, 16));
+    assert_eq!(task.room(&device, &core), 2048);
+    core.dirtied = 2048;
+    assert!(task.due(&device, &core));
 }
