@@ -9,6 +9,8 @@ use crate::state;
 const WINDOW: Nanos = 100 * MS;
 const BASE_DEPTH: u32 = 16;
 const UNKNOWN_LIMIT: u32 = 5;
+/// A writer that slept for dirty memory counts for so long.
+const DIRTY_WAIT: Nanos = 1000 * MS;
 
 /// Window length of a positive step: 100 ms · 16/√(256·(step+1)) in integers.
 fn window_of(step: i32) -> Nanos {
@@ -52,6 +54,10 @@ pub(crate) struct Wbt {
     oldest_read: Option<(ReqId, Nanos)>,
     last_unthrottled: Nanos,
     seen_unthrottled: bool,
+    /// Until then writers count as held up by dirty memory.
+    held_up_until: Nanos,
+    /// The present moment, as far as anything happened.
+    now: Nanos,
     generation: u32,
     armed: bool,
     /// Threads with a bio that is counted and has no request yet.
@@ -93,6 +99,8 @@ impl Wbt {
             oldest_read: None,
             last_unthrottled: 0,
             seen_unthrottled: false,
+            held_up_until: 0,
+            now: 0,
             generation: 0,
             armed: false,
             charged: Vec::new(),
@@ -106,8 +114,19 @@ impl Wbt {
         self.waiting.iter().any(|w| w.contains(&task))
     }
 
+    /// A task sleeps now because too much memory is dirty: its device is not held back for a second.
+    pub(crate) fn writer_sleeps(&mut self, now: Nanos) {
+        self.held_up_until = now + DIRTY_WAIT;
+    }
+
+    /// Whether a writer has slept for dirty memory of late.
+    fn held_up(&self) -> bool {
+        self.now < self.held_up_until
+    }
+
     /// Whether a bio may go on now; otherwise its task sleeps here.
     pub(crate) fn admit(&mut self, now: Nanos, bio: &Bio) -> bool {
+        self.now = now;
         let thread = bio.thread as usize;
         if self.target == 0
             || !throttled(bio.op, bio.flags)
@@ -146,6 +165,7 @@ impl Wbt {
         r: &Request,
         woken: &mut Vec<TaskId>,
     ) -> Option<(Nanos, u32)> {
+        self.now = now;
         if self.target == 0 {
             return None;
         }
@@ -236,14 +256,16 @@ impl Wbt {
         if bio.op == Op::Discard {
             return self.background;
         }
-        if bio.flags.0 & (Flags::SYNC.0 | Flags::META.0 | Flags::PRIO.0) != 0 {
+        let urgent = bio.flags.0 & (Flags::SYNC.0 | Flags::META.0 | Flags::PRIO.0) != 0;
+        if urgent || self.held_up() {
             return self.depth;
         }
         let recent = self.seen_unthrottled && now < self.last_unthrottled + WINDOW;
         if bio.flags.has(Flags::BACKGROUND) || recent { self.background } else { self.normal }
     }
 
-    fn classify(&self, now: Nanos) -> Latency {
+    fn classify(&mut self, now: Nanos) -> Latency {
+        self.now = now;
         if let Some((_, since)) = self.oldest_read {
             let age = now - since;
             if age > window_of(self.step) || (age > self.target && self.reads == 0) {
@@ -251,7 +273,7 @@ impl Wbt {
             }
         }
         if self.reads < 1 || self.writes < 3 {
-            let writing = self.writes > 0 || self.in_flight != [0; 2];
+            let writing = self.writes > 0 || self.held_up() || self.in_flight != [0; 2];
             return if writing { Latency::UnknownWrites } else { Latency::Unknown };
         }
         if self.min_read > self.target { Latency::Exceeded } else { Latency::Ok }
@@ -293,8 +315,8 @@ impl Wbt {
     fn releases(&self, class: usize) -> usize {
         let floor = match (class, self.write_cache) {
             (1, _) => self.background,
-            (_, true) => 0,
-            (_, false) => self.normal,
+            (_, true) if !self.held_up() => 0,
+            _ => self.normal,
         };
         let n = self.in_flight[class];
         if n > 0 && n >= floor {
@@ -344,6 +366,19 @@ mod tests {
         assert_eq!(w.limit(60 * MS, &bio(Op::Write, Flags::NONE)), 4);
         assert_eq!(w.limit(151 * MS, &bio(Op::Write, Flags::NONE)), 8);
         assert_eq!(w.limit(60 * MS, &bio(Op::Write, Flags::META)), 16);
+    }
+
+    /// While writers sleep for dirty memory the disk is not held back on account of readers.
+    #[test]
+    fn a_device_that_writers_wait_for_gets_all() {
+        let mut w = Wbt::new(None, true, 32, true);
+        (w.last_unthrottled, w.seen_unthrottled) = (50 * MS, true);
+        w.writer_sleeps(60 * MS);
+        w.now = 70 * MS;
+        assert_eq!(w.limit(70 * MS, &bio(Op::Write, Flags::NONE)), 16);
+        w.now = 1060 * MS;
+        (w.last_unthrottled, w.seen_unthrottled) = (1050 * MS, true);
+        assert_eq!(w.limit(1060 * MS, &bio(Op::Write, Flags::NONE)), 4);
     }
 
     /// Spec scenario WB-2.

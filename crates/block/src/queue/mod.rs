@@ -265,6 +265,13 @@ impl Queue {
 
 /// What happens to it.
 impl Queue {
+    /// A task sleeps at `now` because too much memory is dirty with pages of this disk.
+    pub fn writer_sleeps(&mut self, now: Nanos) {
+        if let Some(wbt) = self.core.throttle.get() {
+            wbt.writer_sleeps(now);
+        }
+    }
+
     /// Submits one bio (already [`split`](Self::split)).
     ///
     /// `resumed` says that the task was blocked on this bio and has been woken.

@@ -152,6 +152,9 @@ impl Programs {
             let polled = path.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let moved = world.borrow_mut().memory.take_moved();
             self.owes_for_pages(t, moved);
+            if std::mem::take(&mut world.borrow_mut().writer_slept) {
+                self.queue.writer_sleeps(self.tl.now);
+            }
             if let Poll::Ready(answer) = polled {
                 self.wake_from_world();
                 return Some(answer);
