@@ -205,6 +205,8 @@ params! {
         trim_ns: u64, Nanos, Some(0), 0, MAX_NS, "Duration of a discard, beside the overhead.";
         age_passes: u64, Count, Some(0), 0, 1 << 20,
             "With sptf: the oldest command is next once so many were served since it came; 0: never.";
+        ctl_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "With wcache: the controller's time for a command, one after the other, while the arm serves another.";
     }
 }
 
@@ -251,6 +253,10 @@ params! {
             "Stripes lie on channels as the drive's mapping has it: by a hash of their number, not in turn.";
         bus_cmd_ns: u64, Nanos, Some(0), 0, MAX_NS,
             "Time of a command on the bus, besides its bytes.";
+        ctl_ns: u64, Nanos, Some(0), 0, MAX_NS,
+            "The controller's time for a command, one after the other, while others are on flash and bus.";
+        gather: bool, Flag, Some(0), 0, 1,
+            "With log: a stripe that is not full waits for more while its channel programs another.";
     }
 }
 

@@ -185,8 +185,17 @@ fn check_hdd(p: &HddParams) -> Result<(), SpecError> {
     if p.bw_inner > p.bw {
         return Err(conflict("bw_inner", "the innermost zone is faster than the outermost (bw)"));
     }
-    if p.wcache > 0 && p.ovh_ns == 0 {
-        return Err(conflict("ovh_ns", "with a write cache the command overhead is at least 1 ns"));
+    if p.ctl_ns > 0 && (p.wcache == 0 || p.wc_ns > 0) {
+        return Err(conflict(
+            "ctl_ns",
+            "ctl_ns is the time before a cache of extents; give wcache and not wc_ns",
+        ));
+    }
+    if p.wcache > 0 && p.ovh_ns == 0 && p.ctl_ns == 0 {
+        return Err(conflict(
+            "ovh_ns",
+            "with a write cache the command overhead is at least 1 ns, or ctl_ns is given",
+        ));
     }
     check_copies(p)?;
     if p.bw_inner > 0 && p.rot == Rotation::Angle {
@@ -248,6 +257,12 @@ fn check_ssd(p: &SsdParams) -> Result<(), SpecError> {
     }
     if p.cmd_ns == 0 && !bus && (p.cache > 0 || p.wr_ns == 0) {
         return Err(conflict("cmd_ns", "a write would take no time (cmd_ns, wr_ns and bus_bw)"));
+    }
+    if p.gather && !p.log {
+        return Err(conflict(
+            "gather",
+            "stripes are gathered by a log-structured drive; give log = true",
+        ));
     }
     if p.rd_spread_ns > p.rd_ns {
         return Err(conflict(

@@ -93,7 +93,14 @@ fn disk(p: &HddParams, model: &Model) -> Vec<String> {
             p.wcache_high
         )
     });
+    all.extend(controller(p.ctl_ns));
     all
+}
+
+fn controller(ns: u64) -> Option<String> {
+    (ns > 0).then(|| {
+        format!("The controller takes {} for a command, one after the other.", ms(ns as f64))
+    })
 }
 
 fn drive(p: &SsdParams) -> Vec<String> {
@@ -129,6 +136,7 @@ fn drive(p: &SsdParams) -> Vec<String> {
             ms(p.slc_full_wr_ns as f64)
         ));
     }
+    all.extend(controller(p.ctl_ns));
     all
 }
 

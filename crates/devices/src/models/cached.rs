@@ -3,7 +3,8 @@
 //! A write completes when its data is in the cache. The arm writes the data to the medium in the order of shortest
 //! positioning (among the `destage_window` oldest extents) when it has nothing else to do. Once the cache is full to a
 //! threshold, the arm does so before reads: `destage_run` extents for each command that waits, unless the oldest has
-//! waited `age_ns`. A flush is served when it is the oldest command waiting, like the non-queued ATA FLUSH CACHE. The
+//! waited `age_ns`. With `ctl_ns` the controller takes one command after the other before arm, cache and bus know of it.
+//! A flush is served when it is the oldest command waiting, like the non-queued ATA FLUSH CACHE. The
 //! arm then only empties the cache, and no write enters meanwhile.
 
 use std::collections::VecDeque;
@@ -24,6 +25,8 @@ const BLOCK: Bytes = 4096;
 /// What the arm is doing.
 #[derive(Clone, Copy, Debug)]
 enum Event {
+    /// The controller has taken a command, which came at that time.
+    Taken(Command, Nanos),
     /// Serving a command.
     Served(Completion),
     /// Writing dirty data.
@@ -44,6 +47,7 @@ struct Pass {
 
 const ARM: usize = 0;
 const BUS: usize = 1;
+const CONTROLLER: usize = 2;
 
 /// The device.
 #[derive(Debug)]
@@ -51,7 +55,9 @@ pub struct CachedHdd {
     p: HddParams,
     arm: Arm,
     admission: Admission<(Command, Nanos)>,
-    events: Lanes<Event, 2>,
+    events: Lanes<Event, 3>,
+    /// When the controller is free.
+    controller: Nanos,
     arm_busy: bool,
     /// A flush that is emptying the cache: since when.
     flushing: Option<Nanos>,
@@ -81,6 +87,7 @@ impl CachedHdd {
             admission: Admission::new(p.depth),
             p,
             events: Lanes::new(),
+            controller: 0,
             arm_busy: false,
             flushing: None,
             bus: VecDeque::new(),
@@ -113,6 +120,16 @@ impl CachedHdd {
     }
 
     fn admit(&mut self, now: Nanos, c: Command, t_arr: Nanos) {
+        if self.p.ctl_ns > 0 {
+            self.controller = self.controller.max(now) + self.p.ctl_ns;
+            self.events.push(CONTROLLER, self.controller, Event::Taken(c, t_arr));
+        } else {
+            self.enter(now, c, t_arr);
+        }
+    }
+
+    /// Arm, cache and bus hear of a command.
+    fn enter(&mut self, now: Nanos, c: Command, t_arr: Nanos) {
         let end = (c.offset + c.len).div_ceil(SECTOR);
         let extent = Extent { start: c.offset / SECTOR, end };
         let write = c.op == Op::Write;
@@ -240,6 +257,7 @@ impl Device for CachedHdd {
     fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
         while let Some((t, _, event)) = self.events.pop_due(now) {
             match event {
+                Event::Taken(c, t_arr) => self.enter(t, c, t_arr),
                 Event::Served(c) => {
                     self.arm_busy = false;
                     // Nothing else is served during a flush, so this command was the flush.

@@ -88,6 +88,8 @@ pub struct Ssd {
     drain_rate: Rate,
     admission: Admission<Command>,
     events: Lanes<Event, 12>,
+    /// When the controller is free.
+    controller: Nanos,
     slots: Vec<Slot>,
     free: Vec<u32>,
     channels: Vec<Channel>,
@@ -104,6 +106,8 @@ pub struct Ssd {
     drain_pending: bool,
     drain_next: Nanos,
     drain_channel: u64,
+    /// With `gather`: programs of the cache's data that each channel has or will have.
+    programs: Vec<u32>,
     flushes: VecDeque<(u32, u64)>,
     dirty: Dirty,
     slc: Slc,
@@ -127,6 +131,7 @@ impl Ssd {
             drain_rate: Rate::new(p.drain_bw),
             admission: Admission::new(p.depth),
             events: Lanes::new(),
+            controller: 0,
             slots: Vec::new(),
             free: Vec::new(),
             channels: (0..p.chans).map(|_| Channel::default()).collect(),
@@ -141,6 +146,7 @@ impl Ssd {
             drain_pending: false,
             drain_next: 0,
             drain_channel: 0,
+            programs: vec![0; p.chans as usize],
             flushes: VecDeque::new(),
             dirty: Dirty::default(),
             slc: Slc::new(p.slc, p.slc_fold_bw),
@@ -177,7 +183,13 @@ impl Ssd {
             self.slots.push(slot);
             (self.slots.len() - 1) as u32
         };
-        self.events.push(CMD, now + self.p.cmd_ns, Event::Slot(index));
+        let taken = if self.p.ctl_ns == 0 {
+            now
+        } else {
+            self.controller = self.controller.max(now) + self.p.ctl_ns;
+            self.controller
+        };
+        self.events.push(CMD, taken + self.p.cmd_ns, Event::Slot(index));
     }
 
     #[inline]

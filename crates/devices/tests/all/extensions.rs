@@ -195,6 +195,10 @@ fn packing_programs_full_stripes() {
     };
     assert_eq!(programs(""), 64);
     assert!((16..24).contains(&programs("log = true\n")), "{}", programs("log = true\n"));
+    // Commands that come more slowly than the cache drains.
+    let slow = "log = true\nctl_ns = 50_000\n";
+    let (at_once, gathered) = (programs(slow), programs(&format!("{slow}gather = true\n")));
+    assert!(at_once > 60 && gathered < 40, "{at_once} {gathered}");
 }
 
 #[test]
@@ -348,4 +352,29 @@ fn extensions_are_off_by_default() {
     for key in ["log", "slc", "vcache"] {
         assert_eq!(off("ssd", key), Some(0), "{key}");
     }
+}
+
+/// Eight sequential commands: the controller's time for each counts where it is longer than the rest.
+#[test]
+fn a_controller_takes_one_command_after_the_other() {
+    let last = |lines: &str, op, sectors: u64| {
+        let mut d = build(&format!("{DISK}wcache = \"64KiB\"\n{lines}"));
+        for i in 0..8 {
+            d.submit(0, command(i, op, u64::from(i) * sectors, sectors));
+        }
+        finish(&mut *d).iter().map(|c| c.t_done).max().unwrap()
+    };
+    let slow = "ctl_ns = 3_000_000\n";
+    for op in [Op::Read, Op::Write] {
+        let small = last(slow, op, 8);
+        assert!((24 * MS..26 * MS).contains(&small), "{op:?}: {small}");
+    }
+    let (with, without) = (last("ctl_ns = 1_000\n", Op::Read, 8), last("", Op::Read, 8));
+    assert!(
+        with.abs_diff(without) <= 1_000,
+        "a short time hides behind the medium: {with} {without}"
+    );
+    let text = format!("{DISK}ctl_ns = 5\n");
+    let error = DeviceSpec::from_toml("test.toml", &text).unwrap_err();
+    assert!(error.to_string().contains("give wcache"), "{error}");
 }

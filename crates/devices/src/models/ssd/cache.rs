@@ -50,14 +50,32 @@ impl Ssd {
 
     #[inline]
     pub(super) fn try_drain(&mut self, now: Nanos) {
-        if !self.drain_pending && !self.drain.is_empty() {
+        if !self.drain_pending && !self.drain.is_empty() && !self.gathers() {
             self.drain_pending = true;
             self.events.push(DRAIN, now.max(self.drain_next), Event::Drain);
         }
     }
 
+    /// Whether what is cached stays for now: it fills no stripe, and its channel is busy with the stripe before it.
+    fn gathers(&self) -> bool {
+        if !self.p.gather || self.programs[self.chan_count.rem(self.drain_channel) as usize] == 0 {
+            return false;
+        }
+        let mut room = self.p.stripe;
+        for (_, bytes) in &self.drain {
+            if *bytes >= room {
+                return false;
+            }
+            room -= bytes;
+        }
+        true
+    }
+
     pub(super) fn drain(&mut self, now: Nanos) {
         self.drain_pending = false;
+        if self.gathers() {
+            return;
+        }
         let Some((at, mut bytes)) = self.drain.pop_front() else { return };
         let (_, mut channel) = self.piece(at, at + bytes);
         let mut count = 1;
@@ -74,6 +92,7 @@ impl Ssd {
         let target = Target::Cached(self.drain_first, count);
         self.drain_first += count;
         self.drain_next = now + self.drain_rate.time(bytes);
+        self.programs[channel] += 1;
         self.channels[channel].push(Operation { bytes, page: Page::Middle, target }, self.p.rprio);
         self.try_channel(now, channel);
         self.try_drain(now);

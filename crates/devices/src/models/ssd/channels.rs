@@ -99,6 +99,8 @@ impl Ssd {
             Target::Cached(first, count) => {
                 self.slc.end(now);
                 self.used -= op.bytes;
+                self.programs[channel] -= 1;
+                self.try_drain(now);
                 for piece in first..first + count {
                     self.dirty.mark_clean(piece);
                 }

@@ -45,6 +45,7 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = HddParams> {
             destage_window: 0,
             destage_run: 0,
             wc_ns: 0,
+            ctl_ns: 0,
             wc_bw: 0,
             trim_ns: 0,
             age_passes: 0,

@@ -43,6 +43,8 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = SsdParams> {
             trim_ns: 0,
             scatter: false,
             bus_cmd_ns: 0,
+            ctl_ns: 0,
+            gather: false,
         }
     })
 }
