@@ -9,6 +9,7 @@ mod beside_the_kernels_files;
 mod call_errors;
 mod call_files;
 mod cores;
+mod fio_files;
 mod fio_loop;
 mod guarantees;
 mod measured;

@@ -194,12 +194,13 @@ impl AnyKind {
                 }
                 return Some(io);
             }
+            // A file that was read to its end is closed, whether or not it begins anew.
+            self.open -= usize::from(std::mem::take(&mut self.files[file].open));
             if self.begins_anew(file) {
                 self.next_file();
                 continue;
             }
             self.done += usize::from(!std::mem::replace(&mut self.files[file].done, true));
-            self.open -= usize::from(std::mem::take(&mut self.files[file].open));
             if self.done < self.files.len() {
                 self.next_file();
             }

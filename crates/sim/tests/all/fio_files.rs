@@ -1,0 +1,96 @@
+//! fio on files: what fio 3.33 was seen to do by its system calls.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use iosched_block::KernelProfile;
+use iosched_devices::DeviceSpec;
+use iosched_experiment::{Record, Trial, choose_scheduler};
+use iosched_schedulers::registry::Registry;
+use iosched_sim::simulate;
+use iosched_workloads::fio::layout::lay_out;
+use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
+
+const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"4GiB\"\nlat_ns=1000000\npar=8\n\
+                    [queue]\nqueue_depth=32\n";
+
+fn jobs(text: &str) -> JobSet {
+    let jobs = format!("[global]\ndirectory=/data\nbs=4k\n[a]\n{text}\n");
+    parse("job", &jobs, &NoLookup, &|_| Err(String::new()), &[]).unwrap()
+}
+
+fn run(text: &str) -> Record {
+    let kernel = KernelProfile::find("6.12").unwrap();
+    let device = DeviceSpec::from_toml("constant", DISK).unwrap();
+    let scheduler = choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap();
+    simulate(&Trial::new(device, scheduler, kernel, jobs(text))).unwrap()
+}
+
+/// The only file of a job that its time ends is dropped from memory whenever a pass begins anew.
+#[test]
+fn a_pass_that_begins_anew_reads_from_the_disk() {
+    let text = "rw=read\nsize=1m\nbs=64k\ntime_based\nruntime=1\n";
+    let dropped = run(text).jobs[0].read.ios;
+    let kept = run(&format!("{text}invalidate=0")).jobs[0].read.ios;
+    assert!(dropped > 100 && dropped * 5 < kept, "{dropped} I/Os, {kept} from memory");
+}
+
+/// One call a file is measured, and all I/Os count.
+#[test]
+fn engines_of_names_measure_a_call_a_file() {
+    for engine in ["filecreate", "filestat", "filedelete"] {
+        let r = run(&format!("ioengine={engine}\nnrfiles=3\nfilesize=16k\nsize=48k\nrw=write"));
+        let j = &r.jobs[0].write;
+        assert_eq!((j.ios, j.bytes, j.clat.count()), (12, 48 << 10, 3), "{engine}");
+    }
+    let set = parse(
+        "job",
+        "[a]\nioengine=filestat\nfilename=/dev/x\nsize=4k\n",
+        &NoLookup,
+        &|_| Err(String::new()),
+        &[],
+    );
+    let errors = check_files(&set.unwrap()).unwrap_err();
+    assert!(errors[0].to_string().contains("names of files"), "{}", errors[0]);
+}
+
+#[test]
+fn clones_append_behind_one_another() {
+    let set = jobs("rw=write\nsize=16k\nfilename=x\nfile_append=1\nnumjobs=2");
+    let files = lay_out(&set, 1 << 30).unwrap();
+    let places: Vec<_> =
+        files.iter().map(|f| (f[0].start - f[0].origin, f[0].len, f[0].size)).collect();
+    assert_eq!(places, [(0, 16 << 10, 32 << 10), (16 << 10, 16 << 10, 32 << 10)]);
+    let r = run("rw=write\nsize=16k\nfilename=x\nfile_append=1\nnumjobs=2\nend_fsync=1");
+    assert!(r.jobs.iter().all(|j| j.write.ios == 4));
+}
+
+#[test]
+fn a_job_that_only_creates_does_no_io() {
+    let r = run("rw=read\nsize=1m\ncreate_only=1");
+    assert_eq!(r.jobs[0].read.ios, 0);
+    assert!(r.elapsed < 1_000_000, "{} ns: its processes are made, and end", r.elapsed);
+}
+
+/// Buffered reads of io_uring are under way together; those of libaio wait in the call.
+#[test]
+fn rings_do_not_wait_in_the_call() {
+    let text =
+        |engine| format!("ioengine={engine}\niodepth=8\nrw=randread\nsize=8m\nnumber_ios=400");
+    let time = |engine| run(&text(engine)).elapsed;
+    let (ring, aio) = (time("io_uring"), time("libaio"));
+    assert!(ring * 3 < aio, "{ring} ns, libaio {aio} ns");
+    let r = run("ioengine=io_uring\niodepth=8\nrw=randwrite\nsize=2m\nfsync=16");
+    assert_eq!(r.jobs[0].write.ios, 512);
+}
+
+#[test]
+fn a_device_is_trimmed_beside_buffered_jobs_and_a_file_is_not() {
+    let device = "[a]\nfilename=/dev/x\nrw=trim\nbs=64k\nsize=1m\n[b]\nfilename=/dev/x\nrw=read\nsize=1m\noffset=2m\n";
+    let set = parse("job", device, &NoLookup, &|_| Err(String::new()), &[]).unwrap();
+    let kernel = KernelProfile::find("6.12").unwrap();
+    let disk = DeviceSpec::from_toml("constant", DISK).unwrap();
+    let scheduler = choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap();
+    let r = simulate(&Trial::new(disk, scheduler, kernel, set)).unwrap();
+    assert_eq!((r.jobs[0].trim.ios, r.jobs[1].read.ios), (16, 256));
+    let errors = check_files(&jobs("rw=trim\nsize=1m")).unwrap_err();
+    assert!(errors[0].to_string().contains("ENOTTY"), "{}", errors[0]);
+}
