@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use iosched_experiment::{FsType, HostSpec};
+use iosched_experiment::{AccessTime, FsType, HostSpec};
 use iosched_types::Bytes;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
@@ -14,20 +14,35 @@ use rustix::mount::{
 use crate::error::{Error, Result};
 
 /// Options that say what is done anyway. The kernel's XFS has not known `barrier` since Linux 4.19.
-const IMPLIED: &[&str] = &["defaults", "rw", "noatime", "barrier", "nodiscard", "delalloc"];
+/// Times of access are attributes of the mount.
+const IMPLIED: &[&str] = &[
+    "defaults",
+    "rw",
+    "noatime",
+    "relatime",
+    "strictatime",
+    "atime",
+    "barrier",
+    "nodiscard",
+    "delalloc",
+    "reservation",
+];
 
 /// What is made and how it is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    xfs: bool,
+    kind: FsType,
     options: Vec<String>,
+    /// Reads change times only if an option says so.
+    atime: MountAttrFlags,
     size: Option<Bytes>,
 }
 
 impl Default for FileSystem {
     /// ext4 as wide as the room for it.
     fn default() -> Self {
-        FileSystem { xfs: false, options: Vec::new(), size: None }
+        let (kind, atime) = (FsType::Ext4, MountAttrFlags::MOUNT_ATTR_NOATIME);
+        FileSystem { kind, options: Vec::new(), atime, size: None }
     }
 }
 
@@ -35,24 +50,30 @@ impl FileSystem {
     /// The one that an experiment asks for.
     ///
     /// # Errors
-    /// [`Error::Input`] for one that no kernel has.
+    /// [`Error::Input`] for one that no kernel has, and for one that was used before.
     pub fn of(host: &HostSpec) -> Result<FileSystem> {
-        let xfs = match host.filesystem {
-            FsType::Ext4 => false,
-            FsType::Xfs => true,
-            other => {
-                let message = format!("\"{}\" is a file system of the simulator", other.name());
-                return Err(Error::input(message, "a live run makes ext4 or xfs"));
-            }
+        let kind = host.filesystem;
+        if kind == FsType::Simple {
+            let message = format!("\"{}\" is a file system of the simulator", kind.name());
+            return Err(Error::input(message, "a live run makes ext4, ext3 or xfs"));
+        }
+        if host.fill.is_some() {
+            let message = "a file system that is made for a live run is fresh";
+            return Err(Error::input(message, "leave fill out, or ask the simulator"));
+        }
+        let atime = match host.options.atime {
+            AccessTime::Never => MountAttrFlags::MOUNT_ATTR_NOATIME,
+            AccessTime::Relative => MountAttrFlags::empty(),
+            AccessTime::Strict => MountAttrFlags::MOUNT_ATTR_STRICTATIME,
         };
         let wanted = host.given.iter().filter(|o| !IMPLIED.contains(&o.as_str()));
-        Ok(FileSystem { xfs, options: wanted.cloned().collect(), size: host.size })
+        Ok(FileSystem { kind, options: wanted.cloned().collect(), atime, size: host.size })
     }
 
     /// Its name, as `mount` takes it.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        if self.xfs { "xfs" } else { "ext4" }
+        self.kind.name()
     }
 
     /// Makes it at the start of the disk, no larger than its content, with one directory for everything on ext4, which
@@ -61,15 +82,16 @@ impl FileSystem {
     /// starves files that lie far away. XFS has no such number.
     pub(crate) fn make(&self, node: &Path, directory: &str, room: Bytes) -> Result<()> {
         let room = self.size.unwrap_or(room).min(room);
-        if self.xfs {
+        if self.kind == FsType::Xfs {
             let mut make = Command::new("mkfs.xfs");
             make.args(["-q", "-f", "-K", "-d", &format!("size={room}")]).arg(node);
             return must("mkfs.xfs", "xfsprogs", &mut make);
         }
-        let mut make = Command::new("mkfs.ext4");
+        let tool = if self.kind == FsType::Ext3 { "mkfs.ext3" } else { "mkfs.ext4" };
+        let mut make = Command::new(tool);
         make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
         make.arg(format!("{}k", room >> 10));
-        must("mkfs.ext4", "e2fsprogs", &mut make)?;
+        must(tool, "e2fsprogs", &mut make)?;
         let mut add = Command::new("debugfs");
         add.args(["-w", "-R", &format!("mkdir {directory}")]).arg(node);
         must("debugfs", "e2fsprogs", &mut add)
@@ -80,7 +102,7 @@ impl FileSystem {
         let io = |e: rustix::io::Errno| Error::io("mounting", node, e.into());
         let context = fsopen(self.name(), FsOpenFlags::FSOPEN_CLOEXEC).map_err(io)?;
         fsconfig_set_string(&context, "source", node).map_err(io)?;
-        if !self.xfs {
+        if self.kind == FsType::Ext4 {
             // The kernel would write the inode tables in the background, into the middle of a measurement.
             fsconfig_set_flag(&context, "noinit_itable").map_err(io)?;
         }
@@ -98,8 +120,7 @@ impl FileSystem {
             })?;
         }
         fsconfig_create(&context).map_err(io)?;
-        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::MOUNT_ATTR_NOATIME)
-            .map_err(io)
+        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, self.atime).map_err(io)
     }
 }
 

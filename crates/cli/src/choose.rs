@@ -140,6 +140,9 @@ fn host(args: &RunArgs, e: &mut Experiment) -> Outcome {
     if let Some(text) = &args.filesystem {
         said(Place::option("--filesystem", text, text), e.host.set_filesystem(text))?;
     }
+    if let Some(text) = &args.fill {
+        said(Place::option("--fill", text, text), e.host.set_fill(text))?;
+    }
     if let Some(text) = &args.memory {
         said(Place::option("--memory", text, text), e.host.set_memory(text))?;
     }

@@ -1,8 +1,11 @@
 //! The simulated machine above the disk, for loads that make system calls: file system, memory, sysctls.
 
+use iosched_schedulers::KernelVersion;
 use iosched_types::nearest::did_you_mean;
 use iosched_types::units::parse_bytes;
 use iosched_types::{Bytes, Nanos};
+
+use crate::mount_options::MountOptions;
 
 use crate::source::{At, Read, Source};
 
@@ -18,6 +21,8 @@ pub enum FsType {
     /// ext4 with jbd2 above the page cache.
     #[default]
     Ext4,
+    /// ext3 with jbd above the page cache.
+    Ext3,
     /// XFS with its log above the page cache.
     Xfs,
     /// Neither journal, read-ahead nor write-back: names cost nothing, memory is without end.
@@ -25,8 +30,12 @@ pub enum FsType {
 }
 
 /// The file systems by name.
-pub const FS_TYPES: &[(&str, FsType)] =
-    &[("ext4", FsType::Ext4), ("xfs", FsType::Xfs), ("simple", FsType::Simple)];
+pub const FS_TYPES: &[(&str, FsType)] = &[
+    ("ext4", FsType::Ext4),
+    ("ext3", FsType::Ext3),
+    ("xfs", FsType::Xfs),
+    ("simple", FsType::Simple),
+];
 
 impl FsType {
     /// Its name, as `mount` prints it.
@@ -35,37 +44,13 @@ impl FsType {
         FS_TYPES.iter().find(|(_, t)| *t == self).map_or("", |(name, _)| name)
     }
 
-    /// Its mount options here.
-    fn options(self) -> &'static [&'static str] {
-        match self {
-            FsType::Ext4 => &["barrier", "nobarrier", "commit", "noatime", "data=ordered"],
-            FsType::Xfs => &["barrier", "nobarrier", "noatime", "inode64"],
-            FsType::Simple => &[],
-        }
-    }
-
     /// The smallest one that its `mkfs` makes here.
     fn least(self) -> Bytes {
         match self {
-            FsType::Ext4 => 512 << 20,
+            FsType::Ext4 | FsType::Ext3 => 512 << 20,
             FsType::Xfs => 300 << 20,
             FsType::Simple => 0,
         }
-    }
-}
-
-/// What a file system is mounted with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MountOptions {
-    /// `barrier`, `nobarrier`: flushes of the disk's cache.
-    pub barrier: bool,
-    /// `commit`: the age of a transaction at its commit, in nanoseconds.
-    pub commit: Nanos,
-}
-
-impl Default for MountOptions {
-    fn default() -> Self {
-        MountOptions { barrier: true, commit: 5_000_000_000 }
     }
 }
 
@@ -86,23 +71,45 @@ pub struct Sysctls {
     pub dirty_expire_centisecs: Option<u64>,
 }
 
-/// A sysctl: its name, its bounds, and where it is kept.
-type Known = (&'static str, u64, u64, fn(&mut Sysctls) -> &mut Option<u64>);
+/// A sysctl: its name, its bounds, where it is kept, and the first kernel that has it.
+type Known = (&'static str, u64, u64, fn(&mut Sysctls) -> &mut Option<u64>, KernelVersion);
+
+const EVER: KernelVersion = KernelVersion(2, 6, 0);
+/// Limits in bytes came with this one.
+const BYTES: KernelVersion = KernelVersion(2, 6, 29);
+/// ext4 came with this one.
+const EXT4_SINCE: KernelVersion = KernelVersion(2, 6, 28);
 
 const SYSCTLS: &[Known] = &[
-    ("vm.dirty_ratio", 0, 100, |s| &mut s.dirty_ratio),
-    ("vm.dirty_background_ratio", 0, 100, |s| &mut s.dirty_background_ratio),
-    ("vm.dirty_bytes", 8192, 1 << 50, |s| &mut s.dirty_bytes),
-    ("vm.dirty_background_bytes", 1, 1 << 50, |s| &mut s.dirty_background_bytes),
-    ("vm.dirty_writeback_centisecs", 1, 1_000_000, |s| &mut s.dirty_writeback_centisecs),
-    ("vm.dirty_expire_centisecs", 1, 100_000_000, |s| &mut s.dirty_expire_centisecs),
+    ("vm.dirty_ratio", 0, 100, |s| &mut s.dirty_ratio, EVER),
+    ("vm.dirty_background_ratio", 0, 100, |s| &mut s.dirty_background_ratio, EVER),
+    ("vm.dirty_bytes", 8192, 1 << 50, |s| &mut s.dirty_bytes, BYTES),
+    ("vm.dirty_background_bytes", 1, 1 << 50, |s| &mut s.dirty_background_bytes, BYTES),
+    ("vm.dirty_writeback_centisecs", 1, 1_000_000, |s| &mut s.dirty_writeback_centisecs, EVER),
+    ("vm.dirty_expire_centisecs", 1, 100_000_000, |s| &mut s.dirty_expire_centisecs, EVER),
 ];
+
+/// Fullest that a file system can be before a load: it needs room for its own.
+const MOST_FILL: u64 = 95;
+
+/// How full a file system is before the load, and how scattered what is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fill {
+    /// Percent of its blocks that are taken.
+    pub percent: u64,
+    /// Which of the many ways.
+    pub seed: u64,
+}
 
 /// The machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HostSpec {
     /// The file system of the disk.
     pub filesystem: FsType,
+    /// It was named: it is not the one of the kernel's time.
+    pub named: bool,
+    /// How it was used before: files of other sizes were written and removed until so much was left.
+    pub fill: Option<Fill>,
     /// Its mount options.
     pub options: MountOptions,
     /// The same as they were given, for a mount by the running kernel.
@@ -130,6 +137,8 @@ impl Default for HostSpec {
     fn default() -> Self {
         HostSpec {
             filesystem: FsType::default(),
+            named: false,
+            fill: None,
             options: MountOptions::default(),
             given: Vec::new(),
             size: None,
@@ -157,6 +166,7 @@ impl HostSpec {
 
     fn set_type(&mut self, name: &str) -> Result<(), String> {
         let found = FS_TYPES.iter().find(|(n, _)| *n == name);
+        self.named = true;
         self.filesystem = found.map(|(_, t)| *t).ok_or_else(|| {
             let names: Vec<&str> = FS_TYPES.iter().map(|(n, _)| *n).collect();
             let near = nearest(name, &names);
@@ -171,41 +181,8 @@ impl HostSpec {
     /// An option that is not known, or that the file system has not.
     pub fn set_options(&mut self, list: &str) -> Result<(), String> {
         for option in list.split(',').map(str::trim).filter(|o| !o.is_empty()) {
-            self.set_option(option)?;
+            self.options.set(self.filesystem, option)?;
             self.given.push(option.into());
-        }
-        Ok(())
-    }
-
-    fn set_option(&mut self, option: &str) -> Result<(), String> {
-        let fs = self.filesystem;
-        if fs == FsType::Simple {
-            return Err(format!("the simple file system has no mount option {option}"));
-        }
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        match (fs, name, value) {
-            (_, "barrier", "") | (FsType::Ext4, "barrier", "1") => self.options.barrier = true,
-            (_, "nobarrier", "") | (FsType::Ext4, "barrier", "0") => self.options.barrier = false,
-            (FsType::Ext4, "commit", seconds) => {
-                let n: u64 =
-                    seconds.parse().ok().filter(|n| (1..=300).contains(n)).ok_or(format!(
-                        "commit={seconds}: whole seconds from 1 to 300 are expected"
-                    ))?;
-                self.options.commit = n * 1_000_000_000;
-            }
-            // What the models do anyway.
-            (_, "noatime" | "defaults" | "rw" | "nodiscard", "")
-            | (FsType::Ext4, "delalloc", "")
-            | (FsType::Ext4, "data", "ordered")
-            | (FsType::Xfs, "inode64" | "noquota", "") => {}
-            _ => {
-                let known = fs.options();
-                let (near, name) = (nearest(name, known), fs.name());
-                return Err(format!(
-                    "{name} has no mount option \"{option}\" here; known: {}{near}",
-                    known.join(", ")
-                ));
-            }
         }
         Ok(())
     }
@@ -216,7 +193,7 @@ impl HostSpec {
     /// An unknown name, or a value out of range.
     pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), String> {
         let dotted = name.replace('/', ".");
-        let Some((name, least, most, place)) = SYSCTLS.iter().find(|k| k.0 == dotted) else {
+        let Some((name, least, most, place, _)) = SYSCTLS.iter().find(|k| k.0 == dotted) else {
             let names: Vec<&str> = SYSCTLS.iter().map(|k| k.0).collect();
             let near = nearest(&dotted, &names);
             return Err(format!("unknown sysctl {name}; known: {}{near}", names.join(", ")));
@@ -248,7 +225,7 @@ impl HostSpec {
     /// The first thing that is wrong, with its place.
     pub fn read_filesystem(&mut self, src: &Source<'_>, at: &At<'_>) -> Read<()> {
         let table = src.table(at, "filesystem")?;
-        src.known(table, "[filesystem]", &["type", "options", "size"])?;
+        src.known(table, "[filesystem]", &["type", "options", "size", "fill"])?;
         if let Some(at) = table.get("type") {
             let name = src.string(at, "type")?;
             self.set_type(&name).map_err(|m| src.error(at, m))?;
@@ -257,11 +234,33 @@ impl HostSpec {
             let list = src.string(at, "options")?;
             self.set_options(&list).map_err(|m| src.error(at, m))?;
         }
+        if let Some(at) = table.get("fill") {
+            let text = src.string(at, "fill")?;
+            self.set_fill(&text).map_err(|m| src.error(at, m))?;
+        }
         if let Some(at) = table.get("size") {
             let text = src.string(at, "size")?;
             let size = size(&text).map_err(|m| src.error(at, m))?;
             self.size = Some(size);
         }
+        Ok(())
+    }
+
+    /// Sets how full and scattered the file system is, from `PERCENT[:SEED]`, such as `70%:3`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn set_fill(&mut self, text: &str) -> Result<(), String> {
+        let (percent, seed) = text.split_once(':').unwrap_or((text, "1"));
+        let number = percent.strip_suffix('%').unwrap_or(percent).trim().parse().ok();
+        let percent = number.filter(|n| *n <= MOST_FILL);
+        let parsed = percent.zip(seed.trim().parse().ok());
+        let (percent, seed) = parsed.ok_or_else(|| {
+            format!(
+                "fill = \"{text}\": PERCENT[:SEED] is expected, 0 to {MOST_FILL}, such as 70%:3"
+            )
+        })?;
+        self.fill = (percent > 0).then_some(Fill { percent, seed });
         Ok(())
     }
 
@@ -274,19 +273,44 @@ impl HostSpec {
         self.set_memory(&text).map_err(|m| src.error(at, m))
     }
 
-    /// What is wrong with it on a device of so many bytes.
+    /// The file system that a kernel has, if none was named.
     #[must_use]
-    pub fn misfit(&self, capacity: Bytes) -> Option<String> {
+    pub fn filesystem_of(&self, kernel: KernelVersion) -> FsType {
+        match self.filesystem {
+            FsType::Ext4 if !self.named && kernel < EXT4_SINCE => FsType::Ext3,
+            named => named,
+        }
+    }
+
+    /// What is wrong with it on a device of so many bytes, under a kernel.
+    #[must_use]
+    pub fn misfit(&self, capacity: Bytes, kernel: KernelVersion) -> Option<String> {
+        let mut sysctls = self.sysctls;
+        let late = SYSCTLS.iter().find(|k| (k.3)(&mut sysctls).is_some() && kernel < k.4);
+        if let Some((name, _, _, _, KernelVersion(a, b, c))) = late {
+            return Some(format!("{name} came with Linux {a}.{b}.{c}"));
+        }
+        let fs = self.filesystem_of(kernel);
+        if fs == FsType::Simple {
+            return self.fill.map(|_| "the simple file system is always fresh".into());
+        }
+        if fs == FsType::Ext4 && kernel < EXT4_SINCE {
+            return Some("ext4 came with Linux 2.6.28; ext3 and xfs are older".into());
+        }
         let size = self.size.unwrap_or(capacity);
-        if self.filesystem == FsType::Simple {
-            return None;
-        }
+        let mib = |bytes: Bytes| bytes >> 20;
         if size > capacity {
-            return Some(format!("a file system of {size} bytes is larger than the device"));
+            let (size, capacity) = (mib(size), mib(capacity));
+            return Some(format!(
+                "a file system of {size} MiB is larger than the device, which has {capacity}"
+            ));
         }
-        let (name, least) = (self.filesystem.name(), self.filesystem.least());
-        (size < least)
-            .then(|| format!("{name} needs {} MiB here; the device has {size} bytes", least >> 20))
+        let (name, least) = (fs.name(), fs.least());
+        if size < least {
+            let (least, size) = (mib(least), mib(size));
+            return Some(format!("{name} needs {least} MiB here, and gets {size}"));
+        }
+        self.options.misfit(fs, kernel)
     }
 }
 
@@ -304,20 +328,21 @@ fn nearest(word: &str, names: &[&str]) -> String {
 mod tests {
     use super::*;
 
+    const NEW: KernelVersion = KernelVersion(6, 12, 0);
+    const OLD: KernelVersion = KernelVersion(2, 6, 18);
+
     #[test]
     fn a_file_system_is_named_with_its_options() {
         let mut h = HostSpec::default();
         h.set_filesystem("ext4:nobarrier,commit=30,noatime").unwrap();
-        assert_eq!(h.options, MountOptions { barrier: false, commit: 30_000_000_000 });
+        assert_eq!((h.options.barrier, h.options.commit), (Some(false), 30_000_000_000));
         h.set_filesystem("xfs:noatime").unwrap();
         assert_eq!(h.filesystem, FsType::Xfs);
         for (text, says) in [
-            ("ext5", "ext4"),
-            ("ext4:commit=0", "1 to 300"),
+            ("ext5", "ext"),
             ("ext4:nobarier", "nobarrier"),
             ("simple:barrier", "no mount option"),
-            ("xfs:commit=5", "xfs has no mount option"),
-            ("xfs:nobarier", "nobarrier"),
+            ("xfs:commit=5", "of ext3 and ext4, not of xfs"),
         ] {
             let m = h.set_filesystem(text).unwrap_err();
             assert!(m.contains(says), "{text}: {m}");
@@ -325,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn sysctls_have_bounds_and_nearest_names() {
+    fn sysctls_have_bounds_and_nearest_names_and_a_first_kernel() {
         let mut h = HostSpec::default();
         h.set_sysctl("vm/dirty_ratio", "5").unwrap();
         assert_eq!(h.sysctls.dirty_ratio, Some(5));
@@ -335,14 +360,39 @@ mod tests {
         assert!(h.set_memory("much").is_err());
         h.set_memory("512M").unwrap();
         assert_eq!(h.memory, 512 << 20);
+        assert_eq!(h.misfit(1 << 30, OLD), None);
+        h.set_sysctl("vm.dirty_bytes", "1000000").unwrap();
+        assert!(h.misfit(1 << 30, OLD).unwrap().contains("2.6.29"));
+        assert_eq!(h.misfit(1 << 30, NEW), None);
     }
 
     #[test]
-    fn a_file_system_fits_its_device() {
+    fn a_file_system_fits_its_device_and_its_kernel() {
         let mut h = HostSpec { size: Some(2 << 30), ..HostSpec::default() };
-        assert!(h.misfit(1 << 30).unwrap().contains("larger"));
+        assert!(h.misfit(1 << 30, NEW).unwrap().contains("larger"));
         h.size = None;
-        assert!(h.misfit(1 << 20).unwrap().contains("512 MiB"));
-        assert_eq!(h.misfit(1 << 30), None);
+        assert!(h.misfit(1 << 20, NEW).unwrap().contains("512 MiB"));
+        assert_eq!(h.misfit(1 << 30, NEW), None);
+        // Where none is named, it is the kernel's.
+        assert_eq!((h.filesystem_of(OLD), h.misfit(1 << 30, OLD)), (FsType::Ext3, None));
+        h.set_filesystem("ext4").unwrap();
+        assert!(h.misfit(1 << 30, OLD).unwrap().contains("2.6.28"));
+    }
+
+    #[test]
+    fn a_fill_is_percent_and_seed() {
+        let mut h = HostSpec::default();
+        h.set_fill("70%:3").unwrap();
+        assert_eq!(h.fill, Some(Fill { percent: 70, seed: 3 }));
+        h.set_fill("50").unwrap();
+        assert_eq!(h.fill, Some(Fill { percent: 50, seed: 1 }));
+        h.set_fill("0%").unwrap();
+        assert_eq!(h.fill, None);
+        for wrong in ["", "96%", "-1", "half", "50%:x", "50%:"] {
+            assert!(h.set_fill(wrong).unwrap_err().contains("70%:3"), "{wrong}");
+        }
+        h.set_fill("50%").unwrap();
+        h.set_filesystem("simple").unwrap();
+        assert!(h.misfit(1 << 30, NEW).unwrap().contains("fresh"));
     }
 }

@@ -7,6 +7,7 @@ pub mod file;
 pub mod fio_json;
 pub mod host;
 pub mod load;
+pub mod mount_options;
 pub mod place;
 pub mod plan;
 pub mod record;
@@ -16,9 +17,10 @@ pub mod trial;
 pub mod until;
 
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
-pub use host::{FS_TYPES, FsType, HostSpec, MountOptions, Sysctls};
+pub use host::{FS_TYPES, Fill, FsType, HostSpec, Sysctls};
 pub use iosched_workloads::programs::{Access, Mix};
 pub use load::{Load, ProgramKind, ProgramRef, Started, TraceRef};
+pub use mount_options::{AccessTime, DataMode, MountOptions};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{

@@ -197,10 +197,16 @@ fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     if e.backend != BackendKind::Sim || raw {
         return;
     }
+    let mut kernels: Vec<_> = parts.schedulers.iter().map(|c| &c.kernel).collect();
+    kernels.dedup_by_key(|k| k.version.clone());
     for (device, _) in &parts.devices {
-        if let Some(message) = e.host.misfit(device.model.capacity()) {
+        let capacity = device.model.capacity();
+        let misfit = |k: &&KernelProfile| {
+            e.host.misfit(capacity, k.kernel_version()).map(|m| format!("Linux {}: {m}", k.version))
+        };
+        if let Some(message) = kernels.iter().copied().find_map(|k| misfit(&k)) {
             let place = e.host_place.as_ref().unwrap_or(place);
-            let d = place.error(format!("{}: {message}", device.name));
+            let d = place.error(format!("{}, {message}", device.name));
             errors.push(d.with_help("--filesystem simple has neither journal nor least size"));
         }
     }

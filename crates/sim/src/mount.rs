@@ -1,15 +1,19 @@
 //! A trial's file system and memory.
 
 use iosched_block::Queue;
-use iosched_experiment::{FsType, HostSpec, Trial, Warning};
+use iosched_experiment::{AccessTime, DataMode, FsType, HostSpec, Trial, Warning};
 use iosched_host::fs::{Files, Mount, Mounted, Simple};
 use iosched_schedulers::KernelVersion;
-use iosched_types::{Bytes, Nanos};
+use iosched_types::{Bytes, Flags, Nanos};
 use iosched_vfs::cache::PAGE;
 use iosched_vfs::cache::readahead::Era;
 use iosched_vfs::cache::throttle::DirtyLimits;
 use iosched_vfs::cache::writeback::Intervals;
-use iosched_vfs::fs::ext4::{self, Ext4};
+use iosched_vfs::fs::age::Ageing;
+use iosched_vfs::fs::atime::Atime;
+use iosched_vfs::fs::ext3::Ext3;
+use iosched_vfs::fs::ext3::layout::{BY_1_39, BY_1_47};
+use iosched_vfs::fs::ext4::{self, Data, Driver, Ext4};
 use iosched_vfs::fs::raw::Raw;
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::fs::xfs::{self, WORKER, Xfs};
@@ -21,12 +25,31 @@ use iosched_workloads::fio::on_files::on_device;
 /// Writers only sleep, and read-ahead has one window a file, since these.
 const WRITERS_SLEEP: KernelVersion = KernelVersion(3, 2, 0);
 
+/// A fifth of memory may be dirty since this one, two fifths before.
+const RATIO_OF_20: KernelVersion = KernelVersion(2, 6, 22);
+
+/// Pages that follow one another in memory share a segment of a bio since this one.
+const LONG_SEGMENTS: KernelVersion = KernelVersion(5, 1, 0);
+
+/// Pages of a bio of data at most.
+fn bio_pages(kernel: KernelVersion, fs: FsType) -> u64 {
+    match fs {
+        // Buffer by buffer; on 4 KiB blocks a page has one.
+        FsType::Ext3 if kernel < WRITERS_SLEEP => 1,
+        // As many segments as the device takes.
+        _ if kernel < WRITERS_SLEEP => 128,
+        _ if kernel < LONG_SEGMENTS => 256,
+        _ => u64::MAX,
+    }
+}
+
 /// Timers wait in a wheel since this one.
 const WHEEL: KernelVersion = KernelVersion(4, 8, 0);
 
 /// The rules of read-ahead of a kernel.
 fn era(kernel: KernelVersion) -> Era {
     match kernel {
+        k if k < KernelVersion(2, 6, 23) => Era::Twin,
         k if k < KernelVersion(3, 14, 0) => Era::OnDemand,
         k if k < KernelVersion(4, 19, 0) => Era::History,
         k if k < KernelVersion(6, 11, 0) => Era::Capped,
@@ -43,24 +66,19 @@ fn read_ahead(trial: &Trial) -> u64 {
 /// The files of a trial on a device of so many bytes, and what the user should know of them.
 pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Option<Warning>) {
     let host = &trial.host;
-    let kernel = trial.kernel.kernel_version();
-    let old = kernel < WRITERS_SLEEP;
-    if host.filesystem == FsType::Simple || old {
-        let warning = (old && host.filesystem != FsType::Simple).then(|| Warning {
-            code: "file-system".into(),
-            message: format!(
-                "{}: the page cache of kernels before 3.2 is not simulated; files have neither \
-                 journal, read-ahead nor write-back",
-                trial.kernel.version
-            ),
-            advice: "name --filesystem simple to compare other kernels on the same ground".into(),
-        });
-        return (Files::AtOnce(Box::new(Simple::new(capacity))), warning);
+    if fs_of(trial) == FsType::Simple {
+        return (Files::AtOnce(Box::new(Simple::new(capacity))), None);
     }
     if trial.jobs.jobs.iter().any(on_device) {
         return (mounted(trial, queue, Volume::Raw(Raw { bytes: capacity })), None);
     }
-    (mounted(trial, queue, volume(trial, capacity)), None)
+    let without = &host.options.without_effect;
+    let warning = (!without.is_empty()).then(|| Warning {
+        code: "mount-option".into(),
+        message: without.join("; "),
+        advice: "leave it out".into(),
+    });
+    (mounted(trial, queue, volume(trial, capacity)), warning)
 }
 
 /// The device itself as a file, through the page cache.
@@ -74,27 +92,81 @@ pub(crate) fn volume(trial: &Trial, capacity: Bytes) -> Volume {
     let (host, kernel) = (&trial.host, trial.kernel.kernel_version());
     let tick = tick(trial);
     let wheel = kernel >= WHEEL;
-    match host.filesystem {
-        FsType::Xfs => {
-            let worker = WORKER.saturating_sub(host.mounted_since);
-            let options = xfs::Options {
-                barrier: host.options.barrier,
-                tick,
-                wheel,
-                worker: expires(0, worker, if wheel { tick } else { 0 }),
-            };
-            Volume::Xfs(Xfs::new(blocks, 0, options))
+    let options = &host.options;
+    let atime = match options.atime {
+        AccessTime::Never => Atime::Never,
+        // The rule came with 2.6.30; before it there was one choice less.
+        AccessTime::Relative if kernel >= KernelVersion(2, 6, 20) => Atime::Relative,
+        AccessTime::Relative | AccessTime::Strict => Atime::Strict,
+    };
+    let ageing = host.fill.map(|f| Ageing { percent: f.percent, seed: f.seed });
+    let fs = fs_of(trial);
+    if fs == FsType::Xfs {
+        let worker = WORKER.saturating_sub(host.mounted_since);
+        let options = xfs::Options {
+            barrier: options.barrier.unwrap_or(true),
+            tick,
+            wheel,
+            worker: expires(0, worker, if wheel { tick } else { 0 }),
+            log_buffers: options.log_buffers as usize,
+            log_buffer: options.log_buffer / 512,
+            log_flags: log_flags(kernel, true),
+            flushes_each: kernel < FEW_LOG_FLUSHES,
+            atime,
+        };
+        return Volume::Xfs(Xfs::new(blocks, 0, options, ageing));
+    }
+    let ext3 = fs == FsType::Ext3;
+    let jbd = ext3 && kernel < WITHOUT_EXT3;
+    let options = ext4::Options {
+        // ext3 has them by default since 3.1.
+        barrier: options.barrier.unwrap_or(!jbd || kernel >= KernelVersion(3, 1, 0)),
+        commit: options.commit,
+        data: match options.data {
+            DataMode::Ordered => Data::Ordered,
+            DataMode::Writeback => Data::Writeback,
+            DataMode::Journal => Data::Journal,
+        },
+        delalloc: options.delalloc && !ext3 && options.data != DataMode::Journal,
+        da_alloc: options.da_alloc,
+        unwritten: options.unwritten.unwrap_or(kernel >= KernelVersion(5, 6, 0)),
+        async_commit: options.async_commit,
+        discard: options.discard,
+        atime,
+        driver: if jbd { Driver::Jbd } else { Driver::Jbd2 },
+        log_flags: log_flags(kernel, false),
+        parts: if kernel < KernelVersion(6, 7, 0) { 4 } else { 3 },
+        tick,
+        wheel,
+    };
+    match ext3 {
+        true => {
+            let format = if kernel < KernelVersion(2, 6, 28) { BY_1_39 } else { BY_1_47 };
+            Volume::Ext3(Ext3::new(blocks, 0, format, options, ageing))
         }
-        FsType::Ext4 | FsType::Simple => {
-            let options = ext4::Options {
-                barrier: host.options.barrier,
-                commit: host.options.commit,
-                parts: if kernel < KernelVersion(6, 7, 0) { 4 } else { 3 },
-                tick,
-                wheel,
-            };
-            Volume::Ext4(Ext4::new(blocks, 0, usize::from(trial.cpus), options))
-        }
+        false => Volume::Ext4(Ext4::new(blocks, 0, usize::from(trial.cpus), options, ageing)),
+    }
+}
+
+/// The file system of a trial.
+fn fs_of(trial: &Trial) -> FsType {
+    trial.host.filesystem_of(trial.kernel.kernel_version())
+}
+
+/// The kernel mounts ext3 by its ext4 since this one.
+const WITHOUT_EXT3: KernelVersion = KernelVersion(4, 3, 0);
+
+/// Since this one only the first and the last write of a record of XFS's log flush. The year is known, the version is not.
+const FEW_LOG_FLUSHES: KernelVersion = KernelVersion(5, 14, 0);
+
+/// Flags of the journal's writes. In 2.6.18 they are like all others; then somebody waits for them, and the disk need not
+/// idle for more; 6.4 says that they are metadata.
+fn log_flags(kernel: KernelVersion, xfs: bool) -> Flags {
+    match kernel {
+        k if k < WRITERS_SLEEP => Flags::NONE,
+        _ if xfs && kernel < FEW_LOG_FLUSHES => Flags::SYNC.with(Flags::META),
+        k if !xfs && k < KernelVersion(6, 4, 0) => Flags::SYNC,
+        _ => Flags::SYNC.with(Flags::META).with(Flags::IDLE),
     }
 }
 
@@ -116,15 +188,16 @@ fn mounted(trial: &Trial, queue: &Queue, volume: Volume) -> Files {
 
 fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
     let s = &host.sysctls;
+    let kernel = trial.kernel.kernel_version();
     Settings {
         pages: free_at_start(host.memory),
         reserve: Watermarks::of(host.memory).high,
         // A page of an ext4 file has a buffer head: 39 share a page.
-        notes: if host.filesystem == FsType::Xfs { 0 } else { 39 },
-        era: era(trial.kernel.kernel_version()),
+        notes: if fs_of(trial) == FsType::Xfs { 0 } else { 39 },
+        era: era(kernel),
         limits: DirtyLimits {
             background_percent: s.dirty_background_ratio.unwrap_or(10),
-            dirty_percent: s.dirty_ratio.unwrap_or(20),
+            dirty_percent: s.dirty_ratio.unwrap_or(if kernel < RATIO_OF_20 { 40 } else { 20 }),
             background_bytes: s.dirty_background_bytes.unwrap_or(0),
             dirty_bytes: s.dirty_bytes.unwrap_or(0),
         },
@@ -132,6 +205,9 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
         cpus: u64::from(trial.cpus),
         io_pages,
         fua: takes_fua(trial),
+        writers_write: kernel < WRITERS_SLEEP,
+        group_writeback: kernel >= KernelVersion(4, 2, 0),
+        bio_pages: bio_pages(kernel, fs_of(trial)),
     }
 }
 

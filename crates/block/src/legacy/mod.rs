@@ -110,6 +110,23 @@ impl Legacy {
         }
     }
 
+    /// Whether more than seven eighths of the requests for reads, or for writes, are taken.
+    pub(crate) fn congested(&self, core: &Core, writes: bool) -> bool {
+        let class = match core.profile.legacy.request_classes {
+            RequestClasses::ReadWrite => usize::from(writes),
+            // Who asks about writes means those that nobody waits for.
+            RequestClasses::SyncAsync => usize::from(!writes),
+        };
+        self.pool.congested(class)
+    }
+
+    /// Somebody sleeps until his I/O is done.
+    pub(crate) fn awaited(&mut self, core: &mut Core) {
+        if self.device_plug {
+            self.unplug(core);
+        }
+    }
+
     /// A task will submit bios.
     pub(crate) fn task_started(&mut self, task: TaskId) {
         self.pool.room_for(task);

@@ -65,8 +65,7 @@ impl Pool {
     }
 
     /// Whether writeback should hold back in this class.
-    #[cfg(test)]
-    fn congested(&self, class: usize) -> bool {
+    pub(crate) fn congested(&self, class: usize) -> bool {
         self.classes[class].congested
     }
 

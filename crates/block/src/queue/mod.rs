@@ -209,6 +209,15 @@ impl Queue {
 
 /// Tasks and their plugs.
 impl Queue {
+    /// Whether the queue is congested with reads or with writes: what could wait should. blk-mq never says so.
+    #[must_use]
+    pub fn congested(&self, writes: bool) -> bool {
+        match &self.lane {
+            Lane::Legacy(legacy) => legacy.congested(&self.core, writes),
+            Lane::Mq(_) => false,
+        }
+    }
+
     /// Adds a task that will submit bios ([`Bio::task`]) and returns its number. Tasks and threads are numbered as they
     /// come.
     pub fn task_started(&mut self, info: TaskInfo) -> TaskId {
@@ -253,6 +262,14 @@ impl Queue {
     pub fn finish_plug(&mut self, tl: &mut Timeline, task: TaskId) {
         self.core.threads.plug(task, false);
         self.task_sleeps(tl, task);
+    }
+
+    /// A task sleeps until a page or an I/O is done: a device's plug is pulled.
+    pub fn awaited(&mut self, tl: &mut Timeline) {
+        if let Lane::Legacy(legacy) = &mut self.lane {
+            legacy.awaited(&mut self.core);
+        }
+        self.run_deferred(tl);
     }
 
     /// The task goes to sleep: its plug is emptied, the plug itself stays.

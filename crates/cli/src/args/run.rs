@@ -84,9 +84,12 @@ pub(crate) struct RunArgs {
     /// State of the devices when a run begins: write_cache=full, slc=full (default: empty).
     #[arg(long, value_name = "KEY=VALUE,…")]
     pub(crate) device_state: Option<String>,
-    /// File system of programs, logs and jobs on files, with mount options: ext4, xfs or simple (default: ext4).
+    /// File system of programs, logs and jobs on files, with mount options: ext4, ext3, xfs or simple (default: ext4).
     #[arg(long, value_name = "TYPE[:OPTION,…]")]
     pub(crate) filesystem: Option<String>,
+    /// How full and scattered the file system is before the load, such as 70%:3 (default: fresh).
+    #[arg(long, value_name = "PERCENT[:SEED]")]
+    pub(crate) fill: Option<String>,
     /// Memory of the simulated machine for its page cache (default: 4G).
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,

@@ -142,7 +142,7 @@ fn table(rows: &[Row]) -> String {
 /// ext4 on the whole disk, with a journal whose commits are waited for.
 fn mounted(bytes: u64) -> Files {
     Files::Mounted(Mount::new(Mounted {
-        volume: Volume::Ext4(Ext4::new(bytes / PAGE, 0, 1, Options::default())),
+        volume: Volume::Ext4(Ext4::new(bytes / PAGE, 0, 1, Options::default(), None)),
         memory: Settings { pages: MEMORY / PAGE, ..Settings::default() },
         intervals: Intervals { wake: 5 * SEC, expire: 30 * SEC, tick: 0 },
         read_ahead: 32,

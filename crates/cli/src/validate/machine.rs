@@ -101,6 +101,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         program: None,
         iozone: None,
         filesystem: None,
+        fill: None,
         memory: None,
         sysctl: Vec::new(),
         cpus: None,

@@ -85,7 +85,7 @@ impl Part {
     }
 
     pub(super) fn pages(self) -> (u64, u64) {
-        (self.at / PAGE, (self.at + self.len).div_ceil(PAGE))
+        (self.at / PAGE, self.at.saturating_add(self.len).div_ceil(PAGE))
     }
 
     /// What direct I/O asks for.
@@ -180,6 +180,7 @@ impl Mount {
             ra: self.read_ahead,
             large_folios: large,
             stream: Stream::default(),
+            noted: !self.volume.notes_reads(),
         }
     }
 
@@ -190,7 +191,10 @@ impl Mount {
         let (v, j, o, w) = (self.volume.clone(), self.volume.clone(), self.clone(), self.clone());
         [
             Box::pin(async move {
-                a.flusher(&v).await;
+                match a.with(|w| w.memory.settings.writers_write) {
+                    true => a.pdflush(&v).await,
+                    false => a.flusher(&v).await,
+                }
                 Ok(0)
             }),
             Box::pin(async move {
@@ -377,10 +381,13 @@ impl Mount {
     ) -> Path {
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Box::pin(async move {
-            volume.read_map(&k, open.file).await;
+            volume.read_map(&k, open.file, part.pages()).await;
+            volume.accessed(&k, open.file).await;
             let place = volume.place(open.file);
             let n = k.read(&mut open, &place, part.at, part.len).await;
-            keep.borrow_mut()[file as usize].stream = open.stream;
+            let kept = &mut keep.borrow_mut()[file as usize];
+            kept.stream = open.stream;
+            kept.noted = true;
             Ok(n)
         })
     }
@@ -391,8 +398,13 @@ impl Mount {
         Box::pin(async move {
             this.room_for(&k, part).await?;
             let mut open = open;
+            let given = this.volume.will_write(&k, open.file, part.pages()).await;
+            given.map_err(|_| Errno::ENOSPC)?;
             let place = this.volume.place(open.file);
-            let n = k.write(&mut open, &place, part.at, part.len).await;
+            let n = match k.with(|w| w.memory.settings.writers_write) {
+                true => k.write_and_look(&mut open, &this.volume, part.at, part.len).await,
+                false => k.write(&mut open, &place, part.at, part.len).await,
+            };
             this.longer(part);
             this.volume.wrote(&k, open.file, part.pages()).await;
             if let Some(data_only) = sync {
@@ -420,7 +432,7 @@ impl Mount {
         if !short() {
             return Ok(());
         }
-        k.sync_pages().await;
+        k.sync_pages(volume).await;
         volume.reclaim(k).await;
         let missing = missing(&volume.place(part.ino.0), part.at / PAGE, end.div_ceil(PAGE));
         if volume.free() < missing + k.with(|w| w.memory.dirty) {
@@ -463,7 +475,7 @@ impl Mount {
     pub(crate) fn will_need(&self, actor: u32, open: Open, part: Part) -> Path {
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Box::pin(async move {
-            volume.read_map(&k, open.file).await;
+            volume.read_map(&k, open.file, part.pages()).await;
             let place = volume.place(open.file);
             k.will_need(&open, &place, part.at, part.len).await;
             Ok(0)

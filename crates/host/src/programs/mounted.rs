@@ -240,6 +240,7 @@ impl Programs {
         let len = len.min(MOST);
         let from = at.unwrap_or(open.at);
         let part = Part { ino, at: from, len };
+        in_range(part)?;
         self.note_found(t, part, true);
         let after = if at.is_none() { After::Move(file, from) } else { After::Say };
         let a = super::paths::actor_of(t);
@@ -287,6 +288,7 @@ impl Programs {
             return Ok(Some(self.said(t, 0)));
         }
         let part = Part { ino, at: from, len };
+        in_range(part)?;
         self.note_found(t, part, false);
         let after = if at.is_none() { After::Move(file, from) } else { After::Say };
         let a = super::paths::actor_of(t);
@@ -320,6 +322,7 @@ impl Programs {
             false => io.at,
         };
         let part = Part { ino, at, len: u64::from(io.len) };
+        in_range(part)?;
         self.note_found(t, part, !io.write);
         let a = super::paths::actor_of(t);
         let state = self.open_file(file, ino);
@@ -446,4 +449,14 @@ pub(super) fn durable(flags: OpenFlags) -> Option<bool> {
 
 pub(super) fn no_pipe(e: Errno) -> Errno {
     if e == Errno::EINVAL { Errno::ESPIPE } else { e }
+}
+
+/// Positions are signed: what is above the largest is negative.
+fn in_range(part: Part) -> Result<(), Errno> {
+    const LARGEST: Bytes = i64::MAX as Bytes;
+    match part.at.checked_add(part.len) {
+        _ if part.at > LARGEST => Err(Errno::EINVAL),
+        Some(end) if end <= LARGEST => Ok(()),
+        _ => Err(Errno::EOVERFLOW),
+    }
 }

@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Waker};
 use iosched_block::Submit;
 use iosched_schedulers::TaskInfo;
 use iosched_syscalls::Answer;
-use iosched_types::{Bio, IoPrio};
+use iosched_types::{Bio, IoPrio, PrioClass};
+use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::{BioOut, Event, Wait};
 
 use crate::cpu::Seat;
@@ -24,6 +25,9 @@ use super::task::{State, Tid};
 pub(super) const THREADS: u32 = 4;
 /// Numbers of the kernel's threads where those of tasks stand.
 const KERNEL: Tid = 1 << 31;
+
+/// The journal's thread.
+const JOURNAL: Tid = KERNEL + 1;
 
 /// Who has a path.
 #[derive(Default)]
@@ -116,6 +120,12 @@ impl Programs {
             self.actors.resize_with(a + 1, Actor::default);
         }
         self.actors[a].path = Some(path);
+        let cgroup = self.identities.get(t as usize).map_or(0, |i| i.info.cgroup);
+        if cgroup > 0
+            && let Some(mount) = self.fs.mount()
+        {
+            mount.world.borrow_mut().set_cgroup(a as u32, cgroup);
+        }
         self.drive(t)
     }
 
@@ -148,6 +158,7 @@ impl Programs {
             if !self.hand_over_bios(t) {
                 return None;
             }
+            world.borrow_mut().congested = self.congested();
             let mut path = self.actors[a as usize].path.take()?;
             let polled = path.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             let moved = world.borrow_mut().memory.take_moved();
@@ -178,10 +189,18 @@ impl Programs {
             };
             self.wake_from_world();
             if sleeps {
+                if matches!(wait, Wait::Page { .. } | Wait::Io(_)) {
+                    self.queue.awaited(&mut self.tl);
+                }
                 self.actor_sleeps(t);
                 return None;
             }
         }
+    }
+
+    /// Whether the queue is congested with reads, with writes.
+    fn congested(&self) -> [bool; 2] {
+        [self.queue.congested(false), self.queue.congested(true)]
     }
 
     /// The alarm of a wait that ends by time. `false` when it is over at once, as all time is while files are prepared.
@@ -319,8 +338,19 @@ impl Programs {
             return Bio { sector, sectors, ..self.bio(t, op, flags) };
         }
         let task = self.thread_context(t);
-        let (id, prio, cgroup, cpu) = (0, IoPrio::default(), 0, 0);
+        let cgroup = match self.fs.mount() {
+            Some(mount) if is_flusher(t) => mount.world.borrow_mut().owner_of(out.id),
+            _ => 0,
+        };
+        let (id, prio, cpu) = (0, self.prio_of_thread(t), 0);
         Bio { id, op, flags, sector, sectors, task, thread: task, prio, cgroup, cpu }
+    }
+
+    /// The journal's thread may have a priority of its own.
+    fn prio_of_thread(&self, t: Tid) -> IoPrio {
+        let level =
+            self.fs.mount().filter(|_| t == JOURNAL).and_then(|m| m.volume().journal_level());
+        level.map_or_else(IoPrio::default, |level| IoPrio { class: PrioClass::Be, level })
     }
 
     fn thread_context(&mut self, t: Tid) -> u32 {
@@ -328,7 +358,8 @@ impl Programs {
         if let Some(context) = self.actors[a].context {
             return context;
         }
-        let context = self.queue.task_started(TaskInfo { pid: t, ..TaskInfo::default() });
+        let prio = self.prio_of_thread(t);
+        let context = self.queue.task_started(TaskInfo { pid: t, prio, ..TaskInfo::default() });
         self.actors[a].context = Some(context);
         if self.contexts.len() <= context as usize {
             self.contexts.resize(context as usize + 1, 0);
@@ -424,6 +455,7 @@ impl Programs {
         if let Some(mount) = self.fs.mount() {
             let mut w = mount.world.borrow_mut();
             w.now = self.tl.now;
+            w.congested = [self.queue.congested(false), self.queue.congested(true)];
             w.completed(id);
             drop(w);
             self.note_done(id);

@@ -304,3 +304,30 @@ fn random_programs_end_and_lose_nothing() {
         assert_eq!(m.count as usize, m.tasks.len(), "every task is accounted for");
     }
 }
+
+/// Positions are signed in the kernel: what is above the largest is negative. Longer than 16 TiB no file gets here.
+#[test]
+fn positions_that_no_file_has_are_refused() {
+    for volume in volumes(GIB) {
+        let mut h = on_volume(volume, "none", 32, GIB, 64 * MIB, false);
+        run(&mut h, async |sys| {
+            let fd = sys.open("f", create()).await?;
+            for (at, len, says) in [
+                (1 << 63, 1, Errno::EINVAL),
+                (u64::MAX, 4096, Errno::EINVAL),
+                ((1 << 63) - 1, 8, Errno::EOVERFLOW),
+            ] {
+                assert_eq!(sys.pread(fd, at, len).await, Err(says), "reading at {at}");
+                assert_eq!(sys.pwrite(fd, at, len).await, Err(says), "writing at {at}");
+            }
+            assert_eq!(sys.pread(fd, 17 << 40, 1).await, Ok(0));
+            assert_eq!(sys.pwrite(fd, 17 << 40, 1).await, Err(Errno::EFBIG));
+            assert_eq!(
+                sys.creat(format_args!("{}", "n".repeat(256))).await,
+                Err(Errno::ENAMETOOLONG)
+            );
+            sys.close(fd).await
+        })
+        .unwrap();
+    }
+}

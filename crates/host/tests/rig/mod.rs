@@ -29,7 +29,7 @@ pub(crate) fn host(scheduler: &str, depth: u32, bytes: u64, cpu: bool) -> Progra
 
 /// The same with ext4 above a page cache of so many bytes.
 pub(crate) fn mounted(scheduler: &str, depth: u32, bytes: u64, memory: u64, cpu: bool) -> Programs {
-    let ext4 = Volume::Ext4(Ext4::new(bytes / 4096, 0, 1, Options::default()));
+    let ext4 = Volume::Ext4(Ext4::new(bytes / 4096, 0, 1, Options::default(), None));
     on_volume(ext4, scheduler, depth, bytes, memory, cpu)
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn mounted(scheduler: &str, depth: u32, bytes: u64, memory: u64, cpu:
 pub(crate) fn volumes(bytes: u64) -> [Volume; 2] {
     let blocks = bytes / 4096;
     [
-        Volume::Ext4(Ext4::new(blocks, 0, 1, Options::default())),
-        Volume::Xfs(Xfs::new(blocks, 0, xfs::Options::default())),
+        Volume::Ext4(Ext4::new(blocks, 0, 1, Options::default(), None)),
+        Volume::Xfs(Xfs::new(blocks, 0, xfs::Options::default(), None)),
     ]
 }
 

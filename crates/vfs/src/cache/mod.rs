@@ -4,6 +4,7 @@
 
 pub mod lru;
 pub mod mapping;
+pub mod pdflush;
 pub mod readahead;
 pub mod throttle;
 pub mod writeback;

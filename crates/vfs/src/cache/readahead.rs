@@ -10,6 +10,8 @@ use super::mapping::{Mapping, Mark};
 /// Which kernels' rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Era {
+    /// Before 2.6.23: two windows, and a call at the first page of each read ([`twin`]).
+    Twin,
     /// 2.6.23 to 3.13: a window of a stream in the middle of a file is sized like a first one.
     OnDemand,
     /// 3.14 to 4.18: history must be longer than the read.
@@ -56,6 +58,8 @@ pub struct Stream {
     pub prev: Option<u64>,
     /// `POSIX_FADV_RANDOM`: read what is asked for.
     pub random: bool,
+    /// The two windows of [`Era::Twin`].
+    pub twin: twin::Twin,
 }
 
 /// A miss or a marked page.
@@ -252,7 +256,7 @@ impl Stream {
 
 /// The largest window for a read of `wanted` pages.
 fn limit(era: Era, wanted: u64, limits: &Limits) -> u64 {
-    if era != Era::OnDemand && wanted > limits.ra && limits.io > limits.ra {
+    if !matches!(era, Era::Twin | Era::OnDemand) && wanted > limits.ra && limits.io > limits.ra {
         wanted.min(limits.io)
     } else {
         limits.ra

@@ -2,6 +2,8 @@
 //!
 //! The flusher decides. The host writes the pages that it names and reports the result. Times are nanoseconds.
 
+mod by_hand;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::kernel::timer::expires;
@@ -97,6 +99,8 @@ enum Place {
     Dirty(u64, u64),
     Io,
     More,
+    /// Somebody writes it, before 3.2.
+    Taken,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +209,7 @@ impl Flusher {
             }
             Some(Place::Io) => self.io.retain(|i| *i != inode),
             Some(Place::More) => self.more.retain(|i| *i != inode),
-            None => {}
+            Some(Place::Taken) | None => {}
         }
     }
 

@@ -65,6 +65,26 @@ impl Extents {
         self.before(logical).filter(|m| logical < m.logical + m.blocks)
     }
 
+    /// Whether some of the blocks have no place.
+    pub(super) fn hole(&self, from: u64, to: u64) -> bool {
+        let mut at = from;
+        while at < to {
+            match self.holds(at) {
+                Some(m) => at = m.logical + m.blocks,
+                None => return true,
+            }
+        }
+        false
+    }
+
+    /// Where the blocks of a range lie.
+    pub(super) fn blocks(&self, from: u64, to: u64) -> impl Iterator<Item = Block> {
+        self.0.iter().flat_map(move |m| {
+            let (a, b) = (m.logical.max(from), (m.logical + m.blocks).min(to));
+            (a..b.max(a)).map(move |l| m.start + (l - m.logical))
+        })
+    }
+
     /// The first extent after the block.
     pub(super) fn after(&self, logical: u64) -> Option<Mapped> {
         self.0.get(self.0.partition_point(|m| m.logical <= logical)).copied()

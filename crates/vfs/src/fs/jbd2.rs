@@ -10,7 +10,7 @@ pub type Block = u64;
 /// A transaction's number.
 pub type Tid = u64;
 
-/// Journaled blocks behind one descriptor block.
+/// Journaled blocks behind one descriptor block, with checksums.
 const TAGS: u64 = 253;
 /// Block numbers in a revoke block.
 const REVOKES: u64 = 500;
@@ -64,6 +64,8 @@ pub struct Journal {
     length: u64,
     /// Blocks that one transaction may have.
     max: u64,
+    /// Blocks behind one descriptor.
+    tags: u64,
     head: u64,
     tail: u64,
     /// Blocks in the log: from tail to head.
@@ -94,6 +96,7 @@ impl Journal {
         Self {
             length,
             max: length / parts,
+            tags: TAGS,
             head: 1,
             tail: 1,
             used: 0,
@@ -110,12 +113,18 @@ impl Journal {
         }
     }
 
+    /// The same with so many blocks behind a descriptor block.
+    #[must_use]
+    pub fn with_tags(self, tags: u64) -> Self {
+        Self { tags, ..self }
+    }
+
     /// Whether a change may begin: the log has room for the largest transaction. If not, its caller has to make room
     /// ([`oldest`](Self::oldest)).
     #[must_use]
     pub fn has_room(&self) -> bool {
         let free = self.length - 1 - self.used;
-        let owed = self.committing.as_ref().map_or(0, Transaction::log_blocks);
+        let owed = self.committing.as_ref().map_or(0, |t| t.log_blocks(self.tags));
         free >= self.max + SPARE + owed
     }
 
@@ -200,7 +209,7 @@ impl Journal {
             return None;
         }
         let t = self.running.take()?;
-        let blocks = t.log_blocks();
+        let blocks = t.log_blocks(self.tags);
         let start = self.head;
         let superblock_first = std::mem::replace(&mut self.empty, false);
         if superblock_first {
@@ -327,9 +336,9 @@ impl Journal {
 impl Transaction {
     /// Blocks it takes in the log, its commit block included.
     #[must_use]
-    pub fn log_blocks(&self) -> u64 {
+    pub fn log_blocks(&self, tags: u64) -> u64 {
         let blocks = self.blocks.len() as u64;
-        blocks + blocks.div_ceil(TAGS) + self.revoked.div_ceil(REVOKES) + 1
+        blocks + blocks.div_ceil(tags) + self.revoked.div_ceil(REVOKES) + 1
     }
 }
 

@@ -1,5 +1,8 @@
 //! File systems: what each of them does for a call, behind one trait.
 
+pub mod age;
+pub mod atime;
+pub mod ext3;
 pub mod ext4;
 pub mod extents;
 pub mod jbd2;
@@ -75,6 +78,11 @@ pub trait FileSystem: Backing {
         false
     }
 
+    /// The best-effort level of the journal's thread, where it has one of its own.
+    fn journal_level(&self) -> Option<u8> {
+        None
+    }
+
     /// The journal's thread. Never ends where there is one.
     async fn journal_thread(&self, _: &Kernel) {}
 
@@ -112,8 +120,16 @@ pub trait FileSystem: Backing {
     /// Reads all names of a directory.
     async fn read_directory(&self, _: &Kernel, _directory: u32) {}
 
-    /// Reads where the blocks of a file lie.
-    async fn read_map(&self, _: &Kernel, _file: u32) {}
+    /// Reads where the blocks of some pages of a file lie.
+    async fn read_map(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) {}
+
+    /// Whether reads of files may change the time of their last access.
+    fn notes_reads(&self) -> bool {
+        false
+    }
+
+    /// A file is read.
+    async fn accessed(&self, _: &Kernel, _file: u32) {}
 
     /// What was prepared has been on the disk for a while, and clean metadata has left memory (`drop_caches`).
     fn rested(&self) {}
@@ -162,6 +178,14 @@ pub trait FileSystem: Backing {
     /// [`Full`].
     async fn fallocate(&self, _: &Kernel, _file: u32, _from: u64, _pages: u64) -> Result<(), Full> {
         Err(Full)
+    }
+
+    /// Pages of the file are about to be written in memory, where they get their place then.
+    ///
+    /// # Errors
+    /// [`Full`].
+    async fn will_write(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) -> Result<(), Full> {
+        Ok(())
     }
 
     /// Pages of the file, the first and the one after the last, have been written in memory.

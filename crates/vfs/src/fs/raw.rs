@@ -49,7 +49,7 @@ impl FileSystem for Raw {
     }
 
     async fn sync(&self, k: &Kernel) {
-        k.sync_pages().await;
+        k.sync_pages(self).await;
         k.flush().await;
     }
 }

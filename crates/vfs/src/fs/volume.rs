@@ -2,6 +2,7 @@
 
 use iosched_types::{Flags, Nanos, Sector};
 
+use super::ext3::Ext3;
 use super::ext4::Ext4;
 use super::extents::Placed;
 use super::raw::Raw;
@@ -73,6 +74,8 @@ macro_rules! volumes {
 }
 
 volumes! {
+    /// ext3 with its journal.
+    Ext3,
     /// ext4 with its journal.
     Ext4,
     /// XFS with its log.
@@ -128,6 +131,10 @@ impl FileSystem for Volume {
         each!(self, fs => fs.is_stamped(file, now))
     }
 
+    fn journal_level(&self) -> Option<u8> {
+        each!(self, fs => fs.journal_level())
+    }
+
     fn needs_commit(&self, file: u32) -> bool {
         each!(self, fs => fs.needs_commit(file))
     }
@@ -174,8 +181,20 @@ impl FileSystem for Volume {
         each!(self, fs => fs.read_directory(k, directory).await);
     }
 
-    async fn read_map(&self, k: &Kernel, file: u32) {
-        each!(self, fs => fs.read_map(k, file).await);
+    async fn read_map(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        each!(self, fs => fs.read_map(k, file, pages).await);
+    }
+
+    fn notes_reads(&self) -> bool {
+        each!(self, fs => fs.notes_reads())
+    }
+
+    async fn accessed(&self, k: &Kernel, file: u32) {
+        each!(self, fs => fs.accessed(k, file).await);
+    }
+
+    async fn will_write(&self, k: &Kernel, file: u32, pages: (u64, u64)) -> Result<(), Full> {
+        each!(self, fs => fs.will_write(k, file, pages).await)
     }
 
     fn rested(&self) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cache::lru::{Files, Lru};
 use crate::cache::mapping::{Mapping, Mark};
+use crate::cache::pdflush;
 use crate::cache::readahead::Era;
 use crate::cache::throttle::{
     Bandwidth, Completions, DirtyLimits, OnCore, Share, SlowLimit, Thresholds,
@@ -30,6 +31,12 @@ pub struct Settings {
     pub io_pages: u64,
     /// The disk takes writes past its cache (`queue/fua`).
     pub fua: bool,
+    /// Writers that are over the limit write back themselves, and `pdflush` does the rest: before 3.2.
+    pub writers_write: bool,
+    /// Pages of a bio of data at most.
+    pub bio_pages: u64,
+    /// What is written back belongs to the control group of who made it dirty: since 4.2.
+    pub group_writeback: bool,
 }
 
 impl Default for Settings {
@@ -49,6 +56,9 @@ impl Default for Settings {
             cpus: 1,
             io_pages: 320,
             fua: false,
+            writers_write: false,
+            bio_pages: u64::MAX,
+            group_writeback: true,
         }
     }
 }
@@ -223,6 +233,14 @@ impl Memory {
         self.writeback += n;
     }
 
+    /// Dirty pages go through the journal: what is still to be written of them is the journal's.
+    pub fn journaled(&mut self, file: u32, from: u64, to: u64) {
+        let Some(pages) = self.files.pages(file) else { return };
+        let n = pages.set(from, to, Mark::Dirty, false);
+        self.dirty -= n;
+        self.written += n;
+    }
+
     /// Pages have been written.
     pub fn written(&mut self, file: u32, from: u64, to: u64, now: u64) {
         let jiffies = self.jiffies(now);
@@ -297,6 +315,9 @@ impl Memory {
     pub fn thresholds(&self) -> Thresholds {
         if self.unlimited {
             return Thresholds { background: u64::MAX >> 17, dirty: u64::MAX >> 16 };
+        }
+        if self.settings.writers_write {
+            return pdflush::thresholds(&self.settings.limits, self.settings.pages);
         }
         self.settings.limits.thresholds(self.settings.pages.saturating_sub(self.unfree()))
     }

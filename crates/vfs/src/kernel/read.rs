@@ -30,6 +30,8 @@ pub struct Open {
     pub large_folios: bool,
     /// Read-ahead's state.
     pub stream: Stream,
+    /// What a read of it changes in the inode has been noted, or none is to be.
+    pub noted: bool,
 }
 
 impl Open {
@@ -45,7 +47,14 @@ impl World {
         if at >= end {
             return Some(0);
         }
+        if !open.noted {
+            return None;
+        }
         let (from, to) = (at / PAGE, (end - 1) / PAGE + 1);
+        if self.memory.settings.era == Era::Twin {
+            let wanted = at.saturating_add(len).div_ceil(PAGE);
+            return self.read_cached_twin(open, (from, to), wanted).then_some(end - at);
+        }
         let pages = self.pages(open.file)?;
         let ready = pages.next(from, to, Mark::Uptodate, false).is_none()
             && pages.next(pages.folio(from).0, to, Mark::Readahead, true).is_none();
@@ -63,15 +72,42 @@ impl World {
     }
 }
 
+impl World {
+    /// The same before 2.6.23: the engine is asked, and wants nothing.
+    fn read_cached_twin(&mut self, open: &mut Open, (from, to): (u64, u64), wanted: u64) -> bool {
+        let limits = open.limits(self.memory.settings.io_pages);
+        let Some(pages) = self.pages(open.file) else { return false };
+        if pages.next(from, to, Mark::Uptodate, false).is_some() {
+            return false;
+        }
+        let (mut twin, mut at, mut asked) = (open.stream.twin.clone(), from, false);
+        while at < to && !asked {
+            at = twin.call(at, wanted - at, &limits, |_| {
+                asked = true;
+                0
+            });
+        }
+        if !asked {
+            open.stream.twin = twin;
+            self.memory.touch(open.file, from, to);
+        }
+        !asked
+    }
+}
+
 impl Kernel {
     /// Reads `len` bytes from `at` on; says how many there were.
     pub async fn read(&self, open: &mut Open, place: &impl Place, at: u64, len: u64) -> u64 {
-        let end = (at + len).min(open.size);
+        let end = at.saturating_add(len).min(open.size);
         if at >= end {
             return 0;
         }
         let (mut index, last) = (at / PAGE, (end - 1) / PAGE);
-        let wanted_end = (at + len).div_ceil(PAGE);
+        let wanted_end = at.saturating_add(len).div_ceil(PAGE);
+        if self.with(|w| w.memory.settings.era) == Era::Twin {
+            self.read_twin(open, place, (index, last), wanted_end).await;
+            return end - at;
+        }
         let previous = open.stream.prev;
         while index <= last {
             let ask = Ask { index, wanted: wanted_end - index };
@@ -133,12 +169,17 @@ impl Kernel {
         let window = self.with(|w| {
             let (era, io) = (w.memory.settings.era, w.memory.settings.io_pages);
             let limits = open.limits(io);
+            let congested = w.congested[0];
             let pages = w.pages(file)?;
             let (head, after) = pages.folio(ask.index);
             if !pages.has(head, Mark::Readahead) || pages.has(head, Mark::Writeback) {
                 return None;
             }
             pages.set(head, head + 1, Mark::Readahead, false);
+            // The window is lost. Since 5.18 nothing is congested.
+            if congested {
+                return None;
+            }
             open.stream.marked(era, ask, after - head, &limits, pages)
         });
         if let Some(window) = window {
@@ -156,6 +197,11 @@ impl Kernel {
             Some((from, pages.next(from, window.end, Mark::Present, true).unwrap_or(window.end)))
         }) {
             self.with(|w| {
+                // Bios of read-ahead say so since 4.19.
+                let flags = match w.memory.settings.era {
+                    Era::Capped | Era::Split => Flags::RAHEAD,
+                    Era::Twin | Era::OnDemand | Era::History => Flags::NONE,
+                };
                 insert(w, file, from, to, window);
                 let mut page = from;
                 while page < to {
@@ -164,13 +210,7 @@ impl Kernel {
                     match sector {
                         Some(sector) => {
                             let sectors = u32::try_from((end - page) * 8).unwrap_or(u32::MAX);
-                            let out = BioOut {
-                                id: 0,
-                                op: Op::Read,
-                                flags: Flags::RAHEAD,
-                                sector,
-                                sectors,
-                            };
+                            let out = BioOut { id: 0, op: Op::Read, flags, sector, sectors };
                             w.bio(self.task(), out, Done::Read { file, from: page, to: end }, None);
                         }
                         None => {
@@ -186,6 +226,44 @@ impl Kernel {
                 self.wait(Wait::Submit).await;
             }
             at = to;
+        }
+    }
+
+    /// Before 2.6.23: the engine is called at the first page and at each that it names.
+    async fn read_twin(
+        &self,
+        open: &mut Open,
+        place: &impl Place,
+        (mut index, last): (u64, u64),
+        wanted: u64,
+    ) {
+        let (file, mut look) = (open.file, index);
+        while index <= last {
+            if index == look {
+                let mut windows = Vec::new();
+                look = self.with(|w| {
+                    let limits = open.limits(w.memory.settings.io_pages);
+                    open.stream.twin.congested = w.congested[0];
+                    let Some(pages) = w.pages(file) else { return last + 1 };
+                    open.stream.twin.call(index, wanted - index, &limits, |window| {
+                        windows.push(window);
+                        window.end
+                            - window.start
+                            - pages.count(window.start, window.end, Mark::Present)
+                    })
+                });
+                for window in windows {
+                    self.fetch(file, place, window).await;
+                }
+            }
+            if self.with(|w| w.pages(file).is_none_or(|p| !p.has(index, Mark::Present))) {
+                open.stream.twin.miss();
+                self.read_page(file, place, index).await;
+            } else if !self.readable(file, index) {
+                self.wait(Wait::Page { file, page: index }).await;
+                continue;
+            }
+            index = self.copy(open, index, last.min(look - 1), None);
         }
     }
 

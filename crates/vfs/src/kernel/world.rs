@@ -9,6 +9,7 @@ use iosched_types::{Flags, Nanos, Op, Sector, TaskId};
 use super::Wait;
 use super::memory::Memory;
 use crate::cache::mapping::{Mapping, Mark};
+use crate::cache::pdflush::{Asked, Counters};
 use crate::cache::throttle::Dirtier;
 use crate::cache::writeback::Flusher;
 
@@ -34,6 +35,8 @@ pub enum Event {
     Orphans,
     /// A direct write that is to be durable has been started.
     DirectWritten,
+    /// A request for a write was given back, and the disk is not congested.
+    Uncongested,
     /// The lock of a file is free.
     Unlocked(u32),
 }
@@ -135,6 +138,15 @@ pub struct World {
     pub memory: Memory,
     /// What is to be written back.
     pub flusher: Flusher,
+    /// Who looks at the limits when, before 3.2.
+    pub counters: Counters,
+    /// What `pdflush` was asked for.
+    pub asked: Asked,
+    /// The disk's queue is congested with reads, with writes. The host says so.
+    pub congested: [bool; 2],
+    /// Control groups of tasks that have one but the root, and of the files that they made dirty.
+    groups_of: BTreeMap<TaskId, u32>,
+    owners: BTreeMap<u32, u32>,
     /// What each task has dirtied since it paused.
     dirtiers: Vec<Dirtier>,
     waits: Vec<Option<Wait>>,
@@ -163,6 +175,31 @@ impl World {
             self.dirtiers.resize(index + 1, Dirtier::default());
         }
         &mut self.dirtiers[index]
+    }
+
+    /// The task is in a control group.
+    pub fn set_cgroup(&mut self, task: TaskId, cgroup: u32) {
+        if cgroup > 0 && self.memory.settings.group_writeback {
+            self.groups_of.insert(task, cgroup);
+        }
+    }
+
+    /// The task has made pages of the file dirty: while it is dirty it is its control group's.
+    pub(super) fn own(&mut self, file: u32, task: TaskId) {
+        if self.groups_of.is_empty() {
+            return;
+        }
+        let group = self.groups_of.get(&task).copied().unwrap_or(0);
+        self.owners.insert(file, group);
+    }
+
+    /// The control group to which a write of data belongs that nobody waits for.
+    #[must_use]
+    pub fn owner_of(&mut self, id: u32) -> u32 {
+        match self.in_flight.get(id).map(|b| b.done) {
+            Some(Done::Written { file, .. }) => self.owners.get(&file).copied().unwrap_or(0),
+            _ => 0,
+        }
     }
 
     /// A number for a waiter.
@@ -302,6 +339,9 @@ impl World {
     /// A bio is done.
     pub fn completed(&mut self, id: u32) {
         let Some(bio) = self.in_flight.take(id) else { return };
+        if !matches!(bio.done, Done::Read { .. }) && !self.congested[1] {
+            self.signal(Event::Uncongested);
+        }
         match bio.done {
             Done::Read { file, from, to } => {
                 if let Some(pages) = self.memory.pages(file) {

@@ -12,7 +12,7 @@ use crate::cache::writeback::Task;
 
 impl World {
     /// The core of a task. Tasks are spread over the cores and stay.
-    fn core(&mut self, task: TaskId) -> &mut OnCore {
+    pub(super) fn core(&mut self, task: TaskId) -> &mut OnCore {
         let cores = &mut self.memory.cores;
         let n = cores.len();
         &mut cores[task as usize % n]
@@ -25,9 +25,7 @@ impl World {
         let pages = self.pages(file)?;
         let ready = pages.next(from, to, Mark::Dirty, false).is_none()
             && pages.next(from, to, Mark::Uptodate, false).is_none();
-        let dirtier = *self.dirtier(task);
-        let core = *self.core(task);
-        if !ready || dirtier.due(&self.memory.device, &core) {
+        if !ready || self.must_look(task, to - from) {
             return None;
         }
         self.memory.touch(file, from, to);
@@ -49,11 +47,7 @@ impl Kernel {
             // Up to the next look at the limits, except for a last page that is changed in part.
             let whole_end =
                 if end.is_multiple_of(PAGE) || last - 1 == page { last } else { last - 1 };
-            let room = self.with(|w| {
-                let dirtier = *w.dirtier(self.task());
-                let core = *w.core(self.task());
-                dirtier.room(&w.memory.device, &core)
-            });
+            let room = self.with(|w| w.room(self.task()));
             let to = if !at.is_multiple_of(PAGE) && page == at / PAGE {
                 page + 1
             } else {
@@ -76,7 +70,7 @@ impl Kernel {
     }
 
     /// Reads one page and waits for it.
-    async fn read_page(&self, file: u32, place: &impl Place, page: u64) {
+    pub(super) async fn read_page(&self, file: u32, place: &impl Place, page: u64) {
         let absent = self.with(|w| w.pages(file).is_none_or(|p| !p.has(page, Mark::Present)));
         if absent {
             self.with(|w| {
@@ -121,6 +115,10 @@ impl Kernel {
             w.dirtier(self.task()).dirtied += changed;
             w.core(self.task()).dirtied += changed;
             let now = w.now;
+            // The first to make it dirty owns it.
+            if changed > 0 && w.pages(file).is_some_and(|p| p.dirty() == changed) {
+                w.own(file, self.task());
+            }
             if changed > 0 && w.flusher.dirtied(file, now).is_some() {
                 // It sleeps without a time: now it has one.
                 w.signal(Event::Flusher);
@@ -132,6 +130,9 @@ impl Kernel {
     async fn throttle(&self) {
         loop {
             let verdict = self.with(|w| {
+                if w.memory.settings.writers_write {
+                    return None;
+                }
                 let mut task = *w.dirtier(self.task());
                 let core = *w.core(self.task());
                 if !task.due(&w.memory.device, &core) {

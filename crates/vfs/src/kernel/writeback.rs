@@ -142,7 +142,7 @@ impl Kernel {
             let mut a = from;
             while a < to {
                 let (sector, pages) = place.at(a);
-                let end = to.min(a + pages.max(1));
+                let end = to.min(a + pages.max(1).min(w.memory.settings.bio_pages));
                 w.memory.begin_writeback(file, a, end, w.now);
                 let sectors = u32::try_from((end - a) * 8).unwrap_or(u32::MAX);
                 let sector = sector.unwrap_or(0);
@@ -155,8 +155,8 @@ impl Kernel {
 
     /// Writes the file's dirty pages and waits for them and for those under way. The file system's part comes after.
     pub async fn write_and_wait(&self, file: u32, files: &impl Backing) {
-        let group = self.with(|w| w.group());
-        self.write_range(file, files, (0, u64::MAX), u64::MAX, Flags::SYNC, Some(group)).await;
+        let (group, flags) = self.with(|w| (w.group(), w.sync_flags()));
+        self.write_range(file, files, (0, u64::MAX), u64::MAX, flags, Some(group)).await;
         self.wait(Wait::Io(group)).await;
         self.writeback_over(file, 0).await;
     }
@@ -169,7 +169,7 @@ impl Kernel {
         (from, to): (u64, u64),
         wait: bool,
     ) {
-        let flags = if wait { Flags::SYNC } else { Flags::NONE };
+        let flags = if wait { self.with(|w| w.sync_flags()) } else { Flags::NONE };
         self.write_range(file, files, (from, to), u64::MAX, flags, None).await;
         while wait
             && let Some(page) = self.with(|w| {
@@ -210,7 +210,10 @@ impl Kernel {
 
     /// `sync` of one file system's pages: the flusher first starts all that is dirty, as nobody waits for any of it; then it
     /// is asked for what is left, and the caller waits for all pages on their way.
-    pub async fn sync_pages(&self) {
+    pub async fn sync_pages(&self, files: &impl Backing) {
+        if self.with(|w| w.memory.settings.writers_write) {
+            return self.sync_by_hand(files).await;
+        }
         self.with(|w| {
             w.flusher.ask(Task::All);
             w.signal(Event::Flusher);

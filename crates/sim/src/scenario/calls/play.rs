@@ -86,7 +86,7 @@ fn machine(
     if !scenario.merges {
         trial.settings.push(("nomerges".into(), 2));
     }
-    if let Some(message) = trial.host.misfit(capacity) {
+    if let Some(message) = trial.host.misfit(capacity, trial.kernel.kernel_version()) {
         return Err(calls.place.error(message).into());
     }
     let root = vec![iosched_schedulers::Cgroup::default()];
@@ -358,6 +358,7 @@ impl<'a> Story<'a> {
             }
             Event::Synced(_) => "the flusher, which writes all that is dirty".into(),
             Event::Room => "room in the journal, or the end of changes under way".into(),
+            Event::Uncongested => "a request of a disk that is not congested".into(),
             Event::Unlocked(file) => format!("the lock of {}", self.file(file)),
         }
     }

@@ -17,6 +17,8 @@ pub struct Twin {
     cached: u64,
     in_cache: bool,
     missed: bool,
+    /// The device's reads are congested: nothing is read ahead that its reader has not come to.
+    pub congested: bool,
 }
 
 impl Twin {
@@ -61,10 +63,12 @@ impl Twin {
         if self.ahead_start == 0 {
             self.look_ahead(limits, &mut read);
         }
-        if last >= self.ahead_start {
+        if self.ahead_start > 0 && last >= self.ahead_start {
             (self.start, self.size) = (self.ahead_start, self.ahead_size);
             self.look_ahead(limits, &mut read);
-            self.prev = Some(last.min((self.ahead_start + self.ahead_size).saturating_sub(1)));
+            if self.ahead_start > 0 {
+                self.prev = Some(last.min(self.ahead_start + self.ahead_size - 1));
+            }
         }
         self.prev.map_or(0, |p| p + 1)
     }
@@ -81,7 +85,12 @@ impl Twin {
     }
 
     fn look_ahead(&mut self, limits: &Limits, read: &mut impl FnMut(Window) -> u64) {
-        self.ahead_start = self.start + self.size;
+        let start = self.start + self.size;
+        if self.congested && self.prev.is_some_and(|p| p < start) {
+            (self.ahead_start, self.ahead_size) = (0, 0);
+            return;
+        }
+        self.ahead_start = start;
         self.ahead_size = self.next_size(limits.ra);
         self.read(self.ahead_start, self.ahead_size, limits, read);
     }

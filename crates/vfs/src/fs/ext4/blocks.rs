@@ -1,6 +1,5 @@
 //! Which metadata blocks a change touches: inodes, directory entries, bitmaps and extents.
 
-use super::inode::group_of;
 use super::layout::GROUP;
 use super::mballoc::{Extent, Request};
 use super::{SUPERBLOCK, State};
@@ -31,14 +30,25 @@ impl State {
 
     /// The inode has changed; `data` says that `fdatasync` cares.
     pub(super) fn changed(&mut self, file: u32, k: &Kernel, data: bool) {
-        let tick = k.with(|w| w.now) / self.options.tick;
+        let now = k.with(|w| w.now);
+        let tick = now / self.options.tick;
         let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
         let Some(inode) = self.inodes.get_mut(file) else { return };
         inode.stamp = Some(tick);
+        inode.times.change(now);
         inode.sync = tid;
         if data {
             inode.datasync = tid;
         }
+        let block = self.layout.inode_block(inode.number);
+        self.journal.modify(block);
+    }
+
+    /// The time of the last access has changed.
+    pub(super) fn touched(&mut self, file: u32) {
+        let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
+        let Some(inode) = self.inodes.get_mut(file) else { return };
+        inode.sync = tid;
         let block = self.layout.inode_block(inode.number);
         self.journal.modify(block);
     }
@@ -99,6 +109,11 @@ impl State {
         blocks: u64,
     ) -> Result<u64, Full> {
         let exact = self.inodes.get(file).is_some_and(|i| i.kind == Kind::Directory);
+        if let Some(inode) = self.inodes.get_mut(file)
+            && inode.extents.is_empty()
+        {
+            inode.colour = u64::from(k.task());
+        }
         let n = self.place_blocks(file, logical, blocks, exact)?;
         self.changed(file, k, true);
         Ok(n)
@@ -111,11 +126,14 @@ impl State {
         blocks: u64,
         exact: bool,
     ) -> Result<u64, Full> {
+        if self.layout.format.indirect {
+            return self.place_by_pointers(file, logical, blocks, exact);
+        }
         let Some(inode) = self.inodes.get(file) else { return Ok(blocks) };
         let left = inode.extents.before(logical).filter(|m| m.logical + m.blocks == logical);
         let end = inode.extents.last().map_or(0, |m| m.logical + m.blocks);
         let request = Request {
-            group: group_of(inode.number),
+            group: self.layout.group_of(inode.number),
             logical,
             blocks,
             file: end.max(logical + blocks),
@@ -131,7 +149,7 @@ impl State {
         let number = inode.number;
         let crowded = inode.extents.len() > IN_INODE;
         if crowded {
-            self.index_block(file, group_of(number))?;
+            self.index_block(file, self.layout.group_of(number))?;
         }
         Ok(extent.blocks)
     }
@@ -178,6 +196,7 @@ impl State {
     /// Frees the file's blocks from `from` on.
     pub(super) fn release(&mut self, file: u32, from: u64) {
         self.space.close(file);
+        self.release_pointers(file, from);
         let Some(inode) = self.inodes.get_mut(file) else { return };
         let directory = inode.kind == Kind::Directory;
         let gone = inode.extents.cut(from);
@@ -186,6 +205,9 @@ impl State {
             let extent = Extent { start: m.start, blocks: m.blocks };
             self.space.release(extent);
             self.used(extent);
+            if self.options.discard {
+                self.freed[0].push(extent);
+            }
             if directory {
                 (m.start..m.start + m.blocks).for_each(|b| self.journal.revoke(b));
             }

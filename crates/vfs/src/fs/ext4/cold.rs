@@ -8,17 +8,15 @@ use std::collections::BTreeSet;
 use iosched_types::{Flags, Op};
 
 use super::blocks::entries_block;
-use super::inode::group_of;
 use super::layout::Layout;
-use super::{Ext4, SUPERBLOCK, State};
+use super::{Driver, Ext, Name, SUPERBLOCK, State};
+use crate::fs::ext3::indirect::{pointers, range_end};
 use crate::fs::jbd2::Block;
 use crate::kernel::world::{BioOut, Done};
 use crate::kernel::{Group, Kernel, Wait};
 
 /// Blocks of an inode table that are read together.
 const WINDOW: u64 = 32;
-/// Inodes in a block of the table.
-const IN_BLOCK: u64 = 16;
 
 /// What is in memory after a mount: the superblock, all descriptors, and the inodes of the journal and of the root.
 pub(super) fn read_by_mount(layout: &Layout) -> BTreeSet<Block> {
@@ -39,10 +37,14 @@ impl State {
 
     /// The blocks of the table that are read with this one, which is the last: those in memory are left out.
     fn table_window(&self, number: u64) -> Vec<Block> {
-        let (group, target) = (group_of(number), self.layout.inode_block(number));
+        let (group, target) = (self.layout.group_of(number), self.layout.inode_block(number));
+        // jbd's file system reads one block.
+        if self.options.driver == Driver::Jbd {
+            return vec![target];
+        }
         let table = self.layout.inode_table(group);
         let first = (target / WINDOW * WINDOW).max(table);
-        let used = table + self.inodes.made_in(group) / IN_BLOCK;
+        let used = table + self.inodes.made_in(group) / self.layout.format.in_block();
         let last = (target / WINDOW * WINDOW + WINDOW).min(used);
         let ahead = (first..=last).filter(|b| *b != target && !self.warm.contains(b));
         ahead.chain([target]).collect()
@@ -56,7 +58,7 @@ fn read(k: &Kernel, block: Block, flags: Flags, group: Option<Group>) {
     });
 }
 
-impl Ext4 {
+impl<N: Name> Ext<N> {
     /// Reads a metadata block unless it is in memory.
     pub(super) async fn read_block(&self, k: &Kernel, block: Block) {
         self.read_blocks(k, &[block]).await;
@@ -73,7 +75,8 @@ impl Ext4 {
         for block in ahead {
             read(k, *block, Flags::RAHEAD, None);
         }
-        read(k, *target, Flags::META.with(Flags::PRIO), Some(group));
+        let flags = self.with(|s| s.options.metadata(Flags::META.with(Flags::PRIO)));
+        read(k, *target, flags, Some(group));
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
     }
@@ -125,10 +128,37 @@ impl Ext4 {
         }
     }
 
+    /// Reads the indirect blocks of a file that lead to some of its blocks, one by one.
+    pub(super) async fn read_pointers(&self, k: &Kernel, file: u32, (from, to): (u64, u64)) {
+        if !self.with(|s| s.cold && s.layout.format.indirect) {
+            return;
+        }
+        let blocks: Vec<Block> = self.with(|s| {
+            let Some(inode) = s.inodes.get(file) else { return Vec::new() };
+            let mut blocks = Vec::new();
+            let mut at = from;
+            while at < to.min(inode.extents.last().map_or(0, |m| m.logical + m.blocks)) {
+                blocks.extend(pointers(at).filter_map(|p| inode.indirect.get(&p).copied()));
+                at = range_end(at);
+            }
+            blocks
+        });
+        for block in blocks {
+            self.read_block(k, block).await;
+        }
+    }
+
+    /// Reads all that says where a file lies: before it is cut or freed.
+    pub(super) async fn read_all_pointers(&self, k: &Kernel, file: u32) {
+        self.read_index(k, file).await;
+        self.read_pointers(k, file, (0, u64::MAX)).await;
+    }
+
     /// Reads the bitmap in which the file's inode is freed.
     pub(super) async fn read_inode_bitmap(&self, k: &Kernel, file: u32) {
-        let bitmap =
-            self.with(|s| s.inodes.get(file).map(|i| s.layout.inode_bitmap(group_of(i.number))));
+        let bitmap = self.with(|s| {
+            s.inodes.get(file).map(|i| s.layout.inode_bitmap(s.layout.group_of(i.number)))
+        });
         if let Some(bitmap) = bitmap {
             self.read_block(k, bitmap).await;
         }

@@ -2,7 +2,8 @@
 
 use iosched_types::{Flags, Nanos, Op};
 
-use super::Ext4;
+use super::mballoc::Extent;
+use super::{Data, Driver, Ext, Name};
 use crate::fs::FileSystem as _;
 use crate::fs::jbd2::{Block, Tid};
 use crate::kernel::timer::expires;
@@ -14,10 +15,6 @@ const SECOND: Nanos = 1_000_000_000;
 /// Blocks that a checkpoint writes at a time.
 const BATCH: usize = 64;
 
-fn journal_flags() -> Flags {
-    Flags::SYNC.with(Flags::META).with(Flags::IDLE)
-}
-
 /// How a caller of `fsync` stands to the transaction that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
@@ -27,7 +24,7 @@ enum Needs {
     Wait { flush: bool },
 }
 
-impl Ext4 {
+impl<N: Name> Ext<N> {
     /// The journal's thread. Never ends.
     pub(super) async fn run_journal(&self, k: &Kernel) {
         loop {
@@ -63,23 +60,38 @@ impl Ext4 {
         let commit = self.with(|s| {
             s.locked = false;
             s.record_issued = false;
+            let freed = std::mem::take(&mut s.freed[0]);
+            s.freed[1].extend(freed);
             s.journal.commit()
         });
         k.with(|w| w.signal(Event::Room));
         let Some(commit) = commit else { return };
+        let log_flags = self.with(|s| s.options.log_flags);
         if commit.superblock_first {
-            self.log(k, &[(0, 1)], journal_flags()).await;
+            self.log(k, &[(0, 1)], log_flags).await;
         }
-        for file in commit.ordered {
-            k.write_and_wait(file, self).await;
+        self.write_ordered(k, &commit.ordered).await;
+        let (barrier, early) = self.with(|s| (s.options.barrier, s.options.async_commit));
+        if early {
+            // The commit block has a checksum: it need not come last.
+            let mut body = commit.body.clone();
+            body.push((commit.record, 1));
+            self.with(|s| s.record_issued = true);
+            self.log(k, &body, log_flags).await;
+            if barrier {
+                k.flush().await;
+            }
+        } else {
+            self.log(k, &commit.body, log_flags).await;
+            self.with(|s| s.record_issued = true);
+            let durable = if barrier { Flags::PREFLUSH.with(Flags::FUA) } else { Flags::NONE };
+            self.log(k, &[(commit.record, 1)], log_flags.with(durable)).await;
         }
-        self.log(k, &commit.body, journal_flags()).await;
-        self.with(|s| s.record_issued = true);
-        let barrier = self.with(|s| s.options.barrier);
-        let durable = if barrier { Flags::PREFLUSH.with(Flags::FUA) } else { Flags::NONE };
-        self.log(k, &[(commit.record, 1)], journal_flags().with(durable)).await;
         let now = k.with(|w| w.now);
-        let moves = self.with(|s| s.journal.finish(now));
+        let (moves, freed) = self.with(|s| {
+            let freed = std::mem::take(&mut s.freed[1]);
+            (s.journal.finish(now), freed)
+        });
         if moves {
             self.write_tail(k).await;
         }
@@ -89,21 +101,36 @@ impl Ext4 {
             w.signal(Event::Committed(commit.tid));
             w.signal(Event::Room);
         });
+        self.discard(k, &freed).await;
+    }
+
+    /// Tells the disk of blocks that are free since the last commit. Nobody waits for that.
+    async fn discard(&self, k: &Kernel, freed: &[Extent]) {
+        for e in freed {
+            let sectors = u32::try_from(e.blocks * 8).unwrap_or(u32::MAX);
+            let (op, flags) = (Op::Discard, Flags::SYNC);
+            let out = BioOut { id: 0, op, flags, sector: e.start * 8, sectors };
+            k.with(|w| w.bio(k.task(), out, Done::Other, None));
+        }
+        if !freed.is_empty() {
+            k.wait(Wait::Submit).await;
+        }
     }
 
     /// Writes the journal's superblock, with the new tail.
     async fn write_tail(&self, k: &Kernel) {
-        let fua = if self.with(|s| s.options.barrier) { Flags::FUA } else { Flags::NONE };
-        self.log(k, &[(0, 1)], journal_flags().with(fua)).await;
+        let (jbd, barrier) = self.with(|s| (s.options.driver == Driver::Jbd, s.options.barrier));
+        let fua = if barrier && !jbd { Flags::FUA } else { Flags::NONE };
+        let flags = self.with(|s| s.options.log_flags);
+        self.log(k, &[(0, 1)], flags.with(fua)).await;
     }
 
     /// Writes runs of journal blocks, each block a bio, under one plug, and waits for them.
     async fn log(&self, k: &Kernel, runs: &[(u64, u64)], flags: Flags) {
-        let start = self.with(|s| s.layout.journal.0);
         let group = k.with(|w| w.group());
         for (from, blocks) in runs {
             for at in *from..from + blocks {
-                write_block(k, start + at, flags, group);
+                write_block(k, self.with(|s| s.layout.journal_block(at)), flags, group);
             }
         }
         k.wait(Wait::Submit).await;
@@ -139,9 +166,9 @@ impl Ext4 {
                     }
                 }
                 Some(blocks) => {
-                    let flags = Flags::SYNC.with(Flags::META);
+                    let flags = self.with(|s| s.options.metadata(Flags::SYNC.with(Flags::META)));
                     self.write_home(k, &blocks, flags, true).await;
-                    if self.with(|s| s.options.barrier) {
+                    if self.with(|s| s.options.barrier && s.options.driver == Driver::Jbd2) {
                         k.flush().await;
                     }
                     self.with(|s| s.journal.move_tail());
@@ -152,7 +179,7 @@ impl Ext4 {
     }
 
     /// Asks for the transaction's commit and waits until it is in the log.
-    async fn wait_for(&self, k: &Kernel, tid: Tid) {
+    pub(super) async fn wait_for(&self, k: &Kernel, tid: Tid) {
         self.with(|s| s.wanted = s.wanted.max(tid));
         k.with(|w| w.signal(Event::Journal));
         while self.with(|s| s.journal.committed() < tid) {
@@ -162,6 +189,9 @@ impl Ext4 {
 
     /// `fsync` and, with `data_only`, `fdatasync` of a file.
     pub(super) async fn sync_file(&self, k: &Kernel, file: u32, data_only: bool) {
+        if self.with(|s| s.options.driver == Driver::Jbd) {
+            return self.sync_with_jbd(k, file).await;
+        }
         k.write_and_wait(file, self).await;
         self.convert(k, file).await;
         let tid = self.with(|s| {
@@ -174,7 +204,11 @@ impl Ext4 {
             Needs::Flush => {}
             Needs::Wait { flush } => {
                 self.wait_for(k, tid).await;
-                if flush && barrier {
+                let journaled = self.with(|s| s.options.data == Data::Journal);
+                if journaled {
+                    self.write_data_home(k, file).await;
+                }
+                if (flush || journaled) && barrier {
                     k.flush().await;
                 }
             }
@@ -192,7 +226,10 @@ impl Ext4 {
     }
 
     /// `fsync` of a directory: what the running transaction holds is committed.
-    pub(super) async fn sync_directory(&self, k: &Kernel) {
+    pub(super) async fn sync_directory(&self, k: &Kernel, directory: u32) {
+        if self.with(|s| s.options.driver == Driver::Jbd) {
+            return self.sync_with_jbd(k, directory).await;
+        }
         let running = self.with(|s| s.journal.running.as_ref().map(|t| t.tid));
         if let Some(tid) = running {
             self.wait_for(k, tid).await;
@@ -201,7 +238,7 @@ impl Ext4 {
 
     /// `sync`: data by the flusher, a commit, and all metadata home.
     pub(super) async fn sync_all(&self, k: &Kernel) {
-        k.sync_pages().await;
+        k.sync_pages(self).await;
         let tid = self.with(|s| {
             let t = s.journal.running.as_ref().or(s.journal.committing.as_ref());
             t.map(|t| t.tid)
@@ -209,12 +246,14 @@ impl Ext4 {
         if let Some(tid) = tid {
             let needs = self.needs(tid);
             self.wait_for(k, tid).await;
-            if needs == (Needs::Wait { flush: true }) && self.with(|s| s.options.barrier) {
+            let flushes = self.with(|s| s.options.barrier && s.options.driver == Driver::Jbd2);
+            if needs == (Needs::Wait { flush: true }) && flushes {
                 k.flush().await;
             }
         }
         let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
         let flags = Flags::META.with(Flags::PRIO).with(Flags::SYNC);
+        let flags = self.with(|s| s.options.metadata(flags));
         self.write_home(k, &blocks, flags, true).await;
     }
 }

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_types::Nanos;
 
-use super::layout::{FLEX, INODES, Layout};
+use super::layout::{Format, Layout};
 use crate::fs::Kind;
+use crate::fs::atime::Times;
+use crate::fs::ext3::indirect::Pointer;
 use crate::fs::extents::{Extents, Mapped};
 use crate::fs::jbd2::{Block, Tid};
 use crate::fs::ranges::Ranges;
@@ -17,11 +19,17 @@ pub(super) struct Inode {
     pub(super) extents: Extents,
     /// The block with extents that do not fit into the inode.
     pub(super) index: Option<Block>,
+    /// ext3: the sixteenth of its group in which its first block is looked for.
+    pub(super) colour: u64,
+    /// ext3: the indirect blocks.
+    pub(super) indirect: BTreeMap<Pointer, Block>,
     /// Entries of a directory.
     pub(super) entries: u64,
     /// The transaction of the last change, and of the last that `fdatasync` cares for.
     pub(super) sync: Tid,
     pub(super) datasync: Tid,
+    /// When it was changed and read.
+    pub(super) times: Times,
     /// The tick of the last time stamp.
     pub(super) stamp: Option<Nanos>,
     /// Blocks of the file on the disk that are written and not yet marked so.
@@ -43,6 +51,7 @@ pub(super) struct Inodes {
     next: BTreeMap<u64, u64>,
     directories: BTreeMap<u64, u64>,
     flex_groups: u64,
+    format: Format,
 }
 
 impl Inodes {
@@ -56,7 +65,8 @@ impl Inodes {
             // Twelve is the first one that mke2fs leaves.
             next: BTreeMap::from([(0, 12)]),
             directories: BTreeMap::from([(0, 2)]),
-            flex_groups: layout.groups.div_ceil(FLEX),
+            flex_groups: layout.groups.div_ceil(layout.format.flex),
+            format: layout.format,
         }
     }
 
@@ -78,7 +88,8 @@ impl Inodes {
         self.freed.insert(inode.number);
         self.used.remove(&inode.number);
         if inode.kind == Kind::Directory {
-            *self.directories.entry(group_of(inode.number) / FLEX).or_default() -= 1;
+            let flex = self.group_of(inode.number) / self.format.flex;
+            *self.directories.entry(flex).or_default() -= 1;
         }
         Some(inode)
     }
@@ -87,10 +98,11 @@ impl Inodes {
     /// `hash`, for another one in its parent's.
     pub(super) fn make(&mut self, file: u32, kind: Kind, parent: u32, hash: u64) -> u64 {
         let parent_number = self.files.get(&parent).map_or(2, |p| p.number);
-        let mut group = group_of(parent_number);
+        let mut group = self.group_of(parent_number);
         if kind == Kind::Directory {
-            let flex = if parent_number == 2 { self.spread(hash) } else { group / FLEX };
-            group = flex * FLEX;
+            let flex =
+                if parent_number == 2 { self.spread(hash) } else { group / self.format.flex };
+            group = flex * self.format.flex;
             *self.directories.entry(flex).or_default() += 1;
         }
         let number = self.number_in(group);
@@ -116,7 +128,7 @@ impl Inodes {
     fn number_in(&mut self, first: u64) -> u64 {
         let mut group = first;
         loop {
-            let (from, to) = (group * INODES + 1, (group + 1) * INODES);
+            let (from, to) = (group * self.format.inodes + 1, (group + 1) * self.format.inodes);
             if let Some(number) = self.freed.range(from..=to).next().copied() {
                 self.freed.remove(&number);
                 return number;
@@ -126,24 +138,25 @@ impl Inodes {
                 *next += 1;
                 return *next - 1;
             }
-            group = (group + 1) % (self.flex_groups * FLEX);
+            group = (group + 1) % (self.flex_groups * self.format.flex);
         }
     }
 
     /// Inodes of the group that were ever made; mke2fs makes eleven.
     pub(super) fn made_in(&self, group: u64) -> u64 {
-        self.next.get(&group).map_or(0, |next| next - 1 - group * INODES)
+        self.next.get(&group).map_or(0, |next| next - 1 - group * self.format.inodes)
+    }
+
+    fn group_of(&self, number: u64) -> u64 {
+        (number - 1) / self.format.inodes
     }
 
     /// Whether another inode of the table block is in use.
     pub(super) fn shares_block(&self, number: u64) -> bool {
-        let first = (number - 1) / 16 * 16 + 1;
-        first < 12 || self.used.range(first..first + 16).any(|n| *n != number)
+        let n = self.format.in_block();
+        let first = (number - 1) / n * n + 1;
+        first < 12 || self.used.range(first..first + n).any(|n| *n != number)
     }
-}
-
-pub(super) fn group_of(number: u64) -> u64 {
-    (number - 1) / INODES
 }
 
 fn empty(number: u64, kind: Kind) -> Inode {
@@ -152,6 +165,9 @@ fn empty(number: u64, kind: Kind) -> Inode {
         kind,
         extents: Extents::default(),
         index: None,
+        colour: 0,
+        indirect: BTreeMap::new(),
+        times: Times::default(),
         entries: 0,
         sync: 0,
         datasync: 0,

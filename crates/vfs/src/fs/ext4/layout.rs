@@ -2,22 +2,49 @@
 //!
 //! Measured: images of 512 MiB to 2 TB.
 
+use crate::fs::age::Ageing;
+
 /// Blocks of a group: as many as a bitmap of one block has bits.
 pub const GROUP: u64 = 32768;
-/// Inodes of a group.
-pub const INODES: u64 = 8192;
 /// Blocks of a group's inode table.
 pub const TABLE: u64 = 512;
-/// Groups that keep their bitmaps and inode tables together (`flex_bg`).
+/// Groups that keep their bitmaps and inode tables together (`flex_bg`), in ext4.
 pub const FLEX: u64 = 16;
-/// Group descriptors in a block.
-const DESCRIPTORS: u64 = 64;
 /// Blocks of the root directory, of lost+found, and the double-indirect block of the resize inode.
 const FIRST_FILES: u64 = 1 + 4 + 1;
+
+/// What the formats differ in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Groups that keep their bitmaps and inode tables together.
+    pub flex: u64,
+    /// Inodes of a group.
+    pub inodes: u64,
+    /// Group descriptors in a block.
+    pub descriptors: u64,
+    /// Blocks of files are found through indirect blocks. Those of the journal lie between its blocks.
+    pub indirect: bool,
+    /// The largest journal is of 128 MiB, from 4 GiB on.
+    pub small_journal: bool,
+}
+
+impl Format {
+    /// ext4 by mke2fs 1.47: descriptors of 64 bytes, inodes of 256.
+    pub const EXT4: Format =
+        Format { flex: FLEX, inodes: 8192, descriptors: 64, indirect: false, small_journal: false };
+
+    /// Inodes in a block of the table.
+    #[must_use]
+    pub const fn in_block(&self) -> u64 {
+        self.inodes / TABLE
+    }
+}
 
 /// The layout of an empty file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// Its format.
+    pub format: Format,
     /// Blocks of 4 KiB.
     pub blocks: u64,
     /// Groups of them.
@@ -28,6 +55,8 @@ pub struct Layout {
     pub reserved: u64,
     /// The journal's first block and its length.
     pub journal: (u64, u64),
+    /// Where it lies: its own blocks and, in ext3, its indirect blocks.
+    pub journal_runs: Vec<(u64, u64)>,
 }
 
 impl Layout {
@@ -35,7 +64,21 @@ impl Layout {
     /// is left out.
     #[must_use]
     pub fn new(blocks: u64) -> Self {
-        let mut layout = Self { blocks, groups: 0, descriptors: 0, reserved: 0, journal: (0, 0) };
+        Self::of(blocks, Format::EXT4)
+    }
+
+    /// The same in a format.
+    #[must_use]
+    pub fn of(blocks: u64, format: Format) -> Self {
+        let mut layout = Self {
+            format,
+            blocks,
+            groups: 0,
+            descriptors: 0,
+            reserved: 0,
+            journal: (0, 0),
+            journal_runs: Vec::new(),
+        };
         layout.size(blocks);
         let last = layout.groups - 1;
         let rest = blocks - last * GROUP;
@@ -43,14 +86,15 @@ impl Layout {
             layout.size(last * GROUP);
         }
         layout.journal = layout.place_journal();
+        layout.journal_runs = layout.runs_of_journal();
         layout
     }
 
     fn size(&mut self, blocks: u64) {
         self.blocks = blocks;
         self.groups = blocks.div_ceil(GROUP);
-        self.descriptors = self.groups.div_ceil(DESCRIPTORS);
-        let most = (blocks * 1024).min(1 << 32).div_ceil(GROUP).div_ceil(DESCRIPTORS);
+        self.descriptors = self.groups.div_ceil(self.format.descriptors);
+        let most = (blocks * 1024).min(1 << 32).div_ceil(GROUP).div_ceil(self.format.descriptors);
         self.reserved = most.saturating_sub(self.descriptors).min(1024);
     }
 
@@ -63,8 +107,9 @@ impl Layout {
 
     /// The flex group's first group and how many groups it has.
     fn flex(&self, group: u64) -> (u64, u64) {
-        let first = group / FLEX * FLEX;
-        (first, FLEX.min(self.groups - first))
+        let flex = self.format.flex;
+        let first = group / flex * flex;
+        (first, flex.min(self.groups - first))
     }
 
     fn base(&self, group: u64) -> u64 {
@@ -75,32 +120,38 @@ impl Layout {
     /// Block bitmap of a group.
     #[must_use]
     pub fn block_bitmap(&self, group: u64) -> u64 {
-        self.base(group) + group % FLEX
+        self.base(group) + group % self.format.flex
     }
 
     /// Inode bitmap of a group.
     #[must_use]
     pub fn inode_bitmap(&self, group: u64) -> u64 {
-        self.base(group) + self.flex(group).1 + group % FLEX
+        self.base(group) + self.flex(group).1 + group % self.format.flex
     }
 
     /// First block of a group's inode table.
     #[must_use]
     pub fn inode_table(&self, group: u64) -> u64 {
-        self.base(group) + 2 * self.flex(group).1 + TABLE * (group % FLEX)
+        self.base(group) + 2 * self.flex(group).1 + TABLE * (group % self.format.flex)
     }
 
     /// The block of the inode table in which an inode lies, counted from 1.
     #[must_use]
     pub fn inode_block(&self, inode: u64) -> u64 {
-        let (group, index) = ((inode - 1) / INODES, (inode - 1) % INODES);
-        self.inode_table(group) + index / 16
+        let (group, index) = (self.group_of(inode), (inode - 1) % self.format.inodes);
+        self.inode_table(group) + index / self.format.in_block()
+    }
+
+    /// The group of an inode.
+    #[must_use]
+    pub fn group_of(&self, inode: u64) -> u64 {
+        (inode - 1) / self.format.inodes
     }
 
     /// The block with a group's descriptor.
     #[must_use]
     pub fn descriptor_block(&self, group: u64) -> u64 {
-        1 + group / DESCRIPTORS
+        1 + group / self.format.descriptors
     }
 
     /// The root directory's block.
@@ -120,13 +171,33 @@ impl Layout {
     pub fn free(&self, group: u64) -> (u64, u64) {
         let start = group * GROUP;
         let end = (self.blocks - start).min(GROUP);
-        let used = if group.is_multiple_of(FLEX) {
+        let used = if group.is_multiple_of(self.format.flex) {
             let files = if group == 0 { FIRST_FILES } else { 0 };
             self.metadata_end(group) + files - start
         } else {
             self.copies(group)
         };
         (used.min(end), end)
+    }
+
+    /// What an aged file system has taken of a group, from the group's start, and how many blocks that is. The journal is
+    /// from `mkfs`.
+    #[must_use]
+    pub fn aged(&self, ageing: Ageing, group: u64) -> (Vec<(u64, u64)>, u64) {
+        let (mut at, end) = self.free(group);
+        let start = group * GROUP;
+        let mut taken = Vec::new();
+        for (from, blocks) in &self.journal_runs {
+            let (a, b) =
+                (from.saturating_sub(start).max(at), (from + blocks).saturating_sub(start));
+            if *from < start + end && b > at {
+                taken.extend(ageing.taken(group, at, a));
+                at = b.min(end);
+            }
+        }
+        taken.extend(ageing.taken(group, at, end));
+        let blocks = taken.iter().map(|(a, b)| b - a).sum();
+        (taken, blocks)
     }
 
     /// What lies in a block: superblock, group descriptors, block bitmaps, inode bitmaps, inode tables, journal, or
@@ -141,7 +212,7 @@ impl Layout {
         let (first, n) = self.flex(group);
         let inside = block.wrapping_sub(self.base(first));
         match () {
-            () if (self.journal.0..self.journal.0 + self.journal.1).contains(&block) => "JNL",
+            () if self.journal_runs.iter().any(|(at, n)| (*at..at + n).contains(&block)) => "JNL",
             () if block.is_multiple_of(GROUP) && copies > 0 => "SB",
             () if block % GROUP < copies => "GDT",
             () if inside < n => "BBM",
@@ -152,6 +223,13 @@ impl Layout {
     }
 
     fn place_journal(&self) -> (u64, u64) {
+        let length = match self.format.small_journal {
+            true if self.blocks >= 1 << 20 => 32_768,
+            _ => journal_blocks(self.blocks),
+        };
+        if self.format.indirect {
+            return (self.free(0).0, length);
+        }
         let middle = self.blocks / 2 / GROUP;
         let (from, to) = if middle > FLEX {
             let first = middle / FLEX * FLEX;
@@ -169,7 +247,50 @@ impl Layout {
                 best = group;
             }
         }
-        (best * GROUP + self.free(best).0, journal_blocks(self.blocks))
+        (best * GROUP + self.free(best).0, length)
+    }
+
+    /// From its first block on, as far as blocks are free; group by group where it is long.
+    fn runs_of_journal(&self) -> Vec<(u64, u64)> {
+        let (start, length) = self.journal;
+        if !self.format.indirect {
+            return vec![(start, length)];
+        }
+        let mut left = length + indirect_before(length - 1);
+        let (mut runs, mut at) = (Vec::new(), start);
+        while left > 0 {
+            let group = at / GROUP;
+            let (free, end) = self.free(group);
+            let from = at.max(group * GROUP + free);
+            let n = left.min((group * GROUP + end).saturating_sub(from));
+            runs.push((from, n));
+            (left, at) = (left - n, (group + 1) * GROUP);
+        }
+        runs
+    }
+
+    /// Where a block of the journal lies.
+    #[must_use]
+    pub fn journal_block(&self, position: u64) -> u64 {
+        let extra = if self.format.indirect { indirect_before(position) } else { 0 };
+        let mut at = position + extra;
+        for (start, blocks) in &self.journal_runs {
+            if at < *blocks {
+                return start + at;
+            }
+            at -= blocks;
+        }
+        self.journal.0
+    }
+}
+
+/// Indirect blocks that lie before a block of a file that was written in order: 12 blocks, an indirect one, 1,024 blocks, a
+/// double and an indirect one, 1,024 blocks, an indirect one …
+fn indirect_before(block: u64) -> u64 {
+    match block {
+        0..12 => 0,
+        12..1036 => 1,
+        _ => 3 + (block - 1036) / 1024,
     }
 }
 

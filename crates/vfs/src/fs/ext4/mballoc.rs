@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::groups::Group;
 use super::layout::{FLEX, GROUP, Layout};
+use crate::fs::age::Ageing;
 
 /// Requests of at most this many blocks (64 KiB) share the preallocation of their CPU.
 const SMALL: u64 = 16;
@@ -61,28 +62,32 @@ pub struct Allocator {
     /// The group in which the last stream allocation ended.
     stream: u64,
     free: u64,
+    /// What was taken before, group by group.
+    ageing: Option<Ageing>,
 }
 
 impl Allocator {
     /// An empty file system with its journal.
     #[must_use]
-    pub fn new(layout: Layout, cpus: usize) -> Self {
+    pub fn new(layout: Layout, cpus: usize, ageing: Option<Ageing>) -> Self {
         let groups = usize::try_from(layout.groups).unwrap_or(0);
         let mut free = 0;
         for group in 0..layout.groups {
             let (from, to) = layout.free(group);
             free += to - from;
         }
-        let (journal, blocks) = layout.journal;
+        let used = ageing.map_or(0, |a| (0..layout.groups).map(|g| layout.aged(a, g).1).sum());
+        let runs = layout.journal_runs.clone();
         let mut this = Self {
             layout,
             groups: vec![None; groups],
             locality: vec![Extent { start: 0, blocks: 0 }; cpus],
             reserves: BTreeMap::new(),
             stream: 0,
-            free,
+            free: free - used,
+            ageing,
         };
-        this.take_range(journal, blocks);
+        runs.into_iter().for_each(|(at, blocks)| this.take_range(at, blocks));
         this
     }
 
@@ -94,10 +99,13 @@ impl Allocator {
 
     fn group(&mut self, group: u64) -> &mut Group {
         let slot = &mut self.groups[usize::try_from(group).unwrap_or(usize::MAX)];
-        let layout = &self.layout;
+        let (layout, ageing) = (&self.layout, self.ageing);
         slot.get_or_insert_with(|| {
             let (from, to) = layout.free(group);
-            Box::new(Group::new(small(from), small(to)))
+            let mut fresh = Group::new(small(from), small(to));
+            let taken = ageing.map_or_else(Vec::new, |a| layout.aged(a, group).0);
+            taken.into_iter().for_each(|(a, b)| fresh.take(small(a), small(b)));
+            Box::new(fresh)
         })
     }
 

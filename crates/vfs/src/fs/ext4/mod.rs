@@ -6,55 +6,61 @@ mod cold;
 mod commit;
 pub mod groups;
 mod inode;
+mod jbd;
 pub mod layout;
 pub mod mballoc;
 mod ops;
+mod options;
+mod places;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::marker::PhantomData;
 use std::rc::Rc;
 
-use iosched_types::Nanos;
+use iosched_types::TaskId;
 
 use self::inode::Inodes;
 use self::layout::Layout;
-use self::mballoc::Allocator;
+use self::mballoc::{Allocator, Extent, Request};
+use super::age::Ageing;
+use super::ext3;
 use super::jbd2::{Block, Journal, Tid};
+
+pub use options::{Data, Driver, Options};
 
 /// The superblock.
 const SUPERBLOCK: Block = 0;
 
-/// Mount options.
+/// Which file system this is the code of.
+pub trait Name: Copy + std::fmt::Debug + 'static {
+    /// As `mount` prints it.
+    const NAME: &'static str;
+    /// What its journal's thread is called.
+    const JOURNAL: &'static str = "jbd2";
+}
+
+/// Of [`Ext4`].
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Flushes and FUA (`barrier`).
-    pub barrier: bool,
-    /// Age of a transaction at its commit (`commit`).
-    pub commit: Nanos,
-    /// One part of the journal that a transaction may have: a third since 6.7, a quarter before.
-    pub parts: u64,
-    /// Granularity of time stamps: a tick of the kernel's timer.
-    pub tick: Nanos,
-    /// Whether timers are rounded up as in a wheel: since 4.8.
-    pub wheel: bool,
+pub struct Four;
+
+impl Name for Four {
+    const NAME: &'static str = "ext4";
 }
 
-impl Default for Options {
-    fn default() -> Self {
-        Self { barrier: true, commit: 5_000_000_000, parts: 3, tick: 4_000_000, wheel: false }
-    }
-}
+/// ext4, mounted.
+pub type Ext4 = Ext<Four>;
 
-/// A mounted file system. Clones are the same one.
+/// A mounted file system of the ext family. Clones are the same one.
 #[derive(Clone, Debug)]
-pub struct Ext4(Rc<RefCell<State>>);
+pub struct Ext<N>(Rc<RefCell<State>>, PhantomData<N>);
 
 /// What is known of it.
 #[derive(Debug)]
 struct State {
     options: Options,
     layout: Layout,
-    space: Allocator,
+    space: Space,
     journal: Journal,
     inodes: Inodes,
     /// Metadata blocks that are in memory.
@@ -69,30 +75,97 @@ struct State {
     record_issued: bool,
     /// Somebody wants this transaction committed.
     wanted: Tid,
+    /// Changes that the running transaction has taken, and who synced last: by these a sync of jbd waits for others.
+    handles: u64,
+    last_sync: Option<TaskId>,
+    /// Stretches that were freed and are to be discarded: by the running transaction, by the committing one.
+    freed: [Vec<Extent>; 2],
+}
+
+/// The free space.
+#[derive(Clone, Debug)]
+enum Space {
+    Multi(Allocator),
+    Windows(ext3::windows::Space),
+}
+
+impl Space {
+    fn free(&self) -> u64 {
+        match self {
+            Space::Multi(space) => space.free(),
+            Space::Windows(space) => space.free(),
+        }
+    }
+
+    fn allocate(&mut self, file: u32, colour: u64, request: &Request) -> Option<Extent> {
+        match self {
+            Space::Multi(space) => space.allocate(file, 0, request),
+            Space::Windows(space) => space.allocate(file, colour, request),
+        }
+    }
+
+    fn close(&mut self, file: u32) {
+        match self {
+            Space::Multi(space) => space.close(file),
+            Space::Windows(space) => space.close(file),
+        }
+    }
+
+    fn release(&mut self, extent: Extent) {
+        match self {
+            Space::Multi(space) => space.release(extent),
+            Space::Windows(space) => space.release(extent),
+        }
+    }
 }
 
 impl Ext4 {
-    /// An empty file system on a device of `blocks` blocks of 4 KiB, mounted, with its root directory as `root`.
+    /// An empty or aged file system on a device of `blocks` blocks of 4 KiB, mounted, with its root directory as `root`.
     #[must_use]
-    pub fn new(blocks: u64, root: u32, cpus: usize, options: Options) -> Self {
+    pub fn new(
+        blocks: u64,
+        root: u32,
+        cpus: usize,
+        options: Options,
+        ageing: Option<Ageing>,
+    ) -> Self {
         let layout = Layout::new(blocks);
-        let journal = Journal::new(layout.journal.1, options.parts);
-        let warm = cold::read_by_mount(&layout);
-        let inodes = Inodes::new(&layout, root);
-        let space = Allocator::new(layout.clone(), cpus);
-        Self(Rc::new(RefCell::new(State {
+        let space = Space::Multi(Allocator::new(layout.clone(), cpus, ageing));
+        Self::mount(layout, space, root, options)
+    }
+}
+
+impl<N> Ext<N> {
+    /// One whose blocks are given within windows.
+    pub(super) fn with_windows(
+        layout: Layout,
+        space: ext3::windows::Space,
+        root: u32,
+        options: Options,
+    ) -> Self {
+        Self::mount(layout, Space::Windows(space), root, options)
+    }
+
+    fn mount(layout: Layout, space: Space, root: u32, options: Options) -> Self {
+        let journal = Journal::new(layout.journal.1, options.parts).with_tags(options.tags());
+        let state = State {
             options,
+            journal,
+            warm: cold::read_by_mount(&layout),
+            inodes: Inodes::new(&layout, root),
             layout,
             space,
-            journal,
-            inodes,
-            warm,
             cold: false,
-            noted: false,
+            // jbd does not note it.
+            noted: options.driver == Driver::Jbd,
             locked: false,
             record_issued: false,
             wanted: 0,
-        })))
+            handles: 0,
+            last_sync: None,
+            freed: Default::default(),
+        };
+        Self(Rc::new(RefCell::new(state)), PhantomData)
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {

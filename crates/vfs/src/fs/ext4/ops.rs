@@ -2,16 +2,16 @@
 
 use iosched_types::{Flags, Nanos};
 
-use super::inode::group_of;
 use super::mballoc::LARGEST;
-use super::{Ext4, SUPERBLOCK, State};
+use super::{Data, Driver, Ext, Name as Of, SUPERBLOCK, State};
+use crate::fs::atime::Atime;
 use crate::fs::extents::Placed;
 use crate::fs::jbd2::Tid;
 use crate::fs::{FileSystem, Full, Kind, Name};
 use crate::kernel::writeback::{Backing, METADATA};
 use crate::kernel::{Event, Kernel, Wait};
 
-impl Ext4 {
+impl<N: Of> Ext<N> {
     /// The last name and the last descriptor are gone.
     fn free_file(&self, k: &Kernel, file: u32) {
         k.with(|w| {
@@ -22,7 +22,7 @@ impl Ext4 {
             s.journal.modify(SUPERBLOCK);
             s.release(file, 0);
             let Some(inode) = s.inodes.remove(file) else { return };
-            let group = group_of(inode.number);
+            let group = s.layout.group_of(inode.number);
             let (bitmap, descriptor) =
                 (s.layout.inode_bitmap(group), s.layout.descriptor_block(group));
             s.journal.modify(bitmap);
@@ -31,9 +31,9 @@ impl Ext4 {
     }
 }
 
-impl FileSystem for Ext4 {
-    const NAME: &'static str = "ext4";
-    const JOURNAL: &'static str = "jbd2";
+impl<N: Of> FileSystem for Ext<N> {
+    const NAME: &'static str = N::NAME;
+    const JOURNAL: &'static str = N::JOURNAL;
 
     fn class(&self, sector: u64) -> &'static str {
         self.with(|s| s.layout.class(sector / 8))
@@ -41,6 +41,11 @@ impl FileSystem for Ext4 {
 
     fn free(&self) -> u64 {
         self.with(|s| s.space.free())
+    }
+
+    /// jbd2's, since 2.6.30. `kjournald` is like any other.
+    fn journal_level(&self) -> Option<u8> {
+        self.with(|s| (s.options.driver == Driver::Jbd2).then_some(3))
     }
 
     fn commits(&self) -> Tid {
@@ -66,7 +71,7 @@ impl FileSystem for Ext4 {
             (number, s.inodes.shares_block(number))
         });
         let (bitmap, table, fresh) = self.with(|s| {
-            let group = group_of(number);
+            let group = s.layout.group_of(number);
             let (bitmap, table) = (s.layout.inode_bitmap(group), s.layout.inode_block(number));
             (bitmap, table, group > 0 && !s.warm.contains(&bitmap))
         });
@@ -86,7 +91,7 @@ impl FileSystem for Ext4 {
                 s.note_mount();
             }
             s.journal.modify(bitmap);
-            let group = group_of(number);
+            let group = s.layout.group_of(number);
             let descriptor = s.layout.descriptor_block(group);
             s.journal.modify(descriptor);
             s.add_entry(parent)?;
@@ -136,15 +141,37 @@ impl FileSystem for Ext4 {
         self.read_names(k, directory).await;
     }
 
-    async fn read_map(&self, k: &Kernel, file: u32) {
+    async fn read_map(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
         self.read_index(k, file).await;
+        self.read_pointers(k, file, pages).await;
+    }
+
+    fn notes_reads(&self) -> bool {
+        self.with(|s| s.options.atime != Atime::Never)
+    }
+
+    async fn accessed(&self, k: &Kernel, file: u32) {
+        let now = k.with(|w| w.now);
+        let noted = self.with(|s| {
+            let rule = s.options.atime;
+            s.inodes.get_mut(file).is_some_and(|i| i.times.access(rule, now))
+        });
+        if noted {
+            self.begin(k).await;
+            self.with(|s| s.touched(file));
+            self.end(k);
+        }
+    }
+
+    async fn will_write(&self, k: &Kernel, file: u32, pages: (u64, u64)) -> Result<(), Full> {
+        self.place_now(k, file, pages).await
     }
 
     async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), _: Name<'_>, last: bool) {
         if last {
             k.writeback_over(file, 0).await;
             self.read_inode_bitmap(k, file).await;
-            self.read_index(k, file).await;
+            self.read_all_pointers(k, file).await;
         }
         self.begin(k).await;
         self.with(|s| {
@@ -160,7 +187,7 @@ impl FileSystem for Ext4 {
     async fn let_go(&self, k: &Kernel, file: u32) {
         k.writeback_over(file, 0).await;
         self.read_inode_bitmap(k, file).await;
-        self.read_index(k, file).await;
+        self.read_all_pointers(k, file).await;
         self.begin(k).await;
         self.free_file(k, file);
         self.end(k);
@@ -174,14 +201,14 @@ impl FileSystem for Ext4 {
         _: (Name<'_>, Name<'_>),
         replaced: Option<(u32, bool)>,
     ) {
-        if replaced.is_some() {
+        if replaced.is_some() && self.with(|s| s.options.delalloc && s.options.da_alloc) {
             // Delayed pages of the file go out, so that no empty file is left after a crash.
             k.write_range(file, self, (0, u64::MAX), u64::MAX, Flags::NONE, None).await;
         }
         if let Some((old, true)) = replaced {
             k.writeback_over(old, 0).await;
             self.read_inode_bitmap(k, old).await;
-            self.read_index(k, old).await;
+            self.read_all_pointers(k, old).await;
         }
         self.begin(k).await;
         self.with(|s| {
@@ -203,7 +230,7 @@ impl FileSystem for Ext4 {
 
     async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
         k.writeback_over(file, pages).await;
-        self.read_index(k, file).await;
+        self.read_all_pointers(k, file).await;
         self.begin(k).await;
         k.with(|w| w.memory.drop_pages(file, pages, u64::MAX >> 16, true));
         self.with(|s| {
@@ -247,7 +274,8 @@ impl FileSystem for Ext4 {
         done
     }
 
-    async fn wrote(&self, k: &Kernel, file: u32, _: (u64, u64)) {
+    async fn wrote(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        self.file_data(k, file, pages).await;
         let now = k.with(|w| w.now);
         if !self.is_stamped(file, now) {
             self.begin(k).await;
@@ -303,8 +331,8 @@ impl FileSystem for Ext4 {
         })
     }
 
-    async fn fsync_directory(&self, k: &Kernel, _: u32) {
-        self.sync_directory(k).await;
+    async fn fsync_directory(&self, k: &Kernel, directory: u32) {
+        self.sync_directory(k, directory).await;
     }
 
     async fn sync(&self, k: &Kernel) {
@@ -312,7 +340,7 @@ impl FileSystem for Ext4 {
     }
 }
 
-impl Backing for Ext4 {
+impl<N: Of> Backing for Ext<N> {
     type Place = Placed;
 
     fn place(&self, file: u32) -> Placed {
@@ -341,8 +369,13 @@ impl Backing for Ext4 {
             }
         }
         self.with(|s| {
+            // Only extents can say that their blocks are not written yet. Others have to be before the commit.
+            let unwritten = s.options.unwritten && !s.layout.format.indirect;
+            if !unwritten && s.options.data == Data::Ordered {
+                s.journal.order(file);
+            }
             if let Some(inode) = s.inodes.get_mut(file) {
-                inode.unconverted = true;
+                inode.unconverted = unwritten;
             }
         });
         self.end(k);
@@ -351,7 +384,9 @@ impl Backing for Ext4 {
 
     async fn write_metadata(&self, k: &Kernel, flags: Flags) {
         let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
-        self.write_home(k, &blocks, flags.with(Flags::META).with(Flags::PRIO), false).await;
+        let flags = flags.with(Flags::META).with(Flags::PRIO);
+        let flags = self.with(|s| s.options.metadata(flags));
+        self.write_home(k, &blocks, flags, false).await;
         let left = self.with(|s| s.journal.dirty());
         if left > 0 {
             k.with(|w| w.flusher.dirtied(METADATA, w.now));
@@ -359,7 +394,7 @@ impl Backing for Ext4 {
     }
 }
 
-impl Ext4 {
+impl<N: Of> Ext<N> {
     /// A change of metadata begins: there is room in the journal, and the running transaction takes it.
     pub(super) async fn begin(&self, k: &Kernel) {
         loop {
@@ -373,7 +408,10 @@ impl Ext4 {
         }
         let first = self.with(|s| s.journal.running.is_none());
         let now = k.with(|w| w.now);
-        self.with(|s| s.journal.begin(now));
+        self.with(|s| {
+            s.journal.begin(now);
+            s.handles += 1;
+        });
         if first {
             k.with(|w| w.signal(Event::Journal));
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::cache::readahead::Stream;
+use crate::fs::atime::Atime;
 use crate::fs::testing::{letters, trace};
 use crate::fs::{FileSystem as _, Kind, Name};
 use crate::kernel::read::Open;
@@ -15,7 +16,7 @@ const JOURNAL: u64 = 2_655_236;
 const MS: u64 = 1_000_000;
 
 fn open(file: u32) -> Open {
-    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default() }
+    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default(), noted: true }
 }
 
 /// A program's bios on a fresh file system, block and length in blocks; journal blocks by their position.
@@ -23,7 +24,7 @@ fn traced<F>(options: Options, blocks: u64, program: impl FnOnce(Kernel, Ext4) -
 where
     F: Future<Output = ()> + 'static,
 {
-    let log = trace(Ext4::new(blocks, ROOT, 1, options), program);
+    let log = trace(Ext4::new(blocks, ROOT, 1, options, None), program);
     log.iter().map(|(_, b)| letters(b, 8, JOURNAL..JOURNAL + 32768)).collect()
 }
 
@@ -212,7 +213,7 @@ fn a_full_journal_makes_its_caller_write_home() {
 #[test]
 fn commits_are_shared() {
     let world = Rc::new(RefCell::new(World::default()));
-    let fs = Ext4::new(20 << 18, ROOT, 1, Options::default());
+    let fs = Ext4::new(20 << 18, ROOT, 1, Options::default(), None);
     let kernel = |task| Kernel::new(world.clone(), task);
     let mut paths: Vec<Path> = Vec::new();
     for task in 0..4_u32 {
@@ -266,4 +267,117 @@ fn a_cold_mount_reads_names_and_inodes() {
     expected.extend([format!("RA {}+10", table + 33), format!("RM {}+1", table + 43)]);
     expected.push("RM 524304+1".to_string());
     assert_eq!(reads, expected.iter().collect::<Vec<_>>());
+}
+
+/// `data=journal`: data goes through the log, then home in the same sync, then the disk is flushed; and that begins a
+/// transaction that stays empty. Seen on Linux 6.18.
+#[test]
+fn journaled_data_goes_home_in_the_sync() {
+    let options = Options { data: Data::Journal, delalloc: false, ..Options::default() };
+    let log = traced(options, 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        for n in 0..2 {
+            fs.will_write(&k, 1, (n, n + 1)).await.unwrap();
+            write(&k, &fs, &mut a, n * 4096, 4096).await;
+            fs.fsync(&k, 1, false).await;
+            pause(&k).await;
+        }
+        k.wait(Wait::Until(8000 * MS)).await;
+    });
+    let tail: Vec<&str> = log[2..].iter().map(String::as_str).collect();
+    // J0; descriptor and seven blocks; commit block; home; flush.
+    assert_eq!(tail[..2], ["WSM p0+1", "WSM p1+8"], "{tail:?}");
+    assert!(tail[2].starts_with("FWFSM p9") && tail[3].starts_with("WS ") && tail[4] == "FWS");
+    assert!(
+        tail[5].starts_with("WSM p") && tail[5].ends_with("+5"),
+        "descriptor and four: {tail:?}"
+    );
+    assert!(tail[6].starts_with("FWFSM p") && tail[7].starts_with("WS ") && tail[8] == "FWS");
+    // Five to six seconds later a commit block alone.
+    assert!(tail[9].starts_with("FWFSM p"), "{tail:?}");
+}
+
+/// `journal_async_commit`: the commit block goes along, and one flush ends it.
+#[test]
+fn an_early_commit_block_is_followed_by_a_flush() {
+    let data = Data::Writeback;
+    let options = Options { async_commit: true, data, ..Options::default() };
+    let log = traced(options, 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+    });
+    assert_eq!(log[2..], ["WS 34304+1", "WSM p0+1", "WSM p1+8", "FWS"]);
+}
+
+/// `nodelalloc`: blocks when a page is written to, and their data before the commit.
+#[test]
+fn without_delay_data_is_ordered() {
+    let options = Options { delalloc: false, ..Options::default() };
+    let log = traced(options, 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        fs.will_write(&k, 1, (0, 16)).await.unwrap();
+        write(&k, &fs, &mut a, 0, 65536).await;
+        k.wait(Wait::Until(8000 * MS)).await;
+    });
+    let data = log.iter().position(|l| l.starts_with("WS ") && l.ends_with("+16")).unwrap();
+    let commit = log.iter().position(|l| l.starts_with("FWFSM")).unwrap();
+    assert!(data < commit, "{log:?}");
+}
+
+/// `discard`: what was freed is discarded after the commit.
+#[test]
+fn freed_blocks_are_discarded_after_the_commit() {
+    let discards = |discard| {
+        let fs = Ext4::new(20 << 18, ROOT, 1, Options { discard, ..Options::default() }, None);
+        let log = trace(fs, |k, fs| async move {
+            let mut a = create(&k, &fs, 1).await;
+            write(&k, &fs, &mut a, 0, 65536).await;
+            fs.fsync(&k, 1, false).await;
+            pause(&k).await;
+            fs.unlink(&k, (ROOT, 1), NAME, true).await;
+            fs.fsync_directory(&k, ROOT).await;
+            pause(&k).await;
+        });
+        let is = |b: &&(u64, crate::kernel::BioOut)| b.1.op == iosched_types::Op::Discard;
+        log.iter().filter(is).map(|(_, b)| b.sectors).sum::<u32>()
+    };
+    assert_eq!((discards(false), discards(true)), (0, 16 * 8));
+}
+
+/// `relatime`: the first read after a change puts the inode into the next commit.
+#[test]
+fn a_first_read_is_noted() {
+    let commits = |atime| {
+        let log = traced(Options { atime, ..Options::default() }, 20 << 18, |k, fs| async move {
+            let mut a = create(&k, &fs, 1).await;
+            write(&k, &fs, &mut a, 0, 4096).await;
+            fs.fsync(&k, 1, false).await;
+            for _ in 0..3 {
+                pause(&k).await;
+                fs.accessed(&k, 1).await;
+            }
+            k.wait(Wait::Until(15_000 * MS)).await;
+        });
+        log.iter().filter(|l| l.starts_with("FWFSM")).count()
+    };
+    assert_eq!((commits(Atime::Never), commits(Atime::Relative)), (1, 2));
+}
+
+/// A file on an aged file system lies in more pieces, the more the fuller it is.
+#[test]
+fn files_on_an_aged_file_system_lie_in_pieces() {
+    let pieces = |percent| {
+        let ageing = Some(crate::fs::age::Ageing { percent, seed: 1 });
+        let fs = Ext4::new(20 << 18, ROOT, 1, Options::default(), ageing);
+        let kept = fs.clone();
+        trace(fs, |k, fs| async move {
+            let mut a = create(&k, &fs, 1).await;
+            write(&k, &fs, &mut a, 0, 64 << 20).await;
+            fs.fsync(&k, 1, false).await;
+        });
+        kept.with(|s| s.inodes.get(1).map_or(0, |i| i.extents.len()))
+    };
+    let (fresh, half, full) = (pieces(0), pieces(50), pieces(90));
+    assert!(fresh <= 2 && fresh < half && half < full, "{fresh} {half} {full}");
 }

@@ -11,8 +11,6 @@ use crate::kernel::timer::expires;
 use crate::kernel::world::{BioOut, Done, Group};
 use crate::kernel::{Event, Kernel, Wait};
 
-/// Log buffers that can be on their way at once (`logbufs`).
-const LOG_BUFFERS: usize = 8;
 /// Changes that are pushed into the log unasked: an eighth of it, but no more than 32 MiB.
 const MOST_CHANGES: u64 = 32 << 20;
 /// Sectors that a change may need in the log.
@@ -21,10 +19,6 @@ const RESERVE: u64 = 1024;
 const DEAD: usize = 32;
 /// Records that say nothing, after which the log counts as clean.
 const DUMMIES: u32 = 2;
-
-fn log_flags() -> Flags {
-    Flags::SYNC.with(Flags::META).with(Flags::IDLE)
-}
 
 impl Xfs {
     /// The log's worker, and the thread that writes home. Never ends.
@@ -128,25 +122,30 @@ impl Xfs {
             s.log.begin(&|number| inodes.fork(number))
         });
         let Some(checkpoint) = checkpoint else { return };
-        let barrier = self.with(|s| s.options.barrier);
+        let (barrier, log_flags) = self.with(|s| (s.options.barrier, s.options.log_flags));
+        let (buffers, each) = self.with(|s| (s.options.log_buffers, s.options.flushes_each));
         let flush = if barrier { Flags::PREFLUSH } else { Flags::NONE };
         let fua = if barrier { Flags::FUA } else { Flags::NONE };
         let (last, others) = match checkpoint.writes.split_last() {
             Some((last, others)) => (*last, others),
             None => return,
         };
-        for (n, batch) in (0..).zip(others.chunks(LOG_BUFFERS)) {
+        for (n, batch) in (0..).zip(others.chunks(buffers)) {
             let group = k.with(|w| w.group());
             for (i, write) in (0..).zip(batch) {
                 let first = n == 0 && i == 0;
-                let flags = if first { log_flags().with(flush) } else { log_flags() };
+                let flags = match () {
+                    () if each => log_flags.with(flush).with(fua),
+                    () if first => log_flags.with(flush),
+                    () => log_flags,
+                };
                 self.write_log(k, *write, flags, group);
             }
             k.wait(Wait::Submit).await;
             k.wait(Wait::Io(group)).await;
         }
         let group = k.with(|w| w.group());
-        self.write_log(k, last, log_flags().with(flush).with(fua), group);
+        self.write_log(k, last, log_flags.with(flush).with(fua), group);
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
         self.with(|s| {

@@ -6,6 +6,7 @@ use super::dir::Directory;
 use super::layout::{CHUNK, FIRST_CHUNK, Layout};
 use super::log::Seq;
 use crate::fs::Kind;
+use crate::fs::atime::Times;
 use crate::fs::extents::Extents;
 use crate::fs::jbd2::Block;
 use crate::fs::ranges::Ranges;
@@ -65,6 +66,8 @@ pub(super) struct Inode {
     /// The checkpoint that has its last change, and the last that `fdatasync` cares for.
     pub(super) seq: Seq,
     pub(super) data_seq: Seq,
+    /// When it was changed and read.
+    pub(super) times: Times,
     /// The tick of the last time stamp.
     pub(super) stamp: Option<u64>,
     /// Data goes to blocks that are not yet marked as written.
@@ -93,6 +96,7 @@ impl Inode {
             index: None,
             seq: 0,
             data_seq: 0,
+            times: Times::default(),
             stamp: None,
             unconverted: false,
             keeps: false,

@@ -25,8 +25,6 @@ pub const NEW_CHUNK: u64 = OPERATION + 28;
 
 /// Bytes of a sector of the log.
 const SECTOR: u64 = 512;
-/// Sectors of a log buffer (`logbsize`, 32 KiB), of which the first is its header.
-const LOG_BUFFER: u64 = 64;
 
 /// Something that the log has changes of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,6 +71,8 @@ pub struct Checkpoint {
 #[derive(Clone, Debug)]
 pub struct Log {
     sectors: u64,
+    /// Sectors of a log buffer (`logbsize`), of which the first is its header.
+    buffer: u64,
     /// Where the next checkpoint begins, ever growing.
     head: u64,
     buffers: BTreeMap<u64, Buffer>,
@@ -90,11 +90,12 @@ pub struct Log {
 }
 
 impl Log {
-    /// An empty log of so many sectors, whose first record begins at `head`.
+    /// An empty log of so many sectors, whose first record begins at `head`, with log buffers of `buffer` sectors.
     #[must_use]
-    pub fn new(sectors: u64, head: u64) -> Self {
+    pub fn new(sectors: u64, head: u64, buffer: u64) -> Self {
         Self {
             sectors,
+            buffer,
             head,
             buffers: BTreeMap::new(),
             changed: BTreeSet::new(),
@@ -202,7 +203,7 @@ impl Log {
             return None;
         }
         let bytes = self.bytes(fork);
-        let room = (LOG_BUFFER - 1) * SECTOR;
+        let room = (self.buffer - 1) * SECTOR;
         let at = self.head;
         let mut writes = Vec::new();
         let mut left = bytes;
@@ -304,7 +305,7 @@ mod tests {
     /// Linux 6.12, read off traces: an overwrite takes 2 sectors, an append 3, a first file with data 5.
     #[test]
     fn records_are_as_long_as_the_kernels() {
-        let mut log = Log::new(131_072, 0);
+        let mut log = Log::new(131_072, 0, 64);
         log.change_inode(1);
         assert_eq!(sectors(&mut log, 16), 2);
         log.change_inode(1);
@@ -323,7 +324,7 @@ mod tests {
 
     #[test]
     fn long_ones_fill_buffers_of_32_kib() {
-        let mut log = Log::new(131_072, 131_070);
+        let mut log = Log::new(131_072, 131_070, 64);
         (0..300).for_each(|number| log.change_inode(number));
         let c = log.begin(&|_| 0).unwrap();
         assert_eq!(c.writes[..3], [(131_070, 2), (0, 62), (62, 64)]);
@@ -332,7 +333,7 @@ mod tests {
 
     #[test]
     fn changed_pieces_add_up_until_they_are_at_home() {
-        let mut log = Log::new(131_072, 0);
+        let mut log = Log::new(131_072, 0, 64);
         log.change(96, 8, (0, 64));
         let one = log.bytes(&|_| 0);
         log.change(96, 8, (128, 129));

@@ -1,6 +1,6 @@
 //! Reading and changing metadata: free space, inodes, directories.
 
-use iosched_types::{Flags, Op};
+use iosched_types::{Flags, Nanos, Op};
 
 use super::dir::Change;
 use super::inode::{At, CHUNK_BLOCKS, CLUSTER_SECTORS};
@@ -358,14 +358,32 @@ impl State {
 
     /// An inode has changed; `data` says that `fdatasync` cares.
     pub(super) fn changed(&mut self, k: &Kernel, file: u32, data: bool) {
-        let tick = k.with(|w| w.now) / self.options.tick;
+        let now = k.with(|w| w.now);
+        let tick = now / self.options.tick;
         let seq = self.log.seq();
         let Some(inode) = self.inodes.get_mut(file) else { return };
+        inode.times.change(now);
         inode.stamp = Some(tick);
         inode.seq = seq;
         if data {
             inode.data_seq = seq;
         }
+        let number = inode.at.number();
+        self.log.change_inode(number);
+    }
+
+    /// The file is read. Whether the time of the last access changes.
+    pub(super) fn accessed(&mut self, file: u32, now: Nanos) -> bool {
+        let rule = self.options.atime;
+        let Some(inode) = self.inodes.get_mut(file) else { return false };
+        inode.times.access(rule, now)
+    }
+
+    /// It has changed.
+    pub(super) fn touched(&mut self, file: u32) {
+        let seq = self.log.seq();
+        let Some(inode) = self.inodes.get_mut(file) else { return };
+        inode.seq = seq;
         let number = inode.at.number();
         self.log.change_inode(number);
     }

@@ -14,12 +14,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
-use iosched_types::Nanos;
+use iosched_types::{Flags, Nanos};
 
 use self::inode::{At, Inode, Inodes};
 use self::layout::{Layout, header};
 use self::log::{Log, Seq};
 use self::space::Space;
+use crate::fs::age::Ageing;
+use crate::fs::atime::Atime;
 use crate::fs::extents::Mapped;
 
 /// Mount options and what the kernel's time is made of.
@@ -33,11 +35,31 @@ pub struct Options {
     pub wheel: bool,
     /// When its worker comes first: 30 s after the mount.
     pub worker: Nanos,
+    /// Log buffers that can be on their way at once (`logbufs`).
+    pub log_buffers: usize,
+    /// Sectors of each (`logbsize`).
+    pub log_buffer: u64,
+    /// Flags of writes of the log: the kernels' habits differ.
+    pub log_flags: Flags,
+    /// Every write of the log flushes and goes past the cache, as in 3.12, not only the first and the last of a record.
+    pub flushes_each: bool,
+    /// When a read changes the time of the last access.
+    pub atime: Atime,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { barrier: true, tick: 4_000_000, wheel: true, worker: WORKER }
+        Self {
+            barrier: true,
+            tick: 4_000_000,
+            wheel: true,
+            worker: WORKER,
+            log_buffers: 8,
+            log_buffer: 64,
+            log_flags: Flags::SYNC.with(Flags::META).with(Flags::IDLE),
+            flushes_each: false,
+            atime: Atime::Never,
+        }
     }
 }
 
@@ -82,12 +104,13 @@ struct State {
 impl Xfs {
     /// An empty file system on a device of `blocks` blocks of 4 KiB, mounted, with its root directory as `root`.
     #[must_use]
-    pub fn new(blocks: u64, root: u32, options: Options) -> Self {
+    pub fn new(blocks: u64, root: u32, options: Options, ageing: Option<Ageing>) -> Self {
         let layout = Layout::new(blocks);
-        let groups: Vec<Space> = (0..layout.groups).map(|g| Space::new(&layout.free(g))).collect();
+        let groups: Vec<Space> =
+            (0..layout.groups).map(|g| Space::new(&aged(&layout.free(g), ageing, g))).collect();
         let inodes = Inodes::new(&layout, root);
         // mkfs and the mount have written two sectors.
-        let log = Log::new(layout.log.1 * 8, FIRST_RECORD);
+        let log = Log::new(layout.log.1 * 8, FIRST_RECORD, options.log_buffer);
         let state = State {
             options,
             usable: groups.clone(),
@@ -114,6 +137,21 @@ impl Xfs {
     fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
         f(&mut self.0.borrow_mut())
     }
+}
+
+/// Free stretches, start and length, of which ageing leaves some.
+fn aged(free: &[(u64, u64)], ageing: Option<Ageing>, group: u64) -> Vec<(u64, u64)> {
+    let Some(ageing) = ageing else { return free.to_vec() };
+    let mut left = Vec::new();
+    for (from, length) in free {
+        let (mut at, to) = (*from, from + length);
+        for (a, b) in ageing.taken(group, *from, to) {
+            left.extend((at < a).then(|| (at, a - at)));
+            at = b;
+        }
+        left.extend((at < to).then(|| (at, to - at)));
+    }
+    left
 }
 
 /// Where the first record after `mkfs` and the mount begins, in sectors of the log.

@@ -5,6 +5,7 @@ use iosched_types::{Flags, Nanos};
 use super::space::For;
 use super::{State, Xfs};
 use crate::cache::PAGE;
+use crate::fs::atime::Atime;
 use crate::fs::extents::{Mapped, Placed};
 use crate::fs::{FileSystem, Full, Kind, Name};
 use crate::kernel::writeback::Backing;
@@ -296,6 +297,18 @@ impl FileSystem for Xfs {
         Ok(())
     }
 
+    fn notes_reads(&self) -> bool {
+        self.with(|s| s.options.atime != Atime::Never)
+    }
+
+    async fn accessed(&self, k: &Kernel, file: u32) {
+        let now = k.with(|w| w.now);
+        if self.with(|s| s.accessed(file, now)) {
+            self.begin(k).await;
+            self.with(|s| s.touched(file));
+        }
+    }
+
     async fn wrote(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
         let now = k.with(|w| w.now);
         self.with(|s| s.delay(file, pages));
@@ -347,7 +360,7 @@ impl FileSystem for Xfs {
     }
 
     async fn sync(&self, k: &Kernel) {
-        k.sync_pages().await;
+        k.sync_pages(self).await;
         self.convert_all(k);
         self.free_dead(k).await;
         let seq = self.with(|s| s.log.seq());

@@ -25,7 +25,7 @@ fn timed<F>(program: impl FnOnce(Kernel, Xfs) -> F) -> Vec<(u64, String)>
 where
     F: Future<Output = ()> + 'static,
 {
-    let log = trace(Xfs::new(20 << 18, ROOT, Options::default()), program);
+    let log = trace(Xfs::new(20 << 18, ROOT, Options::default(), None), program);
     log.iter().map(|(at, b)| (at / MS, letters(b, 1, LOG..LOG + 131_072))).collect()
 }
 
@@ -36,7 +36,7 @@ fn name(text: &str) -> Name<'_> {
 async fn create(k: &Kernel, fs: &Xfs, file: u32) -> Open {
     k.with(|w| w.memory.open(file));
     fs.create(k, (ROOT, file), Kind::File, name(&format!("f0_{file}"))).await.unwrap();
-    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default() }
+    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default(), noted: true }
 }
 
 async fn write(k: &Kernel, fs: &Xfs, file: &mut Open, at: u64, len: u64) {

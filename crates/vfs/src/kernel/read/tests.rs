@@ -17,6 +17,7 @@ fn reader(world: &Rc<RefCell<World>>, task: TaskId, calls: Vec<(u64, u64)>) -> P
             ra: 32,
             large_folios: false,
             stream: Stream::default(),
+            noted: true,
         };
         for (at, len) in calls {
             assert_eq!(kernel.read(&mut open, &Flat, at, len).await, len);

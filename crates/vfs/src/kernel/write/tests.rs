@@ -9,7 +9,7 @@ use crate::cache::readahead::Stream;
 use crate::cache::throttle::DirtyLimits;
 
 fn open(size: u64) -> Open {
-    Open { file: 1, size, ra: 32, large_folios: false, stream: Stream::default() }
+    Open { file: 1, size, ra: 32, large_folios: false, stream: Stream::default(), noted: true }
 }
 
 fn kernel(world: &Rc<RefCell<World>>, task: u32) -> Kernel {

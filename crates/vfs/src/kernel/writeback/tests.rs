@@ -16,7 +16,7 @@ fn kernel(world: &Rc<RefCell<World>>, task: u32) -> Kernel {
 }
 
 fn file(file: u32) -> Open {
-    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default() }
+    Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default(), noted: true }
 }
 
 /// Times of the writes, in seconds, of a disk that is known, or not.
@@ -58,7 +58,7 @@ fn a_sync_of_all_files_is_told_when_it_is_done() {
         k.write(&mut file(1), &Flat, 0, 8192).await;
         k.write(&mut file(2), &Flat, 1 << 20, 4096).await;
         k.wait(Wait::Compute(1000)).await;
-        k.sync_pages().await;
+        k.sync_pages(&Flat).await;
         k.flush().await;
         assert_eq!(k.with(|w| (w.memory.dirty, w.memory.writeback)), (0, 0));
     });

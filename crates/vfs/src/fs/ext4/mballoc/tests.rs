@@ -28,7 +28,7 @@ fn write(space: &mut Allocator, file: u32, blocks: u64) -> Vec<Extent> {
 /// Measured on a fresh file system of 20 GiB: files of different sizes in group 1.
 #[test]
 fn files_lie_where_ext4_puts_them() {
-    let mut space = Allocator::new(Layout::new(20 << 18), 1);
+    let mut space = Allocator::new(Layout::new(20 << 18), 1, None);
     let mut place = |file: u32, blocks: u64| {
         let extents = write(&mut space, file, blocks);
         (extents[0].start - GROUP, extents.len())
@@ -47,7 +47,7 @@ fn files_lie_where_ext4_puts_them() {
 
 #[test]
 fn nothing_is_given_twice_and_all_comes_back() {
-    let mut space = Allocator::new(Layout::new(1 << 18), 1);
+    let mut space = Allocator::new(Layout::new(1 << 18), 1, None);
     let before = space.free();
     let mut used = std::collections::BTreeSet::new();
     let mut all = Vec::new();
@@ -71,7 +71,7 @@ fn nothing_is_given_twice_and_all_comes_back() {
 
 #[test]
 fn a_full_file_system_says_so() {
-    let mut space = Allocator::new(Layout::new(512 << 8), 1);
+    let mut space = Allocator::new(Layout::new(512 << 8), 1, None);
     let mut file = 0;
     let request = Request {
         group: 0,

@@ -1,0 +1,180 @@
+//! Blocks that are given when a page is written to: in ext3, and in ext4 without delayed allocation. Then data that the
+//! transaction has to wait for is known to it, or goes through the journal itself.
+
+use super::mballoc::{Extent, LARGEST, Request};
+use super::{Data, Driver, Ext, Name, State};
+use crate::fs::Full;
+use crate::fs::ext3::indirect::{pointers, range_end};
+use crate::fs::extents::Mapped;
+use crate::fs::jbd2::Block;
+use crate::kernel::Kernel;
+
+impl State {
+    /// Blocks from `logical` on, and the indirect blocks that lead to them, each before the first block that it is for.
+    pub(super) fn place_by_pointers(
+        &mut self,
+        file: u32,
+        logical: u64,
+        blocks: u64,
+        exact: bool,
+    ) -> Result<u64, Full> {
+        let Some(inode) = self.inodes.get(file) else { return Ok(blocks) };
+        let (group, colour) = (self.layout.group_of(inode.number), inode.colour);
+        let before = inode.extents.before(logical).filter(|m| m.logical + m.blocks == logical);
+        let mut left = before.map(|m| m.start + m.blocks - 1);
+        let request = |logical, blocks, left| Request {
+            group,
+            logical,
+            blocks,
+            file: logical + blocks,
+            left,
+            right: None,
+            closed: false,
+            exact,
+        };
+        for pointer in pointers(logical) {
+            let known = self.inodes.get(file).and_then(|i| i.indirect.get(&pointer).copied());
+            let block = match known {
+                Some(block) => block,
+                None => {
+                    let found = self.space.allocate(file, colour, &request(logical, 1, left));
+                    let extent = found.ok_or(Full)?;
+                    self.used(extent);
+                    if let Some(inode) = self.inodes.get_mut(file) {
+                        inode.indirect.insert(pointer, extent.start);
+                    }
+                    self.warm.insert(extent.start);
+                    self.journal.modify(extent.start);
+                    extent.start
+                }
+            };
+            // Where the first block of its range goes, if nothing is left of it.
+            left = if known.is_none() || left.is_none() { Some(block) } else { left };
+        }
+        let n = blocks.min(range_end(logical) - logical);
+        let extent = self.space.allocate(file, colour, &request(logical, n, left)).ok_or(Full)?;
+        self.used(extent);
+        if let Some(inode) = self.inodes.get_mut(file) {
+            let Extent { start, blocks } = extent;
+            inode.extents.map(Mapped { logical, start, blocks });
+            let last = pointers(logical).last().and_then(|p| inode.indirect.get(&p).copied());
+            last.into_iter().for_each(|block| self.journal.modify(block));
+        }
+        Ok(extent.blocks)
+    }
+
+    /// Frees the indirect blocks that lead to nothing before `from`; the others change.
+    pub(super) fn release_pointers(&mut self, file: u32, from: u64) {
+        let Some(inode) = self.inodes.get_mut(file) else { return };
+        let gone: Vec<_> = inode
+            .indirect
+            .iter()
+            .filter(|(p, _)| p.first() >= from)
+            .map(|(p, b)| (*p, *b))
+            .collect();
+        inode.indirect.retain(|p, _| p.first() < from);
+        let last = from.checked_sub(1).and_then(|b| pointers(b).last());
+        let changed = last.and_then(|p| inode.indirect.get(&p).copied());
+        if let Some(block) = changed.filter(|_| !gone.is_empty() || from > 0) {
+            self.journal.modify(block);
+        }
+        for (_, block) in gone {
+            self.used(Extent { start: block, blocks: 1 });
+            self.space.release(Extent { start: block, blocks: 1 });
+            self.journal.revoke(block);
+        }
+    }
+
+    /// Whether the transaction has to know of data that a write changes: whose blocks are new, and with jbd any.
+    fn orders(&self, new: bool) -> bool {
+        self.options.data == Data::Ordered && (new || self.options.driver == Driver::Jbd)
+    }
+}
+
+impl<N: Name> Ext<N> {
+    /// Places for pages that are about to be written, unless that is put off.
+    pub(super) async fn place_now(
+        &self,
+        k: &Kernel,
+        file: u32,
+        (from, to): (u64, u64),
+    ) -> Result<(), Full> {
+        if self.with(|s| s.options.delalloc) {
+            return Ok(());
+        }
+        let jbd = self.with(|s| s.options.driver == Driver::Jbd);
+        let holes = self.with(|s| s.inodes.get(file).is_some_and(|i| i.extents.hole(from, to)));
+        if !holes && !jbd {
+            return Ok(());
+        }
+        self.begin(k).await;
+        let mut placed = Ok(());
+        let mut at = from;
+        while at < to && placed.is_ok() {
+            match self.with(|s| s.inodes.get(file).and_then(|i| i.extents.holds(at))) {
+                Some(m) => at = m.logical + m.blocks,
+                None => match self.with(|s| s.allocate_up_to(k, file, at, to)) {
+                    Ok(n) => at += n,
+                    Err(full) => placed = Err(full),
+                },
+            }
+        }
+        self.with(|s| {
+            if s.orders(holes) {
+                s.journal.order(file);
+            }
+        });
+        self.end(k);
+        placed
+    }
+
+    /// Pages have been written in memory. jbd files all of them under the running transaction; with `data=journal` they go
+    /// into it.
+    pub(super) async fn file_data(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        let (data, jbd) = self.with(|s| (s.options.data, s.options.driver == Driver::Jbd));
+        if data == Data::Journal {
+            self.begin(k).await;
+            let blocks = self.with(|s| s.data_blocks(file, pages));
+            self.with(|s| blocks.iter().for_each(|b| s.journal.modify(*b)));
+            k.with(|w| w.memory.journaled(file, pages.0, pages.1));
+            self.end(k);
+        } else if jbd && data == Data::Ordered {
+            self.begin(k).await;
+            self.with(|s| s.journal.order(file));
+            self.end(k);
+        }
+    }
+
+    /// With `data=journal`: the blocks of a file whose copies are in the log, written home.
+    pub(super) async fn write_data_home(&self, k: &Kernel, file: u32) {
+        let blocks = self.with(|s| {
+            let all = s.data_blocks(file, (0, u64::MAX >> 16));
+            let mut dirty = s.journal.dirty_since(u64::MAX);
+            dirty.retain(|b| all.binary_search(b).is_ok());
+            dirty
+        });
+        let flags = self.with(|s| s.options.metadata(iosched_types::Flags::SYNC));
+        self.write_home(k, &blocks, flags, true).await;
+        if !blocks.is_empty() {
+            // That begins a transaction which stays empty.
+            self.begin(k).await;
+            self.end(k);
+        }
+    }
+}
+
+impl State {
+    fn allocate_up_to(&mut self, k: &Kernel, file: u32, at: u64, to: u64) -> Result<u64, Full> {
+        let next = self.inodes.get(file).and_then(|i| i.extents.after(at)).map(|m| m.logical);
+        let end = to.min(next.unwrap_or(to)).min(at + LARGEST);
+        self.allocate(k, file, at, end - at)
+    }
+
+    /// The blocks of pages that have a place, in order of place.
+    fn data_blocks(&self, file: u32, (from, to): (u64, u64)) -> Vec<Block> {
+        let Some(inode) = self.inodes.get(file) else { return Vec::new() };
+        let mut blocks: Vec<Block> = inode.extents.blocks(from, to).collect();
+        blocks.sort_unstable();
+        blocks
+    }
+}
