@@ -1,4 +1,4 @@
-//! What a queue is built from: scheduler, limits, `queue/*` settings.
+//! What a queue is built from: scheduler, limits, `queue/*` settings; and what an array is.
 
 use iosched_devices::Device;
 use iosched_schedulers::{BlockPath, Cgroup, Descriptor, Generation, TaskInfo};
@@ -67,6 +67,30 @@ pub struct QueueConfig {
     pub cpus: u16,
     /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it.
     pub tag_start: u32,
+}
+
+/// How the legs make one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Mirrors (md RAID1).
+    Raid1,
+    /// One behind the other (md linear, LVM).
+    Linear,
+}
+
+/// What an array is built from, apart from its legs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayConfig {
+    /// How the legs make one device.
+    pub level: Level,
+    /// Sectors before the data on each leg.
+    pub data_offset: Sector,
+    /// Sectors that a bit of the write-intent bitmap stands for; 0 without one.
+    pub bitmap_chunk: Sector,
+    /// `optimal_io_size` of the legs in sectors; 0 where they report none.
+    pub optimal_io: Sector,
+    /// Legs that are read only if there is no other.
+    pub write_mostly: Vec<usize>,
 }
 
 /// A `queue/*` setting that can be set from an experiment file.

@@ -5,6 +5,8 @@
 //! software queues, hardware contexts, driver and scheduler tags, direct issue and staging. The [`KernelProfile`] and the
 //! scheduler decide which one runs.
 //!
+//! [`Stack`] is what a host submits to: one queue, or several as the legs of an array.
+//!
 //! [`Queue`] is the face of both. Each stands on the [`steps`] that both take alike (merge search, flush machine, plug
 //! of a thread, end of a request), and these on the parts in `core`. Nothing leads back up.
 
@@ -18,15 +20,19 @@ pub mod profile;
 mod queue;
 #[cfg(test)]
 mod scenarios;
+mod stack;
 mod state;
 mod stats;
 mod steps;
 mod timeline;
 
 pub use crate::core::trace::{Trace, TraceEvent};
-pub use config::{Limits, QueueConfig, QueueSetting, SchedulerChoice, queue_settings};
+pub use config::{
+    ArrayConfig, Level, Limits, QueueConfig, QueueSetting, SchedulerChoice, queue_settings,
+};
 pub use outbox::{Done, Outbox, Room, Submit};
 pub use profile::{CpuModel, CpuProfile, KernelProfile, SchedulerCost};
 pub use queue::{Queue, SwitchError};
+pub use stack::{LegStats, Routed, Stack, Why};
 pub use stats::{Issue, QueueStats};
-pub use timeline::{DiskId, Event, QueueEvent, Timeline};
+pub use timeline::{ArrayEvent, DiskId, Event, QueueEvent, Timeline};

@@ -27,6 +27,8 @@ pub enum Room {
     Throttle,
     /// The queue is frozen while another scheduler takes over.
     Switch,
+    /// An array whose legs are being marked dirty.
+    Mark,
 }
 
 /// A finished bio.

@@ -9,6 +9,8 @@ pub struct DiskId(pub u16);
 pub enum Event {
     /// Something of a disk's queue: [`Queue::event`](crate::Queue::event) of that disk knows what to do.
     Queue(DiskId, QueueEvent),
+    /// Something of an array of disks: [`Stack::array_event`](crate::Stack::array_event) knows what to do.
+    Array(ArrayEvent),
     /// Something of whoever submits; the number has a meaning for the host only.
     Host(u64),
 }
@@ -26,6 +28,15 @@ pub enum QueueEvent {
     Run(u16),
     /// A new scheduler takes over.
     Switch,
+}
+
+/// What can happen to an array apart from what happens to its legs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArrayEvent {
+    /// Nothing was written for a while; stale unless the number is the current one.
+    SafeMode(u32),
+    /// Bits of the bitmap are looked at.
+    Daemon,
 }
 
 /// Virtual time of all disks and of whoever submits to them.

@@ -1,7 +1,7 @@
 //! `iosched list`.
 
 use iosched_block::KernelProfile;
-use iosched_devices::{Model, catalogue};
+use iosched_devices::catalogue;
 use iosched_schedulers::{BlockPath, Descriptor, Generation, registry};
 use iosched_types::units::show_bytes;
 use iosched_workloads::programs::{self, PROGRAMS};
@@ -31,7 +31,7 @@ pub(crate) fn list(args: &ListArgs) -> Outcome {
         ListKind::Schedulers => schedulers(&mut out),
         ListKind::Devices => {
             for (name, d) in catalogue::all() {
-                let size = show_bytes(d.model.capacity() as f64);
+                let size = show_bytes(d.capacity() as f64);
                 let text = format!("{}, {size}, queue depth {}", d.title, d.queue_depth);
                 out.push_str(&entry(name, 22, &text));
             }
@@ -146,15 +146,9 @@ pub(crate) fn scheduler(d: &Descriptor) -> Value {
 }
 
 fn device(d: &iosched_devices::DeviceSpec) -> Value {
-    let kind = match &d.model {
-        Model::Fixed(_) => "fixed",
-        Model::Hdd(_) => "hdd",
-        Model::Ssd(_) => "ssd",
-        Model::Volume(_) => "volume",
-        Model::Array(_) => "array",
-    };
+    let kind = d.stack.as_ref().map_or_else(|| d.model.kind(), |s| s.kind.word());
     json!({
         "name": d.name, "title": d.title, "summary": d.summary, "kind": kind,
-        "bytes": d.model.capacity(), "queue_depth": d.queue_depth, "hw_queues": d.hw_queues,
+        "bytes": d.capacity(), "queue_depth": d.queue_depth, "hw_queues": d.hw_queues,
     })
 }

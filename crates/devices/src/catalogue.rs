@@ -42,18 +42,28 @@ pub fn all() -> &'static [(&'static str, DeviceSpec)] {
     &ALL
 }
 
+/// The file of a name.
+pub(crate) fn text(name: &str) -> Result<&'static str, UnknownDevice> {
+    match FILES.iter().find(|(n, _)| *n == name) {
+        Some((_, text)) => Ok(text),
+        None => Err(unknown(name)),
+    }
+}
+
+fn unknown(name: &str) -> UnknownDevice {
+    let names = || FILES.iter().map(|(name, _)| *name);
+    let mut help = did_you_mean(name, names());
+    if help.is_empty() {
+        help = format!("the catalogue has: {}", names().collect::<Vec<_>>().join(", "));
+    }
+    UnknownDevice { name: name.to_string(), help }
+}
+
 /// The device of a name.
 ///
 /// # Errors
 /// [`UnknownDevice`] with the nearest name.
 pub fn find(name: &str) -> Result<DeviceSpec, UnknownDevice> {
-    let names = || FILES.iter().map(|(name, _)| *name);
-    if let Some((_, spec)) = all().iter().find(|(n, _)| *n == name) {
-        return Ok(spec.clone());
-    }
-    let mut help = did_you_mean(name, names());
-    if help.is_empty() {
-        help = format!("the catalogue has: {}", names().collect::<Vec<_>>().join(", "));
-    }
-    Err(UnknownDevice { name: name.to_string(), help })
+    let found = all().iter().find(|(n, _)| *n == name);
+    found.map(|(_, spec)| spec.clone()).ok_or_else(|| unknown(name))
 }

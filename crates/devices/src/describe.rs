@@ -193,15 +193,22 @@ impl Description {
             LOADS.iter().map(|l| Load { depth: l.depth.min(most), ..*l }).collect();
         // A device that takes one command at a time has one row; the others have two.
         loads.dedup_by_key(|l| (l.op, l.random, l.depth));
+        // Of a stack the behaviour of its first leg: there is no device above the queues.
+        let whole = spec;
+        let leg = spec.legs().swap_remove(0);
+        let spec = &leg;
         let behaviour = loads.into_iter().map(|l| measure(spec, l));
         Ok(Description {
-            name: spec.name.clone(),
-            title: spec.title.clone(),
-            summary: spec.summary.clone(),
-            model: text::words(&spec.model),
-            queue: queue(spec),
-            parameters: parameters(spec),
-            figures: spec.figures.clone(),
+            name: whole.name.clone(),
+            title: whole.title.clone(),
+            summary: whole.summary.clone(),
+            model: match &whole.stack {
+                Some(stack) => stack.words(),
+                None => text::words(&whole.model),
+            },
+            queue: queue(whole),
+            parameters: parameters(whole),
+            figures: whole.figures.clone(),
             behaviour: behaviour.collect::<Result<_, _>>()?,
             flush_ns: spec
                 .write_cache
@@ -226,7 +233,11 @@ fn queue(spec: &DeviceSpec) -> Vec<(&'static str, String)> {
 
 fn parameters(spec: &DeviceSpec) -> Vec<Parameter> {
     let off = |key: &crate::params::Key, value| value == 0 && key.default == Some(0);
-    let shown = spec.model.parameters().into_iter().filter(|(key, value)| !off(key, *value));
+    let all = match &spec.stack {
+        Some(stack) => stack.parameters(),
+        None => spec.model.parameters(),
+    };
+    let shown = all.into_iter().filter(|(key, value)| !off(key, *value));
     let each = shown.map(|(key, value)| Parameter {
         name: key.name,
         value: text::value(key.unit, value),

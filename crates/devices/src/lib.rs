@@ -18,10 +18,12 @@ mod lanes;
 mod math;
 mod read;
 mod shifted;
+mod stack;
 
 pub use figure::{Confidence, Figure, FigureValue, Price};
 pub use shifted::Shifted;
 pub use spec::{DeviceSpec, Model, SpecError};
+pub use stack::{StackKind, StackSpec};
 pub use state::{DeviceState, Fill};
 pub use truth::TruthDevice;
 

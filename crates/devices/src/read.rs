@@ -21,6 +21,8 @@ pub(crate) struct Source<'a> {
 }
 
 type Read<T> = Result<T, Diagnostic>;
+/// What is said of parameters, by name.
+type Sentences = Vec<(String, String)>;
 
 impl<'a> Source<'a> {
     pub(crate) fn parse(&self) -> Read<Spanned<DeTable<'a>>> {
@@ -210,9 +212,13 @@ fn spec_error(src: &Source, table: &DeTable, fallback: &Place, e: &SpecError) ->
     src.error(e.key().and_then(|k| table.get(k)).unwrap_or(fallback), e.to_string())
 }
 
-fn derivation(src: &Source, table: &DeTable, model: &Model) -> Read<Vec<(String, String)>> {
-    let keys: Vec<&str> =
-        Model::keys(model.kind()).unwrap_or_default().iter().map(|k| k.name).collect();
+fn derivation(src: &Source, table: &DeTable, model: &Model) -> Read<Sentences> {
+    let keys = Model::keys(model.kind()).unwrap_or_default().iter().map(|k| k.name).collect();
+    named_texts(src, table, keys)
+}
+
+/// Sentences by the names of parameters.
+fn named_texts(src: &Source, table: &DeTable, keys: Vec<&str>) -> Read<Sentences> {
     src.known(table, "[derivation]", &keys)?;
     let mut all = Vec::new();
     for key in keys {
@@ -285,7 +291,7 @@ fn price(src: &Source, at: &Place<'_>) -> Read<Price> {
 }
 
 const TOP: &[&str] =
-    &["name", "title", "summary", "model", "queue", "derivation", "figure", "price"];
+    &["name", "title", "summary", "model", "stack", "queue", "derivation", "figure", "price"];
 
 /// File name without folders and `.toml`: the name of a device if its file does not give one.
 fn stem(file: &str) -> &str {
@@ -299,14 +305,38 @@ pub(crate) fn device(file: &str, text: &str) -> Result<DeviceSpec, Diagnostic> {
     let root = src.parse()?;
     let root = root.get_ref();
     src.known(root, "a device file", TOP)?;
+    if let Some(at) = root.get("stack") {
+        if let Some(other) = root.get("model").or_else(|| root.get("queue")) {
+            let d = src.error(other, "a stack has the models and queues of its legs");
+            return Err(d.with_help("leave this table out"));
+        }
+        let mut spec = crate::stack::read(&src, stem(file), at)?;
+        facts(&src, root, &mut spec, &|table| {
+            named_texts(&src, table, crate::stack::KEYS.iter().map(|k| k.name).collect())
+        })?;
+        spec.validate().map_err(|e| src.error(at, e.to_string()))?;
+        return Ok(spec);
+    }
     let Some(at) = root.get("model") else {
-        let d = Diagnostic::file(file, "a device file has a [model] table");
+        let d = Diagnostic::file(file, "a device file has a [model] table, or [stack]");
         return Err(
             d.with_help("start with [model], kind = \"hdd\", cap = \"1TiB\" and bw = 150_000_000")
         );
     };
     let model = model(&src, src.table(at, "model")?, "[model]", &[])?;
-    let mut spec = DeviceSpec::new(stem(file), model);
+    let mut spec = DeviceSpec::new(stem(file), model.clone());
+    facts(&src, root, &mut spec, &|table| derivation(&src, table, &model))?;
+    spec.validate().map_err(|e| spec_error(&src, root, at, &e))?;
+    Ok(spec)
+}
+
+/// Everything but the model.
+fn facts(
+    src: &Source,
+    root: &DeTable<'_>,
+    spec: &mut DeviceSpec,
+    derivation: &dyn Fn(&DeTable<'_>) -> Read<Sentences>,
+) -> Read<()> {
     for (key, field) in [("name", 0), ("title", 1), ("summary", 2)] {
         let Some(at) = root.get(key) else { continue };
         let text = src.string(at, key)?;
@@ -320,16 +350,15 @@ pub(crate) fn device(file: &str, text: &str) -> Result<DeviceSpec, Diagnostic> {
         let table = src.table(at, "queue")?;
         let known: Vec<&str> = BLOCK_KEYS.iter().map(|k| k.name).collect();
         src.known(table, "[queue]", &known)?;
-        block_facts(&src, table, &mut spec)?;
-        spec.validate().map_err(|e| spec_error(&src, table, at, &e))?;
+        block_facts(src, table, spec)?;
+        spec.validate().map_err(|e| spec_error(src, table, at, &e))?;
     }
     if let Some(at) = root.get("derivation") {
-        spec.derivation = derivation(&src, src.table(at, "derivation")?, &spec.model)?;
+        spec.derivation = derivation(src.table(at, "derivation")?)?;
     }
     if let Some(at) = root.get("figure") {
-        spec.figures = figures(&src, src.table(at, "figure")?)?;
+        spec.figures = figures(src, src.table(at, "figure")?)?;
     }
-    spec.price = root.get("price").map(|at| price(&src, at)).transpose()?;
-    spec.validate().map_err(|e| spec_error(&src, root, at, &e))?;
-    Ok(spec)
+    spec.price = root.get("price").map(|at| price(src, at)).transpose()?;
+    Ok(())
 }

@@ -10,6 +10,7 @@ use crate::models::{Array, CachedHdd, CopyingHdd, Fixed, Hdd, Ssd, Volume};
 use crate::params::{
     ArrayParams, FixedParams, HddParams, Key, Raid, Rotation, SsdParams, VolumeParams,
 };
+use crate::stack::StackSpec;
 use crate::state::{DeviceState, Fill};
 use crate::truth::TruthDevice;
 
@@ -359,6 +360,9 @@ pub struct DeviceSpec {
     pub logical_block: u32,
     /// The driver asks for a budget before it pulls a request (SCSI, so SATA too); NVMe and virtio do not.
     pub budget: bool,
+    /// The disks below, where it is more than one. The model is then the first leg's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<Box<StackSpec>>,
     /// What it is like when a run begins.
     #[serde(default)]
     pub state: DeviceState,
@@ -389,6 +393,7 @@ impl DeviceSpec {
             max_hw_sectors_kb: 512,
             logical_block: 512,
             budget: false,
+            stack: None,
             state: DeviceState::default(),
             derivation: Vec::new(),
             figures: Vec::new(),
@@ -413,6 +418,23 @@ impl DeviceSpec {
         crate::truth::from_table(name, table)
     }
 
+    /// Size in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> Bytes {
+        self.stack.as_ref().map_or_else(|| self.model.capacity(), |s| s.capacity())
+    }
+
+    /// The disks that it consists of, each in the state of the whole. Of a single disk that disk.
+    #[must_use]
+    pub fn legs(&self) -> Vec<DeviceSpec> {
+        let Some(stack) = &self.stack else { return vec![self.clone()] };
+        let mut legs = stack.legs.clone();
+        for leg in &mut legs {
+            leg.state = self.state;
+        }
+        legs
+    }
+
     /// Checks parameters and block-layer facts.
     ///
     /// # Errors
@@ -434,7 +456,7 @@ impl DeviceSpec {
         if !self.logical_block.is_power_of_two() {
             return Err(conflict("logical_block", "logical_block is a power of two"));
         }
-        if self.model.capacity() < u64::from(self.logical_block) {
+        if self.capacity() < u64::from(self.logical_block) {
             return Err(conflict("cap", "the device is smaller than one logical block"));
         }
         Ok(())
@@ -478,6 +500,11 @@ impl DeviceSpec {
     /// As [`validate`](Self::validate).
     pub fn build(&self) -> Result<Box<dyn Device>, SpecError> {
         self.validate()?;
+        if let Some(stack) = &self.stack {
+            let (n, kind) = (stack.legs.len(), stack.kind.word());
+            let message = format!("{} is {n} disks ({kind}), not one device", self.name);
+            return Err(conflict("stack", message));
+        }
         Ok(match &self.model {
             Model::Fixed(p) => Box::new(Fixed::new(p.clone())),
             Model::Hdd(p) if p.wc_ns > 0 => {

@@ -169,7 +169,7 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
             // What is refused there depends on the size of the file system only where it runs full.
             let on_files =
                 on_files::needed(&w.jobs) && !w.jobs.jobs.iter().any(on_files::on_device);
-            let room = if on_files { on_files::ROOM } else { device.model.capacity() };
+            let room = if on_files { on_files::ROOM } else { device.capacity() };
             let existing = e.host.files.iter().cloned().collect();
             if let Err(d) = lay_out_beside(&w.jobs, room, &existing) {
                 let message = format!("device {}: {}", device.name, d.message);
@@ -200,13 +200,13 @@ fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     let mut kernels: Vec<_> = parts.schedulers.iter().map(|c| &c.kernel).collect();
     kernels.dedup_by_key(|k| k.version.clone());
     for (device, _) in &parts.devices {
-        let capacity = device.model.capacity();
+        let capacity = device.capacity();
         let misfit = |k: &&KernelProfile| {
             e.host.misfit(capacity, k.kernel_version()).map(|m| format!("Linux {}: {m}", k.version))
         };
         if let Some(message) = kernels.iter().copied().find_map(|k| misfit(&k)) {
             let place = e.host_place.as_ref().unwrap_or(place);
-            let d = place.error(format!("{}, {message}", device.name));
+            let d = place.error(format!("{}: {message}", device.name));
             errors.push(d.with_help("--filesystem simple has neither journal nor least size"));
         }
     }
@@ -230,7 +230,7 @@ fn memory(w: &Workload, place: &Place) -> Option<Diagnostic> {
 
 /// The load's files and a file system need room on the device.
 fn room(s: &Startup, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
-    let (need, has) = (s.load_bytes() + s.load_bytes() / 16 + (64 << 20), device.model.capacity());
+    let (need, has) = (s.load_bytes() + s.load_bytes() / 16 + (64 << 20), device.capacity());
     (need > has).then(|| {
         let mib = |b: u64| b >> 20;
         let message = format!(

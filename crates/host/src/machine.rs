@@ -7,7 +7,7 @@
 
 use std::ops::ControlFlow;
 
-use iosched_block::{Event, Issue, Queue, Timeline};
+use iosched_block::{Event, Issue, Stack, Timeline};
 use iosched_engine::World;
 use iosched_types::{Bio, Fifo, Nanos, TaskId};
 use iosched_workloads::fio::process::Job;
@@ -27,10 +27,10 @@ const MOST_AT_ONCE: u64 = 50_000_000;
 /// Points of the dispatch picture.
 const MOST_DISPATCHES: usize = 4096;
 
-/// Tasks, queue and clock.
+/// Tasks, what they submit to, and clock.
 pub struct Machine {
-    /// The queue.
-    pub queue: Queue,
+    /// The queue, or an array's.
+    pub queue: Stack,
     /// The clock.
     pub tl: Timeline,
     /// The tasks.
@@ -75,7 +75,8 @@ impl std::fmt::Debug for Machine {
 impl Machine {
     /// Puts jobs on a queue. `cgroups` gives the control group of each.
     #[must_use]
-    pub fn new(mut queue: Queue, jobs: Vec<Job>, cgroups: &[u32]) -> Self {
+    pub fn new(queue: impl Into<Stack>, jobs: Vec<Job>, cgroups: &[u32]) -> Self {
+        let mut queue = queue.into();
         let cpus = queue.facts().cpus.max(1);
         let mut ios = Ios::default();
         let mut threads = Threads::behind(&mut queue, jobs.len());
@@ -312,10 +313,8 @@ impl World for Machine {
     #[inline]
     fn event(&mut self, event: Event) {
         match event {
-            Event::Queue(disk, event) => {
-                debug_assert_eq!(disk, self.queue.disk(), "an event of another disk");
-                self.queue.event(&mut self.tl, event);
-            }
+            Event::Queue(disk, event) => self.queue.event(&mut self.tl, disk, event),
+            Event::Array(event) => self.queue.array_event(&mut self.tl, event),
             Event::Host(number) => self.host_event(HostEvent::of(number)),
         }
     }

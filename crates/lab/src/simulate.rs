@@ -74,7 +74,7 @@ fn one(trial: &Trial, options: &Options, watch: &dyn Watch) -> Option<Record> {
 fn identify(record: &mut Record, trial: &Trial) {
     let depth = trial.device.queue_depth;
     record.provenance.insert(iosched_results::answer::DEVICE_DEPTH.into(), depth.to_string());
-    let capacity = trial.device.model.capacity().to_string();
+    let capacity = trial.device.capacity().to_string();
     record.provenance.insert(iosched_results::answer::DEVICE_CAPACITY.into(), capacity);
     let mut device = trial.device.clone();
     // Descriptions of the device change no figure.

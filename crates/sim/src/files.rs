@@ -13,7 +13,8 @@ use iosched_workloads::fio::on_files::{OnFiles, ROOM, on_device};
 
 use crate::error::SimError;
 use crate::record::Ran;
-use crate::run::{Progress, cgroups, device, expected_end, queue};
+use crate::run::{Progress, cgroups, expected_end};
+use crate::stack::stack;
 use crate::{mount, programs, record};
 
 fn layouts(trial: &Trial, capacity: Bytes) -> Result<Vec<Files>, SimError> {
@@ -47,11 +48,10 @@ pub(crate) fn simulate(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
-    let device = device(trial)?;
-    let capacity = device.capacity();
+    let capacity = trial.device.capacity();
     let layouts = layouts(trial, capacity)?;
     let (groups, of_task) = cgroups(trial);
-    let queue = queue(trial, device, Vec::new(), groups)?;
+    let queue = stack(trial, &[], &groups)?;
     let (files, old) = mount::files(trial, capacity, &queue);
     let costs = Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name);
     let mut host = Programs::new(queue, files, costs);

@@ -9,6 +9,7 @@ mod programs;
 mod record;
 mod run;
 pub mod scenario;
+mod stack;
 pub mod validate;
 
 pub use error::SimError;

@@ -1,6 +1,6 @@
 //! A trial's file system and memory.
 
-use iosched_block::Queue;
+use iosched_block::Stack;
 use iosched_experiment::{AccessTime, DataMode, FsType, HostSpec, Trial, Warning};
 use iosched_host::fs::{Files, Mount, Mounted, Simple};
 use iosched_schedulers::KernelVersion;
@@ -64,7 +64,7 @@ fn read_ahead(trial: &Trial) -> u64 {
 }
 
 /// The files of a trial on a device of so many bytes, and what the user should know of them.
-pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Option<Warning>) {
+pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Stack) -> (Files, Option<Warning>) {
     let host = &trial.host;
     if fs_of(trial) == FsType::Simple {
         return (Files::AtOnce(Box::new(Simple::new(capacity))), None);
@@ -82,7 +82,7 @@ pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Queue) -> (Files, Op
 }
 
 /// The device itself as a file, through the page cache.
-pub(crate) fn device_file(trial: &Trial, capacity: Bytes, queue: &Queue) -> Files {
+pub(crate) fn device_file(trial: &Trial, capacity: Bytes, queue: &Stack) -> Files {
     mounted(trial, queue, Volume::Raw(Raw { bytes: capacity }))
 }
 
@@ -175,7 +175,7 @@ fn tick(trial: &Trial) -> Nanos {
     1_000_000_000 / u64::from(trial.kernel.hz)
 }
 
-fn mounted(trial: &Trial, queue: &Queue, volume: Volume) -> Files {
+fn mounted(trial: &Trial, queue: &Stack, volume: Volume) -> Files {
     let io_pages = u64::from(queue.limits().max_sectors) * 512 / PAGE;
     Files::Mounted(Mount::new(Mounted {
         volume,

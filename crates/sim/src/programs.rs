@@ -13,7 +13,8 @@ use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::strace::Replay;
 
 use crate::error::SimError;
-use crate::run::{Progress, device, queue};
+use crate::run::Progress;
+use crate::stack::stack;
 use crate::{mount, record};
 use iosched_vfs::fs::FileSystem as _;
 
@@ -34,11 +35,8 @@ pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBi
 
 /// The machine of a trial, and its load.
 fn machine(trial: &Trial, load: &Load) -> Result<(Programs, Started, Option<Warning>), SimError> {
-    let device = device(trial)?;
-    let capacity = device.capacity();
-    let root = vec![iosched_schedulers::Cgroup::default()];
-    let queue = queue(trial, device, Vec::new(), root)?;
-    let (files, old) = mount::files(trial, capacity, &queue);
+    let queue = stack(trial, &[], &[iosched_schedulers::Cgroup::default()])?;
+    let (files, old) = mount::files(trial, trial.device.capacity(), &queue);
     let costs = Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name);
     let mut host = Programs::new(queue, files, costs);
     host.tl.now = trial.start_at;

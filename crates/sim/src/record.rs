@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched_block::{Issue, Queue};
+use iosched_block::{Issue, QueueStats, Stack};
 use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
@@ -252,32 +252,54 @@ fn all_series(machine: &Machine, ran: &[Ran<'_>]) -> Vec<Series> {
     all
 }
 
-pub(crate) fn device(queue: &Queue) -> DeviceStats {
-    let s = queue.stats();
-    DeviceStats {
-        commands: s.completed,
-        bytes: [s.bytes[0], s.bytes[1], s.bytes[2]],
-        merges: [s.merges[0], s.merges[1], s.merges[2]],
-        busy: s.busy,
-        weighted: s.weighted,
-        seeks: s.seeks,
-        travel: s.travel,
-        max_in_flight: s.max_in_flight,
-        counters: named(queue.device_counters()),
+pub(crate) fn device(stack: &Stack) -> DeviceStats {
+    let mut all = DeviceStats::default();
+    for queue in stack.queues() {
+        let s = queue.stats();
+        for i in 0..4 {
+            all.commands[i] += s.completed[i];
+        }
+        for i in 0..3 {
+            all.bytes[i] += s.bytes[i];
+            all.merges[i] += s.merges[i];
+        }
+        // Legs are busy side by side.
+        all.busy = all.busy.max(s.busy);
+        all.weighted += s.weighted;
+        all.seeks += s.seeks;
+        all.travel += s.travel;
+        all.max_in_flight = all.max_in_flight.max(s.max_in_flight);
+        for (name, value) in queue.device_counters() {
+            *all.counters.entry(name.to_string()).or_default() += value;
+        }
     }
+    for (i, leg) in stack.leg_stats().iter().enumerate() {
+        let mut note = |name: &str, v| all.counters.insert(format!("leg {i} {name}"), v);
+        note("reads", leg.reads);
+        note("writes", leg.writes);
+        note("reads after another leg", leg.changes);
+    }
+    all.counters.extend(named(stack.array_counters()));
+    all
 }
 
 fn named(list: Vec<(&'static str, u64)>) -> BTreeMap<String, u64> {
     list.into_iter().map(|(n, v)| (n.to_string(), v)).collect()
 }
 
-pub(crate) fn scheduler(q: &Queue) -> SchedulerStats {
+pub(crate) fn scheduler(stack: &Stack) -> SchedulerStats {
+    let sum = |f: fn(&QueueStats) -> u64| stack.queues().map(|q| f(q.stats())).sum();
+    let mut counters = BTreeMap::new();
+    for (name, value) in stack.queues().flat_map(|q| q.scheduler_counters()) {
+        *counters.entry(name.to_string()).or_default() += value;
+    }
+    let tunables = stack.queues().next().map(|q| q.tunables()).unwrap_or_default();
     SchedulerStats {
-        dispatched: q.stats().issued,
-        idled: q.stats().idled,
-        idles: q.stats().idles,
-        tunables: q.tunables().into_iter().map(|(n, v)| (n.to_string(), v)).collect(),
-        counters: named(q.scheduler_counters()),
+        dispatched: sum(|s| s.issued),
+        idled: sum(|s| s.idled),
+        idles: sum(|s| s.idles),
+        tunables: tunables.into_iter().map(|(n, v)| (n.to_string(), v)).collect(),
+        counters,
     }
 }
 
@@ -418,7 +440,7 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
 }
 
 /// The record of a run of fio jobs, as far as it does not depend on what is between them and the disk.
-pub(crate) fn of_jobs(trial: &Trial, queue: &Queue, ran: Vec<Ran<'_>>, exact: bool) -> Record {
+pub(crate) fn of_jobs(trial: &Trial, queue: &Stack, ran: Vec<Ran<'_>>, exact: bool) -> Record {
     Record {
         schema: SCHEMA,
         trial: trial.id.clone(),

@@ -5,9 +5,7 @@ use std::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use iosched_block::{DiskId, Queue, QueueConfig};
-use iosched_devices::{Device, Shifted};
-use iosched_experiment::{Record, Trial, path_of};
+use iosched_experiment::{Record, Trial};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::Nanos;
 use iosched_workloads::fio::layout::lay_out;
@@ -15,6 +13,7 @@ use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::process::{Flow, FlowGroup, Job};
 
 use crate::error::SimError;
+use crate::stack::stack;
 use crate::{files, programs, record};
 use iosched_host::cpu::Costs;
 use iosched_host::{Looks, Machine};
@@ -114,54 +113,12 @@ fn add_group(groups: &mut Vec<Cgroup>, path: &str) -> u32 {
     parent
 }
 
-/// The device of a trial.
-pub(crate) fn device(trial: &Trial) -> Result<Box<dyn Device>, SimError> {
-    let device = trial
-        .device
-        .build()
-        .map_err(|source| SimError::Device { name: trial.device.name.clone(), source })?;
-    Ok(match trial.reset_at {
-        0 => device,
-        at => Box::new(Shifted::new(device, at)),
-    })
-}
-
-/// The queue of a trial.
-pub(crate) fn queue(
-    trial: &Trial,
-    device: Box<dyn Device>,
-    tasks: Vec<TaskInfo>,
-    cgroups: Vec<Cgroup>,
-) -> Result<Queue, SimError> {
-    Ok(Queue::new(QueueConfig {
-        disk: DiskId::default(),
-        profile: trial.kernel.clone(),
-        path: path_of(&trial.scheduler),
-        scheduler: trial.scheduler.clone(),
-        device,
-        queue_depth: depth(trial),
-        hw_queues: trial.device.hw_queues.min(u32::from(u16::MAX)) as u16,
-        rotational: trial.device.rotational,
-        write_cache: trial.device.write_cache,
-        fua: trial.device.fua,
-        budget: trial.device.budget,
-        max_hw_sectors_kb: trial.device.max_hw_sectors_kb,
-        zone_sectors: 0,
-        settings: trial.settings.clone(),
-        tasks,
-        cgroups,
-        cpus: trial.cpus,
-        tag_start: trial.tag_start,
-    })?)
-}
-
 /// Wires a trial's parts.
 pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
-    let device = device(trial)?;
     let files =
-        lay_out(&trial.jobs, device.capacity()).map_err(|d| SimError::Layout(Box::new(d)))?;
+        lay_out(&trial.jobs, trial.device.capacity()).map_err(|d| SimError::Layout(Box::new(d)))?;
     let (groups, of_task) = cgroups(trial);
-    let tasks = trial
+    let tasks: Vec<TaskInfo> = trial
         .jobs
         .jobs
         .iter()
@@ -174,7 +131,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
             cgroup: *g,
         })
         .collect();
-    let queue = queue(trial, device, tasks, groups)?;
+    let queue = stack(trial, &tasks, &groups)?;
     let mut processes: Vec<Job> =
         trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Job::new(j, f)).collect();
     join_flows(&mut processes);
@@ -197,10 +154,4 @@ fn join_flows(processes: &mut [Job]) {
             p.join_flow(Flow::new(groups.entry(id).or_default(), weight, later));
         }
     }
-}
-
-/// Driver tags: older libata keeps one of the 32 NCQ slots to itself.
-fn depth(trial: &Trial) -> u32 {
-    let d = trial.device.queue_depth;
-    if trial.device.budget && d == 32 { d.min(trial.kernel.ncq_depth) } else { d }
 }

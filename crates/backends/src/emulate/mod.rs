@@ -5,6 +5,10 @@
 //! one file, and a loop device with direct I/O makes a disk of it. Either device is created for the purpose and removed
 //! afterwards, so none of its settings can stay behind.
 
+use iosched_devices::{DeviceSpec, StackSpec};
+
+use crate::error::Error;
+
 mod alert;
 mod attach;
 mod clockwork;
@@ -32,6 +36,16 @@ pub use selfcheck::SelfCheck;
 pub use served::Served;
 pub use transport::Transport;
 pub(crate) use transport::put_back;
+
+/// Several disks under md: what is missing here for it.
+pub(crate) fn stacked(spec: &DeviceSpec, stack: &StackSpec) -> Error {
+    let message = format!(
+        "{} is {} disks under md or the device mapper: the emulated disk is a single one",
+        spec.name,
+        stack.legs.len()
+    );
+    Error::input(message, "use --backend sim, or emulate a leg: iosched show device names the legs")
+}
 
 /// Name of the thread that serves.
 const THREAD: &str = "emulated-disk";

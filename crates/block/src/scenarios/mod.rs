@@ -91,6 +91,7 @@ impl World for Rig {
     fn event(&mut self, event: Event) {
         match event {
             Event::Queue(_, event) => self.q.event(&mut self.tl, event),
+            Event::Array(event) => unreachable!("no array asked for {event:?}"),
             Event::Host(n) => unreachable!("nobody asked for {n}"),
         }
     }

@@ -5,4 +5,5 @@
 
 mod kernel_docs;
 mod layers;
+mod stack;
 mod switching;

@@ -210,6 +210,7 @@ impl World for Run {
             }
             Event::Host(task) => self.begin(task as TaskId),
             Event::Queue(_, event) => self.queue.event(&mut self.tl, event),
+            Event::Array(_) => {}
         }
     }
 }

@@ -18,6 +18,7 @@ const NAMES: &[&str] = &[
     "nvme",
     "optane-p5800x",
     "plextor-px-256m5s",
+    "raid1-st1000dm003",
     "raid10-bbu-8",
     "samsung-950-pro",
     "samsung-980-pro",
@@ -35,7 +36,7 @@ const NAMES: &[&str] = &[
 fn every_file_is_a_device() {
     for (name, text) in catalogue::files() {
         let spec = DeviceSpec::from_toml(name, text).unwrap_or_else(|d| panic!("{name}: {d}"));
-        spec.build().unwrap();
+        spec.legs().iter().for_each(|leg| drop(leg.build().unwrap()));
         assert!(!spec.summary.is_empty() && spec.title != spec.name, "{name}");
         let json = serde_json::to_string(&spec).unwrap();
         assert_eq!(serde_json::from_str::<DeviceSpec>(&json).unwrap(), spec);
@@ -61,8 +62,8 @@ fn assumptions_are_never_called_published() {
             let assumed = f.source.starts_with("not published here");
             assert_eq!(assumed, f.confidence == Confidence::Assumed, "{name}: {}", f.name);
         }
-        // Every parameter that is not obvious says where it comes from.
-        if name != &"fixed" {
+        // Every parameter that is not obvious says where it comes from; a stack has few.
+        if name != &"fixed" && spec.stack.is_none() {
             assert!(spec.derivation.len() >= 5, "{name}");
         }
     }
@@ -215,4 +216,38 @@ fn the_full_state_names_the_caches_a_device_has() {
     assert_eq!(full("adata-su800", "slc=full").as_deref(), Some("write_cache=full,slc=full"));
     assert_eq!(full("adata-su800", "write_cache=full,slc=full"), None);
     assert_eq!(full("fixed", ""), None);
+}
+
+#[test]
+fn a_mirror_has_legs_with_queues_and_is_no_device_itself() {
+    let mirror = spec("raid1-st1000dm003");
+    let stack = mirror.stack.as_ref().unwrap();
+    assert_eq!(mirror.capacity(), spec("st1000dm003").capacity() - (129 << 20));
+    assert_eq!((stack.legs.len(), mirror.fua, stack.legs[0].fua), (2, true, false));
+    let refused = mirror.build().err().unwrap().to_string();
+    assert_eq!(refused, "raid1-st1000dm003 is 2 disks (raid1), not one device");
+    assert!(Description::of(&mirror).unwrap().model[0].contains("mirror"));
+}
+
+#[test]
+fn a_stack_with_a_mistake_says_where() {
+    let wrong = |text: &str| DeviceSpec::from_toml("t.toml", text).unwrap_err().to_string();
+    let stack = |lines: &str| wrong(&format!("[stack]\n{lines}"));
+    for (text, want) in [
+        ("kind = \"raid11\"\nlegs = []", "did you mean \"raid1\"?"),
+        ("kind = \"raid1\"", "[stack] lacks \"legs\""),
+        ("kind = \"raid1\"\nlegs = [\"hdd-7200\"]", "a list of 2 to 16 devices"),
+        ("kind = \"raid1\"\nlegs = [\"hdd-720\", \"nvme\"]", "did you mean \"hdd-7200\"?"),
+        ("kind = \"raid1\"\nlegs = [\"nvme\", \"raid1-st1000dm003\"]", "legs are single disks"),
+        ("kind = \"raid1\"\nlegs = [\"nvme\", \"nvme\"]\nwrite_mostly = [2]", "no leg 2"),
+        ("kind = \"raid1\"\nlegs = [\"nvme\", \"nvme\"]\ndata_offset = 100", "multiple of 512"),
+        ("kind = \"raid1\"\nlegs = [\"nvme\", \"nvme\"]\nbitmap = true", "unknown key"),
+        (
+            "kind = \"raid1\"\nlegs = [\"nvme\", \"nvme\"]\n[queue]\nfua = true",
+            "leave this table out",
+        ),
+    ] {
+        let message = stack(text);
+        assert!(message.contains(want), "{text}: {message}");
+    }
 }

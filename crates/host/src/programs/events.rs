@@ -32,7 +32,8 @@ impl World for Programs {
 
     fn event(&mut self, event: Event) {
         match event {
-            Event::Queue(_, event) => self.queue.event(&mut self.tl, event),
+            Event::Queue(disk, event) => self.queue.event(&mut self.tl, disk, event),
+            Event::Array(event) => self.queue.array_event(&mut self.tl, event),
             Event::Host(number) => match HostEvent::of(number) {
                 HostEvent::Wake(t, nap) => self.alarm_fired(t, nap),
                 HostEvent::Core(core) => self.core_ended = Some(core),

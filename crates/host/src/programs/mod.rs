@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use iosched_block::{Issue, Queue, Timeline};
+use iosched_block::{Issue, Stack, Timeline};
 use iosched_schedulers::TaskInfo;
 use iosched_syscalls::{Birth, Completion, Errno};
 use iosched_types::Nanos;
@@ -76,7 +76,7 @@ pub struct Identity {
 /// Programs, a queue and a file system on one clock.
 pub struct Programs {
     /// The queue.
-    pub queue: Queue,
+    pub queue: Stack,
     /// The clock.
     pub tl: Timeline,
     fs: Files,
@@ -150,7 +150,8 @@ pub type GoOn<'a> = &'a mut dyn FnMut(Nanos) -> ControlFlow<()>;
 impl Programs {
     /// A host without tasks.
     #[must_use]
-    pub fn new(queue: Queue, fs: Files, costs: Option<Costs>) -> Programs {
+    pub fn new(queue: impl Into<Stack>, fs: Files, costs: Option<Costs>) -> Programs {
+        let queue = queue.into();
         Programs {
             cpus: queue.facts().cpus.max(1),
             queue,

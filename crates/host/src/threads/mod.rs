@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use iosched_block::{Queue, Submit};
+use iosched_block::{Stack, Submit};
 use iosched_types::{Bio, BioId, Fifo, Flags, Nanos, TaskId};
 use iosched_workloads::fio::IoEngine;
 use iosched_workloads::fio::process::Job;
@@ -106,7 +106,7 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// The threads' numbers begin behind those of `tasks` processes.
-    pub(crate) fn behind(queue: &mut Queue, tasks: usize) -> Self {
+    pub(crate) fn behind(queue: &mut Stack, tasks: usize) -> Self {
         Threads { first: queue.reserve_tasks(tasks), ..Threads::default() }
     }
 
@@ -117,7 +117,7 @@ impl Threads {
     }
 
     /// Who will do the I/O of a job.
-    pub(crate) fn of(&mut self, queue: &mut Queue, task: TaskId, job: &Job) -> Others {
+    pub(crate) fn of(&mut self, queue: &mut Stack, task: TaskId, job: &Job) -> Others {
         match job.spec().engine {
             IoEngine::Posixaio => {
                 let first = self.all.len() as u32;
@@ -137,7 +137,7 @@ impl Threads {
     }
 
     /// A new thread.
-    pub(crate) fn add(&mut self, queue: &mut Queue, task: TaskId, role: Role) -> u32 {
+    pub(crate) fn add(&mut self, queue: &mut Stack, task: TaskId, role: Role) -> u32 {
         let number = queue.add_thread();
         let thread = number - self.first;
         debug_assert_eq!(thread as usize, self.all.len());

@@ -48,10 +48,13 @@ pub struct Dispatched {
     pub sector: Sector,
     /// Length in sectors.
     pub sectors: u32,
-    /// Process that allocated it.
+    /// Process that allocated it; 0 for what an array writes for itself.
     pub pid: u32,
     /// The scenario's requests that it carries, by index.
     pub requests: Vec<usize>,
+    /// The disk of an array that it went to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leg: Option<usize>,
     /// Why it, and why now.
     pub reason: String,
 }
@@ -166,11 +169,12 @@ impl Switched {
 }
 
 impl Dispatched {
-    /// `R1000+8`.
+    /// `R1000+8`, on an array `leg 0 R1000+8`.
     fn what(&self) -> String {
+        let leg = self.leg.map_or_else(String::new, |leg| format!("leg {leg} "));
         match self.op {
-            Op::Flush => "flush".into(),
-            op => format!("{}{}+{}", op.letter(), self.sector, self.sectors),
+            Op::Flush => format!("{leg}flush"),
+            op => format!("{leg}{}{}+{}", op.letter(), self.sector, self.sectors),
         }
     }
 
@@ -227,6 +231,7 @@ mod tests {
             sectors: 8,
             pid: 1,
             requests,
+            leg: None,
             reason: reason.into(),
         }
     }

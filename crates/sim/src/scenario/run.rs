@@ -4,17 +4,18 @@ use std::collections::{BTreeMap, VecDeque};
 
 use iosched_block::profile::{PlugKind, SchedulerTags};
 use iosched_block::{
-    DiskId, Event, Queue, QueueConfig, SchedulerChoice, Submit, SwitchError, Timeline, TraceEvent,
+    DiskId, Event, Issue, Queue, QueueConfig, SchedulerChoice, Stack, Submit, SwitchError,
+    Timeline, TraceEvent,
 };
 use iosched_devices::DeviceSpec;
 use iosched_engine::World;
 use iosched_experiment::path_of;
 use iosched_host::HostError;
 use iosched_schedulers::{TaskInfo, TunableError};
-use iosched_types::{Bio, Diagnostic, Flags, Nanos, Op, TaskId};
+use iosched_types::{Bio, BioId, Diagnostic, Flags, Nanos, Op, TaskId};
 
 use super::explanation::{Dispatched, Explanation, Idle, Switched};
-use super::target::target;
+use super::target::{Target, targets};
 use super::{Driver, Scenario, Wanted, calls};
 
 /// After this many events without progress the remaining requests count as pending: a scheduler that holds requests
@@ -89,8 +90,8 @@ fn queue(
     scenario: &Scenario,
     pids: &[u32],
     lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
-) -> Result<Queue, ScenarioError> {
-    let target = target(scenario, lookup)?;
+) -> Result<Stack, ScenarioError> {
+    let (targets, array) = targets(scenario, lookup)?;
     let mut profile = scenario.kernel.clone();
     // Each request goes straight to the scheduler. None waits for room, and no process is throttled. The room is large
     // enough for limits that are a share of it (an eighth for BFQ's asynchronous ones).
@@ -105,9 +106,9 @@ fn queue(
         TaskInfo { pid: *pid, name: format!("pid {pid}"), prio, ..TaskInfo::default() }
     };
     let settings = if scenario.merges { Vec::new() } else { vec![("nomerges".into(), 2)] };
-    Ok(Queue::new(QueueConfig {
+    let config = |target: Target| QueueConfig {
         disk: DiskId::default(),
-        profile,
+        profile: profile.clone(),
         path: path_of(&scenario.scheduler),
         scheduler: scenario.scheduler.clone(),
         device: target.device,
@@ -119,12 +120,17 @@ fn queue(
         budget: target.budget,
         max_hw_sectors_kb: target.max_hw_sectors_kb,
         zone_sectors: scenario.zone_sectors,
-        settings,
+        settings: settings.clone(),
         tasks: pids.iter().map(task).collect(),
         cgroups: Vec::new(),
         cpus: 1,
         tag_start: 0,
-    })?)
+    };
+    let mut legs: Vec<QueueConfig> = targets.into_iter().map(config).collect();
+    Ok(match array {
+        Some(array) => Stack::array(legs, &array)?,
+        None => Queue::new(legs.swap_remove(0))?.into(),
+    })
 }
 
 /// A scenario being played.
@@ -133,7 +139,7 @@ struct Play<'a> {
     /// Events numbered behind the requests.
     switches: &'a [(Nanos, SchedulerChoice)],
     task: Vec<TaskId>,
-    queue: Queue,
+    queue: Stack,
     tl: Timeline,
     /// An ideal driver, which asks at every completion.
     asks: bool,
@@ -156,7 +162,7 @@ struct Play<'a> {
 }
 
 impl<'a> Play<'a> {
-    fn new(scenario: &'a Scenario, queue: Queue, pids: &[u32]) -> Self {
+    fn new(scenario: &'a Scenario, queue: Stack, pids: &[u32]) -> Self {
         let wanted = &scenario.requests;
         let by_pid: BTreeMap<u32, TaskId> =
             pids.iter().enumerate().map(|(i, p)| (*p, i as TaskId)).collect();
@@ -221,7 +227,7 @@ impl<'a> Play<'a> {
     fn user_event(&mut self, n: usize) {
         self.to_come -= 1;
         let Some(n) = n.checked_sub(self.wanted.len()) else { return self.insert(n) };
-        if let Err(e) = self.queue.switch(&mut self.tl, self.switches[n].1.clone()) {
+        if let Err(e) = self.queue.switch(&mut self.tl, &self.switches[n].1) {
             self.refused = self.refused.take().or(Some(e));
         }
     }
@@ -309,42 +315,80 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// The process of a task; `None` of a thread of the array's own.
+    fn pid(&self, pids: &[u32], task: TaskId) -> Option<u32> {
+        self.queue.task_above(task).map(|t| pids[t as usize])
+    }
+
+    fn dispatched(
+        &self,
+        pids: &[u32],
+        leg: Option<usize>,
+        issue: Issue,
+        bios: &[BioId],
+        reason: String,
+    ) -> Dispatched {
+        let mut requests: Vec<usize> = Vec::with_capacity(bios.len());
+        let mut reason = reason;
+        for bio in bios {
+            match (leg, self.queue.routed(*bio)) {
+                (None, _) => requests.push(*bio as usize),
+                (Some(_), Some(routed)) => {
+                    if requests.is_empty() {
+                        reason = format!("{}; {reason}", routed.why.words());
+                    }
+                    requests.push(routed.bio as usize);
+                }
+                (Some(_), None) => reason = format!("the array's own: {reason}"),
+            }
+        }
+        requests.dedup();
+        Dispatched {
+            t_ns: issue.t,
+            op: issue.op,
+            sector: issue.sector,
+            sectors: issue.sectors,
+            pid: self.pid(pids, issue.task).unwrap_or(0),
+            requests,
+            leg,
+            reason: reason.trim_end_matches("; ").into(),
+        }
+    }
+
     fn explanation(mut self, pids: &[u32]) -> Explanation {
-        let trace = self.queue.take_trace(&self.tl);
+        let traces = self.queue.take_traces(&self.tl);
+        let array = traces.len() > 1;
         let mut e = Explanation::default();
         // A device without a cache needs no flush, so the flush is finished without a command.
         let mut left: Vec<bool> = self.finished.iter().map(|f| !f).collect();
-        for event in trace.events {
-            match event {
-                TraceEvent::Dispatch { issue, bios, reason } => {
-                    let mut requests: Vec<usize> = bios.iter().map(|b| *b as usize).collect();
-                    requests.dedup();
-                    requests.iter().for_each(|i| left[*i] = false);
-                    e.dispatched.push(Dispatched {
-                        t_ns: issue.t,
-                        op: issue.op,
-                        sector: issue.sector,
-                        sectors: issue.sectors,
-                        pid: pids[issue.task as usize],
-                        requests,
-                        reason,
-                    });
-                }
-                // A request of the same instant ended the wait before it began.
-                TraceEvent::Idle { from, to, .. } if from == to => {}
-                TraceEvent::Idle { from, to, task, reason } => {
-                    let for_pid = task.map(|t| pids[t as usize]);
-                    e.idle.push(Idle {
-                        from_ns: from,
-                        to_ns: to,
-                        for_pid,
-                        reason: waits(for_pid, reason),
-                    });
-                }
-                TraceEvent::Switch { since, at, from, to } => {
-                    e.switches.push(Switched { since_ns: since, at_ns: at, from, to });
+        for (leg, trace) in traces.into_iter().enumerate() {
+            let leg = array.then_some(leg);
+            for event in trace.events {
+                match event {
+                    TraceEvent::Dispatch { issue, bios, reason } => {
+                        let d = self.dispatched(pids, leg, issue, &bios, reason);
+                        d.requests.iter().for_each(|i| left[*i] = false);
+                        e.dispatched.push(d);
+                    }
+                    // A request of the same instant ended the wait before it began.
+                    TraceEvent::Idle { from, to, .. } if from == to => {}
+                    TraceEvent::Idle { from, to, task, reason } => {
+                        let for_pid = task.and_then(|t| self.pid(pids, t));
+                        let reason = waits(for_pid, reason);
+                        let reason = match leg {
+                            Some(leg) => format!("leg {leg}: {reason}"),
+                            None => reason,
+                        };
+                        e.idle.push(Idle { from_ns: from, to_ns: to, for_pid, reason });
+                    }
+                    TraceEvent::Switch { since, at, from, to } => {
+                        e.switches.push(Switched { since_ns: since, at_ns: at, from, to });
+                    }
                 }
             }
+        }
+        if array {
+            e.dispatched.sort_by_key(|d| d.t_ns);
         }
         e.pending = (0..left.len()).filter(|i| left[*i]).collect();
         e
@@ -375,9 +419,14 @@ impl World for Play<'_> {
     fn event(&mut self, event: Event) {
         let first = match event {
             Event::Host(first) => first,
-            Event::Queue(_, event) => {
+            Event::Queue(disk, event) => {
                 self.idle_events += 1;
-                self.queue.event(&mut self.tl, event);
+                self.queue.event(&mut self.tl, disk, event);
+                return;
+            }
+            Event::Array(event) => {
+                self.idle_events += 1;
+                self.queue.array_event(&mut self.tl, event);
                 return;
             }
         };

@@ -2,10 +2,13 @@
 
 use std::collections::VecDeque;
 
-use iosched_devices::{Command, Completion, Device, DeviceSpec};
+use iosched_block::ArrayConfig;
+use iosched_devices::{Command, Completion, Device, DeviceSpec, Shifted};
 use iosched_types::{Bytes, Nanos, SECTOR};
 
 use super::run::ScenarioError;
+use crate::stack::{array_of, reset_of};
+
 use super::{Completes, Driver, Scenario, Wanted};
 
 /// Sectors of a device that is nothing but a service time, unless requests lie beyond: 1 TiB.
@@ -83,6 +86,7 @@ impl Target {
 
     fn of_spec(
         scenario: &Scenario,
+        leg: usize,
         spec: &DeviceSpec,
         depth: Option<u32>,
     ) -> Result<Target, String> {
@@ -91,8 +95,13 @@ impl Target {
             32 if spec.budget => scenario.kernel.ncq_depth.min(32),
             own => own,
         };
+        let mut device = spec.build().map_err(|e| e.to_string())?;
+        let reset = reset_of(leg, spec);
+        if reset > 0 {
+            device = Box::new(Shifted::new(device, reset));
+        }
         Ok(Target {
-            device: spec.build().map_err(|e| e.to_string())?,
+            device,
             depth: depth.unwrap_or(own),
             rotational: spec.rotational,
             write_cache: spec.write_cache,
@@ -107,32 +116,36 @@ fn end(w: &Wanted) -> u64 {
     w.sector + u64::from(w.sectors)
 }
 
-pub(super) fn target(
+/// The disks of a scenario, and the array that they make.
+pub(super) fn targets(
     scenario: &Scenario,
     lookup: &dyn Fn(&str) -> Result<DeviceSpec, String>,
-) -> Result<Target, ScenarioError> {
+) -> Result<(Vec<Target>, Option<ArrayConfig>), ScenarioError> {
+    let one = |target| Ok((vec![target], None));
     match &scenario.driver {
         Driver::Service { time, depth } => {
-            Ok(Target::constant(scenario, Some(*time), depth.unwrap_or(1)))
+            one(Target::constant(scenario, Some(*time), depth.unwrap_or(1)))
         }
         Driver::Pull { completes, depth, .. } => {
             let time = (*completes == Completes::AtOnce).then_some(0);
             // Without a scheduler the only tags there are hold the requests that wait as well.
             let none = scenario.scheduler.descriptor.facts.bypass;
             let depth = if none { scenario.requests.len() as u32 } else { *depth };
-            Ok(Target::constant(scenario, time, depth))
+            one(Target::constant(scenario, time, depth))
         }
         Driver::Device { name, depth } => {
             let spec = lookup(&name.value).map_err(|e| name.place.error(e))?;
-            let target = Target::of_spec(scenario, &spec, *depth);
-            let target = target.map_err(|e| name.place.error(e))?;
-            let sectors = target.device.capacity() / SECTOR;
+            let legs = spec.legs().into_iter().enumerate();
+            let targets = legs.map(|(i, leg)| Target::of_spec(scenario, i, &leg, *depth));
+            let targets = targets.collect::<Result<Vec<_>, _>>();
+            let targets = targets.map_err(|e| name.place.error(e))?;
+            let sectors = spec.capacity() / SECTOR;
             if let Some(w) = scenario.requests.iter().find(|w| end(w) > sectors) {
                 let message = format!("request beyond the end of {}", spec.name);
                 let help = format!("it has {sectors} sectors; this one ends at {}", end(w));
                 return Err(w.place.error(message).with_help(help).into());
             }
-            Ok(target)
+            Ok((targets, array_of(&spec)))
         }
     }
 }

@@ -141,7 +141,7 @@ pub fn beside_bios(trial: &Trial, kernel: Vec<LoggedBio>) -> Result<BiosBeside, 
             first_distance: Some(0),
         });
     };
-    let capacity = crate::run::device(trial)?.capacity();
+    let capacity = trial.device.capacity();
     let volume = crate::mount::volume(trial, capacity);
     let ours = crate::programs::bios(trial, load, kernel.len() + 1)?;
     let ours: Vec<LoggedBio> = ours.iter().map(|b| logged(b, &volume)).collect();

@@ -103,6 +103,9 @@ impl EmulatedDisk {
         if let Some(depth) = options.depth {
             spec.queue_depth = depth;
         }
+        if let Some(stack) = &spec.stack {
+            return Err(crate::emulate::stacked(&spec, stack));
+        }
         let model = spec.build().map_err(invalid)?;
         let bytes = options.bytes.unwrap_or(model.capacity());
         if bytes > model.capacity() {

@@ -22,7 +22,7 @@ use super::program::{measured, preparation};
 use super::shown::{CallShown, CallsShown, FoundShown, ShownBio, Step, StepKind, length, range};
 use super::{Calls, Wanted, WantedCall};
 use crate::mount;
-use crate::run::queue;
+use crate::stack::stack;
 
 /// A device that is nothing but a service time.
 const CAPACITY: Bytes = 1 << 40;
@@ -78,7 +78,7 @@ fn machine(
             return Err(d.with_help("give service_ms or device").into());
         }
     };
-    let capacity = device.model.capacity();
+    let capacity = device.capacity();
     let jobs = JobSet::default();
     let mut trial = Trial::new(device, scenario.scheduler.clone(), scenario.kernel.clone(), jobs);
     trial.host = calls.host.clone();
@@ -89,9 +89,8 @@ fn machine(
     if let Some(message) = trial.host.misfit(capacity, trial.kernel.kernel_version()) {
         return Err(calls.place.error(message).into());
     }
-    let root = vec![iosched_schedulers::Cgroup::default()];
-    let built = crate::run::device(&trial).map_err(|e| calls.place.error(e.to_string()))?;
-    let queue = queue(&trial, built, Vec::new(), root);
+    let root = [iosched_schedulers::Cgroup::default()];
+    let queue = stack(&trial, &[], &root);
     let queue = queue.map_err(|e| calls.place.error(e.to_string()))?;
     let files = match calls.on_device() {
         true => mount::device_file(&trial, capacity, &queue),
@@ -130,20 +129,27 @@ fn constant(time: Nanos, depth: u32) -> DeviceSpec {
 }
 
 fn trace(host: &mut Programs) -> Vec<Dispatch> {
-    let trace = host.queue.take_trace(&host.tl);
-    let each = trace.events.into_iter().filter_map(|event| match event {
-        TraceEvent::Dispatch { issue, bios, reason } => Some(Dispatch {
-            at: issue.t,
-            request: match issue.op {
-                Op::Flush => "flush".into(),
-                op => format!("{}{}+{}", op.letter(), issue.sector, issue.sectors),
-            },
-            bios,
-            reason,
-        }),
-        _ => None,
-    });
-    each.collect()
+    let traces = host.queue.take_traces(&host.tl);
+    let array = traces.len() > 1;
+    let mut all = Vec::new();
+    for (leg, event) in
+        traces.into_iter().enumerate().flat_map(|(i, t)| t.events.into_iter().map(move |e| (i, e)))
+    {
+        let TraceEvent::Dispatch { issue, bios, reason } = event else { continue };
+        let leg = if array { format!("leg {leg} ") } else { String::new() };
+        let bios = match array {
+            true => bios.iter().filter_map(|b| Some(host.queue.routed(*b)?.bio)).collect(),
+            false => bios,
+        };
+        let request = match issue.op {
+            Op::Flush => format!("{leg}flush"),
+            op => format!("{leg}{}{}+{}", op.letter(), issue.sector, issue.sectors),
+        };
+        all.push(Dispatch { at: issue.t, request, bios, reason });
+    }
+    // Each leg in its order; of one disk they are in order.
+    all.sort_by_key(|d| d.at);
+    all
 }
 
 /// A request that left the scheduler.
@@ -383,6 +389,7 @@ impl<'a> Story<'a> {
 fn room_in_words(room: Room) -> &'static str {
     match room {
         Room::Tag => "a tag",
+        Room::Mark => "the array, which is being marked dirty",
         Room::Request => "a request of the queue",
         Room::Throttle => "the writeback throttle (wbt): too many writes are under way",
         Room::Switch => "another scheduler, which takes over",
