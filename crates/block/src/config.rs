@@ -51,7 +51,8 @@ pub struct QueueConfig {
     pub write_cache: bool,
     /// Native FUA.
     pub fua: bool,
-    /// The device asks for a budget before a request is pulled (SATA, SCSI): nothing is staged.
+    /// The device asks for a budget before a request is pulled: nothing is staged. SATA and SCSI of kernels with
+    /// [`budget_first`](crate::profile::MqProfile::budget_first).
     pub budget: bool,
     /// Hardware limit in KiB.
     pub max_hw_sectors_kb: u32,

@@ -66,7 +66,7 @@ pub(crate) fn stack(
             rotational: spec.rotational,
             write_cache: spec.write_cache,
             fua: spec.fua,
-            budget: spec.budget,
+            budget: spec.budget && trial.kernel.mq.budget_first,
             max_hw_sectors_kb: spec.max_hw_sectors_kb,
             zone_sectors: 0,
             settings: trial.settings.clone(),

@@ -115,7 +115,6 @@ fn direct_issue(core: &mut Core, tl: &mut Timeline, id: ReqId) {
 impl Mq {
     /// With tags for the scheduler in force.
     pub(crate) fn new(core: &Core, budget: bool, tag_start: u32) -> Self {
-        let budget = budget && core.profile.mq.budget_first;
         let mut mq = Mq { hctx: Vec::new(), budget, tag_start, scratch: Vec::new() };
         let facts = core.sched.facts();
         let shared = core.sched.none();

@@ -50,7 +50,7 @@ fn a_full_queue_of_4_12_empties_its_scheduler() {
         ("mq-deadline@4.12", "6.12", vec!["R100", "R900", "R108+24"]),
     ] {
         let mut c = config(scheduler, kernel, 2, 5);
-        c.budget = true;
+        c.budget = c.profile.mq.budget_first;
         let mut r = Rig::new(c);
         for read in ["R100", "R900", "R108", "R116", "R124"] {
             r.submits(0, read).returns();
@@ -64,7 +64,7 @@ fn a_full_queue_of_4_12_empties_its_scheduler() {
 #[test]
 fn a_run_with_progress_leaves_the_scheduler_alone() {
     let mut c = config("mq-deadline@4.12", "4.12", 1, 5);
-    c.budget = true;
+    c.budget = false;
     let mut r = Rig::new(c);
     for read in ["R100", "R900", "R500", "R300"] {
         r.submits(0, read).returns();

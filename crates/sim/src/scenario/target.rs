@@ -72,7 +72,7 @@ impl Target {
         let capacity = end.max(CAPACITY) * SECTOR;
         let device = Box::new(Constant { capacity, time, queue: VecDeque::new(), in_flight: 0 });
         let max_hw_sectors_kb = 1 << 20;
-        // A driver that asks for one request at a time stages nothing; a cache makes flushes visible.
+        // A driver that asks for one request at a time stages nothing, whatever the kernel; a cache makes flushes visible.
         Target {
             device,
             depth,
@@ -106,7 +106,7 @@ impl Target {
             rotational: spec.rotational,
             write_cache: spec.write_cache,
             fua: spec.fua,
-            budget: spec.budget,
+            budget: spec.budget && scenario.kernel.mq.budget_first,
             max_hw_sectors_kb: spec.max_hw_sectors_kb,
         })
     }
