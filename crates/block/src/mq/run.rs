@@ -60,7 +60,8 @@ impl Mq {
         }
         match core.ask_scheduler(tl, h as u16) {
             Some(id) if self.take_driver_tag(core, id) => core.issue(tl, id),
-            Some(id) => self.park_pulled(h, id),
+            // It waits for a tag of the hardware queue that it was allocated for.
+            Some(id) => self.park_pulled(usize::from(core.reqs[id].hctx), id),
             None => self.rerun_later(core, tl, h),
         }
     }
