@@ -157,7 +157,7 @@ fn more_cpus_are_not_slower() {
 /// Processes on cores and hardware queues of their own share a scheduler's tokens and its lock: none is left out.
 #[test]
 fn hardware_queues_do_not_starve_each_other() {
-    let job = "[r]\nfilename=/dev/d\ndirect=1\nruntime=50ms\ntime_based\nbs=4k\nrw=randread\nioengine=libaio\n\
+    let job = "[r]\nfilename=/dev/d\ndirect=1\nruntime=300ms\ntime_based\nbs=4k\nrw=randread\nioengine=libaio\n\
                iodepth=128\nnumjobs=10\n";
     for scheduler in ["none", "mq-deadline", "kyber", "bfq"] {
         let mut t = trial(scheduler, "6.12", "samsung-980-pro", job);
