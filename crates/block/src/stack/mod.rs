@@ -6,7 +6,13 @@
 mod array;
 mod balance;
 mod dirty;
+mod inside;
+mod ledger;
+mod legs;
 mod parts;
+mod rounds;
+mod route;
+mod rules;
 
 use iosched_schedulers::{QueueFacts, TaskInfo, TunableError};
 use iosched_types::{Bio, Nanos, TaskId};
@@ -18,9 +24,10 @@ use crate::queue::{Queue, SwitchError};
 use crate::timeline::{ArrayEvent, DiskId, QueueEvent, Timeline};
 use crate::{KernelProfile, SchedulerChoice};
 
-use array::{Array, Legs};
-pub use array::{LegStats, Routed};
+use array::Array;
 pub use balance::Why;
+pub use ledger::{LegStats, Routed};
+use legs::Legs;
 
 /// One disk, or several as one.
 #[derive(Debug)]
@@ -47,7 +54,7 @@ impl Stack {
         for (i, leg) in legs.iter_mut().enumerate() {
             leg.disk = DiskId(i as u16);
             let theirs = std::mem::take(&mut leg.tasks);
-            leg.tasks = array::threads().chain(theirs).collect();
+            leg.tasks = legs::threads().chain(theirs).collect();
         }
         let mut queues = legs.into_iter().map(Queue::new).collect::<Result<Vec<_>, _>>()?;
         let first = queues.remove(0);
@@ -112,7 +119,7 @@ impl Stack {
     /// What an array did to its legs; empty of a disk.
     #[must_use]
     pub fn leg_stats(&self) -> Vec<LegStats> {
-        self.array.as_ref().map_or_else(Vec::new, |a| a.leg_stats())
+        self.array.as_ref().map_or_else(Vec::new, |a| a.routes.books.legs().to_vec())
     }
 
     /// Superblocks and pages of the bitmap that an array wrote to each leg, and rounds of flushes.
@@ -138,8 +145,8 @@ impl Stack {
     #[must_use]
     pub fn sleeps_for(&self, task: TaskId) -> Room {
         let Some(array) = &self.array else { return self.first.sleeps_for(task) };
-        let below = array::below(task);
-        match array.refused_by(below) {
+        let below = legs::below(task);
+        match array.inside.refused_by(below) {
             Some(leg) => self.queues().nth(leg).unwrap_or(&self.first).sleeps_for(below),
             None => Room::Mark,
         }
@@ -213,11 +220,11 @@ impl Stack {
 impl Stack {
     /// The number that a thread has on the legs.
     fn below(&self, thread: TaskId) -> TaskId {
-        if self.is_array() { array::below(thread) } else { thread }
+        if self.is_array() { legs::below(thread) } else { thread }
     }
 
     fn above(&self, thread: TaskId) -> TaskId {
-        if self.is_array() { array::above(thread) } else { thread }
+        if self.is_array() { legs::above(thread) } else { thread }
     }
 
     /// As [`Queue::task_started`].
@@ -253,7 +260,7 @@ impl Stack {
         if !self.is_array() {
             return self.first.task_exited(tl, task);
         }
-        let below = array::below(task);
+        let below = legs::below(task);
         self.on_array(tl, |_, legs, tl| legs.each(|leg| leg.task_exited(tl, below)));
     }
 
@@ -275,7 +282,7 @@ impl Stack {
         if !self.is_array() {
             return self.first.finish_plug(tl, task);
         }
-        let below = array::below(task);
+        let below = legs::below(task);
         self.on_array(tl, |_, legs, tl| legs.each(|leg| leg.finish_plug(tl, below)));
     }
 
@@ -293,7 +300,7 @@ impl Stack {
         if !self.is_array() {
             return self.first.task_sleeps(tl, task);
         }
-        let below = array::below(task);
+        let below = legs::below(task);
         self.on_array(tl, |_, legs, tl| legs.each(|leg| leg.task_sleeps(tl, below)));
     }
 }
@@ -371,7 +378,7 @@ impl Stack {
     pub fn explain(&mut self) {
         self.legs().each(Queue::explain);
         if let Some(array) = &mut self.array {
-            array.explain();
+            array.routes.books.explain();
         }
     }
 
@@ -386,13 +393,13 @@ impl Stack {
     /// what the array writes for itself.
     #[must_use]
     pub fn routed(&self, below: u32) -> Option<Routed> {
-        self.array.as_ref()?.routed(below)
+        self.array.as_ref()?.routes.books.routed(below)
     }
 
     /// The task of a leg's trace as the host numbers it; `None` of an array's own thread.
     #[must_use]
     pub fn task_above(&self, below: TaskId) -> Option<TaskId> {
-        if self.is_array() { array::above_checked(below) } else { Some(below) }
+        if self.is_array() { legs::above_checked(below) } else { Some(below) }
     }
 
     /// As [`Queue::pull_by_hand`], on all legs.

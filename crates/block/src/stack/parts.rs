@@ -46,8 +46,8 @@ impl Layout {
     }
 
     /// The parts of a bio, each of which stays on one leg and in one unit.
-    pub(super) fn parts(&self, bio: &Bio) -> impl Iterator<Item = Bio> + use<'_> {
-        let mut rest = *bio;
+    pub(super) fn parts(&self, bio: Bio) -> impl Iterator<Item = Bio> + use<'_> {
+        let mut rest = bio;
         let mut first = true;
         std::iter::from_fn(move || {
             if !std::mem::take(&mut first) && rest.sectors == 0 {
