@@ -146,11 +146,14 @@ impl Post {
         self.sys.close(fd).await
     }
 
-    /// Adds up to what makes the file as long as a file may be.
+    /// Adds up to what makes the file as long as a file may be. One that is as long already is left alone.
     async fn append(&mut self, which: usize) -> Done {
         let (file, len) = self.files[which];
         let room = self.p.bytes("largest").saturating_sub(len);
-        let more = if room == 0 { 0 } else { 1 + self.dice.below(room) };
+        if room == 0 {
+            return Ok(());
+        }
+        let more = 1 + self.dice.below(room);
         let flags = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::APPEND;
         let fd = self.sys.open(format_args!("{file}"), flags).await?;
         self.sys.lseek(fd, 0, Whence::End).await?;

@@ -1,0 +1,250 @@
+//! Calls of a text as a simulated host gets them, and of a real program as strace sees them, in the same words.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use iosched_syscalls::{Answer, Birth, Call, Done, Fd, OpenFlags, Program};
+use iosched_types::Nanos;
+use iosched_workloads::programs::{Descriptor, Params};
+
+/// What was called, in order: call, last part of the name, length.
+pub(super) type Calls = Vec<String>;
+
+/// Ways of opening that make writes durable or lead past the page cache, and how the words for them begin.
+const DURABLE: [(OpenFlags, &str); 3] = [
+    (OpenFlags::DSYNC, " O_DSYNC"),
+    (OpenFlags::SYNC, " O_SYNC"),
+    (OpenFlags::DIRECT, " O_DIRECT"),
+];
+
+/// A program whose calls are written down.
+struct Recorded {
+    inner: Box<dyn Program>,
+    /// The calls of each process, in the order of their births.
+    log: Arc<Mutex<Vec<Calls>>>,
+    process: usize,
+    names: BTreeMap<Fd, String>,
+    opening: Option<String>,
+}
+
+impl Recorded {
+    fn birth(birth: Birth, log: Arc<Mutex<Vec<Calls>>>) -> Birth {
+        Birth(Box::new(move || {
+            let mut all = log.lock().unwrap();
+            all.push(Calls::new());
+            let (process, names) = (all.len() - 1, BTreeMap::new());
+            drop(all);
+            Box::new(Recorded { inner: (birth.0)(), log, process, names, opening: None })
+        }))
+    }
+
+    fn line(&mut self, call: &Call) -> Option<String> {
+        let last = |path: &dyn std::fmt::Debug| {
+            let text = format!("{path:?}");
+            text.trim_matches('"').rsplit('/').next().unwrap_or_default().to_string()
+        };
+        let name = |fd: &Fd| self.names.get(fd).cloned().unwrap_or_default();
+        Some(match call {
+            Call::Open { path, flags, .. } => {
+                let name = last(path);
+                self.opening = Some(name.clone());
+                let set = DURABLE.iter().filter(|(flag, _)| flags.has(*flag));
+                format!("open {name}{}", set.map(|(_, word)| *word).collect::<String>())
+            }
+            Call::Close { fd } => format!("close {}", name(fd)),
+            Call::Read { fd, len } => format!("read {} {len}", name(fd)),
+            Call::Pread { fd, at, len } => format!("pread {} at {at} {len}", name(fd)),
+            Call::Write { fd, len } => format!("write {} {len}", name(fd)),
+            Call::Pwrite { fd, at, len } => format!("pwrite {} at {at} {len}", name(fd)),
+            Call::Truncate { fd, .. } => format!("ftruncate {}", name(fd)),
+            Call::Fsync { fd } => format!("fsync {}", name(fd)),
+            Call::Fdatasync { fd } => format!("fdatasync {}", name(fd)),
+            Call::Sync => "sync".into(),
+            Call::Stat { path, .. } => format!("stat {}", last(path)),
+            Call::Fstat { fd, .. } => format!("fstat {}", name(fd)),
+            Call::Seek { fd, .. } => format!("lseek {}", name(fd)),
+            Call::Unlink { path } => format!("unlink {}", last(path)),
+            Call::Mkdir { path } => format!("mkdir {}", last(path)),
+            Call::Rename { from, .. } => format!("rename {}", last(from)),
+            Call::Touch { path } => format!("utimensat {}", last(path)),
+            _ => return None,
+        })
+    }
+}
+
+impl Program for Recorded {
+    fn resume(&mut self, now: Nanos, answer: Answer) -> Option<Call> {
+        if let (Some(name), Ok(fd)) = (self.opening.take(), answer) {
+            self.names.insert(Fd(fd as u32), name);
+        }
+        let mut call = self.inner.resume(now, answer)?;
+        if let Some(line) = self.line(&call) {
+            self.log.lock().unwrap()[self.process].push(line);
+        }
+        if let Call::Spawn { birth, .. } = &mut call {
+            let nothing = Birth(Box::new(|| unreachable!("taken")));
+            let inner = std::mem::replace(birth, nothing);
+            *birth = Recorded::birth(inner, self.log.clone());
+        }
+        Some(call)
+    }
+
+    fn status(&self) -> Done {
+        self.inner.status()
+    }
+}
+
+/// The calls of a text, process by process.
+pub(super) fn ours(line: &str) -> Vec<Calls> {
+    let (descriptor, params) = Descriptor::from_command_line(line).unwrap();
+    calls_of(descriptor, params)
+}
+
+pub(super) fn calls_of(descriptor: &Descriptor, params: Params) -> Vec<Calls> {
+    let mut host = crate::rig::mounted("none", 4, 8 << 30, 4 << 30, true);
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let go_on = &mut |_| std::ops::ControlFlow::Continue(());
+    if let Some(prepare) = descriptor.preparation(&params) {
+        host.prepare(prepare, go_on).unwrap();
+    }
+    let birth = Recorded::birth(descriptor.measured(&params), log.clone());
+    host.run(birth, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    let calls = log.lock().unwrap().clone();
+    calls.into_iter().filter(|c| !c.is_empty()).collect()
+}
+
+/// Whether a program is installed, by its name or path.
+fn installed(program: &str) -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|p| p.join(program).is_file())
+}
+
+/// The calls of a real program on files below a directory, process by process; `None` where it is not installed or cannot
+/// be traced.
+pub(super) fn real(dir: &Path, program: &str, args: &[&str], input: &str) -> Option<Vec<Calls>> {
+    for tool in ["strace", program] {
+        if !installed(tool) {
+            eprintln!("SKIPPED: {tool} is not installed");
+            return None;
+        }
+    }
+    if !Command::new("strace").arg("true").output().is_ok_and(|o| o.status.success()) {
+        eprintln!("SKIPPED: strace may not trace here");
+        return None;
+    }
+    let (logs, text) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
+    std::fs::write(text.path(), input).unwrap();
+    let done = Command::new("strace")
+        .args(["-ff", "-s", "0", "-o"])
+        .arg(logs.path().join("log"))
+        .arg(program)
+        .args(args)
+        .current_dir(dir)
+        .stdin(std::fs::File::open(text.path()).unwrap())
+        .output()
+        .unwrap();
+    let said =
+        [done.stdout, done.stderr].map(|t| String::from_utf8_lossy(&t).into_owned()).concat();
+    assert!(done.status.success(), "{program} {args:?}: {}: {said}", done.status);
+    let mut files: Vec<_> =
+        std::fs::read_dir(logs.path()).unwrap().map(|f| f.unwrap().path()).collect();
+    files.sort_by_key(|f| f.extension().and_then(|e| e.to_str()?.parse::<u64>().ok()));
+    let calls = files.iter().map(|f| below(dir, &std::fs::read_to_string(f).unwrap()));
+    Some(calls.filter(|c| !c.is_empty()).collect())
+}
+
+/// The calls of a log of strace that are about files below `dir`.
+fn below(dir: &Path, log: &str) -> Calls {
+    let dir = dir.to_str().unwrap();
+    let mut names: BTreeMap<&str, String> = BTreeMap::new();
+    let mut calls = Calls::new();
+    for line in log.lines() {
+        let Some((call, rest)) = line.split_once('(') else { continue };
+        let Some((args, result)) = rest.rsplit_once(" = ") else { continue };
+        let result = result.split_whitespace().next().unwrap_or_default();
+        let path = args.split('"').nth(1).unwrap_or_default();
+        let path = path.trim_end_matches('/');
+        let last = if path == dir { "." } else { path.rsplit('/').next().unwrap_or_default() };
+        let last = last.to_string();
+        let fd = args.split([',', ')']).next().unwrap_or_default().trim();
+        let inside = path.starts_with(dir) || !path.starts_with('/') && !path.is_empty();
+        let words: Vec<&str> = args.trim_end_matches([' ', ')']).split(", ").collect();
+        let count = || match words.as_slice() {
+            [.., len, at] if call.starts_with('p') => format!("at {at} {len}"),
+            [.., len] => (*len).to_string(),
+            [] => String::new(),
+        };
+        let name = names.get(fd).cloned();
+        let kind = call.trim_end_matches("64");
+        let line = match (kind, name) {
+            ("openat" | "open", _) if inside => {
+                names.insert(result, last.clone());
+                let set = DURABLE.iter().map(|(_, word)| *word);
+                let set = set.filter(|w| args.split([',', ' ', '|', ')']).any(|a| a == w.trim()));
+                format!("open {last}{}", set.collect::<String>())
+            }
+            ("close", Some(name)) => {
+                names.remove(fd);
+                format!("close {name}")
+            }
+            ("read" | "pread" | "write" | "pwrite", Some(name)) => {
+                format!("{kind} {name} {}", count())
+            }
+            ("ftruncate" | "fsync" | "fdatasync" | "lseek", Some(name)) => format!("{kind} {name}"),
+            ("newfstatat", Some(name)) if path.is_empty() => format!("fstat {name}"),
+            ("fstat", Some(name)) => format!("fstat {name}"),
+            ("newfstatat" | "stat", _) if inside && !path.is_empty() => format!("stat {last}"),
+            ("unlink" | "mkdir" | "rename" | "utimensat", _) if inside => format!("{kind} {last}"),
+            ("sync", _) => "sync".into(),
+            _ => continue,
+        };
+        calls.push(line);
+    }
+    calls
+}
+
+/// The parts of a list that begin with this line.
+pub(super) fn split_at<'a>(calls: &'a [String], begins: &str) -> Vec<&'a [String]> {
+    let mut at: Vec<usize> = (0..calls.len()).filter(|i| calls[*i] == begins).collect();
+    at.push(calls.len());
+    at.windows(2).map(|w| &calls[w[0]..w[1]]).collect()
+}
+
+/// The same with names that do not matter left out.
+pub(super) fn kinds(calls: &[String]) -> BTreeMap<String, u64> {
+    let mut kinds = BTreeMap::new();
+    for call in calls {
+        let mut words = call.split(' ');
+        let kind = words.next().unwrap_or_default();
+        let bytes = call.rsplit(' ').next().and_then(|n| n.parse::<u64>().ok());
+        let transfer = kind.ends_with("read") || kind.ends_with("write");
+        let key =
+            if transfer { format!("{kind} {}", bytes.unwrap_or(0)) } else { kind.to_string() };
+        *kinds.entry(key).or_default() += 1;
+    }
+    kinds
+}
+
+/// The same with names in the order in which they come first: those of two programs may differ.
+pub(super) fn anonymous(calls: &[String]) -> Calls {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut lines = Calls::new();
+    for call in calls {
+        let mut words: Vec<String> = call.split(' ').map(String::from).collect();
+        let next = names.len();
+        if let (Some(name), Some(word)) = (call.split(' ').nth(1), words.get_mut(1)) {
+            *word = format!("file{}", names.entry(name).or_insert(next));
+        }
+        lines.push(words.join(" "));
+    }
+    lines
+}
+
+/// What a loop does again and again; its last round may be cut off.
+pub(super) fn round(calls: &[String]) -> Calls {
+    let repeats = |n: &usize| (*n..calls.len()).all(|i| calls[i] == calls[i - n]);
+    let n = (1..calls.len()).find(repeats).unwrap_or(calls.len());
+    calls[..n].to_vec()
+}
