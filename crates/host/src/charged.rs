@@ -154,7 +154,7 @@ impl Machine {
     fn looked(&mut self, t: TaskId) {
         let task = &mut self.tasks[t as usize];
         match std::mem::take(&mut task.then) {
-            Then::Look(min) if task.ring.len() < min as usize => self.sleep_for_ios(t, min),
+            Then::Look(min) if task.ring.lacks(min) => self.sleep_for_ios(t, min),
             _ => self.run_task(t),
         }
     }

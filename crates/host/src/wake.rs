@@ -33,7 +33,7 @@ impl Machine {
                 }
             }
             task.ring.push(unit);
-            let wakes = matches!(task.state, State::Io(min) if task.ring.len() >= min as usize)
+            let wakes = matches!(task.state, State::Io(min) if task.ring.wakes(min))
                 || matches!(task.state, State::Call(one) if one == unit);
             if wakes {
                 task.state = State::Ready;

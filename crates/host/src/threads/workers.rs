@@ -252,7 +252,7 @@ impl Machine {
         let task = &mut self.tasks[t as usize];
         let io = task.first_io + unit;
         task.ring.push(unit);
-        let wakes = matches!(task.state, State::Io(min) if task.ring.len() >= min as usize);
+        let wakes = matches!(task.state, State::Io(min) if task.ring.wakes(min));
         if wakes {
             task.state = State::Ready;
             self.completed_once = true;

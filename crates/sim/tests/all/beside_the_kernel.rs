@@ -149,7 +149,7 @@ const MISSES: &[(&str, &str)] = &[
     ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
     (
         "hdd7k_fifo/y6",
-        "posixaio at the end of the run time: fio leaves with 23 of 32 I/Os never served; here all are",
+        "bfq: a queue that was preempted on its arrival goes before others when the real-time reader ends, at command 288",
     ),
     (
         "hdd7k_fifo/y7",
@@ -193,5 +193,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 78, "only {agree} agree");
+    assert!(agree >= 80, "only {agree} agree");
 }

@@ -9,7 +9,7 @@ use iosched_types::{Bytes, Nanos, Op};
 use super::generator::{Generator, NextIo};
 use super::layout::Files;
 use super::replay::Replay;
-use super::spec::JobSpec;
+use super::spec::{IoEngine, JobSpec};
 use super::stats::JobStats;
 
 use self::pace::{Pace, Pause};
@@ -174,6 +174,16 @@ pub struct Job {
     flow: Option<Flow>,
     log: Option<Vec<Logged>>,
     files: Files,
+    by_unit: Option<ByUnit>,
+}
+
+/// How a process of POSIX AIO looks for what is done.
+#[derive(Debug)]
+struct ByUnit {
+    /// I/Os found so far, for which it has not returned.
+    found: usize,
+    /// Those that the last look found.
+    units: Vec<u32>,
 }
 
 impl Job {
@@ -183,6 +193,7 @@ impl Job {
         let n = job.units();
         let size: Bytes = files.iter().map(|f| f.len).sum();
         let limits = Limits::of(job, size);
+        let posix = job.engine == IoEngine::Posixaio;
         let plain = job.replay.is_none()
             && !limits.by_bytes()
             && job.ramp_time == 0
@@ -227,16 +238,19 @@ impl Job {
             flow: None,
             log: job.write_iolog.is_some().then(Vec::new),
             files: files.clone(),
+            by_unit: posix.then(|| ByUnit { found: 0, units: Vec::with_capacity(n as usize) }),
             measuring: job.ramp_time == 0,
             plain,
             lean: plain
                 && !job.engine.is_sync()
+                && !posix
                 && job.batch_submit <= 1
                 && job.iodepth_low >= n
                 && !job.pattern.trim
                 && job.think.time == 0,
             reap_min: job.batch_complete_min,
-            reap_max: job.batch_complete_max,
+            // With POSIX AIO a look takes all that are done.
+            reap_max: if posix { 0 } else { job.batch_complete_max },
             stable: job.sync > 0,
             spec: Box::new(job.clone()),
         }

@@ -162,6 +162,7 @@ impl Job {
         }
         self.batched = 0;
         if self.depth > 0 {
+            self.look_unit_by_unit(ring);
             if ring.is_empty() {
                 return Some(Step::Wait(1));
             }

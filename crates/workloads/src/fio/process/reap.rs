@@ -6,6 +6,9 @@ use crate::fio::generator::NextIo;
 
 use super::{Job, Ring, State, Step};
 
+/// `aio_suspend` is called for at most so many I/Os.
+const SUSPENDED_FOR: usize = 8;
+
 impl Job {
     pub(super) fn await_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
         let Some(unit) = ring.pop() else { return Some(Step::Wait(1)) };
@@ -36,6 +39,7 @@ impl Job {
             return None;
         }
         let min = self.reap_min.clamp(1, self.depth.max(1));
+        self.look_unit_by_unit(ring);
         if (ring.len() as u32) < min {
             return Some(Step::Wait(min));
         }
@@ -49,6 +53,27 @@ impl Job {
         None
     }
 
+    /// With POSIX AIO fio asks for the state of each unit by its number, the last taken first, and sleeps until one of
+    /// the first eight that were not done is done. Others may end meanwhile, and are seen then.
+    #[inline]
+    pub(super) fn look_unit_by_unit(&mut self, ring: &mut Ring) {
+        if let Some(looks) = &mut self.by_unit {
+            looks.found = ring.look_through(looks.found, &mut looks.units);
+            for unit in &looks.units {
+                self.units[*unit].awaited = false;
+            }
+            ring.watch(self.units.last_of_highest(SUSPENDED_FOR));
+        }
+    }
+
+    /// What a call found and did not return is found again by the next.
+    #[inline]
+    fn begin_looks_anew(&mut self) {
+        if let Some(looks) = &mut self.by_unit {
+            looks.found = 0;
+        }
+    }
+
     #[inline]
     pub(super) fn reap(&mut self, now: Nanos, ring: &mut Ring) {
         let most = match self.reap_max {
@@ -60,6 +85,7 @@ impl Job {
                 self.finish_unit(now, unit);
             }
         }
+        self.begin_looks_anew();
     }
 
     #[inline(always)]
@@ -91,12 +117,14 @@ impl Job {
         }
         // One call waits for all of them. It takes those that are done already together with the last one.
         let all = self.depth.min(self.units.len());
+        self.look_unit_by_unit(ring);
         if (ring.len() as u32) < all {
             return Some(Step::Wait(all));
         }
         while let Some(unit) = ring.pop() {
             self.finish_unit(now, unit);
         }
+        self.begin_looks_anew();
         if !self.again {
             self.stats.ended = now;
             if let Some(flow) = self.flow.take() {
@@ -126,10 +154,54 @@ impl Job {
     }
 
     pub(super) fn await_final_sync(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
+        self.look_unit_by_unit(ring);
         let Some(unit) = ring.pop() else { return Some(Step::Wait(1)) };
         self.finish_unit(now, unit);
         self.stats.ended = now;
         self.next_sync_or_pass();
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fio::layout::lay_out;
+    use crate::fio::process::{Job, Ring, Step};
+    use crate::fio::{NoLookup, parse};
+
+    /// Units that the job hands over until it waits.
+    fn handed_over(job: &mut Job, ring: &mut Ring) -> Vec<u32> {
+        let mut units = Vec::new();
+        loop {
+            match job.step(0, ring) {
+                Step::Submit(io) => units.push(io.unit),
+                Step::Wait(_) => return units,
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    /// As fio 3.33 does at depths above eight: the ninth last I/O of a full queue wakes it.
+    #[test]
+    fn posix_aio_sleeps_for_the_last_eight_units() {
+        let text =
+            "[a]\nfilename=/dev/disk\nsize=1m\nbs=4k\nioengine=posixaio\niodepth=12\nrw=randread\n";
+        let set = parse("a.fio", text, &NoLookup, &|_| Err("none".into()), &[]).unwrap();
+        let files = lay_out(&set, 1 << 30).unwrap();
+        let mut job = Job::new(&set.jobs[0], &files[0]);
+        let mut ring = Ring::with_capacity(12);
+        assert_eq!(handed_over(&mut job, &mut ring), (0..12).collect::<Vec<_>>());
+        for unit in 0..4 {
+            ring.push(unit);
+            assert!(!ring.wakes(1), "unit {unit}");
+        }
+        assert!(!ring.lacks(1), "whoever looks for itself sees them");
+        ring.push(4);
+        assert!(ring.wakes(1));
+        // It finds all, from the last unit to the first, and takes the one that it found last first.
+        assert_eq!(handed_over(&mut job, &mut ring), [0, 1, 2, 3, 4]);
+        ring.push(5);
+        assert!(ring.wakes(1));
+        assert_eq!(handed_over(&mut job, &mut ring), [5]);
     }
 }

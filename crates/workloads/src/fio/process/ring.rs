@@ -14,7 +14,12 @@ pub struct Ring {
     pushed: u32,
     /// How many I/Os there were when the process was woken, if it looks before the others come; otherwise 0.
     woken_by: u32,
+    /// The process sleeps for I/Os of units from this one on: 0 for all, [`STIRRED`] when one of them has finished.
+    watched: u32,
 }
+
+/// A watched I/O has finished.
+const STIRRED: u32 = u32::MAX;
 
 impl Ring {
     /// A ring with room for this many I/Os.
@@ -45,6 +50,9 @@ impl Ring {
         }
         *self.slot(self.pushed) = unit;
         self.pushed = self.pushed.wrapping_add(1);
+        if self.watched > 0 && unit >= self.watched {
+            self.watched = STIRRED;
+        }
     }
 
     #[cold]
@@ -68,6 +76,49 @@ impl Ring {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.pushed == self.taken
+    }
+
+    /// The process will sleep only for units from this one on, whatever else finishes. 0: for every unit.
+    pub(super) fn watch(&mut self, from: u32) {
+        self.watched = from;
+    }
+
+    /// Whether a process that sleeps for this many I/Os is woken by what has finished.
+    #[must_use]
+    #[inline]
+    pub fn wakes(&self, min: u32) -> bool {
+        match self.watched {
+            0 => self.len() >= min as usize,
+            watched => watched == STIRRED,
+        }
+    }
+
+    /// Whether a process that looks for this many I/Os now has to sleep.
+    #[must_use]
+    #[inline]
+    pub fn lacks(&self, min: u32) -> bool {
+        self.len() < min as usize && self.watched != STIRRED
+    }
+
+    /// The process looks unit by unit, the highest first. What its last looks found, the first `found`, stays in front.
+    /// Returns how many it has found now.
+    pub(super) fn look_through(&mut self, found: usize, units: &mut Vec<u32>) -> usize {
+        let seen = match self.woken_by {
+            0 => self.len(),
+            n => self.len().min(n as usize),
+        };
+        let first = self.taken;
+        let numbers = move || (found..seen).map(move |i| first.wrapping_add(i as u32));
+        units.clear();
+        for number in numbers() {
+            let unit = *self.slot(number);
+            units.push(unit);
+        }
+        units.sort_unstable_by(|a, b| b.cmp(a));
+        for (number, unit) in numbers().zip(units.iter()) {
+            *self.slot(number) = *unit;
+        }
+        seen.max(found)
     }
 
     /// The process was woken by the last one that came, ahead of those that finish in the same instant.

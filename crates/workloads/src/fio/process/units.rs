@@ -20,6 +20,8 @@ pub(super) struct Unit {
     next: u32,
     /// Read, write, trim, flush.
     pub(super) dir: u8,
+    /// Begun, and not found to be done by a process that looks unit by unit.
+    pub(super) awaited: bool,
 }
 
 impl Unit {
@@ -44,6 +46,7 @@ impl Units {
             issue: 0,
             next: if i + 1 < n { i + 1 } else { NONE },
             dir: 0,
+            awaited: false,
         };
         Units { units: (0..n).map(unit).collect(), free: if n > 0 { 0 } else { NONE } }
     }
@@ -70,8 +73,15 @@ impl Units {
             issue: now,
             next: NONE,
             dir: io.dir as u8,
+            awaited: true,
         };
         Some(unit)
+    }
+
+    /// The lowest of the `n` highest units that are awaited.
+    pub(super) fn last_of_highest(&self, n: usize) -> u32 {
+        let awaited = self.units.iter().enumerate().rev().filter(|(_, u)| u.awaited);
+        awaited.take(n).last().map_or(0, |(i, _)| i as u32)
     }
 
     #[inline]
