@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use iosched_experiment::{Record, Trial};
+use iosched_block::Issue;
+use iosched_experiment::{Record, Trial, Warning};
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Identity, Programs};
 use iosched_schedulers::TaskInfo;
@@ -48,6 +50,38 @@ pub(crate) fn simulate(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
+    let (mut host, fio, old) = run(trial, progress, |host| {
+        if trial.collect.dispatches {
+            host.collect_dispatches();
+        }
+    })?;
+    let points = record::points(host.take_dispatches(), |task| task);
+    let cpu =
+        |i: usize| host.measured().tasks.get(&(i as u32 + 1)).map(|t| t.cpu).unwrap_or_default();
+    let ran = trial.jobs.jobs.iter().zip(fio.take_stats()).enumerate();
+    let ran = ran.map(|(i, (job, stats))| Ran { job, stats, cpu: cpu(i) }).collect();
+    let mut record = record::of_jobs(trial, &host.queue, ran, false);
+    record.dispatches = points;
+    record.elapsed = host.measured().elapsed;
+    record.warnings.extend(old);
+    record.provenance.extend(programs::provenance(trial, &host));
+    Ok(record)
+}
+
+/// All commands that such a trial sends to the device, those of the preparation too.
+pub(crate) fn commands(trial: &Trial) -> Result<Vec<Issue>, SimError> {
+    let mut go_on = |_| ControlFlow::Continue(());
+    let collect = |host: &mut Programs| host.queue.out_mut().issues = Some(Vec::new());
+    let (mut host, _, _) = run(trial, &mut go_on, collect)?;
+    Ok(host.queue.out_mut().issues.take().unwrap_or_default())
+}
+
+/// Prepares the files and runs the jobs. `collect` is called before.
+fn run(
+    trial: &Trial,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    collect: impl FnOnce(&mut Programs),
+) -> Result<(Programs, Arc<OnFiles>, Option<Warning>), SimError> {
     let capacity = trial.device.capacity();
     let layouts = layouts(trial, capacity)?;
     let (groups, of_task) = cgroups(trial);
@@ -57,9 +91,7 @@ pub(crate) fn simulate(
     let mut host = Programs::new(queue, files, costs);
     host.tl.now = trial.start_at;
     host.identify(identities(trial, &of_task));
-    if trial.collect.dispatches {
-        host.collect_dispatches();
-    }
+    collect(&mut host);
     let end = expected_end(trial);
     let go_on = &mut |now| progress(Progress { now, end });
     let fio = OnFiles::new(
@@ -74,15 +106,5 @@ pub(crate) fn simulate(
         host.mount_anew();
     }
     host.run(fio.measured(), go_on)?;
-    let points = record::points(host.take_dispatches(), |task| task);
-    let cpu =
-        |i: usize| host.measured().tasks.get(&(i as u32 + 1)).map(|t| t.cpu).unwrap_or_default();
-    let ran = trial.jobs.jobs.iter().zip(fio.take_stats()).enumerate();
-    let ran = ran.map(|(i, (job, stats))| Ran { job, stats, cpu: cpu(i) }).collect();
-    let mut record = record::of_jobs(trial, &host.queue, ran, false);
-    record.dispatches = points;
-    record.elapsed = host.measured().elapsed;
-    record.warnings.extend(old);
-    record.provenance.extend(programs::provenance(trial, &host));
-    Ok(record)
+    Ok((host, fio, old))
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use iosched_experiment::Trial;
 use iosched_types::Diagnostic;
+use iosched_workloads::fio::on_files;
 use serde::Serialize;
 
 /// One command of a dispatch log: operation, byte offset, length, arrival at the device in ns.
@@ -55,10 +56,14 @@ pub fn parse_dispatch_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, 
 /// # Errors
 /// See [`crate::simulate`].
 fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate::SimError> {
-    let mut drive = crate::run::build(trial)?;
-    drive.queue.out_mut().issues = Some(Vec::with_capacity(most));
-    drive.run(&mut |_| ControlFlow::Continue(()))?;
-    let issues = drive.queue.out_mut().issues.take().unwrap_or_default();
+    let issues = if on_files::needed(&trial.jobs) {
+        crate::files::commands(trial)?
+    } else {
+        let mut drive = crate::run::build(trial)?;
+        drive.queue.out_mut().issues = Some(Vec::with_capacity(most));
+        drive.run(&mut |_| ControlFlow::Continue(()))?;
+        drive.queue.out_mut().issues.take().unwrap_or_default()
+    };
     Ok(issues
         .iter()
         .take(most)

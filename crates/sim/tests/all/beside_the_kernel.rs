@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use iosched_sim::simulate;
 use iosched_sim::validate::{
-    Case, Row, TruthFolder, beside_log, compare, parse_dispatch_log, plan,
+    Case, LoggedCommand, Row, TruthFolder, beside_log, compare, parse_dispatch_log, plan,
 };
+use iosched_types::Op;
 use iosched_workloads::fio::on_files;
 
 fn truth() -> PathBuf {
@@ -62,7 +63,9 @@ fn is_cached(case: &Case<'_>) -> bool {
     case.trials.as_ref().is_ok_and(|t| t.iter().any(|t| on_files::needed(&t.jobs)))
 }
 
-/// Reads and writes through the page cache, of the device itself and on ext4.
+/// Reads and writes through the page cache, of the device itself and on ext4. The kernel's ext4 was not new: its files
+/// lie 1 GB further on (dispatch/ssd_sata.fsync4.none.log.gz). On an SSD the place decides which writes share a channel,
+/// so its fsync rates are 7 to 11 % off.
 #[test]
 fn cached_totals_are_near_the_kernels() {
     let folder = folder();
@@ -79,7 +82,7 @@ fn cached_totals_are_near_the_kernels() {
     errors.sort_by(f64::total_cmp);
     assert!(errors.len() > 40, "only {} cases", errors.len());
     let at = |part: usize| errors[errors.len() * part / 10];
-    assert!(at(5) < 0.03 && at(8) < 0.07, "median {}, eight tenths within {}", at(5), at(8));
+    assert!(at(5) < 0.03 && at(8) < 0.08, "median {}, eight tenths within {}", at(5), at(8));
 }
 
 #[test]
@@ -130,6 +133,33 @@ fn commands_that_agree(folder: &TruthFolder, dir: &Path) -> usize {
         compared += kernel.len();
     }
     compared
+}
+
+/// On files the journal and the flushes are among the commands, in the kernel's order: data, journal, flush, commit block,
+/// flush. The places are others, as that file system had been used.
+#[test]
+fn commands_on_files_are_those_of_the_file_system() {
+    let folder = folder();
+    let is = |c: &&Case<'_>| (c.device, c.job, c.scheduler) == ("ssd_sata", "fsync4", "none");
+    let cases = plan(&folder);
+    let trials = cases.iter().find(is).unwrap().trials.as_ref().unwrap();
+    let path = truth().join("dispatch/ssd_sata.fsync4.none.log.gz");
+    let mut text = String::new();
+    let packed = std::fs::read(path).unwrap();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
+    let kernel = parse_dispatch_log("log", &text).unwrap();
+    let ours = beside_log(&trials[0], &kernel).unwrap().ours;
+    let shape = |all: &[LoggedCommand]| -> String {
+        let letter = |c: &LoggedCommand| match (c.op, c.offset >> 30) {
+            (Op::Flush, _) => 'F',
+            (_, 32) => 'J',
+            _ => 'D',
+        };
+        all[..8].iter().map(letter).collect()
+    };
+    assert_eq!(shape(&kernel), "DDDDJFJF");
+    assert_eq!(shape(&ours), shape(&kernel));
+    assert_eq!(ours.len(), kernel.len());
 }
 
 /// A kernel that has run its queues before goes to the device first at every completion, the first one included.
