@@ -202,6 +202,7 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
             dirty_bytes: s.dirty_bytes.unwrap_or(0),
         },
         hz: u64::from(trial.kernel.hz),
+        wheel: kernel >= WHEEL,
         cpus: u64::from(trial.cpus),
         io_pages,
         fua: takes_fua(trial),

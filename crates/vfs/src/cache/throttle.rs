@@ -325,7 +325,8 @@ impl Dirtier {
     ) -> u64 {
         let (period, mut pause) = match (hz * self.dirtied).checked_div(rate) {
             None => (longest, i64_of(longest)),
-            Some(period) => (period, i64_of(period) - i64_of(now.saturating_sub(self.reference))),
+            // Debts move the reference into the future. Then the pause is longer than the period.
+            Some(period) => (period, i64_of(period) + i64_of(self.reference) - i64_of(now)),
         };
         if pause < i64_of(shortest) {
             if pause < -i64_of(hz) {

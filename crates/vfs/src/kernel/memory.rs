@@ -25,6 +25,8 @@ pub struct Settings {
     pub limits: DirtyLimits,
     /// Jiffies a second.
     pub hz: u64,
+    /// Timers are rounded up as in a wheel: since 4.8.
+    pub wheel: bool,
     /// Cores.
     pub cpus: u64,
     /// `max_sectors_kb` of the disk in pages.
@@ -53,6 +55,7 @@ impl Default for Settings {
                 dirty_bytes: 0,
             },
             hz: 250,
+            wheel: true,
             cpus: 1,
             io_pages: 320,
             fua: false,

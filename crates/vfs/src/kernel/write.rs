@@ -3,6 +3,7 @@
 use iosched_types::{Flags, Op, TaskId};
 
 use super::read::{Open, Place};
+use super::timer::expires;
 use super::world::{BioOut, Done, World};
 use super::{Event, Kernel, Wait};
 use crate::cache::PAGE;
@@ -128,6 +129,7 @@ impl Kernel {
 
     /// Sleeps while the task has dirtied memory faster than it may.
     async fn throttle(&self) {
+        let mut again = false;
         loop {
             let verdict = self.with(|w| {
                 if w.memory.settings.writers_write {
@@ -135,7 +137,7 @@ impl Kernel {
                 }
                 let mut task = *w.dirtier(self.task());
                 let core = *w.core(self.task());
-                if !task.due(&w.memory.device, &core) {
+                if !again && !task.due(&w.memory.device, &core) {
                     return None;
                 }
                 w.core(self.task()).dirtied = 0;
@@ -159,13 +161,16 @@ impl Kernel {
                     w.flusher.ask(Task::Background);
                     w.signal(Event::Flusher);
                 }
-                Some((verdict, (now + verdict.pause) * (1_000_000_000 / w.memory.settings.hz)))
+                let tick = 1_000_000_000 / w.memory.settings.hz;
+                let wheel = if w.memory.settings.wheel { tick } else { 0 };
+                Some((verdict, expires(now * tick, verdict.pause * tick, wheel)))
             });
             let Some((verdict, until)) = verdict else { return };
             if verdict.pause > 0 {
                 self.wait(Wait::Until(until)).await;
             }
-            if !verdict.again {
+            again = verdict.again;
+            if !again {
                 return;
             }
         }

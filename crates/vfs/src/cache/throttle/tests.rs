@@ -123,3 +123,15 @@ fn a_core_looks_after_its_part_of_the_threshold() {
     core.dirtied = 2048;
     assert!(task.due(&device, &core));
 }
+
+/// Event log of 6.12: 256 pages take a jiffy, which is too short to sleep for. The next 256 pay for both, though no time has
+/// gone by.
+#[test]
+fn what_was_not_slept_for_is_owed() {
+    let mut task = Dirtier { dirtied: 256, pause_at: 256, reference: 430 };
+    assert_eq!(task.pause(430, 250, 61300, 50, 2, 200), 0);
+    assert_eq!((task.dirtied, task.reference), (0, 431));
+    task.dirtied = 256;
+    assert_eq!(task.pause(430, 250, 59225, 50, 2, 200), 2);
+    assert_eq!((task.dirtied, task.reference, task.pause_at), (0, 432, 200));
+}

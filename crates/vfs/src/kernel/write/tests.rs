@@ -90,3 +90,67 @@ fn background_writeback_begins_at_a_look() {
     assert_eq!(world.memory.dirty * 4, 7808 - 64);
     assert!(world.memory.accounts());
 }
+
+/// When a writer goes on that has filled memory up to where it first sleeps, for two ticks.
+fn first_pause(wheel: bool) -> u64 {
+    let limits = DirtyLimits {
+        background_percent: 0,
+        dirty_percent: 0,
+        background_bytes: 64 << 20,
+        dirty_bytes: 256 << 20,
+    };
+    let mut world = World::default();
+    world.memory = Memory::new(Settings { limits, wheel, ..Settings::default() });
+    let world = Rc::new(RefCell::new(world));
+    let k = kernel(&world, 0);
+    let writer: Path = Box::pin(async move {
+        let mut file = open(0);
+        let mut at = 0;
+        while k.with(|w| w.now) == 0 {
+            k.write(&mut file, &Flat, at, 1 << 16).await;
+            at += 1 << 16;
+        }
+    });
+    run(&world, vec![writer], 1, 1000);
+    let world = world.borrow();
+    // A little over the middle of both limits: 40,992 pages when it looked, as in the event log, and the rest of its call.
+    assert_eq!(world.memory.dirty, 40992 + 16);
+    world.now
+}
+
+/// Event log of 6.12: a pause of 2 ticks is over at the third tick, one of 44 at the 45th. Before 4.8 a timer went off at its
+/// own tick.
+#[test]
+fn a_pause_ends_a_tick_later_since_timers_wait_in_a_wheel() {
+    assert_eq!((first_pause(true), first_pause(false)), (12_000_000, 8_000_000));
+}
+
+/// At the limit a writer sleeps again and again, as long as the disk takes, and dirties no page in between.
+#[test]
+fn nothing_is_dirtied_at_the_limit() {
+    let limits = DirtyLimits {
+        background_percent: 0,
+        dirty_percent: 0,
+        background_bytes: 4 << 20,
+        dirty_bytes: 8 << 20,
+    };
+    let mut world = World::default();
+    world.memory = Memory::new(Settings { limits, ..Settings::default() });
+    let world = Rc::new(RefCell::new(world));
+    let (watch, k) = (kernel(&world, 0), kernel(&world, 1));
+    // No flusher comes.
+    let writer: Path = Box::pin(async move {
+        let mut file = open(0);
+        for page in 0.. {
+            k.write(&mut file, &Flat, page << 12, 1 << 12).await;
+        }
+    });
+    let watcher: Path = Box::pin(async move {
+        let dirty = || watch.with(|w| w.memory.dirty);
+        watch.wait(Wait::Until(10_000_000_000)).await;
+        let at_limit = dirty();
+        watch.wait(Wait::Until(60_000_000_000)).await;
+        assert_eq!(dirty(), at_limit);
+    });
+    run(&world, vec![watcher, writer], 1, 1000);
+}
