@@ -114,6 +114,18 @@ pub enum Error {
         /// What was being written.
         doing: String,
     },
+    /// A load that would run out of room.
+    #[error("{what} needs at least {needed}, and {path} has {free}")]
+    TooSmall {
+        /// The load.
+        what: String,
+        /// In words.
+        needed: String,
+        /// A directory, or an emulated disk.
+        path: String,
+        /// In words.
+        free: String,
+    },
     /// The scheduler was removed from Linux.
     #[error("{name} is not in this kernel: {history}")]
     RemovedScheduler {
@@ -233,7 +245,9 @@ impl Error {
     #[must_use]
     pub fn class(&self) -> ExitClass {
         match self {
-            Error::Input { .. } | Error::NoDevice { .. } => ExitClass::BadInput,
+            Error::Input { .. } | Error::NoDevice { .. } | Error::TooSmall { .. } => {
+                ExitClass::BadInput
+            }
             Error::NotRoot { .. }
             | Error::ReadOnlySysfs { .. }
             | Error::Unavailable { .. }
@@ -295,6 +309,9 @@ impl Error {
                 let other =
                     other.map_or(String::new(), |d| format!(" --state-dir {}", d.display()));
                 format!("run: iosched restore{other}")
+            }
+            Error::TooSmall { .. } => {
+                "free space, name a larger disk, or give the program less to do".into()
             }
             Error::TooFast { .. } => "emulate a slower model, or use --backend sim".into(),
             Error::DiskFull { .. } => "finished runs are kept; free space and run again".into(),

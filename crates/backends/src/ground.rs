@@ -4,10 +4,13 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use iosched_experiment::Load;
 use iosched_types::Bytes;
+use iosched_types::units::show_bytes;
 use rustix::fs::CWD;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
@@ -157,6 +160,32 @@ impl Ground {
         File::open(&dir).map_err(|e| Error::io("opening", &dir, e))
     }
 
+    /// Makes sure that the files of a load have room.
+    ///
+    /// # Errors
+    /// [`Error::TooSmall`] with both figures, [`Error::Io`].
+    pub(crate) fn check_room(&self, load: &Load) -> Result<()> {
+        let shown = match &self.place {
+            Where::Mount(..) => "the emulated disk".into(),
+            Where::Directory(made, ..) => made.path.display().to_string(),
+        };
+        check_room(&self.dir, &shown, load)
+    }
+
+    /// Gives the directory of [`fresh`](Ground::fresh) to a user.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn give(&self, user: &nix::unistd::User) -> Result<()> {
+        let run = self.run_dir();
+        let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
+        std::os::unix::fs::chown(&run, Some(uid), Some(gid))
+            .map_err(|e| Error::io("giving away", &run, e))?;
+        // The way there, whatever the umask of this program is.
+        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755))
+            .map_err(|e| Error::io("opening the way to", &run, e))
+    }
+
     /// A mount namespace for programs, and the path of [`fresh`](Ground::fresh)'s directory in it: a real one, without
     /// links, as some programs want it, and a short one.
     ///
@@ -210,6 +239,27 @@ impl Ground {
         }
         Ok(())
     }
+}
+
+/// Makes sure that the files of a load have room in a directory.
+///
+/// # Errors
+/// [`Error::TooSmall`] with both figures, [`Error::Io`].
+pub(crate) fn check_room(dir: &Path, shown: &str, load: &Load) -> Result<()> {
+    let Load::Program { program, params } = load else { return Ok(()) };
+    let found = rustix::fs::statvfs(dir);
+    let found = found.map_err(|e| Error::io("looking at the room in", dir, e.into()))?;
+    let (needed, free) = ((program.room)(params), found.f_bfree.saturating_mul(found.f_frsize));
+    if needed <= free {
+        return Ok(());
+    }
+    let words = |bytes: Bytes| show_bytes(bytes as f64);
+    Err(Error::TooSmall {
+        what: program.name.into(),
+        needed: words(needed),
+        path: shown.into(),
+        free: words(free),
+    })
 }
 
 impl Drop for Ground {

@@ -8,6 +8,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     AtFlags, Dir, Mode, OFlags, ResolveFlags, StatxFlags, fstatvfs, mkdirat, openat2, statx,
@@ -17,6 +19,10 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+
+/// How long a killed process may take to end, and what lies between two looks.
+const DYING: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(5);
 
 /// The identity of a file or directory, which no copy shares: the id of its file system (on btrfs each snapshot has its
 /// own), the inode's number, and the time at which it was made, which cannot be set. Where the file system does not
@@ -77,7 +83,15 @@ impl MadeDirectory {
                     .into(),
             ));
         };
-        remove_tree(&parent, name).map_err(|e| match e {
+        // Processes that were killed a moment ago may still be ending a system call that makes a file.
+        let until = Instant::now() + DYING;
+        let removed = loop {
+            match remove_tree(&parent, name) {
+                Err(Stopped::Io(Errno::NOTEMPTY)) if Instant::now() < until => sleep(LOOK),
+                done => break done,
+            }
+        };
+        removed.map_err(|e| match e {
             Stopped::Mounted(inside) => self.in_use(format!(
                 "something is mounted on {}; unmount it and run: iosched restore",
                 self.path.join(inside).display()
@@ -214,6 +228,28 @@ mod tests {
         assert!(!made.path.exists());
         assert!(!made.remove().unwrap(), "somebody removed it: fine");
         assert_eq!(fs::read_to_string(other.join("data")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn it_goes_though_somebody_makes_files_for_a_while() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = made(dir.path());
+        let lib = made.path.join("root/usr/lib");
+        let (busy, until) = (lib.clone(), Instant::now() + Duration::from_millis(300));
+        let files = std::thread::spawn(move || {
+            let mut n = 0_u64;
+            // It ends early when its directory is gone.
+            while Instant::now() < until && fs::write(busy.join(n.to_string()), "x").is_ok() {
+                n += 1;
+            }
+            n
+        });
+        while !lib.join("9").exists() {
+            std::thread::yield_now();
+        }
+        assert!(made.remove().unwrap());
+        assert!(files.join().unwrap() > 9);
+        assert!(!made.path.exists());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Jobs that come with the program: `examples/jobs/*.fio`, usable by name without a checkout.
 
 use iosched_types::nearest::did_you_mean;
+use iosched_workloads::programs::PROGRAMS;
 
 /// A job by name.
 pub(crate) struct Builtin {
@@ -37,11 +38,12 @@ impl Builtin {
     }
 }
 
-/// The text of a job.
+/// The text of a job. The help of what is not there also names programs, which stand in the same place.
 pub(crate) fn find(name: &str) -> Result<&'static str, String> {
     JOBS.iter().find(|j| j.name == name).map(|j| j.text).ok_or_else(|| {
-        let near = did_you_mean(name, JOBS.iter().map(|j| j.name));
-        let list = || JOBS.iter().map(|j| j.name).collect::<Vec<_>>().join(", ");
+        let names = || JOBS.iter().map(|j| j.name).chain(PROGRAMS.iter().map(|p| p.name));
+        let near = did_you_mean(name, names());
+        let list = || names().collect::<Vec<_>>().join(", ");
         if near.is_empty() { format!("a job file, or one of: {}", list()) } else { near }
     })
 }

@@ -166,6 +166,12 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
             if let Some(d) = w.startup.as_ref().and_then(|s| room(s, device, place)) {
                 errors.push(d);
             }
+            // A live run looks at the room that there really is.
+            let model = matches!(e.backend, BackendKind::Sim | BackendKind::Emulated);
+            if let Some(d) = w.load.as_ref().filter(|_| model).and_then(|l| files(l, device, place))
+            {
+                errors.push(d);
+            }
             // What is refused there depends on the size of the file system only where it runs full.
             let on_files =
                 on_files::needed(&w.jobs) && !w.jobs.jobs.iter().any(on_files::on_device);
@@ -240,6 +246,23 @@ fn room(s: &Startup, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
             mib(has)
         );
         place.error(message).with_help("give the load a smaller file_size")
+    })
+}
+
+/// The files of a program need room on the device.
+fn files(load: &Load, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
+    let Load::Program { program, params } = load else { return None };
+    let (need, has) = ((program.room)(params), device.capacity());
+    (need > has).then(|| {
+        let message = format!(
+            "device {}: {} needs at least {} with these parameters, there are {}",
+            device.name,
+            program.name,
+            show_bytes(need as f64),
+            show_bytes(has as f64)
+        );
+        let help = format!("give it less to do: iosched show workload {}", program.name);
+        place.error(message).with_help(help)
     })
 }
 

@@ -120,7 +120,7 @@ impl Backend for Emulated {
         if self.current.as_ref().is_some_and(fits) {
             return Ok(());
         }
-        super::needed(self.requirements(), trial)?;
+        super::needed(self.requirements(), trial, &self.options.tools)?;
         self.cleanup()?;
         let disk = EmulatedDisk::start(&trial.device, &self.disk_options)?;
         let options = switch::Options {

@@ -5,15 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use iosched_experiment::{
-    BackendKind, DispatchPoint, Load, Metric, ProgramKind, Record, SCHEMA, Startup, Status, Trial,
-    Warning,
+    BackendKind, DispatchPoint, Load, Metric, Record, SCHEMA, Startup, Status, Trial, Warning,
 };
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 use iosched_workloads::programs::Params;
 
 use super::real::writes;
-use crate::benchmark::{self, At, Recipe};
+use crate::benchmark::{self, At, Recipe, Scene, Serving};
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
@@ -234,10 +233,10 @@ impl Run<'_> {
         ground: &Ground,
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
-        if let (ProgramKind::Real, Load::Program { program, params }) = (self.trial.program, load)
-            && let Some(recipe) = benchmark::of(program.name)
-        {
-            return self.benchmark((recipe, params), ground, cold);
+        ground.fresh()?;
+        ground.check_room(load)?;
+        if let Some(real) = benchmark::behind(self.trial) {
+            return self.benchmark(real, ground, cold);
         }
         let options = self.options;
         let scheduler = apply(self.trial, self.disks)?;
@@ -273,26 +272,52 @@ impl Run<'_> {
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
         let options = self.options;
-        let tool = recipe.find(&options.tools)?;
+        let tools = recipe.find(&options.tools)?;
         let scheduler = apply(self.trial, self.disks)?;
         ground.fresh()?;
         let scratch = Scratch::new(options)?;
         let (namespace, dir) = ground.shown()?;
-        let plan = (recipe.plan)(params, &At { dir: &dir, scratch: &scratch.0 })?;
-        let run = |commands: &[Vec<String>], check: Alive<'_>| {
-            recipe.run(&tool, commands, (namespace, &scratch.0), check)
+        let scene = Scene::new(recipe, (namespace, &dir), &scratch.0)?;
+        if let Some(user) = scene.user() {
+            ground.give(user)?;
+        }
+        let own = ground.run_dir();
+        let at = At { dir: &dir, own: &own, scratch: &scratch.0, tools: &tools };
+        let plan = (recipe.plan)(params, &at)?;
+        let go_on: Alive<'_> = &mut || options.interrupt.check();
+        scene.run(&plan.prepare, go_on)?;
+        let serve = |check: Alive<'_>| -> Result<Option<Serving>> {
+            plan.server.as_ref().map(|s| scene.serve(s, check)).transpose()
         };
-        run(&plan.prepare, &mut || options.interrupt.check())?;
+        if !plan.fill.is_empty() {
+            let server = serve(go_on)?;
+            scene.run(&plan.fill, go_on)?;
+            server.map_or(Ok(()), |s| s.stop(go_on))?;
+        }
         nix::unistd::sync();
         cold()?;
         meter::drop_caches()?;
+        let server = serve(go_on)?;
         wait(options.settle, &options.interrupt)?;
-        let ((printed, seconds), seen) = self.observed(&mut |alive| run(&plan.run, alive))?;
+        let ticks = || server.as_ref().map_or(0, Serving::ticks);
+        let before = ticks();
+        let ((printed, seconds), mut seen) =
+            self.observed(&mut |alive| scene.run(&plan.run, alive))?;
+        seen.used.own += ticks().saturating_sub(before);
+        let asked = scene.run(&plan.ask, go_on)?.0;
+        server.map_or(Ok(()), |s| s.stop(go_on))?;
+        let printed = printed + &asked;
         let figures = recipe.read(&printed, params, seconds)?;
         let mut record = self.blank(&seen);
         iosched_sim::real_program(&mut record, &self.trial.load, seconds, &figures);
-        record.provenance.insert("program.file".into(), tool.display().to_string());
-        record.logs = vec![(recipe.tool.into(), printed)];
+        let file = tools.path(recipe.main()).display().to_string();
+        record.provenance.insert("program.file".into(), file);
+        record.provenance.insert("program.version".into(), recipe.version(&tools));
+        record.provenance.retain(|_, v| !v.is_empty());
+        if let Some(user) = scene.user() {
+            record.provenance.insert("program.user".into(), user.name.clone());
+        }
+        record.logs = vec![(recipe.main().into(), printed)];
         record.logs.retain(|(_, text)| !text.trim().is_empty());
         self.conclude(&mut record, seen, &scheduler, false);
         Ok(record)

@@ -14,8 +14,11 @@ pub use sim::Sim;
 
 pub(crate) use live::{Traced, invalidate as invalidate_record};
 
+use std::path::PathBuf;
+
 use iosched_experiment::{BackendKind, Record, Trial};
 
+use crate::benchmark;
 use crate::error::{Error, Result};
 
 /// Something a backend needs of the machine.
@@ -63,10 +66,16 @@ pub fn require(requirements: Vec<Requirement>) -> Result<()> {
     requirements.into_iter().try_for_each(|r| r.state.map(|_| ()))
 }
 
-/// What of a backend's requirements a trial needs: programs run without fio.
-pub(crate) fn needed(requirements: Vec<Requirement>, trial: &Trial) -> Result<()> {
+/// What of a backend's requirements a trial needs: programs run without fio, and some with tools of their own. `own` are
+/// the user's files of tools.
+pub(crate) fn needed(
+    requirements: Vec<Requirement>,
+    trial: &Trial,
+    own: &[(&'static str, PathBuf)],
+) -> Result<()> {
     let needs = |r: &Requirement| trial.load.is_none() || r.what != FIO;
-    require(requirements.into_iter().filter(needs).collect())
+    require(requirements.into_iter().filter(needs).collect())?;
+    benchmark::behind(trial).map_or(Ok(()), |(recipe, _)| recipe.find(own).map(drop))
 }
 
 /// The oldest fio that will do.

@@ -10,7 +10,7 @@ use iosched_workloads::fio::iolog::IoLog;
 use super::live::{LiveOptions, Place, Run};
 use super::{Backend, Requirement};
 use crate::error::{Error, Result};
-use crate::ground::{Ground, Purpose};
+use crate::ground::{Ground, Purpose, check_room};
 use crate::root::SysRoot;
 use crate::startup::Stage;
 use crate::switch::{self, Disks};
@@ -55,6 +55,9 @@ impl Real {
         }
         let mut target = Target::find(&root, &self.name)?;
         self.ready_for(&mut target, trial)?;
+        if let Some(load) = &trial.load {
+            check_room(&directory(&target)?, target.path(), load)?;
+        }
         Ok(target)
     }
 
@@ -114,7 +117,7 @@ impl Backend for Real {
         if self.ready.is_some() {
             return Ok(());
         }
-        super::needed(self.requirements(), trial)?;
+        super::needed(self.requirements(), trial, &self.options.tools)?;
         let target = self.find(trial)?;
         let compared = target.stack().compared()?;
         let disks: Vec<&str> = compared.iter().map(|l| l.name.as_str()).collect();

@@ -2,15 +2,20 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe};
+use super::{At, Plan, Recipe, Tool};
 use crate::error::Result;
 
 /// fs_mark.
-pub(super) static FS_MARK: Recipe =
-    Recipe { workload: "fs-mark", tool: "fs_mark", folders: &[], package: "fsmark", plan, figures };
+pub(super) static FS_MARK: Recipe = Recipe {
+    workload: "fs-mark",
+    tools: &[Tool { name: "fs_mark", folders: &[], package: "fsmark", version: ("", &[]) }],
+    users: &[],
+    plan,
+    figures,
+};
 
 fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
-    let mut line = vec!["-d".to_string(), at.file("files")];
+    let mut line = at.command("fs_mark", &["-d", &at.file("files")]);
     for (option, name) in
         [("-n", "n"), ("-s", "size"), ("-t", "threads"), ("-S", "sync"), ("-L", "loops")]
     {
@@ -19,7 +24,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     if p.count("subdirs") > 0 {
         line.extend(["-D".into(), p.count("subdirs").to_string()]);
     }
-    Ok(Plan { prepare: Vec::new(), run: vec![line] })
+    Ok(Plan { run: vec![line], ..Plan::default() })
 }
 
 /// The table's rows, one for each loop; loops have the same number of files.

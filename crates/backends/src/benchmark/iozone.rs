@@ -2,15 +2,20 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, only_text};
+use super::{At, Plan, Recipe, Tool, only_text};
 use crate::error::Result;
 
 /// IOzone.
-pub(super) static IOZONE: Recipe =
-    Recipe { workload: "iozone", tool: "iozone", folders: &[], package: "", plan, figures };
+pub(super) static IOZONE: Recipe = Recipe {
+    workload: "iozone",
+    tools: &[Tool { name: "iozone", folders: &[], package: "", version: ("", &[]) }],
+    users: &[],
+    plan,
+    figures,
+};
 
 fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
-    let mut line: Vec<String> = ["-i", "0"].map(String::from).to_vec();
+    let mut line = at.command("iozone", &["-i", "0"]);
     if &*p.word("tests") == "read" {
         line.extend(["-i".into(), "1".into()]);
     }
@@ -27,7 +32,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     }
     line.extend(["-t".into(), p.count("processes").to_string(), "-F".into()]);
     line.extend((0..p.count("processes")).map(|i| at.file(&format!("iozone.{i}"))));
-    Ok(Plan { prepare: Vec::new(), run: vec![line] })
+    Ok(Plan { run: vec![line], ..Plan::default() })
 }
 
 /// What the children saw, phase by phase.

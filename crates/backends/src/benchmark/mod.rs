@@ -1,37 +1,40 @@
-//! The real programs behind workloads of the same name: sqlite3 for `sqlite`, fs_mark for `fs-mark`.
+//! The real programs behind workloads of the same name: sqlite3 for `sqlite`, PostgreSQL and pgbench for `pgbench`.
 //!
-//! Another program is a file here and a line of [`RECIPES`]: how it is called with the workload's parameters, and where
-//! its output has the workload's figures. What it cannot do is refused; the workload's own text can (`program = "text"`).
+//! Another program is a file here and a line of [`RECIPES`]: which tools it needs, how they are called with the workload's
+//! parameters, and where their output has the workload's figures. What it cannot do is refused; the workload's own text can
+//! (`program = "text"`).
 
+mod dbench;
 mod fs_mark;
 mod iozone;
 mod pg_test_fsync;
+mod pgbench;
 mod postmark;
+mod scene;
 mod sqlite;
+mod tool;
+mod web;
 
-use std::fs::{self, File};
-use std::os::fd::BorrowedFd;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, Instant};
 
+use iosched_experiment::{Load, ProgramKind, Trial};
 use iosched_workloads::programs::Params;
 
 use crate::error::{Error, Result};
-use crate::load::child::Load;
-use crate::sys;
+
+pub(crate) use scene::{Scene, Server, Serving};
+pub(crate) use tool::{Found, Tool};
 
 /// A real program.
 #[derive(Debug)]
 pub(crate) struct Recipe {
     /// The workload that it is known for.
     pub workload: &'static str,
-    /// Its file's name.
-    pub tool: &'static str,
-    /// Where it lies if not on the path: folders; `*` stands for any part of one level.
-    pub folders: &'static [&'static str],
-    /// The Debian package; empty for one that Debian does not have.
-    pub package: &'static str,
+    /// What it needs. The first one is the program that prints the figures.
+    pub tools: &'static [Tool],
+    /// Who runs it: the first of these users that there is, and root if the list is empty. Servers refuse to run as root.
+    pub users: &'static [&'static str],
     /// Its commands.
     pub plan: fn(&Params, &At<'_>) -> Result<Plan>,
     /// Its figures in what it printed, by the workload's names.
@@ -46,16 +49,27 @@ pub(crate) static RECIPES: &[&Recipe] = &[
     &sqlite::SQLITE,
     &fs_mark::FS_MARK,
     &postmark::POSTMARK,
+    &dbench::DBENCH,
     &pg_test_fsync::PG_TEST_FSYNC,
+    &pgbench::PGBENCH,
+    &web::NGINX,
+    &web::APACHE,
     &iozone::IOZONE,
 ];
 
+/// A program and its arguments.
+pub(crate) type Words = Vec<String>;
+
 /// Where a program works.
 pub(crate) struct At<'a> {
-    /// Its directory on the tested disk.
+    /// Its directory on the tested disk, as the program sees it.
     pub dir: &'a Path,
+    /// The same as iosched sees it.
+    pub own: &'a Path,
     /// A place beside it for what it is told. Programs start here.
     pub scratch: &'a Path,
+    /// The tools.
+    pub tools: &'a Found,
 }
 
 impl At<'_> {
@@ -70,15 +84,34 @@ impl At<'_> {
         fs::write(&path, text).map_err(|e| Error::io("writing", &path, e))?;
         Ok(path.display().to_string())
     }
+
+    /// Writes a file in its directory; its path. What runs as another user may be unable to look anywhere else.
+    pub(crate) fn put(&self, name: &str, text: &str) -> Result<String> {
+        let path = self.own.join(name);
+        fs::write(&path, text).map_err(|e| Error::io("writing", &path, e))?;
+        Ok(self.file(name))
+    }
+
+    /// A command of a tool, with arguments in words.
+    pub(crate) fn command(&self, tool: &str, words: &[&str]) -> Words {
+        let program = self.tools.path(tool).display().to_string();
+        [program].into_iter().chain(words.iter().map(ToString::to_string)).collect()
+    }
 }
 
-/// What is run: lists of arguments, one command after the other.
+/// What is run: commands, one after the other in each part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Before the measured part.
-    pub prepare: Vec<Vec<String>>,
+    /// Before anything else.
+    pub prepare: Vec<Words>,
+    /// Runs beside the commands of the next three parts, and is stopped and started again before the measured one.
+    pub server: Option<Server>,
+    /// Before the measured part, with the server.
+    pub fill: Vec<Words>,
     /// The measured part.
-    pub run: Vec<Vec<String>>,
+    pub run: Vec<Words>,
+    /// What tells figures afterwards.
+    pub ask: Vec<Words>,
 }
 
 /// The recipe for a workload.
@@ -87,66 +120,59 @@ pub(crate) fn of(workload: &str) -> Option<&'static Recipe> {
     RECIPES.iter().find(|r| r.workload == workload).copied()
 }
 
+/// The recipe that a trial runs, with its parameters, if it runs a real program.
+pub(crate) fn behind(trial: &Trial) -> Option<(&'static Recipe, &Params)> {
+    match &trial.load {
+        Some(Load::Program { program, params }) if trial.program == ProgramKind::Real => {
+            of(program.name).map(|recipe| (recipe, params))
+        }
+        _ => None,
+    }
+}
+
 /// What the workload's text could do and this program cannot.
 fn only_text(what: &str) -> Error {
     Error::input(what, "run iosched's own text of it: --program text")
 }
 
+/// Parameters that only set what a simulation cannot know must have their defaults.
+fn only_defaults(p: &Params, workload: &str, names: &[&str]) -> Result<()> {
+    let usual = Params::of(of_text(workload)?, &[]).map_err(|m| Error::input(m, ""))?;
+    match names.iter().find(|n| p.number(n) != usual.number(n)) {
+        Some(n) => Err(only_text(&format!(
+            "{n}={}: the real program takes the time that it takes",
+            p.number(n)
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn of_text(workload: &str) -> Result<&'static iosched_workloads::programs::Descriptor> {
+    iosched_workloads::programs::Descriptor::find(workload).map_err(|m| Error::input(m, ""))
+}
+
 impl Recipe {
-    /// The program's file: the user's own one if there is one, else what the path has.
+    /// Looks for everything that it needs. `own` are the user's own files of tools.
     ///
     /// # Errors
-    /// [`Error::NoTool`] with its package.
-    pub(crate) fn find(&self, own: &[(&'static str, PathBuf)]) -> Result<PathBuf> {
-        if let Some((_, file)) = own.iter().find(|(tool, _)| *tool == self.tool) {
-            return Ok(file.clone());
-        }
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let on_path = std::env::split_paths(&path).map(|d| d.join(self.tool));
-        let elsewhere = self.folders.iter().flat_map(|f| matching(f)).map(|d| d.join(self.tool));
-        on_path.chain(elsewhere).find(|p| p.is_file()).ok_or_else(|| Error::NoTool {
-            tool: self.tool.into(),
-            package: match self.package {
-                "" => {
-                    let tool = self.tool;
-                    format!("Debian has no package of it; give it with --{tool} PATH, or use --program text")
-                },
-                package => package.into(),
-            },
-        })
+    /// [`Error::NoTool`] with its package, [`Error::OldTool`].
+    pub(crate) fn find(&self, own: &[(&'static str, PathBuf)]) -> Result<Found> {
+        Found::look(self.tools, own)
     }
 
-    /// Runs commands one after the other; what they printed, and the seconds that they took together.
-    ///
-    /// # Errors
-    /// [`Error::Tool`] with the program's first words, what `check` says.
-    pub(crate) fn run(
-        &self,
-        tool: &Path,
-        commands: &[Vec<String>],
-        (namespace, scratch): (BorrowedFd<'_>, &Path),
-        check: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<(String, f64)> {
-        let (mut printed, mut seconds) = (String::new(), 0.0);
-        for arguments in commands {
-            let (out, err) = (scratch.join("printed"), scratch.join("errors"));
-            let create = |p: &Path| File::create(p).map_err(|e| Error::io("creating", p, e));
-            let mut command = Command::new(tool);
-            command.args(arguments);
-            sys::in_mounts(&mut command, namespace, scratch);
-            command.stdout(create(&out)?).stderr(create(&err)?);
-            let began = Instant::now();
-            let status = Load::start(&mut command, self.package)?
-                .wait(Duration::MAX / 4, check)?
-                .filter(std::process::ExitStatus::success);
-            seconds += began.elapsed().as_secs_f64();
-            let read = |p: &Path| fs::read_to_string(p).unwrap_or_default();
-            if status.is_none() {
-                return Err(self.failed(&format!("{}\n{}", read(&err), read(&out))));
-            }
-            printed += &read(&out);
-        }
-        Ok((printed, seconds))
+    /// The name of the program that prints the figures.
+    pub(crate) fn main(&self) -> &'static str {
+        self.tools.first().map_or("", |t| t.name)
+    }
+
+    /// The package of that program.
+    pub(crate) fn package(&self) -> &'static str {
+        self.tools.first().map_or("", |t| t.package)
+    }
+
+    /// What that program says of its version; empty if it says nothing.
+    pub(crate) fn version(&self, tools: &Found) -> String {
+        self.tools.first().map_or_else(String::new, |t| t.version_of(tools.path(t.name)).0)
     }
 
     /// Its figures.
@@ -160,28 +186,10 @@ impl Recipe {
         seconds: f64,
     ) -> Result<Vec<(&'static str, f64)>> {
         let found = (self.figures)(printed, params, seconds);
-        found.filter(|f| f.iter().all(|(_, v)| v.is_finite())).ok_or_else(|| self.failed(printed))
+        found
+            .filter(|f| f.iter().all(|(_, v)| v.is_finite()))
+            .ok_or_else(|| scene::failed(self.main(), printed))
     }
-
-    fn failed(&self, words: &str) -> Error {
-        let lines = words.lines().map(str::trim).filter(|l| !l.is_empty()).take(3);
-        Error::Tool {
-            tool: self.tool.into(),
-            status: "no usable end".into(),
-            message: lines.collect::<Vec<_>>().join("; "),
-        }
-    }
-}
-
-/// Folders by a pattern in which one part may be `*`, the newest version first.
-fn matching(pattern: &str) -> Vec<PathBuf> {
-    let Some((above, below)) = pattern.split_once("/*/") else { return vec![pattern.into()] };
-    let entries = fs::read_dir(above).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries.map(|e| e.path()).collect();
-    let version =
-        |p: &PathBuf| -> u64 { p.file_name().and_then(|n| n.to_str()?.parse().ok()).unwrap_or(0) };
-    found.sort_by_key(|p| std::cmp::Reverse(version(p)));
-    found.into_iter().map(|p| p.join(below)).collect()
 }
 
 /// The number at a line's end or before a word: the first that parses.

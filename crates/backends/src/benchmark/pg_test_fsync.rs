@@ -2,15 +2,20 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, only_text};
+use super::{At, Plan, Recipe, Tool, only_text, pgbench};
 use crate::error::Result;
 
 /// pg_test_fsync.
 pub(super) static PG_TEST_FSYNC: Recipe = Recipe {
     workload: "pg-test-fsync",
-    tool: "pg_test_fsync",
-    folders: &["/usr/lib/postgresql/*/bin"],
-    package: "postgresql",
+    // 9.0 has tests of all kinds.
+    tools: &[Tool {
+        name: "pg_test_fsync",
+        folders: pgbench::FOLDERS,
+        package: pgbench::PACKAGE,
+        version: ("--version", &[9]),
+    }],
+    users: &[],
     plan,
     figures,
 };
@@ -22,8 +27,9 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     if p.bytes("block") != BLOCK {
         return Err(only_text("PostgreSQL's blocks have 8 KiB"));
     }
-    let line = ["-s".into(), p.count("seconds").to_string(), "-f".into(), at.file("log")];
-    Ok(Plan { prepare: Vec::new(), run: vec![line.to_vec()] })
+    let (seconds, file) = (p.count("seconds").to_string(), at.file("log"));
+    let run = vec![at.command("pg_test_fsync", &["-s", &seconds, "-f", &file])];
+    Ok(Plan { run, ..Plan::default() })
 }
 
 /// Lines of a section and the figures that they are.

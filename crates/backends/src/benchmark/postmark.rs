@@ -2,15 +2,19 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe};
+use super::{At, Plan, Recipe, Tool};
 use crate::error::Result;
 
 /// PostMark.
 pub(super) static POSTMARK: Recipe = Recipe {
     workload: "postmark",
-    tool: "postmark",
-    folders: &[],
-    package: "postmark",
+    tools: &[Tool {
+        name: "postmark",
+        folders: &[],
+        package: "postmark",
+        version: ("-v", &[1, 5]),
+    }],
+    users: &[],
     plan,
     figures,
 };
@@ -25,7 +29,8 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
         p.count("transactions"),
         p.count("seed")
     );
-    Ok(Plan { prepare: Vec::new(), run: vec![vec![at.tell("postmark.cfg", &text)?]] })
+    let run = vec![at.command("postmark", &[&at.tell("postmark.cfg", &text)?])];
+    Ok(Plan { run, ..Plan::default() })
 }
 
 /// PostMark counts whole seconds, and a part of one as one.

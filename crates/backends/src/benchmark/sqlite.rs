@@ -4,15 +4,20 @@ use std::fmt::Write as _;
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, only_text};
+use super::{At, Plan, Recipe, Tool, only_text};
 use crate::error::Result;
 
 /// The shell.
 pub(super) static SQLITE: Recipe = Recipe {
     workload: "sqlite",
-    tool: "sqlite3",
-    folders: &[],
-    package: "sqlite3",
+    // 3.7 has the write-ahead log.
+    tools: &[Tool {
+        name: "sqlite3",
+        folders: &[],
+        package: "sqlite3",
+        version: ("--version", &[3, 7]),
+    }],
+    users: &[],
     plan,
     figures: |_, _, seconds| Some(vec![("seconds", seconds)]),
 };
@@ -49,7 +54,8 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
             let _ = writeln!(text, "INSERT INTO t(n,a,b) VALUES({n},'{:x>a$}','{:x>b$}');", "", "");
         }
         let file = at.tell(&format!("inserts.{pass}"), &text)?;
-        run.push(vec!["-batch".into(), "-bail".into(), at.file("db"), format!(".read '{file}'")]);
+        let read = format!(".read '{file}'");
+        run.push(at.command("sqlite3", &["-batch", "-bail", &at.file("db"), &read]));
     }
-    Ok(Plan { prepare: Vec::new(), run })
+    Ok(Plan { run, ..Plan::default() })
 }

@@ -98,7 +98,7 @@ fn requirement(r: &Requirement) -> Value {
 
 fn tool(t: &Tool) -> Value {
     json!({
-        "name": t.name, "package": t.package, "purpose": t.purpose, "found": t.version.is_some(),
+        "name": t.name, "package": known(t.package), "purpose": t.purpose, "found": t.version.is_some(),
         "version": t.version.as_deref().and_then(known),
     })
 }
@@ -138,7 +138,12 @@ mod tests {
                 Requirement { what: "fio", state: Ok("fio-3.33".into()) },
             ],
             ways: vec![(Transport::Ublk, Err("no ublk".into())), (Transport::Fuse, Ok(()))],
-            tools: vec![Tool { name: "fio", package: "fio", purpose: "load", version: None }],
+            tools: vec![Tool {
+                name: "fio",
+                package: "fio",
+                purpose: "load".into(),
+                version: None,
+            }],
             states: vec!["/run/iosched/sda.json".into()],
         };
         let v = report.to_json();

@@ -6,5 +6,5 @@ mod tools;
 mod who;
 
 pub use report::{Report, examine};
-pub use tools::{TOOLS, Tool, find_tools};
+pub use tools::{Tool, find_tools};
 pub use who::{Setter, Setting, who_set_it};

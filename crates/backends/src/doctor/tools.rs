@@ -2,6 +2,7 @@
 
 use std::process::{Command, Stdio};
 
+use crate::benchmark::RECIPES;
 use crate::parse::version;
 
 /// A program.
@@ -9,24 +10,22 @@ use crate::parse::version;
 pub struct Tool {
     /// Name.
     pub name: &'static str,
-    /// Debian package.
+    /// Debian package; empty for a program that Debian does not have.
     pub package: &'static str,
     /// What it is for.
-    pub purpose: &'static str,
+    pub purpose: String,
     /// Version found; `None` when it is missing, empty when it does not tell.
     pub version: Option<String>,
 }
 
-/// Name, package, option that prints the version, purpose.
-pub const TOOLS: &[(&str, &str, &str, &str)] = &[
+/// Programs for more than one workload: name, package, option that prints the version, purpose.
+const GENERAL: &[(&str, &str, &str, &str)] = &[
     ("fio", "fio", "--version", "load of live runs"),
     ("mkfs.ext4", "e2fsprogs", "-V", "files on emulated disks"),
     ("debugfs", "e2fsprogs", "-V", "files on emulated disks"),
-    ("mkfs.xfs", "xfsprogs", "-V", "files on emulated disks, XFS"),
-    ("sqlite3", "sqlite3", "--version", "workload sqlite"),
-    ("fs_mark", "fsmark", "-V", "workload fs-mark"),
-    ("postmark", "postmark", "-v", "workload postmark"),
-    ("iozone", "not in Debian", "-v", "workload iozone"),
+    ("mkfs.xfs", "xfsprogs", "-V", "emulated disks with XFS"),
+    ("unshare", "util-linux", "--version", "servers of workloads"),
+    ("setpriv", "util-linux", "--version", "servers of workloads"),
     ("ldd", "libc-bin", "--version", "start-up tests"),
     ("blktrace", "blktrace", "-V", "traces to replay"),
     ("bpftrace", "bpftrace", "--version", "looking deeper"),
@@ -35,20 +34,30 @@ pub const TOOLS: &[(&str, &str, &str, &str)] = &[
     ("smartctl", "smartmontools", "--version", "health of drives"),
 ];
 
-/// Looks for all of them.
+/// Looks for all of them: the general ones, then the real programs of workloads.
 #[must_use]
 pub fn find_tools() -> Vec<Tool> {
-    TOOLS
-        .iter()
-        .map(|(name, package, flag, purpose)| {
-            let output = Command::new(name).arg(flag).stdin(Stdio::null()).output();
-            let version = output.ok().map(|o| {
-                let text = [o.stdout, o.stderr].concat();
-                version::parse(&String::from_utf8_lossy(&text)).map_or_else(String::new, |v| v.0)
-            });
-            Tool { name, package, purpose, version }
-        })
-        .collect()
+    let general = GENERAL.iter().map(|(name, package, flag, purpose)| {
+        let output = Command::new(name).arg(flag).stdin(Stdio::null()).output();
+        let version = output.ok().map(|o| {
+            let text = [o.stdout, o.stderr].concat();
+            version::parse(&String::from_utf8_lossy(&text)).map_or_else(String::new, |v| v.0)
+        });
+        Tool { name, package, purpose: (*purpose).into(), version }
+    });
+    let mut tools: Vec<Tool> = general.collect();
+    for (workload, tool) in RECIPES.iter().flat_map(|r| r.tools.iter().map(|t| (r.workload, t))) {
+        match tools.iter_mut().find(|t| t.name == tool.name) {
+            Some(known) => known.purpose += &format!(", {workload}"),
+            None => tools.push(Tool {
+                name: tool.name,
+                package: tool.package,
+                purpose: format!("workload {workload}"),
+                version: tool.file(&[]).map(|file| tool.version_of(&file).0),
+            }),
+        }
+    }
+    tools
 }
 
 #[cfg(test)]
@@ -56,10 +65,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn purposes_fit_their_column() {
-        // Two spaces, a name of 10, a state of 36, and what is left of 80 columns.
-        for (name, _, _, purpose) in TOOLS {
-            assert!(name.len() <= 10 && purpose.len() <= 80 - 2 - 11 - 37, "{name}: {purpose}");
+    fn purposes_fit_their_column_and_every_workload_has_its_tools() {
+        let tools = find_tools();
+        for t in &tools {
+            // Two spaces, a name of 13, a state of 36, and what is left of 80 columns.
+            let fits = t.name.len() <= 13 && t.purpose.len() <= 80 - 2 - 14 - 37;
+            assert!(fits, "{}: {}", t.name, t.purpose);
+        }
+        for recipe in RECIPES {
+            let told = |t: &&Tool| t.purpose.contains(recipe.workload);
+            assert!(tools.iter().any(|t| told(&t)), "{}", recipe.workload);
         }
     }
 }

@@ -181,6 +181,17 @@ impl Load {
         descendants(self.child.id()).iter().filter_map(ticks).sum()
     }
 
+    /// Sends a signal to the processes that the child itself has started.
+    pub(crate) fn signal_children(&self, signal: Signal) {
+        if self.reaped {
+            return;
+        }
+        for pid in children(self.child.id()) {
+            // It may have ended by itself meanwhile.
+            let _ = kill(pid, signal);
+        }
+    }
+
     /// Kills the child, its group and all their descendants, wherever those have moved to.
     pub fn kill(&mut self) {
         let family = if self.reaped { Vec::new() } else { descendants(self.child.id()) };
@@ -240,21 +251,34 @@ fn kill_marked(name: &str, value: &str) -> usize {
 
 /// Everything that descends from a process, by the parents that `/proc` names.
 fn descendants(of: u32) -> Vec<Pid> {
-    let root = SysRoot::default();
-    let all: Vec<(u32, u32)> = root
-        .list("/proc")
-        .into_iter()
-        .filter(|n| n.starts_with(|c: char| c.is_ascii_digit()))
-        .filter_map(|n| parse_process(&root.get(&format!("/proc/{n}/stat"))?))
-        .map(|p| (p.pid, p.ppid))
-        .collect();
+    let all = parents();
     let mut family = vec![of];
     let mut next = 0;
     while let Some(parent) = family.get(next).copied() {
         family.extend(all.iter().filter(|(pid, ppid)| *ppid == parent && *pid != of).map(|p| p.0));
         next += 1;
     }
-    family.into_iter().skip(1).filter_map(|p| i32::try_from(p).ok()).map(Pid::from_raw).collect()
+    family.into_iter().skip(1).filter_map(pid).collect()
+}
+
+/// The processes whose parent a process is.
+fn children(of: u32) -> Vec<Pid> {
+    parents().into_iter().filter(|(_, parent)| *parent == of).filter_map(|p| pid(p.0)).collect()
+}
+
+/// All processes with their parents.
+fn parents() -> Vec<(u32, u32)> {
+    let root = SysRoot::default();
+    root.list("/proc")
+        .into_iter()
+        .filter(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+        .filter_map(|n| parse_process(&root.get(&format!("/proc/{n}/stat"))?))
+        .map(|p| (p.pid, p.ppid))
+        .collect()
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().map(Pid::from_raw)
 }
 
 #[cfg(test)]

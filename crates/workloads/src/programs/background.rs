@@ -58,6 +58,12 @@ pub(super) struct Background {
     written: i64,
 }
 
+/// Bytes of the files of the load.
+pub(super) fn room(p: &Params) -> Bytes {
+    let mix = p.load("load");
+    u64::from(mix.readers + mix.writers).saturating_mul(p.bytes("file_size"))
+}
+
 /// Makes the files of the load.
 pub(super) async fn prepare(sys: &Sys, p: &Params) -> Done {
     for i in 0..p.load("load").readers {

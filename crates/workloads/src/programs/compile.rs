@@ -73,6 +73,7 @@ pub(super) static KERNEL_COMPILE: Descriptor = Descriptor {
     text: "Timed Linux compilation: `make -j` of a kernel's sources that are in memory; a link at the end.",
     params: &[jobs(), files_of("1650"), cpu("450"), object("48k"), scale(), cached()],
     figures: SECONDS,
+    room: |p| sources(p).saturating_mul(p.bytes("object")),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -84,6 +85,7 @@ pub(super) static PHP_COMPILE: Descriptor = Descriptor {
     text: "Timed PHP compilation: `make -j` of PHP's sources that are in memory; a link at the end.",
     params: &[jobs(), files_of("480"), cpu("540"), object("64k"), scale(), cached()],
     figures: SECONDS,
+    room: |p| sources(p).saturating_mul(p.bytes("object")),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -53,6 +53,7 @@ pub(super) static COMPILEBENCH: Descriptor = Descriptor {
         rate("read compiled tree"),
         Figure { name: "delete", unit: "s/tree", higher_is_better: Some(false) },
     ],
+    room: |p| p.count("i") * p.count("scale") * (SOURCE_BYTES + OBJECT_BYTES) as Bytes / 100,
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -82,6 +83,9 @@ const FILES: u64 = 21_280;
 const DIRECTORIES: u64 = 1_239;
 const OBJECT_FILES: u64 = 3_263;
 const MIB: f64 = 1024.0 * 1024.0;
+/// Bytes of the files of a tree.
+const SOURCE_BYTES: f64 = 222.4 * MIB;
+const OBJECT_BYTES: f64 = 680.6 * MIB;
 
 impl Lengths {
     /// The length of a quantile.

@@ -74,6 +74,7 @@ pub(super) static FSOPS: Descriptor = Descriptor {
         },
     ],
     figures: &[],
+    room: |_| 0,
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -45,6 +45,7 @@ pub(super) static INTERLEAVED: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "read", unit: "MB/s", higher_is_better: Some(true) }],
+    room: |p| p.bytes("size"),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

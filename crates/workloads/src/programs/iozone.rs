@@ -62,6 +62,7 @@ pub(super) static IOZONE: Descriptor = Descriptor {
         },
     ],
     figures: &[rate("write"), rate("rewrite"), rate("read"), rate("reread")],
+    room: |p| p.count("processes").saturating_mul(p.bytes("size")),
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

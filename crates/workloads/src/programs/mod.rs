@@ -7,8 +7,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use iosched_syscalls::{Birth, Done, Program, Script, Sys};
-use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
+use iosched_types::{Bytes, Diagnostic};
 
 mod background;
 mod btree;
@@ -71,6 +71,8 @@ pub struct Descriptor {
     pub params: &'static [Param],
     /// Figures of its own.
     pub figures: &'static [Figure],
+    /// Bytes that its files have at least at some time, as far as the parameters tell: no disk below that will do.
+    pub room: fn(&Params) -> Bytes,
     /// Prepares the files for the measured part. Then everything is synced and dropped from the caches.
     pub prepare: Option<Text>,
     /// The measured part.

@@ -54,6 +54,7 @@ pub(super) static PG_TEST_FSYNC: Descriptor = Descriptor {
         ops("write, close, fsync"),
         ops("write"),
     ],
+    room: |_| SEGMENT,
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -52,6 +52,7 @@ pub(super) static RD: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "all reads", unit: "s", higher_is_better: Some(false) }],
+    room: |p| p.bytes("size"),
     prepare: Some(|sys, p| {
         Box::pin(async move { files::make(&sys, &p.word("file"), p.bytes("size")).await })
     }),

@@ -33,6 +33,7 @@ pub(super) static RELAY: Descriptor = Descriptor {
         },
     ],
     figures: &[],
+    room: |_| 0,
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

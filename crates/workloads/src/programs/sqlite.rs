@@ -64,6 +64,7 @@ pub(super) static SQLITE: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "seconds", unit: "s", higher_is_better: Some(false) }],
+    room: |p| p.count("passes").saturating_mul(p.count("inserts")).saturating_mul(p.bytes("row")),
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

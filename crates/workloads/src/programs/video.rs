@@ -67,6 +67,7 @@ pub(super) static VIDEO: Descriptor = Descriptor {
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
     ],
+    room: background::room,
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -72,6 +72,7 @@ pub(super) static NGINX: Descriptor = Descriptor {
         client_cpu(),
     ],
     figures: RATE,
+    room: |p| p.count("n").saturating_mul(LINE).saturating_add(p.bytes("page")),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p, false)),
 };
@@ -90,6 +91,7 @@ pub(super) static APACHE: Descriptor = Descriptor {
         client_cpu(),
     ],
     figures: RATE,
+    room: |p| p.count("n").saturating_mul(LINE).saturating_add(p.bytes("page")),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p, true)),
 };

@@ -48,6 +48,31 @@ fn a_short_run_is_of_programs() {
     refused(&mock, &["/nothing/there is no program", "--program text"]);
 }
 
+/// A program of the catalogue with bad words is refused before anything runs, on every backend alike.
+#[test]
+fn programs_are_refused_with_the_nearest_word_the_bounds_and_the_room() {
+    let place = Place::new();
+    let refused = |args: &[&str], words: &[&str]| {
+        for backend in ["sim", "emulated"] {
+            let more = ["--backend", backend, "--device", "ssd-sata", "--scheduler", "none"];
+            let why = place.fails(2, &[&["run"], args, &more].concat());
+            assert!(words.iter().all(|w| why.contains(w)), "{args:?} on {backend}: {why}");
+        }
+    };
+    refused(&["sqlitte"], &["did you mean \"sqlite\"?"]);
+    refused(&["dbench", "--param", "client=3"], &["did you mean \"clients\"?"]);
+    refused(&["pgbench", "--param", "mode=tpcd"], &["did you mean \"tpcb\"?"]);
+    refused(&["pgbench", "--param", "clients=0"], &["clients=0 is out of range: 1 to 1000"]);
+    refused(&["fs-mark", "--param", "size=big"], &["size=big: a number is expected"]);
+    let large = ["fs-mark", "--param", "n=10000000"];
+    refused(
+        &large,
+        &["device ssd-sata: fs-mark needs at least 9.54 TiB", "there are", "show workload"],
+    );
+    refused(&["pgbench", "--param", "scale=100000"], &["pgbench needs at least 1.4"]);
+    assert!(!place.dir.path().join("results.db").exists(), "nothing was stored");
+}
+
 #[test]
 fn a_version_that_no_scheduler_has_is_not_shown() {
     let place = Place::new();

@@ -395,3 +395,27 @@ fn kernel_tasks_do_what_git_and_make_do() {
     let objects = count(&make, "close f") - count(&make, "open f") / 2;
     assert!((8..=20).contains(&objects), "{objects}");
 }
+
+/// What is refused for want of room would really have no room.
+#[test]
+fn programs_write_no_less_than_the_room_that_they_ask_for() {
+    for line in [
+        "sqlite 50 1",
+        "fs-mark 10 40000 2 0 1 2",
+        "postmark 50 100",
+        "compilebench 1 1 0",
+        "iozone 4M 64k 2",
+        "pg-test-fsync 1",
+        "dbench 2 5 0",
+    ] {
+        let (descriptor, params) = Descriptor::from_command_line(line).unwrap();
+        let room = (descriptor.room)(&params);
+        let all = kinds(&ours(line).concat());
+        let bytes = |(key, n): (&String, &u64)| {
+            let (kind, len) = key.split_once(' ')?;
+            kind.ends_with("write").then(|| len.parse::<u64>().unwrap() * n)
+        };
+        let written: u64 = all.iter().filter_map(bytes).sum();
+        assert!(room > 0 && written >= room, "{line}: {written} written, {room} asked for");
+    }
+}

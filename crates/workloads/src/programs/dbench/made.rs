@@ -59,6 +59,11 @@ fn length(document: u64) -> u64 {
     }
 }
 
+/// Bytes of a client's documents, which are there together.
+pub(super) fn documents() -> u64 {
+    (0..DOCUMENTS).map(length).sum()
+}
+
 struct Maker {
     load: Load,
     last: Handle,

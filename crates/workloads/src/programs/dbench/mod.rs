@@ -52,6 +52,10 @@ pub(super) static DBENCH: Descriptor = Descriptor {
         Figure { name: "throughput", unit: "MB/s", higher_is_better: Some(true) },
         Figure { name: "max latency", unit: "ms", higher_is_better: Some(false) },
     ],
+    room: |p| match p.file("loadfile") {
+        Some(_) => 0,
+        None => p.count("clients") * made::documents(),
+    },
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -24,6 +24,8 @@ const PAGE: Bytes = 8192;
 const FILE_PAGES: u64 = 131_072;
 /// A segment of the write-ahead log.
 const SEGMENT: Bytes = 16 << 20;
+/// Segments that are always there, as `min_wal_size` of 80 MB keeps them.
+const SEGMENTS: u64 = 5;
 /// Accounts of a branch; rows of a page, entries of a page of the index (as 15 builds them).
 const ACCOUNTS: u64 = 100_000;
 const ROWS: u64 = 61;
@@ -120,6 +122,10 @@ pub(super) static PGBENCH: Descriptor = Descriptor {
         Figure { name: "pages written by clients", unit: "1", higher_is_better: None },
         Figure { name: "checkpoints", unit: "1", higher_is_better: None },
     ],
+    room: |p| {
+        let pages = |t: &Table| t.pages(p.count("scale"));
+        Table::ALL.iter().map(pages).sum::<u64>() * PAGE + SEGMENTS * SEGMENT
+    },
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -188,8 +194,7 @@ async fn prepare(sys: Sys, p: Params) -> Done {
             files::make(&sys, &server::name(table, file), len).await?;
         }
     }
-    // As `min_wal_size` of 80 MB keeps them.
-    for segment in 0..5 {
+    for segment in 0..SEGMENTS {
         files::make(&sys, &wal::name(segment), SEGMENT).await?;
     }
     files::make(&sys, "pg_xact/0000", PAGE).await?;

@@ -8,7 +8,8 @@
     reason = "tests of what touches the machine"
 )]
 
-#[path = "../../backends/tests/watchdog/mod.rs"]
+mod programs;
+#[path = "../../../backends/tests/watchdog/mod.rs"]
 mod watchdog;
 
 use std::io::{BufRead, BufReader};

@@ -1,0 +1,313 @@
+//! Running the commands of a plan, as the user who runs them, beside their server.
+
+use std::fs::{self, File};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+use nix::unistd::User;
+
+use super::{Recipe, Words};
+use crate::error::{Error, Result};
+use crate::load::child::Load;
+use crate::sys;
+
+/// A server, which stays in the foreground.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Server {
+    /// Starts it.
+    pub run: Words,
+    /// Succeeds as soon as it answers.
+    pub ready: Words,
+    /// The signal on which it ends in good order.
+    pub stop: Signal,
+}
+
+/// How long a server may take to start, and to end in good order.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks whether a server answers.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Whether to go on.
+type Check<'a> = &'a mut dyn FnMut() -> Result<()>;
+
+/// Where commands run, and as whom.
+pub(crate) struct Scene<'a> {
+    recipe: &'a Recipe,
+    namespace: BorrowedFd<'a>,
+    scratch: &'a Path,
+    /// The programs' own directory, in the namespace.
+    dir: &'a Path,
+    user: Option<User>,
+}
+
+/// A server at work. Dropping it kills it with all that it has started.
+pub(crate) struct Serving {
+    load: Load,
+    stop: Signal,
+    /// What it said.
+    errors: std::path::PathBuf,
+    program: String,
+}
+
+impl<'a> Scene<'a> {
+    /// For the commands of a recipe.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where none of the recipe's users is there.
+    pub(crate) fn new(
+        recipe: &'a Recipe,
+        (namespace, dir): (BorrowedFd<'a>, &'a Path),
+        scratch: &'a Path,
+    ) -> Result<Scene<'a>> {
+        let known = |name: &&str| User::from_name(name).ok().flatten();
+        let user = recipe.users.iter().find_map(known);
+        if user.is_none() && !recipe.users.is_empty() {
+            let users = recipe.users.join(" nor ");
+            return Err(Error::Unavailable {
+                what: format!("a user for {}", recipe.main()),
+                why: format!("it does not run as root, and there is neither {users}"),
+                help: format!("adduser --system {}", recipe.users.first().unwrap_or(&"")),
+            });
+        }
+        Ok(Scene { recipe, namespace, scratch, dir, user })
+    }
+
+    /// Who runs the commands, if not root.
+    pub(crate) fn user(&self) -> Option<&User> {
+        self.user.as_ref()
+    }
+
+    /// Runs commands one after the other; what they printed, and the seconds that they took together.
+    ///
+    /// # Errors
+    /// [`Error::Tool`] with the program's first words, what `check` says.
+    pub(crate) fn run(&self, commands: &[Words], check: Check<'_>) -> Result<(String, f64)> {
+        let (mut printed, mut seconds) = (String::new(), 0.0);
+        for words in commands {
+            let (out, err) = (self.scratch.join("printed"), self.scratch.join("errors"));
+            let began = Instant::now();
+            let status = self
+                .start(&self.as_user(words, &[]), &out, &err)?
+                .wait(Duration::MAX / 4, check)?
+                .filter(ExitStatus::success);
+            seconds += began.elapsed().as_secs_f64();
+            if status.is_none() {
+                return Err(failed(&name(words), &format!("{}\n{}", read(&err), read(&out))));
+            }
+            printed += &read(&out);
+        }
+        Ok((printed, seconds))
+    }
+
+    /// Starts a server and waits until it answers.
+    ///
+    /// # Errors
+    /// [`Error::Tool`] with its first words if it ends, or does not answer for a minute; what `check` says.
+    pub(crate) fn serve(&self, server: &Server, check: Check<'_>) -> Result<Serving> {
+        let (out, err) = (self.scratch.join("server"), self.scratch.join("server.errors"));
+        // What a server starts may leave its process group, its session and its parent. When the first process of a
+        // namespace of process ids dies, the kernel kills the others.
+        let words = self.as_user(&server.run, NAMESPACE);
+        let load = self.start(&words, &out, &err)?;
+        let program = name(&server.run);
+        let mut serving = Serving { load, stop: server.stop, errors: err, program };
+        let until = Instant::now() + PATIENCE;
+        let (out, err) = (self.scratch.join("ready"), self.scratch.join("ready.errors"));
+        loop {
+            let mut ready = self.start(&self.as_user(&server.ready, &[]), &out, &err)?;
+            if ready.wait(PATIENCE, check)?.is_some_and(|s| s.success()) {
+                return Ok(serving);
+            }
+            if serving.load.wait(LOOK, check)?.is_some() {
+                return Err(serving.failed("it ended while it started"));
+            }
+            if Instant::now() > until {
+                let why = format!("it did not answer within {} s", PATIENCE.as_secs());
+                return Err(serving.failed(&why));
+            }
+        }
+    }
+
+    /// A command as the scene's user runs it, below other commands.
+    fn as_user(&self, words: &[String], above: &[&str]) -> Words {
+        let mut all: Words = above.iter().map(ToString::to_string).collect();
+        if let Some(user) = &self.user {
+            // A change of user takes the signal of the parent's death away.
+            let set = ["setpriv", "--clear-groups", "--pdeathsig", "KILL"];
+            all.extend(set.map(String::from));
+            all.extend([format!("--reuid={}", user.uid), format!("--regid={}", user.gid)]);
+            all.push("--".into());
+        }
+        all.extend_from_slice(words);
+        all
+    }
+
+    fn start(&self, words: &[String], out: &Path, err: &Path) -> Result<Load> {
+        let create = |p: &Path| File::create(p).map_err(|e| Error::io("creating", p, e));
+        let [program, arguments @ ..] = words else {
+            return Err(Error::Trial { message: "there is a command without words".into() });
+        };
+        let mut command = Command::new(program);
+        // Figures are read in English, with points in numbers.
+        command.args(arguments).env("LC_ALL", "C");
+        // Another user may be unable to look into the scratch directory.
+        let at = if self.user.is_some() { self.dir } else { self.scratch };
+        sys::in_mounts(&mut command, self.namespace, at);
+        command.stdout(create(out)?).stderr(create(err)?);
+        let package = if self.user.is_some() { "util-linux" } else { self.recipe.package() };
+        Load::start(&mut command, package)
+    }
+}
+
+/// Has a command run in a namespace of process ids, which dies with it, and it with us.
+const NAMESPACE: &[&str] = &["unshare", "--pid", "--fork", "--kill-child", "--"];
+
+impl Serving {
+    /// CPU ticks that it has used so far.
+    pub(crate) fn ticks(&self) -> u64 {
+        self.load.descendants_ticks()
+    }
+
+    /// Ends it in good order, and kills it if that takes too long.
+    ///
+    /// # Errors
+    /// What `check` says; it is killed then.
+    pub(crate) fn stop(mut self, check: Check<'_>) -> Result<()> {
+        self.load.signal_children(self.stop);
+        self.load.wait(PATIENCE, check).map(drop)
+    }
+
+    fn failed(&mut self, why: &str) -> Error {
+        self.end();
+        failed(&self.program, &format!("{why}\n{}", read(&self.errors)))
+    }
+
+    /// Kills it and waits until nothing of it is left.
+    fn end(&mut self) {
+        // The kernel lets the parent know of this one's end when all others in its namespace have ended.
+        self.load.signal_children(Signal::SIGKILL);
+        // One that cannot be killed sleeps in the kernel. The load's own end comes when this value goes.
+        let _ = self.load.wait(PATIENCE, &mut || Ok(()));
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// The last part of a program's path.
+fn name(words: &[String]) -> String {
+    let program = words.first().map(Path::new).and_then(Path::file_name);
+    program.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A program that went wrong, with its first words.
+pub(super) fn failed(program: &str, words: &str) -> Error {
+    let lines = words.lines().map(str::trim).filter(|l| !l.is_empty()).take(3);
+    Error::Tool {
+        tool: program.into(),
+        status: "no usable end".into(),
+        message: lines.collect::<Vec<_>>().join("; "),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::print_stdout, reason = "a skipped test says so")]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::benchmark::{Plan, Tool};
+
+    const RECIPE: Recipe = Recipe {
+        workload: "none",
+        tools: &[Tool { name: "sh", folders: &[], package: "dash", version: ("", &[]) }],
+        users: &["no-such-user", "nobody"],
+        plan: |_, _| Ok(Plan::default()),
+        figures: |_, _, _| None,
+    };
+
+    fn shell(text: &str) -> Words {
+        ["sh", "-c", text].map(String::from).to_vec()
+    }
+
+    fn server(run: &str, ready: &str) -> Server {
+        Server { run: shell(run), ready: shell(ready), stop: Signal::SIGTERM }
+    }
+
+    /// Does something in a scene, where that can be made.
+    fn on_scene(act: impl FnOnce(&Scene<'_>, &Path)) {
+        let namespace = Command::new("unshare").args(["--pid", "--fork", "true"]).status();
+        if !nix::unistd::geteuid().is_root() || !namespace.is_ok_and(|s| s.success()) {
+            return println!("SKIPPED: no root, or no namespaces of process ids");
+        }
+        let scratch = tempfile::tempdir().unwrap();
+        let mounts = File::open("/proc/self/ns/mnt").unwrap();
+        let scene = Scene::new(&RECIPE, (mounts.as_fd(), Path::new("/")), scratch.path()).unwrap();
+        act(&scene, scratch.path());
+    }
+
+    /// Whether a process has this word in its command line.
+    fn alive(word: &str) -> bool {
+        fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.split(|b| *b == 0).any(|w| w == word.as_bytes())
+        })
+    }
+
+    #[test]
+    fn what_a_server_has_started_dies_with_it_and_runs_as_nobody() {
+        on_scene(|scene, scratch| {
+            // One in a session of its own whose parent is gone, as daemons are.
+            let run = "trap 'exit 0' TERM; id -un; (setsid sleep 70123 &); sleep 70124 & wait";
+            for orderly in [false, true] {
+                let serving = scene.serve(&server(run, "true"), &mut || Ok(())).unwrap();
+                while !(alive("70123") && alive("70124")) {
+                    std::thread::sleep(LOOK);
+                }
+                if orderly {
+                    serving.stop(&mut || Ok(())).unwrap();
+                } else {
+                    drop(serving);
+                }
+                assert!(!alive("70123") && !alive("70124"), "in good order: {orderly}");
+                assert_eq!(read(&scratch.join("server")).trim(), "nobody");
+            }
+        });
+    }
+
+    #[test]
+    fn a_server_that_ends_at_once_is_told_with_its_words() {
+        on_scene(|scene, _| {
+            let broken = server("echo no disk >&2; exit 3", "false");
+            let e = scene.serve(&broken, &mut || Ok(())).map(drop).unwrap_err().to_string();
+            assert!(e.contains("sh failed") && e.contains("while it started; no disk"), "{e}");
+            // A run that is interrupted does not wait for it.
+            let asleep = server("exec sleep 70125", "false");
+            let stop = || Err(Error::Interrupted { signal: "SIGINT".into() });
+            assert!(scene.serve(&asleep, &mut { stop }).is_err());
+            while alive("70125") {
+                std::thread::sleep(LOOK);
+            }
+        });
+    }
+
+    #[test]
+    fn without_any_of_its_users_it_does_not_run() {
+        const NONE: Recipe = Recipe { users: &["no-such-user", "nor-this"], ..RECIPE };
+        let mounts = File::open("/proc/self/ns/mnt").unwrap();
+        let place = (mounts.as_fd(), Path::new("/"));
+        let e = Scene::new(&NONE, place, Path::new("/")).map(drop).unwrap_err();
+        assert!(e.to_string().contains("neither no-such-user nor nor-this"), "{e}");
+        assert!(e.help().contains("adduser --system no-such-user"));
+    }
+}

@@ -1,0 +1,108 @@
+//! Tools: where they lie, which Debian package has them, how old they may be.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::error::{Error, Result};
+use crate::parse::version;
+
+/// A program of somebody else's.
+#[derive(Debug)]
+pub(crate) struct Tool {
+    /// Its file's name.
+    pub name: &'static str,
+    /// Where it lies if not on the path: folders; `*` stands for any part of one level. They come first.
+    pub folders: &'static [&'static str],
+    /// The Debian package; empty for one that Debian does not have.
+    pub package: &'static str,
+    /// What makes it print its version, empty where nothing does; and the oldest that will do.
+    pub version: (&'static str, &'static [u32]),
+}
+
+/// Tools that were found, with their files.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found(Vec<(&'static str, PathBuf)>);
+
+impl Tool {
+    /// Its file: the user's own one if there is one.
+    pub(crate) fn file(&self, own: &[(&'static str, PathBuf)]) -> Option<PathBuf> {
+        if let Some((_, file)) = own.iter().find(|(tool, _)| *tool == self.name) {
+            return Some(file.clone());
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // Debian puts a wrapper of its own before PostgreSQL's programs, which looks for clusters of its own.
+        let folders = self.folders.iter().flat_map(|f| matching(f));
+        let all = folders.chain(std::env::split_paths(&path));
+        all.map(|d| d.join(self.name)).find(|p| p.is_file())
+    }
+
+    /// What it says of its version, and that in numbers. Empty if it says nothing.
+    pub(crate) fn version_of(&self, file: &Path) -> (String, Vec<u32>) {
+        let flag = self.version.0;
+        if flag.is_empty() {
+            return Default::default();
+        }
+        let output = Command::new(file).arg(flag).stdin(Stdio::null()).output();
+        let printed = output.map(|o| [o.stdout, o.stderr].concat()).unwrap_or_default();
+        version::parse(&String::from_utf8_lossy(&printed)).unwrap_or_default()
+    }
+
+    fn missing(&self) -> Error {
+        let name = self.name;
+        let none = "Debian has no package of it; give it with";
+        let package = match self.package {
+            "" => format!("{none} --{name} PATH, or use --program text"),
+            package => package.into(),
+        };
+        Error::NoTool { tool: name.into(), package }
+    }
+
+    fn check(&self, file: &Path) -> Result<()> {
+        let (said, parts) = self.version_of(file);
+        let oldest = self.version.1;
+        // One that does not tell will show what it can do.
+        if parts.is_empty() || parts.as_slice() >= oldest {
+            return Ok(());
+        }
+        let needed = oldest.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
+        Err(Error::OldTool { tool: self.name.into(), found: said, needed })
+    }
+}
+
+impl Found {
+    /// Looks for tools and at their versions.
+    ///
+    /// # Errors
+    /// [`Error::NoTool`] with its package, [`Error::OldTool`].
+    pub(crate) fn look(tools: &'static [Tool], own: &[(&'static str, PathBuf)]) -> Result<Found> {
+        let mut found = Vec::new();
+        for tool in tools {
+            let file = tool.file(own).ok_or_else(|| tool.missing())?;
+            tool.check(&file)?;
+            found.push((tool.name, file));
+        }
+        Ok(Found(found))
+    }
+
+    /// The file of a tool.
+    pub(crate) fn path(&self, tool: &str) -> &Path {
+        self.0.iter().find(|(name, _)| *name == tool).map_or(Path::new(""), |(_, file)| file)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn named(tools: &'static [Tool]) -> Found {
+        Found(tools.iter().map(|t| (t.name, t.name.into())).collect())
+    }
+}
+
+/// Folders by a pattern in which one part may be `*`, the newest version first.
+pub(super) fn matching(pattern: &str) -> Vec<PathBuf> {
+    let Some((above, below)) = pattern.split_once("/*/") else { return vec![pattern.into()] };
+    let entries = fs::read_dir(above).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|e| e.path()).collect();
+    let version =
+        |p: &PathBuf| -> u64 { p.file_name().and_then(|n| n.to_str()?.parse().ok()).unwrap_or(0) };
+    found.sort_by_key(|p| std::cmp::Reverse(version(p)));
+    found.into_iter().map(|p| p.join(below)).collect()
+}

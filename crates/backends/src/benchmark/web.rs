@@ -1,0 +1,115 @@
+//! `nginx` and `apache`: a server of one page on this machine's own address, and ab.
+
+use std::net::TcpListener;
+
+use iosched_workloads::programs::Params;
+use nix::sys::signal::Signal;
+
+use super::{At, Plan, Recipe, Server, Tool, number, only_defaults, only_text};
+use crate::error::{Error, Result};
+
+/// The client. It is the first tool: it prints the figures.
+const AB: Tool =
+    Tool { name: "ab", folders: &[], package: "apache2-utils", version: ("-V", &[2, 3]) };
+/// Root's path has this folder, that of others may have not.
+const FOLDERS: &[&str] = &["/usr/sbin"];
+const USERS: &[&str] = &["www-data", "nobody"];
+
+/// nginx.
+pub(super) static NGINX: Recipe = Recipe {
+    workload: "nginx",
+    tools: &[
+        AB,
+        Tool { name: "nginx", folders: FOLDERS, package: "nginx", version: ("-v", &[1, 0]) },
+    ],
+    users: USERS,
+    plan: nginx,
+    figures,
+};
+
+/// Apache.
+pub(super) static APACHE: Recipe = Recipe {
+    workload: "apache",
+    // 2.4 has the modules that are loaded.
+    tools: &[
+        AB,
+        Tool { name: "apache2", folders: FOLDERS, package: "apache2", version: ("-v", &[2, 4]) },
+    ],
+    users: USERS,
+    plan: apache,
+    figures,
+};
+
+/// Where Debian has Apache's modules.
+const MODULES: &str = "/usr/lib/apache2/modules";
+const PAGE: &str = "test.html";
+
+fn nginx(p: &Params, at: &At<'_>) -> Result<Plan> {
+    only_defaults(p, "nginx", &["cpu", "client"])?;
+    let port = free_port()?;
+    let dir = at.dir.display();
+    let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temporary: String = kinds.map(|k| format!("  {k}_temp_path {dir}/{k};\n")).concat();
+    let text = format!(
+        "daemon off;\nworker_processes {};\npid {dir}/nginx.pid;\nerror_log {dir}/error.log;\n\
+         events {{ worker_connections {}; }}\nhttp {{\n{temporary}  access_log {dir}/access.log;\n  \
+         server {{ listen 127.0.0.1:{port}; root {dir}/pages; }}\n}}\n",
+        p.count("workers"),
+        // The listening socket and files take some.
+        p.count("c") + 100,
+    );
+    let settings = at.put("nginx.conf", &text)?;
+    let log = at.file("error.log");
+    plan(p, at, port, at.command("nginx", &["-e", &log, "-c", &settings]))
+}
+
+fn apache(p: &Params, at: &At<'_>) -> Result<Plan> {
+    only_defaults(p, "apache", &["cpu", "client"])?;
+    let threads = p.count("workers");
+    if threads > 20_000 {
+        return Err(only_text("Apache has at most 20,000 threads a process"));
+    }
+    let port = free_port()?;
+    let dir = at.dir.display();
+    let text = format!(
+        "ServerRoot {dir}\nServerName localhost\nListen 127.0.0.1:{port}\nPidFile {dir}/apache.pid\n\
+         DefaultRuntimeDir {dir}\nErrorLog {dir}/error.log\nDocumentRoot {dir}/pages\n\
+         LoadModule mpm_event_module {MODULES}/mod_mpm_event.so\n\
+         LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
+         LogFormat \"%h %l %u %t \\\"%r\\\" %>s %O\" common\nCustomLog {dir}/access.log common\n\
+         ServerLimit 1\nStartServers 1\nThreadLimit {threads}\nThreadsPerChild {threads}\n\
+         MaxRequestWorkers {threads}\nMinSpareThreads 1\nMaxSpareThreads {threads}\n"
+    );
+    let settings = at.put("apache.conf", &text)?;
+    plan(p, at, port, at.command("apache2", &["-f", &settings, "-D", "FOREGROUND"]))
+}
+
+fn plan(p: &Params, at: &At<'_>, port: u16, server: Vec<String>) -> Result<Plan> {
+    let pages = at.own.join("pages");
+    std::fs::create_dir(&pages).map_err(|e| Error::io("creating", &pages, e))?;
+    at.put(&format!("pages/{PAGE}"), &"x".repeat(p.bytes("page") as usize))?;
+    let url = format!("http://127.0.0.1:{port}/{PAGE}");
+    let (n, c) = (p.count("n").to_string(), p.count("c").min(p.count("n")).to_string());
+    let ready = at.command("ab", &["-q", "-n", "1", "-c", "1", &url]);
+    let server = Server { run: server, ready, stop: Signal::SIGTERM };
+    let run = vec![at.command("ab", &["-q", "-n", &n, "-c", &c, &url])];
+    Ok(Plan { server: Some(server), run, ..Plan::default() })
+}
+
+/// A port that nobody uses now. Somebody may take it meanwhile; then the server says so.
+fn free_port() -> Result<u16> {
+    let io = |e| Error::io("looking for a free port of", "127.0.0.1", e);
+    let socket = TcpListener::bind(("127.0.0.1", 0)).map_err(io)?;
+    Ok(socket.local_addr().map_err(io)?.port())
+}
+
+/// ab's rate, if every request was answered with the page.
+fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+    let value = |begins: &str| {
+        let line = printed.lines().find(|l| l.starts_with(begins))?;
+        number(line.split_once(':')?.1)
+    };
+    let whole = value("Failed requests") == Some(0.0) && value("Non-2xx responses").is_none();
+    let rate = value("Requests per second").filter(|_| whole)?;
+    Some(vec![("requests per second", rate)])
+}
