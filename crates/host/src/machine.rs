@@ -87,7 +87,9 @@ impl Machine {
                 let others = threads.of(&mut queue, i as TaskId, &job);
                 let first_io = ios.add_task(i as TaskId, job.units());
                 let cpu = tasks::home(&job, i, cpus);
-                Task::new(job, others, first_io, cpu, cgroups.get(i).copied().unwrap_or(0))
+                let prio = queue.prio_of_bios(job.spec().prio, job.spec().nice);
+                let cgroup = cgroups.get(i).copied().unwrap_or(0);
+                Task::new(job, others, first_io, cpu, (prio, cgroup))
             })
             .collect();
         let limits = queue.limits();

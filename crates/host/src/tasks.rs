@@ -37,6 +37,7 @@ pub struct Task {
     pub(crate) ring: Ring,
     /// The bio it is blocked on.
     pub(crate) left: Option<Bio>,
+    /// The priority on its bios.
     pub(crate) prio: IoPrio,
     pub(crate) cpu: u16,
     /// Flags of all its bios: `NOWAIT` if other threads do the waiting for it.
@@ -61,12 +62,19 @@ pub struct Task {
 
 impl Task {
     /// A task that waits for its start.
-    pub(crate) fn new(job: Job, others: Others, first_io: BioId, cpu: u16, cgroup: u32) -> Self {
+    pub(crate) fn new(
+        job: Job,
+        others: Others,
+        first_io: BioId,
+        cpu: u16,
+        of_bios: (IoPrio, u32),
+    ) -> Self {
+        let (prio, cgroup) = of_bios;
         let waits = !matches!(others, Others::Pool(_));
         Task {
             flags: if waits { Flags::NONE } else { Flags::NOWAIT },
             began: false,
-            prio: job.spec().prio,
+            prio,
             cgroup,
             cpu,
             ring: Ring::with_capacity(job.units() as usize),

@@ -55,6 +55,18 @@ impl IoPrio {
         Some(IoPrio { class, level })
     }
 
+    /// Itself, or where none was set best effort at the level of a nice value: (nice + 20) / 5.
+    #[must_use]
+    pub fn or_of_nice(self, nice: i8) -> IoPrio {
+        match self.class {
+            PrioClass::None => {
+                let level = ((i16::from(nice) + 20) / 5).clamp(0, 7) as u8;
+                IoPrio { class: PrioClass::Be, level }
+            }
+            _ => self,
+        }
+    }
+
     /// The kernel's "better of two" when a merge joins two priorities: none counts as best effort 4,
     /// the lower class number (then level) wins.
     #[must_use]
@@ -78,6 +90,17 @@ impl std::fmt::Display for IoPrio {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_not_set_follows_the_nice_value() {
+        let of_nice = |nice| IoPrio::default().or_of_nice(nice).to_string();
+        assert_eq!(
+            [-20, -1, 0, 4, 5, 19].map(of_nice),
+            ["be/0", "be/3", "be/4", "be/4", "be/5", "be/7"]
+        );
+        let idle = IoPrio { class: PrioClass::Idle, level: 0 };
+        assert_eq!(idle.or_of_nice(-20), idle);
+    }
 
     #[test]
     fn parses_what_it_prints_and_refuses_the_rest() {

@@ -69,6 +69,11 @@ impl Rules {
         self.limits.nomerges == 1
     }
 
+    /// Whether only requests of one priority become one.
+    pub(crate) fn same_prio(&self) -> bool {
+        self.same_prio
+    }
+
     /// Everything but contiguity, limits and the scheduler's own veto: operation, flags, priority.
     #[inline]
     pub(crate) fn compatible(&self, r: &Request, bio: &Bio) -> bool {

@@ -8,7 +8,7 @@ mod switch;
 
 use iosched_devices::Completion;
 use iosched_schedulers::{QueueFacts, TaskInfo};
-use iosched_types::{Bio, BioId, Nanos, TaskId};
+use iosched_types::{Bio, BioId, IoPrio, Nanos, TaskId};
 
 use crate::config::{Limits, SchedulerChoice};
 use crate::core::Core;
@@ -154,6 +154,13 @@ impl Queue {
     #[must_use]
     pub fn unplugged_sectors(&self) -> u32 {
         self.core.profile.plug.own_above_kb * 2
+    }
+
+    /// The priority on the bios of a process with this one and this nice value. Where requests of different priorities
+    /// do not merge, a process that has none is on a level with those that have the one of its nice value.
+    #[must_use]
+    pub fn prio_of_bios(&self, prio: IoPrio, nice: i8) -> IoPrio {
+        if self.core.rules.same_prio() { prio.or_of_nice(nice) } else { prio }
     }
 
     /// Which disk its events name.

@@ -15,7 +15,7 @@ mod route;
 mod rules;
 
 use iosched_schedulers::{QueueFacts, TaskInfo, TunableError};
-use iosched_types::{Bio, Nanos, TaskId};
+use iosched_types::{Bio, IoPrio, Nanos, TaskId};
 
 use crate::config::{ArrayConfig, Limits, QueueConfig};
 use crate::core::trace::Trace;
@@ -195,6 +195,12 @@ impl Stack {
     #[must_use]
     pub fn unplugged_sectors(&self) -> u32 {
         self.first.unplugged_sectors()
+    }
+
+    /// As [`Queue::prio_of_bios`].
+    #[must_use]
+    pub fn prio_of_bios(&self, prio: IoPrio, nice: i8) -> IoPrio {
+        self.first.prio_of_bios(prio, nice)
     }
 
     /// Whether a device has said at a submission that commands are finished.

@@ -64,8 +64,8 @@ impl Programs {
     pub(super) fn bio(&mut self, t: Tid, op: Op, flags: Flags) -> Bio {
         let task = self.context(t);
         let (prio, cgroup) = match self.identities.get(t as usize) {
-            Some(i) => (i.info.prio, i.info.cgroup),
-            None => (IoPrio::default(), 0),
+            Some(i) => (self.queue.prio_of_bios(i.info.prio, i.info.nice), i.info.cgroup),
+            None => (self.queue.prio_of_bios(IoPrio::default(), 0), 0),
         };
         Bio {
             id: 0,

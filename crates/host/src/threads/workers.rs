@@ -141,7 +141,7 @@ impl Machine {
         }
         let t = pool.task;
         let task = &self.tasks[t as usize];
-        let shared = task.began || task.prio != IoPrio::default();
+        let shared = task.began || task.job.spec().prio != IoPrio::default();
         let worker =
             Worker { pool: p, context: t, begins: true, called: false, asleep: false, sync: None };
         let h = self.threads.add(&mut self.queue, t, Role::Worker(worker));

@@ -148,7 +148,8 @@ impl Bfq {
         self.save(q);
         self.save(target);
         self.inherit_raise(q, target);
-        if self.q(q).io_bound {
+        // The mark goes along, and the queue that is left behind is not worth waiting for.
+        if std::mem::take(&mut self.qm(q).io_bound) {
             self.qm(target).io_bound = true;
         }
         self.processes[task as usize].queues[1] = target;

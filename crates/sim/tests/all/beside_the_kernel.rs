@@ -182,10 +182,6 @@ const MISSES: &[(&str, &str)] = &[
         "hdd7k_fifo/y6",
         "bfq: a queue that was preempted on its arrival goes before others when the real-time reader ends, at command 288",
     ),
-    (
-        "hdd7k_fifo/y7",
-        "bfq: real-time writers at one place merge; the kernel stops idling when asked again, at command 3",
-    ),
     ("ssd_nvme/g6", "flow: the sections part while both run; 1.2 % more I/Os here"),
 ];
 
@@ -224,5 +220,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 80, "only {agree} agree");
+    assert!(agree >= 84, "only {agree} agree");
 }
