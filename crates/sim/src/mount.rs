@@ -209,6 +209,7 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
         writers_write: kernel < WRITERS_SLEEP,
         group_writeback: kernel >= KernelVersion(4, 2, 0),
         bio_pages: bio_pages(kernel, fs_of(trial)),
+        page_ns: trial.kernel.cpu.copy_ns + trial.kernel.cpu.page_ns,
     }
 }
 

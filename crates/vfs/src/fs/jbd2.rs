@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use super::filed::Filed;
+
 /// A metadata block, by its place on the device.
 pub type Block = u64;
 /// A transaction's number.
@@ -28,6 +30,8 @@ pub struct Transaction {
     pub blocks: BTreeSet<Block>,
     /// Files whose data has to be on disk before the commit.
     pub ordered: BTreeSet<u32>,
+    /// With jbd: the pages that have to be.
+    pub filed: Filed,
     revoked: u64,
     /// Changes under way.
     pub handles: u32,
@@ -52,6 +56,8 @@ pub struct Commit {
     pub superblock_first: bool,
     /// Files whose data is written before.
     pub ordered: Vec<u32>,
+    /// Pages that are written before.
+    pub filed: Filed,
     /// Revoke and descriptor blocks and copies, in runs: position and length.
     pub body: Vec<(u64, u64)>,
     /// The commit block.
@@ -142,6 +148,7 @@ impl Journal {
             started: now,
             blocks: BTreeSet::new(),
             ordered: BTreeSet::new(),
+            filed: Filed::default(),
             revoked: 0,
             handles: 0,
             retaken: BTreeSet::new(),
@@ -197,6 +204,13 @@ impl Journal {
         }
     }
 
+    /// Pages of a file go to disk before the running transaction commits.
+    pub fn file(&mut self, inode: u32, pages: (u64, u64), now: u64) {
+        if let Some(t) = &mut self.running {
+            t.filed.add(inode, pages, now);
+        }
+    }
+
     /// The last transaction that is wholly in the log.
     #[must_use]
     pub fn committed(&self) -> Tid {
@@ -208,7 +222,7 @@ impl Journal {
         if self.committing.is_some() || self.running.as_ref()?.handles > 0 {
             return None;
         }
-        let t = self.running.take()?;
+        let mut t = self.running.take()?;
         let blocks = t.log_blocks(self.tags);
         let start = self.head;
         let superblock_first = std::mem::replace(&mut self.empty, false);
@@ -219,9 +233,10 @@ impl Journal {
         let record = self.advance(1)[0].0;
         self.committing_start = start;
         let ordered = t.ordered.iter().copied().collect();
+        let filed = std::mem::take(&mut t.filed);
         let tid = t.tid;
         self.committing = Some(t);
-        Some(Commit { tid, superblock_first, ordered, body, record })
+        Some(Commit { tid, superblock_first, ordered, filed, body, record })
     }
 
     /// Takes log blocks from the head on: one run, or two at the log's end.

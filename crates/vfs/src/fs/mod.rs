@@ -5,6 +5,7 @@ pub mod atime;
 pub mod ext3;
 pub mod ext4;
 pub mod extents;
+pub mod filed;
 pub mod jbd2;
 mod ranges;
 pub mod raw;

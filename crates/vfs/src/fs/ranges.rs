@@ -44,6 +44,19 @@ impl Ranges {
         any
     }
 
+    /// The first page from `page` on.
+    pub(super) fn from(&self, page: u64) -> Option<u64> {
+        match self.at(page) {
+            Some(_) => Some(page),
+            None => self.0.range(page..).next().map(|(a, _)| *a),
+        }
+    }
+
+    /// All ranges, upwards.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.0.iter().map(|(a, b)| (*a, *b))
+    }
+
     /// The range that holds the page.
     pub(super) fn at(&self, page: u64) -> Option<(u64, u64)> {
         let (a, b) = self.0.range(..=page).next_back().map(|(a, b)| (*a, *b))?;
@@ -72,6 +85,8 @@ mod tests {
                 for page in 0..80u64 {
                     let start = (0..=page).rev().take_while(|p| bits[*p as usize]).last();
                     prop_assert_eq!(ranges.at(page).map(|r| r.0), start);
+                    let next = (page..80).find(|p| bits[*p as usize]);
+                    prop_assert_eq!(ranges.from(page), next);
                 }
             }
         }

@@ -37,6 +37,8 @@ pub struct Settings {
     pub writers_write: bool,
     /// Pages of a bio of data at most.
     pub bio_pages: u64,
+    /// Nanoseconds that a write takes for a page: meanwhile those on other cores make pages dirty, too.
+    pub page_ns: u64,
     /// What is written back belongs to the control group of who made it dirty: since 4.2.
     pub group_writeback: bool,
 }
@@ -61,6 +63,7 @@ impl Default for Settings {
             fua: false,
             writers_write: false,
             bio_pages: u64::MAX,
+            page_ns: 0,
             group_writeback: true,
         }
     }

@@ -170,6 +170,29 @@ fn data_goes_with_the_commit_every_five_seconds() {
     assert_eq!(data[0].1, data[2].1, "the same place");
 }
 
+/// Two files that were written at the same time on two cores: their pages alternate on the way to the disk.
+#[test]
+fn data_goes_in_the_order_of_dirtying() {
+    let log = traced(jbd(), |k, fs| async move {
+        k.with(|w| w.memory.settings.page_ns = 1000);
+        let mut a = create(&k, &fs, 1).await;
+        let mut b = create(&k, &fs, 2).await;
+        write(&k, &fs, &mut a, 0, 8 << 12).await;
+        write(&k, &fs, &mut b, 0, 8 << 12).await;
+        // An overwrite keeps its place.
+        write(&k, &fs, &mut a, 0, 4096).await;
+        k.wait(Wait::Until(20_000 * MS)).await;
+    });
+    let data: Vec<u64> = log
+        .iter()
+        .filter(|(_, l)| l.starts_with("W ") && !l.contains(" p"))
+        .filter_map(|(_, l)| l.strip_prefix("W ")?.strip_suffix("+1")?.parse().ok())
+        .collect();
+    assert_eq!(data.len(), 16, "{log:?}");
+    let turns = data.windows(2).filter(|w| w[1] != w[0] + 1).count();
+    assert!(turns >= 14, "{data:?}");
+}
+
 /// `data=writeback`: the commit waits for no data.
 #[test]
 fn written_back_data_is_left_to_pdflush() {

@@ -71,6 +71,7 @@ impl<N: Name> Ext<N> {
             self.log(k, &[(0, 1)], log_flags).await;
         }
         self.write_ordered(k, &commit.ordered).await;
+        self.write_filed(k, &commit.filed).await;
         let (barrier, early) = self.with(|s| (s.options.barrier, s.options.async_commit));
         if early {
             // The commit block has a checksum: it need not come last.

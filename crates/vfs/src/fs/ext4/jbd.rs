@@ -1,16 +1,32 @@
 //! `kjournald` and its syncs: what differs from jbd2.
 
-use super::{Driver, Ext, Name};
+use super::{Ext, Name};
 use crate::cache::mapping::Mark;
+use crate::fs::filed::Filed;
 use crate::kernel::{Kernel, Wait};
 
-/// Pages that are handed over at a time.
-const PIECE: u64 = 64;
-
 impl<N: Name> Ext<N> {
+    /// `kjournald` writes the data of a transaction page by page, in the order in which they became dirty, and waits for
+    /// them. What somebody else has begun to write is only waited for.
+    pub(super) async fn write_filed(&self, k: &Kernel, filed: &Filed) {
+        let (flags, page) = k.with(|w| (w.sync_flags(), w.memory.settings.page_ns));
+        for (file, pages) in filed.in_order(page) {
+            k.write_range(file, self, pages, u64::MAX, flags, None).await;
+        }
+        for (file, (from, to)) in filed.pages() {
+            let mut at = from;
+            while let Some(page) = k.with(|w| {
+                let pages = w.pages(file)?;
+                pages.run(at, to, Mark::Writeback).map(|r| r.0)
+            }) {
+                k.wait(Wait::Page { file, page }).await;
+                at = page + 1;
+            }
+        }
+    }
+
     /// The data of files that a transaction has to wait for, in the order of their numbers: as much as is dirty now.
     pub(super) async fn write_ordered(&self, k: &Kernel, files: &[u32]) {
-        let jbd = self.with(|s| s.options.driver == Driver::Jbd);
         let delayed = self.with(|s| s.options.delalloc);
         let mut ends = Vec::new();
         for file in files {
@@ -23,8 +39,7 @@ impl<N: Name> Ext<N> {
             let (mut left, mut at) = (if delayed { 0 } else { dirty }, 0);
             let flags = k.with(|w| w.sync_flags());
             while left > 0 {
-                let piece = if jbd { left.min(PIECE) } else { left };
-                match k.write_range(*file, self, (at, end), piece, flags, None).await {
+                match k.write_range(*file, self, (at, end), left, flags, None).await {
                     0 => break,
                     n => left -= n.min(left),
                 }

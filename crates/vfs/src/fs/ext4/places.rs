@@ -1,6 +1,8 @@
 //! Blocks that are given when a page is written to: in ext3, and in ext4 without delayed allocation. Then data that the
 //! transaction has to wait for is known to it, or goes through the journal itself.
 
+use iosched_types::Nanos;
+
 use super::mballoc::{Extent, LARGEST, Request};
 use super::{Data, Driver, Ext, Name, State};
 use crate::fs::Full;
@@ -85,9 +87,13 @@ impl State {
         }
     }
 
-    /// Whether the transaction has to know of data that a write changes: whose blocks are new, and with jbd any.
-    fn orders(&self, new: bool) -> bool {
-        self.options.data == Data::Ordered && (new || self.options.driver == Driver::Jbd)
+    /// The transaction has to know of pages that a write changes: with jbd of all, with jbd2 of those whose blocks are new.
+    fn order(&mut self, file: u32, pages: (u64, u64), new: bool, now: Nanos) {
+        match (self.options.data, self.options.driver) {
+            (Data::Ordered, Driver::Jbd) => self.journal.file(file, pages, now),
+            (Data::Ordered, Driver::Jbd2) if new => self.journal.order(file),
+            _ => {}
+        }
     }
 }
 
@@ -119,11 +125,8 @@ impl<N: Name> Ext<N> {
                 },
             }
         }
-        self.with(|s| {
-            if s.orders(holes) {
-                s.journal.order(file);
-            }
-        });
+        let now = k.with(|w| w.now);
+        self.with(|s| s.order(file, (from, to), holes, now));
         self.end(k);
         placed
     }
@@ -140,7 +143,8 @@ impl<N: Name> Ext<N> {
             self.end(k);
         } else if jbd && data == Data::Ordered {
             self.begin(k).await;
-            self.with(|s| s.journal.order(file));
+            let now = k.with(|w| w.now);
+            self.with(|s| s.order(file, pages, false, now));
             self.end(k);
         }
     }
