@@ -126,9 +126,8 @@ impl Storing {
 
 type Found = (i64, BTreeMap<TrialId, String>);
 
-/// The newest experiment of the same name, if it is the same and was interrupted. It is the same when it has
-/// the same definition, or when all that it has stored are trials of this one: the words of a command
-/// line may differ.
+/// The newest experiment of the same name, if it is the same and was interrupted. It is the same when all that it has
+/// stored are trials of this one, with the same devices, jobs and seeds: the words of a command line may differ.
 fn unfinished(
     store: &Store,
     id: i64,
@@ -139,17 +138,18 @@ fn unfinished(
 ) -> Result<Option<Found>, StoreError> {
     let done = store.complete(id)?;
     let before = store.definition(id)?;
-    if before != definition {
-        let progress = store.progress(id)?;
-        if done.is_empty() || !progress.under_way() {
-            return Ok(None);
+    let progress = store.progress(id)?;
+    // A device or job file may have changed under the same definition. Then what is stored stays as it is.
+    let same = done.iter().all(|(t, h)| *h == hash_of(inputs, t));
+    let planned: BTreeSet<&TrialId> = trials.iter().map(|t| &t.id).collect();
+    if !same || (before != definition && !done.keys().all(|t| planned.contains(t))) {
+        if progress.under_way() {
+            note(&another(&e.name, &before, before == definition, progress));
         }
-        let planned: BTreeSet<&TrialId> = trials.iter().map(|t| &t.id).collect();
-        let ours = |(t, h): (&TrialId, &String)| planned.contains(t) && *h == hash_of(inputs, t);
-        if !done.iter().all(ours) {
-            note(&another(&e.name, &before, progress));
-            return Ok(None);
-        }
+        return Ok(None);
+    }
+    if before != definition && (done.is_empty() || !progress.under_way()) {
+        return Ok(None);
     }
     let planned = trials.iter().all(|t| done.get(&t.id) == Some(&hash_of(inputs, &t.id)));
     let enough = match e.until {
@@ -163,8 +163,9 @@ fn unfinished(
 }
 
 /// Says that an interrupted experiment of the same name does not go on, and which command would go on with it.
-fn another(name: &str, definition: &str, p: Progress) -> String {
+fn another(name: &str, definition: &str, same_words: bool, p: Progress) -> String {
     let how = match definition.lines().next() {
+        _ if same_words => "; a file that it names was changed since, or the program".into(),
         // The command line of the quick form; else it is the text of a file.
         Some(line) if line.starts_with("run ") => format!("; to go on with it: iosched {line}"),
         _ => "; its experiment file was changed since".into(),
@@ -217,6 +218,11 @@ mod tests {
         drop(storing);
         let same = begin(&chosen("run --runs=2 e", 1));
         assert_eq!((same.experiment, same.kept()), (id, 1));
+        // As when a file that the definition names has changed.
+        let mut changed = begin(&chosen("run e --runs 2", 5));
+        assert_ne!(changed.experiment, id);
+        assert_eq!(changed.kept(), 0);
+        changed.abandon_empty().unwrap();
         let mut other = begin(&chosen("run e --runs 2 --seed 5", 5));
         assert_ne!(other.experiment, id);
         // Removed because nothing was stored. The interrupted experiment is the newest again.
@@ -225,7 +231,7 @@ mod tests {
         again.abandon_empty().unwrap();
         assert_eq!((again.experiment, again.kept()), (id, 1));
         let progress = again.store.progress(id).unwrap();
-        let said = another("e", "run e --runs 2", progress);
+        let said = another("e", "run e --runs 2", false, progress);
         assert!(
             said.contains("1 of 2 trials") && said.contains("iosched run e --runs 2"),
             "{said}"
