@@ -65,8 +65,8 @@ fn is_cached(case: &Case<'_>) -> bool {
 
 /// Reads and writes through the page cache, of the device itself and on ext4. The kernel's ext4 was not new: its files
 /// lie 1 GB further on (dispatch/ssd_sata.fsync4.none.log.gz). On an SSD the place decides which writes share a channel,
-/// so its fsync rates are 7 to 11 % off. Which of four writers goes on first hangs on ticks: the reference's own total under
-/// BFQ on the disk differs by 5 % from boot to boot.
+/// so its fsync rates are 7 to 11 % off. Which of four writers goes on first hangs on ticks: totals of buffered writers on an
+/// SSD differ by up to 18 %.
 #[test]
 fn cached_totals_are_near_the_kernels() {
     let folder = folder();
