@@ -236,6 +236,6 @@ mod tests {
             said.contains("1 of 2 trials") && said.contains("iosched run e --runs 2"),
             "{said}"
         );
-        assert!(another("e", "name = 1", progress).contains("file was changed"));
+        assert!(another("e", "name = 1", false, progress).contains("file was changed"));
     }
 }

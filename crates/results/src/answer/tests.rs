@@ -181,6 +181,28 @@ fn a_starved_reader_counts_against_its_scheduler() {
     assert!(throughput.notes.iter().any(|n| n.starts_with("Its price: latency")), "{throughput:?}");
 }
 
+/// Too few reads for a p99 that took 8 s each are no better than the 100 ms of others.
+#[test]
+fn who_starves_is_charged_at_least_with_its_own_waits() {
+    let mut records = Vec::new();
+    for (workload, s, reads, ms) in [
+        ("mixed", "none", 300, 100),
+        ("mixed", "bfq", 3, 8000),
+        ("calm", "none", 400, 50),
+        ("calm", "bfq", 400, 20),
+    ] {
+        for i in 1..=5u32 {
+            let mut r = trial(workload, s, i);
+            let latency = ms * 1_000_000 + u64::from(i) * 1000;
+            let read = side(1e6, reads, latency);
+            r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    assert_eq!(goal(&all, "latency").winner.as_deref(), Some("none"), "{all:?}");
+}
+
 #[test]
 fn schedulers_that_the_kernel_lacks_are_history() {
     let all = of(&rates(&[
