@@ -1,5 +1,7 @@
 //! What several programs do with files.
 
+use std::collections::BTreeSet;
+
 use iosched_syscalls::{Done, Errno, Fd, OpenFlags, Sys};
 use iosched_types::Bytes;
 
@@ -43,12 +45,40 @@ pub async fn make_directory(sys: &Sys, name: &str) -> Done {
         if part.is_empty() || part == "." {
             continue;
         }
-        match sys.mkdir(part).await {
-            Ok(()) | Err(Errno::EEXIST) => {}
-            Err(e) => return Err(e),
-        }
+        made_or_there(sys.mkdir(part).await)?;
     }
     Ok(())
+}
+
+/// Directories that were made one after the other: none is asked for twice, however deep those below it lie.
+#[derive(Debug, Default)]
+pub struct Made(BTreeSet<Box<str>>);
+
+impl Made {
+    /// Makes a directory and those above it, as [`make_directory`], without those that were made here before.
+    ///
+    /// # Errors
+    /// The system's.
+    pub async fn make(&mut self, sys: &Sys, name: &str) -> Done {
+        let ends = std::iter::once(name.len()).chain(name.rmatch_indices('/').map(|(i, _)| i));
+        let missing: Vec<&str> =
+            ends.map(|end| &name[..end]).take_while(|part| !self.0.contains(*part)).collect();
+        for part in missing.into_iter().rev() {
+            if !matches!(part, "" | ".") {
+                made_or_there(sys.mkdir(part).await)?;
+            }
+            self.0.insert(part.into());
+        }
+        Ok(())
+    }
+}
+
+/// A directory that is there already is as good as one that was made.
+fn made_or_there(made: Done) -> Done {
+    match made {
+        Err(Errno::EEXIST) => Ok(()),
+        made => made,
+    }
 }
 
 /// Syncs a directory, so that the names in it are durable.

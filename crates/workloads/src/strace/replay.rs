@@ -65,15 +65,13 @@ impl Replay {
                     sys.call(Call::Spawn { shares: Shares::OpenFiles, birth }).await?;
                     files::wait_for(&sys, 1).await?;
                 }
-                for top in log.tops {
-                    files::make_directory(&sys, top).await?;
-                }
-                for name in &log.directories {
-                    files::make_directory(&sys, name).await?;
+                let mut made = files::Made::default();
+                for name in log.tops.iter().copied().chain(log.directories.iter().map(|d| &**d)) {
+                    made.make(&sys, name).await?;
                 }
                 for (name, len) in &log.files {
                     if let Some((above, _)) = name.rsplit_once('/') {
-                        files::make_directory(&sys, above).await?;
+                        made.make(&sys, above).await?;
                     }
                     if sys.stat(name).await.is_ok_and(|s| s.bytes >= *len) {
                         continue;

@@ -1,7 +1,10 @@
 //! Logs of strace: what is understood, what is refused and where.
 
-use iosched_syscalls::{Errno, OpenFlags};
-use iosched_workloads::strace::{Act, Log, Options, Part, parse, parse_part};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use iosched_syscalls::{Call, Errno, OpenFlags};
+use iosched_workloads::strace::{Act, Log, Options, Part, Replay, parse, parse_part};
 
 fn log(text: &str) -> Log {
     parse("x.strace", text, Options::default()).unwrap_or_else(|d| panic!("{d}"))
@@ -210,4 +213,37 @@ fn a_part_of_a_log_is_one_directory_and_what_a_shell_runs() {
     assert_eq!(l.tasks[1].steps.iter().map(|s| s.think).collect::<Vec<_>>(), [0, 1000, 0, 0, 0]);
     assert_eq!(files(&l), [("d/f", 4096)]);
     assert_eq!(l.directories.iter().map(|d| &**d).collect::<Vec<_>>(), ["d"]);
+}
+
+/// The directories that a replay makes before it begins, and how often each is asked for.
+fn made_before(log: Log) -> BTreeMap<String, u32> {
+    let mut made = BTreeMap::new();
+    let mut program = (Replay::new(Arc::new(log)).preparation(None).0)();
+    let mut answer = Ok(0);
+    while let Some(call) = program.resume(0, answer) {
+        answer = match call {
+            Call::Mkdir { path } => {
+                *made.entry(path.to_string()).or_default() += 1;
+                Ok(0)
+            }
+            Call::Stat { .. } => Err(Errno::ENOENT),
+            Call::Write { len, .. } => Ok(len),
+            _ => Ok(3),
+        };
+    }
+    made
+}
+
+#[test]
+fn a_deep_tree_is_made_with_one_call_for_each_directory() {
+    let mut text = String::new();
+    let deep = vec!["d"; 200].join("/");
+    text.push_str(&format!("stat(\"{deep}\", {{st_mode=S_IFDIR|0755, st_size=4096}}) = 0\n"));
+    for i in 0..20 {
+        text.push_str(&format!("openat(AT_FDCWD, \"{deep}/f{i}\", O_RDONLY) = 3\nclose(3) = 0\n"));
+    }
+    let made = made_before(log(&text));
+    assert!(made.contains_key(&format!("work/{deep}")), "{made:?}");
+    // The root, the directory in which the log began, and 200 below it.
+    assert_eq!((made.len(), made.values().sum::<u32>()), (202, 202));
 }
