@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::cells::Cells;
 use crate::render::percent;
-use crate::stats::Better;
+use crate::stats::{Better, NEGLIGIBLE};
 pub use candidate::{
     Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, Meaning, candidates_called, candidates_of, gone,
     meaning,
@@ -25,10 +25,8 @@ use figures::{Goal, goals};
 use standing::{Lead, Standings, holm};
 pub use text::{text, wrap};
 
-/// A smaller lead is no reason to prefer a scheduler: one percent.
-const MATTERS: f64 = 0.01;
-/// Below this a difference is printed as ±0 %.
-const SHOWN: f64 = 5e-4;
+/// A smaller lead is no reason to prefer a scheduler: what tables call negligible, one percent.
+const MATTERS: f64 = NEGLIGIBLE;
 /// A price worth a word: five percent.
 const PRICE: f64 = 0.05;
 /// Chance that a page without any difference names a winner.
@@ -185,14 +183,14 @@ impl Case<'_> {
         out
     }
 
-    /// Which value is the largest, where no test can be made. Values that would be printed alike are level.
+    /// Which value is the largest, where no test can be made. Values that are less than one percent apart are level.
     fn largest(&self, lead: Lead, by: f64) -> String {
-        if by < SHOWN {
-            let with = |i: &&usize| self.lead(**i).is_some_and(|l| l.log.exp() - 1.0 < SHOWN);
+        if by < MATTERS {
+            let with = |i: &&usize| self.lead(**i).is_some_and(|l| l.log.exp() - 1.0 < MATTERS);
             let others = self.order[1..].iter().filter(with).map(|i| self.name(*i));
             let level: Vec<&str> =
                 std::iter::once(self.name(self.order[0])).chain(others).collect();
-            return format!("Level: {} ({})", list(&level), self.over());
+            return format!("Level within 1 %: {} ({})", list(&level), self.over());
         }
         let end = if self.goal.better == Better::Higher { "Highest" } else { "Lowest" };
         let (a, b) = (self.name(self.order[0]), self.name(self.order[1]));

@@ -58,15 +58,18 @@ fn core_time_is_no_latency() {
 }
 
 #[test]
-fn single_values_that_print_alike_are_level_together() {
+fn single_values_within_one_percent_are_level_together() {
     let one = |scheduler: &str, value: f64| {
         with_metric(trial("w", scheduler, 1), "seconds", "s", false, value)
     };
-    let all = of(&[one("none", 10.0), one("bfq", 10.001), one("kyber", 11.0)]);
+    let all = of(&[one("none", 10.0), one("bfq", 10.09), one("kyber", 11.0)]);
     let words = &goal(&all, "run time").words;
-    assert!(words.starts_with("Level: none and bfq (by seconds in 1 workload)"), "{words}");
-    let apart = of(&[one("none", 10.0), one("bfq", 10.02)]);
-    assert!(goal(&apart, "run time").words.starts_with("Lowest: none (−0.2 % against bfq"));
+    assert!(
+        words.starts_with("Level within 1 %: none and bfq (by seconds in 1 workload)"),
+        "{words}"
+    );
+    let apart = of(&[one("none", 10.0), one("bfq", 10.2)]);
+    assert!(goal(&apart, "run time").words.starts_with("Lowest: none (−2.0 % against bfq"));
 }
 
 #[test]

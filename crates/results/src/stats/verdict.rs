@@ -15,8 +15,8 @@ use pairing::{Pairing, shared};
 pub(crate) use sample::Lent;
 pub use sample::Sample;
 
-/// Smaller differences are negligible whatever a test says: half a percent.
-pub const NEGLIGIBLE: f64 = 0.005;
+/// Smaller differences are negligible whatever a test says: one percent, in tables and answers alike.
+pub const NEGLIGIBLE: f64 = 0.01;
 /// Confidence of the intervals.
 const LEVEL: f64 = 0.95;
 

@@ -53,19 +53,19 @@ fn the_same_means_that_no_difference_which_matters_is_left() {
 }
 
 #[test]
-fn half_a_percent_is_negligible_however_certain() {
-    let j = of(&exact(100.0, 3), &exact(99.97, 3), Better::Higher);
+fn one_percent_is_negligible_however_certain() {
+    let j = of(&exact(100.0, 3), &exact(99.2, 3), Better::Higher);
     assert_eq!(
         (j.verdict, j.words()),
         (Verdict::NoMeasurableDifference, "negligible (exact)".into())
     );
-    let (a, b) = (sample(&[100.0, 100.01, 99.99, 100.0]), sample(&[100.3, 100.31, 100.29, 100.3]));
+    let (a, b) = (sample(&[100.0, 100.01, 99.99, 100.0]), sample(&[100.8, 100.81, 100.79, 100.8]));
     assert_eq!(of(&a, &b, Better::Higher).words(), "negligible");
 }
 
 #[test]
 fn the_simulator_is_exact() {
-    let j = of(&exact(100.0, 3), &exact(101.0, 3), Better::Higher);
+    let j = of(&exact(100.0, 3), &exact(101.2, 3), Better::Higher);
     assert_eq!(j.verdict, Verdict::Better);
     assert_eq!(j.words(), "better (exact)");
     assert_eq!(j.new.ci.map(|c| c.high - c.low), Some(0.0));
