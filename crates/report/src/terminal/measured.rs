@@ -69,8 +69,16 @@ fn column(title: &str, values: &[Value], higher: Option<bool>) -> Column {
 }
 
 fn chart(p: &Place<'_>, (name, unit, higher): Name<'_>, look: Look) -> String {
-    let values: Vec<Value> = p.rows.iter().map(|r| value(r, name)).collect();
+    let mut values: Vec<Value> = p.rows.iter().map(|r| value(r, name)).collect();
     let most = values.iter().filter_map(|f| f.0).fold(0.0, f64::max);
+    // 108 µs would be 0.00 s.
+    let (unit, times) = match unit {
+        "s" if most > 0.0 && most < 1e-3 => ("µs", 1e6),
+        "s" if most > 0.0 && most < 1.0 => ("ms", 1e3),
+        unit => (unit, 1.0),
+    };
+    values.iter_mut().filter_map(|v| v.0.as_mut()).for_each(|v| *v *= times);
+    let most = most * times;
     let bars = values.iter().map(|f| f.0.map_or(String::new(), |v| bar(v / most, 24)));
     let numbers = column(unit, &values, higher);
     let table = Speed { columns: vec![numbers, Column::words("", Align::Left, bars)] };

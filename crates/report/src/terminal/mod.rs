@@ -105,6 +105,16 @@ fn reported(records: &[Record], own: &BTreeMap<String, String>, look: Look) -> S
     out
 }
 
+/// Whether jobs of a record ran at different times: one of those that did I/O ran for less than nine tenths of another.
+fn apart(r: &Record) -> bool {
+    let times = r.jobs.iter().filter_map(|j| {
+        let of = |d: &iosched_experiment::record::DirStats| (d.ios > 0).then_some(d.runtime);
+        [&j.read, &j.write, &j.trim].into_iter().filter_map(of).max()
+    });
+    let (least, most) = times.fold((u64::MAX, 0), |(l, m), t| (l.min(t), m.max(t)));
+    most > 0 && least < most - most / 10
+}
+
 /// What the signs mean, of those that were used.
 fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     let mut words = Vec::new();
@@ -114,6 +124,7 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
             .map(|p| p.split_once('m').filter(|(c, _)| c.starts_with('[')).map_or(p, |(_, t)| t))
             .collect()
     };
+    let has = |word: &str| tables.lines().any(|l| l.split_whitespace().any(|w| plain(w) == word));
     let starred = |l: &str| l.split_whitespace().any(|w| w.len() > 1 && plain(w).ends_with('*'));
     if tables.lines().any(starred) {
         words.push("* the best of its column");
@@ -124,8 +135,17 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     if tables.lines().any(|l| l.contains(" (clat in ")) {
         words.push("clat: completion latency; total latency (lat) was not recorded");
     }
-    if tables.lines().any(|l| l.split_whitespace().any(|w| plain(w) == "fair")) {
+    if has("seeks") {
+        words.push("seeks: commands that do not begin where the last one ended");
+    }
+    if has("fair") {
         words.push("fair: Jain's index of the processes' throughput, 1 is even");
+    }
+    if tables.lines().any(|l| l.starts_with("by job: ")) && records.iter().any(apart) {
+        words.push("by job: over the time in which that job ran; jobs ran at different times, so the sum is no total");
+    }
+    if tables.contains("fastest in") {
+        words.push("fastest in: within 0.5 % of the highest throughput");
     }
     if records.iter().any(|r| r.trial.scheduler.contains('@')) {
         words.push("@X: that generation of the scheduler (`iosched show scheduler`)");

@@ -171,3 +171,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn of_many_jobs_the_extremes_are_shown() {
+    let mut r = record("disk", "w", "none", 100, 1_000_000);
+    let one = r.jobs[0].clone();
+    r.jobs = (0..1000)
+        .map(|i| {
+            let mut j = one.clone();
+            (j.name, j.read.ios) = (format!("task{i}"), 10_000 - i);
+            j
+        })
+        .collect();
+    let text = report(std::slice::from_ref(&r), NARROW);
+    let has = |i: u64| text.split_whitespace().any(|w| w == format!("task{i}"));
+    assert!(has(0) && has(7) && !has(8) && !has(991) && has(992) && has(999), "{text}");
+    assert!(text.contains("984 more jobs: shown are the 8 with the fewest"), "{text}");
+    let wide = report(&[r], Look { wide: true, ..NARROW });
+    assert!(wide.contains("task500") && !wide.contains("more jobs"), "all on one wide line");
+}
+
+#[test]
+fn rates_of_jobs_at_different_times_are_explained() {
+    let mut r = record("disk", "w", "none", 100, 1_000_000);
+    let mut late = r.jobs[0].clone();
+    late.name = "late".into();
+    r.jobs.push(late);
+    let words = "over the time in which that job ran";
+    assert!(!report(std::slice::from_ref(&r), NARROW).contains(words));
+    r.jobs[1].read.runtime /= 2;
+    let text = report(&[r], NARROW);
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{text}");
+}

@@ -1,5 +1,7 @@
 //! The tables of one workload on one device.
 
+use std::collections::BTreeMap;
+
 use iosched_experiment::{BackendKind, JobRecord};
 use iosched_results::answer::wrap;
 use iosched_results::render::percent;
@@ -15,6 +17,8 @@ use super::{Look, bar};
 /// Columns of the bar.
 const BAR: usize = 6;
 const MIB: f64 = 1_048_576.0;
+/// Most jobs that are shown one by one.
+const JOBS: usize = 16;
 
 /// A latency unit that suits all rows of a table.
 fn latency_unit(rows: &[Row<'_>]) -> (f64, &'static str) {
@@ -269,16 +273,29 @@ fn change(j: Option<&Judged>, runs: usize) -> String {
     if runs > 1 { format!("{percent} {words}") } else { percent }
 }
 
+/// Names of jobs that did I/O, in the order of the file, and how many there are: of more than [`JOBS`] only those
+/// that moved the least and the most.
+fn shown_jobs<'a>(p: &Place<'a>, look: Look) -> (Vec<&'a str>, usize) {
+    let mut all: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+    // A process that did no I/O in any run, as a parent that waits for its children, has nothing to show.
+    let ios = |j: &JobRecord| j.read.ios + j.write.ios + j.trim.ios + j.sync.ios;
+    for j in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.jobs).filter(|j| ios(j) > 0) {
+        let next = all.len();
+        all.entry(&j.name).or_insert((next, 0)).1 += ios(j);
+    }
+    let mut names: Vec<(&str, (usize, u64))> = all.into_iter().collect();
+    let count = names.len();
+    if count > JOBS && !look.wide {
+        names.sort_by_key(|(_, (place, ios))| (*ios, *place));
+        names.drain(JOBS / 2..count - JOBS / 2);
+    }
+    names.sort_by_key(|(_, (place, _))| *place);
+    (names.into_iter().map(|(n, _)| n).collect(), count)
+}
+
 /// Throughput and tail latency of the jobs of each name.
 fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
-    let mut names: Vec<&str> = Vec::new();
-    // A process that did no I/O in any run, as a parent that waits for its children, has nothing to show.
-    let moved = |j: &&JobRecord| j.read.ios + j.write.ios + j.trim.ios + j.sync.ios > 0;
-    for j in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.jobs).filter(moved) {
-        if !names.contains(&j.name.as_str()) {
-            names.push(&j.name);
-        }
-    }
+    let (names, all) = shown_jobs(p, look);
     if names.len() < 2 {
         return String::new();
     }
@@ -317,6 +334,14 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
         let trims = if trimmed { " (of trims, their number /s)" } else { "" };
         out.push_str(&format!("\nby job: MiB/s{trims} and p99\n"));
         out.push_str(&table.grid(p).render(look.columns(), look.color));
+    }
+    let left = all - names.len();
+    if left > 0 {
+        let half = JOBS / 2;
+        let text = format!(
+            "{left} more jobs: shown are the {half} with the fewest I/Os and the {half} with the most (--wide shows all)"
+        );
+        out.push_str(&wrap("", 2, &text, look.columns()));
     }
     out
 }
