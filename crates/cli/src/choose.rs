@@ -178,11 +178,10 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         e.runs = within("--runs", runs, 1, MAX_RUNS)?;
     }
     if let Some(seed) = args.seed {
-        e.seed =
-            u64::from(within("--seed", u32::try_from(seed).unwrap_or(u32::MAX), 0, u32::MAX - 1)?);
+        e.seed = u64::from(within("--seed", seed, 0, u32::MAX)?);
     }
     if let Some(cpus) = args.cpus {
-        e.cpus = within("--cpus", u32::from(cpus), 1, u32::from(MAX_CPUS))? as u16;
+        e.cpus = within("--cpus", cpus, 1, MAX_CPUS)?;
     }
     if let Some(kind) = args.program.as_deref().and_then(ProgramKind::find) {
         e.program = kind;
@@ -312,13 +311,15 @@ fn check_backend(e: &Experiment) -> Outcome {
     Ok(())
 }
 
-fn within(option: &str, value: u32, min: u32, max: u32) -> Outcome<u32> {
-    if value < min || value > max {
+fn within<T>(option: &str, value: i64, min: T, max: T) -> Outcome<T>
+where
+    T: Copy + Ord + TryFrom<i64> + std::fmt::Display,
+{
+    T::try_from(value).ok().filter(|v| (min..=max).contains(v)).ok_or_else(|| {
         let text = value.to_string();
         let place = Place::option(option, &text, &text);
-        return Err(place.error(format!("{option} is out of range: {min} to {max}")).into());
-    }
-    Ok(value)
+        place.error(format!("{option} is out of range: {min} to {max}")).into()
+    })
 }
 
 fn number<'a>(option: &str, text: &'a str) -> Outcome<(&'a str, i64, Place)> {

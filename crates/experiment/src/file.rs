@@ -2,6 +2,7 @@
 
 mod parts;
 
+use iosched_block::CpuModel;
 use iosched_devices::DeviceState;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::DEFAULT_SEED;
@@ -96,6 +97,8 @@ pub struct Experiment {
     pub set: Vec<Placed<(String, String)>>,
     /// CPUs of the simulated machine.
     pub cpus: u16,
+    /// Whether core time counts; as the kernel profile has it where nothing is said.
+    pub cpu_model: Option<CpuModel>,
     /// The machine above the disk, for loads that make system calls.
     pub host: HostSpec,
     /// What of it was said, and where.
@@ -129,6 +132,7 @@ impl Default for Experiment {
             queue: Vec::new(),
             set: Vec::new(),
             cpus: 4,
+            cpu_model: None,
             host: HostSpec::default(),
             host_place: None,
             cgroups: Vec::new(),
@@ -153,6 +157,7 @@ const KEYS: &[&str] = &[
     "queue",
     "set",
     "cpus",
+    "cpu",
     "memory",
     "filesystem",
     "sysctl",

@@ -380,7 +380,7 @@ fn device(
     }
 }
 
-fn kernels(
+fn profiles(
     e: &Experiment,
     sources: &Sources<'_>,
     errors: &mut Vec<Diagnostic>,
@@ -401,6 +401,19 @@ fn kernels(
         })
     });
     found.into_iter().map(|(k, _)| k).collect()
+}
+
+/// The kernels of an experiment, with its word on core time.
+fn kernels(
+    e: &Experiment,
+    sources: &Sources<'_>,
+    errors: &mut Vec<Diagnostic>,
+) -> Vec<KernelProfile> {
+    let mut kernels = profiles(e, sources, errors);
+    if let Some(model) = e.cpu_model {
+        kernels.iter_mut().for_each(|k| k.cpu.model = model);
+    }
+    kernels
 }
 
 fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> Many<Workload> {

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use iosched_block::CpuModel;
 use iosched_experiment::record::{JobRecord, Record, TrialId};
 use iosched_experiment::{Experiment, Sources, Trial, plan};
 use iosched_schedulers::registry::Registry;
@@ -52,6 +53,20 @@ fn schedulers_of_a_round_get_the_same_seed_and_rounds_get_others() {
     let seeds: BTreeSet<u64> = trials.iter().map(|t| t.id.seed).collect();
     assert_eq!(seeds.len(), 4);
     assert_eq!(trials[0].id.seed, 7, "the first repetition has the seed that was given");
+}
+
+#[test]
+fn core_time_is_switched_off_by_the_experiment() {
+    let with = |cpu: &str| {
+        let rest = format!("devices = [\"fixed\"]\nschedulers = [\"none\"]\n{cpu}");
+        planned(&text(&rest), Path::new(".")).map(|t| t[0].kernel.cpu.model)
+    };
+    assert_eq!(with("").unwrap(), CpuModel::Cost);
+    assert_eq!(with("[cpu]\nmodel = \"zero\"").unwrap(), CpuModel::Zero);
+    let refused = |cpu: &str| with(cpu).unwrap_err()[0].to_string();
+    assert!(refused("[cpu]\nmodel = \"zer\"").contains("did you mean \"zero\"?"));
+    assert!(refused("[cpu]\ncores = 2").contains("cpus = N"));
+    assert!(refused("[cpu]").contains("[cpu] needs model"));
 }
 
 /// fio without `randseed` has a seed of its own, and repeatable jobs treat a named seed differently.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched_block::{Issue, QueueStats, Stack};
+use iosched_block::{CpuModel, Issue, QueueStats, Stack};
 use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
@@ -310,6 +310,9 @@ pub(crate) fn provenance(trial: &Trial) -> BTreeMap<String, String> {
         ("device".to_string(), trial.device.title.clone()),
         ("cpus".to_string(), trial.cpus.to_string()),
     ]);
+    if trial.kernel.cpu.model == CpuModel::Zero {
+        p.insert("cpu_model".to_string(), "zero".to_string());
+    }
     let state = trial.device.state.text();
     if !state.is_empty() {
         p.insert("device_state".to_string(), state);

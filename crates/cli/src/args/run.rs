@@ -62,10 +62,10 @@ pub(crate) struct RunArgs {
     pub(crate) name: Option<String>,
     /// Repetitions.
     #[arg(long, value_name = "N")]
-    pub(crate) runs: Option<u32>,
+    pub(crate) runs: Option<i64>,
     /// Seed of the first repetition (default: 137, with which fio begins).
     #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
+    pub(crate) seed: Option<i64>,
     /// Sets a fio option in every job, after the job's own.
     #[arg(long, value_name = "OPTION=VALUE")]
     pub(crate) set: Vec<String>,
@@ -98,7 +98,7 @@ pub(crate) struct RunArgs {
     pub(crate) sysctl: Vec<String>,
     /// CPUs of the simulated machine.
     #[arg(long, value_name = "N")]
-    pub(crate) cpus: Option<u16>,
+    pub(crate) cpus: Option<i64>,
     /// Backend: sim, emulated, real or mock.
     #[arg(long, value_name = "NAME", hide_possible_values = true, value_parser = names::backends())]
     pub(crate) backend: Option<String>,
@@ -157,7 +157,7 @@ pub(crate) struct RunArgs {
     pub(crate) until_ci: Option<String>,
     /// With --until-ci: repetitions at most (default 30).
     #[arg(long, value_name = "N")]
-    pub(crate) max_runs: Option<u32>,
+    pub(crate) max_runs: Option<i64>,
     /// With --until-ci: begins no new repetition after this time.
     #[arg(long, value_name = "TIME")]
     pub(crate) max_time: Option<String>,

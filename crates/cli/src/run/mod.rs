@@ -10,6 +10,7 @@ use std::path::Path;
 use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Warning};
 use iosched_lab::{Job, Machine, Options};
 use iosched_report::terminal::{self, Look};
+use iosched_results::answer::wrap;
 use iosched_results::export::{Format, export};
 
 use crate::args::{LookArgs, RunArgs, RunFormat};
@@ -17,6 +18,7 @@ use crate::choose::{Chosen, experiments, plan_with, simulated};
 use crate::fail::{Failure, Outcome, code};
 use crate::files::{deliver, note, writable};
 use crate::progress::Watching;
+use crate::tables::{self, prose};
 use crate::{live, store};
 
 /// Runs everything that was asked for and prints the results.
@@ -33,6 +35,14 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     if !args.quiet {
         let backends: BTreeSet<_> = chosen.iter().map(|c| c.experiment.backend).collect();
         backends.iter().for_each(|b| without_effect(args, *b).iter().for_each(|w| note(w)));
+        for e in chosen.iter().map(|c| &c.experiment).filter(|e| !simulated(e.backend)) {
+            if e.cpu_model.is_some() {
+                note(&format!(
+                    "{}: [cpu] has no effect: real work takes the time that it takes",
+                    e.name
+                ));
+            }
+        }
     }
     if args.dry_run {
         return dry::run(args, &chosen, &plans);
@@ -201,7 +211,7 @@ fn warn(records: &[Record]) {
         }
     }
     if let Some(text) = halves(&unsettled) {
-        note(&text);
+        note(wrap("", 2, &text, prose(tables::columns())).trim_end());
     }
 }
 

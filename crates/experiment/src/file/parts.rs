@@ -1,5 +1,6 @@
 //! The parts of an experiment file: its lists, its single values, and what stands in them.
 
+use iosched_block::CpuModel;
 use iosched_devices::DeviceState;
 use iosched_types::nearest::did_you_mean;
 use iosched_types::{Diagnostic, cgroup};
@@ -79,6 +80,7 @@ pub(super) fn scalars(
     read("cpus", &mut |at| {
         src.within(at, "cpus", 1..=i64::from(MAX_CPUS)).map(|v| e.cpus = v as u16)
     });
+    read("cpu", &mut |at| cpu(src, at).map(|m| e.cpu_model = Some(m)));
     read("filesystem", &mut |at| {
         e.host_place = Some(src.place(at.span()));
         e.host.read_filesystem(src, at)
@@ -182,6 +184,30 @@ pub fn backend(word: &str, place: &Place) -> Result<BackendKind, Diagnostic> {
 }
 
 /// Keys and values of a table in the order in which they stand there.
+/// `[cpu] model = "cost"`, or `"zero"`, which takes no core time.
+fn cpu(src: &Source, at: &At) -> Read<CpuModel> {
+    const MODELS: [(&str, CpuModel); 2] = [("cost", CpuModel::Cost), ("zero", CpuModel::Zero)];
+    let table = src.table(at, "cpu")?;
+    if let Some(unknown) =
+        src.unknown(table, "[cpu] of an experiment", &["model"]).into_iter().next()
+    {
+        return Err(unknown.with_help(
+            "what work costs is said in a kernel profile, and cpus = N outside of [cpu]",
+        ));
+    }
+    let Some(at) = table.get("model") else {
+        return Err(src.error(at, "[cpu] needs model = \"cost\" or \"zero\""));
+    };
+    let word = src.string(at, "model")?;
+    MODELS.into_iter().find(|(name, _)| *name == word).map(|(_, m)| m).ok_or_else(|| {
+        let d = src.error(at, format!("model = \"{word}\": known are cost, zero"));
+        match did_you_mean(&word, MODELS.map(|(n, _)| n)) {
+            near if near.is_empty() => d,
+            near => d.with_help(near),
+        }
+    })
+}
+
 fn pairs<'t, 'a>(
     src: &Source<'a>,
     at: &'t At<'a>,
