@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod good;
+mod readme;
 mod reproduce;
 mod verdicts;
 

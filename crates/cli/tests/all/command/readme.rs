@@ -1,0 +1,27 @@
+//! The table of README.md is what its first command prints. `BLESS=1 cargo test -p iosched --test all readme` rewrites it.
+
+use std::path::Path;
+
+use super::Place;
+
+/// How the table begins, and how what follows it does.
+const TABLE: &str = "random-writers on ssd-sata, Linux 6.12";
+
+#[test]
+fn the_first_command_prints_the_table_that_is_shown() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let example = root.join("examples/desktop.toml").display().to_string();
+    let out = Place::new().out(&["run", &example, "--device", "ssd-sata", "--quiet"]);
+    let table = &out[out.find(TABLE).unwrap()..];
+    let table = &table[..table.find("\nAll workloads").unwrap()];
+    let table: String = table.trim_end().lines().map(|l| format!("{}\n", l.trim_end())).collect();
+    let page = root.join("README.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    let begin = text.find(TABLE).unwrap();
+    let end = begin + text[begin..].find("```").unwrap();
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&page, [&text[..begin], &table, &text[end..]].concat()).unwrap();
+        return;
+    }
+    assert_eq!(text[begin..end], table, "BLESS=1 rewrites the README");
+}
