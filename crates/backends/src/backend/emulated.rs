@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, AsRawFd};
 
 use iosched_experiment::{BackendKind, Record, Trial};
 
-use super::live::{LiveOptions, Model, Place, Run, invalidate};
+use super::live::{LiveOptions, Model, Place, Run};
+use super::noted::invalidate;
 use super::{Backend, Requirement};
 use crate::emulate::{self, EmulatedDisk, model_limits};
 use crate::error::{Error, Result};

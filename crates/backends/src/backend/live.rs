@@ -4,13 +4,12 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use iosched_experiment::{
-    BackendKind, DispatchPoint, Load, Metric, Record, SCHEMA, Startup, Status, Trial, Warning,
-};
+use iosched_experiment::{BackendKind, Load, Record, SCHEMA, Startup, Trial, Warning};
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 use iosched_workloads::programs::Params;
 
+use super::noted::{Traced, clock_check, cpu_cost, provenance, system, throttled, tunables};
 use super::real::writes;
 use crate::benchmark::{self, At, Recipe, Scene, Serving};
 use crate::discover::QueueState;
@@ -24,9 +23,9 @@ use crate::program;
 use crate::root::SysRoot;
 use crate::startup::{self, Stage};
 use crate::state::STATE_DIR;
-use crate::switch::{Disks, running_kernel};
+use crate::switch::Disks;
 use crate::timing::{self, Timing};
-use crate::trace::{self, Detail, Times, Tracer};
+use crate::trace::{self, Detail, Tracer};
 use crate::validity::{self, Evidence, Thresholds};
 
 /// How live trials are run.
@@ -506,21 +505,6 @@ fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
     Ok(scheduler)
 }
 
-/// Most of a file of the system that is kept.
-const SYSTEM_FILE: usize = 8 << 10;
-
-/// The machine in the kernel's own words.
-fn system() -> String {
-    let root = SysRoot::default();
-    let mut out = String::new();
-    for path in ["/proc/version", "/proc/loadavg", "/proc/meminfo", "/proc/cpuinfo"] {
-        let Some(text) = root.get(path) else { continue };
-        let kept: String = text.chars().take(SYSTEM_FILE).collect();
-        out.push_str(&format!("==> {path}\n{}\n\n", kept.trim_end()));
-    }
-    out
-}
-
 /// Sleeps, but not through a signal.
 pub(crate) fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
     let end = Instant::now() + time;
@@ -532,17 +516,6 @@ pub(crate) fn wait(time: Duration, interrupt: &Interrupt) -> Result<()> {
         }
         std::thread::sleep((end - now).min(Duration::from_millis(50)));
     }
-}
-
-/// With limits of the control group, the limits are measured instead of the disk.
-fn throttled() -> Vec<Warning> {
-    let limits = crate::cgroup::limits(&SysRoot::default());
-    let warning = |what| Warning {
-        code: "throttled".into(),
-        message: format!("the load is limited: {what}"),
-        advice: "start it outside of that control group, unless that is what you compare".into(),
-    };
-    limits.into_iter().map(warning).collect()
 }
 
 /// A directory for the files of one run. Dropping the value removes it.
@@ -560,122 +533,5 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         // Files that fio left behind are small and useless.
         crate::made::remove_scratch(&self.0);
-    }
-}
-
-/// If the wall clock was set during a run, rates by wall-clock tools are wrong.
-fn clock_check(wall: SystemTime, elapsed: Duration) -> Result<()> {
-    let seconds = match wall.elapsed() {
-        Ok(w) => w.as_secs_f64() - elapsed.as_secs_f64(),
-        Err(e) => -e.duration().as_secs_f64() - elapsed.as_secs_f64(),
-    };
-    if seconds.abs() > 1.0 + elapsed.as_secs_f64() * 0.01 {
-        return Err(Error::ClockJump { seconds, during: "a run".into() });
-    }
-    Ok(())
-}
-
-fn tunables(record: &mut Record, now: &QueueState) {
-    for (name, value) in &now.tunables {
-        if let Ok(v) = value.parse() {
-            record.scheduler.tunables.insert(name.clone(), v);
-        }
-    }
-}
-
-fn provenance(record: &mut Record, place: &Place<'_>, disks: &[&str], now: &[QueueState]) {
-    let describe = |name: &str| crate::discover::Disk::read(&SysRoot::default(), name, None);
-    let (Some(disk), Some(queue)) = (disks.first().map(|d| describe(d)), now.first()) else {
-        return;
-    };
-    let mut put = |k: &str, v: String| {
-        if !v.is_empty() {
-            record.provenance.insert(k.into(), v);
-        }
-    };
-    put("kernel", running_kernel());
-    put("device", disk.model);
-    put("firmware", disk.firmware);
-    put("device.by-id", disk.by_id.first().cloned().unwrap_or_default());
-    put("target", place.shown.to_string());
-    put("scheduler", queue.scheduler.clone().unwrap_or_default());
-    for (name, value) in &queue.attributes {
-        put(&format!("queue.{name}"), value.clone());
-    }
-    if disks.len() == 1 {
-        return;
-    }
-    put("disks", disks.join(" "));
-    for (name, state) in disks.iter().zip(now) {
-        put(&format!("disk.{name}"), describe(name).model);
-        put(&format!("disk.{name}.scheduler"), state.scheduler.clone().unwrap_or_default());
-        for (attribute, value) in
-            state.attributes.iter().filter(|a| queue.attributes.get(a.0) != Some(a.1))
-        {
-            put(&format!("disk.{name}.queue.{attribute}"), value.clone());
-        }
-    }
-}
-
-/// CPU cost per I/O by three meters: fio's own (misses kernel threads), block-layer kernel threads,
-/// and everything that ran on the machine (includes others; use it on an idle machine only).
-fn cpu_cost(record: &mut Record, used: &meter::Use, cpu: &[iosched_experiment::fio_json::FioCpu]) {
-    let ios: u64 = record.jobs.iter().map(|j| j.read.ios + j.write.ios + j.trim.ios).sum();
-    if ios == 0 {
-        return;
-    }
-    let own: f64 =
-        cpu.iter().map(|c| (c.user + c.system) / 100.0 * c.job_runtime_ms as f64 * 1e3).sum();
-    let per_tick = 1e6 / meter::ticks_per_second();
-    for (name, us) in [
-        ("cpu_fio", own),
-        ("cpu_kernel_threads", used.kernel_threads as f64 * per_tick),
-        ("cpu_machine", used.busy as f64 * per_tick),
-    ] {
-        record.metrics.push(Metric {
-            name: name.into(),
-            value: us / ios as f64,
-            unit: "us/IO".into(),
-            higher_is_better: Some(false),
-            censored: false,
-        });
-    }
-}
-
-/// What a trace yields for a record.
-pub(crate) struct Traced {
-    pub(crate) points: Vec<DispatchPoint>,
-    pub(crate) seeks: u64,
-    pub(crate) travel: u64,
-    pub(crate) warning: Option<Warning>,
-    pub(crate) times: Times,
-}
-
-/// Marks a record invalid unless it is so already.
-pub(crate) fn invalidate(record: &mut Record, why: impl Into<String>) {
-    if record.status == Status::Complete {
-        record.status = Status::Invalid(why.into());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_clock_that_was_set_is_noticed() {
-        let second = Duration::from_secs(1);
-        assert!(clock_check(SystemTime::now() - second, second).is_ok());
-        for (wall, sign) in
-            [(SystemTime::now() - second * 3600, 1.0), (SystemTime::now() + second * 3600, -1.0)]
-        {
-            let e = clock_check(wall, second).unwrap_err();
-            assert!(
-                matches!(e, Error::ClockJump { seconds, .. } if seconds * sign > 3500.0),
-                "{e}"
-            );
-            assert_eq!(e.class(), crate::ExitClass::Failed);
-            assert!(e.help().contains("finished runs are kept"));
-        }
     }
 }

@@ -3,6 +3,7 @@
 mod emulated;
 mod live;
 mod mock;
+mod noted;
 mod real;
 mod sim;
 
@@ -12,7 +13,7 @@ pub use mock::{Fault, Mock};
 pub use real::{Real, impossible};
 pub use sim::Sim;
 
-pub(crate) use live::{Traced, invalidate as invalidate_record};
+pub(crate) use noted::{Traced, invalidate as invalidate_record};
 
 use std::path::PathBuf;
 
