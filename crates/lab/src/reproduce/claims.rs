@@ -70,6 +70,9 @@ impl Check {
                 cells.iter().filter(named).filter(kept).filter_map(value).collect();
             (!values.is_empty()).then_some(values)
         };
+        if !self.like.is_empty() {
+            return self.furthest(cells, value);
+        }
         let least = |v: &[f64]| v.iter().copied().fold(f64::INFINITY, f64::min);
         let most = |v: &[f64]| v.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         if !self.spread.is_empty() {
@@ -90,6 +93,22 @@ impl Check {
         })
     }
 
+    /// How many times one figure of a run is the other, in two tests: that of the run where they are furthest apart.
+    fn furthest(&self, cells: &[Cell], value: impl Fn(&Cell) -> Option<f64>) -> Option<f64> {
+        let of = |test: &str, run: &str| {
+            let cell = cells.iter().find(|c| c.test == test && c.run == run)?;
+            value(cell).map(|v| v.max(self.floor))
+        };
+        let mut most: Option<f64> = None;
+        for run in &self.of {
+            let (a, b) = (of(&self.test, run)?, of(&self.like, run)?);
+            // Nothing of both is no difference.
+            let apart = if a == b { 1.0 } else { (a / b).max(b / a) };
+            most = Some(most.map_or(apart, |m| m.max(apart)));
+        }
+        most
+    }
+
     pub(super) fn holds(&self, ratio: f64) -> bool {
         // NaN, nothing of both, is no difference.
         self.at_least.is_none_or(|least| ratio >= least)
@@ -98,6 +117,9 @@ impl Check {
 
     fn words(&self, published: Option<f64>, ours: f64, holds: bool) -> String {
         let what = match self.spread.is_empty() {
+            _ if !self.like.is_empty() => {
+                format!("{} and {}, furthest of {}", self.test, self.like, self.of.join(", "))
+            }
             false => format!("{}, largest over smallest", self.test),
             true => {
                 let other = match self.over_test.as_str() {

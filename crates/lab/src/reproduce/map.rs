@@ -30,7 +30,7 @@ static SHIPPED: &[Shipped] = shipped! {
     "linux-3.12": "linux-3.12";
     "pg-test-fsync-ssd": "pg-test-fsync-ssd";
     "iozone-san": "iozone-san";
-    "bfq-v7r3-responsiveness": "bfq-v7r3-hdd", "bfq-v7r3-ssd";
+    "bfq-v7r3-responsiveness": "bfq-v7r3-hdd", "bfq-v7r3-raid1", "bfq-v7r3-ssd";
 };
 
 /// A published comparison and how it is run again.
@@ -158,7 +158,8 @@ pub(super) struct Claim {
     pub not_measurable: Option<String>,
 }
 
-/// Two groups of cells, and how far they must be apart; or one, and how far it may spread.
+/// Two groups of cells, and how far they must be apart; or one, and how far it may spread; or runs of two tests, and how
+/// far those of the same name may be apart.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
@@ -177,6 +178,12 @@ pub(super) struct Check {
     /// The test of `over`, if it is another one.
     #[serde(default)]
     pub over_test: String,
+    /// A test in whose runs of the same names those of `of` are sought again: the two furthest apart count.
+    #[serde(default)]
+    pub like: String,
+    /// Of `like`: figures below this are all the same.
+    #[serde(default)]
+    pub floor: f64,
     pub at_least: Option<f64>,
     pub at_most: Option<f64>,
 }

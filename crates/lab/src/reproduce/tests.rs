@@ -56,6 +56,7 @@ fn every_shipped_file_reads_and_its_rows_and_columns_are_there() {
         for check in r.map.claims.iter().flat_map(|c| &c.checks) {
             assert!(test(&check.test), "{name}: no test {}", check.test);
             assert!(check.over_test.is_empty() || test(&check.over_test), "{}", check.over_test);
+            assert!(check.like.is_empty() || test(&check.like), "{name}: no test {}", check.like);
             assert!(check.at_least.is_some() || check.at_most.is_some(), "a check asks nothing");
         }
         for run in r.published.runs.iter().filter(|_| r.map.tests.iter().all(|t| t.own.is_none())) {
@@ -144,4 +145,48 @@ fn noise_is_two_published_standard_errors_where_there_are_some() {
 fn an_unknown_name_is_told_the_nearest() {
     let e = Reproduction::load("linux-4.13").unwrap_err();
     assert!(e.message.contains("linux-4.12"), "{}", e.message);
+}
+
+#[test]
+fn a_mirror_is_like_one_disk_as_far_as_its_furthest_run() {
+    let r = Reproduction::load("bfq-v7r3-responsiveness").unwrap();
+    let loads = ["10r-seq", "10r-rand", "5r5w-seq", "5r5w-rand"];
+    let with = |mirrored: f64, drops: f64| {
+        let mut records = Vec::new();
+        for device in ["st1000dm003", "raid1-st1000dm003"] {
+            for (scheduler, seconds) in
+                [("NOOP", 8.0), ("DEADLINE", 9.0), ("CFQ", 4.0), ("BFQ", 3.0)]
+            {
+                for what in ["bash", "konsole", "video"] {
+                    for load in loads {
+                        let mut record = Record::default();
+                        record.trial.workload = format!("{what}, {load}");
+                        record.trial.device = device.into();
+                        record.trial.scheduler = scheduler.into();
+                        let mirror = device.starts_with("raid1");
+                        let (name, value) = match (what, mirror) {
+                            ("video", true) => ("drop rate", drops),
+                            ("video", false) => ("drop rate", 0.0),
+                            (_, true) if scheduler == "BFQ" => ("startup_time", seconds * mirrored),
+                            _ => ("startup_time", seconds),
+                        };
+                        let metric = Metric { name: name.into(), value, ..Metric::default() };
+                        record.metrics.push(metric);
+                        records.push(record);
+                    }
+                }
+            }
+        }
+        let judged = r.judge(&records, false);
+        let claim = judged.claims.into_iter().find(|c| c.claim.starts_with("RAID1")).unwrap();
+        (claim.verdict, claim.evidence)
+    };
+    assert_eq!(with(1.0, 0.0).0, Verdict::Agree);
+    // Slower and faster, drops where there were none: each alone is unlike. A little of nothing is not.
+    assert_eq!(with(1.0, 4.0).0, Verdict::Agree);
+    for (mirrored, drops) in [(4.0, 0.0), (0.2, 0.0), (1.0, 40.0)] {
+        assert_eq!(with(mirrored, drops).0, Verdict::Disagree, "{mirrored} {drops}");
+    }
+    let (_, evidence) = with(4.0, 0.0);
+    assert!(evidence.contains("RAID1: bash, 10r-seq and HDD: bash, 10r-seq"), "{evidence}");
 }
