@@ -83,6 +83,9 @@ pub struct Record {
     pub scheduler: SchedulerStats,
     /// Curves over time.
     pub series: Vec<Series>,
+    /// Parts of the run, as its program names them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
     /// The way of the head: commands in issue order, at most a few thousand (evenly thinned out).
     pub dispatches: Vec<DispatchPoint>,
     /// The whole way of the head, when it was traced. Results files keep it apart; JSON leaves it out.
@@ -180,6 +183,12 @@ pub struct SchedulerStats {
     pub counters: BTreeMap<String, u64>,
 }
 
+/// What names of curves of a program's operations begin with; those that move bytes have another one with `/throughput`
+/// behind.
+pub const OPERATION: &str = "operation/";
+/// What names of curves of a program's events begin with.
+pub const EVENT: &str = "event/";
+
 /// A curve over time with even spacing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
@@ -191,6 +200,34 @@ pub struct Series {
     pub step: Nanos,
     /// Values; the i-th covers `[i·step, (i+1)·step)`.
     pub values: Vec<f64>,
+}
+
+/// A part of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Its name: `write`, `checkpoint`, `start`.
+    pub name: String,
+    /// What kind of part.
+    pub kind: MarkKind,
+    /// When it began, in ns since the run did.
+    pub began: Nanos,
+    /// And ended.
+    pub ended: Nanos,
+}
+
+/// What a part of a run is to its program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MarkKind {
+    /// One phase after the other.
+    #[default]
+    Phase,
+    /// Something that went on beside.
+    Beside,
+    /// A try that is measured by its length.
+    Try,
+    /// A try that was given up: it would have taken longer.
+    GivenUp,
 }
 
 /// One command on its way to the device.

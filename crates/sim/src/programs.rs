@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use iosched_experiment::{
-    BackendKind, DirStats, DispatchPoint, JobRecord, Load, Metric, Record, SCHEMA, Started, Status,
-    TASK_CALLS, Trial, Warning,
+    BackendKind, DirStats, DispatchPoint, EVENT, JobRecord, Load, Mark, MarkKind, Metric,
+    OPERATION, Record, SCHEMA, Series, Started, Status, TASK_CALLS, Trial, Warning,
 };
 use iosched_host::cpu::Costs;
-use iosched_host::programs::{Measured, Programs, SeenBio, TaskStats};
+use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats};
+use iosched_syscalls::Part;
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::strace::Replay;
 
@@ -87,6 +88,9 @@ pub(crate) fn simulate(
     record.warnings.extend(record::settings_ignored(trial));
     record.provenance.extend(provenance(trial, &host));
     into_record(&mut record, load, started.replay.as_deref(), host.measured());
+    if !trial.collect.series {
+        record.series.clear();
+    }
     Ok(record)
 }
 
@@ -105,6 +109,8 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
     record.metrics.extend(own);
     record.metrics.extend(metrics(m));
     record.elapsed = m.elapsed;
+    record.marks = m.marks.iter().map(mark).collect();
+    record.series.extend(curves(m));
     let workload = &record.trial.workload;
     let warning = |(code, message, advice): (&str, String, String)| Warning {
         code: code.into(),
@@ -196,6 +202,33 @@ fn job(task: u32, s: &TaskStats, m: &Measured) -> JobRecord {
 fn metric(name: String, value: f64, unit: &str, better: impl Into<Option<bool>>) -> Metric {
     let higher_is_better = better.into();
     Metric { name, value, unit: unit.into(), higher_is_better, censored: false }
+}
+
+fn mark(m: &iosched_host::programs::Mark) -> Mark {
+    let kind = match m.part {
+        Part::Phase | Part::Event => MarkKind::Phase,
+        Part::Beside => MarkKind::Beside,
+        Part::Try => MarkKind::Try,
+        Part::GivenUp => MarkKind::GivenUp,
+    };
+    Mark { name: m.what.into(), kind, began: m.began, ended: m.ended }
+}
+
+/// Operations, what they move, and events over time.
+fn curves(m: &Measured) -> Vec<Series> {
+    let curve = |name: String, unit: &str, t: &Amounts| {
+        let (step, values) = t.rates(m.elapsed);
+        Series { name, unit: unit.into(), step, values }
+    };
+    let mut out = Vec::new();
+    for (what, op) in &m.operations {
+        out.push(curve(format!("{OPERATION}{what}"), "1/s", &op.ended));
+        if op.bytes > 0 {
+            out.push(curve(format!("{OPERATION}{what}/throughput"), "B/s", &op.moved));
+        }
+    }
+    out.extend(m.events.iter().map(|(what, t)| curve(format!("{EVENT}{what}"), "1/s", t)));
+    out
 }
 
 /// Operations a second and latencies of each kind.

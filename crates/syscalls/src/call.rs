@@ -499,6 +499,30 @@ pub enum Call {
         /// The value is a limit at which the benchmark gave up: the true one lies beyond it.
         beyond: bool,
     },
+    /// No call and no time: a part of the run is over, for pictures over time.
+    Mark {
+        /// Its name; several parts may have it.
+        what: &'static str,
+        /// What kind of part.
+        part: Part,
+        /// When it began.
+        since: Nanos,
+    },
+}
+
+/// What a part of a run is to the benchmark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// One phase after the other.
+    Phase,
+    /// Something that went on beside: a checkpoint.
+    Beside,
+    /// A try that is measured by its length.
+    Try,
+    /// A try that was given up: it would have taken longer.
+    GivenUp,
+    /// Something that happened at a moment.
+    Event,
 }
 
 impl Call {
@@ -552,6 +576,7 @@ impl Call {
         "elsewhere",
         "ioctl",
         "io_uring_enter",
+        "mark",
     ];
 
     /// The place in [`Call::NAMES`].
@@ -606,6 +631,7 @@ impl Call {
             Call::Elsewhere { .. } => 45,
             Call::Discard { .. } => 46,
             Call::Ring { .. } => 47,
+            Call::Mark { .. } => 48,
         }
     }
 
@@ -627,6 +653,7 @@ impl Call {
                 | Call::Stopped
                 | Call::Note { .. }
                 | Call::Figure { .. }
+                | Call::Mark { .. }
         )
     }
 

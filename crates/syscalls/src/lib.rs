@@ -30,7 +30,8 @@ mod script;
 mod sys;
 
 pub use call::{
-    Advice, Birth, Call, Completion, Entry, Fd, Io, Kind, MapId, OpenFlags, Shares, Stat, Whence,
+    Advice, Birth, Call, Completion, Entry, Fd, Io, Kind, MapId, OpenFlags, Part, Shares, Stat,
+    Whence,
 };
 pub use errno::Errno;
 pub use path::{Path, PathCache};

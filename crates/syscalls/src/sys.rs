@@ -9,7 +9,7 @@ use std::task::Poll;
 use iosched_types::{Bytes, Nanos, TaskId};
 
 use crate::{
-    Advice, Answer, Birth, Call, Completion, Done, Entry, Fd, Io, MapId, OpenFlags, Path,
+    Advice, Answer, Birth, Call, Completion, Done, Entry, Fd, Io, MapId, OpenFlags, Part, Path,
     PathCache, Program, Script, Shares, Stat, Whence,
 };
 
@@ -333,6 +333,11 @@ impl Sys {
     /// Reports a figure that the benchmark gave up on at this limit.
     pub async fn beyond(&self, name: &'static str, limit: f64) -> Done {
         self.done(Call::Figure { name, value: limit, beyond: true }).await
+    }
+
+    /// Reports a part of the run, from `since` until now, for pictures over time.
+    pub async fn mark(&self, part: Part, what: &'static str, since: Nanos) -> Done {
+        self.done(Call::Mark { what, part, since }).await
     }
 
     /// This task.

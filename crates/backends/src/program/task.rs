@@ -98,8 +98,13 @@ impl Task {
     fn serve(&mut self, call: Call) -> Answer {
         match call {
             Call::Note { what, since, bytes } => {
-                let latency = self.shared.now().saturating_sub(since);
-                self.shared.state().measured.note(what, latency, bytes);
+                let now = self.shared.now();
+                self.shared.state().measured.note(what, since, now, bytes);
+                return Ok(0);
+            }
+            Call::Mark { what, part, since } => {
+                let now = self.shared.now();
+                self.shared.state().measured.mark(what, part, since, now);
                 return Ok(0);
             }
             Call::Figure { name, value, beyond } => {

@@ -30,12 +30,12 @@ impl Programs {
         let task = &mut self.tasks[t as usize];
         match call {
             Call::Note { what, since, bytes } => {
-                let latency = self.tl.now.saturating_sub(since);
                 task.answer = Ok(0);
                 if self.instant {
                     return true;
                 }
-                self.measured.note(what, latency, bytes);
+                let (began, now) = (self.began, self.tl.now);
+                self.measured.note(what, since.max(began) - began, now - began, bytes);
                 // It looked at the clock before the operation and after it.
                 let looks = 2 * self.costs.as_ref().map_or(0, Costs::clock);
                 if looks == 0 || self.cores.is_none() || self.notes_are_free {
@@ -47,6 +47,14 @@ impl Programs {
             Call::Figure { name, value, beyond } => {
                 task.answer = Ok(0);
                 self.measured.figure(name, value, beyond);
+                return true;
+            }
+            Call::Mark { what, part, since } => {
+                task.answer = Ok(0);
+                let (began, now) = (self.began, self.tl.now);
+                if !self.instant {
+                    self.measured.mark(what, part, since.max(began) - began, now - began);
+                }
                 return true;
             }
             _ => {}

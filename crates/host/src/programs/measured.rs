@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_syscalls::Errno;
+use iosched_syscalls::{Errno, Part};
 use iosched_types::{Bytes, LatencyHistogram, Nanos, TaskId};
 
 use crate::fs::Counts;
 
+use super::amounts::Amounts;
 use super::task::TaskStats;
 
 /// One kind of operation of a benchmark.
@@ -16,7 +17,27 @@ pub struct Operation {
     pub latency: LatencyHistogram,
     /// What they moved.
     pub bytes: Bytes,
+    /// How many ended when.
+    pub ended: Amounts,
+    /// What they moved when.
+    pub moved: Amounts,
 }
+
+/// A part of a run, from its beginning on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Its name.
+    pub what: &'static str,
+    /// What kind of part.
+    pub part: Part,
+    /// When it began, in nanoseconds.
+    pub began: Nanos,
+    /// And ended.
+    pub ended: Nanos,
+}
+
+/// Parts of a run that are kept one by one.
+const MARKS: usize = 512;
 
 /// Tasks whose statistics are kept one by one; those of later ones are added up.
 const KEPT: usize = 256;
@@ -32,6 +53,10 @@ pub struct Measured {
     pub figures: Vec<(&'static str, f64)>,
     /// Those of them that are limits at which the program gave up.
     pub beyond: BTreeSet<&'static str>,
+    /// Parts of the run that are no events, in the order in which they ended; the first 512.
+    pub marks: Vec<Mark>,
+    /// Events, by name.
+    pub events: BTreeMap<&'static str, Amounts>,
     /// Tasks, by number; from some number on all in one.
     pub tasks: BTreeMap<TaskId, TaskStats>,
     /// How many tasks there were.
@@ -55,11 +80,24 @@ impl Measured {
         }
     }
 
-    /// An operation is done.
-    pub fn note(&mut self, what: &'static str, latency: Nanos, bytes: Bytes) {
+    /// An operation is done. Times are those since the run began.
+    pub fn note(&mut self, what: &'static str, since: Nanos, now: Nanos, bytes: Bytes) {
         let op = self.operations.entry(what).or_default();
-        op.latency.record(latency);
+        op.latency.record(now.saturating_sub(since));
         op.bytes += bytes;
+        op.ended.add(now, 1);
+        if bytes > 0 {
+            op.moved.add(now, bytes);
+        }
+    }
+
+    /// A part of the run is over. Times are those since the run began.
+    pub fn mark(&mut self, what: &'static str, part: Part, since: Nanos, now: Nanos) {
+        if part == Part::Event {
+            self.events.entry(what).or_default().add(now, 1);
+        } else if self.marks.len() < MARKS {
+            self.marks.push(Mark { what, part, began: since, ended: now });
+        }
     }
 
     /// A task has ended: its figures go to the others'.

@@ -26,6 +26,7 @@ use crate::fs::{Counts, Files, Ino, Mount, Segment};
 use crate::samples::Thin;
 
 mod advice;
+mod amounts;
 mod asynchronous;
 mod bios;
 mod calls;
@@ -42,8 +43,9 @@ mod task;
 mod tasks;
 mod waits;
 
+pub use amounts::Amounts;
 pub use bios::{SeenBio, Submitter};
-pub use measured::{Measured, Operation};
+pub use measured::{Mark, Measured, Operation};
 pub use seen::{Cause, Happening, NotedBio, Seen, WaitsFor, What, Who};
 pub use task::TaskStats;
 

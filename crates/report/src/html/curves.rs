@@ -111,9 +111,37 @@ fn frame(svg: &mut Svg, x: &Axis, y: &Axis) {
     }
 }
 
+/// What went on while a curve was measured: bars in its colour above it.
+pub(crate) struct Beside {
+    pub(crate) runs: Vec<usize>,
+    pub(crate) color: usize,
+    /// From and to, in seconds.
+    pub(crate) spans: Vec<(f64, f64)>,
+}
+
+/// Height of the bars of one run.
+const BAND: f64 = 5.0;
+
+fn bands(svg: &mut Svg, x: &Axis, beside: &[Beside]) {
+    for (i, b) in beside.iter().enumerate() {
+        svg.open(&format!("s{}", b.color % 8), &b.runs);
+        let y = TOP + BAND * (i as f64 + 0.5);
+        for (from, to) in &b.spans {
+            let at = |s: f64| LEFT + x.part(s * 1e9) * (RIGHT - LEFT);
+            svg.line("band", (at(*from), y), (at(*to).max(at(*from) + 1.0), y));
+        }
+        svg.close();
+    }
+}
+
 fn draw(title: &str, x: &Axis, y: &Axis, curves: &[Curve]) -> String {
+    draw_beside(title, x, y, curves, &[])
+}
+
+fn draw_beside(title: &str, x: &Axis, y: &Axis, curves: &[Curve], beside: &[Beside]) -> String {
     let mut svg = Svg::new(WIDTH, HEIGHT, "lines", title);
     frame(&mut svg, x, y);
+    bands(&mut svg, x, beside);
     for c in curves {
         let points: Vec<(f64, f64)> = c
             .points
@@ -183,12 +211,24 @@ pub(crate) fn latency(title: &str, curves: &[Curve]) -> Option<String> {
 
 /// A quantity over time, from 0.
 pub(crate) fn over_time(title: &str, unit: &str, curves: &[Curve]) -> Option<String> {
+    over_time_beside(title, unit, curves, &[])
+}
+
+/// The same, with bars above the curves for what went on beside.
+pub(crate) fn over_time_beside(
+    title: &str,
+    unit: &str,
+    curves: &[Curve],
+    beside: &[Beside],
+) -> Option<String> {
     if curves.iter().all(|c| c.points.len() < 2) {
         return None;
     }
     let high = extent(curves, |p| p.1).1;
     let x = Axis::linear(extent(curves, |p| p.0).1 * 1e9, "ns", 6);
-    let y = Axis::linear(if high > 0.0 { high * 1.02 } else { 1.0 }, unit, 5);
+    // The curves stay below the bars.
+    let room = 1.02 + beside.len() as f64 * BAND / (BOTTOM - TOP);
+    let y = Axis::linear(if high > 0.0 { high * room } else { 1.0 }, unit, 5);
     let scaled: Vec<Curve> = curves
         .iter()
         .map(|c| Curve {
@@ -197,7 +237,7 @@ pub(crate) fn over_time(title: &str, unit: &str, curves: &[Curve]) -> Option<Str
             ..*c
         })
         .collect();
-    Some(draw(title, &x, &y, &scaled))
+    Some(draw_beside(title, &x, &y, &scaled, beside))
 }
 
 /// Figures by the value of an option, lines of at most two decades on a linear axis: both axes show the points where they

@@ -1,7 +1,9 @@
 //! What a workload shows when asked: curves, percentiles, shares, the head's way. Each fold's line says what is in it.
 
 mod commands;
+mod course;
 mod shares;
+mod tries;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -92,6 +94,10 @@ impl<'a> Source<'a> {
     /// All folds that have something in them.
     pub(crate) fn folds(&self) -> Vec<Fold> {
         let made = [
+            self.tries(),
+            self.phases(),
+            self.events(),
+            self.cost(),
             self.latency(),
             self.percentiles(),
             self.over_time(),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::{BackendKind, DispatchPoint, JobRecord, Record, Status};
+use iosched_experiment::record::{
+    BackendKind, DispatchPoint, EVENT, JobRecord, Mark, MarkKind, OPERATION, Record, Status,
+};
 use iosched_results::cells::{CellKey, Cells};
 use iosched_results::model::PublishedSummary;
 use iosched_results::stats::VerdictOptions;
@@ -96,6 +98,10 @@ pub(crate) type Sensor = (String, f64, Vec<f64>);
 const KNOWN: [&str; 5] = ["throughput", "iops", "queue_depth", "in_flight", "latency"];
 /// Most other curves kept of a cell.
 const SENSORS: usize = 8;
+/// Most operations and events of a program.
+const EVENTS: usize = 24;
+/// Most phases, and most tries of a name.
+const MARKS: usize = 256;
 
 /// What one cell shows beside its numbers.
 #[derive(Clone, Debug, Default)]
@@ -111,6 +117,15 @@ pub(crate) struct Detail {
     pub(crate) pids: BTreeMap<u32, String>,
     /// Other curves, by name: temperatures, clocks, whatever was recorded.
     pub(crate) sensors: BTreeMap<String, Sensor>,
+    /// Operations and events of a program over time, by name: those that move bytes in B/s, the others in 1/s.
+    pub(crate) events: BTreeMap<String, Sensor>,
+    /// Phases of a program and what went on beside, of the first complete repetition that has them.
+    pub(crate) marks: Vec<Mark>,
+    /// Tries, of all repetitions: how long in s, and whether it was given up.
+    pub(crate) tries: BTreeMap<String, Vec<(f64, bool)>>,
+    /// Core time and bytes of all processes.
+    pub(crate) cpu: Nanos,
+    pub(crate) moved: u64,
     /// Bytes by process.
     pub(crate) shares: Vec<(String, u64)>,
     pub(crate) published: Option<PublishedSummary>,
@@ -358,6 +373,10 @@ impl Detail {
             self.pids = r.jobs.iter().map(|j| (j.pid, process(j, &r.jobs))).collect();
         }
         self.add_sensors(r);
+        self.add_parts(r);
+        self.cpu = self.cpu.saturating_add(r.cpu().total());
+        let bytes = r.jobs.iter().map(|j| j.read.bytes.saturating_add(j.write.bytes));
+        self.moved = bytes.fold(self.moved, u64::saturating_add);
         if self.published.is_none() {
             self.published = r.provenance.get("published-summary").and_then(|s| published(s));
         }
@@ -370,12 +389,48 @@ impl Detail {
 
     fn add_sensors(&mut self, r: &Record) {
         let other = r.series.iter().filter(|s| {
-            !KNOWN.contains(&s.name.as_str()) && !s.name.starts_with("job/") && s.values.len() > 1
+            let own = ["job/", OPERATION, EVENT].iter().any(|p| s.name.starts_with(p));
+            !KNOWN.contains(&s.name.as_str()) && !own && s.values.len() > 1
         });
         for s in other.filter(|s| s.step > 0 && s.values.iter().all(|v| v.is_finite())) {
             if self.sensors.len() < SENSORS && !self.sensors.contains_key(&s.name) {
                 let (step, values) = means(s.step as f64 / 1e9, &s.values, CURVE);
                 self.sensors.insert(s.name.clone(), (s.unit.clone(), step, values));
+            }
+        }
+    }
+
+    /// What a program says of its course.
+    fn add_parts(&mut self, r: &Record) {
+        let is_try = |m: &&Mark| matches!(m.kind, MarkKind::Try | MarkKind::GivenUp);
+        for m in r.marks.iter().filter(is_try) {
+            let all = self.tries.entry(m.name.clone()).or_default();
+            if all.len() < MARKS {
+                let time = m.ended.saturating_sub(m.began) as f64 / 1e9;
+                all.push((time, m.kind == MarkKind::GivenUp));
+            }
+        }
+        if self.marks.is_empty() {
+            let parts = r.marks.iter().filter(|m| !is_try(m) && m.began <= m.ended);
+            self.marks = parts.take(MARKS).cloned().collect();
+        }
+        if !self.events.is_empty() {
+            return;
+        }
+        let usable = |s: &&iosched_experiment::record::Series| {
+            s.step > 0 && s.values.len() > 1 && s.values.iter().all(|v| v.is_finite() && *v >= 0.0)
+        };
+        for s in r.series.iter().filter(usable) {
+            let name = s.name.strip_prefix(OPERATION).or_else(|| s.name.strip_prefix(EVENT));
+            let Some(name) = name else { continue };
+            let plain = name.strip_suffix("/throughput");
+            let name = plain.unwrap_or(name).to_string();
+            if self.events.len() >= EVENTS && !self.events.contains_key(&name) {
+                continue;
+            }
+            let (step, values) = means(s.step as f64 / 1e9, &s.values, CURVE);
+            if plain.is_some() || !self.events.contains_key(&name) {
+                self.events.insert(name, (s.unit.clone(), step, values));
             }
         }
     }

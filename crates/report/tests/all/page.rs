@@ -238,3 +238,61 @@ fn a_stored_run_says_how_to_run_it_again() {
     assert!(page.contains("iosched run again.toml --runs 3"));
     assert!(page.contains("devices = [&quot;a&lt;b&quot;]"));
 }
+
+#[test]
+fn the_course_of_a_program_is_drawn() {
+    use iosched_experiment::{EVENT, Mark, MarkKind, OPERATION, Series};
+    let mark = |name: &str, kind, began: u64, ended: u64| {
+        let (began, ended) = (began * 1_000_000_000, ended * 1_000_000_000);
+        Mark { name: name.into(), kind, began, ended }
+    };
+    let curve = |name: &str, unit: &str, values: &[f64]| Series {
+        name: name.into(),
+        unit: unit.into(),
+        step: 1_000_000_000,
+        values: values.to_vec(),
+    };
+    let mut records = synthetic::records(1, 3, 1);
+    let n = records.len() as u64;
+    for (i, r) in (0..).zip(&mut records) {
+        r.marks = vec![
+            mark("write <b>", MarkKind::Phase, 0, 4 + i),
+            mark("read", MarkKind::Phase, 4 + i, 9),
+            mark("checkpoint", MarkKind::Beside, 2, 3),
+            mark("start", MarkKind::Try, 0, 2),
+            mark("start", MarkKind::GivenUp, 2, 62 + i),
+        ];
+        let name = |p: &str, n: &str| format!("{p}{n}");
+        r.series.extend([
+            curve(&name(OPERATION, "transaction"), "1/s", &[50.0, 70.0, 20.0 + i as f64]),
+            curve(&name(OPERATION, "checkpoint"), "1/s", &[0.0, 0.0, 1.0]),
+            curve(&name(EVENT, "frame dropped"), "1/s", &[0.0, 3.0, 1.0]),
+        ]);
+        r.jobs[0].cpu.user = 2_500_000_000;
+    }
+    let page = page_of(&records);
+    let fold = |title: &str| {
+        let at = page.find(&format!("<summary>{title}")).unwrap_or_else(|| panic!("no {title}"));
+        page[at..at + page[at..].find("</details>").unwrap()].to_string()
+    };
+    let tries = fold("Tries one by one");
+    assert!(tries.contains(&format!("{n} of {} given up", 2 * n)), "{tries}");
+    assert_eq!(tries.matches("▷</b>").count() as u64, n, "one beyond its limit a run");
+    assert_eq!(tries.matches("<i style").count() as u64, n, "one that ended a run");
+    assert!(
+        tries.contains("&gt;&#8239;62.0 s"),
+        "a median of which only a bound is known: {tries}"
+    );
+    let phases = fold("Phases");
+    assert!(phases.contains("write &lt;b&gt;") && !phases.contains("write <b>"), "{phases}");
+    assert!(phases.contains("<td>5.00 s</td>") && phases.contains("from 0 to 9.00 s"), "{phases}");
+    assert_eq!(phases.matches("class=\"lane\"").count() as u64, n);
+    let course = fold("The program over time");
+    assert!(course.contains("transaction; bars on top: checkpoint"), "{course}");
+    assert_eq!(course.matches("class=\"band\"").count() as u64, n + 1, "a bar for each curve");
+    assert!(course.contains("frame dropped") && !course.contains("checkpoint; bars"), "{course}");
+    let cost = fold("Core time beside throughput");
+    assert!(cost.contains("<td>25.0 %</td>"), "2.5 s of 10: {cost}");
+    // Sensors are something else.
+    assert!(!page.contains("<summary>Sensors"));
+}

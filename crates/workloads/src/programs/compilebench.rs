@@ -3,7 +3,7 @@
 //!
 //! After the description of CompileBench 0.6 with `--makej`.
 
-use iosched_syscalls::{Done, Errno, OpenFlags, Sys};
+use iosched_syscalls::{Done, Errno, OpenFlags, Part, Sys};
 use iosched_types::units::SEC;
 use iosched_types::{Bytes, Nanos};
 
@@ -156,6 +156,7 @@ async fn run(sys: Sys, p: Params) -> Done {
     let (trees, think) = (p.count("i"), p.micros("think"));
     let mut dice = Dice::new(p.count("seed") + 1);
     let mut rates = Vec::new();
+    let phase = sys.now();
     for tree in 0..trees {
         let begun = sys.now();
         sys.mkdir(format_args!("kernel-{tree}")).await?;
@@ -166,30 +167,36 @@ async fn run(sys: Sys, p: Params) -> Done {
             speed(&sys, begun, write(&sys, tree, &plan.sources, think).await?, "create").await?,
         );
     }
+    sys.mark(Part::Phase, "initial create", phase).await?;
     mean(&sys, "initial create", &rates).await?;
     sys.sync().await?;
     rates.clear();
     let mut order: Vec<u64> = (0..trees).collect();
     shuffle(&mut order, &mut dice);
+    let phase = sys.now();
     for tree in &order {
         let begun = sys.now();
         rates.push(
             speed(&sys, begun, write(&sys, *tree, &plan.objects, think).await?, "compile").await?,
         );
     }
+    sys.mark(Part::Phase, "compile", phase).await?;
     mean(&sys, "compile", &rates).await?;
     sys.sync().await?;
     rates.clear();
     shuffle(&mut order, &mut dice);
+    let phase = sys.now();
     for tree in order.iter().cycle().take(p.count("read") as usize) {
         let begun = sys.now();
         rates.push(speed(&sys, begun, read(&sys, *tree, think).await?, "read").await?);
     }
+    sys.mark(Part::Phase, "read compiled tree", phase).await?;
     mean(&sys, "read compiled tree", &rates).await?;
     let begun = sys.now();
     for tree in 0..trees {
         delete(&sys, &format!("kernel-{tree}"), think).await?;
     }
+    sys.mark(Part::Phase, "delete", begun).await?;
     sys.figure("delete", (sys.now() - begun) as f64 / SEC as f64 / trees as f64).await
 }
 

@@ -2,7 +2,7 @@
 //!
 //! After the description of IOzone 3.405 and 3.327 in use: `-i 0`, `-i 1`, `-r`, `-s`, `-t`, `-e`, `-c`.
 
-use iosched_syscalls::{Done, OpenFlags, Sys};
+use iosched_syscalls::{Done, OpenFlags, Part, Sys};
 use iosched_types::Bytes;
 use iosched_types::units::SEC;
 
@@ -76,11 +76,13 @@ async fn run(sys: Sys, p: Params) -> Done {
     let n = p.count("processes");
     for (phase, (name, _)) in (0u32..).zip(PHASES).take(phases) {
         sys.sync().await?;
+        let begun = sys.now();
         for child in 0..n {
             let p = p.clone();
             sys.fork(async move |sys| process(sys, p, child, phase).await).await?;
         }
         files::wait_for(&sys, n).await?;
+        sys.mark(Part::Phase, name, begun).await?;
         // The sum of what each has done a second, as IOzone adds up its children.
         let sum = sys.add(RATE + phase, 0).await?;
         sys.figure(name, sum as f64 / 1024.0).await?;

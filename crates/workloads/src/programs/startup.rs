@@ -1,6 +1,6 @@
 //! `startup`: how long a program takes to start, cold, while others read and write. The S suite's comm_startup_lat.
 
-use iosched_syscalls::{Done, Sys};
+use iosched_syscalls::{Done, Part, Sys};
 use iosched_types::Nanos;
 use iosched_types::units::SEC;
 
@@ -100,11 +100,13 @@ async fn one(
     let watchdog = sys.fork(async move |sys| background::pause(&sys, limit).await).await?;
     if sys.wait().await? == command {
         let time = sys.now() - begun;
+        sys.mark(Part::Try, "start", begun).await?;
         // It may have ended in the same moment.
         let _ = sys.signal(watchdog).await;
         sys.join(watchdog).await?;
         return Ok(Some(time));
     }
+    sys.mark(Part::GivenUp, "start", begun).await?;
     sys.add(cold::GIVEN_UP, number).await?;
     sys.join(command).await?;
     Ok(None)

@@ -1,6 +1,6 @@
 //! `video`: a film is played while others read and write, and programs start. The S suite's video_playing_vs_commands.
 
-use iosched_syscalls::{Advice, Done, Errno, OpenFlags, Sys, Whence};
+use iosched_syscalls::{Advice, Done, Errno, OpenFlags, Part, Sys, Whence};
 use iosched_types::units::{MS, SEC};
 use iosched_types::{Bytes, Nanos};
 
@@ -106,8 +106,10 @@ async fn once(sys: &Sys, p: &Params, number: i64) -> Result<bool, Errno> {
     let own = p.clone();
     let player = sys.fork(async move |sys| play(&sys, &own, limit).await).await?;
     let starts = sys.fork(async move |sys| starts(&sys, number).await).await?;
+    let begun = sys.now();
     sys.join(player).await?;
     let ended = sys.add(OVER, 1).await? == 1;
+    sys.mark(Part::Phase, "film", begun).await?;
     sys.add(cold::GIVEN_UP, number - sys.add(cold::GIVEN_UP, 0).await?).await?;
     let _ = sys.signal(starts).await;
     sys.join(starts).await?;
@@ -152,6 +154,7 @@ async fn play(sys: &Sys, p: &Params, limit: Nanos) -> Done {
         sys.add(PLAYED, 1).await?;
         if sys.now() > due + decode.max(MS) {
             sys.add(DROPPED, 1).await?;
+            sys.mark(Part::Event, "frame dropped", due).await?;
             continue;
         }
         sys.compute(decode).await?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use iosched_syscalls::{Done, OpenFlags};
+use iosched_syscalls::{Done, OpenFlags, Part};
 use iosched_types::units::{MS, SEC};
 
 use super::backend::Backend;
@@ -102,6 +102,7 @@ async fn checkpoint(b: &mut Backend, plan: &Plan) -> Done {
     b.sys.close(control).await?;
     recycle(b, plan.redo / SEGMENT).await?;
     b.server.memory().counted.checkpoints += 1;
+    b.sys.mark(Part::Beside, "checkpoint", begun).await?;
     b.sys.note("checkpoint", begun, pages.len() as u64 * PAGE).await
 }
 
