@@ -6,7 +6,7 @@
 //!
 //! * A process has as many workers as its ring has entries, at most four a core.
 //! * Work waits in one list. If workers are idle, the one that became idle last is woken, once for all work that comes
-//!   before it runs. Otherwise another worker is made, unless one is awake.
+//!   before it runs. If it finds none, it keeps its place. Otherwise another worker is made, unless one is awake.
 //! * A worker takes work from the list until the list is empty. If the last worker awake has to sleep and the list is
 //!   not empty, another worker is made. Idle ones are not woken.
 //! * Workers share the I/O context of their process, if it has one when they are made. It has one if it has a priority,
@@ -174,12 +174,15 @@ impl Machine {
             resumed = false;
             let pool = &mut self.threads.pools[p as usize];
             let Some(bio) = pool.pending.pop_front() else {
-                pool.idle.push(h);
+                if !pool.idle.contains(&h) {
+                    pool.idle.push(h);
+                }
                 pool.awake -= 1;
                 self.threads.all[h as usize].running = false;
                 self.leave_core(self.threads.all[h as usize].number);
                 return;
             };
+            pool.idle.retain(|i| *i != h);
             self.begin_work(h, p, Bio { task: context, ..bio });
         }
     }
@@ -191,13 +194,9 @@ impl Machine {
         }
         let Some(worker) = self.threads.worker(h) else { return false };
         let counted = std::mem::take(&mut worker.begins);
-        let idle = std::mem::take(&mut worker.called);
-        worker.asleep = false;
+        (worker.called, worker.asleep) = (false, false);
         let pool = &mut self.threads.pools[p as usize];
         pool.awake += u32::from(!counted);
-        if idle {
-            pool.idle.retain(|i| *i != h);
-        }
         true
     }
 
