@@ -37,6 +37,8 @@ pub struct Machine {
     pub tasks: Vec<Task>,
     pub(crate) ios: Ios,
     pub(crate) ready: Fifo<TaskId>,
+    /// Those that a thread is about to tell that an I/O of theirs is done.
+    pub(crate) told: Vec<TaskId>,
     /// Jobs differ in `nice`.
     unequal: bool,
     pub(crate) alive: usize,
@@ -106,6 +108,7 @@ impl Machine {
             tasks,
             ios,
             ready: Fifo::default(),
+            told: Vec::new(),
             pieces: Vec::new(),
             dispatches: None,
             sampler: None,

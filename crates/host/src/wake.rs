@@ -44,6 +44,7 @@ impl Machine {
             }
             match &mut self.cores {
                 Some(cores) => cores.completion(self.tl.now, t, d.bio, wakes),
+                None if wakes && matches!(task.others, Others::Helpers(_)) => self.told.push(t),
                 None if wakes => self.ready.push_back(t),
                 None => {}
             }
@@ -52,6 +53,8 @@ impl Machine {
         if !parallel {
             self.wake_sleepers();
         }
+        // The disk woke a thread, and the thread tells the process. Those whom the disk woke meanwhile are ahead of it.
+        self.told.drain(..).for_each(|t| self.ready.push_back(t));
     }
 
     #[cold]
