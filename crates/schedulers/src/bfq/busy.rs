@@ -69,7 +69,6 @@ impl Bfq {
         let (e, class, raised) = (queue.entity, usize::from(queue.class), queue.raised());
         self.busy[class] += 1;
         self.wr_busy += u32::from(raised);
-        self.link_active(q);
         self.set_pending(q);
         self.reweigh(q);
         self.engine.activate(e, in_time);
@@ -89,7 +88,6 @@ impl Bfq {
         let (class, raised) = (usize::from(queue.class), queue.raised());
         self.busy[class] -= 1;
         self.wr_busy -= u32::from(raised);
-        self.unlink_active(q);
         self.set_pending(q);
         self.reweigh(q);
     }
@@ -138,32 +136,6 @@ impl Bfq {
         let one_weight = weights <= 1 || (self.v.modern && self.q(q).weighed == lightest);
         let one_class = self.busy.iter().filter(|n| **n > 0).count() <= 1;
         one_weight && one_class && self.pending_groups <= 1
-    }
-
-    fn link_active(&mut self, q: QueueId) {
-        let tail = self.active_tail;
-        let queue = self.qm(q);
-        (queue.active_prev, queue.active_next) = (tail, NIL);
-        if tail == NIL {
-            self.active_head = q;
-        } else {
-            self.qm(tail).active_next = q;
-        }
-        self.active_tail = q;
-    }
-
-    fn unlink_active(&mut self, q: QueueId) {
-        let (prev, next) = (self.q(q).active_prev, self.q(q).active_next);
-        if prev == NIL {
-            self.active_head = next;
-        } else {
-            self.qm(prev).active_next = next;
-        }
-        if next == NIL {
-            self.active_tail = prev;
-        } else {
-            self.qm(next).active_prev = prev;
-        }
     }
 
     /// A newcomer may take the place of the queue in service.

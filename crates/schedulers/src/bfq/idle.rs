@@ -82,14 +82,8 @@ impl Bfq {
     }
 
     fn busy_all_constantly_seeky(&self) -> bool {
-        let mut at = self.active_head;
-        while at != NIL {
-            if !self.q(at).constantly_seeky {
-                return false;
-            }
-            at = self.q(at).active_next;
-        }
-        true
+        let served = (self.in_service != NIL).then_some(self.in_service);
+        self.engine.waiting().chain(served).all(|q| self.q(q).constantly_seeky)
     }
 
     pub(super) fn idle_time(&self, q: QueueId) -> Nanos {

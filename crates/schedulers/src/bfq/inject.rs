@@ -198,18 +198,14 @@ impl Bfq {
             return None;
         }
         let anyone = !queue.raised() || !queue.short_think;
-        let mut at = self.active_head;
-        while at != NIL {
-            let other = self.q(at);
-            if (anyone || other.raised()) && self.fits(ctx, at) {
-                let sectors = ctx.reqs[other.next_rq].sectors;
-                if self.rotational || sectors < LARGE_ON_FLASH || self.in_driver == 0 {
-                    self.injected = true;
-                    return Some(at);
-                }
-            }
-            at = other.active_next;
-        }
-        None
+        let large_too = self.rotational || self.in_driver == 0;
+        let chosen = self.engine.waiting().find(|other| {
+            let o = self.q(*other);
+            (anyone || o.raised())
+                && self.fits(ctx, *other)
+                && (large_too || ctx.reqs[o.next_rq].sectors < LARGE_ON_FLASH)
+        });
+        self.injected |= chosen.is_some();
+        chosen
     }
 }

@@ -119,8 +119,6 @@ struct Bfq {
     /// Queues with pending requests that are not raised, by priority level.
     levels: [u32; 8],
     pending_groups: u32,
-    active_head: QueueId,
-    active_tail: QueueId,
 
     bursts: Bursts,
     rate: PeakRate,
@@ -181,8 +179,6 @@ impl Bfq {
             head: List::default(),
             levels: [0; 8],
             pending_groups: 0,
-            active_head: NIL,
-            active_tail: NIL,
             bursts: Bursts::new(LONG_AGO),
             hw: HwTag::default(),
             max_budget,

@@ -140,8 +140,6 @@ pub(super) struct Queue {
     /// The queue that takes over its processes.
     pub(super) new_queue: QueueId,
     pub(super) in_pos_tree: bool,
-    pub(super) active_prev: QueueId,
-    pub(super) active_next: QueueId,
 }
 
 impl Queue {
@@ -200,8 +198,6 @@ impl Queue {
             woken: Vec::new(),
             new_queue: NIL,
             in_pos_tree: false,
-            active_prev: NIL,
-            active_next: NIL,
         }
     }
 

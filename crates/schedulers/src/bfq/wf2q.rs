@@ -11,6 +11,7 @@
 
 mod level;
 mod path;
+mod waiting;
 
 use super::rbtree::{NIL, Root, Trees};
 
@@ -80,6 +81,9 @@ struct Entity {
     owner: Owner,
     /// Requests allocated below it.
     allocated: u32,
+    /// Neighbours in the list of waiting queues.
+    newer: EntityId,
+    older: EntityId,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +126,8 @@ pub struct Engine {
     /// Now, in jiffies.
     now: i64,
     idle_period: i64,
+    /// The queue put on its tree last, of those that wait there.
+    newest: EntityId,
     forgotten: Vec<EntityId>,
 }
 
@@ -141,6 +147,7 @@ impl Engine {
             nodes: Trees::default(),
             now: 0,
             idle_period: i64::from(hz / 5),
+            newest: NIL,
             forgotten: Vec::new(),
         };
         e.push_set(NIL);
@@ -177,6 +184,8 @@ impl Engine {
             set,
             owner,
             allocated: 0,
+            newer: NIL,
+            older: NIL,
         };
         let id = match self.free.pop() {
             Some(id) => {

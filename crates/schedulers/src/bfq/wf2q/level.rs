@@ -38,10 +38,14 @@ impl Engine {
         let set = &mut self.sets[set as usize];
         set.active += 1;
         self.nodes.insert(&mut set.trees[class as usize].active, e, finish, start);
+        self.link(e);
     }
 
     pub(super) fn extract(&mut self, e: EntityId) {
         let Entity { set, class, on, .. } = *self.e(e);
+        if on == On::Active {
+            self.unlink(e);
+        }
         let set = &mut self.sets[set as usize];
         let tree = &mut set.trees[class as usize];
         match on {

@@ -183,13 +183,13 @@ impl Engine {
                 return None;
             }
             self.sm(set).in_service = e;
-            self.em(e).service = 0;
             match self.e(e).owner {
                 Owner::Queue(q) => {
                     self.extract(e);
                     break q;
                 }
                 Owner::Group(inner) => {
+                    self.em(e).service = 0;
                     // A group with more to offer stays a candidate beside its own child.
                     if self.s(inner).active == 1 {
                         self.extract(e);
@@ -214,6 +214,8 @@ impl Engine {
         if backlogged {
             let set = self.e(e).set;
             self.requeue_one(e);
+            // What it is served from now on, by injection, counts in its next slot.
+            self.em(e).service = 0;
             self.refresh(set, e, true);
             self.climb(set, false, true);
         } else {

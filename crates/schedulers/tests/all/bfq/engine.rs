@@ -476,3 +476,46 @@ proptest! {
         }
     }
 }
+
+/// A queue that was given service while it waited, by injection, has less of its budget left when its slot begins. The
+/// kernel let a writer with a budget of 10,922 send nine requests of 1024 sectors after one had been injected.
+#[test]
+fn what_was_injected_counts_in_the_slot() {
+    let mut e = Engine::new(CURRENT, 1000);
+    let ids = [e.add_queue(ROOT, 80, 1, 0), e.add_queue(ROOT, 40, 1, 1)];
+    for id in ids {
+        e.set_budget(id, 10_922);
+        e.activate(id, false);
+    }
+    assert_eq!(e.take(), Some(0));
+    e.charge(ids[1], 1024);
+    e.expire(ids[0], false);
+    assert_eq!(slot(&mut e, &ids, 1024, 10_922), (1, 9 * 1024));
+}
+
+/// Injection asks the queues in this order. One that is put back, after its slot or with another budget, is the newest.
+#[test]
+fn the_queue_put_on_its_tree_last_comes_first() {
+    let mut e = Engine::new(CURRENT, 1000);
+    let group = e.add_group(ROOT, 100);
+    let ids: Vec<u32> = [ROOT, group, ROOT, ROOT]
+        .into_iter()
+        .enumerate()
+        .map(|(q, set)| e.add_queue(set, 40, 1, q as u32))
+        .collect();
+    let order = |e: &Engine| e.waiting().collect::<Vec<_>>();
+    for &id in &ids {
+        e.set_budget(id, 1000);
+        e.activate(id, false);
+    }
+    assert_eq!(order(&e), [3, 2, 1, 0]);
+    e.reposition(ids[1], 500);
+    assert_eq!(order(&e), [1, 3, 2, 0]);
+    let served = e.take().unwrap();
+    assert!(!order(&e).contains(&served), "a queue in service does not wait");
+    e.charge(ids[served as usize], 8);
+    e.expire(ids[served as usize], true);
+    assert_eq!(order(&e)[0], served);
+    e.deactivate(ids[3]);
+    assert!(!order(&e).contains(&3));
+}
