@@ -54,6 +54,8 @@ impl Bfq {
         if self.q(q).wait_request {
             self.stop_waiting(ctx, q);
         }
+        // A request that outlives its slot says nothing about injection.
+        self.waited = NO_REQ;
         if self.v.index == V7 {
             self.v7_settle(q, slot, reason);
         } else {
@@ -187,7 +189,7 @@ impl Bfq {
         }
     }
 
-    fn end_slot(&mut self, q: QueueId, reason: Reason) {
+    pub(super) fn end_slot(&mut self, q: QueueId, reason: Reason) {
         self.mark_for_split(q);
         self.in_service = NIL;
         let queue = self.q(q);

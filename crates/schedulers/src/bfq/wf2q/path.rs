@@ -262,11 +262,12 @@ impl Engine {
         self.s(ROOT).next != self.s(ROOT).in_service
     }
 
-    /// Whether `a` is of a higher class than `b`, or outweighs it where their groups meet.
+    /// Whether `a` is of a higher class than `b`, or outweighs it where their groups meet. Weights count between
+    /// classes, too: of a lower class, `a` outranks a lighter `b`.
     #[must_use]
     pub fn outranks(&self, a: EntityId, b: EntityId) -> bool {
-        if self.e(a).class != self.e(b).class {
-            return self.e(a).class < self.e(b).class;
+        if self.e(a).class < self.e(b).class {
+            return true;
         }
         let (mut a, mut b) = (a, b);
         let (da, db) = (self.depth(a), self.depth(b));

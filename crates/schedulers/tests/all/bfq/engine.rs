@@ -519,3 +519,15 @@ fn the_queue_put_on_its_tree_last_comes_first() {
     e.deactivate(ids[3]);
     assert!(!order(&e).contains(&3));
 }
+
+/// A heavier queue outranks a lighter one of a higher class, which only decides whether it may try to preempt.
+#[test]
+fn class_or_weight_outranks() {
+    let mut e = Engine::new(CURRENT, 1000);
+    let mut queue = |weight, class| e.add_queue(ROOT, weight, class, 0);
+    let (light_rt, heavy_rt, be) = (queue(20, 0), queue(80, 0), queue(40, 1));
+    assert!(e.outranks(light_rt, be) && e.outranks(heavy_rt, be));
+    assert!(e.outranks(be, light_rt));
+    assert!(!e.outranks(be, heavy_rt));
+    assert!(e.outranks(heavy_rt, light_rt) && !e.outranks(light_rt, heavy_rt));
+}
