@@ -47,6 +47,7 @@ impl Bfq {
         if self.v.index == CURRENT {
             self.note_short_think(q);
             self.note_seek(q, &r);
+            self.doubt_soft_rt(ctx, q);
         } else {
             self.note_seek(q, &r);
             self.note_idle_window(q);

@@ -182,23 +182,42 @@ impl Bfq {
         } else if self.j > r.last_start_finish + r.duration {
             let rest = r.interactive_start + self.raise_duration();
             if r.soft_rt && r.interactive_start > LONG_AGO && self.j <= rest {
-                let (coeff, duration) = (self.c.wr_coeff, self.raise_duration());
-                let m = &mut self.qm(q).raise;
-                (m.coeff, m.duration, m.soft_rt) = (coeff, duration, false);
-                m.last_start_finish = r.interactive_start;
-                self.apply_raise(q);
-                return;
+                return self.fall_back(q);
             }
             "its time is over"
         } else if !r.soft_rt && r.service > self.v.wr_service_cap {
             "it has read more than an application start takes"
-        } else if r.soft_rt && self.totally_seeky(q) {
-            "all its requests are random"
         } else {
             return;
         };
         self.end_raise(q);
         ctx.why(|_, facts| format!("raise of {} ends: {over}", self.who(q, facts)));
+    }
+
+    /// A soft real-time raise becomes the interactive one again that it interrupted.
+    fn fall_back(&mut self, q: QueueId) {
+        let (coeff, duration) = (self.c.wr_coeff, self.raise_duration());
+        let r = &mut self.qm(q).raise;
+        (r.coeff, r.duration, r.soft_rt) = (coeff, duration, false);
+        r.last_start_finish = r.interactive_start;
+        self.apply_raise(q);
+    }
+
+    /// A soft real-time queue sent one more random request. If the last 32 were all random, nothing plays there.
+    pub(super) fn doubt_soft_rt(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
+        let r = self.q(q).raise;
+        if r.coeff == 1 || !r.soft_rt || !self.totally_seeky(q) {
+            return;
+        }
+        ctx.why(|_, facts| {
+            let who = self.who(q, facts);
+            format!("{who} is not soft real-time: all its requests are random")
+        });
+        if r.interactive_start > LONG_AGO && self.j <= r.interactive_start + self.raise_duration() {
+            self.fall_back(q);
+        } else {
+            self.end_raise(q);
+        }
     }
 
     /// The earliest time at which a queue may come back and still count as soft real-time.
