@@ -158,18 +158,7 @@ impl Bfq {
         let into = self.qm(target);
         (into.owner, into.shared) = (None, true);
         into.processes += 1;
-        if self.q(target).in_pos_tree {
-            self.leave_positions(target);
-        }
         self.leave_queue(q);
-    }
-
-    fn leave_positions(&mut self, q: QueueId) {
-        let g = self.q(q).group as usize;
-        if let Some(group) = self.groups[g].as_mut() {
-            self.positions.remove(&mut group.positions, q);
-        }
-        self.qm(q).in_pos_tree = false;
     }
 
     fn inherit_raise(&mut self, q: QueueId, target: QueueId) {
