@@ -203,12 +203,17 @@ impl Bfq {
         self.free_if_dead(q);
     }
 
-    /// Nobody waits for a process that exits: its slot is over (6.12: trace).
+    /// Nobody waits for a process that exits: the slot of its queue is over, though others may share the queue (6.12:
+    /// traces). Nothing is charged, and the budget stays as it was.
     fn end_exited_slot(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
-        let waits = self.v.modern && q != NIL && q == self.in_service;
-        if waits && self.q(q).processes == 1 && self.q(q).wait_request && self.q(q).empty() {
-            self.expire(ctx, q, false, Reason::Timeout);
+        if !self.v.modern || q == NIL || q != self.in_service {
+            return;
         }
+        if self.q(q).wait_request {
+            self.stop_waiting(ctx, q);
+        }
+        ctx.why(|_, facts| format!("slice of {} ends with its process", self.who(q, facts)));
+        self.end_slot(q, Reason::Timeout);
     }
 
     /// A process exits.

@@ -168,7 +168,7 @@ fn commands_on_files_are_those_of_the_file_system() {
 fn every_command_is_that_of_a_kernel_that_has_run() {
     let dir = data("truth-random");
     let compared = commands_that_agree(&folder_of(&dir), &dir);
-    assert!(compared > 1400, "only {compared} commands compared");
+    assert!(compared > 2800, "only {compared} commands compared");
 }
 
 /// Random jobs that differ from the kernel's by more than the limits below, and what is known of the reason.
@@ -178,10 +178,6 @@ const MISSES: &[(&str, &str)] = &[
         "bfq with split writes of 1 MiB: parts at command 25, where each piece takes a nanosecond and what is done",
     ),
     ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
-    (
-        "hdd7k_fifo/y6",
-        "bfq: a queue that was preempted on its arrival goes before others when the real-time reader ends, at command 288",
-    ),
     ("ssd_nvme/g6", "flow: the sections part while both run; 1.2 % more I/Os here"),
 ];
 
@@ -220,5 +216,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 84, "only {agree} agree");
+    assert!(agree >= 88, "only {agree} agree");
 }
