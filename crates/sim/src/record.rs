@@ -67,7 +67,7 @@ fn dir_stats(d: DirectionStats, runtime: Nanos) -> DirStats {
         ios: d.ios,
         bytes: d.bytes,
         runtime: if d.ios > 0 { runtime } else { 0 },
-        slat: moments(&d.slat, d.ios),
+        slat: moments(&d.slat, d.clat.count()),
         clat: d.clat,
         lat: moments_of(&lat_hist),
         lat_hist,

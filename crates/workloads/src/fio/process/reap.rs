@@ -95,10 +95,6 @@ impl Job {
         self.units.give_back(unit);
         self.reaped_total += u64::from(u.dir < 3);
         self.synced_last = u.dir == 3;
-        // fio counts what it issued since the ramp.
-        if u.start < self.stats.measured_from {
-            return;
-        }
         let since = now - self.stats.measured_from.min(now);
         let dir = &mut self.stats.dirs[usize::from(u.dir & 3)];
         if !self.measuring {
@@ -107,6 +103,10 @@ impl Job {
         }
         let issue = u.issue.min(now);
         dir.book(since, u.len, issue - u.start, now - issue);
+        if u.start < self.stats.measured_from {
+            // fio takes bytes and latencies of what ended since the ramp, but counts what it issued since.
+            dir.ios -= 1;
+        }
     }
 
     pub(super) fn drain(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
