@@ -26,7 +26,7 @@ macro_rules! shipped {
 type Shipped = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 static SHIPPED: &[Shipped] = shipped! {
-    "linux-4.12": "linux-4.12", "linux-4.12-dbench";
+    "linux-4.12": "linux-4.12", "linux-4.12-dbench", "linux-4.12-full-drive";
     "linux-3.12": "linux-3.12";
     "pg-test-fsync-ssd": "pg-test-fsync-ssd";
     "iozone-san": "iozone-san";

@@ -190,3 +190,30 @@ fn a_mirror_is_like_one_disk_as_far_as_its_furthest_run() {
     let (_, evidence) = with(4.0, 0.0);
     assert!(evidence.contains("RAID1: bash, 10r-seq and HDD: bash, 10r-seq"), "{evidence}");
 }
+
+/// IOzone on the SSD of 2017 writes at the rate of the drive's flash, as published, not at that of its fast cache.
+#[test]
+fn iozone_finds_the_fast_cache_of_the_ssd_full() {
+    use iosched_experiment::{Sources, plan};
+    let r = Reproduction::load("linux-4.12").unwrap();
+    let none = |_: &str| Err(String::new());
+    let sources = Sources {
+        read: &|_| Err(String::new()),
+        job: &|_| Err(String::new()),
+        offered: &Vec::new,
+        registry: iosched_schedulers::registry::Registry::builtin(),
+        disk: &none,
+        env: &iosched_workloads::fio::NoLookup,
+    };
+    let mut experiments = r.experiments(true).unwrap();
+    let trials = experiments.iter_mut().flat_map(|e| plan(e, &sources).unwrap());
+    let one = |t: &Trial| {
+        let id = &t.id;
+        (&*id.workload, &*id.device, &*id.scheduler) == ("IOzone", "adata-su800", "Noop")
+    };
+    let trial = trials.into_iter().find(one).unwrap();
+    let record = iosched_sim::simulate(&trial).unwrap();
+    let kb = record.metrics.iter().find(|m| m.name == "write").unwrap().value;
+    let published = 49.09;
+    assert!((0.5 * published..1.5 * published).contains(&(kb / 1024.0)), "{kb} KB/s");
+}
