@@ -23,16 +23,17 @@
 //!
 //! The crate is pure: no file system, clock, environment, threads or global state.
 
+mod arguments;
 mod call;
 mod errno;
 mod path;
 mod script;
 mod sys;
 
-pub use call::{
-    Advice, Birth, Call, Completion, Entry, Fd, Io, Kind, MapId, OpenFlags, Part, Shares, Stat,
-    Whence,
+pub use arguments::{
+    Advice, Birth, Completion, Entry, Fd, Io, Kind, MapId, OpenFlags, Part, Shares, Stat, Whence,
 };
+pub use call::Call;
 pub use errno::Errno;
 pub use path::{Path, PathCache};
 pub use script::{Program, Script};
