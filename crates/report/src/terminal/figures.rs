@@ -52,6 +52,7 @@ impl Figures {
     #[must_use]
     pub fn of(r: &Record) -> Figures {
         let mut f = Figures::of_jobs(r.jobs.iter());
+        f.from_percentiles(r);
         let share = |t: u64| if r.elapsed == 0 { 0.0 } else { t as f64 / r.elapsed as f64 };
         f.busy = share(r.device.busy).min(1.0);
         f.idled = share(r.scheduler.idled).min(1.0);
@@ -61,6 +62,35 @@ impl Figures {
         let shared = rates.len() > 1 && together(&r.jobs);
         f.fairness = Some(&rates).filter(|_| shared).and_then(|r| jain(r)).unwrap_or(f64::NAN);
         f
+    }
+
+    /// fio's JSON without bins has means and percentiles of completion latencies, which are metrics here. The mean of
+    /// several directions is that of their I/Os; percentiles of several are unknown.
+    fn from_percentiles(&mut self, r: &Record) {
+        let known = |d: &DirStats| d.ios == 0 || !d.latency().is_empty();
+        if r.jobs.iter().flat_map(sides).all(known) {
+            return;
+        }
+        let find = |name: &str| r.metrics.iter().find(|m| m.name == name).map(|m| m.value);
+        let several = r.jobs.len() > 1;
+        let tables: Vec<(String, u64)> = r
+            .jobs
+            .iter()
+            .flat_map(|j| {
+                let prefix = if several { format!("job/{}/", j.name) } else { String::new() };
+                let of = |(d, side): (&str, &DirStats)| (format!("{prefix}{d}.clat"), side.ios);
+                ["read", "write", "trim"].into_iter().zip(sides(j)).map(of).collect::<Vec<_>>()
+            })
+            .filter(|(_, ios)| *ios > 0)
+            .collect();
+        let part = |(t, ios): &(String, u64)| Some(find(&format!("{t}.mean"))? * *ios as f64);
+        let sum: Option<f64> = tables.iter().map(part).sum();
+        let ios: u64 = tables.iter().map(|(_, n)| n).sum();
+        self.total = false;
+        self.mean = sum.map_or(f64::NAN, |s| s / ios as f64);
+        let only = if let [(table, _)] = &tables[..] { Some(table) } else { None };
+        let of = |p: &str| only.and_then(|t| find(&format!("{t}.{p}"))).unwrap_or(f64::NAN);
+        (self.p50, self.p99, self.p999) = (of("p50"), of("p99"), of("p99.9"));
     }
 
     /// Of some processes: rates, latencies.
@@ -87,6 +117,9 @@ impl Figures {
             f.p50 = latency.percentile(50.0) as f64;
             f.p99 = latency.percentile(99.0) as f64;
             f.p999 = latency.percentile(99.9) as f64;
+        } else if all.ios > 0 {
+            // They were not recorded, which is not the same as none.
+            (f.mean, f.p50, f.p99, f.p999) = (f64::NAN, f64::NAN, f64::NAN, f64::NAN);
         }
         f
     }

@@ -17,6 +17,16 @@ const OF_OPERATIONS: [(&str, &str); 6] = [
     (" max latency", "max"),
 ];
 
+/// As [`OF_OPERATIONS`], of latencies that a file had as percentiles: `read.clat.p99`.
+const OF_TABLES: [(&str, &str); 6] = [
+    (".mean", "mean"),
+    (".p50", "p50"),
+    (".p95", "p95"),
+    (".p99", "p99"),
+    (".p99.9", "p99.9"),
+    (".p99.99", "p99.99"),
+];
+
 /// A figure by name, unit, and whether more is better; `None` where neither is.
 type Name<'a> = (&'a str, &'a str, Option<bool>);
 
@@ -39,9 +49,21 @@ pub(super) fn metrics(p: &Place<'_>, look: Look) -> String {
             end.is_some_and(|end| OF_OPERATIONS.iter().any(|(e, _)| *e == end))
         })
     };
-    let charts = names.iter().filter(|n| !of_operation(n.0)).map(|n| chart(p, *n, look));
-    let tables = operations.iter().map(|o| table(p, o, &names, look));
-    charts.chain(tables).collect()
+    let ends_as_latency = |n: &str| n.ends_with(".clat") || n.ends_with(".lat");
+    let percentiles: Vec<&str> = names
+        .iter()
+        .filter_map(|n| n.0.strip_suffix(".mean").filter(|n| ends_as_latency(n)))
+        .collect();
+    let of_percentiles = |name: &str| {
+        let end =
+            |t: &&str| name.strip_prefix(*t).is_some_and(|e| e.starts_with(".p") || e == ".mean");
+        percentiles.iter().any(|t| end(t))
+    };
+    let apart = |n: &&Name<'_>| !of_operation(n.0) && !of_percentiles(n.0);
+    let charts = names.iter().filter(apart).map(|n| chart(p, *n, look));
+    let tables = operations.iter().map(|o| table(p, o, &OF_OPERATIONS, &names, look));
+    let quantiles = percentiles.iter().map(|o| table(p, o, &OF_TABLES, &names, look));
+    charts.chain(tables).chain(quantiles).collect()
 }
 
 fn value(row: &Row<'_>, name: &str) -> Value {
@@ -92,19 +114,28 @@ fn chart(p: &Place<'_>, (name, unit, higher): Name<'_>, look: Look) -> String {
 }
 
 /// A kind of operation: how many a second, and how long one takes.
-fn table(p: &Place<'_>, operation: &str, names: &[Name<'_>], look: Look) -> String {
+fn table(
+    p: &Place<'_>,
+    operation: &str,
+    ends: &[(&str, &str)],
+    names: &[Name<'_>],
+    look: Look,
+) -> String {
     let mut unit = "";
-    let columns = OF_OPERATIONS.iter().filter_map(|(end, title)| {
+    let columns = ends.iter().filter_map(|(end, title)| {
         let name = format!("{operation}{end}");
         let (_, its, higher) = names.iter().find(|n| n.0 == name)?;
-        if end.ends_with("latency") {
+        let mut values: Vec<Value> = p.rows.iter().map(|r| value(r, &name)).collect();
+        if *its == "ns" {
+            values.iter_mut().filter_map(|v| v.0.as_mut()).for_each(|v| *v /= 1e3);
+        }
+        if !end.ends_with(" rate") {
             unit = its;
         }
-        let values: Vec<Value> = p.rows.iter().map(|r| value(r, &name)).collect();
         Some(column(title, &values, *higher))
     });
     let table = Speed { columns: columns.collect() };
-    let unit = if unit == "us" { "µs" } else { unit };
+    let unit = if matches!(unit, "us" | "ns") { "µs" } else { unit };
     let title = Cell::new(format!("{operation} (latency in {unit})")).text;
     format!("{title}\n{}", table.grid(p).render(look.columns(), look.color))
 }

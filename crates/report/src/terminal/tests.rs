@@ -203,3 +203,35 @@ fn rates_of_jobs_at_different_times_are_explained() {
     let text = report(&[r], NARROW);
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{text}");
 }
+
+#[test]
+fn latencies_of_a_file_without_bins_are_its_percentiles() {
+    let mut r = record("disk", "w", "none", 100, 5_000);
+    r.jobs.truncate(1);
+    let ios = r.jobs[0].read.ios;
+    r.jobs[0].read = DirStats {
+        ios,
+        bytes: r.jobs[0].read.bytes,
+        runtime: r.jobs[0].read.runtime,
+        ..DirStats::default()
+    };
+    let put = |r: &mut Record, name: &str, us: f64| {
+        let (name, unit) = (name.to_string(), "ns".to_string());
+        let higher_is_better = Some(false);
+        r.metrics.push(Metric { name, value: us * 1e3, unit, higher_is_better, censored: false });
+    };
+    let row = |r: &Record| {
+        let text = report(std::slice::from_ref(r), NARROW);
+        let line = text.lines().find(|l| l.starts_with("none")).unwrap().to_string();
+        line.split_whitespace().skip(4).map(str::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(row(&r), ["–", "–", "–", "–"], "unknown is not 0");
+    for (end, us) in [("mean", 244.0), ("p50", 107.0), ("p99", 4112.0), ("p99.9", 9000.0)] {
+        put(&mut r, &format!("read.clat.{end}"), us);
+    }
+    assert_eq!(row(&r), ["244", "107", "4112", "9000"]);
+    // Of both directions only the mean can be told.
+    r.jobs[0].write = DirStats { ios: 3 * ios, bytes: 1, ..r.jobs[0].read.clone() };
+    put(&mut r, "write.clat.mean", 44.0);
+    assert_eq!(row(&r), ["94.0", "–", "–", "–"]);
+}
