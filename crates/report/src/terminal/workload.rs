@@ -22,7 +22,8 @@ const JOBS: usize = 16;
 
 /// A latency unit that suits all rows of a table.
 fn latency_unit(rows: &[Row<'_>]) -> (f64, &'static str) {
-    let medians = rows.iter().filter_map(|r| r.mean(|f| f.p50)).filter(|v| *v > 0.0);
+    let usual = |r: &Row<'_>| r.mean(|f| f.p50).or_else(|| r.mean(|f| f.mean));
+    let medians = rows.iter().filter_map(usual).filter(|v| *v > 0.0);
     if medians.fold(f64::INFINITY, f64::min) < 200_000.0 { (1e3, "µs") } else { (1e6, "ms") }
 }
 
