@@ -65,7 +65,7 @@ impl Reader {
     pub(super) fn change(&mut self, c: &Call<'_>) -> bool {
         let at = c.name.ends_with("at") || c.name.ends_with("at2");
         let first = usize::from(at);
-        let Some(path) = self.path(c, at.then_some(0), first) else { return self.elsewhere(c) };
+        let Some(path) = self.own_path(c, at.then_some(0), first) else { return self.elsewhere(c) };
         let found = c.ok().is_some();
         if c.end.ret == Some(Err(Errno::ENOENT)) {
             self.disk.missed(&path);
@@ -84,14 +84,21 @@ impl Reader {
                 }
                 Act::Mkdir { name }
             }
-            "truncate" | "truncate64" => return self.truncate(c, &path, name),
+            "truncate" | "truncate64" => {
+                let path = self.links.target(&path).to_string();
+                let name = self.name(&path);
+                return self.truncate(c, &path, name);
+            }
             "rename" | "renameat" | "renameat2" => {
                 let second = if at { 3 } else { 1 };
-                let Some(to) = self.path(c, at.then_some(2), second) else {
+                let Some(to) = self.own_path(c, at.then_some(2), second) else {
                     return self.elsewhere(c);
                 };
                 if c.arg(4).contains("RENAME_EXCHANGE") || c.arg(4).contains("WHITEOUT") {
                     return false;
+                }
+                if found && self.relinked(c, &path, &to) {
+                    return true;
                 }
                 if found {
                     self.disk.renamed(&path, &to);
@@ -100,6 +107,9 @@ impl Reader {
             }
             _ => {
                 let directory = c.name == "rmdir" || c.arg(2).contains("AT_REMOVEDIR");
+                if found && !directory && self.unlinked(c, &path) {
+                    return true;
+                }
                 if found {
                     self.disk.removed(&path, directory);
                 }
@@ -144,10 +154,9 @@ impl Reader {
         self.done(c, Act::Touch { name }, None)
     }
 
-    /// Links are not simulated: an empty file has the name, so that the calls after it find one.
+    /// Symbolic links and devices are not simulated: an empty file has the name, so that the calls after it find one.
     pub(super) fn stand_in(&mut self, c: &Call<'_>) -> bool {
         let (dir, i) = match c.name {
-            "linkat" => (Some(2), 3),
             "symlinkat" => (Some(1), 2),
             "mknodat" => (Some(0), 1),
             "mknod" => (None, 0),

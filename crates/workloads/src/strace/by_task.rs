@@ -87,31 +87,4 @@ impl Reader {
             _ => self.make_task(c),
         }
     }
-
-    /// The task of a child that was waited for.
-    fn child_of(&mut self, c: &Call<'_>, pid: u32) -> Option<usize> {
-        let task = match self.dead.remove(&pid) {
-            Some(t) => t,
-            // The task is gone although its last line comes later.
-            None => self.tables.alive.get(&pid)?.task,
-        };
-        let own = self.tables.alive.get(&c.pid)?.task;
-        (self.log.tasks[task].parent == Some(own)).then_some(task)
-    }
-
-    fn make_task(&mut self, c: &Call<'_>) -> bool {
-        let Some(pid) = c.ok().and_then(|p| u32::try_from(p).ok()) else { return self.null(c) };
-        let seen = self.tables.alive.get(&pid).map(|t| t.task);
-        let task = match seen.or_else(|| self.dead.get(&pid).copied()) {
-            Some(task) => task,
-            None => {
-                self.born(c.pid, pid, &c.args.join(","), c.start);
-                match self.tables.alive.get(&pid) {
-                    Some(t) => t.task,
-                    None => return self.null(c),
-                }
-            }
-        };
-        self.done(c, Act::Child { task: task as u32 }, None)
-    }
 }

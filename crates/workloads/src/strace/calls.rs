@@ -51,7 +51,8 @@ impl Reader {
             "dup" | "dup2" | "dup3" | "pipe" | "pipe2" => self.numbers(c),
             "fcntl" | "fcntl64" if c.arg(1).contains("FD") => self.numbers(c),
             "copy_file_range" | "sendfile" | "sendfile64" => self.copy(c),
-            "link" | "linkat" | "symlink" | "symlinkat" | "mknod" | "mknodat" => self.stand_in(c),
+            "link" | "linkat" => self.link(c),
+            "symlink" | "symlinkat" | "mknod" | "mknodat" => self.stand_in(c),
             "chdir"
             | "fchdir"
             | "execve"
@@ -93,8 +94,19 @@ impl Reader {
         Some(file)
     }
 
-    /// The path of an argument, looked up from the directory of another where there is one.
+    /// The path of an argument, as [`Reader::own_path`]; of a file with several names that under which it lies.
     pub(super) fn path(&mut self, c: &Call<'_>, dir: Option<usize>, i: usize) -> Option<String> {
+        let path = self.own_path(c, dir, i)?;
+        Some(self.links.target(&path).to_string())
+    }
+
+    /// The path of an argument, looked up from the directory of another where there is one.
+    pub(super) fn own_path(
+        &mut self,
+        c: &Call<'_>,
+        dir: Option<usize>,
+        i: usize,
+    ) -> Option<String> {
         let (name, _) = string(c.arg(i))?;
         let from = match dir {
             Some(d) if !c.arg(d).starts_with("AT_FDCWD") && !name.starts_with('/') => {

@@ -76,7 +76,7 @@ pub(super) fn read(line: &str) -> Result<Line<'_>, Bad> {
 }
 
 /// `1234  ` (of `-o`) or `[pid  1234] `.
-fn pid(line: &str) -> (Option<u32>, &str) {
+pub(super) fn pid(line: &str) -> (Option<u32>, &str) {
     let (digits, after) = match line.strip_prefix("[pid") {
         Some(inner) => match inner.split_once(']') {
             Some((n, after)) => (n.trim(), after),

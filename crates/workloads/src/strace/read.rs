@@ -9,7 +9,9 @@ use iosched_types::units::SEC;
 use iosched_types::{Diagnostic, Nanos};
 
 use super::args;
+use super::family::Family;
 use super::line::{self, Bad, End, INTERNAL, Said, Stamp};
+use super::links::Links;
 use super::prepare::Disk;
 use super::tables::Tables;
 use super::{Act, Log, Step, Task};
@@ -90,10 +92,12 @@ pub(super) struct Reader {
     pub(super) known: BTreeMap<String, u32>,
     pub(super) tables: Tables,
     pub(super) disk: Disk,
+    pub(super) links: Links,
     /// The names of open files, by file: directories are looked up from there.
     pub(super) opened: Vec<String>,
     /// Tasks that have ended and were not waited for, by pid.
     pub(super) dead: BTreeMap<u32, usize>,
+    pub(super) family: Family,
     pending: BTreeMap<u32, Pending>,
     /// When each task's last call came back.
     free: Vec<Option<Nanos>>,
@@ -174,8 +178,10 @@ impl Reader {
             known: BTreeMap::new(),
             tables: Tables::default(),
             disk: Disk::default(),
+            links: Links::default(),
             opened: Vec::new(),
             dead: BTreeMap::new(),
+            family: Family::of(text),
             pending: BTreeMap::new(),
             free: Vec::new(),
             clock: None,
@@ -255,7 +261,7 @@ impl Reader {
             if let Some(p) = self.pending.remove(&0) {
                 self.pending.insert(pid, p);
             }
-        } else {
+        } else if !self.adopt(pid) {
             self.arrives(pid);
         }
         pid
@@ -286,7 +292,7 @@ impl Reader {
         let Some(of) = self.tables.alive.get(&parent).map(|t| t.task) else { return };
         let files = args.contains("CLONE_FILES");
         let task = self.task(pid, Some(of), files);
-        self.free[task] = at;
+        self.free[task] = at.filter(|_| self.options.think);
         self.tables.born(parent, pid, task, files, args.contains("CLONE_FS"));
     }
 
@@ -329,6 +335,9 @@ impl Reader {
         if let (Some(seen), Some(Ok(child))) = (begun.child, end.ret)
             && i64::from(seen) != child
         {
+            if self.family.is_alias(pid, child as u32, seen) {
+                return self.call(pid, name, &whole, end, begun.start, number);
+            }
             // Two were made at once: the other one is ours.
             let of = self.tables.alive.get(&pid).map(|t| t.task);
             if let Some(c) = self.tables.alive.get(&(child as u32)) {
@@ -338,7 +347,7 @@ impl Reader {
         self.call(pid, name, &whole, end, begun.start, number);
     }
 
-    fn gone(&mut self, pid: u32) {
+    pub(super) fn gone(&mut self, pid: u32) {
         self.pending.remove(&pid);
         if let Some(t) = self.tables.alive.remove(&pid) {
             self.dead.insert(pid, t.task);

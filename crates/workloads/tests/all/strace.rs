@@ -247,3 +247,95 @@ fn a_deep_tree_is_made_with_one_call_for_each_directory() {
     // The root, the directory in which the log began, and 200 below it.
     assert_eq!((made.len(), made.values().sum::<u32>()), (202, 202));
 }
+
+/// The program's own number and parent of each task.
+fn family(log: &Log) -> Vec<(u32, Option<usize>)> {
+    log.tasks.iter().map(|t| (t.pid, t.parent)).collect()
+}
+
+#[test]
+fn children_with_the_numbers_of_another_namespace_are_found() {
+    // The child's first line comes while its birth is under way …
+    let l = log("10 vfork( <unfinished ...>\n\
+                 11 openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n\
+                 10 <... vfork resumed>) = 2\n\
+                 10 wait4(-1,  <unfinished ...>\n\
+                 11 +++ exited with 0 +++\n\
+                 10 <... wait4 resumed>NULL, 0, NULL) = 2\n");
+    assert_eq!(family(&l), [(10, None), (11, Some(0))]);
+    assert_eq!(acts(&l, 0), [Act::Child { task: 1 }, Act::Join { task: 1 }]);
+    // … or after it.
+    let l = log("10 clone(flags=SIGCHLD) = 2\n\
+                 10 clone(flags=SIGCHLD) = 3\n\
+                 11 openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n\
+                 12 openat(AT_FDCWD, \"b\", O_RDONLY) = 3\n\
+                 10 wait4(3, NULL, 0, NULL) = 3\n\
+                 10 wait4(2, NULL, 0, NULL) = 2\n");
+    assert_eq!(family(&l), [(10, None), (11, Some(0)), (12, Some(0))]);
+    let made = [Act::Child { task: 1 }, Act::Child { task: 2 }];
+    assert_eq!(acts(&l, 0), [made[0], made[1], Act::Join { task: 2 }, Act::Join { task: 1 }]);
+}
+
+#[test]
+fn nobody_is_made_by_those_who_descend_from_it() {
+    let l = log("12 fork() = 13\n13 fork() = 12\n");
+    assert_eq!(acts(&l, 0), [Act::Child { task: 1 }]);
+    assert_eq!(acts(&l, 1), []);
+    assert!(l.warnings[0].starts_with("line 2: process 13 made 12"), "{:?}", l.warnings);
+    let l = log("12 fork() = 12\n");
+    assert_eq!(acts(&l, 0), []);
+    // A number that is given again is another process.
+    let l = log("12 fork() = 13\n12 fork() = 13\n");
+    assert_eq!(acts(&l, 0), [Act::Child { task: 1 }, Act::Child { task: 2 }]);
+}
+
+#[test]
+fn without_think_times_children_begin_at_once() {
+    let text = "12 1700000000.000001 fork() = 13 <0.000001>\n\
+                13 1700000009.000000 getpid() = 13 <0.000001>\n";
+    let think = |think| {
+        let l = parse("x", text, Options { think, ..Options::default() }).unwrap();
+        l.tasks[1].steps[0].think
+    };
+    assert_eq!((think(true), think(false)), (8_999_999_000, 0));
+}
+
+#[test]
+fn a_file_with_two_names_is_one_file() {
+    let names = |l: &Log| -> Vec<String> { l.names.iter().map(|n| n.to_string()).collect() };
+    // As git makes an object durable: written under one name, linked, and the first name removed.
+    let l = log("openat(AT_FDCWD, \"tmp\", O_RDWR|O_CREAT|O_EXCL, 0444) = 3\n\
+                 write(3, \"x\"..., 4096) = 4096\n\
+                 close(3) = 0\n\
+                 link(\"tmp\", \"object\") = 0\n\
+                 unlink(\"tmp\") = 0\n\
+                 openat(AT_FDCWD, \"object\", O_RDONLY) = 3\n\
+                 fsync(3) = 0\n");
+    assert!(l.unknown.is_empty() && l.files.is_empty(), "{:?} {:?}", l.unknown, l.files);
+    let a = acts(&l, 0);
+    let name = |n: &str| names(&l).iter().position(|x| x == n).unwrap() as u32;
+    let (tmp, object) = (name("work/tmp"), name("work/object"));
+    assert!(
+        a.contains(&Act::Touch { name: tmp }) && a.contains(&Act::Rename { from: tmp, to: object }),
+        "{a:?}"
+    );
+    assert!(!a.iter().any(|x| matches!(x, Act::Unlink { .. })), "the file stays: {a:?}");
+    // The other name goes first: the file keeps the one it was made under.
+    let l = log(
+        "link(\"a\", \"b\") = 0\nunlink(\"b\") = 0\nstat(\"a\", {st_mode=S_IFREG|0644, st_size=9}) = 0\n",
+    );
+    assert!(!acts(&l, 0).iter().any(|x| matches!(x, Act::Rename { .. } | Act::Unlink { .. })));
+    assert_eq!(files(&l), [("work/a", 9)]);
+    // Renaming one name over the other of the same file does nothing; over another file that one goes.
+    let l = log("link(\"a\", \"b\") = 0\nrename(\"a\", \"b\") = 0\n");
+    assert!(!acts(&l, 0).iter().any(|x| matches!(x, Act::Rename { .. })));
+    let l = log("link(\"a\", \"b\") = 0\nstat(\"c\", {st_mode=S_IFREG|0644, st_size=9}) = 0\n\
+                 rename(\"b\", \"c\") = 0\nopenat(AT_FDCWD, \"c\", O_RDONLY) = 3\n");
+    let c = l.names.iter().position(|n| &**n == "work/c").unwrap() as u32;
+    let a0 = l.names.iter().position(|n| &**n == "work/a").unwrap() as u32;
+    assert!(acts(&l, 0).contains(&Act::Unlink { name: c }));
+    assert!(
+        acts(&l, 0).iter().any(|x| matches!(x, Act::Open { name, .. } if *name == a0)),
+        "c leads to a"
+    );
+}
