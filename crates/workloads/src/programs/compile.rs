@@ -74,6 +74,7 @@ pub(super) static KERNEL_COMPILE: Descriptor = Descriptor {
     params: &[jobs(), files_of("1650"), cpu("450"), object("48k"), scale(), cached()],
     figures: SECONDS,
     room: |p| sources(p).saturating_mul(p.bytes("object")),
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -86,6 +87,7 @@ pub(super) static PHP_COMPILE: Descriptor = Descriptor {
     params: &[jobs(), files_of("480"), cpu("540"), object("64k"), scale(), cached()],
     figures: SECONDS,
     room: |p| sources(p).saturating_mul(p.bytes("object")),
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -58,6 +58,7 @@ pub(super) static COMPILEBENCH: Descriptor = Descriptor {
         let tree = (SOURCE_BYTES + OBJECT_BYTES) as Bytes - FILES - OBJECT_FILES;
         p.count("i") * p.count("scale") * tree / 100
     },
+    fits: |_| Ok(()),
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

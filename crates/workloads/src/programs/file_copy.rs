@@ -24,6 +24,7 @@ pub(super) static FILE_COPY: Descriptor = Descriptor {
     ],
     figures: &[Figure { name: "copied", unit: "MB/s", higher_is_better: Some(true) }],
     room: |p| p.count("copies").saturating_mul(p.bytes("size")).saturating_mul(2),
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -59,6 +59,7 @@ pub(super) static FS_MARK: Descriptor = Descriptor {
         let files = [p.count("n"), p.count("threads"), p.count("loops")];
         files.iter().fold(p.bytes("size"), |room, n| room.saturating_mul(*n))
     },
+    fits: |_| Ok(()),
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

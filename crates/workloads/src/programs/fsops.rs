@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use iosched_syscalls::{Done, Errno, Fd, OpenFlags, Sys, Whence};
+use iosched_syscalls::{Done, Fd, OpenFlags, Sys, Whence};
 use iosched_types::units::SEC;
 
 use super::files::{self, MIB};
-use super::{Descriptor, Kind, Param, Params};
+use super::{Descriptor, Kind, Param, Params, fits};
 
 const OPS: &[&str] = &[
     "append_fsync",
@@ -75,6 +75,13 @@ pub(super) static FSOPS: Descriptor = Descriptor {
     ],
     figures: &[],
     room: |_| 0,
+    fits: |p| {
+        let (op, size) = (p.word("op"), p.bytes("size"));
+        let writes = op.contains("over") || op.contains("append");
+        fits(!writes || size > 0, || format!("op={op} needs a size above 0"))?;
+        let aligned = !op.starts_with("direct") || size.is_multiple_of(512);
+        fits(aligned, || format!("op={op} needs a size that is a multiple of 512, not {size}"))
+    },
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -288,13 +295,7 @@ fn xorshift(state: &mut u64) -> u64 {
     *state
 }
 
-fn check(p: &Params) -> Done {
-    let writes = p.word("op").contains("over") || p.word("op").contains("append");
-    if writes && p.bytes("size") == 0 { Err(Errno::EINVAL) } else { Ok(()) }
-}
-
 async fn prepare(sys: Sys, p: Params) -> Done {
-    check(&p)?;
     files::make_directory(&sys, &p.word("dir")).await?;
     for process in 0..p.count("nproc") {
         Worker::of(&p, process).prepare(&sys).await?;
@@ -303,7 +304,6 @@ async fn prepare(sys: Sys, p: Params) -> Done {
 }
 
 async fn run(sys: Sys, p: Params) -> Done {
-    check(&p)?;
     for process in 0..p.count("nproc") {
         let worker = Worker::of(&p, process);
         sys.fork(async move |sys| worker.run(&sys).await).await?;

@@ -1,11 +1,11 @@
 //! `interleaved`: readers whose zones lie interleaved, so that together they read one stretch of the disk. The S suite's
 //! interleaved_io.
 
-use iosched_syscalls::{Done, Errno, OpenFlags, Sys};
+use iosched_syscalls::{Done, OpenFlags, Sys};
 use iosched_types::units::SEC;
 use iosched_types::{Bytes, Nanos};
 
-use super::{Descriptor, Figure, Kind, Param, Params, files};
+use super::{Descriptor, Figure, Kind, Param, Params, files, fits};
 
 /// Barrier of the start; counter of bytes.
 const START: u32 = 0;
@@ -46,6 +46,12 @@ pub(super) static INTERLEAVED: Descriptor = Descriptor {
     ],
     figures: &[Figure { name: "read", unit: "MB/s", higher_is_better: Some(true) }],
     room: |p| p.bytes("size"),
+    fits: |p| {
+        let (zone, block, readers) = (p.bytes("zone"), p.bytes("block"), p.count("readers"));
+        fits(zone % block == 0, || format!("zone={zone} is no multiple of block={block}"))?;
+        let (all, size) = (zone.saturating_mul(readers), p.bytes("size"));
+        fits(all <= size, || format!("{readers} zones of {zone} bytes do not fit in size={size}"))
+    },
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -55,10 +61,6 @@ async fn prepare(sys: Sys, p: Params) -> Done {
 }
 
 async fn run(sys: Sys, p: Params) -> Done {
-    let (zone, block) = (p.bytes("zone"), p.bytes("block"));
-    if zone % block != 0 || zone * p.count("readers") > p.bytes("size") {
-        return Err(Errno::EINVAL);
-    }
     let begun = sys.now();
     for reader in 0..p.count("readers") {
         let p = p.clone();

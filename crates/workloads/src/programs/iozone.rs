@@ -63,6 +63,7 @@ pub(super) static IOZONE: Descriptor = Descriptor {
     ],
     figures: &[rate("write"), rate("rewrite"), rate("read"), rate("reread")],
     room: |p| p.count("processes").saturating_mul(p.bytes("size")),
+    fits: |_| Ok(()),
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -79,6 +79,7 @@ pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
         Figure { name: "files", unit: "1", higher_is_better: Some(true) },
     ],
     room: |p| (p.count("readers") + p.count("writers")).saturating_mul(p.bytes("file")),
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -73,10 +73,17 @@ pub struct Descriptor {
     pub figures: &'static [Figure],
     /// Bytes that its files have at least at some time, as far as the parameters tell: no disk below that will do.
     pub room: fn(&Params) -> Bytes,
+    /// What is wrong with parameters that do not go together.
+    pub fits: fn(&Params) -> Result<(), String>,
     /// Prepares the files for the measured part. Then everything is synced and dropped from the caches.
     pub prepare: Option<Text>,
     /// The measured part.
     pub run: Text,
+}
+
+/// A condition of [`Descriptor::fits`], with what is said where it does not hold.
+fn fits(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(otherwise()) }
 }
 
 /// All programs.

@@ -178,7 +178,9 @@ impl Params {
             let own = set.iter().find(|(n, _)| n == p.name).map(|(_, v)| v.as_str());
             p.read(own.unwrap_or(p.default)).map(|v| (p.name, v))
         };
-        Ok(Params { values: d.params.iter().map(value).collect::<Result<_, _>>()? })
+        let params = Params { values: d.params.iter().map(value).collect::<Result<_, _>>()? };
+        (d.fits)(&params)?;
+        Ok(params)
     }
 
     /// The same with the files that are named read by `read`.

@@ -55,6 +55,7 @@ pub(super) static PG_TEST_FSYNC: Descriptor = Descriptor {
         ops("write"),
     ],
     room: |_| SEGMENT,
+    fits: |_| Ok(()),
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

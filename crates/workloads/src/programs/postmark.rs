@@ -6,7 +6,7 @@ use iosched_syscalls::{Done, Errno, OpenFlags, Sys, Whence};
 use iosched_types::units::SEC;
 
 use super::files::Dice;
-use super::{Descriptor, Figure, Kind, Param, Params};
+use super::{Descriptor, Figure, Kind, Param, Params, fits};
 
 /// Bytes of a buffer.
 const BUFFER: u64 = 4096;
@@ -61,6 +61,10 @@ pub(super) static POSTMARK: Descriptor = Descriptor {
         let mean = p.bytes("smallest") / 2 + p.bytes("largest") / 2;
         p.count("number").saturating_mul(mean)
     },
+    fits: |p| {
+        let (smallest, largest) = (p.bytes("smallest"), p.bytes("largest"));
+        fits(smallest <= largest, || format!("smallest={smallest} is above largest={largest}"))
+    },
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -77,9 +81,6 @@ struct Post {
 }
 
 async fn run(sys: Sys, p: Params) -> Done {
-    if p.bytes("smallest") > p.bytes("largest") {
-        return Err(Errno::EINVAL);
-    }
     let dice = Dice::new(p.count("seed"));
     let files = Vec::new();
     let mut post = Post { sys, p, dice, files, made: 0, read: 0, written: 0 };

@@ -3,7 +3,7 @@
 use iosched_syscalls::{Advice, Done, Errno, OpenFlags, Sys};
 use iosched_types::units::SEC;
 
-use super::{Descriptor, Figure, Kind, Param, Params, files};
+use super::{Descriptor, Figure, Kind, Param, Params, files, fits};
 
 /// The reader.
 pub(super) static RD: Descriptor = Descriptor {
@@ -53,6 +53,21 @@ pub(super) static RD: Descriptor = Descriptor {
     ],
     figures: &[Figure { name: "all reads", unit: "s", higher_is_better: Some(false) }],
     room: |p| p.bytes("size"),
+    fits: |p| {
+        let (bs, size) = (p.bytes("bs"), p.bytes("size"));
+        let both = p.word("pattern").starts_with("two");
+        let steps = i128::from((p.number("count").max(1) - 1) / if both { 2 } else { 1 });
+        let first = i128::from(p.number("start"));
+        let last = first + steps * i128::from(p.number("stride"));
+        let aside = if both { i128::from(p.number("apart")) } else { 0 };
+        let ends = [first, last, first + aside, last + aside];
+        let inside = ends.iter().all(|at| *at >= 0 && at + i128::from(bs) <= i128::from(size));
+        fits(inside, || {
+            let (low, high) = (ends.iter().min(), ends.iter().max());
+            let (low, high) = (low.copied().unwrap_or(0), high.copied().unwrap_or(0));
+            format!("reads of {bs} bytes from {low} to {high} do not lie in size={size}")
+        })
+    },
     prepare: Some(|sys, p| {
         Box::pin(async move { files::make(&sys, &p.word("file"), p.bytes("size")).await })
     }),

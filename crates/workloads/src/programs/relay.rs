@@ -34,6 +34,7 @@ pub(super) static RELAY: Descriptor = Descriptor {
     ],
     figures: &[],
     room: |_| 0,
+    fits: |_| Ok(()),
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

@@ -8,7 +8,7 @@ use iosched_syscalls::{Done, Errno, Fd, OpenFlags, Sys};
 use iosched_types::units::SEC;
 
 use super::btree::{Changed, Table};
-use super::{Descriptor, Figure, Kind, Param, Params, files};
+use super::{Descriptor, Figure, Kind, Param, Params, files, fits};
 
 const DB: &str = "pts.db";
 const JOURNAL: &str = "pts.db-journal";
@@ -65,14 +65,15 @@ pub(super) static SQLITE: Descriptor = Descriptor {
     ],
     figures: &[Figure { name: "seconds", unit: "s", higher_is_better: Some(false) }],
     room: |p| p.count("passes").saturating_mul(p.count("inserts")).saturating_mul(p.bytes("row")),
+    fits: |p| {
+        let page = p.bytes("page_size");
+        fits(page.is_power_of_two(), || format!("page_size={page} is no power of two"))
+    },
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };
 
 async fn run(sys: Sys, p: Params) -> Done {
-    if !p.bytes("page_size").is_power_of_two() {
-        return Err(Errno::EINVAL);
-    }
     let begun = sys.now();
     for pass in 0..p.count("passes") {
         let p = p.clone();

@@ -57,6 +57,7 @@ pub(super) static STARTUP: Descriptor = Descriptor {
         background::THROUGHPUT[1],
     ],
     room: background::room,
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };

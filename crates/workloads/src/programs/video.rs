@@ -68,6 +68,7 @@ pub(super) static VIDEO: Descriptor = Descriptor {
         background::THROUGHPUT[1],
     ],
     room: background::room,
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -138,7 +139,7 @@ async fn play(sys: &Sys, p: &Params, limit: Nanos) -> Done {
     // Where it finds the index: at the beginning and at the end.
     let end: Bytes = (BEGIN + p.count("seconds")) * p.bytes("rate");
     sys.pread(film, 0, 4096).await?;
-    sys.pread(film, end - 4096, 4096).await?;
+    sys.pread(film, end.saturating_sub(4096), 4096).await?;
     sys.lseek(film, (BEGIN * p.bytes("rate")).cast_signed(), Whence::Set).await?;
     let (decode, asked) = (p.micros("decode"), sys.now());
     let mut begun = None;

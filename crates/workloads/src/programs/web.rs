@@ -73,6 +73,7 @@ pub(super) static NGINX: Descriptor = Descriptor {
     ],
     figures: RATE,
     room: |p| p.count("n").saturating_mul(LINE).saturating_add(p.bytes("page")),
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p, false)),
 };
@@ -92,6 +93,7 @@ pub(super) static APACHE: Descriptor = Descriptor {
     ],
     figures: RATE,
     room: |p| p.count("n").saturating_mul(LINE).saturating_add(p.bytes("page")),
+    fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p, true)),
 };

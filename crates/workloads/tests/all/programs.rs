@@ -34,7 +34,28 @@ fn what_does_not_fit_is_said_with_the_nearest_word() {
     assert!(refused("startup bash 0r 0").contains("iterations=0 is out of range: 1 to 10000"));
     assert!(refused("video 0r 40 1M 50000").contains("decode=50000 is out of range: 0 to 41666"));
     assert!(refused("interleaved 5 0").contains("zone=0 is out of range: 4096 to"));
+    for (line, words) in [
+        ("interleaved 5 4096", "zone=4096 is no multiple of block="),
+        ("rd pread big 64k 0 64k 5000 1M", "do not lie in size=1048576"),
+        (
+            "rd pread big 1G 0 4096 1 1M",
+            "reads of 1073741824 bytes from 0 to 0 do not lie in size=",
+        ),
+        ("fsops append_fsync . 1 10 0", "op=append_fsync needs a size above 0"),
+        ("fsops direct_append . 1 10 100", "a size that is a multiple of 512, not 100"),
+    ] {
+        let why = refused(line);
+        assert!(why.contains(words), "{line}: {why}");
+    }
     let set = |n: &str, v: &str| (n.to_string(), v.to_string());
+    let apart = |d: &str, n: &str, v: &str| {
+        Params::of(Descriptor::find(d).unwrap(), &[set(n, v)]).map(|_| ()).unwrap_err()
+    };
+    assert!(apart("sqlite", "page_size", "513").contains("is no power of two"));
+    assert!(apart("postmark", "smallest", "2M").contains("smallest=2097152 is above largest="));
+    let pgbench = Descriptor::find("pgbench").unwrap();
+    let few = Params::of(pgbench, &[set("shared_buffers", "128k"), set("clients", "5")]);
+    assert!(few.unwrap_err().contains("shared_buffers=131072 is too little for 5 clients: 163840"));
     let rd = Descriptor::find("rd").unwrap();
     let e = Params::of(rd, &[set("strid", "1")]).unwrap_err();
     assert!(e.contains("did you mean \"stride\"?"), "{e}");

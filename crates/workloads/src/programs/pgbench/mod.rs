@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use iosched_syscalls::{Done, Errno, Sys};
+use iosched_syscalls::{Done, Sys};
 use iosched_types::Bytes;
 use iosched_types::units::SEC;
 
-use super::{Descriptor, Figure, Kind, Param, Params, files};
+use super::{Descriptor, Figure, Kind, Param, Params, files, fits};
 
 mod backend;
 mod buffers;
@@ -126,6 +126,16 @@ pub(super) static PGBENCH: Descriptor = Descriptor {
         let pages = |t: &Table| t.pages(p.count("scale"));
         Table::ALL.iter().map(pages).sum::<u64>() * PAGE + SEGMENTS * SEGMENT
     },
+    fits: |p| {
+        // A page is pinned by whoever waits for it, two by who also makes room.
+        let (buffers, clients) = (p.bytes("shared_buffers"), p.count("clients"));
+        let least = 4 * PAGE * clients;
+        fits(buffers >= least, || {
+            format!(
+                "shared_buffers={buffers} is too little for {clients} clients: {least} at least"
+            )
+        })
+    },
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -204,10 +214,6 @@ async fn prepare(sys: Sys, p: Params) -> Done {
 
 async fn run(sys: Sys, p: Params) -> Done {
     let clients = p.count("clients");
-    // A page is pinned by whoever waits for it, two by who also makes room.
-    if p.bytes("shared_buffers") / PAGE < 4 * clients {
-        return Err(Errno::EINVAL);
-    }
     // One sleeper more for each of the server's own processes.
     let mut pipes = Vec::new();
     for _ in 0..clients + 3 {
