@@ -463,14 +463,15 @@ impl Call {
         )
     }
 
-    /// Bytes that are copied between kernel and program.
+    /// Bytes that are copied between kernel and program, or from file to file.
     #[must_use]
     pub fn copies(&self) -> Bytes {
         match self {
             Call::Read { len, .. }
             | Call::Pread { len, .. }
             | Call::Write { len, .. }
-            | Call::Pwrite { len, .. } => *len,
+            | Call::Pwrite { len, .. }
+            | Call::CopyRange { len, .. } => *len,
             Call::Elsewhere { bytes } => *bytes,
             _ => 0,
         }

@@ -59,7 +59,7 @@ impl Share {
 
     /// So much core time in virtual time.
     pub(crate) fn scaled(&self, ns: Nanos) -> Nanos {
-        ns * NORMAL / self.weight
+        ns.saturating_mul(NORMAL) / self.weight
     }
 }
 

@@ -112,7 +112,11 @@ impl Programs {
 
     /// Whether the call writes to a file of a file system through memory.
     fn makes_dirty(&self, t: Tid, call: &Call) -> bool {
-        let (Call::Write { fd, .. } | Call::Pwrite { fd, .. }) = call else { return false };
+        let (Call::Write { fd, .. } | Call::Pwrite { fd, .. } | Call::CopyRange { to: fd, .. }) =
+            call
+        else {
+            return false;
+        };
         let Some(mount) = self.fs.mount() else { return false };
         let open = self.file(t, *fd).map(|f| self.files[f as usize]);
         mount.volume().has_journal()
@@ -126,8 +130,10 @@ impl Programs {
         let (fd, at, reads) = match *call {
             Call::Read { fd, .. } => (fd, None, true),
             Call::Pread { fd, at, .. } => (fd, Some(at), true),
+            // From one page cache to another: copied once.
+            Call::CopyRange { from, .. } => (from, None, true),
             Call::Write { fd, .. } | Call::Pwrite { fd, .. } => (fd, None, false),
-            _ => return call.copies(),
+            _ => return call.copies().min(MOST),
         };
         let Ok(file) = self.file(t, fd) else { return 0 };
         let open = self.files[file as usize];
@@ -135,9 +141,9 @@ impl Programs {
             Behind::File(_) if open.flags.has(OpenFlags::DIRECT) => 0,
             Behind::File(ino) if reads => {
                 let left = self.fs.names().stat(ino).bytes.saturating_sub(at.unwrap_or(open.at));
-                call.copies().min(left)
+                call.copies().min(left).min(MOST)
             }
-            _ => call.copies(),
+            _ => call.copies().min(MOST),
         }
     }
 
@@ -159,6 +165,7 @@ impl Programs {
         task.moves = match call {
             Call::Read { .. } | Call::Pread { .. } => Some(Moves::Read),
             Call::Write { .. } | Call::Pwrite { .. } => Some(Moves::Write),
+            Call::CopyRange { .. } => Some(Moves::Copy),
             Call::Fsync { .. } | Call::Fdatasync { .. } | Call::SyncFs { .. } | Call::Sync => {
                 Some(Moves::Sync)
             }

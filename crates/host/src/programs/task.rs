@@ -68,6 +68,8 @@ impl State {
 pub(super) enum Moves {
     Read,
     Write,
+    /// Read and written in one call.
+    Copy,
     Sync,
 }
 

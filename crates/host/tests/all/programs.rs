@@ -251,6 +251,45 @@ fn calls_and_work_take_core_time_under_a_cpu_model() {
 }
 
 #[test]
+fn a_copy_from_file_to_file_is_read_written_and_paid() {
+    const LEN: u64 = 1 << 20;
+    let mut h = host("none", 1, GIB, true);
+    run(&mut h, async |sys| {
+        let from = sys.open("a", OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE).await?;
+        let to = sys.creat("b").await?;
+        sys.write(from, LEN).await?;
+        sys.lseek(from, 0, Whence::Set).await?;
+        let begun = sys.now();
+        // It ends with the file.
+        assert_eq!(sys.copy_file_range(from, to, 1 << 40).await?, LEN);
+        let copied = LEN / 4096 * 450;
+        let took = sys.now() - begun;
+        assert!((copied..copied + 2 * US).contains(&took), "{took} ns for {copied} of copying");
+        Ok(())
+    })
+    .unwrap();
+    let t = &h.measured().tasks[&0];
+    assert_eq!((t.read.0, t.read.1), (1, LEN));
+    assert_eq!((t.write.0, t.write.1), (2, 2 * LEN));
+}
+
+#[test]
+fn times_and_lengths_beyond_reason_are_no_overflow() {
+    const YEAR: u64 = 31_557_600 * SEC;
+    let mut h = host("none", 1, GIB, true);
+    run(&mut h, async |sys| {
+        let fd = sys.creat("f").await?;
+        let huge = sys.call(Call::Write { fd, len: i64::MAX.cast_unsigned() }).await;
+        assert!(huge.is_err() || huge.is_ok_and(|n| n <= 0x7fff_f000), "{huge:?}");
+        sys.fork(async |sys| sys.compute(100 * YEAR).await).await?;
+        sys.compute(3 * YEAR).await?;
+        sys.wait().await.map(drop)
+    })
+    .unwrap();
+    assert!(h.measured().elapsed >= 100 * YEAR);
+}
+
+#[test]
 fn what_never_wakes_and_what_never_waits_is_told() {
     let mut h = host("none", 1, GIB, false);
     let e = run(&mut h, async |sys| {
@@ -285,6 +324,17 @@ fn it_can_be_stopped() {
         looks += 1;
         if looks > 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
+    assert!(matches!(e, Err(HostError::Stopped)));
+    // Files that are made take no time; large ones are written in large pieces.
+    let mut h = host("none", 1, GIB, false);
+    let text = birth(async |sys| {
+        let fd = sys.creat("f").await?;
+        for _ in 0..1 << 20 {
+            sys.pwrite(fd, 0, 1 << 20).await?;
+        }
+        panic!("a terabyte was written before anybody looked");
+    });
+    let e = h.prepare(text, &mut |_| ControlFlow::Break(()));
     assert!(matches!(e, Err(HostError::Stopped)));
 }
 
