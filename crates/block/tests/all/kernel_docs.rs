@@ -165,8 +165,8 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         ("a page given back (`free_ns`)", |c| c.free_ns),
         ("finding a name (`path_ns`)", |c| c.path_ns),
         ("changing a directory (`change_ns`)", |c| c.change_ns),
-        ("… more per doubling of processes (`pollution_ns`)", |c| c.pollution_ns),
-        ("… above so many (`pollution_from`)", |c| u64::from(c.pollution_from)),
+        ("coming back, more per doubling of processes (`pollution_ns`)", |c| c.pollution_ns),
+        ("… from so many processes on (`pollution_from`)", |c| u64::from(c.pollution_from)),
         ("scheduler with cold caches, % (`cold_percent`)", |c| c.cold_percent),
     ];
     for (name, value) in pieces {
