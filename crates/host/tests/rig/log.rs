@@ -10,8 +10,8 @@ use super::host;
 
 /// Reads a text, and plays what it takes for a log.
 pub(crate) fn check(text: &str) {
-    for refuse in [true, false] {
-        let options = Options { refuse_unknown: refuse, ..Options::default() };
+    for (refuse, think, cores) in [(true, true, true), (false, false, true), (false, true, false)] {
+        let options = Options { refuse_unknown: refuse, think };
         let log = match parse("fuzz.strace", text, options) {
             Ok(log) => log,
             Err(e) => {
@@ -22,7 +22,7 @@ pub(crate) fn check(text: &str) {
         };
         let calls = log.replayed();
         let replay = Replay::new(Arc::new(log));
-        let mut h = host("mq-deadline", 2, 64 << 20, refuse);
+        let mut h = host("mq-deadline", 2, 64 << 20, cores);
         let go_on = &mut |_| ControlFlow::Continue(());
         let result = match h.prepare(replay.preparation(None), go_on) {
             // Files that are larger than the disk, and names that are files and directories.
