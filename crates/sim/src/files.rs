@@ -7,7 +7,7 @@ use std::sync::Arc;
 use iosched_block::Issue;
 use iosched_experiment::{Record, Trial, Warning};
 use iosched_host::cpu::Costs;
-use iosched_host::programs::{Identity, Programs};
+use iosched_host::programs::{Identity, Programs, SeenBio};
 use iosched_schedulers::TaskInfo;
 use iosched_types::Bytes;
 use iosched_workloads::fio::layout::{Files, lay_out_beside};
@@ -66,6 +66,13 @@ pub(crate) fn simulate(
     record.warnings.extend(old);
     record.provenance.extend(programs::provenance(trial, &host));
     Ok(record)
+}
+
+/// The first bios of such a trial, at most so many.
+pub(crate) fn bios(trial: &Trial, most: usize) -> Result<Vec<SeenBio>, SimError> {
+    let mut go_on = |_| ControlFlow::Continue(());
+    let (mut host, _, _) = run(trial, &mut go_on, |host| host.collect_bios(most))?;
+    Ok(host.take_bios())
 }
 
 /// All commands that such a trial sends to the device, those of the preparation too.

@@ -1,5 +1,7 @@
 //! `iosched validate DIR --bios`: the bios of programs on files beside a kernel's event logs.
 
+use std::ops::Range;
+
 use iosched_sim::validate::{BiosBeside, FileCase, LoggedBio, beside_bios, parse_bios};
 use serde::Serialize;
 
@@ -22,7 +24,7 @@ struct Difference {
     /// That bio, on both sides.
     kernel: Option<String>,
     ours: Option<String>,
-    /// What is around it: the kernel's and ours, with the time in microseconds.
+    /// What is around it, or everything: the kernel's and ours, with the time in microseconds.
     around: Vec<[String; 2]>,
 }
 
@@ -31,17 +33,16 @@ pub(super) fn compare(args: &ValidateArgs, cases: &[FileCase<'_>]) -> Outcome {
     let path = |c: &FileCase<'_>| dir.join(format!("{}.log.gz", c.name()));
     let logged: Vec<&FileCase<'_>> = cases
         .iter()
-        .filter(|c| c.trial.as_ref().is_ok_and(|t| t.load.is_some()))
-        .filter(|c| c.run.repetition == 1 && path(c).is_file())
+        .filter(|c| c.trial.is_ok() && c.run.repetition == 1 && path(c).is_file())
         .collect();
     if logged.is_empty() {
         let message = format!("{} has no log of these cases", dir.display());
         return Err(Failure::with_help(message, "logs are named DEVICE.FS.JOB.SCHEDULER.log.gz"));
     }
-    super::each_log(args, &logged, |case| one(case, &path(case).display().to_string()), table)
+    super::each_log(args, &logged, |case| one(args, case, &path(case).display().to_string()), table)
 }
 
-fn one(case: &FileCase<'_>, path: &str) -> Outcome<Difference> {
+fn one(args: &ValidateArgs, case: &FileCase<'_>, path: &str) -> Outcome<Difference> {
     let log = text(path).map_err(|e| Failure::input(format!("{path}: {e}")))?;
     let trial = case.trial.as_ref().map_err(Failure::input)?;
     let beside: BiosBeside = beside_bios(trial, parse_bios(&log))
@@ -55,17 +56,20 @@ fn one(case: &FileCase<'_>, path: &str) -> Outcome<Difference> {
         first_distance: beside.first_distance,
         kernel: shown.and_then(|i| beside.kernel.get(i)).map(ToString::to_string),
         ours: shown.and_then(|i| beside.ours.get(i)).map(ToString::to_string),
-        around: shown.map(|i| around(&beside, i)).unwrap_or_default(),
+        around: match shown {
+            _ if args.rows => lines(&beside, 0..beside.kernel.len().max(beside.ours.len())),
+            Some(i) => lines(&beside, i.saturating_sub(BEFORE)..i + AFTER),
+            None => Vec::new(),
+        },
     })
 }
 
-/// Some bios before and after the one that differs: time in microseconds and bio, the kernel's and ours.
-fn around(beside: &BiosBeside, at: usize) -> Vec<[String; 2]> {
+/// Time in microseconds and bio, the kernel's and ours.
+fn lines(beside: &BiosBeside, which: Range<usize>) -> Vec<[String; 2]> {
     let show = |list: &[LoggedBio], i: usize| {
         list.get(i).map_or(String::new(), |b| format!("{:.3} {b}", b.at as f64 / 1e3))
     };
-    let all = at.saturating_sub(BEFORE)..at + AFTER;
-    all.map(|i| [show(&beside.kernel, i), show(&beside.ours, i)]).collect()
+    which.map(|i| [show(&beside.kernel, i), show(&beside.ours, i)]).collect()
 }
 
 /// How many bios are shown before and after the one that differs.

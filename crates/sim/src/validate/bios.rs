@@ -2,7 +2,7 @@
 
 use iosched_experiment::Trial;
 use iosched_host::programs::{SeenBio, Submitter};
-use iosched_types::{Flags, Op};
+use iosched_types::{Flags, Nanos, Op};
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::fs::volume::Volume;
 
@@ -112,10 +112,10 @@ fn form(bio: &SeenBio) -> String {
     text
 }
 
-fn logged(bio: &SeenBio, volume: &Volume) -> LoggedBio {
+fn logged(bio: &SeenBio, volume: &Volume, reset: Nanos) -> LoggedBio {
     let class = volume.class(bio.sector);
     LoggedBio {
-        at: bio.at,
+        at: bio.at.saturating_sub(reset),
         by: match bio.by {
             Submitter::Program => "program",
             Submitter::Flusher => "flusher",
@@ -133,18 +133,14 @@ fn logged(bio: &SeenBio, volume: &Volume) -> LoggedBio {
 /// # Errors
 /// As [`crate::simulate`].
 pub fn beside_bios(trial: &Trial, kernel: Vec<LoggedBio>) -> Result<BiosBeside, SimError> {
-    let Some(load) = &trial.load else {
-        return Ok(BiosBeside {
-            kernel,
-            ours: Vec::new(),
-            first: Some(0),
-            first_distance: Some(0),
-        });
-    };
     let capacity = trial.device.capacity();
     let volume = crate::mount::volume(trial, capacity);
-    let ours = crate::programs::bios(trial, load, kernel.len() + 1)?;
-    let ours: Vec<LoggedBio> = ours.iter().map(|b| logged(b, &volume)).collect();
+    let ours = match &trial.load {
+        Some(load) => crate::programs::bios(trial, load, kernel.len() + 1)?,
+        None => crate::files::bios(trial, kernel.len() + 1)?,
+    };
+    let reset = trial.reset_at;
+    let ours: Vec<LoggedBio> = ours.iter().map(|b| logged(b, &volume, reset)).collect();
     let both = kernel.len().max(ours.len());
     let at = |list: &[LoggedBio], i: usize| list.get(i).cloned();
     let unlike = |i: &usize| match (kernel.get(*i), ours.get(*i)) {
