@@ -6,6 +6,7 @@
 
 pub mod direct;
 pub mod memory;
+mod metadata;
 pub mod pdflush;
 pub mod read;
 pub mod reclaim;

@@ -2,7 +2,7 @@
 
 mod seen;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_types::{Flags, Nanos, Op, Sector, TaskId};
 
@@ -37,6 +37,8 @@ pub enum Event {
     DirectWritten,
     /// A request for a write was given back, and the disk is not congested.
     Uncongested,
+    /// A buffer of metadata has been read, or its copy has been written to the log.
+    Buffer(Sector),
     /// The lock of a file is free.
     Unlocked(u32),
 }
@@ -61,6 +63,11 @@ pub enum Done {
         from: u64,
         /// The page after the last one.
         to: u64,
+    },
+    /// A buffer of metadata has been read.
+    Metadata {
+        /// Where it begins.
+        sector: Sector,
     },
     /// Only its group counts it.
     Other,
@@ -159,6 +166,8 @@ pub struct World {
     pages: BTreeMap<(u32, u64), Vec<TaskId>>,
     events: BTreeMap<Event, Vec<TaskId>>,
     waiters: u64,
+    /// Buffers of metadata that are being read, by their first sector.
+    pub(super) reading: BTreeSet<Sector>,
     /// A writer went to sleep because too much memory is dirty; whoever drives the disk takes note.
     pub writer_slept: bool,
     /// Tasks whose wait is over.
@@ -339,7 +348,7 @@ impl World {
     /// A bio is done.
     pub fn completed(&mut self, id: u32) {
         let Some(bio) = self.in_flight.take(id) else { return };
-        if !matches!(bio.done, Done::Read { .. }) && !self.congested[1] {
+        if !matches!(bio.done, Done::Read { .. } | Done::Metadata { .. }) && !self.congested[1] {
             self.signal(Event::Uncongested);
         }
         match bio.done {
@@ -353,9 +362,19 @@ impl World {
                 self.memory.written(file, from, to, self.now);
                 self.unlock(file, from, to);
             }
-            Done::Other => {}
+            Done::Metadata { .. } | Done::Other => {}
         }
-        if let Some(group) = bio.group
+        self.one_less(bio.group);
+        // Who started the read goes on first.
+        if let Done::Metadata { sector } = bio.done {
+            self.reading.remove(&sector);
+            self.signal(Event::Buffer(sector));
+        }
+    }
+
+    /// A bio of a group is done.
+    fn one_less(&mut self, group: Option<Group>) {
+        if let Some(group) = group
             && let Some(state) = self.groups.get(group)
         {
             state.left -= 1;

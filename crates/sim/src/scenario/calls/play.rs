@@ -254,7 +254,7 @@ impl<'a> Story<'a> {
             Done::Read { file, from, to } | Done::Written { file, from, to } => {
                 Some((self.file(file), from * PAGE, (to - from) * PAGE))
             }
-            Done::Other => None,
+            Done::Metadata { .. } | Done::Other => None,
         };
         let class = (b.class != "-").then(|| b.class.to_string());
         let (sector, sectors, flags) = (b.sector, b.sectors, letters(b.op, b.flags));
@@ -330,7 +330,7 @@ impl<'a> Story<'a> {
                     Done::Read { file: f, from, to } | Done::Written { file: f, from, to } => {
                         f == *file && (from..to).contains(page)
                     }
-                    Done::Other => false,
+                    Done::Metadata { .. } | Done::Other => false,
                 };
                 let by = self.noted.iter().rev().find(covers).map_or("", |b| match b.purpose {
                     Done::Read { .. } => ", locked while it is read",
@@ -365,6 +365,7 @@ impl<'a> Story<'a> {
             Event::Synced(_) => "the flusher, which writes all that is dirty".into(),
             Event::Room => "room in the journal, or the end of changes under way".into(),
             Event::Uncongested => "a request of a disk that is not congested".into(),
+            Event::Buffer(_) => "a block of metadata that is being read or written".into(),
             Event::Unlocked(file) => format!("the lock of {}", self.file(file)),
         }
     }

@@ -5,15 +5,14 @@
 
 use std::collections::BTreeSet;
 
-use iosched_types::{Flags, Op};
+use iosched_types::Flags;
 
 use super::blocks::entries_block;
 use super::layout::Layout;
 use super::{Driver, Ext, Name, SUPERBLOCK, State};
 use crate::fs::ext3::indirect::{pointers, range_end};
 use crate::fs::jbd2::Block;
-use crate::kernel::world::{BioOut, Done};
-use crate::kernel::{Group, Kernel, Wait};
+use crate::kernel::{Kernel, Wait};
 
 /// Blocks of an inode table that are read together.
 const WINDOW: u64 = 32;
@@ -51,15 +50,8 @@ impl State {
     }
 }
 
-fn read(k: &Kernel, block: Block, flags: Flags, group: Option<Group>) {
-    k.with(|w| {
-        let out = BioOut { id: 0, op: Op::Read, flags, sector: block * 8, sectors: 8 };
-        w.bio(k.task(), out, Done::Other, group);
-    });
-}
-
 impl<N: Name> Ext<N> {
-    /// Reads a metadata block unless it is in memory.
+    /// Reads a metadata block unless it is in memory. One that is being read is waited for.
     pub(super) async fn read_block(&self, k: &Kernel, block: Block) {
         self.read_blocks(k, &[block]).await;
     }
@@ -68,15 +60,15 @@ impl<N: Name> Ext<N> {
     async fn read_blocks(&self, k: &Kernel, blocks: &[Block]) {
         let Some((target, ahead)) = blocks.split_last() else { return };
         if self.with(|s| !s.warm.insert(*target)) {
-            return;
+            return k.metadata_read(*target * 8).await;
         }
         self.with(|s| s.warm.extend(ahead));
         let group = k.with(|w| w.group());
         for block in ahead {
-            read(k, *block, Flags::RAHEAD, None);
+            k.metadata_bio((*block * 8, 8), Flags::RAHEAD, None);
         }
         let flags = self.with(|s| s.options.metadata(Flags::META.with(Flags::PRIO)));
-        read(k, *target, flags, Some(group));
+        k.metadata_bio((*target * 8, 8), flags, Some(group));
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
     }

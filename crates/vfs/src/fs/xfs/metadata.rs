@@ -1,6 +1,6 @@
 //! Reading and changing metadata: free space, inodes, directories.
 
-use iosched_types::{Flags, Nanos, Op};
+use iosched_types::{Flags, Nanos};
 
 use super::dir::Change;
 use super::inode::{At, CHUNK_BLOCKS, CLUSTER_SECTORS};
@@ -10,7 +10,6 @@ use super::space::{For, Touched};
 use super::{State, Xfs};
 use crate::fs::Full;
 use crate::fs::extents::Mapped;
-use crate::kernel::world::{BioOut, Done};
 use crate::kernel::{Event, Kernel, Wait};
 
 /// Sectors of a block.
@@ -19,18 +18,14 @@ const BLOCK: u64 = 8;
 const FIRST: (u64, u64) = (0, 64);
 
 impl Xfs {
-    /// Reads a buffer unless it is in memory.
+    /// Reads a buffer unless it is in memory. One that is being read is waited for.
     pub(super) async fn read(&self, k: &Kernel, sector: u64, sectors: u64) {
         if self.with(|s| !s.warm.insert(sector)) {
-            return;
+            return k.metadata_read(sector).await;
         }
-        let group = k.with(|w| {
-            let group = w.group();
-            let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
-            let out = BioOut { id: 0, op: Op::Read, flags: Flags::META, sector, sectors };
-            w.bio(k.task(), out, Done::Other, Some(group));
-            group
-        });
+        let group = k.with(|w| w.group());
+        let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
+        k.metadata_bio((sector, sectors), Flags::META, Some(group));
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
     }

@@ -1,0 +1,61 @@
+//! Reads of metadata. Whoever needs a buffer that another task is reading waits for that read.
+
+use iosched_types::{Flags, Op, Sector};
+
+use super::world::{BioOut, Done};
+use super::{Event, Group, Kernel, Wait};
+
+impl Kernel {
+    /// Makes the bio of a read of metadata.
+    pub fn metadata_bio(
+        &self,
+        (sector, sectors): (Sector, u32),
+        flags: Flags,
+        group: Option<Group>,
+    ) {
+        self.with(|w| {
+            w.reading.insert(sector);
+            let out = BioOut { id: 0, op: Op::Read, flags, sector, sectors };
+            w.bio(self.task(), out, Done::Metadata { sector }, group);
+        });
+    }
+
+    /// Waits until nobody reads the buffer any longer.
+    pub async fn metadata_read(&self, sector: Sector) {
+        while self.with(|w| w.reading.contains(&sector)) {
+            self.wait(Wait::Event(Event::Buffer(sector))).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+    use crate::kernel::World;
+    use crate::kernel::testing::{Path, run};
+
+    /// Who comes second goes on when the read of the first has ended, and after him.
+    #[test]
+    fn a_buffer_that_another_reads_is_waited_for() {
+        let world = Rc::new(RefCell::new(World::default()));
+        let order = Rc::new(RefCell::new(Vec::new()));
+        let path = |task: u32| -> Path {
+            let (k, order) = (Kernel::new(world.clone(), task), order.clone());
+            Box::pin(async move {
+                if task == 0 {
+                    let group = k.with(|w| w.group());
+                    k.metadata_bio((64, 8), Flags::META, Some(group));
+                    k.wait(Wait::Submit).await;
+                    k.wait(Wait::Io(group)).await;
+                }
+                k.metadata_read(64).await;
+                order.borrow_mut().push((task, k.with(|w| w.now)));
+            })
+        };
+        run(&world, vec![path(0), path(1), path(2)], 3, 5000);
+        assert_eq!(*order.borrow(), [(0, 5000), (1, 5000), (2, 5000)]);
+    }
+}
