@@ -108,6 +108,9 @@ pub struct CpuProfile {
     /// How long a process keeps its core while others are ready for it.
     #[serde(default)]
     pub slice_ns: u64,
+    /// Which of those goes next: by lag and deadline (EEVDF, since 6.6), or by the least core time.
+    #[serde(default)]
+    pub eevdf: bool,
     /// More for each doubling of the processes on a core above `pollution_from`, because their data push each other out
     /// of the caches.
     #[serde(default)]

@@ -31,10 +31,11 @@ impl Cores {
         }
         match self.find(now, i) {
             Found::Task(task, from) => {
-                self.cores[usize::from(from)].ready.remove(task);
+                self.cores[usize::from(from)].ready.remove(task, &mut self.shares, self.fair);
                 self.waiting -= 1;
                 self.move_to(task, i);
                 let core = &mut self.cores[usize::from(i)];
+                core.ready.take_core(task, &mut self.shares[task as usize], self.fair);
                 (core.since, core.charged) = (now, now);
                 self.begin(now, task, Piece::SwitchIn, 0);
             }
@@ -72,18 +73,17 @@ impl Cores {
             if n == i || spare == 0 || best.is_some_and(|(most, ..)| spare <= most) {
                 continue;
             }
-            for task in core.ready.iter().take(DEEP) {
-                let cold = self.ran[task as usize] + HOT;
-                if !self.may_run(task, i) {
-                    continue;
+            let found = core.ready.find(DEEP, |task| {
+                let cold = self.ran[*task as usize] + HOT;
+                if !self.may_run(*task, i) {
+                    return false;
                 }
                 if cold > now {
                     later = Some(later.map_or(cold, |l: Nanos| l.min(cold)));
-                } else {
-                    best = Some((spare, task, n));
-                    break;
                 }
-            }
+                cold <= now
+            });
+            best = found.map(|task| (spare, task, n)).or(best);
         }
         match (best, later) {
             (Some((_, task, from)), _) => Found::Task(task, from),

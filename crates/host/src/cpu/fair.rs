@@ -1,6 +1,7 @@
-//! The fair order of the tasks that are ready on a core.
+//! The fair order of the tasks that are ready on a core: before Linux 6.6 by virtual runtime, since then by lag and deadline
+//! ([`Lags`]).
 //!
-//! Each task has a virtual runtime: the core time it has had, divided by its weight. The ready task with the least
+//! Before, each task has a virtual runtime: the core time it has had, divided by its weight. The ready task with the least
 //! goes first. So tasks that are always ready share a core in proportion to their weights, and none starves: the
 //! virtual runtime of the others grows past its own.
 //!
@@ -9,6 +10,8 @@
 
 use iosched_engine::EventQueue;
 use iosched_types::{Nanos, TaskId};
+
+use super::lag::Lags;
 
 /// Weight at nice 0.
 const NORMAL: u64 = 1024;
@@ -30,6 +33,8 @@ pub(crate) fn weight(nice: i8) -> u64 {
 pub(crate) struct Fair {
     /// How long a task keeps its core while others that had less are ready.
     pub(crate) slice: Nanos,
+    /// By lag and deadline, as since 6.6.
+    pub(crate) lag: bool,
 }
 
 impl Fair {
@@ -47,14 +52,25 @@ impl Fair {
 /// The share of one task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Share {
-    weight: u64,
+    pub(super) weight: u64,
     /// Virtual runtime, comparable within one core.
     pub(crate) runtime: Nanos,
+    /// By lag: up to which virtual runtime its slice goes, what it was owed when it went to sleep, and that it never ran.
+    pub(super) deadline: Nanos,
+    pub(super) lag: i64,
+    pub(super) new: bool,
 }
 
 impl Share {
     pub(crate) fn new(nice: i8) -> Share {
-        Share { weight: weight(nice), runtime: 0 }
+        Share { weight: weight(nice), runtime: 0, deadline: 0, lag: 0, new: true }
+    }
+
+    /// It leaves its queue, whose virtual time is `mean`: what it is owed, within two slices.
+    pub(super) fn note_lag(&mut self, mean: Nanos, slice: Nanos) {
+        let most = i64::try_from(self.scaled(2 * slice)).unwrap_or(i64::MAX);
+        let lag = i128::from(mean) - i128::from(self.runtime);
+        self.lag = i64::try_from(lag).unwrap_or(0).clamp(-most, most);
     }
 
     /// So much core time in virtual time.
@@ -63,19 +79,15 @@ impl Share {
     }
 }
 
-/// The tasks that are ready on one core, and who is on it.
+/// The tasks that are ready on one core, by their virtual runtimes.
 #[derive(Debug, Default)]
-pub(crate) struct RunQueue {
+pub(crate) struct Runtimes {
     ready: EventQueue<TaskId>,
     /// Never falls; no task here is placed further behind than the credit allows.
     least: Nanos,
 }
 
-impl RunQueue {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ready.is_empty()
-    }
-
+impl Runtimes {
     pub(crate) fn len(&self) -> usize {
         self.ready.len()
     }
@@ -120,13 +132,139 @@ impl RunQueue {
     }
 
     /// A task of the core `from` will be ready here: as far ahead or behind as it was there.
-    pub(crate) fn move_here(&self, share: &mut Share, from: &RunQueue) {
+    pub(crate) fn move_here(&self, share: &mut Share, from: &Runtimes) {
         share.runtime = (share.runtime + self.least).saturating_sub(from.least);
     }
 
     /// Whether a task that woke up takes the core from the one on it.
     pub(crate) fn preempts(woken: &Share, current: &Share, fair: Fair) -> bool {
         woken.runtime + woken.scaled(fair.granularity()) < current.runtime
+    }
+}
+
+/// The tasks that are ready on one core, in the order of its kernel.
+#[derive(Debug)]
+pub(crate) enum RunQueue {
+    /// By virtual runtime.
+    Runtime(Runtimes),
+    /// By lag and deadline.
+    Lag(Lags),
+}
+
+impl RunQueue {
+    pub(crate) fn new(fair: Fair) -> RunQueue {
+        if fair.lag {
+            RunQueue::Lag(Lags::default())
+        } else {
+            RunQueue::Runtime(Runtimes::default())
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            RunQueue::Runtime(q) => q.len(),
+            RunQueue::Lag(q) => q.len(),
+        }
+    }
+
+    /// The first of the tasks that are ready, at most so many, that `chosen` names.
+    pub(crate) fn find(&self, most: usize, chosen: impl FnMut(&TaskId) -> bool) -> Option<TaskId> {
+        match self {
+            RunQueue::Runtime(q) => q.iter().take(most).find(chosen),
+            RunQueue::Lag(q) => q.iter().take(most).find(chosen),
+        }
+    }
+
+    /// A task is not to run here after all. The others keep their order.
+    pub(crate) fn remove(&mut self, task: TaskId, shares: &mut [Share], fair: Fair) {
+        match self {
+            RunQueue::Runtime(q) => q.remove(task),
+            RunQueue::Lag(q) => q.remove(task, shares, fair.slice),
+        }
+    }
+
+    /// Takes the task that is to run next.
+    pub(crate) fn pop(&mut self, shares: &mut [Share]) -> Option<TaskId> {
+        match self {
+            RunQueue::Runtime(q) => q.pop(),
+            RunQueue::Lag(q) => q.pop(shares),
+        }
+    }
+
+    /// The task on the core had so much of it.
+    pub(crate) fn charge(&mut self, share: &mut Share, ns: Nanos) {
+        match self {
+            RunQueue::Runtime(q) => q.charge(share, ns),
+            RunQueue::Lag(_) => share.runtime += share.scaled(ns),
+        }
+    }
+
+    /// The task on the core sleeps.
+    pub(crate) fn sleep(&mut self, task: TaskId, shares: &mut [Share], fair: Fair) {
+        if let RunQueue::Lag(q) = self {
+            q.sleep(task, shares, fair.slice);
+        }
+    }
+
+    /// A task that slept is ready. Whether it takes the core from the one on it.
+    pub(crate) fn wake(
+        &mut self,
+        task: TaskId,
+        current: Option<TaskId>,
+        shares: &mut [Share],
+        fair: Fair,
+    ) -> bool {
+        match self {
+            RunQueue::Runtime(q) => {
+                let share = &mut shares[task as usize];
+                q.place(share, fair);
+                q.push(task, share);
+                let share = &shares[task as usize];
+                current.is_some_and(|c| Runtimes::preempts(share, &shares[c as usize], fair))
+            }
+            RunQueue::Lag(q) => q.wake(task, shares, fair.slice),
+        }
+    }
+
+    /// Whether the task on the core gives it up: its time is over, or somebody who woke up is to have it (`asked`). Then it
+    /// stands in the queue again.
+    pub(crate) fn gives_way(
+        &mut self,
+        task: TaskId,
+        shares: &mut [Share],
+        fair: Fair,
+        (over, asked): (bool, bool),
+    ) -> bool {
+        match self {
+            RunQueue::Runtime(q) => {
+                let share = &shares[task as usize];
+                let behind = q.first().is_some_and(|first| first <= share.runtime);
+                let gives = behind && (over || asked);
+                if gives {
+                    q.push(task, share);
+                }
+                gives
+            }
+            RunQueue::Lag(q) => q.gives_way(task, shares, fair.slice, asked),
+        }
+    }
+
+    /// A task of the core `from` will be ready here: as far ahead or behind as it was there.
+    pub(crate) fn move_here(&self, share: &mut Share, from: &RunQueue) {
+        if let (RunQueue::Runtime(here), RunQueue::Runtime(from)) = (self, from) {
+            here.move_here(share, from);
+        }
+    }
+
+    /// A task that was ready elsewhere has this core, on which nobody is.
+    pub(crate) fn take_core(&mut self, task: TaskId, share: &mut Share, fair: Fair) {
+        if let RunQueue::Lag(q) = self {
+            q.take_core(task, share, fair.slice);
+        }
     }
 }
 
@@ -146,7 +284,7 @@ mod tests {
 
     /// Always ready tasks on one core; each turn takes the piece given for it.
     struct Busy {
-        queue: RunQueue,
+        queue: Runtimes,
         shares: Vec<Share>,
         had: Vec<Nanos>,
         waited: Vec<u32>,
@@ -155,7 +293,7 @@ mod tests {
     impl Busy {
         fn new(nices: &[i8]) -> Busy {
             let shares: Vec<Share> = nices.iter().map(|n| Share::new(*n)).collect();
-            let mut queue = RunQueue::default();
+            let mut queue = Runtimes::default();
             shares.iter().enumerate().for_each(|(t, s)| queue.push(t as TaskId, s));
             let n = nices.len();
             Busy { queue, shares, had: vec![0; n], waited: vec![0; n] }
@@ -228,8 +366,8 @@ mod tests {
             others in prop::collection::vec(-20i8..20, 1..6),
             piece in 10_000u64..1_000_000,
         ) {
-            let fair = Fair { slice: 3_000_000 };
-            let mut queue = RunQueue::default();
+            let fair = Fair { slice: 3_000_000, lag: false };
+            let mut queue = Runtimes::default();
             let mut hog = Share::new(nice);
             queue.push(0, &hog);
             let mut shares: Vec<Share> = others.iter().map(|n| Share::new(*n)).collect();
@@ -283,19 +421,19 @@ mod tests {
 
     #[test]
     fn a_sleeper_is_placed_no_further_behind_than_its_credit() {
-        let fair = Fair { slice: 3_000_000 };
-        let mut queue = RunQueue::default();
+        let fair = Fair { slice: 3_000_000, lag: false };
+        let mut queue = Runtimes::default();
         let (mut hog, mut sleeper) = (Share::new(0), Share::new(0));
         queue.charge(&mut hog, 1_000_000_000);
         queue.place(&mut sleeper, fair);
         assert_eq!(sleeper.runtime, 1_000_000_000 - 12_000_000);
-        assert!(RunQueue::preempts(&sleeper, &hog, fair));
+        assert!(Runtimes::preempts(&sleeper, &hog, fair));
         let mut near = Share { runtime: hog.runtime - 3_999_999, ..sleeper };
-        assert!(!RunQueue::preempts(&near, &hog, fair));
+        assert!(!Runtimes::preempts(&near, &hog, fair));
         near.runtime -= 2;
-        assert!(RunQueue::preempts(&near, &hog, fair));
+        assert!(Runtimes::preempts(&near, &hog, fair));
         // On an other core it is as far behind as here.
-        let other = RunQueue::default();
+        let other = Runtimes::default();
         let mut moved = Share { runtime: queue.least + 5, ..sleeper };
         other.move_here(&mut moved, &queue);
         assert_eq!(moved.runtime, 5);

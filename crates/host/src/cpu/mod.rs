@@ -13,6 +13,7 @@
 mod balance;
 mod costs;
 mod fair;
+mod lag;
 
 use std::collections::VecDeque;
 
@@ -62,7 +63,7 @@ pub(crate) struct Seat {
     pub(crate) nice: i8,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Core {
     /// Who is on it and what he does.
     current: Option<(TaskId, Piece)>,
@@ -118,16 +119,37 @@ pub(crate) struct Cores {
     pub(crate) due: Vec<(Nanos, u16)>,
 }
 
+impl Core {
+    fn new(fair: Fair) -> Core {
+        Core {
+            current: None,
+            ready: RunQueue::new(fair),
+            preempt: false,
+            charged: 0,
+            end: 0,
+            interrupt_end: 0,
+            spinning: None,
+            interrupted: 0,
+            waking: false,
+            cold: false,
+            since: 0,
+            tied: 0,
+            looks_at: None,
+        }
+    }
+}
+
 impl Cores {
     /// Idle cores. `seats` tells for each process where it may run and its nice value.
     pub(crate) fn new(costs: Costs, cores: u16, seats: Vec<Seat>) -> Cores {
-        let mut all: Vec<Core> = (0..cores.max(1)).map(|_| Core::default()).collect();
+        let fair = Fair { slice: costs.profile.slice_ns, lag: costs.profile.eevdf };
+        let mut all: Vec<Core> = (0..cores.max(1)).map(|_| Core::new(fair)).collect();
         for seat in &seats {
             all[usize::from(seat.core)].tied += 1;
         }
         let tasks = seats.len();
         Cores {
-            fair: Fair { slice: costs.profile.slice_ns },
+            fair,
             costs,
             cores: all,
             asleep: vec![true; tasks],
@@ -240,12 +262,10 @@ impl Cores {
         self.charge(now, i, task);
         let core = &mut self.cores[usize::from(i)];
         let over = now - core.since >= self.fair.slice;
-        let share = &self.shares[task as usize];
-        let behind = core.ready.first().is_some_and(|first| first <= share.runtime);
-        if !behind || !(over || core.preempt) {
+        let why = (over, core.preempt);
+        if !core.ready.gives_way(task, &mut self.shares, self.fair, why) {
             return false;
         }
-        core.ready.push(task, share);
         core.current = None;
         self.waiting += 1;
         self.ran[task as usize] = now;
@@ -353,7 +373,9 @@ impl Cores {
         self.asleep[task as usize] = true;
         self.ran[task as usize] = now;
         self.charge(now, i, task);
-        self.cores[usize::from(i)].current = None;
+        let core = &mut self.cores[usize::from(i)];
+        core.current = None;
+        core.ready.sleep(task, &mut self.shares, self.fair);
         self.next(now, i);
     }
 
@@ -361,14 +383,12 @@ impl Cores {
     fn next(&mut self, now: Nanos, i: u16) {
         let core = &mut self.cores[usize::from(i)];
         core.preempt = false;
-        if core.ready.is_empty() {
+        let Some(task) = core.ready.pop(&mut self.shares) else {
             return self.take_over(now, i);
-        }
-        if let Some(task) = core.ready.pop() {
-            self.waiting -= 1;
-            (core.since, core.charged) = (now, now);
-            self.begin(now, task, Piece::SwitchIn, 0);
-        }
+        };
+        self.waiting -= 1;
+        (core.since, core.charged) = (now, now);
+        self.begin(now, task, Piece::SwitchIn, 0);
     }
 
     /// An I/O of the process's is done and interrupts the core from which it came. `wakes`: the process sleeps for it.
@@ -441,15 +461,11 @@ impl Cores {
         }
         let (costs, fair) = (&self.costs.profile, self.fair);
         let core = &mut self.cores[usize::from(i)];
-        let share = &mut self.shares[task as usize];
-        core.ready.place(share, fair);
-        core.ready.push(task, share);
+        let current = core.current.map(|(current, _)| current);
+        let first = core.ready.wake(task, current, &mut self.shares, fair);
         self.waiting += 1;
-        match core.current {
-            Some((current, _)) => {
-                let share = &self.shares[task as usize];
-                core.preempt |= RunQueue::preempts(share, &self.shares[current as usize], fair);
-            }
+        match current {
+            Some(_) => core.preempt |= first,
             None if core.waking => {}
             None => {
                 if let Some(told) = told {

@@ -283,7 +283,7 @@ fn a_core_that_goes_idle_takes_over_who_waits() {
     // its own, so that the last ends after 45 ms, not after 60.
     let done = work(2, seats(&[(0, 0); 3]), &[30_000_000; 3]);
     let last = *done.iter().max().unwrap();
-    assert!((45_000_000..46_000_000).contains(&last), "{done:?}");
+    assert!((45_000_000..47_000_000).contains(&last), "{done:?}");
     // Unless it may not run there.
     let tied = |core| Seat { core, allowed: vec![core], nice: 0 };
     let done = work(2, vec![tied(0), tied(0), tied(1)], &[30_000_000; 3]);
@@ -292,7 +292,8 @@ fn a_core_that_goes_idle_takes_over_who_waits() {
 
 #[test]
 fn who_ran_just_now_stays_on_its_core() {
-    let costs = Costs::new(&KernelProfile::find("6.12").unwrap().cpu, "none").unwrap();
+    // By runtimes, so that the first has the core for a whole slice.
+    let costs = Costs::new(&KernelProfile::find("4.12").unwrap().cpu, "none").unwrap();
     let mut cores = Cores::new(costs, 2, seats(&[(0, 0), (0, 0), (0, 0)]));
     (0..3).for_each(|t| cores.wake(0, t));
     assert_eq!([0, 1, 2].map(|t| cores.core_of(t)), [0, 1, 0]);
