@@ -62,6 +62,8 @@ pub struct Allocator {
     /// The group in which the last stream allocation ended.
     stream: u64,
     free: u64,
+    /// No bitmap has been read since the mount.
+    unread: bool,
     /// What was taken before, group by group.
     ageing: Option<Ageing>,
 }
@@ -85,10 +87,23 @@ impl Allocator {
             reserves: BTreeMap::new(),
             stream: 0,
             free: free - used,
+            unread: false,
             ageing,
         };
         runs.into_iter().for_each(|(at, blocks)| this.take_range(at, blocks));
         this
+    }
+
+    /// The same on a disk where groups are looked for among those whose bitmaps have been read. Right after the mount there are
+    /// none: the first file gets what it asks for, where the first free blocks are.
+    #[must_use]
+    pub fn with_lists(self, by_lists: bool) -> Self {
+        Self { unread: by_lists, ..self }
+    }
+
+    /// All bitmaps have been read: some seconds after the mount.
+    pub fn prefetched(&mut self) {
+        self.unread = false;
     }
 
     /// Free blocks, those in preallocations not counted.
@@ -136,6 +151,12 @@ impl Allocator {
         }
         if request.exact || request.closed && request.blocks > SMALL {
             return self.find(request, request.blocks, request.blocks);
+        }
+        if std::mem::take(&mut self.unread)
+            && let Some(extent) = self.scan(request, request.blocks)
+        {
+            self.take_range(extent.start, extent.blocks);
+            return Some(extent);
         }
         if (request.logical + request.blocks).max(request.file) <= SMALL {
             return self.take_locality(cpu, request);

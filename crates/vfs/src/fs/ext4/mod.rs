@@ -97,6 +97,12 @@ impl Space {
         }
     }
 
+    fn prefetched(&mut self) {
+        if let Space::Multi(space) = self {
+            space.prefetched();
+        }
+    }
+
     fn allocate(&mut self, file: u32, colour: u64, request: &Request) -> Option<Extent> {
         match self {
             Space::Multi(space) => space.allocate(file, 0, request),
@@ -130,7 +136,8 @@ impl Ext4 {
         ageing: Option<Ageing>,
     ) -> Self {
         let layout = Layout::new(blocks);
-        let space = Space::Multi(Allocator::new(layout.clone(), cpus, ageing));
+        let space = Allocator::new(layout.clone(), cpus, ageing).with_lists(options.by_lists);
+        let space = Space::Multi(space);
         Self::mount(layout, space, root, options)
     }
 }

@@ -118,7 +118,10 @@ impl<N: Of> FileSystem for Ext<N> {
     }
 
     fn rested(&self) {
-        self.with(|s| s.inodes.forget_stamps());
+        self.with(|s| {
+            s.inodes.forget_stamps();
+            s.space.prefetched();
+        });
     }
 
     fn mounted_anew(&self) {

@@ -53,6 +53,9 @@ pub struct Options {
     pub log_flags: Flags,
     /// One part of the journal that a transaction may have: a third since 6.7, a quarter before.
     pub parts: u64,
+    /// Groups are looked for in lists of those whose bitmaps have been read, and of none beside: on disks that do not rotate,
+    /// since 5.13.
+    pub by_lists: bool,
     /// Granularity of time stamps: a tick of the kernel's timer.
     pub tick: Nanos,
     /// Whether timers are rounded up as in a wheel: since 4.8.
@@ -74,6 +77,7 @@ impl Default for Options {
             driver: Driver::default(),
             log_flags: Flags::SYNC.with(Flags::META).with(Flags::IDLE),
             parts: 3,
+            by_lists: false,
             tick: 4_000_000,
             wheel: false,
         }
