@@ -14,12 +14,14 @@ pub mod spec;
 pub mod state;
 pub mod truth;
 
+mod by_timer;
 mod lanes;
 mod math;
 mod read;
 mod shifted;
 mod stack;
 
+pub use by_timer::ByTimer;
 pub use figure::{Confidence, Figure, FigureValue, Price};
 pub use shifted::Shifted;
 pub use spec::{DeviceSpec, Model, SpecError};

@@ -329,6 +329,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         collect: e.collect,
         start_at: 0,
         reset_at: 0,
+        timer: None,
         tag_start: 0,
         first_run_late: false,
     }

@@ -54,6 +54,9 @@ pub struct Trial {
     /// Virtual time of the reset of the device, at most `start_at`: the angle of a rotating disk depends on
     /// how long ago it was.
     pub reset_at: Nanos,
+    /// The host learns of what the device has done by a timer: the shortest time that it takes, and what a look at the clock
+    /// takes when it goes off. The reference machine plays its disks so.
+    pub timer: Option<(Nanos, Nanos)>,
     /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it, so repetitions do, too.
     pub tag_start: u32,
     /// The kernel's worker that runs queues at completions has not run yet. So the first time it runs after the
@@ -88,6 +91,7 @@ impl Trial {
             collect: Collect { series: false, dispatches: false },
             start_at: 0,
             reset_at: 0,
+            timer: None,
             tag_start: 0,
             first_run_late: false,
         }

@@ -108,6 +108,7 @@ fn run(
         trial.host.starts_after,
         trial.kernel.cpu.clock_ns,
     );
+    programs::make_image(trial, &mut host, go_on)?;
     host.prepare(fio.preparation(), go_on)?;
     if !trial.host.files.is_empty() {
         host.mount_anew();

@@ -11,6 +11,7 @@ use iosched_host::cpu::Costs;
 use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats};
 use iosched_syscalls::Part;
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
+use iosched_workloads::fio::on_files;
 use iosched_workloads::strace::Replay;
 
 use crate::error::SimError;
@@ -23,6 +24,7 @@ use iosched_vfs::fs::FileSystem as _;
 pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBio>, SimError> {
     let (mut host, started, _) = machine(trial, load)?;
     let go_on = &mut |_| ControlFlow::Continue(());
+    make_image(trial, &mut host, go_on)?;
     if let Some(prepare) = started.prepare {
         host.prepare(prepare, go_on)?;
     }
@@ -32,6 +34,21 @@ pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBi
     host.collect_bios(most);
     host.run(started.run, go_on)?;
     Ok(host.take_bios())
+}
+
+/// Makes the files that are there before the load, on a machine that had time to read all bitmaps.
+pub(crate) fn make_image(
+    trial: &Trial,
+    host: &mut Programs,
+    go_on: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
+) -> Result<(), SimError> {
+    if !trial.host.files.is_empty() {
+        if let Some(mount) = host.mount() {
+            mount.volume().rested();
+        }
+        host.prepare(on_files::image(&trial.host.files), go_on)?;
+    }
+    Ok(())
 }
 
 /// The machine of a trial, and its load.
@@ -58,6 +75,7 @@ pub(crate) fn simulate(
         host.collect_dispatches();
     }
     let go_on = &mut |now| progress(Progress { now, end: 0 });
+    make_image(trial, &mut host, go_on)?;
     if let Some(prepare) = started.prepare {
         host.prepare(prepare, go_on)?;
     }

@@ -1,7 +1,7 @@
 //! What a trial submits to: the queue of its disk, or those of the legs of an array.
 
 use iosched_block::{ArrayConfig, Level, Queue, QueueConfig, Stack};
-use iosched_devices::{Device, DeviceSpec, Model, Shifted, StackKind};
+use iosched_devices::{ByTimer, Device, DeviceSpec, Model, Shifted, StackKind};
 use iosched_experiment::{Trial, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::{Nanos, SECTOR};
@@ -36,9 +36,13 @@ pub(crate) fn reset_of(leg: usize, spec: &DeviceSpec) -> Nanos {
 fn device(trial: &Trial, leg: usize, spec: &DeviceSpec) -> Result<Box<dyn Device>, SimError> {
     let name = spec.name.clone();
     let device = spec.build().map_err(|source| SimError::Device { name, source })?;
-    Ok(match trial.reset_at + reset_of(leg, spec) {
+    let device = match trial.reset_at + reset_of(leg, spec) {
         0 => device,
         at => Box::new(Shifted::new(device, at)),
+    };
+    Ok(match trial.timer {
+        None => device,
+        Some((shortest, look)) => Box::new(ByTimer::new(device, shortest, look)),
     })
 }
 

@@ -311,6 +311,11 @@ pub enum Call {
         /// What it moved.
         bytes: Bytes,
     },
+    /// So many looks at the clock, which are no calls where they take no time.
+    Look {
+        /// How many.
+        times: u32,
+    },
     /// No call and no time: a figure that the benchmark computes itself. Its registry entry names such figures.
     Figure {
         /// Which.
@@ -383,6 +388,7 @@ impl Call {
         "ioctl",
         "io_uring_enter",
         "mark",
+        "clock_gettime",
     ];
 
     /// The place in [`Call::NAMES`].
@@ -438,6 +444,7 @@ impl Call {
             Call::Discard { .. } => 46,
             Call::Ring { .. } => 47,
             Call::Mark { .. } => 48,
+            Call::Look { .. } => 49,
         }
     }
 
@@ -458,6 +465,7 @@ impl Call {
                 | Call::Add { .. }
                 | Call::Stopped
                 | Call::Note { .. }
+                | Call::Look { .. }
                 | Call::Figure { .. }
                 | Call::Mark { .. }
         )

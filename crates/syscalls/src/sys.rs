@@ -325,6 +325,11 @@ impl Sys {
         self.done(Call::Note { what, since, bytes }).await
     }
 
+    /// Looks at the clock, as a program does before it starts to measure.
+    pub async fn look(&self, times: u32) -> Done {
+        self.done(Call::Look { times }).await
+    }
+
     /// Reports a figure of the benchmark's own.
     pub async fn figure(&self, name: &'static str, value: f64) -> Done {
         self.done(Call::Figure { name, value, beyond: false }).await

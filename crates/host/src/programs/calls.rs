@@ -36,13 +36,12 @@ impl Programs {
                 }
                 let (began, now) = (self.began, self.tl.now);
                 self.measured.note(what, since.max(began) - began, now - began, bytes);
-                // It looked at the clock before the operation and after it.
-                let looks = 2 * self.costs.as_ref().map_or(0, Costs::clock);
-                if looks == 0 || self.cores.is_none() || self.notes_are_free {
-                    return true;
-                }
-                self.occupy(t, 0, looks);
-                return false;
+                // It looks at the clock after the operation, and before the next.
+                return self.looks(t, 2);
+            }
+            Call::Look { times } => {
+                task.answer = Ok(0);
+                return self.looks(t, times);
             }
             Call::Figure { name, value, beyond } => {
                 task.answer = Ok(0);
@@ -85,6 +84,16 @@ impl Programs {
         }
         self.tasks[t as usize].call = Some(call);
         self.occupy(t, 0, system);
+        false
+    }
+
+    /// The task looks at the clock; `true` when that takes no time.
+    fn looks(&mut self, t: Tid, times: u32) -> bool {
+        let ns = u64::from(times) * self.costs.as_ref().map_or(0, Costs::clock);
+        if ns == 0 || self.cores.is_none() || self.notes_are_free {
+            return true;
+        }
+        self.occupy(t, 0, ns);
         false
     }
 

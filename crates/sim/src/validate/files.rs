@@ -19,14 +19,30 @@ use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
 use super::job::{self, Logs};
 use super::{Row, json_error};
 
-/// When the device was reset, after a moment to which all far timers are rounded up (512 ticks): the flusher's first look, 5.2274 s
-/// later, and that of XFS's worker, 25.7074 s later, tell it.
-const RESET: Nanos = 916_567_000;
+/// The tick before which the device was reset, after a moment to which all far timers are rounded up (512 ticks): the flusher's
+/// first look, 5.2274 s later, and that of XFS's worker, 25.7074 s later, tell it.
+const TICK: Nanos = 920_000_000;
+
+/// How long before that tick, which depends on what it took to mount and to choose the scheduler. In the event logs writers go on
+/// at whole ticks.
+fn before_tick(run: &FileRun) -> Nanos {
+    let scheduler = match run.scheduler.as_str() {
+        "bfq" => 3_450_700,
+        "kyber" => 3_509_100,
+        "none" => 3_519_900,
+        _ => 3_475_300,
+    };
+    if run.fs == "xfs" { scheduler - 37_500 } else { scheduler }
+}
+
 /// How long before that the file systems were mounted.
 const MOUNTED: Nanos = 6_050_000_000;
 
 /// When the measured part began after the reset of the device.
 const BEGIN: Nanos = 14_536;
+
+/// How long a program of calls takes to its first look at the clock: a call of its start fails.
+const STARTS: Nanos = 1_006;
 
 /// One run.
 #[derive(Clone, Debug, Deserialize)]
@@ -226,16 +242,24 @@ impl FileFolder {
         };
         let mut trial = Trial::new(device.spec.clone(), scheduler, kernel, Default::default());
         trial.id = id;
+        let reset = TICK - before_tick(run);
+        trial.reset_at = reset;
+        trial.timer = Some((TIMER, LOOK));
+        trial.start_at = reset + BEGIN;
         match work {
-            Work::Calls(load) => trial.load = Some(load),
+            Work::Calls(load) => {
+                trial.start_at += if matches!(load, Load::Program { .. }) { STARTS } else { 0 };
+                trial.load = Some(load);
+            }
             Work::Fio(jobs) => {
                 trial.jobs = jobs;
-                trial.host.files = prepared();
                 trial.host.starts_after = FIRST_JOB - BEGIN;
             }
         }
-        trial.reset_at = RESET;
-        trial.start_at = RESET + BEGIN;
+        // Other rows begin with an empty file system.
+        if matches!(run.set.as_str(), "A" | "B") {
+            trial.host.files = prepared();
+        }
         for name in ["nr_requests", "read_ahead_kb", "wbt_lat_usec", "max_sectors_kb"] {
             if let Some(v) = run.settings.get(name).and_then(|v| v.parse().ok()) {
                 trial.settings.push((name.into(), v));
@@ -244,7 +268,7 @@ impl FileFolder {
         trial.host.spread = job::spread();
         trial.host.set_memory(&run.mem)?;
         trial.host.set_filesystem(&format!("{}:{}", run.fs, run.mount))?;
-        trial.host.mounted_since = MOUNTED - RESET;
+        trial.host.mounted_since = MOUNTED - reset;
         trial.host.remounted = job::begins_cold(run);
         for (name, value) in run.settings.iter().filter(|(n, _)| n.starts_with("vm.")) {
             // A limit in bytes of 0 leaves the percentage in force.
@@ -255,6 +279,9 @@ impl FileFolder {
         Ok(trial)
     }
 }
+
+/// The shortest time that the reference machine's timer can be set for (event logs: 501 ns between two ends).
+const TIMER: Nanos = 500;
 
 /// When fio's first job began after the reset of the device, unless it had to read metadata first.
 const FIRST_JOB: Nanos = 165_998_018;
@@ -267,29 +294,35 @@ const LOOK: u64 = 1;
 pub(super) fn kernel(cost: &str) -> Result<KernelProfile, String> {
     let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
     let declared = !cost.is_empty();
-    let cost = if cost.is_empty() { format!("{LOOK} 0") } else { cost.to_string() };
+    let cost = if cost.is_empty() { "0 0" } else { cost };
     let mut numbers = cost.split_whitespace().map(str::parse::<u64>);
     let (Some(Ok(call)), Some(Ok(copy))) = (numbers.next(), numbers.next()) else {
         return Err(format!("cost \"{cost}\": two numbers of nanoseconds are expected"));
     };
-    let slice = kernel.cpu.slice_ns;
+    // The base slice, which the kernel makes longer the more cores there are, up to eight.
+    let (slice, eevdf) = (kernel.cpu.slice_ns / 4, kernel.cpu.eevdf);
     kernel.cpu = iosched_block::CpuProfile {
         model: CpuModel::Cost,
         call_ns: call,
         copy_ns: copy,
         // There a look at the clock is a system call. Without costs the look that a call takes is counted above.
-        clock_ns: if declared { call } else { 0 },
+        clock_ns: if declared { call } else { LOOK },
+        submit_ns: LOOK,
         slice_ns: slice,
+        eevdf,
         ..Default::default()
     };
     Ok(kernel)
 }
 
-/// Files of the image that jobs of fio start from, and where they are mounted.
+/// Where the file system was mounted.
+const MOUNT: &str = "/mnt/x";
+
+/// Files of the image that some rows start from.
 fn prepared() -> Vec<(String, Bytes)> {
     let large = [("big".to_string(), 2 << 30), ("small".to_string(), 256 << 20)];
     let all = large.into_iter().chain((0..8).map(|i| (format!("s{i}"), 128 << 20)));
-    all.map(|(name, len)| (format!("/mnt/x/{name}"), len)).collect()
+    all.map(|(name, len)| (format!("/{name}"), len)).collect()
 }
 
 /// What a row did.
@@ -305,7 +338,9 @@ impl Work {
         }
         // The hook set the costs of the reference kernel; the row tells them.
         let lines = run.fio_job.lines().filter(|l| !l.starts_with("exec_prerun="));
-        let text: String = lines.flat_map(|l| [l, "\n"]).collect();
+        // The mount is the whole tree here.
+        let text: String = lines.flat_map(|l| [l, "\n"]).collect::<String>();
+        let text = text.replace(&format!("={MOUNT}"), "=/");
         let nothing = |name: &str| Err(format!("{name}: jobs of rows include nothing"));
         let first = |d: Vec<Diagnostic>| d.first().map_or_else(String::new, |d| d.message.clone());
         let jobs = parse(&run.job, &text, &NoLookup, &nothing, &[]).map_err(first)?;

@@ -118,9 +118,6 @@ impl OnFiles {
     }
 
     async fn prepare(self: Arc<Self>, sys: Sys) -> Done {
-        for (name, len) in &self.existing {
-            make(&sys, name, *len).await?;
-        }
         for (job, places) in self.set.jobs.iter().zip(&self.layouts) {
             if on_device(job) {
                 continue;
@@ -184,6 +181,18 @@ impl OnFiles {
         sys.add(ENDED, 1).await?;
         ended
     }
+}
+
+/// What makes files that are there before a load, with their lengths.
+#[must_use]
+pub fn image(files: &[(String, Bytes)]) -> Birth {
+    let files = files.to_vec();
+    birth(async move |sys| {
+        for (name, len) in &files {
+            make(&sys, name, *len).await?;
+        }
+        Ok(())
+    })
 }
 
 fn birth(text: impl AsyncFnOnce(Sys) -> Done + Send + 'static) -> Birth {

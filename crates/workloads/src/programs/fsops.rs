@@ -162,6 +162,8 @@ impl Worker {
     }
 
     async fn run(&self, sys: &Sys) -> Done {
+        // Before all, and before the first operation.
+        sys.look(2).await?;
         match &*self.op {
             "sync" | "syncfs" => self.sync_all(sys).await,
             "bgcommit" | "slowcreate" => self.create_slowly(sys).await,

@@ -69,7 +69,13 @@ pub(super) static RD: Descriptor = Descriptor {
         })
     },
     prepare: Some(|sys, p| {
-        Box::pin(async move { files::make(&sys, &p.word("file"), p.bytes("size")).await })
+        Box::pin(async move {
+            let (name, size) = (p.word("file"), p.bytes("size"));
+            match sys.stat(&name).await {
+                Ok(there) if there.bytes >= size => Ok(()),
+                _ => files::make(&sys, &name, size).await,
+            }
+        })
     }),
     run: |sys, p| Box::pin(run(sys, p)),
 };
