@@ -28,6 +28,8 @@ pub struct Transaction {
     pub started: u64,
     /// Changed metadata blocks.
     pub blocks: BTreeSet<Block>,
+    /// The same in the order in which they came; some may have gone again.
+    order: Vec<Block>,
     /// Files whose data has to be on disk before the commit.
     pub ordered: BTreeSet<u32>,
     /// With jbd: the pages that have to be.
@@ -60,6 +62,8 @@ pub struct Commit {
     pub filed: Filed,
     /// Revoke and descriptor blocks and copies, in runs: position and length.
     pub body: Vec<(u64, u64)>,
+    /// Of which block each of them is a copy, if of any.
+    pub copies: Vec<Option<Block>>,
     /// The commit block.
     pub record: u64,
 }
@@ -92,6 +96,8 @@ pub struct Journal {
     /// Blocks that are dirty at home since then, in nanoseconds, and the transaction with the checkpoint that they hold
     /// up.
     dirty: BTreeMap<Block, u64>,
+    /// Blocks that were changed while the committing transaction had them, since somebody asked.
+    held: Vec<Block>,
 }
 
 impl Journal {
@@ -116,6 +122,7 @@ impl Journal {
             gone: 0,
             waiting: BTreeMap::new(),
             dirty: BTreeMap::new(),
+            held: Vec::new(),
         }
     }
 
@@ -147,6 +154,7 @@ impl Journal {
             tid: next,
             started: now,
             blocks: BTreeSet::new(),
+            order: Vec::new(),
             ordered: BTreeSet::new(),
             filed: Filed::default(),
             revoked: 0,
@@ -168,9 +176,13 @@ impl Journal {
     /// A block is changed by the running transaction. It is no longer written home on its own.
     pub fn modify(&mut self, block: Block) {
         let Some(t) = &mut self.running else { return };
+        if self.committing.as_ref().is_some_and(|c| c.blocks.contains(&block)) {
+            self.held.push(block);
+        }
         if !t.blocks.insert(block) {
             return;
         }
+        t.order.push(block);
         if let Some(c) = &mut self.committing
             && c.blocks.contains(&block)
         {
@@ -180,10 +192,18 @@ impl Journal {
         self.dirty.remove(&block);
     }
 
-    /// Whether the block's copy is on its way to the log. A change of the block then waits for the commit.
-    #[must_use]
-    pub fn is_shadowed(&self, block: Block) -> bool {
-        self.committing.as_ref().is_some_and(|c| c.blocks.contains(&block))
+    /// Blocks that were changed while the committing transaction had them, in order. Whoever changed one waits while its copy
+    /// is on its way to the log.
+    pub fn take_held(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Gives the list back, so that its memory is used again.
+    pub fn reuse_held(&mut self, mut held: Vec<Block>) {
+        held.clear();
+        if self.held.is_empty() {
+            self.held = held;
+        }
     }
 
     /// A journaled block is freed. It must not be replayed.
@@ -234,9 +254,10 @@ impl Journal {
         self.committing_start = start;
         let ordered = t.ordered.iter().copied().collect();
         let filed = std::mem::take(&mut t.filed);
+        let copies = t.log_order(self.tags);
         let tid = t.tid;
         self.committing = Some(t);
-        Some(Commit { tid, superblock_first, ordered, filed, body, record })
+        Some(Commit { tid, superblock_first, ordered, filed, body, copies, record })
     }
 
     /// Takes log blocks from the head on: one run, or two at the log's end.
@@ -274,6 +295,15 @@ impl Journal {
         self.waiting.extend(t.blocks.iter().map(|b| (*b, number)));
         self.checkpoints.push_back(Checkpoint { blocks: t.blocks, log_start });
         moves
+    }
+
+    /// The file system was unmounted: all is at home, and the log is empty from its head on.
+    pub fn unmount(&mut self) {
+        (self.tail, self.used, self.empty) = (self.head, 0, true);
+        self.gone += self.checkpoints.len() as u64;
+        self.checkpoints.clear();
+        self.waiting.clear();
+        self.dirty.clear();
     }
 
     /// Blocks by which the tail can move.
@@ -349,6 +379,20 @@ impl Journal {
 }
 
 impl Transaction {
+    /// What it writes before the commit block, in order: revoke blocks, then each descriptor block with its copies.
+    fn log_order(&mut self, tags: u64) -> Vec<Option<Block>> {
+        let mut left = std::mem::take(&mut self.order);
+        // A block that was freed may have come again.
+        let mut seen = BTreeSet::new();
+        left.retain(|b| self.blocks.contains(b) && seen.insert(*b));
+        let mut list = vec![None; usize::try_from(self.revoked.div_ceil(REVOKES)).unwrap_or(0)];
+        for part in left.chunks(usize::try_from(tags).unwrap_or(usize::MAX)) {
+            list.push(None);
+            list.extend(part.iter().map(|b| Some(*b)));
+        }
+        list
+    }
+
     /// Blocks it takes in the log, its commit block included.
     #[must_use]
     pub fn log_blocks(&self, tags: u64) -> u64 {
@@ -441,9 +485,11 @@ mod tests {
         let mut journal = Journal::new(1024, 3);
         change(&mut journal, &[7]);
         assert_eq!(journal.dirty_since(u64::MAX), []);
-        journal.commit();
-        assert!(journal.is_shadowed(7));
+        let commit = journal.commit().unwrap();
+        assert_eq!(commit.copies, [None, Some(7)]);
+        assert_eq!(journal.take_held(), []);
         change(&mut journal, &[7, 8]);
+        assert_eq!(journal.take_held(), [7]);
         journal.finish(5);
         assert_eq!(journal.dirty_since(5), [], "the running transaction has it");
         journal.commit();

@@ -28,6 +28,15 @@ impl Kernel {
     }
 }
 
+impl Kernel {
+    /// Waits while a copy of the buffer is on its way to the log.
+    pub async fn metadata_copied(&self, sector: Sector) {
+        while self.with(|w| w.is_copied(sector)) {
+            self.wait(Wait::Event(Event::Buffer(sector))).await;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;

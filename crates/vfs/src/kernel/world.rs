@@ -69,6 +69,11 @@ pub enum Done {
         /// Where it begins.
         sector: Sector,
     },
+    /// A buffer of metadata has been copied to the log.
+    Copied {
+        /// Where it begins.
+        sector: Sector,
+    },
     /// Only its group counts it.
     Other,
 }
@@ -168,6 +173,8 @@ pub struct World {
     waiters: u64,
     /// Buffers of metadata that are being read, by their first sector.
     pub(super) reading: BTreeSet<Sector>,
+    /// Those whose copies are on their way to the log.
+    copying: BTreeSet<Sector>,
     /// A writer went to sleep because too much memory is dirty; whoever drives the disk takes note.
     pub writer_slept: bool,
     /// Tasks whose wait is over.
@@ -326,12 +333,21 @@ impl World {
         if let Some(state) = group.and_then(|g| self.groups.get(g)) {
             state.left += 1;
         }
+        if let Done::Copied { sector } = done {
+            self.copying.insert(sector);
+        }
         let id = self.in_flight.add(InFlight { done, group });
         let task = task as usize;
         if self.bios.len() <= task {
             self.bios.resize_with(task + 1, Vec::new);
         }
         self.bios[task].push(BioOut { id, ..out });
+    }
+
+    /// Whether a copy of the buffer is on its way to the log.
+    #[must_use]
+    pub fn is_copied(&self, sector: Sector) -> bool {
+        self.copying.contains(&sector)
     }
 
     /// The bios that the task wants to hand over, in order.
@@ -361,6 +377,11 @@ impl World {
             Done::Written { file, from, to } => {
                 self.memory.written(file, from, to, self.now);
                 self.unlock(file, from, to);
+            }
+            // Whoever waits to change it goes on before the writer of the log.
+            Done::Copied { sector } => {
+                self.copying.remove(&sector);
+                self.signal(Event::Buffer(sector));
             }
             Done::Metadata { .. } | Done::Other => {}
         }

@@ -254,7 +254,7 @@ impl<'a> Story<'a> {
             Done::Read { file, from, to } | Done::Written { file, from, to } => {
                 Some((self.file(file), from * PAGE, (to - from) * PAGE))
             }
-            Done::Metadata { .. } | Done::Other => None,
+            Done::Metadata { .. } | Done::Copied { .. } | Done::Other => None,
         };
         let class = (b.class != "-").then(|| b.class.to_string());
         let (sector, sectors, flags) = (b.sector, b.sectors, letters(b.op, b.flags));
@@ -330,7 +330,7 @@ impl<'a> Story<'a> {
                     Done::Read { file: f, from, to } | Done::Written { file: f, from, to } => {
                         f == *file && (from..to).contains(page)
                     }
-                    Done::Metadata { .. } | Done::Other => false,
+                    Done::Metadata { .. } | Done::Copied { .. } | Done::Other => false,
                 };
                 let by = self.noted.iter().rev().find(covers).map_or("", |b| match b.purpose {
                     Done::Read { .. } => ", locked while it is read",

@@ -68,7 +68,7 @@ impl<N: Name> Ext<N> {
         let Some(commit) = commit else { return };
         let log_flags = self.with(|s| s.options.log_flags);
         if commit.superblock_first {
-            self.log(k, &[(0, 1)], log_flags).await;
+            self.log(k, &[(0, 1)], &[], log_flags).await;
         }
         self.write_ordered(k, &commit.ordered).await;
         self.write_filed(k, &commit.filed).await;
@@ -78,15 +78,15 @@ impl<N: Name> Ext<N> {
             let mut body = commit.body.clone();
             body.push((commit.record, 1));
             self.with(|s| s.record_issued = true);
-            self.log(k, &body, log_flags).await;
+            self.log(k, &body, &commit.copies, log_flags).await;
             if barrier {
                 k.flush().await;
             }
         } else {
-            self.log(k, &commit.body, log_flags).await;
+            self.log(k, &commit.body, &commit.copies, log_flags).await;
             self.with(|s| s.record_issued = true);
             let durable = if barrier { Flags::PREFLUSH.with(Flags::FUA) } else { Flags::NONE };
-            self.log(k, &[(commit.record, 1)], log_flags.with(durable)).await;
+            self.log(k, &[(commit.record, 1)], &[], log_flags.with(durable)).await;
         }
         let now = k.with(|w| w.now);
         let (moves, freed) = self.with(|s| {
@@ -123,16 +123,21 @@ impl<N: Name> Ext<N> {
         let (jbd, barrier) = self.with(|s| (s.options.driver == Driver::Jbd, s.options.barrier));
         let fua = if barrier && !jbd { Flags::FUA } else { Flags::NONE };
         let flags = self.with(|s| s.options.log_flags);
-        self.log(k, &[(0, 1)], flags.with(fua)).await;
+        self.log(k, &[(0, 1)], &[], flags.with(fua)).await;
     }
 
-    /// Writes runs of journal blocks, each block a bio, under one plug, and waits for them.
-    async fn log(&self, k: &Kernel, runs: &[(u64, u64)], flags: Flags) {
+    /// Writes runs of journal blocks, each block a bio, under one plug, and waits for them. `copies` tells of which blocks they
+    /// are copies: these cannot be changed meanwhile.
+    async fn log(&self, k: &Kernel, runs: &[(u64, u64)], copies: &[Option<Block>], flags: Flags) {
         let group = k.with(|w| w.group());
-        for (from, blocks) in runs {
-            for at in *from..from + blocks {
-                write_block(k, self.with(|s| s.layout.journal_block(at)), flags, group);
-            }
+        let positions = runs.iter().flat_map(|(from, blocks)| *from..from + blocks);
+        let mut copies = copies.iter().copied();
+        for at in positions {
+            let done = match copies.next().flatten() {
+                Some(block) => Done::Copied { sector: block * 8 },
+                None => Done::Other,
+            };
+            write_block(k, self.with(|s| s.layout.journal_block(at)), flags, (done, group));
         }
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
@@ -143,7 +148,7 @@ impl<N: Name> Ext<N> {
         for batch in blocks.chunks(BATCH) {
             let group = k.with(|w| w.group());
             for block in batch {
-                write_block(k, *block, flags, group);
+                write_block(k, *block, flags, (Done::Other, group));
                 self.with(|s| s.journal.written(*block));
             }
             k.wait(Wait::Submit).await;
@@ -259,9 +264,9 @@ impl<N: Name> Ext<N> {
     }
 }
 
-fn write_block(k: &Kernel, block: Block, flags: Flags, group: Group) {
+fn write_block(k: &Kernel, block: Block, flags: Flags, (done, group): (Done, Group)) {
     k.with(|w| {
         let out = BioOut { id: 0, op: Op::Write, flags, sector: block * 8, sectors: 8 };
-        w.bio(k.task(), out, Done::Other, Some(group));
+        w.bio(k.task(), out, done, Some(group));
     });
 }

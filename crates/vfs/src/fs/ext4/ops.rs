@@ -105,7 +105,7 @@ impl<N: Of> FileSystem for Ext<N> {
             s.changed(file, k, true);
             Ok(())
         });
-        self.end(k);
+        self.end(k).await;
         done
     }
 
@@ -113,7 +113,7 @@ impl<N: Of> FileSystem for Ext<N> {
         if self.with(|s| !s.noted) {
             self.begin(k).await;
             self.with(State::note_mount);
-            self.end(k);
+            self.end(k).await;
         }
     }
 
@@ -162,7 +162,7 @@ impl<N: Of> FileSystem for Ext<N> {
         if noted {
             self.begin(k).await;
             self.with(|s| s.touched(file));
-            self.end(k);
+            self.end(k).await;
         }
     }
 
@@ -184,7 +184,7 @@ impl<N: Of> FileSystem for Ext<N> {
         if last {
             self.free_file(k, file);
         }
-        self.end(k);
+        self.end(k).await;
     }
 
     async fn let_go(&self, k: &Kernel, file: u32) {
@@ -193,7 +193,7 @@ impl<N: Of> FileSystem for Ext<N> {
         self.read_all_pointers(k, file).await;
         self.begin(k).await;
         self.free_file(k, file);
-        self.end(k);
+        self.end(k).await;
     }
 
     async fn rename(
@@ -228,7 +228,7 @@ impl<N: Of> FileSystem for Ext<N> {
                 self.free_file(k, old);
             }
         }
-        self.end(k);
+        self.end(k).await;
     }
 
     async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
@@ -246,7 +246,7 @@ impl<N: Of> FileSystem for Ext<N> {
             }
             s.changed(file, k, true);
         });
-        self.end(k);
+        self.end(k).await;
     }
 
     async fn fallocate(&self, k: &Kernel, file: u32, from: u64, pages: u64) -> Result<(), Full> {
@@ -273,7 +273,7 @@ impl<N: Of> FileSystem for Ext<N> {
             }
         }
         self.with(|s| s.changed(file, k, true));
-        self.end(k);
+        self.end(k).await;
         done
     }
 
@@ -283,7 +283,7 @@ impl<N: Of> FileSystem for Ext<N> {
         if !self.is_stamped(file, now) {
             self.begin(k).await;
             self.with(|s| s.changed(file, k, false));
-            self.end(k);
+            self.end(k).await;
         }
     }
 
@@ -291,7 +291,7 @@ impl<N: Of> FileSystem for Ext<N> {
     async fn extended(&self, k: &Kernel) {
         self.begin(k).await;
         self.with(|s| s.journal.modify(SUPERBLOCK));
-        self.end(k);
+        self.end(k).await;
     }
 
     fn starts_at_close(&self, file: u32) -> bool {
@@ -315,7 +315,7 @@ impl<N: Of> FileSystem for Ext<N> {
         if due {
             self.begin(k).await;
             self.with(|s| s.changed(file, k, true));
-            self.end(k);
+            self.end(k).await;
         }
     }
 
@@ -381,7 +381,7 @@ impl<N: Of> Backing for Ext<N> {
                 inode.unconverted = unwritten;
             }
         });
-        self.end(k);
+        self.end(k).await;
         at
     }
 
@@ -420,8 +420,14 @@ impl<N: Of> Ext<N> {
         }
     }
 
-    /// The change ends. One that finds its transaction old asks for the commit.
-    pub(super) fn end(&self, k: &Kernel) {
+    /// The change ends, when the copies of what it changes are in the log. One that finds its transaction old asks for the
+    /// commit.
+    pub(super) async fn end(&self, k: &Kernel) {
+        let held = self.with(|s| s.journal.take_held());
+        for block in &held {
+            k.metadata_copied(*block * 8).await;
+        }
+        self.with(|s| s.journal.reuse_held(held));
         let now = k.with(|w| w.now);
         let old = self.with(|s| {
             s.journal.end();

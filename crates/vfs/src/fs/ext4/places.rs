@@ -127,7 +127,7 @@ impl<N: Name> Ext<N> {
         }
         let now = k.with(|w| w.now);
         self.with(|s| s.order(file, (from, to), holes, now));
-        self.end(k);
+        self.end(k).await;
         placed
     }
 
@@ -140,12 +140,12 @@ impl<N: Name> Ext<N> {
             let blocks = self.with(|s| s.data_blocks(file, pages));
             self.with(|s| blocks.iter().for_each(|b| s.journal.modify(*b)));
             k.with(|w| w.memory.journaled(file, pages.0, pages.1));
-            self.end(k);
+            self.end(k).await;
         } else if jbd && data == Data::Ordered {
             self.begin(k).await;
             let now = k.with(|w| w.now);
             self.with(|s| s.order(file, pages, false, now));
-            self.end(k);
+            self.end(k).await;
         }
     }
 
@@ -162,7 +162,7 @@ impl<N: Name> Ext<N> {
         if !blocks.is_empty() {
             // That begins a transaction which stays empty.
             self.begin(k).await;
-            self.end(k);
+            self.end(k).await;
         }
     }
 }

@@ -381,3 +381,39 @@ fn files_on_an_aged_file_system_lie_in_pieces() {
     let (fresh, half, full) = (pieces(0), pieces(50), pieces(90));
     assert!(fresh <= 2 && fresh < half && half < full, "{fresh} {half} {full}");
 }
+
+/// Event logs of 6.12: who changes a block whose copy is on its way to the log goes on when it is there, before the commit record
+/// is written. While data is on its way nobody waits.
+#[test]
+fn a_change_waits_for_the_copy_of_its_block() {
+    let world = Rc::new(RefCell::new(World::default()));
+    world.borrow_mut().memory.introduce(4096);
+    let kernel = |task| Kernel::new(world.clone(), task);
+    let fs = Ext4::new(20 << 18, ROOT, 1, Options::default(), None);
+    let ends = Rc::new(RefCell::new(Vec::new()));
+    let other = |task: u32, at: u64| -> Path {
+        let (k, fs, ends) = (kernel(task), fs.clone(), ends.clone());
+        Box::pin(async move {
+            k.wait(Wait::Until(at)).await;
+            create(&k, &fs, task + 1).await;
+            ends.borrow_mut().push((at, k.with(|w| w.now)));
+        })
+    };
+    let (k, first) = (kernel(0), fs.clone());
+    let (f, ff, j, jf) = (kernel(4), fs.clone(), kernel(5), fs.clone());
+    let paths: Vec<Path> = vec![
+        Box::pin(async move {
+            let mut a = create(&k, &first, 1).await;
+            write(&k, &first, &mut a, 0, 4096).await;
+            first.fsync(&k, 1, false).await;
+        }),
+        // Two reads, data, the journal's superblock, the log, the record: 100 us each.
+        other(1, 250_000),
+        other(2, 450_000),
+        other(3, 550_000),
+        Box::pin(async move { f.flusher(&ff).await }),
+        Box::pin(async move { jf.journal_thread(&j).await }),
+    ];
+    run(&world, paths, 4, 100_000);
+    assert_eq!(*ends.borrow(), [(250_000, 250_000), (450_000, 500_000), (550_000, 550_000)]);
+}
