@@ -287,7 +287,13 @@ impl Flusher {
             if pass.begun && !pass.progress && self.more.is_empty() {
                 return None;
             }
-            self.refill(pass.until);
+            // What has become dirty since the pass began is taken along, but not by a sync, which would not end.
+            let until = match pass.task {
+                Task::Background => sight.now,
+                Task::Old => sight.now.saturating_sub(self.intervals.expire),
+                Task::All | Task::Sync { .. } => pass.until,
+            };
+            self.refill(until);
             (pass.begun, pass.progress) = (true, false);
         }
         let inode = self.io.front().copied()?;

@@ -136,3 +136,22 @@ fn a_round_that_wrote_nothing_ends_the_pass() {
     }
     panic!("it goes on for ever");
 }
+
+/// Event log of 6.12: metadata that a commit leaves while background write-back goes on is written in its next round.
+#[test]
+fn background_takes_along_what_becomes_dirty_meanwhile() {
+    let mut flusher = Flusher::new(Intervals { wake: 0, expire: 0, tick: 0 });
+    flusher.dirtied(1, 5);
+    flusher.ask(Task::Background);
+    let at = |now| Sight { over_background: true, ..sight(now) };
+    let written = |action| match action {
+        Action::Write { inode, .. } => inode,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(written(flusher.next(&at(10))), 1);
+    flusher.dirtied(2, 20);
+    flusher.wrote(1, 1024, Left::More, 30);
+    assert_eq!(written(flusher.next(&at(30))), 1);
+    flusher.wrote(1, 1024, Left::More, 40);
+    assert_eq!(written(flusher.next(&at(40))), 2);
+}
