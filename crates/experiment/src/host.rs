@@ -4,6 +4,7 @@ use iosched_schedulers::KernelVersion;
 use iosched_types::nearest::did_you_mean;
 use iosched_types::units::parse_bytes;
 use iosched_types::{Bytes, Nanos};
+use iosched_workloads::fio::on_files::Start;
 
 use crate::mount_options::MountOptions;
 
@@ -126,8 +127,10 @@ pub struct HostSpec {
     pub mounted_since: Nanos,
     /// Whether it was mounted anew after the load's files were made, so that none of its metadata is in memory.
     pub remounted: bool,
-    /// How long fio takes to start before its first job runs, in nanoseconds.
-    pub starts_after: Nanos,
+    /// Whether the load's files are made right after the first mount, before bitmaps of free blocks are in memory.
+    pub made_at_once: bool,
+    /// How long fio takes to start.
+    pub fio_start: Start,
     /// The flex group at which the search for a directory of the root begins, by name, where it is known. A file system
     /// takes it from the name and a random number of its own; other names begin anywhere, but always at the same place.
     pub spread: Vec<(String, u64)>,
@@ -147,7 +150,8 @@ impl Default for HostSpec {
             files: Vec::new(),
             mounted_since: 0,
             remounted: false,
-            starts_after: 0,
+            made_at_once: false,
+            fio_start: Start::default(),
             spread: Vec::new(),
         }
     }

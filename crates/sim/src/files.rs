@@ -105,13 +105,14 @@ fn run(
         trial.jobs.clone(),
         layouts,
         trial.host.files.clone(),
-        trial.host.starts_after,
+        trial.host.fio_start,
         trial.kernel.cpu.clock_ns,
     );
     programs::make_image(trial, &mut host, go_on)?;
     host.prepare(fio.preparation(), go_on)?;
     if !trial.host.files.is_empty() {
         host.mount_anew();
+        host.mount_cold();
     }
     host.run(fio.measured(), go_on)?;
     Ok((host, fio, old))

@@ -135,7 +135,9 @@ pub(crate) fn volume(trial: &Trial, capacity: Bytes) -> Volume {
         atime,
         driver: if jbd { Driver::Jbd } else { Driver::Jbd2 },
         log_flags: log_flags(kernel, false),
-        by_lists: !trial.device.rotational && kernel >= KernelVersion(5, 13, 0),
+        by_lists: host.made_at_once
+            && !trial.device.rotational
+            && kernel >= KernelVersion(5, 13, 0),
         parts: if kernel < KernelVersion(6, 7, 0) { 4 } else { 3 },
         tick,
         wheel,

@@ -236,6 +236,11 @@ impl Cores {
         self.times.push(CpuTime::default());
     }
 
+    /// A task is not new: it has had its first slice before.
+    pub(crate) fn has_run(&mut self, task: TaskId) {
+        self.shares[task as usize].new = false;
+    }
+
     /// The task on the core makes a call, or does work of its own, of that length; `false` as in [`Cores::begin`].
     pub(crate) fn begin_call(
         &mut self,

@@ -31,15 +31,16 @@ impl Mount {
         Way(self.tree.borrow().parts(path))
     }
 
-    /// Finds a name, where something may have to be read for it.
+    /// Finds a name, or that there is none, where something may have to be read for it.
     pub(crate) fn find_path(&self, actor: u32, path: &str) -> Option<Path> {
-        if !self.volume().is_cold() || self.find(path).is_err() {
+        if !self.volume().is_cold() {
             return None;
         }
+        let found = self.find(path).map(|_| 0);
         let (k, way, mount) = (self.kernel(actor), self.way(path), self.clone());
         Some(Box::pin(async move {
             way.walk(&k, &mount).await;
-            Ok(0)
+            found
         }))
     }
 

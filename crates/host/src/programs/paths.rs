@@ -102,7 +102,10 @@ impl Programs {
     /// Kernel threads that are ready wait for a core from now on.
     pub(super) fn seat_threads(&mut self) {
         let Some(cores) = &mut self.cores else { return };
-        (0..THREADS).for_each(|_| cores.add_task(Seat::default()));
+        for seat in 0..THREADS {
+            cores.add_task(Seat::default());
+            cores.has_run(seat);
+        }
         let ready = std::mem::take(&mut self.ready);
         for t in ready {
             if is_thread(t) {

@@ -14,6 +14,7 @@ use iosched_experiment::{
 };
 use iosched_schedulers::registry::Registry;
 use iosched_types::{Bytes, Diagnostic, Nanos};
+use iosched_workloads::fio::on_files::Start;
 use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
 
 use super::job::{self, Logs};
@@ -22,6 +23,15 @@ use super::{Row, json_error};
 /// The tick before which the device was reset, after a moment to which all far timers are rounded up (512 ticks): the flusher's
 /// first look, 5.2274 s later, and that of XFS's worker, 25.7074 s later, tell it.
 const TICK: Nanos = 920_000_000;
+
+/// When the measured part began after the reset of the device, where the row does not say it.
+fn begin(run: &FileRun) -> Nanos {
+    match run.t_begin_ns {
+        0 if run.set == "B" => 15_072,
+        0 => 14_536,
+        ns => ns,
+    }
+}
 
 /// How long before that tick, which depends on what it took to mount and to choose the scheduler. In the event logs writers go on
 /// at whole ticks.
@@ -37,9 +47,6 @@ fn before_tick(run: &FileRun) -> Nanos {
 
 /// How long before that the file systems were mounted.
 const MOUNTED: Nanos = 6_050_000_000;
-
-/// When the measured part began after the reset of the device.
-const BEGIN: Nanos = 14_536;
 
 /// How long a program of calls takes to its first look at the clock: a call of its start fails.
 const STARTS: Nanos = 1_006;
@@ -245,15 +252,18 @@ impl FileFolder {
         let reset = TICK - before_tick(run);
         trial.reset_at = reset;
         trial.timer = Some((TIMER, LOOK));
-        trial.start_at = reset + BEGIN;
+        trial.start_at = reset + begin(run);
         match work {
             Work::Calls(load) => {
                 trial.start_at += if matches!(load, Load::Program { .. }) { STARTS } else { 0 };
                 trial.load = Some(load);
             }
             Work::Fio(jobs) => {
+                trial.host.fio_start = Start {
+                    looks_after: LOOKS_FOR_FILES,
+                    runs_after: RUNS + RUNS_EACH * jobs.jobs.len() as u64,
+                };
                 trial.jobs = jobs;
-                trial.host.starts_after = FIRST_JOB - BEGIN;
             }
         }
         // Other rows begin with an empty file system.
@@ -270,6 +280,7 @@ impl FileFolder {
         trial.host.set_filesystem(&format!("{}:{}", run.fs, run.mount))?;
         trial.host.mounted_since = MOUNTED - reset;
         trial.host.remounted = job::begins_cold(run);
+        trial.host.made_at_once = true;
         for (name, value) in run.settings.iter().filter(|(n, _)| n.starts_with("vm.")) {
             // A limit in bytes of 0 leaves the percentage in force.
             if value != "0" {
@@ -283,8 +294,12 @@ impl FileFolder {
 /// The shortest time that the reference machine's timer can be set for (event logs: 501 ns between two ends).
 const TIMER: Nanos = 500;
 
-/// When fio's first job began after the reset of the device, unless it had to read metadata first.
-const FIRST_JOB: Nanos = 165_998_018;
+/// When fio looked for its files after its begin, and how long after that the first job began: more with each process. In the event logs these are the first read of the root directory and the first of a job.
+const LOOKS_FOR_FILES: Nanos = 65_361_000;
+#[allow(missing_docs, reason = "as above")]
+const RUNS: Nanos = 100_567_000;
+#[allow(missing_docs, reason = "as above")]
+const RUNS_EACH: Nanos = 14_006;
 
 /// Nanoseconds of a call where none are declared: each operation looks at the clock, and a look takes one. Processes that do the
 /// same so come one after the other, which decides whose changes a commit takes.

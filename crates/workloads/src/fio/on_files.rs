@@ -41,11 +41,19 @@ pub struct OnFiles {
     layouts: Vec<Files>,
     /// Files that are there before, with their lengths, in the order in which they were made.
     existing: Vec<(String, Bytes)>,
-    /// fio's own start, before the first job runs.
-    starts_after: Nanos,
+    start: Start,
     /// What looks at the clock take of core time for each I/O.
     looks: Nanos,
     stats: Mutex<Vec<Option<JobStats>>>,
+}
+
+/// fio's own start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Start {
+    /// When it looks for the jobs' files.
+    pub looks_after: Nanos,
+    /// How long after that the first job runs.
+    pub runs_after: Nanos,
 }
 
 /// Whether a job needs the host's memory or file system: it is buffered, or its files lie in a directory.
@@ -81,12 +89,12 @@ impl OnFiles {
         set: JobSet,
         layouts: Vec<Files>,
         existing: Vec<(String, Bytes)>,
-        starts_after: Nanos,
+        start: Start,
         clock: Nanos,
     ) -> Arc<OnFiles> {
         let looks = LOOKS * clock;
         let stats = Mutex::new(set.jobs.iter().map(|_| None).collect());
-        Arc::new(OnFiles { set, layouts, existing, starts_after, looks, stats })
+        Arc::new(OnFiles { set, layouts, existing, start, looks, stats })
     }
 
     /// The jobs.
@@ -138,7 +146,12 @@ impl OnFiles {
             let this = self.clone();
             sys.fork(async move |sys| this.process(sys, i).await).await?;
         }
-        sys.sleep(self.starts_after).await?;
+        sys.sleep(self.start.looks_after).await?;
+        for name in self.set.jobs.iter().flat_map(JobSpec::file_names) {
+            // One that is not there is made later.
+            let _ = sys.stat(inside(&name)).await;
+        }
+        sys.sleep(self.start.runs_after).await?;
         let origin = sys.now();
         let mut starts =
             Starts { waiting: (0..self.set.jobs.len()).collect(), started: 0, running: 0 };

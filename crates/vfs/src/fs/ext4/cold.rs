@@ -14,6 +14,8 @@ use crate::fs::ext3::indirect::{pointers, range_end};
 use crate::fs::jbd2::Block;
 use crate::kernel::{Kernel, Wait};
 
+/// The inode of the root directory.
+const ROOT: u64 = 2;
 /// Blocks of an inode table that are read together.
 const WINDOW: u64 = 32;
 
@@ -29,9 +31,13 @@ impl State {
     /// The mount forgets what was in memory. The thread that prefetches bitmaps has done so before anybody needs one.
     pub(super) fn chill(&mut self) {
         self.noted = false;
+        self.journal.unmount();
         self.cold = true;
         self.warm = read_by_mount(&self.layout);
         self.warm.extend((0..self.layout.groups).map(|g| self.layout.block_bitmap(g)));
+        // The root's inode comes with its window.
+        let window = self.table_window(ROOT);
+        self.warm.extend(window);
     }
 
     /// The blocks of the table that are read with this one, which is the last: those in memory are left out.
