@@ -22,7 +22,7 @@ use crate::{files, jobs, live};
 /// An experiment and how it was asked for.
 pub(crate) struct Chosen {
     pub(crate) experiment: Experiment,
-    /// The experiment file, or the command line.
+    /// The experiment file with its job files in it, or the command line.
     pub(crate) definition: String,
 }
 
@@ -35,7 +35,9 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
             let text = files::required(file)?;
             let mut experiment = read(args, file, &text)?;
             apply(args, &mut experiment)?;
-            out.push(Chosen { experiment, definition: text });
+            // With its jobs: whoever runs it again has other files, or the same ones in another state.
+            let definition = iosched_experiment::contained(file, &text, &files::text);
+            out.push(Chosen { experiment, definition });
         } else {
             let e = quick.get_or_insert_with(|| Experiment {
                 name: stem(file).into(),

@@ -16,6 +16,7 @@ use crate::startup::Startup;
 use crate::trial::Collect;
 use crate::until::{Steady, Until};
 pub use parts::backend;
+pub(crate) use parts::beside;
 use parts::{lists, scalars};
 
 /// Most repetitions.

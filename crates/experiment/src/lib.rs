@@ -3,6 +3,7 @@
 //! Pure data with a schema version; nothing here runs anything.
 
 mod choice;
+mod contained;
 pub mod file;
 pub mod fio_json;
 pub mod host;
@@ -16,6 +17,7 @@ pub mod startup;
 pub mod trial;
 pub mod until;
 
+pub use contained::{contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, Fill, FsType, HostSpec, Sysctls};
 pub use iosched_workloads::programs::{Access, Mix};

@@ -168,7 +168,7 @@ fn another(name: &str, definition: &str, same_words: bool, p: Progress) -> Strin
         _ if same_words => "; a file that it names was changed since, or the program".into(),
         // The command line of the quick form; else it is the text of a file.
         Some(line) if line.starts_with("run ") => format!("; to go on with it: iosched {line}"),
-        _ => "; its experiment file was changed since".into(),
+        _ => "; its experiment file was changed since, or a job file that it names".into(),
     };
     let planned = p.planned.map_or_else(String::new, |n| format!(" of {n}"));
     format!(

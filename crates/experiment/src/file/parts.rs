@@ -28,7 +28,7 @@ fn in_order<'t, 'a>(
 }
 
 /// A path in a file counts from the file's folder.
-fn beside(file: &str, path: &str) -> String {
+pub(crate) fn beside(file: &str, path: &str) -> String {
     match file.rsplit_once('/') {
         Some((folder, _)) if !path.starts_with('/') => format!("{folder}/{path}"),
         _ => path.to_string(),

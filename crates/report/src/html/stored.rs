@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use iosched_experiment::files_of;
+use iosched_experiment::source::Source;
 use iosched_results::cells::Cells;
 use iosched_results::store::{Edits, Store, StoreError};
 
@@ -25,14 +27,32 @@ fn shorten(text: &mut String) {
     }
 }
 
-/// How to run an experiment again: the command, and the file it reads. Empty for what was not run from a file.
+/// How to run an experiment again: the command, and the file it reads. Empty for what was not run here. Files that are
+/// needed beside it are named.
 fn again(store: &Store, experiment: i64) -> Result<String, StoreError> {
     let definition = store.definition(experiment)?;
     if definition.trim().is_empty() || definition.trim_start().starts_with(['{', '<']) {
         return Ok(String::new());
     }
+    let text = definition.trim_end();
+    if (Source { file: "", text }).parse().is_err() {
+        // The quick form: its command line.
+        let own = |word: &&str| word.ends_with(".fio") || word.ends_with(".toml");
+        let files: Vec<&str> = text.split_whitespace().filter(own).collect();
+        return Ok(format!("iosched {text}{}", beside(&files)));
+    }
     let rounds = store.trials(experiment)?.iter().map(|t| t.trial.repetition).max().unwrap_or(1);
-    Ok(format!("iosched run again.toml --runs {rounds}\n\n# again.toml\n{}", definition.trim_end()))
+    let files = files_of(text);
+    let files = beside(&files.iter().map(String::as_str).collect::<Vec<_>>());
+    Ok(format!("iosched run again.toml --runs {rounds}{files}\n\n# again.toml\n{text}"))
+}
+
+/// Names files that are not in the page.
+fn beside(files: &[&str]) -> String {
+    if files.is_empty() {
+        return String::new();
+    }
+    format!("\n# It reads files that are not in this page: {}", files.join(", "))
 }
 
 impl Input {

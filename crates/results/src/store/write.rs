@@ -14,7 +14,7 @@ use crate::stats::Better;
 
 impl Store {
     /// Starts an experiment (always a new one; see [`Store::find`] and [`Store::complete`] for resuming).
-    /// `definition` is the experiment file as it was, `source` is `run` or what was imported.
+    /// `definition` is the experiment file with its job files in it, `source` is `run` or what was imported.
     ///
     /// # Errors
     /// [`StoreError`].
