@@ -49,10 +49,12 @@ const single = !D.tests.some((t) => t.v.some((c) => c.n > 1));
 const sched = (r) => D.runs[r].s, now = (r) => !!D.names[sched(r)].now;
 const plural = { core: "cores", ghz: "ghz" };
 // By what a run's values are divided: cores, clock, cost; 1 where nothing is asked, 0 where it is not known.
-const share = (r, st) => st.view === "ppd" ? +st.cost[sched(r)] || 0 : plural[st.view] ? D.runs[r][plural[st.view]] || 0 : 1;
+// More cores do not make a wait longer, nor shares smaller: only rates are divided by them.
+const rate = (t) => t.b > 0 && /\/|per|fps|bps|iops/i.test(t.u);
+const share = (t, r, st) => st.view === "ppd" ? +st.cost[sched(r)] || 0 : plural[st.view] && rate(t) ? D.runs[r][plural[st.view]] || 0 : 1;
 // A cell as shown: without outliers, per core …
 const cell = (t, r, st) => {
-  const c = t.v[r], k = share(r, st);
+  const c = t.v[r], k = share(t, r, st);
   if (c.v == null) return { why: c.why || "not measured" };
   if (!k) return { why: st.view === "ppd" ? "no cost given" : "not recorded" };
   const f = (x) => x == null ? x : t.b > 0 ? x / k : x * k, s = (c.s || []).map(f);
@@ -67,7 +69,7 @@ const standing = (t, r, st) => {
   if (b < 0) return ["lone"];
   if (x.v == null) return ["na"];
   if (b === r) return ["base", 1];
-  const plainly = share(r, st) === share(b, st);
+  const plainly = share(t, r, st) === share(t, b, st);
   if (same(c, t.v[b]) && plainly) return ["eq", 1];
   const y = cell(t, b, st).v;
   if (!(y > 0)) return ["lone"];
@@ -93,7 +95,7 @@ const ids = (rs) => rs.join(" ");
 const runsOf = (d, st) => st.ord.flatMap((s) => st.hide.has(s) ? [] : D.runs.map((_, i) => i).filter((i) => D.runs[i].d === d && D.runs[i].s === s));
 const groups = (t, rs, st) => {
   const out = [];
-  rs.forEach((r) => { const g = out.find((g) => same(t.v[g[0]], t.v[r]) && share(g[0], st) === share(r, st)); g ? g.push(r) : out.push([r]); });
+  rs.forEach((r) => { const g = out.find((g) => same(t.v[g[0]], t.v[r]) && share(t, g[0], st) === share(t, r, st)); g ? g.push(r) : out.push([r]); });
   return out;
 };
 const ticks = (max) => {
@@ -107,7 +109,7 @@ const axis = (t, cells, st) => {
   if (!means.length) return null;
   const all = have.flatMap((c) => [c.v, ...c.s, c.mx]), pos = all.filter((x) => x > 0), hi = Math.max(...all, 0), lo = Math.min(...pos);
   const least = Math.min(...means), far = least > 0 && Math.max(...means) / least > 30, unit = far ? null : shared(means, t.u);
-  if ((far && st.kind !== "b" || st.kind === "g") && pos.length === all.length) {
+  if ((far && st.kind !== "b" && st.kind !== "v" || st.kind === "g") && pos.length === all.length) {
     const a = Math.floor(Math.log10(lo)), z = Math.max(Math.ceil(Math.log10(hi)), a + 1);
     let tk = [];
     for (let e = a; e <= z; e++) tk.push(10 ** e);
@@ -215,10 +217,10 @@ const td = (t, g, rs, st, cls) => {
 };
 const runs_in_a_row = (t, rs, st) => {
   const out = [];
-  rs.forEach((r) => { const g = out.at(-1); g && same(t.v[g[0]], t.v[r]) && now(g[0]) === now(r) && share(g[0], st) === share(r, st) ? g.push(r) : out.push([r]); });
+  rs.forEach((r) => { const g = out.at(-1); g && same(t.v[g[0]], t.v[r]) && now(g[0]) === now(r) && share(t, g[0], st) === share(t, r, st) ? g.push(r) : out.push([r]); });
   return out;
 };
-// `rows`: [panel, [row, …]] with row = [test, id, title, sub].
+// `rows`: [panel, [row, …]] with row = [test, id, title, sub, title with sub where needed].
 const matrix = (rows, st) => {
   const C = D.devices.map((_, d) => runsOf(d, st));
   if (st.trn) return transposed(rows, C, st);
@@ -232,7 +234,7 @@ const matrix = (rows, st) => {
   h += "</tr><tr>" + C.map((c, d) => c.map((r, k) => `<th class="sc d${d}${now(r) ? "" : " old"}${k ? "" : " fst"}${sched(r) === st.base ? " isb" : ""}${marked([r], st)}" scope="col" data-b="${sched(r)}" title="click: compare with ${esc(D.schedulers[sched(r)])}${st.note[sched(r)] ? "; " + esc(st.note[sched(r)]) : ""}">${breakable(name(sched(r), st))}${st.note[sched(r)] ? "<sup>*</sup>" : ""}${!now(r) && D.names[sched(r)].until ? ` <small>to ${esc(D.names[sched(r)].until)}</small>` : ""}</th>`).join("")).join("") + "</tr></thead>";
   rows.forEach(([p, list]) => {
     h += `<tbody><tr class="wl"><th colspan="${1 + C.flat().length}" scope="rowgroup">${esc(p.t)}</th></tr>`;
-    list.forEach(([i, id, title]) => {
+    list.forEach(([i, id, own, , title = own]) => {
       const t = D.tests[i];
       h += `<tr data-m="${esc(id)}"><th class="rl" scope="row"><a href="#${esc(id)}">${esc(title)}</a></th>` + C.map((c, d) => runs_in_a_row(t, c, st).map((g, k) => td(t, g, c, st, `d${d} ${k ? "" : "fst "}`)).join("")).join("") + "</tr>";
     });
@@ -242,11 +244,11 @@ const matrix = (rows, st) => {
 };
 const transposed = (rows, C, st) => {
   const M = rows.flatMap(([, l]) => l);
-  let h = '<thead><tr><th class="rl" rowspan="2">Scheduler</th>' + rows.map(([p, l]) => `<th class="dev" colspan="${l.length}" scope="colgroup">${esc(p.t)}</th>`).join("") + "</tr><tr>" + M.map(([, id, title]) => `<th class="sc" scope="col"><a href="#${esc(id)}">${esc(title)}</a></th>`).join("") + "</tr></thead>";
+  let h = '<thead><tr><th class="rl" rowspan="2">Scheduler</th>' + rows.map(([p, l]) => `<th class="dev" colspan="${l.length}" scope="colgroup">${esc(p.t)}</th>`).join("") + "</tr><tr>" + M.map(([, id, own, , title = own]) => `<th class="sc" scope="col"><a href="#${esc(id)}">${esc(title)}</a></th>`).join("") + "</tr></thead>";
   C.forEach((c, d) => {
     h += `<tbody><tr class="wl"><th colspan="${M.length + 1}" scope="rowgroup">${esc(D.devices[d])}</th></tr>` + c.map((r) => `<tr data-s="${sched(r)}"><th class="rl${now(r) ? "" : " old"}" scope="row">${names([r], st)}</th>${M.map(([i]) => td(D.tests[i], [r], c, st, "")).join("")}</tr>`).join("") + "</tbody>";
   });
   return h;
 };
-return { behind, esc, plain, sig, scale, value, change, figure, cell, standing, words, strip, matrix, runsOf, sched, name, names, trimmed, deviation, decimals };
+return { behind, esc, plain, sig, scale, value, change, figure, cell, standing, words, strip, matrix, runsOf, sched, name, names, rate, trimmed, deviation, decimals };
 };

@@ -14,7 +14,8 @@ const raw = (t, r) => { const c = t.v[r]; return c.v == null ? null : on("rol") 
 const beats = (t, a, b) => { const x = raw(t, a), y = raw(t, b); return x != null && y != null && (t.b > 0 ? x > y : x < y); };
 const passes = (i) => {
   const t = D.tests[i], w = D.workloads[t.w], f = (c) => t.f.includes(c), a = F.a.value, b = F.b.value;
-  const text = (w.t + " " + w.a + " " + t.t + " " + t.m + " " + (place.get(i) ? place.get(i)[1].slice(1).join(" ") : "")).toLowerCase();
+  // What is shown of it: the heading of its panel, its own, and what stands small beside them.
+  const [p, row] = place.get(i) || [{}, []], text = [w.t, t.t, p.t, p.sub, row[2], row[3]].filter(Boolean).join(" ").toLowerCase();
   const yes = words(F.oss.value), no = words(F.noss.value), two = a !== "" && b !== "";
   return (f("h") || on("all")) && !f("2") && !(on("hnr") && f("n")) && !(on("hni") && f("i")) && !(on("hlc") && f("l")) && !(on("spr") && !f("*")) &&
     (!yes.length || yes.some((x) => text.includes(x))) && !no.some((x) => text.includes(x)) && (F.suite.value === "" || w.s.includes(+F.suite.value)) &&
@@ -27,12 +28,11 @@ const geo = (tests, runs) => {
 };
 const table = (head, body, left) => `<div class="scroll"><table class="dt${left ? " left" : ""}"><thead><tr>${head.map((h) => `<th scope="col">${esc(h)}</th>`).join("")}</tr></thead><tbody>${body.map(([h, ...c]) => `<tr><th scope="row">${esc(h)}</th>${c.map((x) => typeof x === "object" ? x.html : `<td>${esc(x)}</td>`).join("")}</tr>`).join("")}</tbody></table></div>`;
 const runName = (r) => (D.devices.length > 1 ? D.devices[D.runs[r].d] + ": " : "") + (S.name[R.sched(r)] || D.schedulers[R.sched(r)]);
-const RATE = /\/|per|fps|bps|iops/i;
 // The reference viewer's means, over every measure that is shown, fio's second figure included.
 const totals = (tests, runs) => {
   const head = ["run"], cols = [], add = (h, f) => { head.push(h); cols.push(f); }, [n, g] = geo(tests, runs);
   add("geometric mean", (r, i) => n > 1 ? plain(g[i]) : "–");
-  [...new Set(tests.filter((t) => t.b > 0 && RATE.test(t.u)).map((t) => t.u))].forEach((u) => {
+  [...new Set(tests.filter((t) => R.rate(t)).map((t) => t.u))].forEach((u) => {
     const c = tests.filter((t) => t.u === u && t.b > 0 && complete(t, runs));
     if (c.length > 3) add("harmonic mean, " + u, (r) => { const x = c.length / c.reduce((a, t) => a + 1 / raw(t, r), 0), s = scale(x, u); return plain(x / s[0]) + " " + s[1]; });
   });
@@ -75,8 +75,8 @@ const difference = (list) => {
     const bar = `<td class="mid"><div><i class="${sure ? (q > 0 ? "up" : "down") : ""}" style="left:${(q > 0 ? 50 : 50 - half).toFixed(1)}%;width:${half.toFixed(1)}%"></i></div></td>`;
     return [title, R.figure(t, x), R.figure(t, y), { html: bar }, (sure ? (q > 0 ? "B better by " : "A better by ") : "≈ ") + change(Math.exp(Math.abs(q))).replace("+", "") + (sure ? "" : " apart, " + (LETTERS[letter] || "not tested"))];
   });
-  box.innerHTML = `<div class="sh"><h2>A against B</h2><p>${esc(runName(+a))} and ${esc(runName(+b))}: ${far.length} of ${found.length} measures differ by 2 % or more. Colour: measurably.</p></div>` + (body.length ? table(["measure", "A", "B", "A better ← → B better", "in words"], body) : "") +
-    (near.length ? `<p class="sm">Less than 2 % apart: ${esc(near.map((o) => o.title).join("; "))}.</p>` : "") + (none ? `<p class="sm">${none} measures lack a figure of A or B.</p>` : "");
+  box.innerHTML = `<div class="sh"><h2>A against B</h2><p>${esc(runName(+a))} and ${esc(runName(+b))}: ${far.length} of ${count(found.length, "measure")} differ${found.length === 1 ? "s" : ""} by 2 % or more. Colour: measurably.</p></div>` + (body.length ? table(["measure", "A", "B", "A better ← → B better", "in words"], body) : "") +
+    (near.length ? `<p class="sm">Less than 2 % apart: ${esc(near.map((o) => o.title).join("; "))}.</p>` : "") + (none ? `<p class="sm">${none === 1 ? "1 measure lacks" : none + " measures lack"} a figure of A or B.</p>` : "");
 };
 const autoOrder = (tests) => {
   const o = F.rro.value, idx = D.schedulers.map((_, i) => i), date = (s) => (D.runs.find((r) => r.s === s) || {}).date || "";
@@ -103,6 +103,48 @@ const runList = () => {
 };
 const sorters = { t: (x, y) => D.workloads[x.w].t.localeCompare(D.workloads[y.w].t) || x.t.localeCompare(y.t), q: (x, y) => (y.q || 0) - (x.q || 0), u: (x, y) => x.u.localeCompare(y.u) || x.w - y.w, l: (x, y) => (D.workloads[y.w].d || 0) - (D.workloads[x.w].d || 0) || x.w - y.w };
 const strips = (i, title, st) => D.devices.map((_, d) => `<div class="one">${R.strip(D.tests[i], title, d, st)}</div>`).join("");
+// The answers are not judged anew here: they say whom they count although it is hidden, and which base they have.
+const own = (s) => D.names[s].own || D.schedulers[s];
+const again = (e, cls, text) => { let p = $("." + cls.split(" ").join("."), e); if (!text) { if (p) p.remove(); return; } if (!p) { p = document.createElement("p"); p.className = cls; e.append(p); } p.innerHTML = text; };
+const answered = (st) => {
+  const judge = $("#judge"), counted = [...S.hide].filter((s) => $(`#answer [data-c="${s}"]`));
+  judge.hidden = !counted.length;
+  judge.innerHTML = "The answers above count hidden schedulers." + (D.stored ? ` To judge the others by themselves: <code>iosched results edit ${esc(D.stored)} ${counted.map((s) => "--hide " + esc(quote(own(s)))).join(" ")}</code>` : "");
+  $$("#answer [data-n]").forEach((e) => { const s = +e.dataset.n; e.textContent = S.name[s] || D.schedulers[s]; e.classList.toggle("off", S.hide.has(s)); });
+  $$("#answer .goal").forEach((g) => {
+    const win = g.dataset.win === undefined ? -1 : +g.dataset.win, lost = S.hide.has(win), vs = $(".vs [data-n]", g), chip = $(".chip", g), called = (s) => esc(S.name[s] || D.schedulers[s]);
+    $$("[data-c]", g).forEach((e) => { const s = +e.dataset.c, n = $(".nm", e); e.classList.toggle("off", S.hide.has(s)); e.classList.toggle("hi", S.hi.has(s)); if (n) { n.textContent = R.name(s, S); [...n.textContent].length > 12 ? (n.setAttribute("textLength", 82), n.setAttribute("lengthAdjust", "spacingAndGlyphs")) : n.removeAttribute("textLength"); } });
+    const gone = [...new Set($$("[data-c].off", g).map((e) => +e.dataset.c))].filter((s) => s !== win);
+    chip.dataset.was ??= chip.textContent; chip.textContent = lost ? "winner hidden" : chip.dataset.was; chip.classList.toggle("lost", lost);
+    $$(".big:not(.moot), .why:not(.moot)", g).forEach((e) => { e.hidden = lost; });
+    again($("div", g), "big moot", lost && `No winner among those shown: <b>${called(win)}</b>, which leads, is hidden.`);
+    again(g, "why moot", !lost && gone.length && `Judged with ${gone.map(called).join(", ")}, hidden here.`);
+    if (vs) again(vs.closest("div"), "sm other", +vs.dataset.n !== st.base && `not against ${esc(R.name(st.base, S))}, the base of the tables below`);
+  });
+};
+// Names that a reader gave, in keys and tables of the folds.
+let called = false;
+const relabel = (st) => {
+  const given = Object.keys(S.name).length > 0;
+  if (!given && !called) return;
+  called = given;
+  $$(".fold [data-r]").forEach((e) => {
+    const rs = e.dataset.r.split(" ").map(Number), svg = e.tagName === "SPAN" && $("svg", e);
+    if (e.tagName === "TH") e.textContent = R.name(R.sched(rs[0]), st);
+    else if (svg) { e.replaceChildren(svg); svg.insertAdjacentHTML("afterend", R.names(rs, st)); }
+    else { const n = e.tagName === "TR" ? e.cells[0] : e.tagName === "FIGURE" ? $("p.sm", e) : null; if (n) n.innerHTML = R.names(rs, st); }
+  });
+};
+// Averages of curves, in the place of their pictures.
+const averages = (st) => $$(".fold figure").forEach((f) => {
+  const of = $$(".key [data-v]", f), was = $(".avg", f);
+  if (was) was.remove();
+  if (!st.scalar || !of.length) return;
+  const t = document.createElement("table");
+  t.className = "dt avg";
+  t.innerHTML = `<thead><tr><th scope="col">scheduler</th><th class="wide"><span class="vh">chart</span></th><th scope="col">average</th></tr></thead><tbody>` + of.map((e) => `<tr data-r="${e.dataset.r}"><th scope="row">${R.names(e.dataset.r.split(" ").map(Number), st)}</th><td aria-hidden="true"><div class="sh100"><span style="width:${e.dataset.w}%;background:var(--${e.className.split(" ")[0]})"></span></div></td><td>${esc(e.dataset.v)}</td></tr>`).join("") + "</tbody>";
+  f.append(t);
+});
 const solo = D.devices.length === 1 ? " solo" : "";
 const better = (t) => (t.b > 0 ? "more" : "less") + " is better" + (t.u && !R.behind(t.u) ? ", in " + esc(t.u) : "");
 // Measures in another order, or all of them, are drawn in one list.
@@ -116,16 +158,18 @@ const drawn = (list, st) => {
   box.innerHTML = `<section class="wk"><div class="sh"><h2>Measures</h2></div><div class="pair dhs${solo}">${heads}</div>` + [...m].map(([k, is]) => `<div class="me">${is.map((i, n) => { const t = D.tests[i], w = D.workloads[t.w].t, one = cts && is.every((x) => D.tests[x].t === t.t), head = one ? t.t : k; return `<h3>${n ? "" : esc(head) + " "}<small>${is.length > 1 || one ? esc(one ? w : w === k ? t.t : w + ", " + t.t) + "; " : ""}${better(t)}</small></h3><div class="pair${solo}">${strips(i, t.t, st)}</div>`; }).join("")}</div>`).join("") + "</section>";
   return true;
 };
-const HOW = { "": [": twice the rate or half the time is 2", "times better than"], raw: [": the ratio of the values as measured", "against"], pct: [": the change of the values as measured", "against"], abs: [": the values, coloured by the comparison", "against"], best: ["; figures are the part of the best in each row", "coloured against"], worst: ["; figures are times the worst in each row", "coloured against"], core: ["; values for each core of the machine", "coloured against"], ghz: ["; values for each GHz of the machine's clock", "coloured against"], ppd: ["; values for each unit of cost", "coloured against"] };
+const HOW = { "": [": twice the rate or half the time is 2", "times better than"], raw: [": the ratio of the values as measured", "against"], pct: [": the change of the values as measured", "against"], abs: [": the values, coloured by the comparison", "against"], best: ["; figures are the part of the best in each row", "coloured against"], worst: ["; figures are times the worst in each row", "coloured against"], core: ["; rates for each core of the machine, all else as measured", "coloured against"], ghz: ["; rates for each GHz of the machine's clock, all else as measured", "coloured against"], ppd: ["; values for each unit of cost", "coloured against"] };
 const SPREAD = { "": "95 % interval", se: "± standard error", sd: "± deviation", mm: "range" };
+// Beyond so many columns the overview takes the whole width.
+const FEW = 11, count = (n, word) => n + " " + word + (n === 1 ? "" : "s");
 const apply = () => {
   const every = D.tests.map((_, i) => i), list = every.filter(passes), tests = every.filter((i) => D.tests[i].f.includes("2") ? D.tests[i].f.includes("h") && filterless() : passes(i)).map((i) => D.tests[i]);
   autoOrder(tests); runList();
   const st = state(), shown = new Set(list), runs = D.devices.flatMap((_, d) => R.runsOf(d, st));
-  root.classList.toggle("scalar", st.scalar);
+  root.classList.toggle("scalar", st.scalar); relabel(st); averages(st); root.dataset.kind = st.kind === "l" && st.scalar ? "" : st.kind;
   const left = D.panels.map((p) => [p, p.rows.filter((r) => shown.has(r[0]) && D.tests[r[0]].v.some((c) => c.v != null))]).filter(([, l]) => l.length);
   const mx = $("#mx");
-  mx.innerHTML = R.matrix(left, st); mx.classList.toggle("trn", st.trn); mx.dataset.view = st.view; roving();
+  mx.innerHTML = R.matrix(left, st); mx.classList.toggle("trn", st.trn); mx.classList.toggle("few", !st.trn && runs.length <= FEW); mx.style.setProperty("--cols", runs.length); mx.dataset.view = st.view; roving();
   const apart = drawn(list, st);
   D.panels.forEach((p) => {
     let n = 0;
@@ -140,18 +184,18 @@ const apply = () => {
   });
   $$(".fold [data-r], .sweep [data-r]").forEach((e) => { const rs = e.dataset.r.split(" ").map(Number); e.style.display = rs.every((r) => S.hide.has(R.sched(r))) ? "none" : ""; e.classList.toggle("hi", rs.some((r) => S.hi.has(R.sched(r)))); });
   $$(".fold table").forEach((t) => $$("thead th[data-r]", t).forEach((th) => { const k = th.cellIndex, off = th.style.display; $$("tbody tr", t).forEach((tr) => { if (tr.cells[k]) tr.cells[k].style.display = off; }); }));
-  totals(tests, runs); detailed(list, runs, st); difference(list);
+  answered(st); totals(tests, runs); detailed(list, runs, st); difference(list);
   $$(".basename").forEach((e) => { e.textContent = R.name(st.base, st); });
   $$(".cih").forEach((e) => { e.textContent = SPREAD[st.sp]; });
   [$("#how").textContent, $("#what").textContent] = HOW[st.view];
   const all = D.tests.filter((t) => t.f.includes("h") && !t.f.includes("2")).length;
-  $("#count").textContent = (list.length === all ? `${all} measures` : `${list.length} of ${on("all") ? D.tests.length : all} measures`) + (S.hide.size ? `, ${N - S.hide.size} of ${N} schedulers` : "");
+  $("#count").textContent = (list.length === all ? count(all, "measure") : `${list.length} of ${count(on("all") ? D.tests.length : all, "measure")}`) + (S.hide.size ? `, ${N - S.hide.size} of ${count(N, "scheduler")}` : "");
   keep(); remember();
 };
 // The command that makes names, notes and hiding permanent.
 const quote = (x) => /^[\w@.,:+/-]+$/.test(x) ? x : "'" + x.replace(/'/g, "'\\''") + "'";
 const keep = () => {
-  const own = (s) => D.names[s].own || D.schedulers[s], parts = [];
+  const parts = [];
   for (const s of S.hide) parts.push("--hide " + quote(own(s)));
   for (const [s, v] of Object.entries(S.name)) parts.push("--label " + quote(own(s) + "=" + v));
   for (const [s, v] of Object.entries(S.note)) parts.push("--annotate " + quote(own(s) + "=" + v));
@@ -201,19 +245,25 @@ const save = (name, type, text) => {
   document.body.append(a); a.click(); a.remove();
   setTimeout(() => URL.revokeObjectURL(a.href), 1000);
 };
-const field = (x) => { x = String(x); if (/^[=+\-@\t\r]/.test(x) && !/^-?[\d.]+(e[-+]?\d+)?$/.test(x)) x = "'" + x; return /[",\n\r']/.test(x) ? `"${x.replace(/"/g, '""')}"` : x; };
+const field = (x) => { x = String(x); if (/^[=+\-@\t\r']/.test(x) && !/^-?[\d.]+(e[-+]?\d+)?$/.test(x)) x = "'" + x; return /[",\n\r'#]/.test(x) ? `"${x.replace(/"/g, '""')}"` : x; };
+// A run's scheduler as it was measured, without what a reader or the page calls it.
+const measured = (r) => r.own || own(r.s);
+// Which rounds ended at a limit: those with the largest values.
+const limits = (c) => { const all = (c.s || [c.v]).map((_, k) => k); return c.cens ? new Set(all.sort((a, b) => (c.s || [])[b] - (c.s || [])[a]).slice(0, c.cens)) : new Set(); };
 const csv = (out) => out.map((r) => r.map(field).join(",")).join("\n") + "\n";
 const each = (f) => D.tests.forEach((t) => D.runs.forEach((r, i) => f(t, r, i, t.v[i])));
 const OUT = {
-  csv: () => { const out = [["device", "scheduler", "workload", "measure", "unit", "round", "value"]]; each((t, r, i, c) => (c.s || (c.v != null ? [c.v] : [])).forEach((x, k) => out.push([D.devices[r.d], D.schedulers[r.s], D.workloads[t.w].t, t.m, t.u, c.r ? c.r[k] : k + 1, x]))); save("iosched.csv", "text/csv", csv(out)); },
+  // As `iosched results import` reads it: a row for each measured value. Measures that have no rounds here are left out.
+  csv: () => { const out = [["device", "scheduler", "kernel", "workload", "repetition", "metric", "unit", "better", "value", "status"]]; each((t, r, i, c) => { const over = limits(c); (c.s || (c.v != null && c.n === 1 ? [c.v] : [])).forEach((x, k) => out.push([D.devices[r.d], measured(r), r.kernel, D.workloads[t.w].t, c.r ? c.r[k] : k + 1, t.m, t.u, t.b > 0 ? "higher" : "lower", (over.has(k) ? ">" : "") + x, "complete"])); }); save("iosched.csv", "text/csv", csv(out)); },
   sum: () => { const st = state(), out = [["device", "scheduler", "workload", "measure", "unit", "better", "n", "mean", "ci95_low", "ci95_high", "se", "sd", "min", "max"]]; each((t, r, i) => { const c = R.cell(t, i, { ...st, view: "" }); out.push([D.devices[r.d], D.schedulers[r.s], D.workloads[t.w].t, t.m, t.u, t.b > 0 ? "higher" : "lower", ...["n", "v", "lo", "hi", "se", "sd", "mn", "mx"].map((k) => c[k] ?? "")]); }); save("iosched-summary.csv", "text/csv", csv(out)); },
   json: () => save("iosched.json", "application/json", $("#data").textContent),
-  txt: () => { const st = state(); save("iosched.txt", "text/plain", [$("h1").innerText, ...$$("#answer article").map((a) => "\n" + $("h2", a).innerText + "\n" + $$(".goal", a).map((g) => `  ${$(".k", g).innerText}: ${$(".big", g).innerText}${$(".why", g) ? "\n    " + $(".why", g).innerText : ""}`).join("\n")), ...D.tests.map((t, i) => i).filter(passes).map((i) => { const t = D.tests[i]; return `\n${D.workloads[t.w].t}: ${t.t} (${better(t)})\n` + D.runs.map((r, k) => { const c = R.cell(t, k, st), s = R.standing(t, k, st); return S.hide.has(r.s) ? "" : `  ${runName(k).padEnd(32)} ${c.v == null ? "no value: " + c.why : R.figure(t, c.v).padEnd(12) + (c.lo != null ? ` [${R.figure(t, c.lo)}, ${R.figure(t, c.hi)}]` : "") + ` n=${c.n}${c.se ? " SE " + R.figure(t, c.se) : ""}` + (s[1] ? `  ${change(s[1])} ${R.words(s[0])}` : "")}\n`; }).join(""); })].join("\n") + "\n"); },
+  txt: () => { const st = state(); save("iosched.txt", "text/plain", [$("h1").innerText, ...$$("#answer article").map((a) => "\n" + $("h2", a).innerText + "\n" + $$(".goal", a).map((g) => `  ${$(".k", g).innerText}: ${$(".big:not([hidden])", g).innerText}${$$(".why:not([hidden])", g).map((e) => "\n    " + e.innerText).join("")}`).join("\n")), ...D.tests.map((t, i) => i).filter(passes).map((i) => { const t = D.tests[i]; return `\n${D.workloads[t.w].t}: ${t.t} (${better(t)})\n` + D.runs.map((r, k) => { const c = R.cell(t, k, st), s = R.standing(t, k, st); return S.hide.has(r.s) ? "" : `  ${runName(k).padEnd(32)} ${c.v == null ? "no value: " + c.why : R.figure(t, c.v).padEnd(12) + (c.lo != null ? ` [${R.figure(t, c.lo)}, ${R.figure(t, c.hi)}]` : "") + ` n=${c.n}${c.se ? " SE " + R.figure(t, c.se) : ""}` + (s[1] ? `  ${change(s[1])} ${R.words(s[0])}` : "")}\n`; }).join(""); })].join("\n") + "\n"); },
   // The result format of the reference suite, which `iosched results import` reads, too.
   xml: () => {
     const el = (n, x) => `<${n}>${esc(x).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd").replaceAll("&#39;", "'")}</${n}>`;
-    const sys = D.runs.map((r, i) => `<System>${el("Identifier", runName(i).slice(0, 128))}${el("Hardware", D.devices[r.d])}${el("Software", "Kernel: " + r.kernel)}${el("User", "")}${el("TimeStamp", r.date || "")}${el("TestClientVersion", "")}${el("Notes", S.note[r.s] || "")}${el("JSON", JSON.stringify({ "iosched-device": D.devices[r.d], "iosched-scheduler": D.schedulers[r.s], "iosched-kernel": r.kernel }))}</System>`).join("\n");
-    const res = D.tests.filter((t) => t.f.includes("h")).map((t) => `<Result>${el("Identifier", "")}${el("Title", D.workloads[t.w].t.slice(0, 50).padEnd(2, "-"))}${el("AppVersion", "")}${el("Arguments", D.workloads[t.w].a)}${el("Description", t.t)}${el("Scale", t.u)}${el("Proportion", t.b > 0 ? "HIB" : "LIB")}${el("DisplayFormat", "BAR_GRAPH")}<Data>${D.runs.map((r, i) => { const c = t.v[i]; return `<Entry>${el("Identifier", runName(i).slice(0, 128))}${el("Value", c.v ?? "")}${el("RawString", (c.s || []).join(":"))}${el("JSON", c.v == null ? JSON.stringify({ error: c.why || "" }) : "")}</Entry>`; }).join("")}</Data></Result>`).join("\n");
+    const sys = D.runs.map((r, i) => `<System>${el("Identifier", runName(i).slice(0, 128))}${el("Hardware", D.devices[r.d])}${el("Software", "Kernel: " + r.kernel)}${el("User", "")}${el("TimeStamp", r.date || "")}${el("TestClientVersion", "")}${el("Notes", S.note[r.s] || "")}${el("JSON", JSON.stringify({ "iosched-device": D.devices[r.d], "iosched-scheduler": measured(r), "iosched-kernel": r.kernel }))}</System>`).join("\n");
+    const slug = (x) => x.toLowerCase().replace(/[^a-z0-9]+/g, "-").replace(/^-|-$/g, "");
+    const res = D.tests.filter((t) => t.f.includes("h")).map((t) => `<Result>${el("Identifier", `iosched/${slug(D.workloads[t.w].t)}-1.0.0`)}${el("Title", D.workloads[t.w].t.slice(0, 50).padEnd(2, "-"))}${el("AppVersion", "")}${el("Arguments", "")}${el("Description", t.m)}${el("Scale", t.u)}${el("Proportion", t.b > 0 ? "HIB" : "LIB")}${el("DisplayFormat", "BAR_GRAPH")}<Data>${D.runs.map((r, i) => { const c = t.v[i]; return `<Entry>${el("Identifier", runName(i).slice(0, 128))}${el("Value", c.v ?? "")}${el("RawString", (c.s || []).join(":"))}${el("JSON", JSON.stringify({ error: c.v == null ? c.why || "" : undefined, "iosched-rounds": c.r && c.r.map((k) => [k, 0]), "iosched-title": D.workloads[t.w].t, "iosched-censored": c.cens ? c.cens < c.n && c.s ? c.s.map((_, k) => limits(c).has(k)) : true : undefined }))}</Entry>`; }).join("")}</Data></Result>`).join("\n");
     save("composite.xml", "application/xml", `<?xml version="1.0"?>\n<PhoronixTestSuite>\n<Generated>${el("Title", $("h1").innerText.slice(0, 126))}${el("LastModified", "")}${el("TestClient", "iosched")}${el("Description", "")}</Generated>\n${sys}\n${res}\n</PhoronixTestSuite>\n`);
   },
   pdf: () => print(),
@@ -274,6 +324,6 @@ addEventListener("hashchange", () => { const id = restore(); apply(); open(id); 
 root.classList.add("js");
 const id = restore();
 if (location.hash.includes("?")) apply();
-else { roving(); $("#count").textContent = D.tests.filter((t) => t.f.includes("h") && !t.f.includes("2")).length + " measures"; }
+else { roving(); $("#count").textContent = count(D.tests.filter((t) => t.f.includes("h") && !t.f.includes("2")).length, "measure"); }
 open(id);
 })();

@@ -40,6 +40,13 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(f64, f64)>,
 }
 
+impl Curve {
+    /// The average height: its points are equally far apart.
+    pub(crate) fn mean(&self) -> f64 {
+        self.points.iter().map(|p| p.1).sum::<f64>() / self.points.len().max(1) as f64
+    }
+}
+
 struct Axis {
     low: f64,
     high: f64,

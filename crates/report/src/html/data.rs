@@ -132,8 +132,12 @@ pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
         .iter()
         .map(|r| {
             let f = &input.runs[r.from];
+            // Where the page calls it otherwise than it was measured: its kernel behind it, a name that somebody gave.
+            let own = input.own(&f.scheduler);
+            let own = (own != view.schedulers[r.scheduler]).then_some(own);
             json!({
                 "n": r.name,
+                "own": own,
                 "d": r.device,
                 "s": r.scheduler,
                 "kernel": f.kernel,
@@ -171,9 +175,15 @@ pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
     let panels: Vec<Value> = panels
         .iter()
         .map(|p| {
-            let rows: Vec<Value> =
-                p.rows.iter().map(|r| json!([r.test, r.id, r.title, r.sub])).collect();
-            json!({ "id": p.id, "t": p.title, "w": p.workloads, "rows": rows })
+            let rows: Vec<Value> = p
+                .rows
+                .iter()
+                .map(|r| match r.line == r.title {
+                    true => json!([r.test, r.id, r.title, r.sub]),
+                    false => json!([r.test, r.id, r.title, r.sub, r.line]),
+                })
+                .collect();
+            json!({ "id": p.id, "t": p.title, "sub": p.sub, "w": p.workloads, "rows": rows })
         })
         .collect();
     let head = json!({

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::curves::{self, Budget, Curve};
 use super::input::{Detail, Input};
-use super::number::{sig, value};
+use super::number::{place, sig, value};
 use super::strip::{names, runs_of};
 use super::view::View;
 use crate::svg::escape;
@@ -82,9 +82,22 @@ impl<'a> Source<'a> {
         out
     }
 
-    fn figure(&self, title: &str, curves: &[Curve], svg: Option<String>) -> String {
+    fn figure(&self, title: &str, unit: &str, curves: &[Curve], svg: Option<String>) -> String {
+        self.figure_with(title, unit, curves, svg, Curve::mean)
+    }
+
+    /// A picture with its key. The key knows the averages of the curves, which the script draws in its place when asked.
+    fn figure_with(
+        &self,
+        title: &str,
+        unit: &str,
+        curves: &[Curve],
+        svg: Option<String>,
+        mean: impl Fn(&Curve) -> f64,
+    ) -> String {
         let Some(svg) = svg else { return String::new() };
-        format!("<figure><h4>{}</h4>{}{svg}</figure>", escape(title), key(self.view, curves))
+        let key = key_with(self.view, unit, curves, mean);
+        format!("<figure><h4>{}</h4>{key}{svg}</figure>", escape(title))
     }
 
     fn title(&self) -> &str {
@@ -119,7 +132,13 @@ impl<'a> Source<'a> {
                 let c = self.curves(d, |x| of(x).unwrap_or_default());
                 let title = format!("{device}, {word}: share of I/Os done within a time");
                 let svg = curves::latency(&format!("{title}, {}", self.title()), &c);
-                html += &self.figure(&title, &c, svg);
+                // The mean of the distribution, not of the points that draw it.
+                let mean = |c: &Curve| {
+                    let from = c.runs.first().map(|r| self.view.runs[*r].from);
+                    let d = from.and_then(|f| self.input.details.get(&(f, self.workload)));
+                    d.and_then(|d| d.latency[side].as_ref()).map_or(0.0, |h| h.mean())
+                };
+                html += &self.figure_with(&title, "ns", &c, svg, mean);
             }
         }
         let finding = self.finding(|d| {
@@ -221,22 +240,17 @@ impl<'a> Source<'a> {
                 x.throughput.as_ref().map(|c| curves::points(c, most)).unwrap_or_default()
             });
             let title = format!("{device}: throughput");
-            html += &self.figure(
-                &title,
-                &c,
-                curves::over_time(&format!("{title}, {}", self.title()), "B/s", &c),
-            );
+            let svg = curves::over_time(&format!("{title}, {}", self.title()), "B/s", &c);
+            html += &self.figure(&title, "B/s", &c, svg);
         }
         for (d, device) in self.devices() {
             let c = self.curves(d, |x| {
                 x.queue.as_ref().map(|c| curves::points(c, most)).unwrap_or_default()
             });
-            let title = format!("{device}: requests waiting or at the device");
-            html += &self.figure(
-                &title,
-                &c,
-                curves::over_time(&format!("{title}, {}", self.title()), "", &c),
-            );
+            let what = self.found(d).iter().find_map(|f| f.1.queue_words).unwrap_or_default();
+            let title = format!("{device}: requests {what}");
+            let svg = curves::over_time(&format!("{title}, {}", self.title()), "", &c);
+            html += &self.figure(&title, "", &c, svg);
         }
         let finding = self.finding(|d| {
             // Where each scheduler settles. The extremes of all curves only say that disks stand still at times.
@@ -273,7 +287,7 @@ impl<'a> Source<'a> {
                 if svg.is_some() && !known.iter().any(|k| k.0 == *name) {
                     known.push((name.clone(), unit.clone()));
                 }
-                html += &self.figure(&title, &c, svg);
+                html += &self.figure(&title, unit, &c, svg);
             }
         }
         let finding = known.iter().map(|k| k.0.as_str()).collect::<Vec<_>>().join(", ");
@@ -283,13 +297,28 @@ impl<'a> Source<'a> {
 
 /// What the lines of a picture are.
 pub(crate) fn key(view: &View, curves: &[Curve]) -> String {
+    key_of(view, curves, |_| String::new())
+}
+
+/// What the lines of a picture are, with their averages: in words, and in percent of the largest.
+fn key_with(view: &View, unit: &str, curves: &[Curve], mean: impl Fn(&Curve) -> f64) -> String {
+    let most = curves.iter().map(&mean).fold(0.0, f64::max);
+    key_of(view, curves, |c| {
+        let mean = mean(c);
+        let part = if most > 0.0 { mean * 100.0 / most } else { 0.0 };
+        format!(" data-v=\"{}\" data-w=\"{}\"", escape(&value(mean, unit)), place(part))
+    })
+}
+
+fn key_of(view: &View, curves: &[Curve], more: impl Fn(&Curve) -> String) -> String {
     let mut out = String::from("<div class=\"key\">");
     for c in curves {
         let ids = c.runs.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
         let dash = if c.old { " gone" } else { "" };
         let _ = write!(
             out,
-            "<span data-r=\"{ids}\" class=\"s{}\"><svg width=\"24\" height=\"8\" aria-hidden=\"true\"><path class=\"l{dash}\" d=\"M0 4H24\"/></svg>{}</span>",
+            "<span data-r=\"{ids}\"{} class=\"s{}\"><svg width=\"24\" height=\"8\" aria-hidden=\"true\"><path class=\"l{dash}\" d=\"M0 4H24\"/></svg>{}</span>",
+            more(c),
             c.color % 8,
             names(view, &c.runs)
         );

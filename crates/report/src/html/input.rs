@@ -112,6 +112,8 @@ pub(crate) struct Detail {
     /// Throughput in B/s: (step in s, values), of the first complete repetition that has it.
     pub(crate) throughput: Option<(f64, Vec<f64>)>,
     pub(crate) queue: Option<(f64, Vec<f64>)>,
+    /// Which requests `queue` counts.
+    pub(crate) queue_words: Option<&'static str>,
     pub(crate) dispatches: Vec<DispatchPoint>,
     /// Names of the processes of `dispatches`.
     pub(crate) pids: BTreeMap<u32, String>,
@@ -365,12 +367,15 @@ impl Detail {
             (finite && s.step > 0).then(|| means(s.step as f64 / 1e9, &s.values, CURVE))
         };
         self.throughput = self.throughput.take().or_else(|| curve("throughput"));
-        self.queue =
-            self.queue.take().or_else(|| curve("queue_depth")).or_else(|| curve("in_flight"));
+        if self.queue.is_none() {
+            let (queue, words) = requests(curve("queue_depth"), curve("in_flight"));
+            self.queue_words = queue.as_ref().map(|_| words);
+            self.queue = queue;
+        }
         if self.dispatches.is_empty() {
             let every = r.dispatches.len().div_ceil(POINTS).max(1);
             self.dispatches = r.dispatches.iter().step_by(every).copied().collect();
-            self.pids = r.jobs.iter().map(|j| (j.pid, process(j, &r.jobs))).collect();
+            self.pids = processes(&r.jobs);
         }
         self.add_sensors(r);
         self.add_parts(r);
@@ -458,6 +463,38 @@ impl Detail {
             }
         }
     }
+}
+
+type Line = Option<(f64, Vec<f64>)>;
+
+/// Requests that wait and those at the device, together where both were recorded. Schedulers differ in how many they
+/// hand on: one of the two alone says nothing of the length of the queue.
+fn requests(waiting: Line, at_device: Line) -> (Line, &'static str) {
+    match (waiting, at_device) {
+        (Some((step, w)), Some((other, d))) if (step - other).abs() <= step * 1e-9 => {
+            let both = w.iter().zip(&d).map(|(w, d)| w + d).collect();
+            (Some((step, both)), "waiting or at the device")
+        }
+        (_, Some(d)) => (Some(d), "at the device"),
+        (w, None) => (w, "waiting"),
+    }
+}
+
+/// The names of processes by the numbers that dispatches have. The clones of a job that reports as one have the numbers
+/// behind the first's.
+fn processes(jobs: &[JobRecord]) -> BTreeMap<u32, String> {
+    let mut out: BTreeMap<u32, String> = jobs.iter().map(|j| (j.pid, process(j, jobs))).collect();
+    for j in jobs.iter().filter(|j| jobs.iter().filter(|o| o.name == j.name).count() == 1) {
+        let clones = j.options.get("numjobs").and_then(|n| n.parse().ok()).unwrap_or(1u32);
+        if clones > 1 {
+            let name = format!("{}, {clones} processes", j.name);
+            out.insert(j.pid, name.clone());
+            for n in 1..clones.min(POINTS as u32) {
+                out.entry(j.pid.saturating_add(n)).or_insert_with(|| name.clone());
+            }
+        }
+    }
+    out
 }
 
 /// The name of a process: with its number where a job has several.

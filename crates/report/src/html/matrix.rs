@@ -53,7 +53,7 @@ pub(crate) fn matrix(view: &View, panels: &[Panel]) -> String {
             let _ = write!(
                 out,
                 "<tr data-m=\"{id}\"><th class=\"rl\" scope=\"row\"><a href=\"#{id}\">{}</a></th>",
-                escape(&r.title)
+                escape(&r.line)
             );
             for (d, runs) in columns.iter().enumerate() {
                 cells(&mut out, view, test, d, runs);

@@ -25,6 +25,8 @@ pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) title: String,
     pub(crate) sub: String,
+    /// As the overview calls it: with `sub` where the panel has several of that title.
+    pub(crate) line: String,
 }
 
 /// The words of a title in an address.
@@ -60,6 +62,15 @@ fn program<'a>(view: &View, workload: usize, title: &'a str) -> Option<(&'a str,
 fn bare(part: &str) -> &str {
     let rest = part.split_once(": ").map_or(part, |(_, rest)| rest);
     if rest.chars().filter(|c| c.is_alphabetic()).count() > 3 { rest } else { part }
+}
+
+/// A part as title and what stands small beside it. What is no word before the colon is an option (`-t 1: write
+/// throughput`): it tells the figure from others of the same name.
+fn shown(part: &str) -> Vec<&str> {
+    match part.split_once(": ") {
+        Some((option, rest)) if option.starts_with('-') => vec![rest, option],
+        _ => vec![bare(part)],
+    }
 }
 
 /// The panels, in the order of the workloads.
@@ -98,7 +109,7 @@ fn fill(p: &mut Panel, view: &View, input: &Input, taken: &mut BTreeSet<String>)
     p.sub = common.iter().map(|c| bare(c)).collect::<Vec<_>>().join(", ");
     for (w, parts) in p.workloads.iter().zip(&all) {
         let words: Vec<&str> =
-            parts.iter().filter(|x| !common.contains(x)).map(|x| bare(x)).collect();
+            parts.iter().filter(|x| !common.contains(x)).flat_map(|x| shown(x)).collect();
         for (t, test) in view.tests.iter().enumerate() {
             if test.workload != *w || test.twin {
                 continue;
@@ -114,8 +125,20 @@ fn fill(p: &mut Panel, view: &View, input: &Input, taken: &mut BTreeSet<String>)
             // A title that only repeats the unit says less than the program's name.
             let title = if title == test.unit { p.title.clone() } else { title };
             let wanted = format!("{}/{}", p.id, slug(if alone { &title } else { &test.measure }));
-            p.rows.push(Row { test: t, id: unique(wanted, taken), title, sub });
+            p.rows.push(Row {
+                test: t,
+                id: unique(wanted, taken),
+                title,
+                sub,
+                line: String::new(),
+            });
         }
+    }
+    let titles: Vec<String> = p.rows.iter().map(|r| r.title.clone()).collect();
+    for r in &mut p.rows {
+        let alone = titles.iter().filter(|t| **t == r.title).count() == 1;
+        let gap = if alone || r.sub.is_empty() { "" } else { ", " };
+        r.line = format!("{}{gap}{}", r.title, if alone { "" } else { &r.sub });
     }
 }
 

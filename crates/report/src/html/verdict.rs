@@ -18,11 +18,15 @@ pub(crate) struct DeviceVerdict {
     sentences: Vec<Sentence>,
 }
 
-/// One sentence.
+/// One sentence. Texts in which schedulers are named are markup: [`named`].
 #[derive(Debug, serde::Serialize)]
 pub(crate) struct Sentence {
     /// `Throughput`, `Latency`, `Fairness`, a metric's own name.
     what: String,
+    /// The scheduler to use, as an index: the page says so when a reader hides it.
+    winner: Option<usize>,
+    /// The scheduler that the plot is against.
+    base: Option<usize>,
     /// What is said first, in bold: the scheduler to use, or that no difference is measurable.
     bold: String,
     words: String,
@@ -85,19 +89,23 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
     if let Some(first) = what.get_mut(0..1) {
         first.make_ascii_uppercase();
     }
+    let of = |name: &str| view.schedulers.iter().position(|s| s == name);
+    let markup = |text: &str| named(view, &together(text));
     Sentence {
         what,
-        bold: bold.into(),
-        words: together(words),
+        winner: a.winner.as_deref().and_then(of),
+        base: a.field.iter().find(|s| s.base).and_then(|s| of(&s.scheduler)),
+        bold: markup(bold),
+        words: markup(words),
         interval: together(interval),
-        rest: together(&format!("{rest}.")),
+        rest: markup(&format!("{rest}.")),
         chip: a.chip.to_string(),
         class: match a.chip {
             Chip::Measured => "ok",
             Chip::OneMeasure => "half",
             Chip::NotMeasurable | Chip::NotTestable => "",
         },
-        notes: together(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),
+        notes: markup(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),
         plot: plot(view, a),
     }
 }
@@ -116,6 +124,38 @@ fn parted(words: &str) -> (&str, &str, &str) {
 /// Text in which no line begins with a percent sign.
 fn together(text: &str) -> String {
     text.replace(" %", "\u{a0}%")
+}
+
+/// Markup of a text in which every scheduler's name is marked, so that the script can put a reader's own name there.
+pub(crate) fn named(view: &View, text: &str) -> String {
+    let inside = |c: char| c.is_alphanumeric() || "@-_./".contains(c);
+    let mut out = String::new();
+    let mut plain = 0;
+    let mut at = 0;
+    while let Some(next) = text[at..].chars().next() {
+        let begins = !text[..at].chars().next_back().is_some_and(inside);
+        let here = |(_, s): &(usize, &String)| {
+            let after = text[at..].strip_prefix(s.as_str());
+            !s.is_empty()
+                // A full stop may end the sentence.
+                && after.is_some_and(|t| !t.trim_start_matches('.').starts_with(inside))
+        };
+        let found = view.schedulers.iter().enumerate().filter(here).max_by_key(|(_, s)| s.len());
+        match found.filter(|_| begins) {
+            Some((i, s)) => {
+                let _ = write!(
+                    out,
+                    "{}<span data-n=\"{i}\">{}</span>",
+                    escape(&text[plain..at]),
+                    escape(s)
+                );
+                at += s.len();
+                plain = at;
+            }
+            None => at += next.len_utf8(),
+        }
+    }
+    out + &escape(&text[plain..])
 }
 
 /// In how many of the charts below the winner is better and worse than the base.
@@ -150,10 +190,11 @@ const RIGHT: f64 = 250.0;
 
 /// Every candidate against the usual base, on a logarithmic axis; those that are gone are hollow diamonds on one line.
 fn plot(view: &View, a: &Answer) -> String {
-    let short = |s: &Stand| {
-        let at = view.schedulers.iter().position(|x| *x == s.scheduler);
-        at.map_or_else(|| s.scheduler.clone(), |i| view.names[i].short.clone())
-    };
+    let index = |s: &Stand| view.schedulers.iter().position(|x| *x == s.scheduler);
+    let short =
+        |s: &Stand| index(s).map_or_else(|| s.scheduler.clone(), |i| view.names[i].short.clone());
+    // What the script finds when a reader hides or renames a scheduler.
+    let mark = |s: &Stand| index(s).map_or_else(String::new, |i| format!(" data-c=\"{i}\""));
     let usable = a.field.iter().filter(|s| s.ratio.is_finite() && s.ratio > 0.0);
     let (old, now): (Vec<&Stand>, Vec<&Stand>) = usable.partition(|s| s.gone);
     let ends = |s: &&Stand| s.interval.map_or([s.ratio; 2], |(a, b)| [a, b]);
@@ -205,7 +246,8 @@ fn plot(view: &View, a: &Answer) -> String {
         };
         let _ = write!(
             out,
-            "<text class=\"fg\" x=\"84\" y=\"{}\" text-anchor=\"end\"{narrow}>{}</text>",
+            "<g{}><text class=\"fg nm\" x=\"84\" y=\"{}\" text-anchor=\"end\"{narrow}>{}</text>",
+            mark(s),
             y + 4.0,
             escape(&name)
         );
@@ -219,7 +261,7 @@ fn plot(view: &View, a: &Answer) -> String {
         }
         let _ = write!(
             out,
-            "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" fill=\"var({ink})\"/><text class=\"fg\" x=\"296\" y=\"{}\" text-anchor=\"end\">{}</text>",
+            "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" fill=\"var({ink})\"/><text class=\"fg\" x=\"296\" y=\"{}\" text-anchor=\"end\">{}</text></g>",
             x(s.ratio),
             y + 4.0,
             if s.base { "base".into() } else { ratio(s.ratio) }
@@ -231,7 +273,8 @@ fn plot(view: &View, a: &Answer) -> String {
         for s in old {
             let _ = write!(
                 out,
-                "<path d=\"M{:.1} {y}l4 4l-4 4l-4-4z\" fill=\"var(--bg)\" stroke=\"var(--fg0)\"><title>{} {}</title></path>",
+                "<path{} d=\"M{:.1} {y}l4 4l-4 4l-4-4z\" fill=\"var(--bg)\" stroke=\"var(--fg0)\"><title>{} {}</title></path>",
+                mark(s),
                 x(s.ratio),
                 escape(&short(s)),
                 ratio(s.ratio)

@@ -125,17 +125,16 @@ fn equal_figures_are_one_line() {
 fn the_page_says_what_the_terminal_says() {
     let records = synthetic::records(3, 4, 5);
     // As people read it: without marks, and a space is a space.
-    let text = ["<b>", "</b>", "<span class=\"ci\">", "</span>"]
-        .iter()
-        .fold(page_of(&records), |t, mark| t.replace(mark, ""))
-        .replace('\u{a0}', " ");
+    let marks = (0..9).map(|i| format!("<span data-n=\"{i}\">"));
+    let marks = marks.chain(["<b>", "</b>", "<span class=\"ci\">", "</span>"].map(String::from));
+    let text = marks.fold(page_of(&records), |t, mark| t.replace(&mark, "")).replace('\u{a0}', " ");
     let mut cells = iosched_results::cells::group(&records);
     iosched_results::cells::one_latency([&mut cells]);
     let all =
         iosched_results::answer::answers(&cells, &iosched_results::answer::candidates_of(&records));
     assert!(!all.is_empty());
     for a in all {
-        assert!(text.contains(&a.words.replace('/', "&#x2f;")), "{}", a.words);
+        assert!(text.contains(&a.words), "{}", a.words);
     }
 }
 
@@ -237,6 +236,70 @@ fn a_stored_run_says_how_to_run_it_again() {
     let page = html(&Input::from_store(Options::default(), &store, id).unwrap());
     assert!(page.contains("iosched run again.toml --runs 3"));
     assert!(page.contains("devices = [&quot;a&lt;b&quot;]"));
+}
+
+#[test]
+fn files_that_the_page_lacks_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = iosched_results::store::Store::open(&dir.path().join("r.db")).unwrap();
+    let mut again = |definition: &str| {
+        let id = store.begin("night", definition, "run").unwrap();
+        store.put_all(id, synthetic::records(1, 2, 3).iter().map(|r| (r, ""))).unwrap();
+        let page = html(&Input::from_store(Options::default(), &store, id).unwrap());
+        let at = page.find("id=\"again\">").unwrap();
+        page[at + 11..at + page[at..].find("</pre>").unwrap()].replace("&#x2f;", "/")
+    };
+    let text = "devices = [\"my.toml\"]\nschedulers = [\"none\"]\nworkloads = [\"jobs/a.fio\", \"database\"]";
+    let said = again(text);
+    assert!(said.contains("not in this page: my.toml, jobs/a.fio\n"), "{said}");
+    assert!(
+        !again("devices = [\"hdd-7200\"]\nschedulers = [\"none\"]\nworkloads = [\"database\"]")
+            .contains("not in this page")
+    );
+    let said = again("run jobs/a.fio --device hdd-7200 --runs 3");
+    assert!(said.starts_with("iosched run jobs/a.fio --device hdd-7200 --runs 3\n"), "{said}");
+    assert!(
+        said.contains("not in this page: jobs/a.fio") && !said.contains("again.toml"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_queue_is_what_waits_and_what_the_device_has() {
+    use iosched_experiment::Series;
+    let mut records = synthetic::records(1, 2, 1);
+    for r in &mut records {
+        r.series.retain(|s| s.name != "queue_depth");
+        for (name, value) in [("queue_depth", 0.25), ("in_flight", 7.75)] {
+            let (name, unit) = (name.to_string(), "requests".to_string());
+            r.series.push(Series { name, unit, step: 50_000_000, values: vec![value; 200] });
+        }
+    }
+    let average = |page: &str, title: &str| {
+        let figure = &page[page.find(title).unwrap_or_else(|| panic!("no {title}"))..];
+        let cell = &figure[figure.find(" data-v=\"").unwrap() + 9..];
+        cell[..cell.find('"').unwrap()].to_string()
+    };
+    assert_eq!(average(&page_of(&records), ": requests waiting or at the device</h4>"), "8.00");
+    for r in &mut records {
+        r.series.retain(|s| s.name != "in_flight");
+    }
+    assert_eq!(average(&page_of(&records), ": requests waiting</h4>"), "0.250");
+}
+
+#[test]
+fn clones_of_a_job_have_its_name_on_the_dispatch_picture() {
+    let mut records = synthetic::records(1, 2, 1);
+    for r in &mut records {
+        // As a job with group_reporting is recorded: one entry for its four processes.
+        r.jobs.truncate(1);
+        r.jobs[0].options.insert("numjobs".into(), "4".into());
+    }
+    let page = page_of(&records);
+    let fold = &page[page.find("<summary>Dispatch order").unwrap()..];
+    let fold = &fold[..fold.find("</details>").unwrap()];
+    assert!(fold.contains("reader, 4 processes</span>"), "{}", &fold[..600]);
+    assert!(!fold.contains(">other</span>"));
 }
 
 #[test]

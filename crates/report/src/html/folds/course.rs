@@ -175,7 +175,7 @@ impl Source<'_> {
             true => title.to_string(),
             false => format!("{title}; bars on top: {words}"),
         };
-        self.figure(&title, &c, svg)
+        self.figure(&title, unit, &c, svg)
     }
 
     /// What went on beside the curves, and what it is called.

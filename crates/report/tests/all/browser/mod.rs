@@ -14,6 +14,7 @@
 
 mod chromium;
 mod controls;
+mod follows;
 mod served;
 
 use std::path::{Path, PathBuf};
