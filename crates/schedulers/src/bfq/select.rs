@@ -108,6 +108,8 @@ impl Bfq {
     pub(super) fn next_queue(&mut self, ctx: &mut Ctx<'_>) -> Option<QueueId> {
         let q = self.engine.take()?;
         self.in_service = q;
+        // Nothing is close to what it has sent in its last slot.
+        self.in_serv_last_pos = 0;
         self.counts.slices += 1;
         self.budgets_assigned = (self.budgets_assigned * 7 + 256) / 8;
         self.shift_soft_rt(q);

@@ -171,6 +171,35 @@ fn every_command_is_that_of_a_kernel_that_has_run() {
     assert!(compared > 2800, "only {compared} commands compared");
 }
 
+/// The kernel draws where its search for tags begins, so its repetitions differ: one writer or another gets on. Each is
+/// what one of the four words of the map leads to, process by process.
+#[test]
+fn each_repetition_is_one_of_the_starts_of_the_tags() {
+    let folder = folder();
+    let wanted = [("hdd7k_fifo", "r1w4"), ("hdd7k_fifo", "sr1rw4"), ("hdd7k_ncq", "sr1rw4")];
+    for case in plan(&folder).iter().filter(|c| c.scheduler == "bfq") {
+        if !wanted.contains(&(case.device, case.job)) {
+            continue;
+        }
+        for run in &case.runs {
+            let kernel: Vec<f64> = run
+                .sections
+                .iter()
+                .map(|s| [&s.read, &s.write].into_iter().flatten().map(|d| d.iops).sum())
+                .collect();
+            let trials = case.trials.as_ref().unwrap();
+            let found = trials.iter().filter(|t| t.id.repetition == run.repetition).any(|t| {
+                let ours = simulate(t).unwrap();
+                ours.jobs.iter().zip(&kernel).all(|(j, kernel)| {
+                    let ios = (j.read.ios + j.write.ios) as f64;
+                    (ios * 1e9 / j.runtime as f64 - kernel).abs() < 0.003 * kernel + 0.1
+                })
+            });
+            assert!(found, "{}.{}: repetition {}", case.device, case.job, run.repetition);
+        }
+    }
+}
+
 /// Random jobs that differ from the kernel's by more than the limits below, and what is known of the reason.
 const MISSES: &[(&str, &str)] = &[
     (
