@@ -206,7 +206,7 @@ const MISSES: &[(&str, &str)] = &[
         "fixed/g70",
         "bfq with split writes of 1 MiB: parts at command 25, where each piece takes a nanosecond and what is done",
     ),
-    ("hdd7k_q1/g96", "bfq: a writer of priority 1 is chosen before a deep reader, at command 16"),
+    ("hdd7k_q1/g96", "bfq: parts at command 76, where another process reads first"),
     ("ssd_nvme/g6", "flow: the sections part while both run; 1.2 % more I/Os here"),
 ];
 
