@@ -58,12 +58,14 @@ const cell = (t, r, st) => {
   if (c.v == null) return { why: c.why || "not measured" };
   if (!k) return { why: st.view === "ppd" ? "no cost given" : "not recorded" };
   const f = (x) => x == null ? x : t.b > 0 ? x / k : x * k, s = (c.s || []).map(f);
-  const v = f(st.rol && !c.cens ? c.t ?? (c.s ? trimmed(c.s) : c.v) : c.v), sd = c.n > 1 ? f(c.sd ?? (c.s ? deviation(c.s) : null)) : null;
-  return { n: c.n, v, lo: f(c.lo), hi: f(c.hi), s, r: c.r || s.map((_, i) => i + 1), sd, se: sd == null ? null : sd / Math.sqrt(c.n), mn: s.length ? Math.min(...s) : f(c.mn ?? c.v), mx: s.length ? Math.max(...s) : f(c.mx ?? c.v), how: c.how ? D.how[c.how] : "", cens: c.cens, noisy: c.noisy };
+  const v = f(st.rol && !c.cens ? c.t ?? (c.s ? trimmed(c.s) : c.v) : c.v), sd = c.n > 1 && !c.cens ? f(c.sd ?? (c.s ? deviation(c.s) : null)) : null;
+  return { n: c.n, v, lo: f(c.lo), hi: f(c.hi), s, r: c.r || s.map((_, i) => i + 1), sd, se: sd == null ? null : sd / Math.sqrt(c.n), mn: s.length ? Math.min(...s) : f(c.mn ?? c.v), mx: s.length ? Math.max(...s) : f(c.mx ?? c.v), how: c.how ? D.how[c.how] : "", cens: c.cens, starved: c.starved, noisy: c.noisy };
 };
 const name = (s, st) => st.name[s] || D.names[s].n;
 const baseOf = (r, st) => D.runs.findIndex((x) => x.d === D.runs[r].d && x.s === st.base);
-// How a run stands to the base: [class, ratio].
+// Rounds beyond a limit count as the limit: the figure is at least so much, and a ratio only about so.
+const atLeast = (c) => c.cens ? "> " : "";
+// How a run stands to the base: [class, ratio, only about].
 const standing = (t, r, st) => {
   const b = baseOf(r, st), c = t.v[r], x = cell(t, r, st);
   if (b < 0) return ["lone"];
@@ -73,17 +75,19 @@ const standing = (t, r, st) => {
   if (same(c, t.v[b]) && plainly) return ["eq", 1];
   const y = cell(t, b, st).v;
   if (!(y > 0)) return ["lone"];
-  const letter = c.n < 2 || t.v[b].n < 2 ? "." : (c.p && c.p[b]) || ".", q = (!st.rol && plainly && letter !== "." && c.q && c.q[b]) || x.v / y, o = t.b > 0 ? q : 1 / q;
-  if (letter === ".") return ["lone", q];
-  if (letter === "n") return ["nd", q];
-  if (letter === "e" || letter === "i") return ["few", q];
-  if (Math.abs(o - 1) < 0.01 || !/[bw]/i.test(letter)) return ["tiny", q];
+  const letter = c.n < 2 || t.v[b].n < 2 ? "." : (c.p && c.p[b]) || ".", q = (!st.rol && plainly && letter !== "." && c.q && c.q[b]) || x.v / y, o = t.b > 0 ? q : 1 / q, about = !!(c.cens || t.v[b].cens);
+  if (letter === ".") return ["lone", q, about];
+  if (letter === "n") return ["nd", q, about];
+  if (letter === "e" || letter === "i") return ["few", q, about];
+  if (Math.abs(o - 1) < 0.01 || !/[bw]/i.test(letter)) return ["tiny", q, about];
   const l = Math.abs(Math.log2(o));
-  return [(/b/i.test(letter) ? "b" : "o") + (l < 0.32 ? 1 : l < 1 ? 2 : l < 2.5 ? 3 : 4), q];
+  return [(/b/i.test(letter) ? "b" : "o") + (l < 0.32 ? 1 : l < 1 ? 2 : l < 2.5 ? 3 : 4), q, about];
 };
 const WORDS = { base: "base", eq: "identical to the base in every round", nd: "no measurable difference", few: "not enough data to tell", tiny: "measurable, below 1 %", lone: "one value, no test possible", na: "no value" };
 const words = (c) => WORDS[c] || (c[0] === "b" ? "measurably better" : "measurably worse");
-const against = ([c, q]) => c === "base" ? "base" : c === "eq" ? "=" : q == null ? "" : (c === "nd" || c === "few" ? "≈ " : "") + change(q);
+const sign = ([c, , about]) => c === "nd" || c === "few" ? "≈ " : about ? "~" : "";
+const against = (s) => { const [c, q] = s; return c === "base" ? "base" : c === "eq" ? "=" : q == null ? "" : sign(s) + change(q); };
+const beyond = (c) => !c.cens ? "" : `<abbr title="at least: ${c.starved ? "a round with too few I/Os for this percentile counts as the longest wait" : "a round that stopped at its limit counts as the limit"}">${c.cens} of ${c.n} ${c.starved ? "starved" : "at limit"}</abbr>`;
 const oriented = (t, q) => t.b > 0 ? q : 1 / q;
 const names = (rs, st) => {
   const a = rs.filter(now), b = rs.filter((r) => !now(r)), list = (v) => v.map((r) => esc(name(sched(r), st))).join(" = ");
@@ -161,7 +165,7 @@ const line = (t, g, ax, st) => {
   if (c.v == null) return `<tr class="na" data-r="${ids(g)}"><th scope="row">${nm}</th><td colspan="5" class="why">no value: ${esc(c.why)}</td></tr>`;
   const all = g.map((r) => standing(t, r, st)), s = all.find((x) => x[0] === "base") || all[0], [num, w] = shown(t, ax, c.v), ci = ends(c, st);
   const text = c.n < 2 || !ci ? "" : ci[0] === ci[1] ? "exact" : shown(t, ax, ci[0])[0] + " – " + shown(t, ax, ci[1])[0];
-  const noisy = c.noisy ? ' <abbr title="standard deviation above 6 % of the mean">noisy</abbr>' : "";
+  const noisy = c.noisy ? ' <abbr title="standard deviation above 6 % of the mean">noisy</abbr>' : beyond(c);
   return `<tr class="${s[0]}${g.some(now) ? "" : " hist"}${marked(g, st)}" data-r="${ids(g)}"><th scope="row">${nm}</th><td class="bar" aria-hidden="true"><div>${chart(c, ax, st)}</div></td><td class="v">${c.cens ? "&gt;&#8239;" : ""}${num}<span>${w ? " " + esc(w) : ""}</span></td><td class="ci" title="${esc(spread(t, ax, c))}">${text}${noisy}</td><td class="ch" title="${words(s[0])}">${against(s)}</td><td class="n">${single ? "" : c.n}</td></tr>`;
 };
 // Lines over the rounds: each value at its round, a gap where one is missing.
@@ -204,15 +208,15 @@ const text = (t, r, s, rs, st) => {
     const all = rs.map((x) => cell(t, x, st).v).filter((x) => x > 0).map((x) => oriented(t, x)), ref = Math[st.view === "best" ? "max" : "min"](...all);
     return v > 0 ? ratio(oriented(t, v) / ref) : "–";
   }
-  if (s[0] === "base") return figure(t, v);
+  if (s[0] === "base") return atLeast(t.v[r]) + figure(t, v);
   if (s[0] === "eq") return st.view === "pct" ? "0 %" : "=";
   if (s[1] == null) return "–";
-  return (s[0] === "nd" || s[0] === "few" ? "≈ " : "") + (st.view === "pct" ? change(s[1]) : ratio(st.view === "raw" ? s[1] : oriented(t, s[1])));
+  return sign(s) + (st.view === "pct" ? change(s[1]) : ratio(st.view === "raw" ? s[1] : oriented(t, s[1])));
 };
 const breakable = (n) => esc(n).replace("mq-deadline", "mq-<wbr>deadline").replace("anticipatory", "antici&shy;patory");
 const td = (t, g, rs, st, cls) => {
   const b = g.find((r) => sched(r) === st.base), r = b ?? g[0], s = standing(t, r, st), c = cell(t, r, st), note = st.note[sched(r)];
-  const tip = g.map((x) => name(sched(x), st)).join(" = ") + (c.v == null ? "" : ": " + figure(t, c.v)) + "; " + words(s[0]) + (note ? "; " + note : "");
+  const tip = g.map((x) => name(sched(x), st)).join(" = ") + (c.v == null ? "" : ": " + atLeast(c) + figure(t, c.v)) + "; " + words(s[0]) + (note ? "; " + note : "");
   return `<td class="${cls}${s[0]}${g.length > 1 ? " mrg" : ""}" ${g.length > 1 ? `colspan="${g.length}" ` : ""}tabindex="-1" title="${esc(tip)}"><span>${esc(text(t, r, s, rs, st))}</span></td>`;
 };
 const runs_in_a_row = (t, rs, st) => {
@@ -250,5 +254,5 @@ const transposed = (rows, C, st) => {
   });
   return h;
 };
-return { behind, esc, plain, sig, scale, value, change, figure, cell, standing, words, strip, matrix, runsOf, sched, name, names, rate, trimmed, deviation, decimals };
+return { atLeast, behind, esc, plain, sig, scale, value, change, figure, cell, standing, words, strip, matrix, runsOf, sched, name, names, rate, trimmed, deviation, decimals };
 };

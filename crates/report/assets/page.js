@@ -67,13 +67,14 @@ const difference = (list) => {
   const box = $("#difference"), a = F.a.value, b = F.b.value;
   box.hidden = a === "" || b === "" || a === b;
   if (box.hidden) { box.innerHTML = ""; return; }
-  const found = list.map((i) => { const t = D.tests[i], x = raw(t, +a), y = raw(t, +b); return { t, x, y, title: D.workloads[t.w].t + ": " + t.t, q: x > 0 && y > 0 ? Math.log(t.b > 0 ? y / x : x / y) : null }; });
+  const found = list.map((i) => { const t = D.tests[i], x = raw(t, +a), y = raw(t, +b); const k = !on("rol") && D.runs[+a].d === D.runs[+b].d && t.v[+b].q && t.v[+b].q[+a] || y / x; return { t, x, y, title: D.workloads[t.w].t + ": " + t.t, q: x > 0 && y > 0 ? t.b * Math.log(k) : null }; });
   const far = found.filter((o) => o.q != null && Math.abs(Math.expm1(o.q)) >= SMALL).sort((p, q) => Math.abs(q.q) - Math.abs(p.q)), near = found.filter((o) => o.q != null && !far.includes(o)), none = found.length - far.length - near.length;
   const most = Math.max(SMALL, ...far.map((o) => Math.abs(o.q)));
   const body = far.map(({ t, x, y, q, title }) => {
     const letter = t.v[+b].p && D.runs[+a].d === D.runs[+b].d ? t.v[+b].p[+a] : ".", sure = /[bw]/i.test(letter), half = Math.abs(q) / most * 50;
     const bar = `<td class="mid"><div><i class="${sure ? (q > 0 ? "up" : "down") : ""}" style="left:${(q > 0 ? 50 : 50 - half).toFixed(1)}%;width:${half.toFixed(1)}%"></i></div></td>`;
-    return [title, R.figure(t, x), R.figure(t, y), { html: bar }, (sure ? (q > 0 ? "B better by " : "A better by ") : "≈ ") + change(Math.exp(Math.abs(q))).replace("+", "") + (sure ? "" : " apart, " + (LETTERS[letter] || "not tested"))];
+    const [xs, ys] = [+a, +b].map((r) => R.atLeast(t.v[r]));
+    return [title, xs + R.figure(t, x), ys + R.figure(t, y), { html: bar }, (sure ? (q > 0 ? "B better by " : "A better by ") + (xs || ys ? "~" : "") : "≈ ") + change(Math.exp(Math.abs(q))).replace("+", "") + (sure ? "" : " apart, " + (LETTERS[letter] || "not tested"))];
   });
   box.innerHTML = `<div class="sh"><h2>A against B</h2><p>${esc(runName(+a))} and ${esc(runName(+b))}: ${far.length} of ${count(found.length, "measure")} differ${found.length === 1 ? "s" : ""} by 2 % or more. Colour: measurably.</p></div>` + (body.length ? table(["measure", "A", "B", "A better ← → B better", "in words"], body) : "") +
     (near.length ? `<p class="sm">Less than 2 % apart: ${esc(near.map((o) => o.title).join("; "))}.</p>` : "") + (none ? `<p class="sm">${none === 1 ? "1 measure lacks" : none + " measures lack"} a figure of A or B.</p>` : "");

@@ -6,6 +6,7 @@
 mod candidate;
 mod field;
 mod figures;
+mod price;
 mod standing;
 mod text;
 
@@ -27,8 +28,8 @@ pub use text::{text, wrap};
 
 /// A smaller lead is no reason to prefer a scheduler: what tables call negligible, one percent.
 const MATTERS: f64 = NEGLIGIBLE;
-/// A price worth a word: five percent.
-const PRICE: f64 = 0.05;
+/// Before a ratio that is only about right, because values beyond a limit count as the limit.
+pub const ABOUT: &str = "~";
 /// Chance that a page without any difference names a winner.
 const ALPHA: f64 = 0.05;
 
@@ -112,7 +113,7 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
     let claims: Vec<f64> = cases.iter().map(|c| c.claim().unwrap_or(1.0)).collect();
     let corrected = holm(&claims);
     let mut out: Vec<Answer> =
-        cases.iter().zip(corrected).map(|(c, p)| c.answer(p, candidates, &cases)).collect();
+        cases.iter().zip(corrected).map(|(c, p)| c.answer(p, candidates, cells)).collect();
     field::judge(&mut out);
     out
 }
@@ -146,6 +147,11 @@ impl Case<'_> {
         percent(if self.goal.better == Better::Higher { log.exp() } else { (-log).exp() })
     }
 
+    /// The same, with a mark where it is only about right.
+    fn about(&self, lead: Lead) -> String {
+        format!("{}{}", if lead.about { ABOUT } else { "" }, self.shown(lead.log))
+    }
+
     /// By which figure, in how many workloads.
     fn over(&self) -> String {
         let workloads = match self.goal.workloads() {
@@ -158,7 +164,7 @@ impl Case<'_> {
         }
     }
 
-    fn answer(&self, p: f64, candidates: &[Candidate], all: &[Case<'_>]) -> Answer {
+    fn answer(&self, p: f64, candidates: &[Candidate], cells: &Cells) -> Answer {
         let second = self.order[1];
         let mut out = Answer {
             device: self.device.into(),
@@ -174,12 +180,13 @@ impl Case<'_> {
         if lead.p.is_none() {
             out.words = self.largest(lead, by) + "; one value of each proves nothing";
         } else if p <= ALPHA && by >= MATTERS {
-            self.win(&mut out, lead, p, all);
+            self.win(&mut out, lead, p, cells);
         } else {
             self.tie(&mut out, candidates);
         }
         self.history(&mut out, candidates);
         out.notes.extend(self.goal.starved());
+        out.notes.extend(self.goal.beyond());
         out
     }
 
@@ -194,10 +201,10 @@ impl Case<'_> {
         }
         let end = if self.goal.better == Better::Higher { "Highest" } else { "Lowest" };
         let (a, b) = (self.name(self.order[0]), self.name(self.order[1]));
-        format!("{end}: {a} ({} against {b}, {})", self.shown(lead.log), self.over())
+        format!("{end}: {a} ({} against {b}, {})", self.about(lead), self.over())
     }
 
-    fn win(&self, out: &mut Answer, lead: Lead, p: f64, all: &[Case<'_>]) {
+    fn win(&self, out: &mut Answer, lead: Lead, p: f64, cells: &Cells) {
         let (first, second) = (self.order[0], self.order[1]);
         let interval = match lead.interval {
             Some((low, high)) => {
@@ -205,9 +212,10 @@ impl Case<'_> {
                     if self.goal.better == Better::Higher { (low, high) } else { (high, low) };
                 format!(" [{}, {}]", self.shown(ends.0), self.shown(ends.1))
             }
+            None if lead.about => String::new(),
             None => " (exact)".into(),
         };
-        let by = self.shown(lead.log);
+        let by = self.about(lead);
         out.winner = Some(self.name(first).into());
         out.chip = Chip::Measured;
         out.words = format!(
@@ -227,25 +235,13 @@ impl Case<'_> {
         }
         let p = if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") };
         let runs = self.goal.runs();
-        let test = if lead.interval.is_some() { format!("{p}, ") } else { String::new() };
-        out.notes.push(format!("{test}{runs} runs of each"));
-        out.notes.extend(self.price(all));
-    }
-
-    /// What the winner loses in the goal where it is worst.
-    fn price(&self, all: &[Case<'_>]) -> Option<String> {
-        let winner = self.name(self.order[0]);
-        let of = |c: &Case<'_>| {
-            let i = c.goal.schedulers.iter().position(|s| s == winner)?;
-            let best = *c.order.first()?;
-            let behind = c.standings.lead(best, i)?.log;
-            let words = format!("{} {} against {}", c.goal.name, c.shown(-behind), c.name(best));
-            (behind.exp() - 1.0 >= PRICE).then_some((behind, words))
+        let test = match lead.interval {
+            _ if lead.about => format!("{p} by ranks, "),
+            Some(_) => format!("{p}, "),
+            None => String::new(),
         };
-        let others =
-            all.iter().filter(|c| c.device == self.device && c.goal.name != self.goal.name);
-        let dearest = others.filter_map(of).reduce(|a, b| if b.0 > a.0 { b } else { a });
-        dearest.map(|(_, words)| format!("Its price: {words}"))
+        out.notes.push(format!("{test}{runs} runs of each"));
+        out.notes.extend(self.price(cells));
     }
 
     fn tie(&self, out: &mut Answer, candidates: &[Candidate]) {
@@ -266,11 +262,13 @@ impl Case<'_> {
         out.words = format!("No measurable difference between {who}, {}", self.over());
         let is_tied = |o: &&usize| tied.contains(&self.name(**o));
         let last = self.order.iter().rfind(is_tied).unwrap_or(&self.order[0]);
-        let apart = self.lead(*last).map_or(0.0, |l| l.log);
+        let lead = self.lead(*last);
+        let apart = lead.map_or(0.0, |l| l.log);
         if apart.exp() - 1.0 < MATTERS {
             out.words += " (less than 1 % apart)";
         } else {
-            let (by, runs) = (self.shown(apart), self.goal.runs());
+            let by = lead.map_or_else(String::new, |l| self.about(l));
+            let runs = self.goal.runs();
             let ends = format!("{} {by} against {}", self.name(self.order[0]), self.name(*last));
             out.words += &format!(" ({ends}: {runs} runs are too few to be sure)");
         }

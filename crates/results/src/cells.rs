@@ -1,5 +1,7 @@
 //! Cells: records grouped by device, scheduler and workload, and each scheduler judged against a base.
 
+mod starved;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::record::{BackendKind, Record, Status, TrialId};
@@ -11,6 +13,7 @@ use crate::stats::{
     Better, Compared, Judged, Lent, Observation, Sample, Summary, VerdictOptions, judge_together,
     outliers, summarize,
 };
+pub use starved::charge_starved;
 
 /// Which cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,6 +47,8 @@ pub struct CellSample {
     pub better: Better,
     /// The values by round.
     pub sample: Sample,
+    /// Rounds that had too few I/Os for this figure, and are charged with the longest wait ([`charge_starved`]).
+    pub starved: usize,
     /// The largest round.
     highest: u32,
 }
@@ -109,6 +114,7 @@ impl Cell {
             unit: m.unit,
             better: m.better,
             sample: Sample { deterministic: true, paired: true, ..Sample::default() },
+            starved: 0,
             highest: 0,
         });
         // Rounds usually come in order. Only a round out of order needs a search.
@@ -185,6 +191,9 @@ pub struct Line {
     pub outliers: Vec<u32>,
     /// Trials of the cell that failed or are invalid.
     pub unusable: usize,
+    /// Rounds that had too few I/Os for this figure: they count as at least the longest wait.
+    #[serde(default)]
+    pub starved: usize,
 }
 
 /// All cells of some records, judged.
@@ -203,6 +212,7 @@ pub struct Analysis {
 pub fn analyse(records: &[Record], base: Option<&str>, options: VerdictOptions) -> Analysis {
     let mut cells = group(records);
     one_latency([&mut cells]);
+    charge_starved([&mut cells]);
     judge_cells(&cells, base, options)
 }
 
@@ -324,6 +334,7 @@ fn line(
             outliers(&values).into_iter().map(|i| cell.sample.rounds[i].0).collect()
         },
         unusable: 0,
+        starved: cell.starved,
     }
 }
 

@@ -41,9 +41,25 @@ pub fn kind(measure: &str) -> &str {
     side.unwrap_or(name)
 }
 
+/// A title without the unit that tells it from the same test in another one: `Random read [IOPS]`.
+#[must_use]
+pub fn without_unit<'a>(title: &'a str, unit: &str) -> &'a str {
+    let bare = title.strip_suffix(']').and_then(|t| t.strip_suffix(unit)?.strip_suffix(" ["));
+    bare.unwrap_or(title)
+}
+
+/// IOPS and MB/s of one test have one ratio, give or take the digits that were printed.
+pub const TWINS: f64 = 1.02;
+
 /// Percentiles that become measures, with the number of I/Os that resolves them.
 const PERCENTILES: [(f64, &str, u64); 4] =
     [(50.0, "p50", 2), (99.0, "p99", 100), (99.9, "p99.9", 1_000), (99.99, "p99.99", 10_000)];
+
+/// Fewer I/Os than this give no 99th percentile.
+const STARVED: u64 = 100;
+/// The last part of the name of the longest wait. It is a measure only where there are too few I/Os for the 99th
+/// percentile: what a starved process is charged with (`cells::charge_starved`).
+pub const LONGEST: &str = "max";
 
 /// Every measure of a record, in a fixed order; nothing that is not finite.
 ///
@@ -124,6 +140,9 @@ fn add_latencies(name: &str, h: &LatencyHistogram, out: &mut Vec<Measure>) {
     if n > 0 {
         put(out, format!("{name}.mean"), "ns", h.mean(), Better::Lower);
     }
+    if (1..STARVED).contains(&n) {
+        put(out, format!("{name}.{LONGEST}"), "ns", h.max() as f64, Better::Lower);
+    }
     for (p, word, _) in PERCENTILES.into_iter().filter(|p| n >= p.2) {
         put(out, format!("{name}.{word}"), "ns", h.percentile(p) as f64, Better::Lower);
     }
@@ -161,6 +180,10 @@ mod tests {
         assert_eq!(of("fairness.jain"), Some(0.8));
         assert_eq!(of("read.clat.p99"), Some(1_000.0));
         assert_eq!(of("read.clat.p99.9"), None);
+        assert_eq!((of("read.clat.max"), of("job/a/read.clat.max")), (None, None));
+        let few = measures(&Record { jobs: vec![job("a", 99)], ..Record::default() });
+        let of = |n: &str| few.iter().find(|m| m.name == n).map(|m| m.value);
+        assert_eq!((of("read.clat.p99"), of("read.clat.max")), (None, Some(1_000.0)));
         assert_eq!(of("write.iops"), None);
     }
 

@@ -41,13 +41,12 @@ pub fn summary(s: &Summary, unit: &str) -> String {
     }
 }
 
-/// The centre of a summary: `12.3 ms`, `median 31.0 s` with some values beyond a limit, `>60.0 s` with most of them.
+/// The centre of a summary: `12.3 ms`, `>52.4 s` with values beyond a limit, which count as the limit.
 fn centre_of(s: &Summary, unit: &str) -> String {
-    match (s.centre(), s.median) {
-        (None, _) => "–".into(),
-        (Some(m), Some(_)) if s.censored > 0 => format!("median {}", value(m, unit)),
-        (Some(m), None) if s.censored > 0 => format!(">{}", value(m, unit)),
-        (Some(m), _) => value(m, unit),
+    match s.centre() {
+        None => "–".into(),
+        Some(m) if s.censored > 0 => format!(">{}", value(m, unit)),
+        Some(m) => value(m, unit),
     }
 }
 
@@ -57,6 +56,7 @@ pub fn change(j: &Judged) -> String {
     let Some(r) = j.ratio else { return "–".into() };
     match j.ratio_ci.filter(|_| !j.exact) {
         Some((low, high)) => format!("{} [{}, {}]", percent(r), percent(low), percent(high)),
+        None if j.about() => format!("~{}", percent(r)),
         None => percent(r),
     }
 }
@@ -177,7 +177,8 @@ pub fn trials(rows: &[TrialRow], columns: usize) -> String {
 #[must_use]
 pub fn markdown(title: &str, a: &Analysis) -> String {
     let mut out = format!(
-        "# {}\n\nBase: `{}`. Intervals are 95 % confidence intervals of the mean.\n",
+        "# {}\n\nBase: `{}`. Intervals are 95 % confidence intervals of the mean. `>` is at least and `~` is about: a \
+         run beyond a limit counts as the limit, a starved one as the longest wait.\n",
         cell(title),
         cell(&a.base)
     );
@@ -227,6 +228,9 @@ fn notes(l: &Line) -> String {
     if !l.outliers.is_empty() {
         let rounds: Vec<String> = l.outliers.iter().map(u32::to_string).collect();
         notes.push(format!("outlier in round {}", rounds.join(", ")));
+    }
+    if l.starved > 0 {
+        notes.push(format!("{} starved", l.starved));
     }
     if l.unusable > 0 {
         notes.push(format!("{} unusable", l.unusable));

@@ -84,6 +84,7 @@ fn cell(t: &Test, at: usize) -> Value {
     }
     put("t", c.trimmed.map(|x| number(six(x))));
     put("cens", (s.censored > 0).then(|| json!(s.censored)));
+    put("starved", (c.starved > 0).then(|| json!(c.starved)));
     put("noisy", c.noisy.then(|| json!(1)));
     // By run; behind the last that was judged there is nothing.
     let judged = c.pairs.iter().rposition(|p| p.letter != '.').map_or(0, |i| i + 1);

@@ -6,7 +6,7 @@ use super::number::{decimals, value};
 use super::panels::Panel;
 use super::standing::{standing, times, words};
 use super::strip::runs_of;
-use super::view::{Test, View};
+use super::view::{Cell, Test, View};
 use crate::svg::escape;
 
 /// A place to break a long name at.
@@ -19,6 +19,11 @@ fn breakable(name: &str) -> String {
 /// A figure as text.
 pub(crate) fn figure(test: &Test, v: f64) -> String {
     if test.measure == "fairness.jain" { decimals(v, 3) } else { value(v, &test.unit) }
+}
+
+/// Before a figure that is a bound.
+fn at_least(c: &Cell) -> &'static str {
+    if c.censored() > 0 { "> " } else { "" }
 }
 
 /// The rows and heads of the table.
@@ -125,12 +130,15 @@ fn cells(out: &mut String, view: &View, test: &Test, d: usize, runs: &[usize]) {
         let st = standing(view, test, *base.unwrap_or(&runs[k]));
         let text = match first.centre() {
             None => "–".into(),
-            Some(v) if st.class == "base" => figure(test, v),
+            Some(v) if st.class == "base" => format!("{}{}", at_least(first), figure(test, v)),
             Some(_) => times(test, &st),
         };
         let names: Vec<&str> =
             group.iter().map(|r| view.names[view.runs[*r].scheduler].short.as_str()).collect();
-        let figure = first.centre().map(|v| format!(": {}", figure(test, v))).unwrap_or_default();
+        let figure = first
+            .centre()
+            .map(|v| format!(": {}{}", at_least(first), figure(test, v)))
+            .unwrap_or_default();
         let _ = write!(
             out,
             "<td class=\"d{d} {}{}{}\"{} tabindex=\"-1\" title=\"{}{}; {}\"><span>{}</span></td>",

@@ -318,6 +318,7 @@ pub fn html(input: &Input) -> String {
         &input.options.title
     };
     let single = view.single;
+    let beyond = view.tests.iter().flat_map(|t| &t.cells).any(|c| c.censored() > 0);
     let script = script();
     let panels = panels::panels(&view, input);
     let headings: Vec<Heading> = (0..view.devices.len())
@@ -346,6 +347,7 @@ pub fn html(input: &Input) -> String {
         differing,
         csv,
         single,
+        beyond,
         old: view.names.iter().any(|n| !n.now()),
         hardware: view.runs.iter().any(|r| input.runs[r.from].cores().is_some()),
         clock: view.runs.iter().any(|r| input.runs[r.from].clock().is_some()),
@@ -433,6 +435,8 @@ struct Page<'a> {
     csv: String,
     /// One value of each: nothing can be tested.
     single: bool,
+    /// Some rounds lie beyond a limit.
+    beyond: bool,
     /// Some scheduler is gone from the kernel.
     old: bool,
     hardware: bool,

@@ -16,6 +16,8 @@ pub(crate) struct Standing {
     /// New over base.
     pub(crate) ratio: Option<f64>,
     pub(crate) interval: Option<(f64, f64)>,
+    /// The ratio is only about right: a round beyond a limit counts as the limit.
+    pub(crate) about: bool,
 }
 
 /// The run of the base on the device of a run.
@@ -31,6 +33,7 @@ pub(crate) fn standing(view: &View, test: &Test, run: usize) -> Standing {
         class: class.into(),
         ratio: pair.ratio,
         interval: pair.interval,
+        about: false,
     };
     let Some(base) = base_of(view, run) else { return make("lone", UNJUDGED) };
     let other = &test.cells[base];
@@ -48,7 +51,8 @@ pub(crate) fn standing(view: &View, test: &Test, run: usize) -> Standing {
         pair = UNJUDGED;
     }
     pair.ratio = pair.ratio.or(Some(v / b));
-    make(&class(test, pair), pair)
+    let about = cell.censored() + other.censored() > 0;
+    Standing { about, ..make(&class(test, pair), pair) }
 }
 
 fn class(test: &Test, pair: Pair) -> String {
@@ -100,6 +104,7 @@ pub(crate) fn against(s: &Standing) -> String {
         ("eq", _) => "=".into(),
         (_, None) => String::new(),
         ("nd" | "few", Some(q)) => format!("≈ {}", change(q)),
+        (_, Some(q)) if s.about => format!("~{}", change(q)),
         (_, Some(q)) => change(q),
     }
 }
@@ -110,6 +115,7 @@ pub(crate) fn times(test: &Test, s: &Standing) -> String {
         ("eq", _) => "=".into(),
         (_, None) => "–".into(),
         ("nd" | "few", Some(q)) => format!("≈ {}", ratio(oriented(test, q))),
+        (_, Some(q)) if s.about => format!("~{}", ratio(oriented(test, q))),
         (_, Some(q)) => ratio(oriented(test, q)),
     }
 }

@@ -186,9 +186,9 @@ fn line(view: &View, test: &Test, g: &[usize], axis: &Axis, dotted: bool) -> Str
         None => String::new(),
     };
     let noisy = if c.noisy {
-        " <abbr title=\"standard deviation above 6 % of the mean\">noisy</abbr>"
+        " <abbr title=\"standard deviation above 6 % of the mean\">noisy</abbr>".into()
     } else {
-        ""
+        beyond(c, s.censored, s.n)
     };
     let gap = if word.is_empty() { "" } else { " " };
     format!(
@@ -202,6 +202,18 @@ fn line(view: &View, test: &Test, g: &[usize], axis: &Axis, dotted: bool) -> Str
         against(&st),
         if view.single { String::new() } else { s.n.to_string() },
     )
+}
+
+/// How many rounds are beyond a limit, and why: where the interval would stand.
+fn beyond(c: &Cell, censored: usize, n: usize) -> String {
+    let (what, why) = match (censored, c.starved) {
+        (0, _) => return String::new(),
+        (_, 0) => ("at limit", "a round that stopped at its limit counts as the limit"),
+        _ => {
+            ("starved", "a round with too few I/Os for this percentile counts as the longest wait")
+        }
+    };
+    format!("<abbr title=\"at least: {why}\">{censored} of {n} {what}</abbr>")
 }
 
 /// Standard error, deviation and range, for who points at the interval.

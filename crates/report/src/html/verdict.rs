@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use iosched_results::answer::{Answer, Candidate, Chip, DEVICE_DEPTH, Side, Stand, answers};
+use iosched_results::answer::{ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, Side, Stand, answers};
 
 use super::input::Input;
 use super::number::ratio;
@@ -173,7 +173,7 @@ fn counted(view: &View, a: &Answer, device: usize) -> Option<String> {
     if view.runs[run].scheduler == view.base {
         return None;
     }
-    let heads = view.tests.iter().filter(|t| t.head && t.class == class);
+    let heads = view.tests.iter().filter(|t| t.head && !t.twin && t.class == class);
     let classes: Vec<String> = heads.map(|t| standing(view, t, run).class).collect();
     let of = |side: [&str; 4]| classes.iter().filter(|c| side.contains(&c.as_str())).count();
     let (better, worse) = (of(["b1", "b2", "b3", "b4"]), of(["o1", "o2", "o3", "o4"]));
@@ -182,6 +182,11 @@ fn counted(view: &View, a: &Answer, device: usize) -> Option<String> {
     Some(format!(
         "Against {base} it is better in {better} of {all} measures below, worse in {worse}"
     ))
+}
+
+/// How many times better, with a mark where it is only about right.
+fn times(s: &Stand) -> String {
+    format!("{}{}", if s.about { ABOUT } else { "" }, ratio(s.ratio))
 }
 
 const HEIGHT: f64 = 16.0;
@@ -204,8 +209,7 @@ fn plot(view: &View, a: &Answer) -> String {
     let x = |q: f64| LEFT + ((q.log2() - low) / (high - low)).clamp(0.0, 1.0) * (RIGHT - LEFT);
     let rows = now.len() + usize::from(!old.is_empty());
     let bottom = rows as f64 * HEIGHT;
-    let label: Vec<String> =
-        a.field.iter().map(|s| format!("{} {}", short(s), ratio(s.ratio))).collect();
+    let label: Vec<String> = a.field.iter().map(|s| format!("{} {}", short(s), times(s))).collect();
     let mut out = format!(
         "<svg width=\"296\" height=\"{h}\" viewBox=\"0 0 296 {h}\" role=\"img\" aria-label=\"{}\">",
         escape(&label.join(", ")),
@@ -264,7 +268,7 @@ fn plot(view: &View, a: &Answer) -> String {
             "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" fill=\"var({ink})\"/><text class=\"fg\" x=\"296\" y=\"{}\" text-anchor=\"end\">{}</text></g>",
             x(s.ratio),
             y + 4.0,
-            if s.base { "base".into() } else { ratio(s.ratio) }
+            if s.base { "base".into() } else { times(s) }
         );
     }
     if !old.is_empty() {
@@ -277,7 +281,7 @@ fn plot(view: &View, a: &Answer) -> String {
                 mark(s),
                 x(s.ratio),
                 escape(&short(s)),
-                ratio(s.ratio)
+                times(s)
             );
         }
     }

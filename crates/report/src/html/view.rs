@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_results::answer::{self, Meaning};
 use iosched_results::cells::{
-    Analysis, CellKey, Cells, Line, judge_cells, one_latency, usual_base,
+    Analysis, CellKey, Cells, Line, charge_starved, judge_cells, one_latency, usual_base,
 };
+use iosched_results::measure::TWINS;
+pub(crate) use iosched_results::measure::without_unit;
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
 
@@ -90,11 +92,18 @@ pub(crate) struct Cell {
     /// Against every run of the same device: see [`letter`].
     pub(crate) pairs: Vec<Pair>,
     pub(crate) noisy: bool,
+    /// Rounds with too few I/Os for this figure: they count as at least the longest wait.
+    pub(crate) starved: usize,
     /// The mean without outliers by the reference viewer's rule, where the samples here are not all there were.
     pub(crate) trimmed: Option<f64>,
 }
 
 impl Cell {
+    /// Rounds beyond a limit: of those that stopped at one, and those that were starved.
+    pub(crate) fn censored(&self) -> usize {
+        self.summary.as_ref().map_or(0, |s| s.censored)
+    }
+
     pub(crate) fn centre(&self) -> Option<f64> {
         self.summary.as_ref().and_then(Summary::centre)
     }
@@ -293,6 +302,7 @@ pub(crate) fn build(input: &Input) -> View {
     };
     let mut cells = join(input).into_owned();
     view.mixed_latencies = one_latency([&mut cells]);
+    charge_starved([&mut cells]);
     let base = view.schedulers.get(view.base).map(String::as_str);
     let analysis = judge_cells(&cells, base, input.options.verdict);
     view.tests = tests(input, &view, &cells, &analysis);
@@ -349,12 +359,6 @@ impl Input {
     }
 }
 
-/// A title without the unit that tells it from the same test in another one.
-pub(crate) fn without_unit<'a>(title: &'a str, unit: &str) -> &'a str {
-    let bare = title.strip_suffix(']').and_then(|t| t.strip_suffix(unit)?.strip_suffix(" ["));
-    bare.unwrap_or(title)
-}
-
 /// Marks IOPS that are the same run's MB/s in another unit: a tool that prints both measured one thing.
 fn twins(tests: &mut [Test], titles: &[String]) {
     let ratio = |a: &Test, b: &Test| {
@@ -368,7 +372,7 @@ fn twins(tests: &mut [Test], titles: &[String]) {
         let moved = |o: &&Test| o.head && o.unit.ends_with("B/s") && title(o) == title(t);
         let same = |o: &Test| {
             let (low, high) = ratio(t, o);
-            low > 0.0 && high / low < 1.02
+            low > 0.0 && high / low < TWINS
         };
         t.head && t.unit.eq_ignore_ascii_case("iops") && tests.iter().filter(moved).any(same)
     };
@@ -466,6 +470,7 @@ fn cell(
     summary.sd = summary.sd.map(six);
     summary.mean = summary.mean.map(digits);
     summary.median = summary.median.map(digits);
+    summary.bound = summary.bound.map(digits);
     (summary.min, summary.max) = (digits(summary.min), digits(summary.max));
     let sample = &cells.0[&k].measures[measure].sample;
     let rounds: Vec<u32> = sample.rounds.iter().map(|r| r.0).collect();
@@ -482,6 +487,7 @@ fn cell(
         missing: None,
         pairs: Vec::new(),
         trimmed: None,
+        starved: line.starved,
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use iosched_experiment::Record;
 use iosched_results::answer::{answers, candidates_called, text, wrap};
-use iosched_results::cells::{MIXED_LATENCIES, group, one_latency};
+use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency};
 
 pub use figures::Figures;
 pub use iosched_results::grid::{Align, Cell, Grid};
@@ -91,6 +91,7 @@ fn reported(records: &[Record], own: &BTreeMap<String, String>, look: Look) -> S
     out.push_str(&legend(&out, records, look.prose()));
     let mut cells = group(records);
     let mixed = one_latency([&mut cells]);
+    charge_starved([&mut cells]);
     if mixed {
         out.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), look.prose()));
     }
@@ -126,6 +127,9 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     };
     let has = |word: &str| tables.lines().any(|l| l.split_whitespace().any(|w| plain(w) == word));
     let starred = |l: &str| l.split_whitespace().any(|w| w.len() > 1 && plain(w).ends_with('*'));
+    let beyond = |w: &str| {
+        plain(w).strip_prefix('>').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+    };
     if tables.lines().any(starred) {
         words.push("* the best of its column");
     }
@@ -134,6 +138,9 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     }
     if tables.lines().any(|l| l.contains(" (clat in ")) {
         words.push("clat: completion latency; total latency (lat) was not recorded");
+    }
+    if tables.lines().any(|l| l.split_whitespace().any(beyond)) {
+        words.push("> at least: a run stopped at its limit, and counts as the limit");
     }
     if has("seeks") {
         words.push("seeks: commands that do not begin where the last one ended");

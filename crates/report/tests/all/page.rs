@@ -359,3 +359,38 @@ fn the_course_of_a_program_is_drawn() {
     // Sensors are something else.
     assert!(!page.contains("<summary>Sensors"));
 }
+
+/// Two of five runs of bfq starve the reader; its other runs are quick.
+#[test]
+fn a_starved_cell_is_marked_and_never_praised() {
+    use iosched_experiment::record::{BackendKind, DirStats, JobRecord, Record, TrialId};
+    let trial = |scheduler: &str, repetition: u32, reads: u64, ms: u64| {
+        let mut read = DirStats { ios: reads, bytes: reads * 4096, ..DirStats::default() };
+        read.runtime = 1_000_000_000;
+        (1..=reads).for_each(|i| read.lat_hist.record(ms * 1_000_000 - i));
+        read.clat = read.lat_hist.clone();
+        let trial = TrialId {
+            device: "disk".into(),
+            workload: "writers".into(),
+            scheduler: scheduler.into(),
+            kernel: "6.12".into(),
+            repetition,
+            ..TrialId::default()
+        };
+        let jobs = vec![JobRecord { name: "a".into(), read, ..JobRecord::default() }];
+        Record { trial, jobs, backend: BackendKind::Real, ..Record::default() }
+    };
+    let mut records = Vec::new();
+    for i in 1..=5 {
+        records.push(trial("none", i, 200, 70 + u64::from(i)));
+        records.push(trial("bfq", i, if i < 4 { 200 } else { 20 }, if i < 4 { 48 } else { 8_000 }));
+    }
+    let page = page_of(&records);
+    let row = page.split("<tr class=\"").find(|r| r.contains(">2 of 5 starved</abbr>")).unwrap();
+    let row = row.split("</tr>").next().unwrap();
+    assert!(row.starts_with("few\""), "neither better nor worse: {row}");
+    assert!(row.contains("&gt;&#8239;3.2") && row.contains("<td class=\"n\">5</td>"), "{row}");
+    assert!(page.contains("bfq starved reads of writers"));
+    assert!(page.contains("&gt; at least, ~ about"), "the legend");
+    assert!(!page.contains("B better") && !page_of(&records[..1]).contains("&gt; at least, ~"));
+}

@@ -32,6 +32,8 @@ pub struct Stand {
     pub ratio: f64,
     /// 95 % interval of that; `None` when it is exact or cannot be told.
     pub interval: Option<(f64, f64)>,
+    /// The ratio is only about right: values beyond a limit count as the limit.
+    pub about: bool,
     /// p of the test against the base; `None` for the base and where there is one value of each.
     pub p: Option<f64>,
     /// Whether it is measurably better or worse than the base.
@@ -77,6 +79,7 @@ impl Case<'_> {
                 base: i == base,
                 ratio: lead.log.exp(),
                 interval: lead.interval.filter(|_| i != base).map(|(a, b)| (a.exp(), b.exp())),
+                about: lead.about && i != base,
                 p: lead.p.filter(|_| i != base),
                 side: Side::default(),
                 gone: candidates.iter().find(of).is_some_and(|c| !c.gone.is_empty()),
@@ -94,7 +97,7 @@ impl Case<'_> {
             let lead = at.filter(|i| self.standings.knows(*i));
             let Some(lead) = lead.and_then(|i| self.standings.lead(i, first)) else { continue };
             if lead.log.exp() - 1.0 >= MATTERS {
-                let words = format!("{} {}", c.scheduler, self.shown(lead.log));
+                let words = format!("{} {}", c.scheduler, self.about(lead));
                 let kernel = c.kernel.split_whitespace().next().unwrap_or_default();
                 ahead.entry(kernel).or_default().push(words);
             }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cells::{Cell, CellKey, Cells};
-use crate::measure::{derived, latency_of};
-use crate::stats::{Better, mean_and_sd};
+use crate::measure::{TWINS, derived, latency_of, without_unit};
+use crate::stats::{Better, Observation, mean_and_sd};
 
 /// The values of one scheduler.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
-    pub(super) by_round: Vec<f64>,
+    pub(super) by_round: Vec<Observation>,
     pub(super) deterministic: bool,
     /// Some rounds had too few I/Os for the figure, so the worst stands in.
     pub(super) starved: bool,
@@ -22,6 +22,8 @@ pub(super) struct Figure {
     pub(super) measure: String,
     /// Weight of the figure. Every workload weighs the same.
     pub(super) weight: f64,
+    /// Unit of a tool's own figure.
+    pub(super) unit: String,
     /// By scheduler; `None` where it was not run.
     pub(super) values: Vec<Option<Values>>,
 }
@@ -57,6 +59,32 @@ impl Goal {
         all.map(|v| v.by_round.len()).min().unwrap_or(0)
     }
 
+    /// Schedulers of which runs stopped at a limit, and what the mark before their ratios means.
+    pub(super) fn beyond(&self) -> Option<String> {
+        let mut stopped: Vec<String> = Vec::new();
+        let mut any = false;
+        for f in &self.figures {
+            for (s, v) in self.schedulers.iter().zip(&f.values) {
+                let Some(v) = v.as_ref().filter(|v| v.censored() > 0) else { continue };
+                any = true;
+                if !v.starved {
+                    let (n, of) = (v.censored(), v.by_round.len());
+                    stopped.push(format!("{n} of {of} runs of {s} in {}", f.workload));
+                }
+            }
+        }
+        let stopped: Vec<&str> = stopped.iter().map(String::as_str).collect();
+        let about = "~: about, by the longest wait or limit that is known";
+        match stopped[..] {
+            _ if !any => None,
+            [] => Some(about.into()),
+            [_, _, _, _, ..] => {
+                Some(format!("{about}; {} cells have runs beyond their limit", stopped.len()))
+            }
+            _ => Some(format!("{about}; beyond their limit are {}", super::list(&stopped))),
+        }
+    }
+
     /// Schedulers that left a process without enough I/Os for a percentile.
     pub(super) fn starved(&self) -> Vec<String> {
         let mut out = Vec::new();
@@ -77,11 +105,20 @@ impl Goal {
     }
 }
 
+impl Values {
+    /// How many lie beyond a limit.
+    pub(super) fn censored(&self) -> usize {
+        self.by_round.iter().filter(|o| o.censored).count()
+    }
+}
+
 /// A figure as a sentence calls it.
-fn in_words(measure: &str) -> String {
+pub(super) fn in_words(measure: &str) -> String {
     let Some((side, which)) = latency_of(measure) else {
         return match measure {
             "throughput" => "MiB/s".into(),
+            "read.bw" => "read throughput".into(),
+            "write.bw" => "write throughput".into(),
             "trim.iops" => "trims a second".into(),
             "fairness.jain" => "the Jain index".into(),
             own => own.replace('_', " "),
@@ -98,11 +135,11 @@ fn in_words(measure: &str) -> String {
     format!("{kind}{figure} of {of}")
 }
 
-type Rounds = BTreeMap<u32, f64>;
+type Rounds = BTreeMap<u32, Observation>;
 
 fn rounds(c: &Cell, measure: &str) -> Rounds {
     let all = c.measures.get(measure).into_iter().flat_map(|m| &m.sample.rounds);
-    all.map(|(r, o)| (*r, o.value)).collect()
+    all.copied().collect()
 }
 
 /// Every round in which the cell has any figure.
@@ -144,12 +181,40 @@ pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool
         }
     }
     let goal = |((_, name), (better, mut figures)): (_, (Better, Vec<Figure>))| {
+        once(&mut figures);
         let all: f64 = figures.iter().map(|f| f.weight).sum();
         figures.iter_mut().for_each(|f| f.weight /= all);
         let schedulers = names.iter().map(ToString::to_string).collect();
         Goal { name, better, schedulers, figures }
     };
     found.into_iter().map(goal).collect()
+}
+
+/// One thing is counted once: of a tool's MB/s and IOPS of the same test, the MB/s.
+fn once(figures: &mut Vec<Figure>) {
+    let of = |f: &Figure| {
+        let logs = f.values.iter().flatten().map(|v| logarithm(v, Better::Higher).0.exp());
+        logs.collect::<Vec<f64>>()
+    };
+    let values: Vec<Vec<f64>> = figures.iter().map(of).collect();
+    let all = || figures.iter().zip(&values).map(|(f, v)| (&*f.workload, &*f.unit, v.clone()));
+    let twins: Vec<bool> = all().map(|a| all().any(|b| twin(&a, &b))).collect();
+    let mut twins = twins.into_iter();
+    figures.retain(|_| twins.next() != Some(true));
+}
+
+/// Whether the first are IOPS that are the MB/s of the second in another unit: (workload, unit, a value of each
+/// scheduler). The titles differ in the unit at most, and so do the values, by one factor.
+pub(super) fn twin(iops: &(&str, &str, Vec<f64>), rate: &(&str, &str, Vec<f64>)) -> bool {
+    let title = |x: &(&str, &str, Vec<f64>)| without_unit(x.0, x.1).to_string();
+    let units = iops.1.eq_ignore_ascii_case("iops") && rate.1.ends_with("B/s");
+    if !units || title(iops) != title(rate) || iops.2.len() != rate.2.len() {
+        return false;
+    }
+    let ratios = iops.2.iter().zip(&rate.2).filter(|(_, y)| **y > 0.0).map(|(x, y)| x / y);
+    let (low, high) =
+        ratios.fold((f64::INFINITY, 0.0), |(l, h): (f64, f64), q| (l.min(q), h.max(q)));
+    low > 0.0 && high / low < TWINS
 }
 
 /// What moves data.
@@ -161,6 +226,7 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         workload: workload.into(),
         measure: measure.into(),
         weight: 1.0,
+        unit: String::new(),
         values,
     };
     let mut out = Vec::new();
@@ -169,7 +235,11 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
     let total = |c: &Cell| {
         let mut sum = Rounds::new();
         for side in MOVED {
-            rounds(c, side).into_iter().for_each(|(r, v)| *sum.entry(r).or_default() += v);
+            for (r, o) in rounds(c, side) {
+                let entry = sum.entry(r).or_insert(Observation::from(0.0));
+                entry.value += o.value;
+                entry.censored |= o.censored;
+            }
         }
         sum
     };
@@ -193,10 +263,18 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
     if sides.is_empty() {
         sides.extend(latency("write"));
     }
+    let charged = |name: &str, values: &mut [Option<Values>]| {
+        for (c, v) in row.iter().zip(values) {
+            let starved = c.and_then(|c| c.measures.get(name)).is_some_and(|m| m.starved > 0);
+            v.iter_mut().for_each(|v| v.starved |= starved);
+        }
+    };
     for name in sides {
         // What too few I/Os waited in the mean is the least that a starved process can be charged with.
         let mean = name.replace("p99", "mean");
-        let values = complete_from(row, Better::Lower, |c| rounds(c, &name), |c| rounds(c, &mean));
+        let mut values =
+            complete_from(row, Better::Lower, |c| rounds(c, &name), |c| rounds(c, &mean));
+        charged(&name, &mut values);
         out.push((1, "latency".into(), Better::Lower, make(&name, values)));
     }
     if has("fairness.jain") {
@@ -217,7 +295,8 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
             goal.clone_from(name);
         }
         let values = complete(row, first.better, |c| rounds(c, name));
-        out.push((place, goal, first.better, make(name, values)));
+        let figure = Figure { unit: first.unit.clone(), ..make(name, values) };
+        out.push((place, goal, first.better, figure));
     }
     out.retain(|(_, _, _, f)| f.values.iter().flatten().all(|v| !v.by_round.is_empty()));
     out
@@ -267,7 +346,8 @@ fn complete_from(
     known_of: impl Fn(&Cell) -> Rounds,
 ) -> Vec<Option<Values>> {
     let all: Vec<Option<Rounds>> = row.iter().map(|c| c.map(&of)).collect();
-    let known = || all.iter().flatten().flat_map(|r| r.values().copied()).filter(|v| *v > 0.0);
+    let known =
+        || all.iter().flatten().flat_map(|r| r.values().map(|o| o.value)).filter(|v| *v > 0.0);
     let worse: fn(f64, f64) -> f64 = match better {
         Better::Higher => f64::min,
         Better::Lower => f64::max,
@@ -275,11 +355,15 @@ fn complete_from(
     let worst = known().reduce(worse);
     let one = |(cell, rounds): (&Option<&Cell>, &Option<Rounds>)| {
         let (cell, rounds) = (cell.as_ref()?, rounds.as_ref()?);
-        let usable = |r: &u32| rounds.get(r).copied().filter(|v| *v > 0.0);
+        let usable = |r: &u32| rounds.get(r).copied().filter(|o| o.value > 0.0);
         let least = known_of(cell);
         let lacking: Vec<u32> =
             every_round(cell).into_iter().filter(|r| usable(r).is_none()).collect();
-        let stand_in = |r: &u32| worst.map(|w| least.get(r).map_or(w, |own| worse(w, *own)));
+        let stand_in = |r: &u32| {
+            let value =
+                least.get(r).map_or(worst?, |own| worse(worst.unwrap_or(own.value), own.value));
+            Some(Observation { value, censored: better == Better::Lower })
+        };
         let by_round = rounds.keys().filter_map(usable);
         Some(Values {
             by_round: by_round.chain(lacking.iter().filter_map(stand_in)).collect(),
@@ -293,7 +377,7 @@ fn complete_from(
 /// The mean of a scheduler's logarithms, better is higher, and the variance of that mean with its degrees of freedom.
 pub(super) fn logarithm(v: &Values, better: Better) -> (f64, f64, f64) {
     let sign = if better == Better::Higher { 1.0 } else { -1.0 };
-    let logs: Vec<f64> = v.by_round.iter().map(|x| sign * x.ln()).collect();
+    let logs: Vec<f64> = v.by_round.iter().map(|x| sign * x.value.ln()).collect();
     let (mean, sd) = mean_and_sd(&logs);
     let n = logs.len() as f64;
     (mean, sd * sd / n, n - 1.0)

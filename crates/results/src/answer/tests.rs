@@ -2,7 +2,7 @@ use iosched_engine::stream;
 use iosched_experiment::record::{BackendKind, DirStats, JobRecord, Metric, Record, TrialId};
 
 use super::*;
-use crate::cells::group;
+use crate::cells::{charge_starved, group};
 
 fn trial(workload: &str, scheduler: &str, repetition: u32) -> Record {
     Record {
@@ -38,7 +38,9 @@ fn with_metric(mut r: Record, name: &str, unit: &str, higher: bool, value: f64) 
 }
 
 fn of(records: &[Record]) -> Vec<Answer> {
-    answers(&group(records), &candidates_of(records))
+    let mut cells = group(records);
+    charge_starved([&mut cells]);
+    answers(&cells, &candidates_of(records))
 }
 
 #[test]
@@ -181,7 +183,8 @@ fn a_starved_reader_counts_against_its_scheduler() {
     // Throughput is that of the whole workload, not of reads and writes apart; and it has its price.
     let throughput = goal(&all, "throughput");
     assert_eq!(throughput.winner.as_deref(), Some("kyber"));
-    assert!(throughput.notes.iter().any(|n| n.starts_with("Its price: latency")), "{throughput:?}");
+    let price = "Its price: completion p99 of reads in mixed ~";
+    assert!(throughput.notes.iter().any(|n| n.starts_with(price)), "{throughput:?}");
 }
 
 /// Too few reads for a p99 that took 8 s each are no better than the 100 ms of others.
@@ -327,4 +330,65 @@ fn equal_schedulers_have_no_winner() {
 fn a_percent_sign_stays_with_its_number() {
     let text = super::wrap("", 2, "throughput is worse by -9.7 % against none", 28);
     assert_eq!(text, "throughput is worse by\n  -9.7 % against none\n");
+}
+
+/// The dearest price is one figure, and may be one that no goal counts: writes beside reads.
+#[test]
+fn a_price_is_the_worst_single_figure() {
+    let mut records = Vec::new();
+    for (s, reads, writes) in [("none", 10, 10), ("bfq", 5, 57)] {
+        for i in 1..=5u32 {
+            let mut r = trial("mixed", s, i);
+            let of = |ms: u64| ms * 1_000_000 + u64::from(i) * 1000;
+            let jitter = 1.0 + f64::from(i) * 0.001;
+            let read = side(1e8 * jitter, 200, of(reads));
+            let write = side(if s == "bfq" { 0.5e8 } else { 1e8 } * jitter, 200, of(writes));
+            r.jobs.push(JobRecord { name: "a".into(), read, write, ..JobRecord::default() });
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    let latency = goal(&all, "latency");
+    assert_eq!(latency.winner.as_deref(), Some("bfq"));
+    let price = "Its price: completion p99 of writes in mixed 5.7";
+    assert!(latency.notes.iter().any(|n| n.starts_with(price)), "{:?}", latency.notes);
+}
+
+/// Four of seven runs beyond the limit of 60 s: no interval, and the ratio is only about right.
+#[test]
+fn runs_beyond_a_limit_give_no_interval() {
+    let mut records = Vec::new();
+    for (s, seconds) in [("none", 30.0), ("bfq", 28.0)] {
+        for i in 1..=7u32 {
+            let value = seconds + f64::from(i) * 0.1;
+            let mut r = with_metric(trial("start", s, i), "startup_time", "s", false, value);
+            if s == "none" && i <= 4 {
+                (r.metrics[0].value, r.metrics[0].censored) = (60.0, true);
+            }
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    let a = goal(&all, "start-up time");
+    assert_eq!(a.winner.as_deref(), Some("bfq"), "{a:?}");
+    assert!(a.words.starts_with("bfq: ~−3") && !a.words.contains('['), "{}", a.words);
+    assert!(a.notes.iter().any(|n| n.contains("4 of 7 runs of none in start")), "{:?}", a.notes);
+    let none = a.field.iter().find(|s| s.scheduler == "bfq").unwrap();
+    assert!(none.about && none.interval.is_none());
+    // The table says the same.
+    let table =
+        crate::cells::analyse(&records, Some("none"), crate::stats::VerdictOptions::default());
+    let judged = table.lines.iter().find_map(|l| l.against_base.as_ref()).unwrap();
+    assert!((judged.ratio.unwrap() * none.ratio - 1.0).abs() < 1e-9, "{judged:?} {none:?}");
+    assert_eq!(judged.verdict, crate::stats::Verdict::Better);
+}
+
+/// A tool that prints MB/s and IOPS of one test measured one thing.
+#[test]
+fn one_thing_is_counted_once() {
+    let published = crate::published::records("linux-4.12").unwrap();
+    let all = answers(&group(&published), &candidates_of(&published));
+    let throughput = all.iter().find(|a| a.goal == "throughput").unwrap();
+    assert!(throughput.words.contains("of 6 workloads"), "{}", throughput.words);
+    assert!(throughput.words.contains("+12 %"), "{}", throughput.words);
 }

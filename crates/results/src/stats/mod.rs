@@ -8,6 +8,7 @@ mod fairness;
 mod flags;
 mod percentiles;
 mod rank;
+mod rearranged;
 pub mod special;
 mod summary;
 mod t_test;
@@ -18,6 +19,7 @@ pub use fairness::jain;
 pub use flags::{SteadyWindow, is_noisy, modified_z_scores, outliers, steady_state};
 pub use percentiles::{PERCENTILES, merged_percentiles};
 pub use rank::{MannWhitney, cliffs_delta, effect_word, mann_whitney};
+pub use rearranged::{Stratum, rearranged};
 pub use summary::{CiMethod, Interval, LARGE, Observation, Summary, quantile, summarize};
 pub use verdict::{
     Better, Judged, NEGLIGIBLE, Sample, Test, Verdict, VerdictOptions, benjamini_hochberg, judge,

@@ -31,6 +31,22 @@ fn rank_key(o: &Observation) -> f64 {
 #[must_use]
 pub fn mann_whitney(x: &[Observation], y: &[Observation]) -> Option<MannWhitney> {
     let (n, m) = (x.len(), y.len());
+    let (u, variance, tied) = u_statistic(x, y)?;
+    if !tied && n * m <= EXACT_LIMIT {
+        return Some(MannWhitney { u, p: exact_p(u, n, m), exact: true });
+    }
+    let (half, sigma) = ((n * m) as f64 / 2.0, variance.sqrt());
+    let p = if sigma == 0.0 { 1.0 } else { two_sided(((u - half).abs() - 0.5) / sigma) };
+    Some(MannWhitney { u, p, exact: false })
+}
+
+fn two_sided(z: f64) -> f64 {
+    (2.0 * (1.0 - normal_cdf(z))).clamp(0.0, 1.0)
+}
+
+/// U of the first sample, its variance where nothing differs, corrected for ties, and whether values tie.
+fn u_statistic(x: &[Observation], y: &[Observation]) -> Option<(f64, f64, bool)> {
+    let (n, m) = (x.len(), y.len());
     if n == 0 || m == 0 {
         return None;
     }
@@ -48,18 +64,9 @@ pub fn mann_whitney(x: &[Observation], y: &[Observation]) -> Option<MannWhitney>
         i = end;
     }
     let u = rank_sum - (n * (n + 1)) as f64 / 2.0;
-    if ties == 0.0 && n * m <= EXACT_LIMIT {
-        return Some(MannWhitney { u, p: exact_p(u, n, m), exact: true });
-    }
     let (nf, mf, total) = (n as f64, m as f64, (n + m) as f64);
-    let sigma = (nf * mf / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)))).sqrt();
-    let larger = u.max(nf * mf - u);
-    let p = if sigma == 0.0 {
-        1.0
-    } else {
-        (2.0 * (1.0 - normal_cdf((larger - nf * mf / 2.0 - 0.5) / sigma))).clamp(0.0, 1.0)
-    };
-    Some(MannWhitney { u, p, exact: false })
+    let variance = nf * mf / 12.0 * ((total + 1.0) - ties / (total * (total - 1.0)));
+    Some((u, variance, ties > 0.0))
 }
 
 /// Two-sided p from the number of arrangements with each U (recurrence over sample sizes).

@@ -53,7 +53,7 @@ pub struct Interval {
 /// The summary of one cell.
 ///
 /// With censored values, mean, SD, SE and CI do not exist (`None`), the median only when fewer than
-/// half are censored, and `max` is the limit.
+/// half are censored, and `max` is the limit. What is shown instead of the mean is a bound that it lies beyond.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Values, censored ones included.
@@ -74,13 +74,16 @@ pub struct Summary {
     pub max: f64,
     /// 95 % confidence interval of the mean; needs two values.
     pub ci: Option<Interval>,
+    /// With censored values: the mean if each of them were its limit. The true mean is larger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<f64>,
 }
 
 impl Summary {
-    /// The value of a bar: mean, else median, else the limit that most values lie beyond.
+    /// The value of a bar: the mean, or the bound that it lies beyond.
     #[must_use]
     pub fn centre(&self) -> Option<f64> {
-        self.mean.or(self.median).or((self.n > 0).then_some(self.max))
+        self.mean.or(self.bound)
     }
 
     /// Coefficient of variation SD/mean; `None` without a positive mean or with fewer than two values.
@@ -155,6 +158,8 @@ pub fn summarize(observations: &[Observation], seed: u64) -> Summary {
             out.se = Some(s / (n as f64).sqrt());
             out.ci = Some(interval(&values, m, s, seed));
         }
+    } else {
+        out.bound = Some(mean(&values));
     }
     values.sort_by(f64::total_cmp);
     out.min = values[0];
@@ -233,6 +238,7 @@ mod tests {
         assert_eq!((s.mean, s.sd, s.median, s.censored), (None, None, Some(3.0), 1));
         let s = summarize(&[o(2.0, false), o(60.0, true), o(60.0, true)], 1);
         assert_eq!((s.median, s.max), (None, 60.0));
+        assert_eq!((s.bound, s.centre()), (Some(122.0 / 3.0), Some(122.0 / 3.0)));
     }
 
     proptest! {

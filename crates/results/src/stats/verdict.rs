@@ -102,9 +102,10 @@ pub struct Judged {
     pub base: Summary,
     /// The other side's summary.
     pub new: Summary,
-    /// New over base: of the geometric means (of means where a value is not positive, of medians when censored).
+    /// New over base: of the geometric means (of means where a value is not positive). A value beyond a limit counts as
+    /// the limit, so with such values it is only about right ([`Judged::about`]).
     pub ratio: Option<f64>,
-    /// 95 % confidence interval of the ratio: (low, high).
+    /// 95 % confidence interval of the ratio: (low, high). There is none with values beyond a limit.
     pub ratio_ci: Option<(f64, f64)>,
     /// How it was tested.
     pub test: Test,
@@ -144,9 +145,19 @@ impl Judged {
         }
     }
 
-    /// By how much the new side is worse: 0.1 means 10 % slower or 10 % more latency; negative when better.
+    /// The ratio is only about right: a value lies beyond a limit, and counts as the limit.
+    #[must_use]
+    pub fn about(&self) -> bool {
+        self.base.censored > 0 || self.new.censored > 0
+    }
+
+    /// By how much the new side is worse: 0.1 means 10 % slower or 10 % more latency; negative when better. `None` where
+    /// the ratio is only about right.
     #[must_use]
     pub fn loss(&self) -> Option<f64> {
+        if self.about() {
+            return None;
+        }
         let r = self.ratio.filter(|r| r.is_finite() && *r > 0.0)?;
         Some(self.loss_of(r))
     }
@@ -168,15 +179,23 @@ impl Judged {
     }
 
     fn direction(&self) -> Verdict {
-        // The ratio gives the direction. Without a ratio, the ranks give it.
-        let up = match self.ratio.filter(|r| r.is_finite() && *r != 1.0) {
+        // The ratio gives the direction. Without a ratio, or with one that is only about right, the ranks give it.
+        let up = match self.ratio.filter(|r| r.is_finite() && *r != 1.0 && !self.about()) {
             Some(r) => r > 1.0,
             None => self.delta > 0.0,
         };
         if up == (self.better == Better::Higher) { Verdict::Better } else { Verdict::Worse }
     }
 
+    /// Ranks and ratio point in opposite directions: a value beyond its limit may be what makes the difference.
+    fn contrary(&self) -> bool {
+        self.about() && self.ratio.is_some_and(|r| (r - 1.0) * self.delta < 0.0)
+    }
+
     fn small(&self) -> bool {
+        if self.about() {
+            return false;
+        }
         self.delta == 0.0 && self.exact || self.ratio.is_some_and(|r| (r - 1.0).abs() < NEGLIGIBLE)
     }
 }
@@ -251,9 +270,8 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
     let ((base, bs), (new, ns)) = (c.base, c.new);
     let (b, n) = (base.observations(), new.observations());
     let censored = base.censored() || new.censored();
-    let medians = || bs.median.zip(ns.median).filter(|(x, _)| *x != 0.0).map(|(x, y)| y / x);
     let mut out = Judged {
-        ratio: if censored { medians() } else { None },
+        ratio: None,
         ratio_ci: None,
         test: Test::None,
         p: None,
@@ -270,12 +288,14 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
     if b.is_empty() || n.is_empty() {
         return (out, None);
     }
+    let logarithms = Side::of_logarithms(&base.values()).zip(Side::of_logarithms(&new.values()));
     if censored {
+        let bounds = bs.centre().zip(ns.centre()).filter(|(b, _)| *b != 0.0).map(|(b, n)| n / b);
+        out.ratio = logarithms.map(|(b, n)| (n.mean - b.mean).exp()).or(bounds);
         out.test = Test::Rank;
         out.p = mann_whitney(&n, &b).map(|r| r.p);
         return (out, None);
     }
-    let logarithms = Side::of_logarithms(&base.values()).zip(Side::of_logarithms(&new.values()));
     let found = match logarithms {
         Some((b, n)) => {
             out.ratio = Some((n.mean - b.mean).exp());
@@ -314,10 +334,13 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
     (out, Some(d))
 }
 
-/// The same seeds gave the same values, so both sides are equal.
+/// The same seeds gave the same values, or values that vary are the same in every round: a copy, whatever was recorded
+/// about it. So both sides are equal. One trial alone shows neither.
 fn same_draws(base: &Sample, new: &Sample) -> bool {
     let both = |f: fn(&Sample) -> bool| f(base) && f(new);
-    both(|s| s.deterministic) && both(|s| s.paired) && base.rounds == new.rounds
+    let seeded = both(|s| s.deterministic) && both(|s| s.paired);
+    let varies = base.rounds.windows(2).any(|w| w[0].1 != w[1].1);
+    base.rounds.len() > 1 && base.rounds == new.rounds && (seeded || varies)
 }
 
 /// Twice the chance that the n come first among n + m values in random order: 2/(n+m over n).
@@ -327,7 +350,7 @@ fn sorted_by_chance(n: usize, m: usize) -> f64 {
 }
 
 fn conclude(j: &mut Judged, d: Option<Difference>, alpha: f64, options: VerdictOptions) {
-    let found = j.exact || j.p_corrected.is_some_and(|p| p <= options.alpha);
+    let found = j.exact || j.p_corrected.is_some_and(|p| p <= options.alpha) && !j.contrary();
     j.negligible = found && j.small();
     j.verdict = match found {
         _ if j.base.n == 0 || j.new.n == 0 => Verdict::Invalid,

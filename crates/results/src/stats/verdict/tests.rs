@@ -85,7 +85,9 @@ fn the_simulator_is_exact() {
 fn the_same_seeds_with_the_same_values_are_the_same() {
     let of_seeds = |v: &[f64]| Sample { deterministic: true, paired: true, ..sample(v) };
     let j = of(&of_seeds(&[3.0]), &of_seeds(&[3.0]), Better::Higher);
-    assert_eq!(j.words(), "equal (exact)");
+    assert_eq!(j.words(), "not enough data", "one trial alone");
+    let j = of(&sample(&[3.0, 4.0]), &sample(&[3.0, 4.0]), Better::Higher);
+    assert_eq!(j.words(), "equal (exact)", "a copy");
     let j = of(&of_seeds(&[3.0, 4.0]), &of_seeds(&[3.0, 4.0]), Better::Higher);
     assert_eq!(j.words(), "equal (exact)");
 }
@@ -102,7 +104,23 @@ fn censored_values_are_judged_by_rank() {
     let stuck = Sample { rounds: (1..=6).map(limit).collect(), ..Sample::default() };
     let quick = sample(&[2.0, 2.1, 2.2, 1.9, 2.3, 2.0]);
     let j = of(&stuck, &quick, Better::Lower);
-    assert_eq!((j.verdict, j.base.mean, j.ratio), (Verdict::Better, None, None));
+    assert_eq!((j.verdict, j.base.mean, j.ratio_ci), (Verdict::Better, None, None));
+    // The limit counts as a value of the ratio, which is only about right.
+    assert!(j.about() && j.ratio.is_some_and(|r| (0.03..0.04).contains(&r)), "{:?}", j.ratio);
+    // Four of seven runs beyond the limit and three quick ones: ratio and ranks say the same, or nothing is said.
+    let mixed = Sample { rounds: (1..=4).map(limit).collect(), ..Sample::default() };
+    let mixed = Sample {
+        rounds: mixed
+            .rounds
+            .into_iter()
+            .chain([5, 6, 7].map(|r| (r, Observation::from(1.0))))
+            .collect(),
+        ..mixed
+    };
+    let steady = sample(&[20.0, 21.0, 22.0, 20.5, 21.5, 22.5, 20.2]);
+    let j = of(&mixed, &steady, Better::Lower);
+    assert!(j.ratio.unwrap() > 1.0 && j.delta < 0.0, "{j:?}");
+    assert_eq!(j.verdict, Verdict::NotEnoughData);
 }
 
 #[test]
@@ -138,7 +156,8 @@ fn rounded_figures_are_not_certain() {
 fn many_comparisons_need_more_data() {
     let pair = (sample(&[1.0, 1.1, 1.2, 1.3]), sample(&[1.3, 1.5, 1.2, 1.4]));
     let level = sample(&[1.0, 1.1, 1.2, 1.3]);
-    let mut pairs = vec![(level.clone(), level); 20];
+    let other = sample(&[1.3, 1.2, 1.1, 1.0]);
+    let mut pairs = vec![(level, other); 20];
     assert_eq!(of(&pair.0, &pair.1, Better::Higher).verdict, Verdict::NotEnoughData);
     let strong = (sample(&[1.0, 1.1, 1.2, 1.3]), sample(&[2.0, 2.1, 2.2, 2.3]));
     pairs.push(strong);

@@ -1,0 +1,111 @@
+//! What a winner costs.
+
+use std::collections::BTreeSet;
+
+use super::figures::{in_words, twin};
+use super::{ABOUT, Case};
+use crate::cells::{Cell, CellKey, Cells, usual_base};
+use crate::measure::{derived, kind, latency_of};
+use crate::render::percent;
+use crate::stats::{
+    Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
+};
+
+/// A price worth a word: five percent.
+const WORTH: f64 = 0.05;
+
+/// A figure of the winner and of the one that it is compared with.
+struct Pair<'a> {
+    workload: &'a str,
+    measure: &'a str,
+    base: &'a Cell,
+    new: &'a Cell,
+    summaries: (Summary, Summary),
+}
+
+impl Case<'_> {
+    /// The dearest price: of all single figures of the device, also of those that no goal counts, the one that the
+    /// winner loses most of against the usual base. When it is the base itself, against the next.
+    pub(super) fn price(&self, cells: &Cells) -> Option<String> {
+        let winner = self.name(self.order[0]);
+        let names = || self.order.iter().map(|i| self.name(*i));
+        let base = usual_base(names()).filter(|b| *b != winner).unwrap_or(self.name(self.order[1]));
+        let pairs = self.pairs(cells, winner, base);
+        let options = VerdictOptions::default();
+        let sides = pairs.iter().flat_map(|p| {
+            [p.base, p.new].map(|c| (kind(p.measure), &c.measures[p.measure].sample))
+        });
+        let lent = Lent::of(sides);
+        let compared: Vec<Compared<'_>> = pairs
+            .iter()
+            .map(|p| Compared {
+                base: (&p.base.measures[p.measure].sample, &p.summaries.0),
+                new: (&p.new.measures[p.measure].sample, &p.summaries.1),
+                better: p.new.measures[p.measure].better,
+                kind: kind(p.measure),
+            })
+            .collect();
+        let judged = judge_together(&compared, &lent, options);
+        let lost = judged.iter().zip(&pairs).filter(|(j, _)| j.verdict == Verdict::Worse);
+        let (loss, j, p) = lost
+            .filter_map(|(j, p)| Some((behind(j)?, j, p)))
+            .reduce(|a, b| if b.0 > a.0 { b } else { a })?;
+        if loss < WORTH.ln_1p() {
+            return None;
+        }
+        let about = if j.about() { ABOUT } else { "" };
+        let by = format!("{about}{}", percent(j.ratio?));
+        let what = in_words(p.measure);
+        Some(format!("Its price: {what} in {} {by} against {base}", p.workload))
+    }
+
+    /// The figures that both have, each thing once.
+    fn pairs<'a>(&self, cells: &'a Cells, winner: &str, base: &str) -> Vec<Pair<'a>> {
+        let of = |k: &CellKey, scheduler: &str| {
+            cells.0.get(&CellKey { scheduler: scheduler.into(), ..k.clone() })
+        };
+        let mut out: Vec<Pair<'a>> = Vec::new();
+        let here = cells.0.iter().filter(|(k, _)| k.device == self.device && k.scheduler == winner);
+        for (key, new) in here {
+            let Some(base) = of(key, base) else { continue };
+            let both: BTreeSet<&'a str> = new.measures.keys().map(String::as_str).collect();
+            for measure in &both {
+                if !base.measures.contains_key(*measure) || !counts(measure, &both) {
+                    continue;
+                }
+                let summary = |c: &Cell| summarize(&c.measures[*measure].sample.observations(), 1);
+                let summaries = (summary(base), summary(new));
+                out.push(Pair { workload: &key.workload, measure, base, new, summaries });
+            }
+        }
+        let shown = |p: &Pair<'a>| {
+            let values = |s: &Summary| s.centre().into_iter().collect::<Vec<f64>>();
+            let unit = p.new.measures[p.measure].unit.as_str();
+            (p.workload, unit, [values(&p.summaries.0), values(&p.summaries.1)].concat())
+        };
+        let all: Vec<_> = out.iter().map(shown).collect();
+        let twins: Vec<bool> = all.iter().map(|a| all.iter().any(|b| twin(a, b))).collect();
+        let mut twins = twins.into_iter();
+        out.retain(|_| twins.next() != Some(true));
+        out
+    }
+}
+
+/// What is shown from the start: rates of data, the 99th percentile of each direction (or the mean), fairness, and what
+/// a tool reports itself.
+fn counts(measure: &str, all: &BTreeSet<&str>) -> bool {
+    if measure.starts_with("job/") {
+        return false;
+    }
+    if latency_of(measure).is_some() {
+        let p99 = measure.strip_suffix(".mean").map(|stem| format!("{stem}.p99"));
+        return measure.ends_with(".p99") || p99.is_some_and(|p| !all.contains(p.as_str()));
+    }
+    !derived(measure) || ["read.bw", "write.bw", "trim.iops", "fairness.jain"].contains(&measure)
+}
+
+/// The logarithm of how far behind.
+fn behind(j: &Judged) -> Option<f64> {
+    let log = j.ratio.filter(|r| *r > 0.0 && r.is_finite())?.ln();
+    Some(if j.better == Better::Higher { -log } else { log })
+}

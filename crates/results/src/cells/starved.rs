@@ -1,0 +1,147 @@
+//! Processes that got too few I/Os for a 99th percentile.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Cell, CellSample, Cells};
+use crate::measure::{LONGEST, latency_of};
+use crate::stats::Observation;
+
+/// A workload on a device.
+type Place = (String, String);
+
+/// The 99th percentiles of a workload: name, the largest of all that are known, and what a new sample looks like.
+type Percentiles = BTreeMap<(Place, String), (f64, CellSample)>;
+
+/// Charges starvation to its scheduler. A round in which a process has too few I/Os for a 99th percentile that other
+/// schedulers have would be left out, and a mean of the other rounds would praise who starves most. Such a round counts
+/// as *beyond* the longest wait that is known: the largest percentile of all schedulers, or the longest of its own
+/// waits. The longest waits have no other use, so they are taken out.
+///
+/// Sides that are compared with each other are charged together.
+pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
+    let mut sides: Vec<&mut Cells> = sides.into_iter().collect();
+    let mut known = Percentiles::new();
+    for (key, cell) in sides.iter().flat_map(|c| &c.0) {
+        for (name, of) in cell.measures.iter().filter(|(name, _)| is_p99(name)) {
+            let place = (key.device.clone(), key.workload.clone());
+            let new = || (0.0, CellSample { sample: Default::default(), highest: 0, ..of.clone() });
+            let entry = known.entry((place, name.clone())).or_insert_with(new);
+            let longest = of.sample.rounds.iter().map(|r| r.1.value);
+            entry.0 = longest.fold(entry.0, f64::max);
+        }
+    }
+    for (key, cell) in sides.iter_mut().flat_map(|c| &mut c.0) {
+        let place = (key.device.clone(), key.workload.clone());
+        let here = known.range((place.clone(), String::new())..);
+        for ((_, name), (longest, new)) in here.take_while(|((p, _), _)| *p == place) {
+            cell.charge(name, *longest, new);
+        }
+        let spent =
+            |name: &str| latency_of(name).is_some() && name.ends_with(&format!(".{LONGEST}"));
+        cell.measures.retain(|name, _| !spent(name));
+    }
+}
+
+fn is_p99(name: &str) -> bool {
+    latency_of(name).is_some() && name.ends_with(".p99")
+}
+
+impl Cell {
+    /// Charges the rounds that lack a percentile.
+    fn charge(&mut self, name: &str, longest: f64, new: &CellSample) {
+        let rounds =
+            |c: &CellSample| c.sample.rounds.iter().map(|r| r.0).collect::<BTreeSet<u32>>();
+        let all: BTreeSet<u32> = self.measures.values().flat_map(&rounds).collect();
+        let has = self.measures.get(name).map(&rounds).unwrap_or_default();
+        let lacking: Vec<u32> = all.difference(&has).copied().collect();
+        if lacking.is_empty() {
+            return;
+        }
+        let stem = name.trim_end_matches("p99");
+        // Where the longest wait is not known, the mean is the least that it was.
+        let waits = [LONGEST, "mean"].map(|last| self.measures.get(&format!("{stem}{last}")));
+        let own = |round: u32| {
+            let waits = waits.iter().flatten().flat_map(|c| &c.sample.rounds);
+            waits.filter(|r| r.0 == round).map(|r| r.1.value).fold(longest, f64::max)
+        };
+        let charged: Vec<(u32, Observation)> =
+            lacking.iter().map(|r| (*r, Observation { value: own(*r), censored: true })).collect();
+        let like = self.measures.values().next().map(|c| (c.sample.deterministic, c.sample.paired));
+        let into = self.measures.entry(name.into()).or_insert_with(|| {
+            let mut c = new.clone();
+            (c.sample.deterministic, c.sample.paired) = like.unwrap_or_default();
+            c
+        });
+        into.starved += charged.len();
+        into.highest = into.highest.max(lacking.iter().copied().max().unwrap_or(0));
+        into.sample.rounds.extend(charged);
+        into.sample.rounds.sort_by_key(|r| r.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use iosched_experiment::record::{BackendKind, DirStats, JobRecord, Record, TrialId};
+
+    use super::*;
+    use crate::cells::{analyse, group};
+    use crate::stats::{Verdict, VerdictOptions};
+
+    fn trial(scheduler: &str, repetition: u32, reads: u64, ms: u64) -> Record {
+        let mut read = DirStats { ios: reads, bytes: reads * 4096, ..DirStats::default() };
+        read.runtime = 1_000_000_000;
+        (1..=reads).for_each(|i| read.clat.record((ms * 1_000_000).saturating_sub(i)));
+        let trial = TrialId {
+            device: "d".into(),
+            workload: "w".into(),
+            scheduler: scheduler.into(),
+            repetition,
+            ..TrialId::default()
+        };
+        let jobs = vec![JobRecord { name: "a".into(), read, ..JobRecord::default() }];
+        Record { trial, jobs, backend: BackendKind::Real, ..Record::default() }
+    }
+
+    /// Two of five runs in which bfq lets next to no read through: the other three are no answer.
+    fn records() -> Vec<Record> {
+        let mut out = Vec::new();
+        for i in 1..=5 {
+            out.push(trial("none", i, 200, 70 + u64::from(i)));
+            out.push(if i < 4 { trial("bfq", i, 200, 48) } else { trial("bfq", i, 20, 8_000) });
+        }
+        out
+    }
+
+    #[test]
+    fn a_starved_round_counts_as_the_longest_wait_or_more() {
+        let a = analyse(&records(), Some("none"), VerdictOptions::default());
+        let line =
+            a.lines.iter().find(|l| l.key.scheduler == "bfq" && l.measure == "read.clat.p99");
+        let line = line.unwrap();
+        assert_eq!((line.summary.n, line.summary.censored, line.starved), (5, 2, 2));
+        let bound = line.summary.centre().unwrap() / 1e9;
+        assert!((3.1..3.4).contains(&bound), "{bound} s: three of 48 ms, two of 8 s");
+        let judged = line.against_base.as_ref().unwrap();
+        assert_eq!(judged.verdict, Verdict::NotEnoughData, "{judged:?}");
+        assert!(judged.about() && judged.ratio_ci.is_none());
+        assert!(a.lines.iter().all(|l| !l.measure.ends_with(".max")));
+    }
+
+    #[test]
+    fn a_scheduler_without_any_percentile_is_charged_with_that_of_others() {
+        let mut records = records();
+        records.retain(|r| r.trial.scheduler == "none");
+        records.extend((1..=5).map(|i| trial("kyber", i, 2, 5)));
+        let mut cells = group(&records);
+        charge_starved([&mut cells]);
+        let charged = cells.clone();
+        charge_starved([&mut cells]);
+        assert_eq!(charged, cells, "once");
+        let of = |s: &str| cells.0.iter().find(|(k, _)| k.scheduler == s).unwrap().1;
+        let kyber = &of("kyber").measures["read.clat.p99"];
+        let none = &of("none").measures["read.clat.p99"].sample;
+        let most = none.rounds.iter().map(|r| r.1.value).fold(0.0, f64::max);
+        assert!(kyber.sample.rounds.iter().all(|r| r.1.censored && r.1.value == most), "{kyber:?}");
+        assert_eq!(kyber.starved, 5);
+    }
+}
