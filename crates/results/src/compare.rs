@@ -8,10 +8,10 @@ use iosched_experiment::record::{BackendKind, Record};
 use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{CellKey, CellSample, Cells, group, one_latency};
+use crate::cells::{CellKey, CellSample, Cells, charge_starved, group, one_latency};
 use crate::measure::kind;
 use crate::stats::{
-    Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
+    Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
 use conditions::conditions;
 pub use conditions::{DEVICE_CONTENT, Difference, VOLATILE};
@@ -105,6 +105,9 @@ pub struct Change {
     pub regression: bool,
     /// The data leave room for a loss beyond the threshold and do not show one.
     pub open: bool,
+    /// Runs of each side that would leave no room for it, or show it; `None` where that cannot be said.
+    #[serde(default)]
+    pub needs: Option<usize>,
 }
 
 /// What a guard wants to know.
@@ -171,6 +174,7 @@ pub fn compare(
     // Who asks for completion latency gets it.
     let asked = options.measures.iter().any(|m| m.contains("clat"));
     let mixed_latencies = !asked && one_latency([&mut b, &mut n]);
+    charge_starved([&mut b, &mut n]);
     let common: BTreeSet<CellKey> = b.0.keys().filter(|k| n.0.contains_key(*k)).cloned().collect();
     if common.is_empty() {
         let first = |c: &Cells| {
@@ -262,9 +266,34 @@ fn change(f: &Figure<'_>, judged: Judged, threshold: f64) -> Change {
     let regression =
         judged.verdict == Verdict::Worse && judged.loss().is_none_or(|l| l > threshold);
     let unsure = matches!(judged.verdict, Verdict::NotEnoughData | Verdict::Invalid);
-    let open = unsure && judged.worst_loss().is_none_or(|l| l > threshold);
+    // One run of each that gave the same value is not enough to judge a scheduler, but nothing became worse.
+    let same = !f.base.sample.rounds.is_empty() && f.base.sample.rounds == f.new.sample.rounds;
+    let open = unsure && !same && judged.worst_loss().is_none_or(|l| l > threshold);
     let (key, measure, unit) = (f.key.clone(), f.measure.into(), f.new.unit.clone());
-    Change { key, measure, unit, judged, regression, open }
+    let needs = if open { runs(&judged, threshold) } else { None };
+    Change { key, measure, unit, judged, regression, open, needs }
+}
+
+/// How many runs would leave no room for a loss beyond the threshold. A figure that looks better needs fewer of them
+/// than it takes to show that it is.
+fn runs(judged: &Judged, threshold: f64) -> Option<usize> {
+    let ends = judged.ratio_ci.filter(|(low, _)| *low > 0.0);
+    let Some((low, high)) = ends.map(|(low, high)| (low.ln(), high.ln())) else {
+        return judged.needs;
+    };
+    let middle = f64::midpoint(low, high);
+    let (loss, limit) = match judged.better {
+        Better::Higher => (-middle, -(1.0 - threshold).max(f64::MIN_POSITIVE).ln()),
+        Better::Lower => (middle, threshold.ln_1p()),
+    };
+    let n = judged.base.n.min(judged.new.n);
+    if loss >= limit {
+        return judged.needs;
+    }
+    // The interval shrinks with the root of the runs.
+    let times = ((high - low) / 2.0 / (limit - loss)).powi(2);
+    let runs = ((n as f64 * times).ceil() as usize).max(n + 1);
+    Some(judged.needs.map_or(runs, |needs| needs.min(runs)))
 }
 
 /// Seeds by round.
@@ -283,8 +312,10 @@ fn near<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> S
     if !found.is_empty() {
         return found;
     }
+    let all = names.clone().into_iter().count();
     let some: Vec<&str> = names.into_iter().take(12).collect();
-    format!("there are {}", some.join(", "))
+    let more = if all > 12 { format!(", … ({} more)", all - 12) } else { String::new() };
+    format!("there are {}{more}", some.join(", "))
 }
 
 fn incomplete(b: &Cells, n: &Cells) -> Vec<(CellKey, String)> {

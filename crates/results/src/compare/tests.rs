@@ -133,3 +133,67 @@ fn cells_on_one_side_only_are_listed() {
     let bad = CompareOptions { threshold: f64::NAN, ..CompareOptions::default() };
     assert!(matches!(compare(&a, &a, &bad), Err(CompareError::Threshold(_))));
 }
+
+/// A file imported from CSV has no seeds, but every value of every round.
+#[test]
+fn a_copy_is_equal_whatever_was_recorded_about_it() {
+    let noisy = [60.0, 140.0, 99.0, 80.0, 120.0, 70.0];
+    let o = CompareOptions { force: true, ..CompareOptions::default() };
+    let copy = |values: &[f64]| {
+        let mut all = records("6.1", values);
+        all.iter_mut().for_each(|r| r.backend = BackendKind::Imported);
+        all
+    };
+    let c = compare(&records("6.1", &noisy), &copy(&noisy), &o).unwrap();
+    assert_eq!(c.changes[0].judged.words(), "equal (exact)");
+    assert_eq!(c.answer(), Answer::NoRegression);
+    // One run of each judges no scheduler, but nothing became worse.
+    let c = compare(&records("6.1", &[7.0]), &copy(&[7.0]), &o).unwrap();
+    assert_eq!(c.changes[0].judged.verdict, Verdict::NotEnoughData);
+    assert_eq!(c.answer(), Answer::NoRegression);
+}
+
+/// One of the same seed: not "equal (exact)" beside "not enough data" of a figure that differs in the last digit.
+#[test]
+fn one_simulated_run_of_each_is_not_enough_data() {
+    let of = |value| {
+        let mut all = records("6.1", &[value]);
+        all.iter_mut().for_each(|r| r.backend = BackendKind::Sim);
+        all
+    };
+    for value in [7.0, 7.001] {
+        let c = compare(&of(7.0), &of(value), &CompareOptions::default()).unwrap();
+        assert_eq!(c.changes[0].judged.words(), "not enough data", "{value}");
+    }
+}
+
+#[test]
+fn a_figure_that_looks_better_asks_for_few_runs() {
+    let o = CompareOptions::default();
+    let base = [100.0, 130.0, 80.0, 110.0, 90.0];
+    let new = base.map(|v| v * 1.01);
+    let new = [new[1], new[4], new[2], new[0], new[3]];
+    let c = compare(&records("6.1", &base), &records("6.1", &new), &o).unwrap();
+    assert_eq!(c.answer(), Answer::CannotTell);
+    let (guard, verdict) = (c.changes[0].needs.unwrap(), c.changes[0].judged.needs.unwrap());
+    assert!(guard > 5 && guard < verdict, "{guard} {verdict}");
+    // What is better, beyond chance, is no reason to doubt.
+    let better = compare(&records("6.1", &base), &records("6.1", &base.map(|v| v * 4.0)), &o);
+    let better = better.unwrap();
+    assert_eq!((better.changes[0].open, better.answer()), (false, Answer::NoRegression));
+}
+
+#[test]
+fn a_list_that_was_cut_says_so() {
+    let mut all = records("6.1", &FAST);
+    for r in &mut all {
+        for i in 0..20 {
+            let mut m = r.metrics[0].clone();
+            m.name = format!("figure{i}");
+            r.metrics.push(m);
+        }
+    }
+    let o = CompareOptions { measures: vec!["typo".into()], ..CompareOptions::default() };
+    let why = compare(&all, &all, &o).unwrap_err().to_string();
+    assert!(why.ends_with(", … (9 more)"), "{why}");
+}

@@ -19,6 +19,7 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
     let width = longest.clamp(MEASURE, columns.saturating_sub(FIGURES).max(MEASURE));
     let mut text = String::new();
     let mut last = None;
+    let marked = shown.iter().any(|x| x.judged.about());
     for x in shown {
         if last.as_ref() != Some(&&x.key) {
             let k = &x.key;
@@ -42,10 +43,15 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
     if c.mixed_latencies {
         text.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), columns));
     }
+    if marked {
+        text.push_str(&wrap("", 2, BEYOND, columns));
+    }
     text.push_str(&summary(c, columns));
     text
 }
 
+const BEYOND: &str = "> at least, ~ about: a run beyond a limit counts as the limit, and one with too few I/Os for \
+    a percentile as the longest wait";
 /// Least width of the column of measures.
 const MEASURE: usize = 15;
 /// Width of all others with the blanks before them.
@@ -53,7 +59,7 @@ const FIGURES: usize = 65;
 const HEAD: &str = "       base        new  change [95 %]          verdict";
 
 fn line(x: &Change, width: usize) -> String {
-    let centre = |s: &Summary| centre_of(s, &x.unit).replace("median ", "~");
+    let centre = |s: &Summary| centre_of(s, &x.unit);
     let (base, new) = (centre(&x.judged.base), centre(&x.judged.new));
     let verdict = if x.regression { "REGRESSION".into() } else { short(&x.judged) };
     let (measure, change) = (printable(&x.measure), change(&x.judged));
@@ -75,7 +81,7 @@ fn short(j: &Judged) -> String {
         }
         (Verdict::NoMeasurableDifference, _) => "same".into(),
         (Verdict::NotEnoughData, Some(n)) if n <= 1_000 => format!("needs {n} runs"),
-        (Verdict::NotEnoughData, _) => "too few runs".into(),
+        (v @ Verdict::NotEnoughData, _) => v.to_string(),
         (Verdict::Invalid, _) => "invalid".into(),
     }
 }
@@ -91,6 +97,7 @@ fn change(j: &Judged) -> String {
             let bare = |r: f64| percent(r).trim_end_matches(" %").to_string();
             format!("{} [{}, {}]", percent(r), bare(low), bare(high))
         }
+        None if j.about() => format!("~{}", percent(r)),
         None => percent(r),
     }
 }
@@ -141,8 +148,12 @@ fn answer(c: &Comparison) -> String {
             let lacking = c.lacking;
             let mut why = Vec::new();
             if !open.is_empty() {
+                let better =
+                    c.changes.iter().filter(|x| x.judged.verdict == Verdict::Better).count();
+                let better =
+                    if better > 0 { format!(" ({better} are better)") } else { String::new() };
                 why.push(format!(
-                    "{} of {} figures leave room for one",
+                    "{} of {} figures leave room for one{better}",
                     open.len(),
                     c.changes.len()
                 ));
@@ -150,7 +161,7 @@ fn answer(c: &Comparison) -> String {
             if lacking > 0 {
                 why.push(format!("the new side lacks {lacking} cells of the base"));
             }
-            let most = open.iter().filter_map(|x| x.judged.needs).max();
+            let most = open.iter().filter_map(|x| x.needs).max();
             let runs = most.filter(|n| *n <= 1_000);
             let advice = runs.map_or(String::new(), |n| format!("; {n} runs of each would tell"));
             format!("Answer: cannot tell: {}{advice}.\n", why.join(", "))
@@ -177,7 +188,8 @@ mod tests {
         };
         let options = VerdictOptions::default();
         let judged = judge(&sample(base), &sample(new), Better::Higher, options);
-        Change { key, measure: measure.into(), unit: "B/s".into(), judged, regression, open: false }
+        let (measure, unit) = (measure.into(), "B/s".into());
+        Change { key, measure, unit, judged, regression, open: false, needs: None }
     }
 
     fn example() -> Comparison {
