@@ -69,6 +69,9 @@ fn datasheet(args: &ShowArgs, file: &str) -> Outcome {
     let (text, agreement) = sheet
         .device_file()
         .map_err(|why| Failure::input(format!("{file}: no device has these figures: {why}")))?;
+    if let Some(hint) = sheet.hint() {
+        note(&format!("note: {hint}"));
+    }
     for a in agreement.iter().filter(|a| !a.holds()) {
         let error = a.error() * 100.0;
         note(&format!("warning: {}: the model is {error:+.0} % off the sheet", a.key));

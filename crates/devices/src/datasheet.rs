@@ -74,6 +74,7 @@ const INTERFACES: [(&str, Interface); 4] = [
 pub struct Sheet {
     name: String,
     interface: Interface,
+    interface_given: bool,
     /// Figures by the name of their key.
     figures: Vec<(&'static str, f64)>,
     power_loss_protection: Option<bool>,
@@ -154,6 +155,7 @@ impl Sheet {
                         .with_help(format!("one of: {words}"))
                 };
                 self.interface = found.ok_or_else(unknown)?.1;
+                self.interface_given = true;
                 return Ok(());
             }
             Kind::Flag => {
@@ -173,7 +175,15 @@ impl Sheet {
                     .ok_or_else(|| wrong("a time, such as 8.5 or \"8.5ms\""))?,
                 _ => src.number(at, name)? * unit as f64,
             },
-            Kind::Rate | Kind::Number => src.number(at, name)?,
+            Kind::Rate => match at.get_ref() {
+                DeValue::String(s) => {
+                    rate(s).ok_or_else(|| wrong("a rate in MB/s, such as 190 or \"190MB/s\""))?
+                }
+                _ => src.number(at, name)?,
+            },
+            Kind::Number => {
+                src.number(at, name).map_err(|d| d.with_help(format!("{name}: {help}")))?
+            }
         };
         if !(min..=max).contains(&value) {
             let message = format!("{name} is out of range: {min} to {max}{}", unit(kind));
@@ -216,6 +226,13 @@ fn unit(kind: Kind) -> &'static str {
         Kind::Time(_) => " ns",
         _ => "",
     }
+}
+
+/// 10^6 bytes a second of `190MB/s`, `3.5 GB/s` or `190 MBps`.
+fn rate(text: &str) -> Option<f64> {
+    let flat = text.trim();
+    let bytes = flat.strip_suffix("/s").or_else(|| flat.strip_suffix("ps"))?;
+    size(bytes).map(|b| b / 1e6)
 }
 
 /// Bytes of `1TB`, `500 GB` (powers of ten) or of what [`parse_bytes`] takes.

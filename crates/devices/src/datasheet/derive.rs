@@ -81,6 +81,22 @@ impl Sheet {
         Ok((self.text(&draft, &agreement), agreement))
     }
 
+    /// What was assumed because the sheet does not say it, and matters.
+    #[must_use]
+    pub fn hint(&self) -> Option<String> {
+        if self.interface_given || self.figure("rpm").is_some() {
+            return None;
+        }
+        let depth = self.queue();
+        let (rate, _) = self.interface.rate()?;
+        let faster = self.figure("sequential_read").is_some_and(|r| r > rate);
+        let faster = if faster { ", though SATA is slower than its sequential_read" } else { "" };
+        Some(format!(
+            "the sheet has no interface: taken as sata, {depth} commands at once{faster}; \
+             add interface = \"nvme\" where it is that"
+        ))
+    }
+
     /// The depth of the figures at depth: as the sheet says, or all that the interface takes, but no more than 256.
     fn depth(&self) -> u32 {
         let usual = if self.figure("rpm").is_some() { 1 } else { self.interface.depth().min(256) };

@@ -88,3 +88,24 @@ fn everything_wrong_is_said_at_once_with_its_place() {
     assert!(lacks("capacity = \"1TB\"\nrpm = 7200\n").contains("no sequential_read"));
     assert!(lacks("capacity = \"1TB\"\nsequential_read = 5\n").contains("latency_us"));
 }
+
+#[test]
+fn rates_may_have_units_and_an_interface_that_lacks_is_said() {
+    let sheet = |rate: &str, rest: &str| {
+        let text = format!("capacity = \"1TB\"\nlatency_us = 80\nsequential_read = {rate}\n{rest}");
+        Sheet::from_toml("s.toml", &text)
+    };
+    let plain = sheet("190", "").unwrap();
+    for rate in ["\"190MB/s\"", "\"190 MB/s\"", "\"0.19 GB/s\"", "\"190MBps\""] {
+        assert_eq!(sheet(rate, "").unwrap(), plain, "{rate}");
+    }
+    for rate in ["\"190\"", "\"fast\"", "\"190 IOPS\""] {
+        let why = sheet(rate, "").unwrap_err()[0].to_string();
+        assert!(why.contains("a rate in MB/s, such as 190 or \"190MB/s\""), "{why}");
+    }
+    assert!(plain.hint().unwrap().contains("taken as sata, 32 commands"), "{:?}", plain.hint());
+    let fast = sheet("\"3.5GB/s\"", "").unwrap().hint().unwrap();
+    assert!(fast.contains("slower than its sequential_read") && fast.contains("nvme"), "{fast}");
+    assert_eq!(sheet("3500", "interface = \"nvme\"\n").unwrap().hint(), None);
+    assert_eq!(sheet("190", "rpm = 7200\n").unwrap().hint(), None, "disks are sata");
+}
