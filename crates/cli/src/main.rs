@@ -67,6 +67,7 @@ fn execute(command: Command) -> Outcome {
         Command::Doctor(args) => live::doctor(&args),
         Command::Restore(args) => live::restore(&args),
         Command::Completions { shell } => manual::completions(shell),
+        Command::StoredNames(db) => manual::stored_names(&db),
         Command::Man { dir } => manual::man(dir.as_deref()),
         Command::Guardian { file } => Ok(iosched_backends::guardian::main(&file)?),
         Command::BenchMemory { scheduler, requests } => bench::memory_child(&scheduler, requests),

@@ -70,6 +70,9 @@ pub(crate) enum Command {
         /// Which shell.
         shell: clap_complete::Shell,
     },
+    /// Names of stored experiments, for completions.
+    #[command(hide = true)]
+    StoredNames(DbArgs),
     /// Print the manual page, or write all of them into a folder.
     #[command(after_help = "Example:\n  iosched man | man -l -")]
     Man {

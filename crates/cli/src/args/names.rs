@@ -79,6 +79,11 @@ pub(crate) fn anything() -> Names {
     })
 }
 
+/// Published comparisons.
+pub(crate) fn published() -> Names {
+    Names(|| iosched_results::published::names().into_iter().map(Into::into).collect())
+}
+
 /// Published comparisons that can be run again.
 pub(crate) fn comparisons() -> Names {
     Names(|| iosched_lab::reproduce::names().iter().map(ToString::to_string).collect())

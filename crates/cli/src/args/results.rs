@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{DbArgs, LookArgs, RunFormat};
+use super::{DbArgs, LookArgs, RunFormat, names};
 
 /// Forms of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -196,7 +196,7 @@ pub(crate) struct ReportArgs {
     /// Stored experiment, by name or number (default: the newest).
     pub(crate) experiment: Option<String>,
     /// A published comparison instead: one of `iosched results import published`.
-    #[arg(long, value_name = "NAME", conflicts_with = "experiment")]
+    #[arg(long, value_name = "NAME", conflicts_with = "experiment", hide_possible_values = true, value_parser = names::published())]
     pub(crate) published: Option<String>,
     /// The page to write.
     #[arg(long, value_name = "FILE")]

@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests read and write files")]
 
 mod bad_input;
+mod completion;
 mod experiments;
 mod good;
 mod readme;
