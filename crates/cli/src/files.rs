@@ -5,7 +5,6 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use anyhow::Context;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::Lookup;
 
@@ -81,7 +80,7 @@ pub(crate) fn print(text: &str) -> Outcome {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
         Err(e) if e.kind() == ErrorKind::BrokenPipe => Err(Failure::silent(0)),
-        Err(e) => Err(Failure::input(format!("writing to standard output: {e}"))),
+        Err(e) => Err(Failure::input(format!("cannot write to standard output: {}", reason(&e)))),
     }
 }
 
@@ -100,24 +99,38 @@ pub(crate) fn no_disk(path: &Path) -> Outcome {
     Ok(())
 }
 
+/// Why a file cannot be written, in words.
+fn reason(e: &std::io::Error) -> String {
+    match e.kind() {
+        ErrorKind::StorageFull => "the disk is full".into(),
+        ErrorKind::QuotaExceeded => "the quota is used up".into(),
+        ErrorKind::PermissionDenied => "permission denied".into(),
+        ErrorKind::ReadOnlyFilesystem => "the file system is read-only".into(),
+        ErrorKind::NotFound => "there is no such folder".into(),
+        _ => e.to_string(),
+    }
+}
+
 /// Writes a file whole or not at all: beside it first, then renamed.
 pub(crate) fn write(path: &Path, text: &str) -> Outcome {
     no_disk(path)?;
+    writable(path)?;
+    let failed = |e: std::io::Error| {
+        Failure::input(format!("cannot write {}: {}", path.display(), reason(&e)))
+    };
     let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file());
     if special {
         // /dev/stdout, a pipe: there is nothing to rename over.
-        std::fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
-        return Ok(());
+        return std::fs::write(path, text).map_err(failed);
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
-    let result = std::fs::write(&beside, text)
-        .and_then(|()| std::fs::rename(&beside, path))
-        .with_context(|| format!("writing {}", path.display()));
+    let result =
+        std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(failed);
     if result.is_err() {
         let _ = std::fs::remove_file(&beside);
     }
-    Ok(result?)
+    result
 }
 
 /// Whether a file can be written there, as far as can be said before there is anything to write.

@@ -236,11 +236,34 @@ fn import(
     let mut store = open(&args.db)?;
     let mut out = String::new();
     for d in &documents {
-        let (id, trials) = store.import(d)?;
-        let s = if trials == 1 { "" } else { "s" };
-        out.push_str(&format!("{id}: {} ({trials} trial{s})\n", render::printable(&d.name)));
+        let (id, added) = store.import(d)?;
+        let stored = store.list()?.into_iter().find(|e| e.id == id);
+        let name = stored.map_or_else(|| d.name.clone(), |e| e.name);
+        out.push_str(&imported(id, &name, d, added));
     }
     print(&out)
+}
+
+/// What an import did. An experiment that is stored already keeps its name, and gets the trials that it lacks.
+fn imported(id: i64, stored: &str, d: &ExperimentDocument, added: usize) -> String {
+    let count = |n: usize| format!("{n} trial{}", if n == 1 { "" } else { "s" });
+    let known = d.records.len() - added;
+    let name = render::printable(stored);
+    if known == 0 && stored == d.name {
+        return format!("{id}: {name} ({})\n", count(added));
+    }
+    let mut out = format!(
+        "{id}: {name} is this experiment: {} known already, {} added\n",
+        count(known),
+        count(added)
+    );
+    if stored != d.name {
+        let wanted = render::printable(&d.name);
+        out.push_str(&format!(
+            "   it is not called {wanted}; `iosched results edit {id} --rename {wanted}` renames it\n"
+        ));
+    }
+    out
 }
 
 /// The experiments of a file: our own document, `published`, or another tool's output.

@@ -107,3 +107,42 @@ fn what_cannot_work_is_said_before_the_run() {
     let why = place.fails(2, &["results", "import", &newer]);
     assert!(why.contains("schema 99 is newer"), "{why}");
 }
+
+#[test]
+fn an_import_says_which_experiment_it_is() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    run(&place, &job, &["--device", "fixed", "--name", "orig"]);
+    place.out(&["results", "export", "orig", "-o", "rt.json"]);
+    let text = place.out(&["results", "import", "rt.json", "--name", "rt-json"]);
+    assert!(
+        text.contains("1: orig is this experiment: 2 trials known already, 0 trials"),
+        "{text}"
+    );
+    assert!(text.contains("not called rt-json") && text.contains("--rename rt-json"), "{text}");
+    let fresh = place.out(&["results", "import", "rt.json", "--name", "rt", "--db", "other.db"]);
+    assert_eq!(fresh, "1: rt (2 trials)\n");
+}
+
+#[test]
+fn a_csv_copy_is_equal_to_its_original() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    run(&place, &job, &["--device", "hdd-7200", "--name", "orig", "--runs", "3"]);
+    place.out(&["results", "export", "orig", "--format", "csv", "-o", "copy.csv"]);
+    place.out(&["results", "import", "copy.csv", "--name", "copy"]);
+    let text = place.out(&["compare", "orig", "copy", "--force", "--all"]);
+    assert!(text.ends_with("Answer: no regression.\n"), "{text}");
+    assert!(!text.contains("not enough data"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_in_words() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    run(&place, &job, &["--device", "fixed", "--name", "orig"]);
+    let why = place.fails(2, &["results", "export", "orig", "-o", "absent/x.json"]);
+    assert!(why.contains("there is no folder absent") && !why.contains("os error"), "{why}");
+    let why = place.fails(2, &["report", "orig", "--html", "/dev/full"]);
+    assert!(why.contains("cannot write /dev/full: the disk is full\n"), "{why}");
+}
