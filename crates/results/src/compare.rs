@@ -266,8 +266,10 @@ fn change(f: &Figure<'_>, judged: Judged, threshold: f64) -> Change {
     let regression =
         judged.verdict == Verdict::Worse && judged.loss().is_none_or(|l| l > threshold);
     let unsure = matches!(judged.verdict, Verdict::NotEnoughData | Verdict::Invalid);
-    // One run of each that gave the same value is not enough to judge a scheduler, but nothing became worse.
-    let same = !f.base.sample.rounds.is_empty() && f.base.sample.rounds == f.new.sample.rounds;
+    // One run of each with the same seed that gave the same value judges no scheduler, but nothing became worse.
+    let (base, new) = (&f.base.sample, &f.new.sample);
+    let seeded = [base, new].iter().all(|s| s.deterministic && s.paired);
+    let same = seeded && !base.rounds.is_empty() && base.rounds == new.rounds;
     let open = unsure && !same && judged.worst_loss().is_none_or(|l| l > threshold);
     let (key, measure, unit) = (f.key.clone(), f.measure.into(), f.new.unit.clone());
     let needs = if open { runs(&judged, threshold) } else { None };
