@@ -12,12 +12,14 @@ pub(crate) struct Throttle {
     /// The throttle, while a scheduler runs that has it switched off.
     off: Option<Wbt>,
     target_us: Option<u64>,
+    /// The device has told how many commands it takes, as SCSI disks do. Otherwise the depth is that of the queue's requests.
+    tells_depth: bool,
 }
 
 impl Throttle {
     /// `target_us` as set by hand, if it was.
-    pub(crate) fn new(target_us: Option<u64>) -> Self {
-        Throttle { on: None, off: None, target_us }
+    pub(crate) fn new(target_us: Option<u64>, tells_depth: bool) -> Self {
+        Throttle { on: None, off: None, target_us, tells_depth }
     }
 
     /// Switches it on or off for a scheduler. BFQ (`unwanted`) switches it off, unless the target was set by hand.
@@ -26,9 +28,9 @@ impl Throttle {
         if target == Some(0) || (unwanted && target.is_none()) {
             self.off = self.on.take().or(self.off.take());
         } else if self.on.is_none() {
-            self.on = Some(self.off.take().unwrap_or_else(|| {
-                Wbt::new(target, facts.rotational, facts.queue_depth, write_cache)
-            }));
+            let depth = if self.tells_depth { facts.queue_depth } else { facts.nr_requests };
+            let fresh = || Wbt::new(target, facts.rotational, depth, write_cache);
+            self.on = Some(self.off.take().unwrap_or_else(fresh));
         }
     }
 
@@ -45,5 +47,22 @@ impl Throttle {
     #[inline(always)]
     pub(crate) fn get(&mut self) -> Option<&mut Wbt> {
         self.on.as_mut()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Series of 6.12 on an SSD of depth 128 with 256 requests: up to 24,576 pages are on their way in requests of 128, three
+    /// quarters of the requests. A SCSI disk has the depth that it told.
+    #[test]
+    fn the_throttle_goes_by_requests_where_no_depth_is_told() {
+        let facts = QueueFacts { queue_depth: 128, nr_requests: 256, ..QueueFacts::default() };
+        for (told, cap) in [(false, 192), (true, 96)] {
+            let mut throttle = Throttle::new(Some(2000), told);
+            throttle.set(false, &facts, true);
+            assert_eq!(throttle.get().map(|w| w.most()), Some(cap));
+        }
     }
 }

@@ -109,6 +109,12 @@ impl Wbt {
         w
     }
 
+    /// The largest depth that it gives.
+    #[cfg(test)]
+    pub(crate) fn most(&self) -> u32 {
+        3 * self.queue_depth / 4
+    }
+
     /// Whether a task sleeps here.
     pub(crate) fn holds(&self, task: TaskId) -> bool {
         self.waiting.iter().any(|w| w.contains(&task))

@@ -62,6 +62,8 @@ fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
     let default_target = if rotational { 75_000 } else { 2_000 };
     let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
     let nr = get("nr_requests").map(|v| v as u32);
+    // Of disks of old kernels it is not known here which of them do.
+    let tells_depth = cfg.budget || !cfg.profile.mq.budget_first;
     let facts = first_facts(&mut cfg, rules.limits().max_sectors, rotational, nr);
     let (nr, hw_queues) = (facts.nr_requests, facts.hw_queues);
     let to = &cfg.scheduler;
@@ -78,7 +80,7 @@ fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
         threads: Threads::default(),
         drive: Drive::new(cfg.device),
         flushes: Flushes::new(hw_queues, write_cache, fua),
-        throttle: Throttle::new(target),
+        throttle: Throttle::new(target, tells_depth),
         switches: Switches::default(),
         runs: Runs::default(),
         manual: false,
