@@ -246,16 +246,15 @@ impl Ground {
 /// # Errors
 /// [`Error::TooSmall`] with both figures, [`Error::Io`].
 pub(crate) fn check_room(dir: &Path, shown: &str, load: &Load) -> Result<()> {
-    let Load::Program { program, params } = load else { return Ok(()) };
     let found = rustix::fs::statvfs(dir);
     let found = found.map_err(|e| Error::io("looking at the room in", dir, e.into()))?;
-    let (needed, free) = ((program.room)(params), found.f_bfree.saturating_mul(found.f_frsize));
+    let (needed, free) = (load.room(), found.f_bfree.saturating_mul(found.f_frsize));
     if needed <= free {
         return Ok(());
     }
     let words = |bytes: Bytes| show_bytes(bytes as f64);
     Err(Error::TooSmall {
-        what: program.name.into(),
+        what: load.title().into(),
         needed: words(needed),
         path: shown.into(),
         free: words(free),

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use iosched_syscalls::Birth;
-use iosched_types::Diagnostic;
+use iosched_types::{Bytes, Diagnostic};
 use iosched_workloads::programs::{Descriptor, Params};
 use iosched_workloads::strace::{self, Log, Options, Replay};
 
@@ -79,6 +79,24 @@ pub struct Started {
 }
 
 impl Load {
+    /// Bytes that its files have at least at some time, in the simulator and live: no disk below that will do.
+    #[must_use]
+    pub fn room(&self) -> Bytes {
+        match self {
+            Load::Program { program, params } => (program.room)(params),
+            Load::Trace { log, .. } => log.files.iter().fold(0, |sum, f| sum.saturating_add(f.1)),
+        }
+    }
+
+    /// What it is called where it does not fit.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        match self {
+            Load::Program { program, .. } => program.name,
+            Load::Trace { .. } => "the files before the log",
+        }
+    }
+
     /// A fresh start.
     #[must_use]
     pub fn start(&self) -> Started {

@@ -13,12 +13,11 @@ use std::collections::BTreeSet;
 use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
 use iosched_schedulers::registry::Registry;
+use iosched_types::Diagnostic;
 use iosched_types::units::show_bytes;
-use iosched_types::{Bytes, Diagnostic};
 use iosched_workloads::fio::layout::lay_out_beside;
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{JobSet, Lookup, check_cpus, check_files, parse, parse_live};
-use iosched_workloads::strace::Log;
 
 use crate::choice::{self, Choice};
 use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
@@ -252,38 +251,27 @@ fn room(s: &Startup, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
 
 /// The files of a program need room on the device, and those that were there before a log.
 fn files(load: &Load, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
-    let has = device.capacity();
-    let (program, params) = match load {
-        Load::Program { program, params } => (program, params),
-        Load::Trace { log, .. } => return files_of(log, has, device, place),
+    let (need, has) = (load.room(), device.capacity());
+    let (words, help) = match load {
+        Load::Program { program, .. } => {
+            let help = format!("give it less to do: iosched show workload {}", program.name);
+            ("with these parameters".into(), help)
+        }
+        // A log may name a place far behind in a file: what lies before it has to be there.
+        Load::Trace { log, .. } => {
+            let (name, len) = log.files.iter().max_by_key(|(_, len)| *len)?;
+            let words = format!("(the largest, {name}, {})", show_bytes(*len as f64));
+            (words, "take a larger device; a log does not tell where a file has holes".into())
+        }
     };
-    let need = (program.room)(params);
     (need > has).then(|| {
+        let (title, need) = (load.title(), show_bytes(need as f64));
+        let has = show_bytes(has as f64);
         let message = format!(
-            "device {}: {} needs at least {} with these parameters, there are {}",
-            device.name,
-            program.name,
-            show_bytes(need as f64),
-            show_bytes(has as f64)
+            "device {}: {title} needs at least {need} {words}, there are {has}",
+            device.name
         );
-        let help = format!("give it less to do: iosched show workload {}", program.name);
         place.error(message).with_help(help)
-    })
-}
-
-/// A log may name a place far behind in a file: what lies before it has to be there.
-fn files_of(log: &Log, has: Bytes, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
-    let need = log.files.iter().fold(0u64, |sum, (_, len)| sum.saturating_add(*len));
-    let (name, len) = log.files.iter().max_by_key(|(_, len)| *len)?;
-    (need > has).then(|| {
-        let message = format!(
-            "device {}: the files that were there before the log have {}, the largest, {name}, {}; there are {}",
-            device.name,
-            show_bytes(need as f64),
-            show_bytes(*len as f64),
-            show_bytes(has as f64)
-        );
-        place.error(message).with_help("take a larger device; a log does not tell where a file has holes")
     })
 }
 

@@ -69,6 +69,25 @@ fn core_time_is_switched_off_by_the_experiment() {
     assert!(refused("[cpu]").contains("[cpu] needs model"));
 }
 
+#[test]
+fn files_of_a_log_have_to_fit_the_device() {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let log = |at: u64| {
+        let text = format!(
+            "openat(AT_FDCWD, \"f\", O_RDONLY) = 3\npread64(3, \"x\"..., 4096, {at}) = 4096\n"
+        );
+        std::fs::write(dir.join("far.strace"), text).unwrap();
+        let e = "workloads = [\"far.strace\"]\ndevices = [\"ssd-sata\"]\nschedulers = [\"none\"]";
+        planned(e, dir)
+    };
+    assert!(log(1 << 30).is_ok());
+    let e = log(1 << 40).unwrap_err()[0].to_string();
+    assert!(
+        e.contains("needs at least 1.00 TiB (the largest, work/f, 1.00 TiB), there are 466 GiB"),
+        "{e}"
+    );
+}
+
 /// fio without `randseed` has a seed of its own, and repeatable jobs treat a named seed differently.
 #[test]
 fn a_single_run_without_a_seed_is_fios() {
