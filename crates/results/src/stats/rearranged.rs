@@ -17,7 +17,7 @@ pub type Stratum<'a> = (&'a [f64], &'a [f64], f64);
 /// given values of which some are only a bound. 1 without values.
 #[must_use]
 pub fn rearranged(figures: &[Stratum<'_>], seed: u64) -> f64 {
-    let mut pools: Vec<Pool> = figures.iter().filter_map(|f| Pool::of(f)).collect();
+    let mut pools: Vec<Pool> = figures.iter().filter_map(Pool::of).collect();
     let seen: f64 = pools.iter().map(|p| p.difference(p.sum)).sum::<f64>().abs();
     let variance: f64 = pools.iter().map(Pool::variance).sum();
     if seen == 0.0 || variance == 0.0 {
