@@ -193,10 +193,10 @@ impl Judged {
     }
 
     fn small(&self) -> bool {
-        if self.about() {
-            return false;
+        if self.delta == 0.0 && self.exact {
+            return true;
         }
-        self.delta == 0.0 && self.exact || self.ratio.is_some_and(|r| (r - 1.0).abs() < NEGLIGIBLE)
+        !self.about() && self.ratio.is_some_and(|r| (r - 1.0).abs() < NEGLIGIBLE)
     }
 }
 

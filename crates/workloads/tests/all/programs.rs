@@ -54,8 +54,10 @@ fn what_does_not_fit_is_said_with_the_nearest_word() {
     assert!(apart("sqlite", "page_size", "513").contains("is no power of two"));
     assert!(apart("postmark", "smallest", "2M").contains("smallest=2097152 is above largest="));
     let pgbench = Descriptor::find("pgbench").unwrap();
-    let few = Params::of(pgbench, &[set("shared_buffers", "128k"), set("clients", "5")]);
-    assert!(few.unwrap_err().contains("shared_buffers=131072 is too little for 5 clients: 163840"));
+    let few = Params::of(pgbench, &[set("shared_buffers", "1M"), set("clients", "50")]);
+    assert!(
+        few.unwrap_err().contains("shared_buffers=1048576 is too little for 50 clients: 1638400")
+    );
     let rd = Descriptor::find("rd").unwrap();
     let e = Params::of(rd, &[set("strid", "1")]).unwrap_err();
     assert!(e.contains("did you mean \"stride\"?"), "{e}");
