@@ -174,3 +174,12 @@ fn benjamini_and_hochberg_step_up() {
     assert!(near(&benjamini_hochberg(&[0.9, 0.8]), &[0.9, 0.9]));
     assert!(benjamini_hochberg(&[]).is_empty());
 }
+
+#[test]
+fn a_copy_with_a_censored_value_is_equal() {
+    let at = |value, censored| Observation { value, censored };
+    let rounds = vec![(1, at(0.0, false)), (2, at(0.0, true))];
+    let s = Sample { rounds, ..sample(&[0.0, 0.0]) };
+    let j = of(&s, &s, Better::Higher);
+    assert_eq!((j.verdict, j.words()), (Verdict::NoMeasurableDifference, "equal (exact)".into()));
+}
