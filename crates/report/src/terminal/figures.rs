@@ -52,7 +52,7 @@ impl Figures {
     #[must_use]
     pub fn of(r: &Record) -> Figures {
         let mut f = Figures::of_jobs(r.jobs.iter());
-        f.from_percentiles(r);
+        f.take_percentiles(r);
         let share = |t: u64| if r.elapsed == 0 { 0.0 } else { t as f64 / r.elapsed as f64 };
         f.busy = share(r.device.busy).min(1.0);
         f.idled = share(r.scheduler.idled).min(1.0);
@@ -66,7 +66,7 @@ impl Figures {
 
     /// fio's JSON without bins has means and percentiles of completion latencies, which are metrics here. The mean of
     /// several directions is that of their I/Os; percentiles of several are unknown.
-    fn from_percentiles(&mut self, r: &Record) {
+    fn take_percentiles(&mut self, r: &Record) {
         let known = |d: &DirStats| d.ios == 0 || !d.latency().is_empty();
         if r.jobs.iter().flat_map(sides).all(known) {
             return;

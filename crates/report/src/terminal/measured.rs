@@ -57,7 +57,7 @@ pub(super) fn metrics(p: &Place<'_>, look: Look) -> String {
     let of_percentiles = |name: &str| {
         let end =
             |t: &&str| name.strip_prefix(*t).is_some_and(|e| e.starts_with(".p") || e == ".mean");
-        percentiles.iter().any(|t| end(t))
+        percentiles.iter().any(end)
     };
     let apart = |n: &&Name<'_>| !of_operation(n.0) && !of_percentiles(n.0);
     let charts = names.iter().filter(apart).map(|n| chart(p, *n, look));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use iosched_experiment::record::{
     BackendKind, DirStats, JobRecord, Metric, Record, SCHEMA, Series, Status, TrialId,
 };
-use iosched_results::compare::{Answer, CompareOptions, compare};
+use iosched_results::compare::{CompareOptions, compare};
 use iosched_results::export::{Format, export};
 use iosched_results::import::{self, Context, large_document};
 use iosched_results::measure::{Measure, measures};
