@@ -15,11 +15,77 @@ use crate::store::open_read_only;
 pub(crate) fn completions(shell: clap_complete::Shell) -> Outcome {
     let mut out = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "iosched", &mut out);
-    if shell == clap_complete::Shell::Bash {
-        let lists = lists(&Cli::command()).into_iter().collect::<Vec<_>>().join(" ");
-        out.extend(include_str!("completions.bash").replace("@LISTS@", &lists).bytes());
+    let text = String::from_utf8_lossy(&out).into_owned();
+    let lists = lists(&Cli::command());
+    print(&match shell {
+        clap_complete::Shell::Bash => {
+            let lists = lists.into_iter().collect::<Vec<_>>().join(" ");
+            text + &include_str!("completions.bash").replace("@LISTS@", &lists)
+        }
+        clap_complete::Shell::Zsh => zsh(&text),
+        clap_complete::Shell::Fish => fish(&text, &lists) + include_str!("completions.fish"),
+        _ => text,
+    })
+}
+
+/// zsh: lists take more words behind a comma, and experiments are those of the results file.
+fn zsh(generated: &str) -> String {
+    let mut out = String::new();
+    for line in generated.lines() {
+        let list = line.split_once(",…:(").and_then(|(head, words)| {
+            let (words, tail) = words.rsplit_once(')')?;
+            Some(format!("{head},…: _iosched_list - {words}{tail}"))
+        });
+        let stored = |line: &str| {
+            let positional = STORED.iter().any(|name| {
+                line.starts_with(&format!("':{name} -- "))
+                    || line.starts_with(&format!("'::{name} -- "))
+            });
+            let head = line.strip_suffix(":_default' \\").filter(|_| positional)?;
+            Some(format!("{head}:_iosched_stored' \\"))
+        };
+        let line = list.or_else(|| stored(line)).unwrap_or_else(|| line.to_string());
+        // Behind a list of files there are options, too: `*::` would take all words that follow.
+        match line.strip_prefix("'*::").filter(|l| l.contains(" -- ")) {
+            Some(files) => out += &format!("'*:{files}"),
+            None => out += &line,
+        }
+        out.push('\n');
+        // Behind the first line, which names the command.
+        if line.starts_with("#compdef") {
+            out.push('\n');
+            out += include_str!("completions.zsh");
+        }
     }
-    print(&String::from_utf8_lossy(&out))
+    out
+}
+
+/// Arguments that are names of stored experiments.
+const STORED: [&str; 4] = ["name", "base", "new", "experiment"];
+
+/// fish: lists take more words behind a comma.
+fn fish(generated: &str, lists: &BTreeSet<String>) -> String {
+    let is_list = |line: &str| lists.iter().any(|l| line.contains(&format!(" -l {} ", &l[2..])));
+    let mut out = String::new();
+    let mut lines = generated.lines();
+    while let Some(line) = lines.next() {
+        let Some((head, first)) = line.split_once(" -r -f -a \"").filter(|_| is_list(line)) else {
+            out += line;
+            out.push('\n');
+            continue;
+        };
+        // Each word stands on a line of its own, up to the closing quote.
+        let mut words = vec![first];
+        while !words.last().is_some_and(|w| w.ends_with('"'))
+            && let Some(next) = lines.next()
+        {
+            words.push(next);
+        }
+        let words = words.iter().filter_map(|w| w.trim_end_matches('"').split('\t').next());
+        let words = words.collect::<Vec<_>>().join(" ");
+        out += &format!("{head} -r -f -a \"(__iosched_list {words})\"\n");
+    }
+    out
 }
 
 /// Options that take a list with commas, as their value names say.

@@ -63,9 +63,10 @@ pub(crate) enum Command {
     /// Put back what a killed run left behind.
     Restore(StateArgs),
     /// Print completions for a shell.
-    #[command(
-        after_help = "Example:\n  iosched completions bash > ~/.local/share/bash-completion/completions/iosched"
-    )]
+    #[command(after_help = "Examples:
+  iosched completions bash > ~/.local/share/bash-completion/completions/iosched
+  iosched completions zsh > ~/.zsh/functions/_iosched      # a folder of fpath
+  iosched completions fish > ~/.config/fish/completions/iosched.fish")]
     Completions {
         /// Which shell.
         shell: clap_complete::Shell,
