@@ -17,12 +17,12 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::args::RunArgs;
 use crate::fail::{Failure, Outcome};
-use crate::{files, jobs, live};
+use crate::{asked, files, jobs, live};
 
 /// An experiment and how it was asked for.
 pub(crate) struct Chosen {
     pub(crate) experiment: Experiment,
-    /// The experiment file with its job files in it, or the command line.
+    /// An experiment file that stands alone, with the options that it was run with.
     pub(crate) definition: String,
 }
 
@@ -35,8 +35,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
             let text = files::required(file)?;
             let mut experiment = read(args, file, &text)?;
             apply(args, &mut experiment)?;
-            // With its jobs: whoever runs it again has other files, or the same ones in another state.
-            let definition = iosched_experiment::contained(file, &text, &files::text);
+            let definition = asked::of_file(args, file, &text);
             out.push(Chosen { experiment, definition });
         } else {
             let e = quick.get_or_insert_with(|| Experiment {
@@ -55,7 +54,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
         if e.schedulers.is_empty() {
             e.schedulers = all_of(&e);
         }
-        let definition = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+        let definition = asked::of_command(args, &e);
         out.insert(0, Chosen { experiment: e, definition });
     }
     if let (Some(name), 2..) = (&args.name, out.len()) {

@@ -9,6 +9,7 @@
 )]
 
 mod args;
+mod asked;
 mod bench;
 mod choose;
 mod compare;

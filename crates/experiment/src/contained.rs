@@ -1,4 +1,4 @@
-//! An experiment file with its job files in it: the same comparison in another folder, on another machine.
+//! An experiment file with its job and device files in it: the same comparison in another folder, on another machine.
 
 use std::ops::Range;
 
@@ -6,20 +6,32 @@ use crate::file::{DeviceRef, Experiment, JobSource, beside, is_path, stem};
 use crate::load::{ProgramRef, TraceRef};
 use crate::source::Source;
 
-/// The text of an experiment file, job files that it names replaced by what is in them. What cannot be read, and what
-/// is no job (a log of system calls), stays named.
+/// Before the options that a stored experiment was run with, in the first lines of its definition.
+pub const OPTIONS_LINE: &str = "# iosched: options ";
+/// Before the command line that a stored experiment without a file was run with.
+pub const COMMAND_LINE: &str = "# iosched: run ";
+
+/// The text of an experiment file, job and device files that it names replaced by what is in them. What cannot be read,
+/// kernel profiles, and what is no job (a log of system calls) stay named.
 #[must_use]
 pub fn contained(file: &str, text: &str, read: &dyn Fn(&str) -> Result<String, String>) -> String {
     let src = Source { file, text };
     let Ok(root) = src.parse() else { return text.into() };
-    let Some(list) = root.get_ref().get("workloads") else { return text.into() };
     let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+    for at in root.get_ref().get("devices").map(|list| src.list(list)).unwrap_or_default() {
+        if let Some(path) = at.get_ref().as_str()
+            && let Some(device) = device(path, &|path| read(&beside(file, path)))
+        {
+            edits.push((at.span(), device));
+        }
+    }
+    let jobs = root.get_ref().get("workloads").map(|list| src.list(list)).unwrap_or_default();
     let job = |path: &str| {
         let named = !path.contains(['/', '.']) || TraceRef::is_log(path);
         let job = if named { None } else { read(&beside(file, path)).ok() };
         Some(format!("job = {}", literal(&job?)?))
     };
-    for at in src.list(list) {
+    for at in jobs {
         if let Some(path) = at.get_ref().as_str() {
             if ProgramRef::of_line(path).is_none()
                 && let Some(job) = job(path)
@@ -47,6 +59,14 @@ pub fn contained(file: &str, text: &str, read: &dyn Fn(&str) -> Result<String, S
         out.replace_range(range, &new);
     }
     out
+}
+
+/// A device file as a table with its name.
+fn device(path: &str, read: &dyn Fn(&str) -> Result<String, String>) -> Option<String> {
+    let named = !is_path(path) || !path.ends_with(".toml");
+    let mut table: toml::Table = if named { None } else { toml::from_str(&read(path).ok()?).ok() }?;
+    table.insert("name".into(), stem(path).into());
+    Some(toml::Value::Table(table).to_string())
 }
 
 /// The files that an experiment file still names, in its order.
@@ -98,6 +118,9 @@ mod tests {
     fn read(path: &str) -> Result<String, String> {
         match path {
             "dir/jobs/a.fio" => Ok("[a]\nrw=read\nfilename=C:\\'disk'\n".into()),
+            "dir/my.toml" => {
+                Ok("model = \"fixed\"\nlatency = 100 # us\n[more]\na = [1, 2]\n".into())
+            }
             "dir/b.fio" => Ok("[b]\ndescription=''' and \"\"\" and \\".into()),
             _ => Err("no such file".into()),
         }
@@ -105,7 +128,7 @@ mod tests {
 
     #[test]
     fn job_files_are_taken_in_and_everything_else_stays() {
-        let text = "# mine\ndevices = [\"hdd-7200\", \"my.toml\"]\nschedulers = [\"none\"]\nworkloads = [\n    \
+        let text = "# mine\ndevices = [\"hdd-7200\", \"my.toml\", \"no.toml\", \"/dev/sdb\"]\nschedulers = [\"none\"]\nworkloads = [\n    \
                     \"jobs/a.fio\", # first\n    \"database\",\n    { file = \"b.fio\" },\n    \"gone.fio\",\n]\n\
                     [set]\nruntime = 3\n";
         let out = contained("dir/x.toml", text, &read);
@@ -125,7 +148,11 @@ mod tests {
         assert!(
             out.starts_with("# mine\n") && out.contains("# first") && out.contains("runtime = 3")
         );
-        assert_eq!(files_of(&out), ["my.toml", "gone.fio"]);
+        let DeviceRef::Inline(name, device) = &e.devices[1].value else { panic!("{out}") };
+        let same = |a: &str, b: &str| toml::from_str::<toml::Table>(a) == toml::from_str(b);
+        assert_eq!(name, "my");
+        assert!(same(device, &read("dir/my.toml").unwrap()), "{device}");
+        assert_eq!(files_of(&out), ["no.toml", "/dev/sdb", "gone.fio"]);
         assert_eq!(contained("dir/x.toml", &out, &read), out, "nothing is left to do");
     }
 

@@ -17,7 +17,7 @@ pub mod startup;
 pub mod trial;
 pub mod until;
 
-pub use contained::{contained, files_of};
+pub use contained::{COMMAND_LINE, OPTIONS_LINE, contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, Fill, FsType, HostSpec, Sysctls};
 pub use iosched_workloads::programs::{Access, Mix};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::{BackendKind, Experiment, Record, Trial, TrialId};
+use iosched_experiment::{BackendKind, COMMAND_LINE, Experiment, Record, Trial, TrialId};
 use iosched_results::store::{Progress, Store, StoreError};
 
 use crate::certain::certain;
@@ -144,7 +144,7 @@ fn unfinished(
     let planned: BTreeSet<&TrialId> = trials.iter().map(|t| &t.id).collect();
     if !same || (before != definition && !done.keys().all(|t| planned.contains(t))) {
         if progress.under_way() {
-            note(&another(&e.name, &before, before == definition, progress));
+            note(&another(&e.name, &before, same_words(&before, definition), progress));
         }
         return Ok(None);
     }
@@ -162,12 +162,20 @@ fn unfinished(
     Ok((!(planned && enough)).then_some((id, done)))
 }
 
+/// The same text, or the same command line with other jobs below it.
+fn same_words(before: &str, now: &str) -> bool {
+    let command = |text: &str| text.lines().next().is_some_and(|l| l.starts_with(COMMAND_LINE));
+    before == now || (command(before) && before.lines().next() == now.lines().next())
+}
+
 /// Says that an interrupted experiment of the same name does not go on, and which command would go on with it.
 fn another(name: &str, definition: &str, same_words: bool, p: Progress) -> String {
     let how = match definition.lines().next() {
         _ if same_words => "; a file that it names was changed since, or the program".into(),
-        // The command line of the quick form; else it is the text of a file.
-        Some(line) if line.starts_with("run ") => format!("; to go on with it: iosched {line}"),
+        // The quick form has its command line on top; else it is the text of a file.
+        Some(line) if line.starts_with(COMMAND_LINE) => {
+            format!("; to go on with it: iosched run {}", &line[COMMAND_LINE.len()..])
+        }
         _ => "; its experiment file was changed since, or a job file that it names".into(),
     };
     let planned = p.planned.map_or_else(String::new, |n| format!(" of {n}"));
@@ -210,20 +218,20 @@ mod tests {
             let store = Store::open(&dir.path().join("r.db")).unwrap();
             Storing::begin(store, e, definition, trials, &mut |_| ()).unwrap()
         };
-        let first = chosen("run e --runs 2", 1);
+        let first = chosen("# iosched: run e --runs 2", 1);
         let mut storing = begin(&first);
         let trial = first.2[0].id.clone();
         storing.put(&Record { trial, status: Status::Complete, ..Record::default() }).unwrap();
         let id = storing.experiment;
         drop(storing);
-        let same = begin(&chosen("run --runs=2 e", 1));
+        let same = begin(&chosen("# iosched: run --runs=2 e", 1));
         assert_eq!((same.experiment, same.kept()), (id, 1));
         // As when a file that the definition names has changed.
-        let mut changed = begin(&chosen("run e --runs 2", 5));
+        let mut changed = begin(&chosen("# iosched: run e --runs 2", 5));
         assert_ne!(changed.experiment, id);
         assert_eq!(changed.kept(), 0);
         changed.abandon_empty().unwrap();
-        let mut other = begin(&chosen("run e --runs 2 --seed 5", 5));
+        let mut other = begin(&chosen("# iosched: run e --runs 2 --seed 5", 5));
         assert_ne!(other.experiment, id);
         // Removed because nothing was stored. The interrupted experiment is the newest again.
         other.abandon_empty().unwrap();
@@ -231,7 +239,7 @@ mod tests {
         again.abandon_empty().unwrap();
         assert_eq!((again.experiment, again.kept()), (id, 1));
         let progress = again.store.progress(id).unwrap();
-        let said = another("e", "run e --runs 2", false, progress);
+        let said = another("e", "# iosched: run e --runs 2", false, progress);
         assert!(
             said.contains("1 of 2 trials") && said.contains("iosched run e --runs 2"),
             "{said}"

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use iosched_experiment::files_of;
 use iosched_experiment::source::Source;
+use iosched_experiment::{COMMAND_LINE, OPTIONS_LINE, files_of};
 use iosched_results::cells::Cells;
 use iosched_results::store::{Edits, Store, StoreError};
 
@@ -34,17 +34,33 @@ fn again(store: &Store, experiment: i64) -> Result<String, StoreError> {
     if definition.trim().is_empty() || definition.trim_start().starts_with(['{', '<']) {
         return Ok(String::new());
     }
-    let text = definition.trim_end();
+    let mut text = definition.trim_end();
+    let (mut options, mut rest) = ("", text);
+    while let Some((line, below)) = rest.split_once('\n') {
+        match line.strip_prefix(OPTIONS_LINE) {
+            Some(said) => options = said,
+            None if line.starts_with(COMMAND_LINE) => {}
+            None => break,
+        }
+        (text, rest) = (below, below);
+    }
     if (Source { file: "", text }).parse().is_err() {
-        // The quick form: its command line.
+        // Older results hold the command line alone.
         let own = |word: &&str| word.ends_with(".fio") || word.ends_with(".toml");
         let files: Vec<&str> = text.split_whitespace().filter(own).collect();
         return Ok(format!("iosched {text}{}", beside(&files)));
     }
-    let rounds = store.trials(experiment)?.iter().map(|t| t.trial.repetition).max().unwrap_or(1);
+    let gap = if options.is_empty() { "" } else { " " };
+    let rounds = match options.contains("--until-ci") {
+        true => String::new(),
+        false => {
+            let trials = store.trials(experiment)?;
+            format!(" --runs {}", trials.iter().map(|t| t.trial.repetition).max().unwrap_or(1))
+        }
+    };
     let files = files_of(text);
     let files = beside(&files.iter().map(String::as_str).collect::<Vec<_>>());
-    Ok(format!("iosched run again.toml --runs {rounds}{files}\n\n# again.toml\n{text}"))
+    Ok(format!("iosched run again.toml{rounds}{gap}{options}{files}\n\n# again.toml\n{text}"))
 }
 
 /// Names files that are not in the page.

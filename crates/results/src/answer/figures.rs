@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cells::{Cell, CellKey, Cells};
+use crate::cells::{Cell, CellKey, CellSample, Cells};
 use crate::measure::{TWINS, derived, latency_of, without_unit};
 use crate::stats::{Better, Observation, mean_and_sd};
 
@@ -277,7 +277,14 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         charged(&name, &mut values);
         out.push((1, "latency".into(), Better::Lower, make(&name, values)));
     }
-    if has("fairness.jain") {
+    // Jobs that ran at different times have no fairness. Where they did under one scheduler only, that is no starvation:
+    // there is nothing to compare.
+    let fair = |c: &&Cell| {
+        let runs = |m: &CellSample| m.sample.rounds.len();
+        let of = c.measures.get("fairness.jain").map(runs);
+        of.is_some() && of == c.measures.values().map(runs).max()
+    };
+    if has("fairness.jain") && cells().all(|c| fair(&c)) {
         let values = complete(row, Better::Higher, |c| rounds(c, "fairness.jain"));
         out.push((2, "fairness".into(), Better::Higher, make("fairness.jain", values)));
     }

@@ -187,6 +187,27 @@ fn a_starved_reader_counts_against_its_scheduler() {
     assert!(throughput.notes.iter().any(|n| n.starts_with(price)), "{throughput:?}");
 }
 
+/// Under bfq the first job was done before the second began: there is no fairness, which is not starvation.
+#[test]
+fn jobs_that_did_not_meet_have_no_fairness_to_compare() {
+    let all = |apart: bool| {
+        let mut records = rates(&[("none", &[1e8]), ("bfq", &[1e8])]);
+        for r in &mut records {
+            let late = apart && r.trial.scheduler == "bfq";
+            let second = JobRecord { name: "b".into(), ..r.jobs[0].clone() };
+            r.jobs.push(second);
+            for (job, began) in r.jobs.iter_mut().zip([0, if late { 2_000 } else { 0 }]) {
+                (job.began, job.ended) = (began, began + 1_000);
+            }
+        }
+        of(&records)
+    };
+    assert!(all(false).iter().any(|a| a.goal == "fairness"));
+    let apart = all(true);
+    assert!(apart.iter().all(|a| a.goal != "fairness"), "{apart:?}");
+    assert!(apart.iter().flat_map(|a| &a.notes).all(|n| !n.contains("starved")), "{apart:?}");
+}
+
 /// Too few reads for a p99 that took 8 s each are no better than the 100 ms of others.
 #[test]
 fn who_starves_is_charged_at_least_with_its_own_waits() {

@@ -1,6 +1,7 @@
 //! The program as people use it: exit codes, messages, forms of output.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "tests read and write files")]
 
+mod again;
 mod bad_input;
 mod completion;
 mod experiments;
