@@ -1,7 +1,7 @@
 //! Reading what the user names and writing what comes out.
 
 use std::fs::File;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -23,7 +23,7 @@ pub(crate) fn text(path: &str) -> Result<String, String> {
         ErrorKind::PermissionDenied => "permission denied".to_string(),
         _ => e.to_string(),
     };
-    let file = File::open(path).map_err(plain)?;
+    let mut file = File::open(path).map_err(plain)?;
     let meta = file.metadata().map_err(plain)?;
     if meta.is_dir() {
         return Err("it is a folder".into());
@@ -32,7 +32,13 @@ pub(crate) fn text(path: &str) -> Result<String, String> {
     if meta.len() > MAX_TEXT {
         return Err(too_large());
     }
-    if path.ends_with(".gz") {
+    // By its first bytes, too: logs lose their ending when they are passed on.
+    let mut first = [0u8; 2];
+    let packed = meta.is_file() && file.read_exact(&mut first).is_ok() && first == [0x1f, 0x8b];
+    if meta.is_file() {
+        file.rewind().map_err(plain)?;
+    }
+    if packed || path.ends_with(".gz") {
         return unpacked(file).map_err(|e| format!("{e}")).and_then(|bytes| match bytes {
             Some(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
             None => Err(too_large()),
@@ -58,7 +64,15 @@ pub(crate) fn text(path: &str) -> Result<String, String> {
     if bytes.len() as u64 > MAX_TEXT {
         return Err(too_large());
     }
-    String::from_utf8(bytes).map_err(|_| "it is a binary file (not UTF-8 text)".into())
+    String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        let before = &e.as_bytes()[..at];
+        let line = 1 + before.iter().filter(|b| **b == b'\n').count();
+        let column = 1 + before.iter().rev().take_while(|b| **b != b'\n').count();
+        format!(
+            "line {line}, byte {column} is not UTF-8: it is a binary file, or of another encoding"
+        )
+    })
 }
 
 /// What a gzip file holds; `None` when that is too much.

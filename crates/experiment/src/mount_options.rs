@@ -286,11 +286,13 @@ fn unknown(fs: FsType, option: &str, key: &str, named: &[&MountOption]) -> Strin
         let wants = if form.name.ends_with('=') { "a value" } else { "no value" };
         return format!("the mount option {bare} takes {wants}");
     }
-    let known: Vec<&str> = OPTIONS
-        .iter()
-        .filter(|o| o.of.contains(&fs))
-        .map(|o| o.name.trim_end_matches('='))
-        .collect();
+    let mut known: Vec<&str> = Vec::new();
+    for name in OPTIONS.iter().filter(|o| o.of.contains(&fs)).map(|o| o.name) {
+        let name = name.trim_end_matches('=');
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
     let near = did_you_mean(bare, known.iter().copied());
     let near = if near.is_empty() { near } else { format!(" ({near})") };
     format!("{name} has no mount option \"{option}\" here{near}; known: {}", known.join(", "))
@@ -331,6 +333,15 @@ mod tests {
                 assert_eq!(changes, !matches!(o.does, Nothing), "{} of {}", o.name, fs.name());
             }
         }
+    }
+
+    #[test]
+    fn each_known_option_is_told_once() {
+        let said = set(FsType::Ext4, "foo").unwrap_err();
+        let known = said.split_once("known: ").unwrap().1.split(", ");
+        let mut known: Vec<&str> = known.collect();
+        known.sort_unstable();
+        assert!(known.windows(2).all(|w| w[0] != w[1]), "{known:?}");
     }
 
     #[test]

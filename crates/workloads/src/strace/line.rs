@@ -71,8 +71,19 @@ fn bad<T>(line: &str, rest: &str, message: &'static str) -> Result<T, Bad> {
 pub(super) fn read(line: &str) -> Result<Line<'_>, Bad> {
     let (pid, rest) = pid(line);
     let (stamp, rest) = stamp(rest);
-    let said = said(line, rest)?;
+    let said = said(line, numbers(rest))?;
     Ok(Line { pid, stamp, said })
+}
+
+/// What stands before a call with `-n` (its number) and `-i` (the place in the program), both in brackets.
+fn numbers(rest: &str) -> &str {
+    let inner = rest.strip_prefix('[').and_then(|inner| inner.split_once("] "));
+    match inner {
+        Some((n, after)) if n.trim_start().bytes().all(|b| b.is_ascii_hexdigit() || b == b'?') => {
+            numbers(after)
+        }
+        _ => rest,
+    }
 }
 
 /// `1234  ` (of `-o`) or `[pid  1234] `.
@@ -223,6 +234,10 @@ mod tests {
         let l = ok("[pid 20117] 12:26:46.926917 wait4(-1,  <unfinished ...>");
         assert_eq!(l.stamp, Some(Stamp::Day(44_806_926_917_000)));
         assert_eq!(l.said, Said::Begun { name: "wait4", args: "-1," });
+        let l = ok("7 1795632364.194853 [  12] [00007fc97a276c47] brk(NULL) = 0x559439af6000");
+        assert!(matches!(l.said, Said::Whole { name: "brk", .. }), "{l:?}");
+        let mode = ok("[ Process PID=7 runs in 32 bit mode. ]").said;
+        assert_eq!(mode, Said::Architecture("32 bit mode"));
         assert_eq!(ok("close(3) = 0").pid, None);
         assert_eq!(ok("1234<fio> close(3) = 0").pid, Some(1234));
         assert_eq!(ok("12:26:46 close(3) = 0").stamp, Some(Stamp::Day(44_806 * SEC)));

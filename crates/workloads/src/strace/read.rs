@@ -195,7 +195,17 @@ impl Reader {
     }
 
     fn take(&mut self, read: line::Line<'_>, number: u32) {
+        let before = self.clock;
         let now = self.now(read.stamp);
+        if let (Some(before), Some(now)) = (before, now)
+            && now + SEC < before
+        {
+            let text = format!(
+                "line {number}: the clock goes back by {} s; no pause is taken from that",
+                (before - now) / SEC
+            );
+            self.log.warnings.push(text);
+        }
         if matches!(read.said, Said::Nothing) {
             return;
         }

@@ -183,6 +183,9 @@ fn stamps_of_another_kind_are_no_pauses() {
                  100 12:00:02 sync() = 0\n");
     let thinks: u64 = l.tasks[0].steps.iter().map(|s| s.think).sum();
     assert!(thinks <= 2_000_000_000, "{thinks} ns");
+    assert!(!l.warnings.iter().any(|w| w.contains("goes back")), "{:?}", l.warnings);
+    let l = log("100 1700000060.5 sync() = 0\n100 1700000000.5 sync() = 0\n");
+    assert!(l.warnings.iter().any(|w| w.starts_with("line 2: the clock goes back by 60 s")));
 }
 
 /// A shell starts, goes to the directory and runs a program there; everything else is elsewhere.

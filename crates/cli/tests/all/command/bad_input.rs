@@ -197,7 +197,7 @@ fn a_scheduler_the_kernel_never_had_says_where_it_lived() {
 fn files_that_are_none_of_ours() {
     let place = Place::new();
     let binary = place.file("binary.fio", [0x7f, b'E', b'L', b'F', 0, 1, 2]);
-    let not_utf8 = place.file("latin.toml", [b'n', 0xe9, b'=', 0xff]);
+    let not_utf8 = place.file("latin.toml", [b'\n', b'n', 0xe9, b'=', 0xff]);
     let empty = place.file("empty.fio", "");
     let no_experiment = place.file("empty.toml", "");
     let long = place.file("long.fio", format!("[a]\nrw={}\n", "r".repeat(1 << 20)));
@@ -212,7 +212,7 @@ fn files_that_are_none_of_ours() {
         ("absent.fio", "no such file"),
         ("absent.toml", "no such file"),
         (binary.as_str(), "binary file"),
-        (&not_utf8, "binary file"),
+        (&not_utf8, "line 2, byte 2 is not UTF-8"),
         (&empty, "there is no job in the file"),
         (&no_experiment, "names no devices"),
         (&long, "64 KiB are the limit"),
@@ -224,6 +224,17 @@ fn files_that_are_none_of_ours() {
         let why = place.fails(2, &["run", file]);
         assert!(why.contains(word), "{file}: {why}");
     }
+}
+
+/// A log of strace that lost its `.gz` on the way.
+#[test]
+fn packed_files_are_known_by_their_first_bytes() {
+    use std::io::Write;
+    let place = Place::new();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(b"1 openat(AT_FDCWD, \"f\", O_RDONLY) = 3\n1 read(3, \"\", 5) = 0\n").unwrap();
+    let log = place.file("x.strace", packed.finish().unwrap());
+    place.out(&["run", &log, "--device", "fixed", "--scheduler", "none", "--quiet"]);
 }
 
 #[test]
