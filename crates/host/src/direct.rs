@@ -17,8 +17,16 @@ impl Machine {
     }
 
     /// A piece of a large I/O is submitted: deferred work runs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(&mut self) {
+        // Most of the time there is none: that is seen without a call.
+        if self.looks.is_some() || !self.queue.is_settled() {
+            self.settle_rest();
+        }
+    }
+
+    #[inline(never)]
+    fn settle_rest(&mut self) {
         self.take_finished();
         self.queue.run_deferred(&mut self.tl);
         self.take_finished();

@@ -333,6 +333,13 @@ impl Queue {
         }
     }
 
+    /// Whether no deferred work waits, and nothing was handed out that its host has not taken.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        !run::wanted(&self.core) && self.core.out.done.is_empty() && self.core.out.woken.is_empty()
+    }
+
     /// Handles an event of the timeline that names this queue's disk.
     pub fn event(&mut self, tl: &mut Timeline, event: QueueEvent) {
         self.next_call();

@@ -341,6 +341,13 @@ impl Stack {
         self.on_array(tl, |_, legs, tl| legs.each(|leg| leg.run_deferred(tl)));
     }
 
+    /// As [`Queue::is_settled`]; an array is looked at each time.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        !self.is_array() && self.first.is_settled()
+    }
+
     /// As [`Queue::writer_sleeps`], on every leg.
     pub fn writer_sleeps(&mut self, now: Nanos) {
         self.legs().each(|leg| leg.writer_sleeps(now));
