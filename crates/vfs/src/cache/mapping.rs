@@ -1,5 +1,9 @@
 //! The cached pages of one file, as bitmaps. Sixty-four pages share a leaf. A leaf costs 1.25 bytes a page.
 
+mod chunk;
+
+use chunk::Chunk;
+
 /// The marks of a page. A page may have several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
@@ -37,7 +41,7 @@ struct Leaf([u64; MARKS]);
 #[derive(Clone, Debug, Default)]
 pub struct Mapping {
     /// Leaves by number of the leaf, in chunks that exist where a page does.
-    chunks: Vec<Option<Box<[u32; CHUNK]>>>,
+    chunks: Vec<Option<Box<Chunk>>>,
     leaves: Vec<Leaf>,
     free: Vec<u32>,
     present: u64,
@@ -103,14 +107,12 @@ impl Mapping {
     }
 
     fn leaf(&self, page: u64) -> Option<&Leaf> {
-        let number = usize::try_from(page / LEAF).ok()?;
-        let id = self.chunks.get(number / CHUNK)?.as_ref()?[number % CHUNK];
-        (id != NONE).then(|| &self.leaves[id as usize])
+        self.leaf_id(page).map(|id| &self.leaves[id as usize])
     }
 
     fn leaf_id(&self, page: u64) -> Option<u32> {
         let number = usize::try_from(page / LEAF).ok()?;
-        let id = self.chunks.get(number / CHUNK)?.as_ref()?[number % CHUNK];
+        let id = self.chunks.get(number / CHUNK)?.as_ref()?.ids[number % CHUNK];
         (id != NONE).then_some(id)
     }
 
@@ -120,8 +122,7 @@ impl Mapping {
         if chunk >= self.chunks.len() {
             self.chunks.resize_with(chunk + 1, || None);
         }
-        let ids = self.chunks[chunk].get_or_insert_with(|| Box::new([NONE; CHUNK]));
-        let id = &mut ids[number % CHUNK];
+        let id = &mut self.chunks[chunk].get_or_insert_with(Chunk::new).ids[number % CHUNK];
         if *id == NONE {
             *id = self.free.pop().unwrap_or_else(|| {
                 self.leaves.push(Leaf([0; MARKS]));
@@ -129,6 +130,32 @@ impl Mapping {
             });
         }
         &mut self.leaves[*id as usize]
+    }
+
+    /// A mark of pages of a leaf has changed.
+    fn note(&mut self, page: u64, mark: usize, word: u64) {
+        let number = usize::try_from(page / LEAF).unwrap_or(usize::MAX);
+        if let Some(Some(chunk)) = self.chunks.get_mut(number / CHUNK) {
+            chunk.note(number % CHUNK, mark, word);
+        }
+    }
+
+    /// The first leaf from one on, as its first page, where a search for the mark, or for a page without it, may end.
+    fn worth(&self, leaf: u64, mark: Mark, on: bool) -> Option<u64> {
+        let number = usize::try_from(leaf / LEAF).ok()?;
+        let (first, within) = (number / CHUNK, number % CHUNK);
+        for (n, chunk) in self.chunks.iter().enumerate().skip(first) {
+            let from = if n == first { within } else { 0 };
+            let hit = match chunk {
+                Some(chunk) => chunk.next(from, mark, on),
+                None => (!on).then_some(from),
+            };
+            if let Some(hit) = hit {
+                return Some((n * CHUNK + hit) as u64 * LEAF);
+            }
+        }
+        let end = self.end();
+        (!on).then_some(leaf.max(end))
     }
 
     /// Whether the page has the mark.
@@ -149,10 +176,14 @@ impl Mapping {
                 let word = &mut self.leaf_made(at).0[mark as usize];
                 changed += u64::from((bits & !*word).count_ones());
                 *word |= bits;
+                let word = *word;
+                self.note(at, mark as usize, word);
             } else if let Some(id) = self.leaf_id(at) {
                 let word = &mut self.leaves[id as usize].0[mark as usize];
                 changed += u64::from((bits & *word).count_ones());
                 *word &= !bits;
+                let word = *word;
+                self.note(at, mark as usize, word);
             }
             at = end;
         }
@@ -175,7 +206,10 @@ impl Mapping {
             if hits != 0 {
                 return Some(at / LEAF * LEAF + u64::from(hits.trailing_zeros()));
             }
-            at = end;
+            if end == to {
+                return None;
+            }
+            at = self.worth(end, mark, on)?;
         }
         None
     }
@@ -268,6 +302,11 @@ impl Mapping {
                 leaf[Mark::Referenced as usize] |= bits;
                 leaf[Mark::Referenced as usize] &= !up;
                 leaf[Mark::Active as usize] |= up;
+                let words =
+                    [Mark::Referenced, Mark::Active].map(|m| (m as usize, leaf[m as usize]));
+                for (mark, word) in words {
+                    self.note(at, mark, word);
+                }
                 let base = at / LEAF * LEAF;
                 while up != 0 {
                     let first = u64::from(up.trailing_zeros());
@@ -296,7 +335,11 @@ impl Mapping {
                         *word &= !bits;
                     }
                 }
-                if leaf.0.iter().all(|w| *w == 0) {
+                let words = leaf.0;
+                for (mark, word) in words.into_iter().enumerate() {
+                    self.note(at, mark, word);
+                }
+                if words.iter().all(|w| *w == 0) {
                     self.drop_leaf(at, id);
                 }
             }
@@ -308,8 +351,8 @@ impl Mapping {
 
     fn drop_leaf(&mut self, page: u64, id: u32) {
         let number = usize::try_from(page / LEAF).unwrap_or(usize::MAX);
-        if let Some(Some(ids)) = self.chunks.get_mut(number / CHUNK) {
-            ids[number % CHUNK] = NONE;
+        if let Some(Some(chunk)) = self.chunks.get_mut(number / CHUNK) {
+            chunk.ids[number % CHUNK] = NONE;
             self.free.push(id);
         }
     }

@@ -5,14 +5,16 @@ use proptest::prelude::*;
 use super::*;
 
 proptest! {
-    /// Bitmaps beside sets of pages, across leaves.
+    /// Bitmaps beside sets of pages, across leaves and chunks.
     #[test]
     fn bitmaps_say_what_sets_say(
         steps in prop::collection::vec((0..4_u8, 0..400_u64, 1..150_u64, any::<bool>()), 1..60),
+        base in prop_oneof![Just(0), Just(CHUNK as u64 * LEAF - 250)],
     ) {
         let mut pages = Mapping::default();
         let (mut present, mut dirty) = (BTreeSet::new(), BTreeSet::new());
         for (what, from, length, on) in steps {
+            let from = base + from;
             let to = from + length;
             match what {
                 0 => {
@@ -44,6 +46,10 @@ proptest! {
             prop_assert_eq!(pages.count(from, to, Mark::Dirty), dirty.range(from..to).count() as u64);
             prop_assert_eq!(pages.next(from, to, Mark::Dirty, true), dirty.range(from..to).next().copied());
             prop_assert_eq!(pages.last(from, to, Mark::Dirty, true), dirty.range(from..to).last().copied());
+            let (far, end) = (u64::MAX, pages.end());
+            prop_assert_eq!(pages.next(0, far, Mark::Dirty, true), dirty.first().copied());
+            let hole = (from..).find(|p| !present.contains(p));
+            prop_assert_eq!(pages.next(from, end.max(to), Mark::Present, false), hole.filter(|h| *h < end.max(to)));
             prop_assert_eq!(
                 pages.next(from, to, Mark::Present, false),
                 (from..to).find(|p| !present.contains(p))
