@@ -152,6 +152,27 @@ fn another_ones_sync_lets_others_join() {
     assert!(fs.commits() < 10, "{} commits for 10 syncs", fs.commits());
 }
 
+/// An inode of ext3 has no place for parts of a second: overwrites within one leave nothing that a sync would commit.
+#[test]
+fn overwrites_of_one_second_need_one_commit() {
+    let log = traced(jbd(), |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        for ms in [2100, 2105, 2900, 3001, 3900] {
+            k.wait(Wait::Until(ms * MS)).await;
+            write(&k, &fs, &mut a, 0, 4096).await;
+            fs.fsync(&k, 1, false).await;
+        }
+    });
+    let log = || log.iter().filter(|(at, _)| *at >= 2000 * MS);
+    let data = log().filter(|(_, l)| !l.contains(" p")).count();
+    assert_eq!(data, 5, "each sync writes its page");
+    // An inode, its descriptor and a commit block for each of the two seconds.
+    let commits = log().filter(|(_, l)| l.contains(" p")).map(|(at, _)| at / MS / 100);
+    assert_eq!(commits.collect::<Vec<_>>(), [21, 21, 21, 30, 30, 30]);
+}
+
 /// Without any sync `kjournald` writes what is new five seconds after the first change, and an overwrite, too.
 #[test]
 fn data_goes_with_the_commit_every_five_seconds() {

@@ -31,10 +31,10 @@ impl State {
     /// The inode has changed; `data` says that `fdatasync` cares.
     pub(super) fn changed(&mut self, file: u32, k: &Kernel, data: bool) {
         let now = k.with(|w| w.now);
-        let tick = now / self.options.tick;
+        let stamp = self.options.stamp(now);
         let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
         let Some(inode) = self.inodes.get_mut(file) else { return };
-        inode.stamp = Some(tick);
+        inode.stamp = Some(stamp);
         inode.times.change(now);
         inode.sync = tid;
         if data {

@@ -304,8 +304,8 @@ impl<N: Of> FileSystem for Ext<N> {
 
     fn is_stamped(&self, file: u32, now: Nanos) -> bool {
         self.with(|s| {
-            let tick = now / s.options.tick;
-            s.inodes.get(file).is_none_or(|i| i.stamp == Some(tick))
+            let stamp = s.options.stamp(now);
+            s.inodes.get(file).is_none_or(|i| i.stamp == Some(stamp))
         })
     }
 

@@ -4,6 +4,8 @@ use iosched_types::{Flags, Nanos};
 
 use crate::fs::atime::Atime;
 
+const SECOND: Nanos = 1_000_000_000;
+
 /// What becomes of data (`data=`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Data {
@@ -56,7 +58,7 @@ pub struct Options {
     /// Groups are looked for in lists of those whose bitmaps have been read, and of none beside: on disks that do not rotate,
     /// since 5.13.
     pub by_lists: bool,
-    /// Granularity of time stamps: a tick of the kernel's timer.
+    /// A tick of the kernel's timer.
     pub tick: Nanos,
     /// Whether timers are rounded up as in a wheel: since 4.8.
     pub wheel: bool,
@@ -88,6 +90,12 @@ impl Options {
     /// Journaled blocks behind a descriptor block: tags of 16 bytes with checksums, of 8 without.
     pub(super) fn tags(&self) -> u64 {
         if self.driver == Driver::Jbd { 506 } else { 253 }
+    }
+
+    /// The time that an inode is given at `now`: the kernel's clock moves by ticks, and ext3's own code has no place for parts
+    /// of a second.
+    pub(super) fn stamp(&self, now: Nanos) -> u64 {
+        now / if self.driver == Driver::Jbd { SECOND } else { self.tick }
     }
 
     /// Flags of other writes and reads of metadata. jbd's are plain.
