@@ -76,6 +76,8 @@ pub(super) struct Map {
     /// Parameters of a quick look, by workload.
     #[serde(default)]
     pub quick: BTreeMap<String, BTreeMap<String, String>>,
+    /// Memory of the machine of a quick look: with smaller files a smaller one, so that they do not fit into it either.
+    pub quick_memory: Option<String>,
     pub claims: Vec<Claim>,
 }
 
@@ -221,6 +223,10 @@ impl Reproduction {
             if quick {
                 e.runs = 1;
                 self.shorten(&mut e);
+                if let Some(memory) = &self.map.quick_memory {
+                    let wrong = |m| Diagnostic::file(format!("{}.reproduce.toml", self.name), m);
+                    e.host.set_memory(memory).map_err(wrong)?;
+                }
             }
             Ok(e)
         };

@@ -75,6 +75,14 @@ fn every_shipped_file_reads_and_its_rows_and_columns_are_there() {
     }
 }
 
+/// Files of a quick look that fit into memory would show nothing of the disk.
+#[test]
+fn a_quick_look_has_less_memory_where_its_files_are_smaller() {
+    let r = Reproduction::load("iozone-san").unwrap();
+    let memory = |quick| r.experiments(quick).unwrap()[0].host.memory;
+    assert_eq!((memory(false), memory(true)), (12 << 30, 2 << 30));
+}
+
 #[test]
 fn published_figures_bear_out_the_published_claims() {
     for name in names() {
