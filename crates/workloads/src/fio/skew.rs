@@ -29,6 +29,9 @@ enum Law {
     Normal { width: u64 },
 }
 
+/// Of how many items fio sums the shares of zipf.
+const SUMMED: u64 = 10_000_000;
+
 /// Zipf by the method of Gray et al., "Quickly generating billion-record synthetic databases" (1994).
 #[derive(Clone, Debug)]
 struct Zipf {
@@ -40,11 +43,12 @@ struct Zipf {
 
 impl Zipf {
     fn new(items: u64, theta: f64) -> Self {
-        // The sum's tail is replaced by its integral, so that a terabyte does not take a minute.
-        let exact = items.min(100_000);
+        // fio sums up to ten million items. The sum's tail is replaced by its integral, to be quicker.
+        let summed = items.min(SUMMED);
+        let exact = summed.min(100_000);
         let mut zetan: f64 = (1..=exact).map(|i| (1.0 / i as f64).powf(theta)).sum();
-        if items > exact {
-            let (a, b) = (exact as f64 + 0.5, items as f64 + 0.5);
+        if summed > exact {
+            let (a, b) = (exact as f64 + 0.5, summed as f64 + 0.5);
             zetan += if (theta - 1.0).abs() < 1e-9 {
                 (b / a).ln()
             } else {
@@ -58,7 +62,7 @@ impl Zipf {
         let n = self.items as f64;
         let alpha = 1.0 / (1.0 - self.theta);
         let eta = (1.0 - (2.0 / n).powf(1.0 - self.theta)) / (1.0 - self.zeta2 / self.zetan);
-        let u = stream.unit();
+        let u = stream.share();
         let uz = u * self.zetan;
         if uz < 1.0 {
             0
@@ -74,7 +78,7 @@ impl Law {
     fn rank(&self, items: u64, stream: &mut Taus88) -> u64 {
         match self {
             Law::Zipf(z) => z.rank(stream),
-            Law::Pareto { power } => ((items - 1) as f64 * stream.unit().powf(*power)) as u64,
+            Law::Pareto { power } => ((items - 1) as f64 * stream.share().powf(*power)) as u64,
             Law::Normal { width } => {
                 let sum: u64 = (0..12).map(|_| u64::from(stream.next_u32()) % (items + 1)).sum();
                 let mean = sum.div_ceil(12);

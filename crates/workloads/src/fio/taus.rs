@@ -99,6 +99,11 @@ impl Taus88 {
         f64::from(self.next_u32()) / 4_294_967_296.0
     }
 
+    /// Uniform in `[0, 1]`: the largest number is 1. Skewed choices are made with this one.
+    pub(crate) fn share(&mut self) -> f64 {
+        f64::from(self.next_u32()) / f64::from(u32::MAX)
+    }
+
     /// Uniform in `0..n`.
     pub fn below(&mut self, n: u64) -> u64 {
         if n <= u64::from(u32::MAX) {
