@@ -25,9 +25,13 @@ fn low_bits(n: u32) -> u64 {
 }
 
 impl Word {
-    /// Takes one of the bits `from`, from `hint` on and then from 0.
+    /// Takes one of the bits `from`, from `hint` on and then from 0. A word of which none may be taken is not looked at,
+    /// so what was freed in it stays noted.
     #[inline]
     fn take(&mut self, from: u64, hint: u32) -> Option<u32> {
+        if from == 0 {
+            return None;
+        }
         let mut free = !self.busy & from;
         if free == 0 {
             if self.freed == 0 {
@@ -386,6 +390,18 @@ mod tests {
         assert_eq!([0, 5, 32, 70].map(first), [Some(0), Some(5), Some(32), Some(6)]);
         let mut m = TagMap::new(64, None, ShallowDepth::Map, true, 32);
         assert_eq!((m.get(None), m.get(Some(1))), (Some(32), Some(0)));
+    }
+
+    /// Tag 4 comes back. A task limited to tag 0 finds nothing and does not look at that word. So when tag 5 comes back,
+    /// both are only noted, and the next task takes the one at the hint.
+    #[test]
+    fn a_word_that_a_limit_leaves_out_is_not_looked_at() {
+        let mut m = map(8, ShallowDepth::Map);
+        assert_eq!(take_all(&mut m, None), 8);
+        m.put(4, &mut Vec::new());
+        assert_eq!(m.get(Some(1)), None);
+        m.put(5, &mut Vec::new());
+        assert_eq!([m.get(Some(8)), m.get(Some(8))], [Some(5), Some(4)]);
     }
 
     #[test]
