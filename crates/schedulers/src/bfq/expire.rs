@@ -54,8 +54,8 @@ impl Bfq {
         if self.q(q).wait_request {
             self.stop_waiting(ctx, q);
         }
-        // A request that outlives its slot says nothing about injection.
-        self.waited = NO_REQ;
+        // A request that outlives its slot, or has not gone out in it, says nothing about injection.
+        (self.waited, self.wait_dispatch, self.injected) = (NO_REQ, false, false);
         if self.v.index == V7 {
             self.v7_settle(q, slot, reason);
         } else {

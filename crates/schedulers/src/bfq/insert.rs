@@ -226,7 +226,8 @@ impl Bfq {
     pub(super) fn move_position(&mut self, ctx: &Ctx<'_>, q: QueueId) {
         let queue = self.q(q);
         let (g, next) = (queue.group, queue.next_rq);
-        let wanted = queue.sync && next != NO_REQ && queue.class != 2;
+        let late = self.v.modern && self.too_late(q);
+        let wanted = queue.sync && next != NO_REQ && queue.class != 2 && !late;
         let group = self.groups[g as usize].as_mut().expect("a queue's group exists");
         if self.queues[q as usize].in_pos_tree {
             self.positions.remove(&mut group.positions, q);

@@ -100,7 +100,7 @@ impl Bfq {
         })
     }
 
-    fn too_late(&self, q: QueueId) -> bool {
+    pub(super) fn too_late(&self, q: QueueId) -> bool {
         let queue = self.q(q);
         if !self.v.modern && !self.v.legacy {
             let limit = self.c.ms_to_jiffies(RAISED_LIMIT_MS);
@@ -224,13 +224,14 @@ impl Bfq {
         self.processes[r.task as usize].queues[1] = NIL;
         self.leave_queue(q);
         let own = self.new_sync_queue(ctx, r, group);
+        // The process that is left alone with the shared queue does not count as split off.
+        self.qm(own).split_time = self.j;
         self.resume(r.task, own);
         own
     }
 
     fn resume(&mut self, task: TaskId, q: QueueId) {
         let j = self.j;
-        self.qm(q).split_time = j;
         let Some(s) = self.saved[task as usize].take() else { return };
         let queue = self.qm(q);
         let was_raised = queue.raised();
