@@ -302,6 +302,9 @@ pub struct MqProfile {
     pub pulls_past_parked: bool,
     /// The scheduler limits the tags of a sync as those of a write.
     pub limit_flushes: bool,
+    /// Without a scheduler, too, a flush waits for data whose own flush has been done (≥ 6.6).
+    #[serde(default)]
+    pub flush_apart: bool,
     /// A tag wake-up wakes a whole batch of waiters (newer sbitmap) or one.
     pub wake_all_in_batch: bool,
     /// How a shallow depth limits tags.
@@ -324,6 +327,7 @@ impl Default for MqProfile {
             budget_first: true,
             pulls_past_parked: false,
             limit_flushes: true,
+            flush_apart: true,
             wake_all_in_batch: true,
             shallow_depth: ShallowDepth::Word,
             same_prio_merge: true,

@@ -2,7 +2,7 @@
 //!
 //! Two pending lists take turns. Arrivals join the pending one while the other one's flush command is at the device, so
 //! n concurrent fsyncs cost about two device flushes. A flush starts when none is in flight and a request waits. With a
-//! scheduler, no data step may be in flight either, unless the oldest waiter has waited five seconds.
+//! scheduler, and since 6.6 without one, no data step may be in flight either, unless the oldest waiter has waited five seconds.
 
 use iosched_types::request::NO_BIO;
 use iosched_types::{Flags, Op, ReqId, Request};
@@ -73,7 +73,8 @@ fn next_step<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline, id: ReqI
 /// Starts a flush command if the rules allow it.
 fn kick<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline, (cpu, hctx): (u16, u16)) {
     let none = core.sched.none();
-    let Some(first) = core.flushes.begin(hctx, tl.now, !none) else { return };
+    let apart = !none || core.profile.mq.flush_apart;
+    let Some(first) = core.flushes.begin(hctx, tl.now, apart) else { return };
     // The command travels on the tag of the first request it serves.
     let mut cmd = Request::new(Op::Flush, 0, 0);
     cmd.task = core.reqs[first].task;

@@ -129,6 +129,12 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
     row(out, "a tag wake-up wakes a batch (`wake_all_in_batch`)", all, |p| {
         mq(p, |p| yes(p.mq.wake_all_in_batch))
     });
+    row(
+        out,
+        "a flush waits for data under way, without a scheduler, too (`flush_apart`)",
+        all,
+        |p| mq(p, |p| yes(p.mq.flush_apart)),
+    );
     row(out, "a sync is limited in its tags like a write (`limit_flushes`)", all, |p| {
         mq(p, |p| yes(p.mq.limit_flushes))
     });
