@@ -80,20 +80,40 @@ fn a_fast_writer_comes_into_balance_with_the_device() {
 
 #[test]
 fn a_device_that_wrote_nothing_has_no_share() {
-    let mut all = Completions::default();
+    let mut all = Completions::new(1);
     let mut one = Share::new(1);
     let mut other = Share::new(1);
     assert_eq!(one.of(1000, &mut all, 0), 0);
     one.add(&mut all, 7, 10);
     assert_eq!(one.of(1000, &mut all, 10), 0, "a batch of eight is not full");
     one.add(&mut all, 1, 20);
-    assert_eq!(one.of(1000, &mut all, 20), 888);
+    assert_eq!(one.of(1000, &mut all, 20), 1000, "those of all devices come in larger batches");
     one.add(&mut all, 3991, 20);
     other.add(&mut all, 4000, 30);
     let half = one.of(1000, &mut all, 40);
     assert!((499..=500).contains(&half), "{half}");
     // Halved down for itself, up for all: gone after some periods.
     assert_eq!(one.of(1000, &mut all, 3000 * 20), 0);
+}
+
+/// Event logs of 6.12: 28 pages are written, then some at a time half a minute later. All that was dirtied meanwhile is below
+/// the limit.
+#[test]
+fn a_device_that_paused_keeps_its_share() {
+    let mut all = Completions::new(1);
+    let mut one = Share::new(1);
+    one.add(&mut all, 28, 5_200);
+    for now in [10_600, 20_840, 36_200] {
+        assert_eq!(one.of(1000, &mut all, now), 1000);
+    }
+    one.add(&mut all, 5, 36_200);
+    assert_eq!(one.of(1000, &mut all, 41_300), 1000);
+    one.add(&mut all, 36, 41_300);
+    assert_eq!(
+        one.of(1000, &mut all, 46_400),
+        230,
+        "its own count is known to be halved, that of all is not yet"
+    );
 }
 
 /// The first look at a disk that has rested finds a page a second, as the event logs of 6.12 do. After a file's write-back the
