@@ -312,6 +312,7 @@ impl Programs {
     }
 
     fn open_name(&mut self, t: Tid, path: &str, flags: OpenFlags) -> Result<u64, Errno> {
+        self.free_place(t)?;
         let ino = match flags.has(OpenFlags::CREATE) {
             true => self.fs.at_once()?.create(path, flags.has(OpenFlags::EXCLUSIVE))?,
             false => self.fs.names().find(path)?,

@@ -101,14 +101,22 @@ impl Programs {
         fd
     }
 
-    /// Another number for an open file.
-    pub(super) fn number(&mut self, t: Tid, file: u32) -> Result<Fd, Errno> {
+    /// The lowest place that is free. The kernel takes it before it looks for a name, so a file that cannot be opened is not made.
+    pub(super) fn free_place(&mut self, t: Tid) -> Result<usize, Errno> {
         let table = &mut self.tables[self.tasks[t as usize].table as usize];
         let from = table.lowest;
         let i = (from..table.fds.len()).find(|i| table.fds[*i] == NONE).unwrap_or(table.fds.len());
         if i >= MOST {
             return Err(Errno::EMFILE);
         }
+        table.lowest = i;
+        Ok(i)
+    }
+
+    /// Another number for an open file.
+    pub(super) fn number(&mut self, t: Tid, file: u32) -> Result<Fd, Errno> {
+        let i = self.free_place(t)?;
+        let table = &mut self.tables[self.tasks[t as usize].table as usize];
         match table.fds.get_mut(i) {
             Some(place) => *place = file,
             None => table.fds.push(file),

@@ -114,6 +114,9 @@ impl Programs {
         a: u32,
         call: &Call,
     ) -> Result<Option<(Option<Path>, After)>, Errno> {
+        if let Call::Open { .. } = call {
+            self.free_place(t)?;
+        }
         let Some(mount) = self.fs.mount() else { return Ok(None) };
         let path = match call {
             Call::Open { path, flags } => {

@@ -48,6 +48,29 @@ fn memory_answers_at_once_and_the_disk_takes_its_time() {
     assert_eq!((c.dirty, c.dirtied), (0, c.written + c.dropped));
 }
 
+/// A process has 1,048,576 descriptors at most, the terminal's included. One more fails before a file is made.
+#[test]
+fn too_many_open_files() {
+    let mut h = host("none", 1, 64 << 20, false);
+    run(&mut h, async |sys| {
+        let first = sys.creat("f").await?;
+        let mut last = Ok(first);
+        let mut open = 0;
+        while last.is_ok() {
+            last = sys.open("f", OpenFlags::READ).await;
+            open += 1;
+        }
+        assert_eq!((last, open), (Err(Errno::EMFILE), 1 << 20));
+        assert_eq!(sys.open("new", create()).await, Err(Errno::EMFILE));
+        assert_eq!(sys.dup(first).await, Err(Errno::EMFILE));
+        sys.close(first).await?;
+        assert_eq!(sys.open("new", OpenFlags::READ).await, Err(Errno::ENOENT), "it was not made");
+        assert_eq!(sys.open("new", create()).await?, first, "the lowest number that is free");
+        Ok(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn calls_fail_as_on_linux() {
     let mut h = host("none", 1, 64 << 20, false);
