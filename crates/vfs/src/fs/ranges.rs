@@ -57,6 +57,10 @@ impl Ranges {
         self.0.iter().map(|(a, b)| (*a, *b))
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The range that holds the page.
     pub(super) fn at(&self, page: u64) -> Option<(u64, u64)> {
         let (a, b) = self.0.range(..=page).next_back().map(|(a, b)| (*a, *b))?;

@@ -7,6 +7,7 @@ use iosched_types::{Flags, Nanos, Op};
 use super::inode::{At, CLUSTER_SECTORS};
 use super::log::{Item, Seq};
 use super::{WORKER, Xfs};
+use crate::fs::ranges::Ranges;
 use crate::kernel::timer::expires;
 use crate::kernel::world::{BioOut, Done, Group};
 use crate::kernel::{Event, Kernel, Wait};
@@ -29,7 +30,7 @@ impl Xfs {
             if self.with(|s| s.wants_push()) {
                 let seq = self.with(|s| s.log.seq());
                 self.force(k, seq).await;
-            } else if self.with(|s| s.log.used() * 4 > s.log.sectors() * 3) {
+            } else if self.with(|s| s.is_full()) {
                 let (seq, leave) = self.with(|s| (s.log.seq(), s.log.sectors() / 2));
                 // What has changed again can only go home from the log.
                 self.force(k, seq).await;
@@ -71,9 +72,9 @@ impl Xfs {
     /// Data that the disk has is marked as written.
     pub(super) fn convert_all(&self, k: &Kernel) {
         let files: Vec<u32> = self.with(|s| {
-            let all = s.inodes.iter_mut().filter(|(_, i)| i.unconverted);
+            let all = s.inodes.iter_mut().filter(|(_, i)| !i.unconverted.is_empty());
             all.map(|(file, inode)| {
-                inode.unconverted = false;
+                inode.unconverted = Ranges::default();
                 file
             })
             .collect()
@@ -95,18 +96,25 @@ impl Xfs {
         }
     }
 
-    /// Makes the checkpoint durable. → whether this call wrote the log
+    /// Makes the checkpoint durable: it is made up at once, and written when the buffer before it is on the disk. → whether
+    /// this call wrote the log
     pub(super) async fn force(&self, k: &Kernel, seq: Seq) -> bool {
+        self.with(|s| {
+            if seq >= s.log.seq() {
+                let inodes = &s.inodes;
+                s.log.make_up(&|number| inodes.fork(number));
+            }
+        });
         loop {
-            let (durable, in_flight, changes) =
-                self.with(|s| (s.log.durable(), s.log.in_flight(), s.log.has_changes()));
+            let (durable, in_flight, waits) =
+                self.with(|s| (s.log.durable(), s.log.in_flight(), s.log.made_up().is_some()));
             match in_flight {
                 _ if seq <= durable => return false,
                 Some(on_its_way) if seq <= on_its_way => {
                     k.wait(Wait::Event(Event::Committed(on_its_way))).await;
                 }
                 Some(_) => k.wait(Wait::Event(Event::Room)).await,
-                None if changes => {
+                None if waits => {
                     self.push(k).await;
                     return true;
                 }
@@ -115,13 +123,9 @@ impl Xfs {
         }
     }
 
-    /// Writes all changes into the log. If they take several buffers, the last is written when the others are there.
+    /// Writes what has been made up into the log. If it takes several buffers, the last is written when the others are there.
     async fn push(&self, k: &Kernel) {
-        let checkpoint = self.with(|s| {
-            let inodes = &s.inodes;
-            s.log.begin(&|number| inodes.fork(number))
-        });
-        let Some(checkpoint) = checkpoint else { return };
+        let Some(checkpoint) = self.with(|s| s.log.begin()) else { return };
         let (barrier, log_flags) = self.with(|s| (s.options.barrier, s.options.log_flags));
         let (buffers, each) = self.with(|s| (s.options.log_buffers, s.options.flushes_each));
         let flush = if barrier { Flags::PREFLUSH } else { Flags::NONE };
@@ -145,7 +149,8 @@ impl Xfs {
             k.wait(Wait::Io(group)).await;
         }
         let group = k.with(|w| w.group());
-        self.write_log(k, last, log_flags.with(flush).with(fua), group);
+        let flags = log_flags.with(flush).with(fua);
+        self.write_log(k, last, flags, group);
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
         self.with(|s| {
@@ -232,6 +237,11 @@ impl super::State {
 
     fn wants_push(&self) -> bool {
         self.log.in_flight().is_none() && self.log.roughly() > self.most_changes()
+    }
+
+    /// Three quarters of the log are used: its oldest part is to go home.
+    fn is_full(&self) -> bool {
+        self.log.used() * 4 > self.log.sectors() * 3
     }
 
     fn must_wait(&self) -> bool {

@@ -71,7 +71,7 @@ pub(super) struct Inode {
     /// The tick of the last time stamp.
     pub(super) stamp: Option<u64>,
     /// Data goes to blocks that are not yet marked as written.
-    pub(super) unconverted: bool,
+    pub(super) unconverted: Ranges,
     /// It was given blocks behind its end on request, and keeps them.
     pub(super) keeps: bool,
 }
@@ -98,9 +98,22 @@ impl Inode {
             data_seq: 0,
             times: Times::default(),
             stamp: None,
-            unconverted: false,
+            unconverted: Ranges::default(),
             keeps: false,
         }
+    }
+
+    /// Its extents, those parts for themselves that are not marked as written yet.
+    fn records(&self) -> u64 {
+        let mut records = self.extents.len() as u64;
+        if !self.unwritten.is_empty() || !self.unconverted.is_empty() {
+            let mut open = self.unwritten.clone();
+            self.unconverted.iter().for_each(|(a, b)| open.add(a, b));
+            let parts = |page| self.extents.holds(page).is_some_and(|m| m.logical < page);
+            let ends = open.iter().flat_map(|(a, b)| [a, b]);
+            records += ends.filter(|page| parts(*page)).count() as u64;
+        }
+        records
     }
 
     /// Bytes of its data fork in the log.
@@ -109,13 +122,13 @@ impl Inode {
             (Kind::Directory, n) if n > 0 => n,
             // A root of one child.
             _ if self.index.is_some() => 20,
-            _ => self.extents.len() as u64 * 16,
+            _ => self.records() * 16,
         }
     }
 
     /// Whether its extents are too many for it.
     pub(super) fn overflows(&self) -> bool {
-        self.extents.len() as u64 * 16 > FORK
+        self.records() * 16 > FORK
     }
 
     /// Pages that a page behind the end takes along: twice those in a row before it, as a power of two.

@@ -55,16 +55,25 @@ impl Buffer {
     }
 }
 
-/// A checkpoint on its way into the log.
+/// Checkpoints on their way into the log.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
-    /// Its number.
+    /// The number of the last one.
     pub seq: Seq,
     /// Writes that it takes: first sector of the log and sectors. A write that would cross the log's end is two.
     pub writes: Vec<(u64, u64)>,
     items: BTreeSet<Item>,
-    /// Where it begins, counted from the log's first use on.
+    /// Where they begin, counted from the log's first use on.
     at: u64,
+}
+
+/// Checkpoints that have been made up, in a log buffer that is not written yet.
+#[derive(Clone, Debug, Default)]
+struct Filling {
+    /// The last one.
+    seq: Option<Seq>,
+    bytes: u64,
+    items: BTreeSet<Item>,
 }
 
 /// The log of a file system. Positions in sectors.
@@ -86,6 +95,7 @@ pub struct Log {
     /// The checkpoint that takes changes.
     seq: Seq,
     durable: Seq,
+    filling: Filling,
     in_flight: Option<Seq>,
 }
 
@@ -104,6 +114,7 @@ impl Log {
             by_age: BTreeSet::new(),
             seq: 1,
             durable: 0,
+            filling: Filling::default(),
             in_flight: None,
         }
     }
@@ -171,7 +182,7 @@ impl Log {
 
     /// The inodes with changes that are not at home: their buffers stay in memory, too.
     pub fn inodes(&self) -> impl Iterator<Item = u64> {
-        let all = self.changed.iter().chain(self.pending.keys());
+        let all = self.changed.iter().chain(&self.filling.items).chain(self.pending.keys());
         all.filter_map(|item| match item {
             Item::Inode(number) => Some(*number),
             Item::Buffer(_) => None,
@@ -197,12 +208,31 @@ impl Log {
         self.changed.len() as u64 * (INODE + 2 * PIECE) + self.extra
     }
 
-    /// Begins a checkpoint of all that has changed. One at a time.
-    pub fn begin(&mut self, fork: &dyn Fn(u64) -> u64) -> Option<Checkpoint> {
-        if self.in_flight.is_some() || self.changed.is_empty() {
+    /// Makes up a checkpoint of all that has changed. It goes into the buffer behind those that wait there already.
+    pub fn make_up(&mut self, fork: &dyn Fn(u64) -> u64) {
+        if self.changed.is_empty() {
+            return;
+        }
+        self.filling.bytes += self.bytes(fork);
+        self.filling.items.append(&mut self.changed);
+        self.filling.seq = Some(self.seq);
+        self.seq += 1;
+        self.extra = 0;
+    }
+
+    /// The last checkpoint that has been made up and is not on its way.
+    #[must_use]
+    pub fn made_up(&self) -> Option<Seq> {
+        self.filling.seq
+    }
+
+    /// Begins to write what has been made up. One buffer at a time.
+    pub fn begin(&mut self) -> Option<Checkpoint> {
+        if self.in_flight.is_some() {
             return None;
         }
-        let bytes = self.bytes(fork);
+        let Filling { seq, bytes, items } = std::mem::take(&mut self.filling);
+        let seq = seq?;
         let room = (self.buffer - 1) * SECTOR;
         let at = self.head;
         let mut writes = Vec::new();
@@ -213,11 +243,8 @@ impl Log {
             // A region that goes on in the next buffer has its header there again.
             left = if left > room { left - room + OPERATION } else { 0 };
         }
-        let seq = self.seq;
-        self.seq += 1;
         self.in_flight = Some(seq);
-        self.extra = 0;
-        Some(Checkpoint { seq, writes, items: std::mem::take(&mut self.changed), at })
+        Some(Checkpoint { seq, writes, items, at })
     }
 
     fn advance(&mut self, sectors: u64, writes: &mut Vec<(u64, u64)>) {
@@ -267,7 +294,8 @@ impl Log {
     pub fn to_go_home(&self, leave: Option<u64>) -> Vec<Item> {
         let until = leave.map_or(u64::MAX, |n| self.head.saturating_sub(n));
         let old = self.by_age.iter().take_while(|(at, _)| *at < until);
-        old.map(|(_, item)| *item).filter(|i| !self.changed.contains(i)).collect()
+        let pinned = |i: &Item| self.changed.contains(i) || self.filling.items.contains(i);
+        old.map(|(_, item)| *item).filter(|i| !pinned(i)).collect()
     }
 
     /// An item is at home.
@@ -275,6 +303,7 @@ impl Log {
         self.settle(item);
         if let Item::Buffer(sector) = item
             && !self.changed.contains(&item)
+            && !self.filling.items.contains(&item)
         {
             self.buffers.remove(&sector);
         }
@@ -297,7 +326,8 @@ mod tests {
     use super::*;
 
     fn sectors(log: &mut Log, fork: u64) -> u64 {
-        let c = log.begin(&|_| fork).unwrap();
+        log.make_up(&|_| fork);
+        let c = log.begin().unwrap();
         log.finish(&c);
         c.writes.iter().map(|w| w.1).sum()
     }
@@ -326,9 +356,31 @@ mod tests {
     fn long_ones_fill_buffers_of_32_kib() {
         let mut log = Log::new(131_072, 131_070, 64);
         (0..300).for_each(|number| log.change_inode(number));
-        let c = log.begin(&|_| 0).unwrap();
+        log.make_up(&|_| 0);
+        let c = log.begin().unwrap();
         assert_eq!(c.writes[..3], [(131_070, 2), (0, 62), (62, 64)]);
-        assert_eq!(log.begin(&|_| 0).map(|c| c.seq), None, "one at a time");
+        log.change_inode(1);
+        log.make_up(&|_| 0);
+        assert_eq!(log.begin().map(|c| c.seq), None, "one at a time");
+    }
+
+    /// Linux 6.12, read off traces of four tasks: changes are made up as soon as somebody wants them in the log. What comes
+    /// while the buffer waits for the one before it is a checkpoint of its own, in the same buffer.
+    #[test]
+    fn a_buffer_takes_several_checkpoints() {
+        let mut log = Log::new(131_072, 0, 64);
+        for number in 1..=2 {
+            log.change_inode(number);
+            for tree in [1, 8, 16] {
+                let sectors = if tree == 1 { 1 } else { 8 };
+                log.change(number * 4096 + tree, sectors, (0, 64));
+            }
+        }
+        log.make_up(&|_| 32);
+        log.change_inode(1);
+        log.make_up(&|_| 32);
+        let c = log.begin().unwrap();
+        assert_eq!((c.seq, c.writes), (2, vec![(0, 6)]));
     }
 
     #[test]

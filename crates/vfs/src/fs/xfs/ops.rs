@@ -5,9 +5,11 @@ use iosched_types::{Flags, Nanos};
 use super::space::For;
 use super::{State, Xfs};
 use crate::cache::PAGE;
+use crate::cache::mapping::Mark;
 use crate::fs::atime::Atime;
 use crate::fs::extents::{Mapped, Placed};
-use crate::fs::{FileSystem, Full, Kind, Name};
+use crate::fs::ranges::Ranges;
+use crate::fs::{FileSystem, Full, Kind};
 use crate::kernel::writeback::Backing;
 use crate::kernel::{Event, Kernel};
 
@@ -87,18 +89,18 @@ impl Xfs {
         }
     }
 
-    async fn add_name(&self, k: &Kernel, directory: u32, name: Name<'_>) -> Result<(), Full> {
-        self.look(k, directory, name.text).await;
+    async fn add_name(&self, k: &Kernel, directory: u32, name: &str) -> Result<(), Full> {
+        self.look(k, directory, name).await;
         let change = self.with(|s| {
-            s.inodes.get_mut(directory).map(|i| i.directory.add(name.text)).unwrap_or_default()
+            s.inodes.get_mut(directory).map(|i| i.directory.add(name)).unwrap_or_default()
         });
         self.change_directory(k, directory, change).await
     }
 
-    async fn drop_name(&self, k: &Kernel, directory: u32, name: Name<'_>) {
-        self.look(k, directory, name.text).await;
+    async fn drop_name(&self, k: &Kernel, directory: u32, name: &str) {
+        self.look(k, directory, name).await;
         let change = self.with(|s| {
-            s.inodes.get_mut(directory).map(|i| i.directory.remove(name.text)).unwrap_or_default()
+            s.inodes.get_mut(directory).map(|i| i.directory.remove(name)).unwrap_or_default()
         });
         // Taking away needs no room.
         let _ = self.change_directory(k, directory, change).await;
@@ -169,12 +171,29 @@ impl FileSystem for Xfs {
         self.run_log(k).await;
     }
 
+    async fn written_back(&self, k: &Kernel, file: u32) {
+        let more =
+            k.with(|w| w.pages(file).is_some_and(|p| p.next_any(0, Mark::Writeback).is_some()));
+        let due = self.with(|s| {
+            let Some(inode) = s.inodes.get_mut(file) else { return false };
+            let due = !inode.unconverted.is_empty();
+            if !more {
+                inode.unconverted = Ranges::default();
+            }
+            due
+        });
+        if due {
+            self.begin(k).await;
+            self.with(|s| s.changed(k, file, true));
+        }
+    }
+
     async fn create(
         &self,
         k: &Kernel,
         (parent, file): (u32, u32),
         kind: Kind,
-        name: Name<'_>,
+        name: &str,
     ) -> Result<(), Full> {
         self.begin(k).await;
         let (home, block) = self.with(|s| s.home(parent));
@@ -216,7 +235,7 @@ impl FileSystem for Xfs {
         self.with(|s| s.trim(k, file));
     }
 
-    async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), name: Name<'_>, last: bool) {
+    async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), name: &str, last: bool) {
         if last {
             k.writeback_over(file, 0).await;
         }
@@ -239,7 +258,7 @@ impl FileSystem for Xfs {
         k: &Kernel,
         file: u32,
         (from, to): (u32, u32),
-        (old, new): (Name<'_>, Name<'_>),
+        (old, new): (&str, &str),
         replaced: Option<(u32, bool)>,
     ) {
         if let Some((gone, true)) = replaced {
@@ -326,8 +345,9 @@ impl FileSystem for Xfs {
     }
 
     async fn convert(&self, k: &Kernel, file: u32) {
-        let due = self
-            .with(|s| s.inodes.get_mut(file).is_some_and(|i| std::mem::take(&mut i.unconverted)));
+        let due = self.with(|s| {
+            s.inodes.get_mut(file).is_some_and(|i| !std::mem::take(&mut i.unconverted).is_empty())
+        });
         if due {
             self.begin(k).await;
             self.with(|s| s.changed(k, file, true));
@@ -350,7 +370,7 @@ impl FileSystem for Xfs {
     fn needs_commit(&self, file: u32) -> bool {
         self.with(|s| {
             let inode = s.inodes.get(file);
-            inode.is_some_and(|i| i.unconverted || i.data_seq > s.log.durable())
+            inode.is_some_and(|i| !i.unconverted.is_empty() || i.data_seq > s.log.durable())
         })
     }
 
@@ -374,7 +394,9 @@ impl State {
         let inode = self.inodes.get_mut(file)?;
         let m = inode.extents.holds(from)?;
         let to = to.min(m.logical + m.blocks);
-        inode.unconverted |= inode.unwritten.remove(from, to);
+        if inode.unwritten.remove(from, to) {
+            inode.unconverted.add(from, to);
+        }
         Some(to)
     }
 

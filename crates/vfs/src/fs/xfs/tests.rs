@@ -4,7 +4,7 @@
 use super::*;
 use crate::cache::readahead::Stream;
 use crate::fs::testing::{letters, trace};
-use crate::fs::{FileSystem as _, Kind, Name};
+use crate::fs::{FileSystem as _, Kind};
 use crate::kernel::read::Open;
 use crate::kernel::writeback::Backing as _;
 use crate::kernel::{Kernel, Wait};
@@ -29,13 +29,9 @@ where
     log.iter().map(|(at, b)| (at / MS, letters(b, 1, LOG..LOG + 131_072))).collect()
 }
 
-fn name(text: &str) -> Name<'_> {
-    Name { text, place: None }
-}
-
 async fn create(k: &Kernel, fs: &Xfs, file: u32) -> Open {
     k.with(|w| w.memory.open(file));
-    fs.create(k, (ROOT, file), Kind::File, name(&format!("f0_{file}"))).await.unwrap();
+    fs.create(k, (ROOT, file), Kind::File, &format!("f0_{file}")).await.unwrap();
     Open { file, size: 0, ra: 32, large_folios: false, stream: Stream::default(), noted: true }
 }
 
@@ -168,7 +164,7 @@ fn directories_go_round_the_groups() {
     let log = traced(|k, fs| async move {
         for n in 1..=5 {
             k.with(|w| w.memory.open(n));
-            fs.create(&k, (ROOT, n), Kind::Directory, name(&format!("m{n}"))).await.unwrap();
+            fs.create(&k, (ROOT, n), Kind::Directory, &format!("m{n}")).await.unwrap();
             fs.fsync_directory(&k, ROOT).await;
         }
     });
@@ -208,7 +204,7 @@ fn freed_blocks_come_back_with_the_log() {
             places.dedup();
             assert_eq!(places.len(), n, "round {round}");
             for file in 1..=40 {
-                fs.unlink(&k, (ROOT, file), name(&format!("f0_{file}")), true).await;
+                fs.unlink(&k, (ROOT, file), &format!("f0_{file}"), true).await;
             }
             fs.sync(&k).await;
             // The directory keeps its first block.
