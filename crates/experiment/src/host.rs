@@ -131,9 +131,8 @@ pub struct HostSpec {
     pub made_at_once: bool,
     /// How long fio takes to start.
     pub fio_start: Start,
-    /// The flex group at which the search for a directory of the root begins, by name, where it is known. A file system
-    /// takes it from the name and a random number of its own; other names begin anywhere, but always at the same place.
-    pub spread: Vec<(String, u64)>,
+    /// For how long commits of the journal are counted after the end of a program.
+    pub watched_after: Nanos,
 }
 
 impl Default for HostSpec {
@@ -152,7 +151,7 @@ impl Default for HostSpec {
             remounted: false,
             made_at_once: false,
             fio_start: Start::default(),
-            spread: Vec::new(),
+            watched_after: 0,
         }
     }
 }

@@ -64,6 +64,7 @@ pub(crate) fn simulate(
     record.dispatches = points;
     record.elapsed = host.measured().elapsed;
     record.warnings.extend(old);
+    host.rest(trial.host.watched_after, &mut |_| ControlFlow::Continue(()))?;
     record.provenance.extend(programs::provenance(trial, &host));
     Ok(record)
 }

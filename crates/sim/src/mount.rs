@@ -185,7 +185,6 @@ fn mounted(trial: &Trial, queue: &Stack, volume: Volume) -> Files {
         memory: settings(trial, &trial.host, io_pages),
         intervals: intervals(trial),
         read_ahead: read_ahead(trial),
-        spread: trial.host.spread.clone(),
     }))
 }
 

@@ -104,8 +104,9 @@ pub(crate) fn simulate(
     };
     record.warnings.extend(old);
     record.warnings.extend(record::settings_ignored(trial));
-    record.provenance.extend(provenance(trial, &host));
     into_record(&mut record, load, started.replay.as_deref(), host.measured());
+    host.rest(trial.host.watched_after, go_on)?;
+    record.provenance.extend(provenance(trial, &host));
     if !trial.collect.series {
         record.series.clear();
     }
@@ -175,8 +176,6 @@ pub(crate) fn provenance(trial: &Trial, host: &Programs) -> Vec<(String, String)
         ("filesystem".into(), mount.volume().name().into()),
         ("memory".into(), trial.host.memory.to_string()),
         ("journal_commits".into(), host.commits().to_string()),
-        // What the journal's thread would commit some seconds after the end.
-        ("journal_open".into(), u8::from(mount.volume().has_changes()).to_string()),
     ]
 }
 

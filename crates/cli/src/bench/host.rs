@@ -146,7 +146,6 @@ fn mounted(bytes: u64) -> Files {
         memory: Settings { pages: MEMORY / PAGE, ..Settings::default() },
         intervals: Intervals { wake: 5 * SEC, expire: 30 * SEC, tick: 0 },
         read_ahead: 32,
-        spread: Vec::new(),
     }))
 }
 

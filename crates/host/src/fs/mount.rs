@@ -15,7 +15,7 @@ use iosched_vfs::cache::PAGE;
 use iosched_vfs::cache::readahead::{Era, Stream};
 use iosched_vfs::cache::writeback::{Flusher, Intervals};
 use iosched_vfs::fs::volume::Volume;
-use iosched_vfs::fs::{FileSystem as _, Kind as Made, Name};
+use iosched_vfs::fs::{FileSystem as _, Kind as Made};
 use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::memory::{Memory, Settings};
 use iosched_vfs::kernel::read::Open;
@@ -44,8 +44,6 @@ pub struct Mounted {
     pub intervals: Intervals,
     /// `read_ahead_kb` of the device in pages.
     pub read_ahead: u64,
-    /// Hashes of names of directories in the root, where they are known.
-    pub spread: Vec<(String, u64)>,
 }
 
 /// Files in memory and on the disk.
@@ -59,7 +57,6 @@ pub struct Mount {
     /// Direct writes under way that are to be durable.
     pub(super) to_sync: Rc<RefCell<VecDeque<ToSync>>>,
     read_ahead: u64,
-    spread: Rc<Vec<(String, u64)>>,
 }
 
 impl std::fmt::Debug for Mount {
@@ -153,7 +150,6 @@ impl Mount {
             orphans: Rc::default(),
             to_sync: Rc::default(),
             read_ahead: mounted.read_ahead,
-            spread: Rc::new(mounted.spread),
         }
     }
 
@@ -186,8 +182,9 @@ impl Mount {
 
     /// The kernel's threads: flusher, journal, the one that frees what the last has closed, and the worker that makes
     /// asynchronous direct writes durable.
-    pub(crate) fn threads(&self) -> [Path; 4] {
-        let [a, b, c, d] = [0, 1, 2, 3].map(|n| self.kernel(n));
+    pub(crate) fn threads(&self) -> [Path; 5] {
+        let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|n| self.kernel(n));
+        let ends = self.volume.clone();
         let (v, j, o, w) = (self.volume.clone(), self.volume.clone(), self.clone(), self.clone());
         [
             Box::pin(async move {
@@ -203,6 +200,10 @@ impl Mount {
             }),
             Box::pin(async move { o.free_orphans(&c).await }),
             Box::pin(async move { w.sync_direct(&d).await }),
+            Box::pin(async move {
+                ends.completions(&e).await;
+                Ok(0)
+            }),
         ]
     }
 
@@ -246,8 +247,7 @@ impl Mount {
         let opening: Path = Box::pin(async move {
             if let Some((parent, name)) = made {
                 let at = (parent.0, ino.0);
-                let name = Name { text: &name, place: None };
-                let made = volume.create(&k, at, Made::File, name).await;
+                let made = volume.create(&k, at, Made::File, &name).await;
                 made.map_err(|_| Errno::ENOSPC)?;
             }
             if cut {
@@ -297,8 +297,7 @@ impl Mount {
         let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
         let name = last_part(path);
         Box::pin(async move {
-            let name = Name { text: &name, place: None };
-            volume.unlink(&k, (dropped.parent.0, dropped.ino.0), name, dropped.gone).await;
+            volume.unlink(&k, (dropped.parent.0, dropped.ino.0), &name, dropped.gone).await;
             if dropped.gone {
                 tree.borrow_mut().free(dropped.ino);
             }
@@ -314,13 +313,11 @@ impl Mount {
             return Err(Errno::EEXIST);
         }
         let ino = tree.add(place, Kind::Directory)?;
-        let known = self.spread.iter().find(|(name, _)| name == place.name).map(|k| k.1);
         let (parent, name) = (place.parent, place.name.to_string());
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         let making: Path = Box::pin(async move {
-            let name = Name { text: &name, place: known };
-            let made = volume.create(&k, (parent.0, ino.0), Made::Directory, name).await;
+            let made = volume.create(&k, (parent.0, ino.0), Made::Directory, &name).await;
             made.map(|()| 0).map_err(|_| Errno::ENOSPC)
         });
         Ok(self.after_way(actor, [way, Way::default()], making))
@@ -332,7 +329,7 @@ impl Mount {
         let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
         let (old, new) = (last_part(from), last_part(to));
         let moving: Path = Box::pin(async move {
-            let names = (Name { text: &old, place: None }, Name { text: &new, place: None });
+            let names = (old.as_str(), new.as_str());
             let replaced = moved.replaced.map(|(ino, gone)| (ino.0, gone));
             let at = (moved.from.0, moved.to.0);
             volume.rename(&k, moved.ino.0, at, names, replaced).await;

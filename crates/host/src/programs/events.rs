@@ -58,16 +58,37 @@ impl Programs {
                 let (waiting, who) = (self.alive, self.waiting());
                 return Err(HostError::Deadlock { at_ms, waiting, who });
             };
-            self.turn(at);
-            if let Some(core) = self.core_ended.take() {
-                self.core_event(core, go_on)?;
-            }
-            self.collect();
+            self.next_turn(at, go_on)?;
             turns += 1;
             if turns.is_multiple_of(LOOK) && go_on(self.tl.now).is_break() {
                 return Err(HostError::Stopped);
             }
         }
+    }
+
+    /// Lets the kernel's threads go on for so long after the run.
+    ///
+    /// # Errors
+    /// When it was stopped.
+    pub fn rest(&mut self, time: Nanos, go_on: GoOn<'_>) -> Result<(), HostError> {
+        let end = self.tl.now + time;
+        loop {
+            self.run_ready(go_on)?;
+            self.schedule_cores();
+            match self.next() {
+                Some(at) if at <= end => self.next_turn(at, go_on)?,
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn next_turn(&mut self, at: Nanos, go_on: GoOn<'_>) -> Result<(), HostError> {
+        self.turn(at);
+        if let Some(core) = self.core_ended.take() {
+            self.core_event(core, go_on)?;
+        }
+        self.collect();
+        Ok(())
     }
 
     fn run_ready(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {

@@ -22,7 +22,7 @@ use super::seen::Cause;
 use super::task::{State, Tid};
 
 /// The kernel's threads of a file system.
-pub(super) const THREADS: u32 = 4;
+pub(super) const THREADS: u32 = 5;
 /// Numbers of the kernel's threads where those of tasks stand.
 const KERNEL: Tid = 1 << 31;
 

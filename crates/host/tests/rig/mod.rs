@@ -54,7 +54,7 @@ pub(crate) fn on_volume(
 ) -> Programs {
     let memory = Settings { pages: memory / 4096, ..Settings::default() };
     let intervals = Intervals { wake: 5 * SEC, expire: 30 * SEC, tick: 0 };
-    let mounted = Mounted { volume, memory, intervals, read_ahead: 32, spread: Vec::new() };
+    let mounted = Mounted { volume, memory, intervals, read_ahead: 32 };
     host_of(Files::Mounted(Mount::new(mounted)), scheduler, depth, bytes, cpu)
 }
 

@@ -103,7 +103,10 @@ pub struct FileRun {
     /// Their bytes.
     #[serde(default)]
     pub bytes_until_end: BTreeMap<String, u64>,
-    /// Commits of the journal.
+    /// Commands until the end of the log, where that went on after the measured part.
+    #[serde(default)]
+    pub requests_all: Option<BTreeMap<String, u64>>,
+    /// Commits of the journal until the end of the log.
     #[serde(default)]
     pub journal: BTreeMap<String, f64>,
     /// What fio measured, job by job.
@@ -275,12 +278,12 @@ impl FileFolder {
                 trial.settings.push((name.into(), v));
             }
         }
-        trial.host.spread = job::spread();
         trial.host.set_memory(&run.mem)?;
         trial.host.set_filesystem(&format!("{}:{}", run.fs, run.mount))?;
         trial.host.mounted_since = MOUNTED - reset;
         trial.host.remounted = job::begins_cold(run);
         trial.host.made_at_once = true;
+        trial.host.watched_after = run.watched_after();
         for (name, value) in run.settings.iter().filter(|(n, _)| n.starts_with("vm.")) {
             // A limit in bytes of 0 leaves the percentage in force.
             if value != "0" {
@@ -288,6 +291,16 @@ impl FileFolder {
             }
         }
         Ok(trial)
+    }
+}
+
+impl FileRun {
+    /// For how long the log went on after the measured part. Rows do not say it; some jobs were watched for 12 s, others until
+    /// all was home, for 40 s and more.
+    fn watched_after(&self) -> Nanos {
+        let home = |all: &BTreeMap<String, u64>| all.keys().any(|k| k.starts_with("W:MPB"));
+        let seconds = self.requests_all.as_ref().map_or(0, |all| if home(all) { 40 } else { 12 });
+        seconds * 1_000_000_000
     }
 }
 
@@ -369,10 +382,7 @@ impl Work {
 pub fn beside_files(run: &FileRun, record: &Record) -> Vec<Row> {
     let ours = |name: &str| record.metrics.iter().find(|m| m.name == name).map(|m| m.value);
     let commands = record.device.commands;
-    // Rows of programs count the commits of some seconds after the end, too.
-    let after = if run.fio_job.is_empty() { "journal_open" } else { "" };
-    let count = |name: &str| record.provenance.get(name).and_then(|c| c.parse::<f64>().ok());
-    let commits = count("journal_commits").map(|n| n + count(after).unwrap_or(0.0));
+    let commits = record.provenance.get("journal_commits").and_then(|c| c.parse::<f64>().ok());
     let whole = run.ops.iter().find_map(|o| o.total_elapsed_us);
     let elapsed = whole.or_else(|| run.ops.first().and_then(|o| o.elapsed_us)).or_else(|| {
         // What measures nothing of itself: the whole command.
@@ -474,7 +484,12 @@ fn side_by_side(theirs: &[&Side], ours: &[&DirStats]) -> Vec<(&'static str, f64,
     let mean = theirs.iter().filter_map(|s| Some(s.ios? * s.clat_mean_us?)).sum::<f64>() / ios;
     let mut pairs = vec![
         ("iops", sum(|s| s.iops), ours.iter().map(|d| d.iops()).sum()),
-        ("bw", sum(|s| s.bw_kib), ours.iter().map(|d| d.bytes_per_second()).sum::<f64>() / 1024.0),
+        // fio prints whole KiB a second of each process.
+        (
+            "bw",
+            sum(|s| s.bw_kib),
+            ours.iter().map(|d| (d.bytes_per_second() / 1024.0).floor()).sum(),
+        ),
         ("clat_mean", mean, weighted(ours)),
     ];
     if let ([one], [our]) = (theirs, ours)

@@ -19,16 +19,6 @@ const FAILURE: Nanos = 1000;
 /// The log of a job that unpacks the tree that others find.
 const UNPACKS: &str = "untar_sync";
 
-/// Where the images' own hash sends directories of the root: flex groups, read off the event logs. The kernel hashes the
-/// name with a random number of the image; what lies there is as far from the journal as chance wants it.
-const SPREAD: [(&str, u64); 6] =
-    [("tree", 18), ("tree2", 19), ("fm", 12), ("repo", 4), ("pm", 24), ("clients", 24)];
-
-/// The directories of the root whose place is known.
-pub(super) fn spread() -> Vec<(String, u64)> {
-    SPREAD.iter().map(|(name, flex)| ((*name).to_string(), *flex)).collect()
-}
-
 /// The logs of a folder, by job.
 #[derive(Debug, Default)]
 pub(super) struct Logs(BTreeMap<String, Result<(Arc<Log>, u64), String>>);

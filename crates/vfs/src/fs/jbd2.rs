@@ -54,8 +54,6 @@ struct Checkpoint {
 pub struct Commit {
     /// The transaction.
     pub tid: Tid,
-    /// The journal was empty: its superblock is written first.
-    pub superblock_first: bool,
     /// Files whose data is written before.
     pub ordered: Vec<u32>,
     /// Pages that are written before.
@@ -145,6 +143,12 @@ impl Journal {
     #[must_use]
     pub fn fits(&self, blocks: u64) -> bool {
         self.running.as_ref().is_none_or(|t| t.blocks.len() as u64 + blocks <= self.max)
+    }
+
+    /// Blocks that may be reserved for changes to come: half of what a transaction can have, without the blocks that describe it.
+    #[must_use]
+    pub fn reservable(&self) -> u64 {
+        (self.max - self.max.div_ceil(self.tags)) / 2
     }
 
     /// A change begins; the running transaction's number.
@@ -237,6 +241,16 @@ impl Journal {
         self.committed
     }
 
+    /// Whether the log is empty: then its superblock is written before anything else, while changes still join the running
+    /// transaction.
+    pub fn starts(&mut self) -> bool {
+        let starts = std::mem::replace(&mut self.empty, false);
+        if starts {
+            self.tail = self.head;
+        }
+        starts
+    }
+
     /// The running transaction becomes the committing one, when all its changes have ended. Says what to write.
     pub fn commit(&mut self) -> Option<Commit> {
         if self.committing.is_some() || self.running.as_ref()?.handles > 0 {
@@ -245,10 +259,6 @@ impl Journal {
         let mut t = self.running.take()?;
         let blocks = t.log_blocks(self.tags);
         let start = self.head;
-        let superblock_first = std::mem::replace(&mut self.empty, false);
-        if superblock_first {
-            self.tail = start;
-        }
         let body = self.advance(blocks - 1);
         let record = self.advance(1)[0].0;
         self.committing_start = start;
@@ -257,7 +267,7 @@ impl Journal {
         let copies = t.log_order(self.tags);
         let tid = t.tid;
         self.committing = Some(t);
-        Some(Commit { tid, superblock_first, ordered, filed, body, copies, record })
+        Some(Commit { tid, ordered, filed, body, copies, record })
     }
 
     /// Takes log blocks from the head on: one run, or two at the log's end.
@@ -429,8 +439,8 @@ mod tests {
                 change(&mut journal, &[100, 101, 102]);
             }
             file = (file + 1) % 3;
+            assert_eq!(journal.starts(), commits == 0);
             let commit = journal.commit().unwrap();
-            assert_eq!(commit.superblock_first, commits == 0);
             log += commit.body.iter().map(|(_, n)| n).sum::<u64>() + 1;
             journal.finish(0);
             commits += 1;

@@ -16,8 +16,8 @@ pub mod xfs;
 
 use iosched_types::Nanos;
 
-use crate::kernel::Kernel;
 use crate::kernel::writeback::Backing;
+use crate::kernel::{Event, Kernel, Wait};
 
 /// What an inode is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,15 +31,6 @@ pub enum Kind {
 /// The disk has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
-
-/// A name in a directory.
-#[derive(Clone, Copy, Debug)]
-pub struct Name<'a> {
-    /// The name itself.
-    pub text: &'a str,
-    /// Where in the file system a directory of this name begins to look for room, where that is known.
-    pub place: Option<u64>,
-}
 
 /// A mounted file system. The host has names, lengths and who has what open; the file system has places on the disk, and
 /// says what each call reads, notes in its journal, writes and waits for. Files have the host's numbers.
@@ -74,11 +65,6 @@ pub trait FileSystem: Backing {
         0
     }
 
-    /// Whether there are changes that no commit has taken yet.
-    fn has_changes(&self) -> bool {
-        false
-    }
-
     /// The best-effort level of the journal's thread, where it has one of its own.
     fn journal_level(&self) -> Option<u8> {
         None
@@ -87,11 +73,24 @@ pub trait FileSystem: Backing {
     /// The journal's thread. Never ends where there is one.
     async fn journal_thread(&self, _: &Kernel) {}
 
+    /// The worker that notes which pages came back from the disk. Never ends.
+    async fn completions(&self, k: &Kernel) {
+        loop {
+            match k.with(|w| w.next_ended()) {
+                Some(file) => self.written_back(k, file).await,
+                None => k.wait(Wait::Event(Event::Ended)).await,
+            }
+        }
+    }
+
+    /// Pages of the file that nobody waits for are on the disk.
+    async fn written_back(&self, _: &Kernel, _file: u32) {}
+
     /// Makes a file or directory `at.1` in the directory `at.0`.
     ///
     /// # Errors
     /// [`Full`].
-    async fn create(&self, _: &Kernel, _at: (u32, u32), _: Kind, _: Name<'_>) -> Result<(), Full> {
+    async fn create(&self, _: &Kernel, _at: (u32, u32), _: Kind, _: &str) -> Result<(), Full> {
         Err(Full)
     }
 
@@ -153,7 +152,7 @@ pub trait FileSystem: Backing {
     fn closed(&self, _: &Kernel, _file: u32) {}
 
     /// Takes the name of `at.1` out of the directory `at.0`. `last`: with it goes the file.
-    async fn unlink(&self, _: &Kernel, _at: (u32, u32), _: Name<'_>, _last: bool) {}
+    async fn unlink(&self, _: &Kernel, _at: (u32, u32), _: &str, _last: bool) {}
 
     /// A file without a name has been closed by the last who had it open.
     async fn let_go(&self, _: &Kernel, _file: u32) {}
@@ -165,7 +164,7 @@ pub trait FileSystem: Backing {
         _: &Kernel,
         _file: u32,
         _at: (u32, u32),
-        _names: (Name<'_>, Name<'_>),
+        _names: (&str, &str),
         _replaced: Option<(u32, bool)>,
     ) {
     }

@@ -19,12 +19,13 @@ where
     let world = Rc::new(RefCell::new(World::default()));
     world.borrow_mut().memory.introduce(4096);
     let kernel = |task| Kernel::new(world.clone(), task);
-    let (f, j) = (kernel(1), kernel(2));
-    let (ff, jf) = (fs.clone(), fs.clone());
+    let (f, j, c) = (kernel(1), kernel(2), kernel(3));
+    let (ff, jf, cf) = (fs.clone(), fs.clone(), fs.clone());
     let paths: Vec<Path> = vec![
         Box::pin(program(kernel(0), fs)),
         Box::pin(async move { f.flusher(&ff).await }),
         Box::pin(async move { jf.journal_thread(&j).await }),
+        Box::pin(async move { cf.completions(&c).await }),
     ];
     let log = run(&world, paths, 1, 100_000);
     assert!(world.borrow().memory.accounts());

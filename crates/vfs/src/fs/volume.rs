@@ -7,7 +7,7 @@ use super::ext4::Ext4;
 use super::extents::Placed;
 use super::raw::Raw;
 use super::xfs::Xfs;
-use super::{FileSystem, Full, Kind, Name};
+use super::{FileSystem, Full, Kind};
 use crate::kernel::Kernel;
 use crate::kernel::read::Place;
 use crate::kernel::writeback::Backing;
@@ -102,6 +102,10 @@ impl Backing for Volume {
     fn marks_background(&self) -> bool {
         each!(self, fs => fs.marks_background())
     }
+
+    async fn reserve(&self, k: &Kernel, file: u32, page: u64) {
+        each!(self, fs => fs.reserve(k, file, page).await);
+    }
 }
 
 impl FileSystem for Volume {
@@ -123,10 +127,6 @@ impl FileSystem for Volume {
         each!(self, fs => fs.commits())
     }
 
-    fn has_changes(&self) -> bool {
-        each!(self, fs => fs.has_changes())
-    }
-
     fn is_stamped(&self, file: u32, now: Nanos) -> bool {
         each!(self, fs => fs.is_stamped(file, now))
     }
@@ -143,13 +143,11 @@ impl FileSystem for Volume {
         each!(self, fs => fs.journal_thread(k).await);
     }
 
-    async fn create(
-        &self,
-        k: &Kernel,
-        at: (u32, u32),
-        kind: Kind,
-        name: Name<'_>,
-    ) -> Result<(), Full> {
+    async fn completions(&self, k: &Kernel) {
+        each!(self, fs => fs.completions(k).await);
+    }
+
+    async fn create(&self, k: &Kernel, at: (u32, u32), kind: Kind, name: &str) -> Result<(), Full> {
         each!(self, fs => fs.create(k, at, kind, name).await)
     }
 
@@ -217,7 +215,7 @@ impl FileSystem for Volume {
         each!(self, fs => fs.closed(k, file));
     }
 
-    async fn unlink(&self, k: &Kernel, at: (u32, u32), name: Name<'_>, last: bool) {
+    async fn unlink(&self, k: &Kernel, at: (u32, u32), name: &str, last: bool) {
         each!(self, fs => fs.unlink(k, at, name, last).await);
     }
 
@@ -230,7 +228,7 @@ impl FileSystem for Volume {
         k: &Kernel,
         file: u32,
         at: (u32, u32),
-        names: (Name<'_>, Name<'_>),
+        names: (&str, &str),
         replaced: Option<(u32, bool)>,
     ) {
         each!(self, fs => fs.rename(k, file, at, names, replaced).await);

@@ -134,7 +134,7 @@ impl Memory {
                 OnCore::new(thresholds.dirty, settings.cpus);
                 settings.cpus.max(1) as usize
             ],
-            completions: Completions::default(),
+            completions: Completions::new(settings.cpus),
             share: Share::new(settings.cpus),
             settings,
             dirtied: 0,
@@ -336,7 +336,7 @@ impl Memory {
 
     /// The machine has been started anew: no page was written since.
     pub fn restarted(&mut self) {
-        self.completions = Completions::default();
+        self.completions = Completions::new(self.settings.cpus);
         self.share = Share::new(self.settings.cpus);
     }
 

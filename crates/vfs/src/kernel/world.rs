@@ -2,7 +2,7 @@
 
 mod seen;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use iosched_types::{Flags, Nanos, Op, Sector, TaskId};
 
@@ -41,6 +41,8 @@ pub enum Event {
     Buffer(Sector),
     /// The lock of a file is free.
     Unlocked(u32),
+    /// Pages came back from the disk that the file system has to note.
+    Ended,
 }
 
 /// What a bio is for.
@@ -181,6 +183,8 @@ pub struct World {
     pub woken: Vec<TaskId>,
     /// Groups that nobody slept for and that are done.
     pub finished: Vec<Group>,
+    /// Files whose pages came back from the disk while nobody waits for them, in order.
+    ended: VecDeque<u32>,
 }
 
 impl World {
@@ -377,6 +381,9 @@ impl World {
             Done::Written { file, from, to } => {
                 self.memory.written(file, from, to, self.now);
                 self.unlock(file, from, to);
+                if bio.group.is_none() {
+                    self.has_ended(file);
+                }
             }
             // Whoever waits to change it goes on before the writer of the log.
             Done::Copied { sector } => {
@@ -391,6 +398,17 @@ impl World {
             self.reading.remove(&sector);
             self.signal(Event::Buffer(sector));
         }
+    }
+
+    /// The file system is told that pages of a file came back.
+    pub(crate) fn has_ended(&mut self, file: u32) {
+        self.ended.push_back(file);
+        self.signal(Event::Ended);
+    }
+
+    /// The next file of which it has to note that.
+    pub(crate) fn next_ended(&mut self) -> Option<u32> {
+        self.ended.pop_front()
     }
 
     /// A bio of a group is done.

@@ -24,6 +24,11 @@ pub trait Backing {
     /// Gives the dirty pages `from..to` a place, as far as they have none. Says up to which page they have one now.
     fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> impl Future<Output = u64>;
 
+    /// Room in the journal for what is to be noted when the dirty page is on the disk, if nobody waits for that.
+    fn reserve(&self, _: &Kernel, _file: u32, _page: u64) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
     /// Writes metadata home.
     fn write_metadata(&self, k: &Kernel, flags: Flags) -> impl Future<Output = ()>;
 
@@ -106,10 +111,11 @@ impl Kernel {
                 self.with(|w| w.pages(file).and_then(|p| p.run(at, to, Mark::Dirty)))
         {
             let b = b.min(a.saturating_add(budget - written));
-            let b = files.prepare(self, file, a, b).await;
-            if a == b {
-                break;
+            if group.is_none() {
+                files.reserve(self, file, a).await;
             }
+            let before = written;
+            let b = files.prepare(self, file, a, b).await;
             // Others may have written some of them while places were looked for.
             let place = files.place(file);
             at = a;
@@ -121,6 +127,12 @@ impl Kernel {
                 at = b;
             }
             at = b;
+            if written == before && group.is_none() {
+                self.with(|w| w.has_ended(file));
+            }
+            if a == b {
+                break;
+            }
         }
         self.with(|w| w.memory.set_cursor(file, at));
         if self.with(|w| w.has_bios(self.task())) {

@@ -175,7 +175,7 @@ type Turns = (std::vec::IntoIter<(usize, u64)>, Option<usize>);
 /// From what the machine noted to what people read.
 struct Story<'a> {
     calls: &'a Calls,
-    threads: [&'static str; 4],
+    threads: [&'static str; 5],
     files: BTreeMap<u32, String>,
     bios: Vec<ShownBio>,
     noted: Vec<NotedBio>,
@@ -195,7 +195,7 @@ impl<'a> Story<'a> {
         let next = (0..calls.tasks.len()).map(|t| (of(t).into_iter(), None)).collect();
         Story {
             calls,
-            threads: ["flusher", journal, "evict", "kworker"],
+            threads: ["flusher", journal, "evict", "kworker", "end-io"],
             files: BTreeMap::new(),
             bios: Vec::new(),
             noted: Vec::new(),
@@ -235,7 +235,7 @@ impl<'a> Story<'a> {
 
     fn name(&self, who: Who) -> String {
         match who {
-            Who::Thread(n) => self.threads[n as usize % 4].into(),
+            Who::Thread(n) => self.threads[n as usize % 5].into(),
             Who::Task(0) => "init".into(),
             Who::Task(t) => self
                 .calls
@@ -359,9 +359,11 @@ impl<'a> Story<'a> {
     fn event(&self, event: Event) -> String {
         match event {
             Event::Committed(n) => format!("the commit of transaction {n}"),
-            Event::Flusher | Event::Journal | Event::Orphans | Event::DirectWritten => {
-                "something to do".into()
-            }
+            Event::Flusher
+            | Event::Journal
+            | Event::Orphans
+            | Event::DirectWritten
+            | Event::Ended => "something to do".into(),
             Event::Synced(_) => "the flusher, which writes all that is dirty".into(),
             Event::Room => "room in the journal, or the end of changes under way".into(),
             Event::Uncongested => "a request of a disk that is not congested".into(),

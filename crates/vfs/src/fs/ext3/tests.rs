@@ -11,7 +11,7 @@ use super::*;
 use crate::cache::readahead::{Era, Stream};
 use crate::fs::ext4::{Data, Driver};
 use crate::fs::testing::letters;
-use crate::fs::{FileSystem as _, Kind, Name};
+use crate::fs::{FileSystem as _, Kind};
 use crate::kernel::memory::{Memory, Settings};
 use crate::kernel::read::Open;
 use crate::kernel::testing::{Path, run};
@@ -19,7 +19,7 @@ use crate::kernel::writeback::Backing as _;
 use crate::kernel::{BioOut, Kernel, Wait, World};
 
 const ROOT: u32 = 0;
-const NAME: Name<'static> = Name { text: "a", place: Some(0) };
+const NAME: &str = "a";
 const MS: u64 = 1_000_000;
 
 /// ext3 of 2.6.18 with HZ 1000.

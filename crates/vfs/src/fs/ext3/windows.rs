@@ -36,6 +36,8 @@ pub struct Space {
     /// The length of the file's next window.
     lengths: BTreeMap<u32, u64>,
     free: u64,
+    /// Free blocks of each flex group; without such, of each group.
+    in_flex: Vec<u64>,
     /// What was taken before, group by group.
     ageing: Option<Ageing>,
 }
@@ -45,8 +47,7 @@ impl Space {
     #[must_use]
     pub fn new(layout: Layout, ageing: Option<Ageing>) -> Self {
         let groups = usize::try_from(layout.groups).unwrap_or(0);
-        let free: u64 = (0..layout.groups).map(|g| layout.free(g)).map(|(a, b)| b - a).sum();
-        let used = ageing.map_or(0, |a| (0..layout.groups).map(|g| layout.aged(a, g).1).sum());
+        let in_flex = layout.free_in_flex(ageing);
         let runs = layout.journal_runs.clone();
         let mut this = Self {
             layout,
@@ -54,7 +55,8 @@ impl Space {
             windows: BTreeMap::new(),
             taken: BTreeMap::new(),
             lengths: BTreeMap::new(),
-            free: free - used,
+            free: in_flex.iter().sum(),
+            in_flex,
             ageing,
         };
         runs.into_iter().for_each(|(at, blocks)| this.take(at, blocks));
@@ -65,6 +67,12 @@ impl Space {
     #[must_use]
     pub fn free(&self) -> u64 {
         self.free
+    }
+
+    /// Free blocks of a flex group.
+    #[must_use]
+    pub fn free_in(&self, flex: u64) -> u64 {
+        self.in_flex.get(usize::try_from(flex).unwrap_or(usize::MAX)).copied().unwrap_or(0)
     }
 
     fn group(&mut self, group: u64) -> &mut Group {
@@ -83,7 +91,14 @@ impl Space {
         let mut at = start;
         while at < start + blocks {
             let end = (start + blocks).min((at / GROUP + 1) * GROUP);
-            f(self.group(at / GROUP), small(at % GROUP), small((end - 1) % GROUP + 1));
+            let group = self.group(at / GROUP);
+            let before = u64::from(group.blocks());
+            f(group, small(at % GROUP), small((end - 1) % GROUP + 1));
+            let after = u64::from(group.blocks());
+            let flex = at / GROUP / self.layout.format.flex;
+            if let Some(free) = self.in_flex.get_mut(usize::try_from(flex).unwrap_or(usize::MAX)) {
+                *free = *free + after - before;
+            }
             at = end;
         }
     }

@@ -8,14 +8,13 @@ use std::collections::BTreeSet;
 use iosched_types::Flags;
 
 use super::blocks::entries_block;
+use super::inode::ROOT;
 use super::layout::Layout;
 use super::{Driver, Ext, Name, SUPERBLOCK, State};
 use crate::fs::ext3::indirect::{pointers, range_end};
 use crate::fs::jbd2::Block;
 use crate::kernel::{Kernel, Wait};
 
-/// The inode of the root directory.
-const ROOT: u64 = 2;
 /// Blocks of an inode table that are read together.
 const WINDOW: u64 = 32;
 
@@ -95,7 +94,8 @@ impl<N: Name> Ext<N> {
                 self.read_block(k, first).await;
             }
             if n > 1
-                && let Some(leaf) = entries_block(&extents, 1 + super::ops::hash(name) % (n - 1))
+                && let Some(leaf) =
+                    entries_block(&extents, 1 + u64::from(super::hash::of(name)) % (n - 1))
             {
                 self.read_block(k, leaf).await;
             }

@@ -53,6 +53,10 @@ impl<N: Name> Ext<N> {
 
     /// Commits the running transaction.
     async fn commit(&self, k: &Kernel) {
+        let log_flags = self.with(|s| s.options.log_flags);
+        if self.with(|s| s.journal.starts()) {
+            self.log(k, &[(0, 1)], &[], log_flags).await;
+        }
         self.with(|s| s.locked = true);
         while self.with(|s| s.journal.running.as_ref().is_some_and(|t| t.handles > 0)) {
             k.wait(Wait::Event(Event::Room)).await;
@@ -66,10 +70,6 @@ impl<N: Name> Ext<N> {
         });
         k.with(|w| w.signal(Event::Room));
         let Some(commit) = commit else { return };
-        let log_flags = self.with(|s| s.options.log_flags);
-        if commit.superblock_first {
-            self.log(k, &[(0, 1)], &[], log_flags).await;
-        }
         self.write_ordered(k, &commit.ordered).await;
         self.write_filed(k, &commit.filed).await;
         let (barrier, early) = self.with(|s| (s.options.barrier, s.options.async_commit));

@@ -5,12 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use iosched_types::Nanos;
 
 use super::layout::{Format, Layout};
+use super::{State, hash};
 use crate::fs::Kind;
 use crate::fs::atime::Times;
 use crate::fs::ext3::indirect::Pointer;
 use crate::fs::extents::{Extents, Mapped};
 use crate::fs::jbd2::{Block, Tid};
 use crate::fs::ranges::Ranges;
+
+/// The inode of the root directory.
+pub(super) const ROOT: u64 = 2;
+/// Inodes that mke2fs makes.
+const MADE: u64 = 11;
 
 #[derive(Clone, Debug)]
 pub(super) struct Inode {
@@ -50,21 +56,25 @@ pub(super) struct Inodes {
     freed: BTreeSet<u64>,
     next: BTreeMap<u64, u64>,
     directories: BTreeMap<u64, u64>,
+    /// Inodes in use, in each flex group and in all.
+    in_flex: BTreeMap<u64, u64>,
+    all: u64,
     flex_groups: u64,
     format: Format,
 }
 
 impl Inodes {
     pub(super) fn new(layout: &Layout, root: u32) -> Self {
-        let mut root_inode = empty(2, Kind::Directory);
+        let mut root_inode = empty(ROOT, Kind::Directory);
         root_inode.extents.map(Mapped { logical: 0, start: layout.root(), blocks: 1 });
         Self {
             files: BTreeMap::from([(root, root_inode)]),
-            used: BTreeSet::from([2]),
+            used: BTreeSet::from([ROOT]),
             freed: BTreeSet::new(),
-            // Twelve is the first one that mke2fs leaves.
-            next: BTreeMap::from([(0, 12)]),
+            next: BTreeMap::from([(0, MADE + 1)]),
             directories: BTreeMap::from([(0, 2)]),
+            in_flex: BTreeMap::from([(0, MADE)]),
+            all: MADE,
             flex_groups: layout.groups.div_ceil(layout.format.flex),
             format: layout.format,
         }
@@ -87,42 +97,34 @@ impl Inodes {
         let inode = self.files.remove(&file)?;
         self.freed.insert(inode.number);
         self.used.remove(&inode.number);
+        let flex = self.group_of(inode.number) / self.format.flex;
+        *self.in_flex.entry(flex).or_default() -= 1;
+        self.all -= 1;
         if inode.kind == Kind::Directory {
-            let flex = self.group_of(inode.number) / self.format.flex;
             *self.directories.entry(flex).or_default() -= 1;
         }
         Some(inode)
     }
 
-    /// A number for a new file: in its directory's group; for a directory of the root in a flex group chosen by
-    /// `hash`, for another one in its parent's.
-    pub(super) fn make(&mut self, file: u32, kind: Kind, parent: u32, hash: u64) -> u64 {
-        let parent_number = self.files.get(&parent).map_or(2, |p| p.number);
-        let mut group = self.group_of(parent_number);
+    /// A number for a new file: in its directory's group; for a directory in the flex group `spread`, or else in its
+    /// parent's.
+    fn make(&mut self, file: u32, kind: Kind, parent: u32, spread: Option<u64>) -> u64 {
+        let mut group = self.group_of(self.number(parent));
         if kind == Kind::Directory {
-            let flex =
-                if parent_number == 2 { self.spread(hash) } else { group / self.format.flex };
+            let flex = spread.unwrap_or(group / self.format.flex);
             group = flex * self.format.flex;
             *self.directories.entry(flex).or_default() += 1;
         }
         let number = self.number_in(group);
         self.used.insert(number);
+        *self.in_flex.entry(self.group_of(number) / self.format.flex).or_default() += 1;
+        self.all += 1;
         self.files.insert(file, empty(number, kind));
         number
     }
 
-    /// The flex group with the fewest directories, looked for from the name's hash on.
-    fn spread(&self, hash: u64) -> u64 {
-        let start = hash % self.flex_groups;
-        let mut best = start;
-        let count = |flex: u64| self.directories.get(&flex).copied().unwrap_or(0);
-        for n in 0..self.flex_groups {
-            let flex = (start + n) % self.flex_groups;
-            if count(flex) < count(best) {
-                best = flex;
-            }
-        }
-        best
+    fn number(&self, file: u32) -> u64 {
+        self.files.get(&file).map_or(ROOT, |i| i.number)
     }
 
     fn number_in(&mut self, first: u64) -> u64 {
@@ -155,7 +157,33 @@ impl Inodes {
     pub(super) fn shares_block(&self, number: u64) -> bool {
         let n = self.format.in_block();
         let first = (number - 1) / n * n + 1;
-        first < 12 || self.used.range(first..first + n).any(|n| *n != number)
+        first <= MADE || self.used.range(first..first + n).any(|n| *n != number)
+    }
+}
+
+impl State {
+    /// A number for a new file. Directories of the root are spread by their names.
+    pub(super) fn make_inode(&mut self, file: u32, kind: Kind, parent: u32, name: &str) -> u64 {
+        let spreads = kind == Kind::Directory && self.inodes.number(parent) == ROOT;
+        let spread = if spreads { self.spread(name) } else { None };
+        self.inodes.make(file, kind, parent, spread)
+    }
+
+    /// The flex group with the fewest directories among those with as much room as the average, looked for from the name's
+    /// hash on.
+    fn spread(&self, name: &str) -> Option<u64> {
+        let (inodes, flexes) = (&self.inodes, self.inodes.flex_groups);
+        let Format { flex, inodes: each, .. } = self.layout.format;
+        let room = |n: u64| {
+            let all = flex.min(self.layout.groups - n * flex) * each;
+            (all - inodes.in_flex.get(&n).copied().unwrap_or(0), self.space.free_in(n))
+        };
+        let average =
+            ((self.layout.groups * each - inodes.all) / flexes, self.space.free() / flexes);
+        let start = u64::from(hash::of(name)) % flexes;
+        let roomy = |n: &u64| room(*n).0 >= average.0 && room(*n).1 >= average.1;
+        let around = (0..flexes).map(|n| (start + n) % flexes).filter(roomy);
+        around.min_by_key(|n| inodes.directories.get(n).copied().unwrap_or(0))
     }
 }
 

@@ -180,6 +180,17 @@ impl Layout {
         (used.min(end), end)
     }
 
+    /// Free blocks of each flex group, those of the journal counted.
+    #[must_use]
+    pub fn free_in_flex(&self, ageing: Option<Ageing>) -> Vec<u64> {
+        let free = |group: u64| {
+            let (from, to) = self.free(group);
+            to - from - ageing.map_or(0, |a| self.aged(a, group).1)
+        };
+        let starts = (0..self.groups).step_by(usize::try_from(self.format.flex).unwrap_or(1));
+        starts.map(|first| (first..first + self.flex(first).1).map(free).sum()).collect()
+    }
+
     /// What an aged file system has taken of a group, from the group's start, and how many blocks that is. The journal is
     /// from `mkfs`.
     #[must_use]

@@ -62,6 +62,8 @@ pub struct Allocator {
     /// The group in which the last stream allocation ended.
     stream: u64,
     free: u64,
+    /// Free blocks of each flex group.
+    in_flex: Vec<u64>,
     /// No bitmap has been read since the mount.
     unread: bool,
     /// What was taken before, group by group.
@@ -73,12 +75,7 @@ impl Allocator {
     #[must_use]
     pub fn new(layout: Layout, cpus: usize, ageing: Option<Ageing>) -> Self {
         let groups = usize::try_from(layout.groups).unwrap_or(0);
-        let mut free = 0;
-        for group in 0..layout.groups {
-            let (from, to) = layout.free(group);
-            free += to - from;
-        }
-        let used = ageing.map_or(0, |a| (0..layout.groups).map(|g| layout.aged(a, g).1).sum());
+        let in_flex = layout.free_in_flex(ageing);
         let runs = layout.journal_runs.clone();
         let mut this = Self {
             layout,
@@ -86,7 +83,8 @@ impl Allocator {
             locality: vec![Extent { start: 0, blocks: 0 }; cpus],
             reserves: BTreeMap::new(),
             stream: 0,
-            free: free - used,
+            free: in_flex.iter().sum(),
+            in_flex,
             unread: false,
             ageing,
         };
@@ -110,6 +108,12 @@ impl Allocator {
     #[must_use]
     pub fn free(&self) -> u64 {
         self.free
+    }
+
+    /// Free blocks of a flex group.
+    #[must_use]
+    pub fn free_in(&self, flex: u64) -> u64 {
+        self.in_flex.get(usize::try_from(flex).unwrap_or(usize::MAX)).copied().unwrap_or(0)
     }
 
     fn group(&mut self, group: u64) -> &mut Group {
@@ -139,7 +143,14 @@ impl Allocator {
         let mut at = start;
         while at < start + blocks {
             let end = (start + blocks).min((at / GROUP + 1) * GROUP);
-            f(self.group(at / GROUP), small(at % GROUP), small((end - 1) % GROUP + 1));
+            let group = self.group(at / GROUP);
+            let before = u64::from(group.blocks());
+            f(group, small(at % GROUP), small((end - 1) % GROUP + 1));
+            let after = u64::from(group.blocks());
+            let flex = at / GROUP / self.layout.format.flex;
+            if let Some(free) = self.in_flex.get_mut(usize::try_from(flex).unwrap_or(usize::MAX)) {
+                *free = *free + after - before;
+            }
             at = end;
         }
     }

@@ -5,6 +5,7 @@ mod blocks;
 mod cold;
 mod commit;
 pub mod groups;
+mod hash;
 mod inode;
 mod jbd;
 pub mod layout;
@@ -14,7 +15,7 @@ mod options;
 mod places;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -78,6 +79,10 @@ struct State {
     /// Changes that the running transaction has taken, and who synced last: by these a sync of jbd waits for others.
     handles: u64,
     last_sync: Option<TaskId>,
+    /// Files whose pages are on their way to blocks that are not marked as written, with what is reserved in the journal
+    /// for that; and all of it.
+    reserved: BTreeMap<u32, u64>,
+    all_reserved: u64,
     /// Stretches that were freed and are to be discarded: by the running transaction, by the committing one.
     freed: [Vec<Extent>; 2],
 }
@@ -94,6 +99,14 @@ impl Space {
         match self {
             Space::Multi(space) => space.free(),
             Space::Windows(space) => space.free(),
+        }
+    }
+
+    /// Free blocks of a flex group.
+    fn free_in(&self, flex: u64) -> u64 {
+        match self {
+            Space::Multi(space) => space.free_in(flex),
+            Space::Windows(space) => space.free_in(flex),
         }
     }
 
@@ -170,6 +183,8 @@ impl<N> Ext<N> {
             wanted: 0,
             handles: 0,
             last_sync: None,
+            reserved: BTreeMap::new(),
+            all_reserved: 0,
             freed: Default::default(),
         };
         Self(Rc::new(RefCell::new(state)), PhantomData)

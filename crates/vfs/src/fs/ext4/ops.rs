@@ -3,15 +3,20 @@
 use iosched_types::{Flags, Nanos};
 
 use super::mballoc::LARGEST;
-use super::{Data, Driver, Ext, Name as Of, SUPERBLOCK, State};
+use super::{Data, Driver, Ext, Name, SUPERBLOCK, State};
+use crate::cache::mapping::Mark;
 use crate::fs::atime::Atime;
 use crate::fs::extents::Placed;
 use crate::fs::jbd2::Tid;
-use crate::fs::{FileSystem, Full, Kind, Name};
+use crate::fs::{FileSystem, Full, Kind};
 use crate::kernel::writeback::{Backing, METADATA};
 use crate::kernel::{Event, Kernel, Wait};
 
-impl<N: Of> Ext<N> {
+/// Blocks that are reserved in the journal to mark blocks as written. Event logs: write-back of files of one page waits at the
+/// 605th, and goes on as soon as one is noted.
+const CONVERSION: u64 = 36;
+
+impl<N: Name> Ext<N> {
     /// The last name and the last descriptor are gone.
     fn free_file(&self, k: &Kernel, file: u32) {
         k.with(|w| {
@@ -31,7 +36,7 @@ impl<N: Of> Ext<N> {
     }
 }
 
-impl<N: Of> FileSystem for Ext<N> {
+impl<N: Name> FileSystem for Ext<N> {
     const NAME: &'static str = N::NAME;
     const JOURNAL: &'static str = N::JOURNAL;
 
@@ -52,22 +57,17 @@ impl<N: Of> FileSystem for Ext<N> {
         self.with(|s| s.journal.committed())
     }
 
-    fn has_changes(&self) -> bool {
-        self.with(|s| s.journal.running.is_some() || s.journal.committing.is_some())
-    }
-
     async fn create(
         &self,
         k: &Kernel,
         (parent, file): (u32, u32),
         kind: Kind,
-        name: Name<'_>,
+        name: &str,
     ) -> Result<(), Full> {
-        let hash = name.place.unwrap_or_else(|| hash(name.text));
         let entry = self.with(|s| s.entry_block(parent));
         self.read_block(k, entry).await;
         let (number, shared) = self.with(|s| {
-            let number = s.inodes.make(file, kind, parent, hash);
+            let number = s.make_inode(file, kind, parent, name);
             (number, s.inodes.shares_block(number))
         });
         let (bitmap, table, fresh) = self.with(|s| {
@@ -170,7 +170,7 @@ impl<N: Of> FileSystem for Ext<N> {
         self.place_now(k, file, pages).await
     }
 
-    async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), _: Name<'_>, last: bool) {
+    async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), _: &str, last: bool) {
         if last {
             k.writeback_over(file, 0).await;
             self.read_inode_bitmap(k, file).await;
@@ -201,7 +201,7 @@ impl<N: Of> FileSystem for Ext<N> {
         k: &Kernel,
         file: u32,
         (from, to): (u32, u32),
-        _: (Name<'_>, Name<'_>),
+        _: (&str, &str),
         replaced: Option<(u32, bool)>,
     ) {
         if replaced.is_some() && self.with(|s| s.options.delalloc && s.options.da_alloc) {
@@ -323,6 +323,25 @@ impl<N: Of> FileSystem for Ext<N> {
         self.run_journal(k).await;
     }
 
+    async fn written_back(&self, k: &Kernel, file: u32) {
+        let more =
+            k.with(|w| w.pages(file).is_some_and(|p| p.next_any(0, Mark::Writeback).is_some()));
+        let due = self.with(|s| {
+            let Some(inode) = s.inodes.get_mut(file) else { return false };
+            let due = inode.unconverted;
+            inode.unconverted &= more;
+            due
+        });
+        if due {
+            self.begin(k).await;
+            self.with(|s| s.changed(file, k, true));
+            self.end(k).await;
+        }
+        if !more && self.with(|s| s.release_reserved(file)) {
+            k.with(|w| w.signal(Event::Room));
+        }
+    }
+
     async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
         self.sync_file(k, file, data_only).await;
     }
@@ -343,11 +362,27 @@ impl<N: Of> FileSystem for Ext<N> {
     }
 }
 
-impl<N: Of> Backing for Ext<N> {
+impl<N: Name> Backing for Ext<N> {
     type Place = Placed;
 
     fn place(&self, file: u32) -> Placed {
         self.with(|s| s.inodes.get(file).map(|i| i.extents.place())).unwrap_or_default()
+    }
+
+    async fn reserve(&self, k: &Kernel, file: u32, page: u64) {
+        if self.with(|s| !s.converts(file, page)) {
+            return;
+        }
+        while self.with(|s| s.all_reserved + CONVERSION > s.journal.reservable()) {
+            if k.with(|w| w.has_bios(k.task())) {
+                k.wait(Wait::Submit).await;
+            }
+            k.wait(Wait::Event(Event::Room)).await;
+        }
+        self.with(|s| {
+            *s.reserved.entry(file).or_default() += CONVERSION;
+            s.all_reserved += CONVERSION;
+        });
     }
 
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
@@ -397,7 +432,25 @@ impl<N: Of> Backing for Ext<N> {
     }
 }
 
-impl<N: Of> Ext<N> {
+impl State {
+    /// Whether the page goes to a block that is marked as written only afterwards.
+    fn converts(&self, file: u32, page: u64) -> bool {
+        let unwritten = self.options.unwritten && !self.layout.format.indirect;
+        unwritten
+            && self
+                .inodes
+                .get(file)
+                .is_some_and(|i| i.extents.holds(page).is_none() || i.unwritten.at(page).is_some())
+    }
+
+    fn release_reserved(&mut self, file: u32) -> bool {
+        let blocks = self.reserved.remove(&file).unwrap_or(0);
+        self.all_reserved -= blocks;
+        blocks > 0
+    }
+}
+
+impl<N: Name> Ext<N> {
     /// A change of metadata begins: there is room in the journal, and the running transaction takes it.
     pub(super) async fn begin(&self, k: &Kernel) {
         loop {
@@ -443,10 +496,4 @@ impl<N: Of> Ext<N> {
             }
         });
     }
-}
-
-/// A name's hash, by which directories of the root are spread.
-pub(super) fn hash(name: &str) -> u64 {
-    name.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3))
 }
