@@ -180,8 +180,8 @@ impl Mount {
         }
     }
 
-    /// The kernel's threads: flusher, journal, the one that frees what the last has closed, and the worker that makes
-    /// asynchronous direct writes durable.
+    /// The kernel's threads: flusher, journal, the one that frees what the last has closed, the worker that makes
+    /// asynchronous direct writes durable, and the one that notes what write-back brought to the disk.
     pub(crate) fn threads(&self) -> [Path; 5] {
         let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|n| self.kernel(n));
         let ends = self.volume.clone();

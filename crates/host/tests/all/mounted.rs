@@ -109,10 +109,11 @@ fn what_nobody_syncs_is_written_back_by_the_kernel() {
     assert_eq!((c.dirty, c.written), (0, MIB), "30 s are over");
 }
 
-/// The flusher keeps its plug over all files of a pass, so neighbours on the disk are one command.
+/// The flusher keeps its plug over all files of a pass, so neighbours on the disk are one command. What it reserves in the
+/// journal for each has to fit: in that of 1 GiB for 37 files.
 #[test]
 fn small_files_that_lie_together_are_written_together() {
-    let mut h = mounted("none", 32, GIB, 256 * MIB, false);
+    let mut h = mounted("none", 32, 16 * GIB, 256 * MIB, false);
     h.collect_dispatches();
     run(&mut h, async |sys| {
         for n in 0..50 {
@@ -128,6 +129,28 @@ fn small_files_that_lie_together_are_written_together() {
     // Giving them places found the transaction old enough: the journal's superblock, all changes, the record.
     let sectors: Vec<_> = writes[1..].iter().map(|w| w.1).collect();
     assert_eq!(sectors, [8, 80, 8]);
+}
+
+/// Blocks that are to be marked as written need room in the journal, reserved before. Where it is used up, write-back waits until
+/// some are.
+#[test]
+fn write_back_waits_for_room_to_mark_blocks() {
+    let mut h = mounted("none", 32, GIB, 256 * MIB, false);
+    h.collect_dispatches();
+    run(&mut h, async |sys| {
+        for n in 0..50 {
+            let fd = sys.creat(format_args!("f{n}")).await?;
+            sys.write(fd, 4096).await?;
+            sys.close(fd).await?;
+        }
+        sys.sleep(5500 * MS).await
+    })
+    .unwrap();
+    let writes: Vec<_> = commands(&mut h).into_iter().filter(|c| c.0 == Op::Write).collect();
+    assert_eq!(writes[0], (Op::Write, 37 * 8));
+    let data: u64 =
+        writes.iter().map(|w| u64::from(w.1)).filter(|n| [37 * 8, 13 * 8].contains(n)).sum();
+    assert_eq!(data, 50 * 8, "all is written: {writes:?}");
 }
 
 /// Each step stays cheap however many files there are: with a look at all of them a step, this would take minutes.
