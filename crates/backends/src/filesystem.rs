@@ -12,6 +12,8 @@ use rustix::mount::{
 };
 
 use crate::error::{Error, Result};
+use crate::parse::version;
+use crate::root::SysRoot;
 
 /// Options that say what is done anyway. The kernel's XFS has not known `barrier` since Linux 4.19.
 /// Times of access are attributes of the mount.
@@ -105,6 +107,11 @@ impl FileSystem {
         if self.kind == FsType::Ext4 {
             // The kernel would write the inode tables in the background, into the middle of a measurement.
             fsconfig_set_flag(&context, "noinit_itable").map_err(io)?;
+            // It would read the bitmap of every block group some time within the first five seconds, amid the program's
+            // own reads: 400 of 450 on a disk of 1 TB. `load_bitmaps` does it before.
+            if prefetches(&SysRoot::default()) {
+                fsconfig_set_flag(&context, "no_prefetch_block_bitmaps").map_err(io)?;
+            }
         }
         for option in &self.options {
             let set = match option.split_once('=') {
@@ -120,8 +127,27 @@ impl FileSystem {
             })?;
         }
         fsconfig_create(&context).map_err(io)?;
-        fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, self.atime).map_err(io)
+        let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, self.atime).map_err(io)?;
+        if self.kind == FsType::Ext4 {
+            load_bitmaps(&SysRoot::default(), node);
+        }
+        Ok(mount)
     }
+}
+
+/// Has all bitmaps of blocks read now: the list of groups shows what is in them. The allocator then works as some seconds
+/// after any mount. Where there is no such list the reads come later, as on any machine.
+fn load_bitmaps(root: &SysRoot, node: &Path) {
+    if let Some(name) = node.file_name() {
+        let _ = root.get(&format!("/proc/fs/ext4/{}/mb_groups", name.to_string_lossy()));
+    }
+}
+
+/// Whether the running kernel's ext4 prefetches bitmaps after a mount, and can be told not to: since Linux 5.8 it has the
+/// option (then `prefetch_block_bitmaps` was asked for), since 5.9 it prefetches unless told.
+fn prefetches(root: &SysRoot) -> bool {
+    let release = root.get("/proc/sys/kernel/osrelease").unwrap_or_default();
+    version::parse(&release).is_some_and(|(_, parts)| parts >= vec![5, 9])
 }
 
 /// Runs a tool of a package.

@@ -10,7 +10,7 @@ use iosched_types::units::three_digits;
 
 use crate::backend::invalidate_record;
 use crate::trace::Times;
-use crate::validity::Thresholds;
+use crate::validity::{NOISY, Thresholds};
 
 /// The trace and the model of one run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,6 +67,7 @@ pub(crate) fn judge(record: &mut Record, timing: &Result<Timing, String>, limits
     let deviation = match deviation {
         Ok(d) => d,
         Err(why) => {
+            noise_decides(record);
             record.warnings.push(Warning {
                 code: "timing-unchecked".into(),
                 message: format!("the disk's times could not be checked against the model: {why}"),
@@ -88,6 +89,7 @@ pub(crate) fn judge(record: &mut Record, timing: &Result<Timing, String>, limits
     let message =
         format!("the disk's commands took {percent} % {word} than the model's own answers");
     if size > limits.deviation_invalid {
+        noise_decides(record);
         // All of a control group's commands go through one worker of loop, and a flush holds it until it is answered.
         let syncs = deviation > 0.0 && record.jobs.iter().any(|j| j.sync.ios > 0);
         let flushes =
@@ -100,6 +102,15 @@ pub(crate) fn judge(record: &mut Record, timing: &Result<Timing, String>, limits
             message,
             advice: "differences of this size between schedulers may be the machine's".into(),
         });
+    }
+}
+
+/// On a busy machine a run is kept because the disk kept its times. Where that is not so, or not known, nothing speaks
+/// for it any more.
+fn noise_decides(record: &mut Record) {
+    let noisy = record.warnings.iter().position(|w| w.code == NOISY);
+    if let Some(warning) = noisy.map(|i| record.warnings.remove(i)) {
+        invalidate_record(record, warning.message);
     }
 }
 
@@ -117,6 +128,22 @@ mod tests {
         let mut record = Record::default();
         judge(&mut record, &timing, &Thresholds::default());
         record
+    }
+
+    #[test]
+    fn noise_is_no_excuse_for_a_disk_that_was_late() {
+        let with = |timing| {
+            let mut record = Record::default();
+            let message = "others used 76.9 % of the CPUs".to_string();
+            let advice = "the emulated disk kept its times all the same".to_string();
+            record.warnings.push(Warning { code: NOISY.into(), message, advice });
+            judge(&mut record, &timing, &Thresholds::default());
+            let said = record.warnings.iter().any(|w| w.code == NOISY);
+            (said, matches!(record.status, Status::Invalid(_)))
+        };
+        assert_eq!(with(Ok(timing(1000, 1000))), (true, false));
+        assert_eq!(with(Ok(timing(2760, 1000))), (false, true));
+        assert_eq!(with(Err("lost events".into())), (false, true));
     }
 
     #[test]

@@ -10,6 +10,9 @@ use iosched_workloads::fio::JobSpec;
 use crate::backend::invalidate_record;
 use crate::load::meter::Use;
 
+/// The warning of a run on a busy machine whose disk kept its times.
+pub(crate) const NOISY: &str = "noisy";
+
 /// Limits beyond which a run is invalid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Thresholds {
@@ -137,7 +140,7 @@ pub fn judge(record: &mut Record, seen: &Evidence<'_>, limits: &Thresholds) {
         let what = format!("others used {} % of the CPUs", show(foreign));
         if seen.late_share.is_some_and(|late| late <= limits.late_share) {
             record.warnings.push(Warning {
-                code: "noisy".into(),
+                code: NOISY.into(),
                 message: what,
                 advice: "the emulated disk kept its times all the same".into(),
             });

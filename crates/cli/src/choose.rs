@@ -9,7 +9,7 @@ use iosched_experiment::until::{
 };
 use iosched_experiment::{
     BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef,
-    SchedulerRef, Sources, Steady, Trial, Until, WorkloadRef, path_of,
+    SchedulerRef, Sources, Steady, TraceRef, Trial, Until, WorkloadRef, path_of,
 };
 use iosched_schedulers::registry::{self, Registry};
 use iosched_types::Diagnostic;
@@ -94,7 +94,11 @@ fn workload(file: &str) -> Placed<WorkloadRef> {
     let path =
         if named || file.contains(['/', '.']) { file.to_string() } else { format!("./{file}") };
     let name = stem(file).to_string();
-    Placed::new(WorkloadRef { name, job: JobSource::File(path) }, Place::file(file))
+    let job = match TraceRef::is_log(&path) {
+        true => JobSource::Trace(TraceRef { file: path, options: Default::default() }),
+        false => JobSource::File(path),
+    };
+    Placed::new(WorkloadRef { name, job }, Place::file(file))
 }
 
 /// Every scheduler that the kernel has.
@@ -239,12 +243,18 @@ fn param(text: &str, e: &mut Experiment) -> Outcome {
             found = true;
             p.params.retain(|o| o.value.0 != key);
             p.params.push(Placed::new((key.into(), value.into()), place.clone()));
+        } else if let JobSource::Trace(log) = &mut w.value.job
+            && let Some(set) = log.set(key, value)
+        {
+            set.map_err(|m| Place::option("--param", text, value).error(m))?;
+            found = true;
         }
     }
     if found {
         return Ok(());
     }
-    let d = place.error("--param is for programs, and there is none among the workloads");
+    let what = "--param is for programs, and for unknown and think of logs: there is none among the workloads";
+    let d = place.error(what);
     Err(d.with_help("see `iosched list workloads`; --set is for options of fio jobs").into())
 }
 

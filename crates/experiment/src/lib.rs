@@ -26,8 +26,8 @@ pub use mount_options::{AccessTime, DataMode, MountOptions};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
-    BackendKind, DeviceStats, DirStats, DispatchPoint, EVENT, JobRecord, Mark, MarkKind, Metric,
-    Moments, OPERATION, Record, SCHEMA, SchedulerStats, Series, Status, TASK_CALLS,
+    BackendKind, CoreTime, DeviceStats, DirStats, DispatchPoint, EVENT, JobRecord, Mark, MarkKind,
+    Metric, Moments, OPERATION, Record, SCHEMA, SchedulerStats, Series, Status, TASK_CALLS,
     TIMING_DEVIATION, Total, TrialId, Warning, place_in_time, rates, together, total,
 };
 pub use startup::Startup;

@@ -223,6 +223,22 @@ impl TraceRef {
         plain.ends_with(".strace")
     }
 
+    /// Sets what an experiment file sets with a key beside `trace`. `None`: there is no such key.
+    ///
+    /// # Errors
+    /// What the key takes.
+    pub fn set(&mut self, key: &str, value: &str) -> Option<Result<(), &'static str>> {
+        Some(match (key, value) {
+            ("unknown", "refuse") => Ok(self.options.refuse_unknown = true),
+            ("unknown", "skip") => Ok(self.options.refuse_unknown = false),
+            ("unknown", _) => Err("unknown is skip or refuse"),
+            ("think", "true") => Ok(self.options.think = true),
+            ("think", "false") => Ok(self.options.think = false),
+            ("think", _) => Err("think is true or false"),
+            _ => return None,
+        })
+    }
+
     /// Reads it.
     pub(crate) fn resolve(
         &self,

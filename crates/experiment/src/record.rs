@@ -106,6 +106,22 @@ pub struct Record {
     pub warnings: Vec<Warning>,
     /// Length of the trial (virtual time in `sim`, wall clock elsewhere).
     pub elapsed: Nanos,
+    /// What the CPUs spent on it; `None` where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_time: Option<CoreTime>,
+}
+
+/// Core time of a whole trial. Each process's own stands in its [`JobRecord`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CoreTime {
+    /// Of all processes, in ns.
+    #[serde(flatten)]
+    pub total: CpuTime,
+    /// User and system time of an I/O, in µs; `None` without I/O.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub per_io: Option<f64>,
+    /// User and system time as a share of what the machine's CPUs had in the trial: 1 when all were busy.
+    pub utilisation: f64,
 }
 
 impl Record {
@@ -117,12 +133,15 @@ impl Record {
         all
     }
 
-    /// Core time of an I/O in µs; `None` without I/O or where core time is not known.
-    #[must_use]
-    pub fn cpu_per_io(&self) -> Option<f64> {
+    /// Notes the core time of the trial on a machine of so many CPUs. It stays unknown where none was measured.
+    pub fn note_core_time(&mut self, total: CpuTime, cpus: usize) {
         let ios: u64 = self.jobs.iter().map(|j| j.read.ios + j.write.ios + j.trim.ios).sum();
-        let time = self.cpu().total();
-        (ios > 0 && time > 0).then(|| time as f64 / 1e3 / ios as f64)
+        let (time, had) = (total.total() as f64, self.elapsed as f64 * cpus as f64);
+        self.core_time = (time > 0.0 && had > 0.0).then(|| CoreTime {
+            total,
+            per_io: (ios > 0).then(|| time / 1e3 / ios as f64),
+            utilisation: time / had,
+        });
     }
 }
 

@@ -34,8 +34,10 @@ pub enum HostError {
     },
     /// All tasks of a program wait for each other.
     #[error(
-        "the program is stuck at {at_ms:.3} ms: {waiting} tasks wait and nothing can wake them ({who}); \
-         a barrier, pipe or child that never comes is a defect of the program, or of the log"
+        "the program is stuck at {at_ms:.3} ms: {} and nothing can wake {} ({who}); \
+         a barrier, pipe or child that never comes is a defect of the program, or of the log",
+        if *.waiting == 1 { "1 task waits".into() } else { format!("{} tasks wait", .waiting) },
+        if *.waiting == 1 { "it" } else { "them" }
     )]
     Deadlock {
         /// Virtual time in ms.

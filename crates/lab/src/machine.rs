@@ -203,7 +203,11 @@ impl Sink for Collecting<'_> {
         has
     }
 
-    fn store(&mut self, record: Record) -> std::result::Result<(), Refusal> {
+    fn store(&mut self, mut record: Record) -> std::result::Result<(), Refusal> {
+        if record.core_time.is_none() {
+            let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+            record.note_core_time(record.cpu(), cpus);
+        }
         let name = format!("{} on {}", record.trial.scheduler, record.trial.device);
         if matches!(record.status, Status::Complete | Status::Failed(_)) {
             self.done += 1;

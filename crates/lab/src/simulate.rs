@@ -61,6 +61,7 @@ fn one(trial: &Trial, options: &Options, watch: &dyn Watch) -> Option<Record> {
     Some(match result {
         Ok(Ok(mut record)) => {
             identify(&mut record, trial);
+            record.note_core_time(record.cpu(), usize::from(trial.cpus));
             record
         }
         Ok(Err(e)) => failed(trial, e.to_string()),

@@ -6,6 +6,7 @@ mod error;
 mod files;
 mod mount;
 mod programs;
+mod quick_syncs;
 mod record;
 mod run;
 pub mod scenario;

@@ -1,5 +1,6 @@
 //! What a finished simulation says.
 
+use crate::quick_syncs;
 use std::collections::BTreeMap;
 
 use iosched_block::{CpuModel, Issue, QueueStats, Stack};
@@ -439,6 +440,7 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
         .chain(settings_ignored(trial))
         .chain(missed_rates(trial, ran, exact))
         .chain(unsteady(trial, ran))
+        .chain(quick_syncs::warning(trial, ran))
         .collect()
 }
 

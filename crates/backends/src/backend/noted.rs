@@ -4,6 +4,7 @@
 use std::time::{Duration, SystemTime};
 
 use iosched_experiment::{DispatchPoint, Metric, Record, Status, Warning};
+use iosched_types::CpuTime;
 
 use super::live::Place;
 use crate::discover::QueueState;
@@ -111,6 +112,12 @@ pub(super) fn cpu_cost(
     }
     let own: f64 =
         cpu.iter().map(|c| (c.user + c.system) / 100.0 * c.job_runtime_ms as f64 * 1e3).sum();
+    let sum = |part: fn(&iosched_experiment::fio_json::FioCpu) -> f64| -> u64 {
+        cpu.iter().map(|c| part(c) / 100.0 * c.job_runtime_ms as f64 * 1e6).sum::<f64>() as u64
+    };
+    let total = CpuTime { user: sum(|c| c.user), system: sum(|c| c.system), ..CpuTime::default() };
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    record.note_core_time(total, cpus);
     let per_tick = 1e6 / meter::ticks_per_second();
     for (name, us) in [
         ("cpu_fio", own),

@@ -13,19 +13,24 @@ use crate::sys::transfer::{Aio, Buffer};
 pub(super) enum Moves {
     Read,
     Write,
+    /// Read and written in one call.
+    Copy,
     Sync,
 }
 
 impl Moves {
     pub(super) fn book(self, stats: &mut TaskStats, bytes: Bytes, latency: Nanos) {
-        let to = match self {
-            Moves::Read => &mut stats.read,
-            Moves::Write => &mut stats.write,
-            Moves::Sync => &mut stats.sync,
+        let sides: &mut [_] = match self {
+            Moves::Read => &mut [&mut stats.read],
+            Moves::Write => &mut [&mut stats.write],
+            Moves::Copy => &mut [&mut stats.read, &mut stats.write],
+            Moves::Sync => &mut [&mut stats.sync],
         };
-        to.0 += 1;
-        to.1 += bytes;
-        to.2.record(latency);
+        for to in sides {
+            to.0 += 1;
+            to.1 += bytes;
+            to.2.record(latency);
+        }
     }
 }
 
@@ -51,6 +56,7 @@ impl Task {
         match *call {
             Call::Read { fd, .. } | Call::Pread { fd, .. } if file(fd) => Some(Moves::Read),
             Call::Write { fd, .. } | Call::Pwrite { fd, .. } if file(fd) => Some(Moves::Write),
+            Call::CopyRange { from, to, .. } if file(from) && file(to) => Some(Moves::Copy),
             Call::Fsync { .. } | Call::Fdatasync { .. } | Call::SyncFs { .. } | Call::Sync => {
                 Some(Moves::Sync)
             }

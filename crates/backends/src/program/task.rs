@@ -23,6 +23,8 @@ pub(super) struct Task {
     /// Data, maps and asynchronous I/O. Made on the task's own thread.
     pub(super) memory: Memory,
     stats: TaskStats,
+    /// Core time of the thread before the task began: ours.
+    before: CpuTime,
     last_call: &'static str,
 }
 
@@ -76,10 +78,14 @@ impl Task {
             id,
             table,
             memory: Memory::new(noise),
-            stats: TaskStats { began: shared.now(), ..TaskStats::default() },
+            stats: TaskStats::default(),
+            before: CpuTime::default(),
             last_call: "start",
             shared,
         };
+        // In this order: a task has no more core time than it ran for.
+        task.stats.began = task.shared.now();
+        task.before = own_time();
         let mut program = (birth.0)();
         let mut answer = Ok(0);
         while let Some(call) = program.resume(task.shared.now(), answer) {
@@ -126,12 +132,15 @@ impl Task {
 
     /// Closes everything, then tells.
     fn end(self, status: Result<(), Errno>) {
-        let Task { shared, id, table, memory, mut stats, last_call } = self;
+        let Task { shared, id, table, memory, mut stats, before, last_call } = self;
         // Asynchronous I/O is waited for.
         drop(memory);
         drop(table);
+        let CpuTime { user, system, .. } = own_time();
+        let (user, system) =
+            (user.saturating_sub(before.user), system.saturating_sub(before.system));
+        stats.cpu = CpuTime { user, system, ..CpuTime::default() };
         stats.ended = shared.now();
-        stats.cpu = own_time();
         let mut state = shared.state();
         state.measured.end_of(id, stats);
         if let Err(errno) = status {

@@ -34,6 +34,11 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
             "--scheduler, --device and --job take the names that the table shows",
         ));
     }
+    if let (Some(Err(why)), true) =
+        (cases.first().map(|c| &c.trial), cases.iter().all(|c| c.trial.is_err()))
+    {
+        return Err(Failure::input(format!("{file}: no row can be simulated: {why}")));
+    }
     let name = |c: &MeasuredCase| format!("{}/{}/{}", c.device, c.job, c.row.scheduler);
     finish(args, run_all(args, &cases, name, |c| c.trial.clone(), beside)?)
 }

@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use iosched_block::KernelProfile;
 use iosched_devices::{DeviceSpec, catalogue};
+use iosched_experiment::file::MAX_CPUS;
 use iosched_experiment::{Record, Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry::Registry;
 use iosched_types::units::MS;
@@ -92,7 +93,8 @@ fn shape(setup: &str, n: u32) -> Result<Shape, String> {
             "setup \"{setup}\" is not of the form \"n processes at depth 1 on 10 cores\""
         ));
     };
-    let cores = u16::try_from(cores).map_err(|_| format!("{cores} cores are too many"))?;
+    let cores = u16::try_from(cores).ok().filter(|n| *n <= MAX_CPUS);
+    let cores = cores.ok_or_else(|| format!("more than {MAX_CPUS} cores are too many"))?;
     if processes == 0 || depth == 0 || cores == 0 || processes > 100_000 || depth > 65_536 {
         return Err(format!("{processes} processes, depth {depth}, {cores} cores: out of range"));
     }
@@ -118,10 +120,28 @@ impl Measured {
     /// # Errors
     /// Where it is wrong.
     pub fn parse(file: &str, text: &str) -> Result<Measured, Diagnostic> {
-        serde_json::from_str(text).map_err(|e| super::json_error(file, text, &e).with_help(
+        let measured: Measured =
+            serde_json::from_str(text).map_err(|e| super::json_error(file, text, &e).with_help(
             "expected {\"source\": …, \"machine\": …, \"rows\": [{\"setup\": \"n processes at depth 1 on 10 cores\", \
              \"n\": 4, \"scheduler\": \"none\", \"iops\": 60806, \"lat_mean_us\": …, \"p50_us\": …, \"p99_us\": …}]}",
-        ))
+        ))?;
+        for (i, row) in measured.rows.iter().enumerate() {
+            let latencies = [row.lat_mean_us, row.p50_us, row.p99_us];
+            let rates = std::iter::once(row.iops).chain(latencies.into_iter().flatten());
+            let shares = [row.usr_pct, row.sys_pct].into_iter().flatten();
+            if rates.into_iter().any(|v| v <= 0.0) || shares.into_iter().any(|v| v < 0.0) {
+                let message = format!(
+                    "row {} ({}, n = {}, {}) has a figure that nothing can have",
+                    i + 1,
+                    row.setup,
+                    row.n,
+                    row.scheduler
+                );
+                let help = "rates and latencies are above 0, shares of CPU at least 0";
+                return Err(Diagnostic::file(file, message).with_help(help));
+            }
+        }
+        Ok(measured)
     }
 
     /// The device of the catalogue that the machine's description names.
@@ -215,7 +235,8 @@ pub fn beside(case: &MeasuredCase, record: &Record) -> Vec<Row> {
     ];
     figures
         .into_iter()
-        .filter_map(|(metric, measured, ours)| Some((metric, measured?, ours)))
+        // Nothing can be said of a share of CPU that was too small to be measured.
+        .filter_map(|(metric, measured, ours)| Some((metric, measured.filter(|m| *m > 0.0)?, ours)))
         .map(|(metric, kernel, ours)| Row {
             device: case.device.clone(),
             job: case.job.clone(),
@@ -227,7 +248,7 @@ pub fn beside(case: &MeasuredCase, record: &Record) -> Vec<Row> {
             metric,
             kernel,
             ours,
-            error: if kernel == 0.0 { 0.0 } else { ours / kernel - 1.0 },
+            error: ours / kernel - 1.0,
         })
         .collect()
 }
@@ -253,6 +274,26 @@ mod tests {
         {
             assert!(shape(bad, 7).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn figures_that_nothing_can_have_are_refused() {
+        let read = |iops: &str| {
+            let row = format!(
+                r#"{{"setup": "one process, one core, depth n", "n": 1, "scheduler": "none", {iops}}}"#
+            );
+            Measured::parse("f", &format!(r#"{{"source": "s", "machine": "m", "rows": [{row}]}}"#))
+        };
+        assert!(read(r#""iops": 5"#).is_ok());
+        for bad in [
+            r#""iops": 0"#,
+            r#""iops": -1"#,
+            r#""iops": 5, "p99_us": 0"#,
+            r#""iops": 5, "sys_pct": -1"#,
+        ] {
+            assert!(read(bad).unwrap_err().message.contains("row 1"), "{bad}");
+        }
+        assert!(shape("n processes at depth 1 on 5000 cores", 1).is_err());
     }
 
     #[test]

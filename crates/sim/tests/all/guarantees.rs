@@ -78,6 +78,21 @@ fn a_run_whose_halves_differ_says_so() {
     assert!(!warned("hdd-7200", "write_cache=full", ""));
 }
 
+/// A figure that no disk reaches is not left without a word.
+#[test]
+fn syncs_without_a_turn_are_named() {
+    let warned = |device: &str, rw: &str| {
+        let job = format!(
+            "[log]\nfilename=/dev/d\ndirect=1\nrw={rw}\nbs=4k\nioengine=psync\nfsync=1\nnumber_ios=200\n"
+        );
+        let record = simulate(&trial("none", "6.12", device, &job)).unwrap();
+        record.warnings.iter().any(|w| w.code == "quick-syncs")
+    };
+    assert!(warned("hdd-7200", "write"));
+    assert!(!warned("hdd-7200", "randwrite"));
+    assert!(!warned("ssd-sata", "write"));
+}
+
 #[test]
 fn nothing_is_allocated_per_request() {
     for (scheduler, kernel) in &schedulers() {

@@ -65,7 +65,9 @@ pub(super) static RD: Descriptor = Descriptor {
         fits(inside, || {
             let (low, high) = (ends.iter().min(), ends.iter().max());
             let (low, high) = (low.copied().unwrap_or(0), high.copied().unwrap_or(0));
-            format!("reads of {bs} bytes from {low} to {high} do not lie in size={size}")
+            format!(
+                "reads of {bs} bytes from {low} to {high} do not lie in size={size}; --param size=… makes the file larger"
+            )
         })
     },
     prepare: Some(|sys, p| {

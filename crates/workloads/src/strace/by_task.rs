@@ -1,10 +1,14 @@
 //! Calls of a log that make tasks, wait for them, and change their tables.
 
+use iosched_types::Nanos;
 use iosched_types::units::SEC;
 
 use super::Act;
 use super::args::{field, number};
 use super::read::{Call, Reader};
+
+/// A pause of which the log does not say how long it was is no longer than a century: time has an end here.
+const LONGEST: Nanos = 100 * 365 * 86_400 * SEC;
 
 impl Reader {
     pub(super) fn numbers(&mut self, c: &Call<'_>) -> bool {
@@ -69,7 +73,12 @@ impl Reader {
                 let n = |f| field(spec, f).map_or(0, i64::cast_unsigned);
                 let asked = n("tv_sec").saturating_mul(SEC).saturating_add(n("tv_nsec"));
                 let until = c.arg(1).contains("ABSTIME");
-                let time = if until || c.ok().is_none() { c.end.took.unwrap_or(0) } else { asked };
+                let took = c.end.took;
+                let time = match until || c.ok().is_none() {
+                    true => took.unwrap_or(0),
+                    // Nobody woke early from it, so it was no longer than it took.
+                    false => asked.min(took.unwrap_or(LONGEST)),
+                };
                 self.done(c, Act::Pause { time }, None)
             }
             name if name.starts_with("wait") => {

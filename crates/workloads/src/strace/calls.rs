@@ -9,6 +9,11 @@ use super::names;
 use super::read::{Call, Reader, makes_tasks};
 use super::tables::Held;
 
+/// Bytes of a path with its end.
+const PATH_MAX: usize = 4096;
+/// Bytes of a name in a directory.
+const NAME_MAX: usize = 255;
+
 /// Calls without any I/O. They cost a call.
 const NO_DISK: &str = "\
     alarm arch_prctl brk capget clock_getres clock_gettime epoll_create epoll_create1 \
@@ -108,6 +113,10 @@ impl Reader {
         i: usize,
     ) -> Option<String> {
         let (name, _) = string(c.arg(i))?;
+        // The kernel takes no longer ones (ENAMETOOLONG).
+        if name.len() >= PATH_MAX || name.split('/').any(|part| part.len() > NAME_MAX) {
+            return None;
+        }
         let from = match dir {
             Some(d) if !c.arg(d).starts_with("AT_FDCWD") && !name.starts_with('/') => {
                 let file = self.tables.file(c.pid, c.number(d)?)??;

@@ -35,6 +35,8 @@ pub(super) struct End {
     pub(super) ret: Option<Result<i64, Errno>>,
     /// Time inside of the call (`-T`).
     pub(super) took: Option<Nanos>,
+    /// `?` without a reason: the task was killed inside of the call.
+    pub(super) killed: bool,
 }
 
 /// A line.
@@ -201,7 +203,8 @@ fn end<'a>(line: &'a str, rest: &'a str) -> Result<End, Bad> {
     let took = value.rfind('<').and_then(|at| seconds(value[at + 1..].strip_suffix('>')?));
     let (word, after) = value.split_once(' ').unwrap_or((value, ""));
     if word == "?" {
-        return Ok(End { ret: None, took });
+        let killed = after.is_empty() || after.starts_with('<');
+        return Ok(End { ret: None, took, killed });
     }
     let Some(n) = args::number(word) else {
         return bad(line, value, "a number or \"?\" is expected as the result");
@@ -211,7 +214,7 @@ fn end<'a>(line: &'a str, rest: &'a str) -> Result<End, Bad> {
         (-1, Some(name)) => Err(Errno::from_name(name).unwrap_or(INTERNAL)),
         _ => Ok(n),
     };
-    Ok(End { ret: Some(ret), took: took.map(|t| t / US * US) })
+    Ok(End { ret: Some(ret), took: took.map(|t| t / US * US), killed: false })
 }
 
 #[cfg(test)]

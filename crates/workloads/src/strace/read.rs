@@ -108,6 +108,8 @@ pub(super) struct Reader {
     cwd: String,
     options: Options,
     pub(super) part: Option<Part>,
+    /// Calls in which their task was killed.
+    killed: usize,
     /// Time of failed calls that the next step of each task has before it.
     owed: Vec<Nanos>,
 }
@@ -190,6 +192,7 @@ impl Reader {
             cwd: beginning(text),
             options,
             part,
+            killed: 0,
             owed: Vec::new(),
         }
     }
@@ -316,7 +319,7 @@ impl Reader {
         };
         // Another task may be given the number before the call comes back.
         if name == "close" {
-            let end = End { ret: Some(Ok(0)), took: None };
+            let end = End { ret: Some(Ok(0)), took: None, killed: false };
             self.call(pid, name, args, end, now, number);
             pending.done = true;
         }
@@ -374,6 +377,9 @@ impl Reader {
         line: u32,
     ) {
         self.log.calls += 1;
+        // Nobody hears of these any more.
+        let last = matches!(name, "exit" | "exit_group" | "rt_sigreturn" | "sigreturn");
+        self.killed += usize::from(end.killed && !last);
         let call = Call { pid, name, args: args::split(args), end, start, line };
         let known = self.convert(&call);
         if !known {
@@ -432,9 +438,12 @@ impl Reader {
             let help = "leave out unknown = \"refuse\" to leave them out";
             return Err(Diagnostic::file(file, message).with_help(help));
         }
-        let unfinished = self.pending.values().filter(|p| !p.done).count();
+        let unfinished = self.pending.values().filter(|p| !p.done).count() + self.killed;
         if unfinished > 0 {
-            let text = format!("{unfinished} calls had not come back when the log ended: left out");
+            let (calls, their) = if unfinished == 1 { ("call", "its") } else { ("calls", "their") };
+            let text = format!(
+                "{unfinished} {calls} had not come back when the log or {their} task ended: left out"
+            );
             self.log.warnings.push(text);
         }
         if !self.log.paced && self.options.think {

@@ -177,6 +177,30 @@ fn failures_are_replayed_where_the_disk_decides_them() {
 }
 
 #[test]
+fn pauses_names_and_calls_without_an_end() {
+    let log = |t: &str| parse("x.strace", t, Options::default()).unwrap();
+    let pause = |t: &str| match acts(&log(t), 0).last() {
+        Some(Act::Pause { time }) => *time,
+        other => panic!("{other:?}"),
+    };
+    let long = "nanosleep({tv_sec=1000000000000000000, tv_nsec=0}, NULL) = 0";
+    assert_eq!(pause(&format!("1 1700000000.0 {long} <0.000010>\n")), 10_000);
+    assert_eq!(pause(&format!("1 {long}\n")), 100 * 365 * 86_400 * 1_000_000_000);
+    // The kernel takes no such names: nothing is made of them.
+    let deep = "a/".repeat(2_048);
+    let wide = "b".repeat(256);
+    let l = log(&format!("mkdir(\"{deep}\", 0755) = 0\nmkdir(\"{wide}\", 0755) = 0\n"));
+    assert_eq!(l.elsewhere.get("mkdir"), Some(&2), "{:?}", l.elsewhere);
+    // Killed inside of a call: said, not silent.
+    let l = log("1 openat(AT_FDCWD, \"f\", O_RDWR) = 3\n1 fsync(3 <unfinished ...>\n\
+                 1 <... fsync resumed>) = ?\n1 +++ killed by SIGKILL +++\n");
+    let said = "1 call had not come back when the log or its task ended: left out";
+    assert!(l.warnings.iter().any(|w| w == said), "{:?}", l.warnings);
+    let l = log("1 openat(AT_FDCWD, \"f\", O_RDWR) = 3\n1 exit_group(0) = ?\n");
+    assert!(!l.warnings.iter().any(|w| w.contains("come back")), "{:?}", l.warnings);
+}
+
+#[test]
 fn stamps_of_another_kind_are_no_pauses() {
     let l = log("100 12:00:00 sync() = 0\n\
                  100 1700000000.000100 sync() = 0\n\
