@@ -4,7 +4,7 @@
 //! the machine polls until it ends. Names change when the call begins; what that does to the disk is on the path.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -386,6 +386,27 @@ impl Mount {
             kept.stream = open.stream;
             kept.noted = true;
             Ok(n)
+        })
+    }
+
+    /// Touches a page of a map; `keep` has the read-ahead of each map.
+    pub(crate) fn fault(
+        &self,
+        actor: u32,
+        mut open: Open,
+        part: Part,
+        keep: Rc<RefCell<BTreeMap<u32, Stream>>>,
+        map: u32,
+    ) -> Path {
+        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        Box::pin(async move {
+            volume.read_map(&k, open.file, part.pages()).await;
+            volume.accessed(&k, open.file).await;
+            open.stream = keep.borrow().get(&map).cloned().unwrap_or_default();
+            let place = volume.place(open.file);
+            k.fault(&mut open, &place, part.at / PAGE).await;
+            keep.borrow_mut().insert(map, open.stream);
+            Ok(0)
         })
     }
 

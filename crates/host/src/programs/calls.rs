@@ -489,6 +489,7 @@ impl Programs {
             Call::Unmap { map: id } => {
                 let m = map(self, id.0)?;
                 self.maps[id.0 as usize] = None;
+                self.map_streams.borrow_mut().remove(&id.0);
                 self.fs.names_mut().release(m.ino);
                 self.say(t, 0)
             }

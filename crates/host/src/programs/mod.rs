@@ -19,6 +19,7 @@ use iosched_types::Nanos;
 
 use crate::cpu::{Cores, Costs};
 use crate::error::HostError;
+use iosched_vfs::cache::readahead::Stream;
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::read::Open;
 
@@ -101,6 +102,8 @@ pub struct Programs {
     files: Vec<OpenFile>,
     free_files: Vec<u32>,
     maps: Vec<Option<Map>>,
+    /// Their read-ahead.
+    map_streams: Rc<RefCell<BTreeMap<u32, Stream>>>,
     pipes: Vec<Pipe>,
     barriers: BTreeMap<u32, VecDeque<Tid>>,
     counters: BTreeMap<u32, i64>,
@@ -174,6 +177,7 @@ impl Programs {
             files: Vec::new(),
             free_files: Vec::new(),
             maps: Vec::new(),
+            map_streams: Rc::default(),
             pipes: Vec::new(),
             barriers: BTreeMap::new(),
             counters: BTreeMap::new(),

@@ -403,10 +403,7 @@ impl Programs {
         let state = mount.open(map.ino);
         let path = match store {
             true => mount.write(a, state, part, None),
-            false => {
-                let keep = std::rc::Rc::new(std::cell::RefCell::new(vec![state.clone()]));
-                mount.read(a, state, part, keep, 0)
-            }
+            false => mount.fault(a, state, part, self.map_streams.clone(), id),
         };
         let path: Path = Box::pin(async move { path.await.map(|_| 0) });
         Ok(self.begin_path(t, path, After::Say))

@@ -125,6 +125,29 @@ impl Kernel {
         end - at
     }
 
+    /// A task touches a page of a map. Until 2.6.23 a fault reads its page alone here.
+    pub async fn fault(&self, open: &mut Open, place: &impl Place, page: u64) {
+        if self.with(|w| w.memory.settings.era) == Era::Twin {
+            self.read(open, place, page * PAGE, 1).await;
+            return;
+        }
+        let file = open.file;
+        loop {
+            if self.with(|w| w.pages(file).is_none_or(|p| !p.has(page, Mark::Present))) {
+                let limits = open.limits(self.with(|w| w.memory.settings.io_pages));
+                let window = open.stream.around(page, &limits);
+                self.fetch(file, place, window).await;
+            } else {
+                self.ahead_of_mark(open, place, Ask { index: page, wanted: open.ra }).await;
+            }
+            if self.readable(file, page) {
+                break;
+            }
+            self.wait(Wait::Page { file, page }).await;
+        }
+        self.copy(open, page, page, None);
+    }
+
     /// `POSIX_FADV_WILLNEED`: asks for the absent pages of a range, without a mark and without waiting for them. Since
     /// 4.10 a call asks for so much at most as one window may have.
     pub async fn will_need(&self, open: &Open, place: &impl Place, at: u64, len: u64) {
@@ -166,6 +189,12 @@ impl Kernel {
                 self.fetch(file, place, window).await;
             }
         }
+        self.ahead_of_mark(open, place, ask).await;
+    }
+
+    /// Asks for the read-ahead of the page's mark.
+    async fn ahead_of_mark(&self, open: &mut Open, place: &impl Place, ask: Ask) {
+        let file = open.file;
         let window = self.with(|w| {
             let (era, io) = (w.memory.settings.era, w.memory.settings.io_pages);
             let limits = open.limits(io);

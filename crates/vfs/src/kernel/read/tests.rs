@@ -7,18 +7,22 @@ use super::super::World;
 use super::super::testing::{Flat, Path, run};
 use super::*;
 
+fn file() -> Open {
+    Open {
+        file: 1,
+        size: 64 << 20,
+        ra: 32,
+        large_folios: false,
+        stream: Stream::default(),
+        noted: true,
+    }
+}
+
 fn reader(world: &Rc<RefCell<World>>, task: TaskId, calls: Vec<(u64, u64)>) -> Path {
     let kernel = Kernel::new(world.clone(), task);
     Box::pin(async move {
         kernel.with(|w| w.memory.open(1));
-        let mut open = Open {
-            file: 1,
-            size: 64 << 20,
-            ra: 32,
-            large_folios: false,
-            stream: Stream::default(),
-            noted: true,
-        };
+        let mut open = file();
         for (at, len) in calls {
             assert_eq!(kernel.read(&mut open, &Flat, at, len).await, len);
         }
@@ -60,4 +64,27 @@ fn two_readers_of_a_page_read_it_once() {
     );
     assert_eq!(log.len(), 1);
     assert_eq!(world.borrow_mut().memory.cached(), 1);
+}
+
+/// Linux 6.12 with windows of 128 KiB: a missing page of a map is read with those around it. A map that is touched page by page
+/// comes to the mark at three quarters, and from then on to one at the start of each window.
+#[test]
+fn a_fault_reads_around() {
+    let touched = |pages: std::ops::Range<u64>| -> Vec<(u64, u32)> {
+        let world = Rc::new(RefCell::new(World::default()));
+        let kernel = Kernel::new(world.clone(), 0);
+        let path: Path = Box::pin(async move {
+            kernel.with(|w| w.memory.open(1));
+            let mut open = file();
+            for page in pages {
+                kernel.fault(&mut open, &Flat, page).await;
+            }
+        });
+        let log = run(&world, vec![path], 1, 100_000);
+        log.iter().map(|(_, b)| (b.sector / 2, b.sectors / 2)).collect()
+    };
+    assert_eq!(touched(0..24), [(0, 128)]);
+    assert_eq!(touched(0..33), [(0, 128), (128, 128), (256, 128)]);
+    assert_eq!(touched(128..136), [(448, 128)]);
+    assert_eq!(touched(128..145), [(448, 128), (576, 128), (704, 128)]);
 }
