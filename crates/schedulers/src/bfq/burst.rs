@@ -23,6 +23,20 @@ impl Bursts {
         Bursts { list: Vec::with_capacity(16), size: 0, large: false, last: long_ago, group: 0 }
     }
 
+    /// Where a queue stands that has just been split off, by where it stood when it merged: of a burst that has become large
+    /// since, it is a part. In the list of another it was counted then.
+    pub(super) fn after_split(&mut self, q: QueueId, was: Burst) -> Burst {
+        match was {
+            Burst::Listed if self.large => Burst::Large,
+            Burst::Listed => {
+                self.remove(q);
+                self.list.push(q);
+                Burst::Listed
+            }
+            was => was,
+        }
+    }
+
     pub(super) fn remove(&mut self, q: QueueId) {
         self.list.retain(|x| *x != q);
     }
@@ -108,5 +122,21 @@ impl Bfq {
             && !queue.just_created
             && queue.dispatched == 0
             && self.j > queue.budget_timeout + self.c.ms_to_jiffies(10_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Thirty processes begin at once, and some queues merge and split meanwhile.
+    #[test]
+    fn a_queue_that_was_listed_belongs_to_the_burst_that_became_large() {
+        let mut bursts = Bursts::new(0);
+        assert_eq!(bursts.after_split(3, Burst::No), Burst::No);
+        assert_eq!((bursts.after_split(4, Burst::Listed), &bursts.list[..]), (Burst::Listed, &[4][..]));
+        bursts.large = true;
+        assert_eq!(bursts.after_split(5, Burst::Listed), Burst::Large);
+        assert_eq!(bursts.after_split(6, Burst::No), Burst::No);
     }
 }

@@ -233,6 +233,7 @@ impl Bfq {
     fn resume(&mut self, task: TaskId, q: QueueId) {
         let j = self.j;
         let Some(s) = self.saved[task as usize].take() else { return };
+        let burst = self.bursts.after_split(q, s.burst);
         let queue = self.qm(q);
         let was_raised = queue.raised();
         queue.think = s.think;
@@ -241,10 +242,10 @@ impl Bfq {
         queue.io_start = s.io_start;
         queue.idle_total = s.idle_total;
         queue.inject = s.inject;
-        queue.burst = if s.burst == Burst::Listed { Burst::No } else { s.burst };
+        queue.burst = burst;
         queue.just_created = false;
         queue.raise = s.raise;
-        let over = s.burst == Burst::Large || j > s.raise.last_start_finish + s.raise.duration;
+        let over = burst == Burst::Large || j > s.raise.last_start_finish + s.raise.duration;
         if s.raise.coeff > 1 && over {
             queue.raise.coeff = 1;
         }
