@@ -102,20 +102,31 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
         let present: Vec<bool> = here.iter().map(|c| c.gone.is_empty()).collect();
         for goal in goals(cells, device, &names, &present) {
             let standings = Standings::of(&goal, names.len());
+            let judged = !goal.figures.is_empty();
             let mut order: Vec<usize> =
-                (0..names.len()).filter(|i| present[*i] && standings.knows(*i)).collect();
+                (0..names.len()).filter(|i| judged && present[*i] && standings.knows(*i)).collect();
             order.sort_by(|a, b| standings.score(*b).total_cmp(&standings.score(*a)));
-            if order.len() > 1 {
+            if order.len() > 1 || !goal.zeros.is_empty() {
                 cases.push(Case { device, goal, standings, order });
             }
         }
     }
-    let claims: Vec<f64> = cases.iter().map(|c| c.claim().unwrap_or(1.0)).collect();
-    let corrected = holm(&claims);
-    let mut out: Vec<Answer> =
-        cases.iter().zip(corrected).map(|(c, p)| c.answer(p, candidates, cells)).collect();
+    let judged = cases.iter().filter(|c| c.order.len() > 1);
+    let claims: Vec<f64> = judged.map(|c| c.claim().unwrap_or(1.0)).collect();
+    let mut corrected = holm(&claims).into_iter();
+    let one = |c: &Case<'_>| match c.order.len() {
+        0 | 1 => c.zeros(),
+        _ => c.answer(corrected.next().unwrap_or(1.0), candidates, cells),
+    };
+    let mut out: Vec<Answer> = cases.iter().map(one).collect();
     field::judge(&mut out);
     out
+}
+
+/// A small share in percent: `1 %`, `1.6 %`.
+fn share(part: f64) -> String {
+    let digits = format!("{:.1}", part * 100.0);
+    format!("{} %", digits.trim_end_matches(".0"))
 }
 
 fn list(names: &[&str]) -> String {
@@ -164,6 +175,21 @@ impl Case<'_> {
         }
     }
 
+    /// A goal of which every figure has zeros.
+    fn zeros(&self) -> Answer {
+        let mut words = self.goal.not_comparable();
+        let first = if words.is_empty() { String::new() } else { words.remove(0) };
+        Answer {
+            device: self.device.into(),
+            goal: self.goal.name.clone(),
+            winner: None,
+            chip: Chip::NotTestable,
+            words: first,
+            notes: words,
+            field: Vec::new(),
+        }
+    }
+
     fn answer(&self, p: f64, candidates: &[Candidate], cells: &Cells) -> Answer {
         let second = self.order[1];
         let mut out = Answer {
@@ -179,7 +205,7 @@ impl Case<'_> {
         let by = lead.log.exp() - 1.0;
         if lead.p.is_none() {
             out.words = self.largest(lead, by) + "; one value of each proves nothing";
-        } else if p <= ALPHA && by >= MATTERS {
+        } else if p <= ALPHA && by >= self.goal.matters() {
             self.win(&mut out, lead, p, cells);
         } else {
             self.tie(&mut out, candidates);
@@ -187,17 +213,20 @@ impl Case<'_> {
         self.history(&mut out, candidates);
         out.notes.extend(self.goal.starved());
         out.notes.extend(self.goal.beyond());
+        out.notes.extend(self.goal.not_comparable());
         out
     }
 
     /// Which value is the largest, where no test can be made. Values that are less than one percent apart are level.
     fn largest(&self, lead: Lead, by: f64) -> String {
-        if by < MATTERS {
-            let with = |i: &&usize| self.lead(**i).is_some_and(|l| l.log.exp() - 1.0 < MATTERS);
+        let matters = self.goal.matters();
+        if by < matters {
+            let with = |i: &&usize| self.lead(**i).is_some_and(|l| l.log.exp() - 1.0 < matters);
             let others = self.order[1..].iter().filter(with).map(|i| self.name(*i));
             let level: Vec<&str> =
                 std::iter::once(self.name(self.order[0])).chain(others).collect();
-            return format!("Level within 1 %: {} ({})", list(&level), self.over());
+            let within = share(matters);
+            return format!("Level within {within}: {} ({})", list(&level), self.over());
         }
         let end = if self.goal.better == Better::Higher { "Highest" } else { "Lowest" };
         let (a, b) = (self.name(self.order[0]), self.name(self.order[1]));
@@ -225,7 +254,7 @@ impl Case<'_> {
             self.over()
         );
         if let Some((without, left)) = self.standings.without_best(&self.goal, first, second)
-            && left.exp() - 1.0 < MATTERS
+            && left.exp() - 1.0 < self.goal.matters()
         {
             out.chip = Chip::OneMeasure;
             out.words += &format!(
@@ -246,7 +275,8 @@ impl Case<'_> {
 
     fn tie(&self, out: &mut Answer, candidates: &[Candidate]) {
         out.chip = Chip::NotMeasurable;
-        let level = |l: Lead| l.log.exp() - 1.0 < MATTERS || l.p.is_none_or(|p| p > ALPHA);
+        let matters = self.goal.matters();
+        let level = |l: Lead| l.log.exp() - 1.0 < matters || l.p.is_none_or(|p| p > ALPHA);
         let rest = self.order[1..].iter().copied();
         let mut tied: Vec<&str> = vec![self.name(self.order[0])];
         tied.extend(rest.filter(|o| self.lead(*o).is_some_and(level)).map(|o| self.name(o)));
@@ -264,15 +294,18 @@ impl Case<'_> {
         let last = self.order.iter().rfind(is_tied).unwrap_or(&self.order[0]);
         let lead = self.lead(*last);
         let apart = lead.map_or(0.0, |l| l.log);
-        if apart.exp() - 1.0 < MATTERS {
-            out.words += " (less than 1 % apart)";
+        if apart.exp() - 1.0 < matters {
+            let mean = if self.goal.figures.len() > 1 { " in the mean of these" } else { "" };
+            out.words += &format!(" (less than {} apart{mean})", share(matters));
         } else {
             let by = lead.map_or_else(String::new, |l| self.about(l));
             let runs = self.goal.runs();
             let ends = format!("{} {by} against {}", self.name(self.order[0]), self.name(*last));
             out.words += &format!(" ({ends}: {runs} runs are too few to be sure)");
         }
-        if tied.len() > 1
+        // Only where nobody is ahead of anybody: a cause of level figures explains no difference, seen or possible.
+        let all_level = |o: &usize| self.lead(*o).is_some_and(|l| l.log.exp() - 1.0 < matters);
+        if self.order[1..].iter().all(all_level)
             && let Some(why) = reason(self.device, candidates)
         {
             out.words += &format!(": {why}");

@@ -41,6 +41,15 @@ pub fn kind(measure: &str) -> &str {
     side.unwrap_or(name)
 }
 
+/// How far two values of a measure may be apart, as a share, when nothing differs. A percentile is the middle of a bin
+/// that is 1/64 of its power of two wide, and neighbouring bins may hold equal waits.
+#[must_use]
+pub fn resolution(measure: &str) -> f64 {
+    let kind = kind(measure);
+    let binned = ["clat.p", "lat.p"].iter().any(|p| kind.starts_with(p));
+    if binned { 1.0 / 64.0 } else { 0.0 }
+}
+
 /// A title without the unit that tells it from the same test in another one: `Random read [IOPS]`.
 #[must_use]
 pub fn without_unit<'a>(title: &'a str, unit: &str) -> &'a str {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{ALPHA, Answer, Candidate, Case, MATTERS, list};
+use super::{ALPHA, Answer, Candidate, Case, list};
 use crate::cells::usual_base;
 use crate::stats::benjamini_hochberg;
 
@@ -38,6 +38,9 @@ pub struct Stand {
     pub p: Option<f64>,
     /// Whether it is measurably better or worse than the base.
     pub side: Side,
+    /// Logarithm of the smallest difference that says anything.
+    #[serde(skip)]
+    pub(super) matters: f64,
     /// The trials' kernel does not have it.
     pub gone: bool,
 }
@@ -54,7 +57,7 @@ pub(super) fn judge(answers: &mut [Answer]) {
     }
     let p: Vec<f64> = judged.iter().filter_map(|(s, _)| s.p).collect();
     for ((s, won), p) in judged.into_iter().zip(benjamini_hochberg(&p)) {
-        let matters = s.ratio.ln().abs() >= MATTERS.ln_1p();
+        let matters = s.ratio.ln().abs() >= s.matters;
         s.side = if !won && (p > ALPHA || !matters) {
             Side::Level
         } else if s.ratio > 1.0 {
@@ -69,8 +72,9 @@ impl Case<'_> {
     /// Everybody against the usual base.
     pub(super) fn field(&self, candidates: &[Candidate]) -> Vec<Stand> {
         let names = self.goal.schedulers.iter().map(String::as_str);
+        let Some(&first) = self.order.first() else { return Vec::new() };
         let base = usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
-        let base = base.filter(|b| self.standings.knows(*b)).unwrap_or(self.order[0]);
+        let base = base.filter(|b| self.standings.knows(*b)).unwrap_or(first);
         let stand = |(i, name): (usize, &String)| {
             let lead = self.standings.lead(i, base)?;
             let of = |c: &&Candidate| c.device == self.device && c.scheduler == *name;
@@ -82,6 +86,7 @@ impl Case<'_> {
                 about: lead.about && i != base,
                 p: lead.p.filter(|_| i != base),
                 side: Side::default(),
+                matters: self.goal.matters().ln_1p(),
                 gone: candidates.iter().find(of).is_some_and(|c| !c.gone.is_empty()),
             })
         };
@@ -96,7 +101,7 @@ impl Case<'_> {
             let at = self.goal.schedulers.iter().position(|s| *s == c.scheduler);
             let lead = at.filter(|i| self.standings.knows(*i));
             let Some(lead) = lead.and_then(|i| self.standings.lead(i, first)) else { continue };
-            if lead.log.exp() - 1.0 >= MATTERS {
+            if lead.log.exp() - 1.0 >= self.goal.matters() {
                 let words = format!("{} {}", c.scheduler, self.about(lead));
                 let kernel = c.kernel.split_whitespace().next().unwrap_or_default();
                 ahead.entry(kernel).or_default().push(words);

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::MATTERS;
 use crate::cells::{Cell, CellKey, CellSample, Cells};
-use crate::measure::{TWINS, derived, latency_of, without_unit};
+use crate::measure::{TWINS, derived, latency_of, resolution, without_unit};
 use crate::stats::{Better, Observation, mean_and_sd};
 
 /// The values of one scheduler.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
+    /// In the order of the rounds.
     pub(super) by_round: Vec<Observation>,
+    pub(super) rounds: Vec<u32>,
     pub(super) deterministic: bool,
     /// Some rounds had too few I/Os for the figure, so the worst stands in.
     pub(super) starved: bool,
@@ -26,6 +29,8 @@ pub(super) struct Figure {
     pub(super) unit: String,
     /// By scheduler; `None` where it was not run.
     pub(super) values: Vec<Option<Values>>,
+    /// Some values are zero. They have no ratio, so the figure is told and not judged.
+    pub(super) zeros: bool,
 }
 
 /// A goal with all its figures on one device.
@@ -35,9 +40,36 @@ pub(super) struct Goal {
     pub(super) better: Better,
     pub(super) schedulers: Vec<String>,
     pub(super) figures: Vec<Figure>,
+    /// Figures with zeros.
+    pub(super) zeros: Vec<Figure>,
 }
 
 impl Goal {
+    /// The smallest difference that says anything: one percent, or what bins of a histogram can make of no difference. A
+    /// percentile is the middle of its bin, and neighbouring bins may hold equal waits.
+    pub(super) fn matters(&self) -> f64 {
+        MATTERS.max(self.figures.iter().map(|f| f.weight * resolution(&f.measure)).sum())
+    }
+
+    /// What is said of figures with zeros: their means.
+    pub(super) fn not_comparable(&self) -> Vec<String> {
+        let of = |f: &Figure| {
+            let known = self.schedulers.iter().zip(&f.values);
+            let known = known.filter_map(|(s, v)| {
+                let all: Vec<f64> = v.as_ref()?.by_round.iter().map(|o| o.value).collect();
+                Some(format!("{s} {}", crate::render::value(mean_and_sd(&all).0, &f.unit)))
+            });
+            let means: Vec<String> = known.collect();
+            let what = in_words(&f.measure);
+            format!(
+                "{what} in {}: has zeros, not comparable as a ratio (means: {})",
+                f.workload,
+                means.join(", ")
+            )
+        };
+        self.zeros.iter().map(of).collect()
+    }
+
     pub(super) fn workloads(&self) -> usize {
         self.figures.iter().map(|f| &f.workload).collect::<BTreeSet<_>>().len()
     }
@@ -48,7 +80,7 @@ impl Goal {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             [one] if one == self.name => String::new(),
-            [_, _, _, _, ..] => format!("{} figures", words.len()),
+            [a, b, c, _, _, ..] => format!("{a}, {b}, {c} and {} more", words.len() - 3),
             _ => super::list(&words),
         }
     }
@@ -93,12 +125,23 @@ impl Goal {
             let who = who.filter(|(_, v)| v.as_ref().is_some_and(|v| v.starved));
             let who: Vec<&str> = who.map(|(s, _)| s.as_str()).collect();
             if !who.is_empty() {
-                let (what, whom) =
-                    (f.measure.split('.').next().unwrap_or_default(), super::list(&who));
-                out.push(format!(
-                    "{whom} starved {what}s of {}: counted as the longest wait",
-                    f.workload
-                ));
+                let whom = super::list(&who);
+                out.push(match latency_of(&f.measure) {
+                    Some((side, _)) => {
+                        let what = side_in_words(side);
+                        format!(
+                            "{whom} starved {what} of {}: counted as the longest wait",
+                            f.workload
+                        )
+                    }
+                    None => {
+                        let what = in_words(&f.measure);
+                        format!(
+                            "{what} in {} counts as the worst known where {whom} has none",
+                            f.workload
+                        )
+                    }
+                });
             }
         }
         out
@@ -106,6 +149,15 @@ impl Goal {
 }
 
 impl Values {
+    fn plain(all: &Rounds, cell: &Cell) -> Values {
+        Values {
+            by_round: all.values().copied().collect(),
+            rounds: all.keys().copied().collect(),
+            deterministic: deterministic(cell),
+            starved: false,
+        }
+    }
+
     /// How many lie beyond a limit.
     pub(super) fn censored(&self) -> usize {
         self.by_round.iter().filter(|o| o.censored).count()
@@ -124,15 +176,19 @@ pub(super) fn in_words(measure: &str) -> String {
             own => own.replace('_', " "),
         };
     };
-    let of = match side {
+    let of = side_in_words(side);
+    let figure = measure.split_once("lat.").map_or("", |(_, figure)| figure);
+    let kind = if which == "clat" { "completion " } else { "" };
+    format!("{kind}{figure} of {of}")
+}
+
+fn side_in_words(side: &str) -> &str {
+    match side {
         "read" => "reads",
         "write" => "writes",
         "sync" => "fsync",
         other => other,
-    };
-    let figure = measure.split_once("lat.").map_or("", |(_, figure)| figure);
-    let kind = if which == "clat" { "completion " } else { "" };
-    format!("{kind}{figure} of {of}")
+    }
 }
 
 type Rounds = BTreeMap<u32, Observation>;
@@ -182,10 +238,11 @@ pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool
     }
     let goal = |((_, name), (better, mut figures)): (_, (Better, Vec<Figure>))| {
         once(&mut figures);
+        let (zeros, mut figures): (Vec<_>, Vec<_>) = figures.into_iter().partition(|f| f.zeros);
         let all: f64 = figures.iter().map(|f| f.weight).sum();
         figures.iter_mut().for_each(|f| f.weight /= all);
         let schedulers = names.iter().map(ToString::to_string).collect();
-        Goal { name, better, schedulers, figures }
+        Goal { name, better, schedulers, figures, zeros }
     };
     found.into_iter().map(goal).collect()
 }
@@ -193,7 +250,7 @@ pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool
 /// One thing is counted once: of a tool's MB/s and IOPS of the same test, the MB/s.
 fn once(figures: &mut Vec<Figure>) {
     let of = |f: &Figure| {
-        let logs = f.values.iter().flatten().map(|v| logarithm(v, Better::Higher).0.exp());
+        let logs = f.values.iter().flatten().map(|v| logarithm(v, Better::Higher).exp());
         logs.collect::<Vec<f64>>()
     };
     let values: Vec<Vec<f64>> = figures.iter().map(of).collect();
@@ -228,6 +285,7 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         weight: 1.0,
         unit: String::new(),
         values,
+        zeros: false,
     };
     let mut out = Vec::new();
     let cells = || row.iter().flatten();
@@ -301,8 +359,15 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         if first.better == Better::Lower && cells().any(contrary) {
             goal.clone_from(name);
         }
-        let values = complete(row, first.better, |c| rounds(c, name));
-        let figure = Figure { unit: first.unit.clone(), ..make(name, values) };
+        // No errors are no starvation. But nothing is so many times less than they are.
+        let none = |c: &&Cell| rounds(c, name).values().any(|o| o.value <= 0.0);
+        let zeros = first.better == Better::Lower && cells().any(|c| none(&c));
+        let values = if zeros {
+            row.iter().map(|c| c.map(|c| Values::plain(&rounds(c, name), c))).collect()
+        } else {
+            complete(row, first.better, |c| rounds(c, name))
+        };
+        let figure = Figure { unit: first.unit.clone(), zeros, ..make(name, values) };
         out.push((place, goal, first.better, figure));
     }
     out.retain(|(_, _, _, f)| f.values.iter().flatten().all(|v| !v.by_round.is_empty()));
@@ -371,21 +436,20 @@ fn complete_from(
                 least.get(r).map_or(worst?, |own| worse(worst.unwrap_or(own.value), own.value));
             Some(Observation { value, censored: better == Better::Lower })
         };
-        let by_round = rounds.keys().filter_map(usable);
-        Some(Values {
-            by_round: by_round.chain(lacking.iter().filter_map(stand_in)).collect(),
-            deterministic: deterministic(cell),
-            starved: !lacking.is_empty(),
-        })
+        let mut all: Rounds = rounds.keys().filter_map(|r| Some((*r, usable(r)?))).collect();
+        all.extend(lacking.iter().filter_map(|r| Some((*r, stand_in(r)?))));
+        Some(Values { starved: !lacking.is_empty(), ..Values::plain(&all, cell) })
     };
     row.iter().zip(&all).map(one).collect()
 }
 
-/// The mean of a scheduler's logarithms, better is higher, and the variance of that mean with its degrees of freedom.
-pub(super) fn logarithm(v: &Values, better: Better) -> (f64, f64, f64) {
+/// A scheduler's logarithms by round, better is higher.
+pub(super) fn logarithms(v: &Values, better: Better) -> Vec<f64> {
     let sign = if better == Better::Higher { 1.0 } else { -1.0 };
-    let logs: Vec<f64> = v.by_round.iter().map(|x| sign * x.value.ln()).collect();
-    let (mean, sd) = mean_and_sd(&logs);
-    let n = logs.len() as f64;
-    (mean, sd * sd / n, n - 1.0)
+    v.by_round.iter().map(|x| sign * x.value.ln()).collect()
+}
+
+/// Their mean.
+pub(super) fn logarithm(v: &Values, better: Better) -> f64 {
+    mean_and_sd(&logarithms(v, better)).0
 }

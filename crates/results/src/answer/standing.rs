@@ -1,8 +1,10 @@
 //! How schedulers compare over all workloads.
 
-use super::figures::{Goal, logarithm};
+use std::collections::BTreeMap;
+
+use super::figures::{Figure, Goal, Values, logarithm, logarithms};
 use crate::stats::special::{t_cdf, t_quantile};
-use crate::stats::{Better, Observation, cliffs_delta, mann_whitney, rearranged};
+use crate::stats::{Better, Observation, cliffs_delta, mann_whitney, mean_and_sd, rearranged};
 
 /// Of rearrangements: the same data give the same answer.
 const SEED: u64 = 1;
@@ -12,10 +14,12 @@ const SEED: u64 = 1;
 struct Standing {
     /// Weighted mean of the logarithms; `None` where a figure is missing.
     score: Option<f64>,
-    /// (variance of the score from one figure, its degrees of freedom).
+    /// (variance of the score from the runs of one workload, its degrees of freedom).
     terms: Vec<(f64, f64)>,
-    /// The values of each figure, with the figure's weight.
-    values: Vec<(Vec<Observation>, f64)>,
+    /// The part of the score that each run of each workload gave.
+    parts: Vec<Vec<f64>>,
+    /// The values of a goal with one figure.
+    alone: Vec<Observation>,
     /// Some lie beyond a limit.
     censored: bool,
     deterministic: bool,
@@ -45,16 +49,23 @@ impl Standings {
     pub(super) fn of(goal: &Goal, schedulers: usize) -> Standings {
         let one = |i: usize| {
             let mut out = Standing { score: Some(0.0), deterministic: true, ..Standing::default() };
+            let mut workloads: BTreeMap<&str, Vec<(&Figure, &Values)>> = BTreeMap::new();
             for f in &goal.figures {
                 let Some(v) = &f.values[i] else {
                     return Standing::default();
                 };
-                let (mean, variance, df) = logarithm(v, goal.better);
-                out.score = out.score.map(|s| s + f.weight * mean);
-                out.terms.push((f.weight * f.weight * variance, df));
                 out.censored |= v.censored() > 0;
-                out.values.push((v.by_round.clone(), f.weight));
                 out.deterministic &= v.deterministic;
+                workloads.entry(&f.workload).or_default().push((f, v));
+            }
+            if let [f] = &goal.figures[..] {
+                out.alone = f.values[i].iter().flat_map(|v| v.by_round.clone()).collect();
+            }
+            for figures in workloads.values() {
+                let (mean, variance, df, parts) = together(figures, goal.better);
+                out.score = out.score.map(|s| s + mean);
+                out.terms.push((variance, df));
+                out.parts.push(parts);
             }
             out
         };
@@ -69,7 +80,7 @@ impl Standings {
         self.each[i].score.unwrap_or(f64::NEG_INFINITY)
     }
 
-    /// Welch's test over the runs of all figures: `a` against `b`. Where values lie beyond a limit, a test of ranks.
+    /// Welch's test over the runs of all workloads: `a` against `b`. Where values lie beyond a limit, a test of ranks.
     pub(super) fn lead(&self, a: usize, b: usize) -> Option<Lead> {
         let (x, y) = (&self.each[a], &self.each[b]);
         let log = x.score? - y.score?;
@@ -97,22 +108,18 @@ impl Standings {
 
     /// p without an assumption about how values scatter, since some are a bound. One figure is tested by its ranks, as in
     /// tables. Where ranks and ratio point in opposite directions, nothing is known: a value beyond its limit may be
-    /// what makes the difference. Several figures are tested by rearranging them.
+    /// what makes the difference. Several figures are tested by rearranging whole runs.
     fn ranks(&self, x: &Standing, y: &Standing, log: f64) -> f64 {
-        if let ([(a, _)], [(b, _)]) = (&x.values[..], &y.values[..]) {
+        let (a, b) = (&x.alone, &y.alone);
+        if !(a.is_empty() || b.is_empty()) {
             let delta = cliffs_delta(a, b);
             let ahead = if self.better == Better::Higher { delta } else { -delta };
             let p = mann_whitney(a, b).map_or(1.0, |m| m.p);
             return if ahead * log > 0.0 { p } else { 1.0 };
         }
-        let logs = |s: &Standing| -> Vec<Vec<f64>> {
-            s.values.iter().map(|(v, _)| v.iter().map(|o| o.value.ln()).collect()).collect()
-        };
-        let (a, b) = (logs(x), logs(y));
-        let weights = x.values.iter().map(|v| v.1);
-        let figures: Vec<_> =
-            a.iter().zip(&b).zip(weights).map(|((a, b), w)| (&a[..], &b[..], w)).collect();
-        rearranged(&figures, SEED)
+        let parts: Vec<_> =
+            x.parts.iter().zip(&y.parts).map(|(a, b)| (&a[..], &b[..], 1.0)).collect();
+        rearranged(&parts, SEED)
     }
 
     /// The figure that helps `a` against `b` most, and the lead without it; `None` with a single figure.
@@ -123,7 +130,7 @@ impl Standings {
         let (mut best, mut lead) = (None, 0.0);
         for f in &goal.figures {
             let (x, y) = (f.values[a].as_ref()?, f.values[b].as_ref()?);
-            let part = f.weight * (logarithm(x, goal.better).0 - logarithm(y, goal.better).0);
+            let part = f.weight * (logarithm(x, goal.better) - logarithm(y, goal.better));
             lead += part;
             if best.is_none_or(|(most, _)| part > most) {
                 best = Some((part, f));
@@ -135,6 +142,33 @@ impl Standings {
             if same > 1 { format!("{} ({})", f.workload, f.measure) } else { f.workload.clone() };
         Some((name, (lead - most) / (1.0 - f.weight)))
     }
+}
+
+/// What the runs of one workload say: mean, variance of the mean, its degrees of freedom, and what each run gave.
+///
+/// The figures of a run depend on each other: who waits long for fsync waits long for reads, too. So they are added up
+/// run by run, and the runs are what scatters. Where figures are not of the same runs (a tool left some out), the
+/// variance is the largest that any dependence could make.
+fn together(figures: &[(&Figure, &Values)], better: Better) -> (f64, f64, f64, Vec<f64>) {
+    let logs: Vec<(f64, Vec<f64>)> =
+        figures.iter().map(|(f, v)| (f.weight, logarithms(v, better))).collect();
+    let rounds = figures.first().map(|(_, v)| &v.rounds);
+    if figures.iter().all(|(_, v)| Some(&v.rounds) == rounds) {
+        let runs = logs.first().map_or(0, |(_, l)| l.len());
+        let parts: Vec<f64> = (0..runs).map(|r| logs.iter().map(|(w, l)| w * l[r]).sum()).collect();
+        let (mean, sd) = mean_and_sd(&parts);
+        let n = runs as f64;
+        return (mean, sd * sd / n, n - 1.0, parts);
+    }
+    let (mut mean, mut error, mut df) = (0.0, 0.0, f64::INFINITY);
+    for (w, l) in &logs {
+        let ((m, sd), n) = (mean_and_sd(l), l.len() as f64);
+        mean += w * m;
+        error += w * sd / n.sqrt();
+        df = df.min(n - 1.0);
+    }
+    let parts = logs.iter().flat_map(|(w, l)| l.iter().map(move |x| w * x)).collect();
+    (mean, error * error, df, parts)
 }
 
 /// Holm's step-down correction: the corrected p values in the order given.

@@ -307,6 +307,117 @@ fn one_unit_in_two_directions_is_two_goals() {
     assert_eq!(goal(&answers, "frames dropped").winner.as_deref(), Some("bfq"));
 }
 
+/// fsync and reads of one run wait together. Counted as independent figures, they would be surer than they are.
+#[test]
+fn figures_of_one_run_are_one_run() {
+    // Both figures go up and down with the run.
+    let runs = [0.9, -1.1, 0.3, -0.6, 0.5];
+    let mut records = Vec::new();
+    for (s, ahead) in [("none", 0.0), ("bfq", 0.6)] {
+        for (i, run) in (1..).zip(runs) {
+            let ms = |own: f64| (1e7 * (0.5 * run + own - ahead).exp()) as u64;
+            let mut job = JobRecord { name: "a".into(), ..JobRecord::default() };
+            (job.read, job.sync) = (side(1e8, 200, ms(0.0)), side(0.0, 200, ms(0.1)));
+            let mut r = trial("w", s, i);
+            r.jobs.push(job);
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    let a = goal(&all, "latency");
+    let bfq = a.field.iter().find(|s| s.scheduler == "bfq").unwrap();
+    // Welch over five runs a side: sd 0.43, difference 0.6.
+    let sd = crate::stats::mean_and_sd(&runs.map(|r| 0.5 * r)).1;
+    let t = 0.6 / (sd * (2.0f64 / 5.0).sqrt());
+    let p = 2.0 * crate::stats::special::t_cdf(-t, 8.0);
+    assert!((bfq.p.unwrap() - p).abs() < 0.01, "{:?}, not {p}", bfq.p);
+    assert!(p > 0.05 && a.winner.is_none(), "{a:?}");
+}
+
+/// Two figures of each run that depend on each other: at most 5 % of equal schedulers are named.
+#[test]
+fn dependent_figures_name_no_winner_by_chance() {
+    let named = |seed: u64| {
+        let mut rng = stream(seed, "dependent");
+        let mut normal = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
+        let (mut cells, mut candidates) = (Cells::default(), Vec::new());
+        for s in ["none", "bfq"] {
+            candidates.push(Candidate::new("disk", s, s, "6.12"));
+            for i in 1..=5 {
+                let run = normal();
+                let mut r = trial("w", s, i);
+                for name in ["a", "b", "c"] {
+                    let value = (0.2 * (0.95 * run + 0.3 * normal())).exp();
+                    r = with_metric(r, name, "ms", false, value);
+                }
+                cells.add(&r);
+            }
+        }
+        answers(&cells, &candidates)[0].winner.is_some()
+    };
+    let wrong = (0..400).filter(|seed| named(*seed)).count();
+    assert!(wrong <= 28, "{wrong} of 400: a share of 5 %, give or take chance");
+}
+
+/// 301,056 and 305,152 ns are neighbouring bins of the histogram.
+#[test]
+fn one_bin_is_no_difference() {
+    let mut records = Vec::new();
+    for (s, ns) in [("none", 305_152), ("bfq", 301_056)] {
+        for i in 1..=5u32 {
+            let mut r = trial("w", s, i);
+            r.backend = BackendKind::Sim;
+            let read = side(1e8, 200, ns);
+            r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    let a = goal(&all, "latency");
+    assert_eq!((a.winner.as_deref(), a.chip), (None, Chip::NotMeasurable));
+    assert!(a.words.contains("less than 1.6 % apart"), "{}", a.words);
+    let table =
+        crate::cells::analyse(&records, Some("none"), crate::stats::VerdictOptions::default());
+    let line =
+        table.lines.iter().find(|l| l.measure == "read.clat.p99" && l.against_base.is_some());
+    assert_eq!(line.unwrap().against_base.as_ref().unwrap().words(), "negligible (exact)");
+}
+
+/// No errors under one scheduler, some under others: no starvation, and no ratio.
+#[test]
+fn zeros_are_not_compared_as_ratios() {
+    let mut records = Vec::new();
+    for (s, errors) in [("none", [1.0, 0.0, 0.0]), ("bfq", [0.0; 3])] {
+        for (i, n) in (1..).zip(errors) {
+            records.push(with_metric(trial("load", s, i), "errors", "", false, n));
+        }
+    }
+    let all = of(&records);
+    let a = goal(&all, "errors");
+    assert_eq!((a.winner.as_deref(), a.chip), (None, Chip::NotTestable));
+    let words =
+        "errors in load: has zeros, not comparable as a ratio (means: none 0.333, bfq 0.000)";
+    assert_eq!(a.words, words);
+    assert!(!text(&all, 80).contains("starved"));
+}
+
+/// What explains level figures is not said where somebody is ahead or may be.
+#[test]
+fn no_reason_for_a_tie_of_leaders_alone() {
+    let reason = |rate: [f64; 3]| {
+        let [a, b, c] = rate.map(|r| [r]);
+        let mut records = rates(&[("none", &a), ("bfq", &b), ("kyber", &c)]);
+        for r in &mut records {
+            r.device.max_in_flight = 17;
+            r.provenance.insert(DEVICE_DEPTH.into(), "32".into());
+        }
+        let words = goal(&of(&records), "throughput").words.clone();
+        words.contains("nothing to reorder")
+    };
+    assert!(reason([1e8, 1.001e8, 1.002e8]));
+    assert!(!reason([1e8, 1.001e8, 0.75e8]));
+}
+
 #[test]
 fn a_tie_says_why() {
     let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.001e8])]);

@@ -17,6 +17,9 @@ type Percentiles = BTreeMap<(Place, String), (f64, CellSample)>;
 /// as *beyond* the longest wait that is known: the largest percentile of all schedulers, or the longest of its own
 /// waits. The longest waits have no other use, so they are taken out.
 ///
+/// The figure of a whole workload pools its jobs, and a job with next to no I/Os vanishes in it. So rounds in which a
+/// job is starved are charged in the whole workload's figure, too.
+///
 /// Sides that are compared with each other are charged together.
 pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
     let mut sides: Vec<&mut Cells> = sides.into_iter().collect();
@@ -26,15 +29,21 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
             let place = (key.device.clone(), key.workload.clone());
             let new = || (0.0, CellSample { sample: Default::default(), highest: 0, ..of.clone() });
             let entry = known.entry((place, name.clone())).or_insert_with(new);
-            let longest = of.sample.rounds.iter().map(|r| r.1.value);
+            let longest = of.sample.rounds.iter().filter(|r| !r.1.censored).map(|r| r.1.value);
             entry.0 = longest.fold(entry.0, f64::max);
         }
     }
     for (key, cell) in sides.iter_mut().flat_map(|c| &mut c.0) {
         let place = (key.device.clone(), key.workload.clone());
-        let here = known.range((place.clone(), String::new())..);
-        for ((_, name), (longest, new)) in here.take_while(|((p, _), _)| *p == place) {
+        let here = || known.range((place.clone(), String::new())..);
+        for ((_, name), (longest, new)) in here().take_while(|((p, _), _)| *p == place) {
             cell.charge(name, *longest, new);
+        }
+        for ((_, name), _) in here().take_while(|((p, _), _)| *p == place) {
+            if let Some(pooled) = name.strip_prefix("job/").and_then(|n| n.rsplit_once('/')) {
+                let longest = known.get(&(place.clone(), pooled.1.into())).map_or(0.0, |k| k.0);
+                cell.charge_pool(name, pooled.1, longest);
+            }
         }
         let spent =
             |name: &str| latency_of(name).is_some() && name.ends_with(&format!(".{LONGEST}"));
@@ -57,15 +66,10 @@ impl Cell {
         if lacking.is_empty() {
             return;
         }
-        let stem = name.trim_end_matches("p99");
-        // Where the longest wait is not known, the mean is the least that it was.
-        let waits = [LONGEST, "mean"].map(|last| self.measures.get(&format!("{stem}{last}")));
-        let own = |round: u32| {
-            let waits = waits.iter().flatten().flat_map(|c| &c.sample.rounds);
-            waits.filter(|r| r.0 == round).map(|r| r.1.value).fold(longest, f64::max)
-        };
+        let waits = self.own_waits(name);
+        let own = |round: &u32| waits.get(round).copied().unwrap_or(0.0).max(longest);
         let charged: Vec<(u32, Observation)> =
-            lacking.iter().map(|r| (*r, Observation { value: own(*r), censored: true })).collect();
+            lacking.iter().map(|r| (*r, Observation { value: own(r), censored: true })).collect();
         let like = self.measures.values().next().map(|c| (c.sample.deterministic, c.sample.paired));
         let into = self.measures.entry(name.into()).or_insert_with(|| {
             let mut c = new.clone();
@@ -76,6 +80,48 @@ impl Cell {
         into.highest = into.highest.max(lacking.iter().copied().max().unwrap_or(0));
         into.sample.rounds.extend(charged);
         into.sample.rounds.sort_by_key(|r| r.0);
+    }
+}
+
+impl Cell {
+    /// The longest waits that are known of the process of a percentile, by round: also of its other I/Os, for who hardly
+    /// gets to a flush may have waited for its writes. Where the longest wait is not known, the mean is the least that it
+    /// was.
+    fn own_waits(&self, name: &str) -> BTreeMap<u32, f64> {
+        let (process, side) =
+            name.rsplit_once('/').map_or(("", name), |(p, s)| (&name[..=p.len()], s));
+        let which = latency_of(name).map_or("", |(_, which)| which);
+        // With several processes, those of the whole workload are not known to be those that starve.
+        let alone = process.is_empty() && !self.measures.keys().any(|m| m.starts_with("job/"));
+        let sides = ["read", "write", "trim", "sync"];
+        let sides =
+            sides.into_iter().filter(|s| alone || !process.is_empty() || side.starts_with(s));
+        let mut out = BTreeMap::new();
+        for last in sides
+            .flat_map(|s| [LONGEST, "p99", "mean"].map(|l| format!("{process}{s}.{which}.{l}")))
+        {
+            for (round, o) in self.measures.get(&last).iter().flat_map(|c| &c.sample.rounds) {
+                let longest = out.entry(*round).or_insert(0.0);
+                *longest = f64::max(*longest, o.value);
+            }
+        }
+        out
+    }
+
+    /// Charges a workload's figure with what one of its jobs was charged with.
+    fn charge_pool(&mut self, of_job: &str, pooled: &str, longest: f64) {
+        let Some(job) = self.measures.get(of_job).filter(|j| j.starved > 0) else { return };
+        let starved = job.sample.rounds.iter().filter(|r| r.1.censored);
+        let starved: BTreeMap<u32, f64> = starved.map(|r| (r.0, r.1.value)).collect();
+        let Some(pool) = self.measures.get_mut(pooled) else { return };
+        for (_, o) in pool.sample.rounds.iter_mut().filter(|(r, _)| starved.contains_key(r)) {
+            pool.starved += usize::from(!o.censored);
+            o.censored = true;
+        }
+        for (r, o) in &mut pool.sample.rounds {
+            let charged = starved.get(r).copied().unwrap_or(0.0);
+            o.value = if charged > 0.0 { o.value.max(charged).max(longest) } else { o.value };
+        }
     }
 }
 
@@ -125,6 +171,62 @@ mod tests {
         assert_eq!(judged.verdict, Verdict::NotEnoughData, "{judged:?}");
         assert!(judged.about() && judged.ratio_ci.is_none());
         assert!(a.lines.iter().all(|l| !l.measure.ends_with(".max")));
+    }
+
+    fn add_job(r: &mut Record, name: &str, reads: u64, ms: u64) {
+        let mut read = DirStats { ios: reads, bytes: reads * 4096, ..DirStats::default() };
+        read.runtime = 1_000_000_000;
+        (0..reads).for_each(|_| read.clat.record(ms * 1_000_000));
+        r.jobs.push(JobRecord { name: name.into(), read, ..JobRecord::default() });
+    }
+
+    /// One of two readers gets 8 I/Os: among the thousands of the other one they are nothing.
+    #[test]
+    fn a_starved_job_counts_in_the_figure_of_all() {
+        let mut records = Vec::new();
+        for i in 1..=5 {
+            let (mut fair, mut unfair) = (trial("none", i, 1000, 10), trial("bfq", i, 2000, 5));
+            add_job(&mut fair, "b", 500, 12);
+            add_job(&mut unfair, "b", 8, 700);
+            records.extend([fair, unfair]);
+        }
+        let mut cells = group(&records);
+        charge_starved([&mut cells]);
+        let charged = cells.clone();
+        charge_starved([&mut cells]);
+        assert_eq!(charged, cells, "once");
+        let of = |s: &str| {
+            let cell = cells.0.iter().find(|(k, _)| k.scheduler == s).unwrap().1;
+            cell.measures["read.clat.p99"].clone()
+        };
+        let (none, bfq) = (of("none"), of("bfq"));
+        assert_eq!((none.starved, bfq.starved), (0, 5));
+        assert!(bfq.sample.rounds.iter().all(|r| r.1.censored && r.1.value >= 7e8), "{bfq:?}");
+        assert!(none.sample.rounds.iter().all(|r| !r.1.censored && r.1.value < 2e7), "{none:?}");
+    }
+
+    /// A log writer that waits seconds for its writes gets to few flushes, and those cost nothing.
+    #[test]
+    fn a_starved_flush_is_charged_with_the_waits_for_writes() {
+        let mut records = Vec::new();
+        for (s, n, ms) in [("none", 200, 1), ("bfq", 9, 900)] {
+            for i in 1..=3 {
+                let mut r = trial(s, i, 200, 2);
+                add_job(&mut r, "log", n, ms);
+                let log = r.jobs.last_mut().unwrap();
+                log.write = std::mem::take(&mut log.read);
+                (0..n).for_each(|_| log.sync.clat.record(7_000));
+                log.sync.ios = n;
+                records.push(r);
+            }
+        }
+        let mut cells = group(&records);
+        charge_starved([&mut cells]);
+        let bfq = cells.0.iter().find(|(k, _)| k.scheduler == "bfq").unwrap().1;
+        for name in ["job/log/sync.clat.p99", "sync.clat.p99"] {
+            let sync = &bfq.measures[name].sample;
+            assert!(sync.rounds.iter().all(|r| r.1.censored && r.1.value >= 9e8), "{sync:?}");
+        }
     }
 
     #[test]

@@ -97,7 +97,8 @@ impl Summary {
     pub fn published(n: usize, mean: f64, se: f64, min: f64, max: f64) -> Summary {
         let ci = (n > 1).then(|| {
             let half = special::t_quantile(0.975, (n - 1) as f64) * se;
-            Interval { low: mean - half, high: mean + half, method: CiMethod::Published }
+            let low = bounded(mean - half, min);
+            Interval { low, high: mean + half, method: CiMethod::Published }
         });
         Summary {
             n,
@@ -194,7 +195,13 @@ fn interval(values: &[f64], mean: f64, sd: f64, seed: u64) -> Interval {
         return Interval { low, high, method: CiMethod::Bca };
     }
     let half = special::t_quantile(0.975, (n - 1) as f64) * sd / (n as f64).sqrt();
-    Interval { low: mean - half, high: mean + half, method: CiMethod::T }
+    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
+    Interval { low: bounded(mean - half, least), high: mean + half, method: CiMethod::T }
+}
+
+/// Student's interval of few values knows no bounds. The mean of waits and rates cannot be below zero.
+fn bounded(low: f64, least: f64) -> f64 {
+    if least >= 0.0 { low.max(0.0) } else { low }
 }
 
 #[cfg(test)]
@@ -204,6 +211,14 @@ mod tests {
 
     fn of(v: &[f64]) -> Summary {
         summarize(&v.iter().copied().map(Observation::from).collect::<Vec<_>>(), 1)
+    }
+
+    #[test]
+    fn waits_have_no_interval_below_zero() {
+        let ci = of(&[0.2, 0.3, 1.0]).ci.unwrap();
+        assert!(ci.low == 0.0 && ci.high > 1.0, "{ci:?}");
+        assert!(of(&[-0.2, 0.3, 1.0]).ci.unwrap().low < 0.0, "what can be negative");
+        assert_eq!(Summary::published(3, 1.0, 0.5, 0.1, 2.0).ci.unwrap().low, 0.0);
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub struct Judged {
     pub delta: f64,
     /// Both sides are deterministic and do not vary: the difference is exact and needs no test.
     pub exact: bool,
-    /// There is a difference beyond chance, but smaller than [`NEGLIGIBLE`].
+    /// There is a difference beyond chance, but smaller than [`NEGLIGIBLE`] or than what the figure resolves.
     pub negligible: bool,
     /// Runs that would be enough, where these are not.
     pub needs: Option<usize>,
@@ -192,11 +192,11 @@ impl Judged {
         self.about() && self.ratio.is_some_and(|r| (r - 1.0) * self.delta < 0.0)
     }
 
-    fn small(&self) -> bool {
+    fn small(&self, least: f64) -> bool {
         if self.delta == 0.0 && self.exact {
             return true;
         }
-        !self.about() && self.ratio.is_some_and(|r| (r - 1.0).abs() < NEGLIGIBLE)
+        !self.about() && self.ratio.is_some_and(|r| r.ln().abs() < least.ln_1p())
     }
 }
 
@@ -259,8 +259,9 @@ pub(crate) fn judge_together(
     for (i, p) in known.iter().zip(corrected) {
         out[*i].p_corrected = Some(p);
     }
-    for (j, d) in out.iter_mut().zip(differences) {
-        conclude(j, d, alpha, options);
+    for ((j, d), c) in out.iter_mut().zip(differences).zip(pairs) {
+        let least = NEGLIGIBLE.max(crate::measure::resolution(c.kind));
+        conclude(j, d, alpha, least, options);
     }
     out
 }
@@ -349,9 +350,15 @@ fn sorted_by_chance(n: usize, m: usize) -> f64 {
     (2.0 / ways).min(1.0)
 }
 
-fn conclude(j: &mut Judged, d: Option<Difference>, alpha: f64, options: VerdictOptions) {
+fn conclude(
+    j: &mut Judged,
+    d: Option<Difference>,
+    alpha: f64,
+    least: f64,
+    options: VerdictOptions,
+) {
     let found = j.exact || j.p_corrected.is_some_and(|p| p <= options.alpha) && !j.contrary();
-    j.negligible = found && j.small();
+    j.negligible = found && j.small(least);
     j.verdict = match found {
         _ if j.base.n == 0 || j.new.n == 0 => Verdict::Invalid,
         true if j.negligible => Verdict::NoMeasurableDifference,

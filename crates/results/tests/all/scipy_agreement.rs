@@ -88,7 +88,9 @@ fn summaries() {
         close(s.se.unwrap(), c.se, 1e-12);
         let ci = s.ci.unwrap();
         if ci.method == CiMethod::T {
-            close(ci.low, c.t.0, 1e-9);
+            // The mean of what is never negative is not negative.
+            let least = if c.x.iter().all(|x| *x >= 0.0) { 0.0 } else { f64::NEG_INFINITY };
+            close(ci.low, c.t.0.max(least), 1e-9);
             close(ci.high, c.t.1, 1e-9);
         }
     }
