@@ -27,7 +27,11 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             if *trials {
                 return print(&render::trials(&store.trials(id)?, columns()));
             }
-            print(&tables(&store.records(id)?, &store.edits(id)?, *look))
+            let mut out = tables(&store.records(id)?, &store.edits(id)?, *look);
+            if let Some(words) = store.partial(id)? {
+                out.push_str(&wrap("", 2, &format!("partial: {words}"), prose(columns())));
+            }
+            print(&out)
         }
         ResultsCommand::Export { name, format, full, output } => {
             let store = open_read_only(&args.db)?;

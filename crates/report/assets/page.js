@@ -103,7 +103,7 @@ const runList = () => {
   $$(".nm", ul).forEach((e) => { const s = +e.closest("li").dataset.s; e.textContent = S.name[s] || D.schedulers[s]; });
 };
 const sorters = { t: (x, y) => D.workloads[x.w].t.localeCompare(D.workloads[y.w].t) || x.t.localeCompare(y.t), q: (x, y) => (y.q || 0) - (x.q || 0), u: (x, y) => x.u.localeCompare(y.u) || x.w - y.w, l: (x, y) => (D.workloads[y.w].d || 0) - (D.workloads[x.w].d || 0) || x.w - y.w };
-const strips = (i, title, st) => D.devices.map((_, d) => `<div class="one">${R.strip(D.tests[i], title, d, st)}</div>`).join("");
+const strips = (i, title, st) => D.devices.map((n, d) => `<div class="one"${D.devices.length > 1 ? ` data-d="${R.esc(n)}"` : ""}>${R.strip(D.tests[i], title, d, st)}</div>`).join("");
 // The answers are not judged anew here: they say whom they count although it is hidden, and which base they have.
 const own = (s) => D.names[s].own || D.schedulers[s];
 const again = (e, cls, text) => { let p = $("." + cls.split(" ").join("."), e); if (!text) { if (p) p.remove(); return; } if (!p) { p = document.createElement("p"); p.className = cls; e.append(p); } p.innerHTML = text; };
@@ -146,7 +146,7 @@ const averages = (st) => $$(".fold figure").forEach((f) => {
   t.innerHTML = `<thead><tr><th scope="col">scheduler</th><th class="wide"><span class="vh">chart</span></th><th scope="col">average</th></tr></thead><tbody>` + of.map((e) => `<tr data-r="${e.dataset.r}"><th scope="row">${R.names(e.dataset.r.split(" ").map(Number), st)}</th><td aria-hidden="true"><div class="sh100"><span style="width:${e.dataset.w}%;background:var(--${e.className.split(" ")[0]})"></span></div></td><td>${esc(e.dataset.v)}</td></tr>`).join("") + "</tbody>";
   f.append(t);
 });
-const solo = D.devices.length === 1 ? " solo" : "";
+const solo = D.devices.length === 1 ? " solo" : D.devices.length > 2 ? " many" : "";
 const better = (t) => (t.b > 0 ? "more" : "less") + " is better" + (t.u && !R.behind(t.u) ? ", in " + esc(t.u) : "");
 // Measures in another order, or all of them, are drawn in one list.
 const drawn = (list, st) => {

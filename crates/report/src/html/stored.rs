@@ -87,6 +87,11 @@ impl Input {
             out.options.again = again(store, experiment)?;
         }
         out.options.stored = experiment.to_string();
+        if let (true, Some(words)) = (out.options.status.is_empty(), store.partial(experiment)?) {
+            let progress = store.progress(experiment)?;
+            out.options.status = words;
+            out.options.done = progress.planned.map(|p| (progress.stored, p));
+        }
         Ok(out)
     }
 

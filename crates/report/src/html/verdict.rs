@@ -7,7 +7,7 @@ use iosched_results::answer::{ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, Side
 use super::input::Input;
 use super::number::ratio;
 use super::standing::standing;
-use super::view::{Class, View};
+use super::view::View;
 use crate::svg::escape;
 
 /// What is said about one device.
@@ -158,13 +158,8 @@ pub(crate) fn named(view: &View, text: &str) -> String {
     out + &escape(&text[plain..])
 }
 
-/// In how many of the charts below the winner is better and worse than the base.
+/// In how many lines of the overview the winner is better and worse than the base.
 fn counted(view: &View, a: &Answer, device: usize) -> Option<String> {
-    let class = match a.goal.as_str() {
-        "throughput" => Class::Throughput,
-        "latency" => Class::Latency,
-        _ => return None,
-    };
     let winner = a.winner.as_ref()?;
     let run = view
         .runs
@@ -173,14 +168,14 @@ fn counted(view: &View, a: &Answer, device: usize) -> Option<String> {
     if view.runs[run].scheduler == view.base {
         return None;
     }
-    let heads = view.tests.iter().filter(|t| t.head && !t.twin && t.class == class);
+    let heads = view.tests.iter().filter(|t| t.head && !t.twin);
     let classes: Vec<String> = heads.map(|t| standing(view, t, run).class).collect();
     let of = |side: [&str; 4]| classes.iter().filter(|c| side.contains(&c.as_str())).count();
     let (better, worse) = (of(["b1", "b2", "b3", "b4"]), of(["o1", "o2", "o3", "o4"]));
     let all = classes.iter().filter(|c| *c != "na").count();
     let base = &view.schedulers[view.base];
     Some(format!(
-        "Against {base} it is better in {better} of {all} measures below, worse in {worse}"
+        "Of the {all} measures below it is better than {base} in {better}, worse in {worse}"
     ))
 }
 
@@ -195,6 +190,9 @@ const RIGHT: f64 = 250.0;
 
 /// Every candidate against the usual base, on a logarithmic axis; those that are gone are hollow diamonds on one line.
 fn plot(view: &View, a: &Answer) -> String {
+    if a.field.is_empty() {
+        return String::new();
+    }
     let index = |s: &Stand| view.schedulers.iter().position(|x| *x == s.scheduler);
     let short =
         |s: &Stand| index(s).map_or_else(|| s.scheduler.clone(), |i| view.names[i].short.clone());

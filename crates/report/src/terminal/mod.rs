@@ -142,6 +142,9 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     if tables.lines().any(|l| l.split_whitespace().any(beyond)) {
         words.push("> at least: a run stopped at its limit, and counts as the limit");
     }
+    if has("fsync") {
+        words.push("fsync: its 99th percentile, or the mean where there are fewer than 100");
+    }
     if has("seeks") {
         words.push("seeks: commands that do not begin where the last one ended");
     }

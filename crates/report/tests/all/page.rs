@@ -97,6 +97,66 @@ fn a_strip_has_the_scale_of_its_device() {
     }
 }
 
+/// Of three devices the third stands below, where no head names it.
+#[test]
+fn every_device_has_its_name_beside_its_bars() {
+    let mut records = synthetic::records(1, 2, 3);
+    for device in ["second", "third"] {
+        let mut more = synthetic::records(1, 2, 3);
+        more.iter_mut().for_each(|r| r.trial.device = device.into());
+        records.extend(more);
+    }
+    let page = page_of(&records);
+    assert!(page.contains("class=\"pair many\""));
+    assert!(page.contains("<div class=\"one\" data-d=\"third\">"));
+}
+
+/// The card counts the lines of the overview, also those of other goals.
+#[test]
+fn a_card_counts_what_the_overview_shows() {
+    let mut records = synthetic::records(1, 2, 5);
+    for r in &mut records {
+        let of_base = r.trial.scheduler.starts_with("none");
+        let jitter = 1.0 + f64::from(r.trial.repetition) * 0.001;
+        r.metrics = vec![
+            metric("frames", "frames/s", true, if of_base { 10.0 } else { 20.0 } * jitter),
+            metric("build", "s", false, if of_base { 10.0 } else { 30.0 } * jitter),
+            metric("start", "s", false, if of_base { 10.0 } else { 25.0 } * jitter),
+        ];
+        r.jobs.clear();
+    }
+    let page = page_of(&records);
+    let at = page.find("measures below it is better than").unwrap();
+    let text = &page[at - 12..at + 200];
+    assert!(text.contains("Of the 3 ") && text.contains("in 1, worse in 2"), "{text}");
+}
+
+fn metric(name: &str, unit: &str, higher: bool, value: f64) -> iosched_experiment::Metric {
+    iosched_experiment::Metric {
+        name: name.into(),
+        value,
+        unit: unit.into(),
+        higher_is_better: Some(higher),
+        censored: false,
+    }
+}
+
+#[test]
+fn a_partial_experiment_says_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = iosched_results::store::Store::open(&dir.path().join("r.db")).unwrap();
+    let id = store.begin("night", "", "run").unwrap();
+    let records = synthetic::records(2, 2, 3);
+    store.put_all(id, records.iter().map(|r| (r, ""))).unwrap();
+    let of = |store: &iosched_results::store::Store| {
+        html(&Input::from_store(Options::default(), store, id).unwrap())
+    };
+    assert!(!of(&store).contains("id=\"progress\""));
+    store.expect(id, 80).unwrap();
+    let words = format!("{} of 80 trials: interrupted", records.len());
+    assert!(of(&store).contains(&words));
+}
+
 #[test]
 fn equal_figures_are_one_line() {
     let mut records = synthetic::records(1, 3, 4);

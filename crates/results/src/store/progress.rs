@@ -1,5 +1,8 @@
 //! Progress of an experiment that another process runs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use iosched_experiment::record::TrialId;
 use rusqlite::params;
 
 use super::error::of;
@@ -42,7 +45,46 @@ impl Progress {
     }
 }
 
+/// Schedulers without any trial in a cell that others have, and which cells: `kyber (desktop on ssd)`.
+fn missing<'a>(trials: impl IntoIterator<Item = &'a TrialId>) -> Vec<String> {
+    let mut cells: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    let mut schedulers = BTreeSet::new();
+    for t in trials {
+        schedulers.insert(t.scheduler.as_str());
+        cells.entry((&t.workload, &t.device)).or_default().insert(&t.scheduler);
+    }
+    let lacks = |s: &&str| {
+        let all = cells.iter().filter(|(_, there)| !there.contains(s));
+        let all: Vec<String> = all.map(|((w, d), _)| format!("{w} on {d}")).collect();
+        match &all[..] {
+            [] => None,
+            [a, b, c, _, ..] => Some(format!("{s} ({a}, {b}, {c} and {} more)", all.len() - 3)),
+            _ => Some(format!("{s} ({})", all.join(", "))),
+        }
+    };
+    schedulers.iter().filter_map(lacks).collect()
+}
+
 impl Store {
+    /// What to say of an experiment of which trials are missing; `None` for one that has all.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn partial(&self, experiment: i64) -> Result<Option<String>, StoreError> {
+        let progress = self.progress(experiment)?;
+        let Some(planned) = progress.planned.filter(|_| progress.under_way()) else {
+            return Ok(None);
+        };
+        let why = if progress.stalled() { "interrupted" } else { "interrupted, or still running" };
+        let mut words = format!("{} of {planned} trials: {why}", progress.stored);
+        let rows = self.trials(experiment)?;
+        let missing = missing(rows.iter().map(|r| &r.trial));
+        if !missing.is_empty() {
+            words += &format!("; without a trial: {}", missing.join(", "));
+        }
+        Ok(Some(words))
+    }
+
     /// How far an experiment is.
     ///
     /// # Errors
@@ -74,6 +116,30 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_partial_experiment_says_so_and_who_misses_what() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&dir.path().join("r.db")).unwrap();
+        let id = store.begin("night", "", "run").unwrap();
+        for (scheduler, workload) in [("none", "a"), ("bfq", "a"), ("none", "b")] {
+            let trial = TrialId {
+                device: "disk".into(),
+                scheduler: scheduler.into(),
+                workload: workload.into(),
+                repetition: 1,
+                ..TrialId::default()
+            };
+            let record = iosched_experiment::Record { trial, ..Default::default() };
+            store.put(id, &record, "h").unwrap();
+        }
+        store.expect(id, 4).unwrap();
+        let words =
+            "3 of 4 trials: interrupted, or still running; without a trial: bfq (b on disk)";
+        assert_eq!(store.partial(id).unwrap().as_deref(), Some(words));
+        store.expect(id, 3).unwrap();
+        assert_eq!(store.partial(id).unwrap(), None);
+    }
 
     #[test]
     fn what_is_left_follows_the_pace() {

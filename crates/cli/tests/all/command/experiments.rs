@@ -179,4 +179,7 @@ fn an_interrupted_simulation_is_gone_on_with() {
     let again = place.iosched(&["results", "list"]).output().unwrap();
     let list = String::from_utf8_lossy(&again.stdout).into_owned();
     assert!(list.contains(" of 40"), "it stands there as partial: {list}");
+    let shown = place.iosched(&["results", "show", "1"]).output().unwrap();
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.contains(" of 40 trials: interrupted"), "{shown}");
 }
