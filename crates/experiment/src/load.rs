@@ -228,15 +228,14 @@ impl TraceRef {
     /// # Errors
     /// What the key takes.
     pub fn set(&mut self, key: &str, value: &str) -> Option<Result<(), &'static str>> {
-        Some(match (key, value) {
-            ("unknown", "refuse") => Ok(self.options.refuse_unknown = true),
-            ("unknown", "skip") => Ok(self.options.refuse_unknown = false),
-            ("unknown", _) => Err("unknown is skip or refuse"),
-            ("think", "true") => Ok(self.options.think = true),
-            ("think", "false") => Ok(self.options.think = false),
-            ("think", _) => Err("think is true or false"),
+        match (key, value) {
+            ("unknown", "refuse" | "skip") => self.options.refuse_unknown = value == "refuse",
+            ("unknown", _) => return Some(Err("unknown is skip or refuse")),
+            ("think", "true" | "false") => self.options.think = value == "true",
+            ("think", _) => return Some(Err("think is true or false")),
             _ => return None,
-        })
+        }
+        Some(Ok(()))
     }
 
     /// Reads it.

@@ -342,7 +342,7 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         let of = c.measures.get("fairness.jain").map(runs);
         of.is_some() && of == c.measures.values().map(runs).max()
     };
-    if has("fairness.jain") && cells().all(|c| fair(&c)) {
+    if has("fairness.jain") && cells().all(fair) {
         let values = complete(row, Better::Higher, |c| rounds(c, "fairness.jain"));
         out.push((2, "fairness".into(), Better::Higher, make("fairness.jain", values)));
     }
@@ -361,7 +361,7 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         }
         // No errors are no starvation. But nothing is so many times less than they are.
         let none = |c: &&Cell| rounds(c, name).values().any(|o| o.value <= 0.0);
-        let zeros = first.better == Better::Lower && cells().any(|c| none(&c));
+        let zeros = first.better == Better::Lower && cells().any(none);
         let values = if zeros {
             row.iter().map(|c| c.map(|c| Values::plain(&rounds(c, name), c))).collect()
         } else {
