@@ -222,6 +222,11 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         }
         e.name.clone_from(name);
     }
+    // Tunables are of the schedulers that run, also where nobody named them. A file says its own.
+    let no_file = args.files.iter().all(|f| !f.ends_with(".toml"));
+    if e.schedulers.is_empty() && !args.tunable.is_empty() && no_file {
+        e.schedulers = all_of(e);
+    }
     tunables(&args.tunable, e)?;
     until(args, e)?;
     if args.steady_state {

@@ -1,8 +1,8 @@
 //! Schedulers of an experiment: those of a kernel profile, and those of the running kernel.
 
 use iosched_block::{KernelProfile, SchedulerChoice};
-use iosched_schedulers::BlockPath;
 use iosched_schedulers::registry::Registry;
+use iosched_schedulers::{BlockPath, KernelVersion};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
@@ -28,6 +28,7 @@ pub(crate) fn simulated<'e>(
     registry: &Registry,
 ) -> Result<Choice<'e>, Diagnostic> {
     let fail = |e: ChoiceError| s.place.error(e.to_string());
+    too_new(s)?;
     choose_scheduler(&s.value.name, &[], kernel, registry).map_err(fail)?;
     for t in &s.value.tunables {
         choose_scheduler(&s.value.name, std::slice::from_ref(&t.value), kernel, registry)
@@ -57,6 +58,21 @@ pub(crate) fn simulated<'e>(
         label: text,
         place: &s.place,
     })
+}
+
+/// Refuses `bfq@9.9`. The newest generation covers all later kernels, but nobody knows what they will do.
+fn too_new(s: &Placed<SchedulerRef>) -> Result<(), Diagnostic> {
+    let Some((family, wanted)) = s.value.name.split_once('@') else { return Ok(()) };
+    let known = KernelProfile::names().into_iter().filter_map(KernelVersion::parse).max();
+    match (KernelVersion::parse(wanted), known) {
+        (Some(version), Some(newest)) if (version.0, version.1) > (newest.0, newest.1) => {
+            let d = s.place.error(format!(
+                "Linux {wanted} is newer than {newest}, the newest kernel that is known"
+            ));
+            Err(d.with_help(format!("write {family}@{newest}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The last value of each tunable, in the order in which they were set.

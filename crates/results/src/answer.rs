@@ -9,6 +9,7 @@ mod figures;
 mod price;
 mod standing;
 mod text;
+mod words;
 
 use std::fmt;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::MATTERS;
 use crate::cells::{Cell, CellKey, CellSample, Cells};
-use crate::measure::{TWINS, derived, latency_of, resolution, without_unit};
+use crate::measure::{TWINS, derived, resolution, without_unit};
 use crate::stats::{Better, Observation, mean_and_sd};
 
 /// The values of one scheduler.
@@ -51,100 +51,14 @@ impl Goal {
         MATTERS.max(self.figures.iter().map(|f| f.weight * resolution(&f.measure)).sum())
     }
 
-    /// What is said of figures with zeros: their means.
-    pub(super) fn not_comparable(&self) -> Vec<String> {
-        let of = |f: &Figure| {
-            let known = self.schedulers.iter().zip(&f.values);
-            let known = known.filter_map(|(s, v)| {
-                let all: Vec<f64> = v.as_ref()?.by_round.iter().map(|o| o.value).collect();
-                Some(format!("{s} {}", crate::render::value(mean_and_sd(&all).0, &f.unit)))
-            });
-            let means: Vec<String> = known.collect();
-            let what = in_words(&f.measure);
-            format!(
-                "{what} in {}: has zeros, not comparable as a ratio (means: {})",
-                f.workload,
-                means.join(", ")
-            )
-        };
-        self.zeros.iter().map(of).collect()
-    }
-
     pub(super) fn workloads(&self) -> usize {
         self.figures.iter().map(|f| &f.workload).collect::<BTreeSet<_>>().len()
-    }
-
-    /// The figures in words: `p99 of reads and p99 of fsync`. Empty where the goal is called like its figure.
-    pub(super) fn measured_by(&self) -> String {
-        let words: BTreeSet<String> = self.figures.iter().map(|f| in_words(&f.measure)).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            [one] if one == self.name => String::new(),
-            [a, b, c, _, _, ..] => format!("{a}, {b}, {c} and {} more", words.len() - 3),
-            _ => super::list(&words),
-        }
     }
 
     /// Fewest runs of a figure.
     pub(super) fn runs(&self) -> usize {
         let all = self.figures.iter().flat_map(|f| f.values.iter().flatten());
         all.map(|v| v.by_round.len()).min().unwrap_or(0)
-    }
-
-    /// Schedulers of which runs stopped at a limit, and what the mark before their ratios means.
-    pub(super) fn beyond(&self) -> Option<String> {
-        let mut stopped: Vec<String> = Vec::new();
-        let mut any = false;
-        for f in &self.figures {
-            for (s, v) in self.schedulers.iter().zip(&f.values) {
-                let Some(v) = v.as_ref().filter(|v| v.censored() > 0) else { continue };
-                any = true;
-                if !v.starved {
-                    let (n, of) = (v.censored(), v.by_round.len());
-                    stopped.push(format!("{n} of {of} runs of {s} in {}", f.workload));
-                }
-            }
-        }
-        let stopped: Vec<&str> = stopped.iter().map(String::as_str).collect();
-        let about = "~: about, by the longest wait or limit that is known";
-        match stopped[..] {
-            _ if !any => None,
-            [] => Some(about.into()),
-            [_, _, _, _, ..] => {
-                Some(format!("{about}; {} cells have runs beyond their limit", stopped.len()))
-            }
-            _ => Some(format!("{about}; beyond their limit are {}", super::list(&stopped))),
-        }
-    }
-
-    /// Schedulers that left a process without enough I/Os for a percentile.
-    pub(super) fn starved(&self) -> Vec<String> {
-        let mut out = Vec::new();
-        for f in &self.figures {
-            let who = self.schedulers.iter().zip(&f.values);
-            let who = who.filter(|(_, v)| v.as_ref().is_some_and(|v| v.starved));
-            let who: Vec<&str> = who.map(|(s, _)| s.as_str()).collect();
-            if !who.is_empty() {
-                let whom = super::list(&who);
-                out.push(match latency_of(&f.measure) {
-                    Some((side, _)) => {
-                        let what = side_in_words(side);
-                        format!(
-                            "{whom} starved {what} of {}: counted as the longest wait",
-                            f.workload
-                        )
-                    }
-                    None => {
-                        let what = in_words(&f.measure);
-                        format!(
-                            "{what} in {} counts as the worst known where {whom} has none",
-                            f.workload
-                        )
-                    }
-                });
-            }
-        }
-        out
     }
 }
 
@@ -161,33 +75,6 @@ impl Values {
     /// How many lie beyond a limit.
     pub(super) fn censored(&self) -> usize {
         self.by_round.iter().filter(|o| o.censored).count()
-    }
-}
-
-/// A figure as a sentence calls it.
-pub(super) fn in_words(measure: &str) -> String {
-    let Some((side, which)) = latency_of(measure) else {
-        return match measure {
-            "throughput" => "MiB/s".into(),
-            "read.bw" => "read throughput".into(),
-            "write.bw" => "write throughput".into(),
-            "trim.iops" => "trims a second".into(),
-            "fairness.jain" => "the Jain index".into(),
-            own => own.replace('_', " "),
-        };
-    };
-    let of = side_in_words(side);
-    let figure = measure.split_once("lat.").map_or("", |(_, figure)| figure);
-    let kind = if which == "clat" { "completion " } else { "" };
-    format!("{kind}{figure} of {of}")
-}
-
-fn side_in_words(side: &str) -> &str {
-    match side {
-        "read" => "reads",
-        "write" => "writes",
-        "sync" => "fsync",
-        other => other,
     }
 }
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::{in_words, twin};
+use super::figures::twin;
+use super::words::in_words;
 use super::{ABOUT, Case};
 use crate::cells::{Cell, CellKey, Cells, usual_base};
 use crate::measure::{derived, kind, latency_of};

@@ -61,8 +61,14 @@ struct Place<'a> {
 impl<'a> Place<'a> {
     fn of(file: &'a str, whole: &'a str, position: Option<&csv::Position>) -> Place<'a> {
         let start = position.map_or(0, |p| usize::try_from(p.byte()).unwrap_or(0));
-        let line = whole.get(start..).unwrap_or_default().lines().next().unwrap_or_default();
+        let rest = whole.get(start..).unwrap_or_default();
+        let row = rest.trim_start_matches(['\r', '\n']);
+        let line = row.lines().next().unwrap_or_default();
+        // A row begins, for the reader, behind the last one: before the second half of its line's end, and before empty
+        // lines.
+        let skipped = rest[..rest.len() - row.len()].matches('\n').count();
         let number = position.map_or(1, |p| usize::try_from(p.line()).unwrap_or(usize::MAX));
+        let number = number.saturating_add(skipped);
         Place { file, number, line }
     }
 

@@ -22,7 +22,7 @@ const MAX_FILES: usize = 20_000;
 /// A diagnostic: absent, unreadable, too large.
 pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
     let name = path.display().to_string();
-    let failed = |e: std::io::Error| Diagnostic::file(name.clone(), e.to_string());
+    let failed = |e: std::io::Error| Diagnostic::file(name.clone(), unreadable(&e));
     #[expect(clippy::disallowed_methods, reason = "importers read the files that people name")]
     let file = std::fs::File::open(path).map_err(failed)?;
     let mut bytes = Vec::new();
@@ -37,6 +37,16 @@ pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
     })
 }
 
+/// Why a file cannot be read, without the system's number for it.
+fn unreadable(e: &std::io::Error) -> String {
+    match e.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".into(),
+        std::io::ErrorKind::PermissionDenied => "you may not read it".into(),
+        std::io::ErrorKind::IsADirectory => "is a folder".into(),
+        _ => e.to_string(),
+    }
+}
+
 /// A document of ours that is larger than `limit` bytes, read without holding its text. `None` for smaller files, which
 /// [`read_file`] takes, and for those that are no such document.
 ///
@@ -44,7 +54,7 @@ pub fn read_file(path: &Path) -> Result<String, Diagnostic> {
 /// A diagnostic: damaged, or of a newer version.
 pub fn large_document(path: &Path, limit: u64) -> Result<Option<Document>, Diagnostic> {
     let name = path.display().to_string();
-    let failed = |e: std::io::Error| Diagnostic::file(name.clone(), e.to_string());
+    let failed = |e: std::io::Error| Diagnostic::file(name.clone(), unreadable(&e));
     #[expect(clippy::disallowed_methods, reason = "importers read the files that people name")]
     let file = std::fs::File::open(path).map_err(failed)?;
     let meta = file.metadata().map_err(failed)?;

@@ -335,4 +335,17 @@ fn csv_is_safe_in_a_spreadsheet_and_counts_repetitions_from_one() {
     let zero = "scheduler,workload,repetition,metric,unit,value\nbfq,w,0,m,s,1\n";
     let why = from_csv("x.csv", zero).unwrap_err().to_string();
     assert!(why.contains("x.csv:2") && why.contains("no repetition"), "{why}");
+    // Lines that end as on Windows, and empty ones.
+    for text in [zero.replace('\n', "\r\n"), zero.replace("\nbfq", "\n\nbfq")] {
+        let why = from_csv("x.csv", &text).unwrap_err().to_string();
+        let line = if text.contains('\r') { "x.csv:2" } else { "x.csv:3" };
+        assert!(why.contains(line) && why.contains("bfq,w,0"), "{why}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_said_in_words() {
+    let e = super::files::read_file(std::path::Path::new("/nowhere/nope.json")).unwrap_err();
+    let e = e.to_string();
+    assert!(e.contains("there is no such file") && !e.contains("os error"), "{e}");
 }

@@ -165,12 +165,23 @@ fn tunables_and_generations_of_another_scheduler() {
     );
     for (name, known) in [
         ("bfq@3.99", "v7r3 (3.14), 4.12 (4.12-4.20), 6.12 (5.0+)"),
-        ("cfq@9.9", "2.6.18 (2.6.13-2.6.21), 3.12 (2.6.33-4.7), 4.12 (4.8-4.20)"),
+        ("cfq@5.9", "2.6.18 (2.6.13-2.6.21), 3.12 (2.6.33-4.7), 4.12 (4.8-4.20)"),
         ("anticipatory@3.0", "2.6.18"),
         ("kyber@4.11", "4.12"),
     ] {
         refused(&["--scheduler", name], &["has no generation", "it has", known]);
     }
+    refused(&["--scheduler", "bfq@9.9"], &["Linux 9.9 is newer than 6.12", "write bfq@6.12"]);
+    // Without --scheduler all that the kernel has are chosen.
+    let place = Place::new();
+    let run = ["run", "random-read-qd32", "--device", "fixed", "--quiet", "--tunable"];
+    let args = [&run[..], &["bfq.low_latency=0"]].concat();
+    let out = place.iosched(&args).output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout).into_owned();
+    assert!(
+        out.status.success() && said.contains("low_latency=0") && said.contains("kyber"),
+        "{said}"
+    );
 }
 
 #[test]

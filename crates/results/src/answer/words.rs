@@ -1,0 +1,123 @@
+//! What answers say of their figures.
+
+use std::collections::BTreeSet;
+
+use super::figures::{Figure, Goal};
+use super::list;
+use crate::measure::latency_of;
+use crate::stats::mean_and_sd;
+
+impl Goal {
+    /// What is said of figures with zeros: their means.
+    pub(super) fn not_comparable(&self) -> Vec<String> {
+        let of = |f: &Figure| {
+            let known = self.schedulers.iter().zip(&f.values);
+            let known = known.filter_map(|(s, v)| {
+                let all: Vec<f64> = v.as_ref()?.by_round.iter().map(|o| o.value).collect();
+                Some(format!("{s} {}", crate::render::value(mean_and_sd(&all).0, &f.unit)))
+            });
+            let means: Vec<String> = known.collect();
+            let what = in_words(&f.measure);
+            format!(
+                "{what} in {}: has zeros, not comparable as a ratio (means: {})",
+                f.workload,
+                means.join(", ")
+            )
+        };
+        self.zeros.iter().map(of).collect()
+    }
+
+    /// The figures in words: `p99 of reads and p99 of fsync`. Empty where the goal is called like its figure.
+    pub(super) fn measured_by(&self) -> String {
+        let words: BTreeSet<String> = self.figures.iter().map(|f| in_words(&f.measure)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            [one] if one == self.name => String::new(),
+            [a, b, c, _, _, ..] => format!("{a}, {b}, {c} and {} more", words.len() - 3),
+            _ => list(&words),
+        }
+    }
+
+    /// Schedulers of which runs stopped at a limit, and what the mark before their ratios means.
+    pub(super) fn beyond(&self) -> Option<String> {
+        let mut stopped: Vec<String> = Vec::new();
+        let mut any = false;
+        for f in &self.figures {
+            for (s, v) in self.schedulers.iter().zip(&f.values) {
+                let Some(v) = v.as_ref().filter(|v| v.censored() > 0) else { continue };
+                any = true;
+                if !v.starved {
+                    let (n, of) = (v.censored(), v.by_round.len());
+                    stopped.push(format!("{n} of {of} runs of {s} in {}", f.workload));
+                }
+            }
+        }
+        let stopped: Vec<&str> = stopped.iter().map(String::as_str).collect();
+        let about = "~: about, by the longest wait or limit that is known";
+        match stopped[..] {
+            _ if !any => None,
+            [] => Some(about.into()),
+            [_, _, _, _, ..] => {
+                Some(format!("{about}; {} cells have runs beyond their limit", stopped.len()))
+            }
+            _ => Some(format!("{about}; beyond their limit are {}", list(&stopped))),
+        }
+    }
+
+    /// Schedulers that left a process without enough I/Os for a percentile.
+    pub(super) fn starved(&self) -> Vec<String> {
+        let mut out = Vec::new();
+        for f in &self.figures {
+            let who = self.schedulers.iter().zip(&f.values);
+            let who = who.filter(|(_, v)| v.as_ref().is_some_and(|v| v.starved));
+            let who: Vec<&str> = who.map(|(s, _)| s.as_str()).collect();
+            if !who.is_empty() {
+                let whom = list(&who);
+                out.push(match latency_of(&f.measure) {
+                    Some((side, _)) => {
+                        let what = side_in_words(side);
+                        format!(
+                            "{whom} starved {what} of {}: counted as the longest wait",
+                            f.workload
+                        )
+                    }
+                    None => {
+                        let what = in_words(&f.measure);
+                        format!(
+                            "{what} in {} counts as the worst known where {whom} has none",
+                            f.workload
+                        )
+                    }
+                });
+            }
+        }
+        out
+    }
+}
+
+/// A figure as a sentence calls it.
+pub(super) fn in_words(measure: &str) -> String {
+    let Some((side, which)) = latency_of(measure) else {
+        return match measure {
+            "throughput" => "MiB/s".into(),
+            "read.bw" => "read throughput".into(),
+            "write.bw" => "write throughput".into(),
+            "trim.iops" => "trims a second".into(),
+            "fairness.jain" => "the Jain index".into(),
+            own => own.replace('_', " "),
+        };
+    };
+    let of = side_in_words(side);
+    let figure = measure.split_once("lat.").map_or("", |(_, figure)| figure);
+    let kind = if which == "clat" { "completion " } else { "" };
+    format!("{kind}{figure} of {of}")
+}
+
+fn side_in_words(side: &str) -> &str {
+    match side {
+        "read" => "reads",
+        "write" => "writes",
+        "sync" => "fsync",
+        other => other,
+    }
+}
