@@ -205,6 +205,8 @@ params! {
         trim_ns: u64, Nanos, Some(0), 0, MAX_NS, "Duration of a discard, beside the overhead.";
         age_passes: u64, Count, Some(0), 0, 1 << 20,
             "With sptf: the oldest command is next once so many were served since it came; 0: never.";
+        missed_rev: bool, Flag, Some(0), 0, 1,
+            "A write behind the last command that begins late waits for its sector to come round; 0: it never waits.";
         ctl_ns: u64, Nanos, Some(0), 0, MAX_NS,
             "With wcache: the controller's time for a command, one after the other, while the arm serves another.";
     }

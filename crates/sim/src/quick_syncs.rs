@@ -1,4 +1,4 @@
-//! Syncs that no disk can do: the model is too kind to writes that follow each other on the disk.
+//! Syncs that no disk can do, on a model that is kind to writes that follow each other on the disk.
 
 use iosched_devices::Model;
 use iosched_experiment::{Trial, Warning};
@@ -13,7 +13,7 @@ pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
         let [_, write, _, sync] = &r.stats.dirs;
         sync.ios > 0 && write.ios >= sync.ios && sync.clat.mean() < p.rev_ns as f64 / 4.0
     };
-    let found = ran.iter().find(kind).filter(|_| trial.device.write_cache && p.rev_ns > 0)?;
+    let found = ran.iter().find(kind).filter(|_| trial.device.write_cache && !p.missed_rev)?;
     let id = &trial.id;
     let us = |ns: f64| three_digits(ns / US as f64);
     Some(Warning {
@@ -27,8 +27,8 @@ pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
             us(found.stats.dirs[3].clat.mean()),
             us(p.rev_ns as f64)
         ),
-        advice: "the model goes on with a write behind the last one at any time; a real disk loses a turn. \
-                 Do not take these figures for a disk's"
+        advice: "this model goes on with a write behind the last one at any time; a real disk loses a turn: \
+                 give it missed_rev = true"
             .into(),
     })
 }

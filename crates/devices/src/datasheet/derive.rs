@@ -161,6 +161,7 @@ impl Sheet {
         d.set("sptf", "true", "assumed: chooses among its queue by position");
         d.set("age_ns", 500_000_000, "assumed: half a second at most");
         d.set("age_passes", 96, "assumed: three queues of 32");
+        d.set("missed_rev", "true", "mechanics: a sector that has passed comes round a turn later");
         if let Some(cache) =
             self.figure("cache").filter(|_| self.power_loss_protection != Some(true))
         {

@@ -93,6 +93,12 @@ fn disk(p: &HddParams, model: &Model) -> Vec<String> {
             p.wcache_high
         )
     });
+    if p.missed_rev {
+        all.push(
+            "A write behind the last command that comes late waits for the next turn; reads in order never wait."
+                .into(),
+        );
+    }
     all.extend(controller(p.ctl_ns));
     all
 }

@@ -289,7 +289,14 @@ impl Arm {
 
     /// The shortest positioning time of a command in the window.
     pub(crate) fn least_position(&self, now: Nanos) -> Option<Nanos> {
-        nearest_of(&self.mech, self.backlog.window(), now).map(|n| n.1)
+        self.nearest(now).map(|n| n.1)
+    }
+
+    /// The command in the window that the head reaches soonest.
+    fn nearest(&self, now: Nanos) -> Option<(Waiting, Nanos)> {
+        let ops = &self.backlog.slots;
+        let go_on = |w: &Waiting| self.mech.go_on(ops[w.slot as usize].op == Op::Read, now);
+        nearest_of(&self.mech, self.backlog.window(), go_on, now)
     }
 
     /// Which of the waiting commands is next.
@@ -306,8 +313,11 @@ impl Arm {
         {
             return Choice { slot: a.order.slot(place), place: Some(place), pos: Some(pos) };
         }
-        let nearest = nearest_of(&self.mech, self.backlog.window(), now);
-        nearest.map_or(oldest, |(w, pos)| Choice { slot: w.slot, place: None, pos: Some(pos) })
+        self.nearest(now).map_or(oldest, |(w, pos)| Choice {
+            slot: w.slot,
+            place: None,
+            pos: Some(pos),
+        })
     }
 
     #[inline(always)]
@@ -348,17 +358,29 @@ impl Arm {
             Op::Flush => self.flush_ns,
             Op::Discard => self.ovh_ns + self.trim_ns,
             Op::Read | Op::Write => {
-                let pos = choice.pos.unwrap_or_else(|| self.mech.position(a.sector, a.turn, now));
-                self.move_to(a.sector, a.end, a.len, pos)
+                let read = a.op == Op::Read;
+                let pos = choice.pos.unwrap_or_else(|| self.position(a.sector, a.turn, read, now));
+                let service = self.move_to(a.sector, a.len, pos);
+                self.mech.leave(a.end, now + service, read);
+                service
             }
         };
         self.count.busy_ns += service;
         Served { id: a.id, op: a.op, sector: a.sector, end: a.end, service }
     }
 
-    /// Positions, transfers and leaves the head at `end`; returns how long that takes.
+    /// Positioning time of a command.
     #[inline(always)]
-    pub(crate) fn move_to(&mut self, sector: Sector, end: Sector, len: Bytes, pos: Nanos) -> Nanos {
+    fn position(&self, sector: Sector, turn: u32, read: bool, now: Nanos) -> Nanos {
+        if sector == self.mech.head {
+            return self.mech.go_on(read, now);
+        }
+        self.mech.position(sector, turn, now)
+    }
+
+    /// Positions and transfers; returns how long that takes.
+    #[inline(always)]
+    pub(crate) fn move_to(&mut self, sector: Sector, len: Bytes, pos: Nanos) -> Nanos {
         self.count.position_ns += pos;
         if sector == self.mech.head {
             self.count.sequential += 1;
@@ -366,7 +388,6 @@ impl Arm {
             self.count.seeks += 1;
             self.count.travel += sector.abs_diff(self.mech.head);
         }
-        self.mech.head = end;
         self.ovh_ns + pos + self.mech.transfer(sector, len)
     }
 }

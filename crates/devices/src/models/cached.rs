@@ -224,7 +224,8 @@ impl CachedHdd {
         self.destaging = len;
         self.destages += 1;
         self.run += 1;
-        let service = self.arm.move_to(extent.start, extent.end, len, pos);
+        let service = self.arm.move_to(extent.start, len, pos);
+        self.arm.mech.leave(extent.end, now + service, false);
         self.arm.count.busy_ns += service;
         self.arm_busy = true;
         self.events.push(ARM, now + service, Event::Destaged);

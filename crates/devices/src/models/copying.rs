@@ -166,16 +166,18 @@ impl CopyingHdd {
         }
         let all = self.copies.iter().zip(0u32..);
         let waiting = all.map(|(c, slot)| Waiting { sector: c.sector, turn: c.turn, slot });
-        let (copy, pos) = nearest_of(&self.arm.mech, waiting, now)?;
+        let (copy, pos) =
+            nearest_of(&self.arm.mech, waiting, |_| self.arm.mech.go_on(false, now), now)?;
         let sooner = self.arm.least_position(now).is_none_or(|command| pos < command);
         sooner.then_some((copy.slot as usize, pos))
     }
 
     fn destage(&mut self, now: Nanos, place: usize, pos: Nanos) {
         let Some(c) = self.copies.remove(place) else { return };
-        let service = self.arm.move_to(c.sector, c.end, c.len, pos);
+        let service = self.arm.move_to(c.sector, c.len, pos);
         // What follows the head's place is one stream with it.
         let service = if pos == 0 { service - self.p.ovh_ns } else { service };
+        self.arm.mech.leave(c.end, now + service, false);
         self.arm.count.busy_ns += service;
         self.arm_busy = true;
         self.on_medium = Some(c.number);

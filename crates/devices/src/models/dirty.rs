@@ -13,6 +13,14 @@ pub(crate) struct Extent {
     pub(crate) end: Sector,
 }
 
+/// Positioning time to the start of an extent.
+fn position(mech: &Mechanics, start: Sector, now: Nanos) -> Nanos {
+    if start == mech.head {
+        return mech.go_on(false, now);
+    }
+    mech.position(start, mech.turn(start), now)
+}
+
 /// Extents by place and by age. They neither touch nor overlap.
 ///
 /// The age of an extent is that of its oldest data, as a number that only grows.
@@ -100,7 +108,7 @@ impl DirtyMap {
             return self.nearest(mech, now);
         }
         let oldest = self.by_age.iter().take(window).map(|(_, start)| *start);
-        let timed = oldest.map(|start| (mech.position(start, mech.turn(start), now), start));
+        let timed = oldest.map(|start| (position(mech, start, now), start));
         let (pos, start) = timed.min()?;
         let (end, _) = self.by_place.get(&start)?;
         Some((Extent { start, end: *end }, pos))
@@ -115,7 +123,7 @@ impl DirtyMap {
             if best.is_some_and(|(pos, ..)| mech.at_least(*start) > pos) {
                 return false;
             }
-            let pos = mech.position(*start, mech.turn(*start), now);
+            let pos = position(mech, *start, now);
             if best.is_none_or(|(p, s, _)| (pos, *start) < (p, s)) {
                 best = Some((pos, *start, *end));
             }
@@ -182,7 +190,7 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(map.sectors(), bits.iter().filter(|b| **b).count() as u64);
-                let time = |e: &Extent| mech.position(e.start, mech.turn(e.start), 77);
+                let time = |e: &Extent| position(&mech, e.start, 77);
                 let nearest = want.iter().min_by_key(|e| (time(e), e.start));
                 prop_assert_eq!(map.nearest(&mech, 77), nearest.map(|e| (*e, time(e))));
                 let ours = map.by_place.iter().map(|(s, e)| Extent { start: *s, end: e.0 });

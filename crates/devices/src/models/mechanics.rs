@@ -50,8 +50,14 @@ pub(crate) struct Mechanics {
     shift: u32,
     /// The last transfer that was timed, because most are as long as the one before.
     timed: Transfer,
+    /// A write that begins later than the command before it ends has missed its sector.
+    missed_rev: bool,
     /// End of the last command served.
     pub(crate) head: Sector,
+    /// When that was under the head.
+    passed: Nanos,
+    /// The last command was a read: the drive reads on into its buffer.
+    reads_on: bool,
 }
 
 impl Mechanics {
@@ -75,7 +81,10 @@ impl Mechanics {
             between: Vec::new(),
             shift: bits.saturating_sub(STEPS.trailing_zeros()),
             timed: Transfer { zone: 0, len: 0, time: 0 },
+            missed_rev: p.missed_rev,
             head: 0,
+            passed: 0,
+            reads_on: true,
         };
         for i in 0..=STEPS {
             m.table[i] = m.seek(((i as u64) << m.shift).min(sectors - 1));
@@ -232,7 +241,29 @@ impl Mechanics {
         pos >= self.seek(dist)
     }
 
-    /// Positioning time to a sector with a known [`turn`](Self::turn), starting at `now`.
+    /// The head has passed all up to `end`, at that time.
+    #[inline(always)]
+    pub(super) fn leave(&mut self, end: Sector, at: Nanos, read: bool) {
+        self.head = end;
+        self.passed = at;
+        self.reads_on = read;
+    }
+
+    /// Positioning time to the sector where the head is, starting at `now`. A read that follows a read comes from the
+    /// buffer. Anything else meets the platter where it is by then: its sector has passed, and comes round again.
+    #[inline]
+    pub(super) fn go_on(&self, read: bool, now: Nanos) -> Nanos {
+        if !self.missed_rev || now <= self.passed || (read && self.reads_on) {
+            return 0;
+        }
+        match self.rev_div.rem(now - self.passed) {
+            0 => 0,
+            since => self.rev - since,
+        }
+    }
+
+    /// Positioning time to a sector with a known [`turn`](Self::turn), starting at `now`; see [`go_on`](Self::go_on) for
+    /// the sector under the head.
     #[inline]
     pub(crate) fn position(&self, sector: Sector, turn: u32, now: Nanos) -> Nanos {
         if sector == self.head {

@@ -234,17 +234,26 @@ impl ByAngle {
 }
 
 /// The command with the shortest positioning time, the first of several, and that time. `candidates` come in the order
-/// of their admission. This is right for every drive, but slow: each candidate costs.
+/// of their admission, and `go_on` tells the positioning time of one that begins under the head. This is right for every
+/// drive, but slow: each candidate costs.
 pub(crate) fn nearest_of(
     mech: &Mechanics,
     candidates: impl Iterator<Item = Waiting>,
+    go_on: impl Fn(&Waiting) -> Nanos,
     now: Nanos,
 ) -> Option<(Waiting, Nanos)> {
     let mut best: Option<(Waiting, Nanos)> = None;
     for w in candidates {
         let soonest = best.map_or(Nanos::MAX, |b| b.1);
         if w.sector == mech.head {
-            return if soonest == 0 { best } else { Some((w, 0)) };
+            let pos = go_on(&w);
+            if pos < soonest {
+                best = Some((w, pos));
+            }
+            if pos == 0 {
+                return best;
+            }
+            continue;
         }
         if mech.soonest(w.sector, w.turn) >= soonest {
             continue;
@@ -331,7 +340,7 @@ mod tests {
             let want = times.min().map(|(pos, slot)| (slot, pos));
             let got = by_angle.nearest(&mech, now).map(|(i, pos)| (by_angle.slot(i), pos));
             prop_assert!(got == want || got.is_none() && want.is_none_or(|w| w.1 > rev));
-            let slow = nearest_of(&mech, all.iter().copied(), now).map(|(w, pos)| (w.slot, pos));
+            let slow = nearest_of(&mech, all.iter().copied(), |_| 0, now).map(|(w, pos)| (w.slot, pos));
             prop_assert_eq!(slow, want);
             for w in all {
                 let at = by_angle.place(w.turn, w.slot).unwrap();

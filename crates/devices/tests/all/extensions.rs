@@ -76,6 +76,66 @@ fn a_cache_of_copies_has_rules_of_its_own() {
     assert_eq!((counter(&*d, "cached_writes"), counter(&*d, "served")), (1, 2));
 }
 
+/// When the last of the commands is done, each submitted so long after the one before it was done.
+fn one_after_another(lines: &str, pause: u64, commands: &[Command]) -> u64 {
+    let mut d = build(&format!("{DISK}{lines}"));
+    let mut now = 0;
+    for c in commands {
+        d.submit(now + pause, *c);
+        now = finish(&mut *d).iter().map(|c| c.t_done).max().unwrap();
+    }
+    now
+}
+
+#[test]
+fn a_write_that_comes_late_has_missed_its_sector() {
+    const TURN: u64 = 8_333_333;
+    let run = |op, lines: &str, pause, n: u32| {
+        let all: Vec<Command> = (0..n).map(|i| command(i, op, 8 * u64::from(i + 1), 8)).collect();
+        one_after_another(lines, pause, &all)
+    };
+    // Per command, without the first one, which seeks.
+    let each = |op, lines: &str, pause| (run(op, lines, pause, 11) - run(op, lines, pause, 1)) / 10;
+    let missed = "missed_rev = true\n";
+    // Overhead and transfer are part of the turn that the next write waits for; the pause too.
+    let own = 100_000 + 4096 * 1_000 / 150;
+    for pause in [1, 20_000, TURN - 1] {
+        assert_eq!(each(Op::Write, "", pause), pause + own, "the reference goes on at any time");
+        assert_eq!(each(Op::Read, missed, pause), pause + own, "reads come from the buffer");
+        assert_eq!(each(Op::Write, missed, pause), TURN + own);
+    }
+    assert_eq!(each(Op::Write, missed, TURN + 5), 2 * TURN + own);
+    // Writes that wait in the queue, or in the cache, go on without a pause.
+    for lines in ["", "wcache = \"1MiB\"\n"] {
+        let mut d = build(&format!("{DISK}{missed}{lines}"));
+        (0..20).for_each(|i| d.submit(0, command(i, Op::Write, 8 * u64::from(i + 1), 8)));
+        d.submit(0, command(20, Op::Flush, 0, 0));
+        let end = finish(&mut *d).iter().map(|c| c.t_done).max().unwrap();
+        assert!(end < 3 * TURN, "{end}");
+    }
+}
+
+#[test]
+fn what_follows_a_write_is_not_in_the_buffer() {
+    let [w, r] = [command(0, Op::Write, 8, 8), command(1, Op::Read, 16, 8)];
+    let late = one_after_another("missed_rev = true\n", 5_000, &[w, r]);
+    let at_once = one_after_another("", 5_000, &[w, r]);
+    assert_eq!(late - at_once, 8_333_333 - 5_000);
+    // Behind a cached write that is on the medium, too.
+    let cached = |lines: &str| {
+        let mut d = build(&format!("{DISK}wcache = \"1MiB\"\n{lines}"));
+        let mut now = 0;
+        for i in 1..3u32 {
+            d.submit(now, command(i, Op::Write, 8 * u64::from(i), 8));
+            d.submit(now, command(i + 2, Op::Flush, 0, 0));
+            now = finish(&mut *d).iter().map(|c| c.t_done).max().unwrap();
+        }
+        now
+    };
+    let waited = cached("missed_rev = true\n") - cached("");
+    assert!((5_000_000..8_333_333).contains(&waited), "{waited}");
+}
+
 #[test]
 fn forced_unit_access_goes_to_the_medium() {
     let mut d = build(&format!("{DISK}wcache = \"1MiB\"\n"));

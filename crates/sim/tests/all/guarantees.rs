@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use iosched_block::{CpuModel, KernelProfile};
-use iosched_devices::{DeviceState, catalogue};
+use iosched_devices::{DeviceState, Model, catalogue};
 use iosched_experiment::{Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry::{self, Registry};
 use iosched_sim::simulate;
@@ -78,19 +78,30 @@ fn a_run_whose_halves_differ_says_so() {
     assert!(!warned("hdd-7200", "write_cache=full", ""));
 }
 
-/// A figure that no disk reaches is not left without a word.
+/// A disk writes a sector once a turn. A figure that no disk reaches is not left without a word.
 #[test]
-fn syncs_without_a_turn_are_named() {
-    let warned = |device: &str, rw: &str| {
+fn a_sync_takes_a_turn_or_is_named() {
+    let syncs = |device: &str, rw: &str, kind: bool| {
         let job = format!(
             "[log]\nfilename=/dev/d\ndirect=1\nrw={rw}\nbs=4k\nioengine=psync\nfsync=1\nnumber_ios=200\n"
         );
-        let record = simulate(&trial("none", "6.12", device, &job)).unwrap();
-        record.warnings.iter().any(|w| w.code == "quick-syncs")
+        let mut t = trial("none", "6.12", device, &job);
+        if let (Model::Hdd(p), true) = (&mut t.device.model, kind) {
+            p.missed_rev = false;
+        }
+        let record = simulate(&t).unwrap();
+        let warned = record.warnings.iter().any(|w| w.code == "quick-syncs");
+        let write = &record.jobs[0].write;
+        (warned, write.ios as f64 * 1e9 / write.runtime as f64)
     };
-    assert!(warned("hdd-7200", "write"));
-    assert!(!warned("hdd-7200", "randwrite"));
-    assert!(!warned("ssd-sata", "write"));
+    for (device, turns) in [("hdd-7200", 120.0), ("wd10ezrx", 90.0), ("exos-x18", 120.0)] {
+        let (warned, iops) = syncs(device, "write", false);
+        assert!(!warned && iops > 0.9 * turns && iops <= turns, "{device}: {iops}");
+        let (warned, iops) = syncs(device, "write", true);
+        assert!(warned && iops > 10.0 * turns, "{device}: {iops}");
+        assert!(!syncs(device, "randwrite", true).0);
+    }
+    assert!(!syncs("ssd-sata", "write", false).0);
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = HddParams> {
             ctl_ns: 0,
             wc_bw: 0,
             trim_ns: 0,
+            missed_rev: false,
             age_passes: 0,
         }
     })
