@@ -77,13 +77,16 @@ impl std::fmt::Debug for Machine {
 impl Machine {
     /// Puts jobs on a queue. `cgroups` gives the control group of each.
     #[must_use]
-    pub fn new(queue: impl Into<Stack>, jobs: Vec<Job>, cgroups: &[u32]) -> Self {
+    pub fn new(
+        queue: impl Into<Stack>,
+        jobs: impl ExactSizeIterator<Item = Job>,
+        cgroups: &[u32],
+    ) -> Self {
         let mut queue = queue.into();
         let cpus = queue.facts().cpus.max(1);
         let mut ios = Ios::default();
         let mut threads = Threads::behind(&mut queue, jobs.len());
         let tasks: Vec<Task> = jobs
-            .into_iter()
             .enumerate()
             .map(|(i, job)| {
                 let others = threads.of(&mut queue, i as TaskId, &job);

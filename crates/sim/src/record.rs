@@ -2,6 +2,7 @@
 
 use crate::quick_syncs;
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use iosched_block::{CpuModel, Issue, QueueStats, Stack};
 use iosched_experiment::{
@@ -189,7 +190,7 @@ fn measured_part(all: CpuTime, runtime: Nanos, ramp: Nanos) -> CpuTime {
 
 /// What the processes measured. `exact`: looks at the clock take time, as in the reference measurements.
 fn jobs(ran: Vec<Ran<'_>>, start: Nanos, exact: bool) -> Vec<JobRecord> {
-    let mut out: Vec<(bool, JobRecord)> = Vec::new();
+    let mut out: Vec<(bool, JobRecord)> = Vec::with_capacity(ran.len());
     let clones = clones(&ran);
     for Ran { job, stats, cpu } in ran {
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
@@ -478,18 +479,17 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let issues = machine.take_dispatches();
     let pid = |t: u32| machine.tasks.get(t as usize).map_or(t, |t| t.job.spec().thread);
     let dispatches = points(issues, pid);
-    let stats: Vec<JobStats> = machine.tasks.iter_mut().map(|t| t.job.take_stats()).collect();
-    let ran = stats.into_iter().enumerate().map(|(i, stats)| Ran {
-        job: machine.tasks[i].job.spec(),
-        stats,
-        cpu: machine.cpu_time(i),
-    });
+    let io_logs = iolog_write::texts(machine.tasks.iter().map(|t| &t.job));
+    // Ten thousand tasks are not kept beside ten thousand records.
+    let cpu: Vec<CpuTime> = (0..machine.tasks.len()).map(|i| machine.cpu_time(i)).collect();
+    let tasks = take(&mut machine.tasks).into_iter().zip(&trial.jobs.jobs).zip(cpu);
+    let ran = tasks.map(|((mut t, job), cpu)| Ran { job, stats: t.job.take_stats(), cpu });
     let ran: Vec<Ran<'_>> = ran.collect();
     let series = all_series(&machine, &ran);
     Record {
         series,
         dispatches,
-        io_logs: iolog_write::texts(machine.tasks.iter().map(|t| &t.job)),
+        io_logs,
         elapsed: machine.tl.now,
         ..of_jobs(trial, &machine.queue, ran, exact)
     }

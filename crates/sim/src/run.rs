@@ -132,10 +132,9 @@ pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
         })
         .collect();
     let queue = stack(trial, &tasks, &groups)?;
-    let mut processes: Vec<Job> =
-        trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Job::new(j, f)).collect();
-    join_flows(&mut processes);
-    let mut machine = Machine::new(queue, processes, &of_task);
+    let jobs = trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Job::new(j, f));
+    let mut machine = Machine::new(queue, jobs, &of_task);
+    join_flows(machine.tasks.iter_mut().map(|t| &mut t.job));
     machine.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
     machine.charge_looks(Looks::new(&trial.kernel.cpu, trial.first_run_late));
     machine.start_at(trial.start_at);
@@ -144,10 +143,10 @@ pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
 }
 
 /// Jobs with the same `flow_id` share a flow.
-fn join_flows(processes: &mut [Job]) {
+fn join_flows<'a>(processes: impl Iterator<Item = &'a mut Job>) {
     let mut groups: BTreeMap<u32, Rc<FlowGroup>> = BTreeMap::new();
     let mut later = false;
-    for (i, p) in processes.iter_mut().enumerate() {
+    for (i, p) in processes.enumerate() {
         later |= i > 0 && p.spec().wait.stonewall;
         let (id, weight) = (p.spec().flow_id, u64::try_from(p.spec().flow).unwrap_or(0));
         if weight > 0 {
