@@ -13,6 +13,8 @@ use iosched_types::Nanos;
 pub(crate) struct Lanes<E, const N: usize> {
     heads: [u128; N],
     queues: [VecDeque<(u128, E)>; N],
+    /// The earliest head and its lane. It is asked for three times as often as an event leaves.
+    first: (usize, u128),
     created: u64,
 }
 
@@ -21,7 +23,8 @@ const EMPTY: u128 = u128::MAX;
 impl<E: Copy, const N: usize> Lanes<E, N> {
     /// No events.
     pub(crate) fn new() -> Self {
-        Lanes { heads: [EMPTY; N], queues: std::array::from_fn(|_| VecDeque::new()), created: 0 }
+        let queues = std::array::from_fn(|_| VecDeque::new());
+        Lanes { heads: [EMPTY; N], queues, first: (0, EMPTY), created: 0 }
     }
 
     /// Schedules `event` at `time`, which is not before the last event of the same lane.
@@ -32,6 +35,9 @@ impl<E: Copy, const N: usize> Lanes<E, N> {
         debug_assert!(self.queues[lane].back().is_none_or(|(last, _)| *last < key));
         if self.queues[lane].is_empty() {
             self.heads[lane] = key;
+            if key < self.first.1 {
+                self.first = (lane, key);
+            }
         }
         self.queues[lane].push_back((key, event));
     }
@@ -39,25 +45,26 @@ impl<E: Copy, const N: usize> Lanes<E, N> {
     /// The earliest event, if its time is not after `now`: time, lane, event.
     #[inline]
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, usize, E)> {
-        let (lane, head) = self.first();
+        let (lane, head) = self.first;
         let time = (head >> 64) as Nanos;
         if head == EMPTY || time > now {
             return None;
         }
         let (_, event) = self.queues[lane].pop_front()?;
         self.heads[lane] = self.queues[lane].front().map_or(EMPTY, |(key, _)| *key);
+        self.first = self.earliest();
         Some((time, lane, event))
     }
 
     /// When the earliest event happens.
     #[inline]
     pub(crate) fn next_time(&self) -> Option<Nanos> {
-        let (_, head) = self.first();
+        let (_, head) = self.first;
         (head != EMPTY).then_some((head >> 64) as Nanos)
     }
 
     #[inline]
-    fn first(&self) -> (usize, u128) {
+    fn earliest(&self) -> (usize, u128) {
         let mut best = (0, self.heads[0]);
         for (lane, key) in self.heads.iter().enumerate().skip(1) {
             if *key < best.1 {

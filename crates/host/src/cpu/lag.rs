@@ -21,8 +21,12 @@ struct Entry {
     asleep: bool,
 }
 
+/// Virtual time at the start. A task of little weight may be owed hours of it by one of much, and its runtime lies that
+/// far back.
+const START: Nanos = 1 << 60;
+
 /// The tasks of one core.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Lags {
     /// By deadline; equal ones in the order in which they came.
     entries: VecDeque<Entry>,
@@ -34,6 +38,19 @@ pub(crate) struct Lags {
     weighted: i128,
     /// Virtual time when the queue was last empty.
     least: Nanos,
+}
+
+impl Default for Lags {
+    fn default() -> Lags {
+        Lags {
+            entries: VecDeque::new(),
+            awake: 0,
+            current: None,
+            weight: 0,
+            weighted: 0,
+            least: START,
+        }
+    }
 }
 
 /// The queue's weights and weighted runtimes, with the task on the core.

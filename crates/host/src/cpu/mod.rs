@@ -70,6 +70,9 @@ struct Core {
     ready: RunQueue,
     /// One that woke up is to run in place of the current process.
     preempt: bool,
+    /// The process was switched in and has done nothing yet. It does its piece of work before it gives way: else one that
+    /// is often preempted would pay for switches only, and never get on.
+    came: bool,
     /// Up to when the current process has been charged in the fair order.
     charged: Nanos,
     /// When the piece ends, as far as is known now.
@@ -125,6 +128,7 @@ impl Core {
             current: None,
             ready: RunQueue::new(fair),
             preempt: false,
+            came: false,
             charged: 0,
             end: 0,
             interrupt_end: 0,
@@ -203,7 +207,10 @@ impl Cores {
         }
         let core = &mut self.cores[usize::from(i)];
         let (user, system) = match piece {
-            Piece::SwitchIn => (0, self.costs.switch(core.tied)),
+            Piece::SwitchIn => {
+                core.came = true;
+                (0, self.costs.switch(core.tied))
+            }
             Piece::Submit => {
                 let all = self.costs.submission(core.cold);
                 let user = self.costs.profile.user_ns.min(all);
@@ -261,7 +268,8 @@ impl Cores {
     }
 
     fn gives_way(&mut self, now: Nanos, i: u16, task: TaskId) -> bool {
-        if self.cores[usize::from(i)].ready.is_empty() {
+        let core = &mut self.cores[usize::from(i)];
+        if std::mem::take(&mut core.came) || core.ready.is_empty() {
             return false;
         }
         self.charge(now, i, task);

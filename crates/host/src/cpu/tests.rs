@@ -22,11 +22,14 @@ enum Event {
     Done(TaskId, Nanos),
 }
 
-/// Processes that keep `depth` I/Os under way at a device that takes `LATENCY` for each.
+/// Processes that keep `depth` I/Os under way at a device that takes `device` for each.
 struct Loop {
     cores: Cores,
     procs: Vec<Proc>,
     depth: u32,
+    device: Nanos,
+    /// I/Os of each process.
+    each: Vec<u64>,
     events: EventQueue<Event>,
     finished: u64,
     latency: u64,
@@ -42,14 +45,20 @@ impl Loop {
     }
 
     fn on(seats: Vec<Seat>, family: &str, cores: u16, depth: u32) -> Loop {
+        Loop::under("6.12", seats, family, cores, depth)
+    }
+
+    fn under(kernel: &str, seats: Vec<Seat>, family: &str, cores: u16, depth: u32) -> Loop {
         let procs = seats.len();
-        let mut profile = KernelProfile::find("6.12").unwrap().cpu;
+        let mut profile = KernelProfile::find(kernel).unwrap().cpu;
         profile.cold_percent = 100;
         let costs = Costs::new(&profile, family).unwrap();
         let mut all = Loop {
             cores: Cores::new(costs, cores, seats),
             procs: vec![Proc { asleep: true, ..Proc::default() }; procs],
             depth,
+            device: LATENCY,
+            each: vec![0; procs],
             events: EventQueue::new(),
             finished: 0,
             latency: 0,
@@ -80,7 +89,7 @@ impl Loop {
     fn submit(&mut self, now: Nanos, t: TaskId) {
         let p = &mut self.procs[t as usize];
         p.in_flight += 1;
-        self.events.push(now + LATENCY, Event::Done(t, p.starts));
+        self.events.push(now + self.device, Event::Done(t, p.starts));
         self.next(now, t);
     }
 
@@ -96,6 +105,7 @@ impl Loop {
                 if p.finds {
                     self.latency += now - p.done.pop_front().unwrap();
                     self.finished += 1;
+                    self.each[t as usize] += 1;
                     p.in_flight -= 1;
                     self.next(now, t);
                 } else if p.done.is_empty() {
@@ -182,6 +192,43 @@ fn core_time_adds_up() {
         assert!((3.97..4.03).contains(&cores), "{family}: {cores}");
         let spins = all.cores.times().iter().any(|t| t.spinning > 0);
         assert_eq!(spins, family != "none");
+    }
+}
+
+/// Whoever is switched in gets on, however often others take the core from it, and a smaller weight never gets more.
+#[test]
+fn no_process_starves_beside_one_of_great_weight() {
+    let sets: [&[i8]; 7] = [
+        &[0, 5, -20],
+        &[0, 5, -10],
+        &[0, 4, -10],
+        &[5, 10, -5],
+        &[-10, -5, -20],
+        &[0, 5, 19, -20],
+        &[0, 0, -20],
+    ];
+    for kernel in ["4.12", "6.12"] {
+        for (nices, depth) in sets.into_iter().flat_map(|s| [(s, 1), (s, 64)]) {
+            let seats = nices.iter().map(|n| Seat { core: 0, allowed: vec![0], nice: *n });
+            let mut all = Loop::under(kernel, seats.collect(), "none", 1, depth);
+            all.device = 8_000;
+            all.run(1_000_000_000);
+            let mut by_nice: Vec<(i8, u64)> =
+                nices.iter().copied().zip(all.each.iter().copied()).collect();
+            by_nice.sort_unstable();
+            let what = format!("{kernel}, depth {depth}: {by_nice:?}");
+            let total: u64 = all.each.iter().sum();
+            let weights: u64 = nices.iter().map(|n| fair::weight(*n)).sum();
+            for pair in by_nice.windows(2) {
+                assert!(pair[1].1 as f64 <= 1.1 * pair[0].1 as f64, "{what}");
+            }
+            for (nice, ios) in &by_nice {
+                // Who sleeps for the device cannot use a great share.
+                let share = fair::weight(*nice) as f64 / weights as f64;
+                let share = share.min(1.0 / nices.len() as f64);
+                assert!(*ios as f64 >= 0.5 * share * total as f64, "{what}: {nice}");
+            }
+        }
     }
 }
 
