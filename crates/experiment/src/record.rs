@@ -106,6 +106,9 @@ pub struct Record {
     pub warnings: Vec<Warning>,
     /// Length of the trial (virtual time in `sim`, wall clock elsewhere).
     pub elapsed: Nanos,
+    /// Core time of the kernel's threads, of which no process knows; part of `core_time`. Zero where it was not measured.
+    #[serde(default, skip_serializing_if = "CpuTime::is_zero")]
+    pub threads_cpu: CpuTime,
     /// What the CPUs spent on it; `None` where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub core_time: Option<CoreTime>,
@@ -114,7 +117,7 @@ pub struct Record {
 /// Core time of a whole trial. Each process's own stands in its [`JobRecord`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CoreTime {
-    /// Of all processes, in ns.
+    /// Of all processes and the kernel's threads, in ns.
     #[serde(flatten)]
     pub total: CpuTime,
     /// User and system time of an I/O, in µs; `None` without I/O.
@@ -125,10 +128,10 @@ pub struct CoreTime {
 }
 
 impl Record {
-    /// Core time of all processes.
+    /// Core time of all processes and of the kernel's threads.
     #[must_use]
     pub fn cpu(&self) -> CpuTime {
-        let mut all = CpuTime::default();
+        let mut all = self.threads_cpu;
         self.jobs.iter().for_each(|j| all.add(&j.cpu));
         all
     }

@@ -63,6 +63,7 @@ pub(crate) fn simulate(
     let mut record = record::of_jobs(trial, &host.queue, ran, false);
     record.dispatches = points;
     record.elapsed = host.measured().elapsed;
+    record.threads_cpu = host.measured().threads_cpu;
     record.warnings.extend(old);
     host.rest(trial.host.watched_after, &mut |_| ControlFlow::Continue(()))?;
     record.provenance.extend(programs::provenance(trial, &host));

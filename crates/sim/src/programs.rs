@@ -128,6 +128,7 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
     record.metrics.extend(own);
     record.metrics.extend(metrics(m));
     record.elapsed = m.elapsed;
+    record.threads_cpu = m.threads_cpu;
     record.marks = m.marks.iter().map(mark).collect();
     record.series.extend(curves(m));
     let workload = &record.trial.workload;

@@ -25,6 +25,12 @@ impl CpuTime {
         self.user + self.system
     }
 
+    /// Whether nothing is known, or nothing was used.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == CpuTime::default()
+    }
+
     /// Adds another process's time.
     pub fn add(&mut self, other: &CpuTime) {
         self.user += other.user;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_syscalls::{Errno, Part};
-use iosched_types::{Bytes, LatencyHistogram, Nanos, TaskId};
+use iosched_types::{Bytes, CpuTime, LatencyHistogram, Nanos, TaskId};
 
 use crate::fs::Counts;
 
@@ -47,6 +47,8 @@ const KEPT: usize = 256;
 pub struct Measured {
     /// From the start to the end of the last task, in nanoseconds.
     pub elapsed: Nanos,
+    /// Core time of the kernel's threads in that time: they write back, commit, and send what a task left to them.
+    pub threads_cpu: CpuTime,
     /// Operations, by name.
     pub operations: BTreeMap<&'static str, Operation>,
     /// Figures of the program's own, in order.

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use iosched_block::{Issue, Stack, Timeline};
 use iosched_schedulers::TaskInfo;
 use iosched_syscalls::{Birth, Completion, Errno};
-use iosched_types::Nanos;
+use iosched_types::{CpuTime, Nanos};
 
 use crate::cpu::{Cores, Costs};
 use crate::error::HostError;
@@ -288,6 +288,7 @@ impl Programs {
         }
         let result = self.run_tasks(birth, go_on);
         self.measured.elapsed = self.tl.now - self.began;
+        self.measured.threads_cpu = self.threads_time();
         self.measured.after = self.fs.names().counts();
         result
     }
@@ -321,6 +322,14 @@ impl Programs {
     #[must_use]
     pub fn take_dispatches(&mut self) -> Vec<Issue> {
         self.dispatches.take().map_or_else(Vec::new, Thin::into_vec)
+    }
+
+    /// Core time of the kernel's threads so far.
+    fn threads_time(&self) -> CpuTime {
+        let mut all = CpuTime::default();
+        let cores = self.cores.iter().flat_map(|c| c.times());
+        cores.take(paths::THREADS as usize).for_each(|t| all.add(t));
+        all
     }
 
     /// Where the dirty bytes went since the file system was made.

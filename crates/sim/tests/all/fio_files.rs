@@ -1,7 +1,7 @@
 //! fio on files: what fio 3.33 was seen to do by its system calls.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-use iosched_block::KernelProfile;
+use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::DeviceSpec;
 use iosched_experiment::{Record, Trial, choose_scheduler};
 use iosched_schedulers::registry::Registry;
@@ -93,4 +93,27 @@ fn a_device_is_trimmed_beside_buffered_jobs_and_a_file_is_not() {
     assert_eq!((r.jobs[0].trim.ios, r.jobs[1].read.ios), (16, 256));
     let errors = check_files(&jobs("rw=trim\nsize=1m")).unwrap_err();
     assert!(errors[0].to_string().contains("ENOTTY"), "{}", errors[0]);
+}
+
+/// What writers leave to the kernel's threads takes core time, and that is booked.
+#[test]
+fn the_flusher_has_core_time() {
+    let text = "rw=randwrite\nsize=64m\nbs=4k\nnumjobs=2\ntime_based\nruntime=300ms";
+    let run = |background| {
+        let mut kernel = KernelProfile::find("6.12").unwrap();
+        kernel.cpu.model = CpuModel::Cost;
+        let disk = DISK.replace("lat_ns=1000000\npar=8", "lat_ns=10000\npar=64");
+        let device = DeviceSpec::from_toml("constant", &disk).unwrap();
+        let scheduler = choose_scheduler("bfq", &[], &kernel, Registry::builtin()).unwrap();
+        let mut t = Trial { cpus: 1, ..Trial::new(device, scheduler, kernel, jobs(text)) };
+        t.host.sysctls.dirty_background_bytes = Some(background);
+        simulate(&t).unwrap()
+    };
+    let (much, none) = (run(1 << 20), run(1 << 30));
+    let (written, kept) = (much.threads_cpu.total(), none.threads_cpu.total());
+    assert!(written > 10_000_000 && kept * 100 < written, "{written} ns, {kept} ns");
+    for r in [much, none] {
+        let busy = r.cpu().total() as f64 / r.elapsed as f64;
+        assert!((0.97..1.01).contains(&busy), "{busy} of a core that is never idle");
+    }
 }
