@@ -84,6 +84,13 @@ impl Directions {
         }
     }
 
+    /// A pass begins: the next direction is drawn, from the start of the stream where that is given. What was issued
+    /// still counts for the shares, and a direction drawn at the end of the files is the current one.
+    fn next_pass(&mut self, stream: Option<Taus88>) {
+        self.until = 0;
+        self.stream = stream.unwrap_or(self.stream);
+    }
+
     /// The direction after `dir` in a mixed job, unless it has no share.
     fn other(&self, dir: DirIndex) -> Option<DirIndex> {
         let other = dir ^ 1;
@@ -155,6 +162,20 @@ impl Plain {
         let block = (self.blocks * self.offsets.unit()) as i64 as u64;
         NextIo { dir, offset: self.start + block * self.len, len: self.len }
     }
+
+    /// It has no end of its files, but passes may end by bytes.
+    fn rewind(&mut self, job: &JobSpec) {
+        let again = repeats(job);
+        self.directions.next_pass(again.then(|| Taus88::of_job(StreamId::Mix, job)));
+        if again {
+            self.offsets = Taus88::of_job(StreamId::Offset, job);
+        }
+    }
+}
+
+/// A repeatable job begins every pass through its files with the streams it began with, unless it names its seed.
+fn repeats(job: &JobSpec) -> bool {
+    job.randrepeat && job.randseed.is_none()
 }
 
 impl Generator {
@@ -213,11 +234,11 @@ impl Generator {
         }
     }
 
-    /// Back to the start of every file, after their end (`loops`, or a job that transfers more than its size). The
-    /// plain kind has no end.
-    pub fn rewind(&mut self) {
-        if let Kind::Any(any) = &mut self.0 {
-            any.rewind();
+    /// Back to the start of every file (`loops`, or a job that transfers more than its size).
+    pub fn rewind(&mut self, job: &JobSpec) {
+        match &mut self.0 {
+            Kind::Plain(plain) => plain.rewind(job),
+            Kind::Any(any) => any.rewind(),
         }
     }
 

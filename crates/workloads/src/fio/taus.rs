@@ -40,10 +40,14 @@ pub enum StreamId {
     SeqRand = 10,
     /// `startdelay` of a range.
     StartDelay = 14,
-    /// Poisson arrivals.
-    Poisson = 15,
+    /// Poisson arrivals of reads.
+    PoissonRead = 15,
     /// Zone choice.
     Zone = 16,
+    /// Poisson arrivals of writes.
+    PoissonWrite = 17,
+    /// Poisson arrivals of trims.
+    PoissonTrim = 18,
 }
 
 impl Taus88 {

@@ -8,7 +8,7 @@ use super::super::shape::Shape;
 use super::super::skew::Skew;
 use super::super::spec::{BlockSizes, Distribution, FileService, JobSpec};
 use super::super::taus::{StreamId, Taus88};
-use super::{DirIndex, Directions, NextIo};
+use super::{DirIndex, Directions, NextIo, repeats};
 
 /// Draws of a block size before the smallest is taken.
 const MOST_DRAWS: u32 = 10_000;
@@ -56,7 +56,7 @@ pub(super) struct AnyKind {
     repeat_left: u64,
     identical: bool,
     wrap: bool,
-    /// A repeatable job begins every pass through its files with the streams it began with, unless it names its seed.
+    /// The streams with which every pass of a repeatable job begins.
     restarts: Option<Box<Streams>>,
 }
 
@@ -172,7 +172,7 @@ impl AnyKind {
             repeat_left: 1,
             identical: p.identical,
             wrap: job.time_based || skewed(&job.target.service).is_some(),
-            restarts: (job.randrepeat && job.randseed.is_none()).then(|| Box::new(streams.clone())),
+            restarts: repeats(job).then(|| Box::new(streams.clone())),
             streams,
         }
     }
@@ -236,9 +236,12 @@ impl AnyKind {
         self.done = 0;
         self.current = (self.current + 1) % self.files.len().max(1);
         self.served = served_at_first(&self.service);
+        let mut directions = self.streams.directions.clone();
+        directions.next_pass(self.restarts.as_ref().map(|s| s.directions.stream));
         if let Some(s) = &self.restarts {
             self.streams.clone_from(s);
         }
+        self.streams.directions = directions;
     }
 
     /// A sync takes its turn among the files.

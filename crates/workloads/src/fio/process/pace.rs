@@ -31,7 +31,8 @@ pub(super) struct Pace {
     per_second: [u64; 3],
     next: [Nanos; 3],
     bytes: [Bytes; 3],
-    poisson: Taus88,
+    /// Each direction arrives by its own numbers.
+    poisson: [Taus88; 3],
     /// The pause that it had to wait for is over.
     waited: bool,
 }
@@ -48,7 +49,8 @@ impl Pace {
             per_second,
             next: [0; 3],
             bytes: [0; 3],
-            poisson: Taus88::of_job(StreamId::Poisson, job),
+            poisson: [StreamId::PoissonRead, StreamId::PoissonWrite, StreamId::PoissonTrim]
+                .map(|id| Taus88::of_job(id, job)),
             waited: false,
         }
     }
@@ -81,7 +83,7 @@ impl Pace {
         }
         if job.rate[dir].poisson {
             let iops = (rate / job.bs.range[dir].0.max(1)).max(1);
-            let u = (f64::from(self.poisson.next_u32()) + 1.0) / 4_294_967_296.0;
+            let u = (f64::from(self.poisson[dir].next_u32()) + 1.0) / 4_294_967_296.0;
             self.next[dir] += ((1_000_000 / iops) as f64 * -u.ln()) as u64 * US;
         } else {
             let us = u128::from(self.bytes[dir]) * 1_000_000 / u128::from(rate);

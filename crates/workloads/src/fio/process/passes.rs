@@ -99,7 +99,7 @@ impl Job {
         if self.again {
             self.loops_left = self.loops_left.saturating_sub(1).max(1);
             self.went_round_at = self.bytes_issued;
-            self.generator.rewind();
+            self.generator.rewind(&self.spec);
         }
         self.pass_ends = true;
         self.state = State::Drain;

@@ -223,6 +223,48 @@ fn poisson_arrivals_follow_a_rate_of_bytes_as_one_of_ios() {
     // The very times fio 3.33 showed, less its own delays of up to 0.2 ms.
     let tenths: Vec<u64> = by_ios[..5].iter().map(|t| t / 100_000).collect();
     assert_eq!(tenths, [0, 117, 141, 156, 209]);
+    // Writes and trims have streams of their own (`--debug=rate`: 127, 2032, 1953, 6060 a second).
+    let writes = times("size=160k\nrw=write\nrate_process=poisson\nrate_iops=200", 1);
+    let tenths: Vec<u64> = writes[..5].iter().map(|t| t / 100_000).collect();
+    assert_eq!(tenths, [0, 78, 83, 88, 90]);
+    let trims = times("size=160k\nrw=trim\nrate_process=poisson\nrate_iops=300", 1);
+    let tenths: Vec<u64> = trims[..4].iter().map(|t| t / 100_000).collect();
+    assert_eq!(tenths, [0, 31, 92, 145]);
+}
+
+/// Directions and blocks of 4 KiB of the second job of a file.
+fn of_second_job(lines: &str) -> (String, Vec<u64>) {
+    let set = JobSet { jobs: jobs(&format!("[x]\nsize=4k\n[b]\n{lines}\n")), ..JobSet::default() };
+    let files = lay_out(&set, 1 << 40).unwrap();
+    let all = ours(&set.jobs[1], &files[1]);
+    let dirs = all.iter().map(|l| if l.0 == "read" { 'R' } else { 'W' }).collect();
+    (dirs, all.iter().map(|l| l.2 / 4096).collect())
+}
+
+#[test]
+fn a_pass_begins_its_directions_anew_but_what_was_issued_counts() {
+    // As fio 3.33 did behind another job (`write_iolog`, `ioengine=null`).
+    let (dirs, _) = of_second_job("rw=randrw\nsize=20k\nloops=8");
+    assert_eq!(dirs, "RWWWWRWWWWRRWWWRWWWWRRWWWRRWWWRWWWWRRWWW");
+    // The file is full when a direction was drawn for one I/O more: that is the current one.
+    let (dirs, _) = of_second_job("rw=randrw\nsize=12k\nloops=6\nrwmixread=80");
+    assert_eq!(dirs, "RWWRWWRWWRWWRWWRWW");
+    let (dirs, _) = of_second_job("rw=randrw\nsize=512k\nloops=2");
+    assert_eq!(dirs[..16], *"RWWWWWRWWWWWWRRR");
+    assert_eq!(dirs[128..144], *"RWWWWWRWWWWWWRWR");
+}
+
+#[test]
+fn a_pass_that_ends_by_bytes_begins_its_streams_anew() {
+    // As fio 3.33 did with libaio, with a map and without.
+    for map in ["", "\nnorandommap"] {
+        let job = format!("rw=randrw\nsize=64k\nloops=3\nioengine=libaio{map}");
+        let (dirs, blocks) = of_second_job(&job);
+        assert_eq!(dirs, "RWWWWWRWWWWWWRRRRWWWWWRRWWWWWWRRRWWWWWRRWWWWWWRR");
+        assert_eq!(blocks[..4], [4, 2, 9, 0]);
+        assert_eq!(blocks[16..32], blocks[..16]);
+        assert_eq!(blocks[32..], blocks[..16]);
+    }
 }
 
 fn scratch(name: &str) -> PathBuf {
