@@ -67,6 +67,9 @@ pub struct Figure {
     /// Why the model does not meet it within 10 %; empty where it does.
     #[serde(default)]
     pub reason: String,
+    /// It was measured on a host whose time is in it, so the drive alone is faster.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_host: bool,
 }
 
 /// What a device costs.

@@ -247,7 +247,7 @@ fn figure_value(src: &Source, at: &Place) -> Read<FigureValue> {
 fn figure(src: &Source, name: &str, at: &Place<'_>) -> Read<Figure> {
     let what = format!("[figure.{name}]");
     let t = src.table(at, &what)?;
-    src.known(t, &what, &["value", "unit", "source", "confidence", "note", "reason"])?;
+    src.known(t, &what, &["value", "unit", "source", "confidence", "note", "reason", "with_host"])?;
     let need =
         |key: &str| t.get(key).ok_or_else(|| src.error(at, format!("{what} lacks \"{key}\"")));
     let text = |key: &str| t.get(key).map_or(Ok(String::new()), |v| src.string(v, key));
@@ -265,6 +265,7 @@ fn figure(src: &Source, name: &str, at: &Place<'_>) -> Read<Figure> {
         })?,
         note: text("note")?,
         reason: text("reason")?,
+        with_host: t.get("with_host").map_or(Ok(false), |v| src.boolean(v, "with_host"))?,
     };
     if figure.source.trim().is_empty() {
         return Err(src.error(source, format!("{what} has an empty source")));

@@ -245,6 +245,9 @@ fn figure(f: &mut fmt::Formatter<'_>, fig: &Figure) -> fmt::Result {
     let head = format!("  {name}: {value} {}", fig.unit);
     wrapped(f, "  ", &format!("{} [{}]", head.trim(), fig.confidence.word()))?;
     wrapped(f, "      ", &fig.source)?;
+    if fig.with_host {
+        wrapped(f, "      ", "the time of the host that measured is in it")?;
+    }
     if !fig.note.is_empty() {
         wrapped(f, "      ", &format!("({})", fig.note))?;
     }

@@ -69,7 +69,8 @@ fn off(f: &Figure, ours: f64) -> Option<f64> {
 fn a_device_meets_its_own_figures_or_says_why_not() {
     let (mut wrong, mut checked) = (Vec::new(), 0);
     for (name, spec) in catalogue::all() {
-        for f in &spec.figures {
+        // Figures with a host in them are checked with one (`crates/sim/tests/all/catalogue_figures.rs`).
+        for f in spec.figures.iter().filter(|f| !f.with_host) {
             let Some(ours) = ours(spec, &f.name) else { continue };
             let Some(off) = off(f, ours) else { continue };
             checked += 1;

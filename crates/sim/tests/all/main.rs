@@ -8,6 +8,7 @@ mod beside_the_kernel;
 mod beside_the_kernels_files;
 mod call_errors;
 mod call_files;
+mod catalogue_figures;
 mod cores;
 mod fio_files;
 mod fio_loop;
