@@ -70,16 +70,15 @@ fn is_cached(case: &Case<'_>) -> bool {
 #[test]
 fn cached_totals_are_near_the_kernels() {
     let folder = folder();
-    let mut errors = Vec::new();
-    for mut case in plan(&folder).into_iter().filter(is_cached) {
-        case.runs.truncate(1);
+    let mut cases: Vec<_> = plan(&folder).into_iter().filter(is_cached).collect();
+    cases.iter_mut().for_each(|c| c.runs.truncate(1));
+    let all = crate::spread(&cases, |case| {
         let Ok(trials) = &case.trials else { unreachable!("only simulated cases are left") };
         let record = simulate(&trials[0]).unwrap();
-        let rows = compare(&case, std::slice::from_ref(&record));
-        errors.extend(
-            rows.iter().filter(|r| r.metric == "iops" && r.section == "*").map(|r| r.error.abs()),
-        );
-    }
+        compare(case, std::slice::from_ref(&record))
+    });
+    let totals = all.iter().flatten().filter(|r| r.metric == "iops" && r.section == "*");
+    let mut errors: Vec<f64> = totals.map(|r| r.error.abs()).collect();
     errors.sort_by(f64::total_cmp);
     assert!(errors.len() > 40, "only {} cases", errors.len());
     let at = |part: usize| errors[errors.len() * part / 10];
@@ -92,10 +91,13 @@ fn totals_are_within_a_tenth_of_a_percent_and_latencies_within_a_bin() {
     let cases = first_repetitions(&folder, &["none", "mq-deadline"]);
     assert!(cases.len() > 100, "only {} cases", cases.len());
     let mut p99 = Vec::new();
-    for case in &cases {
+    let all = crate::spread(&cases, |case| {
         let Ok(trials) = &case.trials else { unreachable!("only simulated cases are left") };
         let record = simulate(&trials[0]).unwrap();
-        for row in compare(case, std::slice::from_ref(&record)) {
+        compare(case, std::slice::from_ref(&record))
+    });
+    for rows in all {
+        for row in rows {
             let name = format!("{}.{}.{} {}", row.device, row.job, row.scheduler, row.section);
             if row.metric == "iops" && row.section == "*" {
                 assert!(row.error.abs() < 0.0007, "{name}: {} against {}", row.ours, row.kernel);

@@ -19,7 +19,7 @@ fn rows() -> Vec<Row> {
         let record = simulate(trial).unwrap_or_else(|e| panic!("{}: {e}", c.name()));
         beside_files(c.run, &record)
     };
-    cases.iter().flat_map(of).collect()
+    crate::spread(&cases, of).into_iter().flatten().collect()
 }
 
 /// Errors without sign, from the least on.

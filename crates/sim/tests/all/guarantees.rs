@@ -156,7 +156,7 @@ fn repetitions_draw_where_the_search_for_tags_begins() {
 
 #[test]
 fn more_cpus_are_not_slower() {
-    let job = "[global]\nfilename=/dev/d\ndirect=1\nruntime=8\ntime_based\nbs=4k\n\
+    let job = "[global]\nfilename=/dev/d\ndirect=1\nruntime=3\ntime_based\nbs=4k\n\
                [w]\nrw=randwrite\nioengine=libaio\niodepth=16\nnumjobs=4\noffset=50%\nsize=50%\n\
                [r]\nrw=randread\nioengine=psync\nsize=50%\n";
     let all = schedulers();

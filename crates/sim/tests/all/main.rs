@@ -22,3 +22,27 @@ mod signatures;
 /// Counts for each thread, so tests that run beside each other do not see each other's allocations.
 #[global_allocator]
 static GLOBAL: Counting = Counting;
+
+/// What becomes of each, in their order, worked out by as many threads as there are cores. A test of many trials in a
+/// row would run alone at the end.
+fn spread<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let work = || {
+        let mut out = Vec::new();
+        loop {
+            let at = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            let Some(one) = all.get(at) else { return out };
+            out.push((at, of(one)));
+        }
+    };
+    let mut out: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let each: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let join = |t: std::thread::ScopedJoinHandle<'_, Vec<(usize, R)>>| {
+            t.join().unwrap_or_else(|why| std::panic::resume_unwind(why))
+        };
+        each.into_iter().flat_map(join).collect()
+    });
+    out.sort_by_key(|r| r.0);
+    out.into_iter().map(|r| r.1).collect()
+}
