@@ -14,7 +14,7 @@ use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
 use conditions::conditions;
-pub use conditions::{DEVICE_CONTENT, Difference, VOLATILE};
+pub use conditions::{DEVICE_CONTENT, Difference, UNRECORDED, VOLATILE};
 
 /// Options of a comparison.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,5 +4,6 @@
 
 mod browser;
 mod page;
+mod saved;
 mod serve;
 mod synthetic;

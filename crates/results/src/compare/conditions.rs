@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::Record;
+use iosched_experiment::record::{BackendKind, Record};
 use serde::{Deserialize, Serialize};
 
 use super::{CompareError, CompareOptions, near};
@@ -34,6 +34,12 @@ pub const VOLATILE: [&str; 16] = [
 /// Provenance: a hash of what is in the device's file. Two files of one name are not one device.
 pub const DEVICE_CONTENT: &str = "device.content";
 
+/// In place of what a side does not say.
+pub const UNRECORDED: &str = "not recorded";
+
+/// Provenance: simulated, emulated, real, or from another tool's file.
+const BACKEND: &str = "backend";
+
 /// Fields that results of earlier versions lack.
 const LATE: [&str; 2] = [DEVICE_CONTENT, crate::answer::DEVICE_DEPTH];
 
@@ -61,12 +67,27 @@ pub(super) fn conditions(
         return Err(CompareError::Vary { wanted: wanted.clone(), help: near(wanted, names) });
     }
     let differing = provenance(&b, &n);
-    let forbidden: Vec<Difference> =
-        differing.iter().filter(|d| !options.vary.contains(&d.field)).cloned().collect();
+    // Files of other forms say little about their conditions. What they do not say is told, and is no difference.
+    let foreign = [(base, &b), (new, &n)].map(|(all, fields)| (imported(all, common), fields));
+    let unsaid = |d: &Difference| {
+        let lacks = |f: &Fields| d.field == BACKEND || !f.contains_key(&d.field);
+        foreign.iter().any(|(foreign, fields)| *foreign && lacks(fields))
+    };
+    let forbidden: Vec<Difference> = differing
+        .iter()
+        .filter(|d| !options.vary.contains(&d.field) && !unsaid(d))
+        .cloned()
+        .collect();
     if !forbidden.is_empty() && !options.force {
         return Err(CompareError::Provenance(forbidden));
     }
     Ok(differing)
+}
+
+/// All results in common cells were read from files of another form than ours.
+fn imported(records: &[Record], common: &BTreeSet<CellKey>) -> bool {
+    let mut here = records.iter().filter(|r| common.contains(&CellKey::of(&r.trial)));
+    here.all(|r| r.backend == BackendKind::Imported)
 }
 
 type Fields = BTreeMap<String, BTreeSet<String>>;
@@ -75,8 +96,7 @@ type Fields = BTreeMap<String, BTreeSet<String>>;
 fn provenance(b: &Fields, n: &Fields) -> Vec<Difference> {
     let names: BTreeSet<&String> = b.keys().chain(n.keys()).collect();
     let show = |f: &Fields, name: &str| {
-        f.get(name)
-            .map_or("not recorded".into(), |v| v.iter().cloned().collect::<Vec<_>>().join(", "))
+        f.get(name).map_or(UNRECORDED.into(), |v| v.iter().cloned().collect::<Vec<_>>().join(", "))
     };
     names
         .into_iter()
@@ -99,8 +119,10 @@ fn fields(records: &[Record], common: &BTreeSet<CellKey>) -> Fields {
         let mut put = |k: &str, v: String| {
             out.entry(k.to_string()).or_default().insert(v);
         };
-        put("kernel", t.kernel.clone());
-        put("backend", format!("{:?}", r.backend).to_lowercase());
+        if !t.kernel.is_empty() {
+            put("kernel", t.kernel.clone());
+        }
+        put(BACKEND, format!("{:?}", r.backend).to_lowercase());
         for (k, v) in &r.provenance {
             if !k.split(['.', '/']).any(|part| VOLATILE.contains(&part)) {
                 put(k, v.clone());

@@ -117,6 +117,27 @@ fn unequal_conditions_are_refused_by_name() {
     assert!(compare(&a, &c, &CompareOptions { force: true, ..vary }).is_ok());
 }
 
+/// Samples that a page saved say nothing of the device. That is told, and is no difference; another kernel is one.
+#[test]
+fn what_a_file_does_not_say_is_no_difference() {
+    let (a, mut saved) = (records("6.1", &FAST), records("6.1", &FAST));
+    for r in &mut saved {
+        r.backend = BackendKind::Imported;
+        r.provenance.clear();
+    }
+    let options = CompareOptions::default();
+    for (base, new) in [(&a, &saved), (&saved, &a)] {
+        let c = compare(base, new, &options).unwrap();
+        assert!(c.differing.iter().any(|d| d.field == "device.model"), "{:?}", c.differing);
+        assert_eq!(c.answer(), Answer::NoRegression);
+        let text = crate::render::comparison(&c, false, 80);
+        assert!(text.contains("not recorded in ") && text.contains("device.model"), "{text}");
+    }
+    saved.iter_mut().for_each(|r| r.trial.kernel = "6.2".into());
+    let e = compare(&a, &saved, &options).unwrap_err().to_string();
+    assert!(e.contains("kernel is 6.1 in base, 6.2 in new") && !e.contains("model"), "{e}");
+}
+
 #[test]
 fn cells_on_one_side_only_are_listed() {
     let (a, mut b) = (records("6.1", &FAST), records("6.1", &FAST));

@@ -25,11 +25,13 @@ pub enum Format {
     PgTestFsync,
     /// A result file of the S suite.
     SSuite,
+    /// A page that this program made.
+    Page,
 }
 
 impl Format {
     /// All of them with their names on the command line.
-    pub const ALL: [(&'static str, Format); 8] = [
+    pub const ALL: [(&'static str, Format); 9] = [
         ("json", Format::Json),
         ("fio", Format::Fio),
         ("pts", Format::Pts),
@@ -38,6 +40,7 @@ impl Format {
         ("iozone", Format::Iozone),
         ("pg_test_fsync", Format::PgTestFsync),
         ("s-suite", Format::SSuite),
+        ("page", Format::Page),
     ];
 
     /// The format of a name.
@@ -68,6 +71,9 @@ pub fn detect(text: &str) -> Option<Format> {
     }
     let head = &text[..end];
     let start = head.trim_start_matches('\u{feff}').trim_start();
+    if start.get(..14).is_some_and(|s| s.eq_ignore_ascii_case("<!doctype html")) {
+        return Some(Format::Page);
+    }
     if start.starts_with('<') {
         return Some(Format::Pts);
     }
@@ -119,6 +125,7 @@ pub fn import(
         Format::Iozone => super::from_iozone(file, text, context)?,
         Format::PgTestFsync => super::from_pg_test_fsync(file, text, context)?,
         Format::SSuite => super::from_s_suite(file, text, context)?,
+        Format::Page => super::from_page(file, text)?,
     };
     for r in &mut records {
         fill(&mut r.trial, context, file);

@@ -1,11 +1,12 @@
 //! `iosched compare`: what became better or worse, in the columns of the terminal.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::{centre_of, percent, printable};
 use crate::answer::wrap;
 use crate::cells::MIXED_LATENCIES;
-use crate::compare::{Answer, Change, Comparison};
+use crate::compare::{Answer, Change, Comparison, Difference, UNRECORDED};
 use crate::stats::{Judged, Summary, Verdict};
 
 /// The changes, what is incomplete, what differs, and a summary. Figures without a measurable difference are
@@ -36,7 +37,12 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
         let _ =
             writeln!(text, "incomplete: {workload} on {device}, {scheduler}: {}", printable(why));
     }
-    for d in &c.differing {
+    for (side, unsaid) in unsaid(c) {
+        let fields = unsaid.iter().map(|d| printable(&d.field)).collect::<Vec<_>>().join(", ");
+        text.push_str(&wrap("", 2, &format!("not recorded in {side}: {fields}"), columns));
+    }
+    let told = |d: &&Difference| d.base != UNRECORDED && d.new != UNRECORDED;
+    for d in c.differing.iter().filter(told) {
         let [field, base, new] = [&d.field, &d.base, &d.new].map(|n| printable(n));
         let _ = writeln!(text, "differs: {field}: {base} in base, {new} in new");
     }
@@ -50,8 +56,19 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
     text
 }
 
+/// The conditions that a side does not say.
+fn unsaid(c: &Comparison) -> Vec<(&'static str, Vec<&Difference>)> {
+    let of = |of: fn(&Difference) -> &str| -> Vec<&Difference> {
+        c.differing.iter().filter(|d| of(d) == UNRECORDED).collect()
+    };
+    let both = [("base", of(|d| &d.base)), ("new", of(|d| &d.new))];
+    both.into_iter().filter(|(_, unsaid)| !unsaid.is_empty()).collect()
+}
+
 const BEYOND: &str = "> at least, ~ about: a run beyond a limit counts as the limit, and one with too few I/Os for \
     a percentile as the longest wait";
+/// So many measures with too few runs are named.
+const NAMED: usize = 6;
 /// Least width of the column of measures.
 const MEASURE: usize = 15;
 /// Width of all others with the blanks before them.
@@ -135,11 +152,11 @@ fn summary(c: &Comparison, columns: usize) -> String {
         column += width;
     }
     out.push('\n');
-    out + &answer(c)
+    out + &answer(c, columns)
 }
 
 /// The last line: what a guard asks.
-fn answer(c: &Comparison) -> String {
+fn answer(c: &Comparison, columns: usize) -> String {
     match c.answer() {
         Answer::Regression => "Answer: regression.\n".into(),
         Answer::NoRegression => "Answer: no regression.\n".into(),
@@ -164,8 +181,38 @@ fn answer(c: &Comparison) -> String {
             let most = open.iter().filter_map(|x| x.needs).max();
             let runs = most.filter(|n| *n <= 1_000);
             let advice = runs.map_or(String::new(), |n| format!("; {n} runs of each would tell"));
-            format!("Answer: cannot tell: {}{advice}.\n", why.join(", "))
+            let answer = format!("Answer: cannot tell: {}{advice}.", why.join(", "));
+            wrap("", 2, &answer, columns) + &which(&open, columns)
         }
+    }
+}
+
+/// The figures that leave room, those that need the fewest runs first, with the runs that they need.
+fn which(open: &[&Change], columns: usize) -> String {
+    let mut by_name: BTreeMap<&str, (usize, Option<usize>)> = BTreeMap::new();
+    for x in open {
+        let (cells, needs) = by_name.entry(&x.measure).or_insert((0, Some(0)));
+        *cells += 1;
+        // Unknown where a single one is.
+        *needs = needs.zip(x.needs).map(|(a, b)| a.max(b));
+    }
+    let mut all: Vec<(&str, (usize, Option<usize>))> = by_name.into_iter().collect();
+    all.sort_by_key(|(name, (_, needs))| (needs.unwrap_or(usize::MAX), *name));
+    let left = all.len().saturating_sub(NAMED);
+    let one = |(name, (cells, needs)): &(&str, (usize, Option<usize>))| {
+        let cells = if *cells > 1 { format!(" ({cells} cells)") } else { String::new() };
+        match needs {
+            Some(n) if *n <= 1_000 => format!("{name}{cells} needs {n}"),
+            _ => format!("{name}{cells}"),
+        }
+    };
+    let mut named: Vec<String> = all.iter().take(NAMED).map(one).collect();
+    if left > 0 {
+        named.push(format!("{left} more measures (--all shows each)"));
+    }
+    match named[..] {
+        [] => String::new(),
+        _ => wrap("", 2, &format!("Too few runs: {}.", named.join(", ")), columns),
     }
 }
 

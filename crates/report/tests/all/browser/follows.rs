@@ -1,17 +1,17 @@
 //! What follows the controls although it was judged before, what comes back from the page, and what fits a phone.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use iosched_experiment::Record;
 use iosched_report::{Input, Options, html};
-use iosched_results::cells::{Cells, group};
+use iosched_results::cells::group;
 use iosched_results::import::{from_csv, from_pts};
 use iosched_results::published;
 use serde_json::json;
 
 use super::Stage;
 use super::controls::set;
+use crate::saved::{same, values};
 use crate::synthetic;
 
 /// Four schedulers, of which the last is far ahead in every round.
@@ -87,21 +87,6 @@ fn download(stage: &mut Stage, button: &str, dir: &Path, name: &str) -> String {
     std::fs::read_to_string(dir.join(name)).unwrap()
 }
 
-/// Every value of a cell, with its round and whether it is a limit.
-type Values = BTreeMap<(String, String, String, String), Vec<(u32, f64, bool)>>;
-
-fn values(cells: &Cells) -> Values {
-    let mut out = Values::new();
-    for (k, c) in &cells.0 {
-        for (measure, m) in &c.measures {
-            let key = (k.device.clone(), k.scheduler.clone(), k.workload.clone(), measure.clone());
-            let all = m.sample.rounds.iter();
-            out.insert(key, all.map(|(r, o)| (*r, o.value, o.censored)).collect());
-        }
-    }
-    out
-}
-
 #[test]
 fn what_the_page_saves_can_be_imported_and_is_the_original() {
     let Some(mut stage) = Stage::new("saved") else { return };
@@ -121,17 +106,7 @@ fn what_the_page_saves_can_be_imported_and_is_the_original() {
         ("xml", from_pts("composite.xml", &xml).unwrap().to_records()),
     ];
     for (form, read) in read {
-        let back = values(&group(&read));
-        assert!(back.len() > 40, "{form}: {} cells", back.len());
-        for (key, all) in &back {
-            let first = original.get(key).unwrap_or_else(|| panic!("{form}: no cell {key:?}"));
-            assert_eq!(first.len(), all.len(), "{form}: {key:?}");
-            for (a, b) in first.iter().zip(all) {
-                // The page has six digits.
-                let near = (a.1 - b.1).abs() <= 1e-5 * a.1.abs();
-                assert!(near && (a.0, a.2) == (b.0, b.2), "{form}: {key:?}: {a:?}, {b:?}");
-            }
-        }
+        same(form, &original, &values(&group(&read)));
     }
 }
 
