@@ -192,6 +192,22 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         e.program = kind;
     }
     host(args, e)?;
+    options(args, e)?;
+    // Tunables are of the schedulers that run, also where nobody named them. A file says its own.
+    let no_file = args.files.iter().all(|f| !f.ends_with(".toml"));
+    if e.schedulers.is_empty() && !args.tunable.is_empty() && no_file {
+        e.schedulers = all_of(e);
+    }
+    tunables(&args.tunable, e)?;
+    until(args, e)?;
+    if args.steady_state {
+        e.steady = e.steady.or(Some(Steady::default()));
+    }
+    check_backend(e)
+}
+
+/// Options of device, jobs, programs and queue, and the name.
+fn options(args: &RunArgs, e: &mut Experiment) -> Outcome {
     if let Some(text) = &args.device_state {
         let place = Place::option("--device-state", text, text);
         let state = DeviceState::parse(text).map_err(|m| place.error(m))?;
@@ -222,17 +238,7 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
         }
         e.name.clone_from(name);
     }
-    // Tunables are of the schedulers that run, also where nobody named them. A file says its own.
-    let no_file = args.files.iter().all(|f| !f.ends_with(".toml"));
-    if e.schedulers.is_empty() && !args.tunable.is_empty() && no_file {
-        e.schedulers = all_of(e);
-    }
-    tunables(&args.tunable, e)?;
-    until(args, e)?;
-    if args.steady_state {
-        e.steady = e.steady.or(Some(Steady::default()));
-    }
-    check_backend(e)
+    Ok(())
 }
 
 /// `--param`: for every program among the workloads.
@@ -346,9 +352,26 @@ fn number<'a>(option: &str, text: &'a str) -> Outcome<(&'a str, i64, Place)> {
     let value = value.trim();
     let n = value.parse().map_err(|_| {
         let place = Place::option(option, text, value);
-        place.error(format!("{key} takes a whole number, not \"{value}\""))
+        let d = place.error(format!("{key} takes a whole number, not \"{value}\""));
+        d.with_help(in_its_unit(key.trim(), value).unwrap_or_default())
     })?;
     Ok((key.trim(), n, Place::option(option, text, key)))
+}
+
+/// How to write a value with a unit: a tunable has its own, as in sysfs.
+fn in_its_unit(key: &str, value: &str) -> Option<String> {
+    const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let time = |unit: &str| TIMES.iter().find(|t| t.0 == unit).map(|t| t.1);
+    let (scheduler, name) = key.split_once('.')?;
+    let family = registry::family(scheduler.split('@').next()?).ok()?;
+    let unit = family.tunables.iter().find(|t| t.name == name)?.unit;
+    let (number, given) = value.split_at(value.find(|c: char| c.is_ascii_alphabetic())?);
+    let number: f64 = number.trim().parse().ok()?;
+    let same = time(given).zip(time(unit)).map(|(given, own)| number * given / own);
+    Some(match same.filter(|n| n.fract() == 0.0) {
+        Some(n) => format!("{name} is in {unit}: {key}={n}"),
+        None => format!("{name} is in {unit}"),
+    })
 }
 
 /// `SCHEDULER.NAME=VALUE`, each: several values of one tunable are several schedulers to compare.

@@ -182,7 +182,8 @@ impl Sheet {
                 _ => src.number(at, name)?,
             },
             Kind::Number => {
-                src.number(at, name).map_err(|d| d.with_help(format!("{name}: {help}")))?
+                let help = || bare(at, name).unwrap_or_else(|| format!("{name}: {help}"));
+                src.number(at, name).map_err(|d| d.with_help(help()))?
             }
         };
         if !(min..=max).contains(&value) {
@@ -245,4 +246,18 @@ fn size(text: &str) -> Option<f64> {
         }
     }
     parse_bytes(&flat).map(|b| b as f64)
+}
+
+/// How to write a number that stands there with a unit or a prefix: `"75K"` is 75000.
+fn bare(at: &Place<'_>, name: &str) -> Option<String> {
+    let text = at.get_ref().as_str()?.trim();
+    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let number: f64 = number.trim().parse().ok()?;
+    let times = match unit {
+        "k" | "K" => 1e3,
+        "M" => 1e6,
+        _ => 1.0,
+    };
+    Some(format!("write it as a bare number: {name} = {}", number * times))
 }

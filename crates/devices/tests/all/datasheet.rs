@@ -84,6 +84,8 @@ fn everything_wrong_is_said_at_once_with_its_place() {
         assert!(all.contains(words), "{words}\n{all}");
     }
     let lacks = |text: &str| Sheet::from_toml("s.toml", text).unwrap_err()[0].to_string();
+    let bare = lacks("capacity = \"1TB\"\nrandom_read_iops = \"75K\"\n");
+    assert!(bare.contains("write it as a bare number: random_read_iops = 75000"), "{bare}");
     assert!(lacks("rpm = 7200\n").contains("no capacity"));
     assert!(lacks("capacity = \"1TB\"\nrpm = 7200\n").contains("no sequential_read"));
     assert!(lacks("capacity = \"1TB\"\nsequential_read = 5\n").contains("latency_us"));

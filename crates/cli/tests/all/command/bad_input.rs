@@ -111,6 +111,8 @@ fn values_out_of_bounds() {
     refused(&tunable, &["fifo_batch=-1 is out of range: mq-deadline takes 0 to "]);
     refused(&["--queue", "nr_requests=1"], &["nr_requests=1 is out of range: 4 to "]);
     refused(&["--queue", "nr_requests=nan"], &["takes a whole number"]);
+    let tunable = ["--scheduler", "bfq", "--tunable", "bfq.slice_idle=2s"];
+    refused(&tunable, &["takes a whole number", "slice_idle is in ms: bfq.slice_idle=2000"]);
     refused(&["--runs", "0"], &["--runs is out of range"]);
     for (option, word) in [
         ("iodepth=0", "out of range"),
