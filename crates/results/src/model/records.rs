@@ -244,13 +244,8 @@ fn own_records(c: &Comparison, run: &Run, test: &Test, cell: &Cell) -> Vec<Recor
     out
 }
 
-fn cell_records(
-    c: &Comparison,
-    run: &Run,
-    test: &Test,
-    workload: &str,
-    cell: &Cell,
-) -> Vec<Record> {
+/// What a comparison says about a run of a test.
+fn provenance(c: &Comparison, run: &Run, test: &Test, cell: &Cell) -> BTreeMap<String, String> {
     let mut provenance = run.facts.clone();
     for (key, value) in [
         ("run", &run.name),
@@ -276,6 +271,16 @@ fn cell_records(
             format!("n={} mean={} se={} min={} max={}", s.n, s.mean, s.se, s.min, s.max),
         );
     }
+    provenance
+}
+
+fn cell_records(
+    c: &Comparison,
+    run: &Run,
+    test: &Test,
+    workload: &str,
+    cell: &Cell,
+) -> Vec<Record> {
     let mut record = Record {
         schema: SCHEMA,
         trial: TrialId {
@@ -292,7 +297,7 @@ fn cell_records(
             seed: 0,
         },
         backend: BackendKind::Imported,
-        provenance,
+        provenance: provenance(c, run, test, cell),
         ..Record::default()
     };
     let Some(value) = cell.value else {
