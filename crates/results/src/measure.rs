@@ -65,10 +65,12 @@ const PERCENTILES: [(f64, &str, u64); 4] =
     [(50.0, "p50", 2), (99.0, "p99", 100), (99.9, "p99.9", 1_000), (99.99, "p99.99", 10_000)];
 
 /// Fewer I/Os than this give no 99th percentile.
-const STARVED: u64 = 100;
+const FEW: u64 = 100;
 /// The last part of the name of the longest wait. It is a measure only where there are too few I/Os for the 99th
 /// percentile: what a starved process is charged with (`cells::charge_starved`).
 pub const LONGEST: &str = "max";
+/// The last part of the name of the number of I/Os, of those that may be compared with too few: up to twice as many.
+pub const COUNT: &str = "count";
 
 /// Every measure of a record, in a fixed order; nothing that is not finite.
 ///
@@ -149,7 +151,10 @@ fn add_latencies(name: &str, h: &LatencyHistogram, out: &mut Vec<Measure>) {
     if n > 0 {
         put(out, format!("{name}.mean"), "ns", h.mean(), Better::Lower);
     }
-    if (1..STARVED).contains(&n) {
+    if (1..2 * FEW).contains(&n) {
+        put(out, format!("{name}.{COUNT}"), "", n as f64, Better::Higher);
+    }
+    if (1..FEW).contains(&n) {
         put(out, format!("{name}.{LONGEST}"), "ns", h.max() as f64, Better::Lower);
     }
     for (p, word, _) in PERCENTILES.into_iter().filter(|p| n >= p.2) {

@@ -3,19 +3,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, CellSample, Cells};
-use crate::measure::{LONGEST, latency_of};
+use crate::measure::{COUNT, LONGEST, latency_of};
 use crate::stats::Observation;
 
 /// A workload on a device.
 type Place = (String, String);
 
-/// The 99th percentiles of a workload: name, the largest of all that are known, and what a new sample looks like.
-type Percentiles = BTreeMap<(Place, String), (f64, CellSample)>;
+/// The 99th percentiles of a workload by name.
+type Percentiles = BTreeMap<(Place, String), Known>;
+
+/// What is known of a percentile under all schedulers.
+struct Known {
+    /// The largest.
+    longest: f64,
+    /// I/Os of the run that had the most; infinite where they were too many to be counted.
+    most: f64,
+    /// What a new sample looks like.
+    new: CellSample,
+}
+
+/// A process is starved in a run with less than this part of the I/Os that its best run had.
+const STARVED: f64 = 0.5;
 
 /// Charges starvation to its scheduler. A round in which a process has too few I/Os for a 99th percentile that other
-/// schedulers have would be left out, and a mean of the other rounds would praise who starves most. Such a round counts
-/// as *beyond* the longest wait that is known: the largest percentile of all schedulers, or the longest of its own
-/// waits. The longest waits have no other use, so they are taken out.
+/// schedulers have would be left out, and a mean of the other rounds would praise who starves most.
+///
+/// With fewer than 100 I/Os the 99th percentile is by rank the longest of them, so that stands in. Where the process
+/// also had less than half of the I/Os of its best run under any scheduler, it was starved: who gets to few I/Os may
+/// have waited elsewhere. Such a round counts as *beyond* the longest wait that is known: the largest percentile of all
+/// schedulers, or the longest of its own waits. Longest waits and counts have no other use, so they are taken out.
 ///
 /// The figure of a whole workload pools its jobs, and a job with next to no I/Os vanishes in it. So rounds in which a
 /// job is starved are charged in the whole workload's figure, too.
@@ -27,26 +43,36 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
     for (key, cell) in sides.iter().flat_map(|c| &c.0) {
         for (name, of) in cell.measures.iter().filter(|(name, _)| is_p99(name)) {
             let place = (key.device.clone(), key.workload.clone());
-            let new = || (0.0, CellSample { sample: Default::default(), highest: 0, ..of.clone() });
+            let new = || Known {
+                longest: 0.0,
+                most: 0.0,
+                new: CellSample { sample: Default::default(), highest: 0, ..of.clone() },
+            };
             let entry = known.entry((place, name.clone())).or_insert_with(new);
-            let longest = of.sample.rounds.iter().filter(|r| !r.1.censored).map(|r| r.1.value);
-            entry.0 = longest.fold(entry.0, f64::max);
+            let counts = cell.values(name, COUNT);
+            for (round, o) in of.sample.rounds.iter().filter(|r| !r.1.censored) {
+                entry.longest = entry.longest.max(o.value);
+                entry.most = entry.most.max(counts.get(round).copied().unwrap_or(f64::INFINITY));
+            }
         }
     }
     for (key, cell) in sides.iter_mut().flat_map(|c| &mut c.0) {
         let place = (key.device.clone(), key.workload.clone());
         let here = || known.range((place.clone(), String::new())..);
-        for ((_, name), (longest, new)) in here().take_while(|((p, _), _)| *p == place) {
-            cell.charge(name, *longest, new);
+        for ((_, name), of) in here().take_while(|((p, _), _)| *p == place) {
+            cell.charge(name, of);
         }
         for ((_, name), _) in here().take_while(|((p, _), _)| *p == place) {
             if let Some(pooled) = name.strip_prefix("job/").and_then(|n| n.rsplit_once('/')) {
-                let longest = known.get(&(place.clone(), pooled.1.into())).map_or(0.0, |k| k.0);
+                let longest =
+                    known.get(&(place.clone(), pooled.1.into())).map_or(0.0, |k| k.longest);
                 cell.charge_pool(name, pooled.1, longest);
             }
         }
-        let spent =
-            |name: &str| latency_of(name).is_some() && name.ends_with(&format!(".{LONGEST}"));
+        let spent = |name: &str| {
+            let last = name.rsplit('.').next().unwrap_or_default();
+            latency_of(name).is_some() && [LONGEST, COUNT].contains(&last)
+        };
         cell.measures.retain(|name, _| !spent(name));
     }
 }
@@ -57,7 +83,7 @@ fn is_p99(name: &str) -> bool {
 
 impl Cell {
     /// Charges the rounds that lack a percentile.
-    fn charge(&mut self, name: &str, longest: f64, new: &CellSample) {
+    fn charge(&mut self, name: &str, known: &Known) {
         let rounds =
             |c: &CellSample| c.sample.rounds.iter().map(|r| r.0).collect::<BTreeSet<u32>>();
         let all: BTreeSet<u32> = self.measures.values().flat_map(&rounds).collect();
@@ -67,16 +93,23 @@ impl Cell {
             return;
         }
         let waits = self.own_waits(name);
-        let own = |round: &u32| waits.get(round).copied().unwrap_or(0.0).max(longest);
-        let charged: Vec<(u32, Observation)> =
-            lacking.iter().map(|r| (*r, Observation { value: own(r), censored: true })).collect();
+        let (counts, longest) = (self.values(name, COUNT), self.values(name, LONGEST));
+        let of = |round: &u32| {
+            let enough = counts.get(round).is_some_and(|n| *n >= STARVED * known.most);
+            if let Some(rank) = longest.get(round).filter(|_| enough) {
+                return (*round, Observation::from(*rank));
+            }
+            let value = waits.get(round).copied().unwrap_or(0.0).max(known.longest);
+            (*round, Observation { value, censored: true })
+        };
+        let charged: Vec<(u32, Observation)> = lacking.iter().map(of).collect();
         let like = self.measures.values().next().map(|c| (c.sample.deterministic, c.sample.paired));
         let into = self.measures.entry(name.into()).or_insert_with(|| {
-            let mut c = new.clone();
+            let mut c = known.new.clone();
             (c.sample.deterministic, c.sample.paired) = like.unwrap_or_default();
             c
         });
-        into.starved += charged.len();
+        into.starved += charged.iter().filter(|c| c.1.censored).count();
         into.highest = into.highest.max(lacking.iter().copied().max().unwrap_or(0));
         into.sample.rounds.extend(charged);
         into.sample.rounds.sort_by_key(|r| r.0);
@@ -84,6 +117,13 @@ impl Cell {
 }
 
 impl Cell {
+    /// What else is known of the I/Os of a percentile, by round.
+    fn values(&self, percentile: &str, last: &str) -> BTreeMap<u32, f64> {
+        let name = percentile.strip_suffix("p99").map(|stem| format!("{stem}{last}"));
+        let sample = name.and_then(|n| self.measures.get(&n));
+        sample.iter().flat_map(|c| &c.sample.rounds).map(|r| (r.0, r.1.value)).collect()
+    }
+
     /// The longest waits that are known of the process of a percentile, by round: also of its other I/Os, for who hardly
     /// gets to a flush may have waited for its writes. Where the longest wait is not known, the mean is the least that it
     /// was.
@@ -227,6 +267,26 @@ mod tests {
             let sync = &bfq.measures[name].sample;
             assert!(sync.rounds.iter().all(|r| r.1.censored && r.1.value >= 9e8), "{sync:?}");
         }
+    }
+
+    /// 99 I/Os are no more starved than 101: it is the share of what the process can do that tells.
+    #[test]
+    fn few_ios_alone_are_no_starvation() {
+        let charged = |none: u64, bfq: u64| {
+            let mut records = Vec::new();
+            for i in 1..=3 {
+                records.extend([trial("none", i, none, 10), trial("bfq", i, bfq, 20)]);
+            }
+            let mut cells = group(&records);
+            charge_starved([&mut cells]);
+            let cell = cells.0.iter().find(|(k, _)| k.scheduler == "bfq").unwrap().1;
+            let p99 = &cell.measures["read.clat.p99"];
+            assert!(p99.sample.rounds.iter().all(|r| r.1.value >= 19e6), "{p99:?}");
+            assert!(cell.measures.keys().all(|m| !m.ends_with("count")), "{cell:?}");
+            p99.starved
+        };
+        assert_eq!([charged(101, 101), charged(101, 99), charged(190, 95)], [0, 0, 0]);
+        assert_eq!([charged(192, 95), charged(101, 50), charged(5_000, 99)], [3, 3, 3]);
     }
 
     #[test]
