@@ -3,6 +3,7 @@
 //! Terminal and page print the same sentences. The answer names a scheduler only when it is measurably ahead of every
 //! other one that the kernel has. Every workload counts the same. A scheduler that starves a process pays for it.
 
+mod alone;
 mod candidate;
 mod field;
 mod figures;
@@ -17,10 +18,10 @@ use serde::Serialize;
 
 use crate::cells::Cells;
 use crate::render::percent;
-use crate::stats::{Better, NEGLIGIBLE};
+use crate::stats::{Better, NEGLIGIBLE, VerdictOptions, benjamini_hochberg};
 pub use candidate::{
-    Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, Meaning, candidates_called, candidates_of, gone,
-    meaning,
+    Absence, Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, Meaning, absence, candidates_called,
+    candidates_of, gone, meaning,
 };
 pub use field::{Side, Stand};
 use figures::{Goal, goals};
@@ -31,6 +32,8 @@ pub use text::{text, wrap};
 const MATTERS: f64 = NEGLIGIBLE;
 /// Before a ratio that is only about right, because values beyond a limit count as the limit.
 pub const ABOUT: &str = "~";
+/// What is said of schedulers that are level.
+const DIFFERENCE: &str = "No measurable difference";
 /// Chance that a page without any difference names a winner.
 const ALPHA: f64 = 0.05;
 
@@ -85,6 +88,8 @@ struct Case<'a> {
     standings: Standings,
     /// Positions of the schedulers that the kernel has, best first.
     order: Vec<usize>,
+    /// Of those behind the first, who is measurably behind it.
+    behind: Vec<bool>,
 }
 
 /// The answers, by device in the order of the candidates, then by goal.
@@ -108,10 +113,12 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
                 (0..names.len()).filter(|i| judged && present[*i] && standings.knows(*i)).collect();
             order.sort_by(|a, b| standings.score(*b).total_cmp(&standings.score(*a)));
             if order.len() > 1 || !goal.zeros.is_empty() {
-                cases.push(Case { device, goal, standings, order });
+                cases.push(Case { device, goal, standings, order, behind: Vec::new() });
             }
         }
     }
+    alone::judge(&mut cases);
+    compare(&mut cases);
     let judged = cases.iter().filter(|c| c.order.len() > 1);
     let claims: Vec<f64> = judged.map(|c| c.claim().unwrap_or(1.0)).collect();
     let mut corrected = holm(&claims).into_iter();
@@ -122,6 +129,22 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
     let mut out: Vec<Answer> = cases.iter().map(one).collect();
     field::judge(&mut out);
     out
+}
+
+/// Who is measurably behind the first: all these comparisons are corrected together.
+fn compare(cases: &mut [Case<'_>]) {
+    let p = |c: &Case<'_>, o: &usize| c.lead(*o).and_then(|l| l.p).unwrap_or(1.0);
+    let all: Vec<f64> =
+        cases.iter().flat_map(|c| c.order.iter().skip(1).map(|o| p(c, o))).collect();
+    let mut corrected = benjamini_hochberg(&all).into_iter();
+    for c in cases {
+        let mut one = |o: &usize| {
+            let sure = corrected.next().is_some_and(|p| p <= ALPHA);
+            let ahead = |l: Lead| l.table.unwrap_or(sure) && l.log.exp() - 1.0 >= c.goal.matters();
+            c.lead(*o).is_some_and(ahead)
+        };
+        c.behind = c.order.iter().skip(1).map(&mut one).collect();
+    }
 }
 
 /// A small share in percent: `1 %`, `1.6 %`.
@@ -144,7 +167,13 @@ impl Case<'_> {
     }
 
     fn lead(&self, other: usize) -> Option<Lead> {
-        self.standings.lead(self.order[0], other)
+        self.lead_of(self.order[0], other)
+    }
+
+    /// Of a goal with one figure, what tables say of it.
+    fn lead_of(&self, a: usize, b: usize) -> Option<Lead> {
+        let table = alone::lead(&self.standings.judged, &self.goal, a, b);
+        table.or_else(|| self.standings.lead(a, b))
     }
 
     /// p that the first is ahead of every other; `None` where that cannot be tested.
@@ -164,15 +193,15 @@ impl Case<'_> {
         format!("{}{}", if lead.about { ABOUT } else { "" }, self.shown(lead.log))
     }
 
-    /// By which figure, in how many workloads.
+    /// By which figure, in how many workloads, as a sentence.
     fn over(&self) -> String {
         let workloads = match self.goal.workloads() {
-            1 => "in 1 workload".into(),
-            n => format!("in the geometric mean of {n} workloads"),
+            1 => "n 1 workload".into(),
+            n => format!("n the geometric mean of {n} workloads"),
         };
         match self.goal.measured_by() {
-            by if by.is_empty() => workloads,
-            by => format!("by {by} {workloads}"),
+            by if by.is_empty() => format!("I{workloads}"),
+            by => format!("By {by} i{workloads}"),
         }
     }
 
@@ -205,8 +234,8 @@ impl Case<'_> {
         let Some(lead) = self.lead(second) else { return out };
         let by = lead.log.exp() - 1.0;
         if lead.p.is_none() {
-            out.words = self.largest(lead, by) + "; one value of each proves nothing";
-        } else if p <= ALPHA && by >= self.goal.matters() {
+            out.words = self.largest(lead, by) + ". One value of each proves nothing";
+        } else if p <= ALPHA && by >= self.goal.matters() && self.undisputed() {
             self.win(&mut out, lead, p, cells);
         } else {
             self.tie(&mut out, candidates);
@@ -227,11 +256,11 @@ impl Case<'_> {
             let level: Vec<&str> =
                 std::iter::once(self.name(self.order[0])).chain(others).collect();
             let within = share(matters);
-            return format!("Level within {within}: {} ({})", list(&level), self.over());
+            return format!("Level within {within}: {}. {}", list(&level), self.over());
         }
         let end = if self.goal.better == Better::Higher { "Highest" } else { "Lowest" };
         let (a, b) = (self.name(self.order[0]), self.name(self.order[1]));
-        format!("{end}: {a} ({} against {b}, {})", self.about(lead), self.over())
+        format!("{end}: {a} ({} against {b}). {}", self.about(lead), self.over())
     }
 
     fn win(&self, out: &mut Answer, lead: Lead, p: f64, cells: &Cells) {
@@ -249,7 +278,7 @@ impl Case<'_> {
         out.winner = Some(self.name(first).into());
         out.chip = Chip::Measured;
         out.words = format!(
-            "{}: {by}{interval} against {}, the next, {}",
+            "{}: {by}{interval} against {}, the next. {}",
             self.name(first),
             self.name(second),
             self.over()
@@ -259,7 +288,7 @@ impl Case<'_> {
         {
             out.chip = Chip::OneMeasure;
             out.words += &format!(
-                "; but one measure carries it: without {without} it is {}",
+                ". But one measure carries it: without {without} it is {}",
                 self.shown(left)
             );
         }
@@ -274,42 +303,52 @@ impl Case<'_> {
         out.notes.extend(self.price(cells));
     }
 
+    /// No table says otherwise.
+    fn undisputed(&self) -> bool {
+        self.order[1..].iter().all(|o| self.lead(*o).is_some_and(|l| l.table != Some(false)))
+    }
+
     fn tie(&self, out: &mut Answer, candidates: &[Candidate]) {
         out.chip = Chip::NotMeasurable;
         let matters = self.goal.matters();
-        let level = |l: Lead| l.log.exp() - 1.0 < matters || l.p.is_none_or(|p| p > ALPHA);
-        let rest = self.order[1..].iter().copied();
-        let mut tied: Vec<&str> = vec![self.name(self.order[0])];
-        tied.extend(rest.filter(|o| self.lead(*o).is_some_and(level)).map(|o| self.name(o)));
-        if tied.len() == 1 {
-            // Each is beaten alone, but not surely all of them together.
-            tied.push(self.name(self.order[1]));
-        }
+        let others = self.order[1..].iter().zip(&self.behind).filter(|(_, behind)| !**behind);
+        let tied: Vec<usize> =
+            std::iter::once(self.order[0]).chain(others.map(|(o, _)| *o)).collect();
+        let first = self.name(self.order[0]);
+        let Some(last) = tied.last().filter(|_| tied.len() > 1) else {
+            out.words = format!(
+                "No clear winner: {first} is ahead of each other one, but not surely of all. {}",
+                self.over()
+            );
+            return;
+        };
+        let lead = self.lead(*last);
+        let by = lead.map_or_else(String::new, |l| self.about(l));
+        let ends = format!("{first} {by} against {}", self.name(*last));
+        let small = lead.is_none_or(|l| l.log.exp() - 1.0 < matters);
+        let margin = VerdictOptions::default().margin;
+        let within = |o: &usize| self.lead(*o).is_some_and(|l| l.within(margin));
+        let (what, why) = if small {
+            let mean = if self.goal.figures.len() > 1 { " in the mean of these" } else { "" };
+            (DIFFERENCE, format!("less than {} apart{mean}", share(matters)))
+        } else if tied[1..].iter().all(within) {
+            (DIFFERENCE, format!("{ends}: surely less than {}", share(margin)))
+        } else {
+            let runs = self.goal.runs();
+            ("No clear winner", format!("{ends}: {runs} runs are too few to be sure"))
+        };
         let who = if tied.len() == self.order.len() && tied.len() > 2 {
             format!("the {} schedulers", tied.len())
         } else {
-            list(&tied)
+            list(&tied.iter().map(|i| self.name(*i)).collect::<Vec<_>>())
         };
-        out.words = format!("No measurable difference between {who}, {}", self.over());
-        let is_tied = |o: &&usize| tied.contains(&self.name(**o));
-        let last = self.order.iter().rfind(is_tied).unwrap_or(&self.order[0]);
-        let lead = self.lead(*last);
-        let apart = lead.map_or(0.0, |l| l.log);
-        if apart.exp() - 1.0 < matters {
-            let mean = if self.goal.figures.len() > 1 { " in the mean of these" } else { "" };
-            out.words += &format!(" (less than {} apart{mean})", share(matters));
-        } else {
-            let by = lead.map_or_else(String::new, |l| self.about(l));
-            let runs = self.goal.runs();
-            let ends = format!("{} {by} against {}", self.name(self.order[0]), self.name(*last));
-            out.words += &format!(" ({ends}: {runs} runs are too few to be sure)");
-        }
+        out.words = format!("{what} between {who} ({why}). {}", self.over());
         // Only where nobody is ahead of anybody: a cause of level figures explains no difference, seen or possible.
-        let all_level = |o: &usize| self.lead(*o).is_some_and(|l| l.log.exp() - 1.0 < matters);
-        if self.order[1..].iter().all(all_level)
+        let level = |o: &usize| self.lead(*o).is_some_and(|l| l.log.exp() - 1.0 < matters);
+        if self.order[1..].iter().all(level)
             && let Some(why) = reason(self.device, candidates)
         {
-            out.words += &format!(": {why}");
+            out.words += &format!(". Why: {why}");
         }
     }
 }

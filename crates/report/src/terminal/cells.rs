@@ -78,19 +78,24 @@ pub(super) fn places(records: &[Record], noise: bool) -> Vec<Place<'_>> {
 
 /// Judges the rows of all places: they are read together.
 fn judge(places: &mut [Place<'_>]) {
-    let (mut pairs, mut at) = (Vec::new(), Vec::new());
+    let (mut groups, mut at) = (Vec::new(), Vec::new());
     for (i, p) in places.iter_mut().enumerate() {
         let base = usual_base(p.rows.iter().map(|r| r.scheduler));
         p.base = p.rows.iter().position(|r| Some(r.scheduler) == base).unwrap_or(0);
         p.judged = vec![None; p.rows.len()];
         let of = p.rows.iter().enumerate().filter(|(k, r)| *k != p.base && !r.runs.is_empty());
-        for (k, row) in of.filter(|_| !p.rows[p.base].runs.is_empty()) {
-            pairs.push((p.rows[p.base].sample(Figures::rate), row.sample(Figures::rate)));
-            at.push((i, k));
+        let others: Vec<(usize, Sample)> = of
+            .filter(|_| !p.rows[p.base].runs.is_empty())
+            .map(|(k, row)| (k, row.sample(Figures::judged)))
+            .collect();
+        if let (Some(base), false) = (p.rows.get(p.base), others.is_empty()) {
+            at.extend(others.iter().map(|(k, _)| (i, *k)));
+            let others = others.into_iter().map(|(_, s)| s).collect();
+            groups.push((base.sample(Figures::judged), others));
         }
     }
-    let judged = judge_all(&pairs, Better::Higher, VerdictOptions::default());
-    for ((i, k), j) in at.into_iter().zip(judged) {
+    let judged = judge_all(&groups, Better::Higher, VerdictOptions::default());
+    for ((i, k), j) in at.into_iter().zip(judged.into_iter().flatten()) {
         places[i].judged[k] = Some(j);
     }
 }

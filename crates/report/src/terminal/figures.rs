@@ -4,17 +4,25 @@ use iosched_experiment::{DirStats, JobRecord, Record, rates, together, total};
 use iosched_results::stats::jain;
 use iosched_types::LatencyHistogram;
 
+/// How many I/Os resolve a percentile. Of fewer, the longest wait stands in.
+pub(super) const RESOLVES_P99: u64 = 100;
+pub(super) const RESOLVES_P999: u64 = 1_000;
+
 /// Figures over all processes and directions of a trial, or over the processes of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
     /// Bytes read and written a second.
     pub bandwidth: f64,
+    /// Bytes and I/Os a second of reads and of writes added up, each over its own time: what answers compare.
+    pub sides: (f64, f64),
     /// Reads and writes a second.
     pub iops: f64,
     /// Trims a second: they move no data.
     pub trims: f64,
     /// Whether the latencies are fio's `lat`, submission and completion. Else they are completion latencies, `clat`.
     pub total: bool,
+    /// I/Os with a latency: 100 resolve a 99th percentile, 1000 a 99.9th.
+    pub count: u64,
     /// Mean latency in ns; 0 when nothing completed, as for the percentiles.
     pub mean: f64,
     /// Median latency in ns.
@@ -48,11 +56,27 @@ impl Figures {
         if self.iops > 0.0 || self.bandwidth > 0.0 { self.bandwidth } else { self.trims }
     }
 
+    /// What verdicts are about: the number of the answers.
+    #[must_use]
+    pub fn judged(&self) -> f64 {
+        if self.iops > 0.0 || self.bandwidth > 0.0 { self.sides.0 } else { self.trims }
+    }
+
+    /// Fewer I/Os than resolve a percentile.
+    #[must_use]
+    pub fn few(&self, least: u64) -> bool {
+        (1..least).contains(&self.count)
+    }
+
     /// Of a whole trial.
     #[must_use]
     pub fn of(r: &Record) -> Figures {
         let mut f = Figures::of_jobs(r.jobs.iter());
         f.take_percentiles(r);
+        // As pages show them. Of jobs that took turns that would be no rate of the disk.
+        if together(&r.jobs) {
+            (f.bandwidth, f.iops) = f.sides;
+        }
         let share = |t: u64| if r.elapsed == 0 { 0.0 } else { t as f64 / r.elapsed as f64 };
         f.busy = share(r.device.busy).min(1.0);
         f.idled = share(r.scheduler.idled).min(1.0);
@@ -100,6 +124,10 @@ impl Figures {
         let jobs: Vec<&JobRecord> = jobs.collect();
         let moved = total(jobs.iter().copied(), |j| [&j.read, &j.write]);
         (f.bandwidth, f.iops) = (moved.bytes_per_second(), moved.iops());
+        let side = |of: fn(&JobRecord) -> &DirStats| total(jobs.iter().copied(), |j| [of(j)]);
+        let (reads, writes) = (side(|j| &j.read), side(|j| &j.write));
+        f.sides =
+            (reads.bytes_per_second() + writes.bytes_per_second(), reads.iops() + writes.iops());
         f.trims = total(jobs.iter().copied(), |j| [&j.trim]).iops();
         for j in jobs {
             sync.merge(j.sync.latency());
@@ -112,11 +140,15 @@ impl Figures {
         };
         let latency = all.latency();
         f.total = all.has_total();
+        f.count = latency.count();
         if !latency.is_empty() {
             f.mean = latency.mean();
             f.p50 = latency.percentile(50.0) as f64;
-            f.p99 = latency.percentile(99.0) as f64;
-            f.p999 = latency.percentile(99.9) as f64;
+            let or_longest = |p, least| {
+                if f.few(least) { latency.max() } else { latency.percentile(p) }
+            };
+            (f.p99, f.p999) =
+                (or_longest(99.0, RESOLVES_P99) as f64, or_longest(99.9, RESOLVES_P999) as f64);
         } else if all.ios > 0 {
             // They were not recorded, which is not the same as none.
             (f.mean, f.p50, f.p99, f.p999) = (f64::NAN, f64::NAN, f64::NAN, f64::NAN);

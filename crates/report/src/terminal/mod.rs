@@ -87,15 +87,15 @@ pub fn report(records: &[Record], look: Look) -> String {
 fn reported(records: &[Record], own: &BTreeMap<String, String>, look: Look) -> String {
     let places = places(records, look.noise);
     let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
-    out.push_str(&summary::summary(&places, look));
-    out.push_str(&legend(&out, records, look.prose()));
     let mut cells = group(records);
     let mixed = one_latency([&mut cells]);
     charge_starved([&mut cells]);
+    let answers = answers(&cells, &candidates_called(records, own));
+    out.push_str(&summary::summary(&places, &answers, look));
+    out.push_str(&legend(&out, records, look.prose()));
     if mixed {
         out.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), look.prose()));
     }
-    let answers = answers(&cells, &candidates_called(records, own));
     if !answers.is_empty() {
         out.push('\n');
         out.push_str(&text(&answers, look.prose()));
@@ -130,6 +130,11 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     let beyond = |w: &str| {
         plain(w).strip_prefix('>').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
     };
+    let longest = |w: &str| {
+        plain(w)
+            .strip_prefix(workload::LONGEST)
+            .is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+    };
     if tables.lines().any(starred) {
         words.push("* the best of its column");
     }
@@ -154,8 +159,16 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     if tables.lines().any(|l| l.starts_with("by job: ")) && records.iter().any(apart) {
         words.push("by job: over the time in which that job ran; jobs ran at different times, so the sum is no total");
     }
-    if tables.contains("fastest in") {
-        words.push("fastest in: within 0.5 % of the highest throughput");
+    if tables.contains("how many times better than") {
+        words.push("times better: the geometric mean of the workloads; * is measurably ahead of every other");
+    }
+    if tables.contains("better in") {
+        words.push("better in, worse in: workloads with measurably more or less throughput");
+    }
+    if tables.lines().any(|l| l.split_whitespace().any(longest)) {
+        words.push(
+            "^ the longest wait: fewer than 100 I/Os have no 99th percentile (1000 no 99.9th)",
+        );
     }
     if records.iter().any(|r| r.trial.scheduler.contains('@')) {
         words.push("@X: that generation of the scheduler (`iosched show scheduler`)");

@@ -1,129 +1,79 @@
-//! Over all workloads: the geometric mean of each scheduler's ratios to the base's figures.
+//! Over all workloads of a device: how the schedulers stand in the answers, which follow from the same numbers.
 
-use iosched_results::answer::wrap;
-use iosched_results::cells::usual_base;
+use iosched_results::answer::{ABOUT, Answer, Stand, wrap};
+use iosched_results::stats::Verdict;
 
-use super::cells::{Place, Row};
-use super::figures::Figures;
+use super::cells::Place;
 use super::{Align, Cell, Grid};
 use super::{Look, bar};
 
 const BAR: usize = 16;
+/// Goals beyond these have their sentences only.
+const GOALS: usize = 4;
 
-/// Ratios of a scheduler to the base over some places.
-#[derive(Default)]
-struct Ratios {
-    rate: Vec<f64>,
-    mean: Vec<f64>,
-    p99: Vec<f64>,
-    best: usize,
-}
-
-/// Geometric mean: ratios multiply.
-fn geometric(ratios: &[f64]) -> Option<f64> {
-    let n = ratios.len() as f64;
-    (!ratios.is_empty()).then(|| (ratios.iter().map(|r| r.ln()).sum::<f64>() / n).exp())
-}
-
-/// A table for each device when there are several, and one for all; nothing for a single table.
-pub(super) fn summary(places: &[Place<'_>], look: Look) -> String {
-    if places.len() < 2 {
-        return String::new();
-    }
+/// A table for each device with several workloads.
+pub(super) fn summary(places: &[Place<'_>], answers: &[Answer], look: Look) -> String {
     let mut devices: Vec<&str> = Vec::new();
     for p in places {
         if !devices.contains(&p.device) {
             devices.push(p.device);
         }
     }
-    let mut out = String::new();
-    if devices.len() > 1 && devices.len() < places.len() {
-        for d in &devices {
-            let of: Vec<&Place<'_>> = places.iter().filter(|p| p.device == *d).collect();
-            out.push_str(&table(&format!("All workloads on {d}"), &of, look));
-            out.push('\n');
-        }
-    }
-    let all: Vec<&Place<'_>> = places.iter().collect();
-    let name = if devices.len() > 1 { "All devices and workloads" } else { "All workloads" };
-    out + &table(name, &all, look)
+    let one = |d: &&str| {
+        let of: Vec<&Place<'_>> = places.iter().filter(|p| p.device == *d).collect();
+        let told: Vec<&Answer> =
+            answers.iter().filter(|a| a.device == *d && !a.field.is_empty()).take(GOALS).collect();
+        if of.len() < 2 || told.is_empty() { String::new() } else { table(d, &of, &told, look) }
+    };
+    let tables: Vec<String> = devices.iter().map(one).filter(|t| !t.is_empty()).collect();
+    tables.iter().map(|t| format!("{t}\n")).collect()
 }
 
-fn schedulers<'a>(places: &[&Place<'a>]) -> Vec<&'a str> {
+fn stand<'a>(a: &'a Answer, scheduler: &str) -> Option<&'a Stand> {
+    a.field.iter().find(|s| s.scheduler == scheduler)
+}
+
+fn table(device: &str, places: &[&Place<'_>], answers: &[&Answer], look: Look) -> String {
     let mut names: Vec<&str> = Vec::new();
     for row in places.iter().flat_map(|p| &p.rows) {
         if !names.contains(&row.scheduler) {
             names.push(row.scheduler);
         }
     }
-    names
-}
-
-fn ratios(places: &[&Place<'_>], base: &str, scheduler: &str) -> Ratios {
-    let mut out = Ratios::default();
-    for p in places {
-        let row = |name: &str| p.rows.iter().find(|r| r.scheduler == name);
-        let (Some(b), Some(s)) = (row(base), row(scheduler)) else { continue };
-        if b.noisy || s.noisy {
-            continue;
+    let base = answers.iter().flat_map(|a| &a.field).find(|s| s.base).map(|s| &*s.scheduler);
+    let grid = Grid::new().column("scheduler", Align::Left).column("", Align::Left);
+    let mut grid = answers.iter().fold(grid, |g, a| g.column(&a.goal, Align::Right));
+    let judged = places.iter().any(|p| p.judged.iter().flatten().any(|j| j.p.is_some() || j.exact));
+    if judged {
+        grid = grid.column("better in", Align::Right).column("worse in", Align::Right);
+    }
+    let first = |name: &str| answers.first().and_then(|a| stand(a, name)).map_or(0.0, |s| s.ratio);
+    let most = names.iter().map(|n| first(n)).fold(0.0, f64::max);
+    for name in &names {
+        let mut cells = vec![Cell::new(name), Cell::new(bar(first(name) / most, BAR))];
+        cells.extend(answers.iter().map(|a| {
+            let text = stand(a, name).map_or_else(
+                || "–".into(),
+                |s| format!("{}{:.2}×", if s.about { ABOUT } else { "" }, s.ratio),
+            );
+            // Only whom the answer names.
+            Cell { best: a.winner.as_deref() == Some(name), ..Cell::new(text) }
+        }));
+        if judged {
+            let of = |v: Verdict| {
+                let of = |p: &&&Place<'_>| {
+                    let at = p.rows.iter().position(|r| r.scheduler == *name);
+                    at.and_then(|i| p.judged[i].as_ref()).is_some_and(|j| j.verdict == v)
+                };
+                let n = places.iter().filter(of).count();
+                let text = if Some(*name) == base { String::new() } else { n.to_string() };
+                Cell::new(text)
+            };
+            cells.extend([of(Verdict::Better), of(Verdict::Worse)]);
         }
-        type Get = fn(&Figures) -> f64;
-        let mut put = |list: fn(&mut Ratios) -> &mut Vec<f64>, f: Get| {
-            let (Some(x), Some(y)) = (b.mean(f), s.mean(f)) else { return };
-            if x > 0.0 && y > 0.0 {
-                list(&mut out).push(y / x);
-            }
-        };
-        put(|r| &mut r.rate, Figures::rate);
-        put(|r| &mut r.mean, |f| f.mean);
-        put(|r| &mut r.p99, |f| f.p99);
-        let rate = |r: &Row<'_>| r.mean(Figures::rate).unwrap_or(0.0);
-        let most = p.rows.iter().map(rate).fold(0.0, f64::max);
-        // Half a percent behind the best is as good as the best.
-        out.best += usize::from(rate(s) >= most * 0.995 && most > 0.0);
+        grid.row(cells);
     }
-    out
-}
-
-fn table(name: &str, places: &[&Place<'_>], look: Look) -> String {
-    let names = schedulers(places);
-    let base = usual_base(names.iter().copied());
-    let Some(base) = base.filter(|_| names.len() > 1) else {
-        return String::new();
-    };
-    let all: Vec<Ratios> = names.iter().map(|n| ratios(places, base, n)).collect();
-    let most = all.iter().filter_map(|r| geometric(&r.rate)).fold(0.0, f64::max);
-    if most == 0.0 {
-        return String::new();
-    }
-    let top = |list: fn(&Ratios) -> &Vec<f64>, pick: fn(f64, f64) -> f64| {
-        let values = all.iter().filter_map(|r| geometric(list(r)));
-        values.reduce(pick).map(|v| format!("{v:.2}"))
-    };
-    let tops = [top(|r| &r.rate, f64::max), top(|r| &r.mean, f64::min), top(|r| &r.p99, f64::min)];
-    let mut grid = Grid::new()
-        .column("scheduler", Align::Left)
-        .column("", Align::Left)
-        .column("throughput", Align::Right)
-        .column("mean latency", Align::Right)
-        .column("p99 latency", Align::Right)
-        .column("fastest in", Align::Right);
-    for (name, r) in names.iter().zip(&all) {
-        let share = geometric(&r.rate).unwrap_or(0.0) / most;
-        let cell = |list: &Vec<f64>, top: &Option<String>| {
-            let text = geometric(list).map(|v| format!("{v:.2}"));
-            let best = text.is_some() && text == *top;
-            Cell { best, ..Cell::new(text.map_or("–".into(), |t| t + "×")) }
-        };
-        grid.row(vec![
-            Cell::new(name),
-            Cell::new(bar(share, BAR)),
-            cell(&r.rate, &tops[0]),
-            cell(&r.mean, &tops[1]),
-            cell(&r.p99, &tops[2]),
-            Cell::new(format!("{} of {}", r.best, places.len())),
-        ]);
-    }
-    let title = format!("{name}: geometric mean of the ratios to {base}");
+    let base = base.unwrap_or("the base");
+    let title = format!("All workloads on {device}: how many times better than {base}");
     wrap("", 2, &title, look.columns()) + &grid.render(look.columns(), look.color)
 }

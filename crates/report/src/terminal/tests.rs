@@ -37,8 +37,10 @@ fn the_best_is_starred_and_ratios_are_multiplied() {
     assert!(line("w1 on disk").contains("400*"), "{text}");
     assert!(!line("w2 on disk").contains("200*"), "{text}");
     let words = line("All workloads");
-    assert!(words.contains("1.00×") && words.contains("1 of 2"), "{words}");
-    assert!(words.contains("0.89×*"), "sqrt(0.8 * 1) = 0.89: {words}");
+    assert!(words.contains("1.00×"), "{words}");
+    assert!(words.contains("1.12×"), "1 / sqrt(0.8 * 1) = 1.12: {words}");
+    // The answer names nobody, and neither does the table.
+    assert!(!words.contains('*') && text.contains("One value of each proves nothing"), "{text}");
 }
 
 /// `trims` a second of one process beside `reads` of another.
@@ -234,4 +236,54 @@ fn latencies_of_a_file_without_bins_are_its_percentiles() {
     r.jobs[0].write = DirStats { ios: 3 * ios, bytes: 1, ..r.jobs[0].read.clone() };
     put(&mut r, "write.clat.mean", 44.0);
     assert_eq!(row(&r), ["94.0", "–", "–", "–"]);
+}
+
+/// Over all workloads a scheduler is starred where the answer names it, and nowhere else.
+#[test]
+fn the_summary_names_whom_the_answer_names() {
+    let of = |ahead: u64| {
+        let mut records = Vec::new();
+        for workload in ["w1", "w2"] {
+            for i in 1..=5 {
+                for (scheduler, ios) in [("none", 1_000), ("bfq", 1_000 + ahead)] {
+                    let mut r = record("disk", workload, scheduler, ios + 7 * u64::from(i), 1_000);
+                    r.trial.repetition = i;
+                    records.push(r);
+                }
+            }
+        }
+        report(&records, NARROW)
+    };
+    let starred = |text: &str| {
+        let table = &text[text.find("All workloads on disk").unwrap()..];
+        let row = table.lines().find(|l| l.starts_with("bfq")).unwrap();
+        (row.contains('*'), row.trim_end().to_string())
+    };
+    let clear = of(500);
+    let (star, row) = starred(&clear);
+    assert!(star && row.ends_with("2        0"), "{clear}");
+    assert!(clear.contains("throughput  bfq: +"), "{clear}");
+    let level = of(2);
+    let (star, row) = starred(&level);
+    assert!(!star && row.ends_with("0        0"), "{level}");
+    assert!(level.contains("throughput  No measurable difference"), "{level}");
+}
+
+/// Eight I/Os have no 99th percentile: the longest wait is shown, marked, and never as the best.
+#[test]
+fn few_ios_show_their_longest_wait() {
+    let few = |scheduler: &str, ios: u64| {
+        let mut r = record("disk", "w", scheduler, 300, 2_000_000);
+        r.jobs[1].read = DirStats { ios, runtime: 1_000_000_000, ..DirStats::default() };
+        (0..ios).for_each(|i| r.jobs[1].read.clat.record(1_000_000 + i));
+        r
+    };
+    let text = report(&[few("none", 8), few("bfq", 300)], NARROW);
+    let by_job = &text[text.find("by job").unwrap()..];
+    let row = |name: &str| by_job.lines().find(|l| l.starts_with(name)).unwrap().to_string();
+    assert!(row("none").contains("^1.00") && !row("bfq").contains('^'), "{text}");
+    assert!(text.contains("^ the longest wait: fewer than 100"), "{text}");
+    let enough = report(&[few("none", 500), few("bfq", 300)], NARROW);
+    let by_job = enough.split("by job").nth(1).and_then(|t| t.split("\n\n").next()).unwrap();
+    assert!(!by_job.contains('^'), "{enough}");
 }

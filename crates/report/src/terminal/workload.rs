@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use iosched_experiment::{BackendKind, JobRecord};
 use iosched_results::answer::wrap;
 use iosched_results::render::percent;
-use iosched_results::stats::{Judged, Verdict, summarize};
+use iosched_results::stats::{Judged, Verdict, mean_of, summarize};
 use iosched_types::units::{show_count, three_digits};
 
 use super::cells::{Place, Row};
-use super::figures::Figures;
+use super::figures::{Figures, RESOLVES_P99, RESOLVES_P999};
 use super::measured::metrics;
 use super::{Align, Cell, Grid};
 use super::{Look, bar};
@@ -17,6 +17,8 @@ use super::{Look, bar};
 /// Columns of the bar.
 const BAR: usize = 6;
 const MIB: f64 = 1_048_576.0;
+/// Before the longest wait, where too few I/Os resolve a percentile.
+pub(super) const LONGEST: char = '^';
 /// Most jobs that are shown one by one.
 const JOBS: usize = 16;
 
@@ -135,6 +137,23 @@ impl Column {
         Column { head: head.into(), align: Align::Right, cells }
     }
 
+    /// A percentile, of which some rows have too few I/Os: theirs is the longest wait, marked and never the best.
+    fn percentile(
+        head: &str,
+        rows: &[(Option<f64>, bool)],
+        show: impl Fn(f64) -> String,
+    ) -> Column {
+        let known: Vec<Option<f64>> =
+            rows.iter().map(|(v, few)| if *few { None } else { *v }).collect();
+        let mut out = Column::numbers(head, &known, Best::Least, &show);
+        for (cell, (v, few)) in out.cells.iter_mut().zip(rows) {
+            if let Some(v) = v.filter(|v| *few && v.is_finite()) {
+                *cell = Cell::new(format!("{LONGEST}{}", show(v)));
+            }
+        }
+        out
+    }
+
     pub(super) fn words(head: &str, align: Align, words: impl Iterator<Item = String>) -> Column {
         Column { head: head.into(), align, cells: words.map(Cell::new).collect() }
     }
@@ -167,10 +186,16 @@ impl Speed {
             columns.push(Column::numbers("trims/s", &trims, Best::Most, number));
         }
         type Get = fn(&Figures) -> f64;
-        let latencies: [(&str, Get); 4] =
-            [("mean", |f| f.mean), ("p50", |f| f.p50), ("p99", |f| f.p99), ("p99.9", |f| f.p999)];
-        for (head, get) in latencies {
-            columns.push(Column::numbers(head, &values(get), Best::Least, |v| number(v / unit)));
+        let latencies: [(&str, Get, u64); 4] = [
+            ("mean", |f| f.mean, 1),
+            ("p50", |f| f.p50, 1),
+            ("p99", |f| f.p99, RESOLVES_P99),
+            ("p99.9", |f| f.p999, RESOLVES_P999),
+        ];
+        for (head, get, least) in latencies {
+            let of = |r: &Row<'_>| (r.mean(get), r.runs.iter().any(|(_, f)| f.few(least)));
+            let rows: Vec<_> = p.rows.iter().map(of).collect();
+            columns.push(Column::percentile(head, &rows, |v| number(v / unit)));
         }
         // What a log writer waits for: its writes return at once, its fsync does not.
         let sync = values(|f| f.sync);
@@ -300,12 +325,11 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
     if names.len() < 2 {
         return String::new();
     }
-    let of = |row: &Row<'_>, name: &str, f: fn(&Figures) -> f64| {
-        let each = row.runs.iter().map(|(r, _)| {
-            let jobs: Vec<&JobRecord> = r.jobs.iter().filter(|j| j.name == name).collect();
-            f(&Figures::of_jobs(jobs.into_iter()))
-        });
-        iosched_results::stats::mean_of(&each.collect::<Vec<_>>())
+    let all_of = |row: &Row<'_>, name: &str| -> Vec<Figures> {
+        let of = |r: &iosched_experiment::Record| {
+            Figures::of_jobs(r.jobs.iter().filter(|j| j.name == name))
+        };
+        row.runs.iter().map(|(r, _)| of(r)).collect()
     };
     let mut out = String::new();
     // As many jobs side by side as fit: a name and two numbers each.
@@ -315,11 +339,13 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
         let mut table = Speed { columns: Vec::new() };
         let mut trimmed = false;
         for name in names {
+            let each: Vec<Vec<Figures>> = p.rows.iter().map(|r| all_of(r, name)).collect();
             let values = |f: fn(&Figures) -> f64| -> Vec<Option<f64>> {
-                p.rows.iter().map(|r| of(r, name, f)).collect()
+                each.iter().map(|e| mean_of(&e.iter().map(f).collect::<Vec<_>>())).collect()
             };
             let short: String = name.chars().take(13).collect();
-            let p99 = values(|f| f.p99);
+            let few = each.iter().map(|e| e.iter().any(|f| f.few(RESOLVES_P99)));
+            let p99: Vec<_> = values(|f| f.p99).into_iter().zip(few).collect();
             // A job that only trims moves no data.
             let (rate, trims) = (values(Figures::rate), values(|f| f.trims));
             let only = values(|f| f.iops).iter().flatten().all(|v| *v == 0.0);
@@ -330,7 +356,7 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
             };
             table.columns.push(Column::numbers(&short, &rate, Best::Most, show));
             trimmed |= trimming;
-            table.columns.push(Column::numbers("p99", &p99, Best::Least, |v| number(v / unit)));
+            table.columns.push(Column::percentile("p99", &p99, |v| number(v / unit)));
         }
         let trims = if trimmed { " (of trims, their number /s)" } else { "" };
         out.push_str(&format!("\nby job: MiB/s{trims} and p99\n"));

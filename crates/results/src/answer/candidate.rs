@@ -1,6 +1,7 @@
 //! The schedulers of a comparison, and what their names mean under a kernel.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use iosched_experiment::record::Record;
 use iosched_schedulers::KernelVersion;
@@ -30,6 +31,17 @@ pub struct Candidate {
 pub const DEVICE_DEPTH: &str = "device.queue_depth";
 /// Provenance: bytes the device holds.
 pub const DEVICE_CAPACITY: &str = "device.capacity";
+
+impl Meaning {
+    /// Last kernel that has any version of it, where the trials' kernel came after that.
+    #[must_use]
+    pub fn until(&self) -> Option<&str> {
+        match &self.absence {
+            Absence::Removed(last) => Some(last),
+            _ => None,
+        }
+    }
+}
 
 impl Candidate {
     /// A scheduler, called `label` in the cells, under a kernel.
@@ -80,6 +92,61 @@ pub fn gone(scheduler: &str, kernel: &str) -> Option<String> {
     (!generation.covers(version)).then_some(words)
 }
 
+/// In which way a kernel does not have a scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub enum Absence {
+    /// It has it, or nobody knows the name.
+    #[default]
+    None,
+    /// It comes later, with this kernel.
+    NotYet(String),
+    /// This kernel was the last one with any version of it.
+    Removed(String),
+    /// The kernel has a version of its own.
+    Other(String),
+}
+
+impl fmt::Display for Absence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Absence::None => f.write_str("yes"),
+            Absence::NotYet(first) => write!(f, "not yet: it comes with {first}"),
+            Absence::Removed(last) => write!(f, "no, removed after {last}"),
+            Absence::Other(own) => write!(f, "no, it has {own}"),
+        }
+    }
+}
+
+/// Whether a kernel has a scheduler, and if not, in which way.
+#[must_use]
+pub fn absence(scheduler: &str, kernel: &str) -> Absence {
+    let version = kernel.split_whitespace().next().and_then(KernelVersion::parse);
+    let name = scheduler.split([' ', '(']).next().unwrap_or_default().to_lowercase();
+    let known = family(name.split('@').next().unwrap_or_default()).ok();
+    let (Some(version), Some(known)) = (version, known) else { return Absence::None };
+    if gone(scheduler, kernel).is_none() {
+        return Absence::None;
+    }
+    if let Some(own) = known.generations.iter().find(|g| g.covers(version)) {
+        return Absence::Other(if own.name == known.name {
+            own.name.into()
+        } else {
+            format!("{}@{}", known.name, own.name)
+        });
+    }
+    match known.generations.iter().map(|g| g.first).filter(|f| *f > version).min() {
+        Some(first) => Absence::NotYet(first.to_string()),
+        None => Absence::Removed(
+            known
+                .generations
+                .iter()
+                .filter_map(|g| g.last)
+                .max()
+                .map_or_else(String::new, |l| l.to_string()),
+        ),
+    }
+}
+
 /// What stands behind a scheduler's name: which version of it the trials ran, and what is special about that.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Meaning {
@@ -87,24 +154,19 @@ pub struct Meaning {
     pub kernels: String,
     /// What differs from the version before.
     pub summary: String,
-    /// Last kernel that has any version of it, when Linux has none any more.
-    pub until: String,
+    /// Whether the trials' kernel has it.
+    pub absence: Absence,
 }
 
 /// What a scheduler's name means under a kernel.
 #[must_use]
 pub fn meaning(scheduler: &str, kernel: &str) -> Meaning {
     let name = scheduler.split([' ', '(']).next().unwrap_or_default().to_lowercase();
-    let Ok(known) = family(name.split('@').next().unwrap_or_default()) else {
-        return Meaning::default();
-    };
-    let lasts: Option<Vec<KernelVersion>> = known.generations.iter().map(|g| g.last).collect();
-    let until = lasts.and_then(|l| l.into_iter().max()).map(|v| v.to_string()).unwrap_or_default();
     let version = kernel.split_whitespace().next().and_then(KernelVersion::parse);
     let found = version.and_then(|v| resolve(&name, v).ok());
     let (kernels, summary) =
         found.map_or_else(Default::default, |(_, g)| (g.range(), g.summary.to_string()));
-    Meaning { kernels, summary, until }
+    Meaning { kernels, summary, absence: absence(scheduler, kernel) }
 }
 
 /// The candidates of some records, in the order in which they occur.

@@ -41,6 +41,9 @@ pub struct Stand {
     /// Logarithm of the smallest difference that says anything.
     #[serde(skip)]
     pub(super) matters: f64,
+    /// Whether tables call it a difference, where they show this very figure.
+    #[serde(skip)]
+    pub(super) table: Option<bool>,
     /// The trials' kernel does not have it.
     pub gone: bool,
 }
@@ -58,7 +61,8 @@ pub(super) fn judge(answers: &mut [Answer]) {
     let p: Vec<f64> = judged.iter().filter_map(|(s, _)| s.p).collect();
     for ((s, won), p) in judged.into_iter().zip(benjamini_hochberg(&p)) {
         let matters = s.ratio.ln().abs() >= s.matters;
-        s.side = if !won && (p > ALPHA || !matters) {
+        let found = s.table.unwrap_or(p <= ALPHA);
+        s.side = if !won && !(found && matters) {
             Side::Level
         } else if s.ratio > 1.0 {
             Side::Better
@@ -76,7 +80,7 @@ impl Case<'_> {
         let base = usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
         let base = base.filter(|b| self.standings.knows(*b)).unwrap_or(first);
         let stand = |(i, name): (usize, &String)| {
-            let lead = self.standings.lead(i, base)?;
+            let lead = self.lead_of(i, base)?;
             let of = |c: &&Candidate| c.device == self.device && c.scheduler == *name;
             Some(Stand {
                 scheduler: name.clone(),
@@ -87,6 +91,7 @@ impl Case<'_> {
                 p: lead.p.filter(|_| i != base),
                 side: Side::default(),
                 matters: self.goal.matters().ln_1p(),
+                table: lead.table,
                 gone: candidates.iter().find(of).is_some_and(|c| !c.gone.is_empty()),
             })
         };
@@ -100,7 +105,7 @@ impl Case<'_> {
         for c in candidates.iter().filter(|c| c.device == self.device && !c.gone.is_empty()) {
             let at = self.goal.schedulers.iter().position(|s| *s == c.scheduler);
             let lead = at.filter(|i| self.standings.knows(*i));
-            let Some(lead) = lead.and_then(|i| self.standings.lead(i, first)) else { continue };
+            let Some(lead) = lead.and_then(|i| self.lead_of(i, first)) else { continue };
             if lead.log.exp() - 1.0 >= self.goal.matters() {
                 let words = format!("{} {}", c.scheduler, self.about(lead));
                 let kernel = c.kernel.split_whitespace().next().unwrap_or_default();

@@ -14,6 +14,8 @@ pub(super) struct Values {
     pub(super) by_round: Vec<Observation>,
     pub(super) rounds: Vec<u32>,
     pub(super) deterministic: bool,
+    /// The same round of another scheduler ran under the same conditions.
+    pub(super) paired: bool,
     /// Some rounds had too few I/Os for the figure, so the worst stands in.
     pub(super) starved: bool,
 }
@@ -67,7 +69,8 @@ impl Values {
         Values {
             by_round: all.values().copied().collect(),
             rounds: all.keys().copied().collect(),
-            deterministic: deterministic(cell),
+            deterministic: cell.measures.values().all(|m| m.sample.deterministic),
+            paired: cell.measures.values().all(|m| m.sample.paired),
             starved: false,
         }
     }
@@ -88,10 +91,6 @@ fn rounds(c: &Cell, measure: &str) -> Rounds {
 /// Every round in which the cell has any figure.
 fn every_round(c: &Cell) -> BTreeSet<u32> {
     c.measures.values().flat_map(|m| m.sample.rounds.iter().map(|r| r.0)).collect()
-}
-
-fn deterministic(c: &Cell) -> bool {
-    c.measures.values().all(|m| m.sample.deterministic)
 }
 
 /// The goals of a device's cells. A workload counts only if every scheduler that the kernel has ran in it. Removed
@@ -164,19 +163,35 @@ pub(super) fn twin(iops: &(&str, &str, Vec<f64>), rate: &(&str, &str, Vec<f64>))
 /// What moves data.
 const MOVED: [&str; 2] = ["read.bw", "write.bw"];
 
-/// The figures of a workload: (place among the goals, goal, which way is better, figure).
-fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Figure)> {
-    let make = |measure: &str, values: Vec<Option<Values>>| Figure {
+/// A figure, its place among the goals, its goal, and which way is better.
+type Found = (u8, String, Better, Figure);
+
+fn make(workload: &str, measure: &str, values: Vec<Option<Values>>) -> Figure {
+    Figure {
         workload: workload.into(),
         measure: measure.into(),
         weight: 1.0,
         unit: String::new(),
         values,
         zeros: false,
-    };
-    let mut out = Vec::new();
-    let cells = || row.iter().flatten();
-    let has = |m: &str| cells().any(|c| c.measures.contains_key(m));
+    }
+}
+
+/// The figures of a workload.
+fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
+    let mut out: Vec<Found> = throughput(workload, row).into_iter().collect();
+    out.extend(latencies(workload, row));
+    out.extend(fairness(workload, row));
+    out.extend(metrics(workload, row));
+    out.retain(|(_, _, _, f)| f.values.iter().flatten().all(|v| !v.by_round.is_empty()));
+    out
+}
+
+fn has(row: &[Option<&Cell>], measure: &str) -> bool {
+    row.iter().flatten().any(|c| c.measures.contains_key(measure))
+}
+
+fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
     let total = |c: &Cell| {
         let mut sum = Rounds::new();
         for side in MOVED {
@@ -188,19 +203,24 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         }
         sum
     };
-    if MOVED.iter().any(|m| has(m)) {
-        let values = complete(row, Better::Higher, total);
-        out.push((0, "throughput".into(), Better::Higher, make("throughput", values)));
-    } else if has("trim.iops") {
+    let figure = if MOVED.iter().any(|m| has(row, m)) {
+        make(workload, "throughput", complete(row, Better::Higher, total))
+    } else if has(row, "trim.iops") {
         // Trims move no data. Where there is nothing else, their number is compared.
         let values = complete(row, Better::Higher, |c| rounds(c, "trim.iops"));
-        out.push((0, "throughput".into(), Better::Higher, make("trim.iops", values)));
-    }
-    // A process waits for reads and for fsync. Writes count where there is nothing else.
+        make(workload, "trim.iops", values)
+    } else {
+        return None;
+    };
+    Some((0, "throughput".into(), Better::Higher, figure))
+}
+
+/// A process waits for reads and for fsync. Writes count where there is nothing else.
+fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
     let latency = |side: &str| {
         let of = |which: &str| {
             let names = ["p99", "mean"].map(|p| format!("{side}.{which}.{p}"));
-            names.into_iter().find(|n| has(n))
+            names.into_iter().find(|n| has(row, n))
         };
         of("lat").or_else(|| of("clat"))
     };
@@ -208,32 +228,40 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
     if sides.is_empty() {
         sides.extend(latency("write"));
     }
-    let charged = |name: &str, values: &mut [Option<Values>]| {
-        for (c, v) in row.iter().zip(values) {
-            let starved = c.and_then(|c| c.measures.get(name)).is_some_and(|m| m.starved > 0);
-            v.iter_mut().for_each(|v| v.starved |= starved);
-        }
-    };
-    for name in sides {
+    let of = |name: String| {
         // What too few I/Os waited in the mean is the least that a starved process can be charged with.
         let mean = name.replace("p99", "mean");
         let mut values =
             complete_from(row, Better::Lower, |c| rounds(c, &name), |c| rounds(c, &mean));
-        charged(&name, &mut values);
-        out.push((1, "latency".into(), Better::Lower, make(&name, values)));
-    }
-    // Jobs that ran at different times have no fairness. Where they did under one scheduler only, that is no starvation:
-    // there is nothing to compare.
+        for (c, v) in row.iter().zip(&mut values) {
+            let starved = c.and_then(|c| c.measures.get(&name)).is_some_and(|m| m.starved > 0);
+            v.iter_mut().for_each(|v| v.starved |= starved);
+        }
+        (1, "latency".into(), Better::Lower, make(workload, &name, values))
+    };
+    sides.into_iter().map(of).collect()
+}
+
+/// Jobs that ran at different times have no fairness. Where they did under one scheduler only, that is no starvation:
+/// there is nothing to compare.
+fn fairness(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
     let fair = |c: &&Cell| {
         let runs = |m: &CellSample| m.sample.rounds.len();
         let of = c.measures.get("fairness.jain").map(runs);
         of.is_some() && of == c.measures.values().map(runs).max()
     };
-    if has("fairness.jain") && cells().all(fair) {
+    let known = has(row, "fairness.jain") && row.iter().flatten().all(fair);
+    known.then(|| {
         let values = complete(row, Better::Higher, |c| rounds(c, "fairness.jain"));
-        out.push((2, "fairness".into(), Better::Higher, make("fairness.jain", values)));
-    }
+        (2, "fairness".into(), Better::Higher, make(workload, "fairness.jain", values))
+    })
+}
+
+/// What a tool reports itself.
+fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
+    let cells = || row.iter().flatten();
     let names: BTreeSet<&String> = cells().flat_map(|c| c.measures.keys()).collect();
+    let mut out = Vec::new();
     for name in names.into_iter().filter(|n| !derived(n)) {
         let Some(first) = cells().find_map(|c| c.measures.get(name)) else { continue };
         let (place, mut goal) = goal_of(name, &first.unit, first.better);
@@ -254,10 +282,10 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<(u8, String, Better, Fi
         } else {
             complete(row, first.better, |c| rounds(c, name))
         };
-        let figure = Figure { unit: first.unit.clone(), zeros, ..make(name, values) };
+        let unit = first.unit.clone();
+        let figure = Figure { unit, zeros, ..make(workload, name, values) };
         out.push((place, goal, first.better, figure));
     }
-    out.retain(|(_, _, _, f)| f.values.iter().flatten().all(|v| !v.by_round.is_empty()));
     out
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::alone::Judgements;
 use super::figures::{Figure, Goal, Values, logarithm, logarithms};
+use super::words::in_words;
 use crate::stats::special::{t_cdf, t_quantile};
-use crate::stats::{Better, Observation, cliffs_delta, mann_whitney, mean_and_sd, rearranged};
+use crate::stats::{Better, mean_and_sd, rearranged};
 
 /// Of rearrangements: the same data give the same answer.
 const SEED: u64 = 1;
@@ -18,8 +20,6 @@ struct Standing {
     terms: Vec<(f64, f64)>,
     /// The part of the score that each run of each workload gave.
     parts: Vec<Vec<f64>>,
-    /// The values of a goal with one figure.
-    alone: Vec<Observation>,
     /// Some lie beyond a limit.
     censored: bool,
     deterministic: bool,
@@ -29,7 +29,8 @@ struct Standing {
 #[derive(Clone, Debug)]
 pub(super) struct Standings {
     each: Vec<Standing>,
-    better: Better,
+    /// What tables say, where the goal has one figure.
+    pub(super) judged: Judgements,
 }
 
 /// By how much one is ahead of another.
@@ -43,6 +44,15 @@ pub(super) struct Lead {
     pub(super) p: Option<f64>,
     /// Values beyond a limit count as the limit, so the ratio is only about right, and ranks are tested.
     pub(super) about: bool,
+    /// What tables say, where they show this very figure: a difference, corrected for all that is read beside it.
+    pub(super) table: Option<bool>,
+}
+
+impl Lead {
+    /// The whole interval lies within a margin.
+    pub(super) fn within(&self, margin: f64) -> bool {
+        self.interval.is_some_and(|(low, high)| low.abs().max(high.abs()) <= margin.ln_1p())
+    }
 }
 
 impl Standings {
@@ -58,9 +68,6 @@ impl Standings {
                 out.deterministic &= v.deterministic;
                 workloads.entry(&f.workload).or_default().push((f, v));
             }
-            if let [f] = &goal.figures[..] {
-                out.alone = f.values[i].iter().flat_map(|v| v.by_round.clone()).collect();
-            }
             for figures in workloads.values() {
                 let (mean, variance, df, parts) = together(figures, goal.better);
                 out.score = out.score.map(|s| s + mean);
@@ -69,7 +76,7 @@ impl Standings {
             }
             out
         };
-        Standings { each: (0..schedulers).map(one).collect(), better: goal.better }
+        Standings { each: (0..schedulers).map(one).collect(), judged: Judgements::new() }
     }
 
     pub(super) fn knows(&self, i: usize) -> bool {
@@ -86,40 +93,25 @@ impl Standings {
         let log = x.score? - y.score?;
         let terms: Vec<(f64, f64)> = x.terms.iter().chain(&y.terms).copied().collect();
         let about = x.censored || y.censored;
+        let of = |interval, p| Some(Lead { log, interval, p, about, table: None });
         if terms.iter().any(|t| t.1 < 1.0) {
-            return Some(Lead { log, interval: None, p: None, about });
+            return of(None, None);
         }
         if about {
-            return Some(Lead { log, interval: None, p: Some(self.ranks(x, y, log)), about });
+            return of(None, Some(ranks(x, y)));
         }
         let variance: f64 = terms.iter().map(|t| t.0).sum();
         // Rounding of the last digits is no spread.
         if variance < 1e-20 {
             let exact = x.deterministic && y.deterministic && log.abs() > 1e-9;
             let p = if exact { 0.0 } else { 1.0 };
-            return Some(Lead { log, interval: None, p: Some(p), about });
+            return of(None, Some(p));
         }
         let df = variance * variance / terms.iter().map(|(v, f)| v * v / f).sum::<f64>();
         let se = variance.sqrt();
         let p = (2.0 * t_cdf(-(log / se).abs(), df)).min(1.0);
         let half = t_quantile(0.975, df) * se;
-        Some(Lead { log, interval: Some((log - half, log + half)), p: Some(p), about })
-    }
-
-    /// p without an assumption about how values scatter, since some are a bound. One figure is tested by its ranks, as in
-    /// tables. Where ranks and ratio point in opposite directions, nothing is known: a value beyond its limit may be
-    /// what makes the difference. Several figures are tested by rearranging whole runs.
-    fn ranks(&self, x: &Standing, y: &Standing, log: f64) -> f64 {
-        let (a, b) = (&x.alone, &y.alone);
-        if !(a.is_empty() || b.is_empty()) {
-            let delta = cliffs_delta(a, b);
-            let ahead = if self.better == Better::Higher { delta } else { -delta };
-            let p = mann_whitney(a, b).map_or(1.0, |m| m.p);
-            return if ahead * log > 0.0 { p } else { 1.0 };
-        }
-        let parts: Vec<_> =
-            x.parts.iter().zip(&y.parts).map(|(a, b)| (&a[..], &b[..], 1.0)).collect();
-        rearranged(&parts, SEED)
+        of(Some((log - half, log + half)), Some(p))
     }
 
     /// The figure that helps `a` against `b` most, and the lead without it; `None` with a single figure.
@@ -138,10 +130,18 @@ impl Standings {
         }
         let (most, f) = best?;
         let same = goal.figures.iter().filter(|o| o.workload == f.workload).count();
-        let name =
-            if same > 1 { format!("{} ({})", f.workload, f.measure) } else { f.workload.clone() };
+        let name = match same {
+            1 => f.workload.clone(),
+            _ => format!("{} in {}", in_words(&f.measure), f.workload),
+        };
         Some((name, (lead - most) / (1.0 - f.weight)))
     }
+}
+
+/// p without an assumption about how values scatter, since some are a bound: whole runs are rearranged.
+fn ranks(x: &Standing, y: &Standing) -> f64 {
+    let parts: Vec<_> = x.parts.iter().zip(&y.parts).map(|(a, b)| (&a[..], &b[..], 1.0)).collect();
+    rearranged(&parts, SEED)
 }
 
 /// What the runs of one workload say: mean, variance of the mean, its degrees of freedom, and what each run gave.

@@ -33,7 +33,10 @@ impl Goal {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             [one] if one == self.name => String::new(),
-            [a, b, c, _, _, ..] => format!("{a}, {b}, {c} and {} more", words.len() - 3),
+            // Nobody reads a list of a suite's titles.
+            [_, _, ..] if words.len() > 4 || list(&words).chars().count() > 60 => {
+                format!("{} measures", words.len())
+            }
             _ => list(&words),
         }
     }

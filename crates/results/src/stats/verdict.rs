@@ -223,21 +223,26 @@ pub fn judge(base: &Sample, new: &Sample, better: Better, options: VerdictOption
     all.remove(0)
 }
 
-/// Judges samples of one kind that are read together, each against its base.
+/// Judges samples of one kind that are read together: bases, each with those that are compared with it. A base lends its
+/// spread once, however many are compared with it.
 #[must_use]
 pub fn judge_all(
-    pairs: &[(Sample, Sample)],
+    groups: &[(Sample, Vec<Sample>)],
     better: Better,
     options: VerdictOptions,
-) -> Vec<Judged> {
-    let lent = Lent::of(pairs.iter().flat_map(|(b, n)| [("", b), ("", n)]));
+) -> Vec<Vec<Judged>> {
+    let each = groups.iter().flat_map(|(b, all)| std::iter::once(b).chain(all));
+    let lent = Lent::of(each.map(|s| ("", s)));
     let of = |s: &Sample| summarize(&s.observations(), options.seed);
-    let summaries: Vec<(Summary, Summary)> = pairs.iter().map(|(b, n)| (of(b), of(n))).collect();
-    let mut compared = Vec::with_capacity(pairs.len());
-    for ((base, new), (b, n)) in pairs.iter().zip(&summaries) {
-        compared.push(Compared { base: (base, b), new: (new, n), better, kind: "" });
+    let summaries: Vec<(Summary, Vec<Summary>)> =
+        groups.iter().map(|(b, all)| (of(b), all.iter().map(of).collect())).collect();
+    let mut compared = Vec::new();
+    for ((base, all), (b, n)) in groups.iter().zip(&summaries) {
+        let one = |(new, n)| Compared { base: (base, b), new: (new, n), better, kind: "" };
+        compared.extend(all.iter().zip(n).map(one));
     }
-    judge_together(&compared, &lent, options)
+    let mut judged = judge_together(&compared, &lent, options).into_iter();
+    groups.iter().map(|(_, all)| judged.by_ref().take(all.len()).collect()).collect()
 }
 
 /// Judges comparisons that are read together: Benjamini and Hochberg's correction runs over all of them.

@@ -84,7 +84,7 @@ fn tables_end_with_an_answer_for_each_goal() {
     let once = run(&place, &job, &["--device", "hdd-7200"]);
     let once = once.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        once.contains("one value of each proves nothing") && once.contains("[not testable]"),
+        once.contains("One value of each proves nothing") && once.contains("[not testable]"),
         "{once}"
     );
 }

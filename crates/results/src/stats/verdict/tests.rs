@@ -157,11 +157,10 @@ fn many_comparisons_need_more_data() {
     let pair = (sample(&[1.0, 1.1, 1.2, 1.3]), sample(&[1.3, 1.5, 1.2, 1.4]));
     let level = sample(&[1.0, 1.1, 1.2, 1.3]);
     let other = sample(&[1.3, 1.2, 1.1, 1.0]);
-    let mut pairs = vec![(level, other); 20];
+    let mut groups = vec![(level, vec![other]); 20];
     assert_eq!(of(&pair.0, &pair.1, Better::Higher).verdict, Verdict::NotEnoughData);
-    let strong = (sample(&[1.0, 1.1, 1.2, 1.3]), sample(&[2.0, 2.1, 2.2, 2.3]));
-    pairs.push(strong);
-    let judged = judge_all(&pairs, Better::Higher, VerdictOptions::default());
+    groups.push((sample(&[1.0, 1.1, 1.2, 1.3]), vec![sample(&[2.0, 2.1, 2.2, 2.3])]));
+    let judged = judge_all(&groups, Better::Higher, VerdictOptions::default()).concat();
     assert_eq!(judged[20].verdict, Verdict::Better);
     assert!(judged[20].p_corrected > judged[20].p);
     assert_eq!(judged.iter().filter(|j| j.verdict == Verdict::Better).count(), 1);
