@@ -27,7 +27,10 @@ const scale = (top, unit) => { const t = table(unit); return t ? t.find((u) => M
 const shared = (v, unit) => { const t = table(unit), hi = Math.max(...v), lo = Math.min(...v); return t ? t.find((u) => hi >= u[0] && lo >= u[0] * 0.1) || null : [1, unit]; };
 // A long unit stands in the heading, not behind each value.
 const behind = (w) => [...w].length > 5 ? "" : w;
-const ratio = (q) => decimals(q, q >= 99.95 ? 0 : q >= 9.995 ? 1 : q >= 0.0995 ? 2 : 3);
+const ratio = (q) => decimals(q, q >= 99.95 ? 0 : q >= 9.995 ? 1 : q >= 0.0995 ? 2 : q > 0 && q < 1e-3 ? Math.min(9, -Math.floor(Math.log10(q))) : 3);
+// A name that may go on in the next line behind a sign, and one with both of its ends.
+const wrappable = (n) => { const out = esc(n).replace("mq-deadline", "mq-<wbr>deadline").replace(/[,(=]/g, "$&<wbr>"); return n.includes("=") ? out.replace(/_/g, "_<wbr>") : out; };
+const clipped = (n) => { const all = [...n]; return all.length <= 12 ? n : all.slice(0, 5).join("") + "…" + all.slice(-5).join(""); };
 const change = (q) => {
   const p = (q - 1) * 100, a = Math.abs(p);
   return a < 0.05 ? "±0 %" : q >= 1.995 ? ratio(q) + "×" : (p < 0 ? "−" : "+") + decimals(a, a >= 9.95 ? 0 : 1) + " %";
@@ -90,7 +93,7 @@ const against = (s) => { const [c, q] = s; return c === "base" ? "base" : c === 
 const beyond = (c) => !c.cens ? "" : `<abbr title="at least: ${c.starved ? "a round with too few I/Os for this percentile counts as the longest wait" : "a round that stopped at its limit counts as the limit"}">${c.cens} of ${c.n} ${c.starved ? "starved" : "at limit"}</abbr>`;
 const oriented = (t, q) => t.b > 0 ? q : 1 / q;
 const names = (rs, st) => {
-  const a = rs.filter(now), b = rs.filter((r) => !now(r)), list = (v) => v.map((r) => esc(name(sched(r), st))).join(" = ");
+  const a = rs.filter(now), b = rs.filter((r) => !now(r)), list = (v) => v.map((r) => wrappable(name(sched(r), st))).join(" = ");
   const until = b.length && !a.length && D.names[sched(b[0])].until;
   return list(a) + (b.length ? `<span class="old">${a.length ? " = " : ""}${list(b)}${until ? ` <small>until ${esc(until)}</small>` : ""}</span>` : "");
 };
@@ -117,7 +120,8 @@ const axis = (t, cells, st) => {
     const a = Math.floor(Math.log10(lo)), z = Math.max(Math.ceil(Math.log10(hi)), a + 1);
     let tk = [];
     for (let e = a; e <= z; e++) tk.push(10 ** e);
-    if (tk.length > 4) tk = tk.filter((_, i) => i % 2 === 0);
+    const every = Math.ceil((tk.length - 1) / 2);
+    tk = tk.filter((_, i) => i % every === 0);
     return { log: true, tk, unit, at: (v) => Math.min(100, Math.max(0, (Math.log10(Math.max(v, 1e-300)) - a) / (z - a) * 100)) };
   }
   const by = unit ? unit[0] : 1, tk = ticks(hi / by).map((x) => x * by), top = Math.max(tk.at(-1) || 1, hi) * 1.02;
@@ -213,7 +217,7 @@ const text = (t, r, s, rs, st) => {
   if (s[1] == null) return "–";
   return sign(s) + (st.view === "pct" ? change(s[1]) : ratio(st.view === "raw" ? s[1] : oriented(t, s[1])));
 };
-const breakable = (n) => esc(n).replace("mq-deadline", "mq-<wbr>deadline").replace("anticipatory", "antici&shy;patory");
+const breakable = (n) => wrappable(n).replace("anticipatory", "antici&shy;patory");
 const td = (t, g, rs, st, cls) => {
   const b = g.find((r) => sched(r) === st.base), r = b ?? g[0], s = standing(t, r, st), c = cell(t, r, st), note = st.note[sched(r)];
   const tip = g.map((x) => name(sched(x), st)).join(" = ") + (c.v == null ? "" : ": " + atLeast(c) + figure(t, c.v)) + "; " + words(s[0]) + (note ? "; " + note : "");
@@ -233,7 +237,7 @@ const matrix = (rows, st) => {
   h += "</tr><tr>";
   C.forEach((c, d) => {
     // Runs of those that the kernel has, and of those it has not, in the order shown.
-    for (let k = 0; k < c.length;) { let n = 1; while (k + n < c.length && now(c[k + n]) === now(c[k])) n++; h += `<th class="grp d${d}${k ? "" : " fst"}${now(c[k]) ? "" : " old"}" colspan="${n}" scope="colgroup">${now(c[k]) ? "in this kernel" : "removed, as history"}</th>`; k += n; }
+    for (let k = 0; k < c.length;) { let n = 1; while (k + n < c.length && now(c[k + n]) === now(c[k])) n++; h += `<th class="grp d${d}${k ? "" : " fst"}${now(c[k]) ? "" : " old"}" colspan="${n}" scope="colgroup">${now(c[k]) ? "in this kernel" : "not in this kernel"}</th>`; k += n; }
   });
   h += "</tr><tr>" + C.map((c, d) => c.map((r, k) => `<th class="sc d${d}${now(r) ? "" : " old"}${k ? "" : " fst"}${sched(r) === st.base ? " isb" : ""}${marked([r], st)}" scope="col" data-b="${sched(r)}" title="click: compare with ${esc(D.schedulers[sched(r)])}${st.note[sched(r)] ? "; " + esc(st.note[sched(r)]) : ""}">${breakable(name(sched(r), st))}${st.note[sched(r)] ? "<sup>*</sup>" : ""}${!now(r) && D.names[sched(r)].until ? ` <small>to ${esc(D.names[sched(r)].until)}</small>` : ""}</th>`).join("")).join("") + "</tr></thead>";
   rows.forEach(([p, list]) => {
@@ -254,5 +258,5 @@ const transposed = (rows, C, st) => {
   });
   return h;
 };
-return { atLeast, behind, esc, plain, sig, scale, value, change, figure, cell, standing, words, strip, matrix, runsOf, sched, name, names, rate, trimmed, deviation, decimals };
+return { atLeast, behind, clipped, esc, plain, sig, scale, value, change, figure, cell, standing, words, strip, matrix, runsOf, sched, name, names, rate, trimmed, deviation, decimals };
 };

@@ -114,7 +114,7 @@ const answered = (st) => {
   $$("#answer [data-n]").forEach((e) => { const s = +e.dataset.n; e.textContent = S.name[s] || D.schedulers[s]; e.classList.toggle("off", S.hide.has(s)); });
   $$("#answer .goal").forEach((g) => {
     const win = g.dataset.win === undefined ? -1 : +g.dataset.win, lost = S.hide.has(win), vs = $(".vs [data-n]", g), chip = $(".chip", g), called = (s) => esc(S.name[s] || D.schedulers[s]);
-    $$("[data-c]", g).forEach((e) => { const s = +e.dataset.c, n = $(".nm", e); e.classList.toggle("off", S.hide.has(s)); e.classList.toggle("hi", S.hi.has(s)); if (n) { n.textContent = R.name(s, S); [...n.textContent].length > 12 ? (n.setAttribute("textLength", 82), n.setAttribute("lengthAdjust", "spacingAndGlyphs")) : n.removeAttribute("textLength"); } });
+    $$("[data-c]", g).forEach((e) => { const s = +e.dataset.c, n = $(".nm", e); e.classList.toggle("off", S.hide.has(s)); e.classList.toggle("hi", S.hi.has(s)); if (n) { n.textContent = R.clipped(R.name(s, S)); $("title", e).textContent = R.name(s, S); } });
     const gone = [...new Set($$("[data-c].off", g).map((e) => +e.dataset.c))].filter((s) => s !== win);
     chip.dataset.was ??= chip.textContent; chip.textContent = lost ? "winner hidden" : chip.dataset.was; chip.classList.toggle("lost", lost);
     $$(".big:not(.moot), .why:not(.moot)", g).forEach((e) => { e.hidden = lost; });

@@ -4,10 +4,10 @@ use iosched_results::stats::{Better, CiMethod};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::input::Input;
+use super::input::{Input, WorkloadFacts};
 use super::number::{nine, six};
 use super::panels::Panel;
-use super::view::{Pair, Test, View, method};
+use super::view::{Name, Pair, Run, Test, View, method};
 
 /// JSON for a `<script>` element: `<`, `>` and `&` are escaped, so neither `</script` nor `<!--` can occur.
 pub(crate) fn inline<T: Serialize>(value: &T) -> String {
@@ -126,67 +126,65 @@ fn test(t: &Test) -> Value {
     })
 }
 
+/// The runs: a scheduler on a device.
+fn runs(input: &Input, view: &View) -> Vec<Value> {
+    let one = |r: &Run| {
+        let f = &input.runs[r.from];
+        // Where the page calls it otherwise than it was measured: its kernel behind it, a name that somebody gave.
+        let own = input.own(&f.scheduler);
+        let own = (own != view.schedulers[r.scheduler]).then_some(own);
+        json!({
+            "n": r.name,
+            "own": own,
+            "d": r.device,
+            "s": r.scheduler,
+            "kernel": f.kernel,
+            "date": f.date(),
+            "dur": number(f.elapsed as f64 / 1e9),
+            "trials": f.trials,
+            "cores": f.cores(),
+            "ghz": f.clock(),
+        })
+    };
+    view.runs.iter().map(one).collect()
+}
+
+fn workloads(input: &Input, view: &View) -> Vec<Value> {
+    let one = |(i, w): (usize, &WorkloadFacts)| {
+        let suites: Vec<usize> =
+            (0..view.suites.len()).filter(|i| w.suites.contains(&view.suites[*i])).collect();
+        let mut facts = json!({ "t": w.title, "a": w.arguments, "s": suites });
+        if let Some(length) = length(input, i) {
+            facts["d"] = json!(length);
+        }
+        facts
+    };
+    input.workloads.iter().enumerate().map(one).collect()
+}
+
+/// What the schedulers are called.
+fn names(input: &Input, view: &View) -> Vec<Value> {
+    let one = |(n, s): (&Name, &String)| {
+        let (own, until) = (input.own.get(s), n.meaning.until().unwrap_or_default());
+        json!({ "n": n.short, "now": u8::from(n.now()), "until": until, "own": own })
+    };
+    view.names.iter().zip(&view.schedulers).map(one).collect()
+}
+
+fn panel(p: &Panel) -> Value {
+    let rows: Vec<Value> = p
+        .rows
+        .iter()
+        .map(|r| match r.line == r.title {
+            true => json!([r.test, r.id, r.title, r.sub]),
+            false => json!([r.test, r.id, r.title, r.sub, r.line]),
+        })
+        .collect();
+    json!({ "id": p.id, "t": p.title, "sub": p.sub, "w": p.workloads, "rows": rows })
+}
+
 /// Everything the script needs. Tests are written one after the other: there may be very many.
 pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
-    let runs: Vec<Value> = view
-        .runs
-        .iter()
-        .map(|r| {
-            let f = &input.runs[r.from];
-            // Where the page calls it otherwise than it was measured: its kernel behind it, a name that somebody gave.
-            let own = input.own(&f.scheduler);
-            let own = (own != view.schedulers[r.scheduler]).then_some(own);
-            json!({
-                "n": r.name,
-                "own": own,
-                "d": r.device,
-                "s": r.scheduler,
-                "kernel": f.kernel,
-                "date": f.date(),
-                "dur": number(f.elapsed as f64 / 1e9),
-                "trials": f.trials,
-                "cores": f.cores(),
-                "ghz": f.clock(),
-            })
-        })
-        .collect();
-    let workloads: Vec<Value> = input
-        .workloads
-        .iter()
-        .enumerate()
-        .map(|(i, w)| {
-            let suites: Vec<usize> =
-                (0..view.suites.len()).filter(|i| w.suites.contains(&view.suites[*i])).collect();
-            let mut facts = json!({ "t": w.title, "a": w.arguments, "s": suites });
-            if let Some(length) = length(input, i) {
-                facts["d"] = json!(length);
-            }
-            facts
-        })
-        .collect();
-    let names: Vec<Value> = view
-        .names
-        .iter()
-        .zip(&view.schedulers)
-        .map(|(n, s)| {
-            let own = input.own.get(s);
-            json!({ "n": n.short, "now": u8::from(n.now()), "until": n.meaning.until, "own": own })
-        })
-        .collect();
-    let panels: Vec<Value> = panels
-        .iter()
-        .map(|p| {
-            let rows: Vec<Value> = p
-                .rows
-                .iter()
-                .map(|r| match r.line == r.title {
-                    true => json!([r.test, r.id, r.title, r.sub]),
-                    false => json!([r.test, r.id, r.title, r.sub, r.line]),
-                })
-                .collect();
-            json!({ "id": p.id, "t": p.title, "sub": p.sub, "w": p.workloads, "rows": rows })
-        })
-        .collect();
     let head = json!({
         "title": input.options.title,
         "stored": input.options.stored,
@@ -195,10 +193,10 @@ pub(crate) fn page(input: &Input, view: &View, panels: &[Panel]) -> String {
         "schedulers": view.schedulers,
         "suites": view.suites,
         "how": HOW.map(method),
-        "names": names,
-        "panels": panels,
-        "runs": runs,
-        "workloads": workloads,
+        "names": names(input, view),
+        "panels": panels.iter().map(panel).collect::<Vec<_>>(),
+        "runs": runs(input, view),
+        "workloads": workloads(input, view),
     });
     let mut out = inline(&head);
     // `{…}` becomes `{…,"tests":[…]}`.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::curves::{self, Budget, Curve};
 use super::input::{Detail, Input};
-use super::number::{place, sig, value};
+use super::number::{decimals, place, value};
 use super::strip::{names, runs_of};
 use super::view::View;
 use crate::svg::escape;
@@ -171,7 +171,7 @@ impl<'a> Source<'a> {
                         .into_iter()
                         .map(|(_, v)| v.map_or_else(|| "–".into(), ns))
                         .collect();
-                    cells.extend([ns(h.max()), sig(h.count() as f64)]);
+                    cells.extend([ns(h.max()), decimals(h.count() as f64, 0)]);
                     Some(cells)
                 };
                 // Of all runs at once: a starved run weighs as little here as it has I/Os.
@@ -360,5 +360,5 @@ fn tenth(p: f64) -> String {
 }
 
 fn whole(x: f64) -> String {
-    super::number::decimals(x, 0)
+    decimals(x, 0)
 }

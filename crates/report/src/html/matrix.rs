@@ -11,9 +11,17 @@ use crate::svg::escape;
 
 /// A place to break a long name at.
 fn breakable(name: &str) -> String {
-    escape(name)
-        .replace("mq-deadline", "mq-<wbr>deadline")
-        .replace("anticipatory", "antici&shy;patory")
+    wrappable(name).replace("anticipatory", "antici&shy;patory")
+}
+
+/// A name that may go on in the next line behind a sign: tunables make long ones.
+pub(crate) fn wrappable(name: &str) -> String {
+    let mut out = escape(name).replace("mq-deadline", "mq-<wbr>deadline");
+    for sign in [",", "(", "="] {
+        out = out.replace(sign, &format!("{sign}<wbr>"));
+    }
+    // Also within a tunable's name, but not in `a_b` alone.
+    if name.contains('=') { out.replace('_', "_<wbr>") } else { out }
 }
 
 /// A figure as text.
@@ -85,7 +93,7 @@ fn head(out: &mut String, view: &View, columns: &[Vec<usize>]) {
     for (d, c) in columns.iter().enumerate() {
         let n = c.iter().filter(|r| now(r)).count();
         for (count, title, class) in
-            [(n, "in this kernel", " fst"), (c.len() - n, "removed, as history", " old")]
+            [(n, "in this kernel", " fst"), (c.len() - n, "not in this kernel", " old")]
         {
             if count > 0 {
                 let _ = write!(
@@ -100,10 +108,10 @@ fn head(out: &mut String, view: &View, columns: &[Vec<usize>]) {
         for (k, r) in c.iter().enumerate() {
             let s = view.runs[*r].scheduler;
             let name = &view.names[s];
-            let until = match name.meaning.until.as_str() {
-                u if !u.is_empty() && !name.now() => format!(" <small>to {}</small>", escape(u)),
-                _ => String::new(),
-            };
+            let until = name
+                .meaning
+                .until()
+                .map_or_else(String::new, |last| format!(" <small>to {}</small>", escape(last)));
             let _ = write!(
                 out,
                 "<th class=\"sc d{d}{}{}{}\" scope=\"col\" data-b=\"{s}\" title=\"click: compare with {}\">{}{until}</th>",

@@ -126,6 +126,8 @@ pub(crate) fn ratio(q: f64) -> String {
         _ if q >= 99.95 => 0,
         _ if q >= 9.995 => 1,
         _ if q >= 0.0995 => 2,
+        // Of very small ones the first digit.
+        _ if q > 0.0 && q < 1e-3 => (-q.log10().floor()).min(9.0) as usize,
         _ => 3,
     };
     decimals(q, digits)

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use iosched_results::stats::CiMethod;
 
+use super::matrix::wrappable;
 use super::number::{behind, decimals, place, scale, shared, sig};
 use super::standing::{against, groups, standing, words};
 use super::view::{Cell, Test, View, method};
@@ -46,10 +47,7 @@ impl Axis {
         if far {
             let (a, z) = (low.log10().floor(), high.log10().ceil());
             let z = z.max(a + 1.0);
-            let mut ticks: Vec<f64> = (a as i32..=z as i32).map(|e| 10f64.powi(e)).collect();
-            if ticks.len() > 4 {
-                ticks = ticks.into_iter().step_by(2).collect();
-            }
+            let ticks = decades(a as i32, z as i32);
             return Some(Axis { log: Some((a, z)), top: high, ticks, unit });
         }
         let by = unit.as_ref().map_or(1.0, |u| u.0);
@@ -92,6 +90,12 @@ fn tick(x: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
+/// Powers of ten in two steps at most: that many labels with units have room on a phone and in two columns.
+fn decades(from: i32, to: i32) -> Vec<f64> {
+    let every = (to - from).unsigned_abs().div_ceil(2).max(1);
+    (from..=to).step_by(every as usize).map(|e| 10f64.powi(e)).collect()
+}
+
 /// Round places from 0 on.
 fn ticks(max: f64) -> Vec<f64> {
     if max <= 0.0 || !max.is_finite() {
@@ -112,16 +116,14 @@ pub(crate) fn names(view: &View, runs: &[usize]) -> String {
     let name = |r: &usize| &view.names[view.runs[*r].scheduler];
     let (now, old): (Vec<_>, Vec<_>) = runs.iter().map(name).partition(|n| n.now());
     let list = |v: &[&super::view::Name]| {
-        v.iter().map(|n| escape(&n.short)).collect::<Vec<_>>().join(" = ")
+        v.iter().map(|n| wrappable(&n.short)).collect::<Vec<_>>().join(" = ")
     };
     let mut out = list(&now);
     if !old.is_empty() {
         let gap = if now.is_empty() { "" } else { " = " };
-        let until = &old[0].meaning.until;
-        let until = if now.is_empty() && !until.is_empty() {
-            format!(" <small>until {}</small>", escape(until))
-        } else {
-            String::new()
+        let until = match old[0].meaning.until().filter(|_| now.is_empty()) {
+            Some(last) => format!(" <small>until {}</small>", escape(last)),
+            None => String::new(),
         };
         let _ = write!(out, "<span class=\"old\">{gap}{}{until}</span>", list(&old));
     }
@@ -284,6 +286,13 @@ pub(crate) fn runs_of(view: &View, device: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_logarithmic_axis_has_three_labels_at_most() {
+        assert_eq!(decades(0, 1), [1.0, 10.0]);
+        assert_eq!(decades(0, 3), [1.0, 100.0]);
+        assert!((1..40).all(|n| decades(-3, n).len() <= 3));
+    }
 
     #[test]
     fn ticks_are_round_and_begin_at_zero() {

@@ -159,11 +159,7 @@ pub(crate) fn schedulers(view: &View, input: &Input) -> Vec<SchedulerPart> {
             name: name.clone(),
             behaves: view.names[s].meaning.kernels.clone(),
             special: view.names[s].meaning.summary.clone(),
-            there: match &view.names[s] {
-                n if n.now() => "yes".into(),
-                n if n.meaning.until.is_empty() => "no, another version".into(),
-                n => format!("no, removed after {}", n.meaning.until),
-            },
+            there: view.names[s].meaning.absence.to_string(),
             kernels: kernels.into_iter().filter(|k| !k.is_empty()).collect::<Vec<_>>().join(", "),
             strengths: strengths(view, s),
             tunables: tunables

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use iosched_results::answer::{ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, Side, Stand, answers};
 
 use super::input::Input;
+use super::matrix::wrappable;
 use super::number::ratio;
 use super::standing::standing;
 use super::view::View;
@@ -80,7 +81,9 @@ pub(crate) fn about(view: &View, input: &Input, device: usize) -> String {
 }
 
 fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
-    let first = a.winner.as_deref().unwrap_or("No measurable difference");
+    let level = ["No measurable difference", "No clear winner"];
+    let first = a.winner.as_deref().or_else(|| level.into_iter().find(|l| a.words.starts_with(l)));
+    let first = first.unwrap_or_default();
     let (bold, words) = a.words.strip_prefix(first).map_or(("", &*a.words), |w| (first, w));
     let (words, interval, rest) = parted(words);
     let mut notes: Vec<String> = a.notes.clone();
@@ -147,7 +150,7 @@ pub(crate) fn named(view: &View, text: &str) -> String {
                     out,
                     "{}<span data-n=\"{i}\">{}</span>",
                     escape(&text[plain..at]),
-                    escape(s)
+                    wrappable(s)
                 );
                 at += s.len();
                 plain = at;
@@ -184,104 +187,177 @@ fn times(s: &Stand) -> String {
     format!("{}{}", if s.about { ABOUT } else { "" }, ratio(s.ratio))
 }
 
+/// A name with both of its ends, where the plot has no room for all of it: eighty pixels hold some twelve letters.
+fn clipped(name: &str) -> String {
+    let all: Vec<char> = name.chars().collect();
+    if all.len() <= 12 {
+        return name.into();
+    }
+    let (head, tail) = (&all[..5], &all[all.len() - 5..]);
+    head.iter().chain(&['…']).chain(tail).collect()
+}
+
 const HEIGHT: f64 = 16.0;
+/// Between the labels of the axis.
+const ROOM: f64 = 18.0;
 const LEFT: f64 = 90.0;
 const RIGHT: f64 = 250.0;
+
+/// The logarithmic axis of a plot, from one power of two to another.
+struct Axis {
+    low: f64,
+    high: f64,
+}
+
+impl Axis {
+    /// From half to twice at least, and as far as everybody and the intervals of those that the kernel has.
+    fn of(old: &[&Stand], now: &[&Stand]) -> Axis {
+        let ends = |s: &&Stand| s.interval.map_or([s.ratio; 2], |(a, b)| [a, b]);
+        let all: Vec<f64> = old.iter().map(|s| s.ratio).chain(now.iter().flat_map(ends)).collect();
+        let low = all.iter().copied().fold(1.0, f64::min).log2().floor().clamp(-20.0, -1.0);
+        let high = all.iter().copied().fold(1.0, f64::max).log2().ceil().clamp(1.0, 20.0);
+        Axis { low, high }
+    }
+
+    fn x(&self, q: f64) -> f64 {
+        let part = (q.log2() - self.low) / (self.high - self.low);
+        LEFT + part.clamp(0.0, 1.0) * (RIGHT - LEFT)
+    }
+
+    /// Lines and labels.
+    fn draw(&self, out: &mut String, bottom: f64) {
+        // Labels of small ratios are long.
+        let labels = if self.low < -7.0 { 2.0 } else { 5.0 };
+        let every = (((self.high - self.low) / labels).ceil() as usize).max(1);
+        let one = self.x(1.0);
+        let clear = |e: &i32| (self.x(f64::from(*e).exp2()) - one).abs() >= ROOM;
+        let steps = (self.low as i32..=self.high as i32).step_by(every).filter(clear);
+        for e in steps.chain([0]) {
+            let at = self.x(f64::from(e).exp2());
+            let line = if e == 0 { "--fg0" } else { "--hair" };
+            let text = if e < 0 { ratio(f64::from(e).exp2()) } else { format!("{}", 1 << e) };
+            let text = match text.trim_end_matches('0').trim_end_matches('.') {
+                _ if e == 0 => "1×",
+                "" => "0",
+                _ if e > 0 => text.as_str(),
+                bare => bare,
+            };
+            let _ = write!(
+                out,
+                "<path d=\"M{at:.0} 0V{bottom}\" stroke=\"var({line})\"/><text x=\"{at:.0}\" y=\"{}\" text-anchor=\"middle\">{text}</text>",
+                bottom + 14.0,
+            );
+        }
+    }
+}
+
+/// Where a scheduler of an answer stands among those of the page.
+fn index(view: &View, s: &Stand) -> Option<usize> {
+    view.schedulers.iter().position(|x| *x == s.scheduler)
+}
+
+fn short(view: &View, s: &Stand) -> String {
+    index(view, s).map_or_else(|| s.scheduler.clone(), |i| view.names[i].short.clone())
+}
+
+/// What the script finds when a reader hides or renames a scheduler.
+fn mark(view: &View, s: &Stand) -> String {
+    index(view, s).map_or_else(String::new, |i| format!(" data-c=\"{i}\""))
+}
 
 /// Every candidate against the usual base, on a logarithmic axis; those that are gone are hollow diamonds on one line.
 fn plot(view: &View, a: &Answer) -> String {
     if a.field.is_empty() {
         return String::new();
     }
-    let index = |s: &Stand| view.schedulers.iter().position(|x| *x == s.scheduler);
-    let short =
-        |s: &Stand| index(s).map_or_else(|| s.scheduler.clone(), |i| view.names[i].short.clone());
-    // What the script finds when a reader hides or renames a scheduler.
-    let mark = |s: &Stand| index(s).map_or_else(String::new, |i| format!(" data-c=\"{i}\""));
     let usable = a.field.iter().filter(|s| s.ratio.is_finite() && s.ratio > 0.0);
     let (old, now): (Vec<&Stand>, Vec<&Stand>) = usable.partition(|s| s.gone);
-    let ends = |s: &&Stand| s.interval.map_or([s.ratio; 2], |(a, b)| [a, b]);
-    let all: Vec<f64> = old.iter().map(|s| s.ratio).chain(now.iter().flat_map(ends)).collect();
-    let low = all.iter().copied().fold(1.0, f64::min).log2().floor().clamp(-6.0, -1.0);
-    let high = all.iter().copied().fold(1.0, f64::max).log2().ceil().clamp(1.0, 8.0);
-    let x = |q: f64| LEFT + ((q.log2() - low) / (high - low)).clamp(0.0, 1.0) * (RIGHT - LEFT);
+    let axis = Axis::of(&old, &now);
     let rows = now.len() + usize::from(!old.is_empty());
     let bottom = rows as f64 * HEIGHT;
-    let label: Vec<String> = a.field.iter().map(|s| format!("{} {}", short(s), times(s))).collect();
+    let label: Vec<String> =
+        a.field.iter().map(|s| format!("{} {}", short(view, s), times(s))).collect();
     let mut out = format!(
         "<svg width=\"296\" height=\"{h}\" viewBox=\"0 0 296 {h}\" role=\"img\" aria-label=\"{}\">",
         escape(&label.join(", ")),
         h = bottom + 18.0
     );
-    let every = (((high - low) / 5.0).ceil() as usize).max(1);
-    for e in (low as i32..=high as i32).step_by(every).chain([0]) {
-        let at = x(f64::from(e).exp2());
-        let line = if e == 0 { "--fg0" } else { "--hair" };
-        let text = if e < 0 { ratio(f64::from(e).exp2()) } else { format!("{}", 1 << e) };
-        let text = text.trim_end_matches('0').trim_end_matches('.');
-        let _ = write!(
-            out,
-            "<path d=\"M{at:.0} 0V{bottom}\" stroke=\"var({line})\"/><text x=\"{at:.0}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            bottom + 14.0,
-            if e == 0 {
-                "1×"
-            } else if text.is_empty() {
-                "0"
-            } else {
-                text
-            }
-        );
-    }
+    axis.draw(&mut out, bottom);
     for (i, s) in now.iter().enumerate() {
-        let y = i as f64 * HEIGHT + 8.0;
-        let ink = match s.side {
-            Side::Better => "--fb",
-            Side::Worse => "--fo",
-            Side::Level => "--fg0",
-        };
-        let name = short(s);
-        // Eighty pixels hold some thirteen letters.
-        let narrow = if name.chars().count() > 12 {
-            " textLength=\"82\" lengthAdjust=\"spacingAndGlyphs\""
-        } else {
-            ""
-        };
-        let _ = write!(
-            out,
-            "<g{}><text class=\"fg nm\" x=\"84\" y=\"{}\" text-anchor=\"end\"{narrow}>{}</text>",
-            mark(s),
-            y + 4.0,
-            escape(&name)
-        );
-        if let Some((a, b)) = s.interval {
-            let _ = write!(
-                out,
-                "<path d=\"M{:.1} {y}H{:.1}\" stroke=\"var({ink})\" stroke-width=\"2\"/>",
-                x(a),
-                x(b)
-            );
-        }
-        let _ = write!(
-            out,
-            "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" fill=\"var({ink})\"/><text class=\"fg\" x=\"296\" y=\"{}\" text-anchor=\"end\">{}</text></g>",
-            x(s.ratio),
-            y + 4.0,
-            if s.base { "base".into() } else { times(s) }
-        );
+        row(&mut out, view, s, &axis, i as f64 * HEIGHT + 8.0);
     }
     if !old.is_empty() {
         let y = now.len() as f64 * HEIGHT + 4.0;
-        let _ = write!(out, "<text x=\"84\" y=\"{}\" text-anchor=\"end\">removed</text>", y + 8.0);
+        let _ = write!(
+            out,
+            "<text x=\"84\" y=\"{}\" text-anchor=\"end\">other kernels</text>",
+            y + 8.0
+        );
         for s in old {
             let _ = write!(
                 out,
                 "<path{} d=\"M{:.1} {y}l4 4l-4 4l-4-4z\" fill=\"var(--bg)\" stroke=\"var(--fg0)\"><title>{} {}</title></path>",
-                mark(s),
-                x(s.ratio),
-                escape(&short(s)),
+                mark(view, s),
+                axis.x(s.ratio),
+                escape(&short(view, s)),
                 times(s)
             );
         }
     }
     out + "</svg>"
+}
+
+/// A scheduler that the kernel has: its name, its interval, its place and its ratio.
+fn row(out: &mut String, view: &View, s: &Stand, axis: &Axis, y: f64) {
+    let ink = match s.side {
+        Side::Better => "--fb",
+        Side::Worse => "--fo",
+        Side::Level => "--fg0",
+    };
+    let name = short(view, s);
+    let _ = write!(
+        out,
+        "<g{}><title>{}</title><text class=\"fg nm\" x=\"84\" y=\"{}\" text-anchor=\"end\">{}</text>",
+        mark(view, s),
+        escape(&name),
+        y + 4.0,
+        escape(&clipped(&name))
+    );
+    if let Some((a, b)) = s.interval {
+        let _ = write!(
+            out,
+            "<path d=\"M{:.1} {y}H{:.1}\" stroke=\"var({ink})\" stroke-width=\"2\"/>",
+            axis.x(a),
+            axis.x(b)
+        );
+    }
+    let _ = write!(
+        out,
+        "<circle cx=\"{:.1}\" cy=\"{y}\" r=\"4\" fill=\"var({ink})\"/><text class=\"fg\" x=\"296\" y=\"{}\" text-anchor=\"end\">{}</text></g>",
+        axis.x(s.ratio),
+        y + 4.0,
+        if s.base { "base".into() } else { times(s) }
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_keep_both_ends() {
+        assert_eq!(clipped("anticipatory"), "anticipatory");
+        assert_eq!(clipped("anticipatory@2.6.32"), "antic….6.32");
+        assert_eq!(wrappable("bfq(low_latency=0)"), "bfq(<wbr>low_<wbr>latency=<wbr>0)");
+        assert_eq!(wrappable("my_disk"), "my_disk");
+    }
+
+    /// Over twenty powers of two there is room for three labels, and one of 2× would stand on that of 1×.
+    #[test]
+    fn labels_of_a_wide_axis_have_room() {
+        let mut out = String::new();
+        Axis { low: -20.0, high: 1.0 }.draw(&mut out, 10.0);
+        assert_eq!(out.matches("<text").count(), 3, "{out}");
+        assert!(out.contains(">0.000001<") && out.contains(">1×<"), "{out}");
+    }
 }
