@@ -3,7 +3,7 @@
 use iosched_types::{Bio, NO_REQ, ReqId, Request, Sector, TaskId};
 
 use super::Bfq;
-use super::queue::{Burst, QueueId, Saved};
+use super::queue::{Burst, QueueId, Raise, Saved};
 use super::rbtree::NIL;
 use crate::api::Ctx;
 
@@ -166,7 +166,9 @@ impl Bfq {
             return;
         }
         if !self.q(target).raised() {
-            self.qm(target).raise = self.q(q).raise;
+            // What the target has read counts on: one that read more than a start takes keeps no interactive raise.
+            let service = self.q(target).raise.service;
+            self.qm(target).raise = Raise { service, ..self.q(q).raise };
             self.wr_busy += u32::from(self.q(target).busy);
             self.apply_raise(target);
         }
