@@ -5,11 +5,10 @@
 //! the way back.
 
 use iosched_experiment::{Metric, Record, TIMING_DEVIATION, Warning};
-use iosched_types::Nanos;
 use iosched_types::units::three_digits;
 
 use crate::backend::invalidate_record;
-use crate::trace::Times;
+use crate::trace::{Times, Took};
 use crate::validity::{NOISY, Thresholds};
 
 /// The trace and the model of one run.
@@ -17,10 +16,10 @@ use crate::validity::{NOISY, Thresholds};
 pub struct Timing {
     /// By the trace.
     pub traced: Times,
-    /// Commands that the model answered meanwhile.
-    pub commands: u64,
-    /// The sum of the model's answer times.
-    pub latency: Nanos,
+    /// What the model answered meanwhile, but for flushes, and its own answer times.
+    pub data: Took,
+    /// Flushes that the model answered.
+    pub flushes: Took,
     /// Whether the trace is a sample of the commands.
     pub sampled: bool,
 }
@@ -37,27 +36,35 @@ impl Timing {
     /// # Errors
     /// Why it cannot be told.
     pub fn deviation(&self) -> Result<f64, String> {
-        let Timing { traced, commands, latency, sampled } = *self;
+        let Timing { traced, data, flushes, sampled } = *self;
         if traced.lost > 0 {
             return Err(format!("{} events of the block trace were lost", traced.lost));
         }
-        if commands == 0 || latency == 0 {
+        // A sample and some kernels' traces have no flushes. Then those of the model are left out, too.
+        let (seen, answered) = match traced.flushes.commands {
+            0 => (traced.data, data),
+            _ => (traced.data.and(traced.flushes), data.and(flushes)),
+        };
+        if answered.commands == 0 || answered.time == 0 {
             return Err("the disk answered no command".into());
         }
-        let allowed = (commands as f64 * MISCOUNT).max(2.0);
-        let enough = if sampled {
-            traced.commands >= FEWEST.min(commands)
-        } else {
-            traced.commands.abs_diff(commands) as f64 <= allowed
+        let close = |a: u64, b: u64| a.abs_diff(b) as f64 <= (b as f64 * MISCOUNT).max(2.0);
+        let enough = match sampled {
+            true => seen.commands >= FEWEST.min(answered.commands),
+            false => close(seen.commands, answered.commands),
         };
         if !enough {
+            let and = match traced.flushes.commands {
+                0 => String::new(),
+                n => format!(" ({n} flushes; {} of the model)", flushes.commands),
+            };
             return Err(format!(
-                "the block trace has {} commands, the model answered {commands}",
-                traced.commands
+                "the block trace has {} commands, the model answered {}{and}",
+                seen.commands, answered.commands
             ));
         }
-        let mean = |sum: Nanos, n: u64| sum as f64 / n.max(1) as f64;
-        Ok(mean(traced.total, traced.commands) / mean(latency, commands) - 1.0)
+        let mean = |took: Took| took.time as f64 / took.commands.max(1) as f64;
+        Ok(mean(seen) / mean(answered) - 1.0)
     }
 }
 
@@ -120,8 +127,29 @@ mod tests {
     use iosched_experiment::Status;
 
     fn timing(took_us: u64, answered_us: u64) -> Timing {
-        let traced = Times { commands: 1000, total: took_us * 1_000_000, lost: 0 };
-        Timing { traced, commands: 1000, latency: answered_us * 1_000_000, sampled: false }
+        let took = |us: u64| Took { commands: 1000, time: us * 1_000_000 };
+        let traced = Times { data: took(took_us), ..Times::default() };
+        let (data, flushes) = (took(answered_us), Took::default());
+        Timing { traced, data, flushes, sampled: false }
+    }
+
+    /// 90 writes and 60 flushes, as of 30 files that are synced.
+    #[test]
+    fn flushes_count_where_both_sides_have_them() {
+        let (data, flushes) =
+            (Took { commands: 90, time: 3_600_000 }, Took { commands: 60, time: 480_000_000 });
+        let both = Times { data, flushes, lost: 0 };
+        let fine = Timing { traced: both, data, flushes, sampled: false };
+        assert_eq!(fine.deviation(), Ok(0.0));
+        // A late flush is a late command.
+        let late = Times { flushes: Took { time: 720_000_000, ..flushes }, ..both };
+        let off = Timing { traced: late, ..fine }.deviation().unwrap();
+        assert!((0.49..0.5).contains(&off), "{off}");
+        let without = Times { flushes: Took::default(), ..both };
+        assert_eq!(Timing { traced: without, ..fine }.deviation(), Ok(0.0));
+        let lost = Times { flushes: Took { commands: 30, ..flushes }, ..both };
+        let why = Timing { traced: lost, ..fine }.deviation().unwrap_err();
+        assert!(why.contains("120 commands, the model answered 150 (30 flushes; 60 of"), "{why}");
     }
 
     fn judged(timing: Result<Timing, String>) -> Record {
@@ -182,17 +210,19 @@ mod tests {
     fn what_cannot_be_compared_is_said_to_be_unchecked() {
         let fine = timing(1000, 1000);
         let lost = Timing { traced: Times { lost: 3, ..fine.traced }, ..fine };
-        let fewer = Timing { commands: 1100, ..fine };
-        let none = Timing { commands: 0, latency: 0, ..fine };
+        let fewer = Timing { data: Took { commands: 1100, ..fine.data }, ..fine };
+        let none = Timing { data: Took::default(), ..fine };
         for unchecked in [Ok(lost), Ok(fewer), Ok(none), Err("no tracefs".to_string())] {
             let record = judged(unchecked);
             assert_eq!(record.status, Status::Complete);
             assert_eq!(record.warnings[0].code, "timing-unchecked");
             assert!(record.metrics.is_empty());
         }
-        let sample = Timing { commands: 8000, latency: 8_000_000_000, sampled: true, ..fine };
+        let all = Took { commands: 8000, time: 8_000_000_000 };
+        let sample = Timing { data: all, sampled: true, ..fine };
         assert_eq!(sample.deviation(), Ok(0.0));
-        let small = Timing { traced: Times { commands: 3, ..fine.traced }, ..sample };
+        let three = Took { commands: 3, ..fine.traced.data };
+        let small = Timing { traced: Times { data: three, ..fine.traced }, ..sample };
         assert!(small.deviation().is_err());
     }
 }

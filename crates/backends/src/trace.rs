@@ -1,7 +1,7 @@
 //! Block tracepoints of some disks through a tracefs instance of our own: it works under lockdown, tells
 //! processes apart and disturbs no other tracer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use iosched_experiment::{DispatchPoint, Warning};
-use iosched_types::Nanos;
+use iosched_types::{Nanos, Op};
 
 use crate::backend::Traced;
 use crate::error::{Error, Result};
@@ -46,13 +46,40 @@ pub enum Detail {
 /// Bits of a sector's number that are 0 in a sample.
 const SAMPLE: u32 = 56;
 
+/// Some commands and the sum of their times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Took {
+    /// How many there were.
+    pub commands: u64,
+    /// How long they took together.
+    pub time: Nanos,
+}
+
+impl Took {
+    pub(crate) fn add(&mut self, time: Nanos) {
+        self.commands += 1;
+        self.time += time;
+    }
+
+    /// What came since an earlier count.
+    pub(crate) fn since(self, before: Took) -> Took {
+        Took { commands: self.commands - before.commands, time: self.time - before.time }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Took) -> Took {
+        Took { commands: self.commands + other.commands, time: self.time + other.time }
+    }
+}
+
 /// How long commands took from issue to completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Commands seen from beginning to end.
-    pub commands: u64,
-    /// The sum of their times.
-    pub total: Nanos,
+    /// Commands with data, and discards, seen from beginning to end.
+    pub data: Took,
+    /// Flushes seen from beginning to end.
+    pub flushes: Took,
     /// Events lost: the sum is not to be trusted.
     pub lost: u64,
 }
@@ -75,6 +102,9 @@ struct Collected {
     dropped: u64,
     /// Issue times by device, sector and kind.
     in_flight: BTreeMap<(DevNum, u64, u8), Nanos>,
+    /// Issue times of flushes, the first issued first. A flush has no place: it is issued at sector 0 and completed at
+    /// sector -1. A disk has one under way for each of its hardware queues; whichever ends first, the sum is the same.
+    flushing: BTreeMap<DevNum, VecDeque<Nanos>>,
     times: Times,
     /// Whether points are kept.
     keep: bool,
@@ -251,8 +281,12 @@ fn collect(mut pipe: File, stop: &AtomicBool, keep: bool) -> Collected {
 fn take(line: &str, out: &mut Collected) {
     match parse_line(line) {
         Some(t) if t.event == Event::Issue => {
-            // A request that went back and is issued again begins anew.
-            out.in_flight.insert((t.dev, t.sector, t.op as u8), t.at);
+            if t.op == Op::Flush {
+                out.flushing.entry(t.dev).or_default().push_back(t.at);
+            } else {
+                // A request that went back and is issued again begins anew.
+                out.in_flight.insert((t.dev, t.sector, t.op as u8), t.at);
+            }
             if !out.keep {
                 return;
             }
@@ -269,10 +303,15 @@ fn take(line: &str, out: &mut Collected) {
             };
             out.points.push((t.dev, point));
         }
-        Some(t) if t.event == Event::Complete => {
+        Some(t) if t.event == Event::Complete && t.op == Op::Flush => {
+            if let Some(issued) = out.flushing.get_mut(&t.dev).and_then(VecDeque::pop_front) {
+                out.times.flushes.add(t.at.saturating_sub(issued));
+            }
+        }
+        // A write that had a flush before or behind it completes once more when both are done, without sectors.
+        Some(t) if t.event == Event::Complete && t.sectors > 0 => {
             if let Some(issued) = out.in_flight.remove(&(t.dev, t.sector, t.op as u8)) {
-                out.times.commands += 1;
-                out.times.total += t.at.saturating_sub(issued);
+                out.times.data.add(t.at.saturating_sub(issued));
             }
         }
         // "CPU:1 [LOST 15 EVENTS]"
@@ -360,8 +399,34 @@ mod tests {
         }
         take(&done("2.001100", 8, "RS"), &mut c);
         take("CPU:0 [LOST 2 EVENTS]", &mut c);
-        assert_eq!(c.times, Times { commands: 2, total: 1_100_000, lost: 2 });
+        let data = Took { commands: 2, time: 1_100_000 };
+        assert_eq!(c.times, Times { data, flushes: Took::default(), lost: 2 });
         assert!(c.points.is_empty());
+    }
+
+    /// As Linux 6.18 traces a write with a flush before and behind it, and then a flush alone, on a loop device.
+    #[test]
+    fn a_flush_is_timed_although_it_is_completed_at_another_place() {
+        let lines = [
+            "kworker/0:0H-10 [000] ..... 8.000100: block_rq_issue: 7,64 FF 0 () 0 + 0 none,0,0 [kworker/0:0H]",
+            "ksoftirqd/0-14 [000] ..s.. 8.000300: block_rq_complete: 7,64 FF () 18446744073709551615 + 0 none,0,0 [0]",
+            "kworker/0:0H-10 [000] ..... 8.000310: block_rq_issue: 7,64 WSM 4096 () 0 + 8 be,0,4 [kworker/0:0H]",
+            "ksoftirqd/0-14 [000] d.s1. 8.000312: block_rq_complete: 7,64 WS () 0 + 0 be,0,4 [0]",
+            "ksoftirqd/0-14 [000] ..s.. 8.000340: block_rq_complete: 7,64 WSM () 0 + 8 be,0,4 [0]",
+            "kworker/0:0H-10 [000] ..... 8.000350: block_rq_issue: 7,64 FF 0 () 0 + 0 none,0,0 [kworker/0:0H]",
+            "ksoftirqd/0-14 [000] ..s.. 8.008350: block_rq_complete: 7,64 FF () 18446744073709551615 + 0 none,0,0 [0]",
+            "ksoftirqd/0-14 [000] d.s1. 8.008360: block_rq_complete: 7,64 WSM () 0 + 0 be,0,4 [0]",
+        ];
+        let mut c = Collected::default();
+        lines.iter().for_each(|line| take(line, &mut c));
+        assert_eq!(c.times.flushes, Took { commands: 2, time: 8_200_000 });
+        assert_eq!(c.times.data, Took { commands: 1, time: 30_000 });
+        // Two hardware queues flush at once.
+        let mut c = Collected::default();
+        for i in [0, 5, 1, 6] {
+            take(lines[i], &mut c);
+        }
+        assert_eq!(c.times.flushes, Took { commands: 2, time: 8_200_000 });
     }
 
     #[test]

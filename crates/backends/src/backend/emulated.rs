@@ -16,6 +16,7 @@ use crate::load::child::Interrupt;
 use crate::startup::Stage;
 use crate::switch::{self, Disks};
 use crate::target::open_node;
+use crate::trace::Took;
 
 /// Up to this many commands a second the block trace follows each of them. Reading the trace takes about 2 µs of CPU
 /// time a command.
@@ -155,7 +156,10 @@ impl Backend for Emulated {
         };
         let answered = || {
             let served = disk.served();
-            (served.commands.iter().sum(), served.latency)
+            let [data @ .., flushes] = served.commands;
+            let time = served.latency.saturating_sub(served.flushing);
+            let data = Took { commands: data.iter().sum(), time };
+            (data, Took { commands: flushes, time: served.flushing })
         };
         let fast = model_limits(disk.spec())?.random_iops > FOLLOWED_IOPS;
         let run = Run {

@@ -25,7 +25,7 @@ use crate::startup::{self, Stage};
 use crate::state::STATE_DIR;
 use crate::switch::Disks;
 use crate::timing::{self, Timing};
-use crate::trace::{self, Detail, Tracer};
+use crate::trace::{self, Detail, Took, Tracer};
 use crate::validity::{self, Evidence, Thresholds};
 
 /// How live trials are run.
@@ -95,8 +95,8 @@ pub(crate) struct Run<'a> {
 /// What the model of an emulated disk says about its commands.
 #[derive(Clone, Copy)]
 pub(crate) struct Model<'a> {
-    /// Commands answered so far, and the sum of their answer times.
-    pub(crate) answered: &'a dyn Fn() -> (u64, Nanos),
+    /// What was answered so far, by the model's own times: all but flushes, and flushes.
+    pub(crate) answered: &'a dyn Fn() -> (Took, Took),
     /// Whether the model is so fast that following every command would disturb it.
     pub(crate) fast: bool,
 }
@@ -362,7 +362,8 @@ impl Run<'_> {
         let after = meter::read(&root, &names);
         let elapsed = clock.elapsed();
         let traced = tracer.map(Tracer::finish).transpose();
-        let answered = answered_before.zip(answered()).map(|(a, b)| (b.0 - a.0, b.1 - a.1));
+        let answered =
+            answered_before.zip(answered()).map(|(a, b)| (b.0.since(a.0), b.1.since(a.1)));
         // A disk that went away shows as failures of all kinds. This is the one to report.
         if result.is_err() {
             // We hold the disk open, so a dead disk keeps its name until we close it.
@@ -374,10 +375,10 @@ impl Run<'_> {
         let result = result?;
         clock_check(wall, elapsed)?;
         let traced = traced?;
-        let timing = answered.map(|(commands, latency)| match &traced {
+        let timing = answered.map(|(data, flushes)| match &traced {
             Some(t) => {
                 let sampled = detail == Some(Detail::Sampled);
-                Ok(Timing { traced: t.times, commands, latency, sampled })
+                Ok(Timing { traced: t.times, data, flushes, sampled })
             }
             None => Err(untraced.unwrap_or_else(|| "there is no trace".into())),
         });

@@ -267,7 +267,9 @@ impl<A> Inner<A> {
             self.served.bytes[kind] += p.len;
         }
         let t_done = c.t_done.saturating_add(self.began);
-        self.served.latency += t_done.saturating_sub(p.arrived);
+        let took = t_done.saturating_sub(p.arrived);
+        self.served.latency += took;
+        self.served.flushing += if p.op == Op::Flush { took } else { 0 };
         let at = t_done.saturating_sub(p.lead);
         // Behind those that already leave at the same time, so that the model's order stays.
         let place = self.early.partition_point(|e| e.at > at);

@@ -11,6 +11,8 @@ pub struct Served {
     pub bytes: [u64; 3],
     /// Sum of the model's latencies (arrival to completion) in ns.
     pub latency: Nanos,
+    /// The part of `latency` that is of flushes.
+    pub flushing: Nanos,
     /// Sum over commands of how much too late the answer was, in ns.
     pub late: Nanos,
     /// Answers more than 1 ms too late.
