@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use iosched_types::units::MS;
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 
 use crate::record::{DirStats, JobRecord, Moments, Warning, place_in_time};
@@ -257,6 +258,7 @@ fn job(raw: RawJob, subjob: u32, global: &BTreeMap<String, String>) -> JobRecord
         trim: direction(&raw.trim),
         sync,
         runtime,
+        run_times: if raw.job_runtime == runtime / MS { 0 } else { ms(raw.job_runtime) },
         began: 0,
         ended: runtime,
         depths,
@@ -289,7 +291,7 @@ fn direction(raw: &RawDir) -> DirStats {
 }
 
 fn ms(ms: u64) -> Nanos {
-    ms.saturating_mul(iosched_types::units::MS)
+    ms.saturating_mul(MS)
 }
 
 fn moments(raw: &RawStat, n: u64) -> Moments {

@@ -126,6 +126,7 @@ fn job_record(job: &JobSpec, s: JobStats, clones: usize, start: Nanos, exact: bo
         trim: dir_stats(trim, rate),
         sync: dir_stats(sync, rate),
         runtime,
+        run_times: 0,
         began: s.measured_from.saturating_sub(start),
         ended: s.ended.saturating_sub(start),
         depths: s.depths,
@@ -140,6 +141,7 @@ fn join(into: &mut JobRecord, other: &JobRecord) {
     into.write.merge(&other.write);
     into.trim.merge(&other.trim);
     into.sync.merge(&other.sync);
+    into.run_times = into.processes_ran().saturating_add(other.processes_ran());
     into.runtime = into.runtime.max(other.runtime);
     into.cpu.add(&other.cpu);
     into.began = into.began.min(other.began);

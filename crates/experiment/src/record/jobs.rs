@@ -30,6 +30,9 @@ pub struct JobRecord {
     pub sync: DirStats,
     /// From its start to its end (after ramp time).
     pub runtime: Nanos,
+    /// The run times of all processes of a group, added up (fio's `job_runtime`); 0 for a single process.
+    #[serde(default, skip_serializing_if = "none")]
+    pub run_times: Nanos,
     /// When measuring began, from the start of the trial.
     #[serde(default)]
     pub began: Nanos,
@@ -43,6 +46,19 @@ pub struct JobRecord {
     pub cpu: CpuTime,
     /// Why it ended early, if it did.
     pub error: Option<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+fn none(time: &Nanos) -> bool {
+    *time == 0
+}
+
+impl JobRecord {
+    /// The run times of its processes, added up. fio's shares of core time are shares of this.
+    #[must_use]
+    pub fn processes_ran(&self) -> Nanos {
+        if self.run_times == 0 { self.runtime } else { self.run_times }
+    }
 }
 
 /// One direction of one process.

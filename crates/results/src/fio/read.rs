@@ -101,6 +101,9 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
     for (slot, (_, share)) in depths.iter_mut().zip(&j.iodepth_level.0) {
         *slot = (share / 100.0 * ios as f64).round() as u64;
     }
+    // Of a group, fio's job_runtime is the sum over its processes.
+    let ran = [&j.read, &j.write, &j.trim].iter().map(|d| d.runtime).max().filter(|ms| *ms > 0);
+    let runtime = ran.unwrap_or(j.job_runtime).saturating_mul(1_000_000);
     JobRecord {
         name: j.jobname.clone(),
         subjob,
@@ -116,9 +119,10 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
             lat_hist: histogram(&j.sync.lat_ns),
             ..DirStats::default()
         },
-        runtime: j.job_runtime.saturating_mul(1_000_000),
+        runtime,
+        run_times: run_times(j.job_runtime, runtime),
         began: 0,
-        ended: j.job_runtime.saturating_mul(1_000_000),
+        ended: runtime,
         depths,
         cpu: CpuTime {
             user: share(j.usr_cpu, j.job_runtime),
@@ -127,6 +131,12 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
         },
         error: (j.error != 0).then(|| format!("error {}", j.error)),
     }
+}
+
+/// fio's sum of the processes' run times, where it is another than that of one process.
+fn run_times(job_runtime: u64, runtime: Nanos) -> Nanos {
+    let sum = job_runtime.saturating_mul(1_000_000);
+    if sum.abs_diff(runtime) < 1_000_000 { 0 } else { sum }
 }
 
 /// A percentage of a time in ms, in ns.

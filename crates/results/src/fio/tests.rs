@@ -51,6 +51,31 @@ fn units_are_fios() {
     assert_eq!(v["jobs"][0]["elapsed"], 3);
 }
 
+/// fio 3.33, `--numjobs=8 --group_reporting --runtime=1`: `job_runtime` 8028, `usr_cpu` 16.89, `read.runtime` 1011.
+#[test]
+fn a_groups_core_time_is_a_share_of_all_its_processes_time() {
+    let mut job = a_job("a", &[1_000_000; 300]);
+    job.run_times = 8 * job.runtime;
+    job.cpu.user = job.runtime;
+    job.cpu.system = 2 * job.runtime;
+    let mut r = a_record(vec![job]);
+    let v = value(&r);
+    let group = &v["jobs"][0];
+    assert_eq!(
+        (group["job_runtime"].as_u64(), group["read"]["runtime"].as_u64()),
+        (Some(16_000), Some(2000))
+    );
+    assert_eq!((group["usr_cpu"].as_f64(), group["sys_cpu"].as_f64()), (Some(12.5), Some(25.0)));
+    let out = FioOutput { iosched: None, ..fio_output(&r) };
+    let again = from_fio(&out, TrialId::default()).jobs.remove(0);
+    let job = r.jobs.remove(0);
+    assert_eq!(
+        (again.runtime, again.run_times, again.ended),
+        (job.runtime, job.run_times, job.runtime)
+    );
+    assert_eq!((again.cpu.user, again.cpu.system), (job.cpu.user, job.cpu.system));
+}
+
 #[test]
 fn percentiles_are_those_a_job_asked_for() {
     let mut job = a_job("a", &[1_000_000; 300]);

@@ -99,9 +99,9 @@ fn job(record: &Record, j: &JobRecord, shares: &Shares) -> FioJob {
         write: of(1),
         trim: of(2),
         sync: Sync { total_ios: j.sync.ios, lat_ns: distribution(j.sync.latency(), &percentiles) },
-        job_runtime: j.runtime / 1_000_000,
-        usr_cpu: percent_of(j.cpu.user, j.runtime),
-        sys_cpu: percent_of(j.cpu.system, j.runtime),
+        job_runtime: j.processes_ran() / 1_000_000,
+        usr_cpu: percent_of(j.cpu.user, j.processes_ran()),
+        sys_cpu: percent_of(j.cpu.system, j.processes_ran()),
         iodepth_level: percent(&DEPTHS, &j.depths),
         // Submission and completion batches are not recorded: a record's I/Os go one by one.
         iodepth_submit: one_by_one(j),
