@@ -9,6 +9,7 @@ mod dispatch;
 mod files;
 mod job;
 mod measured;
+mod plausible;
 
 use std::collections::BTreeMap;
 

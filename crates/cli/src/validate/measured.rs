@@ -5,7 +5,7 @@ use iosched_sim::validate::{Measured, MeasuredCase, beside};
 use super::{finish, run_all};
 use crate::args::ValidateArgs;
 use crate::fail::{Failure, Outcome};
-use crate::files::required;
+use crate::files::{note, required};
 
 pub(super) fn validate(args: &ValidateArgs) -> Outcome {
     if args.dispatch {
@@ -16,6 +16,9 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
     }
     let file = args.dir.display().to_string();
     let measured = Measured::parse(&file, &required(&file)?)?;
+    for strange in &measured.warnings {
+        note(&format!("warning: {file}: {strange}"));
+    }
     let mut cases = measured.plan().map_err(|why| {
         Failure::with_help(format!("{file}: {why}"), "the form of data/measured/ names it")
     })?;
