@@ -5,6 +5,7 @@ use iosched_types::units::SEC;
 
 use super::Act;
 use super::args::{field, number};
+use super::calls::PIPE;
 use super::read::{Call, Reader};
 
 /// A pause of which the log does not say how long it was is no longer than a century: time has an end here.
@@ -18,7 +19,7 @@ impl Reader {
             let ends: Vec<i64> =
                 c.arg(0).trim_matches(['[', ']']).split(',').filter_map(number).collect();
             let ([r, w], Some(_)) = (&ends[..], c.ok()) else { return self.null(c) };
-            let (reads, writes) = (self.new_file("/_pipe"), self.new_file("/_pipe"));
+            let (reads, writes) = (self.new_file(PIPE), self.new_file(PIPE));
             self.push(c, Act::Pipe { reads, writes }, Some(Ok(0)));
             self.hold(c, *r, Some(reads), cloexec);
             self.hold(c, *w, Some(writes), cloexec);

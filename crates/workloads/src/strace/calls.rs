@@ -9,6 +9,9 @@ use super::names;
 use super::read::{Call, Reader, makes_tasks};
 use super::tables::Held;
 
+/// The name of an open file that is an end of a pipe.
+pub(super) const PIPE: &str = "/_pipe";
+
 /// Bytes of a path with its end.
 const PATH_MAX: usize = 4096;
 /// Bytes of a name in a directory.
@@ -21,7 +24,7 @@ const NO_DISK: &str = "\
     fstatfs64 get_robust_list getcwd getegid getegid32 geteuid geteuid32 getgid getgid32 \
     getgroups getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid \
     getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday getuid getuid32 \
-    getxattr ioctl ioprio_get ioprio_set kill lgetxattr listxattr llistxattr madvise \
+    getxattr io_cancel io_destroy io_setup ioctl ioprio_get ioprio_set kill lgetxattr listxattr llistxattr madvise \
     membarrier mlock mmap mmap2 mprotect mremap munlock munmap personality prctl prlimit64 \
     rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn sched_get_priority_max \
     sched_get_priority_min sched_getaffinity sched_getparam sched_getscheduler \
@@ -56,6 +59,9 @@ impl Reader {
             "dup" | "dup2" | "dup3" | "pipe" | "pipe2" => self.numbers(c),
             "fcntl" | "fcntl64" if c.arg(1).contains("FD") => self.numbers(c),
             "copy_file_range" | "sendfile" | "sendfile64" => self.copy(c),
+            "io_submit" => self.submit(c),
+            "io_getevents" | "io_pgetevents" => self.reap(c),
+            "mmap" | "mmap2" => self.map(c),
             "link" | "linkat" => self.link(c),
             "symlink" | "symlinkat" | "mknod" | "mknodat" => self.stand_in(c),
             "chdir"
@@ -235,6 +241,10 @@ impl Reader {
                 self.disk.read(file, Some(at), n);
                 self.done(c, Act::Pread { file, at, len }, c.answer())
             }
+            // How a pipe's bytes are cut into reads is chance. Their sum is not.
+            None if n > 0 && self.opened[file as usize] == PIPE => {
+                self.done(c, Act::Drain { file, len: n }, None)
+            }
             None => {
                 self.disk.read(file, None, n);
                 self.done(c, Act::Read { file, len }, c.answer())
@@ -335,27 +345,40 @@ impl Reader {
         let (from, to, offset) = if sends { (1, 0, 2) } else { (0, 2, 1) };
         let Some(source) = self.file(c, from) else { return true };
         let target = c.number(to).and_then(|fd| self.tables.file(c.pid, fd)).flatten();
-        let at = number(c.arg(offset).split(']').next().unwrap_or_default().trim_matches('['));
-        if !sends && c.arg(3) != "NULL" {
-            return false;
-        }
-        self.disk.read(source, at.map(i64::cast_unsigned), n);
+        let (at, goes) = (place(c.arg(offset)), place(c.arg(3)).filter(|_| !sends));
+        self.disk.read(source, at, n);
         if let Some(target) = target {
-            self.disk.wrote(target, None, n);
+            self.disk.wrote(target, goes, n);
         }
-        match (target, at.map(i64::cast_unsigned)) {
-            (Some(to), None) => {
-                self.done(c, Act::CopyRange { from: source, to, len: n }, c.answer())
-            }
-            (Some(to), Some(at)) => {
-                self.push(c, Act::Pread { file: source, at, len: n }, c.answer());
-                self.done(c, Act::Write { file: to, len: n }, c.answer())
-            }
+        if let (Some(to), None, None) = (target, at, goes) {
+            return self.done(c, Act::CopyRange { from: source, to, len: n }, c.answer());
+        }
+        // With places of its own it is a read and a write.
+        let read = match at {
+            Some(at) => Act::Pread { file: source, at, len: n },
+            None => Act::Read { file: source, len: n },
+        };
+        self.push(c, read, c.answer());
+        match (target, goes) {
+            (Some(file), Some(at)) => self.done(c, Act::Pwrite { file, at, len: n }, c.answer()),
+            (Some(file), None) => self.done(c, Act::Write { file, len: n }, c.answer()),
             // Into a socket or a terminal.
-            (None, Some(at)) => self.done(c, Act::Pread { file: source, at, len: n }, c.answer()),
-            (None, None) => self.done(c, Act::Read { file: source, len: n }, c.answer()),
+            (None, _) => true,
         }
     }
+
+    /// Maps cost a call. What is stored into one is not in the log.
+    fn map(&mut self, c: &Call<'_>) -> bool {
+        let shared = has(c.arg(3), "MAP_SHARED") && has(c.arg(2), "PROT_WRITE");
+        let file = c.number(4).and_then(|fd| self.tables.file(c.pid, fd)).flatten();
+        self.maps += u64::from(shared && file.is_some() && c.ok().is_some());
+        self.null(c)
+    }
+}
+
+/// A place that the kernel is given and gives back: `[0]`, `[0] => [4096]`, or `NULL`.
+fn place(arg: &str) -> Option<Bytes> {
+    number(arg.strip_prefix('[')?.split([']', ' ']).next()?).map(i64::cast_unsigned)
 }
 
 /// Where a call with a position reads or writes.

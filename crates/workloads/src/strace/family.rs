@@ -27,6 +27,11 @@ impl Family {
         Family { lines: text.lines().filter_map(|l| line::pid(l).0).collect(), ..Family::default() }
     }
 
+    /// Whether no line says whose it is.
+    pub(super) fn is_nameless(&self) -> bool {
+        self.lines.is_empty()
+    }
+
     /// Whether the number that a parent was given is another one of the child that was seen; noted if so.
     pub(super) fn is_alias(&mut self, parent: u32, given: u32, seen: u32) -> bool {
         let other = !self.lines.contains(&given);

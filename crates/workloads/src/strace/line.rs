@@ -44,6 +44,8 @@ pub(super) struct End {
 pub(super) struct Line<'a> {
     pub(super) pid: Option<u32>,
     pub(super) stamp: Option<Stamp>,
+    /// The stamp has whole seconds only (`-t`).
+    pub(super) coarse: bool,
     pub(super) said: Said<'a>,
 }
 
@@ -72,9 +74,9 @@ fn bad<T>(line: &str, rest: &str, message: &'static str) -> Result<T, Bad> {
 /// Reads a line.
 pub(super) fn read(line: &str) -> Result<Line<'_>, Bad> {
     let (pid, rest) = pid(line);
-    let (stamp, rest) = stamp(rest);
+    let (stamp, coarse, rest) = stamp(rest);
     let said = said(line, numbers(rest))?;
-    Ok(Line { pid, stamp, said })
+    Ok(Line { pid, stamp, coarse, said })
 }
 
 /// What stands before a call with `-n` (its number) and `-i` (the place in the program), both in brackets.
@@ -112,7 +114,8 @@ pub(super) fn pid(line: &str) -> (Option<u32>, &str) {
     }
 }
 
-fn stamp(rest: &str) -> (Option<Stamp>, &str) {
+/// The time of a line, whether it has whole seconds only, and what stands behind it.
+fn stamp(rest: &str) -> (Option<Stamp>, bool, &str) {
     let trimmed = rest.trim_start();
     let (word, after) = trimmed.split_once(' ').unwrap_or((trimmed, ""));
     let stamp = match word.split(':').collect::<Vec<_>>()[..] {
@@ -125,8 +128,8 @@ fn stamp(rest: &str) -> (Option<Stamp>, &str) {
         _ => None,
     };
     match stamp {
-        Some(s) => (Some(s), after.trim_start()),
-        None => (None, trimmed),
+        Some(s) => (Some(s), !word.contains('.'), after.trim_start()),
+        None => (None, false, trimmed),
     }
 }
 
@@ -151,7 +154,9 @@ fn said<'a>(line: &'a str, rest: &'a str) -> Result<Said<'a>, Bad> {
     if let Some(gone) = rest.strip_prefix("+++ ") {
         return Ok(if gone.contains("superseded") { Said::Nothing } else { Said::Gone });
     }
-    if rest.is_empty() || rest.starts_with("--- ") || rest.starts_with('#') {
+    // `-k` prints the stack of a call behind it, a function a line.
+    let aside = ["--- ", "#", "> "].iter().any(|sign| rest.starts_with(sign));
+    if rest.is_empty() || aside {
         return Ok(Said::Nothing);
     }
     if let Some(own) = rest.strip_prefix("strace: ").or_else(|| rest.strip_prefix("[ ")) {
@@ -244,6 +249,7 @@ mod tests {
         assert_eq!(ok("close(3) = 0").pid, None);
         assert_eq!(ok("1234<fio> close(3) = 0").pid, Some(1234));
         assert_eq!(ok("12:26:46 close(3) = 0").stamp, Some(Stamp::Day(44_806 * SEC)));
+        assert!(ok("12:26:46 close(3) = 0").coarse && !ok("12:26:46.0 close(3) = 0").coarse);
     }
 
     #[test]
@@ -270,6 +276,8 @@ mod tests {
         assert!(read("7991  read(3, \"ab\", 2)").unwrap_err().message.contains("= result"));
         assert!(read("7991  read(3) = x").unwrap_err().message.contains("a number or"));
         assert_eq!(ok("+++ exited with 0 +++").said, Said::Gone);
+        let stack = " > /usr/lib/libc.so.6(fsync+0x14) [0xf9a24]";
+        assert_eq!((ok(stack).said, ok(stack).pid), (Said::Nothing, None));
         assert_eq!(ok("--- SIGCHLD {si_signo=SIGCHLD} ---").said, Said::Nothing);
         let arch = ok("strace: [ Process PID=7 runs in 32 bit mode. ]");
         assert_eq!(arch.said, Said::Architecture("32 bit mode"));

@@ -10,10 +10,12 @@ use iosched_syscalls::{Advice, Answer, OpenFlags, Whence};
 use iosched_types::{Bytes, Nanos};
 
 mod args;
+mod by_aio;
 mod by_name;
 mod by_task;
 mod calls;
 mod family;
+mod finish;
 mod line;
 mod links;
 mod names;
@@ -158,6 +160,22 @@ pub enum Act {
         from: u32,
         to: u32,
         len: Bytes,
+    },
+    /// Reads so many bytes from a pipe, in as many calls as it takes.
+    Drain {
+        file: u32,
+        len: Bytes,
+    },
+    /// Starts an asynchronous I/O.
+    Submit {
+        file: u32,
+        write: bool,
+        at: Bytes,
+        len: u32,
+    },
+    /// Waits for so many asynchronous I/Os.
+    Reap {
+        count: u32,
     },
     Stat {
         name: u32,

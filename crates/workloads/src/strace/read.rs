@@ -43,14 +43,14 @@ pub struct Part {
 }
 
 /// A call that another line ends.
-struct Pending {
+pub(super) struct Pending {
     name: String,
     args: String,
     start: Option<Nanos>,
     /// The child that it made, seen before the call came back.
     child: Option<u32>,
     /// It has been dealt with already.
-    done: bool,
+    pub(super) done: bool,
 }
 
 /// A call with its result.
@@ -98,7 +98,7 @@ pub(super) struct Reader {
     /// Tasks that have ended and were not waited for, by pid.
     pub(super) dead: BTreeMap<u32, usize>,
     pub(super) family: Family,
-    pending: BTreeMap<u32, Pending>,
+    pub(super) pending: BTreeMap<u32, Pending>,
     /// When each task's last call came back.
     free: Vec<Option<Nanos>>,
     clock: Option<Nanos>,
@@ -106,10 +106,18 @@ pub(super) struct Reader {
     kind: Option<Stamp>,
     days: Nanos,
     cwd: String,
-    options: Options,
+    pub(super) options: Options,
     pub(super) part: Option<Part>,
     /// Calls in which their task was killed.
-    killed: usize,
+    pub(super) killed: usize,
+    /// The stamps have whole seconds only.
+    pub(super) coarse: bool,
+    /// Calls that move data and are left out, by name: those that a replay should have.
+    pub(super) missing: BTreeMap<String, u64>,
+    /// Maps of files into which a program can write.
+    pub(super) maps: u64,
+    /// Asynchronous I/Os of each task that were not waited for yet.
+    pub(super) under_way: BTreeMap<usize, u64>,
     /// Time of failed calls that the next step of each task has before it.
     owed: Vec<Nanos>,
 }
@@ -193,12 +201,17 @@ impl Reader {
             options,
             part,
             killed: 0,
+            coarse: false,
+            missing: BTreeMap::new(),
+            maps: 0,
+            under_way: BTreeMap::new(),
             owed: Vec::new(),
         }
     }
 
     fn take(&mut self, read: line::Line<'_>, number: u32) {
         let before = self.clock;
+        self.coarse |= read.coarse;
         let now = self.now(read.stamp);
         if let (Some(before), Some(now)) = (before, now)
             && now + SEC < before
@@ -303,6 +316,7 @@ impl Reader {
     /// A child.
     pub(super) fn born(&mut self, parent: u32, pid: u32, args: &str, at: Option<Nanos>) {
         let Some(of) = self.tables.alive.get(&parent).map(|t| t.task) else { return };
+        let at = self.begins(of, at);
         let files = args.contains("CLONE_FILES");
         let task = self.task(pid, Some(of), files);
         self.free[task] = at.filter(|_| self.options.think);
@@ -341,7 +355,7 @@ impl Reader {
         };
         if begun.done {
             let Some(task) = self.tables.alive.get(&pid).map(|t| t.task) else { return };
-            self.free[task] = end.took.and(now);
+            self.free[task] = end.took.and(self.begins(task, now));
             return;
         }
         let whole = format!("{} {rest}", begun.args);
@@ -361,9 +375,19 @@ impl Reader {
     }
 
     pub(super) fn gone(&mut self, pid: u32) {
-        self.pending.remove(&pid);
+        let inside = self.pending.remove(&pid).filter(|p| !p.done && !ends(&p.name));
+        self.killed += usize::from(inside.is_some());
         if let Some(t) = self.tables.alive.remove(&pid) {
             self.dead.insert(pid, t.task);
+        }
+    }
+
+    /// When a call of a task began. Stamps of whole seconds only say that it was not earlier: the calls before it may have
+    /// taken longer than up to there.
+    fn begins(&self, task: usize, start: Option<Nanos>) -> Option<Nanos> {
+        match self.free[task].filter(|_| self.coarse) {
+            Some(free) => start.map(|s| s.max(free)),
+            None => start,
         }
     }
 
@@ -378,11 +402,13 @@ impl Reader {
     ) {
         self.log.calls += 1;
         // Nobody hears of these any more.
-        let last = matches!(name, "exit" | "exit_group" | "rt_sigreturn" | "sigreturn");
-        self.killed += usize::from(end.killed && !last);
+        self.killed += usize::from(end.killed && !ends(name));
+        let task = self.tables.alive.get(&pid).map(|t| t.task);
+        let start = task.and_then(|t| self.begins(t, start));
         let call = Call { pid, name, args: args::split(args), end, start, line };
         let known = self.convert(&call);
         if !known {
+            self.misses(&call);
             *self.log.unknown.entry(name.to_string()).or_default() += 1;
             // What it waits for lies outside of the log.
             if let Some(time) = end.took.filter(|_| self.options.think) {
@@ -424,39 +450,6 @@ impl Reader {
         let alone = self.part.is_some() && task == 0 && self.log.tasks[0].steps.is_empty();
         alone && !matches!(act, Act::Child { .. })
     }
-
-    fn finish(mut self, file: &str) -> Result<Log, Diagnostic> {
-        if self.log.calls == 0 {
-            let help = "make one with: strace -f -ttt -T -o FILE COMMAND";
-            return Err(
-                Diagnostic::file(file, "there is no system call in this log").with_help(help)
-            );
-        }
-        if self.options.refuse_unknown && !self.log.unknown.is_empty() {
-            let list = Log::list(&self.log.unknown);
-            let message = format!("calls that are not simulated: {list}");
-            let help = "leave out unknown = \"refuse\" to leave them out";
-            return Err(Diagnostic::file(file, message).with_help(help));
-        }
-        let unfinished = self.pending.values().filter(|p| !p.done).count() + self.killed;
-        if unfinished > 0 {
-            let (calls, their) = if unfinished == 1 { ("call", "its") } else { ("calls", "their") };
-            let text = format!(
-                "{unfinished} {calls} had not come back when the log or {their} task ended: left out"
-            );
-            self.log.warnings.push(text);
-        }
-        if !self.log.paced && self.options.think {
-            let text = "the log does not say how long calls took (strace -ttt -T): \
-                        there is no time between the calls of a replay";
-            self.log.warnings.push(text.into());
-        }
-        let (directories, files) = self.disk.before(self.part.as_ref().map(|p| p.below.as_str()));
-        self.log.tops = if self.part.is_some() { &[] } else { &["root", "work"] };
-        self.log.directories = directories;
-        self.log.files = files;
-        Ok(self.log)
-    }
 }
 
 /// Where the log began, as far as it says so before a task changes its directory.
@@ -473,4 +466,9 @@ fn beginning(text: &str) -> String {
 /// Whether a call makes tasks.
 pub(super) fn makes_tasks(name: &str) -> bool {
     matches!(name, "clone" | "clone3" | "fork" | "vfork" | "clone2")
+}
+
+/// Calls that do not come back.
+fn ends(name: &str) -> bool {
+    matches!(name, "exit" | "exit_group" | "rt_sigreturn" | "sigreturn")
 }

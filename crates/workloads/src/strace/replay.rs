@@ -1,13 +1,14 @@
 //! A log as a program.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use iosched_syscalls::{
-    Answer, Birth, Call, Entry, Fd, Path, PathCache, Program, Script, Shares, Stat,
+    Answer, Birth, Call, Completion, Entry, Fd, Io, Path, PathCache, Program, Script, Shares, Stat,
 };
 use iosched_types::Nanos;
 
@@ -123,6 +124,52 @@ struct Player {
     paths: PathCache,
     stat: Rc<Cell<Stat>>,
     entries: Rc<RefCell<Vec<Entry>>>,
+    /// Bytes of a pipe that the step still waits for.
+    left: Option<u64>,
+    ios: Ios,
+}
+
+/// Asynchronous I/Os of a task.
+#[derive(Default)]
+struct Ios {
+    /// When each began and whether it is a write, by tag.
+    begun: Vec<(Nanos, bool)>,
+    /// Tags that can be used again.
+    free: Vec<u32>,
+    completed: Rc<RefCell<Vec<Completion>>>,
+    /// Those that came before the log waited for them.
+    early: u64,
+    /// Operations to report.
+    notes: VecDeque<Call>,
+}
+
+impl Ios {
+    /// A tag for an I/O that begins.
+    fn begin(&mut self, now: Nanos, write: bool) -> u32 {
+        let tag = self.free.pop().unwrap_or(self.begun.len() as u32);
+        match self.begun.get_mut(tag as usize) {
+            Some(slot) => *slot = (now, write),
+            None => self.begun.push((now, write)),
+        }
+        tag
+    }
+
+    /// How many must come so that so many have.
+    fn min(&self, count: u32) -> u32 {
+        u64::from(count).saturating_sub(self.early) as u32
+    }
+
+    /// Those that came, when so many were waited for.
+    fn came(&mut self, count: u32) {
+        let mut all = self.completed.borrow_mut();
+        self.early = (self.early + all.len() as u64).saturating_sub(u64::from(count));
+        for c in all.drain(..) {
+            let Some((since, write)) = self.begun.get(c.tag as usize).copied() else { continue };
+            self.free.push(c.tag);
+            let what = if write { "write" } else { "read" };
+            self.notes.push_back(Call::Note { what, since, bytes: c.answer.unwrap_or(0) });
+        }
+    }
 }
 
 impl Player {
@@ -135,6 +182,8 @@ impl Player {
             paths: PathCache::default(),
             stat: Rc::default(),
             entries: Rc::default(),
+            left: None,
+            ios: Ios::default(),
         }
     }
 
@@ -148,6 +197,15 @@ impl Player {
 
     fn path(&self, slot: usize, name: u32) -> Path {
         self.paths.make(slot, &self.replay.log.names[name as usize])
+    }
+
+    /// The call that reads what is still missing of a pipe's bytes.
+    fn more_of_pipe(&mut self, answer: Answer) -> Option<Call> {
+        let Act::Drain { file, len } = self.step()?.act else { return None };
+        let left = self.left.take().unwrap_or(len);
+        let came = answer.ok().filter(|n| *n > 0 && *n < left)?;
+        self.left = Some(left - came);
+        Some(Call::Read { fd: self.fd(file), len: left - came })
     }
 
     /// Notes an answer, and whether it differs from the log's.
@@ -175,7 +233,11 @@ impl Player {
         }
     }
 
-    fn call(&self, act: Act) -> Call {
+    fn call(&mut self, act: Act, now: Nanos) -> Call {
+        if let Act::Submit { file, write, at, len } = act {
+            let tag = self.ios.begin(now, write);
+            return Call::Submit { io: Io { fd: self.fd(file), write, at, len, tag } };
+        }
         let fd = |file| self.fd(file);
         match act {
             Act::Open { name, flags, .. } => Call::Open { path: self.path(0, name), flags },
@@ -200,6 +262,11 @@ impl Player {
             Act::Fstat { file } => Call::Fstat { fd: fd(file), into: self.stat.clone() },
             Act::TouchFile { file } => Call::TouchFd { fd: fd(file) },
             Act::ReadDir { file } => Call::ReadDir { fd: fd(file), into: self.entries.clone() },
+            Act::Drain { file, len } => Call::Read { fd: fd(file), len: self.left.unwrap_or(len) },
+            Act::Submit { .. } => Call::GetPid,
+            Act::Reap { count } => {
+                Call::Reap { min: self.ios.min(count), into: self.ios.completed.clone() }
+            }
             Act::CopyRange { from, to, len } => Call::CopyRange { from: fd(from), to: fd(to), len },
             Act::Stat { name } => Call::Stat { path: self.path(0, name), into: self.stat.clone() },
             Act::Touch { name } => Call::Touch { path: self.path(0, name) },
@@ -229,18 +296,31 @@ impl Player {
 
 impl Program for Player {
     fn resume(&mut self, now: Nanos, answer: Answer) -> Option<Call> {
+        if let Some(note) = self.ios.notes.pop_front() {
+            return Some(note);
+        }
         if let Phase::Answer(since) = self.phase {
+            if let Some(again) = self.more_of_pipe(answer) {
+                return Some(again);
+            }
             self.phase = Phase::Think;
             let done = self.next;
             self.next += 1;
             let step = &self.replay.log.tasks[self.task].steps[done];
             self.answered(step, answer);
+            if let Act::Reap { count } = step.act {
+                self.ios.came(count);
+                if let Some(note) = self.ios.notes.pop_front() {
+                    return Some(note);
+                }
+            }
             if let Some(what) = noted(step.act) {
                 let bytes = match step.act {
                     Act::Read { .. }
                     | Act::Pread { .. }
                     | Act::Write { .. }
                     | Act::Pwrite { .. } => answer.unwrap_or(0),
+                    Act::Drain { len, .. } => len,
                     _ => 0,
                 };
                 return Some(Call::Note { what, since, bytes });
@@ -253,7 +333,7 @@ impl Program for Player {
                 return Some(Call::Compute { time: think });
             }
         }
-        let call = self.call(act);
+        let call = self.call(act, now);
         self.phase = Phase::Answer(now);
         Some(call)
     }
@@ -264,7 +344,7 @@ fn noted(act: Act) -> Option<&'static str> {
     Some(match act {
         Act::Open { .. } => "open",
         Act::Close { .. } => "close",
-        Act::Read { .. } | Act::Pread { .. } => "read",
+        Act::Read { .. } | Act::Pread { .. } | Act::Drain { .. } => "read",
         Act::Write { .. } | Act::Pwrite { .. } | Act::CopyRange { .. } => "write",
         Act::Fsync { .. }
         | Act::Fdatasync { .. }
@@ -285,6 +365,9 @@ fn noted(act: Act) -> Option<&'static str> {
         | Act::Child { .. }
         | Act::Join { .. }
         | Act::Pause { .. }
+        // Reported when they are done.
+        | Act::Submit { .. }
+        | Act::Reap { .. }
         | Act::Elsewhere { .. }
         | Act::Null => return None,
     })

@@ -366,3 +366,119 @@ fn a_file_with_two_names_is_one_file() {
         "c leads to a"
     );
 }
+
+#[test]
+fn a_call_in_which_a_task_is_killed_is_counted() {
+    let open = "1 openat(AT_FDCWD, \"f\", O_RDWR) = 3\n";
+    let l = log(&format!("{open}1 fsync(3 <unfinished ...>\n1 +++ killed by SIGKILL +++\n"));
+    let said = "1 call had not come back when the log or its task ended: left out";
+    assert!(l.warnings.iter().any(|w| w == said), "{:?}", l.warnings);
+    // An end is no call that is missing.
+    let l = log(&format!("{open}1 exit_group(0 <unfinished ...>\n1 +++ exited with 0 +++\n"));
+    assert!(!l.warnings.iter().any(|w| w.contains("come back")), "{:?}", l.warnings);
+}
+
+/// Three calls take 624 ms of a second, as `strace -t -T` says: 376 ms are left to think.
+#[test]
+fn whole_seconds_do_not_make_pauses_longer() {
+    let text = "1 12:00:00 sync() = 0 <0.200000>\n\
+                1 12:00:00 sync() = 0 <0.224000>\n\
+                1 12:00:00 sync() = 0 <0.200000>\n\
+                1 12:00:01 sync() = 0 <0.000010>\n";
+    let thinks = |l: &Log| l.tasks[0].steps.iter().map(|s| s.think).collect::<Vec<_>>();
+    let l = log(text);
+    assert_eq!(thinks(&l), [0, 0, 0, 376_000_000]);
+    assert!(l.warnings.iter().any(|w| w.contains("whole seconds")), "{:?}", l.warnings);
+    let fine = log(&text.replace(":00 ", ":00.0 ").replace(":01 ", ":01.0 "));
+    assert!(!fine.warnings.iter().any(|w| w.contains("whole seconds")), "{:?}", fine.warnings);
+    // A child begins when its parent really made it.
+    let l = log("1 12:00:00 sync() = 0 <0.900000>\n\
+                 1 12:00:00 clone(child_stack=NULL, flags=SIGCHLD) = 2 <0.000100>\n\
+                 2 12:00:01 sync() = 0 <0.000010>\n");
+    assert_eq!(l.tasks[1].steps[0].think, 100_000_000);
+}
+
+#[test]
+fn copies_with_places_are_a_read_and_a_write() {
+    let l = log("open(\"a\", O_RDONLY) = 5\n\
+                 open(\"b\", O_RDWR|O_CREAT|O_EXCL, 0644) = 9\n\
+                 copy_file_range(5, [0], 9, [8388608], 4096, 0) = 4096\n\
+                 copy_file_range(5, NULL, 9, [0] => [512], 512, 0) = 512\n\
+                 copy_file_range(5, NULL, 9, NULL, 100, 0) = 100\n");
+    let expected = [
+        Act::Pread { file: 0, at: 0, len: 4096 },
+        Act::Pwrite { file: 1, at: 8_388_608, len: 4096 },
+        Act::Read { file: 0, len: 512 },
+        Act::Pwrite { file: 1, at: 0, len: 512 },
+        Act::CopyRange { from: 0, to: 1, len: 100 },
+    ];
+    assert_eq!(acts(&l, 0)[2..], expected);
+    assert!(l.unknown.is_empty(), "{:?}", l.unknown);
+}
+
+/// As strace 6.1 prints them, with a vector and one on a socket.
+#[test]
+fn asynchronous_ios_are_replayed() {
+    let l = log("openat(AT_FDCWD, \"f\", O_RDWR|O_DIRECT) = 6\n\
+         io_setup(4, [0x7ff5]) = 0\n\
+         io_submit(0x7ff5, 2, [{aio_data=0, aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=6, aio_buf=0x56, \
+         aio_nbytes=4096, aio_offset=61440}, {aio_data=0, aio_lio_opcode=IOCB_CMD_PWRITE, aio_fildes=6</f>, \
+         aio_buf=\"\\0, aio_offset=7\"..., aio_nbytes=512, aio_offset=0}]) = 2\n\
+         io_submit(0x7ff5, 2, [{aio_lio_opcode=IOCB_CMD_PWRITEV, aio_fildes=6, aio_buf=[{iov_base=\"\", \
+         iov_len=100}, {iov_base=\"\", iov_len=28}], aio_nbytes=2, aio_offset=8192}, \
+         {aio_lio_opcode=IOCB_CMD_PREAD, aio_fildes=9, aio_nbytes=512, aio_offset=0}]) = 2\n\
+         io_getevents(0x7ff5, 1, 4, [{data=0, obj=0x1, res=4096, res2=0}, {data=0, obj=0x2}], NULL) = 2\n");
+    let expected = [
+        Act::Submit { file: 0, write: false, at: 61_440, len: 4096 },
+        Act::Submit { file: 0, write: true, at: 0, len: 512 },
+        Act::Submit { file: 0, write: true, at: 8192, len: 128 },
+        Act::Reap { count: 2 },
+    ];
+    assert_eq!(acts(&l, 0)[1..], expected);
+    assert_eq!(files(&l), [("work/f", 65_536)]);
+    assert_eq!(l.warnings[0], "1 of 4 I/Os are left out (io_submit 1)");
+    // Another thread waits for what it did not submit.
+    let l = log("io_getevents(0x7ff5, 1, 4, [{data=0, obj=0x1}], NULL) = 1\n");
+    assert_eq!(l.unknown.get("io_getevents"), Some(&1));
+}
+
+#[test]
+fn a_log_without_most_of_its_io_is_said_loudly() {
+    let l = log("open(\"f\", O_RDWR) = 3\n\
+                 mmap(NULL, 8192, PROT_READ|PROT_WRITE, MAP_SHARED, 3, 0) = 0x7f\n\
+                 read(3, \"\"..., 10) = 10\n\
+                 io_uring_enter(4, 8, 8, IORING_ENTER_GETEVENTS, NULL, 8) = 8\n\
+                 splice(3, NULL, 5, NULL, 10, 0) = 10\n");
+    let said = "MOST OF THIS LOG'S I/O IS NOT REPLAYED: 9 of 10 I/Os are left out (io_uring_enter 8, splice 1)";
+    assert_eq!(l.warnings[0], said);
+    assert!(l.warnings.iter().any(|w| w.starts_with("1 maps of files")), "{:?}", l.warnings);
+}
+
+#[test]
+fn one_file_of_several_gives_a_hint() {
+    let text = "clone(child_stack=NULL, flags=SIGCHLD) = 77\nwait4(77, NULL, 0, NULL) = 77\n";
+    let hinted = |t: &str| log(t).warnings.iter().any(|w| w.contains("strace -ff"));
+    assert!(hinted(text));
+    let with = text.replace("clone", "1 clone").replace("wait4", "77 sync() = 0\n1 wait4");
+    assert!(!hinted(&with));
+}
+
+/// A pipe's bytes come in other pieces than in the log.
+#[test]
+fn a_pipe_is_read_until_as_much_has_come_as_in_the_log() {
+    let l = log("pipe([3, 4]) = 0\nread(3, \"\"..., 100) = 10\nread(3, \"\", 100) = 0\n");
+    assert_eq!(l.tasks[0].steps[2].answer, Some(Ok(0)));
+    let replay = Replay::new(Arc::new(l));
+    let mut player = (replay.measured().0)();
+    assert!(matches!(player.resume(0, Ok(0)), Some(Call::Pipe)));
+    let mut asked = Vec::new();
+    for answer in [5 | 6 << 32, 4, 6, 0] {
+        match player.resume(1, Ok(answer)) {
+            Some(Call::Read { len, .. }) => asked.push(len),
+            Some(Call::Note { bytes, .. }) => assert_eq!(bytes, 10),
+            other => panic!("{:?}", other.is_some()),
+        }
+    }
+    assert_eq!(asked, [10, 6, 100]);
+    assert_eq!(replay.answered_otherwise(), None);
+}
