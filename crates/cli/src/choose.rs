@@ -222,7 +222,14 @@ fn options(args: &RunArgs, e: &mut Experiment) -> Outcome {
         }
         e.set.push(Placed::new((key.into(), value.into()), place));
     }
-    for text in &args.param {
+    for (i, text) in args.param.iter().enumerate() {
+        let key = |text: &String| text.split_once('=').map(|(key, _)| key.to_string());
+        let again =
+            key(text).filter(|k| args.param[..i].iter().any(|t| key(t).as_ref() == Some(k)));
+        if let Some(key) = again {
+            let place = Place::option("--param", text, &key);
+            return Err(place.error(format!("{key} is set twice")).into());
+        }
         param(text, e)?;
     }
     if args.quick {

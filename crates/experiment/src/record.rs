@@ -120,7 +120,7 @@ pub struct CoreTime {
     /// Of all processes and the kernel's threads, in ns.
     #[serde(flatten)]
     pub total: CpuTime,
-    /// User and system time of an I/O, in µs; `None` without I/O.
+    /// User and system time of an I/O, in ns; `None` without I/O. Where processes only use maps, of a command of the disk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_io: Option<f64>,
     /// User and system time as a share of what the machine's CPUs had in the trial: 1 when all were busy.
@@ -136,13 +136,14 @@ impl Record {
         all
     }
 
-    /// Notes the core time of the trial on a machine of so many CPUs. It stays unknown where none was measured.
+    /// Notes the core time of the trial, as it was measured, on a machine of so many CPUs.
     pub fn note_core_time(&mut self, total: CpuTime, cpus: usize) {
         let ios: u64 = self.jobs.iter().map(|j| j.read.ios + j.write.ios + j.trim.ios).sum();
+        let ios = if ios > 0 { ios } else { self.device.commands.iter().sum() };
         let (time, had) = (total.total() as f64, self.elapsed as f64 * cpus as f64);
-        self.core_time = (time > 0.0 && had > 0.0).then(|| CoreTime {
+        self.core_time = (had > 0.0).then(|| CoreTime {
             total,
-            per_io: (ios > 0).then(|| time / 1e3 / ios as f64),
+            per_io: (ios > 0).then(|| time / ios as f64),
             utilisation: time / had,
         });
     }

@@ -35,9 +35,10 @@ pub enum HostError {
     /// All tasks of a program wait for each other.
     #[error(
         "the program is stuck at {at_ms:.3} ms: {} and nothing can wake {} ({who}); \
-         a barrier, pipe or child that never comes is a defect of the program, or of the log",
+         {}",
         if *.waiting == 1 { "1 task waits".into() } else { format!("{} tasks wait", .waiting) },
-        if *.waiting == 1 { "it" } else { "them" }
+        if *.waiting == 1 { "it" } else { "them" },
+        cause(.who)
     )]
     Deadlock {
         /// Virtual time in ms.
@@ -70,4 +71,13 @@ pub enum HostError {
         /// Calls.
         calls: u64,
     },
+}
+
+/// What lets tasks wait for ever.
+fn cause(who: &str) -> &'static str {
+    if who.contains("for time") {
+        "the virtual clock ends after 584 years, before a sleep of this length does"
+    } else {
+        "a barrier, pipe or child that never comes is a defect of the program, or of the log"
+    }
 }

@@ -204,7 +204,7 @@ impl Sink for Collecting<'_> {
     }
 
     fn store(&mut self, mut record: Record) -> std::result::Result<(), Refusal> {
-        if record.core_time.is_none() {
+        if record.core_time.is_none() && record.cpu().total() > 0 {
             let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             record.note_core_time(record.cpu(), cpus);
         }

@@ -53,6 +53,10 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
     let devices = chosen("device", &args.device, &names)?;
     let depths = if args.depth.is_empty() { DEPTHS.to_vec() } else { args.depth.clone() };
     let axis = picture_axis(args, &depths)?;
+    if let Some(file) = &args.svg {
+        crate::files::no_disk(file)?;
+        crate::files::writable(file)?;
+    }
     let rows = measure_all(args, &schedulers, &devices, &depths)?;
     match args.format {
         Format::Json => print_json(&rows)?,
@@ -64,7 +68,6 @@ pub(crate) fn bench(args: &BenchArgs) -> Outcome {
         }
     }
     if let (Some(file), Some(axis)) = (&args.svg, axis) {
-        crate::files::no_disk(file)?;
         std::fs::write(file, plot::svg(&rows, axis))
             .with_context(|| format!("writing {}", file.display()))?;
         note(&format!("the picture is in {}", file.display()));

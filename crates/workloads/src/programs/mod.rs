@@ -150,19 +150,24 @@ impl Descriptor {
     /// # Errors
     /// An unknown program, too many words.
     pub fn words(line: &str) -> Result<(&'static Descriptor, Set), Diagnostic> {
-        let mut words = line.split_whitespace();
-        let name = words.next().unwrap_or_default();
+        let mut words = line.split_whitespace().peekable();
+        let first = words.next().unwrap_or_default();
+        // As a shell starts it: ./fsops, /root/rd.
+        let name = first.rsplit('/').next().unwrap_or_default();
         let known = Descriptor::find(name);
         let d = known.map_err(|help| {
             Diagnostic::file(line, format!("there is no program \"{name}\"")).with_help(help)
         })?;
+        // The programs of data/truth-fs have "run" and "make" before their parameters.
+        let takes_run = d.params.first().is_some_and(|p| p.read("run").is_ok());
+        words.next_if(|w| *w == "run" && !takes_run);
         let mut set = Vec::new();
         for (i, word) in words.enumerate() {
             let Some(p) = d.params.get(i) else {
                 let message = format!("{name} takes {} words, and \"{word}\" is one more", i);
                 return Err(Diagnostic::file(line, message).with_help(d.usage()));
             };
-            set.push((p.name.to_string(), word.to_string()));
+            set.push((p.name.to_string(), p.below_mount(word).to_string()));
         }
         Ok((d, set))
     }

@@ -121,6 +121,19 @@ impl Param {
         }
     }
 
+    /// A name as it stands in a command line: one below a mount (`/mnt/x/small`, `$M/small`) is one of the file system.
+    pub(super) fn below_mount<'a>(&self, word: &'a str) -> &'a str {
+        let mounted = word.strip_prefix("$M").or_else(|| {
+            let rest = word.strip_prefix("/mnt/")?;
+            Some(&rest[rest.find('/').unwrap_or(rest.len())..])
+        });
+        match (&self.kind, mounted.map(|m| m.trim_matches('/'))) {
+            (Kind::Name, Some("")) => ".",
+            (Kind::Name, Some(name)) => name,
+            _ => word,
+        }
+    }
+
     /// A value as one would write it.
     fn show(&self, value: &Value) -> String {
         match (value, &self.kind) {

@@ -18,6 +18,22 @@ fn a_command_line_sets_parameters_in_order() {
     assert_eq!((p.count("nproc"), p.count("arg")), (4, 16_777_216));
 }
 
+/// As they stand in the rows of data/truth-fs and in the scripts that made them.
+#[test]
+fn command_lines_of_the_measurements_are_taken() {
+    let same = |theirs: &str, ours: &str| {
+        let read = |line: &str| Descriptor::from_command_line(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let ((a, p), (b, q)) = (read(theirs), read(ours));
+        assert_eq!((a.name, p), (b.name, q), "{theirs}");
+    };
+    same("./fsops run append_fsync . 4 100 4096 0", "fsops append_fsync . 4 100 4096 0");
+    same("fsops run append_fsync $M 4 100 4096 0", "fsops append_fsync . 4 100 4096 0");
+    same("fsops run over_fsync /mnt/x 1 30", "fsops over_fsync . 1 30");
+    same("rd pread /mnt/x/small 4096 0 65536 100", "rd pread small 4096 0 65536 100");
+    same("rd pread $M/d/small", "rd pread d/small");
+    assert!(refused("rd pread /mnt/x/../small").contains("below the program's directory"));
+}
+
 #[test]
 fn what_does_not_fit_is_said_with_the_nearest_word() {
     assert!(refused("fsop append_fsync").contains("did you mean \"fsops\"?"));

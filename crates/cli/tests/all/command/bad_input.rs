@@ -48,6 +48,17 @@ fn a_short_run_is_of_programs() {
     refused(&mock, &["/nothing/there is no program", "--program text"]);
 }
 
+#[test]
+fn a_parameter_given_twice_and_a_place_that_is_not_there_are_told_before_anything_runs() {
+    let place = Place::new();
+    let twice = ["run", "fsops", "--param", "count=5", "--param", "count=6"];
+    let why = place.fails(2, &twice);
+    assert!(why.contains("count is set twice") && why.contains("--param:1:1"), "{why}");
+    let bench = ["bench", "--no-memory", "--depth", "1", "--processes", "1,2", "--svg", "/nonexist/x.svg"];
+    let why = place.fails(2, &bench);
+    assert!(why.contains("there is no folder /nonexist"), "{why}");
+}
+
 /// A program of the catalogue with bad words is refused before anything runs, on every backend alike.
 #[test]
 fn programs_are_refused_with_the_nearest_word_the_bounds_and_the_room() {
