@@ -79,3 +79,22 @@ fn a_record_survives_json() {
     let text = serde_json::to_string(&r).unwrap();
     assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), r);
 }
+
+#[test]
+fn measured_core_time_is_known_when_it_is_zero() {
+    let read = DirStats { ios: 50, ..DirStats::default() };
+    let job = JobRecord { read, ..JobRecord::default() };
+    let mut r = Record { elapsed: 1_000_000, jobs: vec![job], ..Record::default() };
+    r.note_core_time(CpuTime::default(), 4);
+    let zero = r.core_time.clone().unwrap_or_default();
+    assert_eq!((zero.utilisation, zero.per_io), (0.0, Some(0.0)));
+    // In ns, as all times beside it.
+    let used = CpuTime { user: 100_000, system: 100_000, ..CpuTime::default() };
+    r.note_core_time(used, 4);
+    assert_eq!(r.core_time.clone().and_then(|c| c.per_io), Some(4000.0));
+    // Who only uses maps makes no I/O of its own: the disk's commands count.
+    r.jobs.clear();
+    r.device.commands = [10, 0, 0, 0];
+    r.note_core_time(used, 4);
+    assert_eq!(r.core_time.and_then(|c| c.per_io), Some(20_000.0));
+}

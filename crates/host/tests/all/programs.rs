@@ -332,6 +332,10 @@ fn what_never_wakes_and_what_never_waits_is_told() {
     let mut h = host("none", 1, GIB, false);
     let e = run(&mut h, async |sys| sys.unlink("nothing").await).unwrap_err().to_string();
     assert_eq!(e, "task 0 of the program ended with ENOENT (No such file or directory) in unlink");
+    // A sleep that is longer than the clock is no defect of the program.
+    let mut h = host("none", 1, GIB, false);
+    let e = run(&mut h, async |sys| sys.sleep(u64::MAX).await).unwrap_err().to_string();
+    assert!(e.contains("ends after 584 years") && !e.contains("defect"), "{e}");
 }
 
 #[test]

@@ -118,7 +118,12 @@ fn schema() -> Value {
 }
 
 fn full() -> Record {
-    let mut job = JobRecord { name: "j".into(), error: Some("e".into()), run_times: 9, ..JobRecord::default() };
+    let mut job = JobRecord {
+        name: "j".into(),
+        error: Some("e".into()),
+        run_times: 9,
+        ..JobRecord::default()
+    };
     job.options.insert("rw".into(), "read".into());
     job.read.clat.record(5_000);
     Record {

@@ -89,3 +89,12 @@ fn threads_of_a_process_share_the_core() {
     assert!((0.95..1.02).contains(&busy), "{busy} s of core time in 1 s on one core");
     assert!(record.jobs.iter().all(|j| j.cpu.total() > 10_000_000), "{:?}", record.jobs);
 }
+
+/// As fio's `job_runtime` is: 8028 ms for eight processes of a second.
+#[test]
+fn a_group_keeps_the_run_times_of_all_its_processes() {
+    let record = run(4, CpuModel::Cost, "group_reporting\n[a]\nnumjobs=8");
+    let [group] = &record.jobs[..] else { panic!("{}", record.jobs.len()) };
+    let per_process = group.processes_ran() as f64 / group.runtime as f64;
+    assert!((7.9..8.1).contains(&per_process), "{per_process}");
+}

@@ -22,7 +22,9 @@ fn a_command_line_sets_parameters_in_order() {
 #[test]
 fn command_lines_of_the_measurements_are_taken() {
     let same = |theirs: &str, ours: &str| {
-        let read = |line: &str| Descriptor::from_command_line(line).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let read = |line: &str| {
+            Descriptor::from_command_line(line).unwrap_or_else(|e| panic!("{line}: {e}"))
+        };
         let ((a, p), (b, q)) = (read(theirs), read(ours));
         assert_eq!((a.name, p), (b.name, q), "{theirs}");
     };

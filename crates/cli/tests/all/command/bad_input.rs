@@ -54,7 +54,8 @@ fn a_parameter_given_twice_and_a_place_that_is_not_there_are_told_before_anythin
     let twice = ["run", "fsops", "--param", "count=5", "--param", "count=6"];
     let why = place.fails(2, &twice);
     assert!(why.contains("count is set twice") && why.contains("--param:1:1"), "{why}");
-    let bench = ["bench", "--no-memory", "--depth", "1", "--processes", "1,2", "--svg", "/nonexist/x.svg"];
+    let bench =
+        ["bench", "--no-memory", "--depth", "1", "--processes", "1,2", "--svg", "/nonexist/x.svg"];
     let why = place.fails(2, &bench);
     assert!(why.contains("there is no folder /nonexist"), "{why}");
 }
