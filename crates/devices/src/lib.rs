@@ -16,6 +16,7 @@ pub mod truth;
 
 mod by_timer;
 mod lanes;
+mod leftover;
 mod math;
 mod read;
 mod shifted;
@@ -23,6 +24,7 @@ mod stack;
 
 pub use by_timer::ByTimer;
 pub use figure::{Confidence, Figure, FigureValue, Price};
+pub use leftover::Writer;
 pub use shifted::Shifted;
 pub use spec::{DeviceSpec, Model, SpecError};
 pub use stack::{StackKind, StackSpec};

@@ -6,6 +6,7 @@ use thiserror::Error;
 
 use crate::Device;
 use crate::figure::{Figure, Price};
+use crate::leftover::Writer;
 use crate::models::{Array, CachedHdd, CopyingHdd, Fixed, Hdd, Ssd, Volume};
 use crate::params::{
     ArrayParams, FixedParams, HddParams, Key, Raid, Rotation, SsdParams, VolumeParams,
@@ -499,6 +500,14 @@ impl DeviceSpec {
     /// # Errors
     /// As [`validate`](Self::validate).
     pub fn build(&self) -> Result<Box<dyn Device>, SpecError> {
+        self.build_after(&[])
+    }
+
+    /// The same; a disk's full write cache holds what these writers leave.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate).
+    pub fn build_after(&self, writers: &[Writer]) -> Result<Box<dyn Device>, SpecError> {
         self.validate()?;
         if let Some(stack) = &self.stack {
             let (n, kind) = (stack.legs.len(), stack.kind.word());
@@ -510,14 +519,14 @@ impl DeviceSpec {
             Model::Hdd(p) if p.wc_ns > 0 => {
                 let mut hdd = CopyingHdd::new(p.clone());
                 if self.state.write_cache == Fill::Full {
-                    hdd.fill_cache();
+                    hdd.fill_cache(writers);
                 }
                 Box::new(hdd)
             }
             Model::Hdd(p) if p.wcache > 0 => {
                 let mut hdd = CachedHdd::new(p.clone());
                 if self.state.write_cache == Fill::Full {
-                    hdd.fill_cache();
+                    hdd.fill_cache(writers);
                 }
                 Box::new(hdd)
             }

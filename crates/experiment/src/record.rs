@@ -128,6 +128,12 @@ pub struct CoreTime {
 }
 
 impl Record {
+    /// Whether the second half of the run is unlike the first.
+    #[must_use]
+    pub fn halves_differ(&self) -> bool {
+        self.warnings.iter().any(|w| w.code == HALVES_DIFFER)
+    }
+
     /// Core time of all processes and of the kernel's threads.
     #[must_use]
     pub fn cpu(&self) -> CpuTime {
@@ -267,6 +273,9 @@ pub struct DispatchPoint {
     /// Process.
     pub pid: u32,
 }
+
+/// Code of the warning that the second half of a run is unlike the first.
+pub const HALVES_DIFFER: &str = "halves-differ";
 
 /// A warning as data: a code for programs, a sentence for people, what to do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -66,11 +66,12 @@ fn read_ahead(trial: &Trial) -> u64 {
 /// The files of a trial on a device of so many bytes, and what the user should know of them.
 pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Stack) -> (Files, Option<Warning>) {
     let host = &trial.host;
-    if fs_of(trial) == FsType::Simple {
-        return (Files::AtOnce(Box::new(Simple::new(capacity))), None);
-    }
+    // On the device itself there is no file system, whatever its type would be.
     if trial.jobs.jobs.iter().any(on_device) {
         return (mounted(trial, queue, Volume::Raw(Raw { bytes: capacity })), None);
+    }
+    if fs_of(trial) == FsType::Simple {
+        return (Files::AtOnce(Box::new(Simple::new(capacity))), None);
     }
     let without = &host.options.without_effect;
     let warning = (!without.is_empty()).then(|| Warning {

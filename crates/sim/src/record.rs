@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use iosched_block::{CpuModel, Issue, QueueStats, Stack};
+use iosched_experiment::record::HALVES_DIFFER;
 use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
@@ -416,7 +417,7 @@ fn unsteady(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
     let id = &trial.id;
     let word = if first > second { "fewer" } else { "more" };
     Some(Warning {
-        code: "halves-differ".into(),
+        code: HALVES_DIFFER.into(),
         message: format!(
             "{} on {}, {}: the second half of the run has over {apart} % {word} I/Os than the first",
             id.workload, id.device, id.scheduler

@@ -1,10 +1,12 @@
 //! What a trial submits to: the queue of its disk, or those of the legs of an array.
 
 use iosched_block::{ArrayConfig, Level, Queue, QueueConfig, Stack};
-use iosched_devices::{ByTimer, Device, DeviceSpec, Model, Shifted, StackKind};
+use iosched_devices::{ByTimer, Device, DeviceSpec, Fill, Model, Shifted, StackKind, Writer};
 use iosched_experiment::{Trial, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::{Nanos, SECTOR};
+use iosched_workloads::fio::layout::lay_out;
+use iosched_workloads::fio::on_files;
 
 use crate::error::SimError;
 
@@ -32,10 +34,30 @@ pub(crate) fn reset_of(leg: usize, spec: &DeviceSpec) -> Nanos {
     }
 }
 
+/// Who writes where, for a disk that begins with a full cache. Of programs, files, logs and arrays nothing is known.
+fn writers(trial: &Trial) -> Vec<Writer> {
+    let (set, device) = (&trial.jobs, &trial.device);
+    let unknown = trial.load.is_some()
+        || device.stack.is_some()
+        || on_files::needed(set)
+        || set.jobs.iter().any(|j| j.replay.is_some());
+    if unknown || device.state.write_cache != Fill::Full {
+        return Vec::new();
+    }
+    let Ok(files) = lay_out(set, device.capacity()) else { return Vec::new() };
+    let mut out = Vec::new();
+    for (job, files) in set.jobs.iter().zip(&files).filter(|(job, _)| job.pattern.write) {
+        let (size, sequential) = (job.bs.mean(1), !job.pattern.random);
+        out.extend(files.iter().map(|f| Writer { start: f.start, len: f.len, size, sequential }));
+    }
+    out
+}
+
 /// The disk `leg` of a trial.
 fn device(trial: &Trial, leg: usize, spec: &DeviceSpec) -> Result<Box<dyn Device>, SimError> {
     let name = spec.name.clone();
-    let device = spec.build().map_err(|source| SimError::Device { name, source })?;
+    let device =
+        spec.build_after(&writers(trial)).map_err(|source| SimError::Device { name, source })?;
     let device = match trial.reset_at + reset_of(leg, spec) {
         0 => device,
         at => Box::new(Shifted::new(device, at)),

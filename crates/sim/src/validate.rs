@@ -77,6 +77,12 @@ pub struct TruthDirection {
     pub iops: f64,
     /// KiB a second.
     pub bw_kib: f64,
+    /// I/Os, where the measurement says.
+    #[serde(default)]
+    pub ios: Option<u64>,
+    /// The time that the rates are over, where the measurement says.
+    #[serde(default)]
+    pub runtime_ms: Option<u64>,
     /// Mean completion latency in µs.
     #[serde(default)]
     pub clat_mean_us: f64,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::Path;
 
+use iosched_experiment::record::HALVES_DIFFER;
 use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Warning};
 use iosched_lab::{Job, Machine, Options};
 use iosched_report::terminal::{self, Look};
@@ -202,7 +203,7 @@ fn warn(records: &[Record]) {
     let (unsettled, others): (Vec<_>, Vec<_>) = records
         .iter()
         .flat_map(|r| r.warnings.iter().map(move |w| (r, w)))
-        .partition(|(_, w)| w.code == "halves-differ");
+        .partition(|(_, w)| w.code == HALVES_DIFFER);
     for (_, w) in others {
         if said.insert(&w.message) {
             let advice =

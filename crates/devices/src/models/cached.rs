@@ -2,8 +2,8 @@
 //!
 //! A write completes when its data is in the cache. The arm writes the data to the medium in the order of shortest
 //! positioning (among the `destage_window` oldest extents) when it has nothing else to do. Once the cache is full to a
-//! threshold, the arm does so before reads: `destage_run` extents for each command that waits, unless the oldest has
-//! waited `age_ns`. With `ctl_ns` the controller takes one command after the other before arm, cache and bus know of it.
+//! threshold and writes come, the arm does so before reads: `destage_run` extents for each command that waits, unless the
+//! oldest has waited `age_ns`. With `ctl_ns` the controller takes one command after the other before arm, cache and bus know of it.
 //! A flush is served when it is the oldest command waiting, like the non-queued ATA FLUSH CACHE. The
 //! arm then only empties the cache, and no write enters meanwhile.
 
@@ -15,12 +15,9 @@ use super::admission::Admission;
 use super::arm::Arm;
 use super::dirty::{DirtyMap, Extent};
 use crate::lanes::Lanes;
-use crate::math::mix;
+use crate::leftover::{Writer, extents};
 use crate::params::HddParams;
 use crate::{Command, Completion, Device};
-
-/// A block of the write cache in a used disk.
-const BLOCK: Bytes = 4096;
 
 /// What the arm is doing.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +66,8 @@ pub struct CachedHdd {
     /// Bytes promised to writes on the bus, and bytes on their way to the medium.
     reserved: Bytes,
     destaging: Bytes,
+    /// A write entered the cache since the last command was served.
+    written: bool,
     cached_writes: u64,
     hits: u64,
     destages: u64,
@@ -96,6 +95,7 @@ impl CachedHdd {
             dirty: DirtyMap::default(),
             reserved: 0,
             destaging: 0,
+            written: false,
             cached_writes: 0,
             hits: 0,
             destages: 0,
@@ -105,12 +105,10 @@ impl CachedHdd {
         }
     }
 
-    /// Fills the write cache with blocks from all over the disk, as hours of random writes leave it.
-    pub fn fill_cache(&mut self) {
-        let blocks = (self.p.cap / BLOCK).max(1);
-        for i in 0..self.p.wcache / BLOCK {
-            let start = mix(i) % blocks * (BLOCK / SECTOR);
-            self.dirty.insert(Extent { start, end: start + BLOCK / SECTOR });
+    /// Fills the write cache with what these writers leave.
+    pub fn fill_cache(&mut self, writers: &[Writer]) {
+        for (start, sectors) in extents(writers, self.p.cap, self.p.wcache) {
+            self.dirty.insert(Extent { start, end: start + sectors });
         }
         self.kick(0);
     }
@@ -159,6 +157,7 @@ impl CachedHdd {
                 return;
             }
             self.reserved += w.len;
+            self.written = true;
             self.bus.push_back(*w);
             self.writes.pop_front();
         }
@@ -185,7 +184,9 @@ impl CachedHdd {
         let full = u128::from(self.used()) * 100
             >= u128::from(self.p.wcache) * u128::from(self.p.wcache_high);
         let their_turn = self.p.destage_run > 0 && self.run >= self.p.destage_run;
-        let pressed = (full || !self.writes.is_empty()) && !their_turn && !self.arm.overdue(now);
+        // A cache that only reads find full has time.
+        let needed = full && self.written || !self.writes.is_empty();
+        let pressed = needed && !their_turn && !self.arm.overdue(now);
         let first = self.flushing.is_some() || pressed;
         if (first || self.arm.is_empty()) && self.destage(now) {
             return;
@@ -194,7 +195,7 @@ impl CachedHdd {
         if self.arm.is_empty() || (self.flushing.is_some() && self.reserved > 0) {
             return;
         }
-        self.run = 0;
+        (self.run, self.written) = (0, false);
         let a = self.arm.serve(now);
         let service = a.service;
         if a.op == Op::Write {

@@ -13,12 +13,13 @@ use super::admission::Admission;
 use super::arm::Arm;
 use super::nearest::{Waiting, nearest_of};
 use crate::lanes::Lanes;
-use crate::math::{Rate, mix};
+use crate::leftover::{Writer, extents};
+use crate::math::Rate;
 use crate::params::HddParams;
 use crate::{Command, Completion, Device};
 
-/// A block of the write cache in a used disk.
-const BLOCK: Bytes = 4096;
+/// Sectors of a copy in a used disk at most.
+const COPY: Sector = 2048;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -98,12 +99,15 @@ impl CopyingHdd {
         }
     }
 
-    /// Fills the write cache with blocks from all over the disk, as hours of random writes leave it.
-    pub fn fill_cache(&mut self) {
-        let blocks = (self.p.cap / BLOCK).max(1);
-        for i in 0..self.p.wcache / BLOCK {
-            self.used += BLOCK;
-            self.join(mix(i) % blocks * (BLOCK / SECTOR), BLOCK);
+    /// Fills the write cache with what these writers leave. The copy of a long extent is that of several writes.
+    pub fn fill_cache(&mut self, writers: &[Writer]) {
+        for (start, sectors) in extents(writers, self.p.cap, self.p.wcache) {
+            let end = start + sectors;
+            for at in (start..end).step_by(COPY as usize) {
+                let len = (end - at).min(COPY) * SECTOR;
+                self.used += len;
+                self.join(at, len);
+            }
         }
         self.kick(0);
     }

@@ -220,6 +220,18 @@ fn a_device_starts_in_the_state_it_is_given() {
     assert_eq!(writes("fixed", "write_cache=full,slc=full"), writes("fixed", "slc=empty"));
 }
 
+/// Nobody waits for room in the cache, so the arm has time for reads.
+#[test]
+fn a_full_cache_without_writers_leaves_reads_alone() {
+    let reads = |state: &str| {
+        let state = DeviceState::parse(state).unwrap();
+        let spec = DeviceSpec { state, ..spec("hdd-7200") };
+        measure(&spec, Load { depth: 32, commands: 2000, ..LOADS[0] }).unwrap().iops
+    };
+    let (empty, full) = (reads("write_cache=empty"), reads("write_cache=full"));
+    assert!(empty > 160.0 && full > 0.95 * empty, "{empty} and {full}");
+}
+
 #[test]
 fn a_discard_costs_a_disk_time() {
     for name in ["hdd-7200", "exos-x18"] {

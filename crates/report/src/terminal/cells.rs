@@ -114,9 +114,11 @@ fn show_invalid<'a>(records: &'a [Record], places: &mut [Place<'a>]) {
 }
 
 impl Row<'_> {
-    /// Its name, with a mark where the figures are those of invalid trials.
+    /// Its name, with a mark where the figures are those of invalid trials, and one where the halves of a run differ.
     pub(super) fn name(&self) -> String {
-        if self.noisy { format!("~{}", self.scheduler) } else { self.scheduler.to_string() }
+        let before = if self.noisy { "~" } else { "" };
+        let behind = if self.runs.iter().any(|(r, _)| r.halves_differ()) { "!" } else { "" };
+        format!("{before}{}{behind}", self.scheduler)
     }
 
     /// Mean over the runs.

@@ -12,6 +12,7 @@ mod workload;
 use std::collections::BTreeMap;
 
 use iosched_experiment::Record;
+use iosched_experiment::record::Status;
 use iosched_results::answer::{answers, candidates_called, text, wrap};
 use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency};
 
@@ -138,6 +139,11 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     if tables.lines().any(starred) {
         words.push("* the best of its column");
     }
+    if records.iter().any(|r| r.status == Status::Complete && r.halves_differ()) {
+        words.push(
+            "!: the halves of a run differ by over 10 %: its figures depend on where it began",
+        );
+    }
     if tables.lines().any(|l| l.contains(" (latency in ")) {
         words.push("latency: from submission to completion, fio's lat");
     }
@@ -146,6 +152,9 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     }
     if tables.lines().any(|l| l.split_whitespace().any(beyond)) {
         words.push("> at least: a run stopped at its limit, and counts as the limit");
+    }
+    if tables.lines().any(|l| l.split_whitespace().any(|w| plain(w).starts_with(">="))) {
+        words.push(">= at least: the bins of latencies end there");
     }
     if has("fsync") {
         words.push("fsync: its 99th percentile, or the mean where there are fewer than 100");

@@ -1,4 +1,4 @@
-use iosched_experiment::{DirStats, JobRecord, Metric, Record, Status};
+use iosched_experiment::{DirStats, JobRecord, Metric, Record, Status, Warning};
 use proptest::prelude::*;
 
 use super::*;
@@ -109,6 +109,25 @@ fn noise_that_is_allowed_shows_marked_and_grey_and_wins_nothing() {
     let records = [records[0].clone(), records[1].clone(), record("disk", "w", "bfq", 7, 9)];
     let text = report(&records, Look { noise: true, ..NARROW });
     assert!(!text.contains("~bfq") && !text.contains("1800"), "{text}");
+}
+
+#[test]
+fn a_run_that_has_not_settled_is_marked() {
+    let mut unsteady = record("disk", "w", "bfq", 900, 1_000_000);
+    unsteady.warnings.push(Warning { code: "halves-differ".into(), ..Warning::default() });
+    let text = report(&[record("disk", "w", "none", 100, 5_000_000), unsteady], NARROW);
+    assert!(text.contains("bfq!") && !text.contains("none!"), "{text}");
+    assert!(text.contains("!: the halves of a run differ"), "{text}");
+    assert!(!report(&[record("disk", "w", "none", 100, 5_000_000)], NARROW).contains('!'));
+}
+
+/// The bins end at 17.1 s: a percentile there is at least what it says.
+#[test]
+fn a_percentile_beyond_the_bins_is_at_least_that() {
+    let text = report(&[record("disk", "w", "none", 3, 60_000_000_000)], NARROW);
+    assert!(text.contains(">=60000") && text.contains(">= at least"), "{text}");
+    let text = report(&[record("disk", "w", "none", 3, 1_000_000_000)], NARROW);
+    assert!(!text.contains(">="), "{text}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use iosched_experiment::{BackendKind, JobRecord};
 use iosched_results::answer::wrap;
 use iosched_results::render::percent;
 use iosched_results::stats::{Judged, Verdict, mean_of, summarize};
+use iosched_types::hist::{BINS, value_of};
 use iosched_types::units::{show_count, three_digits};
 
 use super::cells::{Place, Row};
@@ -195,7 +196,11 @@ impl Speed {
         for (head, get, least) in latencies {
             let of = |r: &Row<'_>| (r.mean(get), r.runs.iter().any(|(_, f)| f.few(least)));
             let rows: Vec<_> = p.rows.iter().map(of).collect();
-            columns.push(Column::percentile(head, &rows, |v| number(v / unit)));
+            // Only a mean knows of more than the bins do.
+            let beyond = |v: f64| head != "mean" && v >= value_of(BINS - 1) as f64;
+            let show =
+                |v: f64| format!("{}{}", if beyond(v) { ">=" } else { "" }, number(v / unit));
+            columns.push(Column::percentile(head, &rows, show));
         }
         // What a log writer waits for: its writes return at once, its fsync does not.
         let sync = values(|f| f.sync);

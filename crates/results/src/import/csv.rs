@@ -11,7 +11,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use iosched_experiment::record::{BackendKind, Metric, Record, SCHEMA, Status, TrialId};
+use iosched_experiment::record::{
+    BackendKind, HALVES_DIFFER, Metric, Record, SCHEMA, Status, TrialId, Warning,
+};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
@@ -33,6 +35,9 @@ const COLUMNS: [&str; 11] = [
     "status",
 ];
 const NEEDED: [&str; 5] = ["scheduler", "workload", "metric", "unit", "value"];
+
+/// The status of a complete run whose halves differ.
+const UNSTEADY: &str = "complete; halves differ";
 
 /// What a spreadsheet takes for the beginning of a formula.
 const FORMULA: [char; 6] = ['=', '+', '-', '@', '\t', '\''];
@@ -176,6 +181,15 @@ fn add<'a>(
 ) -> Result<(), Diagnostic> {
     match get("status") {
         "" | "complete" => {}
+        s if s == UNSTEADY => {
+            if record.warnings.is_empty() {
+                record.warnings.push(Warning {
+                    code: HALVES_DIFFER.into(),
+                    message: "the halves of the run differ".into(),
+                    advice: String::new(),
+                });
+            }
+        }
         s => {
             record.status = match s.strip_prefix("invalid: ") {
                 Some(why) => Status::Invalid(why.into()),
@@ -233,6 +247,7 @@ pub fn to_csv(records: &[Record]) -> String {
     put(COLUMNS);
     for r in records {
         let status = match &r.status {
+            Status::Complete if r.halves_differ() => UNSTEADY.to_string(),
             Status::Complete => "complete".to_string(),
             Status::Invalid(why) => format!("invalid: {why}"),
             Status::Failed(why) => format!("failed: {why}"),

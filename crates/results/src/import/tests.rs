@@ -197,6 +197,16 @@ fn csv_by_header() {
 }
 
 #[test]
+fn csv_says_that_halves_differ() {
+    let text = "scheduler,workload,repetition,metric,unit,value,status\n\
+                bfq,w,1,m,s,1,complete; halves differ\nnone,w,1,m,s,1,complete\n";
+    let records = from_csv("c.csv", text).unwrap();
+    assert_eq!([records[0].halves_differ(), records[1].halves_differ()], [true, false]);
+    assert!(records.iter().all(|r| r.status == Status::Complete));
+    assert!(to_csv(&records).contains(",complete; halves differ\n"));
+}
+
+#[test]
 fn csv_goes_out_and_comes_back() {
     for name in published::names() {
         let records = published::records(name).unwrap();

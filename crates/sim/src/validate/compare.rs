@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use iosched_experiment::Record;
+use iosched_experiment::record::{DirStats, JobRecord, total};
+use iosched_types::Nanos;
+use iosched_types::units::MS;
 use serde::Serialize;
 
-use super::{Case, TruthDirection, TruthRun};
+use super::{Case, TruthDirection, TruthRun, TruthSection};
 
 /// One figure beside the kernel's.
 #[derive(Clone, Debug, Serialize)]
@@ -70,39 +73,73 @@ fn labels<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-fn kernel_figures(run: &TruthRun) -> Vec<(Key, f64)> {
+/// The kernel's figures. Its results do not say when a process began; ours tells that for the total.
+fn kernel_figures(run: &TruthRun, ours: Option<&Record>) -> Vec<(Key, f64)> {
     let mut out = Vec::new();
-    let mut total = (0.0, 0.0);
+    let mut jobs = Vec::new();
     let names = labels(run.sections.iter().map(|s| s.job.as_str()));
-    for (section, s) in names.into_iter().zip(&run.sections) {
+    for (i, (section, s)) in names.into_iter().zip(&run.sections).enumerate() {
         for (op, d) in [("read", &s.read), ("write", &s.write)] {
             let Some(d) = d else { continue };
-            total.0 += d.iops;
-            total.1 += d.bw_kib;
             for (metric, v) in of_direction(d) {
                 out.push((Key { section: section.clone(), op, metric }, v));
             }
         }
+        let began = ours.and_then(|r| r.jobs.get(i)).map_or(0, |j| j.began);
+        jobs.push(moved(s, began));
     }
-    out.push((Key { section: "*".into(), op: "*", metric: "iops" }, total.0));
-    out.push((Key { section: "*".into(), op: "*", metric: "bw" }, total.1));
+    let all = together(&jobs);
+    out.push((Key { section: "*".into(), op: "*", metric: "iops" }, all[0]));
+    out.push((Key { section: "*".into(), op: "*", metric: "bw" }, all[1]));
     out
+}
+
+/// What a direction did in so many ms, by the numbers that fio prints: its bandwidth is whole KiB/s.
+fn printed(ios: u64, bw_kib: f64, ms: u64) -> DirStats {
+    let bytes = (bw_kib * 1024.0 * ms as f64 / 1e3).round() as u64;
+    DirStats { ios, bytes, runtime: ms * MS, ..DirStats::default() }
+}
+
+/// What a process of the kernel's run moved, over its own time. What the results leave out follows from the rates.
+fn moved(s: &TruthSection, began: Nanos) -> JobRecord {
+    let whole = s.job_runtime_ms.unwrap_or(0);
+    let side = |d: &Option<TruthDirection>| {
+        let Some(d) = d else { return DirStats::default() };
+        // A rate has two decimals. Where it is not that of the whole run, its time follows from it.
+        let by_rate = d.ios.map(|n| n as f64 * 1e3).and_then(|n| {
+            let of_whole = (n / whole.max(1) as f64 - d.iops).abs() <= 0.005;
+            (!of_whole && d.iops > 0.0).then(|| (n / d.iops).round() as u64)
+        });
+        let ms = d.runtime_ms.or(by_rate).unwrap_or(whole);
+        let ios = d.ios.unwrap_or((d.iops * ms as f64 / 1e3).round() as u64);
+        printed(ios, d.bw_kib, ms)
+    };
+    JobRecord { read: side(&s.read), write: side(&s.write), began, ..JobRecord::default() }
+}
+
+/// I/Os and KiB a second of all processes over the time in which any of them ran. The sum of their rates would be more
+/// than the device did where they ran one after the other.
+fn together(jobs: &[JobRecord]) -> [f64; 2] {
+    let all = total(jobs.iter(), |j| [&j.read, &j.write]);
+    [all.iops(), all.bytes_per_second() / 1024.0]
+}
+
+/// Bandwidth as fio prints it.
+fn whole_kib(d: &DirStats) -> f64 {
+    (d.bytes_per_second() / 1024.0).floor()
 }
 
 fn our_figures(record: &Record) -> Figures {
     let mut out = BTreeMap::new();
-    let mut total = (0.0, 0.0);
     let names = labels(record.jobs.iter().map(|j| j.name.as_str()));
     for (section, j) in names.into_iter().zip(&record.jobs) {
         for (op, d) in [("read", &j.read), ("write", &j.write)] {
             if d.ios == 0 {
                 continue;
             }
-            total.0 += d.iops();
-            total.1 += d.bytes_per_second() / 1024.0;
             let figures = [
                 ("iops", d.iops()),
-                ("bw", d.bytes_per_second() / 1024.0),
+                ("bw", whole_kib(d)),
                 ("clat_mean", d.clat.mean() / 1e3),
                 ("clat_p50", d.clat.bin_of_percentile(50.0) as f64 / 1e3),
                 ("clat_p99", d.clat.bin_of_percentile(99.0) as f64 / 1e3),
@@ -112,8 +149,16 @@ fn our_figures(record: &Record) -> Figures {
             }
         }
     }
-    out.insert(("*".into(), "*", "iops"), total.0);
-    out.insert(("*".into(), "*", "bw"), total.1);
+    let side = |d: &DirStats| printed(d.ios, whole_kib(d), d.runtime / MS);
+    let moved = |j: &JobRecord| JobRecord {
+        read: side(&j.read),
+        write: side(&j.write),
+        began: j.began,
+        ..JobRecord::default()
+    };
+    let all = together(&record.jobs.iter().map(moved).collect::<Vec<_>>());
+    out.insert(("*".into(), "*", "iops"), all[0]);
+    out.insert(("*".into(), "*", "bw"), all[1]);
     out
 }
 
@@ -151,9 +196,10 @@ fn of_run(kernel: &[(Key, f64)], starts: &[Figures]) -> Figures {
 /// are starts of the tag maps to try.
 #[must_use]
 pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
-    let kernels: Vec<_> = case.runs.iter().map(|r| kernel_figures(r)).collect();
+    let each = (records.len() / case.runs.len().max(1)).max(1);
+    let runs = case.runs.iter().enumerate();
+    let kernels: Vec<_> = runs.map(|(i, r)| kernel_figures(r, records.get(i * each))).collect();
     let Some(first) = kernels.first() else { return Vec::new() };
-    let each = (records.len() / kernels.len()).max(1);
     let all: Vec<Figures> = records.iter().map(our_figures).collect();
     let ours: Vec<Figures> =
         kernels.iter().zip(all.chunks(each)).map(|(k, starts)| of_run(k, starts)).collect();
@@ -185,6 +231,7 @@ pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
 
@@ -197,6 +244,38 @@ mod tests {
 
     fn figures(iops: [f64; 2]) -> Figures {
         kernel(iops).into_iter().map(|(k, v)| ((k.section, k.op, k.metric), v)).collect()
+    }
+
+    /// One process after the other: 100 I/Os in each of two seconds are 100 a second, on both sides.
+    #[test]
+    fn the_total_is_over_the_time_in_which_any_ran() {
+        let side = DirStats { ios: 100, bytes: 409_600, runtime: 1000 * MS, ..DirStats::default() };
+        let job = |began| JobRecord {
+            name: "r".into(),
+            read: side.clone(),
+            began,
+            ..JobRecord::default()
+        };
+        let record = Record { jobs: vec![job(0), job(1000 * MS)], ..Record::default() };
+        let ours = our_figures(&record);
+        assert_eq!(ours[&("*".to_string(), "*", "iops")], 100.0);
+        let section = r#"{"job":"r","job_runtime_ms":1000,"read":{"iops":100.0,"bw_kib":400}}"#;
+        let run = format!(
+            r#"{{"device":"d","job":"j","scheduler":"none","repetition":1,"sections":[{section},{section}]}}"#
+        );
+        let kernel = kernel_figures(&serde_json::from_str(&run).unwrap(), Some(&record));
+        let all: Vec<f64> =
+            kernel.iter().filter(|(k, _)| k.section == "*").map(|(_, v)| *v).collect();
+        assert_eq!(all, [100.0, 400.0]);
+    }
+
+    /// 20 I/Os of 4 KiB in 40.1 s are 1.99 KiB/s; fio prints 1.
+    #[test]
+    fn bandwidths_are_whole_kib_as_fio_prints_them() {
+        let side = DirStats { ios: 20, bytes: 81_920, runtime: 40_100 * MS, ..DirStats::default() };
+        let job = JobRecord { name: "r".into(), read: side, ..JobRecord::default() };
+        let ours = our_figures(&Record { jobs: vec![job], ..Record::default() });
+        assert_eq!(ours[&("r#0".to_string(), "read", "bw")], 1.0);
     }
 
     /// If a start leads to the kernel's run, the kernel's maps began there. If none does, the mean counts.

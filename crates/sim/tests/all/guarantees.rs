@@ -56,6 +56,28 @@ fn mixed(ios: u64) -> String {
     )
 }
 
+/// A full cache holds what the load leaves: a sequential writer finds its own stream, not blocks from all over the disk.
+#[test]
+fn a_full_cache_is_the_loads_own() {
+    let job = |rw: &str, bs: &str| {
+        format!(
+            "[w]\nfilename=/dev/d\ndirect=1\nrw={rw}\nbs={bs}\nsize=50%\nruntime=10\ntime_based\n"
+        )
+    };
+    let mib = |rw, bs| {
+        let mut t = trial("none", "6.12", "hdd-7200", &job(rw, bs));
+        t.device.state = DeviceState::parse("write_cache=full").unwrap();
+        let record = simulate(&t).unwrap();
+        assert!(record.warnings.iter().all(|w| w.code != "halves-differ"), "{rw} {bs}");
+        record.jobs[0].write.bytes_per_second() / f64::from(1 << 20)
+    };
+    let (sequential, blocks, scattered) =
+        (mib("write", "1m"), mib("randwrite", "1m"), mib("randwrite", "4k"));
+    assert!(sequential > 120.0, "{sequential}");
+    assert!((20.0..sequential).contains(&blocks), "{blocks}");
+    assert!(scattered < 2.0, "{scattered}");
+}
+
 /// A disk takes random writes fast until its cache is full.
 #[test]
 fn a_run_whose_halves_differ_says_so() {

@@ -275,6 +275,17 @@ pub struct BlockSizes {
     pub seq_rand: bool,
 }
 
+impl BlockSizes {
+    /// Mean size of the I/Os of a direction.
+    #[must_use]
+    pub fn mean(&self, dir: usize) -> Bytes {
+        match &self.split[dir][..] {
+            [] => self.range[dir].0.midpoint(self.range[dir].1),
+            split => split.iter().map(|e| e.bs * Bytes::from(e.percent)).sum::<Bytes>() / 100,
+        }
+    }
+}
+
 /// One entry of `bssplit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SplitEntry {

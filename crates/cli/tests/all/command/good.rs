@@ -160,6 +160,22 @@ fn io_logs_are_written_and_replay_to_the_same_ios() {
     let nowhere = place.file("n.fio", job.replace("out.log", "no/where"));
     assert!(place.fails(2, &["run", &nowhere]).contains("there is no folder for no/where"));
     assert_eq!(std::fs::read_to_string(diary).unwrap(), "dear diary");
+    // A log that would not be written is refused.
+    let buffered = place.file("b.fio", job.replace("direct=1", "direct=0"));
+    let why = place.fails(2, &["run", &buffered, "--device", "fixed", "--scheduler", "none"]);
+    assert!(why.contains("logs of buffered jobs") && why.contains("direct=1"), "{why}");
+}
+
+#[test]
+fn a_device_through_the_page_cache_needs_no_file_system() {
+    let place = Place::new();
+    let job = place.file("d.fio", "[r]\nfilename=/dev/x\nrw=randread\nbs=4k\nsize=1m\ndirect=0\n");
+    let run = |fs: &str| {
+        let device = ["--device", "fixed", "--scheduler", "none", "--format", "csv"];
+        let out = place.out(&[&["run", &job, "--filesystem", fs], &device[..]].concat());
+        out.lines().find(|l| l.contains(",read.iops,")).unwrap().to_string()
+    };
+    assert_eq!(run("simple"), run("ext4"));
 }
 
 #[test]
