@@ -111,6 +111,10 @@ pub struct CpuProfile {
     /// Which of those goes next: by lag and deadline (EEVDF, since 6.6), or by the least core time.
     #[serde(default)]
     pub eevdf: bool,
+    /// The clock by which core time is measured goes on in such steps; 0: all the time. Where a machine has no fine clock that
+    /// is a tick of its timer, and who ran between two ticks has had nothing.
+    #[serde(default)]
+    pub clock_tick_ns: u64,
     /// More for each doubling of the processes on a core above `pollution_from`, because their data push each other out
     /// of the caches.
     #[serde(default)]

@@ -225,6 +225,12 @@ impl Queue {
         }
     }
 
+    /// Whether the device has no volatile cache, so that an empty flush is done before it comes here.
+    #[must_use]
+    pub fn drops_flushes(&self) -> bool {
+        matches!(self.lane, Lane::Mq(_)) && !self.core.flushes.volatile()
+    }
+
     /// Adds a task that will submit bios ([`Bio::task`]) and returns its number. Tasks and threads are numbered as they
     /// come.
     pub fn task_started(&mut self, info: TaskInfo) -> TaskId {

@@ -185,6 +185,12 @@ impl Stack {
         self.queues().any(|leg| leg.congested(writes))
     }
 
+    /// As [`Queue::drops_flushes`]; never of an array.
+    #[must_use]
+    pub fn drops_flushes(&self) -> bool {
+        self.array.is_none() && self.first.drops_flushes()
+    }
+
     /// Whether requests come from tag maps.
     #[must_use]
     pub fn has_tags(&self) -> bool {

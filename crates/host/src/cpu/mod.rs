@@ -289,7 +289,8 @@ impl Cores {
     /// What the process has had of its core counts in the fair order.
     fn charge(&mut self, now: Nanos, i: u16, task: TaskId) {
         let core = &mut self.cores[usize::from(i)];
-        let had = now - std::mem::replace(&mut core.charged, now);
+        let tick = self.costs.profile.clock_tick_ns.max(1);
+        let had = (now / tick - std::mem::replace(&mut core.charged, now) / tick) * tick;
         core.ready.charge(&mut self.shares[task as usize], had);
     }
 

@@ -2,6 +2,7 @@
 
 use iosched_block::KernelProfile;
 use iosched_engine::EventQueue;
+use iosched_types::units::MS;
 
 use super::*;
 
@@ -400,6 +401,41 @@ fn a_sleeper_that_wakes_preempts_who_had_much_more() {
     assert!(!cores.begin(now, 0, Piece::Submit, 0), "it gives way at once");
     assert_eq!(run(&mut cores, &mut now, 0), 1);
     assert!(now - woke < 10_000, "{}", now - woke);
+}
+
+/// Who had much of the core goes behind the others who wake with it. Where core time is measured in ticks, nobody has had
+/// anything between two of them, and all go on in the order in which they woke.
+#[test]
+fn between_two_ticks_nobody_has_had_anything() {
+    let second_turn = |tick: Nanos| {
+        let mut profile = KernelProfile::find("6.12").unwrap().cpu;
+        profile.clock_tick_ns = tick;
+        let costs = Costs::new(&profile, "none").unwrap();
+        let mut cores = Cores::new(costs, 1, seats(&[(0, 0); 3]));
+        (0..3).for_each(|t| cores.has_run(t));
+        let mut events = EventQueue::new();
+        let mut order = Vec::new();
+        for begin in [0, MS] {
+            order.clear();
+            (0..3).for_each(|t| cores.wake(begin, t));
+            cores.due.drain(..).for_each(|(at, core)| events.push(at, core));
+            while let Some((now, core)) = events.pop() {
+                match cores.event(now, core) {
+                    Ended::Piece(t, Piece::SwitchIn) => {
+                        order.push(t);
+                        let work = if t == 0 { 50_000 } else { 1_000 };
+                        assert!(cores.begin_call(now, t, 0, work));
+                    }
+                    Ended::Piece(t, _) => cores.leave(now, t),
+                    Ended::Nothing => {}
+                }
+                cores.due.drain(..).for_each(|(at, core)| events.push(at, core));
+            }
+        }
+        order
+    };
+    assert_eq!(second_turn(0).last(), Some(&0));
+    assert_eq!(second_turn(4 * MS), [0, 1, 2]);
 }
 
 #[test]

@@ -181,10 +181,11 @@ impl Mount {
     }
 
     /// The kernel's threads: flusher, journal, the one that frees what the last has closed, the worker that makes
-    /// asynchronous direct writes durable, and the one that notes what write-back brought to the disk.
-    pub(crate) fn threads(&self) -> [Path; 5] {
-        let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|n| self.kernel(n));
-        let ends = self.volume.clone();
+    /// asynchronous direct writes durable, the one that notes what write-back brought to the disk, and the one that ends
+    /// writes of the log.
+    pub(crate) fn threads(&self) -> [Path; 6] {
+        let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|n| self.kernel(n));
+        let (ends, log) = (self.volume.clone(), self.volume.clone());
         let (v, j, o, w) = (self.volume.clone(), self.volume.clone(), self.clone(), self.clone());
         [
             Box::pin(async move {
@@ -202,6 +203,10 @@ impl Mount {
             Box::pin(async move { w.sync_direct(&d).await }),
             Box::pin(async move {
                 ends.completions(&e).await;
+                Ok(0)
+            }),
+            Box::pin(async move {
+                log.log_ends(&f).await;
                 Ok(0)
             }),
         ]

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use iosched_block::Submit;
 use iosched_schedulers::TaskInfo;
 use iosched_syscalls::Answer;
-use iosched_types::{Bio, IoPrio, PrioClass};
+use iosched_types::{Bio, IoPrio, Op, PrioClass};
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::{BioOut, Event, Wait};
 
@@ -22,12 +22,14 @@ use super::seen::Cause;
 use super::task::{State, Tid};
 
 /// The kernel's threads of a file system.
-pub(super) const THREADS: u32 = 5;
+pub(super) const THREADS: u32 = 6;
 /// Numbers of the kernel's threads where those of tasks stand.
 const KERNEL: Tid = 1 << 31;
 
 /// The journal's thread.
 const JOURNAL: Tid = KERNEL + 1;
+/// Who ends writes of the log. The kernel's worker for that comes before all others and does not wait: it takes no core here.
+const LOG_ENDS: Tid = KERNEL + 5;
 
 /// Who has a path.
 #[derive(Default)]
@@ -95,7 +97,10 @@ impl Programs {
         self.actors.clear();
         for (a, path) in (0..).zip(threads) {
             self.actors.push(Actor { path: Some(path), asleep: true, ..Actor::default() });
-            self.actor_goes_on(KERNEL + a);
+            match KERNEL + a {
+                LOG_ENDS => _ = self.drive(LOG_ENDS),
+                t => self.actor_goes_on(t),
+            }
         }
     }
 
@@ -259,6 +264,9 @@ impl Programs {
 
     /// Who has a path leaves its core.
     fn actor_leaves(&mut self, t: Tid) {
+        if t == LOG_ENDS {
+            return;
+        }
         if !is_thread(t) {
             return self.sleep(t, State::Path);
         }
@@ -294,7 +302,12 @@ impl Programs {
         let mut w = world.borrow_mut();
         let (woken, finished) = (std::mem::take(&mut w.woken), std::mem::take(&mut w.finished));
         drop(w);
+        let mut log_ends = false;
         for a in woken {
+            if number_of(a) == LOG_ENDS {
+                log_ends = true;
+                continue;
+            }
             let actor = &mut self.actors[a as usize];
             actor.nap = actor.nap.wrapping_add(1);
             actor.event = None;
@@ -302,6 +315,9 @@ impl Programs {
         }
         for group in finished {
             self.group_done(group);
+        }
+        if log_ends {
+            self.drive(LOG_ENDS);
         }
     }
 
@@ -314,6 +330,7 @@ impl Programs {
             }
             return;
         }
+        let bios = self.without_flushes(bios);
         self.note_bios(t, &bios);
         self.note_made(t, &bios);
         for out in bios {
@@ -332,6 +349,23 @@ impl Programs {
             }
             self.pieces[id] = (left.len() - before) as u32;
         }
+    }
+
+    /// Where no device has a volatile cache, an empty flush is done at once.
+    fn without_flushes(&mut self, mut bios: Vec<BioOut>) -> Vec<BioOut> {
+        if self.queue.drops_flushes()
+            && let Some(mount) = self.fs.mount()
+        {
+            let mut w = mount.world.borrow_mut();
+            bios.retain(|b| {
+                let dropped = b.sectors == 0 && b.op == Op::Flush;
+                if dropped {
+                    w.completed(b.id);
+                }
+                !dropped
+            });
+        }
+        bios
     }
 
     /// A bio of the task's own, or of a kernel thread's.

@@ -24,7 +24,7 @@ const MOST: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Who {
     /// A thread of the kernel: 0 writes dirty pages back, 1 is the journal's, 2 frees files that the last has closed, 3
-    /// makes asynchronous direct writes durable.
+    /// makes asynchronous direct writes durable, 4 notes what came back from the disk, 5 ends writes of the log.
     Thread(u32),
     /// A task, by the order of births.
     Task(u32),

@@ -17,7 +17,7 @@ pub mod xfs;
 use iosched_types::Nanos;
 
 use crate::kernel::writeback::Backing;
-use crate::kernel::{Event, Kernel, Wait};
+use crate::kernel::{Done, Event, Kernel, Wait};
 
 /// What an inode is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,12 +76,26 @@ pub trait FileSystem: Backing {
     /// The worker that notes which pages came back from the disk. Never ends.
     async fn completions(&self, k: &Kernel) {
         loop {
+            while let Some((done, group)) = k.with(|w| w.next_late()) {
+                if let Done::Written { file, from, to } = done {
+                    self.came_back(k, file, (from, to)).await;
+                }
+                k.with(|w| w.end(done, group));
+            }
             match k.with(|w| w.next_ended()) {
                 Some(file) => self.written_back(k, file).await,
                 None => k.wait(Wait::Event(Event::Ended)).await,
             }
         }
     }
+
+    /// The worker that ends writes of the log. Never ends.
+    async fn log_ends(&self, k: &Kernel) {
+        k.wait(Wait::Event(Event::Logged)).await;
+    }
+
+    /// Pages of the file are on the disk; whoever waits for them still does.
+    async fn came_back(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) {}
 
     /// Pages of the file that nobody waits for are on the disk.
     async fn written_back(&self, _: &Kernel, _file: u32) {}

@@ -103,6 +103,10 @@ impl Backing for Volume {
         each!(self, fs => fs.marks_background())
     }
 
+    fn ends_late(&self, file: u32, pages: (u64, u64)) -> bool {
+        each!(self, fs => fs.ends_late(file, pages))
+    }
+
     async fn reserve(&self, k: &Kernel, file: u32, page: u64) {
         each!(self, fs => fs.reserve(k, file, page).await);
     }
@@ -145,6 +149,10 @@ impl FileSystem for Volume {
 
     async fn completions(&self, k: &Kernel) {
         each!(self, fs => fs.completions(k).await);
+    }
+
+    async fn log_ends(&self, k: &Kernel) {
+        each!(self, fs => fs.log_ends(k).await);
     }
 
     async fn create(&self, k: &Kernel, at: (u32, u32), kind: Kind, name: &str) -> Result<(), Full> {

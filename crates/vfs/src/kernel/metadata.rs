@@ -20,6 +20,15 @@ impl Kernel {
         });
     }
 
+    /// The same, where a worker of the file system ends the read.
+    pub fn late_metadata_bio(&self, (sector, sectors): (Sector, u32), flags: Flags, group: Group) {
+        self.with(|w| {
+            w.reading.insert(sector);
+            let out = BioOut { id: 0, op: Op::Read, flags, sector, sectors };
+            w.late_bio(self.task(), out, Done::Metadata { sector }, Some(group));
+        });
+    }
+
     /// Waits until nobody reads the buffer any longer.
     pub async fn metadata_read(&self, sector: Sector) {
         while self.with(|w| w.reading.contains(&sector)) {
@@ -45,6 +54,20 @@ mod tests {
     use super::*;
     use crate::kernel::World;
     use crate::kernel::testing::{Path, run};
+
+    /// Who came last goes on first where a journal is waited for, and who came first elsewhere.
+    #[test]
+    fn waiters_of_a_journal_are_woken_from_the_last_on() {
+        let mut w = World::default();
+        for (task, event) in [(1, Event::Committed(7)), (2, Event::Committed(7)), (3, Event::Room)]
+        {
+            assert!(w.sleep(task, &Wait::Event(event)));
+        }
+        assert!(w.sleep(4, &Wait::Event(Event::Room)));
+        w.signal_last_first(Event::Committed(7));
+        w.signal(Event::Room);
+        assert_eq!(w.woken, [2, 1, 3, 4]);
+    }
 
     /// Who comes second goes on when the read of the first has ended, and after him.
     #[test]

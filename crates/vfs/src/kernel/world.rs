@@ -43,6 +43,8 @@ pub enum Event {
     Unlocked(u32),
     /// Pages came back from the disk that the file system has to note.
     Ended,
+    /// A write of the log came back from the disk.
+    Logged,
 }
 
 /// What a bio is for.
@@ -76,6 +78,8 @@ pub enum Done {
         /// Where it begins.
         sector: Sector,
     },
+    /// The last write of a record of the log.
+    Logged,
     /// Only its group counts it.
     Other,
 }
@@ -99,6 +103,8 @@ pub struct BioOut {
 struct InFlight {
     done: Done,
     group: Option<Group>,
+    /// A worker of the file system ends it.
+    late: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -185,6 +191,8 @@ pub struct World {
     pub finished: Vec<Group>,
     /// Files whose pages came back from the disk while nobody waits for them, in order.
     ended: VecDeque<u32>,
+    /// Bios that came back, and that a worker of the file system ends.
+    late: VecDeque<(Done, Option<Group>)>,
 }
 
 impl World {
@@ -301,6 +309,13 @@ impl World {
         }
     }
 
+    /// The same, and who came last goes on first: so the kernel wakes those who wait for a journal.
+    pub fn signal_last_first(&mut self, event: Event) {
+        if let Some(tasks) = self.events.remove(&event) {
+            self.woken.extend(tasks.into_iter().rev());
+        }
+    }
+
     /// The moment of an [`Wait::EventUntil`] has come: the task no longer waits for the event.
     pub fn timed_out(&mut self, task: TaskId, event: Event) {
         if let Some(tasks) = self.events.get_mut(&event) {
@@ -334,13 +349,23 @@ impl World {
 
     /// Makes a bio; the task hands it over with [`Wait::Submit`].
     pub fn bio(&mut self, task: TaskId, out: BioOut, done: Done, group: Option<Group>) {
+        self.make(task, out, InFlight { done, group, late: false });
+    }
+
+    /// The same, and whoever waits for it goes on when a worker of the file system has ended it ([`World::end`]).
+    pub fn late_bio(&mut self, task: TaskId, out: BioOut, done: Done, group: Option<Group>) {
+        self.make(task, out, InFlight { done, group, late: true });
+    }
+
+    fn make(&mut self, task: TaskId, out: BioOut, bio: InFlight) {
+        let InFlight { done, group, .. } = bio;
         if let Some(state) = group.and_then(|g| self.groups.get(g)) {
             state.left += 1;
         }
         if let Done::Copied { sector } = done {
             self.copying.insert(sector);
         }
-        let id = self.in_flight.add(InFlight { done, group });
+        let id = self.in_flight.add(bio);
         let task = task as usize;
         if self.bios.len() <= task {
             self.bios.resize_with(task + 1, Vec::new);
@@ -371,7 +396,22 @@ impl World {
         if !matches!(bio.done, Done::Read { .. } | Done::Metadata { .. }) && !self.congested[1] {
             self.signal(Event::Uncongested);
         }
-        match bio.done {
+        if bio.late {
+            self.late.push_back((bio.done, bio.group));
+            self.signal(Event::Ended);
+        } else {
+            self.end(bio.done, bio.group);
+        }
+    }
+
+    /// The next bio that a worker has to end.
+    pub(crate) fn next_late(&mut self) -> Option<(Done, Option<Group>)> {
+        self.late.pop_front()
+    }
+
+    /// What a bio was for is done.
+    pub(crate) fn end(&mut self, done: Done, group: Option<Group>) {
+        match done {
             Done::Read { file, from, to } => {
                 if let Some(pages) = self.memory.pages(file) {
                     pages.set(from, to, Mark::Uptodate, true);
@@ -381,7 +421,7 @@ impl World {
             Done::Written { file, from, to } => {
                 self.memory.written(file, from, to, self.now);
                 self.unlock(file, from, to);
-                if bio.group.is_none() {
+                if group.is_none() {
                     self.has_ended(file);
                 }
             }
@@ -390,11 +430,12 @@ impl World {
                 self.copying.remove(&sector);
                 self.signal(Event::Buffer(sector));
             }
+            Done::Logged => self.signal(Event::Logged),
             Done::Metadata { .. } | Done::Other => {}
         }
-        self.one_less(bio.group);
+        self.one_less(group);
         // Who started the read goes on first.
-        if let Done::Metadata { sector } = bio.done {
+        if let Done::Metadata { sector } = done {
             self.reading.remove(&sector);
             self.signal(Event::Buffer(sector));
         }

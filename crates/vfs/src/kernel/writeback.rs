@@ -29,6 +29,13 @@ pub trait Backing {
         std::future::ready(())
     }
 
+    /// Whether the end of a write of these pages has to be noted first, by a worker ([`FileSystem::came_back`]).
+    ///
+    /// [`FileSystem::came_back`]: crate::fs::FileSystem::came_back
+    fn ends_late(&self, _file: u32, _pages: (u64, u64)) -> bool {
+        false
+    }
+
     /// Writes metadata home.
     fn write_metadata(&self, k: &Kernel, flags: Flags) -> impl Future<Output = ()>;
 
@@ -122,7 +129,8 @@ impl Kernel {
             while let Some((a, b)) =
                 self.with(|w| w.pages(file).and_then(|p| p.run(at, b, Mark::Dirty)))
             {
-                self.write_run(file, &place, (a, b), flags, group);
+                let late = files.ends_late(file, (a, b));
+                self.write_run(file, &place, (a, b), (flags, late), group);
                 written += b - a;
                 at = b;
             }
@@ -147,7 +155,7 @@ impl Kernel {
         file: u32,
         place: &impl Place,
         (from, to): (u64, u64),
-        flags: Flags,
+        (flags, late): (Flags, bool),
         group: Option<Group>,
     ) {
         self.with(|w| {
@@ -159,7 +167,11 @@ impl Kernel {
                 let sectors = u32::try_from((end - a) * 8).unwrap_or(u32::MAX);
                 let sector = sector.unwrap_or(0);
                 let out = BioOut { id: 0, op: Op::Write, flags, sector, sectors };
-                w.bio(self.task(), out, Done::Written { file, from: a, to: end }, group);
+                let done = Done::Written { file, from: a, to: end };
+                match late {
+                    true => w.late_bio(self.task(), out, done, group),
+                    false => w.bio(self.task(), out, done, group),
+                }
                 a = end;
             }
         });

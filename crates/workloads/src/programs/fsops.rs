@@ -162,6 +162,8 @@ impl Worker {
     }
 
     async fn run(&self, sys: &Sys) -> Done {
+        // The C library tells the kernel of a list of locks that each new process has. It does nothing here.
+        sys.getpid().await?;
         // Before all, and before the first operation.
         sys.look(2).await?;
         match &*self.op {

@@ -175,7 +175,7 @@ type Turns = (std::vec::IntoIter<(usize, u64)>, Option<usize>);
 /// From what the machine noted to what people read.
 struct Story<'a> {
     calls: &'a Calls,
-    threads: [&'static str; 5],
+    threads: [&'static str; 6],
     files: BTreeMap<u32, String>,
     bios: Vec<ShownBio>,
     noted: Vec<NotedBio>,
@@ -195,7 +195,7 @@ impl<'a> Story<'a> {
         let next = (0..calls.tasks.len()).map(|t| (of(t).into_iter(), None)).collect();
         Story {
             calls,
-            threads: ["flusher", journal, "evict", "kworker", "end-io"],
+            threads: ["flusher", journal, "evict", "kworker", "end-io", "end-log"],
             files: BTreeMap::new(),
             bios: Vec::new(),
             noted: Vec::new(),
@@ -235,7 +235,7 @@ impl<'a> Story<'a> {
 
     fn name(&self, who: Who) -> String {
         match who {
-            Who::Thread(n) => self.threads[n as usize % 5].into(),
+            Who::Thread(n) => self.threads[n as usize % 6].into(),
             Who::Task(0) => "init".into(),
             Who::Task(t) => self
                 .calls
@@ -254,7 +254,7 @@ impl<'a> Story<'a> {
             Done::Read { file, from, to } | Done::Written { file, from, to } => {
                 Some((self.file(file), from * PAGE, (to - from) * PAGE))
             }
-            Done::Metadata { .. } | Done::Copied { .. } | Done::Other => None,
+            Done::Metadata { .. } | Done::Copied { .. } | Done::Logged | Done::Other => None,
         };
         let class = (b.class != "-").then(|| b.class.to_string());
         let (sector, sectors, flags) = (b.sector, b.sectors, letters(b.op, b.flags));
@@ -330,7 +330,9 @@ impl<'a> Story<'a> {
                     Done::Read { file: f, from, to } | Done::Written { file: f, from, to } => {
                         f == *file && (from..to).contains(page)
                     }
-                    Done::Metadata { .. } | Done::Copied { .. } | Done::Other => false,
+                    Done::Metadata { .. } | Done::Copied { .. } | Done::Logged | Done::Other => {
+                        false
+                    }
                 };
                 let by = self.noted.iter().rev().find(covers).map_or("", |b| match b.purpose {
                     Done::Read { .. } => ", locked while it is read",
@@ -363,7 +365,8 @@ impl<'a> Story<'a> {
             | Event::Journal
             | Event::Orphans
             | Event::DirectWritten
-            | Event::Ended => "something to do".into(),
+            | Event::Ended
+            | Event::Logged => "something to do".into(),
             Event::Synced(_) => "the flusher, which writes all that is dirty".into(),
             Event::Room => "room in the journal, or the end of changes under way".into(),
             Event::Uncongested => "a request of a disk that is not congested".into(),

@@ -68,7 +68,7 @@ impl<N: Name> Ext<N> {
             s.freed[1].extend(freed);
             s.journal.commit()
         });
-        k.with(|w| w.signal(Event::Room));
+        k.with(|w| w.signal_last_first(Event::Room));
         let Some(commit) = commit else { return };
         self.write_ordered(k, &commit.ordered).await;
         self.write_filed(k, &commit.filed).await;
@@ -99,8 +99,8 @@ impl<N: Name> Ext<N> {
         k.with(|w| {
             w.flusher.dirtied(METADATA, now);
             w.signal(Event::Flusher);
-            w.signal(Event::Committed(commit.tid));
-            w.signal(Event::Room);
+            w.signal_last_first(Event::Committed(commit.tid));
+            w.signal_last_first(Event::Room);
         });
         self.discard(k, &freed).await;
     }

@@ -338,7 +338,7 @@ impl<N: Name> FileSystem for Ext<N> {
             self.end(k).await;
         }
         if !more && self.with(|s| s.release_reserved(file)) {
-            k.with(|w| w.signal(Event::Room));
+            k.with(|w| w.signal_last_first(Event::Room));
         }
     }
 
@@ -490,7 +490,7 @@ impl<N: Name> Ext<N> {
             tid.is_some()
         });
         k.with(|w| {
-            w.signal(Event::Room);
+            w.signal_last_first(Event::Room);
             if old {
                 w.signal(Event::Journal);
             }

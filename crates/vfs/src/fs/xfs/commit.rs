@@ -7,7 +7,6 @@ use iosched_types::{Flags, Nanos, Op};
 use super::inode::{At, CLUSTER_SECTORS};
 use super::log::{Item, Seq};
 use super::{WORKER, Xfs};
-use crate::fs::ranges::Ranges;
 use crate::kernel::timer::expires;
 use crate::kernel::world::{BioOut, Done, Group};
 use crate::kernel::{Event, Kernel, Wait};
@@ -54,7 +53,6 @@ impl Xfs {
     async fn tidy(&self, k: &Kernel) {
         let now = k.with(|w| w.now);
         self.with(|s| s.next_tick = expires(now, WORKER, s.wheel()));
-        self.convert_all(k);
         if self.with(|s| !s.log.has_changes() && s.log.used() == 0) {
             self.with(|s| {
                 s.log.dummy();
@@ -67,19 +65,6 @@ impl Xfs {
         let seq = self.with(|s| s.log.seq());
         self.force(k, seq).await;
         self.write_home(k, None).await;
-    }
-
-    /// Data that the disk has is marked as written.
-    pub(super) fn convert_all(&self, k: &Kernel) {
-        let files: Vec<u32> = self.with(|s| {
-            let all = s.inodes.iter_mut().filter(|(_, i)| !i.unconverted.is_empty());
-            all.map(|(file, inode)| {
-                inode.unconverted = Ranges::default();
-                file
-            })
-            .collect()
-        });
-        self.with(|s| files.into_iter().for_each(|file| s.changed(k, file, true)));
     }
 
     /// A change begins: there is room for it in the log.
@@ -143,33 +128,45 @@ impl Xfs {
                     () if first => log_flags.with(flush),
                     () => log_flags,
                 };
-                self.write_log(k, *write, flags, group);
+                self.write_log(k, *write, flags, Some(group));
             }
             k.wait(Wait::Submit).await;
             k.wait(Wait::Io(group)).await;
         }
-        let group = k.with(|w| w.group());
         let flags = log_flags.with(flush).with(fua);
-        self.write_log(k, last, flags, group);
+        let seq = checkpoint.seq;
+        self.with(|s| s.on_its_way = Some(checkpoint));
+        self.write_log(k, last, flags, None);
         k.wait(Wait::Submit).await;
-        k.wait(Wait::Io(group)).await;
-        self.with(|s| {
-            s.log.finish(&checkpoint);
-            s.freed_until(checkpoint.seq);
-            s.checkpoints += 1;
-        });
-        // Whoever waited to write its own goes first; then the writer; then those whose changes this one took along.
-        k.with(|w| w.signal(Event::Room));
-        k.wait(Wait::Compute(0)).await;
-        k.with(|w| {
-            w.signal(Event::Committed(checkpoint.seq));
-            w.signal(Event::Journal);
-        });
+        if self.with(|s| s.log.durable()) < seq {
+            k.wait(Wait::Event(Event::Committed(seq))).await;
+        }
     }
 
-    fn write_log(&self, k: &Kernel, (at, sectors): (u64, u64), flags: Flags, group: Group) {
-        let sector = self.with(|s| s.layout.log.0) * 8 + at;
-        write(k, (sector, sectors), flags, group);
+    /// Ends writes of the log. Whoever waits to write his own is woken first; then the writer, and those whose changes he
+    /// took along, in the order in which they came.
+    pub(super) async fn end_writes(&self, k: &Kernel) {
+        loop {
+            k.wait(Wait::Event(Event::Logged)).await;
+            let Some(checkpoint) = self.with(|s| s.on_its_way.take()) else { continue };
+            self.with(|s| {
+                s.log.finish(&checkpoint);
+                s.freed_until(checkpoint.seq);
+                s.checkpoints += 1;
+            });
+            k.with(|w| {
+                w.signal(Event::Room);
+                w.signal(Event::Committed(checkpoint.seq));
+                w.signal(Event::Journal);
+            });
+        }
+    }
+
+    /// Without a group it is the last write of its record.
+    fn write_log(&self, k: &Kernel, at: (u64, u64), flags: Flags, group: Option<Group>) {
+        let sector = self.with(|s| s.layout.log.0) * 8 + at.0;
+        let done = if group.is_none() { Done::Logged } else { Done::Other };
+        write(k, (sector, at.1), flags, (done, group));
     }
 
     /// Writes home what is in the log, in order of place: all, or the oldest until the log has no more than `leave` sectors.
@@ -194,7 +191,7 @@ impl Xfs {
         if !buffers.is_empty() {
             let group = k.with(|w| w.group());
             for (sector, sectors) in buffers {
-                write(k, (sector, sectors), Flags::META, group);
+                write(k, (sector, sectors), Flags::META, (Done::Other, Some(group)));
             }
             k.wait(Wait::Submit).await;
             k.wait(Wait::Io(group)).await;
@@ -251,10 +248,15 @@ impl super::State {
     }
 }
 
-fn write(k: &Kernel, (sector, sectors): (u64, u64), flags: Flags, group: Group) {
+fn write(
+    k: &Kernel,
+    (sector, sectors): (u64, u64),
+    flags: Flags,
+    (done, group): (Done, Option<Group>),
+) {
     k.with(|w| {
         let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
         let out = BioOut { id: 0, op: Op::Write, flags, sector, sectors };
-        w.bio(k.task(), out, Done::Other, Some(group));
+        w.bio(k.task(), out, done, group);
     });
 }

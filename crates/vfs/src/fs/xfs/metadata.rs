@@ -25,7 +25,7 @@ impl Xfs {
         }
         let group = k.with(|w| w.group());
         let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
-        k.metadata_bio((sector, sectors), Flags::META, Some(group));
+        k.late_metadata_bio((sector, sectors), Flags::META, group);
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
     }

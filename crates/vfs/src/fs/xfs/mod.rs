@@ -18,7 +18,7 @@ use iosched_types::{Flags, Nanos};
 
 use self::inode::{At, Inode, Inodes};
 use self::layout::{Layout, header};
-use self::log::{Log, Seq};
+use self::log::{Checkpoint, Log, Seq};
 use self::space::Space;
 use crate::fs::age::Ageing;
 use crate::fs::atime::Atime;
@@ -81,6 +81,8 @@ struct State {
     freed: VecDeque<(Seq, Mapped)>,
     inodes: Inodes,
     log: Log,
+    /// The record that is being written.
+    on_its_way: Option<Checkpoint>,
     /// Buffers in memory, by their first sector.
     warm: BTreeSet<u64>,
     /// Groups that somebody allocates in, and waits for a block of.
@@ -118,6 +120,7 @@ impl Xfs {
             freed: VecDeque::new(),
             inodes,
             log,
+            on_its_way: None,
             warm: BTreeSet::new(),
             busy: BTreeSet::new(),
             next_directory: 0,

@@ -5,10 +5,8 @@ use iosched_types::{Flags, Nanos};
 use super::space::For;
 use super::{State, Xfs};
 use crate::cache::PAGE;
-use crate::cache::mapping::Mark;
 use crate::fs::atime::Atime;
 use crate::fs::extents::{Mapped, Placed};
-use crate::fs::ranges::Ranges;
 use crate::fs::{FileSystem, Full, Kind};
 use crate::kernel::writeback::Backing;
 use crate::kernel::{Event, Kernel};
@@ -38,6 +36,13 @@ impl Backing for Xfs {
                 return from;
             }
         }
+    }
+
+    fn ends_late(&self, file: u32, (from, to): (u64, u64)) -> bool {
+        self.with(|s| {
+            let inode = s.inodes.get(file);
+            inode.is_some_and(|i| i.unconverted.iter().any(|(a, b)| a < to && from < b))
+        })
     }
 
     /// Metadata goes home from the log, not by write-back.
@@ -171,21 +176,18 @@ impl FileSystem for Xfs {
         self.run_log(k).await;
     }
 
-    async fn written_back(&self, k: &Kernel, file: u32) {
-        let more =
-            k.with(|w| w.pages(file).is_some_and(|p| p.next_any(0, Mark::Writeback).is_some()));
-        let due = self.with(|s| {
-            let Some(inode) = s.inodes.get_mut(file) else { return false };
-            let due = !inode.unconverted.is_empty();
-            if !more {
-                inode.unconverted = Ranges::default();
+    async fn log_ends(&self, k: &Kernel) {
+        self.end_writes(k).await;
+    }
+
+    async fn came_back(&self, k: &Kernel, file: u32, (from, to): (u64, u64)) {
+        self.begin(k).await;
+        self.with(|s| {
+            let Some(inode) = s.inodes.get_mut(file) else { return };
+            if inode.unconverted.remove(from, to) {
+                s.changed(k, file, true);
             }
-            due
         });
-        if due {
-            self.begin(k).await;
-            self.with(|s| s.changed(k, file, true));
-        }
     }
 
     async fn create(
@@ -381,7 +383,6 @@ impl FileSystem for Xfs {
 
     async fn sync(&self, k: &Kernel) {
         k.sync_pages(self).await;
-        self.convert_all(k);
         self.free_dead(k).await;
         let seq = self.with(|s| s.log.seq());
         self.force(k, seq).await;
