@@ -40,8 +40,10 @@ impl OpenFlags {
     pub const DSYNC: OpenFlags = OpenFlags(256);
     /// `ENOTDIR` unless it is a directory (`O_DIRECTORY`).
     pub const DIRECTORY: OpenFlags = OpenFlags(512);
+    /// `ELOOP` if the name is a symbolic link (`O_NOFOLLOW`).
+    pub const NOFOLLOW: OpenFlags = OpenFlags(1024);
 
-    const NAMES: [&'static str; 10] = [
+    const NAMES: [&'static str; 11] = [
         "READ",
         "WRITE",
         "CREATE",
@@ -52,6 +54,7 @@ impl OpenFlags {
         "SYNC",
         "DSYNC",
         "DIRECTORY",
+        "NOFOLLOW",
     ];
 
     /// Whether all flags of `other` are set.
@@ -125,14 +128,16 @@ pub enum Kind {
     File,
     /// A directory.
     Directory,
+    /// A symbolic link.
+    Link,
 }
 
 /// What `stat` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Stat {
-    /// File or directory.
+    /// What it is.
     pub kind: Kind,
-    /// Length. 0 for a directory, because file systems differ.
+    /// Length; of a link that of its text. 0 for a directory, because file systems differ.
     pub bytes: Bytes,
 }
 

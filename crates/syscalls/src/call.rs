@@ -13,7 +13,7 @@ use crate::arguments::{
 /// A system call, or something else that a program does and that takes time.
 ///
 /// Lengths and positions are in bytes, times in nanoseconds. Names are relative to the directory that the program runs
-/// in and must stay below it. "→ n" says what the answer means; without it the answer is 0.
+/// in and must stay below it; links may lead through others, but not out (`EXDEV`). "→ n" says what the answer means; without it the answer is 0.
 #[derive(Debug)]
 pub enum Call {
     /// → descriptor.
@@ -169,10 +169,12 @@ pub enum Call {
         /// At most this many bytes.
         len: Bytes,
     },
-    /// What `stat` says.
+    /// What `stat` says, or `lstat`.
     Stat {
         /// Name.
         path: Path,
+        /// Of what a link leads to, rather than of the link (`lstat`).
+        follow: bool,
         /// Where to.
         into: Rc<Cell<Stat>>,
     },
@@ -192,6 +194,20 @@ pub enum Call {
         from: Path,
         /// New name.
         to: Path,
+    },
+    /// Makes a symbolic link.
+    Symlink {
+        /// What it says: a name, counted from the directory that the link is in.
+        target: Path,
+        /// Its own name.
+        path: Path,
+    },
+    /// What a symbolic link says; `EINVAL` for anything else. → bytes.
+    ReadLink {
+        /// Name.
+        path: Path,
+        /// Where to.
+        into: Rc<RefCell<String>>,
     },
     /// Makes a directory.
     Mkdir {
@@ -389,6 +405,9 @@ impl Call {
         "io_uring_enter",
         "mark",
         "clock_gettime",
+        "symlink",
+        "readlink",
+        "lstat",
     ];
 
     /// The place in [`Call::NAMES`].
@@ -415,7 +434,8 @@ impl Call {
             Call::TouchFd { .. } => 17,
             Call::ReadDir { .. } => 18,
             Call::CopyRange { .. } => 19,
-            Call::Stat { .. } => 20,
+            Call::Stat { follow: true, .. } => 20,
+            Call::Stat { follow: false, .. } => 52,
             Call::Touch { .. } => 21,
             Call::Unlink { .. } => 22,
             Call::Rename { .. } => 23,
@@ -445,6 +465,8 @@ impl Call {
             Call::Ring { .. } => 47,
             Call::Mark { .. } => 48,
             Call::Look { .. } => 49,
+            Call::Symlink { .. } => 50,
+            Call::ReadLink { .. } => 51,
         }
     }
 

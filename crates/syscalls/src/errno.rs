@@ -197,6 +197,8 @@ impl Errno {
     pub const ENOSYS: Errno = Errno(38);
     /// Directory not empty.
     pub const ENOTEMPTY: Errno = Errno(39);
+    /// Symbolic links lead in a circle, or through too many.
+    pub const ELOOP: Errno = Errno(40);
     /// Operation not supported.
     pub const EOPNOTSUPP: Errno = Errno(95);
     /// No such process.

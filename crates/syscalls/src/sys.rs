@@ -158,11 +158,33 @@ impl Sys {
         self.done(Call::Sync).await
     }
 
-    /// What a name stands for.
+    /// What a name stands for, through links.
     pub async fn stat(&self, path: impl Display) -> Result<Stat, crate::Errno> {
+        self.look_at(path, true).await
+    }
+
+    /// What a name stands for: the link, if it is one.
+    pub async fn lstat(&self, path: impl Display) -> Result<Stat, crate::Errno> {
+        self.look_at(path, false).await
+    }
+
+    async fn look_at(&self, path: impl Display, follow: bool) -> Result<Stat, crate::Errno> {
         let into = self.port.stat.clone();
-        self.call(Call::Stat { path: self.path(path), into }).await?;
+        self.call(Call::Stat { path: self.path(path), follow, into }).await?;
         Ok(self.port.stat.get())
+    }
+
+    /// Makes a symbolic link `path` that says `target`.
+    pub async fn symlink(&self, target: impl Display, path: impl Display) -> Done {
+        let target = self.port.paths.make(1, target);
+        self.done(Call::Symlink { target, path: self.path(path) }).await
+    }
+
+    /// What a symbolic link says.
+    pub async fn readlink(&self, path: impl Display) -> Result<String, crate::Errno> {
+        let into = Rc::new(RefCell::new(String::new()));
+        self.call(Call::ReadLink { path: self.path(path), into: into.clone() }).await?;
+        Ok(into.take())
     }
 
     /// What a descriptor stands for.

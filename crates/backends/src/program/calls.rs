@@ -260,11 +260,12 @@ pub(super) fn advice(advice: Advice) -> files::Advice {
 pub(super) fn stat(found: &files::Stat) -> Stat {
     let kind = match files::FileType::from_raw_mode(found.st_mode) {
         files::FileType::Directory => iosched_syscalls::Kind::Directory,
+        files::FileType::Symlink => iosched_syscalls::Kind::Link,
         _ => iosched_syscalls::Kind::File,
     };
     let bytes = match kind {
         iosched_syscalls::Kind::Directory => 0,
-        iosched_syscalls::Kind::File => found.st_size.cast_unsigned(),
+        _ => found.st_size.cast_unsigned(),
     };
     Stat { kind, bytes }
 }

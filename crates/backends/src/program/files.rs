@@ -1,7 +1,8 @@
 //! Calls on names and open files.
 
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering::Relaxed;
 
 use iosched_syscalls::{Answer, Call, Entry, Errno, Fd, Kind, OpenFlags};
 use rustix::fs::{
@@ -17,7 +18,7 @@ use crate::sys::transfer;
 /// What a call for the names of a directory may return, in bytes.
 const NAMES: usize = 32 << 10;
 
-/// Names lead nowhere but below the directory: no `..`, and no link, since programs make none.
+/// Names lead nowhere but below the directory: they have no `..`, and the kernel refuses links that lead out.
 fn checked(path: &str) -> Result<&str, Errno> {
     if path.is_empty() || path.starts_with('/') {
         return Err(Errno::ENOENT);
@@ -26,6 +27,31 @@ fn checked(path: &str) -> Result<&str, Errno> {
         return Err(Errno::EXDEV);
     }
     Ok(path)
+}
+
+/// No way leads out.
+const BELOW: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::NO_XDEV);
+
+/// A directory, or another place, that is held.
+enum Held<'a> {
+    Root(BorrowedFd<'a>),
+    Own(OwnedFd),
+}
+
+impl AsFd for Held<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Held::Root(fd) => *fd,
+            Held::Own(fd) => fd.as_fd(),
+        }
+    }
+}
+
+/// A name in a directory; an empty one is the place itself.
+struct End<'a> {
+    dir: Held<'a>,
+    name: &'a str,
 }
 
 /// rustix 1.1 has the bits of `O_SYNC` under the name of `O_DSYNC`.
@@ -46,6 +72,7 @@ fn flags(flags: OpenFlags) -> OFlags {
         (OpenFlags::SYNC, OFlags::SYNC),
         (OpenFlags::DSYNC, O_DSYNC),
         (OpenFlags::DIRECTORY, OFlags::DIRECTORY),
+        (OpenFlags::NOFOLLOW, OFlags::NOFOLLOW),
     ];
     let set = table.iter().filter(|(ours, _)| flags.has(*ours));
     set.fold(access | OFlags::CLOEXEC, |all, (_, theirs)| all | *theirs)
@@ -110,32 +137,91 @@ impl Task {
                 let n = fs::copy_file_range(&from.fd, None, &to.fd, None, len);
                 return n.map(|n| n as u64).map_err(errno);
             }
+            Call::ReadLink { path, into } => return self.read_link(&path, &into),
             other => self.on_names(&other)?,
         };
         done.map(|()| 0).map_err(errno)
     }
 
     fn on_names(&self, call: &Call) -> Result<rustix::io::Result<()>, Errno> {
-        let dir = &self.shared.dir;
+        let at = |path| self.place(path);
         Ok(match call {
-            Call::Stat { path, into } => fs::statat(dir, checked(path)?, AtFlags::SYMLINK_NOFOLLOW)
-                .map(|found| into.set(stat(&found))),
-            Call::Touch { path } => {
-                fs::utimensat(dir, checked(path)?, &now(), AtFlags::SYMLINK_NOFOLLOW)
+            Call::Stat { path, follow, into } => {
+                let end = if *follow { self.ends(path)? } else { at(path)? };
+                fs::statat(&end.dir, end.name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH)
+                    .map(|found| into.set(stat(&found)))
             }
-            Call::Unlink { path } => fs::unlinkat(dir, checked(path)?, AtFlags::empty()),
-            Call::Rename { from, to } => fs::renameat(dir, checked(from)?, dir, checked(to)?),
-            Call::Mkdir { path } => fs::mkdirat(dir, checked(path)?, Mode::from_raw_mode(0o755)),
-            Call::Rmdir { path } => fs::unlinkat(dir, checked(path)?, AtFlags::REMOVEDIR),
+            Call::Touch { path } => {
+                let end = self.ends(path)?;
+                fs::utimensat(
+                    &end.dir,
+                    end.name,
+                    &now(),
+                    AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH,
+                )
+            }
+            Call::Unlink { path } => {
+                let at = at(path)?;
+                fs::unlinkat(&at.dir, at.name, AtFlags::empty())
+            }
+            Call::Rename { from, to } => {
+                let (from, to) = (at(from)?, at(to)?);
+                fs::renameat(&from.dir, from.name, &to.dir, to.name)
+            }
+            Call::Mkdir { path } => {
+                let at = at(path)?;
+                fs::mkdirat(&at.dir, at.name, Mode::from_raw_mode(0o755))
+            }
+            Call::Rmdir { path } => {
+                let at = at(path)?;
+                fs::unlinkat(&at.dir, at.name, AtFlags::REMOVEDIR)
+            }
+            Call::Symlink { target, path } => {
+                let at = at(path)?;
+                self.shared.linked.store(true, Relaxed);
+                fs::symlinkat(&**target, &at.dir, at.name)
+            }
             _ => return Err(Errno::ENOSYS),
         })
     }
 
+    /// What a link says.
+    fn read_link(&self, path: &str, into: &std::cell::RefCell<String>) -> Answer {
+        let at = self.place(path)?;
+        let said = fs::readlinkat(&at.dir, at.name, Vec::new()).map_err(errno)?;
+        let said = said.to_string_lossy().into_owned();
+        let n = said.len() as u64;
+        into.replace(said);
+        Ok(n)
+    }
+
+    /// The directory that a name is in, and the name there. Once there are links, the way to it must stay below.
+    fn place<'a>(&'a self, path: &'a str) -> Result<End<'a>, Errno> {
+        let path = checked(path)?;
+        match path.trim_end_matches('/').rsplit_once('/') {
+            Some((above, name)) if self.shared.linked.load(Relaxed) => {
+                let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let dir = fs::openat2(&self.shared.dir, above, how, Mode::empty(), BELOW);
+                Ok(End { dir: Held::Own(dir.map_err(errno)?), name })
+            }
+            _ => Ok(End { dir: Held::Root(self.shared.dir.as_fd()), name: path }),
+        }
+    }
+
+    /// What a name stands for, links followed: once there are some, a descriptor of it.
+    fn ends<'a>(&'a self, path: &'a str) -> Result<End<'a>, Errno> {
+        if !self.shared.linked.load(Relaxed) {
+            return self.place(path);
+        }
+        let how = OFlags::PATH | OFlags::CLOEXEC;
+        let found = fs::openat2(&self.shared.dir, checked(path)?, how, Mode::empty(), BELOW);
+        Ok(End { dir: Held::Own(found.map_err(errno)?), name: "" })
+    }
+
     fn open(&self, path: &str, how: OpenFlags) -> Answer {
         let mode = if how.has(OpenFlags::CREATE) { 0o644 } else { 0 };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         let (path, mode) = (checked(path)?, Mode::from_raw_mode(mode));
-        let fd = fs::openat2(&self.shared.dir, path, flags(how), mode, resolve).map_err(errno)?;
+        let fd = fs::openat2(&self.shared.dir, path, flags(how), mode, BELOW).map_err(errno)?;
         let found = fs::fstat(&fd).map_err(errno)?;
         let behind = match FileType::from_raw_mode(found.st_mode) {
             FileType::Directory => Behind::Directory,
@@ -154,6 +240,7 @@ impl Task {
             let entry = entry.map_err(errno)?;
             let kind = match entry.file_type() {
                 FileType::Directory => Kind::Directory,
+                FileType::Symlink => Kind::Link,
                 _ => Kind::File,
             };
             let name = entry.file_name().to_string_lossy();
@@ -185,6 +272,7 @@ mod tests {
             (OpenFlags::SYNC, nix::libc::O_SYNC),
             (OpenFlags::DSYNC, nix::libc::O_DSYNC),
             (OpenFlags::DIRECTORY, nix::libc::O_DIRECTORY),
+            (OpenFlags::NOFOLLOW, nix::libc::O_NOFOLLOW),
         ] {
             assert_eq!(bits(ours), theirs | always, "{ours:?}");
         }

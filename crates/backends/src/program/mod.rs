@@ -54,6 +54,8 @@ struct Shared {
     began: Instant,
     /// The run is to end: every call that waits returns, and tasks end at their next call.
     stop: AtomicBool,
+    /// The program has made a symbolic link.
+    linked: AtomicBool,
     /// Can be read once the run is to end; sleepers at pipes look at it.
     stopped: OwnedFd,
     state: Mutex<State>,
@@ -101,6 +103,7 @@ pub fn run(
         how,
         began: Instant::now(),
         stop: AtomicBool::new(false),
+        linked: AtomicBool::new(false),
         stopped: stopped.map_err(|e| io(e.into()))?,
         state: Mutex::default(),
     });

@@ -9,10 +9,12 @@ use iosched_types::{Bytes, Sector};
 mod direct;
 mod lookup;
 mod mount;
+mod names;
 mod pages;
 mod simple;
 mod space;
 mod tree;
+mod walk;
 
 pub(crate) use direct::Direct;
 pub use mount::{Mount, Mounted};
@@ -91,11 +93,23 @@ impl Files {
 
 /// What any file system answers at once.
 pub trait Names: std::fmt::Debug {
-    /// What a name stands for.
+    /// What a name stands for, symbolic links followed.
     ///
     /// # Errors
-    /// `ENOENT`, `ENOTDIR`, `ENAMETOOLONG`.
+    /// `ENOENT`, `ENOTDIR`, `ENAMETOOLONG`; `ELOOP` for links that lead in a circle, `EXDEV` for those that lead out.
     fn find(&self, path: &str) -> Result<Ino, Errno>;
+
+    /// What a name stands for: the link, if it ends with one.
+    ///
+    /// # Errors
+    /// As [`Names::find`].
+    fn find_itself(&self, path: &str) -> Result<Ino, Errno>;
+
+    /// What a symbolic link says.
+    ///
+    /// # Errors
+    /// `EINVAL` for anything else.
+    fn target(&self, ino: Ino) -> Result<String, Errno>;
 
     /// What a file or directory is.
     fn stat(&self, ino: Ino) -> Stat;
@@ -123,6 +137,12 @@ pub trait FileSystem: Names {
     /// # Errors
     /// `EEXIST`, and as [`Names::find`].
     fn create(&mut self, path: &str, new: bool) -> Result<Ino, Errno>;
+
+    /// Makes a symbolic link.
+    ///
+    /// # Errors
+    /// `EEXIST`, `ENOENT` for a link that says nothing, and as [`Names::find`].
+    fn symlink(&mut self, target: &str, path: &str) -> Done;
 
     /// Removes a file's name.
     ///

@@ -11,6 +11,7 @@ use iosched_types::{Bytes, SECTOR};
 use super::pages::{PAGE, Pages};
 use super::space::Space;
 use super::tree::Tree;
+use super::walk::check_target;
 use super::{Counts, FileSystem, Ino, Names, Segment};
 
 /// Longest file: as ext4 with 4 KiB blocks.
@@ -240,6 +241,14 @@ impl Names for Simple {
         self.tree.find(path)
     }
 
+    fn find_itself(&self, path: &str) -> Result<Ino, Errno> {
+        self.tree.find_itself(path)
+    }
+
+    fn target(&self, ino: Ino) -> Result<String, Errno> {
+        self.tree.target(ino).map(str::to_string)
+    }
+
     fn stat(&self, ino: Ino) -> Stat {
         self.tree.stat(ino)
     }
@@ -264,11 +273,20 @@ impl Names for Simple {
 
 impl FileSystem for Simple {
     fn create(&mut self, path: &str, new: bool) -> Result<Ino, Errno> {
-        let place = self.tree.place(path)?;
+        let place = if new { self.tree.place(path)? } else { self.tree.follow(path)? };
         match place.found {
             Some(_) if new => Err(Errno::EEXIST),
             Some(ino) => Ok(ino),
             None => self.tree.add(place, Kind::File),
+        }
+    }
+
+    fn symlink(&mut self, target: &str, path: &str) -> Done {
+        check_target(target)?;
+        let place = self.tree.place(path)?;
+        match place.found {
+            Some(_) => Err(Errno::EEXIST),
+            None => self.tree.add_link(place, target).map(drop),
         }
     }
 

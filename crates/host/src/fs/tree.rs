@@ -1,5 +1,6 @@
 //! Directories and names. What a file system keeps of each file beside its name and length is `T`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use iosched_syscalls::{Answer, Entry, Errno, Kind, Stat};
@@ -7,8 +8,6 @@ use iosched_types::Bytes;
 
 use super::Ino;
 
-/// Longest part of a name, in bytes.
-const LONGEST: usize = 255;
 /// Names that a call for a directory returns: a buffer of 32 KiB.
 const NAMES_A_CALL: usize = 1024;
 
@@ -24,14 +23,16 @@ pub(super) struct Node<T> {
     held: u32,
     free: bool,
     names: Option<Names>,
+    /// What a symbolic link says.
+    target: Option<Box<str>>,
     pub(super) data: T,
 }
 
 /// A name, looked up: the directory that it is in, its last part, and what it stands for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Place<'a> {
     pub(super) parent: Ino,
-    pub(super) name: &'a str,
+    pub(super) name: Cow<'a, str>,
     pub(super) found: Option<Ino>,
 }
 
@@ -56,10 +57,12 @@ pub(super) struct Moved {
     pub(super) replaced: Option<(Ino, bool)>,
 }
 
-/// All files and directories. The root is [`Ino`] 0.
+/// The root directory.
+pub(super) const ROOT: Ino = Ino(0);
 /// The file that a device without a file system is.
 pub(super) const DEVICE: Ino = Ino(1);
 
+/// All files and directories.
 #[derive(Debug)]
 pub(super) struct Tree<T> {
     nodes: Vec<Node<T>>,
@@ -75,7 +78,7 @@ impl<T: Default> Tree<T> {
 
     /// A device without a file system: there is nothing but it.
     pub(super) fn add_device(&mut self, bytes: Bytes) {
-        let place = Place { parent: Ino(0), name: "device", found: None };
+        let place = Place { parent: ROOT, name: "device".into(), found: None };
         if let Ok(ino) = self.add(place, Kind::File) {
             self.node_mut(ino).len = bytes;
         }
@@ -108,7 +111,8 @@ impl<T: Default> Tree<T> {
     fn insert(&mut self, kind: Kind) -> Ino {
         let names = (kind == Kind::Directory).then(Names::new);
         let data = T::default();
-        let node = Node { kind, len: 0, named: true, held: 0, free: false, names, data };
+        let (named, held, free, target) = (true, 0, false, None);
+        let node = Node { kind, len: 0, named, held, free, names, target, data };
         match self.free.pop() {
             Some(i) => {
                 self.nodes[i as usize] = node;
@@ -134,45 +138,8 @@ impl<T: Default> Tree<T> {
         !node.named && node.held == 0 && !node.free
     }
 
-    fn names(&self, ino: Ino) -> Result<&Names, Errno> {
+    pub(super) fn names(&self, ino: Ino) -> Result<&Names, Errno> {
         self.node(ino).names.as_ref().ok_or(Errno::ENOTDIR)
-    }
-
-    /// Follows a path. `.` and empty parts stand for nothing; what leads out is not there.
-    pub(super) fn place<'a>(&self, path: &'a str) -> Result<Place<'a>, Errno> {
-        if path.is_empty() || path.starts_with('/') {
-            return Err(Errno::ENOENT);
-        }
-        let mut place = Place { parent: Ino(0), name: "", found: Some(Ino(0)) };
-        for part in path.split('/').filter(|p| !matches!(*p, "" | ".")) {
-            if part == ".." {
-                return Err(Errno::EXDEV);
-            }
-            if part.len() > LONGEST {
-                return Err(Errno::ENAMETOOLONG);
-            }
-            let parent = place.found.ok_or(Errno::ENOENT)?;
-            let found = self.names(parent)?.get(part).copied();
-            place = Place { parent, name: part, found };
-        }
-        Ok(place)
-    }
-
-    /// The parts of a path, as far as they are there: directory, name, what it stands for.
-    pub(super) fn parts(&self, path: &str) -> Vec<(u32, String, Option<u32>)> {
-        let mut parts = Vec::new();
-        let mut at = Some(Ino(0));
-        for part in path.split('/').filter(|p| !matches!(*p, "" | ".")) {
-            let Some(directory) = at else { break };
-            let Ok(names) = self.names(directory) else { break };
-            at = names.get(part).copied();
-            parts.push((directory.0, part.to_string(), at.map(|i| i.0)));
-        }
-        parts
-    }
-
-    pub(super) fn find(&self, path: &str) -> Result<Ino, Errno> {
-        self.place(path)?.found.ok_or(Errno::ENOENT)
     }
 
     /// Makes a file or directory under a name that is free.
@@ -183,6 +150,20 @@ impl<T: Default> Tree<T> {
             names.insert(place.name.into(), ino);
         }
         Ok(ino)
+    }
+
+    /// Makes a symbolic link under a name that is free.
+    pub(super) fn add_link(&mut self, place: Place<'_>, target: &str) -> Result<Ino, Errno> {
+        let ino = self.add(place, Kind::Link)?;
+        let node = self.node_mut(ino);
+        node.len = target.len() as Bytes;
+        node.target = Some(target.into());
+        Ok(ino)
+    }
+
+    /// What a symbolic link says; `EINVAL` for anything else.
+    pub(super) fn target(&self, ino: Ino) -> Result<&str, Errno> {
+        self.node(ino).target.as_deref().ok_or(Errno::EINVAL)
     }
 
     pub(super) fn stat(&self, ino: Ino) -> Stat {
@@ -208,7 +189,7 @@ impl<T: Default> Tree<T> {
 
     fn drop_name(&mut self, place: Place<'_>, ino: Ino) -> Dropped {
         if let Some(names) = &mut self.node_mut(place.parent).names {
-            names.remove(place.name);
+            names.remove(&*place.name);
         }
         self.node_mut(ino).named = false;
         Dropped { parent: place.parent, ino, gone: self.gone(ino) }
@@ -258,11 +239,11 @@ impl<T: Default> Tree<T> {
                 (true, None) => return Err(Errno::ENOTDIR),
                 (false, Some(_)) => return Err(Errno::EISDIR),
                 (true, Some(names)) if !names.is_empty() => return Err(Errno::ENOTEMPTY),
-                _ => replaced = Some((there, self.drop_name(new, there).gone)),
+                _ => replaced = Some((there, self.drop_name(new.clone(), there).gone)),
             }
         }
         if let Some(names) = &mut self.node_mut(old.parent).names {
-            names.remove(old.name);
+            names.remove(&*old.name);
         }
         if let Some(names) = &mut self.node_mut(new.parent).names {
             names.insert(new.name.into(), ino);

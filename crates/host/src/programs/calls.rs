@@ -99,13 +99,13 @@ impl Programs {
 
     /// How many names the call looks for, and whether it changes a directory.
     fn names_in(&self, call: &Call) -> (u64, bool) {
-        let there = |path: &str| self.fs.names().find(path).is_ok();
+        let there = |path: &str| self.fs.names().find_itself(path).is_ok();
         match call {
             Call::Open { path, flags } => (1, flags.has(OpenFlags::CREATE) && !there(path)),
-            Call::Mkdir { path } => (1, !there(path)),
+            Call::Mkdir { path } | Call::Symlink { path, .. } => (1, !there(path)),
             Call::Unlink { path } | Call::Rmdir { path } => (1, there(path)),
             Call::Rename { from, .. } => (2, there(from)),
-            Call::Stat { .. } | Call::Touch { .. } => (1, false),
+            Call::Stat { .. } | Call::Touch { .. } | Call::ReadLink { .. } => (1, false),
             _ => (0, false),
         }
     }
@@ -278,8 +278,18 @@ impl Programs {
             }
             Call::TouchFd { fd } => drop(self.file(t, fd)?),
             Call::ReadDir { fd, into } => return self.read_dir(t, fd, &into),
-            Call::Stat { path, into } => {
-                into.set(self.fs.names().stat(self.fs.names().find(&path)?))
+            Call::Stat { path, follow, into } => {
+                let names = self.fs.names();
+                let found = if follow { names.find(&path) } else { names.find_itself(&path) };
+                into.set(names.stat(found?));
+            }
+            Call::Symlink { target, path } => self.fs.at_once()?.symlink(&target, &path)?,
+            Call::ReadLink { path, into } => {
+                let names = self.fs.names();
+                let said = names.target(names.find_itself(&path)?)?;
+                let n = said.len() as u64;
+                into.replace(said);
+                return Ok(n);
             }
             Call::Touch { path } => drop(self.fs.names().find(&path)?),
             Call::Unlink { path } => self.fs.at_once()?.unlink(&path)?,
@@ -313,6 +323,17 @@ impl Programs {
 
     fn open_name(&mut self, t: Tid, path: &str, flags: OpenFlags) -> Result<u64, Errno> {
         self.free_place(t)?;
+        if flags.has(OpenFlags::NOFOLLOW)
+            && let Ok(ino) = self.fs.names().find_itself(path)
+            && self.fs.names().stat(ino).kind == Kind::Link
+        {
+            let new = flags.has(OpenFlags::CREATE) && flags.has(OpenFlags::EXCLUSIVE);
+            return Err(match () {
+                () if new => Errno::EEXIST,
+                () if flags.has(OpenFlags::DIRECTORY) => Errno::ENOTDIR,
+                () => Errno::ELOOP,
+            });
+        }
         let ino = match flags.has(OpenFlags::CREATE) {
             true => self.fs.at_once()?.create(path, flags.has(OpenFlags::EXCLUSIVE))?,
             false => self.fs.names().find(path)?,

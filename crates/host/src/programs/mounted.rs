@@ -125,6 +125,14 @@ impl Programs {
             Call::Unlink { path } => mount.unlink(a, path)?,
             Call::Rmdir { path } => mount.rmdir(a, path)?,
             Call::Mkdir { path } => mount.mkdir(a, path)?,
+            Call::Symlink { target, path } => mount.symlink(a, target, path)?,
+            Call::ReadLink { path, into } => {
+                let Some(found) = mount.link_path(a, path) else { return Ok(None) };
+                if let Ok(said) = mount.find_itself(path).and_then(|ino| mount.target(ino)) {
+                    into.replace(said);
+                }
+                found
+            }
             Call::Rename { from, to } => {
                 return Ok(Some((mount.rename(a, from, to)?, After::Say)));
             }
@@ -161,14 +169,14 @@ impl Programs {
                 let (ino, _) = self.ino(t, *fd).map_err(|_| Errno::ESPIPE)?;
                 mount.fallocate(a, Part { ino, at: *at, len: *len }, *keep_size)?
             }
-            Call::Stat { path, into } => {
-                let Some(found) = mount.find_path(a, path) else { return Ok(None) };
-                if let Ok(ino) = mount.find(path) {
+            Call::Stat { path, follow, into } => {
+                let Some(found) = mount.find_path(a, path, *follow) else { return Ok(None) };
+                if let Ok(ino) = if *follow { mount.find(path) } else { mount.find_itself(path) } {
                     into.set(mount.stat(ino));
                 }
                 found
             }
-            Call::Touch { path } => match mount.find_path(a, path) {
+            Call::Touch { path } => match mount.find_path(a, path, true) {
                 None => return Ok(None),
                 Some(found) => found,
             },

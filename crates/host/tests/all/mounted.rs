@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 
 use iosched_host::programs::Programs;
-use iosched_syscalls::{Errno, Io, OpenFlags};
+use iosched_syscalls::{Errno, Io, Kind, OpenFlags};
 use iosched_types::Op;
 use iosched_types::units::{MS, SEC};
 
 use iosched_vfs::fs::volume::Volume;
 
-use crate::rig::{birth, create, mounted, on_volume, random, run, volumes};
+use crate::rig::{birth, create, host, mounted, on_volume, random, run, volumes};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -30,6 +30,56 @@ fn with_file() -> Programs {
 /// Commands that the device was given: reads, writes, flushes.
 fn commands(h: &mut Programs) -> Vec<(Op, u32)> {
     h.take_dispatches().iter().map(|i| (i.op, i.sectors)).collect()
+}
+
+/// As in Linux: forty links are followed, a circle is `ELOOP`, and a link to nothing `ENOENT` until the file is made through it.
+#[test]
+fn symbolic_links_lead_on() {
+    let simple = host("none", 1, GIB, false);
+    let mounted = volumes(GIB).into_iter().map(|v| on_volume(v, "none", 32, GIB, 256 * MIB, false));
+    for mut h in std::iter::once(simple).chain(mounted) {
+        run(&mut h, async |sys| {
+            sys.mkdir("d").await?;
+            sys.symlink("../loop", "d/back").await?;
+            sys.symlink("d/back", "loop").await?;
+            assert_eq!(sys.open("loop", OpenFlags::READ).await, Err(Errno::ELOOP));
+            assert_eq!(sys.stat("d/back/x").await, Err(Errno::ELOOP));
+            sys.symlink("d/f", "l0").await?;
+            for i in 1..=40 {
+                sys.symlink(format_args!("l{}", i - 1), format_args!("l{i}")).await?;
+            }
+            assert_eq!(sys.open("l0", OpenFlags::READ).await, Err(Errno::ENOENT));
+            let fd = sys.open("l0", OpenFlags::WRITE | OpenFlags::CREATE).await?;
+            sys.write(fd, 5000).await?;
+            sys.fsync(fd).await?;
+            sys.close(fd).await?;
+            assert_eq!(sys.stat("l39").await?.bytes, 5000);
+            assert_eq!(sys.stat("l40").await, Err(Errno::ELOOP));
+            let link = sys.lstat("l40").await?;
+            assert_eq!((link.kind, link.bytes), (Kind::Link, 3));
+            assert_eq!(sys.readlink("l40").await?, "l39");
+            assert_eq!(sys.readlink("d/f").await, Err(Errno::EINVAL));
+            let itself = OpenFlags::READ | OpenFlags::NOFOLLOW;
+            assert_eq!(sys.open("l1", itself).await, Err(Errno::ELOOP));
+            let directory = itself | OpenFlags::DIRECTORY;
+            assert_eq!(sys.open("l1", directory).await, Err(Errno::ENOTDIR));
+            let new = OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
+            assert_eq!(sys.open("l1", new).await, Err(Errno::EEXIST));
+            assert_eq!(sys.symlink("x", "l1").await, Err(Errno::EEXIST));
+            assert_eq!(sys.symlink("", "e").await, Err(Errno::ENOENT));
+            sys.symlink("/etc", "out").await?;
+            assert_eq!(sys.stat("out/passwd").await, Err(Errno::EXDEV));
+            sys.rename("l0", "d/f2").await?;
+            assert_eq!(sys.stat("l1").await, Err(Errno::ENOENT));
+            sys.unlink("d/f2").await?;
+            assert_eq!(sys.stat("d/f").await?.bytes, 5000);
+            let long = "n/".repeat(200);
+            sys.symlink(&long, "long").await?;
+            sys.unlink("long").await?;
+            sys.sync().await
+        })
+        .unwrap();
+    }
 }
 
 /// The root's block; the inode lies in the block of the table that the mount has read.

@@ -26,6 +26,8 @@ pub enum Kind {
     File,
     /// A directory.
     Directory,
+    /// A symbolic link, whose text has so many bytes.
+    Link(u32),
 }
 
 /// The disk has no room.
@@ -133,6 +135,9 @@ pub trait FileSystem: Backing {
 
     /// Reads all names of a directory.
     async fn read_directory(&self, _: &Kernel, _directory: u32) {}
+
+    /// Reads what a symbolic link says, where its inode has no room for that.
+    async fn read_link(&self, _: &Kernel, _link: u32) {}
 
     /// Reads where the blocks of some pages of a file lie.
     async fn read_map(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) {}

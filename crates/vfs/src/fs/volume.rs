@@ -187,6 +187,10 @@ impl FileSystem for Volume {
         each!(self, fs => fs.read_directory(k, directory).await);
     }
 
+    async fn read_link(&self, k: &Kernel, link: u32) {
+        each!(self, fs => fs.read_link(k, link).await);
+    }
+
     async fn read_map(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
         each!(self, fs => fs.read_map(k, file, pages).await);
     }

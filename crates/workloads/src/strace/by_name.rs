@@ -17,6 +17,13 @@ impl Reader {
         let directory = said.contains("S_IFDIR");
         let len = field(said, "st_size").or_else(|| field(said, "stx_size"));
         let len = len.map_or(0, i64::cast_unsigned);
+        let itself = c.name.starts_with("lstat")
+            || c.name.starts_with("readlink")
+            || c.args.iter().any(|a| a.contains("AT_SYMLINK_NOFOLLOW"));
+        let at_path = (at.then_some(0), usize::from(at));
+        if itself && let Some(done) = self.look_at_link(c, at_path) {
+            return done;
+        }
         let no_file = ["S_IFCHR", "S_IFBLK", "S_IFIFO", "S_IFSOCK", "S_IFLNK"];
         if no_file.iter().any(|k| said.contains(k)) {
             return self.elsewhere(c);
@@ -38,10 +45,11 @@ impl Reader {
             Some(Ok(_)) if said.is_empty() => _ = self.disk.found(&path, false),
             Some(Ok(_)) => self.disk.stat(&path, directory, len),
             Some(Err(Errno::ENOENT)) => self.disk.missed(&path),
+            Some(Err(Errno::ELOOP)) if self.symlinks.is_link(&path) => {}
             _ => return self.null(c),
         }
         let name = self.name(&path);
-        self.done(c, Act::Stat { name }, c.answer())
+        self.done(c, Act::Stat { name, follow: true }, c.answer())
     }
 
     pub(super) fn list(&mut self, c: &Call<'_>) -> bool {
@@ -85,6 +93,7 @@ impl Reader {
                 Act::Mkdir { name }
             }
             "truncate" | "truncate64" => {
+                let path = self.symlinks.resolve(&path, true).unwrap_or(path);
                 let path = self.links.target(&path).to_string();
                 let name = self.name(&path);
                 return self.truncate(c, &path, name);
@@ -102,6 +111,7 @@ impl Reader {
                 }
                 if found {
                     self.disk.renamed(&path, &to);
+                    self.link_moved(&path, Some(&to));
                 }
                 Act::Rename { from: name, to: self.name(&to) }
             }
@@ -112,6 +122,7 @@ impl Reader {
                 }
                 if found {
                     self.disk.removed(&path, directory);
+                    self.link_moved(&path, None);
                 }
                 if directory { Act::Rmdir { name } } else { Act::Unlink { name } }
             }
@@ -154,14 +165,9 @@ impl Reader {
         self.done(c, Act::Touch { name }, None)
     }
 
-    /// Symbolic links and devices are not simulated: an empty file has the name, so that the calls after it find one.
+    /// Devices are not simulated: an empty file has the name, so that the calls after it find one.
     pub(super) fn stand_in(&mut self, c: &Call<'_>) -> bool {
-        let (dir, i) = match c.name {
-            "symlinkat" => (Some(1), 2),
-            "mknodat" => (Some(0), 1),
-            "mknod" => (None, 0),
-            _ => (None, 1),
-        };
+        let (dir, i) = if c.name == "mknodat" { (Some(0), 1) } else { (None, 0) };
         let path = self.path(c, dir, i);
         if let (Some(path), Some(_)) = (path, c.ok()) {
             self.disk.made(&path, false);

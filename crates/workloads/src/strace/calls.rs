@@ -63,7 +63,8 @@ impl Reader {
             "io_getevents" | "io_pgetevents" => self.reap(c),
             "mmap" | "mmap2" => self.map(c),
             "link" | "linkat" => self.link(c),
-            "symlink" | "symlinkat" | "mknod" | "mknodat" => self.stand_in(c),
+            "symlink" | "symlinkat" => self.symlink(c),
+            "mknod" | "mknodat" => self.stand_in(c),
             "chdir"
             | "fchdir"
             | "execve"
@@ -105,13 +106,17 @@ impl Reader {
         Some(file)
     }
 
-    /// The path of an argument, as [`Reader::own_path`]; of a file with several names that under which it lies.
+    /// The path of an argument, as [`Reader::own_path`]; of a symbolic link where it leads, and of a file with several names
+    /// that under which it lies.
     pub(super) fn path(&mut self, c: &Call<'_>, dir: Option<usize>, i: usize) -> Option<String> {
         let path = self.own_path(c, dir, i)?;
-        Some(self.links.target(&path).to_string())
+        let path = self.symlinks.resolve(&path, true).unwrap_or(path);
+        let inside = !names::elsewhere(&path) && self.is_inside(&path);
+        inside.then(|| self.links.target(&path).to_string())
     }
 
-    /// The path of an argument, looked up from the directory of another where there is one.
+    /// The path of an argument, looked up from the directory of another where there is one. Symbolic links on its way are
+    /// followed; one that it ends with is what it stands for.
     pub(super) fn own_path(
         &mut self,
         c: &Call<'_>,
@@ -131,7 +136,18 @@ impl Reader {
             _ => self.tables.cwd(c.pid)?.clone(),
         };
         let path = names::absolute(&from, &name);
+        let path = self.symlinks.resolve(&path, false).unwrap_or(path);
         (!names::elsewhere(&path) && self.is_inside(&path)).then_some(path)
+    }
+
+    /// What a link says, as a name of the log.
+    pub(super) fn text(&mut self, text: &str) -> u32 {
+        self.log.name(&mut self.known, text)
+    }
+
+    /// Where a path lies in the replay.
+    pub(super) fn place(&self, path: &str) -> String {
+        names::place(path, self.below())
     }
 
     pub(super) fn name(&mut self, path: &str) -> u32 {
@@ -174,7 +190,10 @@ impl Reader {
             "openat2" => c.arg(2).trim_start_matches("{flags=").replace(',', "|"),
             _ => c.arg(1 + usize::from(at)).to_string(),
         };
-        let path = self.path(c, at.then_some(0), usize::from(at));
+        let (dir, i) = (at.then_some(0), usize::from(at));
+        // These do not follow a link that the name ends with.
+        let itself = has(&words, "O_NOFOLLOW") || has(&words, "O_CREAT") && has(&words, "O_EXCL");
+        let path = if itself { self.own_path(c, dir, i) } else { self.path(c, dir, i) };
         let cloexec = has(&words, "O_CLOEXEC");
         let Some(mut path) = path else {
             if let Some(fd) = c.ok() {
@@ -213,6 +232,7 @@ impl Reader {
                     Errno::ENOENT => self.disk.missed(&path),
                     Errno::EEXIST => _ = self.disk.found(&path, false),
                     Errno::EISDIR => _ = self.disk.found(&path, true),
+                    Errno::ELOOP if self.symlinks.is_link(&path) => {}
                     _ => return self.null(c),
                 }
                 let name = self.name(&path);
@@ -401,6 +421,7 @@ fn flags(words: &str) -> OpenFlags {
         ("O_SYNC", OpenFlags::SYNC),
         ("O_DSYNC", OpenFlags::DSYNC),
         ("O_DIRECTORY", OpenFlags::DIRECTORY),
+        ("O_NOFOLLOW", OpenFlags::NOFOLLOW),
     ] {
         if has(words, word) {
             flags = flags | flag;

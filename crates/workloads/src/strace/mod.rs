@@ -22,6 +22,7 @@ mod names;
 mod prepare;
 mod read;
 mod replay;
+mod symlinks;
 mod tables;
 
 pub use read::{Options, Part, parse, parse_part};
@@ -178,6 +179,15 @@ pub enum Act {
         count: u32,
     },
     Stat {
+        name: u32,
+        follow: bool,
+    },
+    /// `target` is a name, too: what the link says.
+    Symlink {
+        target: u32,
+        name: u32,
+    },
+    ReadLink {
         name: u32,
     },
     Touch {

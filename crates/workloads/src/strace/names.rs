@@ -63,6 +63,19 @@ pub(super) fn place(path: &str, below: Option<&str>) -> String {
     out
 }
 
+/// What a link at `from` says to lead to `to`; both as [`place`] gives them.
+pub(super) fn relative(from: &str, to: &str) -> String {
+    let parts = |p: &str| -> Vec<String> {
+        p.split('/').filter(|p| !matches!(*p, "" | ".")).map(str::to_string).collect()
+    };
+    let (mut from, to) = (parts(from), parts(to));
+    from.pop();
+    let same = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = from.iter().skip(same).map(|_| "..".to_string());
+    let all: Vec<String> = up.chain(to.into_iter().skip(same)).collect();
+    if all.is_empty() { ".".into() } else { all.join("/") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +89,14 @@ mod tests {
         assert_eq!(absolute("/tmp", "/etc/passwd"), "/etc/passwd");
         assert_eq!(above("/a/b/c").collect::<Vec<_>>(), ["/a", "/a/b"]);
         assert_eq!(above("a/b").collect::<Vec<_>>(), ["a"]);
+    }
+
+    #[test]
+    fn links_say_the_way_from_where_they_are() {
+        assert_eq!(relative("work/a/l", "work/b/f"), "../b/f");
+        assert_eq!(relative("l", "d/f"), "d/f");
+        assert_eq!(relative("work/l", "root/etc"), "../root/etc");
+        assert_eq!(relative("d/l", "d"), ".");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::family::Family;
 use super::line::{self, Bad, End, INTERNAL, Said, Stamp};
 use super::links::Links;
 use super::prepare::Disk;
+use super::symlinks::Symlinks;
 use super::tables::Tables;
 use super::{Act, Log, Step, Task};
 
@@ -93,6 +94,7 @@ pub(super) struct Reader {
     pub(super) tables: Tables,
     pub(super) disk: Disk,
     pub(super) links: Links,
+    pub(super) symlinks: Symlinks,
     /// The names of open files, by file: directories are looked up from there.
     pub(super) opened: Vec<String>,
     /// Tasks that have ended and were not waited for, by pid.
@@ -189,6 +191,7 @@ impl Reader {
             tables: Tables::default(),
             disk: Disk::default(),
             links: Links::default(),
+            symlinks: Symlinks::default(),
             opened: Vec::new(),
             dead: BTreeMap::new(),
             family: Family::of(text),

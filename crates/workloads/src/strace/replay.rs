@@ -268,7 +268,15 @@ impl Player {
                 Call::Reap { min: self.ios.min(count), into: self.ios.completed.clone() }
             }
             Act::CopyRange { from, to, len } => Call::CopyRange { from: fd(from), to: fd(to), len },
-            Act::Stat { name } => Call::Stat { path: self.path(0, name), into: self.stat.clone() },
+            Act::Stat { name, follow } => {
+                Call::Stat { path: self.path(0, name), follow, into: self.stat.clone() }
+            }
+            Act::Symlink { target, name } => {
+                Call::Symlink { target: self.path(1, target), path: self.path(0, name) }
+            }
+            Act::ReadLink { name } => {
+                Call::ReadLink { path: self.path(0, name), into: Rc::default() }
+            }
             Act::Touch { name } => Call::Touch { path: self.path(0, name) },
             Act::Unlink { name } => Call::Unlink { path: self.path(0, name) },
             Act::Rename { from, to } => {
@@ -352,8 +360,9 @@ fn noted(act: Act) -> Option<&'static str> {
         | Act::SyncFs { .. }
         | Act::Sync => "sync",
         Act::Truncate { .. } | Act::Fallocate { .. } => "allocate",
-        Act::Fstat { .. } | Act::Stat { .. } | Act::ReadDir { .. } => "look",
-        Act::Unlink { .. }
+        Act::Fstat { .. } | Act::Stat { .. } | Act::ReadDir { .. } | Act::ReadLink { .. } => "look",
+        Act::Symlink { .. }
+        | Act::Unlink { .. }
         | Act::Rename { .. }
         | Act::Mkdir { .. }
         | Act::Rmdir { .. }

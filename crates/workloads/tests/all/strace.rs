@@ -242,6 +242,40 @@ fn a_part_of_a_log_is_one_directory_and_what_a_shell_runs() {
     assert_eq!(l.directories.iter().map(|d| &**d).collect::<Vec<_>>(), ["d"]);
 }
 
+/// Links that the log makes are made and read; calls through them go to where they lead. A circle stays one.
+#[test]
+fn symbolic_links_lead_on() {
+    let l = log("symlink(\"../b/f\", \"a/l\") = 0\n\
+                 openat(AT_FDCWD, \"a/l\", O_RDONLY) = 3\n\
+                 read(3, \"\"..., 100) = 100\n\
+                 lstat(\"a/l\", {st_mode=S_IFLNK|0777, st_size=6, ...}) = 0\n\
+                 readlink(\"a/l\", \"../b/f\", 4096) = 6\n\
+                 symlinkat(\"x\", AT_FDCWD, \"y\") = 0\n\
+                 symlink(\"y\", \"x\") = 0\n\
+                 open(\"x\", O_RDONLY) = -1 ELOOP (Too many levels of symbolic links)\n\
+                 rename(\"a/l\", \"m\") = 0\n\
+                 open(\"m\", O_RDONLY) = 4\n\
+                 unlink(\"m\") = 0\n");
+    let name = |text: &str| l.names.iter().position(|n| &**n == text).unwrap() as u32;
+    let read = OpenFlags::READ;
+    let (f, moved) = (name("work/b/f"), name("work/m"));
+    let expected = [
+        Act::Symlink { target: name("../b/f"), name: name("work/a/l") },
+        Act::Open { name: f, flags: read, file: 0 },
+        Act::Read { file: 0, len: 100 },
+        Act::Stat { name: name("work/a/l"), follow: false },
+        Act::ReadLink { name: name("work/a/l") },
+        Act::Symlink { target: name("x"), name: name("work/y") },
+        Act::Symlink { target: name("y"), name: name("work/x") },
+        Act::Open { name: name("work/x"), flags: read, file: 1 },
+        Act::Rename { from: name("work/a/l"), to: moved },
+        Act::Open { name: f, flags: read, file: 2 },
+        Act::Unlink { name: moved },
+    ];
+    assert_eq!(acts(&l, 0), expected);
+    assert_eq!(files(&l), [("work/b/f", 100)], "links were not there before");
+}
+
 /// The directories that a replay makes before it begins, and how often each is asked for.
 fn made_before(log: Log) -> BTreeMap<String, u32> {
     let mut made = BTreeMap::new();

@@ -125,6 +125,9 @@ async fn on_names(sys: &Sys, wanted: &Wanted) -> Answer {
     match wanted {
         Wanted::Sync => done(sys.sync().await),
         Wanted::Stat { path } => sys.stat(path).await.map(|s| s.bytes),
+        Wanted::Lstat { path } => sys.lstat(path).await.map(|s| s.bytes),
+        Wanted::Symlink { target, path } => done(sys.symlink(target, path).await),
+        Wanted::ReadLink { path } => sys.readlink(path).await.map(|said| said.len() as u64),
         Wanted::Touch { path } => done(sys.utimensat(path).await),
         Wanted::Unlink { path } => done(sys.unlink(path).await),
         Wanted::Rename { from, to } => done(sys.rename(from, to).await),

@@ -48,6 +48,9 @@ const CALLS: &[(&str, &[&str])] = &[
     ("utimensat", &["file"]),
     ("unlink", &["file"]),
     ("rename", &["file", "to"]),
+    ("symlink", &["file", "to"]),
+    ("readlink", &["file"]),
+    ("lstat", &["file"]),
     ("mkdir", &["file"]),
     ("rmdir", &["file"]),
     ("mmap", &["file", "len"]),
@@ -66,6 +69,7 @@ const FLAGS: &[(&str, OpenFlags)] = &[
     ("sync", OpenFlags::SYNC),
     ("dsync", OpenFlags::DSYNC),
     ("directory", OpenFlags::DIRECTORY),
+    ("nofollow", OpenFlags::NOFOLLOW),
 ];
 
 const ADVICE: &[(&str, Advice)] = &[
@@ -392,6 +396,15 @@ impl Reader<'_, '_> {
             }
             "sync" => Wanted::Sync,
             "stat" => Wanted::Stat { path: self.path_of(at, t, "file")? },
+            "lstat" => Wanted::Lstat { path: self.path_of(at, t, "file")? },
+            "symlink" => Wanted::Symlink {
+                target: match t.get("to") {
+                    Some(at) => self.src.string(at, "to")?,
+                    None => return Err(self.src.error(at, "this call needs \"to\"")),
+                },
+                path: self.path_of(at, t, "file")?,
+            },
+            "readlink" => Wanted::ReadLink { path: self.path_of(at, t, "file")? },
             "utimensat" => Wanted::Touch { path: self.path_of(at, t, "file")? },
             "unlink" => Wanted::Unlink { path: self.path_of(at, t, "file")? },
             "mkdir" => Wanted::Mkdir { path: self.path_of(at, t, "file")? },

@@ -108,7 +108,7 @@ impl State {
         logical: u64,
         blocks: u64,
     ) -> Result<u64, Full> {
-        let exact = self.inodes.get(file).is_some_and(|i| i.kind == Kind::Directory);
+        let exact = self.inodes.get(file).is_some_and(|i| i.kind != Kind::File);
         if let Some(inode) = self.inodes.get_mut(file)
             && inode.extents.is_empty()
         {
@@ -198,7 +198,7 @@ impl State {
         self.space.close(file);
         self.release_pointers(file, from);
         let Some(inode) = self.inodes.get_mut(file) else { return };
-        let directory = inode.kind == Kind::Directory;
+        let metadata = inode.kind != Kind::File;
         let gone = inode.extents.cut(from);
         let index = if inode.extents.is_empty() { inode.index.take() } else { None };
         for m in gone {
@@ -208,7 +208,7 @@ impl State {
             if self.options.discard {
                 self.freed[0].push(extent);
             }
-            if directory {
+            if metadata {
                 (m.start..m.start + m.blocks).for_each(|b| self.journal.revoke(b));
             }
         }

@@ -95,7 +95,7 @@ impl<N: Name> FileSystem for Ext<N> {
             let descriptor = s.layout.descriptor_block(group);
             s.journal.modify(descriptor);
             s.add_entry(parent)?;
-            if kind == Kind::Directory {
+            if has_block(kind) {
                 s.allocate(k, file, 0, 1)?;
                 // The first block is made in memory.
                 let block = s.entry_block(file);
@@ -142,6 +142,10 @@ impl<N: Name> FileSystem for Ext<N> {
 
     async fn read_directory(&self, k: &Kernel, directory: u32) {
         self.read_names(k, directory).await;
+    }
+
+    async fn read_link(&self, k: &Kernel, link: u32) {
+        self.read_names(k, link).await;
     }
 
     async fn read_map(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
@@ -447,6 +451,18 @@ impl State {
         let blocks = self.reserved.remove(&file).unwrap_or(0);
         self.all_reserved -= blocks;
         blocks > 0
+    }
+}
+
+/// Bytes of a link's text that its inode has no room for.
+const LONG_LINK: u32 = 60;
+
+/// Whether it begins with a block of its own, which is metadata: names, or the text of a long link.
+fn has_block(kind: Kind) -> bool {
+    match kind {
+        Kind::File => false,
+        Kind::Directory => true,
+        Kind::Link(bytes) => bytes >= LONG_LINK,
     }
 }
 

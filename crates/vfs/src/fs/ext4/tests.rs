@@ -150,6 +150,27 @@ fn renames_and_unlinks_journal_what_they_change() {
     assert_eq!(home, ["WSM 0+2", "WSM 1029+1", "WSM 1044+1", "WSM 1060+1", "WSM 9252+1"]);
 }
 
+/// Linux 6.12: a link of up to 59 bytes changes what a file without data changes. A longer one has a block, which the
+/// journal has, too, and revokes when it goes.
+#[test]
+fn long_links_have_a_block_in_the_journal() {
+    let log = traced(Options::default(), 20 << 18, |k, fs| async move {
+        for (n, bytes) in [(1, 7), (2, 59), (3, 60), (4, 400)] {
+            k.with(|w| w.memory.open(n));
+            fs.create(&k, (ROOT, n), Kind::Link(bytes), NAME).await.unwrap();
+            fs.fsync_directory(&k, ROOT).await;
+        }
+        for n in [3, 2] {
+            fs.unlink(&k, (ROOT, n), NAME, true).await;
+            fs.fsync_directory(&k, ROOT).await;
+        }
+    });
+    let bodies = log.iter().filter(|l| l.starts_with("WSM p") && *l != "WSM p0+1");
+    let sizes: Vec<&str> = bodies.filter_map(|l| Some(l.split_once('+')?.1)).collect();
+    // I G T D; the same with B and the block; D T S B G I with what is revoked; without a block no B.
+    assert_eq!(sizes, ["5", "5", "7", "7", "8", "6"], "{log:?}");
+}
+
 /// Nothing is synced: the inode's transaction after five to six seconds, data after thirty, metadata thirty after it
 /// was committed.
 #[test]

@@ -81,7 +81,7 @@ const LEAST_AHEAD: u64 = 16;
 const MOST_AHEAD: u64 = (1 << 21) - 1;
 
 /// Bytes of an inode for its extents, 16 each.
-const FORK: u64 = 336;
+pub(super) const FORK: u64 = 336;
 
 impl Inode {
     fn new(at: At, kind: Kind) -> Self {
@@ -120,6 +120,8 @@ impl Inode {
     pub(super) fn fork(&self) -> u64 {
         match (self.kind, self.directory.in_inode()) {
             (Kind::Directory, n) if n > 0 => n,
+            // A text is logged in words.
+            (Kind::Link(n), _) if self.extents.is_empty() => u64::from(n).next_multiple_of(4),
             // A root of one child.
             _ if self.index.is_some() => 20,
             _ => self.records() * 16,

@@ -3,7 +3,7 @@
 use iosched_types::{Flags, Nanos};
 
 use super::dir::Change;
-use super::inode::{At, CHUNK_BLOCKS, CLUSTER_SECTORS};
+use super::inode::{At, CHUNK_BLOCKS, CLUSTER_SECTORS, FORK};
 use super::layout::{header, root};
 use super::log::{Item, NEW_CHUNK, Seq};
 use super::space::{For, Touched};
@@ -14,6 +14,8 @@ use crate::kernel::{Event, Kernel, Wait};
 
 /// Sectors of a block.
 const BLOCK: u64 = 8;
+/// Bytes before the text of a link in a block.
+const LINK_HEADER: u64 = 56;
 /// Changes in a group's header are in its first bytes.
 const FIRST: (u64, u64) = (0, 64);
 
@@ -193,6 +195,25 @@ impl Xfs {
         Ok(())
     }
 
+    /// A link's text goes into its inode, or into a block of its own behind a header.
+    pub(super) async fn write_link(&self, k: &Kernel, link: u32, bytes: u64) -> Result<(), Full> {
+        if bytes <= FORK {
+            return Ok(());
+        }
+        let goal = self.with(|s| s.home(link));
+        let (group, start, _) = self.allocate(k, goal, 1, For::Metadata).await?;
+        self.with(|s| {
+            let start = group * s.layout.group + start;
+            s.warm.insert(start * BLOCK);
+            if let Some(inode) = s.inodes.get_mut(link) {
+                inode.extents.map(Mapped { logical: 0, start, blocks: 1 });
+            }
+            s.log.change(start * BLOCK, BLOCK, (0, LINK_HEADER + bytes));
+            s.changed(k, link, true);
+        });
+        Ok(())
+    }
+
     /// Frees inodes that have neither name nor user, and their blocks.
     pub(super) async fn free_dead(&self, k: &Kernel) {
         while let Some(inode) = self.with(|s| s.dead.pop()) {
@@ -204,7 +225,7 @@ impl Xfs {
             self.read(k, self.with(|s| s.layout.sector(at.group, root::INODES)), BLOCK).await;
             self.read(k, self.with(|s| s.layout.sector(at.group, root::FREE_INODES)), BLOCK).await;
             let whole = self.with(|s| {
-                if inode.kind == crate::fs::Kind::Directory {
+                if inode.kind != crate::fs::Kind::File {
                     extents.iter().for_each(|m| s.forget_block(m.start));
                 }
                 inode.index.into_iter().for_each(|b| s.forget_block(b));

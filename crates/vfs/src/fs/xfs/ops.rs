@@ -200,7 +200,7 @@ impl FileSystem for Xfs {
         self.begin(k).await;
         let (home, block) = self.with(|s| s.home(parent));
         let group = match kind {
-            Kind::File => home,
+            Kind::File | Kind::Link(_) => home,
             // One after the other.
             Kind::Directory => self.with(|s| {
                 let group = s.next_directory % s.layout.groups;
@@ -215,6 +215,9 @@ impl FileSystem for Xfs {
             s.inode_changed(at, false);
             s.changed(k, file, true);
         });
+        if let Kind::Link(bytes) = kind {
+            self.write_link(k, file, u64::from(bytes)).await?;
+        }
         self.add_name(k, parent, name).await
     }
 
@@ -222,6 +225,13 @@ impl FileSystem for Xfs {
         self.free_dead(k).await;
         let seq = self.with(|s| s.log.seq());
         self.force(k, seq).await;
+    }
+
+    async fn read_link(&self, k: &Kernel, link: u32) {
+        let block = self.with(|s| Some(s.inodes.get(link)?.extents.holds(0)?.start));
+        if let Some(block) = block {
+            self.read(k, block * 8, 8).await;
+        }
     }
 
     fn mounted_anew(&self) {

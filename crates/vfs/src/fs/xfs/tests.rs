@@ -184,6 +184,28 @@ fn directories_go_round_the_groups() {
     assert_eq!(log, expected);
 }
 
+/// Linux 6.12: the text of a link is in its inode, one of more than 336 bytes in a block.
+#[test]
+fn long_links_have_a_block() {
+    let log = traced(|k, fs| async move {
+        for (n, bytes) in [(1, 7), (2, 59), (3, 60), (4, 400)] {
+            k.with(|w| w.memory.open(n));
+            let name = char::from(b'j' + n as u8).to_string();
+            fs.create(&k, (ROOT, n), Kind::Link(bytes), &name).await.unwrap();
+            fs.fsync_directory(&k, ROOT).await;
+        }
+        for n in [3, 4] {
+            let name = char::from(b'j' + n as u8).to_string();
+            fs.unlink(&k, (ROOT, n), &name, true).await;
+            fs.fsync_directory(&k, ROOT).await;
+        }
+    });
+    let mut expected: Vec<&str> = COLD.to_vec();
+    expected.extend(["FWFSM p2+4", "FWFSM p6+4", "FWFSM p10+4"]);
+    expected.extend(["RM 3+1", "RM 16+8", "RM 8+8", "FWFSM p14+6", "FWFSM p20+3", "FWFSM p23+3"]);
+    assert_eq!(log, expected);
+}
+
 /// What was freed is not given away before the log has it, and no block is in two files.
 #[test]
 fn freed_blocks_come_back_with_the_log() {

@@ -292,9 +292,9 @@ impl Client {
             }
             for entry in entries {
                 let below = format!("{name}/{}", entry.name);
-                match self.sys.stat(&below).await?.kind {
+                match self.sys.lstat(&below).await?.kind {
                     What::Directory => Box::pin(self.deltree(&below)).await?,
-                    What::File => self.sys.unlink(&below).await?,
+                    What::File | What::Link => self.sys.unlink(&below).await?,
                 }
             }
         }
