@@ -325,7 +325,8 @@ impl Case<'_> {
         let lead = self.lead(*last);
         let by = lead.map_or_else(String::new, |l| self.about(l));
         let ends = format!("{first} {by} against {}", self.name(*last));
-        let small = lead.is_none_or(|l| l.log.exp() - 1.0 < matters);
+        // Of values beyond a limit only a bound is known, so nothing is known to be small.
+        let small = lead.is_none_or(|l| l.log.exp() - 1.0 < matters && !l.about);
         let margin = VerdictOptions::default().margin;
         let within = |o: &usize| self.lead(*o).is_some_and(|l| l.within(margin));
         let (what, why) = if small {
@@ -346,6 +347,7 @@ impl Case<'_> {
         // Only where nobody is ahead of anybody: a cause of level figures explains no difference, seen or possible.
         let level = |o: &usize| self.lead(*o).is_some_and(|l| l.log.exp() - 1.0 < matters);
         if self.order[1..].iter().all(level)
+            && self.goal.all_level()
             && let Some(why) = reason(self.device, candidates)
         {
             out.words += &format!(". Why: {why}");

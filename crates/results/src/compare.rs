@@ -150,7 +150,8 @@ impl Comparison {
     pub fn answer(&self) -> Answer {
         if self.has_regression() {
             Answer::Regression
-        } else if self.changes.iter().any(|c| c.open) || self.lacking > 0 {
+        } else if self.changes.is_empty() || self.changes.iter().any(|c| c.open) || self.lacking > 0
+        {
             Answer::CannotTell
         } else {
             Answer::NoRegression

@@ -53,6 +53,16 @@ impl Goal {
         MATTERS.max(self.figures.iter().map(|f| f.weight * resolution(&f.measure)).sum())
     }
 
+    /// No figure differs between schedulers by what says anything. Differences that cancel out are differences.
+    pub(super) fn all_level(&self) -> bool {
+        self.figures.iter().all(|f| {
+            let logs = || f.values.iter().flatten().map(|v| logarithm(v, self.better));
+            let apart =
+                logs().fold(f64::NEG_INFINITY, f64::max) - logs().fold(f64::INFINITY, f64::min);
+            apart < MATTERS.max(resolution(&f.measure)).ln_1p()
+        })
+    }
+
     pub(super) fn workloads(&self) -> usize {
         self.figures.iter().map(|f| &f.workload).collect::<BTreeSet<_>>().len()
     }

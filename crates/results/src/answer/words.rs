@@ -8,7 +8,7 @@ use crate::measure::latency_of;
 use crate::stats::mean_and_sd;
 
 impl Goal {
-    /// What is said of figures with zeros: their means.
+    /// What is said of figures with zeros: their means. Of many the first two, since tables show all.
     pub(super) fn not_comparable(&self) -> Vec<String> {
         let of = |f: &Figure| {
             let known = self.schedulers.iter().zip(&f.values);
@@ -24,7 +24,11 @@ impl Goal {
                 means.join(", ")
             )
         };
-        self.zeros.iter().map(of).collect()
+        let all = self.zeros.len();
+        let said = if all > 3 { 2 } else { all };
+        let more =
+            (said < all).then(|| format!("{} more figures have zeros: see the tables", all - said));
+        self.zeros.iter().take(said).map(of).chain(more).collect()
     }
 
     /// The figures in words: `p99 of reads and p99 of fsync`. Empty where the goal is called like its figure.

@@ -16,20 +16,20 @@ type Percentiles = BTreeMap<(Place, String), Known>;
 struct Known {
     /// The largest.
     longest: f64,
-    /// I/Os of the run that had the most; infinite where they were too many to be counted.
+    /// I/Os of the median run under the scheduler that serves it best; infinite where they were too many to be counted.
     most: f64,
     /// What a new sample looks like.
     new: CellSample,
 }
 
-/// A process is starved in a run with less than this part of the I/Os that its best run had.
+/// A process is starved in a run with less than this part of the I/Os that it usually has under its best scheduler.
 const STARVED: f64 = 0.5;
 
 /// Charges starvation to its scheduler. A round in which a process has too few I/Os for a 99th percentile that other
 /// schedulers have would be left out, and a mean of the other rounds would praise who starves most.
 ///
 /// With fewer than 100 I/Os the 99th percentile is by rank the longest of them, so that stands in. Where the process
-/// also had less than half of the I/Os of its best run under any scheduler, it was starved: who gets to few I/Os may
+/// also had less than half of the I/Os of its median run under the best scheduler, it was starved: who gets to few I/Os may
 /// have waited elsewhere. Such a round counts as *beyond* the longest wait that is known: the largest percentile of all
 /// schedulers, or the longest of its own waits. Longest waits and counts have no other use, so they are taken out.
 ///
@@ -50,10 +50,10 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
             };
             let entry = known.entry((place, name.clone())).or_insert_with(new);
             let counts = cell.values(name, COUNT);
-            for (round, o) in of.sample.rounds.iter().filter(|r| !r.1.censored) {
+            for (_, o) in of.sample.rounds.iter().filter(|r| !r.1.censored) {
                 entry.longest = entry.longest.max(o.value);
-                entry.most = entry.most.max(counts.get(round).copied().unwrap_or(f64::INFINITY));
             }
+            entry.most = entry.most.max(usual(&of.sample.rounds, counts));
         }
     }
     for (key, cell) in sides.iter_mut().flat_map(|c| &mut c.0) {
@@ -75,6 +75,17 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
         };
         cell.measures.retain(|name, _| !spent(name));
     }
+}
+
+/// I/Os of the median run. Runs with a percentile and without a count had too many to be counted. The most that any run
+/// had would grow with the number of runs.
+fn usual(rounds: &[(u32, Observation)], mut counts: BTreeMap<u32, f64>) -> f64 {
+    for (round, _) in rounds {
+        counts.entry(*round).or_insert(f64::INFINITY);
+    }
+    let mut all: Vec<f64> = counts.into_values().collect();
+    all.sort_by(f64::total_cmp);
+    all.get(all.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
 }
 
 fn is_p99(name: &str) -> bool {
@@ -267,6 +278,16 @@ mod tests {
             let sync = &bfq.measures[name].sample;
             assert!(sync.rounds.iter().all(|r| r.1.censored && r.1.value >= 9e8), "{sync:?}");
         }
+    }
+
+    /// One lucky run of seven says nothing of what a process can do.
+    #[test]
+    fn the_median_run_is_the_measure() {
+        let p99 = |round| (round, Observation::from(1.0));
+        let counts = |all: &[f64]| (1..).zip(all.iter().copied()).collect::<BTreeMap<u32, f64>>();
+        assert_eq!(usual(&[], counts(&[80.0, 82.0, 91.0])), 82.0);
+        assert_eq!(usual(&[p99(4)], counts(&[80.0, 82.0, 91.0])), 82.0);
+        assert_eq!(usual(&[p99(4), p99(5), p99(6)], counts(&[80.0, 82.0])), f64::INFINITY);
     }
 
     /// 99 I/Os are no more starved than 101: it is the share of what the process can do that tells.

@@ -12,7 +12,7 @@ use crate::cells::CellKey;
 ///
 /// A field is left out when one of its parts (between dots and slashes) is one of these words. `target` is
 /// among them because device nodes change their names from boot to boot; the device's identity counts.
-pub const VOLATILE: [&str; 16] = [
+pub const VOLATILE: [&str; 17] = [
     "timestamp",
     "time",
     "date",
@@ -29,6 +29,7 @@ pub const VOLATILE: [&str; 16] = [
     "pid",
     "target",
     "emulation",
+    "journal_commits",
 ];
 
 /// Provenance: a hash of what is in the device's file. Two files of one name are not one device.

@@ -71,6 +71,22 @@ fn a_guard_is_told_when_nobody_can_tell() {
     let (both, half) = ([base.clone(), records("6.1", &FAST)].concat(), [base, failed].concat());
     assert_eq!(compare(&both, &half, &o).unwrap().answer(), Answer::CannotTell);
     assert_eq!(compare(&half, &both, &o).unwrap().answer(), Answer::NoRegression);
+    // Nothing was compared.
+    let mut lost = records("6.1", &FAST);
+    lost.iter_mut().for_each(|r| r.status = Status::Failed("no memory".into()));
+    assert_eq!(compare(&lost, &lost, &o).unwrap().answer(), Answer::CannotTell);
+}
+
+/// What a run did is no condition of it.
+#[test]
+fn commits_may_differ() {
+    let with = |n: &str| {
+        let mut all = records("6.1", &FAST);
+        all.iter_mut().for_each(|r| _ = r.provenance.insert("journal_commits".into(), n.into()));
+        all
+    };
+    let c = compare(&with("11"), &with("12"), &CompareOptions::default()).unwrap();
+    assert_eq!(c.answer(), Answer::NoRegression);
 }
 
 #[test]

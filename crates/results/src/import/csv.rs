@@ -191,9 +191,20 @@ fn add<'a>(
             }
         }
         s => {
-            record.status = match s.strip_prefix("invalid: ") {
-                Some(why) => Status::Invalid(why.into()),
-                None => Status::Failed(s.strip_prefix("failed: ").unwrap_or(s).into()),
+            let why = |word: &str| {
+                let rest = s.strip_prefix(word)?;
+                (rest.is_empty() || rest.starts_with(':'))
+                    .then(|| rest.trim_start_matches(':').trim())
+            };
+            record.status = match (why("invalid"), why("failed")) {
+                (Some(why), _) => Status::Invalid(why.into()),
+                (_, Some(why)) => Status::Failed(why.into()),
+                _ => {
+                    let words = format!(
+                        "expected complete, \"{UNSTEADY}\", \"invalid: why\" or \"failed: why\""
+                    );
+                    return Err(place.bad(s, format!("unknown status \"{s}\"")).with_help(words));
+                }
             };
         }
     }
@@ -284,4 +295,22 @@ pub fn to_csv(records: &[Record]) -> String {
         }
     }
     out.into_inner().ok().and_then(|b| String::from_utf8(b).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_status_is_named() {
+        let head = "scheduler,workload,repetition,metric,unit,value,status\n";
+        let of = |status: &str| from_csv("r.csv", &format!("{head}none,w,1,iops,1/s,5,{status}\n"));
+        for bad in ["ok", "Complete", "invalidated"] {
+            let error = of(bad).unwrap_err().to_string();
+            assert!(error.contains("r.csv:2") && error.contains(bad), "{error}");
+        }
+        for good in ["", "complete", "invalid", "failed: no disk"] {
+            assert!(of(good).is_ok(), "{good}");
+        }
+    }
 }

@@ -175,6 +175,9 @@ fn answer(c: &Comparison, columns: usize) -> String {
                     c.changes.len()
                 ));
             }
+            if c.changes.is_empty() {
+                why.push("no figure was compared".to_string());
+            }
             if lacking > 0 {
                 why.push(format!("the new side lacks {lacking} cells of the base"));
             }
