@@ -62,7 +62,7 @@ pub(super) fn judge(answers: &mut [Answer]) {
     for ((s, won), p) in judged.into_iter().zip(benjamini_hochberg(&p)) {
         let matters = s.ratio.ln().abs() >= s.matters;
         let found = s.table.unwrap_or(p <= ALPHA);
-        s.side = if !won && !(found && matters) {
+        s.side = if !(won || found && matters) {
             Side::Level
         } else if s.ratio > 1.0 {
             Side::Better
