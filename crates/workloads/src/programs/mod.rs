@@ -152,7 +152,7 @@ impl Descriptor {
     pub fn words(line: &str) -> Result<(&'static Descriptor, Set), Diagnostic> {
         let mut words = line.split_whitespace().peekable();
         let first = words.next().unwrap_or_default();
-        // As a shell starts it: ./fsops, /root/rd.
+        // As a shell starts it: ./fsops, /usr/bin/rd.
         let name = first.rsplit('/').next().unwrap_or_default();
         let known = Descriptor::find(name);
         let d = known.map_err(|help| {

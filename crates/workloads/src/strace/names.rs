@@ -95,7 +95,7 @@ mod tests {
     fn links_say_the_way_from_where_they_are() {
         assert_eq!(relative("work/a/l", "work/b/f"), "../b/f");
         assert_eq!(relative("l", "d/f"), "d/f");
-        assert_eq!(relative("work/l", "root/etc"), "../root/etc");
+        assert_eq!(relative("work/l", "base/etc"), "../base/etc");
         assert_eq!(relative("d/l", "d"), ".");
     }
 
