@@ -40,6 +40,14 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
 fn side(args: &CompareArgs, name: &str) -> Outcome<Vec<Record>> {
     if std::path::Path::new(name).is_file() {
         let documents = documents_of(name, None, None)?;
+        // Pooled, one side would be neither of them.
+        if let [_, _, ..] = &documents[..] {
+            let names: Vec<&str> = documents.iter().map(|d| d.name.as_str()).collect();
+            return Err(Failure::with_help(
+                format!("{name} holds {} experiments: {}", names.len(), names.join(", ")),
+                format!("iosched results import {name}, and compare them by name"),
+            ));
+        }
         return Ok(documents.into_iter().flat_map(|d| d.records).collect());
     }
     let store = open_read_only(&args.db)?;

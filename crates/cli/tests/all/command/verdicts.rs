@@ -137,6 +137,19 @@ fn a_csv_copy_is_equal_to_its_original() {
 }
 
 #[test]
+fn two_experiments_in_one_file_are_not_pooled() {
+    let place = Place::new();
+    let head = "experiment,scheduler,workload,repetition,metric,unit,value\n";
+    let rows = |name: &str, v: u32| {
+        format!("{name},none,w,1,iops,1/s,{v}\n{name},none,w,2,iops,1/s,{v}\n")
+    };
+    place.file("both.csv", &format!("{head}{}{}", rows("a", 100), rows("b", 50)));
+    place.file("one.csv", &format!("{head}{}", rows("a", 100)));
+    let why = place.fails(2, &["compare", "both.csv", "one.csv"]);
+    assert!(why.contains("both.csv holds 2 experiments: a, b"), "{why}");
+}
+
+#[test]
 fn what_cannot_be_written_is_said_in_words() {
     let place = Place::new();
     let job = place.file("job.fio", JOB);
