@@ -143,8 +143,8 @@ fn two_experiments_in_one_file_are_not_pooled() {
     let rows = |name: &str, v: u32| {
         format!("{name},none,w,1,iops,1/s,{v}\n{name},none,w,2,iops,1/s,{v}\n")
     };
-    place.file("both.csv", &format!("{head}{}{}", rows("a", 100), rows("b", 50)));
-    place.file("one.csv", &format!("{head}{}", rows("a", 100)));
+    place.file("both.csv", format!("{head}{}{}", rows("a", 100), rows("b", 50)));
+    place.file("one.csv", format!("{head}{}", rows("a", 100)));
     let why = place.fails(2, &["compare", "both.csv", "one.csv"]);
     assert!(why.contains("both.csv holds 2 experiments: a, b"), "{why}");
 }
