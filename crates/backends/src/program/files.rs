@@ -2,7 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::PoisonError;
 
 use iosched_syscalls::{Answer, Call, Entry, Errno, Fd, Kind, OpenFlags};
 use rustix::fs::{
@@ -144,15 +144,23 @@ impl Task {
     }
 
     fn on_names(&self, call: &Call) -> Result<rustix::io::Result<()>, Errno> {
-        let at = |path| self.place(path);
+        if let Call::Symlink { target, path } = call {
+            // While the first link is made, no name is on its way that does not know of links.
+            let mut linked = self.shared.linked.write().unwrap_or_else(PoisonError::into_inner);
+            *linked = true;
+            let at = self.place(path, true)?;
+            return Ok(fs::symlinkat(&**target, &at.dir, at.name));
+        }
+        let linked = self.shared.linked.read().unwrap_or_else(PoisonError::into_inner);
+        let at = |path| self.place(path, *linked);
         Ok(match call {
             Call::Stat { path, follow, into } => {
-                let end = if *follow { self.ends(path)? } else { at(path)? };
+                let end = if *follow { self.ends(path, *linked)? } else { at(path)? };
                 fs::statat(&end.dir, end.name, AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH)
                     .map(|found| into.set(stat(&found)))
             }
             Call::Touch { path } => {
-                let end = self.ends(path)?;
+                let end = self.ends(path, *linked)?;
                 fs::utimensat(
                     &end.dir,
                     end.name,
@@ -176,18 +184,14 @@ impl Task {
                 let at = at(path)?;
                 fs::unlinkat(&at.dir, at.name, AtFlags::REMOVEDIR)
             }
-            Call::Symlink { target, path } => {
-                let at = at(path)?;
-                self.shared.linked.store(true, Relaxed);
-                fs::symlinkat(&**target, &at.dir, at.name)
-            }
             _ => return Err(Errno::ENOSYS),
         })
     }
 
     /// What a link says.
     fn read_link(&self, path: &str, into: &std::cell::RefCell<String>) -> Answer {
-        let at = self.place(path)?;
+        let linked = self.shared.linked.read().unwrap_or_else(PoisonError::into_inner);
+        let at = self.place(path, *linked)?;
         let said = fs::readlinkat(&at.dir, at.name, Vec::new()).map_err(errno)?;
         let said = said.to_string_lossy().into_owned();
         let n = said.len() as u64;
@@ -196,10 +200,10 @@ impl Task {
     }
 
     /// The directory that a name is in, and the name there. Once there are links, the way to it must stay below.
-    fn place<'a>(&'a self, path: &'a str) -> Result<End<'a>, Errno> {
+    fn place<'a>(&'a self, path: &'a str, linked: bool) -> Result<End<'a>, Errno> {
         let path = checked(path)?;
         match path.trim_end_matches('/').rsplit_once('/') {
-            Some((above, name)) if self.shared.linked.load(Relaxed) => {
+            Some((above, name)) if linked => {
                 let how = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
                 let dir = fs::openat2(&self.shared.dir, above, how, Mode::empty(), BELOW);
                 Ok(End { dir: Held::Own(dir.map_err(errno)?), name })
@@ -209,9 +213,9 @@ impl Task {
     }
 
     /// What a name stands for, links followed: once there are some, a descriptor of it.
-    fn ends<'a>(&'a self, path: &'a str) -> Result<End<'a>, Errno> {
-        if !self.shared.linked.load(Relaxed) {
-            return self.place(path);
+    fn ends<'a>(&'a self, path: &'a str, linked: bool) -> Result<End<'a>, Errno> {
+        if !linked {
+            return self.place(path, linked);
         }
         let how = OFlags::PATH | OFlags::CLOEXEC;
         let found = fs::openat2(&self.shared.dir, checked(path)?, how, Mode::empty(), BELOW);

@@ -17,7 +17,7 @@ mod waits;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use iosched_host::HostError;
@@ -54,8 +54,8 @@ struct Shared {
     began: Instant,
     /// The run is to end: every call that waits returns, and tasks end at their next call.
     stop: AtomicBool,
-    /// The program has made a symbolic link.
-    linked: AtomicBool,
+    /// The program has made a symbolic link. Held while a name is on its way.
+    linked: RwLock<bool>,
     /// Can be read once the run is to end; sleepers at pipes look at it.
     stopped: OwnedFd,
     state: Mutex<State>,
@@ -103,7 +103,7 @@ pub fn run(
         how,
         began: Instant::now(),
         stop: AtomicBool::new(false),
-        linked: AtomicBool::new(false),
+        linked: RwLock::new(false),
         stopped: stopped.map_err(|e| io(e.into()))?,
         state: Mutex::default(),
     });

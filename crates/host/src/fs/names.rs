@@ -7,11 +7,12 @@ use iosched_vfs::fs::{FileSystem as _, Kind as Made};
 
 use super::lookup::Way;
 use super::mount::{Mount, Path};
+use super::tree::{Place, Tree};
 use super::walk::check_target;
 use super::{Ino, Names as _};
 
 /// A file, and where it was made if it was.
-type Looked = (Ino, Option<(Ino, String)>);
+type Opened = (Ino, Option<(Ino, String)>);
 
 impl Mount {
     /// Opens a name, and makes it if it has to.
@@ -56,7 +57,7 @@ impl Mount {
     }
 
     /// The file of a name, and the directory in which it was made, with its name there.
-    fn look_up(&self, path: &str, flags: OpenFlags) -> Result<Looked, Errno> {
+    fn look_up(&self, path: &str, flags: OpenFlags) -> Result<Opened, Errno> {
         let mut tree = self.tree.borrow_mut();
         if let Volume::Raw(_) = self.volume {
             return Ok((super::tree::DEVICE, None));
@@ -104,6 +105,24 @@ impl Mount {
     }
 
     pub(crate) fn mkdir(&self, actor: u32, path: &str) -> Result<Path, Errno> {
+        self.make(actor, path, Made::Directory, |tree, place| tree.add(place, Kind::Directory))
+    }
+
+    /// Makes a symbolic link.
+    pub(crate) fn symlink(&self, actor: u32, target: &str, path: &str) -> Result<Path, Errno> {
+        check_target(target)?;
+        let kind = Made::Link(u32::try_from(target.len()).unwrap_or(u32::MAX));
+        self.make(actor, path, kind, |tree, place| tree.add_link(place, target))
+    }
+
+    /// Makes something under a name that must be free.
+    fn make(
+        &self,
+        actor: u32,
+        path: &str,
+        kind: Made,
+        add: impl FnOnce(&mut Tree<()>, Place<'_>) -> Result<Ino, Errno>,
+    ) -> Result<Path, Errno> {
         let way = self.way(path, false);
         let mut tree = self.tree.borrow_mut();
         let place = tree.place(path)?;
@@ -111,11 +130,11 @@ impl Mount {
             return Err(Errno::EEXIST);
         }
         let (parent, name) = (place.parent, place.name.to_string());
-        let ino = tree.add(place, Kind::Directory)?;
+        let ino = add(&mut tree, place)?;
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         let making: Path = Box::pin(async move {
-            let made = volume.create(&k, (parent.0, ino.0), Made::Directory, &name).await;
+            let made = volume.create(&k, (parent.0, ino.0), kind, &name).await;
             made.map(|()| 0).map_err(|_| Errno::ENOSPC)
         });
         Ok(self.after_way(actor, [way, Way::default()], making))
@@ -137,27 +156,6 @@ impl Mount {
             Ok(0)
         });
         Ok(Some(self.after_way(actor, ways, moving)))
-    }
-
-    /// Makes a symbolic link.
-    pub(crate) fn symlink(&self, actor: u32, target: &str, path: &str) -> Result<Path, Errno> {
-        check_target(target)?;
-        let way = self.way(path, false);
-        let mut tree = self.tree.borrow_mut();
-        let place = tree.place(path)?;
-        if place.found.is_some() {
-            return Err(Errno::EEXIST);
-        }
-        let (parent, name) = (place.parent, place.name.to_string());
-        let ino = tree.add_link(place, target)?;
-        self.world.borrow_mut().memory.open(ino.0);
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
-        let kind = Made::Link(u32::try_from(target.len()).unwrap_or(u32::MAX));
-        let making: Path = Box::pin(async move {
-            let made = volume.create(&k, (parent.0, ino.0), kind, &name).await;
-            made.map(|()| 0).map_err(|_| Errno::ENOSPC)
-        });
-        Ok(self.after_way(actor, [way, Way::default()], making))
     }
 }
 

@@ -84,6 +84,15 @@ fn no_name_leads_out() {
             assert!(sys.rename("link", name).await.is_err(), "{name}");
         }
         assert_eq!(sys.mkdir("../up").await, Err(Errno::EXDEV));
+        // A link of the program's own leads no further.
+        sys.symlink("..", "up").await?;
+        for name in ["up/secret", "up/inside/up/secret"] {
+            assert_eq!(sys.unlink(name).await, Err(Errno::EXDEV), "{name}");
+            assert_eq!(sys.rename("up", name).await, Err(Errno::EXDEV), "{name}");
+            assert_eq!(sys.stat(name).await.err(), Some(Errno::EXDEV), "{name}");
+            assert_eq!(sys.open(name, write).await, Err(Errno::EXDEV), "{name}");
+        }
+        sys.unlink("up").await?;
         Ok(())
     };
     let file = File::open(&inside).unwrap();
