@@ -43,6 +43,8 @@ pub struct Figures {
     pub seeks: f64,
     /// Jain's index of the processes' throughput; NaN for a single process.
     pub fairness: f64,
+    /// Share of the machine's CPUs that the trial took, 0 to 1, and core time of an I/O in ns; NaN where not known.
+    pub core_time: (f64, f64),
 }
 
 fn sides(j: &JobRecord) -> [&DirStats; 3] {
@@ -82,6 +84,10 @@ impl Figures {
         f.idled = share(r.scheduler.idled).min(1.0);
         f.merges = r.device.merges.iter().sum::<u64>() as f64;
         f.seeks = r.device.seeks as f64;
+        let core = r.core_time.as_ref();
+        let per_io = core.and_then(|c| c.per_io);
+        f.core_time =
+            (core.map_or(f64::NAN, |c| c.utilisation), per_io.unwrap_or(f64::NAN));
         let rates = rates(&r.jobs);
         let shared = rates.len() > 1 && together(&r.jobs);
         f.fairness = Some(&rates).filter(|_| shared).and_then(|r| jain(r)).unwrap_or(f64::NAN);

@@ -144,6 +144,9 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
             "!: the halves of a run differ by over 10 %: its figures depend on where it began",
         );
     }
+    if has("cpu/IO") {
+        words.push("cpu %: share of all CPUs; cpu/IO: core time of an I/O in µs, kernel threads included");
+    }
     if tables.lines().any(|l| l.contains(" (latency in ")) {
         words.push("latency: from submission to completion, fio's lat");
     }

@@ -1,3 +1,4 @@
+use iosched_experiment::record::CoreTime;
 use iosched_experiment::{DirStats, JobRecord, Metric, Record, Status, Warning};
 use proptest::prelude::*;
 
@@ -119,6 +120,18 @@ fn a_run_that_has_not_settled_is_marked() {
     assert!(text.contains("bfq!") && !text.contains("none!"), "{text}");
     assert!(text.contains("!: the halves of a run differ"), "{text}");
     assert!(!report(&[record("disk", "w", "none", 100, 5_000_000)], NARROW).contains('!'));
+}
+
+#[test]
+fn wide_tables_have_core_time() {
+    let mut known = record("disk", "w", "none", 100, 1_000_000);
+    let (per_io, utilisation) = (Some(4_200.0), 0.25);
+    known.core_time = Some(CoreTime { per_io, utilisation, ..CoreTime::default() });
+    let all = [known, record("disk", "w", "bfq", 100, 1_000_000)];
+    let text = report(&all, Look { wide: true, ..NARROW });
+    assert!(text.contains("cpu %") && text.contains("25.0") && text.contains("4.20"), "{text}");
+    assert!(text.contains("kernel threads included"), "{text}");
+    assert!(!report(&all, NARROW).contains("cpu"));
 }
 
 /// The bins end at 17.1 s: a percentile there is at least what it says.

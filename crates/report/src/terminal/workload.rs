@@ -46,7 +46,7 @@ pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
     let mut out = wrap("", 2, title(p, with_jobs.then_some(unit.1)).trim_end(), look.columns());
     if with_jobs {
         let mut main = Speed::new(p, unit);
-        let mut side = Side::new(p);
+        let mut side = Side::new(p, look.wide);
         let mut second = Speed { columns: side.columns() };
         second.columns.retain(|c| !c.cells.iter().all(|x| x.text.is_empty()));
         let fits = main.grid(p).width() + second.grid(p).width() <= look.columns();
@@ -247,7 +247,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(p: &Place<'_>) -> Side {
+    fn new(p: &Place<'_>, wide: bool) -> Side {
         let values = |f: fn(&Figures) -> f64| -> Vec<Option<f64>> {
             p.rows.iter().map(|r| r.mean(f)).collect()
         };
@@ -258,6 +258,12 @@ impl Side {
             Column::numbers("seeks", &values(|f| f.seeks), Best::None, |v| show_count(v.round())),
             Column::numbers("idle %", &values(|f| f.idled), Best::None, percent),
         ];
+        let (cores, per_io) = (values(|f| f.core_time.0), values(|f| f.core_time.1));
+        if wide && cores.iter().any(Option::is_some) {
+            columns.push(Column::numbers("cpu %", &cores, Best::None, percent));
+            let us = |v: f64| three_digits(v / 1e3);
+            columns.push(Column::numbers("cpu/IO", &per_io, Best::Least, us));
+        }
         let fairness = values(|f| f.fairness);
         if fairness.iter().any(Option::is_some) {
             columns.push(Column::numbers("fair", &fairness, Best::Most, |v| format!("{v:.3}")));
