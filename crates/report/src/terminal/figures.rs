@@ -86,8 +86,7 @@ impl Figures {
         f.seeks = r.device.seeks as f64;
         let core = r.core_time.as_ref();
         let per_io = core.and_then(|c| c.per_io);
-        f.core_time =
-            (core.map_or(f64::NAN, |c| c.utilisation), per_io.unwrap_or(f64::NAN));
+        f.core_time = (core.map_or(f64::NAN, |c| c.utilisation), per_io.unwrap_or(f64::NAN));
         let rates = rates(&r.jobs);
         let shared = rates.len() > 1 && together(&r.jobs);
         f.fairness = Some(&rates).filter(|_| shared).and_then(|r| jain(r)).unwrap_or(f64::NAN);

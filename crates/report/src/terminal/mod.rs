@@ -145,7 +145,9 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
         );
     }
     if has("cpu/IO") {
-        words.push("cpu %: share of all CPUs; cpu/IO: core time of an I/O in µs, kernel threads included");
+        words.push(
+            "cpu %: share of all CPUs; cpu/IO: core time of an I/O in µs, kernel threads included",
+        );
     }
     if tables.lines().any(|l| l.contains(" (latency in ")) {
         words.push("latency: from submission to completion, fio's lat");
