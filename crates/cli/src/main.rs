@@ -34,13 +34,19 @@ mod validate;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
+use clap::{CommandFactory, Parser};
+use iosched_types::nearest::nearest;
 
 use args::{Cli, Command};
 use fail::Outcome;
 
 fn main() -> ExitCode {
-    match execute(Cli::parse().command) {
+    let cli = Cli::try_parse().unwrap_or_else(|mut e| {
+        suggest(&mut e);
+        e.exit()
+    });
+    match execute(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             for message in &failure.messages {
@@ -48,6 +54,25 @@ fn main() -> ExitCode {
             }
             ExitCode::from(failure.code)
         }
+    }
+}
+
+/// Adds the command that was meant, where the parser sees none: it compares letters from the left, so `rnu` is no `run`.
+fn suggest(error: &mut clap::Error) {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand) else {
+        return;
+    };
+    if error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return;
+    }
+    let mut at = Cli::command();
+    for word in std::env::args().skip(1).take_while(|w| w != wrong) {
+        at = at.find_subcommand(&word).cloned().unwrap_or(at);
+    }
+    let known = at.get_subcommands().filter(|c| !c.is_hide_set()).map(clap::Command::get_name);
+    if let Some(meant) = nearest(wrong, known) {
+        let meant = ContextValue::Strings(vec![meant.into()]);
+        error.insert(ContextKind::SuggestedSubcommand, meant);
     }
 }
 

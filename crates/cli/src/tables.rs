@@ -12,11 +12,13 @@ const RANGE: (usize, usize) = (40, 200);
 /// Sentences are read in lines no longer than this.
 const SENTENCE: usize = 120;
 
-/// Columns of the terminal that is written to; 80 where there is none.
+/// Columns of the terminal that is written to; 80 where there is none, or where it does not know.
 pub(crate) fn columns() -> usize {
     let stdout = std::io::stdout();
-    let terminal = stdout.is_terminal().then(|| console::Term::stdout().size_checked()).flatten();
-    terminal.map_or(COLUMNS, |(_, columns)| usize::from(columns).clamp(RANGE.0, RANGE.1))
+    // The rows do not matter: terminals of scripts often have none.
+    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+    let columns = size.map(|s| usize::from(s.ws_col)).filter(|c| *c > 0);
+    columns.map_or(COLUMNS, |c| c.clamp(RANGE.0, RANGE.1))
 }
 
 /// How wide sentences are in so many columns.

@@ -17,7 +17,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cells::Cells;
-use crate::render::percent;
+use crate::render::{percent, percent_ends};
 use crate::stats::{Better, NEGLIGIBLE, VerdictOptions, benjamini_hochberg};
 pub use candidate::{
     Absence, Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, Meaning, absence, candidates_called,
@@ -185,7 +185,12 @@ impl Case<'_> {
 
     /// A lead in the way the goal is read: +12 % throughput, −30 % latency.
     fn shown(&self, log: f64) -> String {
-        percent(if self.goal.better == Better::Higher { log.exp() } else { (-log).exp() })
+        percent(self.times(log))
+    }
+
+    /// The ratio of the figure itself to a lead of this logarithm: below one where less is better.
+    fn times(&self, log: f64) -> f64 {
+        if self.goal.better == Better::Higher { log.exp() } else { (-log).exp() }
     }
 
     /// The same, with a mark where it is only about right.
@@ -269,7 +274,8 @@ impl Case<'_> {
             Some((low, high)) => {
                 let ends =
                     if self.goal.better == Better::Higher { (low, high) } else { (high, low) };
-                format!(" [{}, {}]", self.shown(ends.0), self.shown(ends.1))
+                let [low, high] = percent_ends(self.times(ends.0), self.times(ends.1));
+                format!(" [{low}, {high}]")
             }
             None if lead.about => String::new(),
             None => " (exact)".into(),

@@ -14,6 +14,7 @@ use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
 use conditions::conditions;
+pub(crate) use conditions::volatile;
 pub use conditions::{DEVICE_CONTENT, Difference, UNRECORDED, VOLATILE};
 
 /// Options of a comparison.
@@ -316,6 +317,9 @@ fn near<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str> + Clone) -> S
         return found;
     }
     let all = names.clone().into_iter().count();
+    if all == 0 {
+        return "nothing was measured on both sides".into();
+    }
     let some: Vec<&str> = names.into_iter().take(12).collect();
     let more = if all > 12 { format!(", … ({} more)", all - 12) } else { String::new() };
     format!("there are {}{more}", some.join(", "))

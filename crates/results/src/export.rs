@@ -81,7 +81,7 @@ mod tests {
     fn trials_that_were_exported_to_pts_are_the_same_cells_again() {
         use crate::compare::{Answer, CompareOptions, compare};
         use iosched_experiment::record::{BackendKind, DirStats, JobRecord, TrialId};
-        let record = |scheduler: &str, repetition: u32| {
+        let record = |scheduler: &str, workload: &str, repetition: u32| {
             let mut read = DirStats {
                 ios: 200,
                 bytes: 819_200,
@@ -91,7 +91,7 @@ mod tests {
             (0..200).for_each(|i| read.clat.record(1_000 * (i + u64::from(repetition))));
             let trial = TrialId {
                 device: "hdd".into(),
-                workload: "randread, 4 k".into(),
+                workload: workload.into(),
                 scheduler: scheduler.into(),
                 kernel: "6.12".into(),
                 repetition,
@@ -99,18 +99,27 @@ mod tests {
             };
             let provenance =
                 [("tool".to_string(), "iosched 1".to_string()), ("cpus".into(), "4".into())];
-            let mut r = Record {
-                trial,
-                backend: BackendKind::Sim,
-                provenance: provenance.into(),
-                ..Record::default()
+            let mut provenance: std::collections::BTreeMap<String, String> = provenance.into();
+            // Conditions of a trial, not of all that its scheduler ran.
+            match workload {
+                "randread, 4 k" => provenance.insert("raw".into(), "yes".into()),
+                _ => provenance.insert("filesystem".into(), "ext4".into()),
             };
+            let mut r =
+                Record { trial, backend: BackendKind::Sim, provenance, ..Record::default() };
             r.scheduler.tunables.insert("fifo_batch".into(), 16);
             r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
             r
         };
-        let records: Vec<Record> =
-            ["none", "bfq"].iter().flat_map(|s| (1..=3).map(move |i| record(s, i))).collect();
+        let records: Vec<Record> = [
+            ("none", "randread, 4 k"),
+            ("bfq", "randread, 4 k"),
+            ("none", "mail"),
+            ("bfq", "mail"),
+        ]
+        .iter()
+        .flat_map(|(s, w)| (1..=3).map(move |i| record(s, w, i)))
+        .collect();
         let back = |records: &[Record]| {
             let xml = export("e", records, Format::Pts).unwrap();
             crate::import::from_pts("c.xml", &xml).unwrap().to_records()
@@ -118,6 +127,13 @@ mod tests {
         let again = back(&records);
         assert_eq!(again.len(), records.len());
         assert_eq!(again[0].scheduler.tunables, records[0].scheduler.tunables);
+        for a in &records {
+            let b = again
+                .iter()
+                .find(|b| b.trial == TrialId { experiment: "e".into(), ..a.trial.clone() });
+            let b = b.unwrap();
+            assert_eq!(a.provenance, b.provenance, "{:?}", a.trial);
+        }
         let c = compare(&records, &again, &CompareOptions::default()).unwrap();
         assert_eq!(
             (c.answer(), c.incomplete.len(), c.differing.len()),

@@ -31,12 +31,17 @@ pub fn derived(measure: &str) -> bool {
         || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
 }
 
+/// The job of a measure and what of it is measured: `victim` and `read.bw` of `job/victim/read.bw`.
+#[must_use]
+pub fn of_job(measure: &str) -> Option<(&str, &str)> {
+    measure.strip_prefix("job/")?.rsplit_once('/')
+}
+
 /// The kind of a measure: `read.clat.p99` and `job/victim/write.clat.p99` are `clat.p99`; a metric is its own kind.
 /// Figures of one kind scatter alike.
 #[must_use]
 pub fn kind(measure: &str) -> &str {
-    let own = measure.strip_prefix("job/").and_then(|rest| Some(rest.rsplit_once('/')?.1));
-    let name = own.unwrap_or(measure);
+    let name = of_job(measure).map_or(measure, |(_, own)| own);
     let side = ["read.", "write.", "trim.", "sync."].iter().find_map(|s| name.strip_prefix(s));
     side.unwrap_or(name)
 }

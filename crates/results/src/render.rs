@@ -55,7 +55,10 @@ fn centre_of(s: &Summary, unit: &str) -> String {
 pub fn change(j: &Judged) -> String {
     let Some(r) = j.ratio else { return "–".into() };
     match j.ratio_ci.filter(|_| !j.exact) {
-        Some((low, high)) => format!("{} [{}, {}]", percent(r), percent(low), percent(high)),
+        Some((low, high)) => {
+            let [low, high] = percent_ends(low, high);
+            format!("{} [{low}, {high}]", percent(r))
+        }
         None if j.about() => format!("~{}", percent(r)),
         None => percent(r),
     }
@@ -72,6 +75,23 @@ pub fn percent(ratio: f64) -> String {
         a if a < 9.95 => format!("{}{a:.1} %", if p < 0.0 { '−' } else { '+' }),
         a => format!("{}{a:.0} %", if p < 0.0 { '−' } else { '+' }),
     }
+}
+
+/// The ends of an interval as changes, with the digits that tell one from the other: `−19 %, −19 %` would be a point.
+#[must_use]
+pub fn percent_ends(low: f64, high: f64) -> [String; 2] {
+    let plain = [low, high].map(percent);
+    if plain[0] != plain[1] {
+        return plain;
+    }
+    let finer = (1..=3).map(|digits| {
+        [low, high].map(|r| {
+            let p = (r - 1.0) * 100.0;
+            format!("{}{:.digits$} %", if p < 0.0 { '−' } else { '+' }, p.abs())
+        })
+    });
+    let within = low.max(high) < 2.0;
+    finer.filter(|_| within).find(|ends| ends[0] != ends[1]).unwrap_or(plain)
 }
 
 /// A table without decoration; the columns that `right` names hold numbers.
@@ -270,6 +290,14 @@ mod tests {
         assert_eq!(value(4_194_304.0, "B/s"), "4.00 MiB/s");
         assert_eq!(value(1_200_000.0, "1/s"), "1.20M/s");
         assert_eq!(value(12.34, "s"), "12.3 s");
+    }
+
+    #[test]
+    fn ends_of_an_interval_are_told_apart() {
+        assert_eq!(percent_ends(0.808, 0.8125), ["−19.2 %", "−18.8 %"]);
+        assert_eq!(percent_ends(0.8101, 0.8102), ["−18.99 %", "−18.98 %"]);
+        assert_eq!(percent_ends(0.5, 0.9), ["−50 %", "−10 %"]);
+        assert_eq!(percent_ends(1.25, 1.25), ["+25 %", "+25 %"]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use iosched_results::measure::of_job;
 pub(crate) use iosched_results::measure::{derived, latency_of};
 use iosched_results::stats::Better;
 
@@ -39,7 +40,7 @@ pub(crate) fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
 
 /// A measure in words: `Read latency, p99`.
 pub(crate) fn words(measure: &str) -> String {
-    let job = measure.strip_prefix("job/").and_then(|rest| rest.rsplit_once('/'));
+    let job = of_job(measure);
     if let Some((name, m)) = job.filter(|(_, m)| derived(m)) {
         return format!("{name}: {}", words(m));
     }

@@ -31,8 +31,8 @@ pub struct Figures {
     pub p99: f64,
     /// 99.9th percentile in ns.
     pub p999: f64,
-    /// 99th percentile of fsync in ns (the mean of fewer than 100); 0 when nothing was synced.
-    pub sync: f64,
+    /// Mean and 99th percentile of fsync in ns; 0 when nothing was synced. NaN for a percentile of fewer than 100.
+    pub sync: (f64, f64),
     /// Share of the time with commands at the device, 0 to 1.
     pub busy: f64,
     /// Share of the time the scheduler held the device idle.
@@ -139,9 +139,9 @@ impl Figures {
             sides(j).iter().for_each(|d| all.merge(d));
         }
         f.sync = match sync.count() {
-            0 => 0.0,
-            n if n < 100 => sync.mean(),
-            _ => sync.percentile(99.0) as f64,
+            0 => (0.0, 0.0),
+            n if n < RESOLVES_P99 => (sync.mean(), f64::NAN),
+            _ => (sync.mean(), sync.percentile(99.0) as f64),
         };
         let latency = all.latency();
         f.total = all.has_total();

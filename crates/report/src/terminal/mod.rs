@@ -161,8 +161,10 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
     if tables.lines().any(|l| l.split_whitespace().any(|w| plain(w).starts_with(">="))) {
         words.push(">= at least: the bins of latencies end there");
     }
-    if has("fsync") {
-        words.push("fsync: its 99th percentile, or the mean where there are fewer than 100");
+    if tables.contains(workload::SYNC_MEAN) {
+        words.push("fsync mean: a run has fewer than 100, too few for their 99th percentile");
+    } else if has(workload::SYNC) {
+        words.push("fsync: its 99th percentile");
     }
     if has("seeks") {
         words.push("seeks: commands that do not begin where the last one ended");
@@ -174,7 +176,7 @@ fn legend(tables: &str, records: &[Record], columns: usize) -> String {
         words.push("by job: over the time in which that job ran; jobs ran at different times, so the sum is no total");
     }
     if tables.contains("how many times better than") {
-        words.push("times better: the geometric mean of the workloads; * is measurably ahead of every other");
+        words.push("times better: the geometric mean of the workloads; * is measurably ahead of every other that this kernel has");
     }
     if tables.contains("better in") {
         words.push("better in, worse in: workloads with measurably more or less throughput");

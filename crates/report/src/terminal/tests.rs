@@ -82,6 +82,30 @@ fn trims_are_counted_and_are_no_bandwidth() {
     assert!(!report(&[record("disk", "w", "none", 9, 9)], NARROW).contains("trims"));
 }
 
+/// Five runs of 77, 106, 77, 71 and 101 syncs: means beside percentiles would compare nothing.
+#[test]
+fn a_column_of_syncs_holds_one_figure() {
+    let run = |scheduler: &str, repetition: u32, syncs: u64| {
+        let mut r = record("disk", "w", scheduler, 100, 1_000_000);
+        (r.trial.repetition, r.jobs[0].sync.ios) = (repetition, syncs);
+        (0..syncs).for_each(|i| {
+            r.jobs[0].sync.clat.record(if i * 50 < syncs { 900_000_000 } else { 100_000_000 });
+        });
+        r
+    };
+    let mut records = vec![run("none", 1, 200), run("none", 2, 200), run("bfq", 1, 200)];
+    let wide = Look { columns: 200, ..NARROW };
+    records.push(run("bfq", 2, 200));
+    let text = report(&records, wide);
+    assert!(text.contains(" fsync ") && text.contains("fsync: its 99th percentile"), "{text}");
+    let line = |text: &str| text.lines().find(|l| l.starts_with("bfq")).unwrap().to_string();
+    assert!(line(&text).split_whitespace().any(|w| w.starts_with("90")), "{text}");
+    records[3] = run("bfq", 2, 50);
+    let text = report(&records, wide);
+    assert!(text.contains("fsync mean") && !text.contains("fsync: its"), "{text}");
+    assert!(line(&text).split_whitespace().any(|w| w.starts_with("116")), "{text}");
+}
+
 #[test]
 fn failed_trials_are_named_with_their_reason() {
     let mut bad = record("disk", "w", "bfq", 1, 1);

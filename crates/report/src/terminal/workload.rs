@@ -20,6 +20,9 @@ const BAR: usize = 6;
 const MIB: f64 = 1_048_576.0;
 /// Before the longest wait, where too few I/Os resolve a percentile.
 pub(super) const LONGEST: char = '^';
+/// Heads of the column of syncs: of their 99th percentiles, and of their means where a run has too few.
+pub(super) const SYNC: &str = "fsync";
+pub(super) const SYNC_MEAN: &str = "fsync mean";
 /// Most jobs that are shown one by one.
 const JOBS: usize = 16;
 
@@ -203,9 +206,12 @@ impl Speed {
             columns.push(Column::percentile(head, &rows, show));
         }
         // What a log writer waits for: its writes return at once, its fsync does not.
-        let sync = values(|f| f.sync);
+        let sync = values(|f| f.sync.0);
         if sync.iter().flatten().any(|v| *v > 0.0) {
-            columns.push(Column::numbers("fsync", &sync, Best::Least, |v| number(v / unit)));
+            // One figure for the whole column: a mean beside a percentile compares nothing.
+            let few = p.rows.iter().flat_map(|r| &r.runs).any(|(_, f)| f.sync.1.is_nan());
+            let (head, sync) = if few { (SYNC_MEAN, sync) } else { (SYNC, values(|f| f.sync.1)) };
+            columns.push(Column::numbers(head, &sync, Best::Least, |v| number(v / unit)));
         }
         Speed { columns }
     }

@@ -6,7 +6,7 @@ use super::figures::twin;
 use super::words::in_words;
 use super::{ABOUT, Case};
 use crate::cells::{Cell, CellKey, Cells, usual_base};
-use crate::measure::{derived, kind, latency_of};
+use crate::measure::{derived, kind, latency_of, of_job};
 use crate::render::percent;
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
@@ -93,16 +93,22 @@ impl Case<'_> {
 }
 
 /// What is shown from the start: rates of data, the 99th percentile of each direction (or the mean), fairness, and what
-/// a tool reports itself.
+/// a tool reports itself; and the same of every job that shares a direction with others: who pays may be one of them.
 fn counts(measure: &str, all: &BTreeSet<&str>) -> bool {
-    if measure.starts_with("job/") {
-        return false;
+    if let Some((_, own)) = of_job(measure) {
+        let sharing = all.iter().filter(|m| of_job(m).is_some_and(|(_, other)| other == own));
+        return own != "trim.iops" && sharing.count() > 1 && shown(measure, own, all);
     }
+    shown(measure, measure, all)
+}
+
+/// Whether a figure, which is called `own` without its job, is shown from the start.
+fn shown(measure: &str, own: &str, all: &BTreeSet<&str>) -> bool {
     if latency_of(measure).is_some() {
         let p99 = measure.strip_suffix(".mean").map(|stem| format!("{stem}.p99"));
         return measure.ends_with(".p99") || p99.is_some_and(|p| !all.contains(p.as_str()));
     }
-    !derived(measure) || ["read.bw", "write.bw", "trim.iops", "fairness.jain"].contains(&measure)
+    !derived(measure) || ["read.bw", "write.bw", "trim.iops", "fairness.jain"].contains(&own)
 }
 
 /// The logarithm of how far behind.

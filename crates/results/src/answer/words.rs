@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::figures::{Figure, Goal};
 use super::list;
-use crate::measure::latency_of;
+use crate::measure::{latency_of, of_job};
 use crate::stats::mean_and_sd;
 
 impl Goal {
@@ -104,6 +104,9 @@ impl Goal {
 
 /// A figure as a sentence calls it.
 pub(super) fn in_words(measure: &str) -> String {
+    if let Some((job, own)) = of_job(measure) {
+        return format!("{} of job {job}", in_words(own));
+    }
     let Some((side, which)) = latency_of(measure) else {
         return match measure {
             "throughput" => "MiB/s".into(),

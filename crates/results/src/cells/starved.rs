@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Cell, CellSample, Cells};
-use crate::measure::{COUNT, LONGEST, latency_of};
+use crate::measure::{COUNT, LONGEST, latency_of, of_job};
 use crate::stats::Observation;
 
 /// A workload on a device.
@@ -63,7 +63,7 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
             cell.charge(name, of);
         }
         for ((_, name), _) in here().take_while(|((p, _), _)| *p == place) {
-            if let Some(pooled) = name.strip_prefix("job/").and_then(|n| n.rsplit_once('/')) {
+            if let Some(pooled) = of_job(name) {
                 let longest =
                     known.get(&(place.clone(), pooled.1.into())).map_or(0.0, |k| k.longest);
                 cell.charge_pool(name, pooled.1, longest);

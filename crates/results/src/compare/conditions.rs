@@ -32,6 +32,11 @@ pub const VOLATILE: [&str; 17] = [
     "journal_commits",
 ];
 
+/// Whether a field of the provenance says nothing about what was measured: see [`VOLATILE`].
+pub(crate) fn volatile(field: &str) -> bool {
+    field.split(['.', '/']).any(|part| VOLATILE.contains(&part))
+}
+
 /// Provenance: a hash of what is in the device's file. Two files of one name are not one device.
 pub const DEVICE_CONTENT: &str = "device.content";
 
@@ -125,7 +130,7 @@ fn fields(records: &[Record], common: &BTreeSet<CellKey>) -> Fields {
         }
         put(BACKEND, format!("{:?}", r.backend).to_lowercase());
         for (k, v) in &r.provenance {
-            if !k.split(['.', '/']).any(|part| VOLATILE.contains(&part)) {
+            if !volatile(k) {
                 put(k, v.clone());
             }
         }

@@ -151,6 +151,9 @@ pub fn from_csv(file: &str, whole: &str) -> Result<Vec<Record>, Diagnostic> {
     if columns.is_none() {
         return Err(Diagnostic::file(file, "no header line"));
     }
+    if order.is_empty() {
+        return Err(Diagnostic::file(file, "a header line, and no results below it"));
+    }
     Ok(order.iter().filter_map(|t| records.remove(t)).collect())
 }
 

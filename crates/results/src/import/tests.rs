@@ -190,6 +190,7 @@ fn csv_by_header() {
         ("workload,scheduler,metric,unit,value\nw,s,m,u,1\nw,s,m,u,2\n", "given twice"),
         ("workload,scheduler,metric,unit,value\nw,s,\"m,u,1\n", "quote"),
         ("", "no header"),
+        ("workload,scheduler,metric,unit,value\n", "no results below it"),
     ] {
         let e = from_csv("c.csv", bad).unwrap_err().to_string();
         assert!(e.contains(word), "{word}: {e}");

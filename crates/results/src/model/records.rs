@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use iosched_experiment::record::{BackendKind, Metric, Record, SCHEMA, Status, TrialId};
 
 use super::{Cell, Comparison, Run, Test};
+use crate::compare::volatile;
 use crate::measure::measures;
 use crate::stats::Better;
 use crate::store::{backend_kind, backend_word};
@@ -62,10 +63,11 @@ impl Comparison {
             if let Some(client) = r.provenance.get("tool").filter(|_| foreign(r)) {
                 out.client.clone_from(client);
             }
-            if !out.runs.iter().any(|x| x.name == name) {
+            let at = out.runs.iter().position(|x| x.name == name).unwrap_or_else(|| {
                 out.runs.push(run_of(r, &name));
-            }
-            add_measures(&mut out.tests, &name, r);
+                out.runs.len() - 1
+            });
+            add_measures(&mut out.tests, &out.runs[at], r);
         }
         for cell in out.tests.iter_mut().flat_map(|t| &mut t.cells) {
             cell.value = crate::stats::mean_of(&cell.samples).or(cell.value);
@@ -133,12 +135,6 @@ fn run_of(r: &Record, name: &str) -> Run {
             facts: facts.map(|(k, v)| (k.clone(), v.clone())).collect(),
         };
     }
-    let mut facts = r.provenance.clone();
-    facts.insert(BACKEND.into(), backend_word(r.backend).into());
-    for (k, v) in &r.scheduler.tunables {
-        facts.insert(format!("{TUNABLE}{k}"), v.to_string());
-    }
-    facts.insert(DISK_SCHEDULER.into(), r.trial.scheduler.clone());
     Run {
         name: name.into(),
         device: r.trial.device.clone(),
@@ -146,12 +142,32 @@ fn run_of(r: &Record, name: &str) -> Run {
         kernel: r.trial.kernel.clone(),
         hardware: format!("Disk: {}", r.trial.device),
         software: format!("Kernel: {}", r.trial.kernel),
-        facts,
+        facts: facts_of(r),
         ..Run::default()
     }
 }
 
-fn add_measures(tests: &mut Vec<Test>, run: &str, r: &Record) {
+/// All that a record of ours says of its conditions.
+fn facts_of(r: &Record) -> BTreeMap<String, String> {
+    let mut facts = r.provenance.clone();
+    facts.insert(BACKEND.into(), backend_word(r.backend).into());
+    for (k, v) in &r.scheduler.tunables {
+        facts.insert(format!("{TUNABLE}{k}"), v.to_string());
+    }
+    facts.insert(DISK_SCHEDULER.into(), r.trial.scheduler.clone());
+    facts
+}
+
+/// In what the conditions of a record differ from those of the run that it stands under.
+fn apart(run: &Run, r: &Record) -> BTreeMap<String, Option<String>> {
+    let own = facts_of(r);
+    let names = run.facts.keys().chain(own.keys()).filter(|k| !volatile(k));
+    let differs = names.filter(|k| run.facts.get(*k) != own.get(*k));
+    differs.map(|k| (k.clone(), own.get(k).cloned())).collect()
+}
+
+fn add_measures(tests: &mut Vec<Test>, of: &Run, r: &Record) {
+    let run = of.name.as_str();
     let workload = &r.trial.workload;
     let usable = r.status == Status::Complete;
     let kept = |key: &str| r.provenance.get(key).cloned().unwrap_or_default();
@@ -185,7 +201,8 @@ fn add_measures(tests: &mut Vec<Test>, run: &str, r: &Record) {
         });
         let cells = &mut tests[at].cells;
         if !cells.iter().any(|c| c.run == run) {
-            cells.push(Cell { run: run.into(), ..Cell::default() });
+            let facts = if foreign(r) { BTreeMap::new() } else { apart(of, r) };
+            cells.push(Cell { run: run.into(), facts, ..Cell::default() });
         }
         let Some(cell) = cells.iter_mut().find(|c| c.run == run) else { continue };
         if usable {
@@ -225,18 +242,20 @@ fn unique_names(tests: &[Test]) -> Vec<String> {
 /// The trials of a test of ours, one measure each, as they were before they were exported.
 fn own_records(c: &Comparison, run: &Run, test: &Test, cell: &Cell) -> Vec<Record> {
     let mut out = cell_records(c, run, test, &test.title, cell);
-    let backend = run.facts.get(BACKEND).map_or(BackendKind::Imported, |w| backend_kind(w));
+    let mut facts = run.facts.clone();
+    for (k, v) in &cell.facts {
+        match v {
+            Some(v) => facts.insert(k.clone(), v.clone()),
+            None => facts.remove(k),
+        };
+    }
+    let backend = facts.get(BACKEND).map_or(BackendKind::Imported, |w| backend_kind(w));
     let ours = |k: &str| k == BACKEND || k == DISK_SCHEDULER || k.starts_with(TUNABLE);
     for r in &mut out {
         r.backend = backend;
-        r.provenance = run
-            .facts
-            .iter()
-            .filter(|(k, _)| !ours(k))
-            .map(|(k, v)| (k.clone(), v.clone()))
-            .collect();
-        let tunables = run
-            .facts
+        r.provenance =
+            facts.iter().filter(|(k, _)| !ours(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        let tunables = facts
             .iter()
             .filter_map(|(k, v)| Some((k.strip_prefix(TUNABLE)?.to_string(), v.parse().ok()?)));
         r.scheduler.tunables = tunables.collect();

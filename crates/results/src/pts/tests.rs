@@ -120,6 +120,11 @@ fn a_cell(run: String) -> impl Strategy<Value = Cell> {
                 summary,
                 missing,
                 censored: flag,
+                facts: if flag {
+                    [("fs".into(), Some("ext4".into())), ("raw".into(), None)].into()
+                } else {
+                    Default::default()
+                },
                 ..Cell::default()
             }
         })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{centre_of, percent, printable};
+use super::{centre_of, percent, percent_ends, printable};
 use crate::answer::wrap;
 use crate::cells::MIXED_LATENCIES;
 use crate::compare::{Answer, Change, Comparison, Difference, UNRECORDED};
@@ -111,8 +111,9 @@ fn change(j: &Judged) -> String {
     }
     match j.ratio_ci {
         Some((low, high)) => {
-            let bare = |r: f64| percent(r).trim_end_matches(" %").to_string();
-            format!("{} [{}, {}]", percent(r), bare(low), bare(high))
+            let [low, high] = percent_ends(low, high);
+            let bare = |end: &str| end.trim_end_matches(" %").to_string();
+            format!("{} [{}, {}]", percent(r), bare(&low), bare(&high))
         }
         None if j.about() => format!("~{}", percent(r)),
         None => percent(r),

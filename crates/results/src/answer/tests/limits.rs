@@ -115,6 +115,28 @@ fn a_price_is_the_worst_single_figure() {
     assert!(latency.notes.iter().any(|n| n.starts_with(price)), "{:?}", latency.notes);
 }
 
+/// Who pays may be one job of several: the totals show nothing of it.
+#[test]
+fn a_price_may_be_that_of_one_job() {
+    let mut records = Vec::new();
+    for (s, bulk, victim) in [("none", 10, 10), ("bfq", 9, 60)] {
+        for i in 1..=5u32 {
+            let mut r = trial("mixed", s, i);
+            let job = |name: &str, ios: u64, ms: u64| {
+                let read = side(1e8, ios, ms * 1_000_000 + u64::from(i) * 1000);
+                JobRecord { name: name.into(), read, ..JobRecord::default() }
+            };
+            r.jobs = vec![job("bulk", 100_000, bulk), job("victim", 200, victim)];
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    let latency = goal(&all, "latency");
+    assert_eq!(latency.winner.as_deref(), Some("bfq"));
+    let price = "Its price: completion p99 of reads of job victim in mixed 6";
+    assert!(latency.notes.iter().any(|n| n.starts_with(price)), "{:?}", latency.notes);
+}
+
 /// Four of seven runs beyond the limit of 60 s: no interval, and the ratio is only about right.
 #[test]
 fn runs_beyond_a_limit_give_no_interval() {
