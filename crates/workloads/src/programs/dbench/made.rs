@@ -2,7 +2,10 @@
 //!
 //! After the building of the files a loop has 16,000 rounds. A round is the short life of one file among those that
 //! stay: looked for, made, written, renamed, deleted. What happens less or more often than once a round is spread evenly
-//! over the rounds, so that the sums are those of the table.
+//! over the rounds, so that the sums are those of the table. Syncs are not: a document is saved with up to six of them in a
+//! row, and between two saves little happens or much (`Saves`).
+
+use std::ops::Range;
 
 use super::load::{Handle, Load, Name, Op};
 
@@ -43,6 +46,12 @@ mod count {
     pub(super) const OTHER_BEFORE_FLUSH: u64 = 550;
 }
 
+/// Syncs in a row on one file, and how often client.txt has that many: two of a row are at most eight operations apart.
+const ROWS: [(u64, u64); 4] = [(6, 388), (3, 129), (2, 643), (1, 1_552)];
+/// Rounds from one row of syncs to the next, in turn: a tenth, a quarter, half, three quarters and nine tenths of
+/// client.txt's rows come at most 24, 40, 63, 197 and 453 operations after the one before; a round has 29.
+const GAPS: [u64; 8] = [1, 2, 1, 7, 1, 12, 2, 21];
+
 const BLOCK: u32 = 64 << 10;
 
 /// How many of `total` things, spread evenly over `rounds`, belong to a round.
@@ -64,8 +73,49 @@ pub(super) fn documents() -> u64 {
     (0..DOCUMENTS).map(length).sum()
 }
 
+/// When documents are saved, and with how many syncs each.
+struct Saves {
+    /// Of each row of syncs, in their order.
+    rows: Vec<u64>,
+    /// The next row, the round in which it comes, and syncs before it.
+    next: usize,
+    round: u64,
+    syncs: u64,
+}
+
+impl Saves {
+    fn new() -> Saves {
+        let all: u64 = ROWS.iter().map(|r| r.1).sum();
+        let mut rows = vec![0; all as usize];
+        for (syncs, times) in ROWS {
+            // Spread evenly over the rows that are left.
+            let left = rows.iter().filter(|r| **r == 0).count() as u64;
+            for (i, row) in rows.iter_mut().filter(|r| **r == 0).enumerate() {
+                if share(i as u64, times, left) > 0 {
+                    *row = syncs;
+                }
+            }
+        }
+        Saves { rows, next: 0, round: 0, syncs: 0 }
+    }
+
+    /// The syncs of a round, as numbers among all of them.
+    fn of(&mut self, round: u64) -> Range<u64> {
+        let from = self.syncs;
+        if round == self.round
+            && let Some(row) = self.rows.get(self.next)
+        {
+            self.syncs += row;
+            self.round += GAPS[self.next % GAPS.len()];
+            self.next += 1;
+        }
+        from..self.syncs
+    }
+}
+
 struct Maker {
     load: Load,
+    saves: Saves,
     last: Handle,
     missing: Name,
     documents: Vec<Name>,
@@ -79,6 +129,7 @@ struct Maker {
 pub(super) fn made() -> Load {
     let mut m = Maker {
         load: Load::default(),
+        saves: Saves::new(),
         last: 0,
         missing: 0,
         documents: Vec::new(),
@@ -175,9 +226,11 @@ impl Maker {
         self.repeat(round, count::LOCK, Op::Lock);
         self.repeat(round, count::LOCK, Op::Unlock);
         self.op(Op::Close(handle));
+        let syncs = self.saves.of(round);
         let opens = share(round, count::OPENS, ROUNDS);
         for open in 0..opens {
-            self.use_document(round, open, opens);
+            let syncs = if open == 0 { syncs.clone() } else { 0..0 };
+            self.use_document(round, open, opens, syncs);
         }
         let gone = if share(round, count::RENAME, ROUNDS) > 0 {
             self.op(Op::Rename(new, renamed));
@@ -204,8 +257,8 @@ impl Maker {
         }
     }
 
-    /// Opens a document and reads its share; the first of a round is also written and flushed, in some rounds.
-    fn use_document(&mut self, round: u64, open: u64, opens: u64) {
+    /// Opens a document and reads its share; writes and syncs, in some rounds.
+    fn use_document(&mut self, round: u64, open: u64, opens: u64, syncs: Range<u64>) {
         let document = self.turn % DOCUMENTS;
         self.turn += 1;
         let handle = self.open(self.documents[document as usize], false, 1);
@@ -216,9 +269,8 @@ impl Maker {
                 self.op(Op::Read { handle, at, len });
             }
         }
-        if open == 0 && share(round, count::FLUSH, ROUNDS) > 0 {
-            let flush = (round + 1) * count::FLUSH / ROUNDS - 1;
-            for len in dirty_before(flush) {
+        for sync in syncs {
+            for len in dirty_before(sync) {
                 let at = self.place(document, len);
                 self.op(Op::Write { handle, at, len });
             }
@@ -329,5 +381,31 @@ mod tests {
         assert_eq!(dirty[dirty.len() / 2], 4096);
         let mean = dirty.iter().sum::<u64>() as f64 / dirty.len() as f64;
         assert!((mean / 11_654.0 - 1.0).abs() < 0.05, "{mean}");
+    }
+
+    /// Syncs come in rows. Evenly spread they made six clients share commits in another way than client.txt does.
+    #[test]
+    fn syncs_come_in_rows_as_those_of_the_original() {
+        let load = made();
+        let mut rows: BTreeMap<u64, u64> = BTreeMap::new();
+        let (mut row, mut last, mut gaps) = (0u64, None, Vec::new());
+        for (i, op) in load.ops.iter().enumerate() {
+            if !matches!(op, Op::Flush(_)) {
+                continue;
+            }
+            let gap = last.map(|l| i - l);
+            if gap.is_some_and(|g| g > 8) {
+                *rows.entry(std::mem::take(&mut row)).or_default() += 1;
+                gaps.extend(gap);
+            }
+            row += 1;
+            last = Some(i);
+        }
+        *rows.entry(row).or_default() += 1;
+        assert_eq!(rows.into_iter().collect::<Vec<_>>(), [(1, 1552), (2, 643), (3, 129), (6, 388)]);
+        gaps.sort_unstable();
+        // client.txt: 63 and 453.
+        assert!((40..90).contains(&gaps[gaps.len() / 2]), "{}", gaps[gaps.len() / 2]);
+        assert!((300..600).contains(&gaps[gaps.len() * 9 / 10]), "{}", gaps[gaps.len() * 9 / 10]);
     }
 }
