@@ -2,12 +2,12 @@
 
 use iosched_experiment::{Record, Status, total};
 use iosched_results::model::{Cell as Published, Run};
-use iosched_results::stats::{Better, mean_of};
+use iosched_results::stats::{Better, mean_and_sd, mean_of};
 use serde::Serialize;
 
 use super::map::{Reproduction, Row};
 
-/// A ratio of ours less than this from 1 points nowhere.
+/// A ratio of ours less than this from 1 points nowhere, and neither does one within two standard errors of our runs.
 const LEVEL: f64 = 0.01;
 
 /// A figure of a published table beside ours.
@@ -39,6 +39,10 @@ pub struct Cell {
     pub ours: Option<f64>,
     /// Our runs.
     pub runs: usize,
+    /// The standard error of our mean, in the same unit; `None` with one run.
+    pub our_error: Option<f64>,
+    /// Whether our difference from the base exceeds its own noise: 1 %, and two of its standard errors.
+    pub our_difference: bool,
     /// The published figure as a multiple of the base's.
     pub published_ratio: Option<f64>,
     /// Ours.
@@ -109,7 +113,7 @@ impl Reproduction {
         let device = self.map.devices.iter().find(|d| d.published == run.device)?;
         let base_run = row.base(device);
         let base = self.published.runs.iter().find(|r| r.name == base_run);
-        let (ours, runs) = value(records, row, &device.model, &run.scheduler);
+        let (ours, runs, error) = value(records, row, &device.model, &run.scheduler);
         Some(Cell {
             benchmark: row.name.clone(),
             test: row.name.clone(),
@@ -124,6 +128,8 @@ impl Reproduction {
             published: None,
             ours: ours.map(|v| v * row.factor),
             runs,
+            our_error: error.map(|e| e * row.factor),
+            our_difference: false,
             published_ratio: None,
             our_ratio: None,
             significant: false,
@@ -164,23 +170,19 @@ impl Reproduction {
 
     /// Ratios, and whether they point the same way.
     fn compare(&self, row: &Row, published: &[Published], cells: &mut [Cell]) {
-        let bases: Vec<(String, Option<f64>, Option<f64>)> = cells
-            .iter()
-            .filter(|c| c.scheduler == c.base)
-            .map(|c| (c.device.clone(), c.published, c.ours))
-            .collect();
+        let bases: Vec<Cell> = cells.iter().filter(|c| c.scheduler == c.base).cloned().collect();
         for cell in cells {
-            let Some((_, published_base, our_base)) = bases.iter().find(|b| b.0 == cell.device)
-            else {
+            let Some(base) = bases.iter().find(|b| b.device == cell.device) else {
                 continue;
             };
             let ratio = |v: Option<f64>, base: Option<f64>| {
                 v.zip(base).map(|(v, b)| v / b).filter(|r| r.is_finite())
             };
-            cell.published_ratio = ratio(cell.published, *published_base);
-            cell.our_ratio = ratio(cell.ours, *our_base);
+            cell.published_ratio = ratio(cell.published, base.published);
+            cell.our_ratio = ratio(cell.ours, base.ours);
             let noise = self.noise(row, published, cell);
             cell.significant = cell.published_ratio.is_some_and(|r| (r - 1.0).abs() > noise);
+            cell.our_difference = differs(cell, base);
             cell.direction = direction(cell);
             self.remark(row, cell);
         }
@@ -223,25 +225,39 @@ impl Reproduction {
     }
 }
 
+/// Whether our ratio points anywhere.
+fn differs(cell: &Cell, base: &Cell) -> bool {
+    let two_errors = cell.our_error.zip(base.our_error).map(|(a, b)| 2.0 * a.hypot(b));
+    let noise = two_errors.zip(base.ours).map_or(0.0, |(two, mean)| (two / mean).abs());
+    cell.our_ratio.is_some_and(|r| (r - 1.0).abs() >= LEVEL.max(noise))
+}
+
 fn direction(cell: &Cell) -> Direction {
     let (Some(published), Some(ours), true) =
         (cell.published_ratio, cell.our_ratio, cell.significant)
     else {
         return Direction::None;
     };
-    let same = (published > 1.0) == (ours > 1.0) && (ours - 1.0).abs() >= LEVEL;
+    let same = (published > 1.0) == (ours > 1.0) && cell.our_difference;
     if same { Direction::Agree } else { Direction::Disagree }
 }
 
-/// The mean of a figure over our runs, and how many had it.
-fn value(records: &[Record], row: &Row, device: &str, scheduler: &str) -> (Option<f64>, usize) {
+/// The mean of a figure over our runs, how many had it, and the standard error.
+fn value(
+    records: &[Record],
+    row: &Row,
+    device: &str,
+    scheduler: &str,
+) -> (Option<f64>, usize, Option<f64>) {
     let of_row = |r: &&Record| {
         let t = &r.trial;
         t.workload == row.workload && t.device == device && t.scheduler == scheduler
     };
     let complete = records.iter().filter(of_row).filter(|r| matches!(r.status, Status::Complete));
     let values: Vec<f64> = complete.filter_map(|r| figure(r, &row.metric)).collect();
-    (mean_of(&values), values.len())
+    let (_, sd) = mean_and_sd(&values);
+    let error = (values.len() > 1).then(|| sd / (values.len() as f64).sqrt());
+    (mean_of(&values), values.len(), error)
 }
 
 /// A figure of a record.

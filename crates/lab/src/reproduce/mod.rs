@@ -51,6 +51,8 @@ pub struct Agreement {
     pub significant: usize,
     /// Those that ours points the same way.
     pub same_direction: usize,
+    /// Those where ours has no difference beyond its noise; the rest points the other way.
+    pub no_difference_here: usize,
     /// Cells with both ratios.
     pub compared: usize,
     /// Those of which our ratio is within 25 % of the published one.
@@ -97,6 +99,8 @@ impl Agreement {
         for c in cells.iter().filter(|c| c.uncounted.is_none()) {
             a.significant += usize::from(c.direction != Direction::None);
             a.same_direction += usize::from(c.direction == Direction::Agree);
+            let nowhere = c.direction == Direction::Disagree && !c.our_difference;
+            a.no_difference_here += usize::from(nowhere);
             a.compared += usize::from(c.near().is_some());
             a.within_25_percent += usize::from(c.near() == Some(true));
         }

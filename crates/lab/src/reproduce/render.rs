@@ -14,8 +14,13 @@ impl Reproduced {
             0 if a.compared == 0 => "It is not run.".to_string(),
             0 => "No published difference from the base can be compared.".to_string(),
             n => format!(
-                "{} of {n} published differences from the base point the same way here; {} of {} ratios are within 25 %.",
-                a.same_direction, a.within_25_percent, a.compared
+                "{} of {n} published differences from the base point the same way here, {} show none, {} point the other way; \
+                 {} of {} ratios are within 25 %.",
+                a.same_direction,
+                a.no_difference_here,
+                n - a.same_direction - a.no_difference_here,
+                a.within_25_percent,
+                a.compared
             ),
         };
         out.push_str(&format!(
@@ -57,7 +62,8 @@ impl Reproduced {
         out.push('\n');
         let counted = format!(
             "×publ, ×ours: multiples of the base, the scheduler that the others are compared with. far: the two are more than \
-             25 % apart. A published difference counts beyond {}.",
+             25 % apart. A published difference counts beyond {}. Ours counts beyond 1 % and two standard errors of our runs; \
+             where it does not, a published one is \"none here\".",
             self.noise
         );
         out.push_str(&wrap("", 2, &counted, columns));
@@ -128,6 +134,7 @@ fn mark(c: &Cell) -> String {
     }
     let direction = match c.direction {
         Direction::Agree => "agree",
+        Direction::Disagree if !c.our_difference => "none here",
         Direction::Disagree => "DISAGREE",
         Direction::None => "",
     };

@@ -225,3 +225,31 @@ fn iozone_finds_the_fast_cache_of_the_ssd_full() {
     let published = 49.09;
     assert!((0.5 * published..1.5 * published).contains(&(kb / 1024.0)), "{kb} KB/s");
 }
+
+/// A difference of ours within its own noise is no agreement by chance, and it is not one the other way.
+#[test]
+fn our_own_noise_counts() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    // Published: MQ Kyber is 6 % ahead of Noop on the HDD.
+    let with = |kyber: [f64; 3]| {
+        let mut records = Vec::new();
+        for (scheduler, values) in [("Noop", [100.0, 101.0, 99.0]), ("MQ Kyber", kyber)] {
+            for value in values {
+                let mut record = Record::default();
+                record.trial.workload = "pgbench".into();
+                record.trial.device = "wd10ezrx".into();
+                record.trial.scheduler = scheduler.into();
+                record.metrics.push(Metric { name: "tps".into(), value, ..Metric::default() });
+                records.push(record);
+            }
+        }
+        let judged = r.judge(&records, false);
+        let cell = judged.cells.iter().find(|c| c.test == "pgbench" && c.run == "HDD: MQ Kyber");
+        let c = cell.unwrap();
+        (c.direction, c.our_difference, judged.agreement.no_difference_here)
+    };
+    assert_eq!(with([105.0, 106.0, 104.0]), (Direction::Agree, true, 0));
+    // The same mean, from runs that scatter by 20 %.
+    assert_eq!(with([105.0, 126.0, 84.0]), (Direction::Disagree, false, 1));
+    assert_eq!(with([95.0, 96.0, 94.0]), (Direction::Disagree, true, 0));
+}
