@@ -42,6 +42,8 @@ pub struct Grid {
     heads: Vec<(String, Align)>,
     rows: Vec<Vec<Cell>>,
     whole: bool,
+    /// Columns besides the first that each of several tables repeats.
+    also: usize,
 }
 
 impl Grid {
@@ -62,6 +64,13 @@ impl Grid {
     #[must_use]
     pub fn whole(mut self) -> Grid {
         self.whole = true;
+        self
+    }
+
+    /// When it becomes several tables, each has so many of the first columns: only together they say what a row is about.
+    #[must_use]
+    pub fn lead(mut self, columns: usize) -> Grid {
+        self.also = columns.saturating_sub(1);
         self
     }
 
@@ -99,20 +108,21 @@ impl Grid {
     }
 
     /// The table with its head. When it is wider than `columns`, the first column gives way; when that is not enough, it
-    /// becomes several tables, each with the first column.
+    /// becomes several tables, each with the leading columns.
     #[must_use]
     pub fn render(mut self, columns: usize, color: bool) -> String {
         let starred = self.starred();
         let mut widths = self.widths(&starred);
         let total = widths.iter().sum::<usize>() + widths.len().saturating_sub(1);
-        let widest = widths.iter().skip(1).copied().max().unwrap_or(0);
+        let lead: usize = widths.iter().skip(1).take(self.also).map(|w| w + 1).sum();
+        let widest = widths.iter().skip(1 + self.also).copied().max().unwrap_or(0);
         if total > columns
             && let Some(first) = widths.first_mut()
         {
             // Its head stays whole.
             let least = self.heads.first().map_or(0, |h| h.0.chars().count()).max(8);
             let room = match self.whole {
-                true => columns.saturating_sub(widest + 1),
+                true => columns.saturating_sub(lead + widest + 1),
                 false => first.saturating_sub(total - columns),
             };
             *first = room.max(least).min(*first);
@@ -125,7 +135,7 @@ impl Grid {
         let heads: Vec<Cell> = heads.collect();
         let plain = vec![false; widths.len()];
         let mut out = String::new();
-        for (i, group) in groups(&widths, columns).iter().enumerate() {
+        for (i, group) in groups(&widths, 1 + self.also, columns).iter().enumerate() {
             if i > 0 {
                 out.push('\n');
             }
@@ -176,18 +186,22 @@ impl Grid {
     }
 }
 
-/// Which columns stand side by side: the first one with as many others as fit.
-fn groups(widths: &[usize], columns: usize) -> Vec<Vec<usize>> {
-    let Some(first) = widths.first() else { return Vec::new() };
-    let mut out = vec![vec![0]];
-    let mut used = *first;
-    for (c, width) in widths.iter().enumerate().skip(1) {
+/// Which columns stand side by side: the leading ones with as many others as fit.
+fn groups(widths: &[usize], lead: usize, columns: usize) -> Vec<Vec<usize>> {
+    if widths.is_empty() {
+        return Vec::new();
+    }
+    let leading: Vec<usize> = (0..lead.min(widths.len())).collect();
+    let start = leading.iter().map(|c| widths[*c] + 1).sum::<usize>() - 1;
+    let mut out = vec![leading.clone()];
+    let mut used = start;
+    for (c, width) in widths.iter().enumerate().skip(leading.len()) {
         let full = used.saturating_add(1 + width) > columns;
         match out.last_mut() {
-            Some(group) if !full || group.len() == 1 => group.push(c),
+            Some(group) if !full || group.len() == leading.len() => group.push(c),
             _ => {
-                out.push(vec![0, c]);
-                used = *first;
+                out.push(leading.iter().copied().chain([c]).collect());
+                used = start;
             }
         }
         used = used.saturating_add(1 + width);

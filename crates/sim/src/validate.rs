@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use bios::{BiosBeside, LoggedBio, beside_bios, parse_bios};
-pub use compare::{Row, compare};
+pub use compare::{PAGE_CACHE, Row, compare};
 pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
 pub use files::{FileCase, FileFolder, FileRun, beside_files};
 pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};

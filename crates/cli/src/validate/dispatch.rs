@@ -1,5 +1,6 @@
 //! `iosched validate --dispatch`: command by command.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
@@ -91,5 +92,43 @@ fn table(differences: &[Difference]) -> String {
             Cell::new(show(d.ours)),
         ]);
     }
-    grid.render(120, false)
+    format!("{}\n{}", grid.render(120, false), agreement(differences))
+}
+
+/// How many logs agree, in all and by scheduler.
+fn agreement(differences: &[Difference]) -> String {
+    let mut by: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
+    for d in differences {
+        let scheduler = d.case.rsplit('/').next().unwrap_or_default();
+        let [same, all] = by.entry(scheduler).or_default();
+        *same += usize::from(d.first.is_none());
+        *all += 1;
+    }
+    let [same, all] = [0, 1].map(|i| by.values().map(|n| n[i]).sum::<usize>());
+    let each: Vec<String> =
+        by.iter().map(|(scheduler, [same, all])| format!("{scheduler} {same} of {all}")).collect();
+    format!("{same} of {all} logs agree to the last command: {}\n", each.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_logs_that_agree_are_counted() {
+        let log = |case: &str, first| Difference {
+            case: case.into(),
+            commands: 9,
+            first,
+            tag_start: 0,
+            kernel: None,
+            ours: None,
+        };
+        let all = [log("d/j/bfq", None), log("d/k/bfq", Some(3)), log("d/j/none", None)];
+        let table = table(&all);
+        assert!(
+            table.ends_with("2 of 3 logs agree to the last command: bfq 1 of 2, none 1 of 1\n"),
+            "{table}"
+        );
+    }
 }

@@ -1,11 +1,11 @@
 //! The summary of a validation: errors, processes' shares, and the order of the schedulers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use iosched_report::terminal::{Align, Cell, Grid};
 use iosched_results::stats::quantile;
-use iosched_sim::validate::Row;
+use iosched_sim::validate::{PAGE_CACHE, Row};
 
 use super::table::percent;
 use crate::tables::columns;
@@ -32,7 +32,23 @@ const METRICS: [&str; 16] = [
 /// How large a difference still counts as the same share, and from when schedulers count as different.
 const TENTH: f64 = 0.1;
 
+/// The summary. Jobs around the page cache and through it are judged apart: other code of the kernel moves their data.
 pub(super) fn render(rows: &[Row]) -> String {
+    let (cached, direct): (Vec<Row>, Vec<Row>) =
+        rows.iter().cloned().partition(|r| r.set == PAGE_CACHE);
+    if cached.is_empty() {
+        return summary(rows);
+    }
+    let jobs: BTreeSet<&str> = cached.iter().map(|r| r.job.as_str()).collect();
+    let jobs = jobs.into_iter().collect::<Vec<_>>().join(", ");
+    let through = format!("Through the page cache ({jobs}):\n{}", summary(&cached));
+    match direct[..] {
+        [] => through,
+        _ => format!("Direct I/O:\n{}\n{through}", summary(&direct)),
+    }
+}
+
+fn summary(rows: &[Row]) -> String {
     let mut out = errors(rows);
     let shares = shares(rows);
     if !shares.is_empty() {
@@ -119,6 +135,8 @@ fn errors(rows: &[Row]) -> String {
         }
     }
     let mut grid = Grid::new()
+        .lead(2)
+        .whole()
         .column("scheduler", Align::Left)
         .column("metric", Align::Left)
         .column("figures", Align::Right)
@@ -169,6 +187,33 @@ mod tests {
         assert_eq!(shares(&double)["bfq"], (1, 1));
         let moved = [row("bfq", "a#0", 100.0, 85.0), row("bfq", "b#0", 50.0, 65.0)];
         assert_eq!(shares(&moved)["bfq"], (0, 1));
+    }
+
+    /// Each has a summary of its own: a wrong figure of one must not stand for the other.
+    #[test]
+    fn jobs_through_the_page_cache_are_summed_up_apart() {
+        let cached = |ours| Row {
+            job: "buf".into(),
+            set: PAGE_CACHE.into(),
+            ..row("bfq", "*", 100.0, ours)
+        };
+        let direct = row("bfq", "*", 100.0, 101.0);
+        let both = render(&[direct.clone(), cached(50.0)]);
+        let (first, second) = both.split_once("Through the page cache (buf):\n").unwrap();
+        assert!(first.starts_with("Direct I/O:\n") && first.contains("+1.00 %"), "{both}");
+        assert!(!first.contains("-50.00 %") && second.contains("-50.00 %"), "{both}");
+        assert!(!render(&[direct]).contains("irect"));
+        assert!(render(&[cached(50.0)]).starts_with("Through"));
+    }
+
+    /// Narrow terminals get two tables; each says which figure a line is about.
+    #[test]
+    fn each_part_of_the_list_names_the_metric() {
+        let mut long = row("mq-deadline", "*", 100.0, 101.0);
+        long.job = "n processes at depth 128 on 10 cores (n=256)".into();
+        let out = errors(&[long]);
+        let places: Vec<&str> = out.lines().filter(|l| l.starts_with("mq-deadline")).collect();
+        assert!(places.iter().all(|l| l.contains(" iops")), "{out}");
     }
 
     #[test]

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use iosched_experiment::Record;
 use iosched_experiment::record::{DirStats, JobRecord, total};
+use iosched_experiment::{Record, Trial};
 use iosched_types::Nanos;
 use iosched_types::units::MS;
+use iosched_workloads::fio::on_files;
 use serde::Serialize;
 
 use super::{Case, TruthDirection, TruthRun, TruthSection};
+
+/// [`Row::set`] of fio jobs whose I/O goes through the page cache.
+pub const PAGE_CACHE: &str = "page cache";
 
 /// One figure beside the kernel's.
 #[derive(Clone, Debug, Serialize)]
@@ -204,6 +208,8 @@ pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
     let ours: Vec<Figures> =
         kernels.iter().zip(all.chunks(each)).map(|(k, starts)| of_run(k, starts)).collect();
     let n = kernels.len() as f64;
+    let cached = |t: &Vec<Trial>| t.first().is_some_and(|t| on_files::needed(&t.jobs));
+    let set = if case.trials.as_ref().is_ok_and(cached) { PAGE_CACHE } else { "" };
     first
         .iter()
         .enumerate()
@@ -217,7 +223,7 @@ pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
                 device: case.device.into(),
                 job: case.job.into(),
                 fs: String::new(),
-                set: String::new(),
+                set: set.into(),
                 section: key.section.clone(),
                 op: key.op,
                 scheduler: case.scheduler.into(),
