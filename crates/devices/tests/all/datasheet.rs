@@ -1,6 +1,7 @@
 //! Data sheets become device files that run and do what the sheets say.
 
 use iosched_devices::datasheet::Sheet;
+use iosched_devices::describe::{LOADS, measure};
 use iosched_devices::{DeviceSpec, Model};
 
 const SHEETS: &[(&str, &str)] = &[
@@ -110,4 +111,40 @@ fn rates_may_have_units_and_an_interface_that_lacks_is_said() {
     assert!(fast.contains("slower than its sequential_read") && fast.contains("nvme"), "{fast}");
     assert_eq!(sheet("3500", "interface = \"nvme\"\n").unwrap().hint(), None);
     assert_eq!(sheet("190", "rpm = 7200\n").unwrap().hint(), None, "disks are sata");
+}
+
+/// The sheet of the catalogue's disk, and that of a slower one.
+const CLASS: &str = "capacity = 1000204886016\nrpm = 7200\nseek_ms = 9\ntrack_to_track_ms = 1\nfull_stroke_ms = 17.1\nsequential_read = 200\nsequential_read_inner = 95\ncache = \"64MiB\"\n";
+const SLOWER: &str =
+    "capacity = \"1TB\"\nrpm = 5400\nseek_ms = 8.9\nsequential_read = 180\ncache = \"64MiB\"\n";
+
+fn derived(text: &str) -> DeviceSpec {
+    let sheet = Sheet::from_toml("s.toml", text).unwrap();
+    DeviceSpec::from_toml("made.toml", &sheet.device_file().unwrap().0).unwrap()
+}
+
+/// A disk of the catalogue and one from the figures of its sheet do the same, and a slower disk is slower in everything.
+#[test]
+fn a_disk_from_its_sheet_does_what_the_catalogue_s_does() {
+    let catalogue = iosched_devices::catalogue::find("hdd-7200").unwrap();
+    let (same, slower) = (derived(CLASS), derived(SLOWER));
+    for load in LOADS {
+        let of = |spec: &DeviceSpec| measure(spec, load).unwrap().iops;
+        let [class, same, slower] = [&catalogue, &same, &slower].map(of);
+        assert!((same / class - 1.0).abs() < 0.02, "{}: {same} for {class}", load.name);
+        assert!(slower < class * 1.01, "{}: {slower} is above {class}", load.name);
+    }
+}
+
+/// Exos X18: 550 random writes a second are more than four cached ones to choose from allow.
+#[test]
+fn random_writes_of_a_disk_say_among_how_many_it_chooses() {
+    let text = format!("{CLASS}random_write_iops = 320\n");
+    let (file, agreement) = Sheet::from_toml("s.toml", &text).unwrap().device_file().unwrap();
+    let writes = agreement.iter().find(|a| a.key == "random_write_iops").unwrap();
+    assert!(writes.error().abs() < 0.25, "{writes:?}");
+    let Model::Hdd(p) = DeviceSpec::from_toml("made.toml", &file).unwrap().model else {
+        panic!("no disk")
+    };
+    assert!((16..=1024).contains(&p.destage_window), "{}", p.destage_window);
 }
