@@ -386,6 +386,18 @@ pub struct UnknownKernel {
     pub help: String,
 }
 
+/// The number of a release, counted from 2.6.0: 2.6.39 was followed by 3.0, 3.19 by 4.0, 4.20 by 5.0, and since then
+/// each series has had 20.
+fn release(v: KernelVersion) -> u32 {
+    let minor = u32::from(v.1);
+    match v.0 {
+        0..=2 => u32::from(v.2),
+        3 => 40 + minor,
+        4 => 60 + minor,
+        major => 81 + 20 * u32::from(major - 5) + minor,
+    }
+}
+
 impl KernelProfile {
     /// Names of the built-in profiles, oldest first.
     #[must_use]
@@ -402,12 +414,40 @@ impl KernelProfile {
     pub fn find(name: &str) -> Result<KernelProfile, UnknownKernel> {
         let name = name.strip_prefix('v').unwrap_or(name);
         let Some((_, text)) = PROFILES.iter().find(|(n, _)| *n == name) else {
-            let near = did_you_mean(name, PROFILES.iter().map(|(n, _)| *n));
             let list = format!("known are {}", Self::names().join(", "));
-            let help = if near.is_empty() { list } else { format!("{near} {list}") };
+            let help = match Self::nearest(name) {
+                // A kernel that there was: nobody mistyped it.
+                Some(near) => format!(
+                    "Linux {name} has no profile of its own; {list}, and {near} is the nearest. Schedulers can be of \
+                     another version than the kernel: --kernel {near} --scheduler {}@{name}",
+                    if KernelVersion::parse(name) < Some(KernelVersion(5, 0, 0)) {
+                        "deadline"
+                    } else {
+                        "mq-deadline"
+                    }
+                ),
+                None => {
+                    let near = did_you_mean(name, PROFILES.iter().map(|(n, _)| *n));
+                    if near.is_empty() { list } else { format!("{near} {list}") }
+                }
+            };
             return Err(UnknownKernel { name: name.into(), help });
         };
         Ok(Self::from_toml(name, text).expect("built-in profiles parse (tested)"))
+    }
+
+    /// The built-in profile that a kernel version is nearest to: by the number of releases between them, among those
+    /// with the same block layers. `None` where the text is no version of a kernel.
+    #[must_use]
+    pub fn nearest(name: &str) -> Option<&'static str> {
+        let version = KernelVersion::parse(name).filter(|v| v.0 >= 2)?;
+        // Linux 5.0 took the single-queue path out.
+        let legacy = version < KernelVersion(5, 0, 0);
+        let same = |n: &&&str| Self::find(n).is_ok_and(|p| p.has_path(BlockPath::Legacy) == legacy);
+        let apart =
+            |n: &&&str| KernelVersion::parse(n).map(|v| release(v).abs_diff(release(version)));
+        let names = Self::names();
+        names.iter().filter(same).min_by_key(apart).copied()
     }
 
     /// Parses a profile.
@@ -464,5 +504,30 @@ mod tests {
     fn an_unknown_kernel_is_told_the_nearest() {
         let e = KernelProfile::find("6.13").unwrap_err();
         assert!(e.help.contains("6.12"), "{e}");
+        let e = KernelProfile::find("6.x2").unwrap_err();
+        assert!(e.help.contains("did you mean"), "{e}");
+    }
+
+    /// A real version is no slip of the finger. The next profile has the same block layers and the fewest releases between.
+    #[test]
+    fn a_kernel_without_a_profile_is_told_which_is_like_it() {
+        for (version, near) in [
+            ("6.1", "6.12"),
+            ("5.15", "6.12"),
+            ("5.4", "6.12"),
+            ("4.19", "4.12"),
+            ("4.4", "4.12"),
+            ("3.10", "3.12"),
+            ("3.16", "3.14"),
+            ("2.6.32", "2.6.18"),
+            ("2.6.39", "3.12"),
+            ("v6.14", "6.12"),
+        ] {
+            assert_eq!(KernelProfile::nearest(version), Some(near), "{version}");
+            let e = KernelProfile::find(version).unwrap_err();
+            assert!(e.help.contains(&format!("{near} is the nearest")), "{e:?}");
+            assert!(!e.help.contains("did you mean"), "{e:?}");
+        }
+        assert_eq!(KernelProfile::nearest("1"), None);
     }
 }

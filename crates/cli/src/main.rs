@@ -35,14 +35,14 @@ mod validate;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use iosched_types::nearest::nearest;
 
 use args::{Cli, Command};
 use fail::Outcome;
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|mut e| {
+    let cli = command_line().unwrap_or_else(|mut e| {
         suggest(&mut e);
         e.exit()
     });
@@ -55,6 +55,15 @@ fn main() -> ExitCode {
             ExitCode::from(failure.code)
         }
     }
+}
+
+/// The arguments. Help is as wide as the terminal, also where that knows its columns only: the parser wants its rows, too.
+fn command_line() -> Result<Cli, clap::Error> {
+    let command = match tables::help_columns() {
+        Some(columns) => Cli::command().term_width(columns),
+        None => Cli::command(),
+    };
+    Cli::from_arg_matches(&command.try_get_matches()?)
 }
 
 /// Adds the command that was meant, where the parser sees none: it compares letters from the left, so `rnu` is no `run`.

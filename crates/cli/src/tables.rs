@@ -9,16 +9,27 @@ use crate::files::print;
 const COLUMNS: usize = 80;
 /// Narrower terminals get lines that wrap, wider ones space at the right.
 const RANGE: (usize, usize) = (40, 200);
+/// Help texts are no wider than this.
+const HELP: usize = 100;
 /// Sentences are read in lines no longer than this.
 const SENTENCE: usize = 120;
 
 /// Columns of the terminal that is written to; 80 where there is none, or where it does not know.
 pub(crate) fn columns() -> usize {
+    terminal().map_or(COLUMNS, |c| c.clamp(RANGE.0, RANGE.1))
+}
+
+/// What the terminal that is written to says of its width.
+fn terminal() -> Option<usize> {
     let stdout = std::io::stdout();
     // The rows do not matter: terminals of scripts often have none.
     let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
-    let columns = size.map(|s| usize::from(s.ws_col)).filter(|c| *c > 0);
-    columns.map_or(COLUMNS, |c| c.clamp(RANGE.0, RANGE.1))
+    size.map(|s| usize::from(s.ws_col)).filter(|c| *c > 0)
+}
+
+/// How wide help texts are, where a terminal says it.
+pub(crate) fn help_columns() -> Option<usize> {
+    terminal().map(|columns| columns.min(HELP))
 }
 
 /// How wide sentences are in so many columns.

@@ -52,11 +52,34 @@ pub(crate) fn text(name: &str) -> Result<&'static str, UnknownDevice> {
 
 fn unknown(name: &str) -> UnknownDevice {
     let names = || FILES.iter().map(|(name, _)| *name);
+    let kind = of_that_kind(name);
     let mut help = did_you_mean(name, names());
-    if help.is_empty() {
+    if !kind.is_empty() {
+        help = format!("\"{name}\" could be: {}", kind.join(", "));
+    } else if help.is_empty() {
         help = format!("the catalogue has: {}", names().collect::<Vec<_>>().join(", "));
     }
     UnknownDevice { name: name.to_string(), help }
+}
+
+/// What somebody may mean by `ssd` or `samsung`: the names that begin with it, then those whose title has the word.
+fn of_that_kind(word: &str) -> Vec<&'static str> {
+    let word = word.to_lowercase();
+    if word.chars().count() < 2 {
+        return Vec::new();
+    }
+    let mut out: Vec<&str> =
+        FILES.iter().map(|(name, _)| *name).filter(|n| n.starts_with(&word)).collect();
+    let titled = |text: &str| {
+        let title = text.lines().find_map(|l| l.strip_prefix("title = ")).unwrap_or_default();
+        title.to_lowercase().split(|c: char| !c.is_alphanumeric()).any(|w| w == word)
+    };
+    for (name, _) in FILES.iter().filter(|(_, text)| titled(text)) {
+        if !out.contains(name) {
+            out.push(name);
+        }
+    }
+    out
 }
 
 /// The device of a name.

@@ -356,6 +356,20 @@ fn unique<'a>(
     }
 }
 
+/// What to say to who names a disk or a place on one where the simulator wants the file of a model.
+fn real_one(name: &str) -> String {
+    let model = "the simulator takes a name of `iosched list devices` or a device file (.toml)";
+    if name.starts_with("/dev/") {
+        format!("{model}; to measure a real disk: --backend real")
+    } else if name.ends_with(".toml") {
+        String::new()
+    } else {
+        format!(
+            "{model}; to measure the disk below a file: --backend real, with --size to have it made"
+        )
+    }
+}
+
 fn device(
     d: &Placed<DeviceRef>,
     backend: BackendKind,
@@ -366,8 +380,10 @@ fn device(
             (sources.disk)(name).map_err(|e| d.place.error(e))
         }
         DeviceRef::Named(name) if is_path(name) => {
-            let text = (sources.read)(name)
-                .map_err(|e| d.place.error(format!("cannot read device file \"{name}\": {e}")))?;
+            let text = (sources.read)(name).map_err(|e| {
+                let e = d.place.error(format!("cannot read device file \"{name}\": {e}"));
+                e.with_help(real_one(name))
+            })?;
             let mut spec = DeviceSpec::from_toml(name, &text)?;
             spec.name = stem(name).into();
             Ok(spec)

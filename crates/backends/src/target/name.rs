@@ -49,6 +49,13 @@ pub fn planned_size(name: &str, size: Option<u64>) -> Result<u64> {
         let message = format!("there is no file {}", path.display());
         return Err(Error::input(message, "give --size to have it made"));
     }
+    if !exists && !path.starts_with("/dev") {
+        let folder = path.parent().unwrap_or(&path).display();
+        let help = format!(
+            "iosched makes files that are named DIR/iosched-NAME.img: --device {folder}/iosched-1.img --size 8G"
+        );
+        return Err(Error::input(format!("there is no file {}", path.display()), help));
+    }
     let io = |e| Error::io("reading the size of", &path, e);
     // A pipe by this name must not hang us.
     let flags = nix::libc::O_NONBLOCK;

@@ -131,12 +131,16 @@ pub(crate) struct ReproduceArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListKind {
     /// Schedulers with their generations.
+    #[value(aliases = ["scheduler"])]
     Schedulers,
     /// Devices of the catalogue.
+    #[value(aliases = ["device"])]
     Devices,
     /// Kernel profiles.
+    #[value(aliases = ["kernel"])]
     Kernels,
     /// Jobs that come with the program.
+    #[value(aliases = ["workload", "jobs", "job", "programs", "program"])]
     Workloads,
 }
 
@@ -155,12 +159,16 @@ pub(crate) struct ListArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ShowKind {
     /// A scheduler: generations and tunables.
+    #[value(aliases = ["schedulers"])]
     Scheduler,
     /// A device: model, figures, sources, and what it does.
+    #[value(aliases = ["devices"])]
     Device,
     /// A kernel profile.
+    #[value(aliases = ["kernels"])]
     Kernel,
     /// A job that comes with the program.
+    #[value(aliases = ["workloads", "jobs", "job", "programs", "program"])]
     Workload,
     /// A fio option, a queue attribute or a tunable.
     Option,

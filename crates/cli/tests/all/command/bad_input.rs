@@ -31,7 +31,7 @@ fn bad_experiment(text: &str, words: &[&str]) {
 fn unknown_names_are_told_the_nearest() {
     refused(&["--device", "hdd-7200,sdd-sata"], &["--device:1:10", "did you mean \"ssd-sata\"?"]);
     refused(&["--scheduler", "mq-dedline"], &["did you mean \"mq-deadline\"?"]);
-    refused(&["--kernel", "6.13"], &["did you mean \"6.12\"?"]);
+    refused(&["--kernel", "6.x2"], &["did you mean \"6.12\"?"]);
     refused(
         &["--scheduler", "mq-deadline", "--tunable", "mq-deadline.fifo_bacth=1"],
         &["did you mean \"fifo_batch\"?"],
@@ -39,6 +39,65 @@ fn unknown_names_are_told_the_nearest() {
     refused(&["--queue", "nr_request=64"], &["did you mean \"nr_requests\"?"]);
     refused(&["--set", "iodpeth=2"], &["unknown option", "did you mean \"iodepth\"?"]);
     refused(&["--backend", "simm"], &["one of: sim, emulated, real, mock"]);
+}
+
+/// Words that are no slip of the finger: other names of what there is, kinds of devices, disks, versions.
+#[test]
+fn what_people_mean_is_told_where_it_has_another_name() {
+    refused(&["--kernel", "6.1"], &["known are 2.6.18", "6.12 is the nearest", "mq-deadline@6.1"]);
+    refused(&["--device", "ssd"], &["\"ssd\" could be: ssd-sata, nvme, "]);
+    refused(&["--device", "samsung"], &["could be: samsung-950-pro, samsung-980-pro"]);
+    refused(&["--device", "/dev/absent"], &["cannot read device file", "--backend real"]);
+    refused(
+        &["--device", "/absent/file"],
+        &["iosched list devices", "--backend real, with --size"],
+    );
+    let place = Place::new();
+    let why = place.fails(2, &["run", "postgresql"]);
+    assert!(why.contains("unknown workload") && why.contains("pgbench is a PostgreSQL"), "{why}");
+    let real = ["run", "database", "--backend", "real", "--device", "/absent/file"];
+    let why = place.fails(2, &real);
+    assert!(why.contains("there is no file /absent/file"), "{why}");
+    assert!(why.contains("--device /absent/iosched-1.img --size 8G"), "{why}");
+    for (word, has) in [("job", "database"), ("device", "hdd-7200"), ("kernel", "6.12")] {
+        assert!(place.out(&["list", word]).contains(has), "{word}");
+    }
+    // The version of a scheduler that the help names is one.
+    let job = place.file("job.fio", JOB);
+    place.out(&["run", &job, "--kernel", "6.12", "--scheduler", "mq-deadline@6.1"]);
+    place.out(&["run", &job, "--kernel", "3.12", "--scheduler", "deadline@3.10"]);
+}
+
+/// Terminals of scripts often have columns and no rows.
+#[test]
+fn help_is_as_wide_as_the_terminal() {
+    let place = Place::new();
+    let program = assert_cmd::cargo::cargo_bin("iosched");
+    for (command, size) in [("run -h", "cols 40"), ("-h", "cols 50"), ("list -h", "rows 9 cols 40")]
+    {
+        let line = format!("stty {size}; {} {command}", program.display());
+        let output = std::process::Command::new("script")
+            .args(["-qec", &line, "/dev/null"])
+            .current_dir(place.dir.path())
+            .stdin(std::process::Stdio::null())
+            .output();
+        // Not every machine has it.
+        let Ok(output) = output else { return };
+        let text = String::from_utf8(output.stdout).unwrap();
+        let wide = size.rsplit(' ').next().unwrap().parse::<usize>().unwrap();
+        let plain: Vec<String> = text.lines().map(without_colours).collect();
+        assert!(plain.len() > 10, "{text}");
+        for line in plain.iter().filter(|l| !l.starts_with("Usage:")) {
+            assert!(line.chars().count() <= wide, "{command}, {size}: {line}");
+        }
+    }
+}
+
+/// A line as it is seen: without the codes of colours.
+fn without_colours(line: &str) -> String {
+    let mut parts = line.trim_end().split('\u{1b}');
+    let first = parts.next().unwrap_or_default().to_string();
+    parts.fold(first, |out, part| out + part.split_once('m').map_or("", |(_, rest)| rest))
 }
 
 #[test]
