@@ -12,6 +12,7 @@ use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats};
 use iosched_syscalls::Part;
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::fio::on_files;
+use iosched_workloads::programs::Periodic;
 use iosched_workloads::strace::Replay;
 
 use crate::error::SimError;
@@ -137,13 +138,22 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
         message: format!("{workload}: {message}"),
         advice,
     };
-    let warnings: Vec<Warning> = load.remarks(replay).into_iter().map(warning).collect();
+    let remarks = load.remarks(replay).into_iter().chain(never_came(load, &record.metrics));
+    let warnings: Vec<Warning> = remarks.map(warning).collect();
     record.warnings.extend(warnings);
     if let Load::Program { program, params } = load {
         record.provenance.insert("program".into(), program.name.into());
         let values = params.iter().map(|(n, v)| (format!("param.{n}"), v));
         record.provenance.extend(values);
     }
+}
+
+/// Work that the program does now and then and that did not fall into the run. Its figures are without that load.
+fn never_came(load: &Load, metrics: &[Metric]) -> Vec<(&'static str, String, String)> {
+    let Load::Program { program, .. } = load else { return Vec::new() };
+    let none = |p: &&Periodic| metrics.iter().any(|m| m.name == p.figure && m.value <= 0.0);
+    let words = |p: &Periodic| ("periodic-work", p.none.to_string(), p.advice.to_string());
+    program.periodic.iter().filter(none).map(words).collect()
 }
 
 /// Fills a live record with what a real program said of itself, by the names of the workload's own figures.

@@ -55,6 +55,7 @@ pub(super) static FS_MARK: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "files per second", unit: "files/s", higher_is_better: Some(true) }],
+    periodic: &[],
     room: |p| {
         let files = [p.count("n"), p.count("threads"), p.count("loops")];
         files.iter().fold(p.bytes("size"), |room, n| room.saturating_mul(*n))

@@ -74,6 +74,7 @@ pub(super) static FSOPS: Descriptor = Descriptor {
         },
     ],
     figures: &[],
+    periodic: &[],
     room: |_| 0,
     fits: |p| {
         let (op, size) = (p.word("op"), p.bytes("size"));

@@ -45,6 +45,7 @@ pub(super) static INTERLEAVED: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "read", unit: "MB/s", higher_is_better: Some(true) }],
+    periodic: &[],
     room: |p| p.bytes("size"),
     fits: |p| {
         let (zone, block, readers) = (p.bytes("zone"), p.bytes("block"), p.count("readers"));

@@ -62,6 +62,7 @@ pub(super) static IOZONE: Descriptor = Descriptor {
         },
     ],
     figures: &[rate("write"), rate("rewrite"), rate("read"), rate("reread")],
+    periodic: &[],
     room: |p| p.count("processes").saturating_mul(p.bytes("size")),
     fits: |_| Ok(()),
     prepare: None,

@@ -78,6 +78,7 @@ pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
         Figure { name: "done", unit: "%", higher_is_better: Some(true) },
         Figure { name: "files", unit: "1", higher_is_better: Some(true) },
     ],
+    periodic: &[],
     room: |p| (p.count("readers") + p.count("writers")).saturating_mul(p.bytes("file")),
     fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),

@@ -58,6 +58,17 @@ pub struct Figure {
     pub higher_is_better: Option<bool>,
 }
 
+/// Work that a program does now and then, by its own clock or count: a short run may have none of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Periodic {
+    /// The figure that counts it.
+    pub figure: &'static str,
+    /// What is said of a run without it.
+    pub none: &'static str,
+    /// When it comes, and what to do.
+    pub advice: &'static str,
+}
+
 /// A program that can be named.
 #[derive(Debug)]
 pub struct Descriptor {
@@ -71,6 +82,8 @@ pub struct Descriptor {
     pub params: &'static [Param],
     /// Figures of its own.
     pub figures: &'static [Figure],
+    /// What it does now and then.
+    pub periodic: &'static [Periodic],
     /// Bytes that its files have at least at some time, as far as the parameters tell: no disk below that will do.
     pub room: fn(&Params) -> Bytes,
     /// What is wrong with parameters that do not go together.

@@ -54,6 +54,7 @@ pub(super) static PG_TEST_FSYNC: Descriptor = Descriptor {
         ops("write, close, fsync"),
         ops("write"),
     ],
+    periodic: &[],
     room: |_| SEGMENT,
     fits: |_| Ok(()),
     prepare: None,

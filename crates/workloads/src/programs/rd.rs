@@ -52,6 +52,7 @@ pub(super) static RD: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "all reads", unit: "s", higher_is_better: Some(false) }],
+    periodic: &[],
     room: |p| p.bytes("size"),
     fits: |p| {
         let (bs, size) = (p.bytes("bs"), p.bytes("size"));

@@ -33,6 +33,7 @@ pub(super) static RELAY: Descriptor = Descriptor {
         },
     ],
     figures: &[],
+    periodic: &[],
     room: |_| 0,
     fits: |_| Ok(()),
     prepare: None,

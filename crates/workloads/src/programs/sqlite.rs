@@ -64,6 +64,7 @@ pub(super) static SQLITE: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "seconds", unit: "s", higher_is_better: Some(false) }],
+    periodic: &[],
     room: |p| p.count("passes").saturating_mul(p.count("inserts")).saturating_mul(p.bytes("row")),
     fits: |p| {
         let page = p.bytes("page_size");

@@ -56,6 +56,7 @@ pub(super) static STARTUP: Descriptor = Descriptor {
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
     ],
+    periodic: &[],
     room: background::room,
     fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),

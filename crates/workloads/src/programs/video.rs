@@ -67,6 +67,7 @@ pub(super) static VIDEO: Descriptor = Descriptor {
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
     ],
+    periodic: &[],
     room: background::room,
     fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),

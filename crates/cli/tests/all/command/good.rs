@@ -52,6 +52,21 @@ fn a_quick_look_says_how_short_it_is() {
     assert!(short < long / 3.0, "{short} s beside {long} s");
 }
 
+/// A short run of a database has no checkpoint: its figures are without that load.
+#[test]
+fn periodic_work_that_never_came_is_told() {
+    let place = Place::new();
+    let said = |timeout: &str| {
+        let mut args = vec!["run", "pgbench", "--device", "ssd-sata", "--scheduler", "none"];
+        args.extend(["--format", "json", "--param", "scale=1", "--param", "time=3", "--param"]);
+        args.push(timeout);
+        let all: Value = serde_json::from_str(&place.out(&args)).unwrap();
+        all["experiments"][0]["records"][0]["warnings"].to_string()
+    };
+    assert!(said("checkpoint_timeout=300").contains("no checkpoint fell into this run"));
+    assert!(!said("checkpoint_timeout=1").contains("checkpoint fell"));
+}
+
 #[test]
 fn a_program_is_judged_by_its_own_figures() {
     let place = Place::new();

@@ -8,7 +8,7 @@ use iosched_syscalls::{Done, Sys};
 use iosched_types::Bytes;
 use iosched_types::units::SEC;
 
-use super::{Descriptor, Figure, Kind, Param, Params, files, fits};
+use super::{Descriptor, Figure, Kind, Param, Params, Periodic, files, fits};
 
 mod backend;
 mod buffers;
@@ -122,6 +122,12 @@ pub(super) static PGBENCH: Descriptor = Descriptor {
         Figure { name: "pages written by clients", unit: "1", higher_is_better: None },
         Figure { name: "checkpoints", unit: "1", higher_is_better: None },
     ],
+    periodic: &[Periodic {
+        figure: "checkpoints",
+        none: "no checkpoint fell into this run",
+        advice: "one comes every checkpoint_timeout seconds, and when the log grows towards max_wal_size: give it more \
+                 time to see what checkpoints do",
+    }],
     room: |p| {
         let pages = |t: &Table| t.pages(p.count("scale"));
         Table::ALL.iter().map(pages).sum::<u64>() * PAGE + SEGMENTS * SEGMENT
