@@ -61,6 +61,21 @@ fn core_time_is_no_latency() {
     assert_eq!(goal(&answers, "CPU time").winner.as_deref(), Some("bfq"));
 }
 
+/// The options of a published test do not say which test it is.
+#[test]
+fn a_test_of_another_program_is_named_by_its_title() {
+    let options = "Test Target: Default Test Directory";
+    let with = |scheduler: &str, value: f64| {
+        let r = trial(&format!("SQLite 3.8: {options}"), scheduler, 1);
+        with_metric(r, options, "Seconds", false, value)
+    };
+    let all = of(&[with("none", 10.0), with("bfq", 20.0)]);
+    assert!(all[0].words.contains("By SQLite 3.8 in 1 workload"), "{all:?}");
+    let own = with_metric(trial("w", "none", 1), "tps", "1/s", true, 1.0);
+    let all = of(&[own, with_metric(trial("w", "bfq", 1), "tps", "1/s", true, 2.0)]);
+    assert!(all[0].words.contains("By tps in 1 workload"), "{all:?}");
+}
+
 #[test]
 fn a_figure_that_only_describes_the_run_is_no_goal() {
     let with = |scheduler: &str, value: f64| {

@@ -33,7 +33,7 @@ impl Goal {
 
     /// The figures in words: `p99 of reads and p99 of fsync`. Empty where the goal is called like its figure.
     pub(super) fn measured_by(&self) -> String {
-        let words: BTreeSet<String> = self.figures.iter().map(|f| in_words(&f.measure)).collect();
+        let words: BTreeSet<String> = self.figures.iter().map(of_test).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             [one] if one == self.name => String::new(),
@@ -99,6 +99,17 @@ impl Goal {
             }
         }
         out
+    }
+}
+
+/// A figure in words. A test of another program is known by its title: what it says of its options alone names nothing
+/// ("Test Target: Default Test Directory" of SQLite).
+fn of_test(f: &Figure) -> String {
+    let whole = f.workload.split(" [").next().unwrap_or_default();
+    let title = whole.strip_suffix(&f.measure).and_then(|t| t.strip_suffix(": "));
+    match title.filter(|t| !t.is_empty()) {
+        Some(title) => title.into(),
+        None => in_words(&f.measure),
     }
 }
 
