@@ -24,6 +24,8 @@ pub(crate) fn walk(stage: &mut Stage) {
     assert_eq!(stage.browser.eval("document.scripts.length"), 0);
     stage.pictures("server-list");
 
+    narrow(stage);
+
     stage.browser.type_into("input[type=search]", "monday");
     stage.browser.key("Enter");
     stage.browser.wait("Page.loadEventFired", |_| true);
@@ -42,6 +44,22 @@ pub(crate) fn walk(stage: &mut Stage) {
     stage.browser.screenshot(&stage.dir.join("server-compare.png"));
 
     follow(stage, &mut store, &home);
+}
+
+/// In a narrow window the list needs no scrolling, and no word or date is broken over lines.
+fn narrow(stage: &mut Stage) {
+    let size =
+        serde_json::json!({ "width": 500, "height": 844, "deviceScaleFactor": 1, "mobile": false });
+    stage.browser.call("Emulation.setDeviceMetricsOverride", size);
+    let wide = stage.browser.number("document.documentElement.scrollWidth");
+    assert!(wide <= 500.0, "the list is {wide} wide");
+    let broken = "[...document.querySelectorAll('.list td')].filter(e => e.getBoundingClientRect().height > 36).map(e => e.innerText)";
+    assert!(stage.browser.texts(broken).is_empty(), "{:?}", stage.browser.texts(broken));
+    let labels = "[...document.querySelectorAll('.list tbody tr:first-child td')].map(e => getComputedStyle(e, '::before').content)";
+    let labels = stage.browser.texts(labels).join(" ");
+    assert!(labels.contains("begun") && labels.contains("failed or invalid"), "{labels}");
+    stage.browser.screenshot(&stage.dir.join("server-list-narrow.png"));
+    stage.browser.call("Emulation.clearDeviceMetricsOverride", serde_json::json!({}));
 }
 
 /// An experiment of twelve trials of which five are stored, then all.
