@@ -115,7 +115,7 @@ impl Bfq {
     pub(super) fn reweigh(&mut self, q: QueueId) {
         let queue = self.qm(q);
         let wanted = if (queue.busy || queue.dispatched > 0) && !queue.raised() {
-            u64::from(queue.level.min(7)) + 1
+            u64::from(queue.weighs_as.min(7)) + 1
         } else {
             0
         };

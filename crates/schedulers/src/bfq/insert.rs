@@ -232,6 +232,12 @@ impl Bfq {
         if self.queues[q as usize].in_pos_tree {
             self.positions.remove(&mut group.positions, q);
         }
+        let taken = |sector| {
+            let (end, _) = self.positions.around(group.positions, sector);
+            end.is_some_and(|n| self.positions.key(n) == sector)
+        };
+        // A place belongs to the queue that came there first.
+        let wanted = wanted && !taken(ctx.reqs[next].sector);
         if wanted {
             self.positions.insert(&mut group.positions, q, ctx.reqs[next].sector, 0);
         }

@@ -29,12 +29,11 @@ impl Bfq {
         self.count_allocated(target);
         self.uncount_allocated(q);
         ctx.reqs[id].elv[0] = u64::from(target) + 1;
-        self.qm(q).just_created = false;
         if self.process(task).queues[1] == q {
             self.cooperate(ctx, task, q, target);
-        } else {
-            self.free_if_dead(q);
         }
+        self.qm(q).just_created = false;
+        self.free_if_dead(q);
         target
     }
 
@@ -83,21 +82,26 @@ impl Bfq {
         let s = self.in_service;
         let reach = if self.v.modern { self.in_serv_last_pos } else { self.last_position };
         if s != NIL && s != q && sector.abs_diff(reach) <= CLOSE && self.compatible(q, s, true) {
-            return self.plan(q, s);
+            let joined = self.plan(q, s);
+            if joined.is_some() {
+                return joined;
+            }
         }
         let near = self.near(ctx, q, sector)?;
         self.compatible(q, near, false).then_some(())?;
         self.plan(q, near)
     }
 
-    /// A queue of the group with its next request close to `sector`. Looks at or behind it first.
+    /// A queue of the group with its next request close to `sector`: the one at which the search ends, or else its
+    /// neighbour. Which of the two that is depends on the shape of the tree.
     fn near(&self, ctx: &Ctx<'_>, q: QueueId, sector: u64) -> Option<QueueId> {
         let group = self.groups[self.q(q).group as usize].as_ref()?;
-        let (above, below) = self.positions.around(group.positions, sector);
-        [above, below].into_iter().flatten().find(|&n| {
-            let next = self.q(n).next_rq;
-            n != q && next != NO_REQ && ctx.reqs[next].sector.abs_diff(sector) <= CLOSE
-        })
+        let (end, other) = self.positions.around(group.positions, sector);
+        let close = |n: &QueueId| {
+            let next = self.q(*n).next_rq;
+            *n != q && next != NO_REQ && ctx.reqs[next].sector.abs_diff(sector) <= CLOSE
+        };
+        [end, other].into_iter().flatten().find(close)
     }
 
     pub(super) fn too_late(&self, q: QueueId) -> bool {
@@ -125,6 +129,10 @@ impl Bfq {
 
     /// Remembers that `q` joins `target`, unless one of them has no process left.
     fn plan(&mut self, q: QueueId, target: QueueId) -> Option<QueueId> {
+        // A queue that its processes have left, with requests of theirs, leads nowhere, though it was merged.
+        if self.v.modern && self.q(target).processes == 0 {
+            return None;
+        }
         let target = self.end_of_chain(target);
         if target == q || self.q(target).processes == 0 || self.q(q).processes == 0 {
             return None;
@@ -179,8 +187,20 @@ impl Bfq {
     fn save(&mut self, q: QueueId) {
         let queue = self.q(q);
         let Some(task) = queue.owner else { return };
+        // A queue that is merged with its first request would have been raised by it.
+        let denied = self.v.modern
+            && self.c.low_latency
+            && queue.just_created
+            && queue.burst != Burst::Large;
+        let raise = if denied {
+            let (coeff, duration) = (self.c.wr_coeff, self.raise_duration());
+            Raise { coeff, duration, ..Raise::none(self.j) }
+        } else {
+            queue.raise
+        };
         let saved = Saved {
-            raise: queue.raise,
+            weighs_as: queue.weighs_as,
+            raise,
             think: queue.think,
             short_think: queue.short_think,
             io_bound: queue.io_bound,
@@ -236,8 +256,13 @@ impl Bfq {
         let j = self.j;
         let Some(s) = self.saved[task as usize].take() else { return };
         let burst = self.bursts.after_split(q, s.burst);
+        let modern = self.v.modern;
         let queue = self.qm(q);
         let was_raised = queue.raised();
+        if modern {
+            // A queue that stays with one of its processes keeps its level, but takes the process' weight.
+            queue.weighs_as = s.weighs_as;
+        }
         queue.think = s.think;
         queue.short_think = s.short_think;
         queue.io_bound = s.io_bound;
@@ -313,9 +338,7 @@ impl Bfq {
         let target = self.process(task).stable_with;
         let delay = self.c.ms_to_jiffies(STABLE_DELAY_MS);
         let queue = self.q(q);
-        if target == NIL
-            || queue.owner != Some(task)
-            || self.j <= queue.split_time.max(queue.creation) + delay
+        if target == NIL || self.j <= queue.split_time.max(queue.creation) + delay
         {
             return None;
         }

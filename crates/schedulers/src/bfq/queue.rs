@@ -80,6 +80,8 @@ pub(super) struct Queue {
     pub(super) sync: bool,
     pub(super) class: u8,
     pub(super) level: u8,
+    /// The level whose weight the queue has: its own, or that of the process which kept it after a split.
+    pub(super) weighs_as: u8,
 
     pub(super) tree: PosTree,
     pub(super) fifo: List<Fifo>,
@@ -153,6 +155,7 @@ impl Queue {
             sync,
             class,
             level,
+            weighs_as: level,
             tree: PosTree::new(),
             fifo: List::default(),
             next_rq: NO_REQ,
@@ -211,7 +214,7 @@ impl Queue {
 
     /// Weight without a raise: 80 for level 0 down to 10 for level 7.
     pub(super) fn original_weight(&self) -> u64 {
-        u64::from(8 - self.level.min(7)) * 10
+        u64::from(8 - self.weighs_as.min(7)) * 10
     }
 
     /// The weight a process without a priority of its own has.
@@ -223,6 +226,7 @@ impl Queue {
 /// What a process keeps of its own queue while it shares another's.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Saved {
+    pub(super) weighs_as: u8,
     pub(super) raise: Raise,
     pub(super) think: ThinkTime,
     pub(super) short_think: bool,

@@ -310,20 +310,20 @@ impl Trees {
         }
     }
 
-    /// The first node at or behind `key`, and the last one before it.
+    /// Where a search for `key` ends: at a node with this key, or else at the last one on its way and the neighbour of
+    /// that one on the other side of `key`.
     #[must_use]
     pub fn around(&self, root: Root, key: u64) -> (Option<u32>, Option<u32>) {
-        let (mut at, mut above, mut below) = (root.0, None, None);
+        let (mut at, mut end, mut other) = (root.0, [None; 2], RIGHT);
         while at != NIL {
-            if after(key, self.n(at).key) {
-                below = Some(at);
-                at = self.child(at, RIGHT);
-            } else {
-                above = Some(at);
-                at = self.child(at, LEFT);
+            if self.n(at).key == key {
+                return (Some(at), None);
             }
+            let side = if after(key, self.n(at).key) { RIGHT } else { LEFT };
+            (end[side], other) = (Some(at), 1 - side);
+            at = self.child(at, side);
         }
-        (above, below)
+        (end[1 - other], end[other])
     }
 
     /// The key a node was inserted with.

@@ -179,7 +179,8 @@ impl Bfq {
             self.busy[usize::from(self.q(q).class)] -= 1;
             self.busy[usize::from(class)] += 1;
         }
-        (self.qm(q).class, self.qm(q).level) = (class, level);
+        let queue = self.qm(q);
+        (queue.class, queue.level, queue.weighs_as) = (class, level, level);
         self.apply_raise(q);
     }
 

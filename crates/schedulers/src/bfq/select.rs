@@ -115,7 +115,7 @@ impl Bfq {
         self.shift_soft_rt(q);
         let queue = self.q(q);
         let (sync, soft) = (usize::from(queue.sync), queue.raise.soft_rt);
-        let stretch = self.engine.weight(queue.entity) / queue.original_weight();
+        let stretch = self.engine.raised(queue.entity);
         // A soft real-time queue is served often, not long.
         let stretch = if soft { 1 } else { stretch.max(1) };
         let timeout = self.j.saturating_add(self.c.timeout[sync].saturating_mul(stretch as i64));
@@ -164,8 +164,8 @@ impl Bfq {
             if self.v.modern {
                 // A raise that starts or ends in service changes the cost of the rest of the slot. A raise that falls
                 // back to another kind waits for the end of the slot.
-                let (e, plain) = (self.q(q).entity, self.q(q).original_weight());
-                if (self.engine.weight(e) > plain) != self.q(q).raised() {
+                let e = self.q(q).entity;
+                if (self.engine.raised(e) > 1) != self.q(q).raised() {
                     self.engine.apply_now(e);
                 }
             }

@@ -90,7 +90,7 @@ impl Bfq {
         if queue.budget_timeout < NEVER {
             return;
         }
-        let stretch = self.engine.weight(queue.entity) / queue.original_weight();
+        let stretch = self.engine.raised(queue.entity);
         let timeout = self.c.timeout[usize::from(queue.sync)];
         let end = self.j.saturating_add(timeout.saturating_mul(stretch.max(1) as i64));
         self.qm(q).budget_timeout = end;

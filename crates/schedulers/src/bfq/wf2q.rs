@@ -70,7 +70,10 @@ struct Entity {
     service: u64,
     weight: u64,
     class: u8,
+    /// The weight without a raise that `weight` stands on.
+    original: u64,
     new_weight: u64,
+    new_original: u64,
     new_class: u8,
     /// The divisor of a back-shift: the weight-raising factor of a queue, 1 for a group.
     coeff: u64,
@@ -176,7 +179,9 @@ impl Engine {
             service: 0,
             weight,
             class,
+            original: weight,
             new_weight: weight,
+            new_original: weight,
             new_class: class,
             coeff: 1,
             on: On::None,
@@ -277,6 +282,13 @@ impl Engine {
         self.e(e).weight
     }
 
+    /// How many times its plain weight an entity has.
+    #[must_use]
+    pub fn raised(&self, e: EntityId) -> u64 {
+        let e = self.e(e);
+        e.weight / e.original.max(1)
+    }
+
     /// Virtual start and finish, and V of the entity's tree, in sectors per weight.
     #[must_use]
     pub fn times(&self, e: EntityId) -> (f64, f64, f64) {
@@ -359,7 +371,7 @@ impl Engine {
     /// put on its tree.
     pub fn set_weight(&mut self, e: EntityId, original: u64, coeff: u64, class: u8) {
         let e = self.em(e);
-        e.new_weight = original * coeff;
+        (e.new_weight, e.new_original) = (original * coeff, original);
         e.coeff = coeff;
         e.new_class = class;
     }

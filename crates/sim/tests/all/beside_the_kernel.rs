@@ -170,7 +170,7 @@ fn commands_on_files_are_those_of_the_file_system() {
 fn every_command_is_that_of_a_kernel_that_has_run() {
     let dir = data("truth-random");
     let compared = commands_that_agree(&folder_of(&dir), &dir);
-    assert!(compared > 4800, "only {compared} commands compared");
+    assert!(compared > 9700, "only {compared} commands compared");
 }
 
 /// The kernel draws where its search for tags begins, so its repetitions differ: one writer or another gets on. Each is
@@ -208,7 +208,6 @@ const MISSES: &[(&str, &str)] = &[
         "fixed/g70",
         "bfq with split writes of 1 MiB: parts at command 25, where each piece takes a nanosecond and what is done",
     ),
-    ("hdd7k_q1/g96", "bfq: parts at command 76, where another process reads first"),
     ("ssd_nvme/g6", "flow: the sections part while both run; 1.2 % more I/Os here"),
 ];
 
@@ -247,5 +246,5 @@ fn random_jobs_are_the_kernels() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(agree >= 95, "only {agree} agree");
+    assert!(agree >= 100, "only {agree} agree");
 }

@@ -95,9 +95,17 @@ proptest! {
                 None => prop_assert!(flat.iter().all(|e| e.2 > aug)),
             }
             prop_assert!(t.black_height(root.0).is_some(), "{}", t.shape(root.0));
-            let above = flat.iter().find(|e| e.0 >= key).map(|e| e.1);
+            let above = flat.iter().find(|e| e.0 > key).map(|e| e.1);
             let below = flat.iter().rev().find(|e| e.0 < key).map(|e| e.1);
-            prop_assert_eq!(t.around(root, base.wrapping_add(key)), (above, below));
+            let (end, other) = t.around(root, base.wrapping_add(key));
+            if flat.iter().any(|e| e.0 == key) {
+                prop_assert!(flat.iter().any(|e| e.0 == key && Some(e.1) == end) && other.is_none());
+            } else {
+                prop_assert!((end, other) == (above, below) || (end, other) == (below, above));
+                // A search ends at a node that has no child on that side.
+                let side = if end == above { LEFT } else { RIGHT };
+                prop_assert!(end.is_none_or(|n| t.child(n, side) == NIL));
+            }
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::bfq::rbtree::{NIL, after};
 
 impl Engine {
     pub(super) fn apply_weight(&mut self, e: EntityId) {
-        let Entity { weight, new_weight, class, new_class, counted, .. } = *self.e(e);
+        let Entity { weight, new_weight, new_original, class, new_class, counted, .. } = *self.e(e);
+        self.em(e).original = new_original;
         if weight == new_weight && class == new_class {
             return;
         }
