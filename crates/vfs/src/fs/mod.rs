@@ -153,6 +153,18 @@ pub trait FileSystem: Backing {
     /// What was prepared has been on the disk for a while, and clean metadata has left memory (`drop_caches`).
     fn rested(&self) {}
 
+    /// The place of a name when a directory is read; `age` counts files in the order in which they were made. Without one
+    /// names come in their own order.
+    fn listed_at(&self, _name: &str, _age: u32) -> Option<u32> {
+        None
+    }
+
+    /// Lets the file `to.0` have what so many pages of the file `from.0` have, from the pages `from.1` and `to.1` on, without
+    /// a copy. Whether it can.
+    async fn share(&self, _: &Kernel, _from: (u32, u64), _to: (u32, u64), _pages: u64) -> bool {
+        false
+    }
+
     /// A direct write has made a file longer.
     async fn extended(&self, _: &Kernel) {}
 

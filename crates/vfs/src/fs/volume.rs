@@ -215,6 +215,14 @@ impl FileSystem for Volume {
         each!(self, fs => fs.extended(k).await);
     }
 
+    fn listed_at(&self, name: &str, age: u32) -> Option<u32> {
+        each!(self, fs => fs.listed_at(name, age))
+    }
+
+    async fn share(&self, k: &Kernel, from: (u32, u64), to: (u32, u64), pages: u64) -> bool {
+        each!(self, fs => fs.share(k, from, to, pages).await)
+    }
+
     fn starts_at_close(&self, file: u32) -> bool {
         each!(self, fs => fs.starts_at_close(file))
     }

@@ -70,7 +70,7 @@ impl State {
             i.extents.before(number).is_none_or(|m| number >= m.logical + m.blocks)
         });
         if missing {
-            self.place_blocks(directory, number, 1, true)?;
+            self.place_blocks(directory, (number, 1), true, false)?;
         }
         self.touch_entry(directory);
         if let Some(inode) = self.inodes.get_mut(directory) {
@@ -100,13 +100,13 @@ impl State {
         self.touch_entry(directory);
     }
 
-    /// Blocks for a part of the file that has none; says for how many blocks of it.
+    /// Blocks for a part of the file that has none; says for how many blocks of it. `whole`: it will not grow.
     pub(super) fn allocate(
         &mut self,
         k: &Kernel,
         file: u32,
-        logical: u64,
-        blocks: u64,
+        part: (u64, u64),
+        whole: bool,
     ) -> Result<u64, Full> {
         let exact = self.inodes.get(file).is_some_and(|i| i.kind != Kind::File);
         if let Some(inode) = self.inodes.get_mut(file)
@@ -114,7 +114,7 @@ impl State {
         {
             inode.colour = u64::from(k.task());
         }
-        let n = self.place_blocks(file, logical, blocks, exact)?;
+        let n = self.place_blocks(file, part, exact, whole)?;
         self.changed(file, k, true);
         Ok(n)
     }
@@ -122,16 +122,16 @@ impl State {
     pub(super) fn place_blocks(
         &mut self,
         file: u32,
-        logical: u64,
-        blocks: u64,
+        (logical, blocks): (u64, u64),
         exact: bool,
+        whole: bool,
     ) -> Result<u64, Full> {
         if self.layout.format.indirect {
             return self.place_by_pointers(file, logical, blocks, exact);
         }
         let Some(inode) = self.inodes.get(file) else { return Ok(blocks) };
         let left = inode.extents.before(logical).filter(|m| m.logical + m.blocks == logical);
-        let end = inode.extents.last().map_or(0, |m| m.logical + m.blocks);
+        let end = inode.extents.last().map_or(inode.size, |m| inode.size.max(m.logical + m.blocks));
         let request = Request {
             group: self.layout.group_of(inode.number),
             logical,
@@ -139,7 +139,7 @@ impl State {
             file: end.max(logical + blocks),
             left: left.map(|m| m.start + m.blocks - 1),
             right: inode.extents.after(logical).map(|m| m.logical),
-            closed: false,
+            closed: whole,
             exact,
         };
         let extent = self.space.allocate(file, 0, &request).ok_or(Full)?;

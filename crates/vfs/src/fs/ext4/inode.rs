@@ -44,6 +44,10 @@ pub(super) struct Inode {
     pub(super) unwritten: Ranges,
     /// It was cut to nothing and has been written since: closing it starts what is dirty.
     pub(super) replaced: bool,
+    /// Somebody has written and still has it open, so it may grow.
+    pub(super) growing: bool,
+    /// Pages that the file has, as far as they were written here.
+    pub(super) size: u64,
 }
 
 /// All inodes, by the number of their file.
@@ -203,5 +207,7 @@ fn empty(number: u64, kind: Kind) -> Inode {
         unconverted: false,
         unwritten: Ranges::default(),
         replaced: false,
+        growing: false,
+        size: 0,
     }
 }

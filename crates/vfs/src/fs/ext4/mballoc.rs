@@ -10,6 +10,9 @@ use crate::fs::age::Ageing;
 const SMALL: u64 = 16;
 /// Blocks of a CPU's preallocation.
 const LOCALITY: u64 = 512;
+/// So many rests of preallocations of one order a CPU keeps, and so many when there were more.
+const MOST: usize = 8;
+const FEWEST: usize = 5;
 /// Blocks that one request can have.
 pub const LARGEST: u64 = 2048;
 
@@ -43,6 +46,18 @@ pub struct Request {
     pub exact: bool,
 }
 
+impl Request {
+    fn is_small(&self) -> bool {
+        (self.logical + self.blocks).max(self.file) <= SMALL
+    }
+
+    /// Whether the file takes blocks behind those of the last one that did. One that will not grow takes only what it
+    /// needs, where its inode is.
+    fn streams(&self) -> bool {
+        !self.is_small() && !self.exact && !self.closed
+    }
+}
+
 /// A file's preallocation: logical start, place, blocks.
 #[derive(Clone, Copy, Debug)]
 struct Reserve {
@@ -56,8 +71,8 @@ struct Reserve {
 pub struct Allocator {
     layout: Layout,
     groups: Vec<Option<Box<Group>>>,
-    /// What is left of each CPU's preallocation.
-    locality: Vec<Extent>,
+    /// What is left of each CPU's preallocations.
+    locality: Vec<Vec<Extent>>,
     reserves: BTreeMap<u32, Vec<Reserve>>,
     /// The group in which the last stream allocation ended.
     stream: u64,
@@ -80,7 +95,7 @@ impl Allocator {
         let mut this = Self {
             layout,
             groups: vec![None; groups],
-            locality: vec![Extent { start: 0, blocks: 0 }; cpus],
+            locality: vec![Vec::new(); cpus],
             reserves: BTreeMap::new(),
             stream: 0,
             free: in_flex.iter().sum(),
@@ -160,7 +175,7 @@ impl Allocator {
         if let Some(extent) = self.take_reserve(file, request) {
             return Some(extent);
         }
-        if request.exact || request.closed && request.blocks > SMALL {
+        if request.exact || request.closed && !request.is_small() {
             return self.find(request, request.blocks, request.blocks);
         }
         if std::mem::take(&mut self.unread)
@@ -169,7 +184,7 @@ impl Allocator {
             self.take_range(extent.start, extent.blocks);
             return Some(extent);
         }
-        if (request.logical + request.blocks).max(request.file) <= SMALL {
+        if request.is_small() {
             return self.take_locality(cpu, request);
         }
         self.stream(file, request)
@@ -207,23 +222,37 @@ impl Allocator {
         }
     }
 
-    /// Small files share their CPU's preallocation, whatever their directory.
+    /// Small files share their CPU's preallocations, whatever their directory: of those with enough left, the one nearest
+    /// to where the file would like to lie. What a file finds too short stays for others.
     fn take_locality(&mut self, cpu: usize, request: &Request) -> Option<Extent> {
-        if self.locality[cpu].blocks < request.blocks {
-            let old = self.locality[cpu];
-            if old.blocks > 0 {
+        let goal = request.left.map_or_else(|| self.start_group(request) * GROUP, |l| l + 1);
+        let kept = &self.locality[cpu];
+        let fitting = (0..kept.len()).filter(|i| kept[*i].blocks >= request.blocks);
+        let own = match fitting.min_by_key(|i| kept[*i].start.abs_diff(goal)) {
+            Some(own) => self.locality[cpu].remove(own),
+            None => self.find(&Request { left: None, ..*request }, LOCALITY, request.blocks)?,
+        };
+        let blocks = request.blocks.min(own.blocks);
+        self.keep(cpu, Extent { start: own.start + blocks, blocks: own.blocks - blocks });
+        Some(Extent { start: own.start, blocks })
+    }
+
+    /// Keeps what is left of a preallocation, by size. Of more than eight of the same order the smallest go until five are
+    /// left.
+    fn keep(&mut self, cpu: usize, rest: Extent) {
+        if rest.blocks == 0 {
+            return;
+        }
+        let order = |e: &Extent| e.blocks.ilog2().min(LOCALITY.ilog2());
+        let all = &mut self.locality[cpu];
+        all.insert(all.partition_point(|e| e.blocks <= rest.blocks), rest);
+        let first = all.partition_point(|e| order(e) < order(&rest));
+        let same = all.iter().filter(|e| order(e) == order(&rest)).count();
+        if same > MOST {
+            for old in all.drain(first..first + same - FEWEST).collect::<Vec<_>>() {
                 self.release(old);
             }
-            self.locality[cpu] = Extent { start: 0, blocks: 0 };
-            self.locality[cpu] =
-                self.find(&Request { left: None, ..*request }, LOCALITY, request.blocks)?;
         }
-        let own = &mut self.locality[cpu];
-        let blocks = request.blocks.min(own.blocks);
-        let extent = Extent { start: own.start, blocks };
-        own.start += blocks;
-        own.blocks -= blocks;
-        Some(extent)
     }
 
     /// A larger file gets more than it needs now; the rest is kept for its next blocks.
@@ -273,11 +302,10 @@ impl Allocator {
     /// The group that a search begins in: behind the last stream, or the one after the first of the inode's flex
     /// group, which is for directories.
     fn start_group(&self, request: &Request) -> u64 {
-        let streams = (request.logical + request.blocks).max(request.file) > SMALL;
         let first = request.group / FLEX * FLEX;
         if let Some(left) = request.left {
             left / GROUP
-        } else if streams && !request.exact {
+        } else if request.streams() {
             self.stream
         } else if request.exact {
             first

@@ -3,7 +3,7 @@
 use iosched_types::{Flags, Nanos};
 
 use super::mballoc::LARGEST;
-use super::{Data, Driver, Ext, Name, SUPERBLOCK, State};
+use super::{Data, Driver, Ext, Name, SUPERBLOCK, State, hash};
 use crate::cache::mapping::Mark;
 use crate::fs::atime::Atime;
 use crate::fs::extents::Placed;
@@ -96,7 +96,7 @@ impl<N: Name> FileSystem for Ext<N> {
             s.journal.modify(descriptor);
             s.add_entry(parent)?;
             if has_block(kind) {
-                s.allocate(k, file, 0, 1)?;
+                s.allocate(k, file, (0, 1), false)?;
                 // The first block is made in memory.
                 let block = s.entry_block(file);
                 s.warm.insert(block);
@@ -107,6 +107,11 @@ impl<N: Name> FileSystem for Ext<N> {
         });
         self.end(k).await;
         done
+    }
+
+    /// By the hash of the name, as in its index.
+    fn listed_at(&self, name: &str, _: u32) -> Option<u32> {
+        Some(hash::of(name))
     }
 
     async fn opened(&self, k: &Kernel) {
@@ -171,6 +176,7 @@ impl<N: Name> FileSystem for Ext<N> {
     }
 
     async fn will_write(&self, k: &Kernel, file: u32, pages: (u64, u64)) -> Result<(), Full> {
+        self.with(|s| s.grows(file, pages.1));
         self.place_now(k, file, pages).await
     }
 
@@ -247,6 +253,7 @@ impl<N: Name> FileSystem for Ext<N> {
             if let Some(inode) = s.inodes.get_mut(file) {
                 inode.unwritten.remove(pages, u64::MAX);
                 inode.replaced |= pages == 0;
+                inode.size = pages;
             }
             s.changed(file, k, true);
         });
@@ -262,7 +269,9 @@ impl<N: Name> FileSystem for Ext<N> {
             match mapped.filter(|m| at < m.logical + m.blocks) {
                 Some(m) => at = m.logical + m.blocks,
                 None => {
-                    match self.with(|s| s.allocate(k, file, at, (from + pages - at).min(LARGEST))) {
+                    match self.with(|s| {
+                        s.allocate(k, file, (at, (from + pages - at).min(LARGEST)), false)
+                    }) {
                         Ok(n) => {
                             self.with(|s| {
                                 if let Some(inode) = s.inodes.get_mut(file) {
@@ -303,7 +312,12 @@ impl<N: Name> FileSystem for Ext<N> {
     }
 
     fn closed(&self, _: &Kernel, file: u32) {
-        self.with(|s| s.space.close(file));
+        self.with(|s| {
+            s.space.close(file);
+            if let Some(inode) = s.inodes.get_mut(file) {
+                inode.growing = false;
+            }
+        });
     }
 
     fn is_stamped(&self, file: u32, now: Nanos) -> bool {
@@ -405,7 +419,7 @@ impl<N: Name> Backing for Ext<N> {
         self.begin(k).await;
         let mut at = from;
         while at < end {
-            match self.with(|s| s.allocate(k, file, at, end - at)) {
+            match self.with(|s| s.allocate(k, file, (at, end - at), s.is_whole(file, end))) {
                 Ok(n) => at += n,
                 Err(Full) => break,
             }
@@ -445,6 +459,19 @@ impl State {
                 .inodes
                 .get(file)
                 .is_some_and(|i| i.extents.holds(page).is_none() || i.unwritten.at(page).is_some())
+    }
+
+    /// Somebody writes up to this page.
+    fn grows(&mut self, file: u32, to: u64) {
+        if let Some(inode) = self.inodes.get_mut(file) {
+            inode.growing = true;
+            inode.size = inode.size.max(to);
+        }
+    }
+
+    /// Whether nobody who wrote has the file open any more, and it ends here.
+    fn is_whole(&self, file: u32, end: u64) -> bool {
+        self.inodes.get(file).is_some_and(|i| !i.growing && end >= i.size)
     }
 
     fn release_reserved(&mut self, file: u32) -> bool {

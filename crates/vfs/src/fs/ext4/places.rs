@@ -171,7 +171,7 @@ impl State {
     fn allocate_up_to(&mut self, k: &Kernel, file: u32, at: u64, to: u64) -> Result<u64, Full> {
         let next = self.inodes.get(file).and_then(|i| i.extents.after(at)).map(|m| m.logical);
         let end = to.min(next.unwrap_or(to)).min(at + LARGEST);
-        self.allocate(k, file, at, end - at)
+        self.allocate(k, file, (at, end - at), false)
     }
 
     /// The blocks of pages that have a place, in order of place.
