@@ -114,6 +114,7 @@ pub(crate) fn volume(trial: &Trial, capacity: Bytes) -> Volume {
             log_flags: log_flags(kernel, true),
             flushes_each: kernel < FEW_LOG_FLUSHES,
             atime,
+            shares: kernel >= SHARED_BLOCKS,
         };
         return Volume::Xfs(Xfs::new(blocks, 0, options, ageing));
     }
@@ -160,6 +161,8 @@ fn fs_of(trial: &Trial) -> FsType {
 /// The kernel mounts ext3 by its ext4 since this one.
 const WITHOUT_EXT3: KernelVersion = KernelVersion(4, 3, 0);
 
+/// Since this one blocks can be shared without a warning that this is an experiment.
+const SHARED_BLOCKS: KernelVersion = KernelVersion(4, 16, 0);
 /// Since this one only the first and the last write of a record of XFS's log flush. The year is known, the version is not.
 const FEW_LOG_FLUSHES: KernelVersion = KernelVersion(5, 14, 0);
 

@@ -121,7 +121,14 @@ impl Names for Mount {
     }
 
     fn list(&self, ino: Ino, skip: usize, into: &mut Vec<Entry>) -> Answer {
-        self.tree.borrow().list(ino, skip, into)
+        let tree = self.tree.borrow();
+        match self.volume.listed_at("", 0) {
+            Some(_) => {
+                let key = |name: &str, ino: Ino| self.volume.listed_at(name, ino.0);
+                tree.list_by(ino, skip, into, key)
+            }
+            None => tree.list(ino, skip, into),
+        }
     }
 
     fn counts(&self) -> Counts {
@@ -428,6 +435,26 @@ impl Mount {
             }
             Ok(0)
         }))
+    }
+
+    /// Copies a range by giving its blocks to the target, too, where the file system can do that with whole pages or up to
+    /// the ends of both files; otherwise by `copy`.
+    pub(crate) fn share_or(&self, actor: u32, source: Part, target: Part, copy: Path) -> Path {
+        let length = |part: Part| self.tree.borrow().stat(part.ino).bytes;
+        let ends = source.at + source.len == length(source)
+            && target.at.saturating_add(target.len) >= length(target);
+        let whole = source.at.is_multiple_of(PAGE)
+            && target.at.is_multiple_of(PAGE)
+            && (source.len.is_multiple_of(PAGE) || ends);
+        let (k, this) = (self.kernel(actor), self.clone());
+        Box::pin(async move {
+            let (from, to) = ((source.ino.0, source.at / PAGE), (target.ino.0, target.at / PAGE));
+            if !whole || !this.volume.share(&k, from, to, source.len.div_ceil(PAGE)).await {
+                return copy.await;
+            }
+            this.longer(target);
+            Ok(source.len)
+        })
     }
 
     pub(crate) fn truncate(&self, actor: u32, ino: Ino, len: Bytes) -> Result<Path, Errno> {

@@ -263,4 +263,20 @@ impl<T: Default> Tree<T> {
         }
         Ok(into.len() as u64)
     }
+
+    /// The same in the order of a key.
+    pub(super) fn list_by<K: Ord>(
+        &self,
+        ino: Ino,
+        skip: usize,
+        into: &mut Vec<Entry>,
+        key: impl Fn(&str, Ino) -> K,
+    ) -> Answer {
+        let mut all: Vec<_> = self.names(ino)?.iter().collect();
+        all.sort_by_cached_key(|(name, i)| key(name, **i));
+        for (name, i) in all.into_iter().skip(skip).take(NAMES_A_CALL) {
+            into.push(Entry { name: name.clone(), kind: self.node(*i).kind });
+        }
+        Ok(into.len() as u64)
+    }
 }

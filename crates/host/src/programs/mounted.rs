@@ -440,10 +440,12 @@ impl Programs {
         let Some(mount) = self.fs.mount() else { return Ok(None) };
         let read = mount.read(a, reads, Part { ino: source, at, len: n }, self.opens.clone(), f);
         let write = mount.write(a, writes, Part { ino: target, at: to, len: n }, None);
-        let path: Path = Box::pin(async move {
+        let copy: Path = Box::pin(async move {
             read.await?;
             write.await
         });
+        let target = Part { ino: target, at: to, len: n };
+        let path = mount.share_or(a, Part { ino: source, at, len: n }, target, copy);
         Ok(Some((Some(path), After::Say)))
     }
 }

@@ -104,6 +104,13 @@ impl Extents {
         extents.insert(at, new);
     }
 
+    /// Takes the blocks of a range away.
+    pub(super) fn unmap(&mut self, from: u64, to: u64) {
+        let behind = self.cut(to);
+        self.cut(from);
+        behind.into_iter().for_each(|m| self.map(m));
+    }
+
     /// Takes away everything from the block on, and says what it was.
     pub(super) fn cut(&mut self, from: u64) -> Vec<Mapped> {
         let extents = Rc::make_mut(&mut self.0);

@@ -25,6 +25,8 @@ pub mod root {
     pub const INODES: u64 = 3;
     /// Chunks with free inodes.
     pub const FREE_INODES: u64 = 4;
+    /// Blocks of several files.
+    pub const OWNERS: u64 = 5;
 }
 
 /// The headers of a group, by sector of the group.

@@ -13,11 +13,11 @@ use crate::fs::extents::Mapped;
 use crate::kernel::{Event, Kernel, Wait};
 
 /// Sectors of a block.
-const BLOCK: u64 = 8;
+pub(super) const BLOCK: u64 = 8;
 /// Bytes before the text of a link in a block.
 const LINK_HEADER: u64 = 56;
 /// Changes in a group's header are in its first bytes.
-const FIRST: (u64, u64) = (0, 64);
+pub(super) const FIRST: (u64, u64) = (0, 64);
 
 impl Xfs {
     /// Reads a buffer unless it is in memory. One that is being read is waited for.
@@ -89,8 +89,14 @@ impl Xfs {
     pub(super) async fn release(&self, k: &Kernel, extents: &[Mapped]) {
         for m in extents {
             let group = self.with(|s| s.layout.group_of(m.start));
+            if self.with(|s| s.owners.any(m.start, m.start + m.blocks)) {
+                self.read_owners(k, group).await;
+                self.with(|s| s.owners_changed(*m));
+            }
             self.read_space(k, group).await;
-            self.with(|s| s.give(*m));
+            for (start, end) in self.with(|s| s.owners.drop(m.start, m.start + m.blocks)) {
+                self.with(|s| s.give(Mapped { logical: m.logical, start, blocks: end - start }));
+            }
         }
     }
 

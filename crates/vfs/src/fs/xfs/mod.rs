@@ -8,6 +8,7 @@ pub mod layout;
 pub mod log;
 mod metadata;
 mod ops;
+mod share;
 pub mod space;
 
 use std::cell::RefCell;
@@ -19,6 +20,7 @@ use iosched_types::{Flags, Nanos};
 use self::inode::{At, Inode, Inodes};
 use self::layout::{Layout, header};
 use self::log::{Checkpoint, Log, Seq};
+use self::share::Owners;
 use self::space::Space;
 use crate::fs::age::Ageing;
 use crate::fs::atime::Atime;
@@ -45,6 +47,8 @@ pub struct Options {
     pub flushes_each: bool,
     /// When a read changes the time of the last access.
     pub atime: Atime,
+    /// Copies share the blocks of their source (`reflink`).
+    pub shares: bool,
 }
 
 impl Default for Options {
@@ -59,6 +63,7 @@ impl Default for Options {
             log_flags: Flags::SYNC.with(Flags::META).with(Flags::IDLE),
             flushes_each: false,
             atime: Atime::Never,
+            shares: true,
         }
     }
 }
@@ -79,6 +84,8 @@ struct State {
     usable: Vec<Space>,
     /// Those blocks, with the checkpoint that frees them.
     freed: VecDeque<(Seq, Mapped)>,
+    /// Who has a block beside the first.
+    owners: Owners,
     inodes: Inodes,
     log: Log,
     /// The record that is being written.
@@ -118,6 +125,7 @@ impl Xfs {
             usable: groups.clone(),
             groups,
             freed: VecDeque::new(),
+            owners: Owners::default(),
             inodes,
             log,
             on_its_way: None,

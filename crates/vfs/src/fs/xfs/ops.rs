@@ -328,6 +328,15 @@ impl FileSystem for Xfs {
         Ok(())
     }
 
+    /// Entries lie in the order in which they came.
+    fn listed_at(&self, _: &str, age: u32) -> Option<u32> {
+        Some(age)
+    }
+
+    async fn share(&self, k: &Kernel, from: (u32, u64), to: (u32, u64), pages: u64) -> bool {
+        self.share_pages(k, from, to, pages).await
+    }
+
     fn notes_reads(&self) -> bool {
         self.with(|s| s.options.atime != Atime::Never)
     }
@@ -342,7 +351,10 @@ impl FileSystem for Xfs {
 
     async fn wrote(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
         let now = k.with(|w| w.now);
-        self.with(|s| s.delay(file, pages));
+        self.with(|s| {
+            s.part_from_others(file, pages);
+            s.delay(file, pages);
+        });
         if !self.is_stamped(file, now) {
             self.begin(k).await;
             self.with(|s| s.changed(k, file, false));

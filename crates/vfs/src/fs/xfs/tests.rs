@@ -236,3 +236,36 @@ fn freed_blocks_come_back_with_the_log() {
         assert_eq!(usable, fs.free());
     });
 }
+
+/// A copy shares its source's blocks and costs none; written pages get blocks of their own, and the others stay shared until
+/// both files are gone.
+#[test]
+fn a_copy_shares_blocks_until_it_is_written() {
+    traced(|k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 40_960).await;
+        fs.fsync(&k, 1, false).await;
+        let mut b = create(&k, &fs, 2).await;
+        let one = fs.free();
+        assert!(fs.share(&k, (1, 0), (2, 0), 10).await);
+        assert!(!fs.share(&k, (1, 0), (2, 0), 10).await, "it has pages there");
+        let places = |file| {
+            let of = move |s: &mut State| s.inodes.get(file).unwrap().extents.clone();
+            fs.with(of).blocks(0, 10).collect::<Vec<_>>()
+        };
+        assert_eq!((fs.free(), places(1)), (one, places(2)));
+        b.size = 40_960;
+        write(&k, &fs, &mut b, 8192, 8192).await;
+        fs.fsync(&k, 2, false).await;
+        assert_eq!(one - fs.free(), 2);
+        let own: Vec<bool> = places(1).iter().zip(places(2)).map(|(x, y)| *x != y).collect();
+        assert_eq!(own.iter().filter(|o| **o).count(), 2);
+        assert!(own[2] && own[3]);
+        fs.unlink(&k, (ROOT, 1), "f0_1", true).await;
+        fs.sync(&k).await;
+        assert_eq!(one - fs.free(), 0, "two blocks had one owner");
+        fs.unlink(&k, (ROOT, 2), "f0_2", true).await;
+        fs.sync(&k).await;
+        assert_eq!(fs.free() - one, 10);
+    });
+}
