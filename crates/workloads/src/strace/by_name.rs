@@ -3,9 +3,10 @@
 use iosched_syscalls::{Errno, OpenFlags};
 
 use super::Act;
-use super::args::{field, string};
+use super::args::{field, number, string};
 use super::names;
 use super::read::{Call, Reader};
+use super::walks::Listing;
 
 impl Reader {
     pub(super) fn look(&mut self, c: &Call<'_>) -> bool {
@@ -43,7 +44,10 @@ impl Reader {
         match c.end.ret {
             Some(Ok(_)) if link => return self.null(c),
             Some(Ok(_)) if said.is_empty() => _ = self.disk.found(&path, false),
-            Some(Ok(_)) => self.disk.stat(&path, directory, len),
+            Some(Ok(_)) => {
+                self.disk.stat(&path, directory, len);
+                self.disk.numbered(&path, field(said, "st_ino"));
+            }
             Some(Err(Errno::ENOENT)) => self.disk.missed(&path),
             Some(Err(Errno::ELOOP)) if self.symlinks.is_link(&path) => {}
             _ => return self.null(c),
@@ -59,15 +63,24 @@ impl Reader {
         }
         self.disk.is_directory(file);
         let dir = self.opened[file as usize].clone();
+        let mut listed = Vec::new();
         // Only -v prints the names.
         for entry in c.arg(1).split("{d_ino=").skip(1) {
             let Some((_, rest)) = entry.split_once("d_name=") else { continue };
             let Some((name, _)) = string(rest) else { continue };
             if name != "." && name != ".." {
-                self.disk.found(&names::absolute(&dir, &name), entry.contains("DT_DIR"));
+                let path = names::absolute(&dir, &name);
+                self.disk.found(&path, entry.contains("DT_DIR"));
+                self.disk.numbered(&path, entry.split(',').next().and_then(number));
+                listed.push(name.into());
             }
         }
-        self.done(c, Act::ReadDir { file }, None)
+        self.done(c, Act::ReadDir { file }, None);
+        if let Some(task) = self.tables.alive.get(&c.pid).map(|t| t.task) {
+            let step = self.log.tasks[task].steps.len();
+            self.listings.push(Listing { task, step, file, names: listed });
+        }
+        true
     }
 
     pub(super) fn change(&mut self, c: &Call<'_>) -> bool {

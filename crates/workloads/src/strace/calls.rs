@@ -25,7 +25,7 @@ const NO_DISK: &str = "\
     getgroups getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid \
     getrlimit getrusage getsid getsockname getsockopt gettid gettimeofday getuid getuid32 \
     getxattr io_cancel io_destroy io_setup ioctl ioprio_get ioprio_set kill lgetxattr listxattr llistxattr madvise \
-    membarrier mlock mmap mmap2 mprotect mremap munlock munmap personality prctl prlimit64 \
+    membarrier mlock mmap mmap2 mprotect mremap munlock personality prctl prlimit64 \
     rseq rt_sigaction rt_sigpending rt_sigprocmask rt_sigreturn sched_get_priority_max \
     sched_get_priority_min sched_getaffinity sched_getparam sched_getscheduler \
     sched_setaffinity sched_setparam sched_setscheduler sched_yield set_robust_list \
@@ -62,6 +62,7 @@ impl Reader {
             "io_submit" => self.submit(c),
             "io_getevents" | "io_pgetevents" => self.reap(c),
             "mmap" | "mmap2" => self.map(c),
+            "munmap" => self.unmap(c),
             "link" | "linkat" => self.link(c),
             "symlink" | "symlinkat" => self.symlink(c),
             "mknod" | "mknodat" => self.stand_in(c),
@@ -385,14 +386,6 @@ impl Reader {
             // Into a socket or a terminal.
             (None, _) => true,
         }
-    }
-
-    /// Maps cost a call. What is stored into one is not in the log.
-    fn map(&mut self, c: &Call<'_>) -> bool {
-        let shared = has(c.arg(3), "MAP_SHARED") && has(c.arg(2), "PROT_WRITE");
-        let file = c.number(4).and_then(|fd| self.tables.file(c.pid, fd)).flatten();
-        self.maps += u64::from(shared && file.is_some() && c.ok().is_some());
-        self.null(c)
     }
 }
 

@@ -18,15 +18,18 @@ mod family;
 mod finish;
 mod line;
 mod links;
+mod maps;
 mod names;
 mod prepare;
 mod read;
 mod replay;
 mod symlinks;
 mod tables;
+mod walks;
 
 pub use read::{Options, Part, parse, parse_part};
 pub use replay::Replay;
+pub use walks::Walk;
 
 /// A log, ready to be replayed.
 #[derive(Debug, Default)]
@@ -37,6 +40,8 @@ pub struct Log {
     pub names: Vec<Box<str>>,
     /// How many files are opened.
     pub opened: u32,
+    /// How many maps are made.
+    pub mapped: u32,
     /// Directories in which everything lies; none for a part of a log.
     pub tops: &'static [&'static str],
     /// Directories that were there before.
@@ -66,6 +71,8 @@ pub struct Task {
     pub thread: bool,
     /// What it does.
     pub steps: Vec<Step>,
+    /// Parts of it that go in the order in which directories have their names.
+    pub walks: Vec<Walk>,
 }
 
 /// One call of a task.
@@ -205,6 +212,17 @@ pub enum Act {
     },
     Rmdir {
         name: u32,
+    },
+    /// Maps a file to read it, and does: all of it, or its first page.
+    Map {
+        file: u32,
+        at: Bytes,
+        len: Bytes,
+        map: u32,
+        whole: bool,
+    },
+    Unmap {
+        map: u32,
     },
     Pipe {
         reads: u32,

@@ -18,6 +18,8 @@ struct Node {
     now: Bytes,
     /// The file has been written to, cut or extended, so a length seen now says nothing about before.
     changed: bool,
+    /// The number of its inode in the log.
+    number: Option<u64>,
     /// Only if the file turns out to have held data, it is known to have existed before.
     maybe: bool,
 }
@@ -212,6 +214,13 @@ impl Disk {
         self.length(node, len);
     }
 
+    /// The inode of a name.
+    pub(super) fn numbered(&mut self, path: &str, number: Option<i64>) {
+        if let (Some(Some(node)), Some(n)) = (self.names.get(path), number) {
+            self.nodes[*node].number.get_or_insert(n.cast_unsigned());
+        }
+    }
+
     /// What `fstat` said.
     pub(super) fn fstat(&mut self, file: u32, directory: bool, len: Bytes) {
         let Some(o) = self.opened.get(&file).copied() else { return };
@@ -226,9 +235,11 @@ impl Disk {
         }
     }
 
-    /// Directories and files that were there before; parents first.
+    /// Directories and files that were there before; parents first, and files in the order of their inodes, which is most
+    /// often that in which they were made: so they lie on the disk.
     pub(super) fn before(&self, below: Option<&str>) -> (Vec<Box<str>>, Vec<File>) {
-        let (mut directories, mut files) = (Vec::new(), Vec::new());
+        let mut directories = Vec::new();
+        let mut files: Vec<(Option<u64>, File)> = Vec::new();
         let all: BTreeMap<&str, &Node> =
             self.nodes.iter().filter_map(|n| Some((n.before.as_deref()?, n))).collect();
         let above: std::collections::BTreeSet<&str> =
@@ -242,9 +253,10 @@ impl Disk {
             if node.directory || above.contains(path) || matches!(*path, "" | "/") {
                 directories.push(place);
             } else if !node.maybe || node.first > 0 {
-                files.push((place, node.first));
+                files.push((node.number, (place, node.first)));
             }
         }
-        (directories, files)
+        files.sort_by_key(|(number, _)| *number);
+        (directories, files.into_iter().map(|(_, file)| file).collect())
     }
 }

@@ -15,6 +15,7 @@ use super::links::Links;
 use super::prepare::Disk;
 use super::symlinks::Symlinks;
 use super::tables::Tables;
+use super::walks::Listing;
 use super::{Act, Log, Step, Task};
 
 /// How a log is read.
@@ -118,6 +119,10 @@ pub(super) struct Reader {
     pub(super) missing: BTreeMap<String, u64>,
     /// Maps of files into which a program can write.
     pub(super) maps: u64,
+    /// Names of directories as they were read.
+    pub(super) listings: Vec<Listing>,
+    /// Maps that are read, by process and address.
+    pub(super) mapped: BTreeMap<(u32, i64), super::maps::Mapped>,
     /// Asynchronous I/Os of each task that were not waited for yet.
     pub(super) under_way: BTreeMap<usize, u64>,
     /// Time of failed calls that the next step of each task has before it.
@@ -207,6 +212,8 @@ impl Reader {
             coarse: false,
             missing: BTreeMap::new(),
             maps: 0,
+            mapped: BTreeMap::new(),
+            listings: Vec::new(),
             under_way: BTreeMap::new(),
             owed: Vec::new(),
         }
@@ -303,7 +310,7 @@ impl Reader {
     }
 
     fn task(&mut self, pid: u32, parent: Option<usize>, thread: bool) -> usize {
-        self.log.tasks.push(Task { pid, parent, thread, steps: Vec::new() });
+        self.log.tasks.push(Task { pid, parent, thread, ..Task::default() });
         self.free.push(None);
         self.log.tasks.len() - 1
     }

@@ -1,20 +1,23 @@
 //! A log as a program.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use iosched_syscalls::{
-    Answer, Birth, Call, Completion, Entry, Fd, Io, Path, PathCache, Program, Script, Shares, Stat,
+    Answer, Birth, Call, Completion, Entry, Fd, Io, MapId, Path, PathCache, Program, Script,
+    Shares, Stat,
 };
 use iosched_types::Nanos;
 
 use super::{Act, Log, Step};
 use crate::programs::files;
 
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// A number that is not known yet.
 const NONE: u32 = u32::MAX;
 
@@ -23,6 +26,8 @@ pub struct Replay {
     log: Arc<Log>,
     /// The descriptors of open files. Processes have the same number for a file that they inherit.
     fds: Box<[AtomicU32]>,
+    /// The numbers of maps.
+    maps: Box<[AtomicU32]>,
     /// The tasks' own numbers.
     ids: Box<[AtomicU32]>,
     others: AtomicU64,
@@ -42,6 +47,7 @@ impl Replay {
         let numbers = |n: usize| (0..n).map(|_| AtomicU32::new(NONE)).collect();
         Arc::new(Replay {
             fds: numbers(log.opened as usize),
+            maps: numbers(log.mapped as usize),
             ids: numbers(log.tasks.len()),
             others: AtomicU64::new(0),
             first: AtomicU32::new(NONE),
@@ -120,11 +126,15 @@ struct Player {
     replay: Arc<Replay>,
     task: usize,
     next: usize,
+    /// Which step comes when, once a walk has found its directory's names in another order.
+    order: Vec<u32>,
+    /// Names of open directories as they were read here.
+    listed: BTreeMap<u32, Vec<Box<str>>>,
     phase: Phase,
     paths: PathCache,
     stat: Rc<Cell<Stat>>,
     entries: Rc<RefCell<Vec<Entry>>>,
-    /// Bytes of a pipe that the step still waits for.
+    /// Bytes of a pipe that the step still waits for, or of a map that it has read.
     left: Option<u64>,
     ios: Ios,
 }
@@ -178,6 +188,8 @@ impl Player {
             replay,
             task,
             next: 0,
+            order: Vec::new(),
+            listed: BTreeMap::new(),
             phase: Phase::Think,
             paths: PathCache::default(),
             stat: Rc::default(),
@@ -188,7 +200,42 @@ impl Player {
     }
 
     fn step(&self) -> Option<&Step> {
-        self.replay.log.tasks[self.task].steps.get(self.next)
+        self.replay.log.tasks[self.task].steps.get(self.index())
+    }
+
+    /// Which step comes next.
+    fn index(&self) -> usize {
+        self.order.get(self.next).map_or(self.next, |i| *i as usize)
+    }
+
+    /// Where a walk begins, its names are taken up in the order in which they were read here.
+    fn walks(&mut self) {
+        let task = &self.replay.log.tasks[self.task];
+        let first = self.index();
+        let Ok(walk) = task.walks.binary_search_by_key(&first, |w| w.first) else { return };
+        let walk = &task.walks[walk];
+        let Some(names) = self.listed.remove(&walk.file) else { return };
+        let place: BTreeMap<&str, usize> =
+            names.iter().enumerate().map(|(i, n)| (&**n, i)).collect();
+        let mut parts: Vec<_> = walk.ranges().collect();
+        parts.sort_by_key(|(name, _)| place.get(name).copied().unwrap_or(usize::MAX));
+        if self.order.is_empty() {
+            self.order = (0..task.steps.len() as u32).collect();
+        }
+        let steps = parts.into_iter().flat_map(|(_, range)| range);
+        for (slot, step) in self.order[self.next..].iter_mut().zip(steps) {
+            *slot = step as u32;
+        }
+    }
+
+    /// Notes the names of a directory that a walk goes through.
+    fn note_names(&mut self, file: u32) {
+        let mut entries = self.entries.borrow_mut();
+        if self.replay.log.tasks[self.task].walks.iter().any(|w| w.file == file) {
+            let names = self.listed.entry(file).or_default();
+            names.extend(entries.iter().map(|e| Box::from(&*e.name)));
+        }
+        entries.clear();
     }
 
     fn fd(&self, file: u32) -> Fd {
@@ -206,6 +253,29 @@ impl Player {
         let came = answer.ok().filter(|n| *n > 0 && *n < left)?;
         self.left = Some(left - came);
         Some(Call::Read { fd: self.fd(file), len: left - came })
+    }
+
+    /// The next page of a map.
+    fn more_of_map(&mut self, answer: Answer) -> Option<Call> {
+        let Act::Map { len, map, whole, .. } = self.step()?.act else { return None };
+        let before = self.left.take();
+        let came = answer.ok()?;
+        let at = match before {
+            None => {
+                self.replay.maps[map as usize].store(came as u32, Relaxed);
+                0
+            }
+            Some(at) => at + PAGE,
+        };
+        if at > 0 && (!whole || at >= len) {
+            return None;
+        }
+        self.left = Some(at);
+        Some(Call::Load { map: self.map(map), at })
+    }
+
+    fn map(&self, map: u32) -> MapId {
+        MapId(self.replay.maps[map as usize].load(Relaxed))
     }
 
     /// Notes an answer, and whether it differs from the log's.
@@ -284,6 +354,8 @@ impl Player {
             }
             Act::Mkdir { name } => Call::Mkdir { path: self.path(0, name) },
             Act::Rmdir { name } => Call::Rmdir { path: self.path(0, name) },
+            Act::Map { file, at, len, .. } => Call::Map { fd: fd(file), at, len },
+            Act::Unmap { map } => Call::Unmap { map: self.map(map) },
             Act::Pipe { .. } => Call::Pipe,
             Act::Child { task } => {
                 let (replay, task) = (self.replay.clone(), task as usize);
@@ -308,12 +380,15 @@ impl Program for Player {
             return Some(note);
         }
         if let Phase::Answer(since) = self.phase {
-            if let Some(again) = self.more_of_pipe(answer) {
+            if let Some(again) = self.more_of_pipe(answer).or_else(|| self.more_of_map(answer)) {
                 return Some(again);
             }
             self.phase = Phase::Think;
-            let done = self.next;
+            let done = self.index();
             self.next += 1;
+            if let Act::ReadDir { file } = self.replay.log.tasks[self.task].steps[done].act {
+                self.note_names(file);
+            }
             let step = &self.replay.log.tasks[self.task].steps[done];
             self.answered(step, answer);
             if let Act::Reap { count } = step.act {
@@ -328,11 +403,14 @@ impl Program for Player {
                     | Act::Pread { .. }
                     | Act::Write { .. }
                     | Act::Pwrite { .. } => answer.unwrap_or(0),
-                    Act::Drain { len, .. } => len,
+                    Act::Drain { len, .. } | Act::Map { len, whole: true, .. } => len,
                     _ => 0,
                 };
                 return Some(Call::Note { what, since, bytes });
             }
+        }
+        if self.phase == Phase::Think {
+            self.walks();
         }
         let Step { think, act, .. } = *self.step()?;
         if self.phase == Phase::Think {
@@ -368,8 +446,10 @@ fn noted(act: Act) -> Option<&'static str> {
         | Act::Rmdir { .. }
         | Act::Touch { .. }
         | Act::TouchFile { .. } => "names",
+        Act::Map { .. } => "map",
         Act::Seek { .. }
         | Act::Advise { .. }
+        | Act::Unmap { .. }
         | Act::Pipe { .. }
         | Act::Child { .. }
         | Act::Join { .. }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use iosched_syscalls::{Call, Errno, OpenFlags};
+use iosched_syscalls::{Call, Entry, Errno, Kind, OpenFlags};
 use iosched_workloads::strace::{Act, Log, Options, Part, Replay, parse, parse_part};
 
 fn log(text: &str) -> Log {
@@ -515,4 +515,85 @@ fn a_pipe_is_read_until_as_much_has_come_as_in_the_log() {
     }
     assert_eq!(asked, [10, 6, 100]);
     assert_eq!(replay.answered_otherwise(), None);
+}
+
+/// A map that is given back was read like a file; of one that stays only the first page is known to be. Libraries are not read.
+#[test]
+fn maps_that_are_given_back_are_read() {
+    let l = log("openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n\
+                 fstat(3, {st_mode=S_IFREG|0644, st_size=9000, ...}) = 0\n\
+                 mmap(NULL, 9000, PROT_READ, MAP_PRIVATE, 3, 0) = 0x7f0000000000\n\
+                 mmap(NULL, 9000, PROT_READ, MAP_PRIVATE, 3, 0x1000) = 0x7f0000010000\n\
+                 mmap(NULL, 9000, PROT_READ, MAP_PRIVATE|MAP_DENYWRITE, 3, 0) = 0x7f0000020000\n\
+                 munmap(0x7f0000000000, 9000) = 0\n");
+    let expected = [
+        Act::Map { file: 0, at: 0, len: 9000, map: 0, whole: true },
+        Act::Map { file: 0, at: 4096, len: 9000, map: 1, whole: false },
+        Act::Unmap { map: 0 },
+    ];
+    let maps: Vec<Act> = acts(&l, 0).into_iter().skip(2).collect();
+    assert_eq!(maps, expected);
+    let mut player = (Replay::new(Arc::new(l)).measured().0)();
+    let (mut answer, mut loads) = (Ok(0), Vec::new());
+    while let Some(call) = player.resume(0, answer) {
+        answer = match call {
+            Call::Open { .. } => Ok(5),
+            Call::Map { at, .. } => Ok(at / 4096),
+            Call::Load { map, at } => {
+                loads.push((map.0, at));
+                Ok(0)
+            }
+            _ => Ok(0),
+        };
+    }
+    assert_eq!(loads, [(0, 0), (0, 4096), (0, 8192), (1, 0)]);
+}
+
+/// Files that were there are made in the order of their inodes, as they lay on the disk of the log's machine.
+#[test]
+fn files_are_made_in_the_order_of_their_inodes() {
+    let l = log("stat(\"a\", {st_ino=12, st_mode=S_IFREG|0644, st_size=1, ...}) = 0\n\
+                 stat(\"b\", {st_ino=11, st_mode=S_IFREG|0644, st_size=2, ...}) = 0\n\
+                 openat(AT_FDCWD, \"d\", O_RDONLY|O_DIRECTORY) = 3\n\
+                 getdents64(3, [{d_ino=10, d_off=1, d_reclen=24, d_type=DT_REG, d_name=\"c\"}], 32768) = 24\n");
+    assert_eq!(files(&l), [("work/d/c", 0), ("work/b", 2), ("work/a", 1)]);
+}
+
+/// A program that goes through a directory in the order of its names goes in that of the replay's file system; one with an order
+/// of its own keeps it.
+#[test]
+fn a_walk_goes_in_the_order_of_the_file_system() {
+    let listing = "openat(AT_FDCWD, \"d\", O_RDONLY|O_DIRECTORY) = 3\n\
+                   getdents64(3, [{d_ino=1, d_type=DT_REG, d_name=\"x\"}, {d_ino=2, d_type=DT_REG, d_name=\"y\"}, \
+                   {d_ino=3, d_type=DT_REG, d_name=\"z\"}], 32768) = 72\n\
+                   getdents64(3, [], 32768) = 0\nclose(3) = 0\n";
+    let read = |name: &str| {
+        format!(
+            "openat(AT_FDCWD, \"d/{name}\", O_RDONLY) = 3\nread(3, \"\"..., 10) = 5\nclose(3) = 0\n"
+        )
+    };
+    let order = |names: [&str; 3]| {
+        let l = log(&(listing.to_string() + &names.map(read).concat() + "sync() = 0\n"));
+        let mut player = (Replay::new(Arc::new(l)).measured().0)();
+        let (mut answer, mut opened, mut listed) = (Ok(0), Vec::new(), false);
+        while let Some(call) = player.resume(0, answer) {
+            answer = Ok(5);
+            match call {
+                Call::Open { path, .. } => opened.push(path.to_string()),
+                Call::ReadDir { into, .. } => {
+                    let names = if listed { &[][..] } else { &["y", "z", "x"][..] };
+                    let all = names.iter().map(|n| Entry { name: (*n).into(), kind: Kind::File });
+                    into.replace(all.collect());
+                    listed = true;
+                }
+                Call::Sync => opened.push("sync".into()),
+                _ => {}
+            }
+        }
+        opened
+    };
+    let walked = ["work/d", "work/d/y", "work/d/z", "work/d/x", "sync"];
+    assert_eq!(order(["x", "y", "z"]), walked);
+    let own = ["work/d", "work/d/z", "work/d/x", "work/d/y", "sync"];
+    assert_eq!(order(["z", "x", "y"]), own);
 }
