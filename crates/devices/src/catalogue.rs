@@ -52,12 +52,13 @@ pub(crate) fn text(name: &str) -> Result<&'static str, UnknownDevice> {
 
 fn unknown(name: &str) -> UnknownDevice {
     let names = || FILES.iter().map(|(name, _)| *name);
-    let kind = of_that_kind(name);
     let mut help = did_you_mean(name, names());
-    if !kind.is_empty() {
-        help = format!("\"{name}\" could be: {}", kind.join(", "));
-    } else if help.is_empty() {
-        help = format!("the catalogue has: {}", names().collect::<Vec<_>>().join(", "));
+    if help.is_empty() {
+        let kind = of_that_kind(name);
+        help = match kind[..] {
+            [] => format!("the catalogue has: {}", names().collect::<Vec<_>>().join(", ")),
+            _ => format!("\"{name}\" could be: {}", kind.join(", ")),
+        };
     }
     UnknownDevice { name: name.to_string(), help }
 }
