@@ -20,6 +20,10 @@ pub(super) struct Family {
     unseen: VecDeque<(u32, u32)>,
     /// Tasks that a parent has made.
     made: BTreeSet<usize>,
+    /// Numbers of tasks that strace is known to follow and that have not ended.
+    pub(super) followed: BTreeSet<u32>,
+    /// Whose the last line without a number was.
+    pub(super) nameless: u32,
 }
 
 impl Family {
@@ -30,6 +34,15 @@ impl Family {
     /// Whether no line says whose it is.
     pub(super) fn is_nameless(&self) -> bool {
         self.lines.is_empty()
+    }
+
+    /// A task has another number from here on.
+    pub(super) fn renumber(&mut self, from: u32, to: u32) {
+        self.followed.remove(&from);
+        self.unseen.iter_mut().filter(|(p, _)| *p == from).for_each(|(p, _)| *p = to);
+        let number = |pid: u32| if pid == from { to } else { pid };
+        let aliases = std::mem::take(&mut self.aliases).into_iter();
+        self.aliases = aliases.map(|((p, given), seen)| ((number(p), given), seen)).collect();
     }
 
     /// Whether the number that a parent was given is another one of the child that was seen; noted if so.

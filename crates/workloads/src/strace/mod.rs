@@ -26,6 +26,7 @@ mod replay;
 mod symlinks;
 mod tables;
 mod walks;
+mod who;
 
 pub use read::{Options, Part, parse, parse_part};
 pub use replay::Replay;

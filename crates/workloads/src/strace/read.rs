@@ -16,6 +16,7 @@ use super::prepare::Disk;
 use super::symlinks::Symlinks;
 use super::tables::Tables;
 use super::walks::Listing;
+use super::who::attaches;
 use super::{Act, Log, Step, Task};
 
 /// How a log is read.
@@ -46,11 +47,11 @@ pub struct Part {
 
 /// A call that another line ends.
 pub(super) struct Pending {
-    name: String,
+    pub(super) name: String,
     args: String,
     start: Option<Nanos>,
     /// The child that it made, seen before the call came back.
-    child: Option<u32>,
+    pub(super) child: Option<u32>,
     /// It has been dealt with already.
     pub(super) done: bool,
 }
@@ -104,11 +105,11 @@ pub(super) struct Reader {
     pub(super) pending: BTreeMap<u32, Pending>,
     /// When each task's last call came back.
     free: Vec<Option<Nanos>>,
-    clock: Option<Nanos>,
+    pub(super) clock: Option<Nanos>,
     /// The first stamp: others of its kind count.
     kind: Option<Stamp>,
     days: Nanos,
-    cwd: String,
+    pub(super) cwd: String,
     pub(super) options: Options,
     pub(super) part: Option<Part>,
     /// Calls in which their task was killed.
@@ -146,16 +147,16 @@ pub fn parse_part(file: &str, text: &str, options: Options, part: Part) -> Resul
 }
 
 fn read_all(mut reader: Reader, file: &str, text: &str) -> Result<Log, Diagnostic> {
-    let mut carried = String::new();
+    let (mut carried, mut attached) = (String::new(), Vec::new());
     let ends_whole = text.is_empty() || text.ends_with('\n');
     let last = text.lines().count();
     for (i, raw) in text.lines().enumerate() {
         let number = i + 1;
-        // On a terminal strace speaks in the middle of a line: `clone(…strace: Process 7 attached`.
-        if let Some(begun) = raw.strip_suffix(" attached").and_then(|r| r.rfind("strace: Process"))
-        {
-            if begun > 0 {
-                carried = raw[..begun].to_string();
+        if let Some((begun, pid)) = attaches(raw) {
+            carried += begun;
+            attached.extend(pid);
+            if carried.is_empty() {
+                attached.drain(..).for_each(|pid| reader.attached(pid));
             }
             continue;
         }
@@ -164,7 +165,11 @@ fn read_all(mut reader: Reader, file: &str, text: &str) -> Result<Log, Diagnosti
             false => Cow::Owned(std::mem::take(&mut carried) + raw),
         };
         match line::read(&line) {
-            Ok(read) => reader.take(read, number as u32),
+            Ok(read) => {
+                reader.take(read, number as u32);
+                // The line that was interrupted had begun before.
+                attached.drain(..).for_each(|pid| reader.attached(pid));
+            }
             Err(bad) if number == last && (!ends_whole || bad.message.contains("is cut")) => {
                 let place = format!("the log ends in the middle of line {number}");
                 reader.log.warnings.push(place);
@@ -239,7 +244,7 @@ impl Reader {
             let text = format!("line {number}: calls of another architecture ({mode})");
             return self.log.warnings.push(text);
         }
-        let pid = self.who(read.pid, now);
+        let pid = self.who(read.pid, matches!(read.said, Said::Resumed { .. }), now);
         match read.said {
             Said::Whole { name, args, end } => self.call(pid, name, &args, end, now, number),
             Said::Begun { name, args } => self.begun(pid, name, args, now, number),
@@ -272,51 +277,14 @@ impl Reader {
         Some(now)
     }
 
-    /// The task that a line is about; made if it is new.
-    fn who(&mut self, pid: Option<u32>, now: Option<Nanos>) -> u32 {
-        let alive = &self.tables.alive;
-        let Some(pid) = pid else {
-            // Without a number it is the only one, or the first.
-            let only = if alive.len() == 1 { alive.keys().next().copied() } else { None };
-            let pid = only.unwrap_or(0);
-            if !alive.contains_key(&pid) {
-                self.arrives(pid);
-            }
-            return pid;
-        };
-        if alive.contains_key(&pid) {
-            return pid;
-        }
-        let maker = self.pending.iter().find(|(_, p)| makes_tasks(&p.name) && p.child.is_none());
-        if let Some(parent) = maker.map(|(p, _)| *p) {
-            self.child(parent, pid, now);
-        } else if let Some(first) = self.tables.alive.remove(&0) {
-            // The first task had no number as long as it was alone.
-            self.log.tasks[first.task].pid = pid;
-            self.tables.alive.insert(pid, first);
-            if let Some(p) = self.pending.remove(&0) {
-                self.pending.insert(pid, p);
-            }
-        } else if !self.adopt(pid) {
-            self.arrives(pid);
-        }
-        pid
-    }
-
-    fn arrives(&mut self, pid: u32) {
-        let cwd = self.cwd.clone();
-        let task = self.task(pid, None, false);
-        self.tables.arrive(pid, task, &cwd);
-    }
-
-    fn task(&mut self, pid: u32, parent: Option<usize>, thread: bool) -> usize {
+    pub(super) fn task(&mut self, pid: u32, parent: Option<usize>, thread: bool) -> usize {
         self.log.tasks.push(Task { pid, parent, thread, ..Task::default() });
         self.free.push(None);
         self.log.tasks.len() - 1
     }
 
     /// A child of which the parent's call has not come back yet.
-    fn child(&mut self, parent: u32, pid: u32, now: Option<Nanos>) {
+    pub(super) fn child(&mut self, parent: u32, pid: u32, now: Option<Nanos>) {
         let Some(p) = self.pending.get_mut(&parent) else { return };
         p.child = Some(pid);
         let (args, start) = (p.args.clone(), p.start);
@@ -387,6 +355,7 @@ impl Reader {
     pub(super) fn gone(&mut self, pid: u32) {
         let inside = self.pending.remove(&pid).filter(|p| !p.done && !ends(&p.name));
         self.killed += usize::from(inside.is_some());
+        self.family.followed.remove(&pid);
         if let Some(t) = self.tables.alive.remove(&pid) {
             self.dead.insert(pid, t.task);
         }
@@ -413,6 +382,9 @@ impl Reader {
         self.log.calls += 1;
         // Nobody hears of these any more.
         self.killed += usize::from(end.killed && !ends(name));
+        if ends(name) && !name.ends_with("return") {
+            self.family.followed.remove(&pid);
+        }
         let task = self.tables.alive.get(&pid).map(|t| t.task);
         let start = task.and_then(|t| self.begins(t, start));
         let call = Call { pid, name, args: args::split(args), end, start, line };

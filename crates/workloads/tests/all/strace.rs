@@ -117,6 +117,76 @@ fn a_log_from_a_terminal_is_understood() {
     assert_eq!(files(&l), [("work/f", 2)], "one position for both");
 }
 
+/// Who made a task, what it wrote and how often it waited for the disk.
+fn did(log: &Log) -> Vec<(u32, Option<usize>, [usize; 2])> {
+    let count =
+        |task: usize, of: fn(&Act) -> bool| acts(log, task).iter().filter(|a| of(a)).count();
+    let tasks = log.tasks.iter().enumerate();
+    let of = |i| {
+        let writes = count(i, |a| matches!(a, Act::Pwrite { .. }));
+        [writes, count(i, |a| matches!(a, Act::Fsync { .. }))]
+    };
+    tasks.map(|(i, t)| (t.pid, t.parent, of(i))).collect()
+}
+
+/// The call that made a child has come back, and the parent goes on without a number until strace follows the child.
+#[test]
+fn a_second_child_on_a_terminal_does_not_take_the_parents_place() {
+    let text = |sync: &str| {
+        format!(
+            "1.000000 openat(AT_FDCWD, \"f\", O_RDWR|O_CREAT|O_TRUNC, 0644) = 3 <0.000010>\n\
+             1.001000 clone(child_stack=NULL, flags=SIGCHLD, child_tidptr=0x7f) = 101 <0.000300>\n\
+             strace: Process 101 attached\n\
+             [pid   100] 1.003100 wait4(101,  <unfinished ...>\n\
+             [pid   101] 1.004000 exit_group(3) = ?\n\
+             [pid   101] 1.004100 +++ exited with 3 +++\n\
+             1.004500 <... wait4 resumed>[{{WIFEXITED(s)}}], 0, NULL) = 101 <0.001400>\n\
+             1.005000 clone(child_stack=NULL, flags=SIGCHLD, child_tidptr=0x7f) = 102 <0.000327>\n\
+             {sync}\
+             [pid   100] 1.006000 wait4(102,  <unfinished ...>\n\
+             [pid   102] 1.007000 pwrite64(3, \"zzzz\"..., 4096, 0) = 4096 <0.000015>\n\
+             [pid   102] 1.007500 fsync(3)  = 0 <0.001009>\n\
+             [pid   102] 1.009000 exit_group(3) = ?\n\
+             [pid   102] 1.009100 +++ exited with 3 +++\n\
+             1.009500 <... wait4 resumed>[{{WIFEXITED(s)}}], 0, NULL) = 102 <0.003400>\n\
+             1.010000 pwrite64(3, \"zzzz\"..., 4096, 4096) = 4096 <0.000015>\n\
+             1.010500 fsync(3)  = 0 <0.001009>\n\
+             1.012000 exit_group(0) = ?\n\
+             1.012100 +++ exited with 0 +++\n"
+        )
+    };
+    let whole = "1.005500 fsync(3) = 0 <0.000157>\nstrace: Process 102 attached\n";
+    let split = "1.005500 fsync(3strace: Process 102 attached\n)                = 0 <0.000157>\n";
+    for sync in [whole, split] {
+        let l = log(&text(sync));
+        assert_eq!(did(&l), [(100, None, [1, 2]), (101, Some(0), [0, 0]), (102, Some(0), [1, 1])]);
+        assert!(l.warnings.is_empty() && l.unknown.is_empty(), "{:?} {:?}", l.warnings, l.unknown);
+    }
+}
+
+/// A child may outlive its parent and go on alone; a call may be interrupted twice; and with `-qq` no line says that a
+/// task is gone.
+#[test]
+fn whoever_is_left_on_a_terminal_has_the_lines_without_a_number() {
+    let l = log("openat(AT_FDCWD, \"f\", O_RDWR) = 3\n\
+                 vfork(strace: Process 21 attached\n\
+                 \x20<unfinished ...>\n\
+                 [pid    20] <... vfork resumed>) = 21\n\
+                 [pid    20] exit_group(0) = ?\n\
+                 [pid    20] +++ exited with 0 +++\n\
+                 fsync(3) = 0\n\
+                 clone(flags=SIGCHLDstrace: Process 22 attached\n\
+                 , child_tidptr=0x7f) = 22\n\
+                 [pid    22] pwrite64(3, \"z\", 1, 0) = 1\n\
+                 [pid    22] exit_group(0) = ?\n\
+                 pwrite64(3, \"z\", 1, 0) = 1\n\
+                 exit_group(0) = ?\n\
+                 +++ exited with 0 +++\n");
+    assert_eq!(did(&l), [(20, None, [0, 0]), (21, Some(0), [1, 1]), (22, Some(1), [1, 0])]);
+    let l = log("fsync(3strace: Process 21 attached\nstrace: Process 22 attached\n) = 0\n");
+    assert_eq!((l.tasks.len(), l.calls), (1, 1));
+}
+
 #[test]
 fn a_number_that_is_given_again_before_close_comes_back_is_the_new_file() {
     let l = log("1 open(\"a\", O_RDONLY) = 3\n\
