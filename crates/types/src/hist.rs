@@ -19,8 +19,8 @@ const FEW: usize = 16;
 
 /// A mergeable histogram together with exact count, sum, sum of squares, minimum and maximum.
 ///
-/// All bins take 15 KB. Ten thousand processes at one disk fill a few bins each. The filled bins should lie close
-/// together in memory.
+/// All bins take 15 KB. Ten thousand processes at one disk fill a few bins each, or some dozens that lie between two
+/// powers of two. What is in use should lie close together in memory.
 #[derive(Clone, Debug)]
 pub struct LatencyHistogram {
     bins: Bins,
@@ -36,7 +36,9 @@ enum Bins {
     /// The bins in use and their counts, ascending. While it is recorded they lie in two cache lines; one that was
     /// stored may have more.
     Few(Vec<(u16, u32)>),
-    /// The counts of all.
+    /// The counts of whole groups, from a bin on.
+    Span { from: u16, counts: Vec<u32> },
+    /// The counts of all: those that do not fit into a span.
     All(Vec<u64>),
 }
 
@@ -94,7 +96,7 @@ impl LatencyHistogram {
     pub fn fetch(&self) -> u64 {
         match &self.bins {
             Bins::Few(few) => few.get(few.len() / 2).map_or(0, |f| u64::from(f.1)),
-            Bins::All(_) => self.count,
+            Bins::Span { .. } | Bins::All(_) => self.count,
         }
     }
 
@@ -114,6 +116,15 @@ impl LatencyHistogram {
     #[inline(always)]
     fn add(&mut self, bin: usize, n: u64) {
         match &mut self.bins {
+            Bins::Span { from, counts } => {
+                if let Some(count) = counts.get_mut(bin.wrapping_sub(usize::from(*from)))
+                    && let Ok(sum) = u32::try_from(u64::from(*count).saturating_add(n))
+                {
+                    *count = sum;
+                } else {
+                    self.add_to_span(bin, n);
+                }
+            }
             Bins::All(bins) => bins[bin] = bins[bin].saturating_add(n),
             Bins::Few(_) => self.add_to_few(bin, n),
         }
@@ -132,12 +143,37 @@ impl LatencyHistogram {
                     few.reserve_exact(FEW - few.len());
                     few.insert(i, (bin as u16, n));
                 }
-                _ => self.add_to_all(bin, n),
+                _ => self.add_to_span(bin, n),
             },
         }
     }
 
-    /// The few bins so far become the full table, and this value goes there, too.
+    /// The bins so far become a span in which this value has a place, too.
+    #[cold]
+    fn add_to_span(&mut self, bin: usize, n: u64) {
+        let held = match &self.bins {
+            Bins::Span { from, counts } => {
+                Some((usize::from(*from), usize::from(*from) + counts.len()))
+            }
+            Bins::Few(few) => few.first().zip(few.last()).map(|(first, last)| {
+                (usize::from(first.0) & !(BINS_PER_GROUP - 1), usize::from(last.0) + 1)
+            }),
+            Bins::All(_) => None,
+        };
+        let (from, end) = held.unwrap_or((bin, bin));
+        let is_full = (from..end).contains(&bin) && matches!(self.bins, Bins::Span { .. });
+        if is_full || u32::try_from(n).is_err() {
+            return self.add_to_all(bin, n);
+        }
+        let from = from.min(bin & !(BINS_PER_GROUP - 1));
+        let end = end.max(bin + 1).next_multiple_of(BINS_PER_GROUP);
+        let mut counts = vec![0; end - from];
+        self.in_use().for_each(|(bin, n)| counts[usize::from(bin) - from] = n as u32);
+        self.bins = Bins::Span { from: from as u16, counts };
+        self.add(bin, n);
+    }
+
+    /// The bins so far become the full table, and this value goes there, too.
     #[cold]
     fn add_to_all(&mut self, bin: usize, n: u64) {
         let mut all = vec![0; BINS];
@@ -148,13 +184,16 @@ impl LatencyHistogram {
 
     /// The bins that are not empty, ascending.
     fn in_use(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        let (all, few): (&[u64], &[(u16, u32)]) = match &self.bins {
-            Bins::All(all) => (all, &[]),
-            Bins::Few(few) => (&[], few),
+        type Parts<'a> = (&'a [u64], (u16, &'a [u32]), &'a [(u16, u32)]);
+        let (all, (from, span), few): Parts<'_> = match &self.bins {
+            Bins::All(all) => (all, (0, &[]), &[]),
+            Bins::Span { from, counts } => (&[], (*from, counts), &[]),
+            Bins::Few(few) => (&[], (0, &[]), few),
         };
         let all = all.iter().enumerate().map(|(bin, n)| (bin as u16, *n));
+        let span = span.iter().zip(from..).map(|(n, bin)| (bin, u64::from(*n)));
         let few = few.iter().map(|&(bin, n)| (bin, u64::from(n)));
-        all.chain(few).filter(|(_, n)| *n > 0)
+        all.chain(span).chain(few).filter(|(_, n)| *n > 0)
     }
 
     /// A histogram from another tool's bins (each value falls into the bin that holds it) and its exact minimum,
@@ -397,13 +436,39 @@ mod tests {
         }
     }
 
+    /// Ten thousand processes have two histograms each: bins that nothing falls into should take no room.
+    #[test]
+    fn room_is_that_of_the_latencies_that_came() {
+        let mut h = LatencyHistogram::default();
+        (0..200u64).for_each(|i| h.record(4_000_000 + 60_000 * i));
+        let Bins::Span { from, counts } = &h.bins else { panic!("{:?}", h.bins) };
+        let groups = (bin_of(15_940_000) >> BITS) - (bin_of(4_000_000) >> BITS) + 1;
+        assert_eq!((usize::from(*from) % BINS_PER_GROUP, counts.len()), (0, groups << BITS));
+        assert!(counts.capacity() * 4 <= 1024, "{} bytes", counts.capacity() * 4);
+        // A longer and a shorter one find their places.
+        [u64::MAX, 0, 5].into_iter().for_each(|v| h.record(v));
+        assert_eq!((h.iter().map(|(_, n)| n).sum::<u64>(), h.count()), (203, 203));
+        assert_eq!((h.iter().next(), h.percentile(100.0)), (Some((0, 1)), value_of(BINS - 1)));
+    }
+
+    /// More than four milliards of one kind are counted, too.
+    #[test]
+    fn large_counts_do_not_wrap() {
+        let many = u64::from(u32::MAX) - 1;
+        let values = (0..30u64).map(|i| (1_000 * i, 1)).chain([(7_000, many), (7_000, many)]);
+        let h = LatencyHistogram::from_bins(values, (0, 29_000), 7_000.0, 1.0);
+        let seven = value_of(bin_of(7_000));
+        assert_eq!(h.iter().find(|(v, _)| *v == seven), Some((seven, 2 * many + 1)));
+        assert_eq!(h.iter().map(|(_, n)| n).sum::<u64>(), h.count());
+    }
+
     #[test]
     fn a_stored_histogram_is_short_and_can_be_added_to() {
         let mut h = LatencyHistogram::default();
         (0..200u64).for_each(|i| h.record(1_000 * i));
         let text = serde_json::to_string(&h).unwrap();
         let mut again: LatencyHistogram = serde_json::from_str(&text).unwrap();
-        assert!(matches!(h.bins, Bins::All(_)) && matches!(again.bins, Bins::Few(_)));
+        assert!(matches!(h.bins, Bins::Span { .. }) && matches!(again.bins, Bins::Few(_)));
         for value in [0, 500, 1_000_000_000, 7_000] {
             h.record(value);
             again.record(value);
