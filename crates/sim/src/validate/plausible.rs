@@ -42,6 +42,19 @@ pub(super) fn check(file: &str, rows: &[MeasuredRow]) -> Result<Vec<String>, Dia
     Ok(strange)
 }
 
+/// Latencies that some rows do not have: nothing is compared there.
+pub(super) fn left_out(rows: &[MeasuredRow]) -> Vec<String> {
+    type Get = fn(&MeasuredRow) -> Option<f64>;
+    let figures: [(&str, Get); 3] =
+        [("lat_mean_us", |r| r.lat_mean_us), ("p50_us", |r| r.p50_us), ("p99_us", |r| r.p99_us)];
+    let missing = |get: Get| rows.iter().filter(|r| get(r).is_none()).count();
+    let missing = figures.map(|(name, get)| (name, missing(get)));
+    let said = missing.into_iter().filter(|(_, n)| *n > 0).map(|(name, n)| {
+        format!("{name} is not compared in {n} of {} rows, which do not have it", rows.len())
+    });
+    said.collect()
+}
+
 fn named(i: usize, row: &MeasuredRow) -> String {
     format!("row {} ({}, n = {}, {})", i + 1, row.setup, row.n, row.scheduler)
 }
@@ -203,7 +216,8 @@ mod tests {
         let tail = r#""n": 1, "iops": 500, "lat_mean_us": 2000, "p50_us": 90, "p99_us": 200"#;
         let idle = r#""n": 2, "iops": 5, "lat_mean_us": 99"#;
         let said = read(&[tail, idle]).unwrap();
-        assert_eq!(said.len(), 2, "{said:?}");
+        assert_eq!(said.len(), 4, "{said:?}");
+        assert_eq!(said[3], "p99_us is not compared in 1 of 2 rows, which do not have it");
         assert!(said[0].starts_with("row 1 (") && said[0].contains("180200 µs in the mean"));
         assert!(said[1].contains("about 2 are expected"), "{said:?}");
     }

@@ -322,7 +322,12 @@ pub(crate) fn cpus(text: &str) -> Parsed<Vec<u16>> {
             n if n > MAX_CPU => Err(ValueError::new(format!("CPU {n} is beyond {MAX_CPU}"))),
             n => Ok(n),
         };
+        let (first, last) = halves(part);
         let (lo, hi) = range(part, true, one).map_err(|e| e.shift(before, part))?;
+        if last.is_some() && one(first)? > lo {
+            let empty = ValueError::new(format!("no CPU is in the range {part}"));
+            return Err(empty.help(format!("{lo}-{hi} are those between")).shift(before, part));
+        }
         out.extend((lo..=hi).map(|c| c as u16));
         before += part.chars().count() + 1;
     }
