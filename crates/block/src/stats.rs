@@ -26,9 +26,9 @@ pub struct QueueStats {
     pub finished: u64,
     /// Commands issued to the device.
     pub issued: u64,
-    /// Commands completed, by operation.
-    pub completed: [u64; 4],
-    /// Bytes completed, by operation.
+    /// The same by operation.
+    pub given: [u64; 4],
+    /// Bytes of these commands, by operation.
     pub bytes: [u64; 4],
     /// Merges by operation of the bio.
     pub merges: [u64; 4],
@@ -38,7 +38,7 @@ pub struct QueueStats {
     pub travel: Sector,
     /// Largest number at the device.
     pub max_in_flight: u32,
-    /// Time with commands at the device.
+    /// Time with commands at the device, up to when it last had none.
     pub busy: Nanos,
     /// Time requests spent from allocation to completion.
     pub weighted: Nanos,

@@ -104,7 +104,7 @@ pub struct Record {
     pub provenance: BTreeMap<String, String>,
     /// Warnings that people should know before trusting the figures.
     pub warnings: Vec<Warning>,
-    /// Length of the trial (virtual time in `sim`, wall clock elsewhere).
+    /// Length of the trial until its last process ended (virtual time in `sim`, wall clock elsewhere).
     pub elapsed: Nanos,
     /// Core time of the kernel's threads, of which no process knows; part of `core_time`. Zero where it was not measured.
     #[serde(default, skip_serializing_if = "CpuTime::is_zero")]
@@ -177,13 +177,14 @@ pub struct Metric {
 /// The device's side of a trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceStats {
-    /// Commands completed, by read, write, discard, flush.
+    /// Commands that it was given until the last process ended, by read, write, discard, flush. What is written back
+    /// after that belongs to no trial. Live those that were done then.
     pub commands: [u64; 4],
-    /// Bytes transferred, by read, write, discard.
+    /// Bytes of these commands, by read, write, discard.
     pub bytes: [Bytes; 3],
     /// Bios merged into requests, by read, write, discard.
     pub merges: [u64; 3],
-    /// Time with at least one command in flight, as `/proc/diskstats` counts it.
+    /// Time with at least one command in flight, as `/proc/diskstats` counts it, of the trial's `elapsed`.
     pub busy: Nanos,
     /// Sum over commands of the time in the device and queue (diskstats' weighted time).
     pub weighted: Nanos,

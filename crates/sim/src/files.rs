@@ -60,7 +60,7 @@ pub(crate) fn simulate(
         |i: usize| host.measured().tasks.get(&(i as u32 + 1)).map(|t| t.cpu).unwrap_or_default();
     let ran = trial.jobs.jobs.iter().zip(fio.take_stats()).enumerate();
     let ran = ran.map(|(i, (job, stats))| Ran { job, stats, cpu: cpu(i) }).collect();
-    let mut record = record::of_jobs(trial, &host.queue, ran, false);
+    let mut record = record::of_jobs(trial, &host.queue, host.tl.now, ran, false);
     record.dispatches = points;
     record.elapsed = host.measured().elapsed;
     record.threads_cpu = host.measured().threads_cpu;
@@ -74,6 +74,7 @@ pub(crate) fn simulate(
 pub(crate) fn bios(trial: &Trial, most: usize) -> Result<Vec<SeenBio>, SimError> {
     let mut go_on = |_| ControlFlow::Continue(());
     let (mut host, _, _) = run(trial, &mut go_on, |host| host.collect_bios(most))?;
+    host.until_all_end(&mut |_| ControlFlow::Continue(()))?;
     Ok(host.take_bios())
 }
 
@@ -82,6 +83,7 @@ pub(crate) fn commands(trial: &Trial) -> Result<Vec<Issue>, SimError> {
     let mut go_on = |_| ControlFlow::Continue(());
     let collect = |host: &mut Programs| host.queue.out_mut().issues = Some(Vec::new());
     let (mut host, _, _) = run(trial, &mut go_on, collect)?;
+    host.until_all_end(&mut |_| ControlFlow::Continue(()))?;
     Ok(host.queue.out_mut().issues.take().unwrap_or_default())
 }
 

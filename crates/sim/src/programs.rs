@@ -34,6 +34,7 @@ pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBi
     }
     host.collect_bios(most);
     host.run(started.run, go_on)?;
+    host.until_all_end(go_on)?;
     Ok(host.take_bios())
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn simulate(
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
-        device: record::device(&host.queue),
+        device: record::device(&host.queue, host.tl.now),
         scheduler: record::scheduler(&host.queue),
         dispatches: dispatches.into_iter().map(point).collect(),
         provenance: record::provenance(trial),

@@ -257,19 +257,20 @@ fn all_series(machine: &Machine, ran: &[Ran<'_>]) -> Vec<Series> {
     all
 }
 
-pub(crate) fn device(stack: &Stack) -> DeviceStats {
+/// The device's side, up to now.
+pub(crate) fn device(stack: &Stack, now: Nanos) -> DeviceStats {
     let mut all = DeviceStats::default();
     for queue in stack.queues() {
         let s = queue.stats();
         for i in 0..4 {
-            all.commands[i] += s.completed[i];
+            all.commands[i] += s.given[i];
         }
         for i in 0..3 {
             all.bytes[i] += s.bytes[i];
             all.merges[i] += s.merges[i];
         }
         // Legs are busy side by side.
-        all.busy = all.busy.max(s.busy);
+        all.busy = all.busy.max(queue.busy(now));
         all.weighted += s.weighted;
         all.seeks += s.seeks;
         all.travel += s.travel;
@@ -449,13 +450,19 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
 }
 
 /// The record of a run of fio jobs, as far as it does not depend on what is between them and the disk.
-pub(crate) fn of_jobs(trial: &Trial, queue: &Stack, ran: Vec<Ran<'_>>, exact: bool) -> Record {
+pub(crate) fn of_jobs(
+    trial: &Trial,
+    queue: &Stack,
+    now: Nanos,
+    ran: Vec<Ran<'_>>,
+    exact: bool,
+) -> Record {
     Record {
         schema: SCHEMA,
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
-        device: device(queue),
+        device: device(queue, now),
         scheduler: scheduler(queue),
         provenance: provenance(trial),
         warnings: warnings(trial, &ran, exact),
@@ -494,7 +501,7 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
         dispatches,
         io_logs,
         elapsed: machine.tl.now,
-        ..of_jobs(trial, &machine.queue, ran, exact)
+        ..of_jobs(trial, &machine.queue, machine.tl.now, ran, exact)
     }
 }
 

@@ -75,6 +75,8 @@ impl Drive {
         }
         self.in_flight += 1;
         stats.issued += 1;
+        stats.given[r.op as usize] += 1;
+        stats.bytes[r.op as usize] += u64::from(r.sectors) * SECTOR;
         stats.max_in_flight = stats.max_in_flight.max(self.in_flight);
         if self.next <= now {
             // An arrival is handled after the device's own events of that instant.
@@ -116,14 +118,18 @@ impl Drive {
         self.next = now;
     }
 
+    /// Time with commands at the device until now.
+    pub(crate) fn busy(&self, now: Nanos, stats: &QueueStats) -> Nanos {
+        let since = if self.in_flight > 0 { now.saturating_sub(self.busy_since) } else { 0 };
+        stats.busy + since
+    }
+
     /// A command came back.
     #[inline(always)]
-    pub(crate) fn came_back(&mut self, now: Nanos, r: &Request, stats: &mut QueueStats) {
+    pub(crate) fn came_back(&mut self, now: Nanos, stats: &mut QueueStats) {
         self.in_flight -= 1;
         if self.in_flight == 0 {
             stats.busy += now - self.busy_since;
         }
-        stats.completed[r.op as usize] += 1;
-        stats.bytes[r.op as usize] += u64::from(r.sectors) * SECTOR;
     }
 }

@@ -101,6 +101,12 @@ impl Queue {
         &self.core.stats
     }
 
+    /// Time with commands at the device until now.
+    #[must_use]
+    pub fn busy(&self, now: Nanos) -> Nanos {
+        self.core.drive.busy(now, &self.core.stats)
+    }
+
     /// What happened to bios and their tasks.
     #[inline(always)]
     #[must_use]
@@ -399,7 +405,7 @@ impl Queue {
     fn complete(&mut self, tl: &mut Timeline, c: &Completion) {
         let core = &mut self.core;
         let r = &core.reqs[c.id];
-        core.drive.came_back(tl.now, r, &mut core.stats);
+        core.drive.came_back(tl.now, &mut core.stats);
         if r.state & (state::FLUSH_CMD | state::FLUSH_SEQ) != 0 {
             on_lane!(self, path, core => path.flush_came_back(core, tl, c.id));
         } else {

@@ -54,7 +54,7 @@ impl Programs {
             task.answer = Ok(0);
             return Ok(true);
         }
-        task.asyncs += 1;
+        self.async_begins(t);
         let a = Async { task: t, tag: io.tag, left: left.len() as u32, answer: found.unwrap_or(0) };
         let id = match self.free_asyncs.pop() {
             Some(i) => {
@@ -86,8 +86,15 @@ impl Programs {
         self.async_ends(a.task, Completion { tag: a.tag, answer: Ok(a.answer) });
     }
 
+    /// An asynchronous I/O of a task is under way.
+    pub(super) fn async_begins(&mut self, t: Tid) {
+        self.tasks[t as usize].asyncs += 1;
+        self.asyncs_begun += 1;
+    }
+
     /// An asynchronous I/O of a task is done.
     pub(super) fn async_ends(&mut self, t: Tid, completion: Completion) {
+        self.asyncs_begun -= 1;
         let task = &mut self.tasks[t as usize];
         task.asyncs -= 1;
         task.done.push(completion);

@@ -44,13 +44,31 @@ impl World for Programs {
 }
 
 impl Programs {
+    /// Runs until every task has ended, and its asynchronous I/O too: the kernel lets no process go before that. What
+    /// the kernel's threads write in the background is not waited for.
+    pub(super) fn until_tasks_end(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
+        self.go_on_until(|host| host.alive == 0 && host.asyncs_begun == 0, go_on)
+    }
+
     /// Runs until every task has ended and nothing is under way.
-    pub(super) fn until_all_end(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
+    ///
+    /// # Errors
+    /// As [`Programs::run`].
+    pub fn until_all_end(&mut self, go_on: GoOn<'_>) -> Result<(), HostError> {
+        let idle = |host: &Programs| host.owners.len() == host.free_owners.len();
+        self.go_on_until(|host| host.alive == 0 && idle(host), go_on)
+    }
+
+    fn go_on_until(
+        &mut self,
+        over: impl Fn(&Programs) -> bool,
+        go_on: GoOn<'_>,
+    ) -> Result<(), HostError> {
         let mut turns = 0u64;
         loop {
             self.run_ready(go_on)?;
             self.schedule_cores();
-            if self.alive == 0 && self.owners.len() == self.free_owners.len() {
+            if over(self) {
                 return Ok(());
             }
             let Some(at) = self.next() else {

@@ -45,7 +45,7 @@ const KEPT: usize = 256;
 /// The figures of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// From the start to the end of the last task, in nanoseconds.
+    /// From the start to the end of the last task and of its own asynchronous I/O, in nanoseconds.
     pub elapsed: Nanos,
     /// Core time of the kernel's threads in that time: they write back, commit, and send what a task left to them.
     pub threads_cpu: CpuTime,

@@ -113,6 +113,8 @@ pub struct Programs {
     free_owners: Vec<u32>,
     asyncs: Vec<Async>,
     free_asyncs: Vec<u32>,
+    /// Asynchronous I/Os of tasks that are not done.
+    asyncs_begun: usize,
     /// Notes are the host's own, not looks of the program at the clock.
     notes_are_free: bool,
     /// Transactions of the journal that were committed while files were prepared.
@@ -186,6 +188,7 @@ impl Programs {
             free_owners: Vec::new(),
             asyncs: Vec::new(),
             free_asyncs: Vec::new(),
+            asyncs_begun: 0,
             notes_are_free: false,
             prepared_commits: 0,
             identities: Vec::new(),
@@ -240,6 +243,7 @@ impl Programs {
         }
         self.start_threads();
         let result = self.run_tasks(birth, &mut *go_on);
+        self.until_all_end(&mut *go_on)?;
         self.all_written(go_on)?;
         self.prepared_commits = self.fs.mount().map_or(0, |m| m.volume().commits());
         self.cores = cores;
@@ -270,7 +274,8 @@ impl Programs {
         Ok(())
     }
 
-    /// Runs a program, with all that it starts, until the last task has ended and all its I/O is done.
+    /// Runs a program, with all that it starts, until the last task has ended and its asynchronous I/O is done. What it
+    /// left in memory, and what of that is on its way to the disk, is not waited for: [`Programs::until_all_end`].
     ///
     /// # Errors
     /// [`HostError::Deadlock`] when all wait for each other, [`HostError::Program`] with the first failure of a task,
@@ -302,7 +307,7 @@ impl Programs {
         self.counters.clear();
         self.measured.tasks.clear();
         self.born(birth, None, 0);
-        let ended = self.until_all_end(go_on);
+        let ended = self.until_tasks_end(go_on);
         match (&ended, self.measured.failed) {
             // Others may wait for ever for one that has failed: that is not the reason.
             (Ok(()) | Err(HostError::Deadlock { .. }), Some((task, errno, call))) => {

@@ -380,7 +380,7 @@ impl Programs {
 
     /// The bios of an asynchronous I/O are handed over.
     fn started(&mut self, t: Tid, group: Group, tag: u32, len: u64) {
-        self.tasks[t as usize].asyncs += 1;
+        self.async_begins(t);
         self.groups.insert(group, (t, tag, len));
         if self.early.remove(&group) {
             self.group_done(group);

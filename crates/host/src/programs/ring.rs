@@ -61,7 +61,7 @@ impl Programs {
             true => mount.write(a, state, part, durable(flags)),
             false => mount.read(a, state, part, self.opens.clone(), file),
         };
-        self.tasks[t as usize].asyncs += 1;
+        self.async_begins(t);
         let waiting = Waiting { owner: t, tag: io.tag, path };
         if io.write {
             if let Some(queue) = self.workers.writes.get_mut(&ino) {

@@ -24,6 +24,19 @@ fn run(text: &str) -> Record {
     simulate(&Trial::new(device, scheduler, kernel, jobs(text))).unwrap()
 }
 
+/// What a job leaves in memory is written back after it, in nobody's time: a live run does not wait for it either.
+#[test]
+fn write_back_after_the_last_process_takes_no_time_of_the_run() {
+    let r = run("rw=write\nsize=256m\nbs=64k");
+    let job = &r.jobs[0];
+    assert_eq!(job.write.bytes, 256 << 20);
+    // fio's main thread waits for its process, and ends.
+    assert!(r.elapsed - job.ended < 1_000_000, "{} ns, the job {} ns", r.elapsed, job.ended);
+    let d = &r.device;
+    assert!(d.busy <= r.elapsed, "busy for {} of {} ns", d.busy, r.elapsed);
+    assert!(d.bytes[1] < job.write.bytes && d.commands[1] > 0, "{d:?}");
+}
+
 /// The only file of a job that its time ends is dropped from memory whenever a pass begins anew.
 #[test]
 fn a_pass_that_begins_anew_reads_from_the_disk() {

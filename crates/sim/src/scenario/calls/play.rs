@@ -45,6 +45,7 @@ pub(in super::super) fn play(
     }
     host.explain();
     host.run(measured(calls), go_on)?;
+    host.until_all_end(go_on)?;
     let scheduler = scenario.scheduler.descriptor.name;
     let story = Story::new(&host, calls);
     let shown = story.tell(host.take_seen(), trace(&mut host), scheduler);
