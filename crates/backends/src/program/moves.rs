@@ -1,12 +1,15 @@
 //! What calls move: memory for it, and how it counts.
 
-use iosched_host::programs::TaskStats;
+use iosched_host::programs::{Begun, TaskStats};
 use iosched_syscalls::{Call, Completion, Fd};
 use iosched_types::{Bytes, Nanos};
 
 use super::descriptors::Behind;
 use super::task::Task;
 use crate::sys::transfer::{Aio, Buffer};
+
+/// What a touch of a map counts as, on every machine as in the simulator.
+const PAGE: Bytes = 4096;
 
 /// As what a call counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,20 +19,26 @@ pub(super) enum Moves {
     /// Read and written in one call.
     Copy,
     Sync,
+    /// A page of a map.
+    Load,
+    Store,
 }
 
 impl Moves {
     pub(super) fn book(self, stats: &mut TaskStats, bytes: Bytes, latency: Nanos) {
-        let sides: &mut [_] = match self {
-            Moves::Read => &mut [&mut stats.read],
-            Moves::Write => &mut [&mut stats.write],
-            Moves::Copy => &mut [&mut stats.read, &mut stats.write],
-            Moves::Sync => &mut [&mut stats.sync],
-        };
-        for to in sides {
-            to.0 += 1;
-            to.1 += bytes;
-            to.2.record(latency);
+        match self {
+            Moves::Read => stats.moved(false, bytes, latency),
+            Moves::Write => stats.moved(true, bytes, latency),
+            Moves::Copy => {
+                stats.moved(false, bytes, latency);
+                stats.moved(true, bytes, latency);
+            }
+            Moves::Load => stats.moved(false, PAGE, latency),
+            Moves::Store => stats.moved(true, PAGE, latency),
+            Moves::Sync => {
+                stats.sync.0 += 1;
+                stats.sync.2.record(latency);
+            }
         }
     }
 }
@@ -40,12 +49,15 @@ pub(super) struct Memory {
     pub(super) aio: Option<Aio>,
     /// Asynchronous I/Os that are done and were not asked for yet.
     pub(super) done: Vec<Completion>,
+    /// Those that were not asked for yet, done or not.
+    pub(super) begun: Begun,
     pub(super) noise: Option<u64>,
 }
 
 impl Memory {
     pub(super) fn new(noise: Option<u64>) -> Memory {
-        Memory { buffer: Buffer::new(noise), aio: None, done: Vec::new(), noise }
+        let (done, begun) = (Vec::new(), Begun::default());
+        Memory { buffer: Buffer::new(noise), aio: None, done, begun, noise }
     }
 }
 
@@ -60,6 +72,8 @@ impl Task {
             Call::Fsync { .. } | Call::Fdatasync { .. } | Call::SyncFs { .. } | Call::Sync => {
                 Some(Moves::Sync)
             }
+            Call::Load { .. } => Some(Moves::Load),
+            Call::Store { .. } => Some(Moves::Store),
             _ => None,
         }
     }

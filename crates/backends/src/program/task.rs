@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use iosched_host::programs::TaskStats;
-use iosched_syscalls::{Answer, Birth, Call, Errno};
+use iosched_syscalls::{Answer, Birth, Call, Completion, Errno};
 use iosched_types::{CpuTime, Nanos, TaskId};
 use nix::sys::resource::{UsageWho, getrusage};
 use rustix::time::{ClockId, clock_gettime};
@@ -122,12 +122,34 @@ impl Task {
         self.last_call = call.name();
         self.stats.calls += u64::from(call.enters_kernel());
         let moves = self.moves(&call);
+        let (begins, takes) = match &call {
+            Call::Submit { io } | Call::Ring { io } => (Some((io.tag, io.write)), None),
+            Call::Reap { into, .. } => (None, Some(into.clone())),
+            _ => (None, None),
+        };
         let began = self.shared.now();
         let answer = self.call(call);
-        if let (Some(moves), Ok(n)) = (moves, answer) {
+        let Ok(n) = answer else { return answer };
+        if let Some(moves) = moves {
             moves.book(&mut self.stats, n, self.shared.now() - began);
         }
+        if let Some((tag, write)) = begins {
+            self.memory.begun.add(tag, began, write);
+        }
+        if let Some(taken) = takes {
+            self.took(&taken.borrow());
+        }
         answer
+    }
+
+    /// Asynchronous I/Os came.
+    fn took(&mut self, taken: &[Completion]) {
+        let now = self.shared.now();
+        for c in taken {
+            if let (Some((since, write)), Ok(n)) = (self.memory.begun.take(c.tag), c.answer) {
+                self.stats.moved(write, n, now - since);
+            }
+        }
     }
 
     /// Closes everything, then tells.

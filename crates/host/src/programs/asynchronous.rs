@@ -117,6 +117,11 @@ impl Programs {
         let mut into = into.borrow_mut();
         into.clear();
         into.append(&mut task.done);
+        for c in into.iter() {
+            if let (Some((since, write)), Ok(bytes)) = (task.begun.take(c.tag), c.answer) {
+                task.taken.push((write, since, bytes));
+            }
+        }
         task.answer = Ok(into.len() as u64);
     }
 

@@ -178,11 +178,23 @@ impl Programs {
             Call::Fsync { .. } | Call::Fdatasync { .. } | Call::SyncFs { .. } | Call::Sync => {
                 Some(Moves::Sync)
             }
+            Call::Load { .. } => Some(Moves::Load),
+            Call::Store { .. } => Some(Moves::Store),
             _ => None,
         };
+        let begins = match &call {
+            Call::Submit { io } | Call::Ring { io } => Some((io.tag, io.write)),
+            _ => None,
+        };
+        if let Some((tag, write)) = begins {
+            task.begun.add(tag, task.since, write);
+        }
         match self.dispatch(t, call) {
             Ok(answered) => answered,
             Err(e) => {
+                if let Some((tag, _)) = begins {
+                    self.tasks[t as usize].begun.take(tag);
+                }
                 self.tasks[t as usize].answer = Err(e);
                 true
             }

@@ -48,7 +48,7 @@ pub use amounts::Amounts;
 pub use bios::{SeenBio, Submitter};
 pub use measured::{Mark, Measured, Operation};
 pub use seen::{Cause, Happening, NotedBio, Seen, WaitsFor, What, Who};
-pub use task::TaskStats;
+pub use task::{Begun, TaskStats};
 
 use asynchronous::Async;
 use descriptors::{Map, OpenFile, Table};

@@ -1,7 +1,7 @@
 //! One task.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use iosched_syscalls::{Answer, Call, Completion, Program};
@@ -71,6 +71,32 @@ pub(super) enum Moves {
     /// Read and written in one call.
     Copy,
     Sync,
+    /// A page of a map that is read.
+    Load,
+    /// And one that is written.
+    Store,
+}
+
+/// Asynchronous I/Os that a task has begun and not taken: when each began and whether it is a write. Of several with
+/// one tag the first that began is the first that is taken.
+#[derive(Debug, Default)]
+pub struct Begun {
+    ios: BTreeMap<(u32, u64), (Nanos, bool)>,
+    so_far: u64,
+}
+
+impl Begun {
+    /// Another one.
+    pub fn add(&mut self, tag: u32, since: Nanos, write: bool) {
+        self.so_far += 1;
+        self.ios.insert((tag, self.so_far), (since, write));
+    }
+
+    /// One is taken.
+    pub fn take(&mut self, tag: u32) -> Option<(Nanos, bool)> {
+        let first = self.ios.range((tag, 0)..=(tag, u64::MAX)).next().map(|(key, _)| *key)?;
+        self.ios.remove(&first)
+    }
 }
 
 /// What a call still has to do on the disk.
@@ -112,7 +138,8 @@ impl Work {
 pub struct TaskStats {
     /// Calls that entered the kernel.
     pub calls: u64,
-    /// Reads that moved something, their bytes and latencies.
+    /// Reads that moved something, their bytes and latencies. Asynchronous ones take until the task takes them; a page of a
+    /// map that is touched is one, as a read of what is in memory is.
     pub read: (u64, Bytes, LatencyHistogram),
     /// Writes.
     pub write: (u64, Bytes, LatencyHistogram),
@@ -124,6 +151,16 @@ pub struct TaskStats {
     pub ended: Nanos,
     /// Core time.
     pub cpu: CpuTime,
+}
+
+impl TaskStats {
+    /// A read or a write has moved something.
+    pub fn moved(&mut self, write: bool, bytes: Bytes, latency: Nanos) {
+        let to = if write { &mut self.write } else { &mut self.read };
+        to.0 += 1;
+        to.1 += bytes;
+        to.2.record(latency);
+    }
 }
 
 /// A task.
@@ -156,6 +193,9 @@ pub(super) struct Task {
     /// Asynchronous I/O that is done, and how much is under way.
     pub(super) done: Vec<Completion>,
     pub(super) asyncs: u32,
+    pub(super) begun: Begun,
+    /// What its last call took of them: whether a write, when it began, bytes.
+    pub(super) taken: Vec<(bool, Nanos, Bytes)>,
     pub(super) told_to_stop: bool,
     pub(super) since: Nanos,
     pub(super) last_call: &'static str,
@@ -191,6 +231,8 @@ impl Task {
             work: Work::default(),
             done: Vec::new(),
             asyncs: 0,
+            begun: Begun::default(),
+            taken: Vec::new(),
             told_to_stop: false,
             since: 0,
             last_call: "start",

@@ -6,6 +6,7 @@ use iosched_types::Nanos;
 use crate::cpu::Seat;
 use crate::error::HostError;
 
+use super::calls::PAGE;
 use super::paths::seat_of;
 use super::task::{Moves, State, Task, Tid};
 use super::{GoOn, LOOK, Programs};
@@ -198,22 +199,24 @@ impl Programs {
     fn book_call(&mut self, t: Tid) {
         let now = self.tl.now;
         let task = &mut self.tasks[t as usize];
+        for (write, since, bytes) in task.taken.drain(..) {
+            task.stats.moved(write, bytes, now - since);
+        }
         let (Some(moves), Ok(n)) = (task.moves.take(), task.answer) else { return };
         let latency: Nanos = now - task.since;
         let stats = &mut task.stats;
-        let (read, write, sync) = match moves {
-            Moves::Read => (true, false, false),
-            Moves::Write => (false, true, false),
-            Moves::Copy => (true, true, false),
-            Moves::Sync => (false, false, true),
-        };
-        for (counts, to) in
-            [(read, &mut stats.read), (write, &mut stats.write), (sync, &mut stats.sync)]
-        {
-            if counts {
-                to.0 += 1;
-                to.1 += n;
-                to.2.record(latency);
+        match moves {
+            Moves::Read => stats.moved(false, n, latency),
+            Moves::Write => stats.moved(true, n, latency),
+            Moves::Copy => {
+                stats.moved(false, n, latency);
+                stats.moved(true, n, latency);
+            }
+            Moves::Load => stats.moved(false, PAGE, latency),
+            Moves::Store => stats.moved(true, PAGE, latency),
+            Moves::Sync => {
+                stats.sync.0 += 1;
+                stats.sync.2.record(latency);
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use iosched_host::HostError;
-use iosched_syscalls::{Call, Errno, Io, Kind, OpenFlags, Shares, Whence};
+use iosched_syscalls::{Call, Errno, Fd, Io, Kind, OpenFlags, Shares, Whence};
 use iosched_types::units::{MS, SEC, US};
 
 use crate::rig::{birth, create, host, random, run};
@@ -244,6 +244,32 @@ fn asynchronous_io_is_under_way_together() {
     })
     .unwrap();
     assert_eq!(h.measured().elapsed, 2 * MS, "a task that ends with I/O under way is waited for");
+}
+
+/// They count as what they are, from their submission until the task takes them. Tags need not differ.
+#[test]
+fn asynchronous_ios_and_pages_of_maps_count_as_reads_and_writes() {
+    let mut h = host("none", 8, GIB, false);
+    run(&mut h, async |sys| {
+        let fd = sys.open("f", create() | OpenFlags::DIRECT).await?;
+        for i in 0..4u64 {
+            sys.submit(Io { fd, write: true, at: i * 4096, len: 4096, tag: 7 }).await?;
+        }
+        sys.sleep(3 * MS).await?;
+        assert_eq!(sys.reap(4, |_| ()).await?, 4);
+        sys.submit(Io { fd, write: false, at: 0, len: 8192, tag: 7 }).await?;
+        assert_eq!(sys.reap(1, |_| ()).await?, 1);
+        assert!(sys.submit(Io { fd: Fd(99), write: false, at: 0, len: 1, tag: 7 }).await.is_err());
+        let map = sys.mmap(fd, 0, 16384).await?;
+        for at in [0, 1, 4096] {
+            sys.load(map, at).await?;
+        }
+        sys.store(map, 8192).await
+    })
+    .unwrap();
+    let t = &h.measured().tasks[&0];
+    assert_eq!((t.write.0, t.write.1, t.write.2.max()), (5, 5 * 4096, 3 * MS));
+    assert_eq!((t.read.0, t.read.1, t.read.2.max()), (4, 8192 + 3 * 4096, MS));
 }
 
 #[test]
