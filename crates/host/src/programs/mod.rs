@@ -242,8 +242,10 @@ impl Programs {
             mount.unlimited(true);
         }
         self.start_threads();
-        let result = self.run_tasks(birth, &mut *go_on);
-        self.until_all_end(&mut *go_on)?;
+        let mut result = self.run_tasks(birth, &mut *go_on);
+        if result.is_ok() {
+            result = self.until_all_end(&mut *go_on);
+        }
         self.all_written(go_on)?;
         self.prepared_commits = self.fs.mount().map_or(0, |m| m.volume().commits());
         self.cores = cores;
