@@ -17,7 +17,9 @@ use iosched_types::Diagnostic;
 use iosched_types::units::show_bytes;
 use iosched_workloads::fio::layout::lay_out_beside;
 use iosched_workloads::fio::on_files;
-use iosched_workloads::fio::{JobSet, Lookup, check_cpus, check_files, parse, parse_live};
+use iosched_workloads::fio::{
+    DEFAULT_SEED, JobSet, Lookup, check_cpus, check_files, parse, parse_live,
+};
 
 use crate::choice::{self, Choice};
 use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
@@ -299,7 +301,8 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
             kernel: c.kernel.version.clone(),
             workload: w.name.clone(),
             repetition: 1,
-            seed: e.seed,
+            // What a program's parameters stand for as they are; repetitions count from here.
+            seed: DEFAULT_SEED,
         },
         device: device.clone(),
         kernel: c.kernel.clone(),

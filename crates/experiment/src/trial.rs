@@ -120,7 +120,7 @@ impl Trial {
 
     /// The same cell in another repetition, by the rule that holds for every backend: repetition r of a
     /// job that sets no `randseed` runs with `randseed = seed + r - 1`, and with `randrepeat=0` when there
-    /// are several repetitions. Repetition 0 (a warm-up) has the load of the first. A single repetition with fio's
+    /// are several repetitions. A program's seed counts up in the same way. Repetition 0 (a warm-up) has the load of the first. A single repetition with fio's
     /// default seed is left as fio has it.
     #[must_use]
     pub fn at_repetition(&self, repetition: u32, seed: u64, several: bool) -> Trial {
@@ -134,6 +134,11 @@ impl Trial {
             let as_fio = !several && trial.id.seed == DEFAULT_SEED;
             job.randseed = (!as_fio).then_some(trial.id.seed);
             job.randrepeat &= !several;
+        }
+        // The first with the default seed is the program as it comes.
+        let after = trial.id.seed.wrapping_sub(self.id.seed);
+        if let Some(Load::Program { params, .. }) = trial.load.as_mut().filter(|_| after != 0) {
+            *params = params.repeated(after);
         }
         trial
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use iosched_block::CpuModel;
+use iosched_experiment::load::Load;
 use iosched_experiment::record::{JobRecord, Record, TrialId};
 use iosched_experiment::{Experiment, Sources, Trial, plan};
 use iosched_schedulers::registry::Registry;
@@ -100,6 +101,34 @@ fn a_single_run_without_a_seed_is_fios() {
     assert_eq!(planned(""), (0x89, None, true));
     assert_eq!(planned("seed = 7"), (7, Some(7), true));
     assert_eq!(planned("runs = 2"), (0x89, Some(0x89), false));
+}
+
+/// Repeated runs of a program are draws of their own. A seed that is set is that of every run.
+#[test]
+fn repetitions_of_a_program_draw_other_numbers() {
+    let seeds = |params: &str, more: &str| -> Vec<i64> {
+        let text = format!(
+            "name = \"e\"\ndevices = [\"ssd-sata\"]\nschedulers = [\"none\"]\n\
+             workloads = [{{ program = \"pgbench\", params = {{ {params} }} }}]\n{more}"
+        );
+        let trials = planned(&text, Path::new(".")).unwrap();
+        let of = |t: &Trial| match t.load.as_ref().unwrap() {
+            Load::Program { params, .. } => params.number("seed"),
+            Load::Trace { .. } => unreachable!("a program"),
+        };
+        trials.iter().map(of).collect()
+    };
+    assert_eq!(seeds("", ""), [1]);
+    assert_eq!(seeds("", "runs = 3"), [1, 2, 3]);
+    assert_eq!(seeds("", "seed = 140\nruns = 2"), [4, 5]);
+    assert_eq!(seeds("seed = 9", "runs = 3"), [9, 9, 9]);
+    // From a trial that is a repetition already.
+    let text = "name = \"e\"\ndevices = [\"ssd-sata\"]\nschedulers = [\"none\"]\nworkloads = [{ program = \"pgbench\" }]";
+    let t = planned(text, Path::new(".")).unwrap()[0].at_repetition(2, 0x89, true);
+    let Some(Load::Program { params, .. }) = t.at_repetition(4, 0x89, true).load else {
+        panic!("a program")
+    };
+    assert_eq!(params.number("seed"), 4);
 }
 
 #[test]

@@ -10,15 +10,17 @@ mod figures;
 mod price;
 mod standing;
 mod text;
+mod tie;
 mod words;
 
 use std::fmt;
 
+use iosched_experiment::record::Record;
 use serde::Serialize;
 
-use crate::cells::Cells;
+use crate::cells::{Cells, charge_starved, group, one_latency};
 use crate::render::{percent, percent_ends};
-use crate::stats::{Better, NEGLIGIBLE, VerdictOptions, benjamini_hochberg};
+use crate::stats::{Better, NEGLIGIBLE, benjamini_hochberg};
 pub use candidate::{
     Absence, Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, Meaning, absence, candidates_called,
     candidates_of, gone, meaning,
@@ -47,6 +49,8 @@ pub enum Chip {
     NotMeasurable,
     /// Ahead, but only because of one measure.
     OneMeasure,
+    /// Ahead in runs whose halves differ: longer ones may say otherwise.
+    Unsteady,
     /// One value of each: no test can say more than which is larger.
     NotTestable,
 }
@@ -57,6 +61,7 @@ impl fmt::Display for Chip {
             Chip::Measured => "measured",
             Chip::NotMeasurable => "not measurable",
             Chip::OneMeasure => "one measure",
+            Chip::Unsteady => "not steady",
             Chip::NotTestable => "not testable",
         })
     }
@@ -129,6 +134,15 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
     let mut out: Vec<Answer> = cases.iter().map(one).collect();
     field::judge(&mut out);
     out
+}
+
+/// The answers of some records, as terminals print them.
+#[must_use]
+pub fn answers_of(records: &[Record]) -> Vec<Answer> {
+    let mut cells = group(records);
+    one_latency([&mut cells]);
+    charge_starved([&mut cells]);
+    answers(&cells, &candidates_of(records))
 }
 
 /// Who is measurably behind the first: all these comparisons are corrected together.
@@ -245,6 +259,8 @@ impl Case<'_> {
         } else {
             self.tie(&mut out, candidates);
         }
+        self.steady(&mut out, candidates);
+        out.notes.extend(self.goal.named());
         self.history(&mut out, candidates);
         out.notes.extend(self.goal.starved());
         out.notes.extend(self.goal.beyond());
@@ -265,7 +281,8 @@ impl Case<'_> {
         }
         let end = if self.goal.better == Better::Higher { "Highest" } else { "Lowest" };
         let (a, b) = (self.name(self.order[0]), self.name(self.order[1]));
-        format!("{end}: {a} ({} against {b}). {}", self.about(lead), self.over())
+        let carried = self.carried();
+        format!("{end}: {a} ({} against {b}). {}{carried}", self.about(lead), self.over())
     }
 
     fn win(&self, out: &mut Answer, lead: Lead, p: f64, cells: &Cells) {
@@ -289,14 +306,10 @@ impl Case<'_> {
             self.name(second),
             self.over()
         );
-        if let Some((without, left)) = self.standings.without_best(&self.goal, first, second)
-            && left.exp() - 1.0 < self.goal.matters()
-        {
+        let carried = self.carried();
+        if !carried.is_empty() {
             out.chip = Chip::OneMeasure;
-            out.words += &format!(
-                ". But one measure carries it: without {without} it is {}",
-                self.shown(left)
-            );
+            out.words += &carried;
         }
         let p = if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") };
         let runs = self.goal.runs();
@@ -305,77 +318,24 @@ impl Case<'_> {
             Some(_) => format!("{p}, "),
             None => String::new(),
         };
-        out.notes.push(format!("{test}{runs} runs of each"));
+        let alike = if self.goal.alike() { ", all alike: nothing is drawn at random" } else { "" };
+        out.notes.push(format!("{test}{runs} runs of each{alike}"));
         out.notes.extend(self.price(cells));
+    }
+
+    /// Says which measure alone carries the lead of the first over the second; empty when several do.
+    fn carried(&self) -> String {
+        let best = self.standings.without_best(&self.goal, self.order[0], self.order[1]);
+        let best = best.filter(|(_, left)| left.exp() - 1.0 < self.goal.matters());
+        best.map_or_else(String::new, |(without, left)| {
+            let left = self.shown(left);
+            format!(". But one measure carries it: without {without} it is {left}")
+        })
     }
 
     /// No table says otherwise.
     fn undisputed(&self) -> bool {
         self.order[1..].iter().all(|o| self.lead(*o).is_some_and(|l| l.table != Some(false)))
-    }
-
-    fn tie(&self, out: &mut Answer, candidates: &[Candidate]) {
-        out.chip = Chip::NotMeasurable;
-        let matters = self.goal.matters();
-        let others = self.order[1..].iter().zip(&self.behind).filter(|(_, behind)| !**behind);
-        let tied: Vec<usize> =
-            std::iter::once(self.order[0]).chain(others.map(|(o, _)| *o)).collect();
-        let first = self.name(self.order[0]);
-        let Some(last) = tied.last().filter(|_| tied.len() > 1) else {
-            out.words = format!(
-                "No clear winner: {first} is ahead of each other one, but not surely of all. {}",
-                self.over()
-            );
-            return;
-        };
-        let lead = self.lead(*last);
-        let by = lead.map_or_else(String::new, |l| self.about(l));
-        let ends = format!("{first} {by} against {}", self.name(*last));
-        // Of values beyond a limit only a bound is known, so nothing is known to be small.
-        let small = lead.is_none_or(|l| l.log.exp() - 1.0 < matters && !l.about);
-        let margin = VerdictOptions::default().margin;
-        let within = |o: &usize| self.lead(*o).is_some_and(|l| l.within(margin));
-        let (what, why) = if small {
-            let mean = if self.goal.figures.len() > 1 { " in the mean of these" } else { "" };
-            (DIFFERENCE, format!("less than {} apart{mean}", share(matters)))
-        } else if tied[1..].iter().all(within) {
-            (DIFFERENCE, format!("{ends}: surely less than {}", share(margin)))
-        } else {
-            let runs = self.goal.runs();
-            ("No clear winner", format!("{ends}: {runs} runs are too few to be sure"))
-        };
-        let who = if tied.len() == self.order.len() && tied.len() > 2 {
-            format!("the {} schedulers", tied.len())
-        } else {
-            list(&tied.iter().map(|i| self.name(*i)).collect::<Vec<_>>())
-        };
-        out.words = format!("{what} between {who} ({why}). {}", self.over());
-        // Only where nobody is ahead of anybody: a cause of level figures explains no difference, seen or possible.
-        let level = |o: &usize| self.lead(*o).is_some_and(|l| l.log.exp() - 1.0 < matters);
-        if self.order[1..].iter().all(level)
-            && self.goal.all_level()
-            && let Some(why) = reason(self.device, candidates)
-        {
-            out.words += &format!(". Why: {why}");
-        }
-    }
-}
-
-/// Why schedulers tie on a device, where the figures say it.
-fn reason(device: &str, candidates: &[Candidate]) -> Option<String> {
-    let here = || candidates.iter().filter(|c| c.device == device && c.in_flight > 0);
-    let most = here().map(|c| c.in_flight).max()?;
-    let depth = here().filter_map(|c| c.depth).max();
-    let busy = here().filter_map(|c| c.busy).reduce(f64::max);
-    match (depth, busy) {
-        (Some(depth), _) if most < depth => Some(format!(
-            "never more than {most} requests in flight at a device that takes {depth}: nothing to reorder"
-        )),
-        (_, Some(busy)) if busy < 0.3 => Some(format!(
-            "the device was busy {:.0} % of the time at most: nothing waits",
-            busy * 100.0
-        )),
-        _ => None,
     }
 }
 

@@ -54,7 +54,9 @@ pub fn export(
         Format::Markdown => {
             // By order of the records, not by the alphabet.
             let base = usual_base(records.iter().map(|r| r.trial.scheduler.as_str()));
-            crate::render::markdown(title, &analyse(records, base, VerdictOptions::default()))
+            let answers = crate::answer::answers_of(records);
+            let analysis = analyse(records, base, VerdictOptions::default());
+            crate::render::markdown(title, &answers, &analysis)
         }
     })
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use iosched_types::units::{show_bytes, show_count, show_nanos, three_digits};
 
+use crate::answer::Answer;
 use crate::cells::{Analysis, Line};
 use crate::grid::{Align, Cell, Grid};
 use crate::stats::{CiMethod, Judged, Summary};
@@ -193,13 +194,24 @@ pub fn trials(rows: &[TrialRow], columns: usize) -> String {
     table(&heads, &["trial", "round", "elapsed"], rows.iter().map(row).collect(), columns)
 }
 
-/// The analysis as Markdown: a table per device and workload, verdicts against the base.
+/// The answers, and the analysis as Markdown: a table per device and workload, verdicts against the base.
 #[must_use]
-pub fn markdown(title: &str, a: &Analysis) -> String {
-    let mut out = format!(
-        "# {}\n\nBase: `{}`. Intervals are 95 % confidence intervals of the mean. `>` is at least and `~` is about: a \
-         run beyond a limit counts as the limit, a starved one as the longest wait.\n",
-        cell(title),
+pub fn markdown(title: &str, answers: &[Answer], a: &Analysis) -> String {
+    let mut out = format!("# {}\n\n", cell(title));
+    for answer in answers {
+        let (device, goal) = (cell(&answer.device), cell(&answer.goal));
+        let _ = writeln!(out, "- **{device}, {goal}**: {}. ({})", cell(&answer.words), answer.chip);
+        for note in &answer.notes {
+            let _ = writeln!(out, "  - {}", cell(note));
+        }
+    }
+    if !answers.is_empty() {
+        out.push('\n');
+    }
+    let _ = writeln!(
+        out,
+        "Base: `{}`. Intervals are 95 % confidence intervals of the mean. `>` is at least and `~` is about: a \
+         run beyond a limit counts as the limit, a starved one as the longest wait.",
         cell(&a.base)
     );
     let mut last = None;
@@ -280,6 +292,7 @@ fn cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::answers_of;
     use crate::cells::analyse;
     use crate::published;
     use crate::stats::VerdictOptions;
@@ -303,8 +316,13 @@ mod tests {
     #[test]
     fn markdown_of_a_published_comparison() {
         let records = published::records("linux-4.12").unwrap();
-        let text =
-            markdown("linux-4.12 <script>", &analyse(&records, None, VerdictOptions::default()));
+        let text = markdown(
+            "linux-4.12 <script>",
+            &answers_of(&records),
+            &analyse(&records, None, VerdictOptions::default()),
+        );
+        let answer = text.lines().find(|l| l.starts_with("- **")).unwrap();
+        assert!(answer.contains(", throughput**: ") && answer.ends_with(')'), "{answer}");
         assert!(text.contains("&lt;script&gt;") && !text.contains("<script>"));
         assert!(text.contains("## Incomplete") && text.contains("absent from the source"));
         assert!(text.contains("not enough data"));

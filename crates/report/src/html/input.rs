@@ -125,6 +125,8 @@ pub(crate) struct Detail {
     pub(crate) marks: Vec<Mark>,
     /// Tries, of all repetitions: how long in s, and whether it was given up.
     pub(crate) tries: BTreeMap<String, Vec<(f64, bool)>>,
+    /// The halves of a run differ.
+    pub(crate) unsteady: bool,
     /// Core time and bytes of all processes.
     pub(crate) cpu: Nanos,
     pub(crate) moved: u64,
@@ -359,6 +361,7 @@ impl Detail {
                 }
             }
         }
+        self.unsteady |= r.halves_differ();
         self.add_shares(&r.jobs);
         self.device.add(r);
         let curve = |name: &str| {

@@ -50,8 +50,11 @@ fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
         let name = input.own(facts.scheduler.rsplit(": ").next().unwrap_or_default());
         let mut c = Candidate::new(device, &view.schedulers[run.scheduler], name, &facts.kernel);
         let depth = facts.facts.get(DEVICE_DEPTH).and_then(|d| d.first()?.parse().ok());
-        for (_, d) in input.details.iter().filter(|((r, _), _)| *r == run.from) {
+        for ((_, workload), d) in input.details.iter().filter(|((r, _), _)| *r == run.from) {
             c.take(d.device.max_in_flight, depth, d.device.busy, d.elapsed);
+            if d.unsteady {
+                c.unsteady.insert(input.workloads[*workload].title.clone());
+            }
         }
         c
     };
@@ -105,7 +108,7 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
         chip: a.chip.to_string(),
         class: match a.chip {
             Chip::Measured => "ok",
-            Chip::OneMeasure => "half",
+            Chip::OneMeasure | Chip::Unsteady => "half",
             Chip::NotMeasurable | Chip::NotTestable => "",
         },
         notes: markup(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),

@@ -1,9 +1,9 @@
 //! The schedulers of a comparison, and what their names mean under a kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use iosched_experiment::record::Record;
+use iosched_experiment::record::{Record, Status};
 use iosched_schedulers::KernelVersion;
 use iosched_schedulers::registry::{family, resolve};
 use serde::Serialize;
@@ -25,6 +25,8 @@ pub struct Candidate {
     pub depth: Option<u32>,
     /// Largest share of a trial with requests at the device; `None` when not measured.
     pub busy: Option<f64>,
+    /// Workloads in which the halves of its runs differ.
+    pub unsteady: BTreeSet<String>,
 }
 
 /// Provenance: how many requests the device takes.
@@ -60,6 +62,9 @@ impl Candidate {
     pub fn add(&mut self, r: &Record) {
         let depth = r.provenance.get(DEVICE_DEPTH).and_then(|d| d.parse().ok());
         self.take(r.device.max_in_flight, depth, r.device.busy, r.elapsed);
+        if r.status == Status::Complete && r.halves_differ() {
+            self.unsteady.insert(r.trial.workload.clone());
+        }
     }
 
     /// As [`Candidate::add`], from sums.

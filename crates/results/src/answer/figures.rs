@@ -63,6 +63,14 @@ impl Goal {
         })
     }
 
+    /// Every run is the same to the last digit, and there are several.
+    pub(super) fn alike(&self) -> bool {
+        let same = |v: &Values| {
+            v.by_round.len() > 1 && v.by_round.windows(2).all(|w| w[0].value == w[1].value)
+        };
+        self.figures.iter().all(|f| f.values.iter().flatten().all(same))
+    }
+
     pub(super) fn workloads(&self) -> usize {
         self.figures.iter().map(|f| &f.workload).collect::<BTreeSet<_>>().len()
     }

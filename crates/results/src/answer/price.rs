@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::figures::twin;
 use super::words::in_words;
 use super::{ABOUT, Case};
-use crate::cells::{Cell, CellKey, Cells, usual_base};
+use crate::cells::{Cell, CellKey, Cells};
 use crate::measure::{derived, kind, latency_of, of_job};
 use crate::render::percent;
 use crate::stats::{
@@ -15,8 +15,9 @@ use crate::stats::{
 /// A price worth a word: five percent.
 const WORTH: f64 = 0.05;
 
-/// A figure of the winner and of the one that it is compared with.
+/// A figure of the winner and of another.
 struct Pair<'a> {
+    against: &'a str,
     workload: &'a str,
     measure: &'a str,
     base: &'a Cell,
@@ -26,12 +27,12 @@ struct Pair<'a> {
 
 impl Case<'_> {
     /// The dearest price: of all single figures of the device, also of those that no goal counts, the one that the
-    /// winner loses most of against the usual base. When it is the base itself, against the next.
+    /// winner loses most of against any other that the kernel has.
     pub(super) fn price(&self, cells: &Cells) -> Option<String> {
         let winner = self.name(self.order[0]);
-        let names = || self.order.iter().map(|i| self.name(*i));
-        let base = usual_base(names()).filter(|b| *b != winner).unwrap_or(self.name(self.order[1]));
-        let pairs = self.pairs(cells, winner, base);
+        let others = self.order[1..].iter().map(|i| self.name(*i));
+        let pairs: Vec<Pair<'_>> =
+            others.flat_map(|other| self.pairs(cells, winner, other)).collect();
         let options = VerdictOptions::default();
         let sides = pairs.iter().flat_map(|p| {
             [p.base, p.new].map(|c| (kind(p.measure), &c.measures[p.measure].sample))
@@ -57,18 +58,18 @@ impl Case<'_> {
         let about = if j.about() { ABOUT } else { "" };
         let by = format!("{about}{}", percent(j.ratio?));
         let what = in_words(p.measure);
-        Some(format!("Its price: {what} in {} {by} against {base}", p.workload))
+        Some(format!("Its price: {what} in {} {by} against {}", p.workload, p.against))
     }
 
     /// The figures that both have, each thing once.
-    fn pairs<'a>(&self, cells: &'a Cells, winner: &str, base: &str) -> Vec<Pair<'a>> {
+    fn pairs<'a>(&'a self, cells: &'a Cells, winner: &str, against: &'a str) -> Vec<Pair<'a>> {
         let of = |k: &CellKey, scheduler: &str| {
             cells.0.get(&CellKey { scheduler: scheduler.into(), ..k.clone() })
         };
         let mut out: Vec<Pair<'a>> = Vec::new();
         let here = cells.0.iter().filter(|(k, _)| k.device == self.device && k.scheduler == winner);
         for (key, new) in here {
-            let Some(base) = of(key, base) else { continue };
+            let Some(base) = of(key, against) else { continue };
             let both: BTreeSet<&'a str> = new.measures.keys().map(String::as_str).collect();
             for measure in &both {
                 if !base.measures.contains_key(*measure) || !counts(measure, &both) {
@@ -76,7 +77,7 @@ impl Case<'_> {
                 }
                 let summary = |c: &Cell| summarize(&c.measures[*measure].sample.observations(), 1);
                 let summaries = (summary(base), summary(new));
-                out.push(Pair { workload: &key.workload, measure, base, new, summaries });
+                out.push(Pair { against, workload: &key.workload, measure, base, new, summaries });
             }
         }
         let shown = |p: &Pair<'a>| {

@@ -1,4 +1,6 @@
-use iosched_experiment::record::{BackendKind, DirStats, JobRecord, Metric, Record, TrialId};
+use iosched_experiment::record::{
+    BackendKind, DirStats, HALVES_DIFFER, JobRecord, Metric, Record, TrialId, Warning,
+};
 
 use super::*;
 use crate::cells::{charge_starved, group};
@@ -148,6 +150,60 @@ fn one_measure_that_carries_a_lead_is_named() {
     let a = goal(&all, "throughput");
     assert_eq!(a.chip, Chip::OneMeasure);
     assert!(a.words.contains("without w0 it is ±0 %"), "{}", a.words);
+}
+
+/// One run of each proves nothing, and less where one measure has all of the lead.
+#[test]
+fn one_measure_of_one_run_is_named() {
+    let mut records = rates(&[("none", &[1e8, 1e8, 1e8]), ("bfq", &[1.5e8, 1e8, 1e8])]);
+    records.retain(|r| r.trial.repetition == 3);
+    let a = goal(&of(&records), "throughput").clone();
+    assert_eq!((a.winner, a.chip), (None, Chip::NotTestable));
+    assert!(a.words.contains("without w0 it is ±0 %"), "{}", a.words);
+}
+
+/// +50 % in one workload and −33 % in another are no "no measurable difference", though their mean is.
+#[test]
+fn differences_that_cancel_out_are_told() {
+    let a =
+        goal(&of(&rates(&[("none", &[1e8, 1.5e8]), ("bfq", &[1.5e8, 1e8])])), "throughput").clone();
+    assert!(a.words.starts_with("No clear winner between"), "{}", a.words);
+    let both = a.notes.iter().find(|n| n.contains(", but "));
+    assert!(both.is_some_and(|n| n.contains("+50 %") && n.contains("−33 %")), "{:?}", a.notes);
+    let level =
+        goal(&of(&rates(&[("none", &[1e8, 1e8]), ("bfq", &[1e8, 1e8])])), "throughput").clone();
+    assert!(
+        level.words.starts_with(DIFFERENCE) && !level.notes.iter().any(|n| n.contains(", but "))
+    );
+}
+
+#[test]
+fn a_lead_in_runs_that_are_not_steady_is_none_yet() {
+    let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);
+    assert_eq!(goal(&of(&records), "throughput").chip, Chip::Measured);
+    let unlike = Warning { code: HALVES_DIFFER.into(), ..Warning::default() };
+    records
+        .iter_mut()
+        .filter(|r| r.trial.scheduler == "bfq")
+        .for_each(|r| r.warnings.push(unlike.clone()));
+    let a = goal(&of(&records), "throughput").clone();
+    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Unsteady));
+    assert!(a.notes.iter().any(|n| n.contains("halves of runs of bfq")), "{:?}", a.notes);
+}
+
+/// Who wins the throughput with write-back pays with reads: not against the usual base, but against a third.
+#[test]
+fn a_price_is_against_whoever_does_best() {
+    let mut records = rates(&[("none", &[1e8]), ("mq-deadline", &[1.3e8]), ("bfq", &[1e8])]);
+    for r in &mut records {
+        let reads = if r.trial.scheduler == "bfq" { 0.5e8 } else { 0.1e8 };
+        r.jobs[0].write = side(r.jobs[0].read.bytes as f64 - reads, 1, 1_000);
+        r.jobs[0].read = side(reads, 1, 1_000);
+    }
+    let a = goal(&of(&records), "throughput").clone();
+    assert_eq!(a.winner.as_deref(), Some("mq-deadline"));
+    let price = "Its price: read throughput in w0 −80 % against bfq";
+    assert!(a.notes.iter().any(|n| n == price), "{:?}", a.notes);
 }
 
 #[test]

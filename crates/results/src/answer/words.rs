@@ -45,6 +45,15 @@ impl Goal {
         }
     }
 
+    /// Which figures they are, where the sentence only counts them: up to sixteen; of more the tables tell.
+    pub(super) fn named(&self) -> Option<String> {
+        let words: BTreeSet<String> = self.figures.iter().map(|f| in_words(&f.measure)).collect();
+        let counted = self.measured_by().ends_with(" measures");
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        (counted && words.len() <= 16)
+            .then(|| format!("The {} measures: {}", words.len(), list(&words)))
+    }
+
     /// Schedulers of which runs stopped at a limit, and what the mark before their ratios means.
     pub(super) fn beyond(&self) -> Option<String> {
         let mut stopped: Vec<String> = Vec::new();

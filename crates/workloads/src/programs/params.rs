@@ -166,7 +166,12 @@ fn signed_bytes(text: &str) -> Option<i64> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     values: Arc<[(&'static str, Value)]>,
+    /// The seed was set, so it is that of every repetition.
+    seeded: bool,
 }
+
+/// The parameter that a program's random numbers begin with.
+const SEED: &str = "seed";
 
 impl Params {
     /// The values that are set, and defaults for the others.
@@ -191,7 +196,8 @@ impl Params {
             let own = set.iter().find(|(n, _)| n == p.name).map(|(_, v)| v.as_str());
             p.read(own.unwrap_or(p.default)).map(|v| (p.name, v))
         };
-        let params = Params { values: d.params.iter().map(value).collect::<Result<_, _>>()? };
+        let values = d.params.iter().map(value).collect::<Result<_, _>>()?;
+        let params = Params { values, seeded: set.iter().any(|(n, _)| n == SEED) };
         (d.fits)(&params)?;
         Ok(params)
     }
@@ -219,7 +225,20 @@ impl Params {
             check(name, &text)?;
             *value = Value::File(name.clone(), text.into());
         }
-        Ok(Params { values: values.into() })
+        Ok(Params { values: values.into(), ..self })
+    }
+
+    /// The same in the repetition that comes so many after the first: it draws other numbers, unless the seed was set. A
+    /// lead that one draw gives must hold in others.
+    #[must_use]
+    pub fn repeated(&self, after: u64) -> Params {
+        let mut values = self.values.to_vec();
+        for (_, value) in values.iter_mut().filter(|(n, _)| *n == SEED && !self.seeded) {
+            if let Value::Number(n) = value {
+                *n = (n.wrapping_add(after as i64)) & i64::from(u32::MAX);
+            }
+        }
+        Params { values: values.into(), ..self.clone() }
     }
 
     /// What a file holds, if one was named.

@@ -3,6 +3,7 @@
 use iosched_engine::stream;
 
 use super::*;
+use crate::stats::VerdictOptions;
 use crate::stats::{Sample, Verdict, judge_all};
 
 #[test]
