@@ -119,10 +119,17 @@ impl Xfs {
             let group = self.with(|s| s.layout.group_of(m.start));
             self.read_owners(k, group).await;
             self.with(|s| {
+                // Others may have cut or written the files while the tree was read.
+                let (end, at_target) = (m.logical + m.blocks, to + (m.logical - at));
+                if s.mapped(source, (m.logical, end)) != [m]
+                    || !s.is_bare(target, (at_target, at_target + m.blocks))
+                {
+                    return;
+                }
                 s.owners.add(m.start, m.start + m.blocks);
                 s.owners_changed(m);
                 if let Some(inode) = s.inodes.get_mut(target) {
-                    inode.extents.map(Mapped { logical: to + (m.logical - at), ..m });
+                    inode.extents.map(Mapped { logical: at_target, ..m });
                 }
             });
         }
