@@ -49,6 +49,8 @@ pub enum Chip {
     NotMeasurable,
     /// Ahead, but only because of one measure.
     OneMeasure,
+    /// Ahead, but the runs of a scheduler are one: nothing in them is drawn at random.
+    OneDraw,
     /// Ahead in runs whose halves differ: longer ones may say otherwise.
     Unsteady,
     /// One value of each: no test can say more than which is larger.
@@ -61,6 +63,7 @@ impl fmt::Display for Chip {
             Chip::Measured => "measured",
             Chip::NotMeasurable => "not measurable",
             Chip::OneMeasure => "one measure",
+            Chip::OneDraw => "one draw",
             Chip::Unsteady => "not steady",
             Chip::NotTestable => "not testable",
         })
@@ -318,8 +321,19 @@ impl Case<'_> {
             Some(_) => format!("{p}, "),
             None => String::new(),
         };
-        let alike = if self.goal.alike() { ", all alike: nothing is drawn at random" } else { "" };
-        out.notes.push(format!("{test}{runs} runs of each{alike}"));
+        out.notes.push(format!("{test}{runs} runs of each"));
+        let alike = self.goal.alike();
+        if !alike.is_empty() {
+            // A deterministic run says what it says, but another one of nearly the same work may say otherwise.
+            if out.chip == Chip::Measured {
+                out.chip = Chip::OneDraw;
+            }
+            out.notes.push(format!(
+                "All runs of {} are alike, so they are one: nothing is drawn at random. Change a \
+                 parameter a little to see whether the lead holds",
+                list(&alike)
+            ));
+        }
         out.notes.extend(self.price(cells));
     }
 

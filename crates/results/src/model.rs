@@ -99,6 +99,8 @@ pub struct Cell {
     pub exceeded: Vec<bool>,
     /// Repetition and seed of each sample, where they are known.
     pub rounds: Vec<(u32, u64)>,
+    /// Repetitions of which the halves differ.
+    pub unsteady: Vec<u32>,
     /// Facts in which this cell differs from its run: its file system, say. `None` is a fact that it lacks.
     pub facts: BTreeMap<String, Option<String>>,
 }

@@ -108,7 +108,7 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
         chip: a.chip.to_string(),
         class: match a.chip {
             Chip::Measured => "ok",
-            Chip::OneMeasure | Chip::Unsteady => "half",
+            Chip::OneMeasure | Chip::OneDraw | Chip::Unsteady => "half",
             Chip::NotMeasurable | Chip::NotTestable => "",
         },
         notes: markup(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),

@@ -391,10 +391,19 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
     for (w, facts) in input.workloads.iter().enumerate() {
         let none = BTreeMap::new();
         let measures = by_workload.get(facts.title.as_str()).unwrap_or(&none);
-        let mut by_device: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        // By device: what there is, and what too few I/Os give.
+        let mut by_device: BTreeMap<&str, [BTreeSet<&str>; 2]> = BTreeMap::new();
         for l in analysis.lines.iter().filter(|l| l.key.workload == facts.title) {
-            by_device.entry(&l.key.device).or_default().insert(&l.measure);
+            let [all, few] = by_device.entry(&l.key.device).or_default();
+            all.insert(&l.measure);
+            if l.starved > 0 {
+                few.insert(&l.measure);
+            }
         }
+        let shown = |measure: &str, [all, few]: &[BTreeSet<&str>; 2]| {
+            let resolved = all.difference(few).copied().collect();
+            all.contains(measure) && is_head(measure, &resolved)
+        };
         let at = out.len();
         for (measure, first) in measures {
             let title = words(measure);
@@ -410,7 +419,7 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
                 better: first.better,
                 class: class(measure, &first.unit, first.better),
                 // A disk whose few syncs give no 99th percentile shows their mean, whatever other devices have.
-                head: by_device.values().any(|all| all.contains(measure) && is_head(measure, all)),
+                head: by_device.values().any(|known| shown(measure, known)),
                 twin: false,
                 noisy: false,
                 incomplete: false,

@@ -72,7 +72,8 @@ fn family(cases: &mut [Case<'_>], measure: &str) {
     }
 }
 
-fn sample(v: &Values) -> (Sample, Summary) {
+/// The values of one scheduler, as tables take them.
+pub(super) fn sample(v: &Values) -> (Sample, Summary) {
     let rounds = v.rounds.iter().copied().zip(v.by_round.iter().copied()).collect();
     let summary = summarize(&v.by_round, VerdictOptions::default().seed);
     (Sample { rounds, deterministic: v.deterministic, paired: v.paired }, summary)

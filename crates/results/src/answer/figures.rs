@@ -63,12 +63,14 @@ impl Goal {
         })
     }
 
-    /// Every run is the same to the last digit, and there are several.
-    pub(super) fn alike(&self) -> bool {
+    /// Schedulers of which every run is the same to the last digit, where there are several.
+    pub(super) fn alike(&self) -> Vec<&str> {
         let same = |v: &Values| {
             v.by_round.len() > 1 && v.by_round.windows(2).all(|w| w[0].value == w[1].value)
         };
-        self.figures.iter().all(|f| f.values.iter().flatten().all(same))
+        let all = |i: usize| self.figures.iter().all(|f| f.values[i].as_ref().is_some_and(same));
+        let who = self.schedulers.iter().enumerate().filter(|(i, _)| all(*i));
+        who.map(|(_, s)| s.as_str()).collect()
     }
 
     pub(super) fn workloads(&self) -> usize {
@@ -209,6 +211,14 @@ fn has(row: &[Option<&Cell>], measure: &str) -> bool {
     row.iter().flatten().any(|c| c.measures.contains_key(measure))
 }
 
+/// Every run of everybody has enough I/Os for a percentile.
+fn resolved(row: &[Option<&Cell>], measure: &str) -> bool {
+    row.iter().flatten().all(|c| {
+        let own = c.measures.get(measure);
+        own.is_some_and(|m| m.starved == 0 && m.sample.rounds.len() == every_round(c).len())
+    })
+}
+
 fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
     let total = |c: &Cell| {
         let mut sum = Rounds::new();
@@ -238,7 +248,9 @@ fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
     let latency = |side: &str| {
         let of = |which: &str| {
             let names = ["p99", "mean"].map(|p| format!("{side}.{which}.{p}"));
-            names.into_iter().find(|n| has(row, n))
+            // Of few syncs tables show the mean, so it is what counts.
+            let few = |n: &String| side == "sync" && n.ends_with(".p99") && !resolved(row, n);
+            names.into_iter().find(|n| has(row, n) && !few(n))
         };
         of("lat").or_else(|| of("clat"))
     };

@@ -119,22 +119,29 @@ impl Standings {
         if goal.figures.len() < 2 {
             return None;
         }
-        let (mut best, mut lead) = (None, 0.0);
+        let mut best = None;
         for f in &goal.figures {
             let (x, y) = (f.values[a].as_ref()?, f.values[b].as_ref()?);
             let part = f.weight * (logarithm(x, goal.better) - logarithm(y, goal.better));
-            lead += part;
             if best.is_none_or(|(most, _)| part > most) {
                 best = Some((part, f));
             }
         }
-        let (most, f) = best?;
+        let (_, f) = best?;
         let same = goal.figures.iter().filter(|o| o.workload == f.workload).count();
         let name = match same {
             1 => f.workload.clone(),
             _ => format!("{} in {}", in_words(&f.measure), f.workload),
         };
-        Some((name, (lead - most) / (1.0 - f.weight)))
+        // Every workload that is left weighs the same again.
+        let mut left: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for o in goal.figures.iter().filter(|o| !std::ptr::eq(*o, f)) {
+            let (x, y) = (o.values[a].as_ref()?, o.values[b].as_ref()?);
+            let by = logarithm(x, goal.better) - logarithm(y, goal.better);
+            left.entry(&o.workload).or_default().push(by);
+        }
+        let means: Vec<f64> = left.values().map(|all| mean_and_sd(all).0).collect();
+        Some((name, mean_and_sd(&means).0))
     }
 }
 

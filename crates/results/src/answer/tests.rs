@@ -177,6 +177,37 @@ fn differences_that_cancel_out_are_told() {
     );
 }
 
+/// Runs that repeat each other to the last digit are one draw, however many there are.
+#[test]
+fn runs_without_chance_are_one_draw() {
+    let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);
+    records.retain(|r| r.trial.repetition == 3);
+    let all: Vec<Record> = (1..=5)
+        .flat_map(|i| {
+            records.iter().cloned().map(move |mut r| {
+                (r.trial.repetition, r.backend) = (i, BackendKind::Sim);
+                r
+            })
+        })
+        .collect();
+    let a = goal(&of(&all), "throughput").clone();
+    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::OneDraw), "{a:?}");
+    assert!(a.notes.iter().any(|n| n.contains("All runs of none and bfq are alike")), "{a:?}");
+}
+
+/// Two runs of each lie apart by chance once in three, so nothing is said of them.
+#[test]
+fn chance_is_no_difference_both_ways() {
+    let mut records = rates(&[("none", &[1e8, 1.2e8]), ("bfq", &[1.1e8, 1.1e8])]);
+    records.retain(|r| r.trial.repetition < 3);
+    for r in &mut records {
+        let noise = if r.trial.repetition == 1 { 0.97 } else { 1.03 };
+        r.jobs[0].read.bytes = (r.jobs[0].read.bytes as f64 * noise) as u64;
+    }
+    let a = goal(&of(&records), "throughput").clone();
+    assert!(!a.notes.iter().any(|n| n.contains(", but ")), "{a:?}");
+}
+
 #[test]
 fn a_lead_in_runs_that_are_not_steady_is_none_yet() {
     let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);

@@ -1,9 +1,11 @@
 //! What is said where nobody is measurably ahead, and of runs that were not steady.
 
-use super::figures::{Figure, logarithms};
+use super::alone;
+use super::figures::Figure;
 use super::words::in_words;
 use super::{Answer, Candidate, Case, Chip, DIFFERENCE, list, share};
-use crate::stats::{VerdictOptions, mean_and_sd};
+use crate::measure::kind;
+use crate::stats::{Better, Compared, Lent, Verdict, VerdictOptions, judge_together};
 
 /// A difference of a single figure that a mean of several must not hide: five percent.
 const HIDDEN: f64 = 0.05;
@@ -23,7 +25,7 @@ impl Case<'_> {
             |c: &&Candidate| self.goal.figures.iter().all(|f| c.unsteady.contains(&f.workload));
         let first = [0, 1].map(|i| self.name(self.order[i]));
         let decisive = |c: &&&Candidate| first.contains(&c.scheduler.as_str());
-        if out.chip == Chip::Measured && with.iter().filter(decisive).any(|c| everywhere(c)) {
+        if out.chip == Chip::Measured && with.iter().filter(decisive).any(everywhere) {
             out.chip = Chip::Unsteady;
         }
         let who: Vec<&str> = with.iter().map(|c| c.scheduler.as_str()).collect();
@@ -84,25 +86,39 @@ impl Case<'_> {
     }
 
     /// The largest difference of a single figure each way between two schedulers, where there are both: in the mean they
-    /// cancel out. A difference counts when all runs of one lie on one side of all runs of the other.
+    /// cancel out. The figures are judged as tables judge.
     fn both_ways(&self, a: usize, b: usize) -> Option<String> {
-        let lead = |f: &Figure| {
-            let (x, y) = (f.values[a].as_ref()?, f.values[b].as_ref()?);
-            let (xs, ys) = (logarithms(x, self.goal.better), logarithms(y, self.goal.better));
-            let ends = |v: &[f64]| {
-                let low = v.iter().copied().fold(f64::INFINITY, f64::min);
-                (low, v.iter().copied().fold(f64::NEG_INFINITY, f64::max))
-            };
-            let (x_ends, y_ends) = (ends(&xs), ends(&ys));
-            let apart = x_ends.0 > y_ends.1 || y_ends.0 > x_ends.1;
-            let by = mean_and_sd(&xs).0 - mean_and_sd(&ys).0;
-            (apart && by.abs() >= HIDDEN.ln_1p() && by.is_finite()).then_some(by)
-        };
-        let found = || self.goal.figures.iter().filter_map(|f| Some((lead(f)?, f)));
-        let ahead = found().filter(|(by, _)| *by > 0.0).max_by(|x, y| x.0.total_cmp(&y.0))?;
-        let behind = found().filter(|(by, _)| *by < 0.0).min_by(|x, y| x.0.total_cmp(&y.0))?;
-        let said = |(by, f): (f64, &Figure)| {
-            format!("{} in {} {}", in_words(&f.measure), f.workload, self.shown(by))
+        let figures = self.goal.figures.iter().filter_map(|f| {
+            Some((f, alone::sample(f.values[a].as_ref()?), alone::sample(f.values[b].as_ref()?)))
+        });
+        let figures: Vec<_> = figures.collect();
+        let lent =
+            Lent::of(figures.iter().flat_map(|(f, x, y)| [x, y].map(|v| (kind(&f.measure), &v.0))));
+        let pairs: Vec<Compared<'_>> = figures
+            .iter()
+            .map(|(f, x, y)| Compared {
+                base: (&y.0, &y.1),
+                new: (&x.0, &x.1),
+                better: self.goal.better,
+                kind: kind(&f.measure),
+            })
+            .collect();
+        let judged = judge_together(&pairs, &lent, VerdictOptions::default());
+        // Beyond chance, all figures of the goal taken together.
+        let mut found: Vec<(f64, &Figure)> = Vec::new();
+        for (j, (f, ..)) in judged.iter().zip(&figures) {
+            let sure = matches!(j.verdict, Verdict::Better | Verdict::Worse);
+            let ratio = j.ratio.filter(|r| sure && *r > 0.0 && r.is_finite());
+            let Some(log) = ratio.map(f64::ln) else { continue };
+            let by = if self.goal.better == Better::Higher { log } else { -log };
+            if by.abs() >= HIDDEN.ln_1p() {
+                found.push((by, f));
+            }
+        }
+        let ahead = found.iter().filter(|f| f.0 > 0.0).max_by(|x, y| x.0.total_cmp(&y.0))?;
+        let behind = found.iter().filter(|f| f.0 < 0.0).min_by(|x, y| x.0.total_cmp(&y.0))?;
+        let said = |(by, f): &(f64, &Figure)| {
+            format!("{} in {} {}", in_words(&f.measure), f.workload, self.shown(*by))
         };
         let (a, b) = (self.name(a), self.name(b));
         Some(format!("{a} against {b}: {}, but {}", said(ahead), said(behind)))

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use iosched_experiment::record::{BackendKind, Metric, Record, SCHEMA, Status, TrialId};
+use iosched_experiment::record::{
+    BackendKind, HALVES_DIFFER, Metric, Record, SCHEMA, Status, TrialId, Warning,
+};
 
 use super::{Cell, Comparison, Run, Test};
 use crate::compare::volatile;
@@ -208,6 +210,9 @@ fn add_measures(tests: &mut Vec<Test>, of: &Run, r: &Record) {
         if usable {
             cell.samples.push(m.value);
             cell.exceeded.push(m.censored);
+            if !foreign(r) && r.halves_differ() {
+                cell.unsteady.push(r.trial.repetition);
+            }
             if !foreign(r) {
                 cell.rounds.push((r.trial.repetition, r.trial.seed));
             }
@@ -259,6 +264,13 @@ fn own_records(c: &Comparison, run: &Run, test: &Test, cell: &Cell) -> Vec<Recor
             .iter()
             .filter_map(|(k, v)| Some((k.strip_prefix(TUNABLE)?.to_string(), v.parse().ok()?)));
         r.scheduler.tunables = tunables.collect();
+        if cell.unsteady.contains(&r.trial.repetition) {
+            r.warnings.push(Warning {
+                code: HALVES_DIFFER.into(),
+                message: "the halves of the run differ".into(),
+                advice: String::new(),
+            });
+        }
     }
     out
 }

@@ -234,6 +234,10 @@ fn cell(
         out.rounds = serde_json::from_value(r.clone())
             .map_err(|err| source.bad(e, format!("the rounds are damaged: {err}")))?;
     }
+    if let Some(r) = facts.get("iosched-unsteady") {
+        out.unsteady = serde_json::from_value(r.clone())
+            .map_err(|err| source.bad(e, format!("the unsteady rounds are damaged: {err}")))?;
+    }
     if let Some(own) = facts.get("iosched-facts") {
         out.facts = serde_json::from_value(own.clone())
             .map_err(|err| source.bad(e, format!("the facts of the entry are damaged: {err}")))?;

@@ -120,6 +120,7 @@ fn a_cell(run: String) -> impl Strategy<Value = Cell> {
                 summary,
                 missing,
                 censored: flag,
+                unsteady: if flag { vec![2] } else { Vec::new() },
                 facts: if flag {
                     [("fs".into(), Some("ext4".into())), ("raw".into(), None)].into()
                 } else {

@@ -153,6 +153,9 @@ fn entry(x: &mut Xml, c: &Cell, full_title: Option<&str>) {
     if !c.rounds.is_empty() {
         facts.insert("iosched-rounds".into(), json!(c.rounds));
     }
+    if !c.unsteady.is_empty() {
+        facts.insert("iosched-unsteady".into(), json!(c.unsteady));
+    }
     if !c.facts.is_empty() {
         facts.insert("iosched-facts".into(), json!(c.facts));
     }
