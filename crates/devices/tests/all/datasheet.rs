@@ -1,5 +1,7 @@
 //! Data sheets become device files that run and do what the sheets say.
 
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
 use iosched_devices::datasheet::Sheet;
 use iosched_devices::describe::{LOADS, measure};
 use iosched_devices::{DeviceSpec, Model};

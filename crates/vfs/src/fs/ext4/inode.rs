@@ -6,12 +6,12 @@ use iosched_types::Nanos;
 
 use super::layout::{Format, Layout};
 use super::{State, hash};
-use crate::fs::Kind;
 use crate::fs::atime::Times;
 use crate::fs::ext3::indirect::Pointer;
 use crate::fs::extents::{Extents, Mapped};
 use crate::fs::jbd2::{Block, Tid};
 use crate::fs::ranges::Ranges;
+use crate::fs::{Full, Kind};
 
 /// The inode of the root directory.
 pub(super) const ROOT: u64 = 2;
@@ -64,6 +64,7 @@ pub(super) struct Inodes {
     in_flex: BTreeMap<u64, u64>,
     all: u64,
     flex_groups: u64,
+    groups: u64,
     format: Format,
 }
 
@@ -80,6 +81,7 @@ impl Inodes {
             in_flex: BTreeMap::from([(0, MADE)]),
             all: MADE,
             flex_groups: layout.groups.div_ceil(layout.format.flex),
+            groups: layout.groups,
             format: layout.format,
         }
     }
@@ -112,40 +114,48 @@ impl Inodes {
 
     /// A number for a new file: in its directory's group; for a directory in the flex group `spread`, or else in its
     /// parent's.
-    fn make(&mut self, file: u32, kind: Kind, parent: u32, spread: Option<u64>) -> u64 {
+    fn make(
+        &mut self,
+        file: u32,
+        kind: Kind,
+        parent: u32,
+        spread: Option<u64>,
+    ) -> Result<u64, Full> {
         let mut group = self.group_of(self.number(parent));
         if kind == Kind::Directory {
-            let flex = spread.unwrap_or(group / self.format.flex);
-            group = flex * self.format.flex;
+            group = spread.unwrap_or(group / self.format.flex) * self.format.flex;
+        }
+        let number = self.number_in(group).ok_or(Full)?;
+        if kind == Kind::Directory {
+            let flex = self.group_of(number) / self.format.flex;
             *self.directories.entry(flex).or_default() += 1;
         }
-        let number = self.number_in(group);
         self.used.insert(number);
         *self.in_flex.entry(self.group_of(number) / self.format.flex).or_default() += 1;
         self.all += 1;
         self.files.insert(file, empty(number, kind));
-        number
+        Ok(number)
     }
 
     fn number(&self, file: u32) -> u64 {
         self.files.get(&file).map_or(ROOT, |i| i.number)
     }
 
-    fn number_in(&mut self, first: u64) -> u64 {
-        let mut group = first;
-        loop {
+    /// The first free number from a group on; `None` when mke2fs made no more.
+    fn number_in(&mut self, first: u64) -> Option<u64> {
+        for group in (0..self.groups).map(|n| (first + n) % self.groups) {
             let (from, to) = (group * self.format.inodes + 1, (group + 1) * self.format.inodes);
             if let Some(number) = self.freed.range(from..=to).next().copied() {
                 self.freed.remove(&number);
-                return number;
+                return Some(number);
             }
             let next = self.next.entry(group).or_insert(from);
             if *next <= to {
                 *next += 1;
-                return *next - 1;
+                return Some(*next - 1);
             }
-            group = (group + 1) % (self.flex_groups * self.format.flex);
         }
+        None
     }
 
     /// Inodes of the group that were ever made; mke2fs makes eleven.
@@ -167,7 +177,13 @@ impl Inodes {
 
 impl State {
     /// A number for a new file. Directories of the root are spread by their names.
-    pub(super) fn make_inode(&mut self, file: u32, kind: Kind, parent: u32, name: &str) -> u64 {
+    pub(super) fn make_inode(
+        &mut self,
+        file: u32,
+        kind: Kind,
+        parent: u32,
+        name: &str,
+    ) -> Result<u64, Full> {
         let spreads = kind == Kind::Directory && self.inodes.number(parent) == ROOT;
         let spread = if spreads { self.spread(name) } else { None };
         self.inodes.make(file, kind, parent, spread)

@@ -67,9 +67,9 @@ impl<N: Name> FileSystem for Ext<N> {
         let entry = self.with(|s| s.entry_block(parent));
         self.read_block(k, entry).await;
         let (number, shared) = self.with(|s| {
-            let number = s.make_inode(file, kind, parent, name);
-            (number, s.inodes.shares_block(number))
-        });
+            let number = s.make_inode(file, kind, parent, name)?;
+            Ok((number, s.inodes.shares_block(number)))
+        })?;
         let (bitmap, table, fresh) = self.with(|s| {
             let group = s.layout.group_of(number);
             let (bitmap, table) = (s.layout.inode_bitmap(group), s.layout.inode_block(number));

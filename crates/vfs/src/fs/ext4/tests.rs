@@ -4,7 +4,7 @@ use super::*;
 use crate::cache::readahead::Stream;
 use crate::fs::atime::Atime;
 use crate::fs::testing::{letters, trace};
-use crate::fs::{FileSystem as _, Kind};
+use crate::fs::{FileSystem as _, Full, Kind};
 use crate::kernel::read::Open;
 use crate::kernel::testing::{Path, run};
 use crate::kernel::writeback::Backing as _;
@@ -43,6 +43,24 @@ async fn write(k: &Kernel, fs: &Ext4, file: &mut Open, at: u64, len: u64) {
     k.write(file, &place, at, len).await;
     fs.wrote(k, file.file, (at / 4096, (at + len).div_ceil(4096))).await;
 }
+/// mke2fs makes so many inodes, and the next file finds none: real file systems of 600M have 38,400.
+#[test]
+fn inodes_run_out() {
+    traced(Options::default(), 32_768, |k, fs| async move {
+        let all = fs.with(|s| s.layout.groups * s.layout.format.inodes) as u32;
+        let create = |file: u32, kind| fs.create(&k, (ROOT, file), kind, NAME);
+        let mut made = 0;
+        while create(100 + made, Kind::File).await.is_ok() {
+            made += 1;
+            assert!(made < all, "more files than inodes");
+        }
+        assert_eq!(made, all - 11);
+        assert_eq!(create(99, Kind::Directory).await, Err(Full));
+        fs.with(|s| s.inodes.remove(100));
+        assert_eq!(create(99, Kind::File).await, Ok(()));
+    });
+}
+
 #[test]
 fn creating_appending_and_overwriting() {
     let log = traced(Options::default(), 20 << 18, |k, fs| async move {
