@@ -332,6 +332,11 @@ pub enum Call {
         /// How many.
         times: u32,
     },
+    /// No call: the program copies between a map and its own memory, which takes it time.
+    Copied {
+        /// How much.
+        bytes: Bytes,
+    },
     /// No call and no time: a figure that the benchmark computes itself. Its registry entry names such figures.
     Figure {
         /// Which.
@@ -408,6 +413,7 @@ impl Call {
         "symlink",
         "readlink",
         "lstat",
+        "memcpy",
     ];
 
     /// The place in [`Call::NAMES`].
@@ -467,6 +473,7 @@ impl Call {
             Call::Look { .. } => 49,
             Call::Symlink { .. } => 50,
             Call::ReadLink { .. } => 51,
+            Call::Copied { .. } => 53,
         }
     }
 
@@ -488,6 +495,7 @@ impl Call {
                 | Call::Stopped
                 | Call::Note { .. }
                 | Call::Look { .. }
+                | Call::Copied { .. }
                 | Call::Figure { .. }
                 | Call::Mark { .. }
         )

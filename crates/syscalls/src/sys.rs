@@ -352,6 +352,11 @@ impl Sys {
         self.done(Call::Look { times }).await
     }
 
+    /// Copies bytes between a map and memory of the program's own.
+    pub async fn copied(&self, bytes: Bytes) -> Done {
+        self.done(Call::Copied { bytes }).await
+    }
+
     /// Reports a figure of the benchmark's own.
     pub async fn figure(&self, name: &'static str, value: f64) -> Done {
         self.done(Call::Figure { name, value, beyond: false }).await

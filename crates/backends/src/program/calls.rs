@@ -73,9 +73,11 @@ impl Task {
                 let _ = nix::unistd::getpid();
                 Ok(bytes)
             }
-            Call::Note { .. } | Call::Look { .. } | Call::Figure { .. } | Call::Mark { .. } => {
-                Ok(0)
-            }
+            Call::Note { .. }
+            | Call::Look { .. }
+            | Call::Copied { .. }
+            | Call::Figure { .. }
+            | Call::Mark { .. } => Ok(0),
             other => self.on_files(other),
         }
     }

@@ -28,7 +28,12 @@ impl Costs {
 
     /// A system call that needs no disk, and copying between kernel and program.
     pub(crate) fn call(&self, copied: Bytes) -> Nanos {
-        self.profile.call_ns + self.profile.copy_ns * copied / 4096
+        self.profile.call_ns + self.copying(copied)
+    }
+
+    /// Copying.
+    pub(crate) fn copying(&self, bytes: Bytes) -> Nanos {
+        self.profile.copy_ns * bytes / 4096
     }
 
     /// What a write through the page cache of a file system takes beyond a read.

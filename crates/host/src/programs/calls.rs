@@ -43,6 +43,15 @@ impl Programs {
                 task.answer = Ok(0);
                 return self.looks(t, times);
             }
+            Call::Copied { bytes } => {
+                task.answer = Ok(0);
+                let ns = self.costs.as_ref().map_or(0, |c| c.copying(bytes));
+                if ns == 0 || self.instant || self.cores.is_none() {
+                    return true;
+                }
+                self.occupy(t, ns, 0);
+                return false;
+            }
             Call::Figure { name, value, beyond } => {
                 task.answer = Ok(0);
                 self.measured.figure(name, value, beyond);

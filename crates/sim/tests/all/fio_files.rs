@@ -46,6 +46,17 @@ fn a_pass_that_begins_anew_reads_from_the_disk() {
     assert!(dropped > 100 && dropped * 5 < kept, "{dropped} I/Os, {kept} from memory");
 }
 
+/// Pages of a map in memory cost what fio's copying costs: a job that only its time ends does end.
+#[test]
+fn maps_in_memory_take_time() {
+    for rw in ["read", "randread"] {
+        let r = run(&format!("ioengine=mmap\nrw={rw}\nsize=1m\ntime_based\nruntime=400ms"));
+        let read = &r.jobs[0].read;
+        assert!((390_000_000..410_000_000).contains(&read.runtime), "{} ns", read.runtime);
+        assert!(read.ios > 10_000 && read.clat.percentile(50.0) > 100, "{} I/Os", read.ios);
+    }
+}
+
 /// One call a file is measured, and all I/Os count.
 #[test]
 fn engines_of_names_measure_a_call_a_file() {

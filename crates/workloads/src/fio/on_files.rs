@@ -501,6 +501,8 @@ impl<'a> OpenFiles<'a> {
                 }
                 page += PAGE;
             }
+            // fio copies the block. Without that, I/Os of pages in memory would take no time, and a job never end.
+            sys.copied(io.len).await?;
             return Ok(true);
         }
         if io.op == Op::Discard {
