@@ -1,7 +1,7 @@
 //! One task.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use iosched_syscalls::{Answer, Call, Completion, Program};
@@ -77,25 +77,23 @@ pub(super) enum Moves {
     Store,
 }
 
-/// Asynchronous I/Os that a task has begun and not taken: when each began and whether it is a write. Of several with
-/// one tag the first that began is the first that is taken.
+/// Asynchronous I/Os that a task has begun and not taken, in the order in which they began: the tag of each, when it
+/// began, and whether it is a write. They mostly end in that order, too, so what is looked for is near the front.
 #[derive(Debug, Default)]
 pub struct Begun {
-    ios: BTreeMap<(u32, u64), (Nanos, bool)>,
-    so_far: u64,
+    ios: VecDeque<(u32, Nanos, bool)>,
 }
 
 impl Begun {
     /// Another one.
     pub fn add(&mut self, tag: u32, since: Nanos, write: bool) {
-        self.so_far += 1;
-        self.ios.insert((tag, self.so_far), (since, write));
+        self.ios.push_back((tag, since, write));
     }
 
-    /// One is taken.
+    /// One is taken: of several with one tag the first.
     pub fn take(&mut self, tag: u32) -> Option<(Nanos, bool)> {
-        let first = self.ios.range((tag, 0)..=(tag, u64::MAX)).next().map(|(key, _)| *key)?;
-        self.ios.remove(&first)
+        let at = self.ios.iter().position(|io| io.0 == tag)?;
+        self.ios.remove(at).map(|(_, since, write)| (since, write))
     }
 }
 
