@@ -15,11 +15,13 @@ const plain = (x) => {
   const n = Math.min(6, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(x))))), t = decimals(x, n);
   return t.includes(".") ? t.replace(/\.?0+$/, "") : t;
 };
-const sig = (x) => {
+const sig = (x, more = 0) => {
   if (x === 0 || !Number.isFinite(x)) return x === 0 ? "0" : "–";
   const a = Math.abs(x);
-  return decimals(x, a >= 99.95 ? 0 : a >= 9.995 ? 1 : a >= 0.9995 ? 2 : a >= 0.0995 ? 3 : Math.min(9, 2 - Math.floor(Math.log10(a))));
+  return decimals(x, more + (a >= 99.95 ? 0 : a >= 9.995 ? 1 : a >= 0.9995 ? 2 : a >= 0.0995 ? 3 : Math.min(9, 2 - Math.floor(Math.log10(a)))));
 };
+// Two numbers with the digits that tell one from the other.
+const apart = (lo, hi, f) => { for (let k = 0; k <= 6; k++) if (f(lo, k) !== f(hi, k)) return [f(lo, k), f(hi, k)]; return [f(lo, 0), f(hi, 0)]; };
 const tick = (x) => { const t = sig(x); return t.includes(".") ? t.replace(/\.?0+$/, "") : t; };
 const UNITS = { ns: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]], us: [[1e6, "s"], [1e3, "ms"], [1, "µs"], [1e-3, "ns"]], "B/s": [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]] };
 const table = (unit) => Object.hasOwn(UNITS, unit) && UNITS[unit];
@@ -134,7 +136,7 @@ const label = (t, ax, i) => {
   const [by, u] = scale(x, t.u), w = behind(u);
   return tick(x / by) + (w ? " " + esc(w) : "");
 };
-const shown = (t, ax, x) => { const [by, w] = ax.unit || scale(x, t.u); return [jain(t) ? decimals(x, 3) : sig(x / by), behind(w)]; };
+const shown = (t, ax, x, more = 0) => { const [by, w] = ax.unit || scale(x, t.u); return [jain(t) ? decimals(x, 3 + more) : sig(x / by, more), behind(w)]; };
 // The ends of the interval that was asked for.
 const ends = (c, st) => st.rol ? null : st.sp === "se" ? c.se != null && [c.v - c.se, c.v + c.se] : st.sp === "sd" ? c.sd != null && [c.v - c.sd, c.v + c.sd] : st.sp === "mm" ? c.n > 1 && [c.mn, c.mx] : c.lo != null && [c.lo, c.hi];
 const P = (x) => { const t = x.toFixed(1); return t.endsWith(".0") ? t.slice(0, -2) : t; };
@@ -168,7 +170,7 @@ const line = (t, g, ax, st) => {
   const c = cell(t, g[0], st), nm = names(g, st);
   if (c.v == null) return `<tr class="na" data-r="${ids(g)}"><th scope="row">${nm}</th><td colspan="5" class="why">no value: ${esc(c.why)}</td></tr>`;
   const all = g.map((r) => standing(t, r, st)), s = all.find((x) => x[0] === "base") || all[0], [num, w] = shown(t, ax, c.v), ci = ends(c, st);
-  const text = c.n < 2 || !ci ? "" : ci[0] === ci[1] ? "exact" : shown(t, ax, ci[0])[0] + " – " + shown(t, ax, ci[1])[0];
+  const text = c.n < 2 || !ci ? "" : ci[0] === ci[1] ? "exact" : apart(...ci, (x, more) => shown(t, ax, x, more)[0]).join(" – ");
   const noisy = c.noisy ? ' <abbr title="standard deviation above 6 % of the mean">noisy</abbr>' : beyond(c);
   return `<tr class="${s[0]}${g.some(now) ? "" : " hist"}${marked(g, st)}" data-r="${ids(g)}"><th scope="row">${nm}</th><td class="bar" aria-hidden="true"><div>${chart(c, ax, st)}</div></td><td class="v">${c.cens ? "&gt;&#8239;" : ""}${num}<span>${w ? " " + esc(w) : ""}</span></td><td class="ci" title="${esc(spread(t, ax, c))}">${text}${noisy}</td><td class="ch" title="${words(s[0])}">${against(s)}</td><td class="n">${single ? "" : c.n}</td></tr>`;
 };

@@ -15,6 +15,11 @@ pub(crate) fn plain(x: f64) -> String {
 
 /// Three significant digits, thousands grouped: `8.59`, `317`, `94,935`.
 pub(crate) fn sig(x: f64) -> String {
+    finer(x, 0)
+}
+
+/// As [`sig`], with some digits more.
+pub(crate) fn finer(x: f64, more: usize) -> String {
     if x == 0.0 || !x.is_finite() {
         return if x == 0.0 { "0".into() } else { "–".into() };
     }
@@ -26,7 +31,13 @@ pub(crate) fn sig(x: f64) -> String {
         _ if a >= 0.0995 => 3,
         _ => (2.0 - a.log10().floor()).min(9.0) as usize,
     };
-    decimals(x, digits)
+    decimals(x, digits + more)
+}
+
+/// Two numbers with the digits that tell one from the other, up to six more than `show` gives with none.
+pub(crate) fn apart(low: f64, high: f64, show: impl Fn(f64, usize) -> String) -> [String; 2] {
+    let of = |more: usize| [low, high].map(|x| show(x, more));
+    (0..=6).map(of).find(|e| e[0] != e[1]).unwrap_or_else(|| of(0))
 }
 
 /// So many decimals, thousands grouped; a minus is U+2212.
@@ -170,6 +181,14 @@ mod tests {
         assert_eq!([90_800.0, 0.25].map(|us| value(us, "us")), ["90.8 ms", "250 ns"]);
         assert_eq!(value(39.62, "Seconds"), "39.6 Seconds");
         assert_eq!(value(0.5, ""), "0.500");
+    }
+
+    #[test]
+    fn ends_are_told_apart() {
+        assert_eq!(apart(3.101, 3.104, finer), ["3.101", "3.104"]);
+        assert_eq!(apart(312.1, 312.4, finer), ["312.1", "312.4"]);
+        assert_eq!(apart(1.0, 2.0, finer), ["1.00", "2.00"]);
+        assert_eq!(apart(1.0, 1.0, finer), ["1.00", "1.00"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use iosched_results::stats::CiMethod;
 
 use super::matrix::wrappable;
-use super::number::{behind, decimals, place, scale, shared, sig};
+use super::number::{apart, behind, decimals, finer, place, scale, shared, sig};
 use super::standing::{against, groups, standing, words};
 use super::view::{Cell, Test, View, method};
 use crate::svg::escape;
@@ -132,9 +132,14 @@ pub(crate) fn names(view: &View, runs: &[usize]) -> String {
 
 /// A number of a strip: (number, unit).
 fn shown(axis: &Axis, test: &Test, v: f64) -> (String, String) {
-    let (by, word) = axis.unit.clone().unwrap_or_else(|| scale(v, &test.unit));
-    let text = if test.measure == "fairness.jain" { decimals(v, 3) } else { sig(v / by) };
-    (text, behind(&word).into())
+    let word = axis.unit.clone().unwrap_or_else(|| scale(v, &test.unit)).1;
+    (in_digits(axis, test, v, 0), behind(&word).into())
+}
+
+/// A number of a strip with some digits more than three.
+fn in_digits(axis: &Axis, test: &Test, v: f64, more: usize) -> String {
+    let by = axis.unit.as_ref().map_or_else(|| scale(v, &test.unit).0, |u| u.0);
+    if test.measure == "fairness.jain" { decimals(v, 3 + more) } else { finer(v / by, more) }
 }
 
 /// The strip of a test on a device; empty where no run has a figure.
@@ -184,7 +189,10 @@ fn line(view: &View, test: &Test, g: &[usize], axis: &Axis, dotted: bool) -> Str
     let ci = match s.ci {
         _ if s.n < 2 => String::new(),
         Some(ci) if ci.low == ci.high || ci.method == CiMethod::Exact => "exact".into(),
-        Some(ci) => format!("{} – {}", shown(axis, test, ci.low).0, shown(axis, test, ci.high).0),
+        Some(ci) => {
+            let [low, high] = apart(ci.low, ci.high, |v, more| in_digits(axis, test, v, more));
+            format!("{low} – {high}")
+        }
         None => String::new(),
     };
     let noisy = if c.noisy {
