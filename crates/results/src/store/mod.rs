@@ -63,6 +63,20 @@ impl Store {
     /// # Errors
     /// As [`Store::open`]; an absent file is [`StoreError::CannotOpen`], an older one [`StoreError::Older`].
     pub fn open_read_only(path: &Path) -> Result<Store, StoreError> {
+        // Who only reads a file in WAL mode leaves the two files beside it that reading takes, since it may not remove
+        // them. A connection that could write and is forbidden to removes them when it is closed. Not where they are
+        // there already: what another program left in them stays as it is.
+        let quiet = ["-wal", "-shm", "-journal"].iter().all(|end| !beside(path, end).exists());
+        if quiet && path.is_file() {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            match Connection::open_with_flags(path, flags) {
+                Ok(conn) if !conn.is_readonly("main").unwrap_or(true) => {
+                    conn.pragma_update(None, "query_only", true).map_err(of(path))?;
+                    return Self::for_reading(conn, path);
+                }
+                _ => {}
+            }
+        }
         match Self::try_read_only(path, "") {
             // WAL needs a file beside the database. On a read-only medium no process writes, so the file can be read as
             // it is.
@@ -78,6 +92,10 @@ impl Store {
         let uri = format!("file:{}?mode=ro{options}", escape(path));
         let conn = Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)
             .map_err(of(path))?;
+        Self::for_reading(conn, path)
+    }
+
+    fn for_reading(conn: Connection, path: &Path) -> Result<Store, StoreError> {
         conn.busy_timeout(BUSY).map_err(of(path))?;
         let store = Store { conn, path: path.to_path_buf() };
         let found = store.check()?;
@@ -198,9 +216,7 @@ fn strangers(path: &Path) -> Result<(), StoreError> {
         return Ok(());
     }
     for end in ["-wal", "-shm", "-journal"] {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(end);
-        let beside = PathBuf::from(beside);
+        let beside = beside(path, end);
         if beside.symlink_metadata().is_ok() {
             let reason = format!(
                 "it is not there, but {} is, which a new one would delete; name another file, or move that away",
@@ -210,6 +226,13 @@ fn strangers(path: &Path) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// A file beside another one: its name with something behind it.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(end);
+    PathBuf::from(beside)
 }
 
 /// A path inside an SQLite URI. Characters with a meaning there are percent-encoded.
