@@ -12,7 +12,7 @@ use crate::cells::CellKey;
 ///
 /// A field is left out when one of its parts (between dots and slashes) is one of these words. `target` is
 /// among them because device nodes change their names from boot to boot; the device's identity counts.
-pub const VOLATILE: [&str; 17] = [
+pub const VOLATILE: [&str; 18] = [
     "timestamp",
     "time",
     "date",
@@ -30,6 +30,7 @@ pub const VOLATILE: [&str; 17] = [
     "target",
     "emulation",
     "journal_commits",
+    "goal",
 ];
 
 /// Whether a field of the provenance says nothing about what was measured: see [`VOLATILE`].
@@ -76,7 +77,11 @@ pub(super) fn conditions(
     // Files of other forms say little about their conditions. What they do not say is told, and is no difference.
     let foreign = [(base, &b), (new, &n)].map(|(all, fields)| (imported(all, common), fields));
     let unsaid = |d: &Difference| {
-        let lacks = |f: &Fields| d.field == BACKEND || !f.contains_key(&d.field);
+        let nobody = |f: &Fields| f[BACKEND].iter().all(|b| b == "imported");
+        let lacks = |f: &Fields| match d.field.as_str() {
+            BACKEND => nobody(f),
+            field => !f.contains_key(field),
+        };
         foreign.iter().any(|(foreign, fields)| *foreign && lacks(fields))
     };
     let forbidden: Vec<Difference> = differing
@@ -90,10 +95,11 @@ pub(super) fn conditions(
     Ok(differing)
 }
 
-/// All results in common cells were read from files of another form than ours.
+/// All results in common cells were read from files of another form than ours. A CSV says who ran a trial, and nothing of
+/// its conditions.
 fn imported(records: &[Record], common: &BTreeSet<CellKey>) -> bool {
     let mut here = records.iter().filter(|r| common.contains(&CellKey::of(&r.trial)));
-    here.all(|r| r.backend == BackendKind::Imported)
+    here.all(|r| r.backend == BackendKind::Imported || r.provenance.is_empty())
 }
 
 type Fields = BTreeMap<String, BTreeSet<String>>;

@@ -1,12 +1,13 @@
 //! CSV with a stated header, one row per measured value.
 //!
 //! ```text
-//! experiment,device,scheduler,kernel,workload,repetition,metric,unit,better,value,status
-//! demo,hdd,bfq@6.12,6.12,randread,1,iops,1/s,higher,123.4,complete
+//! experiment,device,scheduler,kernel,workload,repetition,metric,unit,better,value,status,seed,backend
+//! demo,hdd,bfq@6.12,6.12,randread,1,iops,1/s,higher,123.4,complete,137,sim
 //! ```
 //!
 //! `workload`, `scheduler`, `metric`, `unit` and `value` must be there; columns may stand in any order. A value may be
-//! `>60` (a limit was exceeded) or empty with the reason in `status`.
+//! `>60` (a limit was exceeded) or empty with the reason in `status`. `seed` and `backend` say how the trial was run: a
+//! simulated trial of the same seed is the same trial.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,8 +21,9 @@ use iosched_types::nearest::did_you_mean;
 use super::{MAX_LINE, at, number};
 use crate::measure::measures;
 use crate::stats::Better;
+use crate::store::{backend_kind, backend_word};
 
-const COLUMNS: [&str; 11] = [
+const COLUMNS: [&str; 13] = [
     "experiment",
     "device",
     "scheduler",
@@ -33,6 +35,8 @@ const COLUMNS: [&str; 11] = [
     "better",
     "value",
     "status",
+    "seed",
+    "backend",
 ];
 const NEEDED: [&str; 5] = ["scheduler", "workload", "metric", "unit", "value"];
 
@@ -141,10 +145,10 @@ pub fn from_csv(file: &str, whole: &str) -> Result<Vec<Record>, Diagnostic> {
             return Err(place.bad("", message).with_help(help));
         }
         let get = |c: &str| columns.get(c).map_or("", |i| plain(&row[*i]));
-        let trial = trial(&place, &get)?;
+        let (trial, backend) = (trial(&place, &get)?, backend(&place, get("backend"))?);
         let record = records.entry(trial.clone()).or_insert_with(|| {
             order.push(trial.clone());
-            Record { schema: SCHEMA, trial, backend: BackendKind::Imported, ..Record::default() }
+            Record { schema: SCHEMA, trial, backend, ..Record::default() }
         });
         add(record, &place, &get)?;
     }
@@ -166,6 +170,10 @@ fn trial<'a>(place: &Place<'_>, get: &impl Fn(&str) -> &'a str) -> Result<TrialI
             .filter(|r| *r > 0)
             .ok_or_else(|| place.bad(r, format!("\"{r}\" is no repetition (1, 2, …)")))?,
     };
+    let seed = match get("seed") {
+        "" => 0,
+        s => s.parse().map_err(|_| place.bad(s, format!("\"{s}\" is no seed (0, 1, …)")))?,
+    };
     Ok(TrialId {
         experiment: get("experiment").into(),
         device: get("device").into(),
@@ -173,16 +181,23 @@ fn trial<'a>(place: &Place<'_>, get: &impl Fn(&str) -> &'a str) -> Result<TrialI
         kernel: get("kernel").into(),
         workload: get("workload").into(),
         repetition,
-        seed: 0,
+        seed,
     })
 }
 
-fn add<'a>(
-    record: &mut Record,
-    place: &Place<'_>,
-    get: &impl Fn(&str) -> &'a str,
-) -> Result<(), Diagnostic> {
-    match get("status") {
+/// Who ran the trial; another tool where nothing is said.
+fn backend(place: &Place<'_>, word: &str) -> Result<BackendKind, Diagnostic> {
+    let kind = backend_kind(word);
+    if word.is_empty() || backend_word(kind) == word {
+        return Ok(kind);
+    }
+    let help = "expected sim, emulated, real, mock or imported";
+    Err(place.bad(word, format!("unknown backend \"{word}\"")).with_help(help))
+}
+
+/// What the status of a row says of its trial.
+fn take_status(record: &mut Record, place: &Place<'_>, status: &str) -> Result<(), Diagnostic> {
+    match status {
         "" | "complete" => {}
         s if s == UNSTEADY => {
             if record.warnings.is_empty() {
@@ -211,6 +226,15 @@ fn add<'a>(
             };
         }
     }
+    Ok(())
+}
+
+fn add<'a>(
+    record: &mut Record,
+    place: &Place<'_>,
+    get: &impl Fn(&str) -> &'a str,
+) -> Result<(), Diagnostic> {
+    take_status(record, place, get("status"))?;
     let value = get("value");
     let (name, unit) = (get("metric"), get("unit"));
     if value.is_empty() {
@@ -267,7 +291,7 @@ pub fn to_csv(records: &[Record]) -> String {
             Status::Failed(why) => format!("failed: {why}"),
         };
         let t = &r.trial;
-        let repetition = t.repetition.to_string();
+        let (repetition, seed) = (t.repetition.to_string(), t.seed.to_string());
         let mut row = |metric: &str, unit: &str, better: &str, value: &str| {
             put([
                 &t.experiment,
@@ -281,6 +305,8 @@ pub fn to_csv(records: &[Record]) -> String {
                 better,
                 value,
                 &status,
+                &seed,
+                backend_word(r.backend),
             ]);
         };
         let judged = measures(r);
