@@ -3,31 +3,35 @@
 //! Terminal and page print the same sentences. The answer names a scheduler only when it is measurably ahead of every
 //! other one that the kernel has. Every workload counts the same. A scheduler that starves a process pays for it.
 
-mod alone;
+mod asked;
 mod candidate;
 mod field;
 mod figures;
 mod price;
 mod standing;
+mod tables;
 mod text;
 mod tie;
 mod words;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use iosched_experiment::record::Record;
 use serde::Serialize;
 
-use crate::cells::{Cells, charge_starved, group, one_latency};
+use crate::cells::{Cells, charge_starved, group, one_latency, usual_base};
 use crate::render::{percent, percent_ends};
-use crate::stats::{Better, NEGLIGIBLE, benjamini_hochberg};
+use crate::stats::{Better, NEGLIGIBLE, Together, benjamini_hochberg};
+pub use asked::{known, unmeasured};
 pub use candidate::{
-    Absence, Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, Meaning, absence, candidates_called,
+    Absence, Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, GOAL, Meaning, absence, candidates_called,
     candidates_of, gone, meaning,
 };
 pub use field::{Side, Stand};
 use figures::{Goal, goals};
-use standing::{Lead, Standings, holm};
+use standing::{Carrier, Lead, Standings, holm};
+use tables::Tables;
 pub use text::{text, wrap};
 
 /// A smaller lead is no reason to prefer a scheduler: what tables call negligible, one percent.
@@ -49,6 +53,8 @@ pub enum Chip {
     NotMeasurable,
     /// Ahead, but only because of one measure.
     OneMeasure,
+    /// Ahead, but only because of one workload.
+    OneWorkload,
     /// Ahead, but the runs of a scheduler are one: nothing in them is drawn at random.
     OneDraw,
     /// Ahead in runs whose halves differ: longer ones may say otherwise.
@@ -63,6 +69,7 @@ impl fmt::Display for Chip {
             Chip::Measured => "measured",
             Chip::NotMeasurable => "not measurable",
             Chip::OneMeasure => "one measure",
+            Chip::OneWorkload => "one workload",
             Chip::OneDraw => "one draw",
             Chip::Unsteady => "not steady",
             Chip::NotTestable => "not testable",
@@ -77,6 +84,8 @@ pub struct Answer {
     pub device: String,
     /// `throughput`, `latency`, `fairness`, or a metric of its own.
     pub goal: String,
+    /// The experiment asks for this goal.
+    pub decides: bool,
     /// The scheduler to use; `None` when no difference is measurable or testable.
     pub winner: Option<String>,
     /// How sure that is.
@@ -85,8 +94,27 @@ pub struct Answer {
     pub words: String,
     /// Smaller print: figures, price, history.
     pub notes: Vec<String>,
+    /// The first against the second of those that the kernel has; `None` where nothing can be compared.
+    pub lead: Option<Ahead>,
     /// Every scheduler against the usual base, in the order of the candidates.
     pub field: Vec<Stand>,
+}
+
+/// By how much the first is ahead of the second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ahead {
+    /// The first.
+    pub scheduler: String,
+    /// The second.
+    pub against: String,
+    /// How many times better it is.
+    pub ratio: f64,
+    /// 95 % interval of that; `None` when it is exact or cannot be told.
+    pub interval: Option<(f64, f64)>,
+    /// The ratio is only about right: values beyond a limit count as the limit.
+    pub about: bool,
+    /// p that it is ahead of every other, corrected for all goals and devices; `None` where that cannot be tested.
+    pub p: Option<f64>,
 }
 
 /// One goal on one device, before the claims of all of them are corrected together.
@@ -98,6 +126,8 @@ struct Case<'a> {
     order: Vec<usize>,
     /// Of those behind the first, who is measurably behind it.
     behind: Vec<bool>,
+    /// What tables say of single figures.
+    tables: &'a Tables,
 }
 
 /// The answers, by device in the order of the candidates, then by goal.
@@ -109,23 +139,26 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
             devices.push(&c.device);
         }
     }
+    let tables = Tables::of(cells);
+    let asked = candidates.iter().rev().map(|c| &*c.goal).find(|g| !g.is_empty());
     let mut cases: Vec<Case<'_>> = Vec::new();
     for device in devices {
         let here: Vec<&Candidate> = candidates.iter().filter(|c| c.device == device).collect();
         let names: Vec<&str> = here.iter().map(|c| c.scheduler.as_str()).collect();
         let present: Vec<bool> = here.iter().map(|c| c.gone.is_empty()).collect();
-        for goal in goals(cells, device, &names, &present) {
+        for goal in goals(cells, device, (&names, &present), asked.unwrap_or_default()) {
             let standings = Standings::of(&goal, names.len());
             let judged = !goal.figures.is_empty();
             let mut order: Vec<usize> =
                 (0..names.len()).filter(|i| judged && present[*i] && standings.knows(*i)).collect();
             order.sort_by(|a, b| standings.score(*b).total_cmp(&standings.score(*a)));
             if order.len() > 1 || !goal.zeros.is_empty() {
-                cases.push(Case { device, goal, standings, order, behind: Vec::new() });
+                let tables = &tables;
+                cases.push(Case { device, goal, standings, order, behind: Vec::new(), tables });
             }
         }
     }
-    alone::judge(&mut cases);
+    pair(&mut cases);
     compare(&mut cases);
     let judged = cases.iter().filter(|c| c.order.len() > 1);
     let claims: Vec<f64> = judged.map(|c| c.claim().unwrap_or(1.0)).collect();
@@ -146,6 +179,18 @@ pub fn answers_of(records: &[Record]) -> Vec<Answer> {
     one_latency([&mut cells]);
     charge_starved([&mut cells]);
     answers(&cells, &candidates_of(records))
+}
+
+/// Goals whose rounds surely go up and down together, over all devices and workloads, are compared in pairs, as tables
+/// do for a kind of figure.
+fn pair(cases: &mut [Case<'_>]) {
+    let mut goals: BTreeMap<String, Together> = BTreeMap::new();
+    for c in cases.iter().filter(|c| c.order.len() > 1) {
+        c.standings.correlate(c.base(), goals.entry(c.goal.name.clone()).or_default());
+    }
+    for c in cases {
+        c.standings.paired = goals.get(&c.goal.name).is_some_and(|t| t.pays());
+    }
 }
 
 /// Who is measurably behind the first: all these comparisons are corrected together.
@@ -189,8 +234,19 @@ impl Case<'_> {
 
     /// Of a goal with one figure, what tables say of it.
     fn lead_of(&self, a: usize, b: usize) -> Option<Lead> {
-        let table = alone::lead(&self.standings.judged, &self.goal, a, b);
+        let table = match &self.goal.figures[..] {
+            [one] => self.tables.lead(self.device, &self.goal, one, (a, b)),
+            _ => None,
+        };
         table.or_else(|| self.standings.lead(a, b))
+    }
+
+    /// The usual base, or the first where that was not run.
+    fn base(&self) -> usize {
+        let names = self.goal.schedulers.iter().map(String::as_str);
+        let usual =
+            usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
+        usual.filter(|b| self.standings.knows(*b)).unwrap_or(self.order[0])
     }
 
     /// p that the first is ahead of every other; `None` where that cannot be tested.
@@ -234,10 +290,12 @@ impl Case<'_> {
         Answer {
             device: self.device.into(),
             goal: self.goal.name.clone(),
+            decides: self.goal.decides,
             winner: None,
             chip: Chip::NotTestable,
             words: first,
             notes: words,
+            lead: None,
             field: Vec::new(),
         }
     }
@@ -247,13 +305,16 @@ impl Case<'_> {
         let mut out = Answer {
             device: self.device.into(),
             goal: self.goal.name.clone(),
+            decides: self.goal.decides,
             winner: None,
             chip: Chip::NotTestable,
             words: String::new(),
             notes: Vec::new(),
+            lead: None,
             field: self.field(candidates),
         };
         let Some(lead) = self.lead(second) else { return out };
+        out.lead = Some(self.ahead(second, lead, p));
         let by = lead.log.exp() - 1.0;
         if lead.p.is_none() {
             out.words = self.largest(lead, by) + ". One value of each proves nothing";
@@ -269,6 +330,19 @@ impl Case<'_> {
         out.notes.extend(self.goal.beyond());
         out.notes.extend(self.goal.not_comparable());
         out
+    }
+
+    fn ahead(&self, second: usize, lead: Lead, p: f64) -> Ahead {
+        // No number of JSON is infinite.
+        let ends = |(low, high): (f64, f64)| (low.exp(), high.exp());
+        Ahead {
+            scheduler: self.name(self.order[0]).into(),
+            against: self.name(second).into(),
+            ratio: lead.log.exp().min(f64::MAX),
+            interval: lead.interval.map(ends).filter(|(_, high)| high.is_finite()),
+            about: lead.about,
+            p: lead.p.map(|_| p),
+        }
     }
 
     /// Which value is the largest, where no test can be made. Values that are less than one percent apart are level.
@@ -295,7 +369,7 @@ impl Case<'_> {
                 let ends =
                     if self.goal.better == Better::Higher { (low, high) } else { (high, low) };
                 let [low, high] = percent_ends(self.times(ends.0), self.times(ends.1));
-                format!(" [{low}, {high}]")
+                if low == high { " (in every run)".into() } else { format!(" [{low}, {high}]") }
             }
             None if lead.about => String::new(),
             None => " (exact)".into(),
@@ -309,10 +383,10 @@ impl Case<'_> {
             self.name(second),
             self.over()
         );
-        let carried = self.carried();
-        if !carried.is_empty() {
-            out.chip = Chip::OneMeasure;
-            out.words += &carried;
+        if let Some(carrier) = self.carrier() {
+            let workload = carrier.what == "workload";
+            out.chip = if workload { Chip::OneWorkload } else { Chip::OneMeasure };
+            out.words += &self.carried();
         }
         let p = if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") };
         let runs = self.goal.runs();
@@ -337,13 +411,17 @@ impl Case<'_> {
         out.notes.extend(self.price(cells));
     }
 
-    /// Says which measure alone carries the lead of the first over the second; empty when several do.
-    fn carried(&self) -> String {
+    /// The measure or workload that alone carries the lead of the first over the second.
+    fn carrier(&self) -> Option<Carrier> {
         let best = self.standings.without_best(&self.goal, self.order[0], self.order[1]);
-        let best = best.filter(|(_, left)| left.exp() - 1.0 < self.goal.matters());
-        best.map_or_else(String::new, |(without, left)| {
+        best.filter(|c| c.left.exp() - 1.0 < self.goal.matters())
+    }
+
+    /// Says so; empty when several do.
+    fn carried(&self) -> String {
+        self.carrier().map_or_else(String::new, |Carrier { what, name, left }| {
             let left = self.shown(left);
-            format!(". But one measure carries it: without {without} it is {left}")
+            format!(". But one {what} carries it: without {name} it is {left}")
         })
     }
 

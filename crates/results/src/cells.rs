@@ -1,18 +1,16 @@
 //! Cells: records grouped by device, scheduler and workload, and each scheduler judged against a base.
 
+mod family;
 mod starved;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::record::{BackendKind, Record, Status, TrialId};
-use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use serde::{Deserialize, Serialize};
 
-use crate::measure::{Measure, kind, latency_of, measures};
-use crate::stats::{
-    Better, Compared, Judged, Lent, Observation, Sample, Summary, VerdictOptions, judge_together,
-    outliers, summarize,
-};
+use crate::measure::{Measure, latency_of, measures};
+use crate::stats::{Better, Judged, Observation, Sample, Summary, VerdictOptions};
+pub use family::{MOST_PAIRS, heads, judge_cells, judge_each, throughput_of};
 pub use starved::charge_starved;
 
 /// Which cell.
@@ -229,115 +227,6 @@ pub fn usual_base<'a>(schedulers: impl IntoIterator<Item = &'a str> + Clone) -> 
     plain("none").or_else(|| plain("noop")).or_else(|| schedulers.clone().into_iter().next())
 }
 
-/// Judges every scheduler against `base` ([`usual_base`] when `None` or absent), cell by cell. The correction for many
-/// comparisons runs over all lines, because they are read together.
-#[must_use]
-pub fn judge_cells(cells: &Cells, base: Option<&str>, options: VerdictOptions) -> Analysis {
-    let schedulers: BTreeSet<&str> = cells.0.keys().map(|k| k.scheduler.as_str()).collect();
-    let base = base.filter(|b| schedulers.contains(b)).or_else(|| usual_base(schedulers));
-    judge_against(cells, &Prepared::of(cells, options), base.unwrap_or(""), options)
-}
-
-/// As [`judge_cells`] against each of several bases; the cells are summarised once.
-pub fn judge_each<'a>(
-    cells: &'a Cells,
-    bases: &'a [&str],
-    options: VerdictOptions,
-) -> impl Iterator<Item = Analysis> + 'a {
-    let prepared = Prepared::of(cells, options);
-    bases.iter().map(move |base| judge_against(cells, &prepared, base, options))
-}
-
-/// What is the same against every base.
-struct Prepared<'a> {
-    summaries: BTreeMap<(&'a CellKey, &'a str), Summary>,
-    lent: Lent,
-}
-
-impl Prepared<'_> {
-    fn of(cells: &Cells, options: VerdictOptions) -> Prepared<'_> {
-        let all = cells.0.iter();
-        let each: Vec<_> =
-            all.flat_map(|(k, cell)| cell.measures.iter().map(move |(m, c)| (k, m, c))).collect();
-        let lent = Lent::of(each.iter().map(|(_, m, c)| (kind(m), &c.sample)));
-        let summaries = each
-            .into_par_iter()
-            .map(|(k, m, c)| ((k, m.as_str()), summarize(&c.sample.observations(), options.seed)))
-            .collect();
-        Prepared { summaries, lent }
-    }
-}
-
-fn judge_against(
-    cells: &Cells,
-    prepared: &Prepared<'_>,
-    base: &str,
-    options: VerdictOptions,
-) -> Analysis {
-    let mut out = Analysis { base: base.into(), ..Analysis::default() };
-    for (key, cell) in cells.0.iter().filter(|(_, c)| c.measures.is_empty()) {
-        let why = cell.unusable.first().cloned().unwrap_or_else(|| "no figures".into());
-        out.incomplete.push((key.clone(), why));
-    }
-    let (mut pairs, mut places) = (Vec::new(), Vec::new());
-    let mut lines: Vec<(&CellKey, &str, &CellSample, usize)> = Vec::new();
-    for (key, cell) in &cells.0 {
-        let base_key = CellKey { scheduler: base.into(), ..key.clone() };
-        let other = cells.0.get_key_value(&base_key).filter(|_| key.scheduler != base);
-        for (measure, c) in &cell.measures {
-            let summary = |k| &prepared.summaries[&(k, measure.as_str())];
-            if let Some((k, b)) = other.and_then(|(k, o)| Some((k, o.measures.get(measure)?))) {
-                places.push(lines.len());
-                pairs.push(Compared {
-                    base: (&b.sample, summary(k)),
-                    new: (&c.sample, summary(key)),
-                    better: c.better,
-                    kind: kind(measure),
-                });
-            }
-            lines.push((key, measure, c, cell.unusable.len()));
-        }
-    }
-    let mut judged: Vec<Option<Judged>> = vec![None; lines.len()];
-    for (place, j) in places.into_iter().zip(judge_together(&pairs, &prepared.lent, options)) {
-        judged[place] = Some(j);
-    }
-    let of = |((key, measure, c, unusable), judged): (_, _)| {
-        let own = prepared.summaries[&(key, measure)].clone();
-        Line { unusable, ..line(key, measure, c, own, judged) }
-    };
-    out.lines = lines.into_par_iter().zip(judged).map(of).collect();
-    out
-}
-
-fn line(
-    key: &CellKey,
-    measure: &str,
-    cell: &CellSample,
-    summary: Summary,
-    judged: Option<Judged>,
-) -> Line {
-    let observations = cell.sample.observations();
-    let values: Vec<f64> = observations.iter().map(|o| o.value).collect();
-    let censored = observations.iter().any(|o| o.censored);
-    Line {
-        key: key.clone(),
-        measure: measure.into(),
-        unit: cell.unit.clone(),
-        better: cell.better,
-        summary,
-        against_base: judged,
-        noisy: !censored && crate::stats::is_noisy(&values),
-        outliers: if censored {
-            Vec::new()
-        } else {
-            outliers(&values).into_iter().map(|i| cell.sample.rounds[i].0).collect()
-        },
-        unusable: 0,
-        starved: cell.starved,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -380,6 +269,60 @@ mod tests {
         assert_eq!(j.words(), "worse (exact)");
         assert!(a.lines[1].against_base.is_none());
         assert_eq!(a.incomplete[0].1, "no memory");
+    }
+
+    /// Figures of many processes that nobody sees take no certainty from those that are shown.
+    #[test]
+    fn jobs_of_a_server_do_not_join_the_family() {
+        let p = |jobs: u32| {
+            let mut records = Vec::new();
+            for (s, v) in [("none", 100.0), ("bfq", 104.0)] {
+                for i in 1..=5 {
+                    let mut r = record(s, i, v + f64::from(i), BackendKind::Imported);
+                    for j in 0..jobs {
+                        let value = 100.0 + f64::from((i * 7 + j * 3 + s.len() as u32) % 11);
+                        let name = format!("job/{j}/read.bw");
+                        r.metrics.push(Metric { name, value, ..r.metrics[0].clone() });
+                    }
+                    records.push(r);
+                }
+            }
+            let a = analyse(&records, Some("none"), VerdictOptions::default());
+            let line = a.lines.iter().find(|l| l.measure == "iops" && l.against_base.is_some());
+            line.unwrap().against_base.as_ref().unwrap().p_corrected.unwrap()
+        };
+        assert_eq!(p(0), p(40));
+    }
+
+    /// What reads and writes in all is judged with the figures that are shown: tables of terminals show it.
+    #[test]
+    fn a_workload_that_does_both_has_a_total() {
+        let with = |scheduler: &str, i: u32, write: f64| {
+            let mut r = record(scheduler, i, 100.0, BackendKind::Real);
+            let first = r.metrics[0].clone();
+            let metric = |name: &str, value| Metric {
+                name: name.into(),
+                value,
+                unit: "B/s".into(),
+                ..first.clone()
+            };
+            r.metrics = vec![metric("read.bw", 1e6)];
+            if write > 0.0 {
+                r.metrics.push(metric("write.bw", write + f64::from(i)));
+            }
+            r
+        };
+        let both: Vec<Record> =
+            (1..=3).flat_map(|i| [with("none", i, 1e6), with("bfq", i, 3e6)]).collect();
+        let cells = group(&both);
+        assert_eq!(throughput_of(&cells, "d", "w"), Some(crate::measure::TOTAL));
+        let a = judge_cells(&cells, None, VerdictOptions::default());
+        let total = a.lines.iter().find(|l| l.measure == "total.bw" && l.against_base.is_some());
+        let ratio = total.unwrap().against_base.as_ref().unwrap().ratio.unwrap();
+        assert!((ratio - 2.0).abs() < 1e-3, "{ratio}");
+        let reads = group(&[with("none", 1, 0.0), with("bfq", 1, 0.0)]);
+        assert_eq!(throughput_of(&reads, "d", "w"), Some("read.bw"));
+        assert!(judge_cells(&reads, None, VerdictOptions::default()).lines.len() == 2);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{CellKey, CellSample, Cells, charge_starved, group, one_latency};
-use crate::measure::kind;
+use crate::measure::{kind, told_apart};
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
@@ -134,6 +134,9 @@ pub struct Comparison {
     pub lacking: usize,
     /// Provenance that differs, compared by force or by `vary`.
     pub differing: Vec<Difference>,
+    /// Figures of single jobs that were left out: those of more than eight jobs, unless they are asked for.
+    #[serde(default)]
+    pub left_out: usize,
     /// Some results have total latencies and others do not, so all are compared by completion latency.
     #[serde(default)]
     pub mixed_latencies: bool,
@@ -195,7 +198,7 @@ pub fn compare(
             cell.measures.values_mut().for_each(|m| m.sample.paired &= same);
         }
     }
-    let figures = figures(&b, &n);
+    let mut figures = figures(&b, &n);
     for wanted in &options.measures {
         // Everything begins with nothing: an empty name is a script's mistake.
         let known = figures.iter().any(|f| f.measure.starts_with(wanted.as_str()));
@@ -207,9 +210,13 @@ pub fn compare(
             });
         }
     }
+    let all = figures.len();
+    figures.retain(|f| seen(f, options));
+    let left_out = all - figures.len();
     let has = |c: &Cells, k: &CellKey| c.0.get(k).is_some_and(|cell| !cell.measures.is_empty());
     Ok(Comparison {
         differing,
+        left_out,
         mixed_latencies,
         incomplete: incomplete(&b, &n),
         lacking: b.0.keys().filter(|k| has(&b, k) && !has(&n, k)).count(),
@@ -223,15 +230,25 @@ struct Figure<'a> {
     measure: &'a str,
     base: &'a CellSample,
     new: &'a CellSample,
+    /// The jobs with this figure are few enough to be told apart.
+    told_apart: bool,
+}
+
+/// Of a hundred jobs one is always the unluckiest, and nobody reads their figures: they would only take certainty from
+/// those that people read. Who asks for the figures of jobs gets them.
+fn seen(f: &Figure<'_>, options: &CompareOptions) -> bool {
+    f.told_apart || options.measures.iter().any(|m| m.starts_with("job/"))
 }
 
 fn figures<'a>(b: &'a Cells, n: &'a Cells) -> Vec<Figure<'a>> {
     let mut out = Vec::new();
     for (key, cell) in &n.0 {
         let Some(other) = b.0.get(key) else { continue };
+        let all: BTreeSet<&str> = cell.measures.keys().map(String::as_str).collect();
         for (measure, new) in &cell.measures {
             if let Some(base) = other.measures.get(measure) {
-                out.push(Figure { key, measure, base, new });
+                let told_apart = told_apart(measure, &all);
+                out.push(Figure { key, measure, base, new, told_apart });
             }
         }
     }

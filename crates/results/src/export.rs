@@ -47,7 +47,10 @@ pub fn export(
     format: Format,
 ) -> Result<String, serde_json::Error> {
     Ok(match format {
-        Format::Json => serde_json::to_string(&Document::of(title, records.to_vec()))?,
+        Format::Json => {
+            let document = Document::of(title, records.to_vec());
+            serde_json::to_string(&Document::answered(document.experiments))?
+        }
         Format::Csv => to_csv(records),
         Format::FioJson => fio_json(records)?,
         Format::Pts => to_pts(&Comparison::from_records(title, records)),

@@ -1,5 +1,7 @@
 //! Measures: the comparable numbers of a record, by name.
 
+use std::collections::BTreeSet;
+
 use iosched_experiment::record::{
     DirStats, JobRecord, Record, TIMING_DEVIATION, rates, together, total,
 };
@@ -23,11 +25,15 @@ pub struct Measure {
     pub censored: bool,
 }
 
+/// What a workload reads and writes, added up. It is made where figures are judged: what tables and answers call the
+/// throughput of a workload that does both.
+pub const TOTAL: &str = "total.bw";
+
 /// Whether a measure is made from I/Os here, rather than reported by a tool under its own name.
 #[must_use]
 pub fn derived(measure: &str) -> bool {
     measure.starts_with("job/")
-        || measure == "fairness.jain"
+        || ["fairness.jain", TOTAL].contains(&measure)
         || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
 }
 
@@ -42,8 +48,44 @@ pub fn of_job(measure: &str) -> Option<(&str, &str)> {
 #[must_use]
 pub fn kind(measure: &str) -> &str {
     let name = of_job(measure).map_or(measure, |(_, own)| own);
+    let name = if name == TOTAL { "read.bw" } else { name };
     let side = ["read.", "write.", "trim.", "sync."].iter().find_map(|s| name.strip_prefix(s));
     side.unwrap_or(name)
+}
+
+/// How many jobs with a figure are told apart. Of the hundred tasks of a server one is always the unluckiest.
+const SHARING: std::ops::RangeInclusive<usize> = 2..=8;
+
+/// Whether a measure is shown from the start: throughput, the 99th percentile of each direction (the mean where there is
+/// none), fairness, and all that a tool itself reported. `all` are the measures of the workload.
+#[must_use]
+pub fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
+    !measure.starts_with("job/") && headline(measure, measure, all)
+}
+
+/// As [`is_head`], of a single job: who pays for what is won may be one of them.
+#[must_use]
+pub fn is_head_of_job(measure: &str, all: &BTreeSet<&str>) -> bool {
+    of_job(measure).is_some_and(|(_, own)| {
+        own != "trim.iops" && told_apart(measure, all) && headline(measure, own, all)
+    })
+}
+
+/// Whether a figure is not that of one of very many jobs.
+#[must_use]
+pub fn told_apart(measure: &str, all: &BTreeSet<&str>) -> bool {
+    let Some((_, own)) = of_job(measure) else { return true };
+    let sharing = all.iter().filter(|m| of_job(m).is_some_and(|(_, other)| other == own));
+    SHARING.contains(&sharing.count())
+}
+
+/// Whether a figure, which is called `own` without its job, belongs to those that sum up a run.
+fn headline(measure: &str, own: &str, all: &BTreeSet<&str>) -> bool {
+    if latency_of(measure).is_some() {
+        let p99 = measure.strip_suffix(".mean").map(|stem| format!("{stem}.p99"));
+        return measure.ends_with(".p99") || p99.is_some_and(|p| !all.contains(p.as_str()));
+    }
+    !derived(measure) || ["read.bw", "write.bw", "trim.iops", "fairness.jain", TOTAL].contains(&own)
 }
 
 /// How far two values of a measure may be apart, as a share, when nothing differs. A percentile is the middle of a bin
@@ -256,6 +298,19 @@ mod tests {
         assert_eq!(kind("job/a/b/write.clat.p99.9"), "clat.p99.9");
         assert_eq!(kind("read.bw"), "bw");
         assert_eq!(kind("startup_time"), "startup_time");
+        assert_eq!(kind(TOTAL), "bw");
+    }
+
+    #[test]
+    fn what_is_shown_from_the_start() {
+        let all = BTreeSet::from(["read.clat.mean", "read.clat.p99", "tps", "job/a/read.bw"]);
+        let heads = |m: &str| is_head(m, &all);
+        assert!(heads("read.clat.p99") && heads("tps") && heads("write.lat.mean") && heads(TOTAL));
+        assert!(!heads("read.clat.mean") && !heads("read.iops") && !heads("job/a/read.bw"));
+        let jobs: Vec<String> = (0..9).map(|i| format!("job/{i}/read.bw")).collect();
+        let of = |n: usize| -> BTreeSet<&str> { jobs[..n].iter().map(String::as_str).collect() };
+        assert!(is_head_of_job(&jobs[0], &of(8)) && !is_head_of_job(&jobs[0], &of(9)));
+        assert!(told_apart("read.bw", &of(9)) && !told_apart(&jobs[0], &of(9)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::store::{ExperimentRow, TrialRow};
 
 mod comparison;
 
-pub use comparison::comparison;
+pub use comparison::{answer_words, comparison};
 
 /// A value in the unit people would use: `12.3 ms`, `1.20M/s`, `4.00 MiB/s`.
 #[must_use]
@@ -36,9 +36,51 @@ pub fn summary(s: &Summary, unit: &str) -> String {
     match s.ci {
         Some(c) if c.method == CiMethod::Exact => format!("{} (exact)", value(centre, unit)),
         Some(c) => {
-            format!("{} [{}, {}]", value(centre, unit), value(c.low, unit), value(c.high, unit))
+            let [low, high] = ends(c.low, c.high, unit);
+            format!("{} [{low}, {high}]", value(centre, unit))
         }
         None => value(centre, unit),
+    }
+}
+
+/// The ends of an interval, with the digits that tell one from the other: `[3.1 s, 3.1 s]` would be a point.
+fn ends(low: f64, high: f64, unit: &str) -> [String; 2] {
+    let plain = [low, high].map(|v| value(v, unit));
+    if plain[0] != plain[1] || low == high {
+        return plain;
+    }
+    let (by, word) = scale(low, unit);
+    let shown = (low / by).abs();
+    let decimals = match shown {
+        _ if shown < 9.995 => 2,
+        _ if shown < 99.95 => 1,
+        _ => 0,
+    };
+    let finer =
+        (1..=MORE).map(|m| [low, high].map(|v| format!("{:.*}{word}", decimals + m, v / by)));
+    finer.into_iter().find(|e| e[0] != e[1]).unwrap_or(plain)
+}
+
+/// Most digits more than usual that tell two ends apart.
+const MORE: usize = 6;
+
+/// The factor and word by which [`value`] shows a number.
+fn scale(v: f64, unit: &str) -> (f64, String) {
+    let of = |steps: &[(f64, &str)]| {
+        let found = steps.iter().find(|(by, _)| v.abs() >= *by).or(steps.last());
+        found.map_or((1.0, String::new()), |(by, word)| (*by, (*word).to_string()))
+    };
+    match unit {
+        "ns" => of(&[(1e9, " s"), (1e6, " ms"), (1e3, " µs"), (1.0, " ns")]),
+        "B/s" => {
+            let steps = ["GiB", "MiB", "KiB", "B"].iter().zip([30, 20, 10, 0]);
+            let steps: Vec<(f64, String)> =
+                steps.map(|(w, e)| (f64::from(1u32 << e), format!(" {w}/s"))).collect();
+            of(&steps.iter().map(|(by, w)| (*by, w.as_str())).collect::<Vec<_>>())
+        }
+        "1/s" => of(&[(1e9, "G/s"), (1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")]),
+        "" => (1.0, String::new()),
+        _ => (1.0, format!(" {unit}")),
     }
 }
 
@@ -58,7 +100,8 @@ pub fn change(j: &Judged) -> String {
     match j.ratio_ci.filter(|_| !j.exact) {
         Some((low, high)) => {
             let [low, high] = percent_ends(low, high);
-            format!("{} [{low}, {high}]", percent(r))
+            let ends = if low == high { String::new() } else { format!(" [{low}, {high}]") };
+            format!("{}{ends}", percent(r))
         }
         None if j.about() => format!("~{}", percent(r)),
         None => percent(r),
@@ -303,6 +346,16 @@ mod tests {
         assert_eq!(value(4_194_304.0, "B/s"), "4.00 MiB/s");
         assert_eq!(value(1_200_000.0, "1/s"), "1.20M/s");
         assert_eq!(value(12.34, "s"), "12.3 s");
+    }
+
+    #[test]
+    fn ends_of_values_are_told_apart() {
+        assert_eq!(ends(3.101e9, 3.104e9, "ns"), ["3.101 s", "3.104 s"]);
+        assert_eq!(ends(4.002e6, 4.003e6, "B/s"), ["3.817 MiB/s", "3.818 MiB/s"]);
+        assert_eq!(ends(12_340.0, 12_342.0, "1/s"), ["12.340k/s", "12.342k/s"]);
+        assert_eq!(ends(0.50001, 0.50004, ""), ["0.50001", "0.50004"]);
+        assert_eq!(ends(312.1, 312.4, "tps"), ["312.1 tps", "312.4 tps"]);
+        assert_eq!(ends(1.0, 2.0, "s"), ["1.00 s", "2.00 s"]);
     }
 
     #[test]

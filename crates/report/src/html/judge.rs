@@ -1,17 +1,14 @@
 //! Judging: every pair of schedulers of a device, and the reference viewer's flags and means.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use iosched_results::cells::{Analysis, Cell, CellKey, Cells, judge_each};
+use iosched_results::cells::{Analysis, Cells, judge_each};
 use iosched_results::model::{self, Comparison};
 use iosched_results::viewer;
 
 use super::input::Input;
 use super::number::six;
 use super::view::{self, Pair, Run, UNJUDGED, View, letter};
-
-/// Every pair of schedulers is judged up to this many judgements; beyond, only against the base.
-const MOST_PAIRS: usize = 20_000;
 
 /// Judges every scheduler against every other of the same device, for the measures shown as charts. `analysis` has
 /// the judgements against the base.
@@ -48,11 +45,7 @@ pub(crate) fn judge_pairs(view: &mut View, cells: &Cells, analysis: &Analysis, i
     take(analysis);
     let others: Vec<&str> =
         view.schedulers.iter().map(String::as_str).filter(|s| *s != analysis.base).collect();
-    let figures: usize = view.tests.iter().filter(|t| t.head).map(|t| t.cells.len()).sum();
-    if figures * view.schedulers.len() <= MOST_PAIRS {
-        let kept = heads_of(view, cells, &titles);
-        judge_each(&kept, &others, input.options.verdict).for_each(|a| take(&a));
-    }
+    judge_each(cells, &others, input.options.verdict).for_each(|a| take(&a));
     let n = view.runs.len();
     for (t, run, base, c) in found {
         let pairs = &mut view.tests[t].cells[run].pairs;
@@ -66,22 +59,6 @@ pub(crate) fn judge_pairs(view: &mut View, cells: &Cells, analysis: &Analysis, i
 /// Five digits: a ratio is shown with three.
 fn five(x: f64) -> f64 {
     format!("{x:.4e}").parse().unwrap_or(x)
-}
-
-/// The cells with the measures that are shown as charts.
-fn heads_of(view: &View, cells: &Cells, titles: &[String]) -> Cells {
-    let heads: BTreeSet<(&str, &str)> = view
-        .tests
-        .iter()
-        .filter(|t| t.head)
-        .map(|t| (titles[t.workload].as_str(), t.measure.as_str()))
-        .collect();
-    let of = |(k, c): (&CellKey, &Cell)| {
-        let mut c = c.clone();
-        c.measures.retain(|m, _| heads.contains(&(k.workload.as_str(), m.as_str())));
-        (k.clone(), c)
-    };
-    Cells(cells.0.iter().map(of).collect())
 }
 
 /// The reference viewer's flags and means, by its own rules.

@@ -1,7 +1,5 @@
 //! Measures by name: what they say something about, whether they get a chart, and how they are called.
 
-use std::collections::BTreeSet;
-
 use iosched_results::measure::of_job;
 pub(crate) use iosched_results::measure::{derived, latency_of};
 use iosched_results::stats::Better;
@@ -18,24 +16,6 @@ pub(crate) fn class(measure: &str, unit: &str, better: Better) -> Class {
     } else {
         Class::Other
     }
-}
-
-/// Whether a measure gets a chart from the start: throughput, the 99th percentile (the mean where there is
-/// none), fairness, and all that the tool itself reported.
-pub(crate) fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
-    if measure.starts_with("job/") {
-        return false;
-    }
-    if latency_of(measure).is_some()
-        && let Some(side) = measure.strip_suffix(".mean")
-    {
-        return !all.contains(format!("{side}.p99").as_str());
-    }
-    !derived(measure)
-        || measure.ends_with(".bw")
-        || measure == "trim.iops"
-        || (latency_of(measure).is_some() && measure.ends_with(".p99"))
-        || measure == "fairness.jain"
 }
 
 /// A measure in words: `Read latency, p99`.
@@ -96,8 +76,5 @@ mod tests {
         assert_eq!(class("result", "MB/s", Better::Higher), Class::Throughput);
         assert_eq!(class("startup_time", "s", Better::Lower), Class::Latency);
         assert_eq!(class("fairness.jain", "", Better::Higher), Class::Other);
-        let all = BTreeSet::from(["read.clat.mean", "read.clat.p99"]);
-        assert!(!is_head("read.clat.mean", &all));
-        assert!(is_head("write.lat.mean", &all));
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use iosched_results::answer::{ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, Side, Stand, answers};
+use iosched_results::answer::{
+    ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, GOAL, Side, Stand, answers,
+};
 
 use super::input::Input;
 use super::matrix::wrappable;
@@ -50,6 +52,7 @@ fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
         let name = input.own(facts.scheduler.rsplit(": ").next().unwrap_or_default());
         let mut c = Candidate::new(device, &view.schedulers[run.scheduler], name, &facts.kernel);
         let depth = facts.facts.get(DEVICE_DEPTH).and_then(|d| d.first()?.parse().ok());
+        c.goal = facts.facts.get(GOAL).and_then(|g| g.first().cloned()).unwrap_or_default();
         for ((_, workload), d) in input.details.iter().filter(|((r, _), _)| *r == run.from) {
             c.take(d.device.max_in_flight, depth, d.device.busy, d.elapsed);
             if d.unsteady {
@@ -108,7 +111,7 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
         chip: a.chip.to_string(),
         class: match a.chip {
             Chip::Measured => "ok",
-            Chip::OneMeasure | Chip::OneDraw | Chip::Unsteady => "half",
+            Chip::OneMeasure | Chip::OneWorkload | Chip::OneDraw | Chip::Unsteady => "half",
             Chip::NotMeasurable | Chip::NotTestable => "",
         },
         notes: markup(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_results::answer::{self, Meaning};
 use iosched_results::cells::{
-    Analysis, CellKey, Cells, Line, charge_starved, judge_cells, one_latency, usual_base,
+    Analysis, CellKey, Cells, Line, charge_starved, heads, judge_cells, one_latency, usual_base,
 };
-use iosched_results::measure::TWINS;
 pub(crate) use iosched_results::measure::without_unit;
+use iosched_results::measure::{TOTAL, TWINS};
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
 
 use super::input::{Detail, Input, RunFacts, key};
 use super::judge::{flag, judge_pairs};
-use super::measures::{class, derived, is_head, words};
+use super::measures::{class, derived, words};
 use super::number::six;
 
 /// Samples kept in a page, all cells together …
@@ -304,7 +304,9 @@ pub(crate) fn build(input: &Input) -> View {
     view.mixed_latencies = one_latency([&mut cells]);
     charge_starved([&mut cells]);
     let base = view.schedulers.get(view.base).map(String::as_str);
-    let analysis = judge_cells(&cells, base, input.options.verdict);
+    let mut analysis = judge_cells(&cells, base, input.options.verdict);
+    // The page has charts of reads and of writes; answers are about both together.
+    analysis.lines.retain(|l| l.measure != TOTAL);
     view.tests = tests(input, &view, &cells, &analysis);
     twins(&mut view.tests, &input.workload_titles());
     judge_pairs(&mut view, &cells, &analysis, input);
@@ -383,6 +385,7 @@ fn twins(tests: &mut [Test], titles: &[String]) {
 fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<Test> {
     let lines: BTreeMap<(&CellKey, &str), &Line> =
         analysis.lines.iter().map(|l| ((&l.key, l.measure.as_str()), l)).collect();
+    let heads = heads(cells);
     let mut by_workload: BTreeMap<&str, BTreeMap<&str, &Line>> = BTreeMap::new();
     for l in &analysis.lines {
         by_workload.entry(&l.key.workload).or_default().entry(&l.measure).or_insert(l);
@@ -391,19 +394,6 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
     for (w, facts) in input.workloads.iter().enumerate() {
         let none = BTreeMap::new();
         let measures = by_workload.get(facts.title.as_str()).unwrap_or(&none);
-        // By device: what there is, and what too few I/Os give.
-        let mut by_device: BTreeMap<&str, [BTreeSet<&str>; 2]> = BTreeMap::new();
-        for l in analysis.lines.iter().filter(|l| l.key.workload == facts.title) {
-            let [all, few] = by_device.entry(&l.key.device).or_default();
-            all.insert(&l.measure);
-            if l.starved > 0 {
-                few.insert(&l.measure);
-            }
-        }
-        let shown = |measure: &str, [all, few]: &[BTreeSet<&str>; 2]| {
-            let resolved = all.difference(few).copied().collect();
-            all.contains(measure) && is_head(measure, &resolved)
-        };
         let at = out.len();
         for (measure, first) in measures {
             let title = words(measure);
@@ -419,7 +409,7 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
                 better: first.better,
                 class: class(measure, &first.unit, first.better),
                 // A disk whose few syncs give no 99th percentile shows their mean, whatever other devices have.
-                head: by_device.values().any(|known| shown(measure, known)),
+                head: heads.contains(&(facts.title.as_str(), *measure)),
                 twin: false,
                 noisy: false,
                 incomplete: false,

@@ -1,10 +1,10 @@
 //! Records by device and workload, and within by scheduler, in the order in which they first occur.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use iosched_experiment::{BackendKind, Record, Status};
-use iosched_results::cells::usual_base;
-use iosched_results::stats::{
-    Better, Judged, Observation, Sample, VerdictOptions, judge_all, mean_of,
-};
+use iosched_results::cells::{CellKey, Cells, Line, judge_each, throughput_of, usual_base};
+use iosched_results::stats::{Judged, Observation, Sample, VerdictOptions, mean_of};
 
 use super::figures::Figures;
 
@@ -32,8 +32,8 @@ pub(super) struct Row<'a> {
     pub(super) noisy: bool,
 }
 
-/// With `noise`, invalid trials stand where a scheduler has no others.
-pub(super) fn places(records: &[Record], noise: bool) -> Vec<Place<'_>> {
+/// With `noise`, invalid trials stand where a scheduler has no others. `cells` are those of the same records.
+pub(super) fn places<'a>(records: &'a [Record], cells: &Cells, noise: bool) -> Vec<Place<'a>> {
     let mut out: Vec<Place<'_>> = Vec::new();
     for r in records {
         let t = &r.trial;
@@ -69,34 +69,37 @@ pub(super) fn places(records: &[Record], noise: bool) -> Vec<Place<'_>> {
             Status::Invalid(why) | Status::Failed(why) => place.rows[at].unusable.push(why),
         }
     }
-    judge(&mut out);
+    judge(&mut out, cells);
     if noise {
         show_invalid(records, &mut out);
     }
     out
 }
 
-/// Judges the rows of all places: they are read together.
-fn judge(places: &mut [Place<'_>]) {
-    let (mut groups, mut at) = (Vec::new(), Vec::new());
-    for (i, p) in places.iter_mut().enumerate() {
+/// Judges the rows of all places by their throughput: with all that a reader sees from the start, as pages do.
+fn judge(places: &mut [Place<'_>], cells: &Cells) {
+    for p in places.iter_mut() {
         let base = usual_base(p.rows.iter().map(|r| r.scheduler));
         p.base = p.rows.iter().position(|r| Some(r.scheduler) == base).unwrap_or(0);
         p.judged = vec![None; p.rows.len()];
-        let of = p.rows.iter().enumerate().filter(|(k, r)| *k != p.base && !r.runs.is_empty());
-        let others: Vec<(usize, Sample)> = of
-            .filter(|_| !p.rows[p.base].runs.is_empty())
-            .map(|(k, row)| (k, row.sample(Figures::judged)))
-            .collect();
-        if let (Some(base), false) = (p.rows.get(p.base), others.is_empty()) {
-            at.extend(others.iter().map(|(k, _)| (i, *k)));
-            let others = others.into_iter().map(|(_, s)| s).collect();
-            groups.push((base.sample(Figures::judged), others));
-        }
     }
-    let judged = judge_all(&groups, Better::Higher, VerdictOptions::default());
-    for ((i, k), j) in at.into_iter().zip(judged.into_iter().flatten()) {
-        places[i].judged[k] = Some(j);
+    let bases: BTreeSet<&str> =
+        places.iter().filter_map(|p| Some(p.rows.get(p.base)?.scheduler)).collect();
+    let bases: Vec<&str> = bases.into_iter().collect();
+    for analysis in judge_each(cells, &bases, VerdictOptions::default()) {
+        let lines: BTreeMap<(&CellKey, &str), &Line> =
+            analysis.lines.iter().map(|l| ((&l.key, l.measure.as_str()), l)).collect();
+        for p in places.iter_mut().filter(|p| p.rows[p.base].scheduler == analysis.base) {
+            let Some(measure) = throughput_of(cells, p.device, p.workload) else { continue };
+            for (row, judged) in p.rows.iter().zip(&mut p.judged) {
+                let key = CellKey {
+                    device: p.device.into(),
+                    workload: p.workload.into(),
+                    scheduler: row.scheduler.into(),
+                };
+                *judged = lines.get(&(&key, measure)).and_then(|l| l.against_base.clone());
+            }
+        }
     }
 }
 

@@ -58,12 +58,6 @@ impl Figures {
         if self.iops > 0.0 || self.bandwidth > 0.0 { self.bandwidth } else { self.trims }
     }
 
-    /// What verdicts are about: the number of the answers.
-    #[must_use]
-    pub fn judged(&self) -> f64 {
-        if self.iops > 0.0 || self.bandwidth > 0.0 { self.sides.0 } else { self.trims }
-    }
-
     /// Fewer I/Os than resolve a percentile.
     #[must_use]
     pub fn few(&self, least: u64) -> bool {

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use iosched_experiment::Record;
 use iosched_experiment::record::Status;
-use iosched_results::answer::{answers, candidates_called, text, wrap};
+use iosched_results::answer::{answers, candidates_called, text, unmeasured, wrap};
 use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency};
 
 pub use figures::Figures;
@@ -86,16 +86,19 @@ pub fn report(records: &[Record], look: Look) -> String {
 
 /// As [`report`]; `own` has the schedulers' own names by those they go by.
 fn reported(records: &[Record], own: &BTreeMap<String, String>, look: Look) -> String {
-    let places = places(records, look.noise);
-    let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
     let mut cells = group(records);
     let mixed = one_latency([&mut cells]);
     charge_starved([&mut cells]);
+    let places = places(records, &cells, look.noise);
+    let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
     let answers = answers(&cells, &candidates_called(records, own));
     out.push_str(&summary::summary(&places, &answers, look));
     out.push_str(&legend(&out, records, look.prose()));
     if mixed {
         out.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), look.prose()));
+    }
+    if let Some(words) = unmeasured(records, &answers) {
+        out.push_str(&wrap("", 2, &format!("note: {words}"), look.prose()));
     }
     if !answers.is_empty() {
         out.push('\n');
@@ -117,79 +120,89 @@ fn apart(r: &Record) -> bool {
     most > 0 && least < most - most / 10
 }
 
-/// What the signs mean, of those that were used.
+/// What the signs and heads mean, of those that were used.
 fn legend(tables: &str, records: &[Record], columns: usize) -> String {
-    let mut words = Vec::new();
-    // Colours stand around words.
-    let plain = |w: &str| -> String {
-        w.split('\u{1b}')
-            .map(|p| p.split_once('m').filter(|(c, _)| c.starts_with('[')).map_or(p, |(_, t)| t))
-            .collect()
+    let all = [signs(tables, records), heads(tables, records)].concat();
+    all.iter().map(|w| wrap("", 2, w, columns)).collect()
+}
+
+/// A word without the colours around it.
+fn plain(word: &str) -> String {
+    let code = |p: &str| p.split_once('m').is_some_and(|(c, _)| c.starts_with('['));
+    let of = |p: &'_ str| match code(p) {
+        true => p.split_once('m').map_or("", |(_, t)| t).to_string(),
+        false => p.to_string(),
     };
-    let has = |word: &str| tables.lines().any(|l| l.split_whitespace().any(|w| plain(w) == word));
-    let starred = |l: &str| l.split_whitespace().any(|w| w.len() > 1 && plain(w).ends_with('*'));
-    let beyond = |w: &str| {
-        plain(w).strip_prefix('>').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+    word.split('\u{1b}').map(of).collect()
+}
+
+/// Whether some word of the tables is so.
+fn some(tables: &str, is: impl Fn(&str) -> bool) -> bool {
+    tables.lines().any(|l| l.split_whitespace().any(|w| is(&plain(w))))
+}
+
+/// What stands before or behind numbers and names.
+fn signs(tables: &str, records: &[Record]) -> Vec<&'static str> {
+    let before = |w: &str, sign: &str| {
+        w.strip_prefix(sign).is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
     };
-    let longest = |w: &str| {
-        plain(w)
-            .strip_prefix(workload::LONGEST)
-            .is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
-    };
-    if tables.lines().any(starred) {
-        words.push("* the best of its column");
-    }
-    if records.iter().any(|r| r.status == Status::Complete && r.halves_differ()) {
-        words.push(
+    let longest = workload::LONGEST.to_string();
+    let all = [
+        (some(tables, |w| w.len() > 1 && w.ends_with('*')), "* the best of its column"),
+        (
+            records.iter().any(|r| r.status == Status::Complete && r.halves_differ()),
             "!: the halves of a run differ by over 10 %: its figures depend on where it began",
-        );
-    }
-    if has("cpu/IO") {
-        words.push(
-            "cpu %: share of all CPUs; cpu/IO: core time of an I/O in µs, kernel threads included",
-        );
-    }
-    if tables.lines().any(|l| l.contains(" (latency in ")) {
-        words.push("latency: from submission to completion, fio's lat");
-    }
-    if tables.lines().any(|l| l.contains(" (clat in ")) {
-        words.push("clat: completion latency; total latency (lat) was not recorded");
-    }
-    if tables.lines().any(|l| l.split_whitespace().any(beyond)) {
-        words.push("> at least: a run stopped at its limit, and counts as the limit");
-    }
-    if tables.lines().any(|l| l.split_whitespace().any(|w| plain(w).starts_with(">="))) {
-        words.push(">= at least: the bins of latencies end there");
-    }
-    if tables.contains(workload::SYNC_MEAN) {
-        words.push("fsync mean: a run has fewer than 100, too few for their 99th percentile");
-    } else if has(workload::SYNC) {
-        words.push("fsync: its 99th percentile");
-    }
-    if has("seeks") {
-        words.push("seeks: commands that do not begin where the last one ended");
-    }
-    if has("fair") {
-        words.push("fair: Jain's index of the processes' throughput, 1 is even");
-    }
-    if tables.lines().any(|l| l.starts_with("by job: ")) && records.iter().any(apart) {
-        words.push("by job: over the time in which that job ran; jobs ran at different times, so the sum is no total");
-    }
-    if tables.contains("how many times better than") {
-        words.push("times better: the geometric mean of the workloads; * is measurably ahead of every other that this kernel has");
-    }
-    if tables.contains("better in") {
-        words.push("better in, worse in: workloads with measurably more or less throughput");
-    }
-    if tables.lines().any(|l| l.split_whitespace().any(longest)) {
-        words.push(
+        ),
+        (
+            some(tables, |w| before(w, ">")),
+            "> at least: a run stopped at its limit, and counts as the limit",
+        ),
+        (some(tables, |w| w.starts_with(">=")), ">= at least: the bins of latencies end there"),
+        (
+            some(tables, |w| before(w, &longest)),
             "^ the longest wait: fewer than 100 I/Os have no 99th percentile (1000 no 99.9th)",
-        );
-    }
-    if records.iter().any(|r| r.trial.scheduler.contains('@')) {
-        words.push("@X: that generation of the scheduler (`iosched show scheduler`)");
-    }
-    words.iter().map(|w| wrap("", 2, w, columns)).collect()
+        ),
+        (
+            records.iter().any(|r| r.trial.scheduler.contains('@')),
+            "@X: that generation of the scheduler (`iosched show scheduler`)",
+        ),
+    ];
+    all.into_iter().filter(|w| w.0).map(|w| w.1).collect()
+}
+
+/// What columns are about.
+fn heads(tables: &str, records: &[Record]) -> Vec<&'static str> {
+    let has = |word: &str| some(tables, |w| w == word);
+    let mean = tables.contains(workload::SYNC_MEAN);
+    let by_job = tables.lines().any(|l| l.starts_with("by job: "));
+    let all = [
+        (
+            has("cpu/IO"),
+            "cpu %: share of all CPUs; cpu/IO: core time of an I/O in µs, kernel threads included",
+        ),
+        (tables.contains(" (latency in "), "latency: from submission to completion, fio's lat"),
+        (
+            tables.contains(" (clat in "),
+            "clat: completion latency; total latency (lat) was not recorded",
+        ),
+        (mean, "fsync mean: a run has fewer than 100, too few for their 99th percentile"),
+        (!mean && has(workload::SYNC), "fsync: its 99th percentile"),
+        (has("seeks"), "seeks: commands that do not begin where the last one ended"),
+        (has("fair"), "fair: Jain's index of the processes' throughput, 1 is even"),
+        (
+            by_job && records.iter().any(apart),
+            "by job: over the time in which that job ran; jobs ran at different times, so the sum is no total",
+        ),
+        (
+            tables.contains("how many times better than"),
+            "times better: the geometric mean of the workloads; * is measurably ahead of every other that this kernel has",
+        ),
+        (
+            tables.contains("better in"),
+            "better in, worse in: workloads with measurably more or less throughput",
+        ),
+    ];
+    all.into_iter().filter(|w| w.0).map(|w| w.1).collect()
 }
 
 /// Unicode bar of a share from 0 to 1, `width` columns wide at 1.

@@ -27,8 +27,12 @@ pub struct Candidate {
     pub busy: Option<f64>,
     /// Workloads in which the halves of its runs differ.
     pub unsteady: BTreeSet<String>,
+    /// What the experiment asks for: a measure or the name of a goal; empty where it says nothing.
+    pub goal: String,
 }
 
+/// Provenance: the measure or the goal that decides, where the experiment names one.
+pub const GOAL: &str = "goal";
 /// Provenance: how many requests the device takes.
 pub const DEVICE_DEPTH: &str = "device.queue_depth";
 /// Provenance: bytes the device holds.
@@ -62,6 +66,9 @@ impl Candidate {
     pub fn add(&mut self, r: &Record) {
         let depth = r.provenance.get(DEVICE_DEPTH).and_then(|d| d.parse().ok());
         self.take(r.device.max_in_flight, depth, r.device.busy, r.elapsed);
+        if let Some(goal) = r.provenance.get(GOAL) {
+            self.goal.clone_from(goal);
+        }
         if r.status == Status::Complete && r.halves_differ() {
             self.unsteady.insert(r.trial.workload.clone());
         }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{ALPHA, Answer, Candidate, Case, list};
-use crate::cells::usual_base;
 use crate::stats::benjamini_hochberg;
 
 /// On which side of the base a scheduler stands.
@@ -75,10 +74,7 @@ pub(super) fn judge(answers: &mut [Answer]) {
 impl Case<'_> {
     /// Everybody against the usual base.
     pub(super) fn field(&self, candidates: &[Candidate]) -> Vec<Stand> {
-        let names = self.goal.schedulers.iter().map(String::as_str);
-        let Some(&first) = self.order.first() else { return Vec::new() };
-        let base = usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
-        let base = base.filter(|b| self.standings.knows(*b)).unwrap_or(first);
+        let base = self.base();
         let stand = |(i, name): (usize, &String)| {
             let lead = self.lead_of(i, base)?;
             let of = |c: &&Candidate| c.device == self.device && c.scheduler == *name;
@@ -86,7 +82,11 @@ impl Case<'_> {
                 scheduler: name.clone(),
                 base: i == base,
                 ratio: lead.log.exp(),
-                interval: lead.interval.filter(|_| i != base).map(|(a, b)| (a.exp(), b.exp())),
+                interval: lead
+                    .interval
+                    .filter(|_| i != base)
+                    .map(|(a, b)| (a.exp(), b.exp()))
+                    .filter(|(_, high)| high.is_finite()),
                 about: lead.about && i != base,
                 p: lead.p.filter(|_| i != base),
                 side: Side::default(),

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::MATTERS;
-use crate::cells::{Cell, CellKey, CellSample, Cells};
+use super::words::in_words;
+use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
 use crate::measure::{TWINS, derived, resolution, without_unit};
 use crate::stats::{Better, Observation, mean_and_sd};
 
@@ -18,6 +19,8 @@ pub(super) struct Values {
     pub(super) paired: bool,
     /// Some rounds had too few I/Os for the figure, so the worst stands in.
     pub(super) starved: bool,
+    /// Something stands in for rounds without the figure: tables show other values.
+    completed: bool,
 }
 
 /// One figure of one workload.
@@ -33,12 +36,16 @@ pub(super) struct Figure {
     pub(super) values: Vec<Option<Values>>,
     /// Some values are zero. They have no ratio, so the figure is told and not judged.
     pub(super) zeros: bool,
+    /// The measure by which tables show these very values.
+    pub(super) table: Option<String>,
 }
 
 /// A goal with all its figures on one device.
 #[derive(Clone, Debug)]
 pub(super) struct Goal {
     pub(super) name: String,
+    /// The experiment asks for it.
+    pub(super) decides: bool,
     pub(super) better: Better,
     pub(super) schedulers: Vec<String>,
     pub(super) figures: Vec<Figure>,
@@ -92,6 +99,7 @@ impl Values {
             deterministic: cell.measures.values().all(|m| m.sample.deterministic),
             paired: cell.measures.values().all(|m| m.sample.paired),
             starved: false,
+            completed: false,
         }
     }
 
@@ -108,17 +116,21 @@ fn rounds(c: &Cell, measure: &str) -> Rounds {
     all.copied().collect()
 }
 
-/// Every round in which the cell has any figure.
-fn every_round(c: &Cell) -> BTreeSet<u32> {
-    c.measures.values().flat_map(|m| m.sample.rounds.iter().map(|r| r.0)).collect()
-}
+/// Figures by goal: place and name of the goal, which way is better.
+type Found = BTreeMap<(u8, String), (Better, Vec<Figure>)>;
 
 /// The goals of a device's cells. A workload counts only if every scheduler that the kernel has ran in it. Removed
-/// schedulers take part if they ran in all these workloads, too.
-pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool]) -> Vec<Goal> {
+/// schedulers take part if they ran in all these workloads, too. What the experiment asks for comes first.
+pub(super) fn goals(
+    cells: &Cells,
+    device: &str,
+    (names, present): (&[&str], &[bool]),
+    asked: &str,
+) -> Vec<Goal> {
     let here = cells.0.keys().filter(|k| k.device == device);
     let workloads: BTreeSet<&str> = here.map(|k| k.workload.as_str()).collect();
-    let mut found: BTreeMap<(u8, String), (Better, Vec<Figure>)> = BTreeMap::new();
+    let mut found = Found::new();
+    let mut wanted: Option<(Better, Vec<Figure>)> = None;
     for workload in workloads {
         let cell = |name: &&str| {
             let key = CellKey {
@@ -132,8 +144,9 @@ pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool
         if row.iter().zip(present).any(|(c, p)| *p && c.is_none()) {
             continue;
         }
-        let mut here: BTreeMap<(u8, String), (Better, Vec<Figure>)> = BTreeMap::new();
-        for (place, goal, better, figure) in figures(workload, &row) {
+        let mut here = Found::new();
+        for (place, goal, better, mut figure) in figures(workload, &row) {
+            figure.table = table(cells, device, &figure);
             here.entry((place, goal)).or_insert((better, Vec::new())).1.push(figure);
         }
         for (goal, (better, mut figures)) in here {
@@ -141,16 +154,47 @@ pub(super) fn goals(cells: &Cells, device: &str, names: &[&str], present: &[bool
             figures.iter_mut().for_each(|f| f.weight = share);
             found.entry(goal).or_insert((better, Vec::new())).1.extend(figures);
         }
+        if let Some((better, mut figure)) = own_figure(workload, &row, asked) {
+            figure.table = table(cells, device, &figure);
+            wanted.get_or_insert((better, Vec::new())).1.push(figure);
+        }
     }
-    let goal = |((_, name), (better, mut figures)): (_, (Better, Vec<Figure>))| {
+    let goal = |(name, (better, mut figures)): (String, (Better, Vec<Figure>))| {
         once(&mut figures);
         let (zeros, mut figures): (Vec<_>, Vec<_>) = figures.into_iter().partition(|f| f.zeros);
         let all: f64 = figures.iter().map(|f| f.weight).sum();
         figures.iter_mut().for_each(|f| f.weight /= all);
         let schedulers = names.iter().map(ToString::to_string).collect();
-        Goal { name, better, schedulers, figures, zeros }
+        Goal { name, decides: false, better, schedulers, figures, zeros }
     };
-    found.into_iter().map(goal).collect()
+    let found = found.into_iter().map(|((_, name), all)| goal((name, all))).collect();
+    let wanted = wanted.map(|all| goal((in_words(asked), all)));
+    first(found, wanted, asked)
+}
+
+/// The goals with that first which the experiment asks for: one of them by its name, or a measure.
+fn first(mut all: Vec<Goal>, wanted: Option<Goal>, asked: &str) -> Vec<Goal> {
+    let same = |g: &Goal| {
+        let key = |f: &Figure| (f.workload.clone(), f.table.clone(), f.zeros);
+        let of = |g: &Goal| g.figures.iter().chain(&g.zeros).map(key).collect::<Vec<_>>();
+        g.name == asked || wanted.as_ref().is_some_and(|w| of(w) == of(g))
+    };
+    let at = all.iter().position(same);
+    let first = at.map(|i| all.remove(i)).or(wanted);
+    if let Some(goal) = first {
+        all.insert(0, Goal { decides: true, ..goal });
+    }
+    all
+}
+
+/// The measure by which tables show the very values of a figure.
+fn table(cells: &Cells, device: &str, f: &Figure) -> Option<String> {
+    let own = f.values.iter().flatten().all(|v| !v.completed);
+    let name = match f.measure.as_str() {
+        THROUGHPUT => throughput_of(cells, device, &f.workload)?,
+        measure => measure,
+    };
+    own.then(|| name.into())
 }
 
 /// One thing is counted once: of a tool's MB/s and IOPS of the same test, the MB/s.
@@ -183,8 +227,11 @@ pub(super) fn twin(iops: &(&str, &str, Vec<f64>), rate: &(&str, &str, Vec<f64>))
 /// What moves data.
 const MOVED: [&str; 2] = ["read.bw", "write.bw"];
 
+/// What a workload moves in all: reads and writes.
+pub(super) const THROUGHPUT: &str = "throughput";
+
 /// A figure, its place among the goals, its goal, and which way is better.
-type Found = (u8, String, Better, Figure);
+type Placed = (u8, String, Better, Figure);
 
 fn make(workload: &str, measure: &str, values: Vec<Option<Values>>) -> Figure {
     Figure {
@@ -194,12 +241,13 @@ fn make(workload: &str, measure: &str, values: Vec<Option<Values>>) -> Figure {
         unit: String::new(),
         values,
         zeros: false,
+        table: None,
     }
 }
 
 /// The figures of a workload.
-fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
-    let mut out: Vec<Found> = throughput(workload, row).into_iter().collect();
+fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
+    let mut out: Vec<Placed> = throughput(workload, row).into_iter().collect();
     out.extend(latencies(workload, row));
     out.extend(fairness(workload, row));
     out.extend(metrics(workload, row));
@@ -215,11 +263,11 @@ fn has(row: &[Option<&Cell>], measure: &str) -> bool {
 fn resolved(row: &[Option<&Cell>], measure: &str) -> bool {
     row.iter().flatten().all(|c| {
         let own = c.measures.get(measure);
-        own.is_some_and(|m| m.starved == 0 && m.sample.rounds.len() == every_round(c).len())
+        own.is_some_and(|m| m.starved == 0 && m.sample.rounds.len() == c.rounds().len())
     })
 }
 
-fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
+fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
     let total = |c: &Cell| {
         let mut sum = Rounds::new();
         for side in MOVED {
@@ -232,7 +280,7 @@ fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
         sum
     };
     let figure = if MOVED.iter().any(|m| has(row, m)) {
-        make(workload, "throughput", complete(row, Better::Higher, total))
+        make(workload, THROUGHPUT, complete(row, Better::Higher, total))
     } else if has(row, "trim.iops") {
         // Trims move no data. Where there is nothing else, their number is compared.
         let values = complete(row, Better::Higher, |c| rounds(c, "trim.iops"));
@@ -244,7 +292,7 @@ fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
 }
 
 /// A process waits for reads and for fsync. Writes count where there is nothing else.
-fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
+fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
     let latency = |side: &str| {
         let of = |which: &str| {
             let names = ["p99", "mean"].map(|p| format!("{side}.{which}.{p}"));
@@ -274,7 +322,7 @@ fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
 
 /// Jobs that ran at different times have no fairness. Where they did under one scheduler only, that is no starvation:
 /// there is nothing to compare.
-fn fairness(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
+fn fairness(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
     let fair = |c: &&Cell| {
         let runs = |m: &CellSample| m.sample.rounds.len();
         let of = c.measures.get("fairness.jain").map(runs);
@@ -288,12 +336,12 @@ fn fairness(workload: &str, row: &[Option<&Cell>]) -> Option<Found> {
 }
 
 /// What a tool reports itself.
-fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
+fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
     let cells = || row.iter().flatten();
     let names: BTreeSet<&String> = cells().flat_map(|c| c.measures.keys()).collect();
     let mut out = Vec::new();
-    for name in names.into_iter().filter(|n| !derived(n)) {
-        let Some(first) = cells().find_map(|c| c.measures.get(name)) else { continue };
+    for name in names.iter().filter(|n| !derived(n) && !spoken_for(n, &names, row)) {
+        let Some(first) = cells().find_map(|c| c.measures.get(*name)) else { continue };
         let (place, mut goal) = goal_of(name, &first.unit, first.better);
         // Frames that are shown and frames that are dropped have one unit and no common goal.
         let contrary = |c: &&Cell| {
@@ -302,21 +350,46 @@ fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Found> {
             all.any(|(n, m)| goal_of(n, &m.unit, m.better) == (place, goal.clone()))
         };
         if first.better == Better::Lower && cells().any(contrary) {
-            goal.clone_from(name);
+            goal = (*name).clone();
         }
-        // No errors are no starvation. But nothing is so many times less than they are.
-        let none = |c: &&Cell| rounds(c, name).values().any(|o| o.value <= 0.0);
-        let zeros = first.better == Better::Lower && cells().any(none);
-        let values = if zeros {
-            row.iter().map(|c| c.map(|c| Values::plain(&rounds(c, name), c))).collect()
-        } else {
-            complete(row, first.better, |c| rounds(c, name))
-        };
-        let unit = first.unit.clone();
-        let figure = Figure { unit, zeros, ..make(workload, name, values) };
-        out.push((place, goal, first.better, figure));
+        let figure = own_figure(workload, row, name);
+        out.extend(figure.map(|(better, figure)| (place, goal, better, figure)));
     }
     out
+}
+
+/// A measure by its own name; `None` where nobody has it.
+fn own_figure(workload: &str, row: &[Option<&Cell>], name: &str) -> Option<(Better, Figure)> {
+    let cells = || row.iter().flatten();
+    let first = cells().find_map(|c| c.measures.get(name))?;
+    // No errors are no starvation. But nothing is so many times less than they are.
+    let none = |c: &&Cell| rounds(c, name).values().any(|o| o.value <= 0.0);
+    let zeros = first.better == Better::Lower && cells().any(none);
+    let values = if zeros {
+        row.iter().map(|c| c.map(|c| Values::plain(&rounds(c, name), c))).collect()
+    } else {
+        complete(row, first.better, |c| rounds(c, name))
+    };
+    let unit = first.unit.clone();
+    Some((first.better, Figure { unit, zeros, ..make(workload, name, values) }))
+}
+
+/// What programs say of the latencies of a kind of operation, what tells most first: the ends of the names.
+const OF_OPERATIONS: [&str; 5] = [" p99", " p95", " p50", " mean", " max"];
+
+/// Whether another figure speaks for a latency of a program. Of one kind of operation there is one distribution, and its
+/// mean and percentiles are no independent votes. Where each client waits for its operation the mean is even the rate
+/// read the other way round (Little's law). So one of them counts: the 99th percentile, as of I/Os; the next where some
+/// runs lack it.
+fn spoken_for(name: &str, all: &BTreeSet<&String>, row: &[Option<&Cell>]) -> bool {
+    let Some(stem) = name.strip_suffix(" latency") else { return false };
+    let Some(operation) = OF_OPERATIONS.iter().find_map(|end| stem.strip_suffix(end)) else {
+        return false;
+    };
+    let others = OF_OPERATIONS.map(|end| format!("{operation}{end} latency"));
+    let mut there = others.iter().filter(|n| all.contains(n));
+    let complete = there.clone().find(|n| resolved(row, n));
+    complete.or_else(|| there.next()).is_some_and(|n| n != name)
 }
 
 /// The goal of a tool's own metric. A metric that is neither a rate nor a time is a goal by its own name: less CPU is
@@ -374,8 +447,7 @@ fn complete_from(
         let (cell, rounds) = (cell.as_ref()?, rounds.as_ref()?);
         let usable = |r: &u32| rounds.get(r).copied().filter(|o| o.value > 0.0);
         let least = known_of(cell);
-        let lacking: Vec<u32> =
-            every_round(cell).into_iter().filter(|r| usable(r).is_none()).collect();
+        let lacking: Vec<u32> = cell.rounds().into_iter().filter(|r| usable(r).is_none()).collect();
         let stand_in = |r: &u32| {
             let value =
                 least.get(r).map_or(worst?, |own| worse(worst.unwrap_or(own.value), own.value));
@@ -383,7 +455,8 @@ fn complete_from(
         };
         let mut all: Rounds = rounds.keys().filter_map(|r| Some((*r, usable(r)?))).collect();
         all.extend(lacking.iter().filter_map(|r| Some((*r, stand_in(r)?))));
-        Some(Values { starved: !lacking.is_empty(), ..Values::plain(&all, cell) })
+        let some = !lacking.is_empty();
+        Some(Values { starved: some, completed: some, ..Values::plain(&all, cell) })
     };
     row.iter().zip(&all).map(one).collect()
 }

@@ -6,7 +6,7 @@ use super::figures::twin;
 use super::words::in_words;
 use super::{ABOUT, Case};
 use crate::cells::{Cell, CellKey, Cells};
-use crate::measure::{derived, kind, latency_of, of_job};
+use crate::measure::{is_head, is_head_of_job, kind};
 use crate::render::percent;
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
@@ -15,53 +15,60 @@ use crate::stats::{
 /// A price worth a word: five percent.
 const WORTH: f64 = 0.05;
 
-/// How many jobs with a figure are told apart. Of the hundred tasks of a server one is always the unluckiest.
-const SHARING: std::ops::RangeInclusive<usize> = 2..=8;
-
 /// A figure of the winner and of another.
 struct Pair<'a> {
     against: &'a str,
-    workload: &'a str,
+    key: &'a CellKey,
     measure: &'a str,
     base: &'a Cell,
     new: &'a Cell,
-    summaries: (Summary, Summary),
+}
+
+/// What a figure loses: the logarithm of how far behind, the ratio of the figure itself, whether that is only about right.
+struct Loss<'a> {
+    behind: f64,
+    ratio: f64,
+    about: bool,
+    /// The ratio of the means that tables show, where it reads otherwise.
+    of_means: bool,
+    pair: &'a Pair<'a>,
 }
 
 impl Case<'_> {
     /// The dearest price: of all single figures of the device, also of those that no goal counts, the one that the
-    /// winner loses most of against any other that the kernel has.
+    /// winner loses most of against any other that the kernel has. What tables show is judged there, jobs here.
     pub(super) fn price(&self, cells: &Cells) -> Option<String> {
         let winner = self.name(self.order[0]);
         let others = self.order[1..].iter().map(|i| self.name(*i));
         let pairs: Vec<Pair<'_>> =
             others.flat_map(|other| self.pairs(cells, winner, other)).collect();
-        let options = VerdictOptions::default();
-        let sides = pairs.iter().flat_map(|p| {
-            [p.base, p.new].map(|c| (kind(p.measure), &c.measures[p.measure].sample))
-        });
-        let lent = Lent::of(sides);
-        let compared: Vec<Compared<'_>> = pairs
-            .iter()
-            .map(|p| Compared {
-                base: (&p.base.measures[p.measure].sample, &p.summaries.0),
-                new: (&p.new.measures[p.measure].sample, &p.summaries.1),
-                better: p.new.measures[p.measure].better,
-                kind: kind(p.measure),
-            })
-            .collect();
-        let judged = judge_together(&compared, &lent, options);
-        let lost = judged.iter().zip(&pairs).filter(|(j, _)| j.verdict == Verdict::Worse);
-        let (loss, j, p) = lost
-            .filter_map(|(j, p)| Some((behind(j)?, j, p)))
-            .reduce(|a, b| if b.0 > a.0 { b } else { a })?;
-        if loss < WORTH.ln_1p() {
+        let jobs: Vec<&Pair<'_>> = pairs.iter().filter(|p| of_job(p)).collect();
+        let of_jobs = judge(&jobs);
+        let of_tables = pairs.iter().filter_map(|p| Some((self.in_tables(p)?, p)));
+        let of_jobs = of_jobs.iter().zip(jobs).map(|(j, p)| ((j, false), p));
+        let lost = of_tables.chain(of_jobs).filter_map(|((j, turned), p)| loss(j, turned, p));
+        let most = lost.reduce(|a, b| if b.behind > a.behind { b } else { a })?;
+        if most.behind < WORTH.ln_1p() {
             return None;
         }
-        let about = if j.about() { ABOUT } else { "" };
-        let by = format!("{about}{}", percent(j.ratio?));
-        let what = in_words(p.measure);
-        Some(format!("Its price: {what} in {} {by} against {}", p.workload, p.against))
+        let (p, what) = (most.pair, in_words(most.pair.measure));
+        let by = format!("{}{}", if most.about { ABOUT } else { "" }, percent(most.ratio));
+        // Beside a table's means another number needs its reason.
+        let how = if most.of_means { "" } else { ", the geometric mean of the runs' ratios" };
+        Some(format!("Its price: {what} in {} {by} against {}{how}", p.key.workload, p.against))
+    }
+
+    /// What tables say of a figure of the winner against another's, or, where the winner is the base of tables, of the
+    /// other one against it.
+    fn in_tables(&self, p: &Pair<'_>) -> Option<(&Judged, bool)> {
+        let other = CellKey { scheduler: p.against.into(), ..p.key.clone() };
+        let usual = crate::cells::usual_base(self.goal.schedulers.iter().map(String::as_str));
+        let turned = usual == Some(p.key.scheduler.as_str());
+        let judged = match turned {
+            true => self.tables.judged(&other, p.measure, &p.key.scheduler),
+            false => self.tables.judged(p.key, p.measure, p.against),
+        };
+        Some((judged?, turned))
     }
 
     /// The figures that both have, each thing once.
@@ -75,18 +82,17 @@ impl Case<'_> {
             let Some(base) = of(key, against) else { continue };
             let both: BTreeSet<&'a str> = new.measures.keys().map(String::as_str).collect();
             for measure in &both {
-                if !base.measures.contains_key(*measure) || !counts(measure, &both) {
-                    continue;
+                let shown = is_head(measure, &both) || is_head_of_job(measure, &both);
+                if shown && base.measures.contains_key(*measure) {
+                    out.push(Pair { against, key, measure, base, new });
                 }
-                let summary = |c: &Cell| summarize(&c.measures[*measure].sample.observations(), 1);
-                let summaries = (summary(base), summary(new));
-                out.push(Pair { against, workload: &key.workload, measure, base, new, summaries });
             }
         }
         let shown = |p: &Pair<'a>| {
-            let values = |s: &Summary| s.centre().into_iter().collect::<Vec<f64>>();
+            let values =
+                |c: &Cell| summary(c, p.measure).centre().into_iter().collect::<Vec<f64>>();
             let unit = p.new.measures[p.measure].unit.as_str();
-            (p.workload, unit, [values(&p.summaries.0), values(&p.summaries.1)].concat())
+            (p.key.workload.as_str(), unit, [values(p.base), values(p.new)].concat())
         };
         let all: Vec<_> = out.iter().map(shown).collect();
         let twins: Vec<bool> = all.iter().map(|a| all.iter().any(|b| twin(a, b))).collect();
@@ -96,29 +102,40 @@ impl Case<'_> {
     }
 }
 
-/// What is shown from the start: rates of data, the 99th percentile of each direction (or the mean), fairness, and what
-/// a tool reports itself; and the same of every job that shares a direction with others: who pays may be one of them.
-fn counts(measure: &str, all: &BTreeSet<&str>) -> bool {
-    if let Some((_, own)) = of_job(measure) {
-        let sharing = all.iter().filter(|m| of_job(m).is_some_and(|(_, other)| other == own));
-        return own != "trim.iops"
-            && SHARING.contains(&sharing.count())
-            && shown(measure, own, all);
-    }
-    shown(measure, measure, all)
+fn of_job(p: &Pair<'_>) -> bool {
+    p.measure.starts_with("job/")
 }
 
-/// Whether a figure, which is called `own` without its job, is shown from the start.
-fn shown(measure: &str, own: &str, all: &BTreeSet<&str>) -> bool {
-    if latency_of(measure).is_some() {
-        let p99 = measure.strip_suffix(".mean").map(|stem| format!("{stem}.p99"));
-        return measure.ends_with(".p99") || p99.is_some_and(|p| !all.contains(p.as_str()));
-    }
-    !derived(measure) || ["read.bw", "write.bw", "trim.iops", "fairness.jain"].contains(&own)
+fn summary(c: &Cell, measure: &str) -> Summary {
+    summarize(&c.measures[measure].sample.observations(), VerdictOptions::default().seed)
 }
 
-/// The logarithm of how far behind.
-fn behind(j: &Judged) -> Option<f64> {
-    let log = j.ratio.filter(|r| *r > 0.0 && r.is_finite())?.ln();
-    Some(if j.better == Better::Higher { -log } else { log })
+/// Judges figures of jobs, which no table shows, together.
+fn judge(pairs: &[&Pair<'_>]) -> Vec<Judged> {
+    let summaries: Vec<(Summary, Summary)> =
+        pairs.iter().map(|p| (summary(p.base, p.measure), summary(p.new, p.measure))).collect();
+    let sides = pairs
+        .iter()
+        .flat_map(|p| [p.base, p.new].map(|c| (kind(p.measure), &c.measures[p.measure].sample)));
+    let lent = Lent::of(sides);
+    let compared = pairs.iter().zip(&summaries).map(|(p, (base, new))| Compared {
+        base: (&p.base.measures[p.measure].sample, base),
+        new: (&p.new.measures[p.measure].sample, new),
+        better: p.new.measures[p.measure].better,
+        kind: kind(p.measure),
+    });
+    judge_together(&compared.collect::<Vec<_>>(), &lent, VerdictOptions::default())
+}
+
+/// What the winner measurably loses; `turned` where it is the base of the judgement.
+fn loss<'a>(j: &Judged, turned: bool, pair: &'a Pair<'a>) -> Option<Loss<'a>> {
+    if j.verdict != if turned { Verdict::Better } else { Verdict::Worse } {
+        return None;
+    }
+    let of = |r: f64| if turned { 1.0 / r } else { r };
+    let ratio = of(j.ratio.filter(|r| *r > 0.0 && r.is_finite())?);
+    let means = j.new.mean.zip(j.base.mean).map(|(n, b)| percent(of(n / b)));
+    let behind = if j.better == Better::Higher { -ratio.ln() } else { ratio.ln() };
+    let of_means = j.about() || means.is_none_or(|m| m == percent(ratio));
+    Some(Loss { behind, ratio, about: j.about(), of_means, pair })
 }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::alone::Judgements;
 use super::figures::{Figure, Goal, Values, logarithm, logarithms};
 use super::words::in_words;
 use crate::stats::special::{t_cdf, t_quantile};
-use crate::stats::{Better, mean_and_sd, rearranged};
+use crate::stats::{Better, Together, mean_and_sd, rearranged};
 
 /// Of rearrangements: the same data give the same answer.
 const SEED: u64 = 1;
@@ -19,18 +18,42 @@ struct Standing {
     /// (variance of the score from the runs of one workload, its degrees of freedom).
     terms: Vec<(f64, f64)>,
     /// The part of the score that each run of each workload gave.
-    parts: Vec<Vec<f64>>,
+    parts: Vec<Part>,
     /// Some lie beyond a limit.
     censored: bool,
     deterministic: bool,
+}
+
+/// What the runs of one workload gave.
+#[derive(Clone, Debug, Default)]
+struct Part {
+    values: Vec<f64>,
+    /// Which rounds they were, where the same rounds of others ran under the same conditions.
+    rounds: Option<Vec<u32>>,
+}
+
+impl Part {
+    /// Variance of the mean difference of the rounds that both have, and its degrees of freedom.
+    fn against(&self, other: &Part) -> Option<(f64, f64)> {
+        self.pairs_with(other).then(|| {
+            let by: Vec<f64> = self.values.iter().zip(&other.values).map(|(a, b)| a - b).collect();
+            let n = by.len() as f64;
+            let sd = mean_and_sd(&by).1;
+            (sd * sd / n, n - 1.0)
+        })
+    }
+
+    fn pairs_with(&self, other: &Part) -> bool {
+        self.rounds.is_some() && self.rounds == other.rounds
+    }
 }
 
 /// All schedulers of a goal.
 #[derive(Clone, Debug)]
 pub(super) struct Standings {
     each: Vec<Standing>,
-    /// What tables say, where the goal has one figure.
-    pub(super) judged: Judgements,
+    /// The goal's rounds surely go up and down together, so they are compared in pairs.
+    pub(super) paired: bool,
 }
 
 /// By how much one is ahead of another.
@@ -69,14 +92,34 @@ impl Standings {
                 workloads.entry(&f.workload).or_default().push((f, v));
             }
             for figures in workloads.values() {
-                let (mean, variance, df, parts) = together(figures, goal.better);
+                let (mean, variance, df, part) = together(figures, goal.better);
                 out.score = out.score.map(|s| s + mean);
                 out.terms.push((variance, df));
-                out.parts.push(parts);
+                out.parts.push(part);
             }
             out
         };
-        Standings { each: (0..schedulers).map(one).collect(), judged: Judgements::new() }
+        Standings { each: (0..schedulers).map(one).collect(), paired: false }
+    }
+
+    /// Takes down how surely the rounds of everybody go up and down with those of a base.
+    pub(super) fn correlate(&self, base: usize, into: &mut Together) {
+        let others = self.each.iter().enumerate().filter(|(i, _)| *i != base);
+        for (x, y) in others.flat_map(|(_, s)| s.parts.iter().zip(&self.each[base].parts)) {
+            if x.pairs_with(y) {
+                into.add(&y.values, &x.values);
+            }
+        }
+    }
+
+    /// (variance, degrees of freedom) of what is uncertain about a difference: of each workload that of its pairs, or
+    /// those of both sides.
+    fn terms(&self, x: &Standing, y: &Standing) -> Vec<(f64, f64)> {
+        let of = |i: usize| {
+            let pairs = x.parts[i].against(&y.parts[i]).filter(|_| self.paired);
+            pairs.map_or_else(|| vec![x.terms[i], y.terms[i]], |t| vec![t])
+        };
+        (0..x.terms.len()).flat_map(of).collect()
     }
 
     pub(super) fn knows(&self, i: usize) -> bool {
@@ -87,11 +130,12 @@ impl Standings {
         self.each[i].score.unwrap_or(f64::NEG_INFINITY)
     }
 
-    /// Welch's test over the runs of all workloads: `a` against `b`. Where values lie beyond a limit, a test of ranks.
+    /// Welch's test over the runs of all workloads, or Student's over their pairs: `a` against `b`. Where values lie
+    /// beyond a limit, a test of ranks.
     pub(super) fn lead(&self, a: usize, b: usize) -> Option<Lead> {
         let (x, y) = (&self.each[a], &self.each[b]);
         let log = x.score? - y.score?;
-        let terms: Vec<(f64, f64)> = x.terms.iter().chain(&y.terms).copied().collect();
+        let terms = self.terms(x, y);
         let about = x.censored || y.censored;
         let of = |interval, p| Some(Lead { log, interval, p, about, table: None });
         if terms.iter().any(|t| t.1 < 1.0) {
@@ -115,7 +159,7 @@ impl Standings {
     }
 
     /// The figure that helps `a` against `b` most, and the lead without it; `None` with a single figure.
-    pub(super) fn without_best(&self, goal: &Goal, a: usize, b: usize) -> Option<(String, f64)> {
+    pub(super) fn without_best(&self, goal: &Goal, a: usize, b: usize) -> Option<Carrier> {
         if goal.figures.len() < 2 {
             return None;
         }
@@ -129,9 +173,9 @@ impl Standings {
         }
         let (_, f) = best?;
         let same = goal.figures.iter().filter(|o| o.workload == f.workload).count();
-        let name = match same {
-            1 => f.workload.clone(),
-            _ => format!("{} in {}", in_words(&f.measure), f.workload),
+        let (what, name) = match same {
+            1 => ("workload", f.workload.clone()),
+            _ => ("measure", format!("{} in {}", in_words(&f.measure), f.workload)),
         };
         // Every workload that is left weighs the same again.
         let mut left: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -141,13 +185,23 @@ impl Standings {
             left.entry(&o.workload).or_default().push(by);
         }
         let means: Vec<f64> = left.values().map(|all| mean_and_sd(all).0).collect();
-        Some((name, mean_and_sd(&means).0))
+        Some(Carrier { what, name, left: mean_and_sd(&means).0 })
     }
+}
+
+/// What helps a lead most.
+pub(super) struct Carrier {
+    /// `workload` where it is all that counts of one, else `measure`.
+    pub(super) what: &'static str,
+    pub(super) name: String,
+    /// Logarithm of the lead without it.
+    pub(super) left: f64,
 }
 
 /// p without an assumption about how values scatter, since some are a bound: whole runs are rearranged.
 fn ranks(x: &Standing, y: &Standing) -> f64 {
-    let parts: Vec<_> = x.parts.iter().zip(&y.parts).map(|(a, b)| (&a[..], &b[..], 1.0)).collect();
+    let both = x.parts.iter().zip(&y.parts);
+    let parts: Vec<_> = both.map(|(a, b)| (&a.values[..], &b.values[..], 1.0)).collect();
     rearranged(&parts, SEED)
 }
 
@@ -156,16 +210,19 @@ fn ranks(x: &Standing, y: &Standing) -> f64 {
 /// The figures of a run depend on each other: who waits long for fsync waits long for reads, too. So they are added up
 /// run by run, and the runs are what scatters. Where figures are not of the same runs (a tool left some out), the
 /// variance is the largest that any dependence could make.
-fn together(figures: &[(&Figure, &Values)], better: Better) -> (f64, f64, f64, Vec<f64>) {
+fn together(figures: &[(&Figure, &Values)], better: Better) -> (f64, f64, f64, Part) {
     let logs: Vec<(f64, Vec<f64>)> =
         figures.iter().map(|(f, v)| (f.weight, logarithms(v, better))).collect();
     let rounds = figures.first().map(|(_, v)| &v.rounds);
     if figures.iter().all(|(_, v)| Some(&v.rounds) == rounds) {
         let runs = logs.first().map_or(0, |(_, l)| l.len());
-        let parts: Vec<f64> = (0..runs).map(|r| logs.iter().map(|(w, l)| w * l[r]).sum()).collect();
-        let (mean, sd) = mean_and_sd(&parts);
+        let values: Vec<f64> =
+            (0..runs).map(|r| logs.iter().map(|(w, l)| w * l[r]).sum()).collect();
+        let (mean, sd) = mean_and_sd(&values);
         let n = runs as f64;
-        return (mean, sd * sd / n, n - 1.0, parts);
+        let paired = figures.iter().all(|(_, v)| v.paired && v.censored() == 0);
+        let part = Part { values, rounds: rounds.filter(|_| paired).cloned() };
+        return (mean, sd * sd / n, n - 1.0, part);
     }
     let (mut mean, mut error, mut df) = (0.0, 0.0, f64::INFINITY);
     for (w, l) in &logs {
@@ -174,8 +231,8 @@ fn together(figures: &[(&Figure, &Values)], better: Better) -> (f64, f64, f64, V
         error += w * sd / n.sqrt();
         df = df.min(n - 1.0);
     }
-    let parts = logs.iter().flat_map(|(w, l)| l.iter().map(move |x| w * x)).collect();
-    (mean, error * error, df, parts)
+    let values = logs.iter().flat_map(|(w, l)| l.iter().map(move |x| w * x)).collect();
+    (mean, error * error, df, Part { values, rounds: None })
 }
 
 /// Holm's step-down correction: the corrected p values in the order given.

@@ -5,19 +5,28 @@ use super::Answer;
 /// Stands for a space that no line ends at: that between a number and its percent sign.
 const JOINED: char = '\u{a0}';
 
+/// Longer names of goals have a line of their own.
+const GOAL: usize = 20;
+
 /// Answers as text: a line per device, a line per goal, the small print below it.
 #[must_use]
 pub fn text(answers: &[Answer], columns: usize) -> String {
     let mut out = String::new();
     let mut last = None;
-    let widest = answers.iter().map(|a| a.goal.chars().count()).max().unwrap_or(0);
+    let widest = answers.iter().map(|a| a.goal.chars().count()).filter(|n| *n <= GOAL);
+    let widest = widest.max().unwrap_or(GOAL / 2);
     for a in answers {
         if last != Some(&a.device) {
             out.push_str(&format!("Answer for {}\n", crate::render::printable(&a.device)));
             last = Some(&a.device);
         }
         let indent = widest + 4;
-        let head = format!("  {:widest$}  ", crate::render::printable(&a.goal));
+        let goal = crate::render::printable(&a.goal);
+        let mut head = format!("  {goal:widest$}  ");
+        if goal.chars().count() > widest {
+            out.push_str(&wrap("  ", indent, &goal, columns));
+            head = " ".repeat(indent);
+        }
         let said = format!("{}. [{}]", a.words, a.chip);
         out.push_str(&wrap(&head, indent, &said, columns));
         for n in &a.notes {

@@ -1,11 +1,11 @@
 //! What is said where nobody is measurably ahead, and of runs that were not steady.
 
-use super::alone;
 use super::figures::Figure;
 use super::words::in_words;
 use super::{Answer, Candidate, Case, Chip, DIFFERENCE, list, share};
-use crate::measure::kind;
-use crate::stats::{Better, Compared, Lent, Verdict, VerdictOptions, judge_together};
+use crate::stats::VerdictOptions;
+
+const UNCLEAR: &str = "No clear winner";
 
 /// A difference of a single figure that a mean of several must not hide: five percent.
 const HIDDEN: f64 = 0.05;
@@ -44,12 +44,13 @@ impl Case<'_> {
         let first = self.name(self.order[0]);
         let Some(last) = tied.last().filter(|_| tied.len() > 1) else {
             out.words = format!(
-                "No clear winner: {first} is ahead of each other one, but not surely of all. {}",
+                "{UNCLEAR}: {first} is ahead of each other one, but not surely of all. {}",
                 self.over()
             );
             return;
         };
         let both = tied[1..].iter().find_map(|o| self.both_ways(self.order[0], *o));
+        let single = tied[1..].iter().find_map(|o| self.single(self.order[0], *o));
         let lead = self.lead(*last);
         let by = lead.map_or_else(String::new, |l| self.about(l));
         let ends = format!("{first} {by} against {}", self.name(*last));
@@ -57,16 +58,22 @@ impl Case<'_> {
         let small = lead.is_none_or(|l| l.log.exp() - 1.0 < matters && !l.about);
         let margin = VerdictOptions::default().margin;
         let within = |o: &usize| self.lead(*o).is_some_and(|l| l.within(margin));
+        // Tables call a single figure different: then this is not "no difference".
+        let (level, but) = match single {
+            Some(_) => (UNCLEAR, ", but not in each of them"),
+            None => (DIFFERENCE, ""),
+        };
         let (what, why) = if both.is_some() {
-            ("No clear winner", "each is ahead in some measures".into())
+            (UNCLEAR, "each is ahead in some measures".into())
         } else if small {
             let mean = if self.goal.figures.len() > 1 { " in the mean of these" } else { "" };
-            (DIFFERENCE, format!("less than {} apart{mean}", share(matters)))
+            (level, format!("less than {} apart{mean}{but}", share(matters)))
         } else if tied[1..].iter().all(within) {
-            (DIFFERENCE, format!("{ends}: surely less than {}", share(margin)))
+            let mean = if but.is_empty() { "" } else { " in the mean of these" };
+            (level, format!("{ends}: surely less than {}{mean}{but}", share(margin)))
         } else {
             let runs = self.goal.runs();
-            ("No clear winner", format!("{ends}: {runs} runs are too few to be sure"))
+            (UNCLEAR, format!("{ends}: {runs} runs are too few to be sure"))
         };
         let who = if tied.len() == self.order.len() && tied.len() > 2 {
             format!("the {} schedulers", tied.len())
@@ -74,7 +81,7 @@ impl Case<'_> {
             list(&tied.iter().map(|i| self.name(*i)).collect::<Vec<_>>())
         };
         out.words = format!("{what} between {who} ({why}). {}", self.over());
-        out.notes.extend(both);
+        out.notes.extend(both.or(single));
         // Only where nobody is ahead of anybody: a cause of level figures explains no difference, seen or possible.
         let level = |o: &usize| self.lead(*o).is_some_and(|l| l.log.exp() - 1.0 < matters);
         if self.order[1..].iter().all(level)
@@ -86,42 +93,35 @@ impl Case<'_> {
     }
 
     /// The largest difference of a single figure each way between two schedulers, where there are both: in the mean they
-    /// cancel out. The figures are judged as tables judge.
+    /// cancel out.
     fn both_ways(&self, a: usize, b: usize) -> Option<String> {
-        let figures = self.goal.figures.iter().filter_map(|f| {
-            Some((f, alone::sample(f.values[a].as_ref()?), alone::sample(f.values[b].as_ref()?)))
-        });
-        let figures: Vec<_> = figures.collect();
-        let lent =
-            Lent::of(figures.iter().flat_map(|(f, x, y)| [x, y].map(|v| (kind(&f.measure), &v.0))));
-        let pairs: Vec<Compared<'_>> = figures
-            .iter()
-            .map(|(f, x, y)| Compared {
-                base: (&y.0, &y.1),
-                new: (&x.0, &x.1),
-                better: self.goal.better,
-                kind: kind(&f.measure),
-            })
-            .collect();
-        let judged = judge_together(&pairs, &lent, VerdictOptions::default());
-        // Beyond chance, all figures of the goal taken together.
-        let mut found: Vec<(f64, &Figure)> = Vec::new();
-        for (j, (f, ..)) in judged.iter().zip(&figures) {
-            let sure = matches!(j.verdict, Verdict::Better | Verdict::Worse);
-            let ratio = j.ratio.filter(|r| sure && *r > 0.0 && r.is_finite());
-            let Some(log) = ratio.map(f64::ln) else { continue };
-            let by = if self.goal.better == Better::Higher { log } else { -log };
-            if by.abs() >= HIDDEN.ln_1p() {
-                found.push((by, f));
-            }
-        }
+        let mut found = self.singles(a, b);
+        found.retain(|f| f.0.abs() >= HIDDEN.ln_1p());
         let ahead = found.iter().filter(|f| f.0 > 0.0).max_by(|x, y| x.0.total_cmp(&y.0))?;
         let behind = found.iter().filter(|f| f.0 < 0.0).min_by(|x, y| x.0.total_cmp(&y.0))?;
-        let said = |(by, f): &(f64, &Figure)| {
-            format!("{} in {} {}", in_words(&f.measure), f.workload, self.shown(*by))
-        };
-        let (a, b) = (self.name(a), self.name(b));
-        Some(format!("{a} against {b}: {}, but {}", said(ahead), said(behind)))
+        let (x, y) = (self.said(ahead), self.said(behind));
+        Some(format!("{} against {}: {x}, but {y}", self.name(a), self.name(b)))
+    }
+
+    /// The largest difference of a single figure, where there are several.
+    fn single(&self, a: usize, b: usize) -> Option<String> {
+        let found = self.singles(a, b);
+        let most = found.iter().max_by(|x, y| x.0.abs().total_cmp(&y.0.abs()))?;
+        Some(format!("{} against {}: {}", self.name(a), self.name(b), self.said(most)))
+    }
+
+    fn said(&self, (by, f): &(f64, &Figure)) -> String {
+        format!("{} in {} {}", in_words(&f.measure), f.workload, self.shown(*by))
+    }
+
+    /// The single figures that tables call better or worse, of a goal with several: by how much `a` is ahead in each.
+    fn singles(&self, a: usize, b: usize) -> Vec<(f64, &Figure)> {
+        if self.goal.figures.len() < 2 {
+            return Vec::new();
+        }
+        let of = |f| self.tables.lead(self.device, &self.goal, f, (a, b)).zip(Some(f));
+        let sure = self.goal.figures.iter().filter_map(of).filter(|(l, _)| l.table == Some(true));
+        sure.map(|(l, f)| (l.log, f)).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::figures::{Figure, Goal};
 use super::list;
-use crate::measure::{latency_of, of_job};
+use crate::measure::{TOTAL, latency_of, of_job};
 use crate::stats::mean_and_sd;
 
 impl Goal {
@@ -129,7 +129,7 @@ pub(super) fn in_words(measure: &str) -> String {
     }
     let Some((side, which)) = latency_of(measure) else {
         return match measure {
-            "throughput" => "MiB/s".into(),
+            TOTAL => "throughput".into(),
             "read.bw" => "read throughput".into(),
             "write.bw" => "write throughput".into(),
             "trim.iops" => "trims a second".into(),

@@ -49,6 +49,32 @@ fn only_a_significant_loss_beyond_the_threshold_is_a_regression() {
     );
 }
 
+/// A server of nine processes: their figures are not read, and take no certainty from those that are.
+#[test]
+fn figures_of_very_many_jobs_are_left_out() {
+    let with = |values: &[f64], jobs: u32| {
+        let mut all = records("6.1", values);
+        for (r, i) in all.iter_mut().zip(1u32..) {
+            for j in 0..jobs {
+                let value = 100.0 + f64::from((i * 7 + j * 3 + values[0] as u32) % 11);
+                let name = format!("job/{j}/read.bw");
+                r.metrics.push(Metric { name, value, ..r.metrics[0].clone() });
+            }
+        }
+        all
+    };
+    let of = |jobs: u32, measures: &[&str]| {
+        let measures = measures.iter().map(ToString::to_string).collect();
+        let options = CompareOptions { measures, ..CompareOptions::default() };
+        let c = compare(&with(&FAST, jobs), &with(&scaled(0.985), jobs), &options).unwrap();
+        (c.changes.len(), c.left_out, c.changes[0].judged.p_corrected)
+    };
+    let (n, left, p) = of(9, &[]);
+    assert_eq!((n, left, p), (1, 9, of(0, &[]).2));
+    assert_eq!((of(8, &[]).0, of(8, &[]).1), (9, 0));
+    assert_eq!((of(9, &["job/"]).0, of(9, &["job/"]).1), (9, 0));
+}
+
 #[test]
 fn a_guard_is_told_when_nobody_can_tell() {
     let o = CompareOptions::default();

@@ -46,6 +46,14 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
         let [field, base, new] = [&d.field, &d.base, &d.new].map(|n| printable(n));
         let _ = writeln!(text, "differs: {field}: {base} in base, {new} in new");
     }
+    if c.left_out > 0 {
+        let n = c.left_out;
+        let note = format!(
+            "note: {n} figures of single jobs are not compared, since more than eight jobs have them \
+             (--measure job/ compares them)"
+        );
+        text.push_str(&wrap("", 2, &note, columns));
+    }
     if c.mixed_latencies {
         text.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), columns));
     }
@@ -112,6 +120,9 @@ fn change(j: &Judged) -> String {
     match j.ratio_ci {
         Some((low, high)) => {
             let [low, high] = percent_ends(low, high);
+            if low == high {
+                return percent(r);
+            }
             let bare = |end: &str| end.trim_end_matches(" %").to_string();
             format!("{} [{}, {}]", percent(r), bare(&low), bare(&high))
         }
@@ -154,6 +165,12 @@ fn summary(c: &Comparison, columns: usize) -> String {
     }
     out.push('\n');
     out + &answer(c, columns)
+}
+
+/// The answer as one sentence or two, as [`comparison`] ends.
+#[must_use]
+pub fn answer_words(c: &Comparison) -> String {
+    answer(c, usize::MAX).trim_end().replace('\n', " ")
 }
 
 /// The last line: what a guard asks.

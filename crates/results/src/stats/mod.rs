@@ -40,4 +40,4 @@ pub fn mean_and_sd(values: &[f64]) -> (f64, f64) {
     (summary::mean(values), summary::sd(values))
 }
 
-pub(crate) use verdict::{Compared, Lent, judge_together};
+pub(crate) use verdict::{Compared, Lent, Together, judge_together};

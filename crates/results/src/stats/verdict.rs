@@ -11,6 +11,7 @@ use super::rank::{cliffs_delta, mann_whitney};
 use super::special::normal_quantile;
 use super::summary::{Summary, summarize};
 use super::t_test::{Difference, Side, paired, welch};
+pub(crate) use pairing::Together;
 use pairing::{Pairing, shared};
 pub(crate) use sample::Lent;
 pub use sample::Sample;

@@ -5,12 +5,14 @@ use std::path::Path;
 
 use iosched_experiment::record::{Record, TrialId};
 use rusqlite::{OptionalExtension, params};
-use serde::{Deserialize, Serialize};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::edit::Edits;
 use super::error::of;
 use super::write::describe;
 use super::{Store, StoreError};
+use crate::answer::{Answer, answers_of};
 
 /// `format` of a [`Document`].
 pub const DOCUMENT_FORMAT: &str = "iosched-results";
@@ -53,6 +55,14 @@ pub struct ExperimentDocument {
     /// Names, notes and hidden schedulers.
     #[serde(default, skip_serializing_if = "Edits::is_empty")]
     pub edits: Edits,
+    /// What to use, for each device and goal. It follows from the records, so nothing of it is read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "made_again")]
+    pub answers: Vec<Answer>,
+}
+
+/// Passes over what is made again from the records.
+fn made_again<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answer>, D::Error> {
+    IgnoredAny::deserialize(from).map(|_| Vec::new())
 }
 
 impl Document {
@@ -62,6 +72,13 @@ impl Document {
         let experiment =
             ExperimentDocument { name: name.into(), records, ..ExperimentDocument::default() };
         Document::of_experiments(vec![experiment])
+    }
+
+    /// A document of experiments, with what follows from their records.
+    #[must_use]
+    pub fn answered(mut experiments: Vec<ExperimentDocument>) -> Document {
+        experiments.iter_mut().for_each(|e| e.answers = answers_of(&e.records));
+        Document::of_experiments(experiments)
     }
 
     /// A document of experiments.

@@ -3,8 +3,8 @@
 use iosched_engine::stream;
 
 use super::*;
+use crate::stats::Verdict;
 use crate::stats::VerdictOptions;
-use crate::stats::{Sample, Verdict, judge_all};
 
 #[test]
 fn single_values_within_one_percent_are_level_together() {
@@ -49,6 +49,8 @@ fn figures_of_one_run_are_one_run() {
             let mut job = JobRecord { name: "a".into(), ..JobRecord::default() };
             (job.read, job.sync) = (side(1e8, 200, ms(0.0)), side(0.0, 200, ms(0.1)));
             let mut r = trial("w", s, i);
+            // The rounds of another tool are no pairs.
+            r.backend = BackendKind::Imported;
             r.jobs.push(job);
             records.push(r);
         }
@@ -196,21 +198,12 @@ fn answer_and_table_agree() {
                 records.push(r);
             }
         }
-        let sample = |name: &str| Sample {
-            rounds: records
-                .iter()
-                .filter(|r| r.trial.scheduler == name)
-                .map(|r| (r.trial.repetition, (r.jobs[0].read.bytes as f64).into()))
-                .collect(),
-            deterministic: false,
-            paired: true,
-        };
-        let names = ["mq-deadline", "kyber", "bfq"];
-        let group = (sample("none"), names.map(sample).to_vec());
-        let table = judge_all(&[group], Better::Higher, VerdictOptions::default()).remove(0);
+        let table = crate::cells::analyse(&records, None, VerdictOptions::default());
         let all = of(&records);
         let a = goal(&all, "throughput");
-        for (name, judged) in names.into_iter().zip(&table) {
+        let lines = table.lines.iter().filter(|l| l.measure == "read.bw");
+        let judged = lines.filter_map(|l| Some((&*l.key.scheduler, l.against_base.as_ref()?)));
+        for (name, judged) in judged {
             let stand = a.field.iter().find(|s| s.scheduler == name).unwrap();
             let side = match judged.verdict {
                 Verdict::Better => Side::Better,

@@ -25,6 +25,38 @@ pub(super) fn shared(c: &Compared<'_>) -> Option<Vec<(f64, f64)>> {
     (same && usable(&b) && usable(&n)).then(|| pairs.collect())
 }
 
+/// How surely the rounds of comparisons go up and down together: Fisher's z of their correlations, and its weight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Together {
+    z: f64,
+    weight: f64,
+}
+
+impl Together {
+    /// Takes a comparison: the logarithms of both sides, round by round. False where it says nothing.
+    pub(crate) fn add(&mut self, base: &[f64], new: &[f64]) -> bool {
+        if base.len() <= 3 {
+            return false;
+        }
+        let by: Vec<f64> = base.iter().zip(new).map(|(b, n)| n - b).collect();
+        let [b, n, d] = [base, new, &by].map(Side::of);
+        let scale = (b.variance * n.variance).sqrt();
+        if scale.is_nan() || scale <= 0.0 {
+            return false;
+        }
+        let correlation = (b.variance + n.variance - d.variance) / (2.0 * scale);
+        let weight = (base.len() - 3) as f64;
+        self.z += weight * correlation.clamp(-0.999_999, 0.999_999).atanh();
+        self.weight += weight;
+        true
+    }
+
+    /// Two standard errors below there must still be a correlation that pays for the degrees of freedom that pairs cost.
+    pub(crate) fn pays(self) -> bool {
+        self.weight > 0.0 && self.z / self.weight - 2.0 / self.weight.sqrt() > 0.3
+    }
+}
+
 /// Kinds of figures with rounds that go up and down together, and the spread that their ratios lend each other.
 ///
 /// Pairs cost degrees of freedom. They are used for a kind of figure only where the correlation over all its
@@ -34,25 +66,17 @@ pub(super) struct Pairing(pub(super) BTreeMap<String, Option<Prior>>);
 
 impl Pairing {
     pub(super) fn of(pairs: &[Compared<'_>]) -> Pairing {
-        let mut kinds: BTreeMap<&str, (f64, f64, Vec<Side>)> = BTreeMap::new();
+        let mut kinds: BTreeMap<&str, (Together, Vec<Side>)> = BTreeMap::new();
         for c in pairs.iter().filter(|c| !(c.base.0.censored() || c.new.0.censored())) {
-            let Some(rounds) = shared(c).filter(|r| r.len() > 3) else { continue };
-            let of =
-                |f: fn(&(f64, f64)) -> f64| Side::of(&rounds.iter().map(f).collect::<Vec<_>>());
-            let (b, n, d) = (of(|r| r.0), of(|r| r.1), of(|r| r.1 - r.0));
-            let scale = (b.variance * n.variance).sqrt();
-            let correlation = (b.variance + n.variance - d.variance) / (2.0 * scale);
-            if scale > 0.0 {
-                let kind = kinds.entry(c.kind).or_default();
-                let weight = (rounds.len() - 3) as f64;
-                kind.0 += weight * correlation.clamp(-0.999_999, 0.999_999).atanh();
-                kind.1 += weight;
-                kind.2.push(d);
+            let Some(rounds) = shared(c) else { continue };
+            let (b, n): (Vec<f64>, Vec<f64>) = rounds.into_iter().unzip();
+            let kind = kinds.entry(c.kind).or_default();
+            if kind.0.add(&b, &n) {
+                let by: Vec<f64> = b.iter().zip(&n).map(|(b, n)| n - b).collect();
+                kind.1.push(Side::of(&by));
             }
         }
-        // Fisher's transformation; two standard errors below must still be a correlation that pays.
-        let pays = |z: f64, weight: f64| z / weight - 2.0 / weight.sqrt() > 0.3;
-        let used = kinds.into_iter().filter(|(_, (z, w, _))| pays(*z, *w));
-        Pairing(used.map(|(k, (_, _, d))| (k.to_string(), Prior::of(&d))).collect())
+        let used = kinds.into_iter().filter(|(_, (together, _))| together.pays());
+        Pairing(used.map(|(k, (_, d))| (k.to_string(), Prior::of(&d))).collect())
     }
 }
