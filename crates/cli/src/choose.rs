@@ -454,6 +454,13 @@ pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>
     if trials.is_empty() {
         return Err(Diagnostic::file(&*e.name, "the experiment has no trial").into());
     }
+    if let Some(goal) = &e.goal {
+        let unknown = |help| {
+            let d = goal.place.error(format!("goal = \"{}\": nothing measures it", goal.value));
+            d.with_help(help)
+        };
+        iosched_results::answer::known(&goal.value, &trials).map_err(unknown)?;
+    }
     Ok(trials)
 }
 

@@ -1,8 +1,9 @@
 //! `iosched compare`.
 
 use iosched_experiment::Record;
-use iosched_results::compare::{Answer, CompareOptions, compare as judge};
+use iosched_results::compare::{Answer, CompareOptions, Comparison, compare as judge};
 use iosched_results::render;
+use serde::Serialize;
 
 use crate::args::CompareArgs;
 use crate::fail::{Failure, Outcome, code};
@@ -25,7 +26,11 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
     };
     let result = judge(&base, &new, &options).map_err(Failure::input)?;
     if args.json {
-        print_json(&result)?
+        print_json(&Told {
+            answer: result.answer(),
+            words: render::answer_words(&result),
+            comparison: &result,
+        })?
     } else {
         print_fitted(&render::comparison(&result, args.all, columns()))?
     }
@@ -34,6 +39,15 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
         Answer::CannotTell if !args.allow_inconclusive => Err(Failure::silent(code::CANNOT_TELL)),
         Answer::CannotTell | Answer::NoRegression => Ok(()),
     }
+}
+
+/// A comparison with its answer, as JSON has it.
+#[derive(Serialize)]
+struct Told<'a> {
+    answer: Answer,
+    words: String,
+    #[serde(flatten)]
+    comparison: &'a Comparison,
 }
 
 /// An experiment of the results file, or a file of results.

@@ -42,7 +42,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
                 if !full {
                     experiment.records.iter_mut().for_each(run::without_pictures);
                 }
-                let document = Document::of_experiments(vec![experiment]);
+                let document = Document::answered(vec![experiment]);
                 let mut text = serde_json::to_string_pretty(&document)?;
                 text.push('\n');
                 return deliver(output.as_deref(), &text);

@@ -118,6 +118,8 @@ pub struct Experiment {
     pub until: Option<Until>,
     /// Bring a solid-state drive into its steady state first.
     pub steady: Option<Steady>,
+    /// The measure that decides, or the goal of answers.
+    pub goal: Option<Placed<String>>,
 }
 
 impl Default for Experiment {
@@ -143,6 +145,7 @@ impl Default for Experiment {
             collect: Collect::default(),
             until: None,
             steady: None,
+            goal: None,
         }
     }
 }
@@ -171,6 +174,7 @@ const KEYS: &[&str] = &[
     "max_runs",
     "max_time",
     "steady_state",
+    "goal",
 ];
 
 impl Experiment {

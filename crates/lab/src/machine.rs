@@ -10,13 +10,13 @@ use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::protocol::{self, Plan, Sink};
 use iosched_backends::target::{self, Leave};
 use iosched_backends::{Error as Refusal, SysRoot};
-use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Until};
+use iosched_experiment::{BackendKind, Experiment, Placed, Record, Status, Trial, TrialId, Until};
 use iosched_results::store::StoreError;
 
 use crate::STEPS;
 use crate::certain::certain;
 use crate::error::Result;
-use crate::run::{Options, Watch};
+use crate::run::{Options, Watch, note_goal};
 use crate::storing::Storing;
 
 /// How the machine may be used.
@@ -57,6 +57,7 @@ pub(crate) fn run(
         records: Vec::new(),
         until: e.until,
         group: BTreeSet::new(),
+        goal: e.goal.as_ref(),
     };
     let result = groups(e, trials, options, &mut sink);
     if result.is_err()
@@ -181,6 +182,8 @@ struct Collecting<'a> {
     until: Option<Until>,
     /// The cells under way.
     group: BTreeSet<Cell>,
+    /// What the experiment asks for.
+    goal: Option<&'a Placed<String>>,
 }
 
 impl Collecting<'_> {
@@ -208,6 +211,7 @@ impl Sink for Collecting<'_> {
             let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             record.note_core_time(record.cpu(), cpus);
         }
+        note_goal(&mut record, self.goal);
         let name = format!("{} on {}", record.trial.scheduler, record.trial.device);
         if matches!(record.status, Status::Complete | Status::Failed(_)) {
             self.done += 1;

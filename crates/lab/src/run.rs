@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use iosched_backends::load::child::Interrupt;
-use iosched_experiment::{BackendKind, Experiment, Record, Trial};
+use iosched_experiment::{BackendKind, Experiment, Placed, Record, Trial};
 
 use crate::certain::certain;
 use crate::error::Error;
@@ -121,11 +121,12 @@ impl<F> Simulation<'_, F> {
         F: FnMut(&mut Record) -> Result<(), E>,
     {
         let Simulation { job, options, watch, each } = self;
-        let storing = &mut job.storing;
+        let (goal, storing) = (&job.experiment.goal, &mut job.storing);
         let has = |t: &Trial| storing.as_ref().is_some_and(|s| s.has(&t.id));
         let (there, wanted): (Vec<&Trial>, Vec<&Trial>) = trials.iter().partition(|t| has(t));
         watch.step(there.len() as u64 * crate::STEPS);
         simulate(&wanted, options, *watch, |mut record| -> Result<(), E> {
+            note_goal(&mut record, goal.as_ref());
             if let Some(s) = storing.as_mut() {
                 s.put(&record).map_err(Error::from)?;
             }
@@ -142,6 +143,13 @@ impl<F> Simulation<'_, F> {
             s.abandon_empty().map_err(Error::from)?;
         }
         Err(Error::Interrupted { signal, kept, planned, stored }.into())
+    }
+}
+
+/// Notes what the experiment asks for: who answers a record's question later knows nothing of the experiment's file.
+pub(crate) fn note_goal(record: &mut Record, goal: Option<&Placed<String>>) {
+    if let Some(goal) = goal {
+        record.provenance.insert(iosched_results::answer::GOAL.into(), goal.value.clone());
     }
 }
 

@@ -71,6 +71,11 @@ pub(super) fn scalars(
         errors.extend(root.get(key).and_then(|at| f(at).err()));
     };
     read("name", &mut |at| src.string(at, "name").map(|v| e.name = v));
+    read("goal", &mut |at| {
+        let goal = src.string(at, "goal")?;
+        e.goal = Some(Placed::new(goal, src.place(at.span())));
+        Ok(())
+    });
     read("runs", &mut |at| {
         src.within(at, "runs", 1..=i64::from(MAX_RUNS)).map(|v| e.runs = v as u32)
     });

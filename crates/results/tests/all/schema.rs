@@ -34,7 +34,9 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), 
                 return fail("not in the list");
             }
             "enum" => {}
-            "minimum" if value.as_f64() < rule.as_f64() => return fail("too small"),
+            "minimum" if value.is_number() && value.as_f64() < rule.as_f64() => {
+                return fail("too small");
+            }
             "minimum" => {}
             "oneOf" => {
                 let hits = rule
@@ -84,7 +86,9 @@ fn check(root: &Value, schema: &Value, value: &Value, path: &str) -> Result<(), 
                 }
             }
             "minItems"
-                if (value.as_array().map_or(0, Vec::len) as u64) < rule.as_u64().unwrap_or(0) =>
+                if value
+                    .as_array()
+                    .is_some_and(|a| (a.len() as u64) < rule.as_u64().unwrap_or(0)) =>
             {
                 return fail("too few");
             }
@@ -152,6 +156,11 @@ fn documents_follow_the_schema() {
     documents.extend(
         published::names().into_iter().map(|n| Document::of(n, published::records(n).unwrap())),
     );
+    // With answers: measurable, not testable, and history.
+    let answered: Vec<Document> =
+        documents.iter().map(|d| Document::answered(d.experiments.clone())).collect();
+    assert!(answered.iter().flat_map(|d| &d.experiments).any(|e| !e.answers.is_empty()));
+    documents.extend(answered);
     for d in documents {
         check(&schema, &schema, &serde_json::to_value(&d).unwrap(), "").unwrap();
     }

@@ -131,9 +131,95 @@ fn a_csv_copy_is_equal_to_its_original() {
     run(&place, &job, &["--device", "hdd-7200", "--name", "orig", "--runs", "3"]);
     place.out(&["results", "export", "orig", "--format", "csv", "-o", "copy.csv"]);
     place.out(&["results", "import", "copy.csv", "--name", "copy"]);
-    let text = place.out(&["compare", "orig", "copy", "--force", "--all"]);
+    // Not forced: seeds and backend came along.
+    let text = place.out(&["compare", "orig", "copy", "--all"]);
     assert!(text.ends_with("Answer: no regression.\n"), "{text}");
     assert!(!text.contains("not enough data"), "{text}");
+    // Nor is a copy of one run too few runs.
+    run(&place, &job, &["--device", "fixed", "--name", "one"]);
+    place.out(&["results", "export", "one", "--format", "csv", "-o", "one.csv"]);
+    let text = place.out(&["compare", "one", "one.csv"]);
+    assert!(text.ends_with("Answer: no regression.\n"), "{text}");
+}
+
+/// The sentences of the terminal, for programs.
+#[test]
+fn answers_are_in_json() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let options = ["--device", "hdd-7200", "--runs", "3", "--name", "orig"];
+    let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = joined(&run(&place, &job, &options));
+    let check = |text: &str| {
+        let json: serde_json::Value = serde_json::from_str(text).unwrap();
+        let answers = json["experiments"][0]["answers"].as_array().unwrap().clone();
+        let goals: Vec<&str> = answers.iter().filter_map(|a| a["goal"].as_str()).collect();
+        assert_eq!(goals, ["throughput", "latency"]);
+        for a in &answers {
+            assert_eq!(a["device"], "hdd-7200");
+            assert!(shown.contains(&joined(a["words"].as_str().unwrap())), "{a} {shown}");
+            assert!(a["lead"]["ratio"].as_f64().unwrap() >= 1.0, "{a}");
+        }
+    };
+    check(&run(&place, &job, &[&options[..], &["--no-store", "--format", "json"]].concat()));
+    let exported = place.out(&["results", "export", "orig"]);
+    check(&exported);
+    let copy = place.file("copy.json", exported);
+    place.out(&["results", "import", &copy, "--db", "other.db"]);
+    let text = place.out(&["compare", "orig", "orig", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["answer"], "no-regression");
+    assert_eq!(json["words"], "Answer: no regression.");
+    assert!(!json["changes"].as_array().unwrap().is_empty());
+}
+
+/// The start of a program beside a reader: its time is what counts, and not who reads fastest.
+#[test]
+fn an_experiment_says_what_decides() {
+    let place = Place::new();
+    let with = |goal: &str| {
+        let text = format!(
+            "name = \"e\"\ngoal = \"{goal}\"\ndevices = [\"hdd-7200\"]\nschedulers = [\"none\", \"bfq\"]\n\
+             [[workloads]]\nname = \"w\"\njob = \"\"\"\n[global]\nfilename=/dev/disk\ndirect=1\n\
+             [start]\nrw=randread\nbs=4k\nnumber_ios=20\nstartdelay=1\n\
+             [reader]\nioengine=libaio\niodepth=8\nrw=read\nbs=128k\nruntime=3\ntime_based\n\"\"\"\n"
+        );
+        place.file("e.toml", text)
+    };
+    let file = with("job/start/read.lat.mean");
+    let json = place.out(&["run", &file, "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let answers = json["experiments"][0]["answers"].as_array().unwrap();
+    assert_eq!(answers[0]["goal"], "mean of reads of job start");
+    assert_eq!((&answers[0]["decides"], &answers[1]["decides"]), (&true.into(), &false.into()));
+    let text = place.out(&["results", "show", "e"]);
+    let answer = &text[text.find("Answer for").unwrap()..];
+    assert!(answer.lines().nth(1).unwrap().contains("mean of reads of job start"), "{answer}");
+    place.out(&["report", "e", "--html", "e.html"]);
+    let page = std::fs::read_to_string(place.dir.path().join("e.html")).unwrap();
+    let first = page.find("Mean of reads of job start").unwrap();
+    assert!(first < page.find("<b>Throughput</b>").unwrap());
+    let file = with("job/start/read.lat.mena");
+    let why = place.fails(2, &["run", &file]);
+    assert!(why.contains("e.toml:2") && why.contains("job/start/read.lat.mean"), "{why}");
+}
+
+/// Reading leaves the folder as it was.
+#[test]
+fn an_export_leaves_no_files_behind() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    run(&place, &job, &["--device", "fixed", "--name", "orig"]);
+    let all = || {
+        let dir = std::fs::read_dir(place.dir.path()).unwrap();
+        let mut names: Vec<_> = dir.map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = all();
+    place.out(&["results", "export", "orig"]);
+    place.out(&["results", "list"]);
+    assert_eq!(all(), before);
 }
 
 #[test]
