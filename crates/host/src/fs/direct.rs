@@ -39,7 +39,7 @@ impl Mount {
             k.wait(Wait::Io(group)).await;
             this.direct_done(&k, what).await;
             if let (Some(data_only), false) = (what.sync, through) {
-                this.volume.fsync(&k, what.part.ino.0, data_only).await;
+                this.synced(&k, what.part.ino.0, data_only).await?;
             }
             Ok(n)
         }))

@@ -227,13 +227,18 @@ impl Mount {
         loop {
             let next = self.orphans.borrow_mut().pop();
             match next {
-                Some(file) => {
-                    self.volume.let_go(k, file).await;
-                    self.tree.borrow_mut().free(Ino(file));
-                }
+                Some(file) => self.let_go(k, file).await,
                 None => k.wait(iosched_vfs::kernel::Wait::Event(Event::Orphans)).await,
             }
         }
+    }
+
+    /// A file without a name goes.
+    async fn let_go(&self, k: &Kernel, file: u32) {
+        self.volume.let_go(k, file).await;
+        self.tree.borrow_mut().free(Ino(file));
+        // Nobody can ask any more.
+        k.with(|w| w.has_lost(file));
     }
 
     /// Whether memory has the whole range and nothing is to be read ahead for it: then it is read.
@@ -309,10 +314,8 @@ impl Mount {
     pub(crate) fn write(&self, actor: u32, open: Open, part: Part, sync: Option<bool>) -> Path {
         let (k, this) = (self.kernel(actor), self.clone());
         Box::pin(async move {
-            this.room_for(&k, part).await?;
+            let part = this.promised(&k, part).await?;
             let mut open = open;
-            let given = this.volume.will_write(&k, open.file, part.pages()).await;
-            given.map_err(|_| Errno::ENOSPC)?;
             let place = this.volume.place(open.file);
             let n = match k.with(|w| w.memory.settings.writers_write) {
                 true => k.write_and_look(&mut open, &this.volume, part.at, part.len).await,
@@ -321,7 +324,7 @@ impl Mount {
             this.longer(part);
             this.volume.wrote(&k, open.file, part.pages()).await;
             if let Some(data_only) = sync {
-                this.volume.fsync(&k, open.file, data_only).await;
+                this.synced(&k, open.file, data_only).await?;
             }
             Ok(n)
         })
@@ -333,34 +336,73 @@ impl Mount {
         node.len = node.len.max(part.at + part.len);
     }
 
-    /// `EFBIG`, or `ENOSPC` when there may be no room: what is dirty is written first then, to know it.
-    pub(super) async fn room_for(&self, k: &Kernel, part: Part) -> Result<(), Errno> {
+    /// `EFBIG`, or `ENOSPC` behind the end of a device.
+    fn fits(&self, part: Part) -> Result<(), Errno> {
         let end = part.at.checked_add(part.len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
-        let volume = &self.volume;
-        if let Volume::Raw(raw) = volume {
-            return if end > raw.bytes { Err(Errno::ENOSPC) } else { Ok(()) };
+        match &self.volume {
+            Volume::Raw(raw) if end > raw.bytes => Err(Errno::ENOSPC),
+            _ => Ok(()),
         }
-        let pages = end.div_ceil(PAGE) - part.at / PAGE;
-        let short = || volume.free() < pages + k.with(|w| w.memory.dirty);
-        if !short() {
-            return Ok(());
+    }
+
+    /// Room for a write in memory. Where it is short, what can be given back is. → how much of it there is room for, from its
+    /// beginning; `ENOSPC` if for nothing
+    async fn promised(&self, k: &Kernel, part: Part) -> Result<Part, Errno> {
+        self.fits(part)?;
+        let (volume, file, (from, to)) = (&self.volume, part.ino.0, part.pages());
+        if volume.will_write(k, file, (from, to)).await.is_ok() {
+            return Ok(part);
         }
-        k.sync_pages(volume).await;
-        volume.reclaim(k).await;
-        let missing = missing(&volume.place(part.ino.0), part.at / PAGE, end.div_ceil(PAGE));
-        if volume.free() < missing + k.with(|w| w.memory.dirty) {
-            return Err(Errno::ENOSPC);
+        self.reclaim(k).await;
+        if volume.will_write(k, file, (from, to)).await.is_ok() {
+            return Ok(part);
         }
-        Ok(())
+        let step = volume.promised_at_once();
+        let (mut has, mut lacks) = (0, (to - from).div_ceil(step));
+        while has + 1 < lacks {
+            let middle = has.midpoint(lacks);
+            match volume.will_write(k, file, (from, from + middle * step)).await {
+                Ok(()) => has = middle,
+                Err(_) => lacks = middle,
+            }
+        }
+        let end = (from + has * step) * PAGE;
+        if has == 0 { Err(Errno::ENOSPC) } else { Ok(Part { len: end - part.at, ..part }) }
+    }
+
+    /// Room is short: what can be given back is, first of all what files without a name have.
+    async fn reclaim(&self, k: &Kernel) {
+        loop {
+            let next = self.orphans.borrow_mut().pop();
+            let Some(file) = next else { break };
+            self.let_go(k, file).await;
+        }
+        self.volume.reclaim(k).await;
+    }
+
+    /// `EFBIG`, or `ENOSPC` when there is no room for what a write past the cache needs.
+    pub(super) async fn room_for(&self, k: &Kernel, part: Part) -> Result<(), Errno> {
+        self.fits(part)?;
+        let has_room = || self.volume.has_room(part.ino.0, part.pages());
+        if !has_room() {
+            self.reclaim(k).await;
+        }
+        if has_room() { Ok(()) } else { Err(Errno::ENOSPC) }
+    }
+
+    /// `fsync` or `fdatasync` of a file. `ENOSPC` if pages of it were lost because there was no place for them; that is said once.
+    pub(super) async fn synced(&self, k: &Kernel, file: u32, data_only: bool) -> Result<(), Errno> {
+        self.volume.fsync(k, file, data_only).await;
+        if k.with(|w| w.has_lost(file)) { Err(Errno::ENOSPC) } else { Ok(()) }
     }
 
     pub(crate) fn fsync(&self, actor: u32, ino: Ino, data_only: bool) -> Path {
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        let (k, this) = (self.kernel(actor), self.clone());
         let directory = self.stat(ino).kind == Kind::Directory;
         Box::pin(async move {
             match directory {
-                true => volume.fsync_directory(&k, ino.0).await,
-                false => volume.fsync(&k, ino.0, data_only).await,
+                true => this.volume.fsync_directory(&k, ino.0).await,
+                false => this.synced(&k, ino.0, data_only).await?,
             }
             Ok(0)
         })
@@ -479,10 +521,7 @@ impl Mount {
         let (k, this) = (self.kernel(actor), self.clone());
         Ok(Box::pin(async move {
             let (from, to) = (part.at / PAGE, end.div_ceil(PAGE));
-            let needed = missing(&this.volume.place(part.ino.0), from, to);
-            if this.volume.free() < needed {
-                return Err(Errno::ENOSPC);
-            }
+            this.room_for(&k, part).await?;
             let given = this.volume.fallocate(&k, part.ino.0, from, to - from).await;
             given.map_err(|_| Errno::ENOSPC)?;
             if !keep_size {

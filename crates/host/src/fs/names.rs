@@ -38,12 +38,14 @@ impl Mount {
             self.tree.borrow_mut().node_mut(ino).len = 0;
         }
         self.world.borrow_mut().memory.open(ino.0);
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        let (k, volume, tree) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
         let opening: Path = Box::pin(async move {
             if let Some((parent, name)) = made {
                 let at = (parent.0, ino.0);
-                let made = volume.create(&k, at, Made::File, &name).await;
-                made.map_err(|_| Errno::ENOSPC)?;
+                if volume.create(&k, at, Made::File, &name).await.is_err() {
+                    tree.borrow_mut().unmake(parent, &name, ino);
+                    return Err(Errno::ENOSPC);
+                }
             }
             if cut {
                 volume.truncate(&k, ino.0, 0).await;
@@ -132,10 +134,13 @@ impl Mount {
         let (parent, name) = (place.parent, place.name.to_string());
         let ino = add(&mut tree, place)?;
         self.world.borrow_mut().memory.open(ino.0);
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        let (k, volume, names) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
         let making: Path = Box::pin(async move {
-            let made = volume.create(&k, (parent.0, ino.0), kind, &name).await;
-            made.map(|()| 0).map_err(|_| Errno::ENOSPC)
+            if volume.create(&k, (parent.0, ino.0), kind, &name).await.is_err() {
+                names.borrow_mut().unmake(parent, &name, ino);
+                return Err(Errno::ENOSPC);
+            }
+            Ok(0)
         });
         Ok(self.after_way(actor, [way, Way::default()], making))
     }

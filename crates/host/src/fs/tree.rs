@@ -133,6 +133,17 @@ impl<T: Default> Tree<T> {
         self.free.push(ino.0);
     }
 
+    /// There was no room for what was to be made: its name goes again, and its number.
+    pub(super) fn unmake(&mut self, parent: Ino, name: &str, ino: Ino) {
+        if let Some(names) = &mut self.node_mut(parent).names {
+            names.remove(name);
+        }
+        self.node_mut(ino).named = false;
+        if self.gone(ino) {
+            self.free(ino);
+        }
+    }
+
     fn gone(&self, ino: Ino) -> bool {
         let node = self.node(ino);
         !node.named && node.held == 0 && !node.free

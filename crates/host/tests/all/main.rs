@@ -5,6 +5,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod full;
 mod mounted;
 mod programs;
 mod random;

@@ -104,6 +104,16 @@ impl Extents {
         extents.insert(at, new);
     }
 
+    /// The extents of a range, cut at its ends.
+    pub(super) fn within(&self, from: u64, to: u64) -> Vec<Mapped> {
+        let first = self.0.partition_point(|m| m.logical + m.blocks <= from);
+        let cut = |m: &Mapped| {
+            let (a, b) = (m.logical.max(from), (m.logical + m.blocks).min(to));
+            Mapped { logical: a, start: m.start + (a - m.logical), blocks: b - a }
+        };
+        self.0[first..].iter().take_while(|m| m.logical < to).map(cut).collect()
+    }
+
     /// Takes the blocks of a range away.
     pub(super) fn unmap(&mut self, from: u64, to: u64) {
         let behind = self.cut(to);

@@ -211,7 +211,17 @@ pub trait FileSystem: Backing {
         Err(Full)
     }
 
-    /// Pages of the file are about to be written in memory, where they get their place then.
+    /// Whether there is room for what a direct write or `fallocate` of these pages would have to place.
+    fn has_room(&self, _file: u32, _pages: (u64, u64)) -> bool {
+        true
+    }
+
+    /// Pages that one write gets room for, or is refused, together.
+    fn promised_at_once(&self) -> u64 {
+        1
+    }
+
+    /// Pages of the file are about to be written in memory: room for them is promised, or they get their place.
     ///
     /// # Errors
     /// [`Full`].

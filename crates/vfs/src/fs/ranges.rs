@@ -57,6 +57,20 @@ impl Ranges {
         self.0.iter().map(|(a, b)| (*a, *b))
     }
 
+    /// Those that have pages in a range, upwards.
+    pub(super) fn within(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let first = self.at(from).map_or(from, |(a, _)| a);
+        self.0.range(first..to.max(first)).map(|(a, b)| (*a, *b))
+    }
+
+    /// The parts of a range that are not in it.
+    pub(super) fn without(&self, from: u64, to: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let ends = self.within(from, to).map(|(_, b)| b);
+        let starts = self.within(from, to).map(|(a, _)| a);
+        let gaps = std::iter::once(from).chain(ends).zip(starts.chain(std::iter::once(to)));
+        gaps.filter(|(a, b)| a < b)
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -89,6 +103,9 @@ mod tests {
                 for page in 0..80u64 {
                     let start = (0..=page).rev().take_while(|p| bits[*p as usize]).last();
                     prop_assert_eq!(ranges.at(page).map(|r| r.0), start);
+                    let free = ranges.without(page.min(70), 70).map(|(a, b)| b - a).sum::<u64>();
+                    let wanted = (page.min(70)..70).filter(|p| !bits[*p as usize]).count() as u64;
+                    prop_assert_eq!(free, wanted);
                     let next = (page..80).find(|p| bits[*p as usize]);
                     prop_assert_eq!(ranges.from(page), next);
                 }

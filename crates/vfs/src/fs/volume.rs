@@ -207,6 +207,14 @@ impl FileSystem for Volume {
         each!(self, fs => fs.will_write(k, file, pages).await)
     }
 
+    fn has_room(&self, file: u32, pages: (u64, u64)) -> bool {
+        each!(self, fs => fs.has_room(file, pages))
+    }
+
+    fn promised_at_once(&self) -> u64 {
+        each!(self, fs => fs.promised_at_once())
+    }
+
     fn rested(&self) {
         each!(self, fs => fs.rested());
     }

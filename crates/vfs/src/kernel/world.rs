@@ -191,11 +191,28 @@ pub struct World {
     pub finished: Vec<Group>,
     /// Files whose pages came back from the disk while nobody waits for them, in order.
     ended: VecDeque<u32>,
+    /// Files with dirty pages for which there was no place, until somebody has been told.
+    lost: BTreeSet<u32>,
     /// Bios that came back, and that a worker of the file system ends.
     late: VecDeque<(Done, Option<Group>)>,
 }
 
 impl World {
+    /// A dirty page cannot be written: it goes, and the next sync of its file says so. Not one that has gone meanwhile with its
+    /// file.
+    pub(crate) fn lose(&mut self, file: u32, page: u64) {
+        if !self.pages(file).is_some_and(|p| p.has(page, Mark::Dirty)) {
+            return;
+        }
+        self.memory.drop_pages(file, page, page + 1, true);
+        self.lost.insert(file);
+    }
+
+    /// Whether dirty pages of the file have been lost since this was last asked.
+    pub fn has_lost(&mut self, file: u32) -> bool {
+        self.lost.remove(&file)
+    }
+
     /// What the task has dirtied.
     pub fn dirtier(&mut self, task: TaskId) -> &mut Dirtier {
         let index = task as usize;

@@ -123,6 +123,12 @@ impl Kernel {
             }
             let before = written;
             let b = files.prepare(self, file, a, b).await;
+            if a == b {
+                // There is no place for it, whatever was promised. The others may have one.
+                self.with(|w| w.lose(file, a));
+                at = a + 1;
+                continue;
+            }
             // Others may have written some of them while places were looked for.
             let place = files.place(file);
             at = a;
@@ -137,9 +143,6 @@ impl Kernel {
             at = b;
             if written == before && group.is_none() {
                 self.with(|w| w.has_ended(file));
-            }
-            if a == b {
-                break;
             }
         }
         self.with(|w| w.memory.set_cursor(file, at));

@@ -146,6 +146,8 @@ impl State {
         self.used(extent);
         let Some(inode) = self.inodes.get_mut(file) else { return Ok(blocks) };
         inode.extents.map(Mapped { logical, start: extent.start, blocks: extent.blocks });
+        self.keep_promise(file, (logical, logical + extent.blocks));
+        let Some(inode) = self.inodes.get(file) else { return Ok(blocks) };
         let number = inode.number;
         let crowded = inode.extents.len() > IN_INODE;
         if crowded {
@@ -196,6 +198,7 @@ impl State {
     /// Frees the file's blocks from `from` on.
     pub(super) fn release(&mut self, file: u32, from: u64) {
         self.space.close(file);
+        self.keep_promise(file, (from, u64::MAX));
         self.release_pointers(file, from);
         let Some(inode) = self.inodes.get_mut(file) else { return };
         let metadata = inode.kind != Kind::File;

@@ -42,6 +42,8 @@ pub(super) struct Inode {
     pub(super) unconverted: bool,
     /// Pages whose blocks `fallocate` took and nobody has written.
     pub(super) unwritten: Ranges,
+    /// Pages in memory that are promised a place.
+    pub(super) delayed: Ranges,
     /// It was cut to nothing and has been written since: closing it starts what is dirty.
     pub(super) replaced: bool,
     /// Somebody has written and still has it open, so it may grow.
@@ -222,6 +224,7 @@ fn empty(number: u64, kind: Kind) -> Inode {
         stamp: None,
         unconverted: false,
         unwritten: Ranges::default(),
+        delayed: Ranges::default(),
         replaced: false,
         growing: false,
         size: 0,

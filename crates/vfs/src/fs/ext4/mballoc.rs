@@ -125,6 +125,23 @@ impl Allocator {
         self.free
     }
 
+    /// Blocks in preallocations.
+    #[must_use]
+    pub fn preallocated(&self) -> u64 {
+        let files = self.reserves.values().flatten().map(|r| r.blocks);
+        files.chain(self.locality.iter().flatten().map(|e| e.blocks)).sum()
+    }
+
+    /// Gives all preallocations back.
+    fn discard(&mut self) {
+        for file in self.reserves.keys().copied().collect::<Vec<_>>() {
+            self.close(file);
+        }
+        for cpu in 0..self.locality.len() {
+            std::mem::take(&mut self.locality[cpu]).into_iter().for_each(|e| self.release(e));
+        }
+    }
+
     /// Free blocks of a flex group.
     #[must_use]
     pub fn free_in(&self, flex: u64) -> u64 {
@@ -170,8 +187,16 @@ impl Allocator {
         }
     }
 
-    /// A place for the run or for its beginning. `None`: the file system is full.
+    /// A place for the run or for its beginning. Where there is none others lose their preallocations. `None`: the file system
+    /// is full.
     pub fn allocate(&mut self, file: u32, cpu: usize, request: &Request) -> Option<Extent> {
+        self.place(file, cpu, request).or_else(|| {
+            self.discard();
+            self.place(file, cpu, request)
+        })
+    }
+
+    fn place(&mut self, file: u32, cpu: usize, request: &Request) -> Option<Extent> {
         if let Some(extent) = self.take_reserve(file, request) {
             return Some(extent);
         }
@@ -192,16 +217,13 @@ impl Allocator {
 
     /// A place from the file's preallocation at this position.
     fn take_reserve(&mut self, file: u32, request: &Request) -> Option<Extent> {
-        let reserve = self
-            .reserves
-            .get(&file)?
-            .iter()
-            .find(|r| (r.logical..r.logical + r.blocks).contains(&request.logical))?;
+        let list = self.reserves.get_mut(&file)?;
+        let holds = |r: &Reserve| (r.logical..r.logical + r.blocks).contains(&request.logical);
+        // Another one may begin at the same page.
+        let reserve = list.remove(list.iter().position(holds)?);
         let skip = request.logical - reserve.logical;
         let blocks = request.blocks.min(reserve.blocks - skip);
-        let (start, reserve) = (reserve.start + skip, *reserve);
-        let list = self.reserves.get_mut(&file)?;
-        list.retain(|r| r.logical != reserve.logical);
+        let start = reserve.start + skip;
         let after = skip + blocks;
         for (from, to) in [(0, skip), (after, reserve.blocks)] {
             if from < to {

@@ -13,6 +13,7 @@ pub mod mballoc;
 mod ops;
 mod options;
 mod places;
+mod promise;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,6 +84,8 @@ struct State {
     /// for that; and all of it.
     reserved: BTreeMap<u32, u64>,
     all_reserved: u64,
+    /// Blocks promised to pages in memory.
+    promised: u64,
     /// Stretches that were freed and are to be discarded: by the running transaction, by the committing one.
     freed: [Vec<Extent>; 2],
 }
@@ -99,6 +102,14 @@ impl Space {
         match self {
             Space::Multi(space) => space.free(),
             Space::Windows(space) => space.free(),
+        }
+    }
+
+    /// Blocks that files were given beyond their pages, and can lose again.
+    fn preallocated(&self) -> u64 {
+        match self {
+            Space::Multi(space) => space.preallocated(),
+            Space::Windows(_) => 0,
         }
     }
 
@@ -185,6 +196,7 @@ impl<N> Ext<N> {
             last_sync: None,
             reserved: BTreeMap::new(),
             all_reserved: 0,
+            promised: 0,
             freed: Default::default(),
         };
         Self(Rc::new(RefCell::new(state)), PhantomData)

@@ -45,7 +45,7 @@ impl<N: Name> FileSystem for Ext<N> {
     }
 
     fn free(&self) -> u64 {
-        self.with(|s| s.space.free())
+        self.with(|s| s.unused())
     }
 
     /// jbd2's, since 2.6.30. `kjournald` is like any other.
@@ -96,6 +96,9 @@ impl<N: Name> FileSystem for Ext<N> {
             s.journal.modify(descriptor);
             s.add_entry(parent)?;
             if has_block(kind) {
+                if s.spare() == 0 {
+                    return Err(Full);
+                }
                 s.allocate(k, file, (0, 1), false)?;
                 // The first block is made in memory.
                 let block = s.entry_block(file);
@@ -176,8 +179,20 @@ impl<N: Name> FileSystem for Ext<N> {
     }
 
     async fn will_write(&self, k: &Kernel, file: u32, pages: (u64, u64)) -> Result<(), Full> {
+        if self.with(|s| s.options.delalloc && !s.promise(file, pages)) {
+            return Err(Full);
+        }
         self.with(|s| s.grows(file, pages.1));
         self.place_now(k, file, pages).await
+    }
+
+    /// Blocks of files that have just been removed come back meanwhile.
+    async fn reclaim(&self, k: &Kernel) {
+        k.sync_pages(self).await;
+    }
+
+    fn has_room(&self, file: u32, pages: (u64, u64)) -> bool {
+        self.with(|s| s.needs(file, pages) <= s.spare())
     }
 
     async fn unlink(&self, k: &Kernel, (parent, file): (u32, u32), _: &str, last: bool) {
@@ -269,9 +284,11 @@ impl<N: Name> FileSystem for Ext<N> {
             match mapped.filter(|m| at < m.logical + m.blocks) {
                 Some(m) => at = m.logical + m.blocks,
                 None => {
-                    match self.with(|s| {
-                        s.allocate(k, file, (at, (from + pages - at).min(LARGEST)), false)
-                    }) {
+                    // Up to the next that has a place.
+                    let next = self.with(|s| Some(s.inodes.get(file)?.extents.after(at)?.logical));
+                    let to = next.map_or(from + pages, |n| n.min(from + pages));
+                    let part = (at, (to - at).min(LARGEST));
+                    match self.with(|s| s.allocate(k, file, part, false)) {
                         Ok(n) => {
                             self.with(|s| {
                                 if let Some(inode) = s.inodes.get_mut(file) {

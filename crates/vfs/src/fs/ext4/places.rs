@@ -113,6 +113,9 @@ impl<N: Name> Ext<N> {
         if !holes && !jbd {
             return Ok(());
         }
+        if self.with(|s| s.needs(file, (from, to)) > s.spare()) {
+            return Err(Full);
+        }
         self.begin(k).await;
         let mut placed = Ok(());
         let mut at = from;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::dir::Directory;
 use super::layout::{CHUNK, FIRST_CHUNK, Layout};
 use super::log::Seq;
+use super::promise::Delayed;
 use crate::fs::Kind;
 use crate::fs::atime::Times;
 use crate::fs::extents::Extents;
@@ -55,7 +56,10 @@ pub(super) struct Inode {
     pub(super) kind: Kind,
     pub(super) extents: Extents,
     /// Pages that have no place yet, and those that they take along past the end of the file: from, to.
-    pub(super) delayed: Ranges,
+    pub(super) delayed: Delayed,
+    /// Units of copies of shared blocks that are promised, and what is left of those that have a place.
+    pub(super) copies: Delayed,
+    pub(super) copied: Extents,
     /// Pages that have a place and were never written.
     pub(super) unwritten: Ranges,
     /// Pages of the file.
@@ -89,7 +93,9 @@ impl Inode {
             at,
             kind,
             extents: Extents::default(),
-            delayed: Ranges::default(),
+            delayed: Delayed::default(),
+            copies: Delayed::default(),
+            copied: Extents::default(),
             unwritten: Ranges::default(),
             size: 0,
             directory: Directory::default(),
@@ -101,6 +107,11 @@ impl Inode {
             unconverted: Ranges::default(),
             keeps: false,
         }
+    }
+
+    /// Blocks that are promised to it.
+    pub(super) fn promised(&self) -> u64 {
+        self.delayed.blocks() + self.copies.blocks()
     }
 
     /// Its extents, those parts for themselves that are not marked as written yet.

@@ -33,7 +33,7 @@ impl Xfs {
     }
 
     /// Reads what a change of a group's free space needs.
-    async fn read_space(&self, k: &Kernel, group: u64) {
+    pub(super) async fn read_space(&self, k: &Kernel, group: u64) {
         let sector = |at| self.with(|s| s.layout.header(group, at));
         let block = |at| self.with(|s| s.layout.sector(group, at));
         self.read(k, sector(header::AGF), 1).await;
@@ -224,6 +224,7 @@ impl Xfs {
     pub(super) async fn free_dead(&self, k: &Kernel) {
         while let Some(inode) = self.with(|s| s.dead.pop()) {
             let mut extents = inode.extents.clone().cut(0);
+            extents.extend(inode.copied.clone().cut(0));
             extents.extend(inode.index.map(|start| Mapped { logical: 0, start, blocks: 1 }));
             self.release(k, &extents).await;
             let at = inode.at;

@@ -2,12 +2,14 @@
 //! log and how long that record is, when the log is written, by whom, and what goes home when.
 
 mod commit;
+mod cow;
 pub mod dir;
 mod inode;
 pub mod layout;
 pub mod log;
 mod metadata;
 mod ops;
+mod promise;
 mod share;
 pub mod space;
 
@@ -71,6 +73,11 @@ impl Default for Options {
 /// How long after a mount its worker comes first, and then again and again (`fs.xfs.xfssyncd_centisecs`).
 pub const WORKER: Nanos = 30_000_000_000;
 
+/// Pages of a unit of copy-on-write: 128 KiB.
+const UNIT: u64 = 32;
+/// Files below this size take no blocks along for what may be appended, in pages.
+const SMALL: u64 = 16;
+
 /// A mounted file system. Clones are the same one.
 #[derive(Clone, Debug)]
 pub struct Xfs(Rc<RefCell<State>>);
@@ -84,6 +91,9 @@ struct State {
     usable: Vec<Space>,
     /// Those blocks, with the checkpoint that frees them.
     freed: VecDeque<(Seq, Mapped)>,
+    /// Free blocks that nobody gets for data, and those promised to pages without a place.
+    kept: u64,
+    promised: u64,
     /// Who has a block beside the first.
     owners: Owners,
     inodes: Inodes,
@@ -125,6 +135,8 @@ impl Xfs {
             usable: groups.clone(),
             groups,
             freed: VecDeque::new(),
+            kept: promise::kept(&layout),
+            promised: 0,
             owners: Owners::default(),
             inodes,
             log,
@@ -175,6 +187,13 @@ impl State {
         let headers = (0..layout.groups)
             .flat_map(|g| [0, header::AGF, header::AGI].map(|sector| layout.header(g, sector)));
         self.warm = headers.collect();
+        // What was in the log before is at home, and the worker comes as after any mount.
+        for item in self.log.to_go_home(None) {
+            self.log.at_home(item);
+        }
+        self.next_tick = self.options.worker;
+        self.awake = false;
+        self.dummies = 0;
     }
 
     /// Time has passed, and clean buffers have left memory. Linux 6.12 keeps the headers of groups longest: they go when four

@@ -2,9 +2,9 @@
 
 use iosched_types::{Flags, Nanos};
 
+use super::cow::Need;
 use super::space::For;
 use super::{State, Xfs};
-use crate::cache::PAGE;
 use crate::fs::atime::Atime;
 use crate::fs::extents::{Mapped, Placed};
 use crate::fs::{FileSystem, Full, Kind};
@@ -13,8 +13,8 @@ use crate::kernel::{Event, Kernel};
 
 /// Pages of the largest bio that write-back makes.
 const LARGEST: u64 = 4096;
-/// Files below this size take no blocks along for what may be appended, in pages.
-const SMALL: u64 = (64 << 10) / PAGE;
+/// Pages that a write is promised room for at once: 4 MiB.
+const PROMISED: u64 = 1024;
 /// Where a group's header has its lists of unlinked inodes, in bytes.
 const UNLINKED: u64 = 40;
 
@@ -28,11 +28,14 @@ impl Backing for Xfs {
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
         let end = to.min(from + LARGEST);
         loop {
-            if let Some(end) = self.with(|s| s.ready(file, from, end)) {
-                return end;
-            }
-            let Some(stretch) = self.with(|s| s.stretch(file, from, to)) else { return from };
-            if self.place_data(k, file, stretch).await.is_err() {
+            let done = match self.with(|s| s.need(file, from, end)) {
+                Need::Ready(end) => return end,
+                Need::Place(stretch) => self.place_data(k, file, stretch).await.map(drop),
+                Need::Unit(stretch) => self.place_copy(k, file, stretch).await,
+                Need::Move(pages) => self.move_pages(k, file, pages).await,
+                Need::Gone => return from,
+            };
+            if done.is_err() {
                 return from;
             }
         }
@@ -67,8 +70,8 @@ impl Xfs {
                 return false;
             }
             inode.extents.map(Mapped { logical: from, start, blocks });
-            inode.delayed.remove(from, from + blocks);
             inode.unwritten.add(from, from + blocks);
+            s.delayed(file, |i| i.delayed.remove(from, from + blocks));
             s.changed(k, file, true);
             true
         });
@@ -125,7 +128,9 @@ impl Xfs {
             s.changed(k, file, true);
             let bucket = UNLINKED + 4 * (u64::from(at.slot) % 64);
             s.log.change(agi, 1, (bucket, bucket + 4));
-            s.dead.extend(s.inodes.remove(file));
+            let inode = s.inodes.remove(file);
+            s.promised -= inode.as_ref().map_or(0, |i| i.promised());
+            s.dead.extend(inode);
             s.died = now;
             s.dead.len() > 32
         });
@@ -139,13 +144,18 @@ impl Xfs {
     /// Cuts off what lies behind so many pages.
     async fn cut(&self, k: &Kernel, file: u32, pages: u64) {
         let gone = self.with(|s| {
+            s.delayed(file, |i| {
+                i.delayed.remove(pages, u64::MAX);
+                i.copies.remove(pages, u64::MAX);
+            });
             let Some(inode) = s.inodes.get_mut(file) else { return Vec::new() };
-            inode.delayed.remove(pages, u64::MAX);
+            let copied = inode.copied.cut(pages);
             inode.unwritten.remove(pages, u64::MAX);
             let gone = inode.extents.cut(pages);
             if !gone.is_empty() {
                 s.changed(k, file, true);
             }
+            s.give_all(copied);
             gone
         });
         self.release(k, &gone).await;
@@ -165,7 +175,7 @@ impl FileSystem for Xfs {
     }
 
     fn free(&self) -> u64 {
-        self.with(|s| s.groups.iter().map(super::space::Space::free).sum())
+        self.with(|s| s.spare())
     }
 
     fn commits(&self) -> u64 {
@@ -197,6 +207,12 @@ impl FileSystem for Xfs {
         kind: Kind,
         name: &str,
     ) -> Result<(), Full> {
+        if !self.with(|s| s.has_room_for(kind)) {
+            self.reclaim(k).await;
+            if !self.with(|s| s.has_room_for(kind)) {
+                return Err(Full);
+            }
+        }
         self.begin(k).await;
         let (home, block) = self.with(|s| s.home(parent));
         let group = match kind {
@@ -221,8 +237,16 @@ impl FileSystem for Xfs {
         self.add_name(k, parent, name).await
     }
 
+    /// All that is dirty is written, and gives back what was promised too much; then goes what files have beyond their pages.
     async fn reclaim(&self, k: &Kernel) {
+        k.sync_pages(self).await;
         self.free_dead(k).await;
+        let files: Vec<u32> = self.with(|s| s.inodes.iter_mut().map(|(file, _)| file).collect());
+        for file in files {
+            if k.with(|w| w.pages(file).is_none_or(|p| p.dirty() == 0)) {
+                self.with(|s| s.tighten(k, file));
+            }
+        }
         let seq = self.with(|s| s.log.seq());
         self.force(k, seq).await;
     }
@@ -349,12 +373,22 @@ impl FileSystem for Xfs {
         }
     }
 
+    async fn will_write(&self, _: &Kernel, file: u32, pages: (u64, u64)) -> Result<(), Full> {
+        self.with(|s| s.promise(file, pages, true)).then_some(()).ok_or(Full)
+    }
+
+    fn has_room(&self, file: u32, pages: (u64, u64)) -> bool {
+        self.with(|s| s.needs(file, pages) <= s.spare())
+    }
+
+    fn promised_at_once(&self) -> u64 {
+        PROMISED
+    }
+
     async fn wrote(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
         let now = k.with(|w| w.now);
-        self.with(|s| {
-            s.part_from_others(file, pages);
-            s.delay(file, pages);
-        });
+        // Who writes past the cache was promised nothing, and has places already.
+        self.with(|s| s.promise(file, pages, false));
         if !self.is_stamped(file, now) {
             self.begin(k).await;
             self.with(|s| s.changed(k, file, false));
@@ -413,7 +447,7 @@ impl FileSystem for Xfs {
 
 impl State {
     /// Up to where pages have a place, if the first has one. They are about to be written.
-    fn ready(&mut self, file: u32, from: u64, to: u64) -> Option<u64> {
+    pub(super) fn ready(&mut self, file: u32, from: u64, to: u64) -> Option<u64> {
         let inode = self.inodes.get_mut(file)?;
         let m = inode.extents.holds(from)?;
         let to = to.min(m.logical + m.blocks);
@@ -425,62 +459,12 @@ impl State {
 
     /// What gets a place together with a page: the delayed stretch that it is in, or else pages up to the next that have one.
     /// `None` when the file has gone.
-    fn stretch(&self, file: u32, from: u64, to: u64) -> Option<(u64, u64)> {
+    pub(super) fn stretch(&self, file: u32, from: u64, to: u64) -> Option<(u64, u64)> {
         let inode = self.inodes.get(file)?;
         let next = inode.extents.after(from).map_or(u64::MAX, |m| m.logical);
         let (a, b) = inode.delayed.at(from).unwrap_or((from, to));
         // A stretch may have been placed in part.
         let before = inode.extents.before(from).map_or(0, |m| m.logical + m.blocks);
         Some((a.max(before), b.min(next)))
-    }
-
-    /// Pages were written in memory that have no place: they get one when they are written back, and with them some more
-    /// if the file grows.
-    fn delay(&mut self, file: u32, (from, to): (u64, u64)) {
-        let scarce = self.is_scarce();
-        let Some(inode) = self.inodes.get_mut(file) else { return };
-        let size = inode.size;
-        inode.size = size.max(to);
-        let mut at = from;
-        while at < to {
-            if let Some(m) = inode.extents.holds(at) {
-                at = m.logical + m.blocks;
-            } else if let Some((_, end)) = inode.delayed.at(at) {
-                at = end;
-            } else {
-                let end = inode.extents.after(at).map_or(to, |m| m.logical.min(to));
-                let grows = end == to && to > size;
-                let ahead = if grows && size >= SMALL { inode.ahead(at) } else { 0 };
-                let ahead = if scarce { ahead / 16 } else { ahead };
-                // Counted from the last multiple of 64 KiB that the write reaches.
-                inode.delayed.add(at, end.max((to - 1) / SMALL * SMALL + ahead));
-                at = end;
-            }
-        }
-    }
-
-    /// Less than a twentieth of the blocks is free: less is taken along.
-    fn is_scarce(&self) -> bool {
-        let free: u64 = self.groups.iter().map(super::space::Space::free).sum();
-        free * 20 < self.layout.blocks
-    }
-
-    /// Takes away what lies behind the end of a file, unless it was asked for.
-    fn trim(&mut self, k: &Kernel, file: u32) {
-        let Some(inode) = self.inodes.get_mut(file).filter(|i| !i.keeps && i.kind == Kind::File)
-        else {
-            return;
-        };
-        let size = inode.size;
-        inode.delayed.remove(size, u64::MAX);
-        inode.unwritten.remove(size, u64::MAX);
-        let gone = inode.extents.cut(size);
-        if gone.is_empty() {
-            return;
-        }
-        for m in gone {
-            self.give(m);
-        }
-        self.changed(k, file, true);
     }
 }

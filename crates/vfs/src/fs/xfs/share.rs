@@ -1,7 +1,7 @@
 //! Blocks that several files have (`reflink`): a copy within the file system takes those of its source.
 //!
 //! A tree of each group counts the owners of shared blocks. A file that is written gives its share up, page by page, and the
-//! written pages get blocks of their own when they are written back.
+//! written pages get blocks of their own when they are written back ([`super::cow`]).
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Owners {
     }
 
     /// The parts of a range, each with the owners that it has beyond the first.
-    fn parts(&self, from: u64, to: u64) -> Vec<(u64, u64, u32)> {
+    pub(super) fn parts(&self, from: u64, to: u64) -> Vec<(u64, u64, u32)> {
         let mut out = Vec::new();
         let mut at = from;
         while at < to {
@@ -83,6 +83,10 @@ impl Owners {
         let alone = alone.map(|(a, b, _)| (a, b)).collect();
         self.set(from, to, |n| n.saturating_sub(1));
         alone
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(super) fn any(&self, from: u64, to: u64) -> bool {
@@ -149,12 +153,16 @@ impl State {
     fn is_bare(&self, file: u32, (from, to): (u64, u64)) -> bool {
         self.inodes.get(file).is_some_and(|i| {
             let next = i.delayed.from(from);
-            next.is_none_or(|n| n >= to) && i.extents.blocks(from, to).next().is_none()
+            let copy = i.copies.from(from);
+            next.is_none_or(|n| n >= to)
+                && copy.is_none_or(|n| n >= to)
+                && i.extents.blocks(from, to).next().is_none()
+                && i.copied.blocks(from, to).next().is_none()
         })
     }
 
     /// Where pages of a file lie. Those never written count as a hole.
-    fn mapped(&self, file: u32, (from, to): (u64, u64)) -> Vec<Mapped> {
+    pub(super) fn mapped(&self, file: u32, (from, to): (u64, u64)) -> Vec<Mapped> {
         let mut out = Vec::new();
         let Some(inode) = self.inodes.get(file) else { return out };
         let mut at = from;
@@ -174,25 +182,6 @@ impl State {
             at = end;
         }
         out
-    }
-
-    /// A file is written: of blocks that others have, too, it keeps none.
-    pub(super) fn part_from_others(&mut self, file: u32, pages: (u64, u64)) {
-        if self.owners.0.is_empty() {
-            return;
-        }
-        for m in self.mapped(file, pages) {
-            for (a, b, n) in self.owners.parts(m.start, m.start + m.blocks) {
-                if n > 0 {
-                    let from = m.logical + (a - m.start);
-                    if let Some(inode) = self.inodes.get_mut(file) {
-                        inode.extents.unmap(from, from + (b - a));
-                    }
-                    self.owners.drop(a, b);
-                    self.owners_changed(Mapped { logical: from, start: a, blocks: b - a });
-                }
-            }
-        }
     }
 
     /// Records of the owners' tree change from those of these blocks on.

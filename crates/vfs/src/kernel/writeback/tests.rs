@@ -70,3 +70,35 @@ fn a_sync_of_all_files_is_told_when_it_is_done() {
         [(16, Flags::NONE), (8, Flags::NONE), (0, Flags::PREFLUSH.with(Flags::SYNC))]
     );
 }
+
+/// A disk without room.
+struct Full;
+
+impl Backing for Full {
+    type Place = Flat;
+
+    fn place(&self, _: u32) -> Flat {
+        Flat
+    }
+
+    async fn prepare(&self, _: &Kernel, _: u32, from: u64, to: u64) -> u64 {
+        // The third page is there already.
+        if from == 2 { to.min(3) } else { from }
+    }
+
+    async fn write_metadata(&self, _: &Kernel, _: Flags) {}
+}
+
+#[test]
+fn pages_without_a_place_are_lost_and_the_next_sync_is_told() {
+    let world = Rc::new(RefCell::new(World::default()));
+    let k = kernel(&world, 0);
+    let writer: Path = Box::pin(async move {
+        k.write(&mut file(1), &Flat, 0, 5 * 4096).await;
+        k.write_and_wait(1, &Full).await;
+        assert_eq!(k.with(|w| (w.memory.dirty, w.memory.written, w.memory.dropped)), (0, 1, 4));
+        assert!(k.with(|w| w.has_lost(1)));
+        assert!(!k.with(|w| w.has_lost(1) || w.has_lost(2)));
+    });
+    assert_eq!(run(&world, vec![writer], 1, 1000).len(), 1);
+}
