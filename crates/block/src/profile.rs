@@ -92,6 +92,10 @@ pub struct CpuProfile {
     /// Taking a page of 4096 bytes into the page cache: memory for it, its place in file and lists, and of a write its block.
     #[serde(default)]
     pub page_ns: u64,
+    /// Writing a page of the page cache back, beside its bio: finding it, its lock and marks, and its end. Old kernels do that
+    /// page by page.
+    #[serde(default)]
+    pub writeback_ns: u64,
     /// Giving a page back: the file is cut or removed, or memory is short.
     #[serde(default)]
     pub free_ns: u64,
@@ -128,6 +132,42 @@ pub struct CpuProfile {
     /// What a scheduler adds to a request, by family.
     #[serde(default)]
     pub scheduler: BTreeMap<String, SchedulerCost>,
+    /// The percentage that the times above were multiplied with for another machine; 0 and 100: they are the profile's.
+    #[serde(skip)]
+    pub percent: u64,
+}
+
+impl CpuProfile {
+    /// Makes every piece of work but the schedulers' take so much of its time, in percent: the machine is slower or faster
+    /// than the measured one.
+    pub fn take(&mut self, percent: u64) {
+        if percent == 100 {
+            return;
+        }
+        self.percent = percent;
+        [
+            &mut self.submit_ns,
+            &mut self.user_ns,
+            &mut self.reap_ns,
+            &mut self.irq_ns,
+            &mut self.complete_ns,
+            &mut self.wake_ns,
+            &mut self.idle_exit_ns,
+            &mut self.switch_ns,
+            &mut self.call_ns,
+            &mut self.copy_ns,
+            &mut self.write_ns,
+            &mut self.page_ns,
+            &mut self.writeback_ns,
+            &mut self.free_ns,
+            &mut self.path_ns,
+            &mut self.change_ns,
+            &mut self.clock_ns,
+            &mut self.pollution_ns,
+        ]
+        .into_iter()
+        .for_each(|ns| *ns = *ns * percent / 100);
+    }
 }
 
 fn hundred() -> u64 {

@@ -100,6 +100,8 @@ pub struct Experiment {
     pub cpus: u16,
     /// Whether core time counts; as the kernel profile has it where nothing is said.
     pub cpu_model: Option<CpuModel>,
+    /// How long the kernel profile's pieces of work take on this machine, in percent.
+    pub cpu_percent: u64,
     /// The machine above the disk, for loads that make system calls.
     pub host: HostSpec,
     /// What of it was said, and where.
@@ -136,6 +138,7 @@ impl Default for Experiment {
             set: Vec::new(),
             cpus: 4,
             cpu_model: None,
+            cpu_percent: 100,
             host: HostSpec::default(),
             host_place: None,
             cgroups: Vec::new(),

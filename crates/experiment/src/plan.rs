@@ -442,6 +442,7 @@ fn kernels(
     if let Some(model) = e.cpu_model {
         kernels.iter_mut().for_each(|k| k.cpu.model = model);
     }
+    kernels.iter_mut().for_each(|k| k.cpu.take(e.cpu_percent));
     kernels
 }
 

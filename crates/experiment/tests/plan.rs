@@ -64,10 +64,18 @@ fn core_time_is_switched_off_by_the_experiment() {
     };
     assert_eq!(with("").unwrap(), CpuModel::Cost);
     assert_eq!(with("[cpu]\nmodel = \"zero\"").unwrap(), CpuModel::Zero);
+    let profile = |cpu: &str| {
+        let rest = format!("devices = [\"fixed\"]\nschedulers = [\"none\"]\n{cpu}");
+        planned(&text(&rest), Path::new(".")).unwrap()[0].kernel.cpu.clone()
+    };
+    let (own, twice) = (profile(""), profile("[cpu]\npercent = 200"));
+    assert_eq!((twice.copy_ns, twice.slice_ns), (2 * own.copy_ns, own.slice_ns));
+    assert_eq!(twice.scheduler, own.scheduler);
     let refused = |cpu: &str| with(cpu).unwrap_err()[0].to_string();
     assert!(refused("[cpu]\nmodel = \"zer\"").contains("did you mean \"zero\"?"));
     assert!(refused("[cpu]\ncores = 2").contains("cpus = N"));
     assert!(refused("[cpu]").contains("[cpu] needs model"));
+    assert!(refused("[cpu]\npercent = 0").contains("percent"));
 }
 
 #[test]

@@ -319,6 +319,9 @@ pub(crate) fn provenance(trial: &Trial) -> BTreeMap<String, String> {
     if trial.kernel.cpu.model == CpuModel::Zero {
         p.insert("cpu_model".to_string(), "zero".to_string());
     }
+    if !matches!(trial.kernel.cpu.percent, 0 | 100) {
+        p.insert("cpu_percent".to_string(), trial.kernel.cpu.percent.to_string());
+    }
     let state = trial.device.state.text();
     if !state.is_empty() {
         p.insert("device_state".to_string(), state);

@@ -154,7 +154,7 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         CpuModel::Cost => ns.to_string(),
     };
     type Piece = fn(&CpuProfile) -> u64;
-    let pieces: [(&str, Piece); 19] = [
+    let pieces: [(&str, Piece); 20] = [
         ("handing over a request in ns (`cpu.submit_ns`)", |c| c.submit_ns),
         ("… of it in the program (`user_ns`)", |c| c.user_ns),
         ("a look for completions (`reap_ns`)", |c| c.reap_ns),
@@ -168,6 +168,7 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
         ("copying 4 KiB in it (`copy_ns`)", |c| c.copy_ns),
         ("a write through a file system, more (`write_ns`)", |c| c.write_ns),
         ("a page into the page cache (`page_ns`)", |c| c.page_ns),
+        ("a page written back (`writeback_ns`)", |c| c.writeback_ns),
         ("a page given back (`free_ns`)", |c| c.free_ns),
         ("finding a name (`path_ns`)", |c| c.path_ns),
         ("changing a directory (`change_ns`)", |c| c.change_ns),

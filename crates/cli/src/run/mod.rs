@@ -37,7 +37,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         let backends: BTreeSet<_> = chosen.iter().map(|c| c.experiment.backend).collect();
         backends.iter().for_each(|b| without_effect(args, *b).iter().for_each(|w| note(w)));
         for e in chosen.iter().map(|c| &c.experiment).filter(|e| !simulated(e.backend)) {
-            if e.cpu_model.is_some() {
+            if e.cpu_model.is_some() || e.cpu_percent != 100 {
                 note(&format!(
                     "{}: [cpu] has no effect: real work takes the time that it takes",
                     e.name

@@ -85,7 +85,7 @@ pub(super) fn scalars(
     read("cpus", &mut |at| {
         src.within(at, "cpus", 1..=i64::from(MAX_CPUS)).map(|v| e.cpus = v as u16)
     });
-    read("cpu", &mut |at| cpu(src, at).map(|m| e.cpu_model = Some(m)));
+    read("cpu", &mut |at| cpu(src, at, e));
     read("filesystem", &mut |at| {
         e.host_place = Some(src.place(at.span()));
         e.host.read_filesystem(src, at)
@@ -188,31 +188,36 @@ pub fn backend(word: &str, place: &Place) -> Result<BackendKind, Diagnostic> {
     })
 }
 
-/// Keys and values of a table in the order in which they stand there.
-/// `[cpu] model = "cost"`, or `"zero"`, which takes no core time.
-fn cpu(src: &Source, at: &At) -> Read<CpuModel> {
+/// `[cpu] model = "cost"`, or `"zero"`, which takes no core time, and `percent`, how long each piece of work takes.
+fn cpu(src: &Source, at: &At, e: &mut Experiment) -> Read<()> {
     const MODELS: [(&str, CpuModel); 2] = [("cost", CpuModel::Cost), ("zero", CpuModel::Zero)];
     let table = src.table(at, "cpu")?;
-    if let Some(unknown) =
-        src.unknown(table, "[cpu] of an experiment", &["model"]).into_iter().next()
-    {
+    let known = ["model", "percent"];
+    if let Some(unknown) = src.unknown(table, "[cpu] of an experiment", &known).into_iter().next() {
         return Err(unknown.with_help(
             "what work costs is said in a kernel profile, and cpus = N outside of [cpu]",
         ));
     }
-    let Some(at) = table.get("model") else {
-        return Err(src.error(at, "[cpu] needs model = \"cost\" or \"zero\""));
-    };
+    if table.is_empty() {
+        return Err(src.error(at, "[cpu] needs model = \"cost\" or \"zero\", or percent"));
+    }
+    if let Some(at) = table.get("percent") {
+        e.cpu_percent = src.within(at, "percent", 1..=10_000)? as u64;
+    }
+    let Some(at) = table.get("model") else { return Ok(()) };
     let word = src.string(at, "model")?;
-    MODELS.into_iter().find(|(name, _)| *name == word).map(|(_, m)| m).ok_or_else(|| {
+    let found = MODELS.into_iter().find(|(name, _)| *name == word).map(|(_, m)| m);
+    e.cpu_model = Some(found.ok_or_else(|| {
         let d = src.error(at, format!("model = \"{word}\": known are cost, zero"));
         match did_you_mean(&word, MODELS.map(|(n, _)| n)) {
             near if near.is_empty() => d,
             near => d.with_help(near),
         }
-    })
+    })?);
+    Ok(())
 }
 
+/// Keys and values of a table in the order in which they stand there.
 fn pairs<'t, 'a>(
     src: &Source<'a>,
     at: &'t At<'a>,

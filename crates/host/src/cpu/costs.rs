@@ -2,6 +2,7 @@
 
 use iosched_block::{CpuModel, CpuProfile, SchedulerCost};
 use iosched_types::{Bytes, Nanos};
+use iosched_vfs::kernel::memory::Moved;
 
 /// Costs of one simulation, in nanoseconds of a core.
 #[derive(Clone, Debug)]
@@ -41,9 +42,10 @@ impl Costs {
         self.profile.write_ns
     }
 
-    /// Pages taken into the page cache, and pages given back.
-    pub(crate) fn pages(&self, (taken, given): (u64, u64)) -> Nanos {
-        self.profile.page_ns * taken + self.profile.free_ns * given
+    /// Pages taken into the page cache, pages given back, and pages written back.
+    pub(crate) fn pages(&self, moved: &Moved) -> Nanos {
+        let p = &self.profile;
+        p.page_ns * moved.came + p.free_ns * moved.left + p.writeback_ns * moved.written
     }
 
     /// Finding so many names, and changing a directory.
@@ -135,6 +137,15 @@ mod tests {
         let mut cpu = KernelProfile::find("6.12").unwrap().cpu;
         cpu.model = CpuModel::Zero;
         assert!(Costs::new(&cpu, "none").is_none());
+    }
+
+    #[test]
+    fn a_page_written_back_takes_time_in_old_kernels() {
+        let moved = Moved { came: 2, left: 3, written: 4 };
+        let of = |kernel: &str| {
+            Costs::new(&KernelProfile::find(kernel).unwrap().cpu, "noop").unwrap().pages(&moved)
+        };
+        assert_eq!((of("2.6.18"), of("6.12")), (2 * 400 + 3 * 200 + 4 * 300, 2 * 400 + 3 * 200));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use iosched_types::{Bytes, Nanos};
 use crate::cpu::Costs;
 use crate::fs::Ino;
 use iosched_vfs::fs::FileSystem as _;
+use iosched_vfs::kernel::memory::Moved;
 
 use super::Programs;
 use super::descriptors::{Behind, Map};
@@ -119,12 +120,12 @@ impl Programs {
         }
     }
 
-    /// A task's call moved pages into memory or out of it.
-    pub(super) fn owes_for_pages(&mut self, t: Tid, moved: (u64, u64)) {
-        if self.instant || is_thread(t) || moved == (0, 0) {
+    /// A task's call moved pages into memory or out of it, or wrote some back.
+    pub(super) fn owes_for_pages(&mut self, t: Tid, moved: Moved) {
+        if self.instant || is_thread(t) || moved == Moved::default() {
             return;
         }
-        let owes = self.costs.as_ref().map_or(0, |c| c.pages(moved));
+        let owes = self.costs.as_ref().map_or(0, |c| c.pages(&moved));
         self.tasks[t as usize].owes += owes;
     }
 

@@ -46,7 +46,8 @@ pub(super) fn judge(claim: &Claim, cells: &[Cell]) -> Judged {
     let mut all = true;
     for check in &claim.checks {
         let Some(ours) = check.ratio(cells, Whose::Ours) else {
-            let why = format!("{}: no figures of ours", check.test);
+            let test = check.largest.first().unwrap_or(&check.test);
+            let why = format!("{test}: no figures of ours");
             return judged(Verdict::NotMeasurable, why);
         };
         let holds = check.holds(ours);
@@ -70,6 +71,10 @@ impl Check {
                 cells.iter().filter(named).filter(kept).filter_map(value).collect();
             (!values.is_empty()).then_some(values)
         };
+        if !self.largest.is_empty() {
+            let of_these = cells.iter().filter(|c| self.largest.contains(&c.test));
+            return of_these.filter_map(value).reduce(f64::max);
+        }
         if !self.like.is_empty() {
             return self.furthest(cells, value);
         }
@@ -117,6 +122,7 @@ impl Check {
 
     fn words(&self, published: Option<f64>, ours: f64, holds: bool) -> String {
         let what = match self.spread.is_empty() {
+            _ if !self.largest.is_empty() => format!("largest of {}", self.largest.join(", ")),
             _ if !self.like.is_empty() => {
                 format!("{} and {}, furthest of {}", self.test, self.like, self.of.join(", "))
             }

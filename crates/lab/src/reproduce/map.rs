@@ -161,11 +161,15 @@ pub(super) struct Claim {
 }
 
 /// Two groups of cells, and how far they must be apart; or one, and how far it may spread; or runs of two tests, and how
-/// far those of the same name may be apart.
+/// far those of the same name may be apart; or the largest figure of some tests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
+    #[serde(default)]
     pub test: String,
+    /// Tests whose largest figure counts as it is.
+    #[serde(default)]
+    pub largest: Vec<String>,
     /// Runs of which the largest is divided by the smallest.
     #[serde(default)]
     pub spread: Vec<String>,

@@ -54,7 +54,8 @@ fn every_shipped_file_reads_and_its_rows_and_columns_are_there() {
         }
         let test = |t: &str| r.map.tests.iter().any(|row| row.name == t);
         for check in r.map.claims.iter().flat_map(|c| &c.checks) {
-            assert!(test(&check.test), "{name}: no test {}", check.test);
+            let known = check.largest.iter().all(|t| test(t));
+            assert!(known && (!check.largest.is_empty() || test(&check.test)), "{name}: {check:?}");
             assert!(check.over_test.is_empty() || test(&check.over_test), "{}", check.over_test);
             assert!(check.like.is_empty() || test(&check.like), "{name}: no test {}", check.like);
             assert!(check.at_least.is_some() || check.at_most.is_some(), "a check asks nothing");
@@ -153,6 +154,29 @@ fn noise_is_two_published_standard_errors_where_there_are_some() {
 fn an_unknown_name_is_told_the_nearest() {
     let e = Reproduction::load("linux-4.13").unwrap_err();
     assert!(e.message.contains("linux-4.12"), "{}", e.message);
+}
+
+#[test]
+fn a_claim_may_be_of_the_largest_figure_of_some_tests() {
+    let r = Reproduction::load("bfq-v7r3-responsiveness").unwrap();
+    let with = |seconds: &[f64]| {
+        let record = |(n, value): (usize, &f64)| {
+            let mut record = Record::default();
+            record.trial.workload = ["bash, 10r-seq", "konsole, 5r5w-rand"][n].into();
+            record.trial.device = "st1000dm003".into();
+            record.trial.scheduler = "NOOP".into();
+            let name = "startup_time".into();
+            record.metrics.push(Metric { name, value: *value, ..Metric::default() });
+            record
+        };
+        let records: Vec<Record> = seconds.iter().enumerate().map(record).collect();
+        let claims = r.judge(&records, false).claims;
+        claims.into_iter().find(|c| c.claim.starts_with("Start-up")).unwrap()
+    };
+    assert_eq!(with(&[4.0, 60.0]).verdict, Verdict::Agree);
+    assert_eq!(with(&[4.0, 59.0]).verdict, Verdict::Disagree);
+    assert!(with(&[4.0, 60.0]).evidence.contains("HDD: konsole, 5r5w-rand: 60"));
+    assert_eq!(with(&[]).verdict, Verdict::NotMeasurable);
 }
 
 #[test]

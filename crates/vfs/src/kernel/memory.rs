@@ -78,6 +78,17 @@ impl Files for FileTable {
     }
 }
 
+/// Numbers of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Into the cache.
+    pub came: u64,
+    /// Out of it.
+    pub left: u64,
+    /// On their way to the disk.
+    pub written: u64,
+}
+
 /// Cached pages and dirty memory of one machine with one disk.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -103,8 +114,8 @@ pub struct Memory {
     pub written: u64,
     /// Pages that went while they were dirty.
     pub dropped: u64,
-    /// Pages that came into the cache and that left it since somebody asked.
-    moved: (u64, u64),
+    /// Pages that moved since somebody asked.
+    moved: Moved,
     /// Where the flusher goes on in each file.
     cursors: BTreeMap<u32, u64>,
     /// Dirty memory has no limits.
@@ -140,7 +151,7 @@ impl Memory {
             dirtied: 0,
             written: 0,
             dropped: 0,
-            moved: (0, 0),
+            moved: Moved::default(),
             cursors: BTreeMap::new(),
             unlimited: false,
         }
@@ -183,7 +194,7 @@ impl Memory {
         let over = (self.lru.pages() + pages).saturating_sub(room);
         if over > 0 {
             self.lru.evict(over, &mut self.files);
-            self.moved.1 += over;
+            self.moved.left += over;
         }
     }
 
@@ -193,12 +204,12 @@ impl Memory {
             pages.insert(from, to, folio);
             self.lru.insert(file, from, to);
             self.lru.tidy(&mut self.files);
-            self.moved.0 += to - from;
+            self.moved.came += to - from;
         }
     }
 
-    /// How many pages came into the cache and how many left it since the last time: whose work that was pays for it.
-    pub fn take_moved(&mut self) -> (u64, u64) {
+    /// What moved since the last time: whose work that was pays for it.
+    pub fn take_moved(&mut self) -> Moved {
         std::mem::take(&mut self.moved)
     }
 
@@ -237,6 +248,7 @@ impl Memory {
         pages.set(from, to, Mark::Writeback, true);
         self.dirty -= n;
         self.writeback += n;
+        self.moved.written += to - from;
     }
 
     /// Dirty pages go through the journal: what is still to be written of them is the journal's.
@@ -285,7 +297,7 @@ impl Memory {
             }
             self.lru.remove(file, start, start + 1, pages);
             pages.remove(start, start + 1);
-            self.moved.1 += 1;
+            self.moved.left += 1;
         }
     }
 

@@ -46,6 +46,20 @@ fn dirty_pages_wait_for_thirty_seconds_and_the_next_look() {
 }
 
 #[test]
+fn pages_written_back_are_counted_for_whose_work_it_was() {
+    let world = Rc::new(RefCell::new(World::default()));
+    let k = kernel(&world, 0);
+    let path: Path = Box::pin(async move {
+        k.write(&mut file(1), &Flat, 0, 3 * 4096).await;
+        let moved = k.with(|w| w.memory.take_moved());
+        assert_eq!((moved.came, moved.written), (3, 0));
+        k.write_range(1, &Flat, (0, u64::MAX), u64::MAX, iosched_types::Flags::SYNC, None).await;
+        assert_eq!(k.with(|w| w.memory.take_moved()).written, 3);
+    });
+    run(&world, vec![path], 1, 1000);
+}
+
+#[test]
 fn a_disk_that_never_wrote_is_written_at_the_first_look() {
     assert_eq!(written(false, &[(1, 1)]), [6]);
 }
