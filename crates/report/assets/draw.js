@@ -29,7 +29,7 @@ const scale = (top, unit) => { const t = table(unit); return t ? t.find((u) => M
 const shared = (v, unit) => { const t = table(unit), hi = Math.max(...v), lo = Math.min(...v); return t ? t.find((u) => hi >= u[0] && lo >= u[0] * 0.1) || null : [1, unit]; };
 // A long unit stands in the heading, not behind each value.
 const behind = (w) => [...w].length > 5 ? "" : w;
-const ratio = (q) => decimals(q, q >= 99.95 ? 0 : q >= 9.995 ? 1 : q >= 0.0995 ? 2 : q > 0 && q < 1e-3 ? Math.min(9, -Math.floor(Math.log10(q))) : 3);
+const ratio = (q) => q === Infinity ? "∞" : decimals(q, q >= 99.95 ? 0 : q >= 9.995 ? 1 : q >= 0.0995 ? 2 : q > 0 && q < 1e-3 ? Math.min(9, -Math.floor(Math.log10(q))) : 3);
 // A name that may go on in the next line behind a sign, and one with both of its ends.
 const wrappable = (n) => { const out = esc(n).replace("mq-deadline", "mq-<wbr>deadline").replace(/[,(=]/g, "$&<wbr>"); return n.includes("=") ? out.replace(/_/g, "_<wbr>") : out; };
 const clipped = (n) => { const all = [...n]; return all.length <= 12 ? n : all.slice(0, 5).join("") + "…" + all.slice(-5).join(""); };
@@ -79,8 +79,11 @@ const standing = (t, r, st) => {
   const plainly = share(t, r, st) === share(t, b, st);
   if (same(c, t.v[b]) && plainly) return ["eq", 1];
   const y = cell(t, b, st).v;
-  if (!(y > 0)) return ["lone"];
-  const letter = c.n < 2 || t.v[b].n < 2 ? "." : (c.p && c.p[b]) || ".", q = (!st.rol && plainly && letter !== "." && c.q && c.q[b]) || x.v / y, o = t.b > 0 ? q : 1 / q, about = !!(c.cens || t.v[b].cens);
+  const letter = c.n < 2 || t.v[b].n < 2 ? "." : (c.p && c.p[b]) || ".";
+  if (y == null) return ["lone"];
+  // Something is infinitely more than nothing. Below zero differences are judged, and there is no ratio.
+  if (!(y > 0) || x.v < 0) return [/b/i.test(letter) ? "b4" : /w/i.test(letter) ? "o4" : letter === "n" ? "nd" : /[ei]/.test(letter) ? "few" : "lone", y === 0 && x.v > 0 ? Infinity : undefined];
+  const q = (!st.rol && plainly && letter !== "." && c.q && c.q[b]) || x.v / y, o = t.b > 0 ? q : 1 / q, about = !!(c.cens || t.v[b].cens);
   if (letter === ".") return ["lone", q, about];
   if (letter === "n") return ["nd", q, about];
   if (letter === "e" || letter === "i") return ["few", q, about];

@@ -7,6 +7,7 @@ mod asked;
 mod candidate;
 mod field;
 mod figures;
+mod gaps;
 mod price;
 mod standing;
 mod tables;
@@ -57,6 +58,8 @@ pub enum Chip {
     OneWorkload,
     /// Ahead, but the runs of a scheduler are one: nothing in them is drawn at random.
     OneDraw,
+    /// Ahead of those that have all results; others lack some, or a workload was left out.
+    Incomplete,
     /// Ahead in runs whose halves differ: longer ones may say otherwise.
     Unsteady,
     /// One value of each: no test can say more than which is larger.
@@ -71,6 +74,7 @@ impl fmt::Display for Chip {
             Chip::OneMeasure => "one measure",
             Chip::OneWorkload => "one workload",
             Chip::OneDraw => "one draw",
+            Chip::Incomplete => "incomplete",
             Chip::Unsteady => "not steady",
             Chip::NotTestable => "not testable",
         })
@@ -149,10 +153,12 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
         for goal in goals(cells, device, (&names, &present), asked.unwrap_or_default()) {
             let standings = Standings::of(&goal, names.len());
             let judged = !goal.figures.is_empty();
-            let mut order: Vec<usize> =
-                (0..names.len()).filter(|i| judged && present[*i] && standings.knows(*i)).collect();
+            let counts = |i: &usize| {
+                judged && present[*i] && standings.knows(*i) && !goal.gaps.out.contains(i)
+            };
+            let mut order: Vec<usize> = (0..names.len()).filter(counts).collect();
             order.sort_by(|a, b| standings.score(*b).total_cmp(&standings.score(*a)));
-            if order.len() > 1 || !goal.zeros.is_empty() {
+            if order.len() > 1 || !goal.zeros.is_empty() || goal.gaps.any() {
                 let tables = &tables;
                 cases.push(Case { device, goal, standings, order, behind: Vec::new(), tables });
             }
@@ -164,7 +170,7 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
     let claims: Vec<f64> = judged.map(|c| c.claim().unwrap_or(1.0)).collect();
     let mut corrected = holm(&claims).into_iter();
     let one = |c: &Case<'_>| match c.order.len() {
-        0 | 1 => c.zeros(),
+        0 | 1 => c.unjudged(),
         _ => c.answer(corrected.next().unwrap_or(1.0), candidates, cells),
     };
     let mut out: Vec<Answer> = cases.iter().map(one).collect();
@@ -179,6 +185,19 @@ pub fn answers_of(records: &[Record]) -> Vec<Answer> {
     one_latency([&mut cells]);
     charge_starved([&mut cells]);
     answers(&cells, &candidates_of(records))
+}
+
+/// Says in every answer whom people hid: without them another one may win.
+pub fn without_hidden(answers: &mut [Answer], hidden: &[String]) {
+    let names: Vec<&str> = hidden.iter().map(String::as_str).collect();
+    let verb = match names[..] {
+        [] => return,
+        [_] => "is",
+        _ => "are",
+    };
+    for a in answers {
+        a.notes.insert(0, format!("Without {}, which {verb} hidden", list(&names)));
+    }
 }
 
 /// Goals whose rounds surely go up and down together, over all devices and workloads, are compared in pairs, as tables
@@ -246,7 +265,9 @@ impl Case<'_> {
         let names = self.goal.schedulers.iter().map(String::as_str);
         let usual =
             usual_base(names).and_then(|b| self.goal.schedulers.iter().position(|s| s == b));
-        usual.filter(|b| self.standings.knows(*b)).unwrap_or(self.order[0])
+        // Nothing is no measure of others.
+        let measures = |b: &usize| self.standings.knows(*b) && self.standings.delivers(*b);
+        usual.filter(measures).unwrap_or(self.order[0])
     }
 
     /// p that the first is ahead of every other; `None` where that cannot be tested.
@@ -258,7 +279,7 @@ impl Case<'_> {
 
     /// A lead in the way the goal is read: +12 % throughput, −30 % latency.
     fn shown(&self, log: f64) -> String {
-        percent(self.times(log))
+        if log == f64::INFINITY { "∞×".into() } else { percent(self.times(log)) }
     }
 
     /// The ratio of the figure itself to a lead of this logarithm: below one where less is better.
@@ -283,9 +304,12 @@ impl Case<'_> {
         }
     }
 
-    /// A goal of which every figure has zeros.
-    fn zeros(&self) -> Answer {
+    /// A goal of which every figure has zeros, or nobody has all figures.
+    fn unjudged(&self) -> Answer {
         let mut words = self.goal.not_comparable();
+        if self.goal.gaps.any() {
+            words.insert(0, self.goal.nobody());
+        }
         let first = if words.is_empty() { String::new() } else { words.remove(0) };
         Answer {
             device: self.device.into(),
@@ -315,6 +339,7 @@ impl Case<'_> {
         };
         let Some(lead) = self.lead(second) else { return out };
         out.lead = Some(self.ahead(second, lead, p));
+        out.notes.extend(self.goal.left_out());
         let by = lead.log.exp() - 1.0;
         if lead.p.is_none() {
             out.words = self.largest(lead, by) + ". One value of each proves nothing";
@@ -324,9 +349,13 @@ impl Case<'_> {
             self.tie(&mut out, candidates);
         }
         self.steady(&mut out, candidates);
+        if out.chip == Chip::Measured && self.goal.gaps.any() {
+            out.chip = Chip::Incomplete;
+        }
         out.notes.extend(self.goal.named());
         self.history(&mut out, candidates);
         out.notes.extend(self.goal.starved());
+        out.notes.extend(self.goal.delivered_nothing());
         out.notes.extend(self.goal.beyond());
         out.notes.extend(self.goal.not_comparable());
         out
@@ -371,8 +400,8 @@ impl Case<'_> {
                 let [low, high] = percent_ends(self.times(ends.0), self.times(ends.1));
                 if low == high { " (in every run)".into() } else { format!(" [{low}, {high}]") }
             }
-            None if lead.about => String::new(),
-            None => " (exact)".into(),
+            None if lead.p == Some(0.0) && !lead.about => " (exact)".into(),
+            None => String::new(),
         };
         let by = self.about(lead);
         out.winner = Some(self.name(first).into());
@@ -389,14 +418,14 @@ impl Case<'_> {
             out.words += &self.carried();
         }
         let p = if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") };
-        let runs = self.goal.runs();
+        let runs = self.goal.runs_said();
         let test = match lead.interval {
             _ if lead.about => format!("{p} by ranks, "),
-            Some(_) => format!("{p}, "),
-            None => String::new(),
+            None if lead.p == Some(0.0) => String::new(),
+            _ => format!("{p}, "),
         };
         out.notes.push(format!("{test}{runs} runs of each"));
-        let alike = self.goal.alike();
+        let alike = self.goal.alike(&self.order);
         if !alike.is_empty() {
             // A deterministic run says what it says, but another one of nearly the same work may say otherwise.
             if out.chip == Chip::Measured {

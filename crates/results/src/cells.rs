@@ -13,6 +13,9 @@ use crate::stats::{Better, Judged, Observation, Sample, Summary, VerdictOptions}
 pub use family::{MOST_PAIRS, heads, judge_cells, judge_each, throughput_of};
 pub use starved::charge_starved;
 
+/// Said of trials that are not usable for a reason that nobody wrote down.
+pub const NO_REASON: &str = "no reason recorded";
+
 /// Which cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CellKey {
@@ -58,6 +61,8 @@ pub struct Cell {
     pub measures: BTreeMap<String, CellSample>,
     /// Why trials are unusable, one reason for each.
     pub unusable: Vec<String>,
+    /// Its I/Os were counted: a tool's own figures do not say how few there were.
+    pub counted: bool,
 }
 
 /// The cells of some records. Cells without any usable trial are there, too.
@@ -79,9 +84,11 @@ impl Cells {
     pub fn add(&mut self, r: &Record) {
         let cell = self.cell(&r.trial.device, &r.trial.workload, &r.trial.scheduler);
         if let Status::Failed(why) | Status::Invalid(why) = &r.status {
-            cell.unusable.push(why.clone());
+            let why = if why.trim().is_empty() { NO_REASON } else { why };
+            cell.unusable.push(why.into());
             return;
         }
+        cell.counted |= !r.jobs.is_empty();
         for m in measures(r) {
             cell.add(r.trial.repetition, m, Origin::of(r.backend));
         }

@@ -96,7 +96,7 @@ fn centre_of(s: &Summary, unit: &str) -> String {
 /// `+4.2 % [+3.9 %, +4.5 %]`, `2.70×` from doubling on.
 #[must_use]
 pub fn change(j: &Judged) -> String {
-    let Some(r) = j.ratio else { return "–".into() };
+    let Some(r) = j.ratio else { return without_ratio(j).into() };
     match j.ratio_ci.filter(|_| !j.exact) {
         Some((low, high)) => {
             let [low, high] = percent_ends(low, high);
@@ -106,6 +106,12 @@ pub fn change(j: &Judged) -> String {
         None if j.about() => format!("~{}", percent(r)),
         None => percent(r),
     }
+}
+
+/// What stands for a change without a ratio: something is infinitely more than nothing.
+fn without_ratio(j: &Judged) -> &'static str {
+    let nothing = j.base.mean == Some(0.0) && j.base.min == 0.0;
+    if nothing && j.new.mean.is_some_and(|m| m > 0.0) { "∞×" } else { "–" }
 }
 
 /// A ratio as a change: `−50 %`, `+3.9 %`, `2.70×`, `±0 %` below 0.05 %.

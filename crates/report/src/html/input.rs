@@ -36,6 +36,8 @@ pub struct Options {
     pub again: String,
     /// Notes people took: (what it is about, words).
     pub annotations: Vec<(String, String)>,
+    /// Schedulers that the page leaves out, because people hid them.
+    pub hidden: Vec<String>,
     /// The stored experiment that `iosched results edit` changes; empty for pages of several or of none.
     pub stored: String,
     /// Links above the title: (text, address). Used by the server.

@@ -133,6 +133,9 @@ pub(crate) fn six(x: f64) -> f64 {
 
 /// A ratio: `0.50`, `7.74`, `44.8`, `168`; three decimals below a tenth.
 pub(crate) fn ratio(q: f64) -> String {
+    if q == f64::INFINITY {
+        return "∞".into();
+    }
     let digits = match q {
         _ if q >= 99.95 => 0,
         _ if q >= 9.995 => 1,
@@ -198,6 +201,7 @@ mod tests {
             ["0.50", "7.74", "44.8", "168", "0.052"]
         );
         assert_eq!([0.5, 1.039, 2.7, 0.9999].map(change), ["−50 %", "+3.9 %", "2.70×", "±0 %"]);
+        assert_eq!((change(f64::INFINITY), change(0.0)), ("∞×".into(), "−100 %".into()));
         assert_eq!(nine(1.0 / 3.0), 0.333_333_333);
         assert_eq!([place(12.04), place(3.26)], ["12", "3.3"]);
     }

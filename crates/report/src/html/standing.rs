@@ -44,11 +44,23 @@ pub(crate) fn standing(view: &View, test: &Test, run: usize) -> Standing {
     if cell.same(other) {
         return make("eq", Pair { ratio: Some(1.0), ..UNJUDGED });
     }
-    let Some(b) = other.centre().filter(|b| *b > 0.0) else { return make("lone", UNJUDGED) };
+    let Some(b) = other.centre() else { return make("lone", UNJUDGED) };
     let one = |c: &Cell| c.summary.as_ref().is_some_and(|s| s.n < 2);
     let mut pair = cell.pairs.get(base).copied().unwrap_or(UNJUDGED);
     if one(cell) || one(other) {
         pair = UNJUDGED;
+    }
+    if b <= 0.0 || v < 0.0 {
+        // Something is infinitely more than nothing. Below zero differences are judged, and there is no ratio.
+        let ratio = (b == 0.0 && v > 0.0).then_some(f64::INFINITY);
+        let class = match pair.letter {
+            'b' | 'B' => "b4",
+            'w' | 'W' => "o4",
+            'n' => "nd",
+            'e' | 'i' => "few",
+            _ => "lone",
+        };
+        return make(class, Pair { ratio, interval: None, ..pair });
     }
     pair.ratio = pair.ratio.or(Some(v / b));
     let about = cell.censored() + other.censored() > 0;

@@ -122,6 +122,7 @@ impl Input {
         if !hidden.is_empty() {
             let words = format!("{mark}{} (iosched results edit --show)", hidden.join(", "));
             self.options.annotations.push(("left out".into(), words));
+            self.options.hidden.extend(hidden.iter().map(|h| format!("{mark}{}", edits.name(h))));
         }
         self.add_logs(store, experiment, mark, &edits)?;
         let trials = store.list()?.iter().find(|e| e.id == experiment).map_or(0, |e| e.trials);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use iosched_results::answer::{
-    ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, GOAL, Side, Stand, answers,
+    ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, GOAL, Side, Stand, answers, without_hidden,
 };
 
 use super::input::Input;
@@ -66,7 +66,8 @@ fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
 
 /// The verdict for every device.
 pub(crate) fn verdicts(view: &View, input: &Input) -> Vec<DeviceVerdict> {
-    let all = answers(&view.cells, &candidates(view, input));
+    let mut all = answers(&view.cells, &candidates(view, input));
+    without_hidden(&mut all, &input.options.hidden);
     let of = |(d, device): (usize, &String)| DeviceVerdict {
         device: device.clone(),
         about: about(view, input, d),
@@ -111,7 +112,8 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
         chip: a.chip.to_string(),
         class: match a.chip {
             Chip::Measured => "ok",
-            Chip::OneMeasure | Chip::OneWorkload | Chip::OneDraw | Chip::Unsteady => "half",
+            Chip::OneMeasure | Chip::OneWorkload | Chip::OneDraw => "half",
+            Chip::Incomplete | Chip::Unsteady => "half",
             Chip::NotMeasurable | Chip::NotTestable => "",
         },
         notes: markup(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),
@@ -184,7 +186,8 @@ fn counted(view: &View, a: &Answer, device: usize) -> Option<String> {
     let all = classes.iter().filter(|c| *c != "na").count();
     let base = &view.schedulers[view.base];
     Some(format!(
-        "Of the {all} measures below it is better than {base} in {better}, worse in {worse}"
+        "Of the {all} {} below it is better than {base} in {better}, worse in {worse}",
+        if all == 1 { "measure" } else { "measures" }
     ))
 }
 
@@ -220,6 +223,8 @@ impl Axis {
     fn of(old: &[&Stand], now: &[&Stand]) -> Axis {
         let ends = |s: &&Stand| s.interval.map_or([s.ratio; 2], |(a, b)| [a, b]);
         let all: Vec<f64> = old.iter().map(|s| s.ratio).chain(now.iter().flat_map(ends)).collect();
+        // Nothing stands at the left end, and infinitely much at the right one.
+        let all: Vec<f64> = all.into_iter().filter(|q| *q > 0.0 && q.log2().abs() < 64.0).collect();
         let low = all.iter().copied().fold(1.0, f64::min).log2().floor().clamp(-20.0, -1.0);
         let high = all.iter().copied().fold(1.0, f64::max).log2().ceil().clamp(1.0, 20.0);
         Axis { low, high }
@@ -276,7 +281,7 @@ fn plot(view: &View, a: &Answer) -> String {
     if a.field.is_empty() {
         return String::new();
     }
-    let usable = a.field.iter().filter(|s| s.ratio.is_finite() && s.ratio > 0.0);
+    let usable = a.field.iter().filter(|s| s.ratio.is_finite());
     let (old, now): (Vec<&Stand>, Vec<&Stand>) = usable.partition(|s| s.gone);
     let axis = Axis::of(&old, &now);
     let rows = now.len() + usize::from(!old.is_empty());

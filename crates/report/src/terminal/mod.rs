@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use iosched_experiment::Record;
 use iosched_experiment::record::Status;
-use iosched_results::answer::{answers, candidates_called, text, unmeasured, wrap};
+use iosched_results::answer::{answers, candidates_called, text, unmeasured, without_hidden, wrap};
 use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency};
 
 pub use figures::Figures;
@@ -75,23 +75,31 @@ pub fn edited(records: &[Record], edits: &Edits, look: Look) -> String {
         r
     });
     let renamed: Vec<Record> = renamed.collect();
-    reported(&renamed, &own, look)
+    let hidden: Vec<String> =
+        edits.hidden().into_iter().map(|s| edits.name(s).to_string()).collect();
+    reported(&renamed, &own, &hidden, look)
 }
 
 /// The whole report of some records.
 #[must_use]
 pub fn report(records: &[Record], look: Look) -> String {
-    reported(records, &BTreeMap::new(), look)
+    reported(records, &BTreeMap::new(), &[], look)
 }
 
-/// As [`report`]; `own` has the schedulers' own names by those they go by.
-fn reported(records: &[Record], own: &BTreeMap<String, String>, look: Look) -> String {
+/// As [`report`]; `own` has the schedulers' own names by those they go by, `hidden` are others that people hid.
+fn reported(
+    records: &[Record],
+    own: &BTreeMap<String, String>,
+    hidden: &[String],
+    look: Look,
+) -> String {
     let mut cells = group(records);
     let mixed = one_latency([&mut cells]);
     charge_starved([&mut cells]);
     let places = places(records, &cells, look.noise);
     let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
-    let answers = answers(&cells, &candidates_called(records, own));
+    let mut answers = answers(&cells, &candidates_called(records, own));
+    without_hidden(&mut answers, hidden);
     out.push_str(&summary::summary(&places, &answers, look));
     out.push_str(&legend(&out, records, look.prose()));
     if mixed {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use iosched_experiment::{BackendKind, JobRecord};
 use iosched_results::answer::wrap;
+use iosched_results::cells::NO_REASON;
 use iosched_results::render::percent;
 use iosched_results::stats::{Judged, Verdict, mean_of, summarize};
 use iosched_types::hist::{BINS, value_of};
@@ -65,9 +66,18 @@ pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
     }
     out.push_str(&metrics(p, look));
     for row in &p.rows {
+        let mut reasons: Vec<(&str, usize)> = Vec::new();
         for why in &row.unusable {
+            let why = if why.trim().is_empty() { NO_REASON } else { why };
+            match reasons.iter_mut().find(|r| r.0 == why) {
+                Some(known) => known.1 += 1,
+                None => reasons.push((why, 1)),
+            }
+        }
+        for (why, n) in reasons {
             let words = if row.noisy { "invalid" } else { "not usable" };
-            let line = format!("{}: {words}: {why}", row.name());
+            let times = if n > 1 { format!(" ({n} runs)") } else { String::new() };
+            let line = format!("{}: {words}: {why}{times}", row.name());
             out.push_str(&wrap("", 2, &line, look.columns()));
         }
     }

@@ -76,12 +76,16 @@ impl Case<'_> {
     pub(super) fn field(&self, candidates: &[Candidate]) -> Vec<Stand> {
         let base = self.base();
         let stand = |(i, name): (usize, &String)| {
+            if self.goal.gaps.out.contains(&i) {
+                return None;
+            }
             let lead = self.lead_of(i, base)?;
             let of = |c: &&Candidate| c.device == self.device && c.scheduler == *name;
             Some(Stand {
                 scheduler: name.clone(),
                 base: i == base,
-                ratio: lead.log.exp(),
+                // No number of JSON is infinite.
+                ratio: lead.log.exp().min(f64::MAX),
                 interval: lead
                     .interval
                     .filter(|_| i != base)

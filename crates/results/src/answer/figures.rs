@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::MATTERS;
+use super::gaps::{Gap, Gaps, failed, settle};
 use super::words::in_words;
 use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
 use crate::measure::{TWINS, derived, resolution, without_unit};
-use crate::stats::{Better, Observation, mean_and_sd};
+use crate::stats::{Better, Observation, Sample, mean_and_sd};
 
 /// The values of one scheduler.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,8 @@ pub(super) struct Figure {
     pub(super) unit: String,
     /// By scheduler; `None` where it was not run.
     pub(super) values: Vec<Option<Values>>,
-    /// Some values are zero. They have no ratio, so the figure is told and not judged.
+    /// Some values are zero where less is better, or below zero. They have no ratio, so the figure is told and not
+    /// judged.
     pub(super) zeros: bool,
     /// The measure by which tables show these very values.
     pub(super) table: Option<String>,
@@ -51,6 +53,8 @@ pub(super) struct Goal {
     pub(super) figures: Vec<Figure>,
     /// Figures with zeros.
     pub(super) zeros: Vec<Figure>,
+    /// What schedulers lack, and what is left out for that.
+    pub(super) gaps: Gaps,
 }
 
 impl Goal {
@@ -70,14 +74,14 @@ impl Goal {
         })
     }
 
-    /// Schedulers of which every run is the same to the last digit, where there are several.
-    pub(super) fn alike(&self) -> Vec<&str> {
+    /// Of the schedulers in question those of which every run is the same to the last digit, where there are several.
+    pub(super) fn alike(&self, who: &[usize]) -> Vec<&str> {
         let same = |v: &Values| {
             v.by_round.len() > 1 && v.by_round.windows(2).all(|w| w[0].value == w[1].value)
         };
         let all = |i: usize| self.figures.iter().all(|f| f.values[i].as_ref().is_some_and(same));
-        let who = self.schedulers.iter().enumerate().filter(|(i, _)| all(*i));
-        who.map(|(_, s)| s.as_str()).collect()
+        let known = self.schedulers.iter().enumerate();
+        known.filter(|(i, _)| who.contains(i) && all(*i)).map(|(_, s)| s.as_str()).collect()
     }
 
     pub(super) fn workloads(&self) -> usize {
@@ -86,8 +90,18 @@ impl Goal {
 
     /// Fewest runs of a figure.
     pub(super) fn runs(&self) -> usize {
+        self.all_runs().min().unwrap_or(0)
+    }
+
+    /// How many runs there are of each: `5`, or `3 to 5`.
+    pub(super) fn runs_said(&self) -> String {
+        let (least, most) = (self.runs(), self.all_runs().max().unwrap_or(0));
+        if least == most { least.to_string() } else { format!("{least} to {most}") }
+    }
+
+    fn all_runs(&self) -> impl Iterator<Item = usize> + '_ {
         let all = self.figures.iter().flat_map(|f| f.values.iter().flatten());
-        all.map(|v| v.by_round.len()).min().unwrap_or(0)
+        all.map(|v| v.by_round.len())
     }
 }
 
@@ -101,6 +115,16 @@ impl Values {
             starved: false,
             completed: false,
         }
+    }
+
+    pub(super) fn sample(&self) -> Sample {
+        let rounds = self.rounds.iter().copied().zip(self.by_round.iter().copied()).collect();
+        Sample { rounds, deterministic: self.deterministic, paired: self.paired }
+    }
+
+    /// In every run there was nothing, where more is better.
+    pub(super) fn nothing(&self) -> bool {
+        !self.by_round.is_empty() && self.by_round.iter().all(|o| o.value == 0.0)
     }
 
     /// How many lie beyond a limit.
@@ -119,8 +143,8 @@ fn rounds(c: &Cell, measure: &str) -> Rounds {
 /// Figures by goal: place and name of the goal, which way is better.
 type Found = BTreeMap<(u8, String), (Better, Vec<Figure>)>;
 
-/// The goals of a device's cells. A workload counts only if every scheduler that the kernel has ran in it. Removed
-/// schedulers take part if they ran in all these workloads, too. What the experiment asks for comes first.
+/// The goals of a device's cells. Who lacks a figure of a goal or failed in it leaves that goal ([`settle`]). Removed
+/// schedulers take part if they have all figures. What the experiment asks for comes first.
 pub(super) fn goals(
     cells: &Cells,
     device: &str,
@@ -141,7 +165,7 @@ pub(super) fn goals(
             cells.0.get(&key).filter(|c| !c.measures.is_empty())
         };
         let row: Vec<Option<&Cell>> = names.iter().map(cell).collect();
-        if row.iter().zip(present).any(|(c, p)| *p && c.is_none()) {
+        if row.iter().zip(present).all(|(c, p)| !*p || c.is_none()) {
             continue;
         }
         let mut here = Found::new();
@@ -162,14 +186,27 @@ pub(super) fn goals(
     let goal = |(name, (better, mut figures)): (String, (Better, Vec<Figure>))| {
         once(&mut figures);
         let (zeros, mut figures): (Vec<_>, Vec<_>) = figures.into_iter().partition(|f| f.zeros);
+        let why = |i: usize, workload: &str| match failed(cells, (device, workload, names[i])) {
+            true => Gap::Failed,
+            false if ran(cells, (device, workload, names[i])) => Gap::NoFigure,
+            false => Gap::NotRun,
+        };
+        let gaps = settle(&mut figures, present, why);
         let all: f64 = figures.iter().map(|f| f.weight).sum();
         figures.iter_mut().for_each(|f| f.weight /= all);
         let schedulers = names.iter().map(ToString::to_string).collect();
-        Goal { name, decides: false, better, schedulers, figures, zeros }
+        Goal { name, decides: false, better, schedulers, figures, zeros, gaps }
     };
     let found = found.into_iter().map(|((_, name), all)| goal((name, all))).collect();
     let wanted = wanted.map(|all| goal((in_words(asked), all)));
     first(found, wanted, asked)
+}
+
+/// Whether a cell has any figure.
+fn ran(cells: &Cells, (device, workload, scheduler): (&str, &str, &str)) -> bool {
+    let key =
+        CellKey { device: device.into(), workload: workload.into(), scheduler: scheduler.into() };
+    cells.0.get(&key).is_some_and(|c| !c.measures.is_empty())
 }
 
 /// The goals with that first which the experiment asks for: one of them by its name, or a measure.
@@ -268,9 +305,11 @@ fn resolved(row: &[Option<&Cell>], measure: &str) -> bool {
 }
 
 fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
-    let total = |c: &Cell| {
-        let mut sum = Rounds::new();
-        for side in MOVED {
+    // A round without any I/O has no rate, yet it moved nothing.
+    let sum = |c: &Cell, sides: &[&str]| {
+        let nothing = |r: u32| (r, Observation::from(0.0));
+        let mut sum: Rounds = c.rounds().into_iter().map(nothing).collect();
+        for side in sides {
             for (r, o) in rounds(c, side) {
                 let entry = sum.entry(r).or_insert(Observation::from(0.0));
                 entry.value += o.value;
@@ -280,15 +319,20 @@ fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
         sum
     };
     let figure = if MOVED.iter().any(|m| has(row, m)) {
-        make(workload, THROUGHPUT, complete(row, Better::Higher, total))
+        make(workload, THROUGHPUT, complete(row, Better::Higher, |c| sum(c, &MOVED)))
     } else if has(row, "trim.iops") {
         // Trims move no data. Where there is nothing else, their number is compared.
-        let values = complete(row, Better::Higher, |c| rounds(c, "trim.iops"));
-        make(workload, "trim.iops", values)
+        make(workload, "trim.iops", complete(row, Better::Higher, |c| sum(c, &["trim.iops"])))
     } else {
         return None;
     };
+    let figure = Figure { zeros: all_zero(&figure.values), ..figure };
     Some((0, "throughput".into(), Better::Higher, figure))
+}
+
+/// Nobody delivered anything: that tells nobody from anybody.
+fn all_zero(values: &[Option<Values>]) -> bool {
+    values.iter().flatten().all(Values::nothing)
 }
 
 /// A process waits for reads and for fsync. Writes count where there is nothing else.
@@ -362,14 +406,22 @@ fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
 fn own_figure(workload: &str, row: &[Option<&Cell>], name: &str) -> Option<(Better, Figure)> {
     let cells = || row.iter().flatten();
     let first = cells().find_map(|c| c.measures.get(name))?;
-    // No errors are no starvation. But nothing is so many times less than they are.
-    let none = |c: &&Cell| rounds(c, name).values().any(|o| o.value <= 0.0);
-    let zeros = first.better == Better::Lower && cells().any(none);
-    let values = if zeros {
+    // No errors are no starvation. But nothing is so many times less than they are, and there are no so many times of
+    // what lies below zero.
+    let some = |is: fn(f64) -> bool| cells().any(|c| rounds(c, name).values().any(|o| is(o.value)));
+    let zeros = some(|v| v < 0.0) || first.better == Better::Lower && some(|v| v == 0.0);
+    let mut values = if zeros {
         row.iter().map(|c| c.map(|c| Values::plain(&rounds(c, name), c))).collect()
     } else {
         complete(row, first.better, |c| rounds(c, name))
     };
+    // Who never says this figure lacks it: nothing is known that could stand in.
+    for (c, v) in row.iter().zip(&mut values) {
+        if c.is_some_and(|c| !c.measures.contains_key(name)) {
+            *v = None;
+        }
+    }
+    let zeros = zeros || first.better == Better::Higher && all_zero(&values);
     let unit = first.unit.clone();
     Some((first.better, Figure { unit, zeros, ..make(workload, name, values) }))
 }
@@ -419,7 +471,7 @@ fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
 }
 
 /// Every scheduler's values. Where a round of a scheduler lacks a figure that others have, the worst of all stands in:
-/// a process without I/O waits the longest.
+/// a process without I/O waits the longest. Of what is better the more there is, zero is a value like others.
 fn complete(
     row: &[Option<&Cell>],
     better: Better,
@@ -445,7 +497,8 @@ fn complete_from(
     let worst = known().reduce(worse);
     let one = |(cell, rounds): (&Option<&Cell>, &Option<Rounds>)| {
         let (cell, rounds) = (cell.as_ref()?, rounds.as_ref()?);
-        let usable = |r: &u32| rounds.get(r).copied().filter(|o| o.value > 0.0);
+        let counts = |o: &Observation| o.value > 0.0 || better == Better::Higher;
+        let usable = |r: &u32| rounds.get(r).copied().filter(counts);
         let least = known_of(cell);
         let lacking: Vec<u32> = cell.rounds().into_iter().filter(|r| usable(r).is_none()).collect();
         let stand_in = |r: &u32| {
@@ -461,13 +514,24 @@ fn complete_from(
     row.iter().zip(&all).map(one).collect()
 }
 
-/// A scheduler's logarithms by round, better is higher.
+/// A scheduler's logarithms by round, better is higher. Zero has none. Where some rounds are zero, each round's part in
+/// the logarithm of the mean stands for it, which is what tables compare; where all are, nothing is infinitely little.
 pub(super) fn logarithms(v: &Values, better: Better) -> Vec<f64> {
     let sign = if better == Better::Higher { 1.0 } else { -1.0 };
-    v.by_round.iter().map(|x| sign * x.value.ln()).collect()
+    let values: Vec<f64> = v.by_round.iter().map(|x| x.value).collect();
+    let mean = mean_and_sd(&values).0;
+    let of = |x: &f64| match mean {
+        _ if values.iter().all(|x| *x > 0.0) => x.ln(),
+        _ if mean > 0.0 => mean.ln() + x / mean - 1.0,
+        _ => f64::NEG_INFINITY,
+    };
+    values.iter().map(|x| sign * of(x)).collect()
 }
 
 /// Their mean.
 pub(super) fn logarithm(v: &Values, better: Better) -> f64 {
+    if better == Better::Higher && v.nothing() {
+        return f64::NEG_INFINITY;
+    }
     mean_and_sd(&logarithms(v, better)).0
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::figures::{Figure, Goal, Values, logarithm, logarithms};
 use super::words::in_words;
 use crate::stats::special::{t_cdf, t_quantile};
-use crate::stats::{Better, Together, mean_and_sd, rearranged};
+use crate::stats::{Better, Sample, Together, VerdictOptions, judge, mean_and_sd, rearranged};
 
 /// Of rearrangements: the same data give the same answer.
 const SEED: u64 = 1;
@@ -22,6 +22,10 @@ struct Standing {
     /// Some lie beyond a limit.
     censored: bool,
     deterministic: bool,
+    /// Figures in which nothing was delivered, in no run.
+    nothing: Vec<usize>,
+    /// Of each figure the runs.
+    samples: Vec<Sample>,
 }
 
 /// What the runs of one workload gave.
@@ -83,13 +87,22 @@ impl Standings {
         let one = |i: usize| {
             let mut out = Standing { score: Some(0.0), deterministic: true, ..Standing::default() };
             let mut workloads: BTreeMap<&str, Vec<(&Figure, &Values)>> = BTreeMap::new();
-            for f in &goal.figures {
+            for (at, f) in goal.figures.iter().enumerate() {
                 let Some(v) = &f.values[i] else {
                     return Standing::default();
                 };
                 out.censored |= v.censored() > 0;
                 out.deterministic &= v.deterministic;
+                out.samples.push(v.sample());
+                if goal.better == Better::Higher && v.nothing() {
+                    out.nothing.push(at);
+                }
                 workloads.entry(&f.workload).or_default().push((f, v));
+            }
+            if !out.nothing.is_empty() {
+                // No mean of ratios is as low.
+                out.score = Some(f64::NEG_INFINITY);
+                return out;
             }
             for figures in workloads.values() {
                 let (mean, variance, df, part) = together(figures, goal.better);
@@ -126,6 +139,11 @@ impl Standings {
         self.each[i].score.is_some()
     }
 
+    /// Something in every figure.
+    pub(super) fn delivers(&self, i: usize) -> bool {
+        self.each[i].nothing.is_empty()
+    }
+
     pub(super) fn score(&self, i: usize) -> f64 {
         self.each[i].score.unwrap_or(f64::NEG_INFINITY)
     }
@@ -135,6 +153,9 @@ impl Standings {
     pub(super) fn lead(&self, a: usize, b: usize) -> Option<Lead> {
         let (x, y) = (&self.each[a], &self.each[b]);
         let log = x.score? - y.score?;
+        if !x.nothing.is_empty() || !y.nothing.is_empty() {
+            return Some(against_nothing(x, y));
+        }
         let terms = self.terms(x, y);
         let about = x.censored || y.censored;
         let of = |interval, p| Some(Lead { log, interval, p, about, table: None });
@@ -166,7 +187,7 @@ impl Standings {
         let mut best = None;
         for f in &goal.figures {
             let (x, y) = (f.values[a].as_ref()?, f.values[b].as_ref()?);
-            let part = f.weight * (logarithm(x, goal.better) - logarithm(y, goal.better));
+            let part = f.weight * apart(x, y, goal.better);
             if best.is_none_or(|(most, _)| part > most) {
                 best = Some((part, f));
             }
@@ -181,12 +202,32 @@ impl Standings {
         let mut left: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
         for o in goal.figures.iter().filter(|o| !std::ptr::eq(*o, f)) {
             let (x, y) = (o.values[a].as_ref()?, o.values[b].as_ref()?);
-            let by = logarithm(x, goal.better) - logarithm(y, goal.better);
+            let by = apart(x, y, goal.better);
             left.entry(&o.workload).or_default().push(by);
         }
         let means: Vec<f64> = left.values().map(|all| mean_and_sd(all).0).collect();
         Some(Carrier { what, name, left: mean_and_sd(&means).0 })
     }
+}
+
+/// Nothing is infinitely less than something. How surely there was nothing is what a table says of that very figure;
+/// two with nothing are level.
+fn against_nothing(x: &Standing, y: &Standing) -> Lead {
+    let (log, nothing) = match (x.nothing.is_empty(), y.nothing.is_empty()) {
+        (true, _) => (f64::INFINITY, &y.nothing),
+        (_, true) => (f64::NEG_INFINITY, &x.nothing),
+        _ => (0.0, &x.nothing),
+    };
+    let options = VerdictOptions::default();
+    let of = |i: &usize| {
+        let j = judge(&x.samples[*i], &y.samples[*i], Better::Higher, options);
+        if j.exact { Some(if j.delta == 0.0 { 1.0 } else { 0.0 }) } else { j.p }
+    };
+    // Where there is nothing in several figures, the least certain of them speaks.
+    let all: Option<Vec<f64>> = nothing.iter().map(of).collect();
+    let p = all.and_then(|all| all.into_iter().reduce(f64::max));
+    let p = if log == 0.0 { p.map(|_| 1.0) } else { p };
+    Lead { log, interval: None, p, about: false, table: None }
 }
 
 /// What helps a lead most.
@@ -196,6 +237,12 @@ pub(super) struct Carrier {
     pub(super) name: String,
     /// Logarithm of the lead without it.
     pub(super) left: f64,
+}
+
+/// By how much the first is ahead; two with nothing are level.
+fn apart(x: &Values, y: &Values, better: Better) -> f64 {
+    let by = logarithm(x, better) - logarithm(y, better);
+    if by.is_nan() { 0.0 } else { by }
 }
 
 /// p without an assumption about how values scatter, since some are a bound: whole runs are rearranged.

@@ -6,6 +6,7 @@ use super::*;
 use crate::cells::{charge_starved, group};
 
 mod chance;
+mod gaps;
 mod limits;
 mod one_source;
 

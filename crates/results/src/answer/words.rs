@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::{Figure, Goal};
+use super::figures::{Figure, Goal, Values};
 use super::list;
 use crate::measure::{TOTAL, latency_of, of_job};
 use crate::stats::mean_and_sd;
 
 impl Goal {
-    /// What is said of figures with zeros: their means. Of many the first two, since tables show all.
+    /// What is said of figures with zeros, or below zero: their means. Of many the first two, since tables show all.
     pub(super) fn not_comparable(&self) -> Vec<String> {
         let of = |f: &Figure| {
             let known = self.schedulers.iter().zip(&f.values);
@@ -18,11 +18,14 @@ impl Goal {
             });
             let means: Vec<String> = known.collect();
             let what = in_words(&f.measure);
-            format!(
-                "{what} in {}: has zeros, not comparable as a ratio (means: {})",
-                f.workload,
-                means.join(", ")
-            )
+            let all = || f.values.iter().flatten().flat_map(|v| &v.by_round);
+            let why = match () {
+                () if all().any(|o| o.value < 0.0) => "has values below zero",
+                () if all().all(|o| o.value == 0.0) => "is zero in every run",
+                () => "has zeros",
+            };
+            let told = means.join(", ");
+            format!("{what} in {}: {why}, not comparable as a ratio (means: {told})", f.workload)
         };
         let all = self.zeros.len();
         let said = if all > 3 { 2 } else { all };
@@ -78,6 +81,22 @@ impl Goal {
             }
             _ => Some(format!("{about}; beyond their limit are {}", list(&stopped))),
         }
+    }
+
+    /// Runs that delivered nothing.
+    pub(super) fn delivered_nothing(&self) -> Vec<String> {
+        let of = |f: &Figure| {
+            let none = |(s, v): (&String, &Option<Values>)| {
+                let all = &v.as_ref()?.by_round;
+                let n = all.iter().filter(|o| o.value == 0.0).count();
+                (n > 0).then(|| format!("{n} of {} runs of {s}", all.len()))
+            };
+            let who: Vec<String> = self.schedulers.iter().zip(&f.values).filter_map(none).collect();
+            let who: Vec<&str> = who.iter().map(String::as_str).collect();
+            let what = in_words(&f.measure);
+            (!who.is_empty()).then(|| format!("{what} in {} is 0 in {}", f.workload, list(&who)))
+        };
+        self.figures.iter().filter_map(of).collect()
     }
 
     /// Schedulers that left a process without enough I/Os for a percentile.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Cell, CellSample, Cells};
+use super::{Cell, CellKey, CellSample, Cells};
 use crate::measure::{COUNT, LONGEST, latency_of, of_job};
 use crate::stats::Observation;
 
@@ -36,11 +36,15 @@ const STARVED: f64 = 0.5;
 /// The figure of a whole workload pools its jobs, and a job with next to no I/Os vanishes in it. So rounds in which a
 /// job is starved are charged in the whole workload's figure, too.
 ///
-/// Sides that are compared with each other are charged together.
+/// Sides that are compared with each other are charged together. Of a side whose I/Os nobody counted (samples saved as
+/// CSV, a saved page) it is not known who starved: its figures stand as they are, and those of the same cell of the other
+/// side are charged only where it was charged, too.
 pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
     let mut sides: Vec<&mut Cells> = sides.into_iter().collect();
     let mut known = Percentiles::new();
-    for (key, cell) in sides.iter().flat_map(|c| &c.0) {
+    let alone = sides.len() < 2;
+    let before = beside_unknown(&sides);
+    for (key, cell) in sides.iter().flat_map(|c| &c.0).filter(|(_, c)| alone || c.counted) {
         for (name, of) in cell.measures.iter().filter(|(name, _)| is_p99(name)) {
             let place = (key.device.clone(), key.workload.clone());
             let new = || Known {
@@ -56,7 +60,8 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
             entry.most = entry.most.max(usual(&of.sample.rounds, counts));
         }
     }
-    for (key, cell) in sides.iter_mut().flat_map(|c| &mut c.0) {
+    let charged = sides.iter_mut().flat_map(|c| &mut c.0).filter(|(_, c)| alone || c.counted);
+    for (key, cell) in charged {
         let place = (key.device.clone(), key.workload.clone());
         let here = || known.range((place.clone(), String::new())..);
         for ((_, name), of) in here().take_while(|((p, _), _)| *p == place) {
@@ -69,12 +74,32 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
                 cell.charge_pool(name, pooled.1, longest);
             }
         }
+    }
+    for cell in sides.iter_mut().flat_map(|c| c.0.values_mut()) {
         let spent = |name: &str| {
             let last = name.rsplit('.').next().unwrap_or_default();
             latency_of(name).is_some() && [LONGEST, COUNT].contains(&last)
         };
         cell.measures.retain(|name, _| !spent(name));
     }
+    for (side, key, own, other) in before {
+        if let Some(cell) = sides[side].0.get_mut(&key) {
+            cell.like(&own, &other);
+        }
+    }
+}
+
+/// Counted cells that stand beside one of another side that nobody counted: which side, the cell as it was, the other.
+fn beside_unknown(sides: &[&mut Cells]) -> Vec<(usize, CellKey, Cell, Cell)> {
+    let mut out = Vec::new();
+    for (i, side) in sides.iter().enumerate() {
+        for (key, cell) in side.0.iter().filter(|(_, c)| c.counted) {
+            let others = sides.iter().enumerate().filter(|(j, _)| *j != i);
+            let other = others.filter_map(|(_, s)| s.0.get(key)).find(|c| !c.counted);
+            out.extend(other.map(|o| (i, key.clone(), cell.clone(), o.clone())));
+        }
+    }
+    out
 }
 
 /// I/Os of the median run. Runs with a percentile and without a count had too many to be counted. The most that any run
@@ -159,6 +184,30 @@ impl Cell {
         out
     }
 
+    /// Takes back what a cell, which was `own`, is charged with and the `other` is not.
+    fn like(&mut self, own: &Cell, other: &Cell) {
+        let all = |c: &Cell, name: &str| -> BTreeMap<u32, Observation> {
+            c.measures.get(name).into_iter().flat_map(|m| &m.sample.rounds).copied().collect()
+        };
+        for (name, m) in self.measures.iter_mut().filter(|(name, _)| is_p99(name)) {
+            let (own, other) = (all(own, name), all(other, name));
+            let charged = std::mem::take(&mut m.sample.rounds);
+            for (round, o) in charged {
+                let kept = match (own.get(&round), other.get(&round)) {
+                    (None, theirs) => theirs.map(|_| o),
+                    (Some(_), Some(theirs)) if theirs.censored => Some(o),
+                    (Some(was), _) => Some(*was),
+                };
+                m.sample.rounds.extend(kept.map(|o| (round, o)));
+            }
+            let beyond = |(r, o): &&(u32, Observation)| {
+                o.censored && own.get(r).is_none_or(|was| !was.censored)
+            };
+            m.starved = m.sample.rounds.iter().filter(beyond).count();
+        }
+        self.measures.retain(|_, m| !m.sample.rounds.is_empty());
+    }
+
     /// Charges a workload's figure with what one of its jobs was charged with.
     fn charge_pool(&mut self, of_job: &str, pooled: &str, longest: f64) {
         let Some(job) = self.measures.get(of_job).filter(|j| j.starved > 0) else { return };
@@ -178,7 +227,7 @@ impl Cell {
 
 #[cfg(test)]
 mod tests {
-    use iosched_experiment::record::{BackendKind, DirStats, JobRecord, Record, TrialId};
+    use iosched_experiment::record::{BackendKind, DirStats, JobRecord, Metric, Record, TrialId};
 
     use super::*;
     use crate::cells::{analyse, group};
@@ -197,6 +246,55 @@ mod tests {
         };
         let jobs = vec![JobRecord { name: "a".into(), read, ..JobRecord::default() }];
         Record { trial, jobs, backend: BackendKind::Real, ..Record::default() }
+    }
+
+    /// The same runs, of which another program knows the named figures only.
+    fn told(records: &[Record], cells: &Cells, kinds: &[&str]) -> Vec<Record> {
+        let metrics = |r: &Record| {
+            let cell = &cells.0[&CellKey::of(&r.trial)];
+            let of = |(name, m): (&String, &CellSample)| {
+                let o = m.sample.rounds.iter().find(|x| x.0 == r.trial.repetition)?.1;
+                kinds.iter().any(|k| name.ends_with(k)).then(|| Metric {
+                    name: name.clone(),
+                    value: o.value,
+                    unit: m.unit.clone(),
+                    higher_is_better: Some(m.better == crate::stats::Better::Higher),
+                    censored: o.censored,
+                })
+            };
+            cell.measures.iter().filter_map(of).collect()
+        };
+        let of = |r: &Record| Record {
+            trial: r.trial.clone(),
+            backend: BackendKind::Imported,
+            metrics: metrics(r),
+            ..Record::default()
+        };
+        records.iter().map(of).collect()
+    }
+
+    /// Whoever does not say how many I/Os there were has not starved anybody: the same runs are no regression.
+    #[test]
+    fn an_unknown_number_of_ios_is_not_none() {
+        use crate::compare::{Answer, CompareOptions, compare};
+        let mut own = records();
+        // A starved job raises the figure of all.
+        for r in &mut own {
+            add_job(r, "b", if r.trial.scheduler == "bfq" { 9 } else { 400 }, 12);
+        }
+        let plain = group(&own);
+        let mut charged = plain.clone();
+        charge_starved([&mut charged]);
+        let options = CompareOptions { force: true, ..CompareOptions::default() };
+        let csv = told(&own, &plain, &["bw", ".p99"]);
+        let page = told(&own, &charged, &["bw", ".p99"]);
+        for other in [csv, page] {
+            for (base, new) in [(&own, &other), (&other, &own)] {
+                let c = compare(base, new, &options).unwrap();
+                assert_eq!(c.answer(), Answer::NoRegression, "{c:#?}");
+                assert!(c.changes.iter().any(|x| x.measure == "read.clat.p99"));
+            }
+        }
     }
 
     /// Two of five runs in which bfq lets next to no read through: the other three are no answer.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::{centre_of, percent, percent_ends, printable};
+use super::{centre_of, percent, percent_ends, printable, without_ratio};
 use crate::answer::wrap;
 use crate::cells::MIXED_LATENCIES;
 use crate::compare::{Answer, Change, Comparison, Difference, UNRECORDED};
@@ -113,7 +113,7 @@ fn short(j: &Judged) -> String {
 
 /// `+4.2 % [+3.9, +4.5]`: the ratio with its interval, if it has one.
 fn change(j: &Judged) -> String {
-    let Some(r) = j.ratio else { return "–".into() };
+    let Some(r) = j.ratio else { return without_ratio(j).into() };
     if j.exact {
         return format!("{} (exact)", percent(r));
     }

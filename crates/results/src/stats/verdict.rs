@@ -103,7 +103,8 @@ pub struct Judged {
     pub base: Summary,
     /// The other side's summary.
     pub new: Summary,
-    /// New over base: of the geometric means (of means where a value is not positive). A value beyond a limit counts as
+    /// New over base: of the geometric means (of means where a value is zero; none where one is below, or the base is
+    /// nothing: then differences are judged). A value beyond a limit counts as
     /// the limit, so with such values it is only about right ([`Judged::about`]).
     pub ratio: Option<f64>,
     /// 95 % confidence interval of the ratio: (low, high). There is none with values beyond a limit.
@@ -180,10 +181,12 @@ impl Judged {
     }
 
     fn direction(&self) -> Verdict {
-        // The ratio gives the direction. Without a ratio, or with one that is only about right, the ranks give it.
+        // The ratio gives the direction; that of means where there is no ratio. With values that are only about right the
+        // ranks give it.
+        let means = self.base.mean.zip(self.new.mean).filter(|(b, n)| b != n && !self.about());
         let up = match self.ratio.filter(|r| r.is_finite() && *r != 1.0 && !self.about()) {
             Some(r) => r > 1.0,
-            None => self.delta > 0.0,
+            None => means.map_or(self.delta > 0.0, |(b, n)| n > b),
         };
         if up == (self.better == Better::Higher) { Verdict::Better } else { Verdict::Worse }
     }
@@ -314,8 +317,10 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
             by_pairs.or_else(|| welch(b, n, lent.prior(c.kind)))
         }
         None => {
+            let below = [base, new].iter().any(|s| s.values().iter().any(|v| *v < 0.0));
             let (b, n) = (Side::of(&base.values()), Side::of(&new.values()));
-            out.ratio = (b.mean != 0.0).then(|| n.mean / b.mean);
+            // Of what lies below zero there is no so many times as much.
+            out.ratio = (b.mean != 0.0 && !below).then(|| n.mean / b.mean);
             out.test = Test::Welch;
             welch(b, n, None)
         }
@@ -335,7 +340,7 @@ fn test(c: &Compared<'_>, lent: &Lent, pairing: &Pairing) -> (Judged, Option<Dif
     let (low, high) = d.interval(LEVEL);
     out.ratio_ci = match (logarithms, bs.mean) {
         (Some(_), _) => Some((low.exp(), high.exp())),
-        (None, Some(m)) if m > 0.0 => Some((1.0 + low / m, 1.0 + high / m)),
+        (None, Some(m)) if m > 0.0 && out.ratio.is_some() => Some((1.0 + low / m, 1.0 + high / m)),
         _ => None,
     };
     (out, Some(d))
@@ -376,8 +381,12 @@ fn conclude(
         return;
     }
     let n = j.base.n.min(j.new.n);
+    // Values that are not all positive are compared as they are, and not by their logarithms.
+    let positive = [&j.base, &j.new].iter().all(|s| s.min > 0.0);
+    let scale = if positive || j.ratio.is_none() { 1.0 } else { j.base.mean.unwrap_or(1.0) };
+    let margin = if j.ratio.is_some() { options.margin.ln_1p() * scale } else { 0.0 };
     j.needs = match (d, j.p) {
-        (Some(d), _) if d.se > 0.0 => Some(d.needs(n, alpha, options.margin.ln_1p())),
+        (Some(d), _) if d.se > 0.0 => Some(d.needs(n, alpha, margin)),
         // The rank test's z grows with the root of n.
         (None, Some(p)) if p < 0.9 => {
             let z = normal_quantile(alpha / 2.0) / normal_quantile(p / 2.0);
