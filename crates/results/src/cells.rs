@@ -5,7 +5,7 @@ mod starved;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::{BackendKind, Record, Status, TrialId};
+use iosched_experiment::record::{BackendKind, DirStats, Record, Status, TrialId};
 use serde::{Deserialize, Serialize};
 
 use crate::measure::{Measure, latency_of, measures};
@@ -88,7 +88,10 @@ impl Cells {
             cell.unusable.push(why.into());
             return;
         }
-        cell.counted |= !r.jobs.is_empty();
+        // fio's JSON without bins has percentiles of however few.
+        let counted = |d: &DirStats| d.ios == 0 || !d.latency().is_empty();
+        cell.counted |= !r.jobs.is_empty()
+            && r.jobs.iter().all(|j| [&j.read, &j.write, &j.trim].into_iter().all(counted));
         for m in measures(r) {
             cell.add(r.trial.repetition, m, Origin::of(r.backend));
         }

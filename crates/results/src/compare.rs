@@ -9,7 +9,7 @@ use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{CellKey, CellSample, Cells, charge_starved, group, one_latency};
-use crate::measure::{kind, told_apart};
+use crate::measure::{kind, sharing, told_apart};
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
@@ -210,9 +210,9 @@ pub fn compare(
             });
         }
     }
-    let all = figures.len();
+    // The figure of a single job is that of the workload. Nothing is left out with it.
+    let left_out = figures.iter().filter(|f| !seen(f, options) && f.shared).count();
     figures.retain(|f| seen(f, options));
-    let left_out = all - figures.len();
     let has = |c: &Cells, k: &CellKey| c.0.get(k).is_some_and(|cell| !cell.measures.is_empty());
     Ok(Comparison {
         differing,
@@ -232,6 +232,8 @@ struct Figure<'a> {
     new: &'a CellSample,
     /// The jobs with this figure are few enough to be told apart.
     told_apart: bool,
+    /// Several jobs have this figure.
+    shared: bool,
 }
 
 /// Of a hundred jobs one is always the unluckiest, and nobody reads their figures: they would only take certainty from
@@ -247,8 +249,8 @@ fn figures<'a>(b: &'a Cells, n: &'a Cells) -> Vec<Figure<'a>> {
         let all: BTreeSet<&str> = cell.measures.keys().map(String::as_str).collect();
         for (measure, new) in &cell.measures {
             if let Some(base) = other.measures.get(measure) {
-                let told_apart = told_apart(measure, &all);
-                out.push(Figure { key, measure, base, new, told_apart });
+                let (told_apart, shared) = (told_apart(measure, &all), sharing(measure, &all) > 1);
+                out.push(Figure { key, measure, base, new, told_apart, shared });
             }
         }
     }
@@ -285,11 +287,7 @@ fn change(f: &Figure<'_>, judged: Judged, threshold: f64) -> Change {
     let regression =
         judged.verdict == Verdict::Worse && judged.loss().is_none_or(|l| l > threshold);
     let unsure = matches!(judged.verdict, Verdict::NotEnoughData | Verdict::Invalid);
-    // One run of each with the same seed that gave the same value judges no scheduler, but nothing became worse.
-    let (base, new) = (&f.base.sample, &f.new.sample);
-    let seeded = [base, new].iter().all(|s| s.deterministic && s.paired);
-    let same = seeded && !base.rounds.is_empty() && base.rounds == new.rounds;
-    let open = unsure && !same && judged.worst_loss().is_none_or(|l| l > threshold);
+    let open = unsure && judged.worst_loss().is_none_or(|l| l > threshold);
     let (key, measure, unit) = (f.key.clone(), f.measure.into(), f.new.unit.clone());
     let needs = if open { runs(&judged, threshold) } else { None };
     Change { key, measure, unit, judged, regression, open, needs }

@@ -25,8 +25,8 @@ pub struct Measure {
     pub censored: bool,
 }
 
-/// What a workload reads and writes, added up. It is made where figures are judged: what tables and answers call the
-/// throughput of a workload that does both.
+/// What a workload reads and writes, all bytes over the time in which any of its jobs ran: what tables and answers call the
+/// throughput of a workload that does both. Of results that have the two rates only it is their sum.
 pub const TOTAL: &str = "total.bw";
 
 /// Whether a measure is made from I/Os here, rather than reported by a tool under its own name.
@@ -74,9 +74,14 @@ pub fn is_head_of_job(measure: &str, all: &BTreeSet<&str>) -> bool {
 /// Whether a figure is not that of one of very many jobs.
 #[must_use]
 pub fn told_apart(measure: &str, all: &BTreeSet<&str>) -> bool {
-    let Some((_, own)) = of_job(measure) else { return true };
-    let sharing = all.iter().filter(|m| of_job(m).is_some_and(|(_, other)| other == own));
-    SHARING.contains(&sharing.count())
+    of_job(measure).is_none() || SHARING.contains(&sharing(measure, all))
+}
+
+/// How many jobs have a figure that is one of a job.
+#[must_use]
+pub fn sharing(measure: &str, all: &BTreeSet<&str>) -> usize {
+    let Some((_, own)) = of_job(measure) else { return 0 };
+    all.iter().filter(|m| of_job(m).is_some_and(|(_, other)| other == own)).count()
 }
 
 /// Whether a figure, which is called `own` without its job, belongs to those that sum up a run.
@@ -128,6 +133,15 @@ pub const COUNT: &str = "count";
 pub fn measures(record: &Record) -> Vec<Measure> {
     let mut out = Vec::new();
     add_jobs("", &record.jobs.iter().collect::<Vec<_>>(), &mut out);
+    // Rates over times of their own do not add up: who writes for a second before another reads for one did not move both
+    // in one second.
+    let does = |side: fn(&JobRecord) -> &DirStats| record.jobs.iter().any(|j| side(j).ios > 0);
+    if does(|j| &j.read) && does(|j| &j.write) {
+        let all = total(record.jobs.iter(), |j| [&j.read, &j.write]);
+        if all.span > 0 {
+            put(&mut out, TOTAL.into(), "B/s", all.bytes_per_second(), Better::Higher);
+        }
+    }
     let mut names: Vec<&str> = Vec::new();
     for j in &record.jobs {
         if !names.contains(&j.name.as_str()) {
@@ -229,6 +243,22 @@ mod tests {
             DirStats { ios, bytes: ios * 4096, runtime: 1_000_000_000, ..DirStats::default() };
         (0..ios).for_each(|_| read.clat.record(1_000));
         JobRecord { name: name.into(), read, ..JobRecord::default() }
+    }
+
+    /// A writer for one second, and from 0.9 s on a reader for one: 1.9 s, not twice the rate of one.
+    #[test]
+    fn a_total_is_over_the_time_in_which_any_job_ran() {
+        let mut writer = job("w", 1000);
+        std::mem::swap(&mut writer.read, &mut writer.write);
+        let mut reader = job("r", 900);
+        writer.ended = 1_000_000_000;
+        (reader.began, reader.ended) = (900_000_000, 1_900_000_000);
+        let m = measures(&Record { jobs: vec![writer, reader], ..Record::default() });
+        let of = |n: &str| m.iter().find(|m| m.name == n).map(|m| m.value);
+        assert_eq!(of(TOTAL), Some(1900.0 * 4096.0 / 1.9));
+        assert_eq!(of("write.bw"), Some(1000.0 * 4096.0));
+        let m = measures(&Record { jobs: vec![job("a", 300)], ..Record::default() });
+        assert!(m.iter().all(|m| m.name != TOTAL), "reads alone are their own total");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use iosched_experiment::record::{
     BackendKind, DispatchPoint, EVENT, JobRecord, Mark, MarkKind, OPERATION, Record, Status,
 };
-use iosched_results::cells::{CellKey, Cells};
+use iosched_results::cells::{CellKey, Cells, NO_REASON};
 use iosched_results::model::PublishedSummary;
 use iosched_results::stats::VerdictOptions;
 use iosched_types::{LatencyHistogram, Nanos, Sector};
@@ -350,7 +350,8 @@ fn kind(jobs: &[JobRecord]) -> &'static str {
 impl Detail {
     pub(crate) fn add(&mut self, r: &Record) {
         if let Status::Failed(why) | Status::Invalid(why) = &r.status {
-            *self.unusable.entry(why.clone()).or_default() += 1;
+            let why = if why.trim().is_empty() { NO_REASON } else { why };
+            *self.unusable.entry(why.into()).or_default() += 1;
             return;
         }
         self.complete += 1;

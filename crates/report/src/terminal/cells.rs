@@ -144,8 +144,9 @@ impl Row<'_> {
 }
 
 impl Place<'_> {
-    /// Most usable runs of a scheduler.
-    pub(super) fn runs(&self) -> usize {
-        self.rows.iter().map(|r| r.runs.len()).max().unwrap_or(0)
+    /// Fewest and most usable runs of a scheduler that has any.
+    pub(super) fn runs(&self) -> (usize, usize) {
+        let all = || self.rows.iter().map(|r| r.runs.len()).filter(|n| *n > 0);
+        (all().min().unwrap_or(0), all().max().unwrap_or(0))
     }
 }

@@ -11,10 +11,8 @@ pub(super) const RESOLVES_P999: u64 = 1_000;
 /// Figures over all processes and directions of a trial, or over the processes of one name.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// Bytes read and written a second.
+    /// Bytes read and written a second, as everywhere over the time in which any of the processes ran.
     pub bandwidth: f64,
-    /// Bytes and I/Os a second of reads and of writes added up, each over its own time: what answers compare.
-    pub sides: (f64, f64),
     /// Reads and writes a second.
     pub iops: f64,
     /// Trims a second: they move no data.
@@ -69,10 +67,6 @@ impl Figures {
     pub fn of(r: &Record) -> Figures {
         let mut f = Figures::of_jobs(r.jobs.iter());
         f.take_percentiles(r);
-        // As pages show them. Of jobs that took turns that would be no rate of the disk.
-        if together(&r.jobs) {
-            (f.bandwidth, f.iops) = f.sides;
-        }
         let share = |t: u64| if r.elapsed == 0 { 0.0 } else { t as f64 / r.elapsed as f64 };
         f.busy = share(r.device.busy).min(1.0);
         f.idled = share(r.scheduler.idled).min(1.0);
@@ -123,10 +117,6 @@ impl Figures {
         let jobs: Vec<&JobRecord> = jobs.collect();
         let moved = total(jobs.iter().copied(), |j| [&j.read, &j.write]);
         (f.bandwidth, f.iops) = (moved.bytes_per_second(), moved.iops());
-        let side = |of: fn(&JobRecord) -> &DirStats| total(jobs.iter().copied(), |j| [of(j)]);
-        let (reads, writes) = (side(|j| &j.read), side(|j| &j.write));
-        f.sides =
-            (reads.bytes_per_second() + writes.bytes_per_second(), reads.iops() + writes.iops());
         f.trims = total(jobs.iter().copied(), |j| [&j.trim]).iops();
         for j in jobs {
             sync.merge(j.sync.latency());

@@ -249,6 +249,31 @@ fn of_many_jobs_the_extremes_are_shown() {
     assert!(wide.contains("task500") && !wide.contains("more jobs"), "all on one wide line");
 }
 
+/// Whether jobs overlap by a nanosecond or miss each other by one makes no difference: the column is one total, which is
+/// also what the change beside it and the answer compare.
+#[test]
+fn a_total_does_not_jump_where_jobs_begin_to_overlap() {
+    let of = |began: u64| {
+        let mut r = record("disk", "w", "none", 100, 1_000_000);
+        r.jobs.truncate(1);
+        let mut late = r.jobs[0].clone();
+        let length = late.read.runtime;
+        late.name = "late".into();
+        std::mem::swap(&mut late.read, &mut late.write);
+        r.jobs[0].ended = length;
+        (late.began, late.ended) = (began, began + length);
+        r.jobs.push(late);
+        r
+    };
+    let length = of(0).jobs[0].read.runtime;
+    let [before, after] = [of(length - 1), of(length)].map(|r| Figures::of(&r));
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-6;
+    assert!(near(before.bandwidth, after.bandwidth) && near(before.iops, after.iops));
+    let measures = iosched_results::measure::measures(&of(length - 1));
+    let total = measures.iter().find(|m| m.name == "total.bw").unwrap();
+    assert!(near(total.value, before.bandwidth));
+}
+
 #[test]
 fn rates_of_jobs_at_different_times_are_explained() {
     let mut r = record("disk", "w", "none", 100, 1_000_000);

@@ -98,8 +98,11 @@ fn title(p: &Place<'_>, unit: Option<&str>) -> String {
         BackendKind::Imported => words.push_str(", imported"),
     }
     match p.runs() {
-        0 | 1 => {}
-        n => words.push_str(&format!(", mean of {n} runs ± 95 %")),
+        (_, 0 | 1) => {}
+        (least, most) if least < most => {
+            words.push_str(&format!(", mean of {least} to {most} runs ± 95 %"));
+        }
+        (_, n) => words.push_str(&format!(", mean of {n} runs ± 95 %")),
     }
     if let Some(unit) = unit {
         let total = p.rows.iter().flat_map(|r| &r.runs).all(|(_, f)| f.total || f.mean == 0.0);
@@ -191,7 +194,7 @@ impl Speed {
             Column::words("", Align::Left, bars),
             Column::numbers("MiB/s", &bandwidth, Best::Most, |v| number(v / MIB)),
         ];
-        if p.runs() > 1 {
+        if p.runs().1 > 1 {
             columns.push(Column::words("±%", Align::Right, p.rows.iter().map(spread)));
         }
         columns.push(Column::numbers("IOPS", &values(|f| f.iops), Best::Most, number));
@@ -292,7 +295,7 @@ impl Side {
             let mut column = Column::words(
                 &head,
                 Align::Left,
-                judged.iter().map(|j| change(j.as_ref(), p.runs())),
+                judged.iter().map(|j| change(j.as_ref(), p.runs().1)),
             );
             for (cell, j) in column.cells.iter_mut().zip(judged) {
                 cell.bad = j.as_ref().is_some_and(|j| j.verdict == Verdict::Worse);
@@ -310,8 +313,13 @@ impl Side {
 /// `+12.3 % better`; a verdict needs repetitions.
 fn change(j: Option<&Judged>, runs: usize) -> String {
     let Some(j) = j else { return String::new() };
-    let Some(ratio) = j.ratio.filter(|r| r.is_finite()) else { return "–".into() };
-    let percent = percent(ratio);
+    // Something is infinitely more than nothing.
+    let more = j.base.mean == Some(0.0) && j.new.mean.is_some_and(|m| m > 0.0);
+    let percent = match j.ratio.filter(|r| r.is_finite()) {
+        Some(ratio) => percent(ratio),
+        None if more => "∞×".into(),
+        None => return "–".into(),
+    };
     let words = match (j.verdict, j.needs) {
         (Verdict::Better, _) => "better".into(),
         (Verdict::Worse, _) => "worse".into(),

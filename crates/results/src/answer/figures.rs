@@ -6,7 +6,7 @@ use super::MATTERS;
 use super::gaps::{Gap, Gaps, failed, settle};
 use super::words::in_words;
 use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
-use crate::measure::{TWINS, derived, resolution, without_unit};
+use crate::measure::{TOTAL, TWINS, derived, resolution, without_unit};
 use crate::stats::{Better, Observation, Sample, mean_and_sd};
 
 /// The values of one scheduler.
@@ -79,6 +79,8 @@ impl Goal {
         let same = |v: &Values| {
             v.by_round.len() > 1 && v.by_round.windows(2).all(|w| w[0].value == w[1].value)
         };
+        // Nothing in every run is no draw that could have come out otherwise.
+        let same = |v: &Values| same(v) && !v.nothing();
         let all = |i: usize| self.figures.iter().all(|f| f.values[i].as_ref().is_some_and(same));
         let known = self.schedulers.iter().enumerate();
         known.filter(|(i, _)| who.contains(i) && all(*i)).map(|(_, s)| s.as_str()).collect()
@@ -155,6 +157,8 @@ pub(super) fn goals(
     let workloads: BTreeSet<&str> = here.map(|k| k.workload.as_str()).collect();
     let mut found = Found::new();
     let mut wanted: Option<(Better, Vec<Figure>)> = None;
+    // What reads and writes move together is that goal.
+    let asked = if asked == TOTAL { "throughput" } else { asked };
     for workload in workloads {
         let cell = |name: &&str| {
             let key = CellKey {
@@ -262,7 +266,7 @@ pub(super) fn twin(iops: &(&str, &str, Vec<f64>), rate: &(&str, &str, Vec<f64>))
 }
 
 /// What moves data.
-const MOVED: [&str; 2] = ["read.bw", "write.bw"];
+const MOVED: [&str; 3] = ["read.bw", "write.bw", TOTAL];
 
 /// What a workload moves in all: reads and writes.
 pub(super) const THROUGHPUT: &str = "throughput";
@@ -306,26 +310,27 @@ fn resolved(row: &[Option<&Cell>], measure: &str) -> bool {
 
 fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
     // A round without any I/O has no rate, yet it moved nothing.
-    let sum = |c: &Cell, sides: &[&str]| {
+    let trims = |c: &Cell| {
         let nothing = |r: u32| (r, Observation::from(0.0));
-        let mut sum: Rounds = c.rounds().into_iter().map(nothing).collect();
-        for side in sides {
-            for (r, o) in rounds(c, side) {
-                let entry = sum.entry(r).or_insert(Observation::from(0.0));
-                entry.value += o.value;
-                entry.censored |= o.censored;
-            }
-        }
-        sum
+        let mut all: Rounds = c.rounds().into_iter().map(nothing).collect();
+        all.extend(rounds(c, "trim.iops"));
+        all
     };
+    let moved = |c: &Cell| c.total().sample.rounds.into_iter().collect::<Rounds>();
     let figure = if MOVED.iter().any(|m| has(row, m)) {
-        make(workload, THROUGHPUT, complete(row, Better::Higher, |c| sum(c, &MOVED)))
+        make(workload, THROUGHPUT, complete(row, Better::Higher, moved))
     } else if has(row, "trim.iops") {
         // Trims move no data. Where there is nothing else, their number is compared.
-        make(workload, "trim.iops", complete(row, Better::Higher, |c| sum(c, &["trim.iops"])))
+        make(workload, "trim.iops", complete(row, Better::Higher, trims))
     } else {
         return None;
     };
+    let mut figure = figure;
+    for (c, v) in row.iter().zip(&mut figure.values) {
+        if c.is_some_and(Cell::unsaid) {
+            *v = None;
+        }
+    }
     let figure = Figure { zeros: all_zero(&figure.values), ..figure };
     Some((0, "throughput".into(), Better::Higher, figure))
 }

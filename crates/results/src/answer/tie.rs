@@ -72,8 +72,11 @@ impl Case<'_> {
             let mean = if but.is_empty() { "" } else { " in the mean of these" };
             (level, format!("{ends}: surely less than {}{mean}{but}", share(margin)))
         } else {
-            let runs = self.goal.runs();
-            (UNCLEAR, format!("{ends}: {runs} runs are too few to be sure"))
+            let few = match self.goal.runs() {
+                1 => "1 run is".into(),
+                n => format!("{n} runs are"),
+            };
+            (UNCLEAR, format!("{ends}: {few} too few to be sure"))
         };
         let who = if tied.len() == self.order.len() && tied.len() > 2 {
             format!("the {} schedulers", tied.len())

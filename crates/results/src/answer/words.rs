@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::figures::{Figure, Goal, Values};
+use super::figures::{Figure, Goal, THROUGHPUT, Values};
 use super::list;
 use crate::measure::{TOTAL, latency_of, of_job};
 use crate::stats::mean_and_sd;
@@ -36,7 +36,7 @@ impl Goal {
 
     /// The figures in words: `p99 of reads and p99 of fsync`. Empty where the goal is called like its figure.
     pub(super) fn measured_by(&self) -> String {
-        let words: BTreeSet<String> = self.figures.iter().map(of_test).collect();
+        let words = self.measures();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
             [one] if one == self.name => String::new(),
@@ -48,9 +48,17 @@ impl Goal {
         }
     }
 
+    /// The figures, each kind once. Beside others "throughput" would not say whose.
+    fn measures(&self) -> BTreeSet<String> {
+        let words: BTreeSet<String> = self.figures.iter().map(of_test).collect();
+        let several = words.len() > 1;
+        let own = |w: String| if several && w == THROUGHPUT { "data rate".into() } else { w };
+        words.into_iter().map(own).collect()
+    }
+
     /// Which figures they are, where the sentence only counts them: up to sixteen; of more the tables tell.
     pub(super) fn named(&self) -> Option<String> {
-        let words: BTreeSet<String> = self.figures.iter().map(|f| in_words(&f.measure)).collect();
+        let words = self.measures();
         let counted = self.measured_by().ends_with(" measures");
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         (counted && words.len() <= 16)

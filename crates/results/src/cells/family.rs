@@ -76,6 +76,9 @@ pub fn heads(cells: &Cells) -> BTreeSet<(&str, &str)> {
 pub fn throughput_of(cells: &Cells, device: &str, workload: &str) -> Option<&'static str> {
     let here = || cells.0.iter().filter(|(k, _)| k.device == device && k.workload == workload);
     let has = |m: &str| here().any(|(_, c)| c.measures.contains_key(m));
+    if has(TOTAL) {
+        return Some(TOTAL);
+    }
     let sides = ["read.bw", "write.bw"].map(|m| Some(m).filter(|m| has(m)));
     let whole = |m: &str| {
         let of = |c: &Cell| c.measures.get(m).map_or(0, |s| s.sample.rounds.len());
@@ -92,14 +95,16 @@ pub fn throughput_of(cells: &Cells, device: &str, workload: &str) -> Option<&'st
     }
 }
 
-/// What each cell read and wrote in all, where no figure of its own says that.
+/// What each cell read and wrote in all.
 fn totals(cells: &Cells) -> Vec<(&CellKey, CellSample, usize)> {
     let places: BTreeSet<(&str, &str)> =
         cells.0.keys().map(|k| (k.device.as_str(), k.workload.as_str())).collect();
     let wanted: BTreeSet<(&str, &str)> =
         places.into_iter().filter(|(d, w)| throughput_of(cells, d, w) == Some(TOTAL)).collect();
     let here = cells.0.iter().filter(|(k, c)| {
-        !c.measures.is_empty() && wanted.contains(&(k.device.as_str(), k.workload.as_str()))
+        !c.measures.is_empty()
+            && !c.unsaid()
+            && wanted.contains(&(k.device.as_str(), k.workload.as_str()))
     });
     here.map(|(k, c)| (k, c.total(), c.unusable.len())).collect()
 }
@@ -110,8 +115,14 @@ impl Cell {
         self.measures.values().flat_map(|m| m.sample.rounds.iter().map(|r| r.0)).collect()
     }
 
-    /// Bytes read and written a second, by round.
-    fn total(&self) -> CellSample {
+    /// Nobody said what it moved, nor counted its I/Os: that is not known to be nothing.
+    pub(crate) fn unsaid(&self) -> bool {
+        let rates = ["read.bw", "write.bw", TOTAL, "trim.iops"];
+        !self.counted && !rates.iter().any(|m| self.measures.contains_key(*m))
+    }
+
+    /// Bytes read and written a second, by round: its total, or what it moved in the only direction that it has.
+    pub(crate) fn total(&self) -> CellSample {
         let mut sums: BTreeMap<u32, f64> = self.rounds().into_iter().map(|r| (r, 0.0)).collect();
         let mut sample = Sample { deterministic: true, paired: true, ..Sample::default() };
         for side in ["read.bw", "write.bw"].iter().filter_map(|m| self.measures.get(*m)) {
@@ -120,6 +131,11 @@ impl Cell {
             for (round, o) in &side.sample.rounds {
                 *sums.entry(*round).or_default() += o.value;
             }
+        }
+        if let Some(own) = self.measures.get(TOTAL) {
+            sample.deterministic &= own.sample.deterministic;
+            sample.paired &= own.sample.paired;
+            sums.extend(own.sample.rounds.iter().map(|(round, o)| (*round, o.value)));
         }
         sample.rounds = sums.into_iter().map(|(r, v)| (r, Observation::from(v))).collect();
         let highest = sample.rounds.last().map_or(0, |r| r.0);
@@ -153,7 +169,7 @@ impl<'a> Family<'a> {
             let of = move |(m, c): (&'a String, &'a CellSample)| {
                 (k, m.as_str(), Cow::Borrowed(c), cell.unusable.len())
             };
-            cell.measures.iter().map(of)
+            cell.measures.iter().filter(|(m, _)| *m != TOTAL).map(of)
         });
         let (mut seen, further): (Vec<Unsummed<'a>>, Vec<Unsummed<'a>>) =
             each.partition(|(k, m, ..)| heads.contains(&(k.workload.as_str(), *m)));

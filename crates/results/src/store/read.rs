@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::error::of;
 use super::write::backend_kind;
 use super::{Store, StoreError};
-use crate::cells::{Cells, Origin};
+use crate::cells::{Cells, NO_REASON, Origin};
 use crate::measure::Measure;
 use crate::stats::Better;
 
@@ -263,6 +263,9 @@ impl Store {
                 "SELECT measure, unit, value, better, censored FROM samples WHERE trial_id = ?1",
             )
             .map_err(&e)?;
+        // Where I/Os were counted, there are their latencies.
+        let mut counted =
+            self.conn.prepare_cached("SELECT 1 FROM histograms WHERE trial_id = ?1").map_err(&e)?;
         for t in self.trials(experiment)? {
             let id = &t.trial;
             if !out.contains_key(&id.kernel) {
@@ -271,9 +274,11 @@ impl Store {
             let Some(cells) = out.get_mut(&id.kernel) else { continue };
             let cell = cells.cell(&id.device, &id.workload, &id.scheduler);
             if t.status != "complete" {
-                cell.unusable.push(t.reason);
+                let reason = if t.reason.trim().is_empty() { NO_REASON.into() } else { t.reason };
+                cell.unusable.push(reason);
                 continue;
             }
+            cell.counted |= counted.exists([t.id]).map_err(&e)?;
             let origin = Origin::of(backend_kind(&t.backend));
             let mut rows = figures.query([t.id]).map_err(&e)?;
             while let Some(r) = rows.next().map_err(&e)? {

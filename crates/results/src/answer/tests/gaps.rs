@@ -36,7 +36,7 @@ fn who_delivers_nothing_is_infinitely_worse() {
     assert!(!a.notes.iter().any(|n| n.contains("worst known")), "{a:?}");
     let all = of(&runs("w", TPS, &[("none", [0.0; 5]), ("mq-deadline", [0.0; 5]), ("bfq", GOOD)]));
     let a = goal(&all, "throughput");
-    assert_eq!(a.winner.as_deref(), Some("bfq"), "{a:?}");
+    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured), "{a:?}");
     assert!(a.words.starts_with("bfq: ∞× against none, the next"), "{a:?}");
     assert!(a.lead.as_ref().unwrap().ratio.is_finite());
     // Nobody delivers anything: nothing is compared.
@@ -164,4 +164,68 @@ fn hidden_schedulers_are_named() {
     let mut all = of(&rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]));
     without_hidden(&mut all, &["kyber".into(), "cfq".into()]);
     assert!(all.iter().all(|a| a.notes[0] == "Without kyber and cfq, which are hidden"), "{all:?}");
+}
+
+/// Runs of a scheduler that the kernel lacks decide nothing, so it does not matter that they are alike.
+#[test]
+fn a_removed_scheduler_makes_no_draw() {
+    let mut records =
+        rates(&[("none", &[1e8]), ("bfq", &[1.3e8]), ("anticipatory@2.6.32", &[0.9e8])]);
+    for r in records.iter_mut().filter(|r| r.trial.scheduler.starts_with("anti")) {
+        r.jobs[0].read.bytes = 90_000_000;
+    }
+    records.retain(|r| r.trial.scheduler != "bfq" || r.trial.repetition < 4);
+    let a = goal(&of(&records), "throughput").clone();
+    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured), "{a:?}");
+    assert!(a.notes.iter().any(|n| n.ends_with("3 to 5 runs of each")), "{a:?}");
+}
+
+/// What a workload reads and writes is the throughput of tables, by either name.
+#[test]
+fn the_total_is_a_goal() {
+    let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);
+    for r in &mut records {
+        r.jobs[0].write = r.jobs[0].read.clone();
+        r.provenance.insert(GOAL.into(), crate::measure::TOTAL.into());
+    }
+    let all = of(&records);
+    assert_eq!((all[0].goal.as_str(), all[0].decides), ("throughput", true), "{all:?}");
+}
+
+/// The sentence counts what the small print names.
+#[test]
+fn measures_are_counted_once() {
+    let mut records = Vec::new();
+    for (s, by) in [("none", 1.0), ("bfq", 1.3)] {
+        for i in 1..=5u32 {
+            let mut r = trial("w", s, i);
+            let rate = by * (1.0 + f64::from(i) * 0.001);
+            let read = side(1e8 * rate, 200, 1_000);
+            r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+            for name in ["transactions", "tps", "bells rung", "whistles blown", "trains sent"] {
+                r = with_metric(r, name, "1/s", true, 100.0 * rate);
+            }
+            records.push(r);
+        }
+    }
+    let all = of(&records);
+    let a = goal(&all, "throughput");
+    assert!(a.words.contains("By 6 measures"), "{a:?}");
+    let named = a.notes.iter().find(|n| n.starts_with("The 6 measures: ")).unwrap();
+    assert!(named.contains("data rate") && !named.contains("throughput"), "{named}");
+}
+
+/// Results of a tool that says only its own figure moved something all the same.
+#[test]
+fn a_rate_that_nobody_said_is_not_zero() {
+    let mut records = runs("w", TPS, &[("none", GOOD), ("bfq", LIKE), ("kyber", LIKE)]);
+    for r in records.iter_mut().filter(|r| r.trial.scheduler != "kyber") {
+        r.metrics[0].name = "read.bw".into();
+    }
+    for r in records.iter_mut().filter(|r| r.trial.scheduler == "kyber") {
+        (r.metrics[0].name, r.metrics[0].unit) = ("bells".into(), "bells".into());
+    }
+    let a = goal(&of(&records), "throughput").clone();
+    assert!(a.field.iter().all(|s| s.scheduler != "kyber"), "{a:?}");
+    assert!(a.notes[0].contains("kyber, which has no such figure in w"), "{a:?}");
 }
