@@ -88,6 +88,14 @@ impl QueueFacts {
     pub fn jiffies(&self, now: Nanos) -> u64 {
         (u128::from(now) * u128::from(self.hz) / 1_000_000_000) as u64
     }
+
+    /// When a timer of jiffies that is set now goes off: whole ticks, counted from the next one.
+    #[must_use]
+    pub fn timer(&self, now: Nanos, after: Nanos) -> Nanos {
+        let hz = u128::from(self.hz.max(1));
+        let tick = u128::from(self.jiffies(now)) + u128::from(after) * hz / 1_000_000_000 + 1;
+        (tick * 1_000_000_000).div_ceil(hz) as Nanos
+    }
 }
 
 /// One process.

@@ -133,14 +133,16 @@ impl Core {
 
     /// The throttle's monitoring window ended.
     pub(crate) fn throttle_window(&mut self, tl: &mut Timeline, generation: u32) {
-        let next = self.throttle.get().and_then(|w| w.window_ended(tl.now, generation));
+        let woken = &mut self.out.woken;
+        let next = self.throttle.get().and_then(|w| w.window_ended(tl.now, generation, woken));
         self.watch(tl, next);
     }
 
-    /// A window of the throttle begins, if there is one.
+    /// A window of the throttle begins, if there is one. It is whole ticks long, and counts from the next one.
     #[inline]
     pub(crate) fn watch(&mut self, tl: &mut Timeline, window: Option<(Nanos, u32)>) {
-        if let Some((end, generation)) = window {
+        if let Some((length, generation)) = window {
+            let end = self.sched.facts().timer(tl.now, length);
             tl.events.push(end, Event::Queue(self.disk, QueueEvent::Wbt(generation)));
         }
     }

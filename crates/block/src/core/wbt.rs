@@ -163,22 +163,24 @@ impl Wbt {
         }
     }
 
-    /// A request finished: samples, limits, wake-ups. A window that begins gives its end and number.
-    pub(crate) fn done(
-        &mut self,
-        now: Nanos,
-        id: ReqId,
-        r: &Request,
-        woken: &mut Vec<TaskId>,
-    ) -> Option<(Nanos, u32)> {
-        self.now = now;
-        if self.target == 0 {
+    /// A bio that the throttle counts has been let on: a window begins unless there is one. Gives its length and number.
+    pub(crate) fn begin_window(&mut self, bio: &Bio) -> Option<(Nanos, u32)> {
+        if self.armed || self.target == 0 || !throttled(bio.op, bio.flags) {
             return None;
         }
-        if r.op == Op::Read {
+        self.arm()
+    }
+
+    /// A request finished: samples, limits, wake-ups. Outside a window nothing is sampled.
+    pub(crate) fn done(&mut self, now: Nanos, id: ReqId, r: &Request, woken: &mut Vec<TaskId>) {
+        self.now = now;
+        if self.target == 0 {
+            return;
+        }
+        if self.armed && r.op == Op::Read {
             self.reads += 1;
             self.min_read = self.min_read.min(now - r.t_issue);
-        } else {
+        } else if self.armed {
             self.writes += 1;
         }
         if self.oldest_read.is_some_and(|(o, _)| o == id) {
@@ -190,7 +192,6 @@ impl Wbt {
         } else {
             self.put(r.state, woken);
         }
-        if self.armed { None } else { self.arm(now) }
     }
 
     /// A request was merged away. It is no longer counted, and gives no latency.
@@ -200,25 +201,35 @@ impl Wbt {
         }
     }
 
-    /// The monitoring window ended. The next one, if there is one, gives its end and number.
-    pub(crate) fn window_ended(&mut self, now: Nanos, generation: u32) -> Option<(Nanos, u32)> {
+    /// The monitoring window ended. The next one, if there is one, gives its length and number. A step towards less
+    /// throttling lets all sleepers try again.
+    pub(crate) fn window_ended(
+        &mut self,
+        now: Nanos,
+        generation: u32,
+        woken: &mut Vec<TaskId>,
+    ) -> Option<(Nanos, u32)> {
         if generation != self.generation {
             return None;
         }
         self.armed = false;
         let latency = self.classify(now);
+        let step = self.step;
         self.judge(latency);
-        self.arm(now)
+        if self.step < step {
+            woken.extend(self.waiting.iter_mut().flat_map(|w| w.drain(..)));
+        }
+        self.arm()
     }
 
     /// Begins a window if there is something to watch.
-    fn arm(&mut self, now: Nanos) -> Option<(Nanos, u32)> {
+    fn arm(&mut self) -> Option<(Nanos, u32)> {
         if self.step == 0 && self.in_flight == [0; 2] {
             return None;
         }
         self.armed = true;
         self.generation = self.generation.wrapping_add(1);
-        Some((now + window_of(self.step), self.generation))
+        Some((window_of(self.step), self.generation))
     }
 
     /// A read went to the device: the oldest one outstanding is watched.
@@ -397,6 +408,23 @@ mod tests {
             seen.push((w.depth, w.normal, w.background, window_of(w.step) / 100_000));
         }
         assert_eq!(seen, [(8, 4, 2, 727), (4, 2, 1, 592), (2, 2, 1, 500)]);
+    }
+
+    /// Nothing is sampled before the first counted write. When the window has shown no readers, all sleepers try again.
+    #[test]
+    fn the_end_of_a_window_wakes_those_who_may_have_more() {
+        let mut w = Wbt::new(None, true, 32, true);
+        let write = |thread| Bio { thread, ..bio(Op::Write, Flags::NONE) };
+        assert_eq!(w.begin_window(&bio(Op::Read, Flags::NONE)), None);
+        for thread in 0..9 {
+            assert_eq!(w.admit(0, &write(thread)), thread < 8);
+        }
+        let (length, number) = w.begin_window(&write(0)).unwrap();
+        assert_eq!((length, w.begin_window(&write(1))), (100 * MS, None));
+        let mut woken = Vec::new();
+        assert!(w.window_ended(104 * MS, number, &mut woken).is_some());
+        assert_eq!((woken, w.normal), (vec![8], 12));
+        assert!(w.admit(104 * MS, &write(8)));
     }
 
     /// Spec scenario WB-3.

@@ -260,12 +260,15 @@ impl Mq {
 
     /// Whether the writeback throttle lets a bio go on; otherwise its task goes to sleep.
     fn admit(&mut self, core: &mut Core, tl: &mut Timeline, bio: &Bio) -> bool {
-        let admitted = core.throttle.get().is_none_or(|w| w.admit(tl.now, bio));
-        if !admitted {
-            plug::flush(core, self, tl, bio.thread);
-            deferred::deferred(core, self, tl);
+        let Some(wbt) = core.throttle.get() else { return true };
+        if wbt.admit(tl.now, bio) {
+            let window = wbt.begin_window(bio);
+            core.watch(tl, window);
+            return true;
         }
-        admitted
+        plug::flush(core, self, tl, bio.thread);
+        deferred::deferred(core, self, tl);
+        false
     }
 
     #[inline(always)]

@@ -16,8 +16,7 @@ pub(crate) fn request<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline,
         core.hook_mut(tl, |s, c| s.completed(c, id));
     }
     if let Some(wbt) = core.throttle.get() {
-        let window = wbt.done(tl.now, id, &core.reqs[id], &mut core.out.woken);
-        core.watch(tl, window);
+        wbt.done(tl.now, id, &core.reqs[id], &mut core.out.woken);
     }
     let r = &mut core.reqs[id];
     core.stats.weighted += tl.now - r.t_start;
