@@ -408,7 +408,12 @@ impl Programs {
     /// Submits bios of a path, under a plug when there are several; `false` when it sleeps for room.
     fn hand_over_bios(&mut self, t: Tid) -> bool {
         let a = actor_of(t) as usize;
-        let Some(first) = self.actors[a].left.front() else { return true };
+        let Some(first) = self.actors[a].left.front() else {
+            if self.actors[a].plugged && !self.keeps_plug(t) {
+                self.finish_plug_of(t);
+            }
+            return true;
+        };
         let context = first.thread;
         let kept = self.keeps_plug(t);
         if (kept || self.actors[a].left.len() > 1) && !self.actors[a].plugged {

@@ -101,7 +101,7 @@ impl Kernel {
     }
 
     /// Writes dirty pages of a range, at most `budget`, and says how many. Pages that follow one another in the file
-    /// and on the disk share a bio.
+    /// and on the disk share a bio. The bios of one run are handed over before the next run gets its place, all under one plug.
     pub async fn write_range(
         &self,
         file: u32,
@@ -111,12 +111,18 @@ impl Kernel {
         flags: Flags,
         group: Option<Group>,
     ) -> u64 {
-        let mut written = 0;
+        let (mut written, mut handed) = (0, false);
         let mut at = from;
+        let plugged = self.with(|w| w.keeps_plug(self.task()));
+        self.with(|w| w.keep_plug(self.task(), true));
         while written < budget
             && let Some((a, b)) =
                 self.with(|w| w.pages(file).and_then(|p| p.run(at, to, Mark::Dirty)))
         {
+            if self.with(|w| w.has_bios(self.task())) {
+                self.wait(Wait::Submit).await;
+                handed = true;
+            }
             let b = b.min(a.saturating_add(budget - written));
             if group.is_none() {
                 files.reserve(self, file, a).await;
@@ -145,8 +151,12 @@ impl Kernel {
                 self.with(|w| w.has_ended(file));
             }
         }
-        self.with(|w| w.memory.set_cursor(file, at));
-        if self.with(|w| w.has_bios(self.task())) {
+        self.with(|w| {
+            w.memory.set_cursor(file, at);
+            w.keep_plug(self.task(), plugged);
+        });
+        // Also without another bio: the plug ends here, unless it is the caller's.
+        if handed || self.with(|w| w.has_bios(self.task())) {
             self.wait(Wait::Submit).await;
         }
         written

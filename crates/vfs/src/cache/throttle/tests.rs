@@ -130,7 +130,7 @@ fn an_estimate_is_renewed_by_itself() {
     device.settle(70);
     assert!(device.due(70));
     device.settle(71);
-    assert!(!device.due(72) && device.due(121));
+    assert!(!device.due(121) && device.due(122));
 }
 
 /// A core's tasks look together, however seldom each of them would.

@@ -253,6 +253,7 @@ mod tests {
             right: None,
             closed: false,
             exact: false,
+            of_file: true,
         };
         space.allocate(file, 0, &request).unwrap().start
     }
@@ -308,6 +309,7 @@ mod tests {
             right: None,
             closed: false,
             exact: false,
+            of_file: true,
         };
         while let Some(e) = space.allocate(n, 0, &request(left)) {
             left = Some(e.start + e.blocks - 1);

@@ -141,6 +141,7 @@ impl State {
             right: inode.extents.after(logical).map(|m| m.logical),
             closed: whole,
             exact,
+            of_file: inode.kind == Kind::File,
         };
         let extent = self.space.allocate(file, 0, &request).ok_or(Full)?;
         self.used(extent);
@@ -170,6 +171,7 @@ impl State {
                     right: None,
                     closed: false,
                     exact: true,
+                    of_file: self.inodes.get(file).is_some_and(|i| i.kind == Kind::File),
                 };
                 let extent = self.space.allocate(file, 0, &request).ok_or(Full)?;
                 self.used(extent);

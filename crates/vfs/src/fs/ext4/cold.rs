@@ -58,11 +58,11 @@ impl State {
 impl<N: Name> Ext<N> {
     /// Reads a metadata block unless it is in memory. One that is being read is waited for.
     pub(super) async fn read_block(&self, k: &Kernel, block: Block) {
-        self.read_blocks(k, &[block]).await;
+        self.read_blocks(k, &[block], Flags::META.with(Flags::PRIO)).await;
     }
 
     /// Reads the last of the blocks unless it is in memory, and the others ahead with it.
-    async fn read_blocks(&self, k: &Kernel, blocks: &[Block]) {
+    async fn read_blocks(&self, k: &Kernel, blocks: &[Block], flags: Flags) {
         let Some((target, ahead)) = blocks.split_last() else { return };
         if self.with(|s| !s.warm.insert(*target)) {
             return k.metadata_read(*target * 8).await;
@@ -72,7 +72,7 @@ impl<N: Name> Ext<N> {
         for block in ahead {
             k.metadata_bio((*block * 8, 8), Flags::RAHEAD, None);
         }
-        let flags = self.with(|s| s.options.metadata(Flags::META.with(Flags::PRIO)));
+        let flags = self.with(|s| s.options.metadata(flags));
         k.metadata_bio((*target * 8, 8), flags, Some(group));
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
@@ -103,7 +103,7 @@ impl<N: Name> Ext<N> {
         let number = file.and_then(|f| self.with(|s| s.inodes.get(f).map(|i| i.number)));
         if let Some(number) = number {
             let window = self.with(|s| s.table_window(number));
-            self.read_blocks(k, &window).await;
+            self.read_blocks(k, &window, Flags::META.with(Flags::PRIO)).await;
         }
     }
 
@@ -119,10 +119,11 @@ impl<N: Name> Ext<N> {
         }
     }
 
-    /// Reads the block with the extents of a file, where they do not fit into its inode.
+    /// Reads the block with the extents of a file, where they do not fit into its inode. The read is not marked as one of
+    /// metadata (event logs of 6.12).
     pub(super) async fn read_index(&self, k: &Kernel, file: u32) {
         if let Some(index) = self.with(|s| s.inodes.get(file).and_then(|i| i.index)) {
-            self.read_block(k, index).await;
+            self.read_blocks(k, &[index], Flags::default()).await;
         }
     }
 

@@ -44,6 +44,8 @@ pub struct Request {
     pub closed: bool,
     /// Directories and extent blocks take only the blocks that they need.
     pub exact: bool,
+    /// Of a regular file, also the block of its extents: it lies behind the first group of a flex group.
+    pub of_file: bool,
 }
 
 impl Request {
@@ -201,7 +203,7 @@ impl Allocator {
             return Some(extent);
         }
         if request.exact || request.closed && !request.is_small() {
-            return self.find(request, request.blocks, request.blocks);
+            return self.find(request, request.blocks);
         }
         if std::mem::take(&mut self.unread)
             && let Some(extent) = self.scan(request, request.blocks)
@@ -252,7 +254,7 @@ impl Allocator {
         let fitting = (0..kept.len()).filter(|i| kept[*i].blocks >= request.blocks);
         let own = match fitting.min_by_key(|i| kept[*i].start.abs_diff(goal)) {
             Some(own) => self.locality[cpu].remove(own),
-            None => self.find(&Request { left: None, ..*request }, LOCALITY, request.blocks)?,
+            None => self.find(&Request { left: None, ..*request }, LOCALITY)?,
         };
         let blocks = request.blocks.min(own.blocks);
         self.keep(cpu, Extent { start: own.start + blocks, blocks: own.blocks - blocks });
@@ -282,11 +284,8 @@ impl Allocator {
         let (from, to) = window(request);
         let ahead = request.logical - from;
         let goal = request.left.map(|l| (l + 1).saturating_sub(ahead));
-        let found = self.find(
-            &Request { left: goal.map(|g| g.saturating_sub(1)), ..*request },
-            to - from,
-            request.blocks,
-        )?;
+        let found =
+            self.find(&Request { left: goal.map(|g| g.saturating_sub(1)), ..*request }, to - from)?;
         self.stream = (found.start + found.blocks - 1) / GROUP;
         // Less than the window was free: it is for the run.
         let skip = if found.blocks == to - from { ahead } else { 0 };
@@ -301,10 +300,10 @@ impl Allocator {
         Some(Extent { start: found.start + skip, blocks })
     }
 
-    /// Free blocks: `wanted` in a row, or fewer, but at least `least` where there are that many.
-    fn find(&mut self, request: &Request, wanted: u64, least: u64) -> Option<Extent> {
+    /// Free blocks: `wanted` in a row, or as many as the longest stretch has.
+    fn find(&mut self, request: &Request, wanted: u64) -> Option<Extent> {
         let extent = self
-            .at_goal(request.left, wanted, least)
+            .at_goal(request.left, wanted)
             .or_else(|| self.buddy(request, wanted))
             .or_else(|| self.scan(request, wanted))
             .or_else(|| self.longest(request, wanted))?;
@@ -312,27 +311,29 @@ impl Allocator {
         Some(extent)
     }
 
-    fn at_goal(&mut self, left: Option<u64>, wanted: u64, least: u64) -> Option<Extent> {
+    /// Behind the blocks that the file has, if all that is wanted is free there: a smaller hole is left (event logs of
+    /// `append_fsync_4`).
+    fn at_goal(&mut self, left: Option<u64>, wanted: u64) -> Option<Extent> {
         let start = left? + 1;
         if start >= self.layout.blocks {
             return None;
         }
         let run = u64::from(self.group(start / GROUP).run(small(start % GROUP)));
-        (run >= wanted.min(least)).then(|| Extent { start, blocks: run.min(wanted) })
+        (run >= wanted).then_some(Extent { start, blocks: wanted })
     }
 
-    /// The group that a search begins in: behind the last stream, or the one after the first of the inode's flex
-    /// group, which is for directories.
+    /// The group that a search begins in: behind the last stream, also when there was no room behind the file's own blocks;
+    /// or the one after the first of the inode's flex group, which is for directories.
     fn start_group(&self, request: &Request) -> u64 {
         let first = request.group / FLEX * FLEX;
-        if let Some(left) = request.left {
-            left / GROUP
-        } else if request.streams() {
+        if request.streams() {
             self.stream
-        } else if request.exact {
-            first
-        } else {
+        } else if let Some(left) = request.left {
+            left / GROUP
+        } else if request.of_file {
             (first + 1).min(self.layout.groups - 1)
+        } else {
+            first
         }
     }
 

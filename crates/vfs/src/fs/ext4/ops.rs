@@ -435,10 +435,15 @@ impl<N: Name> Backing for Ext<N> {
         let end = to.min(next.map_or(to, |m| m.logical)).min(from + LARGEST);
         self.begin(k).await;
         let mut at = from;
+        // With extents a turn of the loop writes what one allocation gives, and looks for dirty pages again.
+        let whole = self.with(|s| s.layout.format.indirect);
         while at < end {
             match self.with(|s| s.allocate(k, file, (at, end - at), s.is_whole(file, end))) {
                 Ok(n) => at += n,
                 Err(Full) => break,
+            }
+            if !whole {
+                break;
             }
         }
         self.with(|s| {

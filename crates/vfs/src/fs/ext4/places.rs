@@ -33,6 +33,7 @@ impl State {
             right: None,
             closed: false,
             exact,
+            of_file: !exact,
         };
         for pointer in pointers(logical) {
             let known = self.inodes.get(file).and_then(|i| i.indirect.get(&pointer).copied());

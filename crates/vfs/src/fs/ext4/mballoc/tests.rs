@@ -14,6 +14,7 @@ fn write(space: &mut Allocator, file: u32, blocks: u64) -> Vec<Extent> {
             right: None,
             closed: false,
             exact: false,
+            of_file: true,
         };
         let extent = space.allocate(file, 0, &request).unwrap();
         logical += extent.blocks;
@@ -83,6 +84,7 @@ fn a_full_file_system_says_so() {
         right: None,
         closed: false,
         exact: false,
+        of_file: true,
     };
     let mut sum = 0;
     let free = space.free();
@@ -107,6 +109,7 @@ fn the_first_file_after_a_mount_gets_the_first_free_blocks() {
         right: None,
         closed: false,
         exact: false,
+        of_file: true,
     };
     let mut space = fresh();
     let mut at = |file| space.allocate(file, 0, &request(2048)).unwrap().start;
@@ -129,6 +132,7 @@ fn closed(group: u64, blocks: u64) -> Request {
         right: None,
         closed: true,
         exact: false,
+        of_file: true,
     }
 }
 
