@@ -236,10 +236,14 @@ impl Lru {
 
     /// The oldest active pages become inactive while there are more than the lists' ratio allows.
     fn age(&mut self, files: &mut impl Files) {
-        while self.inactive.pages * ratio(self.pages()) < self.active.pages {
+        while self.too_many_active() {
             let Some(run) = self.active.pop() else { break };
             let Some(pages) = files.pages(run.file) else { continue };
             for page in run.start()..run.end() {
+                if !self.too_many_active() {
+                    let rest = u16::try_from(run.end() - page).unwrap_or(0);
+                    return self.active.put_back(Run::new(run.file, page, rest));
+                }
                 if self.counts(Which::Active, run.file, page, pages) {
                     self.active.pages -= 1;
                     pages.set(page, page + 1, Mark::Active, false);
@@ -248,6 +252,10 @@ impl Lru {
                 }
             }
         }
+    }
+
+    fn too_many_active(&self) -> bool {
+        self.inactive.pages * ratio(self.pages()) < self.active.pages
     }
 
     /// The file is gone with all its pages.

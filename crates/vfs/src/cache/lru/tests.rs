@@ -164,3 +164,22 @@ fn a_stream_does_not_drive_out_what_was_read_twice() {
     assert_eq!((read(1, 64), read(1, 64)), (100, 0));
     assert_eq!((read(0, 600), read(1, 64)), (100, 0));
 }
+
+/// Two pages that share an entry of the active list beside one inactive page: only one of them has to age.
+#[test]
+fn no_more_pages_age_than_must() {
+    let mut files = Two([Mapping::default(), Mapping::default()]);
+    let mut lru = Lru::default();
+    for (file, page) in [(0, 0), (1, 13), (1, 14)] {
+        let pages = &mut files.0[file as usize];
+        pages.insert(page, page + 1, 1);
+        pages.set(page, page + 1, Mark::Uptodate, true);
+        lru.insert(file, page, page + 1);
+    }
+    for page in [13, 13, 14, 14] {
+        lru.touch(1, page, page + 1, &mut files.0[1]);
+    }
+    assert_eq!(lru.active(), 2);
+    assert_eq!(lru.evict(1, &mut files), 1);
+    assert_eq!((lru.active(), lru.pages(), files.0[0].present()), (1, 2, 0));
+}
