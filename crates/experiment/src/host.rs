@@ -72,7 +72,8 @@ pub struct Sysctls {
     pub dirty_expire_centisecs: Option<u64>,
 }
 
-/// A sysctl: its name, its bounds, where it is kept, and the first kernel that has it.
+/// A sysctl: its name, its bounds besides 0, where it is kept, and the first kernel that has it. Limits in bytes of 0 leave the
+/// percentage in force, as `sysctl -a` shows them; without an interval nothing is written for its age.
 type Known = (&'static str, u64, u64, fn(&mut Sysctls) -> &mut Option<u64>, KernelVersion);
 
 const EVER: KernelVersion = KernelVersion(2, 6, 0);
@@ -86,8 +87,8 @@ const SYSCTLS: &[Known] = &[
     ("vm.dirty_background_ratio", 0, 100, |s| &mut s.dirty_background_ratio, EVER),
     ("vm.dirty_bytes", 8192, 1 << 50, |s| &mut s.dirty_bytes, BYTES),
     ("vm.dirty_background_bytes", 1, 1 << 50, |s| &mut s.dirty_background_bytes, BYTES),
-    ("vm.dirty_writeback_centisecs", 1, 1_000_000, |s| &mut s.dirty_writeback_centisecs, EVER),
-    ("vm.dirty_expire_centisecs", 1, 100_000_000, |s| &mut s.dirty_expire_centisecs, EVER),
+    ("vm.dirty_writeback_centisecs", 0, 1_000_000, |s| &mut s.dirty_writeback_centisecs, EVER),
+    ("vm.dirty_expire_centisecs", 0, 100_000_000, |s| &mut s.dirty_expire_centisecs, EVER),
 ];
 
 /// Fullest that a file system can be before a load: it needs room for its own.
@@ -202,9 +203,14 @@ impl HostSpec {
             return Err(format!("unknown sysctl {name}; known: {}{near}", names.join(", ")));
         };
         let number: Option<u64> = value.trim().parse().ok();
-        match number.filter(|n| (*least..=*most).contains(n)) {
+        match number.filter(|n| *n == 0 || (*least..=*most).contains(n)) {
             Some(n) => *place(&mut self.sysctls) = Some(n),
-            None => return Err(format!("{name} = {value} is out of range: {least} to {most}")),
+            None => {
+                let or_zero = if *least > 0 { "0 or " } else { "" };
+                return Err(format!(
+                    "{name} = {value} is out of range: {or_zero}{least} to {most}"
+                ));
+            }
         }
         Ok(())
     }
@@ -358,6 +364,9 @@ mod tests {
         h.set_sysctl("vm/dirty_ratio", "5").unwrap();
         assert_eq!(h.sysctls.dirty_ratio, Some(5));
         assert!(h.set_sysctl("vm.dirty_ratio", "101").unwrap_err().contains("0 to 100"));
+        assert!(h.set_sysctl("vm.dirty_bytes", "1").unwrap_err().contains("0 or 8192 to"));
+        h.set_sysctl("vm.dirty_writeback_centisecs", "0").unwrap();
+        assert_eq!(h.sysctls.dirty_writeback_centisecs, Some(0));
         assert!(h.set_sysctl("vm.dirty_rato", "5").unwrap_err().contains("vm.dirty_ratio"));
         assert!(h.set_memory("0").unwrap_err().contains("16M"));
         assert!(h.set_memory("much").is_err());

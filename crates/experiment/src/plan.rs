@@ -15,7 +15,7 @@ use iosched_devices::{DeviceSpec, catalogue};
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_types::units::show_bytes;
-use iosched_workloads::fio::layout::lay_out_beside;
+use iosched_workloads::fio::layout::{Files, lay_out_beside};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{
     DEFAULT_SEED, JobSet, Lookup, check_cpus, check_files, parse, parse_live,
@@ -174,17 +174,47 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
             {
                 errors.push(d);
             }
-            // What is refused there depends on the size of the file system only where it runs full.
+            // Where files lie does not depend on the size of the file system.
             let on_files =
                 on_files::needed(&w.jobs) && !w.jobs.jobs.iter().any(on_files::on_device);
             let room = if on_files { on_files::ROOM } else { device.capacity() };
             let existing = e.host.files.iter().cloned().collect();
-            if let Err(d) = lay_out_beside(&w.jobs, room, &existing) {
-                let message = format!("device {}: {}", device.name, d.message);
-                errors.push(Diagnostic { message, ..d });
+            match lay_out_beside(&w.jobs, room, &existing) {
+                Ok(layouts) if on_files && model => {
+                    errors.extend(too_large(e, w, &layouts, device, place));
+                }
+                Ok(_) => {}
+                Err(d) => {
+                    let message = format!("device {}: {}", device.name, d.message);
+                    errors.push(Diagnostic { message, ..d });
+                }
             }
         }
     }
+}
+
+/// Files of fio jobs that are there before the jobs run, and for which the file system has no room.
+fn too_large(
+    e: &Experiment,
+    w: &Workload,
+    layouts: &[Files],
+    device: &DeviceSpec,
+    place: &Place,
+) -> Option<Diagnostic> {
+    let need = on_files::bytes_before(&w.jobs, layouts);
+    let has = e.host.size.unwrap_or_else(|| device.capacity());
+    (need > has).then(|| {
+        let message = format!(
+            "device {}: the files of {} take {} before its jobs run, the file system has {}",
+            device.name,
+            w.name,
+            show_bytes(need as f64),
+            show_bytes(has as f64)
+        );
+        place.error(message).with_help(
+            "use a smaller size=, a larger device, or fallocate=none for files that fill as they are written",
+        )
+    })
 }
 
 /// The file system of loads that make system calls must fit each device; other loads have none.

@@ -3,6 +3,7 @@
 use iosched_devices::SpecError;
 use iosched_host::HostError;
 use iosched_schedulers::TunableError;
+use iosched_syscalls::Errno;
 use iosched_types::Diagnostic;
 
 /// Why a trial could not be simulated.
@@ -22,6 +23,16 @@ pub enum SimError {
     /// The jobs do not fit the device.
     #[error("{0}")]
     Layout(Box<Diagnostic>),
+    /// A fio job, or fio itself as it makes the jobs' files, ended with an error.
+    #[error("{who}: {errno} in {call}")]
+    Fio {
+        /// Which.
+        who: String,
+        /// Why.
+        errno: Errno,
+        /// In this call.
+        call: &'static str,
+    },
     /// The run did not come to its end.
     #[error(transparent)]
     Host(#[from] HostError),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use iosched_block::Issue;
 use iosched_experiment::{Record, Trial, Warning};
+use iosched_host::HostError;
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Identity, Programs, SeenBio};
 use iosched_schedulers::TaskInfo;
@@ -113,11 +114,23 @@ fn run(
         trial.kernel.cpu.clock_ns,
     );
     programs::make_image(trial, &mut host, go_on)?;
-    host.prepare(fio.preparation(), go_on)?;
+    host.prepare(fio.preparation(), go_on).map_err(|e| in_words(trial, e, true))?;
     if !trial.host.files.is_empty() {
         host.mount_anew();
         host.mount_cold();
     }
-    host.run(fio.measured(), go_on)?;
+    host.run(fio.measured(), go_on).map_err(|e| in_words(trial, e, false))?;
     Ok((host, fio, old))
+}
+
+/// fio's processes by the names of their jobs. The first task is fio itself.
+fn in_words(trial: &Trial, error: HostError, preparing: bool) -> SimError {
+    let HostError::Program { task, errno, call } = error else { return error.into() };
+    let job = (task as usize).checked_sub(1).and_then(|i| trial.jobs.jobs.get(i));
+    let who = match job {
+        _ if preparing => "making the files of the jobs".into(),
+        Some(job) => format!("job {}", job.name),
+        None => "fio".into(),
+    };
+    SimError::Fio { who, errno, call }
 }

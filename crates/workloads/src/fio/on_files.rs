@@ -5,6 +5,7 @@
 
 mod names;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use iosched_syscalls::{
@@ -23,7 +24,8 @@ use crate::programs::files;
 
 /// The sleep of fio's main thread, with the timer slack of Linux.
 const SLEEP: Nanos = 100_050_000;
-/// How often fio 3.33 looks at the clock for an I/O of a synchronous engine.
+/// How often fio 3.33 looks at the clock for an I/O of a synchronous engine. The last look before the call begins the
+/// completion latency, and the look after it ends it.
 const LOOKS: u64 = 5;
 /// Counts processes that have ended.
 const ENDED: u32 = 0;
@@ -42,8 +44,8 @@ pub struct OnFiles {
     /// Files that are there before, with their lengths, in the order in which they were made.
     existing: Vec<(String, Bytes)>,
     start: Start,
-    /// What looks at the clock take of core time for each I/O.
-    looks: Nanos,
+    /// Core time of a look at the clock.
+    look: Nanos,
     stats: Mutex<Vec<Option<JobStats>>>,
 }
 
@@ -77,6 +79,26 @@ pub fn on_device(job: &JobSpec) -> bool {
     job.file_names().iter().any(|n| n.starts_with("/dev/"))
 }
 
+/// Bytes that the jobs' files take before the jobs run: those that are read or overwritten, and those whose space `fallocate`
+/// sets aside. Files that fill as they are written count nothing.
+#[must_use]
+pub fn bytes_before(set: &JobSet, layouts: &[Files]) -> Bytes {
+    let mut files: BTreeMap<String, Bytes> = BTreeMap::new();
+    for (job, places) in set.jobs.iter().zip(layouts).filter(|(job, _)| !on_device(job)) {
+        let o = &job.file_options;
+        let is_filled = job.pattern.read || o.overwrite || job.replay.is_some();
+        let is_set_aside = o.allocate == Allocate::Whole && !o.create_on_open;
+        if job.engine == IoEngine::FileCreate || !(is_filled || is_set_aside) {
+            continue;
+        }
+        for (name, place) in job.file_names().into_iter().zip(places) {
+            let bytes = files.entry(name).or_default();
+            *bytes = place.size.max(*bytes);
+        }
+    }
+    files.values().fold(0, |sum: Bytes, bytes| sum.saturating_add(*bytes))
+}
+
 /// The name of a file below the root of the file system.
 fn inside(name: &str) -> &str {
     name.trim_start_matches('/')
@@ -92,9 +114,8 @@ impl OnFiles {
         start: Start,
         clock: Nanos,
     ) -> Arc<OnFiles> {
-        let looks = LOOKS * clock;
         let stats = Mutex::new(set.jobs.iter().map(|_| None).collect());
-        Arc::new(OnFiles { set, layouts, existing, start, looks, stats })
+        Arc::new(OnFiles { set, layouts, existing, start, look: clock, stats })
     }
 
     /// The jobs.
@@ -182,7 +203,8 @@ impl OnFiles {
         let spec = &self.set.jobs[i];
         let mut opened = OpenFiles::open(&sys, spec, &self.layouts[i]).await?;
         let mut job = Job::new(spec, &self.layouts[i]);
-        let ended = opened.serve(&sys, &mut job, self.looks).await;
+        // The error that is told is that of the call that failed, so nothing comes after it.
+        opened.serve(&sys, &mut job, self.look).await?;
         opened.close(&sys).await?;
         let mut stats = job.take_stats();
         if spec.engine.is_of_names() {
@@ -191,8 +213,7 @@ impl OnFiles {
         if let Ok(mut all) = self.stats.lock() {
             all[i] = Some(stats);
         }
-        sys.add(ENDED, 1).await?;
-        ended
+        sys.add(ENDED, 1).await.map(drop)
     }
 }
 
@@ -287,7 +308,10 @@ async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &Extent) -> D
 /// The files of a running job.
 struct OpenFiles<'a> {
     job: &'a JobSpec,
+    file_names: Vec<String>,
     places: &'a [Extent],
+    /// Files in the order of their origins.
+    by_origin: Vec<usize>,
     /// Those that are open.
     fds: Vec<Option<Fd>>,
     maps: Vec<MapId>,
@@ -317,9 +341,13 @@ impl<'a> OpenFiles<'a> {
         job: &'a JobSpec,
         places: &'a [Extent],
     ) -> Result<OpenFiles<'a>, Errno> {
+        let mut by_origin: Vec<usize> = (0..places.len()).collect();
+        by_origin.sort_by_key(|i| places[*i].origin);
         let mut open = OpenFiles {
             job,
+            file_names: job.file_names(),
             places,
+            by_origin,
             fds: vec![None; places.len()],
             maps: Vec::new(),
             passes: vec![Pass::default(); places.len()],
@@ -357,8 +385,7 @@ impl<'a> OpenFiles<'a> {
                 flags = flags | flag;
             }
         }
-        let names = job.file_names();
-        let fd = sys.open(inside(&names[file]), flags).await?;
+        let fd = sys.open(inside(&self.file_names[file]), flags).await?;
         self.fds[file] = Some(fd);
         if o.pre_read {
             let mut at = 0;
@@ -431,7 +458,7 @@ impl<'a> OpenFiles<'a> {
     }
 
     /// Does what the job asks for until it ends.
-    async fn serve(&mut self, sys: &Sys, job: &mut Job, looks: Nanos) -> Done {
+    async fn serve(&mut self, sys: &Sys, job: &mut Job, look: Nanos) -> Done {
         let mut ring = Ring::with_capacity(job.units() as usize);
         let (mut writes, mut last) = (0u64, 0);
         loop {
@@ -441,8 +468,10 @@ impl<'a> OpenFiles<'a> {
                     ring.push(io.unit);
                 }
                 Step::Submit(io) => {
-                    if looks > 0 {
-                        sys.compute(looks).await?;
+                    if look > 0 {
+                        sys.compute((LOOKS - 1) * look).await?;
+                        job.begun(io.unit, sys.now());
+                        sys.compute(look).await?;
                     }
                     let file = self.file_of(io.offset);
                     last = file;
@@ -472,16 +501,22 @@ impl<'a> OpenFiles<'a> {
 
     /// Which file a position on the device that the layout pretends is in.
     fn file_of(&self, offset: Bytes) -> usize {
-        self.places
-            .iter()
-            .position(|p| (p.origin..p.origin.saturating_add(p.size.max(p.len))).contains(&offset))
-            .unwrap_or(0)
+        let origin = |i: &usize| self.places[*i].origin;
+        let after = self.by_origin.partition_point(|i| origin(i) <= offset);
+        let Some(last) = after.checked_sub(1).map(|i| self.by_origin[i]) else { return 0 };
+        let p = &self.places[last];
+        if offset - p.origin >= p.size.max(p.len) {
+            return 0;
+        }
+        // A file that a job names twice is the first of the two.
+        let first = self.by_origin.partition_point(|i| origin(i) < p.origin);
+        self.by_origin[first]
     }
 
     /// Starts an I/O; `true` when it is done.
     async fn begin(&mut self, sys: &Sys, file: usize, io: &Io) -> Result<bool, Errno> {
         if self.job.engine.is_of_names() {
-            self.names.turn(sys, self.job, file).await?;
+            self.names.turn(sys, self.job, file, &self.file_names[file]).await?;
             return Ok(true);
         }
         if self.begins_anew(file, io) {
@@ -555,7 +590,7 @@ impl<'a> OpenFiles<'a> {
         for map in &self.maps {
             sys.munmap(*map).await?;
         }
-        for (fd, name) in self.fds.iter().zip(job.file_names()) {
+        for (fd, name) in self.fds.iter().zip(&self.file_names) {
             if let Some(fd) = *fd {
                 if job.file_options.fsync_on_close && job.pattern.write {
                     sys.fsync(fd).await?;
@@ -563,7 +598,7 @@ impl<'a> OpenFiles<'a> {
                 sys.close(fd).await?;
             }
             if job.file_options.unlink && !on_device(job) {
-                match sys.unlink(inside(&name)).await {
+                match sys.unlink(inside(name)).await {
                     Ok(()) | Err(Errno::ENOENT) => {}
                     Err(e) => return Err(e),
                 }

@@ -302,6 +302,12 @@ impl Job {
         self.state == State::Begin
     }
 
+    /// An I/O begins only now, after the core time that fio itself took since [`step`](Self::step) gave it out.
+    pub fn begun(&mut self, unit: u32, now: Nanos) {
+        let unit = &mut self.units[unit];
+        (unit.start, unit.issue) = (now, now);
+    }
+
     /// Whether it has ended.
     #[must_use]
     pub fn is_done(&self) -> bool {

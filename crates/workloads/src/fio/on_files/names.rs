@@ -44,11 +44,10 @@ impl Names {
     }
 
     /// An I/O of a file is due.
-    pub(super) async fn turn(&mut self, sys: &Sys, job: &JobSpec, file: usize) -> Done {
+    pub(super) async fn turn(&mut self, sys: &Sys, job: &JobSpec, file: usize, name: &str) -> Done {
         if std::mem::replace(&mut self.had[file], true) {
             return Ok(());
         }
-        let name = &job.file_names()[file];
         let (name, began) = (inside(name), sys.now());
         match job.engine {
             IoEngine::FileCreate => {
