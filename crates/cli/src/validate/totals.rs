@@ -11,12 +11,13 @@ use super::table::percent;
 use crate::tables::columns;
 
 /// Metrics in the order in which they are shown.
-const METRICS: [&str; 16] = [
+const METRICS: [&str; 17] = [
     "iops",
     "bw",
     "clat_mean",
     "clat_p50",
     "clat_p99",
+    "sync_mean",
     "lat_mean",
     "lat_p50",
     "lat_p99",
@@ -60,9 +61,10 @@ fn summary(rows: &[Row]) -> String {
     let pairs = pairs(rows);
     if pairs.differ > 0 {
         let Pairs { differ, same_order } = pairs;
+        let what = if on_files(rows) { "IOPS or time" } else { "IOPS" };
         let _ = writeln!(
             out,
-            "Pairs of schedulers that differ by more than 10 % in the kernel's IOPS: {differ},\n\
+            "Pairs of schedulers that differ by more than 10 % in the kernel's {what}: {differ},\n\
              {same_order} of them in the same order here"
         );
     }
@@ -71,15 +73,15 @@ fn summary(rows: &[Row]) -> String {
 
 /// For each scheduler the runs with several processes in which all have their share, and all such runs.
 fn shares(rows: &[Row]) -> BTreeMap<&str, (usize, usize)> {
-    let mut runs: BTreeMap<(&str, &str, &str), BTreeMap<&str, [f64; 2]>> = BTreeMap::new();
+    let mut runs: BTreeMap<[&str; 4], BTreeMap<&str, [f64; 2]>> = BTreeMap::new();
     for r in rows.iter().filter(|r| r.metric == "iops" && r.section != "*") {
-        let run = runs.entry((&r.scheduler, &r.device, &r.job)).or_default();
+        let run = runs.entry([&r.scheduler, &r.device, &r.job, &r.fs]).or_default();
         let process = run.entry(&r.section).or_default();
         process[0] += r.kernel;
         process[1] += r.ours;
     }
     let mut all: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for ((scheduler, ..), processes) in &runs {
+    for ([scheduler, ..], processes) in &runs {
         let sum = |i: usize| processes.values().map(|p| p[i]).sum::<f64>();
         let sums = [sum(0), sum(1)];
         let same = |p: &[f64; 2]| {
@@ -99,11 +101,23 @@ struct Pairs {
     same_order: usize,
 }
 
-/// Pairs of schedulers in one device and job that differ in the kernel.
+/// Whether the rows are of programs and jobs on file systems, which are told apart by their sets.
+fn on_files(rows: &[Row]) -> bool {
+    rows.iter().any(|r| !r.fs.is_empty())
+}
+
+/// Pairs of schedulers in one device and job that differ in the kernel: by the IOPS of the run, on file systems by those of
+/// each job, or by the time of a program.
 fn pairs(rows: &[Row]) -> Pairs {
-    let mut runs: BTreeMap<(&str, &str), Vec<[f64; 2]>> = BTreeMap::new();
-    for r in rows.iter().filter(|r| r.metric == "iops" && r.section == "*") {
-        runs.entry((&r.device, &r.job)).or_default().push([r.kernel, r.ours]);
+    type Run<'a> = [&'a str; 6];
+    let mut runs: BTreeMap<Run<'_>, Vec<[f64; 2]>> = BTreeMap::new();
+    let decides = |r: &&Row| match r.metric {
+        "iops" => r.section == "*" || !r.fs.is_empty(),
+        metric => metric == "elapsed",
+    };
+    for r in rows.iter().filter(decides) {
+        let run = [&r.device, &r.job, &r.fs, &r.section, r.op, r.metric];
+        runs.entry(run).or_default().push([r.kernel, r.ours]);
     }
     let mut all = Pairs::default();
     for run in runs.values() {
@@ -120,42 +134,45 @@ fn pairs(rows: &[Row]) -> Pairs {
     all
 }
 
-/// Median and worst error by scheduler and metric. Rates count whole runs, latencies each process.
+/// Median and worst error by scheduler and metric, on file systems by set and file system. Rates count whole runs, latencies
+/// each process.
 fn errors(rows: &[Row]) -> String {
-    let mut groups: BTreeMap<(&str, usize), Vec<&Row>> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, usize), Vec<&Row>> = BTreeMap::new();
     for r in rows {
         let whole = r.section == "*";
         // Figures of a real machine exist for whole runs only.
-        let rate = matches!(r.metric, "iops" | "bw" | "cpu")
-            || r.metric.starts_with("lat_")
-            || !r.fs.is_empty();
+        let rate = matches!(r.metric, "iops" | "bw" | "cpu") || r.metric.starts_with("lat_");
         let Some(metric) = METRICS.iter().position(|m| *m == r.metric) else { continue };
-        if whole == rate {
-            groups.entry((&r.scheduler, metric)).or_default().push(r);
+        if !r.fs.is_empty() {
+            groups.entry((format!("{} {}", r.set, r.fs), metric)).or_default().push(r);
+        } else if whole == rate {
+            groups.entry((r.scheduler.clone(), metric)).or_default().push(r);
         }
     }
+    let files = on_files(rows);
     let mut grid = Grid::new()
         .lead(2)
         .whole()
-        .column("scheduler", Align::Left)
+        .column(if files { "set" } else { "scheduler" }, Align::Left)
         .column("metric", Align::Left)
         .column("figures", Align::Right)
         .column("median |error|", Align::Right)
         .column("worst", Align::Right)
         .column("in", Align::Left);
-    for ((scheduler, metric), mut rows) in groups {
+    for ((group, metric), mut rows) in groups {
         rows.sort_by(|a, b| a.error.abs().total_cmp(&b.error.abs()));
         let sorted: Vec<f64> = rows.iter().map(|r| r.error.abs()).collect();
         let (Some(median), Some(worst)) = (quantile(&sorted, 0.5), rows.last()) else { continue };
         let process =
             if worst.section == "*" { String::new() } else { format!(" {}", worst.section) };
+        let scheduler = if files { format!("/{}", worst.scheduler) } else { String::new() };
         grid.row(vec![
-            Cell::new(scheduler),
+            Cell::new(group),
             Cell::new(METRICS[metric]),
             Cell::new(rows.len().to_string()),
             Cell::new(format!("{:.3} %", median * 100.0)),
             Cell::new(percent(worst.error)),
-            Cell::new(format!("{}/{}{process}", worst.device, worst.job)),
+            Cell::new(format!("{}/{}{scheduler}{process}", worst.device, worst.job)),
         ]);
     }
     grid.render(columns(), false) + "\n"
@@ -214,6 +231,26 @@ mod tests {
         let out = errors(&[long]);
         let places: Vec<&str> = out.lines().filter(|l| l.starts_with("mq-deadline")).collect();
         assert!(places.iter().all(|l| l.contains(" iops")), "{out}");
+    }
+
+    /// A job on a file system is judged by set, with the IOPS of each of its sections; time is better when less.
+    #[test]
+    fn rows_on_file_systems_are_summed_up_by_set() {
+        let on_files = |scheduler, metric, kernel, ours| Row {
+            fs: "xfs".into(),
+            set: "B".into(),
+            metric,
+            ..row(scheduler, "w", kernel, ours)
+        };
+        let rows = [
+            on_files("kyber", "iops", 100.0, 150.0),
+            on_files("bfq", "iops", 50.0, 60.0),
+            on_files("kyber", "elapsed", 50.0, 60.0),
+            on_files("bfq", "elapsed", 100.0, 55.0),
+        ];
+        let out = summary(&rows);
+        assert!(out.contains("B xfs") && out.contains("hdd/mix/kyber w"), "{out}");
+        assert!(out.contains("IOPS or time: 2,\n1 of them"), "{out}");
     }
 
     #[test]
