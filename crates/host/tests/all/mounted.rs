@@ -404,3 +404,32 @@ fn positions_that_no_file_has_are_refused() {
         .unwrap();
     }
 }
+
+/// Files of a quarter of memory, each written, synced and removed, beside the flusher: what it has reserved in a small journal comes back,
+/// also when the last pages to come back are those of a sync.
+#[test]
+fn a_small_journal_serves_flusher_and_syncs() {
+    for fs in 0..2 {
+        let [ext4, xfs] = volumes(GIB);
+        let volume = if fs == 0 { ext4 } else { xfs };
+        let mut h = on_volume(volume, "none", 32, GIB, 512 * MIB, false);
+        run(&mut h, async |sys| {
+            for n in 0..12 {
+                let name = format!("f{n}");
+                let fd = sys.creat(&name).await?;
+                for at in 0..128 {
+                    sys.pwrite(fd, at * MIB, MIB).await?;
+                }
+                sys.fsync(fd).await?;
+                sys.close(fd).await?;
+                if n % 2 == 0 {
+                    sys.unlink(&name).await?;
+                } else {
+                    sys.truncate(sys.open(&name, create()).await?, 0).await?;
+                }
+            }
+            Ok(())
+        })
+        .unwrap();
+    }
+}

@@ -351,6 +351,8 @@ impl<N: Name> FileSystem for Ext<N> {
             self.begin(k).await;
             self.with(|s| s.changed(file, k, true));
             self.end(k).await;
+        } else if self.with(|s| s.reserved.contains_key(&file)) {
+            k.with(|w| w.signal_last_first(Event::Room));
         }
     }
 
@@ -397,6 +399,22 @@ impl<N: Name> FileSystem for Ext<N> {
     }
 }
 
+impl<N: Name> Ext<N> {
+    /// Gives back what is reserved for files of which nothing is on its way or to be marked any more. Pages that a sync wrote do
+    /// not tell when they come back, and may have been the last. `true` when there was such a file.
+    fn drop_idle_reservations(&self, k: &Kernel) -> bool {
+        let files = self.with(|s| s.reserved.keys().copied().collect::<Vec<u32>>());
+        let mut dropped = false;
+        for file in files {
+            let more =
+                k.with(|w| w.pages(file).is_some_and(|p| p.next_any(0, Mark::Writeback).is_some()));
+            let due = self.with(|s| s.inodes.get(file).is_some_and(|i| i.unconverted));
+            dropped |= !more && !due && self.with(|s| s.release_reserved(file));
+        }
+        dropped
+    }
+}
+
 impl<N: Name> Backing for Ext<N> {
     type Place = Placed;
 
@@ -412,7 +430,9 @@ impl<N: Name> Backing for Ext<N> {
             if k.with(|w| w.has_bios(k.task())) {
                 k.wait(Wait::Submit).await;
             }
-            k.wait(Wait::Event(Event::Room)).await;
+            if !self.drop_idle_reservations(k) {
+                k.wait(Wait::Event(Event::Room)).await;
+            }
         }
         self.with(|s| {
             *s.reserved.entry(file).or_default() += CONVERSION;
@@ -421,19 +441,17 @@ impl<N: Name> Backing for Ext<N> {
     }
 
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
-        let mapped = self.with(|s| s.inodes.get(file).and_then(|i| i.extents.before(from)));
-        if let Some(m) = mapped.filter(|m| from < m.logical + m.blocks) {
-            let end = to.min(m.logical + m.blocks);
-            self.with(|s| {
-                if let Some(inode) = s.inodes.get_mut(file) {
-                    inode.unconverted |= inode.unwritten.remove(from, end);
-                }
-            });
+        if let Some(end) = self.with(|s| s.placed_before(file, from, to)) {
+            return end;
+        }
+        self.begin(k).await;
+        // Somebody else may have placed them while this task slept.
+        if let Some(end) = self.with(|s| s.placed_before(file, from, to)) {
+            self.end(k).await;
             return end;
         }
         let next = self.with(|s| s.inodes.get(file).and_then(|i| i.extents.after(from)));
         let end = to.min(next.map_or(to, |m| m.logical)).min(from + LARGEST);
-        self.begin(k).await;
         let mut at = from;
         // With extents a turn of the loop writes what one allocation gives, and looks for dirty pages again.
         let whole = self.with(|s| s.layout.format.indirect);
@@ -496,6 +514,16 @@ impl State {
         self.inodes.get(file).is_some_and(|i| !i.growing && end >= i.size)
     }
 
+    /// Until where pages from `from` on have blocks already, if they have. Then they are about to be written there.
+    fn placed_before(&mut self, file: u32, from: u64, to: u64) -> Option<u64> {
+        let inode = self.inodes.get_mut(file)?;
+        let m = inode.extents.before(from).filter(|m| from < m.logical + m.blocks)?;
+        let end = to.min(m.logical + m.blocks);
+        inode.unconverted |= inode.unwritten.remove(from, end);
+        Some(end)
+    }
+
+    /// Gives back what is reserved to mark the file's blocks as written. `true` when that was something.
     fn release_reserved(&mut self, file: u32) -> bool {
         let blocks = self.reserved.remove(&file).unwrap_or(0);
         self.all_reserved -= blocks;
