@@ -21,11 +21,17 @@ impl Kernel {
     }
 
     /// The same, where a worker of the file system ends the read.
-    pub fn late_metadata_bio(&self, (sector, sectors): (Sector, u32), flags: Flags, group: Group) {
+    pub fn late_metadata_bio(
+        &self,
+        (sector, sectors): (Sector, u64),
+        flags: Flags,
+        group: Option<Group>,
+    ) {
+        let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
         self.with(|w| {
             w.reading.insert(sector);
             let out = BioOut { id: 0, op: Op::Read, flags, sector, sectors };
-            w.late_bio(self.task(), out, Done::Metadata { sector }, Some(group));
+            w.late_bio(self.task(), out, Done::Metadata { sector }, group);
         });
     }
 

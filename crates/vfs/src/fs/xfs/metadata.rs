@@ -22,24 +22,37 @@ pub(super) const FIRST: (u64, u64) = (0, 64);
 impl Xfs {
     /// Reads a buffer unless it is in memory. One that is being read is waited for.
     pub(super) async fn read(&self, k: &Kernel, sector: u64, sectors: u64) {
+        self.read_as(k, (sector, sectors), Flags::META).await;
+    }
+
+    /// The same, with such flags.
+    pub(super) async fn read_as(&self, k: &Kernel, (sector, sectors): (u64, u64), flags: Flags) {
         if self.with(|s| !s.warm.insert(sector)) {
             return k.metadata_read(sector).await;
         }
         let group = k.with(|w| w.group());
-        let sectors = u32::try_from(sectors).unwrap_or(u32::MAX);
-        k.late_metadata_bio((sector, sectors), Flags::META, group);
+        k.late_metadata_bio((sector, sectors), flags, Some(group));
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
     }
 
-    /// Reads what a change of a group's free space needs.
+    /// Reads what taking some of a group's free space needs.
     pub(super) async fn read_space(&self, k: &Kernel, group: u64) {
-        let sector = |at| self.with(|s| s.layout.header(group, at));
-        let block = |at| self.with(|s| s.layout.sector(group, at));
-        self.read(k, sector(header::AGF), 1).await;
-        self.read(k, sector(header::AGFL), 1).await;
-        self.read(k, block(root::BY_SIZE), BLOCK).await;
-        self.read(k, block(root::BY_PLACE), BLOCK).await;
+        self.read_trees(k, group, [root::BY_SIZE, root::BY_PLACE]).await;
+    }
+
+    /// The same for giving some back: its neighbours are sought first. Seen in Linux 6.12 in all groups of `rm_tree_remount`.
+    async fn read_space_around(&self, k: &Kernel, group: u64) {
+        self.read_trees(k, group, [root::BY_PLACE, root::BY_SIZE]).await;
+    }
+
+    async fn read_trees(&self, k: &Kernel, group: u64, trees: [u64; 2]) {
+        for header in [header::AGF, header::AGFL] {
+            self.read(k, self.with(|s| s.layout.header(group, header)), 1).await;
+        }
+        for tree in trees {
+            self.read(k, self.with(|s| s.layout.sector(group, tree)), BLOCK).await;
+        }
     }
 
     /// Takes up to `blocks` blocks near a goal, in its group if they are there and nobody else is about to take some there.
@@ -93,7 +106,7 @@ impl Xfs {
                 self.read_owners(k, group).await;
                 self.with(|s| s.owners_changed(*m));
             }
-            self.read_space(k, group).await;
+            self.read_space_around(k, group).await;
             for (start, end) in self.with(|s| s.owners.drop(m.start, m.start + m.blocks)) {
                 self.with(|s| s.give(Mapped { logical: m.logical, start, blocks: end - start }));
             }

@@ -1,6 +1,7 @@
 //! XFS as the block layer sees it: the layout after `mkfs.xfs`, the places of inodes and files, what a change puts into the
 //! log and how long that record is, when the log is written, by whom, and what goes home when.
 
+mod cold;
 mod commit;
 mod cow;
 pub mod dir;
@@ -102,9 +103,11 @@ struct State {
     on_its_way: Option<Checkpoint>,
     /// Buffers in memory, by their first sector.
     warm: BTreeSet<u64>,
+    /// It was mounted after files had been made: names and inodes are read.
+    cold: bool,
     /// Groups that somebody allocates in, and waits for a block of.
     busy: BTreeSet<u64>,
-    /// The group of the next directory.
+    /// The group of the next directory. Each mount begins with the first.
     next_directory: u64,
     /// Inodes without a name whose blocks are to be freed, and they themselves.
     dead: Vec<Inode>,
@@ -142,6 +145,7 @@ impl Xfs {
             log,
             on_its_way: None,
             warm: BTreeSet::new(),
+            cold: false,
             busy: BTreeSet::new(),
             next_directory: 0,
             dead: Vec::new(),
@@ -194,6 +198,7 @@ impl State {
         self.next_tick = self.options.worker;
         self.awake = false;
         self.dummies = 0;
+        self.next_directory = 0;
     }
 
     /// Time has passed, and clean buffers have left memory. Linux 6.12 keeps the headers of groups longest: they go when four

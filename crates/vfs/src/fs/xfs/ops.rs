@@ -84,19 +84,6 @@ impl Xfs {
         Ok(blocks)
     }
 
-    /// The directory's blocks that a look for a name needs.
-    async fn look(&self, k: &Kernel, directory: u32, name: &str) {
-        let blocks = self.with(|s| {
-            let Some(inode) = s.inodes.get(directory) else { return Vec::new() };
-            let looked = inode.directory.looked_at(name);
-            let place = |b: u64| inode.extents.holds(b).map(|m| (m.start + b - m.logical) * 8);
-            looked.into_iter().filter_map(place).collect()
-        });
-        for sector in blocks {
-            self.read(k, sector, 8).await;
-        }
-    }
-
     async fn add_name(&self, k: &Kernel, directory: u32, name: &str) -> Result<(), Full> {
         self.look(k, directory, name).await;
         let change = self.with(|s| {
@@ -260,6 +247,22 @@ impl FileSystem for Xfs {
 
     fn mounted_anew(&self) {
         self.with(State::mount);
+    }
+
+    fn mounted_cold(&self) {
+        self.with(State::chill);
+    }
+
+    fn is_cold(&self) -> bool {
+        self.with(|s| s.cold)
+    }
+
+    async fn look_up(&self, k: &Kernel, directory: u32, name: &str, file: Option<u32>) {
+        self.find_name(k, directory, name, file).await;
+    }
+
+    async fn read_directory(&self, k: &Kernel, directory: u32) {
+        self.read_names(k, directory).await;
     }
 
     fn rested(&self) {

@@ -271,3 +271,59 @@ fn a_copy_shares_blocks_until_it_is_written() {
         assert_eq!(fs.free() - one, 10);
     });
 }
+
+/// Seen in the event log of Linux 6.12: the buffer of 32 inodes once, all but the first block of a directory ahead of those
+/// that are read, leaves for a name, and nothing but leaves for one that is not there.
+#[test]
+fn a_cold_mount_reads_names_and_inodes() {
+    let log = traced(|k, fs| async move {
+        for (file, name) in [(1, "d"), (2, "e")] {
+            fs.create(&k, (ROOT, file), Kind::Directory, name).await.unwrap();
+        }
+        for n in 0..1500 {
+            fs.create(&k, (1, 3 + n), Kind::File, &format!("some_longer_name_{n}")).await.unwrap();
+        }
+        fs.create(&k, (2, 2000), Kind::File, "in the inode").await.unwrap();
+        fs.sync(&k).await;
+        pause(&k).await;
+        fs.mounted_cold();
+        // A flush marks where it begins.
+        fs.fsync(&k, 1, false).await;
+        for _ in 0..2 {
+            fs.look_up(&k, ROOT, "d", Some(1)).await;
+            fs.look_up(&k, ROOT, "e", Some(2)).await;
+            fs.read_directory(&k, 2).await;
+            fs.read_directory(&k, 1).await;
+            fs.look_up(&k, 1, "none", None).await;
+            fs.look_up(&k, 1, "some_longer_name_700", Some(703)).await;
+        }
+        // The next directory would have been in the third group.
+        fs.create(&k, (ROOT, 2001), Kind::Directory, "g").await.unwrap();
+    });
+    let mounted = log.iter().rposition(|l| l == "FWS").unwrap() + 1;
+    let expected = [
+        // Inodes of "d" and "e"; the second directory lies in the second group, and its entry in its inode.
+        "RM 128+32",
+        "RM 10485888+32",
+        // The first block, nine ahead when it is there, the other three.
+        "RAM 120+8",
+        "RAM 104+8",
+        "RAM 96+8",
+        "RAM 88+8",
+        "RAM 80+8",
+        "RAM 664+16",
+        "RAM 688+16",
+        "RAM 1344+8",
+        "RAM 1360+24",
+        // The root of the leaves, one of them; another one, and the inode.
+        "RM 112+8",
+        "RM 640+8",
+        "RM 656+8",
+        "RM 896+32",
+        // Trees of inodes of the first group, and the buffer with the one that is free.
+        "RM 32+8",
+        "RM 24+8",
+        "RM 1760+32",
+    ];
+    assert_eq!(log[mounted..], expected);
+}
