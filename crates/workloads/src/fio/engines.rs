@@ -78,7 +78,7 @@ pub(crate) fn engine(name: &str) -> Result<IoEngine, &'static str> {
         "filestat" => IoEngine::FileStat,
         "filedelete" => IoEngine::FileDelete,
         "splice" => {
-            return Err("it works through the page cache and pipes, which are not simulated");
+            return Err("it works through pipes, which are not simulated");
         }
         "null" | "cpp_null" => return Err("it does no I/O"),
         "cpuio" => return Err("it computes and does no I/O"),

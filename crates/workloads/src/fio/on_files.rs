@@ -88,7 +88,8 @@ pub fn bytes_before(set: &JobSet, layouts: &[Files]) -> Bytes {
         let o = &job.file_options;
         let is_filled = job.pattern.read || o.overwrite || job.replay.is_some();
         let is_set_aside = o.allocate == Allocate::Whole && !o.create_on_open;
-        if job.engine == IoEngine::FileCreate || !(is_filled || is_set_aside) {
+        let is_made = is_filled && !o.create_on_open || is_set_aside;
+        if job.engine == IoEngine::FileCreate || !is_made {
             continue;
         }
         for (name, place) in job.file_names().into_iter().zip(places) {
@@ -276,9 +277,12 @@ async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &Extent) -> D
     if job.engine.is_of_names() {
         return names::lay_out(sys, job, name, place).await;
     }
-    if job.pattern.read || o.overwrite || job.replay.is_some() {
+    let there = sys.stat(inside(name)).await;
+    // With `create_on_open` a file that is not there is empty when the job opens it.
+    let is_filled = job.pattern.read || o.overwrite || job.replay.is_some();
+    if is_filled && (there.is_ok() || !o.create_on_open) {
         // What another job has laid out stays.
-        return match sys.stat(inside(name)).await {
+        return match there {
             Ok(stat) if stat.bytes >= place.size => Ok(()),
             _ => make(sys, name, place.size).await,
         };
@@ -287,7 +291,7 @@ async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &Extent) -> D
     if let Some((directory, _)) = name.rsplit_once('/') {
         files::make_directory(sys, directory).await?;
     }
-    let there = sys.stat(name).await.is_ok();
+    let there = there.is_ok();
     if o.create_on_open || there && !o.append {
         return Ok(());
     }
@@ -376,6 +380,9 @@ impl<'a> OpenFiles<'a> {
         } else {
             OpenFlags::READ
         };
+        if job.file_options.create_on_open {
+            flags = flags | OpenFlags::CREATE;
+        }
         for (set, flag) in [
             (job.direct, OpenFlags::DIRECT),
             (job.sync == 1, OpenFlags::SYNC),
@@ -547,11 +554,19 @@ impl<'a> OpenFiles<'a> {
         let ring = self.job.engine == IoEngine::IoUring;
         // A buffered I/O of libaio is done when its submission returns.
         if self.job.engine.is_sync() || !self.job.direct && !ring {
-            let n = match write {
-                true => sys.pwrite(fd, at, io.len).await?,
-                false => sys.pread(fd, at, io.len).await?,
-            };
-            return if n == io.len { Ok(true) } else { Err(Errno::EIO) };
+            // fio asks again for the rest of what came short, and takes nothing at all for an error.
+            let mut done = 0;
+            while done < io.len {
+                let n = match write {
+                    true => sys.pwrite(fd, at + done, io.len - done).await?,
+                    false => sys.pread(fd, at + done, io.len - done).await?,
+                };
+                if n == 0 {
+                    return Err(Errno::EIO);
+                }
+                done += n;
+            }
+            return Ok(true);
         }
         let len = u32::try_from(io.len).map_err(|_| Errno::EINVAL)?;
         let io = AsyncIo { fd, write, at, len, tag: io.unit };

@@ -38,7 +38,7 @@ pub(crate) const ENGINE_OPTIONS: &[OptionDef] = &[
     no("hipri_percentage", Kind::Int(0, 100), &["0"], "polled completions are not simulated", "pvsync2: share of polled I/Os."),
     no("sqthread_poll", Kind::Flag, &["0"], "submission by a kernel thread is not simulated", "io_uring: a kernel thread submits."),
     no("force_async", Kind::Int(0, MAX), &["0"], "submission by kernel workers is not simulated", "io_uring: hands I/Os to kernel workers."),
-    no("uncached", Kind::Int(0, 1), &["0"], "it needs the page cache, which is not simulated yet", "Buffered I/O that leaves nothing in the cache."),
+    no("uncached", Kind::Int(0, 1), &["0"], "no simulated file system knows it (Linux 6.14)", "Buffered I/O that leaves nothing in the cache."),
     no("nowait", Kind::Bool, &["0"], "I/Os that fail instead of waiting are not simulated", "Fails instead of waiting."),
     no("cmdprio_percentage", Kind::Three(&Kind::Int(0, 100)), &["0"], PRIO, "Share of I/Os with their own priority."),
     no("cmdprio_bssplit", Kind::Text, &[], PRIO, "Priorities by block size."),

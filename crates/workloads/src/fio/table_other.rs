@@ -10,7 +10,7 @@ const DATA: &str = "the simulator moves no data, and no modelled device looks at
 const REPORT: &str = "it only changes what fio reports or logs";
 const HOST: &str = "host memory and threads cost no time in the model";
 const FILES: &str = "files are laid out before the simulation begins";
-const NO_ERRORS: &str = "no simulated I/O fails";
+const NO_ERRORS: &str = "an error ends the simulated job";
 const CLOCK: &str = "time is virtual and costs nothing to read";
 const UNVERIFIED: &str = "it matters only together with `verify`, which is refused";
 const UNZONED: &str = "it matters only together with `zonemode`, which is refused";
@@ -42,7 +42,7 @@ pub(crate) const NO_EFFECT: &[OptionDef] = &[
     row("create_fsync", Kind::Bool, FILES, "Syncs files after laying them out."),
     row("allow_file_create", Kind::Bool, FILES, "Whether fio may create files."),
     row("allow_mounted_write", Kind::Bool, "no real device is written", "Whether a mounted device may be written."),
-    row("unlink_each_loop", Kind::Bool, "file metadata is not simulated", "Removes the files after each loop."),
+    row("unlink_each_loop", Kind::Bool, "files are removed at the end of the job, with unlink=1", "Removes the files after each loop."),
     row("softrandommap", Kind::Bool, "the map of random blocks never fails to be allocated", "Goes on without a map of random blocks when memory is short."),
     row("allrandrepeat", Kind::Bool, "every random stream is seeded and repeats anyway", "Makes all random streams repeatable."),
     row("ignore_error", Kind::Text, NO_ERRORS, "Errors to ignore."),
@@ -149,7 +149,7 @@ pub(crate) const REFUSED: &[OptionDef] = &[
     no("opendir", Kind::Text, &[], "there is no directory to read in a simulation", "Opens all files of a directory."),
     no("serialize_overlap", Kind::Bool, &["0"], "waiting for overlapping I/Os is not simulated", "Keeps overlapping I/Os apart."),
     no("io_submit_mode", Kind::Word(&["inline", "offload"]), &["inline"], "a pool of submitting threads is not simulated", "Who submits I/Os."),
-    no("fill_device", Kind::Bool, &["0"], "it needs a file system that runs out of space", "Writes until the space is gone.").also(&["fill_fs"]),
+    no("fill_device", Kind::Bool, &["0"], "a full file system ends the simulated job", "Writes until the space is gone.").also(&["fill_fs"]),
     no("random_generator", Kind::Word(&["tausworthe", "lfsr", "tausworthe64"]), &["tausworthe", "tausworthe64"], "the order of a shift register is not simulated; the default generator is", "Generator of random offsets."),
     no("write_barrier", Kind::Int(0, MAX), &["0"], "Linux has had no barrier writes since 2.6.37", "Makes some writes barriers."),
     no("atomic", Kind::Bool, &["0"], "no kernel of the catalogue has O_ATOMIC", "Atomic writes."),
