@@ -152,7 +152,7 @@ async fn task(sys: &Sys, seed: u64, own: &str) -> Done {
 fn check(volume: Volume, seed: u64) -> Option<String> {
     let start = volume.free();
     let scheduler = ["none", "mq-deadline", "bfq", "kyber"][(seed % 4) as usize];
-    let mut h = on_volume(volume.clone(), scheduler, 8, SIZE, 16 * MIB, seed % 3 == 0);
+    let mut h = on_volume(volume.clone(), scheduler, 8, SIZE, 16 * MIB, seed.is_multiple_of(3));
     let done = run(&mut h, async move |sys| {
         leave(&sys, (1 + seed % 5) * MIB / 2).await?;
         sys.spawn(async move |sys| task(&sys, seed + 1000, "y").await).await?;
