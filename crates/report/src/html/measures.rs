@@ -34,6 +34,7 @@ pub(crate) fn words(measure: &str) -> String {
         "read" => "Read",
         "write" => "Write",
         "trim" => "Trim",
+        "total" => "Total",
         _ => "fsync",
     };
     match what {
@@ -59,6 +60,7 @@ mod tests {
 
     #[test]
     fn measures_in_words() {
+        assert_eq!(words("total.bw"), "Total throughput");
         assert_eq!(words("read.lat.p99.9"), "Read latency, p99.9");
         assert_eq!(words("read.clat.p50"), "Read completion latency, median");
         assert_eq!(words("job/victim/write.bw"), "victim: Write throughput");

@@ -7,8 +7,8 @@ use iosched_results::answer::{self, Meaning};
 use iosched_results::cells::{
     Analysis, CellKey, Cells, Line, charge_starved, heads, judge_cells, one_latency, usual_base,
 };
+use iosched_results::measure::TWINS;
 pub(crate) use iosched_results::measure::without_unit;
-use iosched_results::measure::{TOTAL, TWINS};
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
 
@@ -304,9 +304,7 @@ pub(crate) fn build(input: &Input) -> View {
     view.mixed_latencies = one_latency([&mut cells]);
     charge_starved([&mut cells]);
     let base = view.schedulers.get(view.base).map(String::as_str);
-    let mut analysis = judge_cells(&cells, base, input.options.verdict);
-    // The page has charts of reads and of writes; answers are about both together.
-    analysis.lines.retain(|l| l.measure != TOTAL);
+    let analysis = judge_cells(&cells, base, input.options.verdict);
     view.tests = tests(input, &view, &cells, &analysis);
     twins(&mut view.tests, &input.workload_titles());
     judge_pairs(&mut view, &cells, &analysis, input);

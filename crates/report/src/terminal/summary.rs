@@ -43,7 +43,14 @@ fn table(device: &str, places: &[&Place<'_>], answers: &[&Answer], look: Look) -
     let base = answers.iter().flat_map(|a| &a.field).find(|s| s.base).map(|s| &*s.scheduler);
     let grid = Grid::new().column("scheduler", Align::Left).column("", Align::Left);
     let mut grid = answers.iter().fold(grid, |g, a| g.column(&a.goal, Align::Right));
-    let judged = places.iter().any(|p| p.judged.iter().flatten().any(|j| j.p.is_some() || j.exact));
+    // They count against the scheduler that all workloads are judged against, which may lack something and so not be the
+    // one that the answers compare with.
+    let same = places.iter().all(|p| {
+        let at = p.rows.iter().position(|r| Some(r.scheduler) == base);
+        at.is_some_and(|i| p.judged[i].is_none())
+    });
+    let judged =
+        same && places.iter().any(|p| p.judged.iter().flatten().any(|j| j.p.is_some() || j.exact));
     if judged {
         grid = grid.column("better in", Align::Right).column("worse in", Align::Right);
     }

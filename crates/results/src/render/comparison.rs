@@ -87,7 +87,15 @@ fn line(x: &Change, width: usize) -> String {
     let centre = |s: &Summary| centre_of(s, &x.unit);
     let (base, new) = (centre(&x.judged.base), centre(&x.judged.new));
     let verdict = if x.regression { "REGRESSION".into() } else { short(&x.judged) };
-    let (measure, change) = (printable(&x.measure), change(&x.judged));
+    let (measure, mut change) = (printable(&x.measure), change(&x.judged));
+    if x.judged.ratio.is_none()
+        && base == new
+        && let (Some(before), Some(now)) = (x.judged.base.mean, x.judged.new.mean)
+        && before != now
+    {
+        // What prints alike and differs.
+        change = format!("{:+.4} {}", now - before, x.unit);
+    }
     let name = if measure.chars().count() > width {
         format!("  {measure}\n  {:width$}", "")
     } else {
@@ -131,6 +139,15 @@ fn change(j: &Judged) -> String {
     }
 }
 
+/// How many losses are regressions: a threshold is a ratio, so values below zero have none.
+fn beyond(regressions: usize, without: usize) -> String {
+    match (regressions - without, without) {
+        (n, 0) => format!("{n} beyond the threshold"),
+        (0, m) => format!("{m} without a ratio, for which no threshold counts"),
+        (n, m) => format!("{n} beyond the threshold, {m} without a ratio"),
+    }
+}
+
 fn summary(c: &Comparison, columns: usize) -> String {
     let of = |v: Verdict| c.changes.iter().filter(|x| x.judged.verdict == v).count();
     let regressions = c.changes.iter().filter(|x| x.regression).count();
@@ -144,7 +161,8 @@ fn summary(c: &Comparison, columns: usize) -> String {
     ] {
         let n = of(v);
         if v == Verdict::Worse && regressions > 0 {
-            parts.push(format!("{n} {v} ({regressions} beyond the threshold)"));
+            let without = c.changes.iter().filter(|x| x.regression && x.judged.ratio.is_none());
+            parts.push(format!("{n} {v} ({})", beyond(regressions, without.count())));
         } else if n > 0 {
             parts.push(format!("{n} {v}"));
         }
