@@ -134,7 +134,7 @@ impl Journal {
     /// ([`oldest`](Self::oldest)).
     #[must_use]
     pub fn has_room(&self) -> bool {
-        let free = self.length - 1 - self.used;
+        let free = (self.length - 1).saturating_sub(self.used);
         let owed = self.committing.as_ref().map_or(0, |t| t.log_blocks(self.tags));
         free >= self.max + SPARE + owed
     }

@@ -551,6 +551,14 @@ impl<N: Name> Ext<N> {
                 k.wait(Wait::Event(Event::Room)).await;
             } else if self.with(|s| s.journal.running.is_none() && !s.journal.has_room()) {
                 self.make_room(k).await;
+            } else if self.with(|s| !s.journal.fits(1)) {
+                // It is as large as one may be: its commit makes way for the next.
+                self.with(|s| {
+                    let tid = s.journal.running.as_ref().map_or(0, |t| t.tid);
+                    s.wanted = s.wanted.max(tid);
+                });
+                k.with(|w| w.signal(Event::Journal));
+                k.wait(Wait::Event(Event::Room)).await;
             } else {
                 break;
             }

@@ -11,6 +11,9 @@ use crate::fs::extents::Mapped;
 use crate::fs::jbd2::Block;
 use crate::kernel::Kernel;
 
+/// Pages of one change with `data=journal`.
+const JOURNALED: u64 = 32;
+
 impl State {
     /// Blocks from `logical` on, and the indirect blocks that lead to them, each before the first block that it is for.
     pub(super) fn place_by_pointers(
@@ -140,11 +143,17 @@ impl<N: Name> Ext<N> {
     pub(super) async fn file_data(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
         let (data, jbd) = self.with(|s| (s.options.data, s.options.driver == Driver::Jbd));
         if data == Data::Journal {
-            self.begin(k).await;
-            let blocks = self.with(|s| s.data_blocks(file, pages));
-            self.with(|s| blocks.iter().for_each(|b| s.journal.modify(*b)));
-            k.with(|w| w.memory.journaled(file, pages.0, pages.1));
-            self.end(k).await;
+            // Each change takes a part: no transaction holds all of a large write.
+            let mut from = pages.0;
+            while from < pages.1 {
+                let to = pages.1.min(from + JOURNALED);
+                self.begin(k).await;
+                let blocks = self.with(|s| s.data_blocks(file, (from, to)));
+                self.with(|s| blocks.iter().for_each(|b| s.journal.modify(*b)));
+                k.with(|w| w.memory.journaled(file, from, to));
+                self.end(k).await;
+                from = to;
+            }
         } else if jbd && data == Data::Ordered {
             self.begin(k).await;
             let now = k.with(|w| w.now);

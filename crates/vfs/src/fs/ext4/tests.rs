@@ -373,6 +373,21 @@ fn journaled_data_goes_home_in_the_sync() {
     assert!(tail[9].starts_with("FWFSM p"), "{tail:?}");
 }
 
+/// 32 MiB through a journal of 16 MiB: no transaction takes more than it may, and the sync ends. It was a panic.
+#[test]
+fn journaled_data_takes_several_transactions() {
+    let options = Options { data: Data::Journal, delalloc: false, ..Options::default() };
+    let log = traced(options, 600 << 8, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        fs.will_write(&k, 1, (0, 8192)).await.unwrap();
+        write(&k, &fs, &mut a, 0, 32 << 20).await;
+        fs.fsync(&k, 1, false).await;
+    });
+    let commits = log.iter().filter(|l| l.starts_with("FWFSM")).count();
+    // A transaction takes up to a third of the journal.
+    assert!((6..=8).contains(&commits), "{commits} commits");
+}
+
 /// `journal_async_commit`: the commit block goes along, and one flush ends it.
 #[test]
 fn an_early_commit_block_is_followed_by_a_flush() {
