@@ -111,7 +111,8 @@ pub struct Ahead {
     pub scheduler: String,
     /// The second.
     pub against: String,
-    /// How many times better it is.
+    /// How many times better it is; infinitely where the second delivers nothing.
+    #[serde(serialize_with = "field::finite")]
     pub ratio: f64,
     /// 95 % interval of that; `None` when it is exact or cannot be told.
     pub interval: Option<(f64, f64)>,
@@ -362,12 +363,11 @@ impl Case<'_> {
     }
 
     fn ahead(&self, second: usize, lead: Lead, p: f64) -> Ahead {
-        // No number of JSON is infinite.
         let ends = |(low, high): (f64, f64)| (low.exp(), high.exp());
         Ahead {
             scheduler: self.name(self.order[0]).into(),
             against: self.name(second).into(),
-            ratio: lead.log.exp().min(f64::MAX),
+            ratio: lead.log.exp(),
             interval: lead.interval.map(ends).filter(|(_, high)| high.is_finite()),
             about: lead.about,
             p: lead.p.map(|_| p),

@@ -281,8 +281,7 @@ fn plot(view: &View, a: &Answer) -> String {
     if a.field.is_empty() {
         return String::new();
     }
-    let usable = a.field.iter().filter(|s| s.ratio.is_finite());
-    let (old, now): (Vec<&Stand>, Vec<&Stand>) = usable.partition(|s| s.gone);
+    let (old, now): (Vec<&Stand>, Vec<&Stand>) = a.field.iter().partition(|s| s.gone);
     let axis = Axis::of(&old, &now);
     let rows = now.len() + usize::from(!old.is_empty());
     let bottom = rows as f64 * HEIGHT;

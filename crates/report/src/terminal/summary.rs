@@ -33,6 +33,12 @@ fn stand<'a>(a: &'a Answer, scheduler: &str) -> Option<&'a Stand> {
     a.field.iter().find(|s| s.scheduler == scheduler)
 }
 
+/// `1.12×`, `~0.50×`, `∞×`.
+fn times(s: &Stand) -> String {
+    let number = if s.ratio.is_infinite() { "∞".into() } else { format!("{:.2}", s.ratio) };
+    format!("{}{number}×", if s.about { ABOUT } else { "" })
+}
+
 fn table(device: &str, places: &[&Place<'_>], answers: &[&Answer], look: Look) -> String {
     let mut names: Vec<&str> = Vec::new();
     for row in places.iter().flat_map(|p| &p.rows) {
@@ -56,13 +62,12 @@ fn table(device: &str, places: &[&Place<'_>], answers: &[&Answer], look: Look) -
     }
     let first = |name: &str| answers.first().and_then(|a| stand(a, name)).map_or(0.0, |s| s.ratio);
     let most = names.iter().map(|n| first(n)).fold(0.0, f64::max);
+    // Beside infinitely much everything else is nothing.
+    let part = |name: &str| if first(name).is_infinite() { 1.0 } else { first(name) / most };
     for name in &names {
-        let mut cells = vec![Cell::new(name), Cell::new(bar(first(name) / most, BAR))];
+        let mut cells = vec![Cell::new(name), Cell::new(bar(part(name), BAR))];
         cells.extend(answers.iter().map(|a| {
-            let text = stand(a, name).map_or_else(
-                || "–".into(),
-                |s| format!("{}{:.2}×", if s.about { ABOUT } else { "" }, s.ratio),
-            );
+            let text = stand(a, name).map_or_else(|| "–".into(), times);
             // Only whom the answer names.
             Cell { best: a.winner.as_deref() == Some(name), ..Cell::new(text) }
         }));

@@ -368,3 +368,26 @@ fn few_ios_show_their_longest_wait() {
     let by_job = enough.split("by job").nth(1).and_then(|t| t.split("\n\n").next()).unwrap();
     assert!(!by_job.contains('^'), "{enough}");
 }
+
+/// The schedulers of this kernel deliver nothing, so one of another kernel is infinitely better.
+#[test]
+fn infinitely_many_times_better_is_no_long_number() {
+    let of = |workload: &str, scheduler: &str, value: f64| {
+        let mut r = record("disk", workload, scheduler, 0, 0);
+        r.trial.kernel = "6.12".into();
+        r.jobs.clear();
+        let (name, unit) = ("tps".into(), "1/s".into());
+        r.metrics =
+            vec![Metric { name, value, unit, higher_is_better: Some(true), censored: false }];
+        r
+    };
+    let mut records = Vec::new();
+    for w in ["w1", "w2"] {
+        records.extend([of(w, "none", 0.0), of(w, "bfq", 0.0), of(w, "cfq", 9.0)]);
+    }
+    let text = report(&records, NARROW);
+    let table = &text[text.find("All workloads on disk").unwrap()..];
+    let row = table.lines().find(|l| l.starts_with("cfq")).unwrap();
+    assert!(row.contains(&"█".repeat(16)) && row.trim_end().ends_with("∞×"), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
+}

@@ -460,3 +460,26 @@ fn a_starved_cell_is_marked_and_never_praised() {
     assert!(page.contains("&gt; at least, ~ about"), "the legend");
     assert!(!page_of(&records[..1]).contains("&gt; at least, ~"), "a legend of what is not there");
 }
+
+/// Of the kernel's own schedulers none delivers anything: the plot says infinity, in its label, too.
+#[test]
+fn infinitely_many_times_better_is_no_long_number() {
+    let mut records = synthetic::records(1, 5, 3);
+    for r in &mut records {
+        let cfq = r.trial.scheduler.starts_with("cfq");
+        r.trial.scheduler = r.trial.scheduler.replace("@6.12", "");
+        r.jobs.clear();
+        r.metrics = vec![iosched_experiment::record::Metric {
+            name: "tps".into(),
+            value: if cfq { 100.0 + f64::from(r.trial.repetition) } else { 0.0 },
+            unit: "1/s".into(),
+            higher_is_better: Some(true),
+            censored: false,
+        }];
+    }
+    let page = page_of(&records);
+    assert!(page.contains("cfq ∞\""), "the label of the plot");
+    assert!(page.contains("<title>cfq ∞</title>"), "the mark of a scheduler of another kernel");
+    let digits = page.split(|c: char| !c.is_ascii_digit() && c != ',').map(str::len).max();
+    assert!(digits.is_some_and(|n| n < 100), "{digits:?} digits in a row");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{ALPHA, Answer, Candidate, Case, list};
 use crate::stats::benjamini_hochberg;
@@ -27,7 +27,9 @@ pub struct Stand {
     pub scheduler: String,
     /// It is the usual base.
     pub base: bool,
-    /// How many times better than the usual base it is, over all figures of the goal.
+    /// How many times better than the usual base it is, over all figures of the goal; infinitely where the base delivers
+    /// nothing.
+    #[serde(serialize_with = "finite")]
     pub ratio: f64,
     /// 95 % interval of that; `None` when it is exact or cannot be told.
     pub interval: Option<(f64, f64)>,
@@ -45,6 +47,11 @@ pub struct Stand {
     pub(super) table: Option<bool>,
     /// The trials' kernel does not have it.
     pub gone: bool,
+}
+
+/// No number of JSON is infinite: the largest one stands for it.
+pub(super) fn finite<S: Serializer>(ratio: &f64, out: S) -> Result<S::Ok, S::Error> {
+    out.serialize_f64(ratio.min(f64::MAX))
 }
 
 /// Judges all schedulers of all answers together: they stand on one page. Those that are history are not judged. A
@@ -84,8 +91,7 @@ impl Case<'_> {
             Some(Stand {
                 scheduler: name.clone(),
                 base: i == base,
-                // No number of JSON is infinite.
-                ratio: lead.log.exp().min(f64::MAX),
+                ratio: lead.log.exp(),
                 interval: lead
                     .interval
                     .filter(|_| i != base)

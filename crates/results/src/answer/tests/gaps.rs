@@ -38,10 +38,23 @@ fn who_delivers_nothing_is_infinitely_worse() {
     let a = goal(&all, "throughput");
     assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured), "{a:?}");
     assert!(a.words.starts_with("bfq: ∞× against none, the next"), "{a:?}");
-    assert!(a.lead.as_ref().unwrap().ratio.is_finite());
+    assert_eq!(a.lead.as_ref().unwrap().ratio, f64::INFINITY);
     // Nobody delivers anything: nothing is compared.
     let all = of(&runs("w", TPS, &[("none", [0.0; 5]), ("bfq", [0.0; 5])]));
     assert_eq!(goal(&all, "throughput").chip, Chip::NotTestable);
+}
+
+/// Only a scheduler of another kernel delivers anything: it is infinitely better than the base. JSON has a number.
+#[test]
+fn infinitely_better_than_the_base() {
+    let all =
+        [("none", [0.0; 5]), ("mq-deadline", [0.0; 5]), ("cfq", GOOD)];
+    let all = of(&runs("w", TPS, &all));
+    let a = goal(&all, "throughput");
+    assert_eq!(side_of(a, "cfq").0, f64::INFINITY, "{a:?}");
+    assert!(a.notes.iter().any(|n| n == "Not in Linux 6.12: cfq ∞× against none"), "{a:?}");
+    let json = serde_json::to_value(a).unwrap();
+    assert_eq!(json["field"][2]["ratio"].as_f64(), Some(f64::MAX), "{json}");
 }
 
 /// In the mean of several workloads, nothing in one of them is not made up for in the others.
