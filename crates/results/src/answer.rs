@@ -21,7 +21,7 @@ use std::fmt;
 use iosched_experiment::record::Record;
 use serde::Serialize;
 
-use crate::cells::{Cells, charge_starved, group, one_latency, usual_base};
+use crate::cells::{Cells, MIXED_LATENCIES, charge_starved, group, one_latency, usual_base};
 use crate::render::{percent, percent_ends};
 use crate::stats::{Better, NEGLIGIBLE, Together, benjamini_hochberg};
 pub use asked::{known, unmeasured};
@@ -145,7 +145,7 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
         }
     }
     let tables = Tables::of(cells);
-    let asked = candidates.iter().rev().map(|c| &*c.goal).find(|g| !g.is_empty());
+    let asked = asked::asked(candidates);
     let mut cases: Vec<Case<'_>> = Vec::new();
     for device in devices {
         let here: Vec<&Candidate> = candidates.iter().filter(|c| c.device == device).collect();
@@ -179,13 +179,17 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
     out
 }
 
-/// The answers of some records, as terminals print them.
+/// The answers of some records, and what is said of all of them, as terminals print it.
 #[must_use]
-pub fn answers_of(records: &[Record]) -> Vec<Answer> {
+pub fn answers_of(records: &[Record]) -> (Vec<Answer>, Vec<String>) {
     let mut cells = group(records);
-    one_latency([&mut cells]);
+    let mixed = one_latency([&mut cells]);
     charge_starved([&mut cells]);
-    answers(&cells, &candidates_of(records))
+    let candidates = candidates_of(records);
+    let answers = answers(&cells, &candidates);
+    let mut notes = Vec::from_iter(mixed.then(|| MIXED_LATENCIES.to_string()));
+    notes.extend(unmeasured(&cells, &candidates, &answers));
+    (answers, notes)
 }
 
 /// Says in every answer whom people hid: without them another one may win.

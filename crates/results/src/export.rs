@@ -57,7 +57,7 @@ pub fn export(
         Format::Markdown => {
             // By order of the records, not by the alphabet.
             let base = usual_base(records.iter().map(|r| r.trial.scheduler.as_str()));
-            let answers = crate::answer::answers_of(records);
+            let (answers, _) = crate::answer::answers_of(records);
             let analysis = analyse(records, base, VerdictOptions::default());
             crate::render::markdown(title, &answers, &analysis)
         }

@@ -377,7 +377,7 @@ mod tests {
         let records = published::records("linux-4.12").unwrap();
         let text = markdown(
             "linux-4.12 <script>",
-            &answers_of(&records),
+            &answers_of(&records).0,
             &analyse(&records, None, VerdictOptions::default()),
         );
         let answer = text.lines().find(|l| l.starts_with("- **")).unwrap();

@@ -256,6 +256,13 @@ fn suites<'a>(input: &Input, view: &'a View) -> Vec<(&'a str, usize)> {
     view.suites.iter().map(|s| (s.as_str(), size(s))).collect()
 }
 
+/// A note as a sentence of the page.
+fn sentence(note: &str) -> String {
+    let mut letters = note.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
 /// What the page does not show although it is stored.
 fn notes(input: &Input, view: &View) -> String {
     let thinned =
@@ -264,7 +271,7 @@ fn notes(input: &Input, view: &View) -> String {
         });
     let samples = "Of so many samples a part is shown and downloaded here; `iosched results export` gives all.";
     let mixed = match view.mixed_latencies {
-        true => format!("{}{}.", MIXED_LATENCIES[..1].to_uppercase(), &MIXED_LATENCIES[1..]),
+        true => sentence(MIXED_LATENCIES),
         false => String::new(),
     };
     let notes = [input.note.as_str(), if thinned { samples } else { "" }, &mixed];
@@ -324,6 +331,7 @@ pub fn html(input: &Input) -> String {
     let headings: Vec<Heading> = (0..view.devices.len())
         .map(|d| Heading { name: view.devices[d].clone(), about: verdict::about(&view, input, d) })
         .collect();
+    let (verdicts, asked) = verdict::verdicts(&view, input);
     let page = Page {
         title,
         description: input.options.description.trim_end_matches('.'),
@@ -332,7 +340,8 @@ pub fn html(input: &Input) -> String {
         hash: hash(&script),
         script,
         data: data::page(input, &view, &panels),
-        verdicts: verdict::verdicts(&view, input),
+        verdicts,
+        asked: asked.map(|n| sentence(&n)),
         matrix: matrix::matrix(&view, &panels),
         columns: view.runs.len(),
         totals: tables::totals(&view, input),
@@ -420,6 +429,8 @@ struct Page<'a> {
     script: String,
     data: String,
     verdicts: Vec<DeviceVerdict>,
+    /// No answer is about what the experiment asks for.
+    asked: Option<String>,
     matrix: String,
     columns: usize,
     totals: Vec<Total>,

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use iosched_results::answer::{
-    ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, GOAL, Side, Stand, answers, without_hidden,
+    ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, GOAL, Side, Stand, answers, unmeasured,
+    without_hidden,
 };
 
 use super::input::Input;
@@ -64,9 +65,11 @@ fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
     view.runs.iter().map(of).collect()
 }
 
-/// The verdict for every device.
-pub(crate) fn verdicts(view: &View, input: &Input) -> Vec<DeviceVerdict> {
-    let mut all = answers(&view.cells, &candidates(view, input));
+/// The verdict for every device, and what is said where none is about what the experiment asks for.
+pub(crate) fn verdicts(view: &View, input: &Input) -> (Vec<DeviceVerdict>, Option<String>) {
+    let candidates = candidates(view, input);
+    let mut all = answers(&view.cells, &candidates);
+    let note = unmeasured(&view.cells, &candidates, &all);
     without_hidden(&mut all, &input.options.hidden);
     let of = |(d, device): (usize, &String)| DeviceVerdict {
         device: device.clone(),
@@ -77,7 +80,7 @@ pub(crate) fn verdicts(view: &View, input: &Input) -> Vec<DeviceVerdict> {
             .map(|a| sentence(view, a, d))
             .collect(),
     };
-    view.devices.iter().enumerate().map(of).collect()
+    (view.devices.iter().enumerate().map(of).collect(), note)
 }
 
 /// What a device is, in its own words.

@@ -98,14 +98,15 @@ fn reported(
     charge_starved([&mut cells]);
     let places = places(records, &cells, look.noise);
     let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
-    let mut answers = answers(&cells, &candidates_called(records, own));
+    let candidates = candidates_called(records, own);
+    let mut answers = answers(&cells, &candidates);
     without_hidden(&mut answers, hidden);
     out.push_str(&summary::summary(&places, &answers, look));
     out.push_str(&legend(&out, records, look.prose()));
     if mixed {
         out.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), look.prose()));
     }
-    if let Some(words) = unmeasured(records, &answers) {
+    if let Some(words) = unmeasured(&cells, &candidates, &answers) {
         out.push_str(&wrap("", 2, &format!("note: {words}"), look.prose()));
     }
     if !answers.is_empty() {

@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use iosched_experiment::Trial;
 use iosched_types::nearest::did_you_mean;
 
-use crate::cells::{Cells, group};
-use crate::measure::{TOTAL, derived};
-use iosched_experiment::record::Record;
+use crate::cells::Cells;
+use crate::measure::{TOTAL, derived, latency_of};
 
-use super::{Answer, GOAL};
+use super::{Answer, Candidate};
 
 /// Goals that answers make of figures of their own choice.
 const GOALS: [&str; 6] =
@@ -66,25 +65,43 @@ fn nearest(goal: &str, names: &[&str]) -> String {
     format!("there are {apart}, and measures as read.bw, write.lat.p99, job/NAME/read.lat.mean")
 }
 
-/// What to say where an experiment asks for something that no trial measured.
+/// What an experiment asks for; the last word counts.
+pub(super) fn asked(candidates: &[Candidate]) -> Option<&str> {
+    candidates.iter().rev().map(|c| &*c.goal).find(|g| !g.is_empty())
+}
+
+/// What to say where an experiment asks for something that no answer is about. `cells` and `candidates` are those of the
+/// answers.
 #[must_use]
-pub fn unmeasured(records: &[Record], answers: &[Answer]) -> Option<String> {
-    let goal = records.iter().rev().find_map(|r| r.provenance.get(GOAL))?;
+pub fn unmeasured(cells: &Cells, candidates: &[Candidate], answers: &[Answer]) -> Option<String> {
+    let goal = asked(candidates)?;
     if answers.iter().any(|a| a.decides) {
         return None;
     }
-    let cells: Cells = group(records);
     let names: BTreeSet<&str> =
         cells.0.values().flat_map(|c| c.measures.keys().map(String::as_str)).collect();
     // A single scheduler has no answer.
-    if names.contains(goal.as_str()) || answers.is_empty() {
+    if names.contains(goal) || answers.is_empty() {
         return None;
+    }
+    if let Some(other) = other_latency(goal).filter(|o| names.contains(o.as_str())) {
+        return Some(format!(
+            "the experiment asks for \"{goal}\", but these results are compared by \"{other}\""
+        ));
     }
     let names: Vec<&str> = answers.iter().map(|a| &*a.goal).chain(names.iter().copied()).collect();
     Some(format!(
         "the experiment asks for \"{goal}\", which nothing measured; {}",
         nearest(goal, &names)
     ))
+}
+
+/// The other latency of the same I/Os, of which one is compared: `read.lat.p99` for `read.clat.p99`.
+fn other_latency(goal: &str) -> Option<String> {
+    let (side, which) = latency_of(goal)?;
+    let other = if which == "lat" { "clat" } else { "lat" };
+    let figure = goal.strip_prefix(side)?.strip_prefix('.')?.strip_prefix(which)?;
+    Some(format!("{side}.{other}{figure}"))
 }
 
 #[cfg(test)]

@@ -58,10 +58,13 @@ pub struct ExperimentDocument {
     /// What to use, for each device and goal. It follows from the records, so nothing of it is read.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "made_again")]
     pub answers: Vec<Answer>,
+    /// What is said of all answers: that nothing measured what the experiment asks for. Nothing of it is read, either.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "made_again")]
+    pub notes: Vec<String>,
 }
 
 /// Passes over what is made again from the records.
-fn made_again<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Answer>, D::Error> {
+fn made_again<'de, D: Deserializer<'de>, T>(from: D) -> Result<Vec<T>, D::Error> {
     IgnoredAny::deserialize(from).map(|_| Vec::new())
 }
 
@@ -77,7 +80,7 @@ impl Document {
     /// A document of experiments, with what follows from their records.
     #[must_use]
     pub fn answered(mut experiments: Vec<ExperimentDocument>) -> Document {
-        experiments.iter_mut().for_each(|e| e.answers = answers_of(&e.records));
+        experiments.iter_mut().for_each(|e| (e.answers, e.notes) = answers_of(&e.records));
         Document::of_experiments(experiments)
     }
 

@@ -161,6 +161,11 @@ fn documents_follow_the_schema() {
         documents.iter().map(|d| Document::answered(d.experiments.clone())).collect();
     assert!(answered.iter().flat_map(|d| &d.experiments).any(|e| !e.answers.is_empty()));
     documents.extend(answered);
+    let mut unmeasured = published::records("linux-4.12").unwrap();
+    unmeasured[0].provenance.insert("goal".into(), "read.bw".into());
+    let noted = Document::answered(Document::of("x", unmeasured).experiments);
+    assert!(noted.experiments[0].notes[0].contains("read.bw"));
+    documents.push(noted);
     for d in documents {
         check(&schema, &schema, &serde_json::to_value(&d).unwrap(), "").unwrap();
     }

@@ -199,6 +199,17 @@ fn an_experiment_says_what_decides() {
     let page = std::fs::read_to_string(place.dir.path().join("e.html")).unwrap();
     let first = page.find("Mean of reads of job start").unwrap();
     assert!(first < page.find("<b>Throughput</b>").unwrap());
+    // Measured, but these results are compared by the other latency: that is said everywhere.
+    let said = "asks for \"read.clat.mean\", but these results are compared by \"read.lat.mean\"";
+    let file = with("read.clat.mean");
+    let text = place.out(&["run", &file, "--name", "clat"]);
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
+    let json = place.out(&["results", "export", "clat"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(json["experiments"][0]["notes"][0].as_str().unwrap().contains(said), "{json}");
+    place.out(&["report", "clat", "--html", "e.html"]);
+    let page = std::fs::read_to_string(place.dir.path().join("e.html")).unwrap();
+    assert!(page.contains(&said.replace('"', "&quot;")));
     let file = with("job/start/read.lat.mena");
     let why = place.fails(2, &["run", &file]);
     assert!(why.contains("e.toml:2") && why.contains("job/start/read.lat.mean"), "{why}");

@@ -158,7 +158,7 @@ fn the_goal_of_an_experiment_decides() {
             r.provenance.insert(GOAL.into(), goal.into());
         }
         let answers = of(&records);
-        let unknown = unmeasured(&records, &answers);
+        let unknown = unmeasured(&group(&records), &candidates_of(&records), &answers);
         (answers, unknown)
     };
     let (all, unknown) = with("job/start/read.clat.mean");
@@ -177,6 +177,31 @@ fn the_goal_of_an_experiment_decides() {
     let (all, unknown) = with("job/start/read.clat.men");
     assert!(all.iter().all(|a| !a.decides));
     assert!(unknown.unwrap().contains("job/start/read.clat.mean"));
+}
+
+/// Of two latencies of the same I/Os one is compared. Whoever asks for the other one is told so.
+#[test]
+fn a_goal_that_is_compared_by_another_latency_is_told() {
+    let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);
+    let note = |records: &mut Vec<Record>, goal: &str| {
+        for r in records.iter_mut() {
+            r.provenance.insert(GOAL.into(), goal.into());
+        }
+        let (answers, notes) = answers_of(records);
+        assert!(answers.iter().any(|a| a.decides) == notes.is_empty(), "{notes:?}");
+        notes
+    };
+    assert_eq!(note(&mut records, "read.clat.mean"), [String::new(); 0]);
+    let said = "the experiment asks for \"read.lat.mean\", but these results are compared by \
+                \"read.clat.mean\"";
+    assert_eq!(note(&mut records, "read.lat.mean"), [said]);
+    for r in &mut records {
+        r.jobs[0].read.lat_hist = r.jobs[0].read.clat.clone();
+    }
+    assert_eq!(note(&mut records, "read.lat.mean"), [String::new(); 0]);
+    let said = "the experiment asks for \"read.clat.mean\", but these results are compared by \
+                \"read.lat.mean\"";
+    assert_eq!(note(&mut records, "read.clat.mean"), [said]);
 }
 
 /// Beside the means of a table, the geometric mean of ratios needs its name.
