@@ -45,7 +45,8 @@ pub struct Figures {
     pub core_time: (f64, f64),
 }
 
-fn sides(j: &JobRecord) -> [&DirStats; 3] {
+/// Reads, writes and trims.
+pub(super) fn sides(j: &JobRecord) -> [&DirStats; 3] {
     [&j.read, &j.write, &j.trim]
 }
 

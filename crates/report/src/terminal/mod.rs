@@ -11,8 +11,8 @@ mod workload;
 
 use std::collections::BTreeMap;
 
-use iosched_experiment::Record;
-use iosched_experiment::record::Status;
+use iosched_experiment::record::{Status, total};
+use iosched_experiment::{JobRecord, Record};
 use iosched_results::answer::{answers, candidates_called, text, unmeasured, without_hidden, wrap};
 use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency};
 
@@ -119,14 +119,14 @@ fn reported(
     out
 }
 
-/// Whether jobs of a record ran at different times: one of those that did I/O ran for less than nine tenths of another.
+/// Whether jobs of a record ran at different times, so that their rates add up to visibly more than the total: those of
+/// one name moved data for less than 95 % of the time in which any did.
 fn apart(r: &Record) -> bool {
-    let times = r.jobs.iter().filter_map(|j| {
-        let of = |d: &iosched_experiment::record::DirStats| (d.ios > 0).then_some(d.runtime);
-        [&j.read, &j.write, &j.trim].into_iter().filter_map(of).max()
-    });
-    let (least, most) = times.fold((u64::MAX, 0), |(l, m), t| (l.min(t), m.max(t)));
-    most > 0 && least < most - most / 10
+    let whole = total(r.jobs.iter(), figures::sides).span;
+    let mut names: BTreeMap<&str, Vec<&JobRecord>> = BTreeMap::new();
+    r.jobs.iter().for_each(|j| names.entry(&j.name).or_default().push(j));
+    let spans = names.into_values().map(|jobs| total(jobs.into_iter(), figures::sides).span);
+    spans.filter(|s| *s > 0).min().is_some_and(|least| least < whole - whole / 20)
 }
 
 /// What the signs and heads mean, of those that were used.
