@@ -80,6 +80,18 @@ impl Cells {
         self.0.entry(key).or_default()
     }
 
+    /// The cells of a workload on a device.
+    pub(crate) fn at(&self, device: &str, workload: &str) -> impl Iterator<Item = (&CellKey, &Cell)> {
+        // They stand together, and no name is before the empty one.
+        let first = CellKey {
+            device: device.into(),
+            workload: workload.into(),
+            scheduler: String::new(),
+        };
+        let same = move |k: &CellKey| k.device == first.device && k.workload == first.workload;
+        self.0.range(first.clone()..).take_while(move |(k, _)| same(k))
+    }
+
     /// Adds one record. Records need not be in memory together.
     pub fn add(&mut self, r: &Record) {
         let cell = self.cell(&r.trial.device, &r.trial.workload, &r.trial.scheduler);

@@ -9,7 +9,7 @@ use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{CellKey, CellSample, Cells, charge_starved, group, one_latency};
-use crate::measure::{kind, sharing, told_apart};
+use crate::measure::{Sharing, kind};
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
@@ -211,7 +211,7 @@ pub fn compare(
         }
     }
     // The figure of a single job is that of the workload. Nothing is left out with it.
-    let left_out = figures.iter().filter(|f| !seen(f, options) && f.shared).count();
+    let left_out = figures.iter().filter(|f| !seen(f, options) && f.jobs > 1).count();
     figures.retain(|f| seen(f, options));
     let has = |c: &Cells, k: &CellKey| c.0.get(k).is_some_and(|cell| !cell.measures.is_empty());
     Ok(Comparison {
@@ -232,8 +232,8 @@ struct Figure<'a> {
     new: &'a CellSample,
     /// The jobs with this figure are few enough to be told apart.
     told_apart: bool,
-    /// Several jobs have this figure.
-    shared: bool,
+    /// How many jobs have this figure.
+    jobs: usize,
 }
 
 /// Of a hundred jobs one is always the unluckiest, and nobody reads their figures: they would only take certainty from
@@ -246,11 +246,11 @@ fn figures<'a>(b: &'a Cells, n: &'a Cells) -> Vec<Figure<'a>> {
     let mut out = Vec::new();
     for (key, cell) in &n.0 {
         let Some(other) = b.0.get(key) else { continue };
-        let all: BTreeSet<&str> = cell.measures.keys().map(String::as_str).collect();
+        let sharing = Sharing::of(cell.measures.keys().map(String::as_str));
         for (measure, new) in &cell.measures {
             if let Some(base) = other.measures.get(measure) {
-                let (told_apart, shared) = (told_apart(measure, &all), sharing(measure, &all) > 1);
-                out.push(Figure { key, measure, base, new, told_apart, shared });
+                let (told_apart, jobs) = (sharing.told_apart(measure), sharing.jobs(measure));
+                out.push(Figure { key, measure, base, new, told_apart, jobs });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Measures: the comparable numbers of a record, by name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::record::{
     DirStats, JobRecord, Record, TIMING_DEVIATION, rates, together, total,
@@ -65,23 +65,37 @@ pub fn is_head(measure: &str, all: &BTreeSet<&str>) -> bool {
 
 /// As [`is_head`], of a single job: who pays for what is won may be one of them.
 #[must_use]
-pub fn is_head_of_job(measure: &str, all: &BTreeSet<&str>) -> bool {
+pub fn is_head_of_job(measure: &str, all: &BTreeSet<&str>, sharing: &Sharing<'_>) -> bool {
     of_job(measure).is_some_and(|(_, own)| {
-        own != "trim.iops" && told_apart(measure, all) && headline(measure, own, all)
+        own != "trim.iops" && sharing.told_apart(measure) && headline(measure, own, all)
     })
 }
 
-/// Whether a figure is not that of one of very many jobs.
-#[must_use]
-pub fn told_apart(measure: &str, all: &BTreeSet<&str>) -> bool {
-    of_job(measure).is_none() || SHARING.contains(&sharing(measure, all))
-}
+/// How many jobs have each figure that is one of a job, counted once for all measures of a cell.
+#[derive(Clone, Debug, Default)]
+pub struct Sharing<'a>(BTreeMap<&'a str, usize>);
 
-/// How many jobs have a figure that is one of a job.
-#[must_use]
-pub fn sharing(measure: &str, all: &BTreeSet<&str>) -> usize {
-    let Some((_, own)) = of_job(measure) else { return 0 };
-    all.iter().filter(|m| of_job(m).is_some_and(|(_, other)| other == own)).count()
+impl<'a> Sharing<'a> {
+    /// Of the measures of a cell.
+    pub fn of(all: impl IntoIterator<Item = &'a str>) -> Sharing<'a> {
+        let mut jobs = BTreeMap::new();
+        for (_, own) in all.into_iter().filter_map(of_job) {
+            *jobs.entry(own).or_default() += 1;
+        }
+        Sharing(jobs)
+    }
+
+    /// How many jobs have a figure; none where it is that of the whole workload.
+    #[must_use]
+    pub fn jobs(&self, measure: &str) -> usize {
+        of_job(measure).and_then(|(_, own)| self.0.get(own)).copied().unwrap_or(0)
+    }
+
+    /// Whether a figure is not that of one of very many jobs.
+    #[must_use]
+    pub fn told_apart(&self, measure: &str) -> bool {
+        of_job(measure).is_none() || SHARING.contains(&self.jobs(measure))
+    }
 }
 
 /// Whether a figure, which is called `own` without its job, belongs to those that sum up a run.
@@ -339,8 +353,11 @@ mod tests {
         assert!(!heads("read.clat.mean") && !heads("read.iops") && !heads("job/a/read.bw"));
         let jobs: Vec<String> = (0..9).map(|i| format!("job/{i}/read.bw")).collect();
         let of = |n: usize| -> BTreeSet<&str> { jobs[..n].iter().map(String::as_str).collect() };
-        assert!(is_head_of_job(&jobs[0], &of(8)) && !is_head_of_job(&jobs[0], &of(9)));
-        assert!(told_apart("read.bw", &of(9)) && !told_apart(&jobs[0], &of(9)));
+        let sharing = |n: usize| Sharing::of(of(n));
+        assert!(is_head_of_job(&jobs[0], &of(8), &sharing(8)));
+        assert!(!is_head_of_job(&jobs[0], &of(9), &sharing(9)));
+        assert!(sharing(9).told_apart("read.bw") && !sharing(9).told_apart(&jobs[0]));
+        assert_eq!((sharing(9).jobs(&jobs[0]), sharing(9).jobs("read.bw")), (9, 0));
     }
 
     #[test]

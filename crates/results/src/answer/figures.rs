@@ -1,6 +1,7 @@
 //! What counts for a goal: the figures of each workload, by scheduler and round.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
 use super::MATTERS;
 use super::gaps::{Gap, Gaps, failed, settle};
@@ -137,6 +138,23 @@ impl Values {
 
 type Rounds = BTreeMap<u32, Observation>;
 
+/// A cell, and every round in which it has any figure: they are looked up for each figure.
+struct Ran<'a> {
+    cell: &'a Cell,
+    rounds: BTreeSet<u32>,
+}
+
+impl Deref for Ran<'_> {
+    type Target = Cell;
+
+    fn deref(&self) -> &Cell {
+        self.cell
+    }
+}
+
+/// A workload under each scheduler.
+type Row<'a> = [Option<Ran<'a>>];
+
 fn rounds(c: &Cell, measure: &str) -> Rounds {
     let all = c.measures.get(measure).into_iter().flat_map(|m| &m.sample.rounds);
     all.copied().collect()
@@ -166,9 +184,10 @@ pub(super) fn goals(
                 workload: workload.into(),
                 scheduler: (*name).into(),
             };
-            cells.0.get(&key).filter(|c| !c.measures.is_empty())
+            let cell = cells.0.get(&key).filter(|c| !c.measures.is_empty())?;
+            Some(Ran { cell, rounds: cell.rounds() })
         };
-        let row: Vec<Option<&Cell>> = names.iter().map(cell).collect();
+        let row: Vec<Option<Ran<'_>>> = names.iter().map(cell).collect();
         if row.iter().zip(present).all(|(c, p)| !*p || c.is_none()) {
             continue;
         }
@@ -287,7 +306,7 @@ fn make(workload: &str, measure: &str, values: Vec<Option<Values>>) -> Figure {
 }
 
 /// The figures of a workload.
-fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
+fn figures(workload: &str, row: &Row<'_>) -> Vec<Placed> {
     let mut out: Vec<Placed> = throughput(workload, row).into_iter().collect();
     out.extend(latencies(workload, row));
     out.extend(fairness(workload, row));
@@ -296,19 +315,19 @@ fn figures(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
     out
 }
 
-fn has(row: &[Option<&Cell>], measure: &str) -> bool {
+fn has(row: &Row<'_>, measure: &str) -> bool {
     row.iter().flatten().any(|c| c.measures.contains_key(measure))
 }
 
 /// Every run of everybody has enough I/Os for a percentile.
-fn resolved(row: &[Option<&Cell>], measure: &str) -> bool {
+fn resolved(row: &Row<'_>, measure: &str) -> bool {
     row.iter().flatten().all(|c| {
         let own = c.measures.get(measure);
-        own.is_some_and(|m| m.starved == 0 && m.sample.rounds.len() == c.rounds().len())
+        own.is_some_and(|m| m.starved == 0 && m.sample.rounds.len() == c.rounds.len())
     })
 }
 
-fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
+fn throughput(workload: &str, row: &Row<'_>) -> Option<Placed> {
     // A round without any I/O has no rate, yet it moved nothing.
     let trims = |c: &Cell| {
         let nothing = |r: u32| (r, Observation::from(0.0));
@@ -327,7 +346,7 @@ fn throughput(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
     };
     let mut figure = figure;
     for (c, v) in row.iter().zip(&mut figure.values) {
-        if c.is_some_and(Cell::unsaid) {
+        if c.as_ref().is_some_and(|c| c.unsaid()) {
             *v = None;
         }
     }
@@ -341,7 +360,7 @@ fn all_zero(values: &[Option<Values>]) -> bool {
 }
 
 /// A process waits for reads and for fsync. Writes count where there is nothing else.
-fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
+fn latencies(workload: &str, row: &Row<'_>) -> Vec<Placed> {
     let latency = |side: &str| {
         let of = |which: &str| {
             let names = ["p99", "mean"].map(|p| format!("{side}.{which}.{p}"));
@@ -361,7 +380,8 @@ fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
         let mut values =
             complete_from(row, Better::Lower, |c| rounds(c, &name), |c| rounds(c, &mean));
         for (c, v) in row.iter().zip(&mut values) {
-            let starved = c.and_then(|c| c.measures.get(&name)).is_some_and(|m| m.starved > 0);
+            let own = c.as_ref().and_then(|c| c.measures.get(&name));
+            let starved = own.is_some_and(|m| m.starved > 0);
             v.iter_mut().for_each(|v| v.starved |= starved);
         }
         (1, "latency".into(), Better::Lower, make(workload, &name, values))
@@ -371,8 +391,8 @@ fn latencies(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
 
 /// Jobs that ran at different times have no fairness. Where they did under one scheduler only, that is no starvation:
 /// there is nothing to compare.
-fn fairness(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
-    let fair = |c: &&Cell| {
+fn fairness(workload: &str, row: &Row<'_>) -> Option<Placed> {
+    let fair = |c: &Ran<'_>| {
         let runs = |m: &CellSample| m.sample.rounds.len();
         let of = c.measures.get("fairness.jain").map(runs);
         of.is_some() && of == c.measures.values().map(runs).max()
@@ -385,7 +405,7 @@ fn fairness(workload: &str, row: &[Option<&Cell>]) -> Option<Placed> {
 }
 
 /// What a tool reports itself.
-fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
+fn metrics(workload: &str, row: &Row<'_>) -> Vec<Placed> {
     let cells = || row.iter().flatten();
     let names: BTreeSet<&String> = cells().flat_map(|c| c.measures.keys()).collect();
     let mut out = Vec::new();
@@ -393,7 +413,7 @@ fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
         let Some(first) = cells().find_map(|c| c.measures.get(*name)) else { continue };
         let (place, mut goal) = goal_of(name, &first.unit, first.better);
         // Frames that are shown and frames that are dropped have one unit and no common goal.
-        let contrary = |c: &&Cell| {
+        let contrary = |c: &Ran<'_>| {
             let mut all =
                 c.measures.iter().filter(|(n, m)| !derived(n) && m.better != first.better);
             all.any(|(n, m)| goal_of(n, &m.unit, m.better) == (place, goal.clone()))
@@ -408,7 +428,7 @@ fn metrics(workload: &str, row: &[Option<&Cell>]) -> Vec<Placed> {
 }
 
 /// A measure by its own name; `None` where nobody has it.
-fn own_figure(workload: &str, row: &[Option<&Cell>], name: &str) -> Option<(Better, Figure)> {
+fn own_figure(workload: &str, row: &Row<'_>, name: &str) -> Option<(Better, Figure)> {
     let cells = || row.iter().flatten();
     let first = cells().find_map(|c| c.measures.get(name))?;
     // No errors are no starvation. But nothing is so many times less than they are, and there are no so many times of
@@ -416,13 +436,14 @@ fn own_figure(workload: &str, row: &[Option<&Cell>], name: &str) -> Option<(Bett
     let some = |is: fn(f64) -> bool| cells().any(|c| rounds(c, name).values().any(|o| is(o.value)));
     let zeros = some(|v| v < 0.0) || first.better == Better::Lower && some(|v| v == 0.0);
     let mut values = if zeros {
-        row.iter().map(|c| c.map(|c| Values::plain(&rounds(c, name), c))).collect()
+        let plain = |c: &Ran<'_>| Values::plain(&rounds(c, name), c);
+        row.iter().map(|c| c.as_ref().map(plain)).collect()
     } else {
         complete(row, first.better, |c| rounds(c, name))
     };
     // Who never says this figure lacks it: nothing is known that could stand in.
     for (c, v) in row.iter().zip(&mut values) {
-        if c.is_some_and(|c| !c.measures.contains_key(name)) {
+        if c.as_ref().is_some_and(|c| !c.measures.contains_key(name)) {
             *v = None;
         }
     }
@@ -438,7 +459,7 @@ const OF_OPERATIONS: [&str; 5] = [" p99", " p95", " p50", " mean", " max"];
 /// mean and percentiles are no independent votes. Where each client waits for its operation the mean is even the rate
 /// read the other way round (Little's law). So one of them counts: the 99th percentile, as of I/Os; the next where some
 /// runs lack it.
-fn spoken_for(name: &str, all: &BTreeSet<&String>, row: &[Option<&Cell>]) -> bool {
+fn spoken_for(name: &str, all: &BTreeSet<&String>, row: &Row<'_>) -> bool {
     let Some(stem) = name.strip_suffix(" latency") else { return false };
     let Some(operation) = OF_OPERATIONS.iter().find_map(|end| stem.strip_suffix(end)) else {
         return false;
@@ -478,7 +499,7 @@ fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
 /// Every scheduler's values. Where a round of a scheduler lacks a figure that others have, the worst of all stands in:
 /// a process without I/O waits the longest. Of what is better the more there is, zero is a value like others.
 fn complete(
-    row: &[Option<&Cell>],
+    row: &Row<'_>,
     better: Better,
     of: impl Fn(&Cell) -> Rounds,
 ) -> Vec<Option<Values>> {
@@ -487,12 +508,12 @@ fn complete(
 
 /// The same. What stands in is at least as bad as what is known of that round.
 fn complete_from(
-    row: &[Option<&Cell>],
+    row: &Row<'_>,
     better: Better,
     of: impl Fn(&Cell) -> Rounds,
     known_of: impl Fn(&Cell) -> Rounds,
 ) -> Vec<Option<Values>> {
-    let all: Vec<Option<Rounds>> = row.iter().map(|c| c.map(&of)).collect();
+    let all: Vec<Option<Rounds>> = row.iter().map(|c| c.as_ref().map(|c| of(c))).collect();
     let known =
         || all.iter().flatten().flat_map(|r| r.values().map(|o| o.value)).filter(|v| *v > 0.0);
     let worse: fn(f64, f64) -> f64 = match better {
@@ -500,12 +521,13 @@ fn complete_from(
         Better::Lower => f64::max,
     };
     let worst = known().reduce(worse);
-    let one = |(cell, rounds): (&Option<&Cell>, &Option<Rounds>)| {
+    let one = |(cell, rounds): (&Option<Ran<'_>>, &Option<Rounds>)| {
         let (cell, rounds) = (cell.as_ref()?, rounds.as_ref()?);
         let counts = |o: &Observation| o.value > 0.0 || better == Better::Higher;
         let usable = |r: &u32| rounds.get(r).copied().filter(counts);
         let least = known_of(cell);
-        let lacking: Vec<u32> = cell.rounds().into_iter().filter(|r| usable(r).is_none()).collect();
+        let lacking: Vec<u32> =
+            cell.rounds.iter().copied().filter(|r| usable(r).is_none()).collect();
         let stand_in = |r: &u32| {
             let value =
                 least.get(r).map_or(worst?, |own| worse(worst.unwrap_or(own.value), own.value));

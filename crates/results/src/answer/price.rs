@@ -6,7 +6,7 @@ use super::figures::twin;
 use super::words::in_words;
 use super::{ABOUT, Case};
 use crate::cells::{Cell, CellKey, Cells};
-use crate::measure::{is_head, is_head_of_job, kind};
+use crate::measure::{Sharing, is_head, is_head_of_job, kind};
 use crate::render::percent;
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
@@ -81,8 +81,9 @@ impl Case<'_> {
         for (key, new) in here {
             let Some(base) = of(key, against) else { continue };
             let both: BTreeSet<&'a str> = new.measures.keys().map(String::as_str).collect();
+            let sharing = Sharing::of(both.iter().copied());
             for measure in &both {
-                let shown = is_head(measure, &both) || is_head_of_job(measure, &both);
+                let shown = is_head(measure, &both) || is_head_of_job(measure, &both, &sharing);
                 if shown && base.measures.contains_key(*measure) {
                     out.push(Pair { against, key, measure, base, new });
                 }

@@ -74,7 +74,7 @@ pub fn heads(cells: &Cells) -> BTreeSet<(&str, &str)> {
 /// added up, or trims. `None` where it moves nothing.
 #[must_use]
 pub fn throughput_of(cells: &Cells, device: &str, workload: &str) -> Option<&'static str> {
-    let here = || cells.0.iter().filter(|(k, _)| k.device == device && k.workload == workload);
+    let here = || cells.at(device, workload);
     let has = |m: &str| here().any(|(_, c)| c.measures.contains_key(m));
     if has(TOTAL) {
         return Some(TOTAL);

@@ -64,8 +64,9 @@ pub fn charge_starved<'a>(sides: impl IntoIterator<Item = &'a mut Cells>) {
     for (key, cell) in charged {
         let place = (key.device.clone(), key.workload.clone());
         let here = || known.range((place.clone(), String::new())..);
+        let rounds = cell.rounds();
         for ((_, name), of) in here().take_while(|((p, _), _)| *p == place) {
-            cell.charge(name, of);
+            cell.charge(name, of, &rounds);
         }
         for ((_, name), _) in here().take_while(|((p, _), _)| *p == place) {
             if let Some(pooled) = of_job(name) {
@@ -118,13 +119,11 @@ fn is_p99(name: &str) -> bool {
 }
 
 impl Cell {
-    /// Charges the rounds that lack a percentile.
-    fn charge(&mut self, name: &str, known: &Known) {
-        let rounds =
-            |c: &CellSample| c.sample.rounds.iter().map(|r| r.0).collect::<BTreeSet<u32>>();
-        let all: BTreeSet<u32> = self.measures.values().flat_map(&rounds).collect();
-        let has = self.measures.get(name).map(&rounds).unwrap_or_default();
-        let lacking: Vec<u32> = all.difference(&has).copied().collect();
+    /// Charges those of a cell's rounds that lack a percentile.
+    fn charge(&mut self, name: &str, known: &Known, rounds: &BTreeSet<u32>) {
+        let own = self.measures.get(name).into_iter().flat_map(|c| &c.sample.rounds);
+        let has: BTreeSet<u32> = own.map(|r| r.0).collect();
+        let lacking: Vec<u32> = rounds.difference(&has).copied().collect();
         if lacking.is_empty() {
             return;
         }
