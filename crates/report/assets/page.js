@@ -22,14 +22,20 @@ const passes = (i) => {
     !(on("ftt") && two && !beats(t, +a, +b)) && !(on("ftb") && two && !beats(t, +b, +a));
 };
 const complete = (t, runs) => runs.every((r) => raw(t, r) > 0);
+// Of a workload's total and its reads and writes means count one: the total where only one of these is shown.
+const counted = (tests) => {
+  const part = (t) => t.m === "read.bw" || t.m === "write.bw", of = (t, f) => tests.filter((o) => o.w === t.w && f(o)).length, sum = (t) => t.m === "total.bw";
+  return tests.filter((t) => sum(t) ? of(t, part) < 2 : !(part(t) && of(t, sum) && of(t, part) < 2));
+};
 const geo = (tests, runs) => {
-  const c = tests.filter((t) => complete(t, runs));
+  const c = counted(tests).filter((t) => complete(t, runs));
   return [c.length, runs.map((r) => Math.exp(c.reduce((a, t) => a + Math.log(t.b > 0 ? raw(t, r) : 100 / raw(t, r)), 0) / c.length))];
 };
 const table = (head, body, left) => `<div class="scroll"><table class="dt${left ? " left" : ""}"><thead><tr>${head.map((h) => `<th scope="col">${esc(h)}</th>`).join("")}</tr></thead><tbody>${body.map(([h, ...c]) => `<tr><th scope="row">${esc(h)}</th>${c.map((x) => typeof x === "object" ? x.html : `<td>${esc(x)}</td>`).join("")}</tr>`).join("")}</tbody></table></div>`;
 const runName = (r) => (D.devices.length > 1 ? D.devices[D.runs[r].d] + ": " : "") + (S.name[R.sched(r)] || D.schedulers[R.sched(r)]);
 // The reference viewer's means, over every measure that is shown, fio's second figure included.
-const totals = (tests, runs) => {
+const totals = (shown, runs) => {
+  const tests = counted(shown);
   const head = ["run"], cols = [], add = (h, f) => { head.push(h); cols.push(f); }, [n, g] = geo(tests, runs);
   add("geometric mean", (r, i) => n > 1 ? plain(g[i]) : "–");
   [...new Set(tests.filter((t) => R.rate(t)).map((t) => t.u))].forEach((u) => {
@@ -39,7 +45,7 @@ const totals = (tests, runs) => {
   const first = (sign) => runs.map((r) => tests.filter((t) => { const v = runs.filter((i) => t.v[i].v != null).map((i) => [i, sign * t.b * raw(t, i)]); return v.length && v.reduce((a, b) => (b[1] > a[1] ? b : a))[0] === r; }).length);
   const w = first(1), l = first(-1);
   add("wins", (r, i) => w[i]); add("losses", (r, i) => l[i]);
-  add("measures", (r) => tests.filter((t) => t.v[r].v != null).length + " of " + tests.length);
+  add("measures", (r) => shown.filter((t) => t.v[r].v != null).length + " of " + shown.length);
   add("trials", (r) => D.runs[r].trials); add("date", (r) => D.runs[r].date || "–"); add("duration", (r) => D.runs[r].dur ? plain(D.runs[r].dur) + " s" : "–");
   if (Object.keys(S.cost).length) add("geometric mean per cost", (r, i) => S.cost[R.sched(r)] ? plain(g[i] / S.cost[R.sched(r)]) : "–");
   $("#totals").parentNode.outerHTML = table(head, runs.map((r, i) => [runName(r), ...cols.map((f) => String(f(r, i)))]));

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::{Measure, latency_of, measures};
 use crate::stats::{Better, Judged, Observation, Sample, Summary, VerdictOptions};
+pub(crate) use family::with_parts;
 pub use family::{MOST_PAIRS, heads, judge_cells, judge_each, throughput_of};
 pub use starved::charge_starved;
 
@@ -88,8 +89,8 @@ impl Cells {
             workload: workload.into(),
             scheduler: String::new(),
         };
-        let same = move |k: &CellKey| k.device == first.device && k.workload == first.workload;
-        self.0.range(first.clone()..).take_while(move |(k, _)| same(k))
+        let from = self.0.range(first.clone()..);
+        from.take_while(move |(k, _)| k.device == first.device && k.workload == first.workload)
     }
 
     /// Adds one record. Records need not be in memory together.
@@ -345,6 +346,37 @@ mod tests {
         let reads = group(&[with("none", 1, 0.0), with("bfq", 1, 0.0)]);
         assert_eq!(throughput_of(&reads, "d", "w"), Some("read.bw"));
         assert!(judge_cells(&reads, None, VerdictOptions::default()).lines.len() == 2);
+    }
+
+    /// A total lends no spread beside its parts, and its rounds are no further evidence: reads and writes are judged as if
+    /// nobody had added them up.
+    #[test]
+    fn a_total_says_nothing_that_its_parts_have_not_said() {
+        let mut rng = iosched_engine::stream(3, "parts");
+        let mut records = Vec::new();
+        for i in 1..=5 {
+            for s in ["none", "bfq"] {
+                let mut r = record(s, i, 1.0, BackendKind::Imported);
+                let metric = |name: &str, value| Metric { name: name.into(), value, ..r.metrics[0].clone() };
+                let both = crate::measure::PARTS.map(|m| metric(m, 1e6 * (1.0 + 0.1 * rng.unit())));
+                r.metrics = both.into();
+                records.push(r);
+            }
+        }
+        let cells = group(&records);
+        let a = judge_cells(&cells, Some("none"), VerdictOptions::default());
+        assert!(a.lines.iter().any(|l| l.measure == crate::measure::TOTAL));
+        let sample = |s: &str, m: &str| {
+            let of = cells.0.iter().find(|(k, _)| k.scheduler == s).unwrap();
+            of.1.measures[m].sample.clone()
+        };
+        let groups = crate::measure::PARTS.map(|m| (sample("none", m), vec![sample("bfq", m)]));
+        let alone = crate::stats::judge_all(&groups, Better::Higher, VerdictOptions::default());
+        for (m, alone) in crate::measure::PARTS.iter().zip(alone) {
+            let line = a.lines.iter().find(|l| l.measure == *m && l.against_base.is_some());
+            let judged = line.unwrap().against_base.as_ref().unwrap();
+            assert_eq!((judged.p, judged.ratio_ci), (alone[0].p, alone[0].ratio_ci), "{m}");
+        }
     }
 
     #[test]

@@ -8,8 +8,10 @@ use iosched_experiment::record::{BackendKind, Record};
 use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{CellKey, CellSample, Cells, charge_starved, group, one_latency};
-use crate::measure::{Sharing, kind};
+use crate::cells::{
+    CellKey, CellSample, Cells, charge_starved, group, one_latency, with_parts,
+};
+use crate::measure::{Sharing, TOTAL, kind};
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
@@ -257,14 +259,28 @@ fn figures<'a>(b: &'a Cells, n: &'a Cells) -> Vec<Figure<'a>> {
     out
 }
 
+/// Cells with reads or writes.
+fn whole<'a>(figures: &[Figure<'a>]) -> BTreeSet<&'a CellKey> {
+    with_parts(figures.iter().map(|f| (f.key, f.measure)))
+}
+
+impl Figure<'_> {
+    /// A total beside its parts.
+    fn sum(&self, whole: &BTreeSet<&CellKey>) -> bool {
+        self.measure == TOTAL && whole.contains(self.key)
+    }
+}
+
 fn changes(mut figures: Vec<Figure<'_>>, options: &CompareOptions) -> Vec<Change> {
     // Figures that are left out of the comparison still show how much such figures scatter.
-    let sides = figures.iter().flat_map(|f| [f.base, f.new].map(|s| (kind(f.measure), &s.sample)));
-    let lent = Lent::of(sides);
+    let all = whole(&figures);
+    let lends = figures.iter().filter(|f| !f.sum(&all));
+    let lent = Lent::of(lends.flat_map(|f| [f.base, f.new].map(|s| (kind(f.measure), &s.sample))));
     let wanted = |m: &str| {
         options.measures.is_empty() || options.measures.iter().any(|w| m.starts_with(w.as_str()))
     };
     figures.retain(|f| wanted(f.measure));
+    let all = whole(&figures);
     let verdict = VerdictOptions { margin: options.threshold, ..options.verdict };
     let of = |s: &CellSample| summarize(&s.sample.observations(), verdict.seed);
     let summaries: Vec<(Summary, Summary)> =
@@ -276,6 +292,7 @@ fn changes(mut figures: Vec<Figure<'_>>, options: &CompareOptions) -> Vec<Change
             new: (&f.new.sample, n),
             better: f.new.better,
             kind: kind(f.measure),
+            sum: f.sum(&all),
         });
     }
     let judged = judge_together(&pairs, &lent, verdict);

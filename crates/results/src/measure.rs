@@ -28,6 +28,8 @@ pub struct Measure {
 /// What a workload reads and writes, all bytes over the time in which any of its jobs ran: what tables and answers call the
 /// throughput of a workload that does both. Of results that have the two rates only it is their sum.
 pub const TOTAL: &str = "total.bw";
+/// What it is the sum of.
+pub const PARTS: [&str; 2] = ["read.bw", "write.bw"];
 
 /// Whether a measure is made from I/Os here, rather than reported by a tool under its own name.
 #[must_use]

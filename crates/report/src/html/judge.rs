@@ -111,6 +111,8 @@ pub(crate) fn flag(view: &mut View) {
     for i in viewer::notable(&comparison) {
         view.tests[heads[i]].notable = true;
     }
+    let mut counts = heads.iter().map(|i| !view.tests[*i].told);
+    comparison.tests.retain(|_| counts.next() == Some(true));
     view.geometric = viewer::geometric_means(&comparison);
     view.harmonic = viewer::harmonic_means(&comparison);
     view.wins = viewer::wins_and_losses(&comparison);

@@ -200,7 +200,7 @@ fn strengths(view: &View, scheduler: usize) -> Vec<String> {
             let shares: Vec<f64> = view
                 .tests
                 .iter()
-                .filter(|t| t.head && t.class == class)
+                .filter(|t| t.head && !t.told && t.class == class)
                 .filter_map(|t| of_best(t, &runs)[at])
                 .collect();
             if shares.is_empty() {

@@ -7,7 +7,7 @@ use iosched_results::answer::{self, Meaning};
 use iosched_results::cells::{
     Analysis, CellKey, Cells, Line, charge_starved, heads, judge_cells, one_latency, usual_base,
 };
-use iosched_results::measure::TWINS;
+use iosched_results::measure::{PARTS, TOTAL, TWINS};
 pub(crate) use iosched_results::measure::without_unit;
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
@@ -59,6 +59,8 @@ pub(crate) struct Test {
     pub(crate) spread: Option<f64>,
     /// By run.
     pub(crate) cells: Vec<Cell>,
+    /// Its cells add up what other figures of the workload say, or are added up by one: means count one of both.
+    pub(crate) told: bool,
     /// The same run in another unit is shown already: fio's IOPS beside its MB/s.
     pub(crate) twin: bool,
     /// Tests with the same key go into one graph when options are condensed.
@@ -409,6 +411,7 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
                 // A disk whose few syncs give no 99th percentile shows their mean, whatever other devices have.
                 head: heads.contains(&(facts.title.as_str(), *measure)),
                 twin: false,
+                told: false,
                 noisy: false,
                 incomplete: false,
                 little: false,
@@ -422,9 +425,21 @@ fn tests(input: &Input, view: &View, cells: &Cells, analysis: &Analysis) -> Vec<
                 condense: format!("{condense} [{}]", first.unit),
             });
         }
+        tell(&mut out[at..]);
         out[at..].sort_by_key(|t| (!t.head, t.class as u8, t.measure.starts_with("job/")));
     }
     out
+}
+
+/// Of a workload's total and its parts the parts count: reads and writes are as good as they are. Where it has only one of
+/// them, some runs did nothing, which the total alone knows.
+fn tell(tests: &mut [Test]) {
+    let part = |t: &Test| t.head && PARTS.contains(&t.measure.as_str());
+    let parts = tests.iter().filter(|t| part(t)).count();
+    let total = tests.iter().any(|t| t.head && t.measure == TOTAL);
+    for t in tests.iter_mut().filter(|_| total) {
+        t.told = if t.measure == TOTAL { parts > 1 } else { parts == 1 && part(t) };
+    }
 }
 
 /// Why a scheduler whose trials are complete lacks a figure that others have.

@@ -483,3 +483,26 @@ fn infinitely_many_times_better_is_no_long_number() {
     let digits = page.split(|c: char| !c.is_ascii_digit() && c != ',').map(str::len).max();
     assert!(digits.is_some_and(|n| n < 100), "{digits:?} digits in a row");
 }
+
+/// The total of reads and writes is shown, and its parts count: a third figure would make bfq the better one.
+#[test]
+fn means_count_no_total_beside_its_parts() {
+    let mut records = synthetic::records(1, 2, 1);
+    for r in &mut records {
+        let none = r.trial.scheduler.starts_with("none");
+        r.jobs.clear();
+        let metric = |name: &str, value: f64| iosched_experiment::record::Metric {
+            name: name.into(),
+            value,
+            unit: "B/s".into(),
+            higher_is_better: Some(true),
+            censored: false,
+        };
+        let (read, write) = if none { (1e8, 1e8) } else { (2e8, 0.5e8) };
+        r.metrics = vec![metric("read.bw", read), metric("write.bw", write)];
+    }
+    let page = page_of(&records);
+    assert!(page.contains("total.bw"));
+    assert_eq!(page.matches("<td>100,000,000</td>").count(), 2, "both geometric means");
+    assert!(page.contains("of the best throughput (2 tests)"));
+}

@@ -124,6 +124,7 @@ fn judge(pairs: &[&Pair<'_>]) -> Vec<Judged> {
         new: (&p.new.measures[p.measure].sample, new),
         better: p.new.measures[p.measure].better,
         kind: kind(p.measure),
+        sum: false,
     });
     judge_together(&compared.collect::<Vec<_>>(), &lent, VerdictOptions::default())
 }

@@ -8,7 +8,7 @@ use rayon::iter::{
 };
 
 use super::{Analysis, Cell, CellKey, CellSample, Cells, Line, usual_base};
-use crate::measure::{TOTAL, is_head, kind};
+use crate::measure::{PARTS, TOTAL, is_head, kind};
 use crate::stats::{
     Better, Compared, Judged, Lent, Observation, Sample, Summary, VerdictOptions, judge_together,
     outliers, summarize,
@@ -79,7 +79,7 @@ pub fn throughput_of(cells: &Cells, device: &str, workload: &str) -> Option<&'st
     if has(TOTAL) {
         return Some(TOTAL);
     }
-    let sides = ["read.bw", "write.bw"].map(|m| Some(m).filter(|m| has(m)));
+    let sides = PARTS.map(|m| Some(m).filter(|m| has(m)));
     let whole = |m: &str| {
         let of = |c: &Cell| c.measures.get(m).map_or(0, |s| s.sample.rounds.len());
         here().all(|(_, c)| of(c) == c.rounds().len())
@@ -93,6 +93,14 @@ pub fn throughput_of(cells: &Cells, device: &str, workload: &str) -> Option<&'st
             None => has("trim.iops").then_some("trim.iops"),
         },
     }
+}
+
+/// Cells of which these figures have reads or writes: their total is no figure of its own. It takes the spread of its kind,
+/// but its rounds would be counted twice.
+pub(crate) fn with_parts<'a>(
+    figures: impl Iterator<Item = (&'a CellKey, &'a str)>,
+) -> BTreeSet<&'a CellKey> {
+    figures.filter(|(_, m)| PARTS.contains(m)).map(|(k, _)| k).collect()
 }
 
 /// What each cell read and wrote in all.
@@ -125,7 +133,7 @@ impl Cell {
     pub(crate) fn total(&self) -> CellSample {
         let mut sums: BTreeMap<u32, f64> = self.rounds().into_iter().map(|r| (r, 0.0)).collect();
         let mut sample = Sample { deterministic: true, paired: true, ..Sample::default() };
-        for side in ["read.bw", "write.bw"].iter().filter_map(|m| self.measures.get(*m)) {
+        for side in PARTS.iter().filter_map(|m| self.measures.get(*m)) {
             sample.deterministic &= side.sample.deterministic;
             sample.paired &= side.sample.paired;
             for (round, o) in &side.sample.rounds {
@@ -150,6 +158,7 @@ struct Figure<'a> {
     of: Cow<'a, CellSample>,
     unusable: usize,
     summary: Summary,
+    sum: bool,
 }
 
 /// Figures that are read together, summed up: what is the same against every base.
@@ -179,10 +188,13 @@ impl<'a> Family<'a> {
     }
 
     fn of(figures: Vec<Unsummed<'a>>, options: VerdictOptions) -> Family<'a> {
-        let lent = Lent::of(figures.iter().map(|(_, m, c, _)| (kind(m), &c.sample)));
+        let whole = with_parts(figures.iter().map(|(k, m, ..)| (*k, *m)));
+        let sum = |key: &CellKey, measure: &str| measure == TOTAL && whole.contains(key);
+        let lends = figures.iter().filter(|(k, m, ..)| !sum(k, m));
+        let lent = Lent::of(lends.map(|(_, m, c, _)| (kind(m), &c.sample)));
         let summed = |(key, measure, of, unusable): Unsummed<'a>| {
             let summary = summarize(&of.sample.observations(), options.seed);
-            Figure { key, measure, of, unusable, summary }
+            Figure { key, measure, of, unusable, summary, sum: sum(key, measure) }
         };
         let figures: Vec<Figure<'a>> = figures.into_par_iter().map(summed).collect();
         let places = figures.iter().enumerate().map(|(i, f)| ((f.key, f.measure), i)).collect();
@@ -202,6 +214,7 @@ impl<'a> Family<'a> {
                 new: (&f.of.sample, &f.summary),
                 better: f.of.better,
                 kind: kind(f.measure),
+                sum: f.sum,
             });
         }
         let mut judged: Vec<Option<Judged>> = vec![None; self.figures.len()];

@@ -214,6 +214,8 @@ pub(crate) struct Compared<'a> {
     pub(crate) better: Better,
     /// Figures of one kind lend each other their spread.
     pub(crate) kind: &'a str,
+    /// It is the sum of others that are judged beside it: what its rounds say, those have said.
+    pub(crate) sum: bool,
 }
 
 /// Compares `new` with `base`, alone.
@@ -221,7 +223,7 @@ pub(crate) struct Compared<'a> {
 pub fn judge(base: &Sample, new: &Sample, better: Better, options: VerdictOptions) -> Judged {
     let of = |s: &Sample| summarize(&s.observations(), options.seed);
     let (b, n) = (of(base), of(new));
-    let pair = Compared { base: (base, &b), new: (new, &n), better, kind: "" };
+    let pair = Compared { base: (base, &b), new: (new, &n), better, kind: "", sum: false };
     let mut all = judge_together(&[pair], &Lent::default(), options);
     // One in, one out.
     all.remove(0)
@@ -242,7 +244,8 @@ pub fn judge_all(
         groups.iter().map(|(b, all)| (of(b), all.iter().map(of).collect())).collect();
     let mut compared = Vec::new();
     for ((base, all), (b, n)) in groups.iter().zip(&summaries) {
-        let one = |(new, n)| Compared { base: (base, b), new: (new, n), better, kind: "" };
+        let one =
+            |(new, n)| Compared { base: (base, b), new: (new, n), better, kind: "", sum: false };
         compared.extend(all.iter().zip(n).map(one));
     }
     let mut judged = judge_together(&compared, &lent, options).into_iter();

@@ -67,7 +67,8 @@ pub(super) struct Pairing(pub(super) BTreeMap<String, Option<Prior>>);
 impl Pairing {
     pub(super) fn of(pairs: &[Compared<'_>]) -> Pairing {
         let mut kinds: BTreeMap<&str, (Together, Vec<Side>)> = BTreeMap::new();
-        for c in pairs.iter().filter(|c| !(c.base.0.censored() || c.new.0.censored())) {
+        let says = |c: &&Compared<'_>| !(c.sum || c.base.0.censored() || c.new.0.censored());
+        for c in pairs.iter().filter(says) {
             let Some(rounds) = shared(c) else { continue };
             let (b, n): (Vec<f64>, Vec<f64>) = rounds.into_iter().unzip();
             let kind = kinds.entry(c.kind).or_default();
