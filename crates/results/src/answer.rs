@@ -47,7 +47,7 @@ const ALPHA: f64 = 0.05;
 /// How sure an answer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Chip {
+pub enum Certainty {
     /// Ahead of every other, beyond chance and by one percent or more.
     Measured,
     /// No scheduler is ahead.
@@ -61,22 +61,22 @@ pub enum Chip {
     /// Ahead of those that have all results; others lack some, or a workload was left out.
     Incomplete,
     /// Ahead in runs whose halves differ: longer ones may say otherwise.
-    Unsteady,
+    NotSteady,
     /// One value of each: no test can say more than which is larger.
     NotTestable,
 }
 
-impl fmt::Display for Chip {
+impl fmt::Display for Certainty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Chip::Measured => "measured",
-            Chip::NotMeasurable => "not measurable",
-            Chip::OneMeasure => "one measure",
-            Chip::OneWorkload => "one workload",
-            Chip::OneDraw => "one draw",
-            Chip::Incomplete => "incomplete",
-            Chip::Unsteady => "not steady",
-            Chip::NotTestable => "not testable",
+            Certainty::Measured => "measured",
+            Certainty::NotMeasurable => "not measurable",
+            Certainty::OneMeasure => "one measure",
+            Certainty::OneWorkload => "one workload",
+            Certainty::OneDraw => "one draw",
+            Certainty::Incomplete => "incomplete",
+            Certainty::NotSteady => "not steady",
+            Certainty::NotTestable => "not testable",
         })
     }
 }
@@ -93,7 +93,7 @@ pub struct Answer {
     /// The scheduler to use; `None` when no difference is measurable or testable.
     pub winner: Option<String>,
     /// How sure that is.
-    pub chip: Chip,
+    pub certainty: Certainty,
     /// The sentence.
     pub words: String,
     /// Smaller print: figures, price, history.
@@ -117,7 +117,7 @@ pub struct Ahead {
     /// 95 % interval of that; `None` when it is exact or cannot be told.
     pub interval: Option<(f64, f64)>,
     /// The ratio is only about right: values beyond a limit count as the limit.
-    pub about: bool,
+    pub approximate: bool,
     /// p that it is ahead of every other, corrected for all goals and devices; `None` where that cannot be tested.
     pub p: Option<f64>,
 }
@@ -321,7 +321,7 @@ impl Case<'_> {
             goal: self.goal.name.clone(),
             decides: self.goal.decides,
             winner: None,
-            chip: Chip::NotTestable,
+            certainty: Certainty::NotTestable,
             words: first,
             notes: words,
             lead: None,
@@ -336,7 +336,7 @@ impl Case<'_> {
             goal: self.goal.name.clone(),
             decides: self.goal.decides,
             winner: None,
-            chip: Chip::NotTestable,
+            certainty: Certainty::NotTestable,
             words: String::new(),
             notes: Vec::new(),
             lead: None,
@@ -354,8 +354,8 @@ impl Case<'_> {
             self.tie(&mut out, candidates);
         }
         self.steady(&mut out, candidates);
-        if out.chip == Chip::Measured && self.goal.gaps.any() {
-            out.chip = Chip::Incomplete;
+        if out.certainty == Certainty::Measured && self.goal.gaps.any() {
+            out.certainty = Certainty::Incomplete;
         }
         out.notes.extend(self.goal.named());
         self.history(&mut out, candidates);
@@ -373,7 +373,7 @@ impl Case<'_> {
             against: self.name(second).into(),
             ratio: lead.log.exp(),
             interval: lead.interval.map(ends).filter(|(_, high)| high.is_finite()),
-            about: lead.about,
+            approximate: lead.about,
             p: lead.p.map(|_| p),
         }
     }
@@ -409,7 +409,7 @@ impl Case<'_> {
         };
         let by = self.about(lead);
         out.winner = Some(self.name(first).into());
-        out.chip = Chip::Measured;
+        out.certainty = Certainty::Measured;
         out.words = format!(
             "{}: {by}{interval} against {}, the next. {}",
             self.name(first),
@@ -418,7 +418,7 @@ impl Case<'_> {
         );
         if let Some(carrier) = self.carrier() {
             let workload = carrier.what == "workload";
-            out.chip = if workload { Chip::OneWorkload } else { Chip::OneMeasure };
+            out.certainty = if workload { Certainty::OneWorkload } else { Certainty::OneMeasure };
             out.words += &self.carried();
         }
         let p = if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") };
@@ -432,8 +432,8 @@ impl Case<'_> {
         let alike = self.goal.alike(&self.order);
         if !alike.is_empty() {
             // A deterministic run says what it says, but another one of nearly the same work may say otherwise.
-            if out.chip == Chip::Measured {
-                out.chip = Chip::OneDraw;
+            if out.certainty == Certainty::Measured {
+                out.certainty = Certainty::OneDraw;
             }
             out.notes.push(format!(
                 "All runs of {} are alike, so they are one: nothing is drawn at random. Change a \

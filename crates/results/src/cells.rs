@@ -82,13 +82,14 @@ impl Cells {
     }
 
     /// The cells of a workload on a device.
-    pub(crate) fn at(&self, device: &str, workload: &str) -> impl Iterator<Item = (&CellKey, &Cell)> {
+    pub(crate) fn at(
+        &self,
+        device: &str,
+        workload: &str,
+    ) -> impl Iterator<Item = (&CellKey, &Cell)> {
         // They stand together, and no name is before the empty one.
-        let first = CellKey {
-            device: device.into(),
-            workload: workload.into(),
-            scheduler: String::new(),
-        };
+        let first =
+            CellKey { device: device.into(), workload: workload.into(), scheduler: String::new() };
         let from = self.0.range(first.clone()..);
         from.take_while(move |(k, _)| k.device == first.device && k.workload == first.workload)
     }
@@ -357,7 +358,8 @@ mod tests {
         for i in 1..=5 {
             for s in ["none", "bfq"] {
                 let mut r = record(s, i, 1.0, BackendKind::Imported);
-                let metric = |name: &str, value| Metric { name: name.into(), value, ..r.metrics[0].clone() };
+                let metric =
+                    |name: &str, value| Metric { name: name.into(), value, ..r.metrics[0].clone() };
                 let both = crate::measure::PARTS.map(|m| metric(m, 1e6 * (1.0 + 0.1 * rng.unit())));
                 r.metrics = both.into();
                 records.push(r);

@@ -8,9 +8,7 @@ use iosched_experiment::record::{BackendKind, Record};
 use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{
-    CellKey, CellSample, Cells, charge_starved, group, one_latency, with_parts,
-};
+use crate::cells::{CellKey, CellSample, Cells, charge_starved, group, one_latency, with_parts};
 use crate::measure::{Sharing, TOTAL, kind};
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,

@@ -249,7 +249,12 @@ pub fn markdown(title: &str, answers: &[Answer], a: &Analysis) -> String {
     let mut out = format!("# {}\n\n", cell(title));
     for answer in answers {
         let (device, goal) = (cell(&answer.device), cell(&answer.goal));
-        let _ = writeln!(out, "- **{device}, {goal}**: {}. ({})", cell(&answer.words), answer.chip);
+        let _ = writeln!(
+            out,
+            "- **{device}, {goal}**: {}. ({})",
+            cell(&answer.words),
+            answer.certainty
+        );
         for note in &answer.notes {
             let _ = writeln!(out, "  - {}", cell(note));
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use iosched_results::answer::{
-    ABOUT, Answer, Candidate, Chip, DEVICE_DEPTH, GOAL, Side, Stand, answers, unmeasured,
+    ABOUT, Answer, Candidate, Certainty, DEVICE_DEPTH, GOAL, Side, Stand, answers, unmeasured,
     without_hidden,
 };
 
@@ -112,12 +112,12 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
         words: markup(words),
         interval: together(interval),
         rest: markup(&format!("{rest}.")),
-        chip: a.chip.to_string(),
-        class: match a.chip {
-            Chip::Measured => "ok",
-            Chip::OneMeasure | Chip::OneWorkload | Chip::OneDraw => "half",
-            Chip::Incomplete | Chip::Unsteady => "half",
-            Chip::NotMeasurable | Chip::NotTestable => "",
+        chip: a.certainty.to_string(),
+        class: match a.certainty {
+            Certainty::Measured => "ok",
+            Certainty::OneMeasure | Certainty::OneWorkload | Certainty::OneDraw => "half",
+            Certainty::Incomplete | Certainty::NotSteady => "half",
+            Certainty::NotMeasurable | Certainty::NotTestable => "",
         },
         notes: markup(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),
         plot: plot(view, a),
@@ -196,7 +196,7 @@ fn counted(view: &View, a: &Answer, device: usize) -> Option<String> {
 
 /// How many times better, with a mark where it is only about right.
 fn times(s: &Stand) -> String {
-    format!("{}{}", if s.about { ABOUT } else { "" }, ratio(s.ratio))
+    format!("{}{}", if s.approximate { ABOUT } else { "" }, ratio(s.ratio))
 }
 
 /// A name with both of its ends, where the plot has no room for all of it: eighty pixels hold some twelve letters.

@@ -7,8 +7,8 @@ use iosched_results::answer::{self, Meaning};
 use iosched_results::cells::{
     Analysis, CellKey, Cells, Line, charge_starved, heads, judge_cells, one_latency, usual_base,
 };
-use iosched_results::measure::{PARTS, TOTAL, TWINS};
 pub(crate) use iosched_results::measure::without_unit;
+use iosched_results::measure::{PARTS, TOTAL, TWINS};
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
 use iosched_results::viewer;
 

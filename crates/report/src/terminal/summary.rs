@@ -36,7 +36,7 @@ fn stand<'a>(a: &'a Answer, scheduler: &str) -> Option<&'a Stand> {
 /// `1.12×`, `~0.50×`, `∞×`.
 fn times(s: &Stand) -> String {
     let number = if s.ratio.is_infinite() { "∞".into() } else { format!("{:.2}", s.ratio) };
-    format!("{}{number}×", if s.about { ABOUT } else { "" })
+    format!("{}{number}×", if s.approximate { ABOUT } else { "" })
 }
 
 fn table(device: &str, places: &[&Place<'_>], answers: &[&Answer], look: Look) -> String {

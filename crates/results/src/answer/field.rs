@@ -34,7 +34,7 @@ pub struct Stand {
     /// 95 % interval of that; `None` when it is exact or cannot be told.
     pub interval: Option<(f64, f64)>,
     /// The ratio is only about right: values beyond a limit count as the limit.
-    pub about: bool,
+    pub approximate: bool,
     /// p of the test against the base; `None` for the base and where there is one value of each.
     pub p: Option<f64>,
     /// Whether it is measurably better or worse than the base.
@@ -97,7 +97,7 @@ impl Case<'_> {
                     .filter(|_| i != base)
                     .map(|(a, b)| (a.exp(), b.exp()))
                     .filter(|(_, high)| high.is_finite()),
-                about: lead.about && i != base,
+                approximate: lead.about && i != base,
                 p: lead.p.filter(|_| i != base),
                 side: Side::default(),
                 matters: self.goal.matters().ln_1p(),

@@ -498,11 +498,7 @@ fn goal_of(name: &str, unit: &str, better: Better) -> (u8, String) {
 
 /// Every scheduler's values. Where a round of a scheduler lacks a figure that others have, the worst of all stands in:
 /// a process without I/O waits the longest. Of what is better the more there is, zero is a value like others.
-fn complete(
-    row: &Row<'_>,
-    better: Better,
-    of: impl Fn(&Cell) -> Rounds,
-) -> Vec<Option<Values>> {
+fn complete(row: &Row<'_>, better: Better, of: impl Fn(&Cell) -> Rounds) -> Vec<Option<Values>> {
     complete_from(row, better, of, |_| Rounds::new())
 }
 

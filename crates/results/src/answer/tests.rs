@@ -117,7 +117,7 @@ fn who_is_measurably_ahead_of_all_is_named() {
     let all =
         of(&rates(&[("none", &[1e8, 1e8]), ("bfq", &[1.3e8, 1.2e8]), ("kyber", &[1e8, 1.01e8])]));
     let a = goal(&all, "throughput");
-    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured));
+    assert_eq!((a.winner.as_deref(), a.certainty), (Some("bfq"), Certainty::Measured));
     assert!(a.words.starts_with("bfq: +24 % (in every run) against kyber"), "{}", a.words);
     assert!(a.notes[0].contains("5 runs of each"), "{:?}", a.notes);
 }
@@ -146,7 +146,7 @@ fn trims_beside_reads_win_nothing() {
 fn one_measure_that_carries_a_lead_is_named() {
     let all = of(&rates(&[("none", &[1e8, 1e8, 1e8]), ("bfq", &[1.5e8, 1e8, 1e8])]));
     let a = goal(&all, "throughput");
-    assert_eq!(a.chip, Chip::OneWorkload);
+    assert_eq!(a.certainty, Certainty::OneWorkload);
     assert!(a.words.contains("one workload carries it: without w0 it is ±0 %"), "{}", a.words);
 }
 
@@ -156,7 +156,7 @@ fn one_measure_of_one_run_is_named() {
     let mut records = rates(&[("none", &[1e8, 1e8, 1e8]), ("bfq", &[1.5e8, 1e8, 1e8])]);
     records.retain(|r| r.trial.repetition == 3);
     let a = goal(&of(&records), "throughput").clone();
-    assert_eq!((a.winner, a.chip), (None, Chip::NotTestable));
+    assert_eq!((a.winner, a.certainty), (None, Certainty::NotTestable));
     assert!(a.words.contains("without w0 it is ±0 %"), "{}", a.words);
 }
 
@@ -189,7 +189,7 @@ fn runs_without_chance_are_one_draw() {
         })
         .collect();
     let a = goal(&of(&all), "throughput").clone();
-    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::OneDraw), "{a:?}");
+    assert_eq!((a.winner.as_deref(), a.certainty), (Some("bfq"), Certainty::OneDraw), "{a:?}");
     assert!(a.notes.iter().any(|n| n.contains("All runs of none and bfq are alike")), "{a:?}");
 }
 
@@ -209,14 +209,14 @@ fn chance_is_no_difference_both_ways() {
 #[test]
 fn a_lead_in_runs_that_are_not_steady_is_none_yet() {
     let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);
-    assert_eq!(goal(&of(&records), "throughput").chip, Chip::Measured);
+    assert_eq!(goal(&of(&records), "throughput").certainty, Certainty::Measured);
     let unlike = Warning { code: HALVES_DIFFER.into(), ..Warning::default() };
     records
         .iter_mut()
         .filter(|r| r.trial.scheduler == "bfq")
         .for_each(|r| r.warnings.push(unlike.clone()));
     let a = goal(&of(&records), "throughput").clone();
-    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Unsteady));
+    assert_eq!((a.winner.as_deref(), a.certainty), (Some("bfq"), Certainty::NotSteady));
     assert!(a.notes.iter().any(|n| n.contains("halves of runs of bfq")), "{:?}", a.notes);
 }
 

@@ -27,7 +27,7 @@ pub fn text(answers: &[Answer], columns: usize) -> String {
             out.push_str(&wrap("  ", indent, &goal, columns));
             head = " ".repeat(indent);
         }
-        let said = format!("{}. [{}]", a.words, a.chip);
+        let said = format!("{}. [{}]", a.words, a.certainty);
         out.push_str(&wrap(&head, indent, &said, columns));
         for n in &a.notes {
             out.push_str(&wrap(&" ".repeat(indent), indent + 2, n, columns));

@@ -2,7 +2,7 @@
 
 use super::figures::Figure;
 use super::words::in_words;
-use super::{Answer, Candidate, Case, Chip, DIFFERENCE, list, share};
+use super::{Answer, Candidate, Case, Certainty, DIFFERENCE, list, share};
 use crate::stats::VerdictOptions;
 
 const UNCLEAR: &str = "No clear winner";
@@ -25,8 +25,8 @@ impl Case<'_> {
             |c: &&Candidate| self.goal.figures.iter().all(|f| c.unsteady.contains(&f.workload));
         let first = [0, 1].map(|i| self.name(self.order[i]));
         let decisive = |c: &&&Candidate| first.contains(&c.scheduler.as_str());
-        if out.chip == Chip::Measured && with.iter().filter(decisive).any(everywhere) {
-            out.chip = Chip::Unsteady;
+        if out.certainty == Certainty::Measured && with.iter().filter(decisive).any(everywhere) {
+            out.certainty = Certainty::NotSteady;
         }
         let who: Vec<&str> = with.iter().map(|c| c.scheduler.as_str()).collect();
         let who = if who.len() > 4 { format!("{} schedulers", who.len()) } else { list(&who) };
@@ -36,7 +36,7 @@ impl Case<'_> {
     }
 
     pub(super) fn tie(&self, out: &mut Answer, candidates: &[Candidate]) {
-        out.chip = Chip::NotMeasurable;
+        out.certainty = Certainty::NotMeasurable;
         let matters = self.goal.matters();
         let others = self.order[1..].iter().zip(&self.behind).filter(|(_, behind)| !**behind);
         let tied: Vec<usize> =

@@ -159,6 +159,7 @@ fn answers_are_in_json() {
             assert_eq!(a["device"], "hdd-7200");
             assert!(shown.contains(&joined(a["words"].as_str().unwrap())), "{a} {shown}");
             assert!(a["lead"]["ratio"].as_f64().unwrap() >= 1.0, "{a}");
+            assert!(a["lead"]["approximate"].is_boolean() && a["certainty"].is_string(), "{a}");
         }
     };
     check(&run(&place, &job, &[&options[..], &["--no-store", "--format", "json"]].concat()));

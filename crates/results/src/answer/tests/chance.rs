@@ -26,7 +26,7 @@ fn one_run_proves_nothing() {
     let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.5e8])]);
     records.retain(|r| r.trial.repetition == 1);
     let a = of(&records);
-    assert_eq!((a[0].winner.as_deref(), a[0].chip), (None, Chip::NotTestable));
+    assert_eq!((a[0].winner.as_deref(), a[0].certainty), (None, Certainty::NotTestable));
     assert!(a[0].words.starts_with("Highest: bfq"), "{}", a[0].words);
 }
 
@@ -106,7 +106,7 @@ fn one_bin_is_no_difference() {
     }
     let all = of(&records);
     let a = goal(&all, "latency");
-    assert_eq!((a.winner.as_deref(), a.chip), (None, Chip::NotMeasurable));
+    assert_eq!((a.winner.as_deref(), a.certainty), (None, Certainty::NotMeasurable));
     assert!(a.words.contains("less than 1.6 % apart"), "{}", a.words);
     let table =
         crate::cells::analyse(&records, Some("none"), crate::stats::VerdictOptions::default());
@@ -141,7 +141,7 @@ fn a_tie_says_why() {
     }
     let all = of(&records);
     let a = goal(&all, "throughput");
-    assert_eq!((a.winner.as_deref(), a.chip), (None, Chip::NotMeasurable));
+    assert_eq!((a.winner.as_deref(), a.certainty), (None, Certainty::NotMeasurable));
     assert!(a.words.contains("never more than 17 requests in flight"), "{}", a.words);
     let shown = text(&all, 60);
     assert!(shown.lines().all(|l| l.chars().count() <= 60), "{shown}");

@@ -36,19 +36,18 @@ fn who_delivers_nothing_is_infinitely_worse() {
     assert!(!a.notes.iter().any(|n| n.contains("worst known")), "{a:?}");
     let all = of(&runs("w", TPS, &[("none", [0.0; 5]), ("mq-deadline", [0.0; 5]), ("bfq", GOOD)]));
     let a = goal(&all, "throughput");
-    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured), "{a:?}");
+    assert_eq!((a.winner.as_deref(), a.certainty), (Some("bfq"), Certainty::Measured), "{a:?}");
     assert!(a.words.starts_with("bfq: ∞× against none, the next"), "{a:?}");
     assert_eq!(a.lead.as_ref().unwrap().ratio, f64::INFINITY);
     // Nobody delivers anything: nothing is compared.
     let all = of(&runs("w", TPS, &[("none", [0.0; 5]), ("bfq", [0.0; 5])]));
-    assert_eq!(goal(&all, "throughput").chip, Chip::NotTestable);
+    assert_eq!(goal(&all, "throughput").certainty, Certainty::NotTestable);
 }
 
 /// Only a scheduler of another kernel delivers anything: it is infinitely better than the base. JSON has a number.
 #[test]
 fn infinitely_better_than_the_base() {
-    let all =
-        [("none", [0.0; 5]), ("mq-deadline", [0.0; 5]), ("cfq", GOOD)];
+    let all = [("none", [0.0; 5]), ("mq-deadline", [0.0; 5]), ("cfq", GOOD)];
     let all = of(&runs("w", TPS, &all));
     let a = goal(&all, "throughput");
     assert_eq!(side_of(a, "cfq").0, f64::INFINITY, "{a:?}");
@@ -117,7 +116,7 @@ fn a_missing_cell_takes_out_its_scheduler_and_no_workload() {
     assert!(a.words.contains("3 workloads"), "{a:?}");
     assert_eq!(a.notes[0], "Judged without bfq, which lacks w2", "{a:?}");
     assert!(a.field.iter().all(|s| s.scheduler != "bfq"));
-    assert!(a.chip != Chip::Measured);
+    assert!(a.certainty != Certainty::Measured);
 }
 
 #[test]
@@ -129,7 +128,7 @@ fn a_failed_cell_counts_against_who_failed() {
         }
     }
     let a = goal(&of(&records), "throughput").clone();
-    assert_eq!((a.winner.as_deref(), a.chip), (Some("none"), Chip::Incomplete), "{a:?}");
+    assert_eq!((a.winner.as_deref(), a.certainty), (Some("none"), Certainty::Incomplete), "{a:?}");
     assert_eq!(a.notes[0], "Judged without kyber, which failed in w2", "{a:?}");
     let table = analyse(&records, None, VerdictOptions::default());
     assert_eq!(table.incomplete[0].1, "no reason recorded");
@@ -147,7 +146,7 @@ fn where_nobody_is_whole_the_shared_workloads_count() {
     );
     let nothing = of(&three(&[("bfq", "w1"), ("kyber", "w2"), ("none", "w0")]));
     let a = goal(&nothing, "throughput");
-    assert_eq!((a.winner.clone(), a.chip), (None, Chip::NotTestable));
+    assert_eq!((a.winner.clone(), a.certainty), (None, Certainty::NotTestable));
     let words = "Nothing to compare: no two schedulers share all workloads (bfq lacks w1; kyber lacks w2; \
                  none lacks w0)";
     assert_eq!(a.words, words);
@@ -163,7 +162,7 @@ fn below_zero_there_are_no_ratios() {
         let records = runs("w", metric, &[("none", quiet), ("bfq", loud)]);
         let all = of(&records);
         let a = goal(&all, "dB");
-        assert_eq!((a.winner.clone(), a.chip), (None, Chip::NotTestable), "{a:?}");
+        assert_eq!((a.winner.clone(), a.certainty), (None, Certainty::NotTestable), "{a:?}");
         assert!(a.words.contains("has values below zero"), "{a:?}");
         let table = analyse(&records, Some("none"), VerdictOptions::default());
         let judged = table.lines.iter().find_map(|l| l.against_base.as_ref()).unwrap();
@@ -189,7 +188,7 @@ fn a_removed_scheduler_makes_no_draw() {
     }
     records.retain(|r| r.trial.scheduler != "bfq" || r.trial.repetition < 4);
     let a = goal(&of(&records), "throughput").clone();
-    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured), "{a:?}");
+    assert_eq!((a.winner.as_deref(), a.certainty), (Some("bfq"), Certainty::Measured), "{a:?}");
     assert!(a.notes.iter().any(|n| n.ends_with("3 to 5 runs of each")), "{a:?}");
 }
 

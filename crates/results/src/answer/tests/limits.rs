@@ -86,7 +86,7 @@ fn zeros_are_not_compared_as_ratios() {
     }
     let all = of(&records);
     let a = goal(&all, "errors");
-    assert_eq!((a.winner.as_deref(), a.chip), (None, Chip::NotTestable));
+    assert_eq!((a.winner.as_deref(), a.certainty), (None, Certainty::NotTestable));
     let words =
         "errors in load: has zeros, not comparable as a ratio (means: none 0.333, bfq 0.000)";
     assert_eq!(a.words, words);
@@ -157,7 +157,7 @@ fn runs_beyond_a_limit_give_no_interval() {
     assert!(a.words.starts_with("bfq: ~−3") && !a.words.contains('['), "{}", a.words);
     assert!(a.notes.iter().any(|n| n.contains("4 of 7 runs of none in start")), "{:?}", a.notes);
     let none = a.field.iter().find(|s| s.scheduler == "bfq").unwrap();
-    assert!(none.about && none.interval.is_none());
+    assert!(none.approximate && none.interval.is_none());
     // The table says the same.
     let table =
         crate::cells::analyse(&records, Some("none"), crate::stats::VerdictOptions::default());

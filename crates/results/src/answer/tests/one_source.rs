@@ -85,7 +85,7 @@ fn in_rounds(seed: u64, ahead: f64, backend: BackendKind) -> Vec<Record> {
 #[test]
 fn pairs_count_over_several_figures() {
     let a = goal(&of(&in_rounds(1, 0.028, BackendKind::Real)), "throughput").clone();
-    assert_eq!((a.winner.as_deref(), a.chip), (Some("bfq"), Chip::Measured), "{a:?}");
+    assert_eq!((a.winner.as_deref(), a.certainty), (Some("bfq"), Certainty::Measured), "{a:?}");
     let lead = a.lead.unwrap();
     assert_eq!((lead.scheduler.as_str(), lead.against.as_str()), ("bfq", "none"));
     let (low, high) = lead.interval.unwrap();
@@ -109,7 +109,7 @@ fn pairs_name_no_winner_by_chance() {
 fn a_single_difference_is_not_hidden_by_the_mean() {
     let all = of(&rates(&[("none", &[1e8; 6]), ("bfq", &[1.04e8, 1e8, 1e8, 1e8, 1e8, 1e8])]));
     let a = goal(&all, "throughput");
-    assert_eq!((a.winner.as_deref(), a.chip), (None, Chip::NotMeasurable));
+    assert_eq!((a.winner.as_deref(), a.certainty), (None, Certainty::NotMeasurable));
     assert!(a.words.starts_with("No clear winner between"), "{}", a.words);
     assert!(a.words.contains("in the mean of these, but not in each of them"), "{}", a.words);
     assert!(a.notes.iter().any(|n| n == "bfq against none: throughput in w0 +4.0 %"), "{a:?}");
