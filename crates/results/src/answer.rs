@@ -309,29 +309,9 @@ impl Case<'_> {
         }
     }
 
-    /// A goal of which every figure has zeros, or nobody has all figures.
-    fn unjudged(&self) -> Answer {
-        let mut words = self.goal.not_comparable();
-        if self.goal.gaps.any() {
-            words.insert(0, self.goal.nobody());
-        }
-        let first = if words.is_empty() { String::new() } else { words.remove(0) };
+    /// Nothing is said yet.
+    fn silent(&self) -> Answer {
         Answer {
-            device: self.device.into(),
-            goal: self.goal.name.clone(),
-            decides: self.goal.decides,
-            winner: None,
-            certainty: Certainty::NotTestable,
-            words: first,
-            notes: words,
-            lead: None,
-            field: Vec::new(),
-        }
-    }
-
-    fn answer(&self, p: f64, candidates: &[Candidate], cells: &Cells) -> Answer {
-        let second = self.order[1];
-        let mut out = Answer {
             device: self.device.into(),
             goal: self.goal.name.clone(),
             decides: self.goal.decides,
@@ -340,8 +320,21 @@ impl Case<'_> {
             words: String::new(),
             notes: Vec::new(),
             lead: None,
-            field: self.field(candidates),
-        };
+            field: Vec::new(),
+        }
+    }
+
+    /// A goal of which every figure has zeros, or nobody has all figures.
+    fn unjudged(&self) -> Answer {
+        let nobody = self.goal.gaps.any().then(|| self.goal.nobody());
+        let mut words = nobody.into_iter().chain(self.goal.not_comparable());
+        let first = words.next().unwrap_or_default();
+        Answer { words: first, notes: words.collect(), ..self.silent() }
+    }
+
+    fn answer(&self, p: f64, candidates: &[Candidate], cells: &Cells) -> Answer {
+        let second = self.order[1];
+        let mut out = Answer { field: self.field(candidates), ..self.silent() };
         let Some(lead) = self.lead(second) else { return out };
         out.lead = Some(self.ahead(second, lead, p));
         out.notes.extend(self.goal.left_out());
@@ -367,12 +360,11 @@ impl Case<'_> {
     }
 
     fn ahead(&self, second: usize, lead: Lead, p: f64) -> Ahead {
-        let ends = |(low, high): (f64, f64)| (low.exp(), high.exp());
         Ahead {
             scheduler: self.name(self.order[0]).into(),
             against: self.name(second).into(),
             ratio: lead.log.exp(),
-            interval: lead.interval.map(ends).filter(|(_, high)| high.is_finite()),
+            interval: lead.ends(),
             approximate: lead.about,
             p: lead.p.map(|_| p),
         }

@@ -50,8 +50,8 @@ pub fn of_job(measure: &str) -> Option<(&str, &str)> {
 #[must_use]
 pub fn kind(measure: &str) -> &str {
     let name = of_job(measure).map_or(measure, |(_, own)| own);
-    let name = if name == TOTAL { "read.bw" } else { name };
-    let side = ["read.", "write.", "trim.", "sync."].iter().find_map(|s| name.strip_prefix(s));
+    let sides = ["read.", "write.", "trim.", "sync.", "total."];
+    let side = sides.iter().find_map(|s| name.strip_prefix(s));
     side.unwrap_or(name)
 }
 

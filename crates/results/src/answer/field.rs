@@ -92,11 +92,7 @@ impl Case<'_> {
                 scheduler: name.clone(),
                 base: i == base,
                 ratio: lead.log.exp(),
-                interval: lead
-                    .interval
-                    .filter(|_| i != base)
-                    .map(|(a, b)| (a.exp(), b.exp()))
-                    .filter(|(_, high)| high.is_finite()),
+                interval: lead.ends().filter(|_| i != base),
                 approximate: lead.about && i != base,
                 p: lead.p.filter(|_| i != base),
                 side: Side::default(),

@@ -76,6 +76,12 @@ pub(super) struct Lead {
 }
 
 impl Lead {
+    /// The interval of the ratio; `None` where a number is too large to be one.
+    pub(super) fn ends(&self) -> Option<(f64, f64)> {
+        let ends = self.interval.map(|(low, high)| (low.exp(), high.exp()));
+        ends.filter(|(_, high)| high.is_finite())
+    }
+
     /// The whole interval lies within a margin.
     pub(super) fn within(&self, margin: f64) -> bool {
         self.interval.is_some_and(|(low, high)| low.abs().max(high.abs()) <= margin.ln_1p())

@@ -6,15 +6,15 @@ use super::Answer;
 const JOINED: char = '\u{a0}';
 
 /// Longer names of goals have a line of their own.
-const GOAL: usize = 20;
+const WIDEST: usize = 20;
 
 /// Answers as text: a line per device, a line per goal, the small print below it.
 #[must_use]
 pub fn text(answers: &[Answer], columns: usize) -> String {
     let mut out = String::new();
     let mut last = None;
-    let widest = answers.iter().map(|a| a.goal.chars().count()).filter(|n| *n <= GOAL);
-    let widest = widest.max().unwrap_or(GOAL / 2);
+    let widest = answers.iter().map(|a| a.goal.chars().count()).filter(|n| *n <= WIDEST);
+    let widest = widest.max().unwrap_or(WIDEST / 2);
     for a in answers {
         if last != Some(&a.device) {
             out.push_str(&format!("Answer for {}\n", crate::render::printable(&a.device)));
