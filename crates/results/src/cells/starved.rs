@@ -29,9 +29,10 @@ const STARVED: f64 = 0.5;
 /// schedulers have would be left out, and a mean of the other rounds would praise who starves most.
 ///
 /// With fewer than 100 I/Os the 99th percentile is by rank the longest of them, so that stands in. Where the process
-/// also had less than half of the I/Os of its median run under the best scheduler, it was starved: who gets to few I/Os may
-/// have waited elsewhere. Such a round counts as *beyond* the longest wait that is known: the largest percentile of all
-/// schedulers, or the longest of its own waits. Longest waits and counts have no other use, so they are taken out.
+/// also had less than half of the I/Os of its median run under the scheduler that serves it best, it was starved: who gets
+/// to few I/Os may have waited elsewhere. Such a round counts as *beyond* the longest wait that is known: the largest
+/// percentile of all schedulers, or the longest of its own waits if that is more. Longest waits and counts have no other
+/// use, so they are taken out.
 ///
 /// The figure of a whole workload pools its jobs, and a job with next to no I/Os vanishes in it. So rounds in which a
 /// job is starved are charged in the whole workload's figure, too.
