@@ -488,7 +488,10 @@ fn cell(
     summary.median = summary.median.map(digits);
     summary.bound = summary.bound.map(digits);
     (summary.min, summary.max) = (digits(summary.min), digits(summary.max));
-    let sample = &cells.0[&k].measures[measure].sample;
+    // Results of other programs may have the two rates only: their total is made here.
+    let of = &cells.0[&k];
+    let total = (measure == TOTAL).then(|| of.total());
+    let sample = &total.as_ref().unwrap_or_else(|| &of.measures[measure]).sample;
     let rounds: Vec<u32> = sample.rounds.iter().map(|r| r.0).collect();
     let plain = rounds.iter().zip(1..).all(|(r, i)| *r == i);
     Cell {

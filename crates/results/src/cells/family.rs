@@ -52,7 +52,7 @@ pub fn judge_each<'a>(
 }
 
 /// The figures that a reader sees from the start, as (workload, measure): [`is_head`] on one of the devices, of what
-/// enough I/Os resolve there.
+/// enough I/Os resolve there, and the total of what reads and writes.
 #[must_use]
 pub fn heads(cells: &Cells) -> BTreeSet<(&str, &str)> {
     type Known<'a> = [BTreeSet<&'a str>; 2];
@@ -63,7 +63,11 @@ pub fn heads(cells: &Cells) -> BTreeSet<(&str, &str)> {
         few.extend(cell.measures.iter().filter(|(_, c)| c.starved > 0).map(|(m, _)| m.as_str()));
     }
     let mut out = BTreeSet::new();
-    for ((_, workload), [all, few]) in places {
+    for ((device, workload), [all, few]) in places {
+        // It may be made of the two rates.
+        if throughput_of(cells, device, workload) == Some(TOTAL) {
+            out.insert((workload, TOTAL));
+        }
         let resolved = all.difference(&few).copied().collect();
         out.extend(all.iter().filter(|m| is_head(m, &resolved)).map(|m| (workload, *m)));
     }
@@ -130,7 +134,8 @@ impl Cell {
     }
 
     /// Bytes read and written a second, by round: its total, or what it moved in the only direction that it has.
-    pub(crate) fn total(&self) -> CellSample {
+    #[must_use]
+    pub fn total(&self) -> CellSample {
         let mut sums: BTreeMap<u32, f64> = self.rounds().into_iter().map(|r| (r, 0.0)).collect();
         let mut sample = Sample { deterministic: true, paired: true, ..Sample::default() };
         for side in PARTS.iter().filter_map(|m| self.measures.get(*m)) {

@@ -193,14 +193,15 @@ fn a_goal_that_is_compared_by_another_latency_is_told() {
         assert!(answers.iter().any(|a| a.decides) == notes.is_empty(), "{notes:?}");
         notes
     };
-    assert_eq!(note(&mut records, "read.clat.mean"), [String::new(); 0]);
+    let nothing: [&str; 0] = [];
+    assert_eq!(note(&mut records, "read.clat.mean"), nothing);
     let said = "the experiment asks for \"read.lat.mean\", but these results are compared by \
                 \"read.clat.mean\"";
     assert_eq!(note(&mut records, "read.lat.mean"), [said]);
     for r in &mut records {
         r.jobs[0].read.lat_hist = r.jobs[0].read.clat.clone();
     }
-    assert_eq!(note(&mut records, "read.lat.mean"), [String::new(); 0]);
+    assert_eq!(note(&mut records, "read.lat.mean"), nothing);
     let said = "the experiment asks for \"read.clat.mean\", but these results are compared by \
                 \"read.lat.mean\"";
     assert_eq!(note(&mut records, "read.clat.mean"), [said]);
