@@ -123,6 +123,11 @@ impl Sys {
         self.done(Call::Fallocate { fd, at, len, keep_size: false }).await
     }
 
+    /// Takes room for a range. The file stays as long as it is.
+    pub async fn fallocate_keep_size(&self, fd: Fd, at: Bytes, len: Bytes) -> Done {
+        self.done(Call::Fallocate { fd, at, len, keep_size: true }).await
+    }
+
     /// Announces what will be done with a range. Length 0 is up to the end.
     pub async fn fadvise(&self, fd: Fd, at: Bytes, len: Bytes, advice: Advice) -> Done {
         self.done(Call::Advise { fd, at, len, advice }).await

@@ -433,3 +433,32 @@ fn a_small_journal_serves_flusher_and_syncs() {
         .unwrap();
     }
 }
+
+/// Tasks that write and sync the same pages: one that is on its way and dirty again is waited for, and counts once. It was counted
+/// twice, until all writers slept for memory that nobody could clean.
+#[test]
+fn pages_that_several_write_and_sync_are_counted_once() {
+    for (fs, scheduler) in [(0, "none"), (0, "mq-deadline"), (1, "none"), (1, "bfq")] {
+        let [ext4, xfs] = volumes(GIB);
+        let volume = if fs == 0 { ext4 } else { xfs };
+        let mut h = on_volume(volume, scheduler, 32, GIB, 128 * MIB, true);
+        run(&mut h, async |sys| {
+            let fd = sys.creat("s").await?;
+            sys.close(fd).await?;
+            for _ in 0..3 {
+                sys.fork(async |sys| {
+                    let fd = sys.open("s", OpenFlags::WRITE | OpenFlags::DSYNC).await?;
+                    for at in 0..64 {
+                        sys.pwrite(fd, at * MIB, MIB).await?;
+                    }
+                    sys.close(fd).await
+                })
+                .await?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        let c = h.counts();
+        assert_eq!(c.dirtied, c.written + c.dropped + c.dirty, "{c:?}");
+    }
+}

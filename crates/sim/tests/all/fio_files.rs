@@ -57,6 +57,27 @@ fn maps_in_memory_take_time() {
     }
 }
 
+/// The file of a mapped job has data before it runs, however its space is got: there is something to map.
+#[test]
+fn maps_are_written_whatever_fallocate_says() {
+    for allocate in ["none", "keep", "native", "truncate"] {
+        let r = run(&format!("ioengine=mmap\nrw=write\nsize=1m\nfallocate={allocate}"));
+        assert_eq!(r.jobs[0].write.bytes, 1 << 20, "{allocate}");
+    }
+}
+
+/// `fallocate=none` and `keep` leave a file empty that is only written, so another job's reads are laid out, and come from the
+/// disk; `truncate` makes one of holes, and those are read from nowhere.
+#[test]
+fn files_are_as_long_as_fallocate_makes_them() {
+    for (allocate, read) in [("none", true), ("keep", true), ("truncate", false)] {
+        let writer = format!("rw=write\nfilename=x\nsize=1m\nnumber_ios=1\nfallocate={allocate}");
+        let r = run(&format!("{writer}\n[b]\nrw=read\nfilename=x\nsize=1m\nstonewall"));
+        assert_eq!(r.jobs[1].read.bytes, 1 << 20, "{allocate}");
+        assert_eq!(r.device.bytes[0] > 0, read, "{allocate}: {:?}", r.device);
+    }
+}
+
 /// One call a file is measured, and all I/Os count.
 #[test]
 fn engines_of_names_measure_a_call_a_file() {

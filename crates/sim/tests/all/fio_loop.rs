@@ -77,6 +77,16 @@ fn rates_begin_anew_after_a_ramp_and_end_with_an_io() {
     same("time_based\nruntime=1\n[a]\nioengine=psync\nrate_iops=200", &[(201, 1004)]);
 }
 
+/// An I/O amid which the ramp ends counts in bytes alone, unless it is a call: then in both (fio 3.33: 50 of 51 and 50 of 50 at
+/// `rate_iops=50`).
+#[test]
+fn calls_amid_the_end_of_a_ramp_count() {
+    for (engine, ahead) in [("psync", 0), ("libaio", 1)] {
+        let read = &record(&format!("{RAMP}ioengine={engine}\nrate_iops=50")).jobs[0].read;
+        assert_eq!(read.bytes / 4096, read.ios + ahead, "{engine}");
+    }
+}
+
 /// `size` counts what the ramp moved, `number_ios` does not.
 #[test]
 fn a_ramp_counts_towards_the_size_alone() {

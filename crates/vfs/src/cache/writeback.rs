@@ -131,6 +131,8 @@ pub struct Flusher {
     timer: Option<u64>,
     /// Work was requested before its time.
     asked: bool,
+    /// The last pass in the background wrote nothing: all pages are on their way, so there is none until somebody asks again.
+    fruitless: bool,
     pass: Option<Pass>,
 }
 
@@ -157,6 +159,7 @@ impl Flusher {
             last_old: 0,
             timer: None,
             asked: false,
+            fruitless: false,
             pass: None,
         }
     }
@@ -233,6 +236,7 @@ impl Flusher {
                 return action;
             }
             self.pass = None;
+            self.fruitless |= pass.task == Task::Background && pass.begun && !pass.progress;
             if let Task::Sync { waiter } = pass.task {
                 return Action::Done { waiter };
             }
@@ -249,7 +253,7 @@ impl Flusher {
         } else if self.intervals.wake > 0 && sight.now >= self.last_old + self.intervals.wake {
             self.last_old = sight.now;
             (Task::Old, all)
-        } else if sight.over_background && !self.places.is_empty() {
+        } else if sight.over_background && !self.places.is_empty() && !self.fruitless {
             (Task::Background, u64::MAX)
         } else {
             return None;
@@ -267,7 +271,7 @@ impl Flusher {
     }
 
     fn sleep(&mut self, now: u64) -> Action {
-        self.asked = false;
+        (self.asked, self.fruitless) = (false, false);
         self.timer =
             (!self.places.is_empty() && self.intervals.wake > 0).then(|| self.next_look(now));
         Action::Sleep { until: self.timer }

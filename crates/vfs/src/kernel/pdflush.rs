@@ -140,6 +140,8 @@ impl Kernel {
     async fn write_back(&self, files: &impl Backing, round: Round) -> Written {
         let begun = self.with(|w| w.now);
         let mut written = Written::default();
+        // Files of which all is on its way: their turn comes again in another round.
+        let mut later = Vec::new();
         while written.pages < round.pages {
             if round.leaves_off && self.with(|w| w.congested[1]) {
                 written.congested = true;
@@ -154,7 +156,13 @@ impl Kernel {
             let left = Round { pages: round.pages - written.pages, ..round };
             let n = self.write_inode(inode, files, left).await;
             written.pages += n;
+            if n == 0 {
+                later.push(inode);
+            } else {
+                self.put_back(inode);
+            }
         }
+        later.into_iter().for_each(|inode| self.put_back(inode));
         written
     }
 
@@ -176,13 +184,17 @@ impl Kernel {
                 at = self.with(|w| w.memory.cursor(file));
             }
         }
+        written
+    }
+
+    /// A file's turn is over.
+    fn put_back(&self, file: u32) {
         self.with(|w| {
             let left =
                 if w.pages(file).is_none_or(|p| p.dirty() == 0) { Left::Clean } else { Left::More };
             let now = w.now;
             w.flusher.put_back(file, left, now);
         });
-        written
     }
 
     /// The thread `pdflush`. Never ends.
@@ -261,6 +273,12 @@ impl Kernel {
             }
             let round = Round { pages: u64::MAX, until: begun, leaves_off: false };
             self.write_inode(inode, files, round).await;
+            if self.with(|w| w.pages(inode).is_some_and(|p| p.dirty() > 0)) {
+                // Pages that are dirty again and still on their way.
+                self.writeback_over(inode, 0).await;
+                self.write_inode(inode, files, round).await;
+            }
+            self.put_back(inode);
         }
         if metadata {
             self.with(|w| w.flusher.put_back(METADATA, Left::Some, w.now));

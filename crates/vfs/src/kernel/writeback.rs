@@ -111,7 +111,7 @@ impl Kernel {
         flags: Flags,
         group: Option<Group>,
     ) -> u64 {
-        let (mut written, mut handed) = (0, false);
+        let mut written = 0;
         let mut at = from;
         let plugged = self.with(|w| w.keeps_plug(self.task()));
         self.with(|w| w.keep_plug(self.task(), true));
@@ -121,7 +121,6 @@ impl Kernel {
         {
             if self.with(|w| w.has_bios(self.task())) {
                 self.wait(Wait::Submit).await;
-                handed = true;
             }
             let b = b.min(a.saturating_add(budget - written));
             if group.is_none() {
@@ -141,6 +140,13 @@ impl Kernel {
             while let Some((a, b)) =
                 self.with(|w| w.pages(file).and_then(|p| p.run(at, b, Mark::Dirty)))
             {
+                let b = match self.not_under_way(file, (a, b), group.is_some()).await {
+                    Ok(b) => b,
+                    Err(from) => {
+                        at = from;
+                        continue;
+                    }
+                };
                 let late = files.ends_late(file, (a, b));
                 self.write_run(file, &place, (a, b), (flags, late), group);
                 written += b - a;
@@ -156,10 +162,28 @@ impl Kernel {
             w.keep_plug(self.task(), plugged);
         });
         // Also without another bio: the plug ends here, unless it is the caller's.
-        if handed || self.with(|w| w.has_bios(self.task())) {
+        if written > 0 || self.with(|w| w.has_bios(self.task())) {
             self.wait(Wait::Submit).await;
         }
         written
+    }
+
+    /// Pages that are on their way to the disk and dirty again: whoever syncs waits for them, the flusher leaves them. Says up to where
+    /// the others of `a..b` go, or else from where to look again.
+    async fn not_under_way(&self, file: u32, (a, b): (u64, u64), waits: bool) -> Result<u64, u64> {
+        let first = self.with(|w| w.pages(file).and_then(|p| p.next_any(a, Mark::Writeback)));
+        match first.filter(|p| *p < b) {
+            None => Ok(b),
+            Some(page) if page > a => Ok(page),
+            Some(_) if !waits => Err(a + 1),
+            Some(page) => {
+                if self.with(|w| w.has_bios(self.task())) {
+                    self.wait(Wait::Submit).await;
+                }
+                self.wait(Wait::Page { file, page }).await;
+                Err(a)
+            }
+        }
     }
 
     /// Makes the bios of dirty pages that have a place.

@@ -148,6 +148,30 @@ fn sync_writes_all_files() {
     assert_eq!((w.memory.dirty, w.memory.writeback, w.flusher.inodes()), (0, 0, 1));
 }
 
+/// Pages that are dirty again while they are written have no second turn in the same round: who writes back went round for ever.
+#[test]
+fn pages_on_their_way_are_left_for_another_round() {
+    let world = world();
+    let k = kernel(&world, 0, 1);
+    let program: Path = Box::pin(async move {
+        let mut file = open(1);
+        k.write_and_look(&mut file, &Flat, 0, 16 * 4096).await;
+        k.write_some(1, &Flat, (0, u64::MAX), false).await;
+        k.write_and_look(&mut file, &Flat, 0, 8 * 4096).await;
+        let round = Round { pages: 100, until: Nanos::MAX, leaves_off: false };
+        assert_eq!(k.write_back(&Flat, round).await.pages, 0);
+        assert_eq!(k.with(|w| (w.memory.dirty, w.memory.writeback)), (8, 16));
+        // `sync` waits for them, and what it has written is not forgotten: it is dirty once more.
+        k.sync_pages(&Flat).await;
+        assert_eq!(k.with(|w| (w.memory.dirty, w.memory.writeback)), (0, 0));
+        k.write_and_look(&mut file, &Flat, 0, 4096).await;
+        assert_eq!(k.write_back(&Flat, round).await.pages, 1);
+    });
+    let log = run(&world, vec![program], 1, 1_000_000);
+    assert_eq!(log.len(), 16 + 8 + 1);
+    assert!(world.borrow().memory.accounts());
+}
+
 /// The worked scenarios of read-ahead with two windows, through `read`: single reads, a stream, reads of 1 MiB.
 #[test]
 fn reads_go_by_two_windows() {

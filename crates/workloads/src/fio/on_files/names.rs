@@ -6,9 +6,12 @@
 use iosched_syscalls::{Done, Errno, Fd, OpenFlags, Sys};
 use iosched_types::{Bytes, LatencyHistogram};
 
-use super::{IoEngine, JobSpec, JobStats, files, inside};
-use crate::fio::file_options::Allocate;
-use crate::fio::layout::Extent;
+use super::super::file_options::Allocate;
+use super::super::layout::Extent;
+use super::super::spec::{IoEngine, JobSpec};
+use super::super::stats::JobStats;
+use super::inside;
+use crate::programs::files;
 
 /// What such a job has done.
 #[derive(Debug, Default)]

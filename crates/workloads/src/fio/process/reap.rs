@@ -103,8 +103,9 @@ impl Job {
         }
         let issue = u.issue.min(now);
         dir.book(since, u.len, issue - u.start, now - issue);
-        if u.start < self.stats.measured_from {
-            // fio takes bytes and latencies of what ended since the ramp, but counts what it issued since.
+        if u.start < self.stats.measured_from && !self.spec.engine.is_sync() {
+            // fio takes bytes and latencies of what ended since the ramp, but counts what it issued since. A call of a
+            // synchronous engine counts when it returns.
             dir.ios -= 1;
         }
     }
