@@ -215,9 +215,13 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
         writers_write: kernel < WRITERS_SLEEP,
         group_writeback: kernel >= KernelVersion(4, 2, 0),
         bio_pages: bio_pages(kernel, fs_of(trial)),
+        plugs_files: fs_of(trial) != FsType::Xfs || kernel < IOMAP,
         page_ns: trial.kernel.cpu.copy_ns + trial.kernel.cpu.page_ns,
     }
 }
+
+/// XFS leaves the making of bios to iomap, which has no plug (seen in 6.12, `sqlite_wal`).
+const IOMAP: KernelVersion = KernelVersion(5, 5, 0);
 
 /// Writes past a cache need one.
 fn takes_fua(trial: &Trial) -> bool {

@@ -462,3 +462,24 @@ fn pages_that_several_write_and_sync_are_counted_once() {
         assert_eq!(c.dirtied, c.written + c.dropped + c.dirty, "{c:?}");
     }
 }
+
+/// A checkpoint of XFS that is larger than a buffer of the log goes buffer by buffer: no plug makes one command of them. Seen in
+/// the event log of `cp_tree`.
+#[test]
+fn buffers_of_the_log_are_commands_of_their_own() {
+    let [_, xfs] = volumes(GIB);
+    let mut h = on_volume(xfs, "none", 32, GIB, 256 * MIB, false);
+    h.collect_dispatches();
+    run(&mut h, async |sys| {
+        for n in 0..1000 {
+            let fd = sys.creat(format_args!("f{n}")).await?;
+            sys.close(fd).await?;
+        }
+        sys.sync().await
+    })
+    .unwrap();
+    let all = commands(&mut h);
+    let buffers = all.iter().filter(|c| **c == (Op::Write, 64)).count();
+    let longer = all.iter().filter(|c| c.0 == Op::Write && c.1 > 64).count();
+    assert!(buffers > 3 && longer == 0, "{buffers} of 32 KiB, {longer} longer");
+}

@@ -3,7 +3,7 @@
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::DeviceSpec;
-use iosched_experiment::{Record, Trial, choose_scheduler};
+use iosched_experiment::{FsType, Record, Trial, choose_scheduler};
 use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
 use iosched_workloads::fio::layout::lay_out;
@@ -76,6 +76,23 @@ fn files_are_as_long_as_fallocate_makes_them() {
         assert_eq!(r.jobs[1].read.bytes, 1 << 20, "{allocate}");
         assert_eq!(r.device.bytes[0] > 0, read, "{allocate}: {:?}", r.device);
     }
+}
+
+/// Writes that begin amid a page write the page before once more. ext4 sends both under one plug, so they are one command;
+/// iomap has none, and XFS sends two (seen in `sqlite_wal`).
+#[test]
+fn xfs_syncs_without_a_plug_since_iomap() {
+    let commands = |filesystem, kernel| {
+        let kernel = KernelProfile::find(kernel).unwrap();
+        let device = DeviceSpec::from_toml("constant", DISK).unwrap();
+        let scheduler = choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap();
+        let text = "rw=write\nbs=4608\nsize=41472\nfdatasync=1\nfallocate=none";
+        let mut t = Trial::new(device, scheduler, kernel, jobs(&text.replace("4k", "512")));
+        t.host.filesystem = filesystem;
+        simulate(&t).unwrap().device.commands[1]
+    };
+    let (ext4, xfs) = (commands(FsType::Ext4, "6.12"), commands(FsType::Xfs, "6.12"));
+    assert_eq!((ext4, xfs, commands(FsType::Xfs, "4.12")), (0, 0, 0));
 }
 
 /// One call a file is measured, and all I/Os count.

@@ -103,7 +103,7 @@ impl Backing for Volume {
         each!(self, fs => fs.marks_background())
     }
 
-    fn ends_late(&self, file: u32, pages: (u64, u64)) -> bool {
+    fn ends_late(&self, file: u32, pages: (u64, u64)) -> (bool, u64) {
         each!(self, fs => fs.ends_late(file, pages))
     }
 

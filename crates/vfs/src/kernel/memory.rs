@@ -41,6 +41,8 @@ pub struct Settings {
     pub page_ns: u64,
     /// What is written back belongs to the control group of who made it dirty: since 4.2.
     pub group_writeback: bool,
+    /// The bios that write a file back go under one plug. Those of the flusher always do.
+    pub plugs_files: bool,
 }
 
 impl Default for Settings {
@@ -65,6 +67,7 @@ impl Default for Settings {
             bio_pages: u64::MAX,
             page_ns: 0,
             group_writeback: true,
+            plugs_files: true,
         }
     }
 }

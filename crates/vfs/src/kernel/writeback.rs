@@ -29,11 +29,12 @@ pub trait Backing {
         std::future::ready(())
     }
 
-    /// Whether the end of a write of these pages has to be noted first, by a worker ([`FileSystem::came_back`]).
+    /// Whether the end of a write of these pages has to be noted first, by a worker ([`FileSystem::came_back`]), and up to which
+    /// page that holds. Those behind are another bio.
     ///
     /// [`FileSystem::came_back`]: crate::fs::FileSystem::came_back
-    fn ends_late(&self, _file: u32, _pages: (u64, u64)) -> bool {
-        false
+    fn ends_late(&self, _file: u32, (_, to): (u64, u64)) -> (bool, u64) {
+        (false, to)
     }
 
     /// Writes metadata home.
@@ -101,7 +102,8 @@ impl Kernel {
     }
 
     /// Writes dirty pages of a range, at most `budget`, and says how many. Pages that follow one another in the file
-    /// and on the disk share a bio. The bios of one run are handed over before the next run gets its place, all under one plug.
+    /// and on the disk share a bio. The bios of one run are handed over before the next run gets its place, all under one plug,
+    /// or each alone ([`Settings::plugs_files`](super::memory::Settings::plugs_files)).
     pub async fn write_range(
         &self,
         file: u32,
@@ -114,7 +116,8 @@ impl Kernel {
         let mut written = 0;
         let mut at = from;
         let plugged = self.with(|w| w.keeps_plug(self.task()));
-        self.with(|w| w.keep_plug(self.task(), true));
+        let plug = plugged || self.with(|w| w.memory.settings.plugs_files);
+        self.with(|w| w.keep_plug(self.task(), plug));
         while written < budget
             && let Some((a, b)) =
                 self.with(|w| w.pages(file).and_then(|p| p.run(at, to, Mark::Dirty)))
@@ -147,10 +150,14 @@ impl Kernel {
                         continue;
                     }
                 };
-                let late = files.ends_late(file, (a, b));
+                let (late, b) = files.ends_late(file, (a, b));
+                let b = if plug { b } else { self.with(|w| bio_end(w, &place, (a, b))) };
                 self.write_run(file, &place, (a, b), (flags, late), group);
                 written += b - a;
                 at = b;
+                if !plug {
+                    self.wait(Wait::Submit).await;
+                }
             }
             at = b;
             if written == before && group.is_none() {
@@ -198,8 +205,8 @@ impl Kernel {
         self.with(|w| {
             let mut a = from;
             while a < to {
-                let (sector, pages) = place.at(a);
-                let end = to.min(a + pages.max(1).min(w.memory.settings.bio_pages));
+                let end = bio_end(w, place, (a, to));
+                let (sector, _) = place.at(a);
                 w.memory.begin_writeback(file, a, end, w.now);
                 let sectors = u32::try_from((end - a) * 8).unwrap_or(u32::MAX);
                 let sector = sector.unwrap_or(0);
@@ -216,10 +223,15 @@ impl Kernel {
 
     /// Writes the file's dirty pages and waits for them and for those under way. The file system's part comes after.
     pub async fn write_and_wait(&self, file: u32, files: &impl Backing) {
-        let (group, flags) = self.with(|w| (w.group(), w.sync_flags()));
-        self.write_range(file, files, (0, u64::MAX), u64::MAX, flags, Some(group)).await;
-        self.wait(Wait::Io(group)).await;
+        self.write_part_and_wait(file, files, (0, u64::MAX)).await;
         self.writeback_over(file, 0).await;
+    }
+
+    /// Writes the dirty pages of a part and waits for them.
+    pub async fn write_part_and_wait(&self, file: u32, files: &impl Backing, part: (u64, u64)) {
+        let (group, flags) = self.with(|w| (w.group(), w.sync_flags()));
+        self.write_range(file, files, part, u64::MAX, flags, Some(group)).await;
+        self.wait(Wait::Io(group)).await;
     }
 
     /// Writes the dirty pages of a range (`sync_file_range`). With `wait`, waits for them and for those under way.
@@ -291,6 +303,12 @@ impl Kernel {
             self.writeback_over(file, 0).await;
         }
     }
+}
+
+/// Where the bio that begins with the first of these pages ends.
+fn bio_end(w: &super::World, place: &impl Place, (from, to): (u64, u64)) -> u64 {
+    let (_, pages) = place.at(from);
+    to.min(from + pages.max(1).min(w.memory.settings.bio_pages))
 }
 
 fn flags(task: Task) -> Flags {

@@ -129,8 +129,9 @@ impl Xfs {
                     () => log_flags,
                 };
                 self.write_log(k, *write, flags, Some(group));
+                // Each buffer by itself: there is no plug around writes of the log.
+                k.wait(Wait::Submit).await;
             }
-            k.wait(Wait::Submit).await;
             k.wait(Wait::Io(group)).await;
         }
         let flags = log_flags.with(flush).with(fua);

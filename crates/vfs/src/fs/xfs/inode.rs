@@ -127,6 +127,20 @@ impl Inode {
         records
     }
 
+    /// Up to which page the disk has its data.
+    pub(super) fn end_on_disk(&self) -> u64 {
+        let mut end = self.extents.last().map_or(0, |m| m.logical + m.blocks);
+        while let Some(last) = end.checked_sub(1) {
+            let open = self.unwritten.at(last).or_else(|| self.unconverted.at(last));
+            end = match (open, self.extents.holds(last)) {
+                (Some((from, _)), _) => from,
+                (None, Some(_)) => break,
+                (None, None) => self.extents.before(last).map_or(0, |m| m.logical + m.blocks),
+            };
+        }
+        end
+    }
+
     /// Bytes of its data fork in the log.
     pub(super) fn fork(&self) -> u64 {
         match (self.kind, self.directory.in_inode()) {

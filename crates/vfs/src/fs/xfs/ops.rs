@@ -41,10 +41,14 @@ impl Backing for Xfs {
         }
     }
 
-    fn ends_late(&self, file: u32, (from, to): (u64, u64)) -> bool {
+    fn ends_late(&self, file: u32, (from, to): (u64, u64)) -> (bool, u64) {
         self.with(|s| {
-            let inode = s.inodes.get(file);
-            inode.is_some_and(|i| i.unconverted.iter().any(|(a, b)| a < to && from < b))
+            let first = s.inodes.get(file).and_then(|i| i.unconverted.within(from, to).next());
+            match first {
+                Some((a, b)) if a <= from => (true, b.min(to)),
+                Some((a, _)) => (false, a),
+                None => (false, to),
+            }
         })
     }
 
@@ -320,6 +324,11 @@ impl FileSystem for Xfs {
     }
 
     async fn truncate(&self, k: &Kernel, file: u32, pages: u64) {
+        // Data between the end that the disk knows and the new one goes first, so that the new one is true.
+        let known = self.with(|s| s.inodes.get(file).map_or(0, super::inode::Inode::end_on_disk));
+        if pages > known {
+            k.write_part_and_wait(file, self, (known, pages)).await;
+        }
         k.writeback_over(file, pages).await;
         self.begin(k).await;
         k.with(|w| w.memory.drop_pages(file, pages, u64::MAX >> 16, true));
@@ -454,9 +463,11 @@ impl State {
         let inode = self.inodes.get_mut(file)?;
         let m = inode.extents.holds(from)?;
         let to = to.min(m.logical + m.blocks);
-        if inode.unwritten.remove(from, to) {
-            inode.unconverted.add(from, to);
+        let new: Vec<_> = inode.unwritten.within(from, to).collect();
+        for (a, b) in new {
+            inode.unconverted.add(a.max(from), b.min(to));
         }
+        inode.unwritten.remove(from, to);
         Some(to)
     }
 

@@ -238,6 +238,41 @@ fn freed_blocks_come_back_with_the_log() {
     });
 }
 
+/// Data behind the end that the disk knows goes before the file gets a new one. Seen in the event log of `sqlite_waln`.
+#[test]
+fn data_past_the_end_on_disk_goes_before_a_cut() {
+    let log = traced(|k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        write(&k, &fs, &mut a, 0, 24_576).await;
+        fs.truncate(&k, 1, 6).await;
+        fs.fsync(&k, 1, true).await;
+    });
+    let data: Vec<_> = log.iter().filter(|b| b.starts_with("WS ")).map(String::as_str).collect();
+    assert_eq!(data, ["WS 80+8", "WS 88+40", "WS 80+8"]);
+}
+
+/// Blocks that are marked as written and those that are not yet go in bios of their own, though they lie side by side. Seen in
+/// the event log of `sqlite_wal`.
+#[test]
+fn pages_that_are_not_marked_as_written_are_a_bio_of_their_own() {
+    traced(|k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        for n in 1..4 {
+            write(&k, &fs, &mut a, 0, n * 8192).await;
+            fs.fsync(&k, 1, false).await;
+        }
+        write(&k, &fs, &mut a, 0, 32_768).await;
+        for from in [0, 6] {
+            fs.prepare(&k, 1, from, 8).await;
+        }
+        assert_eq!((fs.ends_late(1, (0, 8)), fs.ends_late(1, (6, 8))), ((false, 6), (true, 8)));
+        fs.fsync(&k, 1, false).await;
+        assert_eq!(fs.ends_late(1, (0, 8)), (false, 8));
+    });
+}
+
 /// A copy shares its source's blocks and costs none; written pages get blocks of their own, and the others stay shared until
 /// both files are gone.
 #[test]
