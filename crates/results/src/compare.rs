@@ -9,7 +9,7 @@ use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
 use crate::cells::{CellKey, CellSample, Cells, charge_starved, group, one_latency, with_parts};
-use crate::measure::{Sharing, TOTAL, kind};
+use crate::measure::{Sharing, TOTAL, kind, latency_of};
 use crate::stats::{
     Better, Compared, Judged, Lent, Summary, Verdict, VerdictOptions, judge_together, summarize,
 };
@@ -137,6 +137,9 @@ pub struct Comparison {
     /// Figures of single jobs that were left out: those of more than eight jobs, unless they are asked for.
     #[serde(default)]
     pub left_out: usize,
+    /// Percentiles beyond the 99th that were left out, since some runs have too few I/Os for them.
+    #[serde(default)]
+    pub unresolved: usize,
     /// Some results have total latencies and others do not, so all are compared by completion latency.
     #[serde(default)]
     pub mixed_latencies: bool,
@@ -198,7 +201,7 @@ pub fn compare(
             cell.measures.values_mut().for_each(|m| m.sample.paired &= same);
         }
     }
-    let mut figures = figures(&b, &n);
+    let mut figures = figures(&b, &n, options);
     for wanted in &options.measures {
         // Everything begins with nothing: an empty name is a script's mistake.
         let known = figures.iter().any(|f| f.measure.starts_with(wanted.as_str()));
@@ -213,10 +216,13 @@ pub fn compare(
     // The figure of a single job is that of the workload. Nothing is left out with it.
     let left_out = figures.iter().filter(|f| !seen(f, options) && f.jobs > 1).count();
     figures.retain(|f| seen(f, options));
+    let unresolved = figures.iter().filter(|f| f.unresolved).count();
+    figures.retain(|f| !f.unresolved);
     let has = |c: &Cells, k: &CellKey| c.0.get(k).is_some_and(|cell| !cell.measures.is_empty());
     Ok(Comparison {
         differing,
         left_out,
+        unresolved,
         mixed_latencies,
         incomplete: incomplete(&b, &n),
         lacking: b.0.keys().filter(|k| has(&b, k) && !has(&n, k)).count(),
@@ -234,6 +240,8 @@ struct Figure<'a> {
     told_apart: bool,
     /// How many jobs have this figure.
     jobs: usize,
+    /// A percentile of which a side tells only what the runs with the most I/Os had.
+    unresolved: bool,
 }
 
 /// Of a hundred jobs one is always the unluckiest, and nobody reads their figures: they would only take certainty from
@@ -242,15 +250,25 @@ fn seen(f: &Figure<'_>, options: &CompareOptions) -> bool {
     f.told_apart || options.measures.iter().any(|m| m.starts_with("job/"))
 }
 
-fn figures<'a>(b: &'a Cells, n: &'a Cells) -> Vec<Figure<'a>> {
+/// Percentiles for which runs have too few I/Os: who lacks the 99th is charged, of those beyond nothing is known.
+fn beyond_p99(measure: &str) -> bool {
+    latency_of(measure).is_some() && measure.contains(".p99.")
+}
+
+fn figures<'a>(b: &'a Cells, n: &'a Cells, options: &CompareOptions) -> Vec<Figure<'a>> {
     let mut out = Vec::new();
+    // Who asks for a percentile gets it.
+    let asked = options.measures.iter().any(|m| beyond_p99(m));
     for (key, cell) in &n.0 {
         let Some(other) = b.0.get(key) else { continue };
+        let runs = [other, cell].map(|c| c.rounds().len());
         let sharing = Sharing::of(cell.measures.keys().map(String::as_str));
         for (measure, new) in &cell.measures {
             if let Some(base) = other.measures.get(measure) {
                 let (told_apart, jobs) = (sharing.told_apart(measure), sharing.jobs(measure));
-                out.push(Figure { key, measure, base, new, told_apart, jobs });
+                let known = [base, new].map(|s| s.sample.rounds.len());
+                let unresolved = !asked && beyond_p99(measure) && known != runs;
+                out.push(Figure { key, measure, base, new, told_apart, jobs, unresolved });
             }
         }
     }

@@ -286,3 +286,26 @@ fn the_figure_of_a_single_job_is_not_left_out() {
     assert_eq!(with_jobs(2), 0);
     assert!(with_jobs(10) > 0, "nine of them write");
 }
+
+/// One of six runs has the 1,000 I/Os of a 99.9th percentile: it says nothing of the others, and the guard can tell.
+#[test]
+fn a_percentile_that_some_runs_lack_is_not_compared() {
+    let with = |all_runs: bool| {
+        let mut all = records("6.1", &FAST);
+        for r in all.iter_mut().filter(|r| all_runs || r.trial.repetition == 2) {
+            let (name, value) = ("read.lat.p99.9".into(), r.metrics[0].value);
+            r.metrics.push(Metric { name, value, ..r.metrics[0].clone() });
+        }
+        all
+    };
+    let of = |all_runs: bool, measures: &[&str]| {
+        let measures = measures.iter().map(ToString::to_string).collect();
+        let options = CompareOptions { measures, ..CompareOptions::default() };
+        let all = with(all_runs);
+        let c = compare(&all, &all, &options).unwrap();
+        (c.changes.len(), c.unresolved, c.answer())
+    };
+    assert_eq!(of(false, &[]), (1, 1, Answer::NoRegression));
+    assert_eq!(of(true, &[]), (2, 0, Answer::NoRegression));
+    assert_eq!(of(false, &["read.lat.p99.9"]), (1, 0, Answer::CannotTell));
+}

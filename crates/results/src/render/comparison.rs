@@ -54,6 +54,15 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
         );
         text.push_str(&wrap("", 2, &note, columns));
     }
+    if c.unresolved > 0 {
+        let what = if c.unresolved == 1 { "percentile is" } else { "percentiles are" };
+        let note = format!(
+            "note: {} {what} not compared, since some runs have too few I/Os \
+             (--measure read.lat.p99.9 compares that one)",
+            c.unresolved
+        );
+        text.push_str(&wrap("", 2, &note, columns));
+    }
     if c.mixed_latencies {
         text.push_str(&wrap("", 2, &format!("note: {MIXED_LATENCIES}"), columns));
     }
