@@ -104,7 +104,7 @@ impl Mount {
         what.sync == Some(true)
             && k.with(|w| w.memory.settings.fua)
             && part.at + part.len <= end
-            && missing(&self.volume.place(file), from, to) == 0
+            && missing(&self.volume.data(file), from, to) == 0
             && !self.volume.needs_commit(file)
     }
 

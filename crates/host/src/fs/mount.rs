@@ -280,7 +280,7 @@ impl Mount {
         Box::pin(async move {
             volume.read_map(&k, open.file, part.pages()).await;
             volume.accessed(&k, open.file).await;
-            let place = volume.place(open.file);
+            let place = volume.data(open.file);
             let n = k.read(&mut open, &place, part.at, part.len).await;
             let kept = &mut keep.borrow_mut()[file as usize];
             kept.stream = open.stream;
@@ -303,7 +303,7 @@ impl Mount {
             volume.read_map(&k, open.file, part.pages()).await;
             volume.accessed(&k, open.file).await;
             open.stream = keep.borrow().get(&map).cloned().unwrap_or_default();
-            let place = volume.place(open.file);
+            let place = volume.data(open.file);
             k.fault(&mut open, &place, part.at / PAGE).await;
             keep.borrow_mut().insert(map, open.stream);
             Ok(0)
@@ -316,7 +316,7 @@ impl Mount {
         Box::pin(async move {
             let part = this.promised(&k, part).await?;
             let mut open = open;
-            let place = this.volume.place(open.file);
+            let place = this.volume.data(open.file);
             let n = match k.with(|w| w.memory.settings.writers_write) {
                 true => k.write_and_look(&mut open, &this.volume, part.at, part.len).await,
                 false => k.write(&mut open, &place, part.at, part.len).await,
@@ -431,7 +431,7 @@ impl Mount {
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Box::pin(async move {
             volume.read_map(&k, open.file, part.pages()).await;
-            let place = volume.place(open.file);
+            let place = volume.data(open.file);
             k.will_need(&open, &place, part.at, part.len).await;
             Ok(0)
         })

@@ -69,7 +69,10 @@ impl Programs {
             _ => {}
         }
         task.since = self.tl.now;
-        task.last_call = call.name();
+        // A counter is no call: what is told of a task is the call before.
+        if !matches!(call, Call::Add { .. }) {
+            task.last_call = call.name();
+        }
         self.note_call(t, &call);
         if self.cores.is_none() {
             return self.execute(t, call);

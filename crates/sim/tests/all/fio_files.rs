@@ -17,11 +17,15 @@ fn jobs(text: &str) -> JobSet {
     parse("job", &jobs, &NoLookup, &|_| Err(String::new()), &[]).unwrap()
 }
 
-fn run(text: &str) -> Record {
+fn trial(text: &str) -> Trial {
     let kernel = KernelProfile::find("6.12").unwrap();
     let device = DeviceSpec::from_toml("constant", DISK).unwrap();
     let scheduler = choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap();
-    simulate(&Trial::new(device, scheduler, kernel, jobs(text))).unwrap()
+    Trial::new(device, scheduler, kernel, jobs(text))
+}
+
+fn run(text: &str) -> Record {
+    simulate(&trial(text)).unwrap()
 }
 
 /// What a job leaves in memory is written back after it, in nobody's time: a live run does not wait for it either.
@@ -75,6 +79,28 @@ fn files_are_as_long_as_fallocate_makes_them() {
         let r = run(&format!("{writer}\n[b]\nrw=read\nfilename=x\nsize=1m\nstonewall"));
         assert_eq!(r.jobs[1].read.bytes, 1 << 20, "{allocate}");
         assert_eq!(r.device.bytes[0] > 0, read, "{allocate}: {:?}", r.device);
+    }
+}
+
+/// Space that a file was given and nobody has written is read from nowhere: fio's default files, written by less than a page.
+#[test]
+fn blocks_that_nobody_has_written_are_not_read() {
+    for allocate in ["native", "none"] {
+        let r = run(&format!("rw=randwrite\nbs=1k\nsize=1m\nfallocate={allocate}"));
+        assert_eq!((r.jobs[0].write.ios, r.device.bytes[0]), (1024, 0), "{allocate}");
+    }
+    // What was written before is.
+    let r = run("rw=randwrite\nbs=1k\nsize=1m\noverwrite=1");
+    assert_eq!(r.device.bytes[0], 1 << 20);
+}
+
+/// A job that fails ends, and who waits for its end goes on: the run tells its error. It went on for ever.
+#[test]
+fn a_failed_job_is_no_wall() {
+    for wall in ["stonewall", "wait_for=a"] {
+        let text = format!("rw=read\nsize=64k\ncreate_on_open=1\n[b]\n{wall}\nrw=write\nsize=1m");
+        let error = simulate(&trial(&text)).unwrap_err().to_string();
+        assert!(error.contains("job a: EIO") && error.contains("in pread"), "{error}");
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use iosched_types::Sector;
 
 use super::jbd2::Block;
+use super::ranges::Ranges;
 use crate::kernel::read::Place;
 
 /// Blocks of a file in a row on the device.
@@ -19,13 +20,24 @@ pub(super) struct Mapped {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extents(Rc<Vec<Mapped>>);
 
-/// Where a file's pages lie.
+/// Where a file's pages lie, and which of them count as holes all the same.
 #[derive(Clone, Debug, Default)]
-pub struct Placed(Extents);
+pub struct Placed(Extents, Option<Rc<Ranges>>);
 
 impl Place for Placed {
     fn at(&self, page: u64) -> (Option<Sector>, u64) {
-        let all = &self.0.0;
+        let Some(holes) = &self.1 else { return self.0.at(page) };
+        if let Some((_, end)) = holes.at(page) {
+            return (None, end - page);
+        }
+        let (sector, pages) = self.0.at(page);
+        (sector, holes.from(page).map_or(pages, |hole| pages.min(hole - page)))
+    }
+}
+
+impl Extents {
+    fn at(&self, page: u64) -> (Option<Sector>, u64) {
+        let all = &self.0;
         let after = all.partition_point(|m| m.logical <= page);
         if let Some(m) = after.checked_sub(1).map(|i| all[i])
             && page < m.logical + m.blocks
@@ -35,11 +47,14 @@ impl Place for Placed {
         }
         (None, all.get(after).map_or(u64::MAX >> 16, |m| m.logical - page))
     }
-}
 
-impl Extents {
     pub(super) fn place(&self) -> Placed {
-        Placed(self.clone())
+        Placed(self.clone(), None)
+    }
+
+    /// As far as somebody has written there.
+    pub(super) fn written(&self, unwritten: &Rc<Ranges>) -> Placed {
+        Placed(self.clone(), (!unwritten.is_empty()).then(|| unwritten.clone()))
     }
 
     pub(super) fn len(&self) -> usize {

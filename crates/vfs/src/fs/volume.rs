@@ -91,6 +91,10 @@ impl Backing for Volume {
         each!(self, fs => fs.place(file).into())
     }
 
+    fn data(&self, file: u32) -> Spot {
+        each!(self, fs => fs.data(file).into())
+    }
+
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
         each!(self, fs => fs.prepare(k, file, from, to).await)
     }

@@ -33,7 +33,7 @@ impl Kernel {
     /// Reads past the cache: dirty pages of the range are written first. The bios belong to `group`; holes need none.
     pub async fn read_direct(&self, files: &impl Backing, range: Range, group: Group) {
         self.write_cached(files, range).await;
-        self.submit_direct(&files.place(range.file), range, (Op::Read, Flags::NONE), group).await;
+        self.submit_direct(&files.data(range.file), range, (Op::Read, Flags::NONE), group).await;
     }
 
     /// Writes past the cache. Pages of the range in memory are written and dropped. Blocks must have a place. `through`:

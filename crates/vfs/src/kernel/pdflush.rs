@@ -92,7 +92,7 @@ impl Kernel {
         while from < end {
             let room = self.with(|w| w.room(self.task()));
             let to = end.min((from / PAGE + room) * PAGE);
-            self.write(open, &files.place(open.file), from, to - from).await;
+            self.write(open, &files.data(open.file), from, to - from).await;
             let pages = to.div_ceil(PAGE) - from / PAGE;
             if self.with(|w| w.wrote_on(self.task(), pages)) {
                 self.balance_by_writing(files).await;

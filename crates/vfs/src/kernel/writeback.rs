@@ -21,6 +21,11 @@ pub trait Backing {
     /// Where the file lies.
     fn place(&self, file: u32) -> Self::Place;
 
+    /// Where data of the file lies: blocks that it was given and nobody has written are holes.
+    fn data(&self, file: u32) -> Self::Place {
+        self.place(file)
+    }
+
     /// Gives the dirty pages `from..to` a place, as far as they have none. Says up to which page they have one now.
     fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> impl Future<Output = u64>;
 

@@ -172,14 +172,21 @@ impl OnFiles {
         files::wait_for(&sys, self.set.jobs.len() as u64).await
     }
 
+    /// A job's process. Who waits for its end goes on when it fails, too.
     async fn process(self: Arc<Self>, sys: Sys, i: usize) -> Done {
         sys.barrier(START + i as u32, 2).await?;
+        let served = self.serve(&sys, i).await;
+        sys.add(ENDED, 1).await?;
+        served
+    }
+
+    async fn serve(&self, sys: &Sys, i: usize) -> Done {
         let spec = &self.set.jobs[i];
-        let mut opened = OpenFiles::open(&sys, spec, &self.layouts[i]).await?;
+        let mut opened = OpenFiles::open(sys, spec, &self.layouts[i]).await?;
         let mut job = Job::new(spec, &self.layouts[i]);
         // The error that is told is that of the call that failed, so nothing comes after it.
-        opened.serve(&sys, &mut job, self.look).await?;
-        opened.close(&sys).await?;
+        opened.serve(sys, &mut job, self.look).await?;
+        opened.close(sys).await?;
         let mut stats = job.take_stats();
         if spec.engine.is_of_names() {
             opened.names.into_stats(&mut stats);
@@ -187,7 +194,7 @@ impl OnFiles {
         if let Ok(mut all) = self.stats.lock() {
             all[i] = Some(stats);
         }
-        sys.add(ENDED, 1).await.map(drop)
+        Ok(())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Inodes: where they lie, what their files have, and in which transaction they changed last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use iosched_types::Nanos;
 
@@ -41,7 +42,7 @@ pub(super) struct Inode {
     /// Blocks of the file on the disk that are written and not yet marked so.
     pub(super) unconverted: bool,
     /// Pages whose blocks `fallocate` took and nobody has written.
-    pub(super) unwritten: Ranges,
+    pub(super) unwritten: Rc<Ranges>,
     /// Pages in memory that are promised a place.
     pub(super) delayed: Ranges,
     /// It was cut to nothing and has been written since: closing it starts what is dirty.
@@ -223,7 +224,7 @@ fn empty(number: u64, kind: Kind) -> Inode {
         datasync: 0,
         stamp: None,
         unconverted: false,
-        unwritten: Ranges::default(),
+        unwritten: Rc::default(),
         delayed: Ranges::default(),
         replaced: false,
         growing: false,

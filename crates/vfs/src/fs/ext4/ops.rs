@@ -1,5 +1,7 @@
 //! What system calls do to metadata, and how dirty pages get a place.
 
+use std::rc::Rc;
+
 use iosched_types::{Flags, Nanos};
 
 use super::mballoc::LARGEST;
@@ -266,7 +268,7 @@ impl<N: Name> FileSystem for Ext<N> {
             s.journal.modify(SUPERBLOCK);
             s.release(file, pages);
             if let Some(inode) = s.inodes.get_mut(file) {
-                inode.unwritten.remove(pages, u64::MAX);
+                Rc::make_mut(&mut inode.unwritten).remove(pages, u64::MAX);
                 inode.replaced |= pages == 0;
                 inode.size = pages;
             }
@@ -292,7 +294,7 @@ impl<N: Name> FileSystem for Ext<N> {
                         Ok(n) => {
                             self.with(|s| {
                                 if let Some(inode) = s.inodes.get_mut(file) {
-                                    inode.unwritten.add(at, at + n);
+                                    Rc::make_mut(&mut inode.unwritten).add(at, at + n);
                                 }
                             });
                             at += n;
@@ -422,6 +424,11 @@ impl<N: Name> Backing for Ext<N> {
         self.with(|s| s.inodes.get(file).map(|i| i.extents.place())).unwrap_or_default()
     }
 
+    fn data(&self, file: u32) -> Placed {
+        self.with(|s| s.inodes.get(file).map(|i| i.extents.written(&i.unwritten)))
+            .unwrap_or_default()
+    }
+
     async fn reserve(&self, k: &Kernel, file: u32, page: u64) {
         if self.with(|s| !s.converts(file, page)) {
             return;
@@ -519,7 +526,7 @@ impl State {
         let inode = self.inodes.get_mut(file)?;
         let m = inode.extents.before(from).filter(|m| from < m.logical + m.blocks)?;
         let end = to.min(m.logical + m.blocks);
-        inode.unconverted |= inode.unwritten.remove(from, end);
+        inode.unconverted |= Rc::make_mut(&mut inode.unwritten).remove(from, end);
         Some(end)
     }
 

@@ -3,6 +3,8 @@
 //! A unit is promised when one of its pages is written, and placed when that is written back. Only pages that were written move
 //! there. The rest of the unit stays with the file for its next writes. Seen so in Linux 6.12.
 
+use std::rc::Rc;
+
 use super::space::For;
 use super::{State, UNIT, Xfs};
 use crate::fs::Full;
@@ -82,7 +84,7 @@ impl Xfs {
                 let old = inode.extents.within(from, to);
                 inode.extents.unmap(from, to);
                 inode.extents.map(new);
-                inode.unwritten.remove(from, to);
+                Rc::make_mut(&mut inode.unwritten).remove(from, to);
                 inode.unconverted.add(from, to);
                 s.delayed(file, |i| i.delayed.remove(from, to));
                 old.into_iter().for_each(|m| s.leave(m));

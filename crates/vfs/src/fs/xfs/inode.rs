@@ -1,6 +1,7 @@
 //! Inodes: which number a new one gets, where its core lies, what its file has.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use super::dir::Directory;
 use super::layout::{CHUNK, FIRST_CHUNK, Layout};
@@ -61,7 +62,7 @@ pub(super) struct Inode {
     pub(super) copies: Delayed,
     pub(super) copied: Extents,
     /// Pages that have a place and were never written.
-    pub(super) unwritten: Ranges,
+    pub(super) unwritten: Rc<Ranges>,
     /// Pages of the file.
     pub(super) size: u64,
     pub(super) directory: Directory,
@@ -96,7 +97,7 @@ impl Inode {
             delayed: Delayed::default(),
             copies: Delayed::default(),
             copied: Extents::default(),
-            unwritten: Ranges::default(),
+            unwritten: Rc::default(),
             size: 0,
             directory: Directory::default(),
             index: None,
@@ -118,7 +119,7 @@ impl Inode {
     fn records(&self) -> u64 {
         let mut records = self.extents.len() as u64;
         if !self.unwritten.is_empty() || !self.unconverted.is_empty() {
-            let mut open = self.unwritten.clone();
+            let mut open = Ranges::clone(&self.unwritten);
             self.unconverted.iter().for_each(|(a, b)| open.add(a, b));
             let parts = |page| self.extents.holds(page).is_some_and(|m| m.logical < page);
             let ends = open.iter().flat_map(|(a, b)| [a, b]);

@@ -1,5 +1,7 @@
 //! What system calls do.
 
+use std::rc::Rc;
+
 use iosched_types::{Flags, Nanos};
 
 use super::cow::Need;
@@ -23,6 +25,11 @@ impl Backing for Xfs {
 
     fn place(&self, file: u32) -> Placed {
         self.with(|s| s.inodes.get(file).map(|i| i.extents.place())).unwrap_or_default()
+    }
+
+    fn data(&self, file: u32) -> Placed {
+        self.with(|s| s.inodes.get(file).map(|i| i.extents.written(&i.unwritten)))
+            .unwrap_or_default()
     }
 
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
@@ -74,7 +81,7 @@ impl Xfs {
                 return false;
             }
             inode.extents.map(Mapped { logical: from, start, blocks });
-            inode.unwritten.add(from, from + blocks);
+            Rc::make_mut(&mut inode.unwritten).add(from, from + blocks);
             s.delayed(file, |i| i.delayed.remove(from, from + blocks));
             s.changed(k, file, true);
             true
@@ -141,7 +148,7 @@ impl Xfs {
             });
             let Some(inode) = s.inodes.get_mut(file) else { return Vec::new() };
             let copied = inode.copied.cut(pages);
-            inode.unwritten.remove(pages, u64::MAX);
+            Rc::make_mut(&mut inode.unwritten).remove(pages, u64::MAX);
             let gone = inode.extents.cut(pages);
             if !gone.is_empty() {
                 s.changed(k, file, true);
@@ -467,7 +474,7 @@ impl State {
         for (a, b) in new {
             inode.unconverted.add(a.max(from), b.min(to));
         }
-        inode.unwritten.remove(from, to);
+        Rc::make_mut(&mut inode.unwritten).remove(from, to);
         Some(to)
     }
 

@@ -3,6 +3,7 @@
 //! So a write is told that the disk is full, and write-back always finds room. All figures are `statfs` of Linux 6.12.
 
 use std::ops::Deref;
+use std::rc::Rc;
 
 use super::inode::Inode;
 use super::layout::Layout;
@@ -237,7 +238,7 @@ impl State {
         let size = inode.size;
         self.delayed(file, |i| i.delayed.remove(size, u64::MAX));
         let gone = self.inodes.get_mut(file).map(|inode| {
-            inode.unwritten.remove(size, u64::MAX);
+            Rc::make_mut(&mut inode.unwritten).remove(size, u64::MAX);
             inode.extents.cut(size)
         });
         let gone = gone.unwrap_or_default();
