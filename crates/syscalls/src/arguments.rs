@@ -63,6 +63,12 @@ impl OpenFlags {
         self.0 & other.0 == other.0
     }
 
+    /// These flags but those of `other`.
+    #[must_use]
+    pub fn without(self, other: OpenFlags) -> OpenFlags {
+        OpenFlags(self.0 & !other.0)
+    }
+
     /// Whether the file can be read.
     #[must_use]
     pub fn reads(self) -> bool {

@@ -257,6 +257,11 @@ impl Mount {
         self.world.borrow_mut().write_cached(actor, file, part.at, part.len)
     }
 
+    /// Whether `O_DIRECT` goes past the page cache.
+    pub(crate) fn takes_direct(&self) -> bool {
+        self.volume.takes_direct()
+    }
+
     /// Whether it is a directory.
     pub(crate) fn is_directory(&self, ino: Ino) -> bool {
         self.tree.borrow().node(ino).kind == Kind::Directory

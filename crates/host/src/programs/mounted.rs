@@ -217,6 +217,8 @@ impl Programs {
     }
 
     fn open_mounted(&mut self, t: Tid, ino: Ino, flags: OpenFlags) -> Answer {
+        let past = self.fs.mount().is_none_or(|m| m.takes_direct());
+        let flags = if past { flags } else { flags.without(OpenFlags::DIRECT) };
         let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
         let open = mount.open(ino);
         self.note_name(t, ino.0);

@@ -97,7 +97,7 @@ fn blocks_that_nobody_has_written_are_not_read() {
 /// A job that fails ends, and who waits for its end goes on: the run tells its error. It went on for ever.
 #[test]
 fn a_failed_job_is_no_wall() {
-    for wall in ["stonewall", "wait_for=a"] {
+    for wall in ["stonewall", "wait_for_previous"] {
         let text = format!("rw=read\nsize=64k\ncreate_on_open=1\n[b]\n{wall}\nrw=write\nsize=1m");
         let error = simulate(&trial(&text)).unwrap_err().to_string();
         assert!(error.contains("job a: EIO") && error.contains("in pread"), "{error}");

@@ -57,6 +57,11 @@ pub trait FileSystem: Backing {
         true
     }
 
+    /// Whether `O_DIRECT` goes past the page cache. Data that is journaled cannot.
+    fn takes_direct(&self) -> bool {
+        true
+    }
+
     /// Blocks of 4 KiB that are free.
     fn free(&self) -> u64 {
         0

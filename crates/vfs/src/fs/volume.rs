@@ -123,6 +123,10 @@ impl FileSystem for Volume {
         each!(self, fs => fs.class(sector))
     }
 
+    fn takes_direct(&self) -> bool {
+        each!(self, fs => fs.takes_direct())
+    }
+
     fn has_journal(&self) -> bool {
         each!(self, fs => fs.has_journal())
     }

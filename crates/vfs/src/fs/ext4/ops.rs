@@ -167,6 +167,10 @@ impl<N: Name> FileSystem for Ext<N> {
         self.with(|s| s.options.atime != Atime::Never)
     }
 
+    fn takes_direct(&self) -> bool {
+        self.with(|s| s.options.data != Data::Journal)
+    }
+
     async fn accessed(&self, k: &Kernel, file: u32) {
         let now = k.with(|w| w.now);
         let noted = self.with(|s| {

@@ -149,7 +149,10 @@ impl<N: Name> Ext<N> {
                 let to = pages.1.min(from + JOURNALED);
                 self.begin(k).await;
                 let blocks = self.with(|s| s.data_blocks(file, (from, to)));
-                self.with(|s| blocks.iter().for_each(|b| s.journal.modify(*b)));
+                self.with(|s| {
+                    blocks.iter().for_each(|b| s.journal.modify(*b));
+                    s.data_in_journal(file);
+                });
                 k.with(|w| w.memory.journaled(file, from, to));
                 self.end(k).await;
                 from = to;
@@ -181,6 +184,14 @@ impl<N: Name> Ext<N> {
 }
 
 impl State {
+    /// Data of the file is in the running transaction: any sync of it waits for that, also where no time stamp has changed.
+    fn data_in_journal(&mut self, file: u32) {
+        let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
+        if let Some(inode) = self.inodes.get_mut(file) {
+            (inode.sync, inode.datasync) = (tid, tid);
+        }
+    }
+
     fn allocate_up_to(&mut self, k: &Kernel, file: u32, at: u64, to: u64) -> Result<u64, Full> {
         let next = self.inodes.get(file).and_then(|i| i.extents.after(at)).map(|m| m.logical);
         let end = to.min(next.unwrap_or(to)).min(at + LARGEST);

@@ -373,6 +373,25 @@ fn journaled_data_goes_home_in_the_sync() {
     assert!(tail[9].starts_with("FWFSM p"), "{tail:?}");
 }
 
+/// An overwrite is in the log with data alone, so `fdatasync` commits it, also amid a tick, and so does `fsync` of jbd.
+#[test]
+fn every_sync_of_journaled_data_commits() {
+    for driver in [Driver::Jbd2, Driver::Jbd] {
+        let options =
+            Options { data: Data::Journal, delalloc: false, driver, ..Options::default() };
+        let log = traced(options, 20 << 18, |k, fs| async move {
+            let mut a = create(&k, &fs, 1).await;
+            for n in 0..4 {
+                fs.will_write(&k, 1, (0, 1)).await.unwrap();
+                write(&k, &fs, &mut a, 0, 4096).await;
+                fs.fsync(&k, 1, n > 0).await;
+            }
+        });
+        let commits = log.iter().filter(|l| l.starts_with("FWFSM")).count();
+        assert_eq!(commits, 4, "{log:?}");
+    }
+}
+
 /// 32 MiB through a journal of 16 MiB: no transaction takes more than it may, and the sync ends. It was a panic.
 #[test]
 fn journaled_data_takes_several_transactions() {
