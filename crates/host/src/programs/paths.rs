@@ -214,7 +214,7 @@ impl Programs {
     /// The alarm of a wait that ends by time. `false` when it is over at once, as all time is while files are prepared.
     fn set_alarm(&mut self, t: Tid, wait: &Wait) -> bool {
         let (at, event) = match *wait {
-            Wait::Until(at) => (at, None),
+            Wait::Until(at) | Wait::Joined(at) => (at, None),
             Wait::Compute(ns) => (self.tl.now + ns, None),
             Wait::EventUntil(event, at) => (at, Some(event)),
             _ => return true,

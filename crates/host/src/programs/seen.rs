@@ -54,6 +54,8 @@ pub enum WaitsFor {
     Bios(Vec<u32>),
     /// The end of a pause of who dirties memory too fast.
     Pause(Nanos),
+    /// Until this moment others may join the commit that it wants.
+    Others(Nanos),
     /// Something that another path brings about; for a thread perhaps time, too.
     Event(Event, Option<Nanos>),
     /// Room in the queue.
@@ -290,6 +292,7 @@ impl Programs {
             Wait::Page { file, page } => WaitsFor::Page { file, page },
             Wait::Io(group) => WaitsFor::Bios(self.numbers_of(group)),
             Wait::Until(at) => WaitsFor::Pause(at),
+            Wait::Joined(at) => WaitsFor::Others(at),
             Wait::Event(event) => WaitsFor::Event(event, None),
             Wait::EventUntil(event, at) => WaitsFor::Event(event, Some(at)),
             Wait::Submit | Wait::Compute(_) => return false,

@@ -40,8 +40,10 @@ pub enum Wait {
     },
     /// All I/O of a group is done.
     Io(Group),
-    /// A moment.
+    /// A moment: the writer makes too much memory dirty.
     Until(Nanos),
+    /// A moment in which others may join the commit that the caller wants.
+    Joined(Nanos),
     /// Another path ends the wait.
     Event(Event),
     /// Another path ends the wait, or the moment comes.

@@ -85,7 +85,7 @@ pub(crate) fn run(
                     ready.insert(0, task);
                     continue;
                 }
-                Wait::Until(at) | Wait::EventUntil(_, at) => Some(at),
+                Wait::Until(at) | Wait::Joined(at) | Wait::EventUntil(_, at) => Some(at),
                 Wait::Compute(ns) => Some(w.now + ns),
                 _ => None,
             };

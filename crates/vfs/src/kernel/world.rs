@@ -315,7 +315,7 @@ impl World {
                 self.events.entry(event).or_default().push(task);
                 true
             }
-            Wait::Submit | Wait::Until(_) | Wait::Compute(_) => true,
+            Wait::Submit | Wait::Until(_) | Wait::Joined(_) | Wait::Compute(_) => true,
         }
     }
 

@@ -348,6 +348,10 @@ impl<'a> Story<'a> {
                     "throttled for {pause} ms, as it dirties memory faster than the disk writes"
                 )
             }
+            WaitsFor::Others(until) => {
+                let pause = super::super::explanation::ms(until.saturating_sub(at));
+                format!("others may join its commit for {pause} ms")
+            }
             WaitsFor::Room(room) => room_in_words(*room).into(),
             WaitsFor::Event(event, until) => {
                 let what = self.event(*event);

@@ -77,7 +77,7 @@ impl<N: Name> Ext<N> {
         loop {
             let before = self.with(|s| s.handles);
             let end = (k.with(|w| w.now) / tick + 1) * tick;
-            k.wait(Wait::Until(end)).await;
+            k.wait(Wait::Joined(end)).await;
             if self.with(|s| s.handles) == before {
                 break;
             }
