@@ -141,6 +141,8 @@ pub enum Call {
     },
     /// Makes everything durable.
     Sync,
+    /// Drops the clean pages of all files from memory, but for those of files that are mapped (`drop_caches` 1).
+    DropCaches,
     /// What `fstat` says.
     Fstat {
         /// File or directory.
@@ -227,6 +229,14 @@ pub enum Call {
         at: Bytes,
         /// Bytes.
         len: Bytes,
+    },
+    /// `madvise` of a whole map: in which order its pages will be touched. Only [`Advice::Normal`], [`Advice::Sequential`] and
+    /// [`Advice::Random`]; `EINVAL` for others.
+    AdviseMap {
+        /// Which.
+        map: MapId,
+        /// What is said.
+        advice: Advice,
     },
     /// Gives a map back.
     Unmap {
@@ -414,6 +424,8 @@ impl Call {
         "readlink",
         "lstat",
         "memcpy",
+        "madvise",
+        "drop_caches",
     ];
 
     /// The place in [`Call::NAMES`].
@@ -474,6 +486,8 @@ impl Call {
             Call::Symlink { .. } => 50,
             Call::ReadLink { .. } => 51,
             Call::Copied { .. } => 53,
+            Call::AdviseMap { .. } => 54,
+            Call::DropCaches => 55,
         }
     }
 

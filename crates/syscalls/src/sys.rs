@@ -163,6 +163,11 @@ impl Sys {
         self.done(Call::Sync).await
     }
 
+    /// Drops the clean pages of all files from memory.
+    pub async fn drop_caches(&self) -> Done {
+        self.done(Call::DropCaches).await
+    }
+
     /// What a name stands for, through links.
     pub async fn stat(&self, path: impl Display) -> Result<Stat, crate::Errno> {
         self.look_at(path, true).await
@@ -243,6 +248,11 @@ impl Sys {
     /// Maps a range of a file into memory.
     pub async fn mmap(&self, fd: Fd, at: Bytes, len: Bytes) -> Result<MapId, crate::Errno> {
         self.call(Call::Map { fd, at, len }).await.map(|n| MapId(n as u32))
+    }
+
+    /// Announces in which order a map's pages will be touched.
+    pub async fn madvise(&self, map: MapId, advice: Advice) -> Done {
+        self.done(Call::AdviseMap { map, advice }).await
     }
 
     /// Gives a map back.

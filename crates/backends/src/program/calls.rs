@@ -39,6 +39,10 @@ impl Task {
             Call::Pwrite { fd, at, len } => self.write(fd, Some(at), len),
             Call::Map { fd, at, len } => self.map(fd, at, len),
             Call::Unmap { map } => self.shared.state().maps.remove(map).map(|_| 0),
+            Call::AdviseMap { map, advice } => {
+                let map = self.shared.state().maps.get(map)?;
+                map.advise(advice).map(|()| 0).map_err(errno)
+            }
             Call::Load { map, at } => self.touch(map, at, false),
             Call::Store { map, at } => self.touch(map, at, true),
             Call::Pipe => self.pipe(),

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use iosched_syscalls::Advice;
 use nix::libc;
 
 use super::memory::Area;
@@ -151,6 +152,24 @@ impl FileMap {
             libc::MAP_FAILED => Err(io::Error::last_os_error()),
             start => Ok(FileMap { start, len: len.next_multiple_of(PAGE), writable }),
         }
+    }
+
+    /// Says in which order it will be touched.
+    ///
+    /// # Errors
+    /// `EINVAL` for what is no order.
+    pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
+        let how = match advice {
+            Advice::Normal => libc::MADV_NORMAL,
+            Advice::Sequential => libc::MADV_SEQUENTIAL,
+            Advice::Random => libc::MADV_RANDOM,
+            Advice::WillNeed | Advice::DontNeed | Advice::NoReuse => {
+                return Err(io::Error::from_raw_os_error(libc::EINVAL));
+            }
+        };
+        // SAFETY: the range is the mapping; these three only change how far the kernel reads ahead.
+        let n = unsafe { libc::madvise(self.start, self.len, how) };
+        moved(n as isize).map(drop)
     }
 
     /// Has the page of a byte present, as a read or a write of the byte would.

@@ -12,13 +12,14 @@ use std::rc::Rc;
 use iosched_syscalls::{Answer, Entry, Errno, Kind, Stat};
 use iosched_types::{Bytes, Nanos};
 use iosched_vfs::cache::PAGE;
+use iosched_vfs::cache::mapping::Mark;
 use iosched_vfs::cache::readahead::{Era, Stream};
 use iosched_vfs::cache::writeback::{Flusher, Intervals};
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::memory::{Memory, Settings};
-use iosched_vfs::kernel::read::Open;
+use iosched_vfs::kernel::read::{Open, Order};
 use iosched_vfs::kernel::writeback::Backing;
 use iosched_vfs::kernel::{Event, Kernel, World};
 
@@ -301,7 +302,7 @@ impl Mount {
         mut open: Open,
         part: Part,
         keep: Rc<RefCell<BTreeMap<u32, Stream>>>,
-        map: u32,
+        (map, order): (u32, Order),
     ) -> Path {
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Box::pin(async move {
@@ -309,10 +310,16 @@ impl Mount {
             volume.accessed(&k, open.file).await;
             open.stream = keep.borrow().get(&map).cloned().unwrap_or_default();
             let place = volume.data(open.file);
-            k.fault(&mut open, &place, part.at / PAGE).await;
+            k.fault(&mut open, &place, part.at / PAGE, order).await;
             keep.borrow_mut().insert(map, open.stream);
             Ok(0)
         })
+    }
+
+    /// Whether the page of a byte is dirty: it is mapped for writing, and a store into it is no fault.
+    pub(crate) fn is_dirty(&self, part: Part) -> bool {
+        let mut w = self.world.borrow_mut();
+        w.pages(part.ino.0).is_some_and(|p| p.has(part.at / PAGE, Mark::Dirty))
     }
 
     /// Writes a range in memory; then, with `sync`, to the disk.
@@ -555,6 +562,11 @@ impl Mount {
                 self.volume.rested();
             }
         }
+    }
+
+    /// Drops the clean pages of all files but some.
+    pub(crate) fn forget_all_but(&self, stays: impl Fn(Ino) -> bool) {
+        self.world.borrow_mut().memory.drop_clean_but(|file| stays(Ino(file)));
     }
 
     /// Lets writers make as many pages dirty as they like, while files are prepared.

@@ -1,13 +1,17 @@
-//! `posix_fadvise` on a mounted file system.
+//! `posix_fadvise` and `madvise` on a mounted file system.
+
+use std::collections::BTreeSet;
 
 use iosched_syscalls::{Advice, Errno, Fd};
 use iosched_types::Bytes;
+use iosched_vfs::cache::readahead::Stream;
+use iosched_vfs::kernel::read::Order;
 
 use super::Programs;
 use super::mounted::{After, no_pipe};
 use super::paths::actor_of;
 use super::task::Tid;
-use crate::fs::Part;
+use crate::fs::{Ino, Part};
 
 impl Programs {
     /// `true`: it is answered.
@@ -41,5 +45,40 @@ impl Programs {
             }
         };
         Ok(self.begin_path(t, path, After::Say))
+    }
+
+    /// A new map: its faults read ahead as far as the open file that it came from, and heed what was said of that.
+    pub(super) fn begin_map(&mut self, id: u32, file: u32) {
+        let opens = self.opens.borrow();
+        let Some(open) = opens.get(file as usize).filter(|_| self.fs.mount().is_some()) else {
+            return;
+        };
+        if let Some(Some(map)) = self.maps.get_mut(id as usize) {
+            map.ra = open.ra;
+        }
+        let mut stream = Stream::default();
+        stream.random = open.stream.random;
+        self.map_streams.borrow_mut().insert(id, stream);
+    }
+
+    /// What is mapped stays. So do names and inodes.
+    pub(super) fn drop_caches(&mut self, t: Tid) -> bool {
+        let mapped: BTreeSet<Ino> = self.maps.iter().flatten().map(|m| m.ino).collect();
+        if let Some(mount) = self.fs.mount() {
+            mount.forget_all_but(|ino| mapped.contains(&ino));
+        }
+        self.said(t, 0)
+    }
+
+    /// `madvise`: `true`, it is answered.
+    pub(super) fn advise_map(&mut self, t: Tid, id: u32, advice: Advice) -> Result<bool, Errno> {
+        let map = self.maps.get_mut(id as usize).and_then(Option::as_mut).ok_or(Errno::EINVAL)?;
+        map.order = match advice {
+            Advice::Normal => Order::Unsaid,
+            Advice::Sequential => Order::Sequential,
+            Advice::Random => Order::Random,
+            Advice::WillNeed | Advice::DontNeed | Advice::NoReuse => return Err(Errno::EINVAL),
+        };
+        Ok(self.said(t, 0))
     }
 }

@@ -9,6 +9,7 @@ use crate::cpu::Costs;
 use crate::fs::Ino;
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::memory::Moved;
+use iosched_vfs::kernel::read::Order;
 
 use super::Programs;
 use super::descriptors::{Behind, Map};
@@ -254,6 +255,12 @@ impl Programs {
             Call::Map { .. } | Call::Unmap { .. } | Call::Load { .. } | Call::Store { .. } => {
                 self.mapped(t, &call)
             }
+            // The simple layer reads what is touched and no more.
+            Call::DropCaches => {
+                self.fs.at_once()?.drop_caches();
+                self.say(t, 0)
+            }
+            Call::AdviseMap { map, advice } => self.advise_map(t, map.0, advice),
             other => {
                 let n = self.at_once(t, other)?;
                 self.say(t, n)
@@ -529,8 +536,11 @@ impl Programs {
                 }
                 let writable = flags.writes();
                 self.fs.names_mut().hold(ino);
-                self.maps.push(Some(Map { ino, at, len, writable }));
-                self.say(t, self.maps.len() as u64 - 1)
+                let order = Order::Unsaid;
+                self.maps.push(Some(Map { ino, at, len, writable, ra: 0, order }));
+                let id = self.maps.len() as u64 - 1;
+                self.begin_map(id as u32, file);
+                self.say(t, id)
             }
             Call::Unmap { map: id } => {
                 let m = map(self, id.0)?;

@@ -2,6 +2,7 @@
 
 use iosched_syscalls::{Errno, Fd, OpenFlags};
 use iosched_types::Bytes;
+use iosched_vfs::kernel::read::Order;
 
 use crate::fs::Ino;
 
@@ -55,6 +56,10 @@ pub(super) struct Map {
     pub(super) at: Bytes,
     pub(super) len: Bytes,
     pub(super) writable: bool,
+    /// Read-ahead in pages, that of the open file.
+    pub(super) ra: u64,
+    /// What was said of it.
+    pub(super) order: Order,
 }
 
 impl Programs {

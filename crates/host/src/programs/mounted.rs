@@ -53,6 +53,8 @@ impl Programs {
             Call::Ring { io } => Some(self.ring_mounted(t, *io)?),
             Call::Load { map, at } => Some(self.touch_map(t, map.0, *at, false)?),
             Call::Store { map, at } => Some(self.touch_map(t, map.0, *at, true)?),
+            Call::AdviseMap { map, advice } => Some(self.advise_map(t, map.0, *advice)?),
+            Call::DropCaches => Some(self.drop_caches(t)),
             Call::ReadDir { fd, into } => self.list_mounted(t, a, *fd, into)?,
             Call::Close { fd } => self.close_mounted(t, a, *fd)?,
             Call::Advise { fd, at, len, advice } => {
@@ -410,12 +412,19 @@ impl Programs {
         let part = Part { ino: map.ino, at: place, len: 1 };
         self.note_found(t, part, !store);
         let Some(mount) = self.fs.mount() else { return Err(Errno::ENOSYS) };
-        let state = mount.open(map.ino);
-        let path = match store {
-            true => mount.write(a, state, part, None),
-            false => mount.fault(a, state, part, self.map_streams.clone(), id),
-        };
-        let path: Path = Box::pin(async move { path.await.map(|_| 0) });
+        let mut state = mount.open(map.ino);
+        state.ra = map.ra;
+        // A store needs its page as a load does, before it makes it dirty.
+        let write = store.then(|| mount.write(a, state.clone(), part, None));
+        let present = store && mount.is_dirty(part);
+        let streams = self.map_streams.clone();
+        let fault = (!present).then(|| mount.fault(a, state, part, streams, (id, map.order)));
+        let path: Path = Box::pin(async move {
+            for part in [fault, write].into_iter().flatten() {
+                part.await?;
+            }
+            Ok(0)
+        });
         Ok(self.begin_path(t, path, After::Say))
     }
 
@@ -465,12 +474,11 @@ pub(super) fn no_pipe(e: Errno) -> Errno {
     if e == Errno::EINVAL { Errno::ESPIPE } else { e }
 }
 
-/// Positions are signed: what is above the largest is negative.
+/// Positions are signed: what is above the largest is negative, and so is an end there.
 fn in_range(part: Part) -> Result<(), Errno> {
     const LARGEST: Bytes = i64::MAX as Bytes;
     match part.at.checked_add(part.len) {
-        _ if part.at > LARGEST => Err(Errno::EINVAL),
         Some(end) if end <= LARGEST => Ok(()),
-        _ => Err(Errno::EOVERFLOW),
+        _ => Err(Errno::EINVAL),
     }
 }

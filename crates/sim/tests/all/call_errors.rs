@@ -137,6 +137,28 @@ fn a_device_is_a_file() {
     assert_eq!(calls.bios[0].flags, "RA");
 }
 
+/// Dropped pages come from the disk again; those of a map stay. `madvise` takes the advice of maps only.
+#[test]
+fn caches_are_dropped_and_maps_are_advised() {
+    let call =
+        |name: &str, more: &str| format!("\n[[call]]\ntask = \"A\"\ncall = \"{name}\"\n{more}");
+    let again = call("pread", "file = \"a\"\nat = 0\nlen = \"4K\"\n");
+    let map = call("mmap", "file = \"a\"\nlen = \"4K\"\n");
+    let advice = |word: &str| call("madvise", &format!("file = \"a\"\nadvice = \"{word}\"\n"));
+    let drop = call("drop_caches", "");
+    let reads = |calls: &str| {
+        let s = Scenario::from_toml("s.toml", &format!("{GOOD}{calls}")).unwrap();
+        run(&s, &lookup).unwrap().calls.unwrap().bios.len()
+    };
+    let once = reads("");
+    assert_eq!(reads(&again), once);
+    assert!(reads(&format!("{drop}{again}")) > once);
+    let mapped = format!("{map}{}{drop}{again}", advice("random"));
+    assert_eq!(reads(&mapped), once);
+    let got = read(&format!("{GOOD}{map}{}", advice("willneed")));
+    assert!(got.contains("unknown advice \"willneed\""), "{got}");
+}
+
 #[test]
 fn json_goes_there_and_back() {
     let s = Scenario::from_toml("s.toml", GOOD).unwrap();

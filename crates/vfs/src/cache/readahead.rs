@@ -111,7 +111,7 @@ impl Stream {
     /// A page of a map is missing: the window around it. A fault that waits comes again and finds the page, so misses do not add
     /// up, and there is no end to this (event log of `rd_mmapstride`: a thousand faults, each with a whole window).
     pub fn around(&mut self, index: u64, limits: &Limits) -> Window {
-        if self.random || limits.ra == 0 {
+        if limits.ra == 0 {
             return forced(index, 1, limits);
         }
         self.set(index.saturating_sub(limits.ra / 2), limits.ra, limits.ra / 4);

@@ -306,8 +306,15 @@ impl Memory {
 
     /// Drops the clean pages of all files (`drop_caches`).
     pub fn drop_clean(&mut self) {
-        for file in 0..self.files.0.len() {
-            self.drop_pages(u32::try_from(file).unwrap_or(u32::MAX), 0, u64::MAX >> 16, false);
+        self.drop_clean_but(|_| false);
+    }
+
+    /// The same, except for some files.
+    pub fn drop_clean_but(&mut self, stays: impl Fn(u32) -> bool) {
+        for file in 0..u32::try_from(self.files.0.len()).unwrap_or(u32::MAX) {
+            if !stays(file) {
+                self.drop_pages(file, 0, u64::MAX >> 16, false);
+            }
         }
     }
 

@@ -17,6 +17,18 @@ pub trait Place {
     fn at(&self, page: u64) -> (Option<u64>, u64);
 }
 
+/// `madvise`: what a program has said of a map.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing.
+    #[default]
+    Unsaid,
+    /// Its pages will be touched in order.
+    Sequential,
+    /// In no order.
+    Random,
+}
+
 /// A file that a task has open.
 #[derive(Clone, Debug)]
 pub struct Open {
@@ -126,7 +138,7 @@ impl Kernel {
     }
 
     /// A task touches a page of a map. Until 2.6.23 a fault reads its page alone here.
-    pub async fn fault(&self, open: &mut Open, place: &impl Place, page: u64) {
+    pub async fn fault(&self, open: &mut Open, place: &impl Place, page: u64, order: Order) {
         if self.with(|w| w.memory.settings.era) == Era::Twin {
             self.read(open, place, page * PAGE, 1).await;
             return;
@@ -134,10 +146,8 @@ impl Kernel {
         let file = open.file;
         loop {
             if self.with(|w| w.pages(file).is_none_or(|p| !p.has(page, Mark::Present))) {
-                let limits = open.limits(self.with(|w| w.memory.settings.io_pages));
-                let window = open.stream.around(page, &limits);
-                self.fetch(file, place, window).await;
-            } else {
+                self.fetch_for_fault(open, place, page, order).await;
+            } else if order != Order::Random {
                 self.ahead_of_mark(open, place, Ask { index: page, wanted: open.ra }).await;
             }
             if self.readable(file, page) {
@@ -146,6 +156,24 @@ impl Kernel {
             self.wait(Wait::Page { file, page }).await;
         }
         self.copy(open, page, page, None);
+    }
+
+    /// Asks for a missing page of a map with what is to be read beside it. What `posix_fadvise` has said of the open file
+    /// counts for its windows, but does not stop a fault from reading around its page.
+    async fn fetch_for_fault(&self, open: &mut Open, place: &impl Place, page: u64, order: Order) {
+        let (era, io) = self.with(|w| (w.memory.settings.era, w.memory.settings.io_pages));
+        let limits = open.limits(io);
+        let window = match order {
+            Order::Random => return self.read_page(open.file, place, page).await,
+            Order::Unsaid => open.stream.around(page, &limits),
+            Order::Sequential => {
+                let ask = Ask { index: page, wanted: open.ra };
+                let found = self
+                    .with(|w| w.pages(open.file).map(|p| open.stream.miss(era, ask, &limits, p)));
+                found.unwrap_or_else(|| open.stream.around(page, &limits))
+            }
+        };
+        self.fetch(open.file, place, window).await;
     }
 
     /// `POSIX_FADV_WILLNEED`: asks for the absent pages of a range, without a mark and without waiting for them. Since

@@ -108,6 +108,7 @@ pub(crate) enum Wanted {
     SyncRange { slot: usize, at: Bytes, len: Bytes, wait: bool },
     SyncFs { slot: usize },
     Sync,
+    DropCaches,
     List { slot: usize },
     Copy { from: usize, to: usize, len: Bytes },
     Stat { path: String },
@@ -120,6 +121,7 @@ pub(crate) enum Wanted {
     Mkdir { path: String },
     Rmdir { path: String },
     Map { slot: usize, len: Bytes },
+    AdviseMap { slot: usize, advice: Advice },
     Load { slot: usize, at: Bytes },
     Store { slot: usize, at: Bytes },
 }

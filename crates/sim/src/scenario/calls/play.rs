@@ -87,8 +87,8 @@ fn machine(
     if !scenario.merges {
         trial.settings.push(("nomerges".into(), 2));
     }
-    if let Some(message) = trial.host.misfit(capacity, trial.kernel.kernel_version()) {
-        return Err(calls.place.error(message).into());
+    if let Some(misfit) = trial.host.misfit(capacity, trial.kernel.kernel_version()) {
+        return Err(calls.place.error(misfit.message).with_help(misfit.help).into());
     }
     let root = [iosched_schedulers::Cgroup::default()];
     let queue = stack(&trial, &[], &root);

@@ -109,6 +109,7 @@ impl Open {
                 self.maps[*slot] = map.ok();
                 map.map(|m| u64::from(m.0))
             }
+            Wanted::AdviseMap { slot, advice } => done(sys.madvise(self.map(*slot), *advice).await),
             Wanted::Load { slot, at } => done(sys.load(self.map(*slot), moved(at)).await),
             Wanted::Store { slot, at } => done(sys.store(self.map(*slot), moved(at)).await),
             names => on_names(sys, names).await,
@@ -124,6 +125,7 @@ async fn on_names(sys: &Sys, wanted: &Wanted) -> Answer {
     let done = |done: Done| done.map(|()| 0);
     match wanted {
         Wanted::Sync => done(sys.sync().await),
+        Wanted::DropCaches => done(sys.drop_caches().await),
         Wanted::Stat { path } => sys.stat(path).await.map(|s| s.bytes),
         Wanted::Lstat { path } => sys.lstat(path).await.map(|s| s.bytes),
         Wanted::Symlink { target, path } => done(sys.symlink(target, path).await),

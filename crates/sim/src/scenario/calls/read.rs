@@ -42,6 +42,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("sync_file_range", &["file", "at", "len", "step", "wait"]),
     ("syncfs", &["file"]),
     ("sync", &[]),
+    ("drop_caches", &[]),
     ("getdents", &["file"]),
     ("copy_file_range", &["file", "to", "len"]),
     ("stat", &["file"]),
@@ -54,6 +55,7 @@ const CALLS: &[(&str, &[&str])] = &[
     ("mkdir", &["file"]),
     ("rmdir", &["file"]),
     ("mmap", &["file", "len"]),
+    ("madvise", &["file", "advice"]),
     ("load", &["file", "at", "step"]),
     ("store", &["file", "at", "step"]),
 ];
@@ -292,7 +294,9 @@ impl Reader<'_, '_> {
             (Wanted::Open { path, .. }, _) if !text("as").is_empty() => {
                 format!("{path} as {}", text("as"))
             }
-            (Wanted::Advise { .. }, _) => format!("{} {}", text("file"), text("advice")),
+            (Wanted::Advise { .. } | Wanted::AdviseMap { .. }, _) => {
+                format!("{} {}", text("file"), text("advice"))
+            }
             (_, "") => text("file").to_string(),
             (_, to) => format!("{} to {to}", text("file")),
         };
@@ -395,6 +399,7 @@ impl Reader<'_, '_> {
                 Wanted::Open { path, flags, slot: self.opened(task, known) }
             }
             "sync" => Wanted::Sync,
+            "drop_caches" => Wanted::DropCaches,
             "stat" => Wanted::Stat { path: self.path_of(at, t, "file")? },
             "lstat" => Wanted::Lstat { path: self.path_of(at, t, "file")? },
             "symlink" => Wanted::Symlink {
@@ -439,11 +444,7 @@ impl Reader<'_, '_> {
                 Wanted::Fallocate { slot, at: number("at")?, len: number("len")?, keep_size }
             }
             "fadvise" => {
-                let Some(word_at) = t.get("advice") else {
-                    return Err(self.src.error(at, "this call needs \"advice\""));
-                };
-                let text = self.src.string(word_at, "advice")?;
-                let advice = word(self.src, word_at, &text, "advice", ADVICE)?;
+                let advice = self.advice(at, t, ADVICE)?;
                 Wanted::Advise { slot, at: or_zero("at")?, len: or_zero("len")?, advice }
             }
             "fsync" => Wanted::Fsync { slot },
@@ -468,7 +469,15 @@ impl Reader<'_, '_> {
         })
     }
 
-    /// `load` and `store`: the file must be mapped.
+    fn advice(&self, at: &At<'_>, t: &DeTable<'_>, known: &[(&str, Advice)]) -> Read<Advice> {
+        let Some(word_at) = t.get("advice") else {
+            return Err(self.src.error(at, "this call needs \"advice\""));
+        };
+        let text = self.src.string(word_at, "advice")?;
+        word(self.src, word_at, &text, "advice", known)
+    }
+
+    /// `madvise`, `load` and `store`: the file must be mapped.
     fn on_map(
         &self,
         name: &str,
@@ -482,6 +491,10 @@ impl Reader<'_, '_> {
         if !mapped {
             let d: Diagnostic = self.src.error(at, format!("\"{file}\" is not mapped"));
             return Err(d.with_help("put before it: [[call]] call = \"mmap\" with this file"));
+        }
+        if name == "madvise" {
+            // Those of a map are the first three.
+            return Ok(Wanted::AdviseMap { slot, advice: self.advice(at, t, &ADVICE[..3])? });
         }
         let at = self.number(at, t, "at")?;
         Ok(if name == "load" { Wanted::Load { slot, at } } else { Wanted::Store { slot, at } })

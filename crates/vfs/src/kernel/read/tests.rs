@@ -77,7 +77,7 @@ fn a_fault_reads_around() {
             kernel.with(|w| w.memory.open(1));
             let mut open = file();
             for page in pages {
-                kernel.fault(&mut open, &Flat, page).await;
+                kernel.fault(&mut open, &Flat, page, Order::Unsaid).await;
             }
         });
         let log = run(&world, vec![path], 1, 100_000);
@@ -87,4 +87,33 @@ fn a_fault_reads_around() {
     assert_eq!(touched(0..33), [(0, 128), (128, 128), (256, 128)]);
     assert_eq!(touched(128..136), [(448, 128)]);
     assert_eq!(touched(128..145), [(448, 128), (576, 128), (704, 128)]);
+}
+
+/// Linux 6.12: what was said of the map decides what a fault reads beside its page. What was said of the open file does not,
+/// but for the marks of an ordered map.
+#[test]
+fn a_fault_heeds_what_was_said_of_its_map() {
+    let touched = |order, random, pages: std::ops::Range<u64>| -> Vec<(u64, u32, bool)> {
+        let world = Rc::new(RefCell::new(World::default()));
+        let kernel = Kernel::new(world.clone(), 0);
+        let path: Path = Box::pin(async move {
+            kernel.with(|w| w.memory.open(1));
+            let mut open = file();
+            open.stream.random = random;
+            for page in pages {
+                kernel.fault(&mut open, &Flat, page, order).await;
+            }
+        });
+        let log = run(&world, vec![path], 1, 100_000);
+        let seen = |b: &BioOut| (b.sector / 8, b.sectors / 8, b.flags.has(Flags::RAHEAD));
+        log.iter().map(|(_, b)| seen(b)).collect()
+    };
+    let ahead = |starts: &[u64]| -> Vec<_> { starts.iter().map(|s| (*s, 32, true)).collect() };
+    assert_eq!(
+        touched(Order::Random, false, 512..515),
+        [(512, 1, false), (513, 1, false), (514, 1, false)]
+    );
+    assert_eq!(touched(Order::Sequential, false, 0..33), ahead(&[0, 32, 64]));
+    assert_eq!(touched(Order::Sequential, true, 512..600), ahead(&[512, 544, 576]));
+    assert_eq!(touched(Order::Unsaid, true, 512..530), ahead(&[496, 528, 560]));
 }

@@ -118,7 +118,13 @@ impl<'a> OpenFiles<'a> {
             sys.fadvise(fd, place.start - place.origin, place.len, advice).await?;
         }
         if job.engine == IoEngine::Mmap && self.maps[file].is_none() {
-            self.maps[file] = Some(sys.mmap(fd, 0, place.size).await?);
+            let map = sys.mmap(fd, 0, place.size).await?;
+            // Of its map fio says what the pattern is, whatever it has said of the file.
+            if o.hint != Hint::None {
+                let advice = if p.random { Advice::Random } else { Advice::Sequential };
+                sys.madvise(map, advice).await?;
+            }
+            self.maps[file] = Some(map);
         }
         Ok(fd)
     }
@@ -129,7 +135,10 @@ impl<'a> OpenFiles<'a> {
         match job.pattern {
             _ if job.replay.is_some() || io.op == Op::Discard => false,
             p if !p.random => {
-                pass.last[usize::from(io.op == Op::Write)].is_some_and(|at| io.offset < at)
+                // A file of one block has the same offset again.
+                let over = pass.bytes >= self.places[file].len && !(p.read && p.write);
+                let last = pass.last[usize::from(io.op == Op::Write)];
+                last.is_some_and(|at| io.offset < at || over && io.offset == at)
             }
             _ => !job.norandommap && pass.bytes + io.len > self.places[file].len,
         }
@@ -230,6 +239,11 @@ impl<'a> OpenFiles<'a> {
     /// Starts an I/O; `true` when it is done.
     async fn begin(&mut self, sys: &Sys, file: usize, io: &Io) -> Result<bool, Errno> {
         if self.job.engine.is_of_names() {
+            if self.begins_anew(file, io) {
+                self.passes[file] = Pass::default();
+                self.names.again(file);
+            }
+            self.passes[file].count(io);
             self.names.turn(sys, self.job, file, &self.file_names[file]).await?;
             return Ok(true);
         }
