@@ -106,6 +106,11 @@ fn options(job: &JobSpec, clones: usize) -> BTreeMap<String, String> {
         let list: Vec<String> = job.percentiles.iter().map(f64::to_string).collect();
         o.insert("percentile_list".into(), list.join(":"));
     }
+    for (name, every) in [("fsync", job.fsync), ("fdatasync", job.fdatasync)] {
+        if every > 0 {
+            o.insert(name.into(), every.to_string());
+        }
+    }
     if p.read && p.write {
         o.insert("rwmixread".into(), job.rwmixread.to_string());
     }

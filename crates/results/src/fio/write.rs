@@ -98,7 +98,7 @@ fn job(record: &Record, j: &JobRecord, shares: &Shares) -> FioJob {
         read: of(0),
         write: of(1),
         trim: of(2),
-        sync: Sync { total_ios: j.sync.ios, lat_ns: distribution(j.sync.latency(), &percentiles) },
+        sync: Sync { total_ios: syncs(j), lat_ns: distribution(j.sync.latency(), &percentiles) },
         job_runtime: j.processes_ran() / 1_000_000,
         usr_cpu: percent_of(j.cpu.user, j.processes_ran()),
         sys_cpu: percent_of(j.cpu.system, j.processes_ran()),
@@ -140,6 +140,12 @@ fn percent(names: &[&str], counts: &[u64]) -> Ordered<f64> {
     let total: u64 = counts.iter().sum();
     let share = |n: u64| if total == 0 { 0.0 } else { six(n as f64 * 100.0 / total as f64) };
     Ordered(names.iter().zip(counts).map(|(k, n)| ((*k).to_string(), share(*n))).collect())
+}
+
+/// fio has the latencies of every sync, and counts those by `fsync` only.
+fn syncs(j: &JobRecord) -> u64 {
+    let given = |name| j.options.get(name).is_some_and(|v| v != "0");
+    if given("fdatasync") && !given("fsync") { 0 } else { j.sync.ios }
 }
 
 fn one_by_one(j: &JobRecord) -> Ordered<f64> {

@@ -61,6 +61,25 @@ fn maps_in_memory_take_time() {
     }
 }
 
+/// fio says of a map what its pattern is, unless `fadvise_hint=0`: then random faults read around their pages. Stores fault as
+/// loads do.
+#[test]
+fn faults_of_maps_heed_fadvise_hint() {
+    let reads = |rw: &str, hint| {
+        let job = format!("ioengine=mmap\nrw={rw}\nsize=4m\nfadvise_hint={hint}");
+        run(&job).device.commands[0]
+    };
+    for rw in ["randread", "randwrite"] {
+        assert!((1024..1030).contains(&reads(rw, 1)), "{rw}: {}", reads(rw, 1));
+        assert!(reads(rw, 0) < 60, "{rw}: {}", reads(rw, 0));
+    }
+    // Windows of 128 KiB around pages; twice as much once the file is said to be read in order.
+    for rw in ["read", "write"] {
+        let (without, with) = (reads(rw, 0), reads(rw, 1));
+        assert!((32..40).contains(&without) && (16..24).contains(&with), "{rw}: {without} {with}");
+    }
+}
+
 /// The file of a mapped job has data before it runs, however its space is got: there is something to map.
 #[test]
 fn maps_are_written_whatever_fallocate_says() {
@@ -203,4 +222,21 @@ fn the_flusher_has_core_time() {
         let busy = r.cpu().total() as f64 / r.elapsed as f64;
         assert!((0.97..1.01).contains(&busy), "{busy} of a core that is never idle");
     }
+}
+
+/// fio 3.33: with `loops` each file is asked for once a pass; what is removed is not there to be removed again (`ENOENT`).
+#[test]
+fn engines_of_names_do_each_pass_again() {
+    let text = |engine, loops| format!("ioengine={engine}\nfilesize=4k\nnrfiles=10\nloops={loops}");
+    let asked = |loops| run(&text("filestat", loops)).jobs[0].read.clat.count();
+    assert_eq!((asked(1), asked(2)), (10, 20));
+    let e = simulate(&trial(&text("filedelete", 2))).unwrap_err().to_string();
+    assert!(e.contains("ENOENT") || e.contains("No such file"), "{e}");
+}
+
+/// fio 3.33 measures the syncs of `fsync`, and not that of `end_fsync`.
+#[test]
+fn the_last_sync_is_not_measured() {
+    let syncs = |text: &str| run(&format!("rw=write\nsize=256k\n{text}")).jobs[0].sync.ios;
+    assert_eq!((syncs("fsync=7"), syncs("fsync=7\nend_fsync=1"), syncs("end_fsync=1")), (9, 9, 0));
 }

@@ -57,7 +57,8 @@ fn queue(draft: &mut Draft, name: &str, text: &str) -> Parsed<bool> {
             spec.engine = engines::engine(engines::ALL[index]).map_err(|why| {
                 let message = format!("ioengine {} is not simulated: {why}", engines::ALL[index]);
                 ValueError::new(message).help(
-                    "simulated are sync, psync, vsync, pvsync, pvsync2, mmap, libaio, io_uring, posixaio",
+                    "simulated are sync, psync, vsync, pvsync, pvsync2, mmap, libaio, io_uring, posixaio, and on files \
+                     filecreate, filestat, filedelete",
                 )
             })?;
             draft.engine = engines::ALL[index].to_string();

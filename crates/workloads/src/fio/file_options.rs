@@ -72,6 +72,8 @@ pub struct FileOptions {
     pub create_only: bool,
     /// `openfiles`: so many files are open at a time; 0 for all.
     pub open_at_once: u32,
+    /// `stat_type`: asks for the link itself, not for what it leads to. So fio's `statx` does.
+    pub lstat: bool,
 }
 
 impl Default for FileOptions {
@@ -91,6 +93,7 @@ impl Default for FileOptions {
             append: false,
             create_only: false,
             open_at_once: 0,
+            lstat: false,
         }
     }
 }
@@ -129,6 +132,7 @@ fn with_value(spec: &mut JobSpec, name: &str, text: &str) -> Parsed<bool> {
         }
         "sync_file_range" => o.sync_range = sync_range(text)?,
         "openfiles" => o.open_at_once = value::small(text, 1, u32::MAX, 1024)?,
+        "stat_type" => o.lstat = value::word(text, &["stat", "lstat", "statx"])? > 0,
         "filename_format" => o.format = Some(text.to_string()),
         _ => return Ok(false),
     }

@@ -47,6 +47,15 @@ pub(crate) fn jobs(
     sizes(&mut draft).map_err(fail)?;
     queue(&mut draft, section, line, warnings).map_err(fail)?;
     rest(&mut draft).map_err(fail)?;
+    mapped(&draft).map_err(fail)?;
+    if draft.read_iolog.is_none() && draft.spec.has_no_room() {
+        let t = &draft.spec.target;
+        let (n, size) = (t.nrfiles, t.size.unwrap_or(0) / u64::from(t.nrfiles.max(1)));
+        warnings.push(format!(
+            "{}: [{section}] does no I/O: no block fits into one of its {n} files of {size} bytes",
+            line.place(),
+        ));
+    }
     let logs = logs(&draft, include).map_err(|e| match e {
         LogError::Text(message) => fail(message),
         LogError::Diagnostic(d) => d,
@@ -80,6 +89,27 @@ pub(crate) fn jobs(
         out.push(spec);
     }
     Ok(out)
+}
+
+/// What fio's mmap engine refuses: a sync or the drop of a page after a part of it, and files that are to grow.
+fn mapped(draft: &Draft) -> Result<(), String> {
+    const PAGE: Bytes = 4096;
+    let spec = &draft.spec;
+    if spec.engine != IoEngine::Mmap {
+        return Ok(());
+    }
+    if spec.file_options.append {
+        return Err("file_append does not go with ioengine=mmap: a map does not grow".into());
+    }
+    let smallest = spec.bs.range.iter().map(|r| r.0).min().unwrap_or(PAGE);
+    let named =
+        [("direct", spec.direct), ("fsync", spec.fsync > 0), ("fdatasync", spec.fdatasync > 0)];
+    match named.iter().find(|n| n.1) {
+        Some((name, _)) if !smallest.is_multiple_of(PAGE) => Err(format!(
+            "{name} with ioengine=mmap needs whole pages: a smallest block of {smallest} bytes is no multiple of {PAGE}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Block sizes, alignment, and what they exclude.

@@ -151,13 +151,18 @@ fn wanted(
     }
     let count = names.len() as u64;
     let mut sizes = Taus88::of_job(StreamId::FileSize, job);
-    names
+    let wanted: Result<Vec<Wanted>, Diagnostic> = names
         .into_iter()
         .map(|name| match is_device(&name) {
             true => on_device(job, name, count, capacity),
             false => in_file(job, name, count, existing, &mut sizes),
         })
-        .collect()
+        .collect();
+    // Shares of a size may be too small for a block: then fio makes the files, and does no I/O.
+    let (wanted, idle) = (wanted?, job.has_no_room());
+    let small = wanted.iter().find(|w| !idle && w.len < job.smallest());
+    small.map_or(Ok(()), |w| Err(no_block_fits(job, w)))?;
+    Ok(wanted)
 }
 
 /// The real `O_DIRECT` refuses I/Os that are not whole sectors. Buffered I/Os may have any size.
@@ -236,10 +241,10 @@ fn on_device(
         );
         return Err(problem(job, message, "use a smaller size= or a larger device"));
     }
-    fits(job, Wanted { name, offset, len, reach: offset + len })
+    Ok(Wanted { name, offset, len, reach: offset + len })
 }
 
-/// A file: as large as `filesize` says, else its share of `size` behind `offset`.
+/// A file: as large as `filesize` says, whatever `size` is; else its share of `size` behind `offset`.
 fn in_file(
     job: &JobSpec,
     name: String,
@@ -254,12 +259,11 @@ fn in_file(
             problem(job, format!("file \"{name}\" has no size"), "add size= or filesize=")
         })?;
         let offset = job.offset_in(size);
-        return fits(job, Wanted { name, offset, len: size, reach: offset.saturating_add(size) });
+        return Ok(Wanted { name, offset, len: size, reach: offset.saturating_add(size) });
     };
-    let whole = match (range, t.size) {
-        ((low, high), _) if low == high => low,
-        ((low, high), Some(size)) => (size / count).clamp(low, high),
-        ((low, high), None) => {
+    let whole = match range {
+        (low, high) if low == high => low,
+        (low, high) => {
             let drawn = sizes.between(low, high);
             drawn - drawn % smallest_of_all(job)
         }
@@ -267,7 +271,7 @@ fn in_file(
     let offset = job.offset_in(whole);
     let room = room(job, &name, offset, whole)?;
     let len = t.size_percent.map_or(room, |p| percent(whole, p).min(room));
-    fits(job, Wanted { name, offset, len, reach: whole })
+    Ok(Wanted { name, offset, len, reach: whole })
 }
 
 /// The smallest block of all directions, used or not.
@@ -282,14 +286,10 @@ fn room(job: &JobSpec, name: &str, offset: Bytes, whole: Bytes) -> Result<Bytes,
     })
 }
 
-fn fits(job: &JobSpec, w: Wanted) -> Result<Wanted, Diagnostic> {
+fn no_block_fits(job: &JobSpec, w: &Wanted) -> Diagnostic {
     let smallest = job.smallest();
-    if w.len < smallest {
-        let message =
-            format!("no block of {smallest} bytes fits in {} bytes of \"{}\"", w.len, w.name);
-        return Err(problem(job, message, "use a larger size= or a smaller bs="));
-    }
-    Ok(w)
+    let message = format!("no block of {smallest} bytes fits in {} bytes of \"{}\"", w.len, w.name);
+    problem(job, message, "use a larger size= or a smaller bs=")
 }
 
 impl JobSpec {
@@ -317,6 +317,16 @@ impl JobSpec {
             _ => n,
         };
         names.into_iter().map(inside).collect()
+    }
+
+    /// Whether its `size` is for several files, and too small for a block in each of them.
+    #[must_use]
+    pub(crate) fn has_no_room(&self) -> bool {
+        let t = &self.target;
+        let files = u64::from(t.nrfiles.max(1));
+        let shared = t.filesize.is_none() && self.replay.is_none() && files > 1;
+        let device = t.files.iter().any(|n| is_device(n));
+        shared && !device && t.size.is_some_and(|size| size / files < self.smallest())
     }
 
     /// The smallest block it uses.

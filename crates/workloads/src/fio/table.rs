@@ -82,6 +82,7 @@ pub(crate) const SIMULATED: &[OptionDef] = &[
     row("file_append", &[], Kind::Bool, "Works behind the end that a file has before the job."),
     row("create_only", &[], Kind::Bool, "Lays files out, and does no I/O."),
     row("openfiles", &[], Kind::Int(1, MAX), "Files open at a time: others have their turn when one of them is done."),
+    row("stat_type", &[], Kind::Word(&["stat", "lstat", "statx"]), "filestat: system call."),
     row("fsync_on_close", &[], Kind::Bool, "fsync before a file is closed."),
     row("sync_file_range", &[], Kind::Own("wait_before, write, wait_after, separated by `,`; then `:` and a number of writes"), "sync_file_range after this many writes."),
     row("filename", &[], Kind::Text, "Files or devices, separated by `:`."),

@@ -57,7 +57,6 @@ pub(crate) const ENGINE_OPTIONS: &[OptionDef] = &[
     other("mss", "net: largest segment."),
     other("bindname", "rdma: local address."),
     other("verb", "rdma: operation."),
-    other("stat_type", "filestat: system call."),
     other("program", "exec: program."),
     other("arguments", "exec: arguments."),
     other("grace_time", "exec: time before SIGKILL."),

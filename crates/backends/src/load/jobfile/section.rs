@@ -233,6 +233,9 @@ pub(super) fn making(out: &mut String, o: &FileOptions) {
     if let Some(how) = how {
         line(out, "fallocate", how);
     }
+    if o.lstat {
+        line(out, "stat_type", "lstat");
+    }
     let flags =
         [("overwrite", o.overwrite), ("create_on_open", o.create_on_open), ("unlink", o.unlink)];
     for (key, set) in flags {

@@ -1,6 +1,6 @@
 //! Engines that work on names: `filecreate`, `filestat`, `filedelete`.
 //!
-//! As fio 3.33 does by its system calls: each file is made, asked for or removed once, when its first I/O is due, and that is
+//! As fio 3.33 does by its system calls: each file is made, asked for or removed once a pass, when its first I/O is due, and that is
 //! all that is measured. The other I/Os of the file count, and take no time.
 
 use iosched_syscalls::{Done, Errno, Fd, OpenFlags, Sys};
@@ -46,6 +46,11 @@ impl Names {
         Names { had: vec![false; files], ..Names::default() }
     }
 
+    /// Another pass through a file begins: it has its turn once more.
+    pub(super) fn again(&mut self, file: usize) {
+        self.had[file] = false;
+    }
+
     /// An I/O of a file is due.
     pub(super) async fn turn(&mut self, sys: &Sys, job: &JobSpec, file: usize, name: &str) -> Done {
         if std::mem::replace(&mut self.had[file], true) {
@@ -57,6 +62,7 @@ impl Names {
                 let flags = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE;
                 self.open.push(sys.open(name, flags).await?);
             }
+            IoEngine::FileStat if job.file_options.lstat => _ = sys.lstat(name).await?,
             IoEngine::FileStat => _ = sys.stat(name).await?,
             IoEngine::FileDelete => sys.unlink(name).await?,
             _ => return Err(Errno::EINVAL),

@@ -28,11 +28,15 @@ impl Limits {
         let io_size = job.io_size.or(job.target.io_size_percent.map(of_size));
         let unlimited = job.time_based || job.replay.is_some();
         let loops = |n: u64| if unlimited { u64::MAX } else { n.saturating_mul(job.loops.max(1)) };
-        // Files of a given size: `size` is what is transferred.
-        let whole = job.target.filesize.and(job.target.size).unwrap_or(size);
+        // Files of a given size: `size` is what is transferred, and no more than they have.
+        let whole = job.target.filesize.and(job.target.size).map_or(size, |n| n.min(size));
         // The trim before a write of the same block does not count as an I/O.
         let per_io = if job.pattern.trim_then_write { 2 } else { 1 };
-        let ios = job.number_ios.map_or(u64::MAX, |n| loops(n.saturating_mul(per_io)));
+        let ios = match job.number_ios {
+            _ if job.has_no_room() => 0,
+            Some(n) => loops(n.saturating_mul(per_io)),
+            None => u64::MAX,
+        };
         let pass = ends_by_bytes(job).then(|| io_size.unwrap_or(0).max(whole));
         Limits {
             bytes: loops(io_size.unwrap_or(whole)),

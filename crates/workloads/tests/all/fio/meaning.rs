@@ -3,6 +3,7 @@
 use iosched_types::{Op, PrioClass};
 use iosched_workloads::fio::layout::{Files, lay_out};
 use iosched_workloads::fio::on_files;
+use iosched_workloads::fio::process::{Job, Ring, Step};
 use iosched_workloads::fio::{
     Distribution, FileService, IoEngine, JobSpec, SplitEntry, check_files, parse,
 };
@@ -388,4 +389,89 @@ fn logs_are_replayed_with_their_options() {
     assert_eq!(seen, [(Op::Read, 4096, 0), (Op::Write, 16384, 500_000)]);
     assert_eq!(log.files, ["/dev/z"]);
     assert!(run("replay_no_stall=1")[0].replay.as_ref().unwrap().entries.iter().all(|e| e.at == 0));
+}
+
+/// fio 3.33 with files (its `null` engine has none): sizes are drawn whatever `size` is, and no more is moved than files have.
+#[test]
+fn files_are_as_large_as_filesize_says() {
+    let moved = |lines: &str| {
+        let set = try_parse(&format!("[a]\nbs=4k\nrw=read\n{lines}\n")).unwrap();
+        let files = lay_out(&set, 1 << 40).unwrap();
+        let (mut job, mut ring) = (Job::new(&set.jobs[0], &files[0]), Ring::with_capacity(1));
+        let mut bytes = 0;
+        loop {
+            match job.step(0, &mut ring) {
+                Step::Submit(io) => {
+                    bytes += io.len;
+                    ring.push(io.unit);
+                }
+                Step::Exit => {
+                    return (files[0].iter().map(|f| f.size).collect::<Vec<_>>(), bytes >> 12);
+                }
+                _ => {}
+            }
+        }
+    };
+    let drawn = moved("filesize=64k-256k\nnrfiles=4");
+    assert_eq!(drawn.1, 140);
+    assert_eq!(moved("filesize=64k-256k\nnrfiles=4\nsize=1m"), drawn);
+    assert_eq!(moved("filesize=64k-256k\nnrfiles=8\nsize=2m").1, 292);
+    assert_eq!(moved("filesize=64k-256k\nnrfiles=8\nsize=400k").1, 100);
+    assert_eq!(moved("filesize=64k-256k\nsize=256k"), (vec![90112], 22));
+    assert_eq!(moved("filesize=1m\nsize=3m\nrw=rw").1, 256);
+    assert_eq!(moved("filesize=1m\nsize=3m\nrw=randread\nnorandommap").1, 256);
+    assert_eq!(moved("filesize=1m\nsize=3m\nio_size=3m").1, 768);
+}
+
+/// fio 3.33 makes such files and ends well.
+#[test]
+fn files_too_small_for_a_block_are_a_warning() {
+    let set = try_parse("[a]\nrw=write\nbs=16k\nsize=64k\nnrfiles=5\n").unwrap();
+    assert_eq!(set.warnings.len(), 1);
+    assert!(set.warnings[0].contains("does no I/O") && set.warnings[0].contains("13107 bytes"));
+    let files = lay_out(&set, 1 << 40).unwrap();
+    assert_eq!((files[0].len(), files[0][0].size), (5, 13107));
+    let (mut job, mut ring) = (Job::new(&set.jobs[0], &files[0]), Ring::with_capacity(1));
+    loop {
+        match job.step(0, &mut ring) {
+            Step::Submit(io) => panic!("{io:?}"),
+            Step::Exit => break,
+            _ => {}
+        }
+    }
+    let set = try_parse("[a]\nrw=write\nbs=16k\nsize=64k\nnrfiles=5\nfilename=/dev/x\n").unwrap();
+    assert!(set.warnings.is_empty());
+}
+
+/// "mmap options dictate a minimum block size of 4096 bytes", "can't append/extent with IO engine mmap".
+#[test]
+fn what_a_map_cannot_do_is_refused() {
+    let why = |lines: &str| {
+        let text = format!("[a]\nioengine=mmap\nrw=write\nsize=256k\n{lines}\n");
+        try_parse(&text).err().map(|e| e[0].message.clone()).unwrap_or_default()
+    };
+    for lines in [
+        "bs=6k\nfsync=1",
+        "bs=2k\nfdatasync=4",
+        "bs=2k\ndirect=1",
+        "bsrange=2k-8k\nfsync=2",
+        "bs=2k,4k\nfsync=2",
+    ] {
+        assert!(why(lines).contains("whole pages"), "{lines}: {}", why(lines));
+    }
+    for lines in
+        ["bs=6k", "bs=8k\nfsync=1", "bs=2k\nend_fsync=1", "bs=2k\nsync=1", "bsrange=4k-6k\nfsync=2"]
+    {
+        assert_eq!(why(lines), "", "{lines}");
+    }
+    assert!(why("file_append=1").contains("file_append"));
+}
+
+#[test]
+fn engines_of_names_are_named_where_another_is_refused() {
+    let e = try_parse("[a]\nioengine=splice\nsize=1m\n").unwrap_err();
+    assert!(e[0].to_string().contains("filecreate, filestat, filedelete"), "{}", e[0]);
+    let set =
+        try_parse("[a]\nioengine=filestat\nstat_type=lstat\nfilesize=4k\nnrfiles=3\n").unwrap();
+    assert!(set.jobs[0].file_options.lstat);
 }

@@ -19,7 +19,6 @@ pub(crate) const JOBS: &[&str] = &[
     "rw=randread;bssplit=4k/20:8k/30:64k/50;size=4m",
     "rw=randread;filesize=1m;size=256k",
     "rw=randread;filesize=64k-256k;nrfiles=4",
-    "rw=randread;filesize=64k-256k;nrfiles=4;size=1m",
     "rw=randread;filesize=64k;nrfiles=4;size=1m;io_size=1m",
     "rw=randread;filesize=64k;size=32k;loops=3",
     "rw=randread;norandommap;bsrange=1k-8k;size=1m",
