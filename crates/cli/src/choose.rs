@@ -137,9 +137,10 @@ fn real_devices(values: &[String]) -> impl Iterator<Item = (&str, Place)> {
 
 /// File system, memory and sysctls of the simulated machine.
 fn host(args: &RunArgs, e: &mut Experiment) -> Outcome {
+    let (first, sysctls) = (&mut e.host_place, &mut e.sysctl_places);
     let mut said = |place: Place, done: Result<(), String>| {
         done.map_err(|m| place.error(m))?;
-        e.host_place.get_or_insert(place);
+        first.get_or_insert(place);
         Ok::<(), Diagnostic>(())
     };
     if let Some(text) = &args.filesystem {
@@ -156,6 +157,7 @@ fn host(args: &RunArgs, e: &mut Experiment) -> Outcome {
         let Some((name, value)) = text.split_once('=') else {
             return Err(place.error("--sysctl needs NAME=VALUE").into());
         };
+        sysctls.push((name.replace('/', "."), place.clone()));
         said(place, e.host.set_sysctl(name, value))?;
     }
     Ok(())

@@ -106,6 +106,8 @@ pub struct Experiment {
     pub host: HostSpec,
     /// What of it was said, and where.
     pub host_place: Option<Place>,
+    /// Where each sysctl was said.
+    pub sysctl_places: Vec<(String, Place)>,
     /// Weights by control group.
     pub cgroups: Vec<(String, u32)>,
     /// What the devices are like when a run begins.
@@ -141,6 +143,7 @@ impl Default for Experiment {
             cpu_percent: 100,
             host: HostSpec::default(),
             host_place: None,
+            sysctl_places: Vec::new(),
             cgroups: Vec::new(),
             device_state: None,
             backend: BackendKind::Sim,

@@ -91,6 +91,31 @@ const SYSCTLS: &[Known] = &[
     ("vm.dirty_expire_centisecs", 0, 100_000_000, |s| &mut s.dirty_expire_centisecs, EVER),
 ];
 
+/// Sysctls of the same kernels that change nothing here, and why.
+const IDLE: &[(&str, &str)] = &[
+    ("vm.swappiness", "there is no anonymous memory here that could go to swap"),
+    ("vm.vfs_cache_pressure", "names and inodes are not given back for want of memory here"),
+];
+/// What the kernel has below `vm`, but is an act and no setting.
+const DROP: &str = "vm.drop_caches";
+
+/// What does not go together, and what would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// In words.
+    pub message: String,
+    /// What would do instead.
+    pub help: &'static str,
+    /// The sysctl that it is about, if it is about one.
+    pub sysctl: Option<&'static str>,
+}
+
+impl Misfit {
+    fn new(message: impl Into<String>, help: &'static str) -> Misfit {
+        Misfit { message: message.into(), help, sysctl: None }
+    }
+}
+
 /// Fullest that a file system can be before a load: it needs room for its own.
 const MOST_FILL: u64 = 95;
 
@@ -198,6 +223,20 @@ impl HostSpec {
     pub fn set_sysctl(&mut self, name: &str, value: &str) -> Result<(), String> {
         let dotted = name.replace('/', ".");
         let Some((name, least, most, place, _)) = SYSCTLS.iter().find(|k| k.0 == dotted) else {
+            if dotted == DROP {
+                return Err(format!(
+                    "{DROP} is an act and no setting: every run begins without cached data, and scenarios have the call drop_caches"
+                ));
+            }
+            if let Some((name, why)) = IDLE.iter().find(|(name, _)| *name == dotted) {
+                let no_effect = format!("the sysctl {name} has no effect: {why}");
+                self.options.without_effect.push(no_effect);
+                return value
+                    .trim()
+                    .parse::<u64>()
+                    .map(drop)
+                    .map_err(|_| format!("{name} = {value} is no number"));
+            }
             let names: Vec<&str> = SYSCTLS.iter().map(|k| k.0).collect();
             let near = nearest(&dotted, &names);
             return Err(format!("unknown sysctl {name}; known: {}{near}", names.join(", ")));
@@ -293,33 +332,44 @@ impl HostSpec {
 
     /// What is wrong with it on a device of so many bytes, under a kernel.
     #[must_use]
-    pub fn misfit(&self, capacity: Bytes, kernel: KernelVersion) -> Option<String> {
+    pub fn misfit(&self, capacity: Bytes, kernel: KernelVersion) -> Option<Misfit> {
         let mut sysctls = self.sysctls;
         let late = SYSCTLS.iter().find(|k| (k.3)(&mut sysctls).is_some() && kernel < k.4);
         if let Some((name, _, _, _, KernelVersion(a, b, c))) = late {
-            return Some(format!("{name} came with Linux {a}.{b}.{c}"));
+            return Some(Misfit {
+                message: format!("{name} came with Linux {a}.{b}.{c}"),
+                help: "vm.dirty_ratio and vm.dirty_background_ratio are older",
+                sysctl: Some(name),
+            });
         }
         let fs = self.filesystem_of(kernel);
         if fs == FsType::Simple {
-            return self.fill.map(|_| "the simple file system is always fresh".into());
+            let help = "ext4, ext3 and xfs can be filled";
+            return self.fill.map(|_| Misfit::new("the simple file system is always fresh", help));
         }
         if fs == FsType::Ext4 && kernel < EXT4_SINCE {
-            return Some("ext4 came with Linux 2.6.28; ext3 and xfs are older".into());
+            return Some(Misfit::new("ext4 came with Linux 2.6.28", "ext3 and xfs are older"));
         }
         let size = self.size.unwrap_or(capacity);
         let mib = |bytes: Bytes| bytes >> 20;
         if size > capacity {
             let (size, capacity) = (mib(size), mib(capacity));
-            return Some(format!(
+            let message = format!(
                 "a file system of {size} MiB is larger than the device, which has {capacity}"
-            ));
+            );
+            return Some(Misfit::new(message, "leave out its size, or use a larger device"));
         }
         let (name, least) = (fs.name(), fs.least());
         if size < least {
             let (least, size) = (mib(least), mib(size));
-            return Some(format!("{name} needs {least} MiB here, and gets {size}"));
+            let message = format!("{name} needs {least} MiB here, and gets {size}");
+            return Some(Misfit::new(
+                message,
+                "--filesystem simple has neither journal nor least size",
+            ));
         }
-        self.options.misfit(fs, kernel)
+        let message = self.options.misfit(fs, kernel)?;
+        Some(Misfit::new(message, "leave the mount option out, or take another kernel"))
     }
 }
 
@@ -368,27 +418,33 @@ mod tests {
         h.set_sysctl("vm.dirty_writeback_centisecs", "0").unwrap();
         assert_eq!(h.sysctls.dirty_writeback_centisecs, Some(0));
         assert!(h.set_sysctl("vm.dirty_rato", "5").unwrap_err().contains("vm.dirty_ratio"));
+        for name in ["vm.swappiness", "vm/vfs_cache_pressure"] {
+            h.set_sysctl(name, "10").unwrap();
+            let said = h.options.without_effect.pop().unwrap();
+            assert!(said.contains(&name.replace('/', ".")) && said.contains("no effect"), "{said}");
+        }
+        assert!(h.set_sysctl("vm.drop_caches", "3").unwrap_err().contains("the call drop_caches"));
         assert!(h.set_memory("0").unwrap_err().contains("16M"));
         assert!(h.set_memory("much").is_err());
         h.set_memory("512M").unwrap();
         assert_eq!(h.memory, 512 << 20);
         assert_eq!(h.misfit(1 << 30, OLD), None);
         h.set_sysctl("vm.dirty_bytes", "1000000").unwrap();
-        assert!(h.misfit(1 << 30, OLD).unwrap().contains("2.6.29"));
+        assert!(h.misfit(1 << 30, OLD).unwrap().message.contains("2.6.29"));
         assert_eq!(h.misfit(1 << 30, NEW), None);
     }
 
     #[test]
     fn a_file_system_fits_its_device_and_its_kernel() {
         let mut h = HostSpec { size: Some(2 << 30), ..HostSpec::default() };
-        assert!(h.misfit(1 << 30, NEW).unwrap().contains("larger"));
+        assert!(h.misfit(1 << 30, NEW).unwrap().message.contains("larger"));
         h.size = None;
-        assert!(h.misfit(1 << 20, NEW).unwrap().contains("512 MiB"));
+        assert!(h.misfit(1 << 20, NEW).unwrap().message.contains("512 MiB"));
         assert_eq!(h.misfit(1 << 30, NEW), None);
         // Where none is named, it is the kernel's.
         assert_eq!((h.filesystem_of(OLD), h.misfit(1 << 30, OLD)), (FsType::Ext3, None));
         h.set_filesystem("ext4").unwrap();
-        assert!(h.misfit(1 << 30, OLD).unwrap().contains("2.6.28"));
+        assert!(h.misfit(1 << 30, OLD).unwrap().message.contains("2.6.28"));
     }
 
     #[test]
@@ -405,6 +461,6 @@ mod tests {
         }
         h.set_fill("50%").unwrap();
         h.set_filesystem("simple").unwrap();
-        assert!(h.misfit(1 << 30, NEW).unwrap().contains("fresh"));
+        assert!(h.misfit(1 << 30, NEW).unwrap().message.contains("fresh"));
     }
 }

@@ -19,7 +19,7 @@ pub mod until;
 
 pub use contained::{COMMAND_LINE, OPTIONS_LINE, contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
-pub use host::{FS_TYPES, Fill, FsType, HostSpec, Sysctls};
+pub use host::{FS_TYPES, Fill, FsType, HostSpec, Misfit, Sysctls};
 pub use iosched_workloads::programs::{Access, Mix};
 pub use load::{Load, ProgramKind, ProgramRef, Started, TraceRef};
 pub use mount_options::{AccessTime, DataMode, MountOptions};

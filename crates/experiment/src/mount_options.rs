@@ -42,6 +42,10 @@ pub struct MountOptions {
     pub data: DataMode,
     /// `delalloc`, `nodelalloc`: when blocks are given.
     pub delalloc: bool,
+    /// `delalloc` was asked for by name.
+    pub delalloc_named: bool,
+    /// `lazytime` was asked for.
+    pub lazy: bool,
     /// `auto_da_alloc`: a file that replaces another one is written first.
     pub da_alloc: bool,
     /// `dioread_nolock`: new blocks are marked as not written until they are.
@@ -67,6 +71,8 @@ impl Default for MountOptions {
             commit: 5_000_000_000,
             data: DataMode::default(),
             delalloc: true,
+            delalloc_named: false,
+            lazy: false,
             da_alloc: true,
             unwritten: None,
             async_commit: false,
@@ -133,8 +139,8 @@ const OPTIONS: &[MountOption] = &[
     option("noacl", EXT, Nothing),
     option("reservation", EXT3, Nothing),
     option("noreservation", EXT3, Warns("files always have a window here")),
-    option("delalloc", EXT4, Set(|o| o.delalloc = true)),
-    option("nodelalloc", EXT4, Set(|o| o.delalloc = false)),
+    option("delalloc", EXT4, Set(|o| (o.delalloc, o.delalloc_named) = (true, true))),
+    option("nodelalloc", EXT4, Set(|o| (o.delalloc, o.delalloc_named) = (false, false))),
     option("auto_da_alloc", EXT4, Set(|o| o.da_alloc = true)),
     option("noauto_da_alloc", EXT4, Set(|o| o.da_alloc = false)),
     option("dioread_nolock", EXT4, Set(|o| o.unwritten = Some(true))),
@@ -244,6 +250,7 @@ impl MountOptions {
             }
             (Warns(why), _) => {
                 let fs = fs.name();
+                self.lazy |= found.name == "lazytime";
                 self.without_effect
                     .push(format!("{fs}: the mount option {option} has no effect: {why}"));
             }
@@ -257,6 +264,21 @@ impl MountOptions {
     pub fn misfit(&self, fs: FsType, kernel: KernelVersion) -> Option<String> {
         if fs == FsType::Xfs && self.barrier == Some(false) && kernel >= KernelVersion(4, 19, 0) {
             return Some("XFS has no nobarrier since Linux 4.19".into());
+        }
+        if self.lazy && kernel < KernelVersion(4, 0, 0) {
+            return Some(format!("{} has lazytime since Linux 4.0", fs.name()));
+        }
+        let journal = self.data == DataMode::Journal;
+        if journal && self.delalloc_named {
+            return Some(
+                "the kernel mounts nothing with both data=journal and delalloc: blocks are given at once there".into(),
+            );
+        }
+        // Later ones mount it and leave dioread_nolock out.
+        if journal && self.unwritten == Some(true) && kernel < KernelVersion(5, 6, 0) {
+            return Some(
+                "the kernel mounts nothing with both data=journal and dioread_nolock before Linux 5.6".into(),
+            );
         }
         if self.async_commit && self.data == DataMode::Ordered {
             return Some(
@@ -369,6 +391,15 @@ mod tests {
     fn kernels_take_what_they_know() {
         let of = |fs, list: &str, v| set(fs, list).unwrap().misfit(fs, v);
         let (old, new) = (KernelVersion(2, 6, 18), KernelVersion(6, 12, 0));
+        let both = |list, v| of(FsType::Ext4, list, v).unwrap_or_default();
+        assert!(both("data=journal,delalloc", new).contains("data=journal and delalloc"));
+        assert_eq!(both("data=journal,delalloc,nodelalloc", new), "");
+        assert_eq!(both("data=journal", new) + &both("delalloc", new), "");
+        // Linux 6.18 mounts it with nodioread_nolock.
+        assert_eq!(both("data=journal,dioread_nolock", new), "");
+        assert!(both("data=journal,dioread_nolock", KernelVersion(4, 12, 0)).contains("5.6"));
+        assert!(both("lazytime", KernelVersion(3, 19, 0)).contains("Linux 4.0"));
+        assert_eq!(both("lazytime", KernelVersion(4, 0, 0)), "");
         assert!(of(FsType::Xfs, "nobarrier", new).unwrap().contains("4.19"));
         assert_eq!(of(FsType::Xfs, "nobarrier", KernelVersion(4, 12, 0)), None);
         assert!(of(FsType::Ext4, "discard", old).unwrap().contains("2.6"));

@@ -239,13 +239,16 @@ fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     kernels.dedup_by_key(|k| k.version.clone());
     for (device, _) in &parts.devices {
         let capacity = device.capacity();
-        let misfit = |k: &&KernelProfile| {
-            e.host.misfit(capacity, k.kernel_version()).map(|m| format!("Linux {}: {m}", k.version))
-        };
-        if let Some(message) = kernels.iter().copied().find_map(|k| misfit(&k)) {
-            let place = e.host_place.as_ref().unwrap_or(place);
-            let d = place.error(format!("{}: {message}", device.name));
-            errors.push(d.with_help("--filesystem simple has neither journal nor least size"));
+        let misfit = |k: &KernelProfile| e.host.misfit(capacity, k.kernel_version());
+        let found = kernels.iter().find_map(|k| misfit(k).map(|m| (&k.version, m)));
+        if let Some((version, misfit)) = found {
+            let said = |name| e.sysctl_places.iter().rfind(|(n, _)| n == name).map(|(_, p)| p);
+            let place = misfit.sysctl.and_then(said).or(e.host_place.as_ref()).unwrap_or(place);
+            let what = match misfit.sysctl {
+                Some(_) => format!("Linux {version}: {}", misfit.message),
+                None => format!("{}: Linux {version}: {}", device.name, misfit.message),
+            };
+            errors.push(place.error(what).with_help(misfit.help));
         }
     }
 }

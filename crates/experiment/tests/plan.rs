@@ -161,6 +161,30 @@ fn every_mistake_of_a_file_is_told_at_once_with_its_place() {
     assert_eq!(errors.len(), 6, "{all:#?}");
 }
 
+/// What the kernel lacks is told where it was said, with a help that fits it.
+#[test]
+fn a_misfit_of_the_machine_has_its_place_and_help() {
+    let job = "[a]\\nrw=read\\nsize=1m\\n";
+    let told = |kernel: &str, machine: &str| {
+        let text = format!(
+            "name = \"e\"\nkernel = \"{kernel}\"\ndevices = [\"hdd-7200\"]\nschedulers = [\"deadline\"]\n\
+             workloads = [{{ name = \"w\", job = \"{job}\" }}]\n{machine}"
+        );
+        let errors = planned(&text, Path::new("/nonexistent")).unwrap_err();
+        errors.iter().map(ToString::to_string).collect::<String>()
+    };
+    let fs = "[filesystem]\ntype = \"ext3\"\noptions = \"data=journal\"\n";
+    let got = told(
+        "2.6.18",
+        &format!("{fs}[sysctl]\n\"vm.dirty_ratio\" = 5\n\"vm.dirty_bytes\" = 8192\n"),
+    );
+    assert!(got.contains("vm.dirty_bytes came with Linux 2.6.29"), "{got}");
+    assert!(got.contains("e.toml:11:") && got.contains("vm.dirty_ratio"), "{got}");
+    let got = told("4.12", "[filesystem]\ntype = \"ext4\"\noptions = \"data=journal,delalloc\"\n");
+    assert!(got.contains("e.toml:6:") && got.contains("leave the mount option out"), "{got}");
+    assert!(!got.contains("least size"), "{got}");
+}
+
 #[test]
 fn on_a_machine_its_own_schedulers_count() {
     let of = |scheduler: &str| {

@@ -98,6 +98,7 @@ pub(super) fn scalars(
         for (name, value, place) in pairs(src, at, "sysctl")? {
             let v = src.integer(value, &name)?.to_string();
             e.host.set_sysctl(&name, &v).map_err(|m| place.error(m))?;
+            e.sysctl_places.push((name.replace('/', "."), place.clone()));
             e.host_place.get_or_insert(place);
         }
         Ok(())
