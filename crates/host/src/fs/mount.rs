@@ -19,7 +19,7 @@ use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::memory::{Memory, Settings};
-use iosched_vfs::kernel::read::{Open, Order};
+use iosched_vfs::kernel::read::{Open, Order, Place};
 use iosched_vfs::kernel::writeback::Backing;
 use iosched_vfs::kernel::{Event, Kernel, World};
 
@@ -516,12 +516,31 @@ impl Mount {
             return Err(Errno::EFBIG);
         }
         self.tree.borrow().file(ino).map_err(|_| Errno::EINVAL)?;
+        let before = self.open(ino);
         self.tree.borrow_mut().node_mut(ino).len = len;
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
+        let (k, this) = (self.kernel(actor), self.clone());
         Ok(Box::pin(async move {
-            volume.truncate(&k, ino.0, len.div_ceil(PAGE)).await;
+            if len < before.size && !len.is_multiple_of(PAGE) {
+                this.zero_tail(&k, before, len).await;
+            }
+            this.volume.truncate(&k, ino.0, len.div_ceil(PAGE)).await;
             Ok(0)
         }))
+    }
+
+    /// A file ends amid a page from now on: what lies behind in its block becomes zeros, in memory.
+    async fn zero_tail(&self, k: &Kernel, mut open: Open, end: Bytes) {
+        let (file, page) = (open.file, end / PAGE);
+        let place = self.volume.data(file);
+        if place.at(page).0.is_none() {
+            return;
+        }
+        let len = PAGE - end % PAGE;
+        match k.with(|w| w.memory.settings.writers_write) {
+            true => k.write_and_look(&mut open, &self.volume, end, len).await,
+            false => k.write(&mut open, &place, end, len).await,
+        };
+        self.volume.wrote(k, file, (page, page + 1)).await;
     }
 
     pub(crate) fn fallocate(&self, actor: u32, part: Part, keep_size: bool) -> Result<Path, Errno> {
@@ -585,7 +604,7 @@ impl Mount {
 }
 
 /// Pages of a range that have no place.
-pub(super) fn missing(place: &impl iosched_vfs::kernel::read::Place, from: u64, to: u64) -> u64 {
+pub(super) fn missing(place: &impl Place, from: u64, to: u64) -> u64 {
     let (mut at, mut n) = (from, 0);
     while at < to {
         let (sector, pages) = place.at(at);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use iosched_host::programs::Programs;
-use iosched_syscalls::{Errno, Io, Kind, OpenFlags};
+use iosched_syscalls::{Advice, Errno, Io, Kind, OpenFlags};
 use iosched_types::Op;
 use iosched_types::units::{MS, SEC};
 
@@ -482,4 +482,28 @@ fn buffers_of_the_log_are_commands_of_their_own() {
     let buffers = all.iter().filter(|c| **c == (Op::Write, 64)).count();
     let longer = all.iter().filter(|c| c.0 == Op::Write && c.1 > 64).count();
     assert!(buffers > 3 && longer == 0, "{buffers} of 32 KiB, {longer} longer");
+}
+
+/// A cut amid a page reads the page, makes its rest zeros in memory, and the next sync writes it (Linux 6.18: 4 KiB read, 4 KiB
+/// dirtied).
+#[test]
+fn a_cut_amid_a_page_writes_its_zeros() {
+    for volume in volumes(GIB) {
+        let mut h = on_volume(volume, "none", 32, GIB, 256 * MIB, false);
+        h.collect_dispatches();
+        run(&mut h, async |sys| {
+            let fd = sys.creat("f").await?;
+            sys.write(fd, 32 << 10).await?;
+            sys.fsync(fd).await?;
+            sys.fadvise(fd, 0, 0, Advice::DontNeed).await?;
+            sys.truncate(fd, 10 << 10).await?;
+            sys.fsync(fd).await?;
+            sys.close(fd).await
+        })
+        .unwrap();
+        let all = commands(&mut h);
+        let mut after = all.iter().skip_while(|c| **c != (Op::Write, 64));
+        assert!(after.any(|c| *c == (Op::Read, 8)), "{all:?}");
+        assert_eq!(after.next(), Some(&(Op::Write, 8)), "{all:?}");
+    }
 }

@@ -113,6 +113,19 @@ fn blocks_that_nobody_has_written_are_not_read() {
     assert_eq!(r.device.bytes[0], 1 << 20);
 }
 
+/// A full file system is told by whatever engine: what comes back of a ring was not looked at.
+#[test]
+fn a_full_disk_is_an_error_of_asynchronous_jobs() {
+    for engine in ["io_uring", "libaio", "psync"] {
+        let text =
+            format!("rw=write\nbs=1m\nsize=600m\nfallocate=none\niodepth=4\nioengine={engine}");
+        let mut t = trial(&text);
+        t.host.size = Some(512 << 20);
+        let error = simulate(&t).unwrap_err().to_string();
+        assert!(error.contains("job a: ENOSPC"), "{engine}: {error}");
+    }
+}
+
 /// A job that fails ends, and who waits for its end goes on: the run tells its error. It went on for ever.
 #[test]
 fn a_failed_job_is_no_wall() {

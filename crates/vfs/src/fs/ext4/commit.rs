@@ -204,13 +204,14 @@ impl<N: Name> Ext<N> {
             let inode = s.inodes.get(file);
             inode.map_or(0, |i| if data_only { i.datasync } else { i.sync })
         });
-        let barrier = self.with(|s| s.options.barrier);
+        let (barrier, journaled, home) = self
+            .with(|s| (s.options.barrier, s.options.data == Data::Journal, s.options.data_home));
         match self.needs(tid) {
-            Needs::Flush if barrier => k.flush().await,
+            Needs::Flush if barrier && (home || !journaled) => k.flush().await,
             Needs::Flush => {}
             Needs::Wait { flush } => {
                 self.wait_for(k, tid).await;
-                let journaled = self.with(|s| s.options.data == Data::Journal);
+                let journaled = journaled && home;
                 if journaled {
                     self.write_data_home(k, file).await;
                 }
@@ -249,13 +250,14 @@ impl<N: Name> Ext<N> {
             let t = s.journal.running.as_ref().or(s.journal.committing.as_ref());
             t.map(|t| t.tid)
         });
+        let mut needs = Needs::Flush;
         if let Some(tid) = tid {
-            let needs = self.needs(tid);
+            needs = self.needs(tid);
             self.wait_for(k, tid).await;
-            let flushes = self.with(|s| s.options.barrier && s.options.driver == Driver::Jbd2);
-            if needs == (Needs::Wait { flush: true }) && flushes {
-                k.flush().await;
-            }
+        }
+        let flushes = self.with(|s| s.options.barrier && s.options.driver == Driver::Jbd2);
+        if needs != (Needs::Wait { flush: false }) && flushes {
+            k.flush().await;
         }
         let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
         let flags = Flags::META.with(Flags::PRIO).with(Flags::SYNC);

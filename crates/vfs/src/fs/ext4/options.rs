@@ -43,6 +43,8 @@ pub struct Options {
     pub da_alloc: bool,
     /// New blocks are marked as not written until they are (`dioread_nolock`): since 5.6.
     pub unwritten: bool,
+    /// With `data=journal` a sync writes the data home after the commit. Before 6.4 it ends with the commit.
+    pub data_home: bool,
     /// The commit block is not held back until the others are on the disk (`journal_async_commit`).
     pub async_commit: bool,
     /// Freed blocks are discarded after the commit (`discard`).
@@ -73,6 +75,7 @@ impl Default for Options {
             delalloc: true,
             da_alloc: true,
             unwritten: true,
+            data_home: true,
             async_commit: false,
             discard: false,
             atime: Atime::Never,

@@ -1,6 +1,8 @@
 //! Blocks that are given when a page is written to: in ext3, and in ext4 without delayed allocation. Then data that the
 //! transaction has to wait for is known to it, or goes through the journal itself.
 
+use std::rc::Rc;
+
 use iosched_types::Nanos;
 
 use super::mballoc::{Extent, LARGEST, Request};
@@ -151,7 +153,7 @@ impl<N: Name> Ext<N> {
                 let blocks = self.with(|s| s.data_blocks(file, (from, to)));
                 self.with(|s| {
                     blocks.iter().for_each(|b| s.journal.modify(*b));
-                    s.data_in_journal(file);
+                    s.data_in_journal(file, (from, to));
                 });
                 k.with(|w| w.memory.journaled(file, from, to));
                 self.end(k).await;
@@ -184,11 +186,13 @@ impl<N: Name> Ext<N> {
 }
 
 impl State {
-    /// Data of the file is in the running transaction: any sync of it waits for that, also where no time stamp has changed.
-    fn data_in_journal(&mut self, file: u32) {
+    /// Data of the file is in the running transaction: any sync of it waits for that, also where no time stamp has changed. Its
+    /// blocks hold data from now on, as it goes home from the journal, not by write-back.
+    fn data_in_journal(&mut self, file: u32, (from, to): (u64, u64)) {
         let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
         if let Some(inode) = self.inodes.get_mut(file) {
             (inode.sync, inode.datasync) = (tid, tid);
+            Rc::make_mut(&mut inode.unwritten).remove(from, to);
         }
     }
 

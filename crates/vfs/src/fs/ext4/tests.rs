@@ -6,6 +6,7 @@ use crate::fs::atime::Atime;
 use crate::fs::testing::{letters, trace};
 use crate::fs::{FileSystem as _, Full, Kind};
 use crate::kernel::read::Open;
+use crate::kernel::read::Place as _;
 use crate::kernel::testing::{Path, run};
 use crate::kernel::writeback::Backing as _;
 use crate::kernel::{Kernel, Wait, World};
@@ -390,6 +391,49 @@ fn every_sync_of_journaled_data_commits() {
         let commits = log.iter().filter(|l| l.starts_with("FWFSM")).count();
         assert_eq!(commits, 4, "{log:?}");
     }
+}
+
+/// Before 6.4 a sync of journaled data is its commit and nothing else.
+#[test]
+fn syncs_of_journaled_data_ended_with_the_commit() {
+    let options =
+        Options { data: Data::Journal, delalloc: false, data_home: false, ..Options::default() };
+    let log = traced(options, 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        fs.will_write(&k, 1, (0, 1)).await.unwrap();
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        fs.fsync(&k, 1, false).await;
+    });
+    let commit = log.iter().position(|l| l.starts_with("FWFSM")).unwrap();
+    assert_eq!(commit + 1, log.len(), "{log:?}");
+}
+
+/// What went through the journal is read from the disk, also where `fallocate` gave the blocks.
+#[test]
+fn allocated_blocks_hold_data_once_it_is_in_the_journal() {
+    let options = Options { data: Data::Journal, delalloc: false, ..Options::default() };
+    traced(options, 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        fs.fallocate(&k, 1, 0, 16).await.unwrap();
+        let holes = |fs: &Ext4| (0..16).filter(|p| fs.data(1).at(*p).0.is_none()).count();
+        assert_eq!(holes(&fs), 16);
+        fs.will_write(&k, 1, (0, 4)).await.unwrap();
+        write(&k, &fs, &mut a, 0, 16_384).await;
+        assert_eq!(holes(&fs), 12);
+        fs.fsync(&k, 1, false).await;
+    });
+}
+
+/// `sync` of a file system without changes empties the disk's cache (Linux 6.18: 50 calls, 50 flushes).
+#[test]
+fn a_sync_of_nothing_flushes() {
+    let log = traced(Options::default(), 20 << 18, |k, fs| async move {
+        for _ in 0..3 {
+            fs.sync(&k).await;
+        }
+    });
+    assert_eq!(log, ["FWS", "FWS", "FWS"]);
 }
 
 /// 32 MiB through a journal of 16 MiB: no transaction takes more than it may, and the sync ends. It was a panic.

@@ -208,9 +208,16 @@ impl<'a> OpenFiles<'a> {
                 }
                 Step::Wait(n) => {
                     let missing = n.saturating_sub(ring.len() as u32);
-                    let done = |c: Completion| ring.push(c.tag);
+                    let mut failed = None;
+                    let done = |c: Completion| {
+                        failed = failed.or(c.answer.err());
+                        ring.push(c.tag);
+                    };
                     if sys.reap(missing, done).await? == 0 && missing > 0 {
                         return Err(Errno::EDEADLK);
+                    }
+                    if let Some(errno) = failed {
+                        return Err(errno);
                     }
                 }
                 // Calls of asynchronous engines return here when they are done.
