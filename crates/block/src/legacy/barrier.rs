@@ -1,6 +1,6 @@
 //! The barrier of 2.6.18: everything before it, a flush, the data alone, a flush, then the rest.
 
-use iosched_types::{Op, ReqId, Request};
+use iosched_types::{Flags, Op, ReqId, Request};
 
 use super::Legacy;
 use crate::core::Core;
@@ -19,10 +19,15 @@ pub(super) enum Barrier {
 }
 
 impl Legacy {
-    /// Everything queued goes out first, then the barrier alone, then the rest.
+    /// Everything queued goes out first, then the barrier alone, then the rest. Its data goes past the cache where the device
+    /// takes such writes. Any other caches it like every write, and the flush behind brings it to the medium.
     pub(super) fn insert_barrier(&mut self, core: &mut Core, tl: &mut Timeline, id: ReqId) {
         self.drain(core, tl);
-        core.reqs[id].state |= state::FLUSH_SEQ | state::NOMERGE;
+        let native_fua = core.flushes.volatile() && core.flushes.native_fua();
+        let r = &mut core.reqs[id];
+        let plain = r.flags.without(Flags::PREFLUSH).without(Flags::FUA);
+        r.flags = if native_fua { plain.with(Flags::FUA) } else { plain };
+        r.state |= state::FLUSH_SEQ | state::NOMERGE;
         self.queue(core).push_back(id);
         self.unplug(core);
     }
@@ -41,6 +46,7 @@ impl Legacy {
     fn barrier_step(&mut self, core: &mut Core, tl: &mut Timeline) {
         let Some(id) = self.queue(core).front().copied() else { return };
         let (volatile, data) = (core.flushes.volatile(), core.reqs[id].sectors > 0);
+        let through = core.reqs[id].flags.has(Flags::FUA);
         loop {
             match self.barrier {
                 Barrier::PreFlush if volatile => {
@@ -53,7 +59,7 @@ impl Legacy {
                     return;
                 }
                 Barrier::Data => self.barrier = Barrier::PostFlush,
-                Barrier::PostFlush if volatile && data => {
+                Barrier::PostFlush if volatile && data && !through => {
                     issue_flush(core, tl, id);
                     return;
                 }

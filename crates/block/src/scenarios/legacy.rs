@@ -1,6 +1,10 @@
 //! The single-queue path: device plug, request pool, plug merges, forced drains, expiry inheritance.
 
-use iosched_types::{Flags, Op};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use iosched_devices::{Command, Completion, Device};
+use iosched_types::{Flags, Nanos, Op};
 
 use super::{Rig, config};
 
@@ -143,6 +147,57 @@ fn a_forced_drain_sorts_from_the_boundary() {
     // Requests behind the barrier wait for it.
     assert_eq!(r.order(), ["R592", "R700", "R900", "R100", "R500", "F", "R10"]);
     assert_eq!(r.q.pending(), 0);
+}
+
+/// A barrier's data is cached like any other write, so the flush behind it has to come before its end. A device that takes writes
+/// past its cache needs no such flush.
+#[test]
+fn a_barrier_is_on_the_medium_when_it_ends() {
+    for (fua, order, end) in [(false, "F W8 F", 3.0), (true, "F W8", 2.0)] {
+        let mut c = config("noop@2.6.18", "2.6.18", 1, 1);
+        (c.write_cache, c.fua) = (true, fua);
+        let through = Arc::new(AtomicU32::new(0));
+        c.device = Box::new(Noting { device: c.device, through: Arc::clone(&through) });
+        let mut r = Rig::new(c);
+        r.bio(0, Op::Write, 8, 8, Flags::PREFLUSH.with(Flags::FUA));
+        r.returns();
+        r.to(20.0);
+        assert_eq!((r.order().join(" ").as_str(), through.load(Relaxed)), (order, u32::from(fua)));
+        assert_eq!(r.done.iter().map(|d| d.1).collect::<Vec<_>>(), [end]);
+    }
+}
+
+/// A device that counts writes past its cache.
+struct Noting {
+    device: Box<dyn Device>,
+    through: Arc<AtomicU32>,
+}
+
+impl Device for Noting {
+    fn capacity(&self) -> u64 {
+        self.device.capacity()
+    }
+
+    fn submit(&mut self, now: Nanos, command: Command) {
+        self.through.fetch_add(u32::from(command.fua), Relaxed);
+        self.device.submit(now, command);
+    }
+
+    fn next_wakeup(&self) -> Option<Nanos> {
+        self.device.next_wakeup()
+    }
+
+    fn advance(&mut self, now: Nanos, done: &mut Vec<Completion>) {
+        self.device.advance(now, done);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.device.in_flight()
+    }
+
+    fn counters(&self) -> Vec<(&'static str, u64)> {
+        self.device.counters()
+    }
 }
 
 /// DL-8: the request that absorbs an older one takes over its deadline and its place.
