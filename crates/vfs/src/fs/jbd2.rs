@@ -94,6 +94,8 @@ pub struct Journal {
     /// Blocks that are dirty at home since then, in nanoseconds, and the transaction with the checkpoint that they hold
     /// up.
     dirty: BTreeMap<Block, u64>,
+    /// Blocks on their way to their home place, with the checkpoint that waits for that.
+    homeward: BTreeMap<Block, u64>,
     /// Blocks that were changed while the committing transaction had them, since somebody asked.
     held: Vec<Block>,
 }
@@ -120,6 +122,7 @@ impl Journal {
             gone: 0,
             waiting: BTreeMap::new(),
             dirty: BTreeMap::new(),
+            homeward: BTreeMap::new(),
             held: Vec::new(),
         }
     }
@@ -216,7 +219,7 @@ impl Journal {
             t.blocks.remove(&block);
             t.revoked += 1;
         }
-        if self.dirty.remove(&block).is_some() {
+        if self.dirty.remove(&block).is_some() | self.homeward.remove(&block).is_some() {
             self.settle(block);
         }
     }
@@ -314,6 +317,7 @@ impl Journal {
         self.checkpoints.clear();
         self.waiting.clear();
         self.dirty.clear();
+        self.homeward.clear();
     }
 
     /// Blocks by which the tail can move.
@@ -347,12 +351,29 @@ impl Journal {
     }
 
     /// The blocks of the oldest transaction that are to be written home, for a caller that needs room in the log.
-    /// `None`: the running or committing transaction has some of them, and has to be committed first.
+    /// `None`: the running or committing transaction has some of them, and has to be committed first. Those that somebody else
+    /// has under way are left out ([`awaited_home`](Self::awaited_home)).
     #[must_use]
     pub fn oldest(&self) -> Option<Vec<Block>> {
         let Some(oldest) = self.checkpoints.front() else { return Some(Vec::new()) };
+        let to_write = |b: &Block| !self.is_homeward(*b);
         let home = |b: &Block| self.dirty.contains_key(b).then_some(*b);
-        oldest.blocks.iter().map(home).collect()
+        oldest.blocks.iter().filter(|b| to_write(b)).map(home).collect()
+    }
+
+    /// A block of the oldest transaction that is on its way home.
+    #[must_use]
+    pub fn awaited_home(&self) -> Option<Block> {
+        self.checkpoints.front()?.blocks.iter().copied().find(|b| self.is_homeward(*b))
+    }
+
+    /// Whether a checkpoint waits for the end of the block's way home, and for nothing else.
+    fn is_homeward(&self, block: Block) -> bool {
+        let retaken = [&self.running, &self.committing];
+        self.homeward.contains_key(&block)
+            && self.homeward.get(&block) == self.waiting.get(&block)
+            && !self.dirty.contains_key(&block)
+            && !retaken.into_iter().flatten().any(|t| t.blocks.contains(&block))
     }
 
     /// Dirty home blocks since `before` or longer, in order of place.
@@ -367,9 +388,19 @@ impl Journal {
         self.dirty.len()
     }
 
-    /// The block has been written home.
-    pub fn written(&mut self, block: Block) {
-        if self.dirty.remove(&block).is_some() {
+    /// The block is on its way home. Its checkpoint waits for it still.
+    pub fn goes_home(&mut self, block: Block) {
+        if self.dirty.remove(&block).is_some()
+            && let Some(number) = self.waiting.get(&block)
+        {
+            self.homeward.insert(block, *number);
+        }
+    }
+
+    /// The block has been written home, as it was when that began.
+    pub fn came_home(&mut self, block: Block) {
+        let waited = self.homeward.remove(&block);
+        if waited.is_some() && waited == self.waiting.get(&block).copied() {
             self.settle(block);
         }
     }
@@ -451,7 +482,8 @@ mod tests {
         let oldest = journal.oldest().unwrap();
         assert_eq!(oldest, [100, 101, 102]);
         for block in oldest {
-            journal.written(block);
+            journal.goes_home(block);
+            journal.came_home(block);
         }
         assert!(journal.tail_can_move());
         journal.move_tail();
@@ -506,8 +538,19 @@ mod tests {
         journal.finish(9);
         assert_eq!(journal.dirty_since(8), []);
         assert_eq!(journal.dirty_since(9), [7, 8]);
-        journal.written(7);
-        journal.written(8);
+        journal.goes_home(7);
+        journal.goes_home(8);
+        assert_eq!((journal.oldest(), journal.awaited_home()), (Some(vec![]), Some(7)));
+        journal.came_home(7);
+        // The other has changed meanwhile: what was on its way is not what the checkpoint of that waits for.
+        change(&mut journal, &[8]);
+        assert_eq!((journal.oldest(), journal.awaited_home()), (None, None));
+        journal.commit();
+        journal.finish(12);
+        journal.came_home(8);
+        assert_eq!(journal.oldest(), Some(vec![8]));
+        journal.goes_home(8);
+        journal.came_home(8);
         assert!(journal.tail_can_move());
     }
 

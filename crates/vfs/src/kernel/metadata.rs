@@ -50,6 +50,22 @@ impl Kernel {
             self.wait(Wait::Event(Event::Buffer(sector))).await;
         }
     }
+
+    /// Waits while the buffer is on its way to its own place.
+    pub async fn buffer_home(&self, sector: Sector) {
+        while self.with(|w| w.next_homeward(sector)) == Some(sector) {
+            self.wait(Wait::Event(Event::Home(sector))).await;
+        }
+    }
+
+    /// Waits for all buffers on their way to their own places, in the order of these, whoever writes them.
+    pub async fn metadata_home(&self) {
+        let mut from = 0;
+        while let Some(sector) = self.with(|w| w.next_homeward(from)) {
+            self.wait(Wait::Event(Event::Home(sector))).await;
+            from = sector + 1;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -45,6 +45,8 @@ pub enum Event {
     Ended,
     /// A write of the log came back from the disk.
     Logged,
+    /// A buffer of metadata has been written to its own place.
+    Home(Sector),
 }
 
 /// What a bio is for.
@@ -75,6 +77,11 @@ pub enum Done {
     },
     /// A buffer of metadata has been copied to the log.
     Copied {
+        /// Where it begins.
+        sector: Sector,
+    },
+    /// A buffer of metadata has been written to its own place.
+    Home {
         /// Where it begins.
         sector: Sector,
     },
@@ -183,6 +190,10 @@ pub struct World {
     pub(super) reading: BTreeSet<Sector>,
     /// Those whose copies are on their way to the log.
     copying: BTreeSet<Sector>,
+    /// Those on their way to their own place, and by how many bios.
+    homeward: BTreeMap<Sector, u32>,
+    /// Those that have come there, until the file system has taken note.
+    home: Vec<Sector>,
     /// A writer went to sleep because too much memory is dirty; whoever drives the disk takes note.
     pub writer_slept: bool,
     /// Tasks whose wait is over.
@@ -382,6 +393,9 @@ impl World {
         if let Done::Copied { sector } = done {
             self.copying.insert(sector);
         }
+        if let Done::Home { sector } = done {
+            *self.homeward.entry(sector).or_default() += 1;
+        }
         let id = self.in_flight.add(bio);
         let task = task as usize;
         if self.bios.len() <= task {
@@ -447,6 +461,7 @@ impl World {
                 self.copying.remove(&sector);
                 self.signal(Event::Buffer(sector));
             }
+            Done::Home { sector } => self.comes_home(sector),
             Done::Logged => self.signal(Event::Logged),
             Done::Metadata { .. } | Done::Other => {}
         }
@@ -456,6 +471,27 @@ impl World {
             self.reading.remove(&sector);
             self.signal(Event::Buffer(sector));
         }
+    }
+
+    /// A write of a buffer to its own place is done, perhaps the last of several.
+    fn comes_home(&mut self, sector: Sector) {
+        let Some(left) = self.homeward.get_mut(&sector) else { return };
+        *left -= 1;
+        if *left == 0 {
+            self.homeward.remove(&sector);
+            self.home.push(sector);
+            self.signal(Event::Home(sector));
+        }
+    }
+
+    /// The first buffer from a sector on that is on its way to its own place.
+    pub(super) fn next_homeward(&self, from: Sector) -> Option<Sector> {
+        self.homeward.range(from..).next().map(|(sector, _)| *sector)
+    }
+
+    /// Buffers that have come to their own place since this was last asked.
+    pub(crate) fn take_home(&mut self) -> Vec<Sector> {
+        std::mem::take(&mut self.home)
     }
 
     /// The file system is told that pages of a file came back.

@@ -255,7 +255,11 @@ impl<'a> Story<'a> {
             Done::Read { file, from, to } | Done::Written { file, from, to } => {
                 Some((self.file(file), from * PAGE, (to - from) * PAGE))
             }
-            Done::Metadata { .. } | Done::Copied { .. } | Done::Logged | Done::Other => None,
+            Done::Metadata { .. }
+            | Done::Copied { .. }
+            | Done::Home { .. }
+            | Done::Logged
+            | Done::Other => None,
         };
         let class = (b.class != "-").then(|| b.class.to_string());
         let (sector, sectors, flags) = (b.sector, b.sectors, letters(b.op, b.flags));
@@ -331,9 +335,11 @@ impl<'a> Story<'a> {
                     Done::Read { file: f, from, to } | Done::Written { file: f, from, to } => {
                         f == *file && (from..to).contains(page)
                     }
-                    Done::Metadata { .. } | Done::Copied { .. } | Done::Logged | Done::Other => {
-                        false
-                    }
+                    Done::Metadata { .. }
+                    | Done::Copied { .. }
+                    | Done::Home { .. }
+                    | Done::Logged
+                    | Done::Other => false,
                 };
                 let by = self.noted.iter().rev().find(covers).map_or("", |b| match b.purpose {
                     Done::Read { .. } => ", locked while it is read",
@@ -376,6 +382,7 @@ impl<'a> Story<'a> {
             Event::Room => "room in the journal, or the end of changes under way".into(),
             Event::Uncongested => "a request of a disk that is not congested".into(),
             Event::Buffer(_) => "a block of metadata that is being read or written".into(),
+            Event::Home(_) => "a block of metadata that is being written to its own place".into(),
             Event::Unlocked(file) => format!("the lock of {}", self.file(file)),
         }
     }

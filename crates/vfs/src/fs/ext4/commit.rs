@@ -89,6 +89,7 @@ impl<N: Name> Ext<N> {
             self.log(k, &[(commit.record, 1)], &[], log_flags.with(durable)).await;
         }
         let now = k.with(|w| w.now);
+        self.note_home(k);
         let (moves, freed) = self.with(|s| {
             let freed = std::mem::take(&mut s.freed[1]);
             (s.journal.finish(now), freed)
@@ -137,30 +138,50 @@ impl<N: Name> Ext<N> {
                 Some(block) => Done::Copied { sector: block * 8 },
                 None => Done::Other,
             };
-            write_block(k, self.with(|s| s.layout.journal_block(at)), flags, (done, group));
+            let block = self.with(|s| s.layout.journal_block(at));
+            write_block(k, block, flags, (done, Some(group)));
         }
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
     }
 
-    /// Writes metadata blocks home.
-    pub(super) async fn write_home(&self, k: &Kernel, blocks: &[Block], flags: Flags, wait: bool) {
+    /// Begins to write blocks home.
+    pub(super) async fn start_home(
+        &self,
+        k: &Kernel,
+        blocks: &[Block],
+        flags: Flags,
+        group: Option<Group>,
+    ) {
         for batch in blocks.chunks(BATCH) {
-            let group = k.with(|w| w.group());
             for block in batch {
-                write_block(k, *block, flags, (Done::Other, group));
-                self.with(|s| s.journal.written(*block));
+                write_block(k, *block, flags, (Done::Home { sector: block * 8 }, group));
+                self.with(|s| s.journal.goes_home(*block));
             }
             k.wait(Wait::Submit).await;
-            if wait {
-                k.wait(Wait::Io(group)).await;
-            }
+        }
+    }
+
+    /// Writes blocks home, and waits for all of them.
+    pub(super) async fn write_home(&self, k: &Kernel, blocks: &[Block], flags: Flags) {
+        if !blocks.is_empty() {
+            let group = k.with(|w| w.group());
+            self.start_home(k, blocks, flags, Some(group)).await;
+            k.wait(Wait::Io(group)).await;
+        }
+    }
+
+    /// The journal learns which blocks have been written home: no checkpoint waits for these any longer.
+    fn note_home(&self, k: &Kernel) {
+        for sector in k.with(|w| w.take_home()) {
+            self.with(|s| s.journal.came_home(sector / 8));
         }
     }
 
     /// A caller that finds the journal full writes the oldest transaction's blocks home.
     pub(super) async fn make_room(&self, k: &Kernel) {
         while !self.with(|s| s.journal.has_room()) {
+            self.note_home(k);
             match self.with(|s| s.journal.oldest()) {
                 None => {
                     let tid = self.with(|s| {
@@ -173,7 +194,15 @@ impl<N: Name> Ext<N> {
                 }
                 Some(blocks) => {
                     let flags = self.with(|s| s.options.metadata(Flags::SYNC.with(Flags::META)));
-                    self.write_home(k, &blocks, flags, true).await;
+                    for batch in blocks.chunks(BATCH) {
+                        self.write_home(k, batch, flags).await;
+                    }
+                    self.note_home(k);
+                    // Others may have some of them under way.
+                    while let Some(block) = self.with(|s| s.journal.awaited_home()) {
+                        k.buffer_home(block * 8).await;
+                        self.note_home(k);
+                    }
                     if self.with(|s| s.options.barrier && s.options.driver == Driver::Jbd2) {
                         k.flush().await;
                     }
@@ -262,13 +291,15 @@ impl<N: Name> Ext<N> {
         let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
         let flags = Flags::META.with(Flags::PRIO).with(Flags::SYNC);
         let flags = self.with(|s| s.options.metadata(flags));
-        self.write_home(k, &blocks, flags, true).await;
+        self.write_home(k, &blocks, flags).await;
+        // The flusher may have others under way.
+        k.metadata_home().await;
     }
 }
 
-fn write_block(k: &Kernel, block: Block, flags: Flags, (done, group): (Done, Group)) {
+fn write_block(k: &Kernel, block: Block, flags: Flags, (done, group): (Done, Option<Group>)) {
     k.with(|w| {
         let out = BioOut { id: 0, op: Op::Write, flags, sector: block * 8, sectors: 8 };
-        w.bio(k.task(), out, done, Some(group));
+        w.bio(k.task(), out, done, group);
     });
 }

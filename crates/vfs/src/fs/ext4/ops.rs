@@ -493,7 +493,7 @@ impl<N: Name> Backing for Ext<N> {
         let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
         let flags = flags.with(Flags::META).with(Flags::PRIO);
         let flags = self.with(|s| s.options.metadata(flags));
-        self.write_home(k, &blocks, flags, false).await;
+        self.start_home(k, &blocks, flags, None).await;
         let left = self.with(|s| s.journal.dirty());
         if left > 0 {
             k.with(|w| w.flusher.dirtied(METADATA, w.now));

@@ -176,7 +176,7 @@ impl<N: Name> Ext<N> {
             dirty
         });
         let flags = self.with(|s| s.options.metadata(iosched_types::Flags::SYNC));
-        self.write_home(k, &blocks, flags, true).await;
+        self.write_home(k, &blocks, flags).await;
         if !blocks.is_empty() {
             // That begins a transaction which stays empty.
             self.begin(k).await;

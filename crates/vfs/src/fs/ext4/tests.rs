@@ -436,6 +436,42 @@ fn a_sync_of_nothing_flushes() {
     assert_eq!(log, ["FWS", "FWS", "FWS"]);
 }
 
+/// `sync` ends when all metadata is in its own place, also what the flusher has begun to write.
+#[test]
+fn a_sync_waits_for_the_flushers_metadata() {
+    let options = Options { barrier: false, ..Options::default() };
+    traced(options, 20 << 18, |k, fs| async move {
+        create(&k, &fs, 1).await;
+        fs.fsync_directory(&k, ROOT).await;
+        pause(&k).await;
+        fs.write_metadata(&k, iosched_types::Flags::NONE).await;
+        let begun = k.with(|w| w.now);
+        fs.sync(&k).await;
+        assert_eq!(k.with(|w| w.now) - begun, 100_000, "the disk's time of a bio");
+    });
+}
+
+/// A journal is full, and the flusher has the blocks of its oldest transaction under way: the tail moves when these are in their
+/// places, not before.
+#[test]
+fn a_tail_waits_for_the_flushers_metadata() {
+    traced(Options::default(), 1 << 18, |k, fs| async move {
+        fs.with(|s| s.journal = Journal::new(64, 3));
+        let mut a = create(&k, &fs, 1).await;
+        while fs.with(|s| s.journal.has_room()) {
+            pause(&k).await;
+            let at = a.size;
+            write(&k, &fs, &mut a, at, 4096).await;
+            fs.fsync(&k, 1, false).await;
+        }
+        fs.write_metadata(&k, iosched_types::Flags::NONE).await;
+        let begun = k.with(|w| w.now);
+        fs.make_room(&k).await;
+        // The blocks come home; then a flush, and the journal's superblock.
+        assert_eq!(k.with(|w| w.now) - begun, 300_000);
+    });
+}
+
 /// 32 MiB through a journal of 16 MiB: no transaction takes more than it may, and the sync ends. It was a panic.
 #[test]
 fn journaled_data_takes_several_transactions() {
