@@ -21,6 +21,7 @@ use iosched_workloads::fio::{
     DEFAULT_SEED, JobSet, Lookup, check_cpus, check_files, parse, parse_live,
 };
 
+use crate::FsType;
 use crate::choice::{self, Choice};
 use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
 use crate::load::{Load, TraceRef};
@@ -181,7 +182,7 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
             let existing = e.host.files.iter().cloned().collect();
             match lay_out_beside(&w.jobs, room, &existing) {
                 Ok(layouts) if on_files && model => {
-                    errors.extend(too_large(e, w, &layouts, device, place));
+                    errors.extend(too_large(e, parts, w, &layouts, device, place));
                 }
                 Ok(_) => {}
                 Err(d) => {
@@ -196,12 +197,15 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
 /// Files of fio jobs that are there before the jobs run, and for which the file system has no room.
 fn too_large(
     e: &Experiment,
+    parts: &Parts<'_>,
     w: &Workload,
     layouts: &[Files],
     device: &DeviceSpec,
     place: &Place,
 ) -> Option<Diagnostic> {
-    let need = on_files::bytes_before(&w.jobs, layouts);
+    let ext3 = |c: &Choice<'_>| e.host.filesystem_of(c.kernel.kernel_version()) == FsType::Ext3;
+    let can_set_aside = !parts.schedulers.iter().any(ext3);
+    let need = on_files::bytes_before(&w.jobs, layouts, can_set_aside);
     let has = e.host.size.unwrap_or_else(|| device.capacity());
     (need > has).then(|| {
         let message = format!(

@@ -549,6 +549,9 @@ impl Mount {
             return Err(Errno::EINVAL);
         }
         let end = part.at.checked_add(part.len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
+        if !self.volume.takes_fallocate() {
+            return Err(Errno::EOPNOTSUPP);
+        }
         let (k, this) = (self.kernel(actor), self.clone());
         Ok(Box::pin(async move {
             let (from, to) = (part.at / PAGE, end.div_ceil(PAGE));

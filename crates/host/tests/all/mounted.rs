@@ -7,6 +7,9 @@ use iosched_syscalls::{Advice, Errno, Io, Kind, OpenFlags};
 use iosched_types::Op;
 use iosched_types::units::{MS, SEC};
 
+use iosched_vfs::fs::ext3::Ext3;
+use iosched_vfs::fs::ext3::layout::BY_1_47;
+use iosched_vfs::fs::ext4::Options;
 use iosched_vfs::fs::volume::Volume;
 
 use crate::rig::{birth, create, host, mounted, on_volume, random, run, volumes};
@@ -505,5 +508,25 @@ fn a_cut_amid_a_page_writes_its_zeros() {
         let mut after = all.iter().skip_while(|c| **c != (Op::Write, 64));
         assert!(after.any(|c| *c == (Op::Read, 8)), "{all:?}");
         assert_eq!(after.next(), Some(&(Op::Write, 8)), "{all:?}");
+    }
+}
+
+/// ext3 has no extents to say that blocks are not written: `fallocate` is refused there, and leaves the file as it is.
+#[test]
+fn ext3_sets_nothing_aside() {
+    let old = Ext3::new(GIB / 4096, 0, BY_1_47, Options::default(), None);
+    for volume in volumes(GIB).into_iter().chain([Volume::Ext3(old)]) {
+        let ext3 = volume.name() == "ext3";
+        let mut h = on_volume(volume, "none", 32, GIB, 256 * MIB, false);
+        run(&mut h, async move |sys| {
+            let fd = sys.creat("f").await?;
+            let wanted = if ext3 { Err(Errno::EOPNOTSUPP) } else { Ok(()) };
+            assert_eq!(sys.fallocate(fd, 0, MIB).await, wanted);
+            assert_eq!(sys.fallocate_keep_size(fd, 0, MIB).await, wanted);
+            assert_eq!(sys.fallocate(fd, 0, 0).await, Err(Errno::EINVAL));
+            assert_eq!(sys.stat("f").await?.bytes, if ext3 { 0 } else { MIB });
+            sys.close(fd).await
+        })
+        .expect("it ends");
     }
 }

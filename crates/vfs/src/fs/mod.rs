@@ -62,6 +62,11 @@ pub trait FileSystem: Backing {
         true
     }
 
+    /// Whether `fallocate` sets blocks aside. Without extents nothing says that blocks are not written.
+    fn takes_fallocate(&self) -> bool {
+        true
+    }
+
     /// Blocks of 4 KiB that are free.
     fn free(&self) -> u64 {
         0

@@ -127,6 +127,10 @@ impl FileSystem for Volume {
         each!(self, fs => fs.takes_direct())
     }
 
+    fn takes_fallocate(&self) -> bool {
+        each!(self, fs => fs.takes_fallocate())
+    }
+
     fn has_journal(&self) -> bool {
         each!(self, fs => fs.has_journal())
     }

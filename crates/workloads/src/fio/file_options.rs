@@ -24,9 +24,11 @@ pub enum Hint {
 pub enum Allocate {
     /// Not before they are written.
     None,
-    /// By `fallocate(2)`, as long as they will be.
+    /// By `fallocate(2)`, as long as they will be (`native`).
     #[default]
     Whole,
+    /// By `posix_fallocate(3)`: the same call, and where the file system has none, a byte in each block.
+    Posix,
     /// By `fallocate(2)` behind their end (`keep`).
     Keep,
     /// By `ftruncate(2)`: as long as they will be, without blocks.
@@ -125,10 +127,10 @@ fn with_value(spec: &mut JobSpec, name: &str, text: &str) -> Parsed<bool> {
             o.hint = hints[word];
         }
         "fallocate" => {
-            use Allocate::{Keep, None, Truncate, Whole};
+            use Allocate::{Keep, None, Posix, Truncate, Whole};
             let words = ["none", "native", "posix", "keep", "truncate", "0", "1"];
             o.allocate =
-                [None, Whole, Whole, Keep, Truncate, None, Whole][value::word(text, &words)?];
+                [None, Whole, Posix, Keep, Truncate, None, Posix][value::word(text, &words)?];
         }
         "sync_file_range" => o.sync_range = sync_range(text)?,
         "openfiles" => o.open_at_once = value::small(text, 1, u32::MAX, 1024)?,

@@ -226,6 +226,7 @@ fn caching(out: &mut String, o: &FileOptions) {
 pub(super) fn making(out: &mut String, o: &FileOptions) {
     let how = match o.allocate {
         Allocate::Whole => None,
+        Allocate::Posix => Some("posix"),
         Allocate::None => Some("none"),
         Allocate::Keep => Some("keep"),
         Allocate::Truncate => Some("truncate"),

@@ -171,6 +171,10 @@ impl<N: Name> FileSystem for Ext<N> {
         self.with(|s| s.options.data != Data::Journal)
     }
 
+    fn takes_fallocate(&self) -> bool {
+        self.with(|s| !s.layout.format.indirect)
+    }
+
     async fn accessed(&self, k: &Kernel, file: u32) {
         let now = k.with(|w| w.now);
         let noted = self.with(|s| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched_syscalls::{Done, OpenFlags, Sys};
+use iosched_syscalls::{Done, Errno, Fd, OpenFlags, Sys};
 use iosched_types::Bytes;
 
 use super::super::file_options::Allocate;
@@ -11,14 +11,21 @@ use super::super::spec::{IoEngine, JobSet, JobSpec};
 use super::{inside, names, on_device};
 use crate::programs::files;
 
+/// A block of a file system, as `fstatfs` says.
+const BLOCK: Bytes = 4096;
+
 /// Bytes that the jobs' files take before the jobs run: those that are read or overwritten, and those whose space `fallocate`
-/// sets aside. Files that fill as they are written count nothing.
+/// sets aside, where the file system `can` do that. Files that fill as they are written count nothing.
 #[must_use]
-pub fn bytes_before(set: &JobSet, layouts: &[Files]) -> Bytes {
+pub fn bytes_before(set: &JobSet, layouts: &[Files], can: bool) -> Bytes {
     let mut files: BTreeMap<String, Bytes> = BTreeMap::new();
     for (job, places) in set.jobs.iter().zip(layouts).filter(|(job, _)| !on_device(job)) {
         let o = &job.file_options;
-        let is_set_aside = matches!(o.allocate, Allocate::Whole | Allocate::Keep);
+        let is_set_aside = match o.allocate {
+            Allocate::Posix => true,
+            Allocate::Whole | Allocate::Keep => can,
+            Allocate::None | Allocate::Truncate => false,
+        };
         let is_made = (is_filled(job) || is_set_aside) && !o.create_on_open;
         if job.engine == IoEngine::FileCreate || !is_made {
             continue;
@@ -65,16 +72,17 @@ pub(super) async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &E
         files::make_directory(sys, directory).await?;
     }
     let there = there.is_ok();
+    let kept = there && !fill;
     if !fill && (o.create_on_open || there && !o.append) {
         return Ok(());
     }
     // What is there already is extended, unless data is to be read: that is made anew.
-    let fd = match there && !fill {
+    let fd = match kept {
         true => sys.open(name, OpenFlags::WRITE).await?,
         false => sys.creat(name).await?,
     };
     match o.allocate {
-        Allocate::Whole => sys.fallocate(fd, 0, place.size).await?,
+        Allocate::Whole | Allocate::Posix => set_aside(sys, fd, job, place.size, kept).await?,
         Allocate::Keep => sys.fallocate_keep_size(fd, 0, place.size).await?,
         Allocate::Truncate => sys.truncate(fd, place.size).await?,
         Allocate::None => {}
@@ -85,4 +93,22 @@ pub(super) async fn lay_out_file(sys: &Sys, job: &JobSpec, name: &str, place: &E
         sys.fsync(fd).await?;
     }
     sys.close(fd).await
+}
+
+/// Sets the space of a file aside. On ext3, which cannot, `native` leaves the file as it is, and for `posix` glibc writes the last byte
+/// of each block. In a file that is `there` already it would first read these, which it may not as fio has opened the file: so
+/// it does nothing.
+pub(super) async fn set_aside(sys: &Sys, fd: Fd, job: &JobSpec, size: Bytes, there: bool) -> Done {
+    match sys.fallocate(fd, 0, size).await {
+        Err(Errno::EOPNOTSUPP) => {}
+        other => return other,
+    }
+    if job.file_options.allocate == Allocate::Posix && !there {
+        let mut at = (size - 1) % BLOCK;
+        while at < size {
+            sys.pwrite(fd, at, 1).await?;
+            at += BLOCK;
+        }
+    }
+    Ok(())
 }

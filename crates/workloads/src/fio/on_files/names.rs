@@ -11,6 +11,7 @@ use super::super::layout::Extent;
 use super::super::spec::{IoEngine, JobSpec};
 use super::super::stats::JobStats;
 use super::inside;
+use super::lay_out::set_aside;
 use crate::programs::files;
 
 /// What such a job has done.
@@ -35,7 +36,7 @@ pub(super) async fn lay_out(sys: &Sys, job: &JobSpec, name: &str, place: &Extent
     let fd = sys.creat(name).await?;
     let size: Bytes = place.size;
     match job.file_options.allocate {
-        Allocate::Whole => sys.fallocate(fd, 0, size).await?,
+        Allocate::Whole | Allocate::Posix => set_aside(sys, fd, job, size, false).await?,
         Allocate::None | Allocate::Truncate | Allocate::Keep => sys.truncate(fd, size).await?,
     }
     sys.close(fd).await
