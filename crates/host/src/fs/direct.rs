@@ -28,6 +28,16 @@ pub(crate) struct ToSync {
     what: Direct,
 }
 
+/// Both in an answer. An asynchronous I/O is shorter than 4 GiB.
+fn started(group: Group, bytes: u64) -> u64 {
+    bytes << 32 | u64::from(group)
+}
+
+/// The group and the bytes of an I/O that was started.
+pub(crate) fn of_started(answer: u64) -> (Group, u64) {
+    (answer as Group, answer >> 32)
+}
+
 impl Mount {
     /// Reads or writes past the cache. → bytes
     pub(crate) fn direct(&self, actor: u32, what: Direct) -> Result<Path, Errno> {
@@ -45,23 +55,23 @@ impl Mount {
         }))
     }
 
-    /// Starts direct I/O. → the group that [`World::finished`] tells of
+    /// Starts direct I/O. → the group that [`World::finished`] tells of, and bytes ([`of_started`])
     pub(crate) fn start_direct(&self, actor: u32, what: Direct) -> Result<Path, Errno> {
         what.part.aligned()?;
         let (k, this) = (self.kernel(actor), self.clone());
         Ok(Box::pin(async move {
             let io = k.with(World::group);
-            let (_, through) = this.submit_direct(&k, what, io).await?;
+            let (n, through) = this.submit_direct(&k, what, io).await?;
             if what.sync.is_none() || through {
                 k.with(|w| w.tell(io));
                 this.direct_done(&k, what).await;
-                return Ok(u64::from(io));
+                return Ok(started(io, n));
             }
             this.direct_done(&k, what).await;
             let told = k.with(World::group);
             this.to_sync.borrow_mut().push_back(ToSync { io, told, what });
             k.with(|w| w.signal(Event::DirectWritten));
-            Ok(u64::from(told))
+            Ok(started(told, n))
         }))
     }
 

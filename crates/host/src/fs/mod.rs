@@ -16,7 +16,7 @@ mod space;
 mod tree;
 mod walk;
 
-pub(crate) use direct::Direct;
+pub(crate) use direct::{Direct, of_started};
 pub use mount::{Mount, Mounted};
 pub(crate) use mount::{Part, Path};
 pub use simple::Simple;

@@ -9,7 +9,7 @@ use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::kernel::Group;
 use iosched_vfs::kernel::read::Open;
 
-use crate::fs::{Direct, Ino, Names as _, Part, Path};
+use crate::fs::{Direct, Ino, Names as _, Part, Path, of_started};
 
 use super::Programs;
 use super::calls::{MOST, PAGE};
@@ -30,8 +30,8 @@ pub(super) enum After {
     Close(Fd),
     /// An I/O of this task with this tag is done, by a worker of io_uring.
     Ring(Tid, u32),
-    /// It is a group of bios of an asynchronous I/O: tag and length.
-    Group(u32, u64),
+    /// It is a group of bios of an asynchronous I/O with this tag.
+    Group(u32),
 }
 
 /// Asynchronous I/O past the cache that is under way: whose, its tag, its length.
@@ -101,8 +101,9 @@ impl Programs {
             }
             After::Ring(..) => Ok(n),
             After::Close(fd) => self.close(t, fd).map(|()| 0),
-            After::Group(tag, len) => {
-                self.started(t, n as Group, tag, len);
+            After::Group(tag) => {
+                let (group, bytes) = of_started(n);
+                self.started(t, group, tag, bytes);
                 Ok(0)
             }
         });
@@ -348,8 +349,7 @@ impl Programs {
             let sync = durable(flags).filter(|_| io.write);
             match mount.start_direct(a, Direct { part, write: io.write, sync }) {
                 Ok(path) => {
-                    let after = After::Group(io.tag, u64::from(io.len));
-                    return Ok(self.begin_path(t, path, after));
+                    return Ok(self.begin_path(t, path, After::Group(io.tag)));
                 }
                 Err(e) => {
                     let refused = Completion { tag: io.tag, answer: Err(e) };

@@ -28,6 +28,8 @@ pub(super) struct OpenFiles<'a> {
     maps: Vec<Option<MapId>>,
     /// How far the present pass through each has come.
     passes: Vec<Pass>,
+    /// What asynchronous I/Os under way ask for, by their tags.
+    asked: Vec<AsyncIo>,
     pub(super) names: Names,
 }
 
@@ -62,6 +64,7 @@ impl<'a> OpenFiles<'a> {
             fds: vec![None; places.len()],
             maps: vec![None; places.len()],
             passes: vec![Pass::default(); places.len()],
+            asked: Vec::new(),
             names: Names::new(places.len()),
         };
         let later = job.engine.is_of_names() || job.file_options.create_only || open.few() > 0;
@@ -198,7 +201,7 @@ impl<'a> OpenFiles<'a> {
                     }
                     let file = self.file_of(io.offset);
                     last = file;
-                    if self.begin(sys, file, &io).await? {
+                    if self.begin(sys, file, &io, job).await? {
                         ring.push(io.unit);
                     }
                     if io.op == Op::Write {
@@ -208,16 +211,8 @@ impl<'a> OpenFiles<'a> {
                 }
                 Step::Wait(n) => {
                     let missing = n.saturating_sub(ring.len() as u32);
-                    let mut failed = None;
-                    let done = |c: Completion| {
-                        failed = failed.or(c.answer.err());
-                        ring.push(c.tag);
-                    };
-                    if sys.reap(missing, done).await? == 0 && missing > 0 {
+                    if self.reap(sys, missing, job, &mut ring).await? == 0 && missing > 0 {
                         return Err(Errno::EDEADLK);
-                    }
-                    if let Some(errno) = failed {
-                        return Err(errno);
                     }
                 }
                 // Calls of asynchronous engines return here when they are done.
@@ -227,6 +222,44 @@ impl<'a> OpenFiles<'a> {
                 Step::Exit => return Ok(()),
             }
         }
+    }
+
+    /// Takes at least so many asynchronous I/Os that are done, and says how many it took. What came short, it asks for again.
+    async fn reap(
+        &mut self,
+        sys: &Sys,
+        missing: u32,
+        job: &mut Job,
+        ring: &mut Ring,
+    ) -> Result<u64, Errno> {
+        let (mut failed, mut short) = (None, Vec::new());
+        let asked = &self.asked;
+        let done = |c: Completion| match c.answer {
+            Err(errno) => failed = failed.or(Some(errno)),
+            Ok(n) if n < u64::from(asked[c.tag as usize].len) => short.push((c.tag, n)),
+            Ok(_) => ring.push(c.tag),
+        };
+        let taken = sys.reap(missing, done).await?;
+        if let Some(errno) = failed {
+            return Err(errno);
+        }
+        for (tag, n) in short {
+            // Nothing is no error to an asynchronous engine: so ends a file.
+            if n == 0 {
+                job.came_with(tag, 0, 0);
+                ring.push(tag);
+                continue;
+            }
+            let io = &mut self.asked[tag as usize];
+            (io.at, io.len) = (io.at + n, io.len - n as u32);
+            job.came_with(tag, u64::from(io.len), 1);
+            self.hand_over(sys, self.asked[tag as usize]).await?;
+        }
+        Ok(taken)
+    }
+
+    async fn hand_over(&self, sys: &Sys, io: AsyncIo) -> Done {
+        if self.job.engine == IoEngine::IoUring { sys.ring(io).await } else { sys.submit(io).await }
     }
 
     /// Which file a position on the device that the layout pretends is in.
@@ -244,7 +277,13 @@ impl<'a> OpenFiles<'a> {
     }
 
     /// Starts an I/O; `true` when it is done.
-    async fn begin(&mut self, sys: &Sys, file: usize, io: &Io) -> Result<bool, Errno> {
+    async fn begin(
+        &mut self,
+        sys: &Sys,
+        file: usize,
+        io: &Io,
+        job: &mut Job,
+    ) -> Result<bool, Errno> {
         if self.job.engine.is_of_names() {
             if self.begins_anew(file, io) {
                 self.passes[file] = Pass::default();
@@ -282,27 +321,35 @@ impl<'a> OpenFiles<'a> {
         let ring = self.job.engine == IoEngine::IoUring;
         // A buffered I/O of libaio is done when its submission returns.
         if self.job.engine.is_sync() || !self.job.direct && !ring {
-            // fio asks again for the rest of what came short, and takes nothing at all for an error.
+            // fio asks again for the rest of what came short. Nothing at all is an error to a synchronous engine.
             let mut done = 0;
             while done < io.len {
                 let n = match write {
                     true => sys.pwrite(fd, at + done, io.len - done).await?,
                     false => sys.pread(fd, at + done, io.len - done).await?,
                 };
-                if n == 0 {
+                done += n;
+                if n == 0 && self.job.engine.is_sync() {
                     return Err(Errno::EIO);
                 }
-                done += n;
+                if n == 0 {
+                    job.came_with(io.unit, 0, 0);
+                    break;
+                }
+                if done < io.len {
+                    job.came_with(io.unit, io.len - done, 1);
+                }
             }
             return Ok(true);
         }
         let len = u32::try_from(io.len).map_err(|_| Errno::EINVAL)?;
         let io = AsyncIo { fd, write, at, len, tag: io.unit };
-        if ring {
-            sys.ring(io).await?
-        } else {
-            sys.submit(io).await?
+        let tag = io.tag as usize;
+        if self.asked.len() <= tag {
+            self.asked.resize(tag + 1, io);
         }
+        self.asked[tag] = io;
+        self.hand_over(sys, io).await?;
         Ok(false)
     }
 

@@ -1,6 +1,6 @@
 //! Waiting for I/Os, booking them, thinking, and the end of a job.
 
-use iosched_types::Nanos;
+use iosched_types::{Bytes, Nanos};
 
 use crate::fio::generator::NextIo;
 
@@ -107,6 +107,16 @@ impl Job {
             // fio takes bytes and latencies of what ended since the ramp, but counts what it issued since. A call of a
             // synchronous engine counts when it returns.
             dir.ios -= 1;
+        }
+    }
+
+    /// An asynchronous I/O came back with nothing, or with the rest of what came `short` before: fio counts the bytes of its last call,
+    /// and each call.
+    pub fn came_with(&mut self, unit: u32, bytes: Bytes, short: u64) {
+        let u = &mut self.units[unit];
+        u.len = bytes;
+        if self.measuring {
+            self.stats.dirs[usize::from(u.dir & 3)].ios += short;
         }
     }
 
