@@ -253,3 +253,68 @@ fn the_last_sync_is_not_measured() {
     let syncs = |text: &str| run(&format!("rw=write\nsize=256k\n{text}")).jobs[0].sync.ios;
     assert_eq!((syncs("fsync=7"), syncs("fsync=7\nend_fsync=1"), syncs("end_fsync=1")), (9, 9, 0));
 }
+
+/// fio 3.33 on ext3: `native` goes on without the space, glibc writes a byte in each block for `posix`, and `keep` fails.
+#[test]
+fn space_on_ext3_is_what_fio_makes_of_it() {
+    let reads = |allocate: &str| {
+        let mut t = trial(&format!(
+            "filename=x\nrw=write\nsize=1m\nnumber_ios=1\nfallocate={allocate}\n[b]\nfilename=x\nrw=read\nsize=1m\nstonewall"
+        ));
+        t.host.filesystem = FsType::Ext3;
+        simulate(&t).map(|r| (r.jobs[1].read.bytes, r.device.bytes[0]))
+    };
+    for allocate in ["native", "posix"] {
+        // All but the page that the first job has just written.
+        assert_eq!(reads(allocate).unwrap(), (1 << 20, (1 << 20) - 4096), "{allocate}");
+    }
+    let why = reads("keep").unwrap_err().to_string();
+    assert!(why.contains("EOPNOTSUPP") && why.contains("fallocate"), "{why}");
+}
+
+/// As fio 3.33 counts: an asynchronous engine reads nothing at the end of a file, which is no error, and asks again for the rest of
+/// what came short; of that the last call's bytes count. A synchronous engine fails.
+#[test]
+fn a_read_at_the_end_is_an_error_of_synchronous_engines() {
+    let read = |engine: &str, direct: u8, there: u64| {
+        let mut t = trial(&format!(
+            "ioengine={engine}\ndirect={direct}\nrw=read\nsize=32k\niodepth=4\ncreate_on_open=1"
+        ));
+        t.host.files.push(("/data/a.0.0".into(), there));
+        simulate(&t).map(|r| {
+            let read = &r.jobs[0].read;
+            (read.ios, read.bytes, read.clat.count())
+        })
+    };
+    for (engine, direct) in
+        [("libaio", 0), ("libaio", 1), ("posixaio", 0), ("posixaio", 1), ("io_uring", 0)]
+    {
+        assert_eq!(read(engine, direct, 0).unwrap(), (8, 0, 8), "{engine} {direct}");
+        assert_eq!(read(engine, direct, 10_240).unwrap(), (9, 8192, 8), "{engine} {direct}");
+    }
+    for there in [0, 10_240] {
+        let why = read("psync", 0, there).unwrap_err().to_string();
+        assert!(why.contains("EIO"), "{why}");
+    }
+}
+
+/// As fio 3.33 counts: behind the end of a file every block is taken to fit. One that does not ends the file, and no other pass
+/// follows.
+#[test]
+fn appending_ends_with_the_first_block_that_does_not_fit() {
+    let wrote = |options: &str| {
+        let job = run(&format!("ioengine=psync\nsize=1m\nfile_append=1\n{options}"));
+        (job.jobs[0].write.ios, job.jobs[0].write.bytes)
+    };
+    assert_eq!(wrote("rw=write\nbsrange=4k-64k"), (31, 1_011_712));
+    assert_eq!(wrote("rw=randwrite\nbsrange=4k-64k"), (12, 331_776));
+    assert_eq!(wrote("rw=randwrite\nbssplit=4k/10:64k/90"), (8, 380_928));
+    assert_eq!(wrote("rw=write\nsize=1000k\nbssplit=4k/10:64k/90"), (16, 987_136));
+    assert_eq!(wrote("rw=randwrite\nsize=4m\nnrfiles=4\nbsrange=4k-64k"), (29, 856_064));
+    assert_eq!(wrote("rw=write\nsize=4m\nnrfiles=4\nbsrange=4k-64k"), (115, 4_141_056));
+    for more in ["loops=3", "io_size=3m", "time_based\nruntime=2"] {
+        assert_eq!(wrote(&format!("rw=write\n{more}")), (256, 1 << 20), "{more}");
+    }
+    // Without a map nothing but its bytes ends a pass of a synchronous engine.
+    assert_eq!(wrote("rw=randwrite\nnorandommap=1\nio_size=3m"), (768, 3 << 20));
+}

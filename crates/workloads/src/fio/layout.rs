@@ -319,6 +319,13 @@ impl JobSpec {
         names.into_iter().map(inside).collect()
     }
 
+    /// Whether it works behind the end of its files. A device has none to append to.
+    #[must_use]
+    pub(crate) fn appends(&self) -> bool {
+        let device = self.target.files.iter().any(|n| is_device(n));
+        self.file_options.append && self.replay.is_none() && !device
+    }
+
     /// Whether its `size` is for several files, and too small for a block in each of them.
     #[must_use]
     pub(crate) fn has_no_room(&self) -> bool {

@@ -56,6 +56,9 @@ pub(super) struct AnyKind {
     repeat_left: u64,
     identical: bool,
     wrap: bool,
+    /// `file_append`: fio takes the end of the file for the region's beginning when it asks whether a block fits, so each does.
+    /// One that would go beyond the end ends the file.
+    appends: bool,
     /// The streams with which every pass of a repeatable job begins.
     restarts: Option<Box<Streams>>,
 }
@@ -171,6 +174,7 @@ impl AnyKind {
             repeat: p.ddir_seq_nr.max(1),
             repeat_left: 1,
             identical: p.identical,
+            appends: job.appends(),
             wrap: job.time_based || skewed(&job.target.service).is_some(),
             restarts: repeats(job).then(|| Box::new(streams.clone())),
             streams,
@@ -325,7 +329,11 @@ impl AnyKind {
 
     fn in_file(&mut self, dir: DirIndex, file: usize) -> Option<NextIo> {
         let (at, random) = self.offset(dir, file)?;
-        let len = self.block_size(dir, random, self.files[file].extent.len - at);
+        let left = self.files[file].extent.len - at;
+        let len = self.block_size(dir, random, if self.appends { Bytes::MAX } else { left });
+        if self.appends && len > left {
+            return None;
+        }
         let align = self.align(dir);
         let f = &mut self.files[file];
         let len = match &mut f.map {
@@ -389,7 +397,7 @@ impl AnyKind {
         };
         let fits = |at: i64| (at >= 0 && at + least <= len).then_some(at as Bytes);
         // The one file of a job that only its time ends has no end.
-        fits(at).or_else(|| fits(0).filter(|_| self.wrap && self.files.len() == 1))
+        fits(at).or_else(|| fits(0).filter(|_| self.wrap && !self.appends && self.files.len() == 1))
     }
 
     fn random_offset(&mut self, dir: DirIndex, file: usize) -> Option<Bytes> {

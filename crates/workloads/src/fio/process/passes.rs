@@ -99,7 +99,8 @@ impl Job {
         };
         let progress = self.bytes_issued > self.went_round_at;
         let more = self.loops_left > 1 || self.limits.again_at.is_some_and(|most| moved <= most);
-        self.again = self.replay.is_none() && progress && more;
+        // Another pass would begin at the end that an appended file has then.
+        self.again = self.replay.is_none() && progress && more && !self.spec.appends();
         if self.again {
             self.loops_left = self.loops_left.saturating_sub(1).max(1);
             self.went_round_at = self.bytes_issued;
