@@ -137,7 +137,7 @@ pub struct Comparison {
     /// Figures of single jobs that were left out: those of more than eight jobs, unless they are asked for.
     #[serde(default)]
     pub left_out: usize,
-    /// Percentiles beyond the 99th that were left out, since some runs have too few I/Os for them.
+    /// Percentiles that were left out, since some runs have too few I/Os for them.
     #[serde(default)]
     pub unresolved: usize,
     /// Some results have total latencies and others do not, so all are compared by completion latency.
@@ -250,15 +250,26 @@ fn seen(f: &Figure<'_>, options: &CompareOptions) -> bool {
     f.told_apart || options.measures.iter().any(|m| m.starts_with("job/"))
 }
 
-/// Percentiles for which runs have too few I/Os: who lacks the 99th is charged, of those beyond nothing is known.
+/// A percentile of latencies that not every run of a cell has: of which only the runs with the most I/Os tell. Of the
+/// 99th that counts only where both sides lack it in the same runs: elsewhere one of them may starve a process.
+fn unresolved(measure: &str, sides: [&CellSample; 2], runs: [usize; 2]) -> bool {
+    let rounds = sides.map(|s| s.sample.rounds.iter().map(|r| r.0).collect::<BTreeSet<u32>>());
+    let all = rounds.iter().zip(runs).all(|(r, n)| r.len() == n);
+    !all && percentile(measure) && (beyond_p99(measure) || rounds[0] == rounds[1])
+}
+
+fn percentile(measure: &str) -> bool {
+    latency_of(measure).is_some() && [".p50", ".p99"].iter().any(|p| measure.contains(p))
+}
+
 fn beyond_p99(measure: &str) -> bool {
-    latency_of(measure).is_some() && measure.contains(".p99.")
+    percentile(measure) && measure.contains(".p99.")
 }
 
 fn figures<'a>(b: &'a Cells, n: &'a Cells, options: &CompareOptions) -> Vec<Figure<'a>> {
     let mut out = Vec::new();
     // Who asks for a percentile gets it.
-    let asked = options.measures.iter().any(|m| beyond_p99(m));
+    let asked = options.measures.iter().any(|m| percentile(m));
     for (key, cell) in &n.0 {
         let Some(other) = b.0.get(key) else { continue };
         let runs = [other, cell].map(|c| c.rounds().len());
@@ -266,8 +277,7 @@ fn figures<'a>(b: &'a Cells, n: &'a Cells, options: &CompareOptions) -> Vec<Figu
         for (measure, new) in &cell.measures {
             if let Some(base) = other.measures.get(measure) {
                 let (told_apart, jobs) = (sharing.told_apart(measure), sharing.jobs(measure));
-                let known = [base, new].map(|s| s.sample.rounds.len());
-                let unresolved = !asked && beyond_p99(measure) && known != runs;
+                let unresolved = !asked && unresolved(measure, [base, new], runs);
                 out.push(Figure { key, measure, base, new, told_apart, jobs, unresolved });
             }
         }

@@ -308,4 +308,17 @@ fn a_percentile_that_some_runs_lack_is_not_compared() {
     assert_eq!(of(false, &[]), (1, 1, Answer::NoRegression));
     assert_eq!(of(true, &[]), (2, 0, Answer::NoRegression));
     assert_eq!(of(false, &["read.lat.p99.9"]), (1, 0, Answer::CannotTell));
+    // Who counts no I/Os may lack the 99th, too. If only one side does, it may starve a process.
+    let p99 = |runs: std::ops::RangeInclusive<u32>| {
+        let mut all = records("6.1", &FAST);
+        for r in all.iter_mut().filter(|r| runs.contains(&r.trial.repetition)) {
+            let (name, value) = ("read.lat.p99".into(), r.metrics[0].value);
+            r.metrics.push(Metric { name, value, ..r.metrics[0].clone() });
+        }
+        all
+    };
+    let o = CompareOptions { force: true, ..CompareOptions::default() };
+    let both = |a, b| compare(&p99(a), &p99(b), &o).unwrap();
+    assert_eq!(both(2..=2, 2..=2).answer(), Answer::NoRegression);
+    assert_eq!((both(1..=6, 2..=2).unresolved, both(1..=6, 2..=2).changes.len()), (0, 2));
 }
