@@ -217,12 +217,17 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
         group_writeback: kernel >= KernelVersion(4, 2, 0),
         bio_pages: bio_pages(kernel, fs_of(trial)),
         plugs_files: fs_of(trial) != FsType::Xfs || kernel < IOMAP,
+        range_writes_sync: RANGE_WRITES_SYNC.contains(&kernel),
         page_ns: trial.kernel.cpu.copy_ns + trial.kernel.cpu.page_ns,
     }
 }
 
 /// XFS leaves the making of bios to iomap, which has no plug (seen in 6.12, `sqlite_wal`).
 const IOMAP: KernelVersion = KernelVersion(5, 5, 0);
+
+/// Linux 5.2 says that `sync_file_range` had written as `fsync` does since 2.6.29, and no longer does.
+const RANGE_WRITES_SYNC: std::ops::Range<KernelVersion> =
+    KernelVersion(2, 6, 29)..KernelVersion(5, 2, 0);
 
 /// Writes past a cache need one.
 fn takes_fua(trial: &Trial) -> bool {

@@ -433,7 +433,7 @@ impl Mount {
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Box::pin(async move {
             let to = if part.len == 0 { u64::MAX } else { (part.at + part.len).div_ceil(PAGE) };
-            k.write_some(part.ino.0, &volume, (part.at / PAGE, to), wait).await;
+            k.sync_range(part.ino.0, &volume, (part.at / PAGE, to), wait).await;
             Ok(0)
         })
     }
@@ -457,7 +457,7 @@ impl Mount {
                 0 => u64::MAX,
                 len => part.at.saturating_add(len).div_ceil(PAGE),
             };
-            k.write_some(part.ino.0, &this.volume, (part.at / PAGE, to), false).await;
+            k.write_some(part.ino.0, &this.volume, (part.at / PAGE, to)).await;
             this.forget(Some(part));
             Ok(0)
         })
@@ -470,7 +470,7 @@ impl Mount {
         }
         let (k, volume) = (self.kernel(actor), self.volume.clone());
         Some(Box::pin(async move {
-            k.write_some(ino.0, &volume, (0, u64::MAX), false).await;
+            k.write_some(ino.0, &volume, (0, u64::MAX)).await;
             Ok(0)
         }))
     }

@@ -43,6 +43,8 @@ pub struct Settings {
     pub group_writeback: bool,
     /// The bios that write a file back go under one plug. Those of the flusher always do.
     pub plugs_files: bool,
+    /// `sync_file_range` that only starts writes makes them as those that somebody waits for: from 2.6.29 to 5.1.
+    pub range_writes_sync: bool,
 }
 
 impl Default for Settings {
@@ -68,6 +70,7 @@ impl Default for Settings {
             page_ns: 0,
             group_writeback: true,
             plugs_files: true,
+            range_writes_sync: false,
         }
     }
 }

@@ -120,6 +120,7 @@ impl Kernel {
     ) -> u64 {
         let mut written = 0;
         let mut at = from;
+        let waits = group.is_some() || flags.has(Flags::SYNC);
         let plugged = self.with(|w| w.keeps_plug(self.task()));
         let plug = plugged || self.with(|w| w.memory.settings.plugs_files);
         self.with(|w| w.keep_plug(self.task(), plug));
@@ -148,7 +149,7 @@ impl Kernel {
             while let Some((a, b)) =
                 self.with(|w| w.pages(file).and_then(|p| p.run(at, b, Mark::Dirty)))
             {
-                let b = match self.not_under_way(file, (a, b), group.is_some()).await {
+                let b = match self.not_under_way(file, (a, b), waits).await {
                     Ok(b) => b,
                     Err(from) => {
                         at = from;
@@ -239,15 +240,23 @@ impl Kernel {
         self.wait(Wait::Io(group)).await;
     }
 
-    /// Writes the dirty pages of a range (`sync_file_range`). With `wait`, waits for them and for those under way.
-    pub async fn write_some(
+    /// Starts the writes of a range's dirty pages. Nobody waits for them.
+    pub async fn write_some(&self, file: u32, files: &impl Backing, part: (u64, u64)) {
+        self.write_range(file, files, part, u64::MAX, Flags::NONE, None).await;
+    }
+
+    /// `sync_file_range`: writes the dirty pages of a range. With `wait`, waits for them and for those under way.
+    pub async fn sync_range(
         &self,
         file: u32,
         files: &impl Backing,
         (from, to): (u64, u64),
         wait: bool,
     ) {
-        let flags = if wait { self.with(|w| w.sync_flags()) } else { Flags::NONE };
+        let flags = self.with(|w| match wait || w.memory.settings.range_writes_sync {
+            true => w.sync_flags(),
+            false => Flags::NONE,
+        });
         self.write_range(file, files, (from, to), u64::MAX, flags, None).await;
         while wait
             && let Some(page) = self.with(|w| {

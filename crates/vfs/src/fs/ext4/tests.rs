@@ -302,7 +302,7 @@ fn written_back_blocks_are_marked_afterwards() {
         fs.fsync(&k, 1, false).await;
         let mut b = create(&k, &fs, 2).await;
         write(&k, &fs, &mut b, 0, 4096).await;
-        k.write_some(2, &fs, (0, u64::MAX), false).await;
+        k.write_some(2, &fs, (0, u64::MAX)).await;
         fs.fsync_directory(&k, ROOT).await;
         pause(&k).await;
         let blocks = fs.with(|s| s.journal.running.as_ref().map(|t| t.log_blocks(253)));

@@ -120,7 +120,7 @@ fn a_writer_with_nothing_to_write_waits_for_the_disk() {
     let program: Path = Box::pin(async move {
         let mut file = open(1);
         k.write_and_look(&mut file, &Flat, 0, 26_000 * 4096).await;
-        k.write_some(1, &Flat, (0, u64::MAX), false).await;
+        k.write_some(1, &Flat, (0, u64::MAX)).await;
         k.with(|w| w.congested[1] = true);
         k.write_and_look(&mut file, &Flat, 26_000 * 4096, 1200 * 4096).await;
     });
@@ -156,7 +156,7 @@ fn pages_on_their_way_are_left_for_another_round() {
     let program: Path = Box::pin(async move {
         let mut file = open(1);
         k.write_and_look(&mut file, &Flat, 0, 16 * 4096).await;
-        k.write_some(1, &Flat, (0, u64::MAX), false).await;
+        k.write_some(1, &Flat, (0, u64::MAX)).await;
         k.write_and_look(&mut file, &Flat, 0, 8 * 4096).await;
         let round = Round { pages: 100, until: Nanos::MAX, leaves_off: false };
         assert_eq!(k.write_back(&Flat, round).await.pages, 0);

@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::super::World;
+use super::super::memory::{self, Memory};
 use super::super::read::Open;
 use super::super::testing::{Flat, Path, run};
 use super::*;
@@ -57,6 +58,29 @@ fn pages_written_back_are_counted_for_whose_work_it_was() {
         assert_eq!(k.with(|w| w.memory.take_moved()).written, 3);
     });
     run(&world, vec![path], 1, 1000);
+}
+
+/// What `sync_file_range` starts: flags of the bios and when the call came back, with a page under way that is dirty again.
+fn range_started(range_writes_sync: bool) -> (Vec<Flags>, u64) {
+    let settings = memory::Settings { range_writes_sync, ..Default::default() };
+    let world = Rc::new(RefCell::new(World::default()));
+    world.borrow_mut().memory = Memory::new(settings);
+    let k = kernel(&world, 0);
+    let path: Path = Box::pin(async move {
+        k.write(&mut file(1), &Flat, 0, 2 * 4096).await;
+        k.write_some(1, &Flat, (0, 1)).await;
+        k.write(&mut file(1), &Flat, 0, 4096).await;
+        k.sync_range(1, &Flat, (0, u64::MAX), false).await;
+    });
+    let log = run(&world, vec![path], 1, 1000);
+    let now = world.borrow().now;
+    (log.iter().map(|(_, b)| b.flags).collect(), now)
+}
+
+#[test]
+fn sync_file_range_wrote_as_fsync_does_before_linux_5_2() {
+    assert_eq!(range_started(false), (vec![Flags::NONE, Flags::NONE], 0));
+    assert_eq!(range_started(true), (vec![Flags::NONE, Flags::SYNC], 1000));
 }
 
 #[test]
