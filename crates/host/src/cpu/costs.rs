@@ -55,7 +55,15 @@ impl Costs {
 
     /// A look at the clock.
     pub(crate) fn clock(&self) -> Nanos {
-        self.profile.clock_ns
+        self.own(self.profile.clock_ns)
+    }
+
+    /// A program's own work, which takes as long as its text says on a machine of the profile's speed.
+    pub(crate) fn own(&self, work: Nanos) -> Nanos {
+        match self.profile.percent {
+            0 | 100 => work,
+            percent => (u128::from(work) * u128::from(percent) / 100) as Nanos,
+        }
     }
 
     /// How long a task keeps its core while others want it.

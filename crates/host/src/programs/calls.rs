@@ -81,6 +81,7 @@ impl Programs {
         let enters = call.enters_kernel();
         let copies = self.copied_by(t, &call);
         if let Call::Compute { time } = call {
+            let time = self.costs.as_ref().map_or(time, |c| c.own(time));
             self.tasks[t as usize].compute = time;
             self.tasks[t as usize].answer = Ok(0);
             return time == 0 || self.compute(t);

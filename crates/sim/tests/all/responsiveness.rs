@@ -14,8 +14,18 @@ use iosched_workloads::fio::NoLookup;
 
 /// Records by scheduler of a command line on a device.
 fn records(device: &str, schedulers: &[&str], line: &str) -> BTreeMap<String, Record> {
+    records_with("", device, schedulers, line)
+}
+
+/// The same with more lines of an experiment file.
+fn records_with(
+    more: &str,
+    device: &str,
+    schedulers: &[&str],
+    line: &str,
+) -> BTreeMap<String, Record> {
     let text = format!(
-        "devices = [\"{device}\"]\nschedulers = {schedulers:?}\nworkloads = [{{ name = \"w\", program = \"{line}\" }}]\n"
+        "devices = [\"{device}\"]\nschedulers = {schedulers:?}\nworkloads = [{{ name = \"w\", program = \"{line}\" }}]\n{more}"
     );
     let mut e = Experiment::from_toml("test", &text).unwrap();
     e.collect = Collect { series: false, dispatches: false };
@@ -34,6 +44,19 @@ fn records(device: &str, schedulers: &[&str], line: &str) -> BTreeMap<String, Re
 
 fn metric<'a>(r: &'a Record, name: &str) -> &'a Metric {
     r.metrics.iter().find(|m| m.name == name).unwrap_or_else(|| panic!("{name}: {:?}", r.metrics))
+}
+
+/// The machine's speed is that of programs, too: here they think for a millisecond at each file.
+#[test]
+fn a_slower_machine_thinks_longer() {
+    let rate = |percent: u32| {
+        let cpu = format!("cpu = {{ percent = {percent} }}\n");
+        let all = records_with(&cpu, "fixed", &["none"], "compilebench 1 2 0 1000");
+        metric(&all["none"], "initial create").value
+    };
+    let (usual, slow, fast) = (rate(100), rate(200), rate(50));
+    assert!((usual / slow / 2.0 - 1.0).abs() < 0.01, "{usual} {slow}");
+    assert!((fast / usual / 2.0 - 1.0).abs() < 0.01, "{fast} {usual}");
 }
 
 #[test]
