@@ -46,7 +46,7 @@ pub(super) fn judge(claim: &Claim, cells: &[Cell]) -> Judged {
     let mut all = true;
     for check in &claim.checks {
         let Some(ours) = check.ratio(cells, Whose::Ours) else {
-            let test = check.largest.first().unwrap_or(&check.test);
+            let test = check.largest.first().or(check.sum.first()).unwrap_or(&check.test);
             let why = format!("{test}: no figures of ours");
             return judged(Verdict::NotMeasurable, why);
         };
@@ -74,6 +74,13 @@ impl Check {
         if !self.largest.is_empty() {
             let of_these = cells.iter().filter(|c| self.largest.contains(&c.test));
             return of_these.filter_map(value).reduce(f64::max);
+        }
+        if !self.sum.is_empty() {
+            let sum = |tests: &[String]| {
+                let of_these = cells.iter().filter(|c| tests.contains(&c.test)).filter_map(value);
+                of_these.fold(None, |sum: Option<f64>, v| Some(sum.unwrap_or(0.0) + v))
+            };
+            return Some(sum(&self.sum)? / sum(&self.sum_over)?);
         }
         if !self.like.is_empty() {
             return self.furthest(cells, value);
@@ -123,6 +130,9 @@ impl Check {
     fn words(&self, published: Option<f64>, ours: f64, holds: bool) -> String {
         let what = match self.spread.is_empty() {
             _ if !self.largest.is_empty() => format!("largest of {}", self.largest.join(", ")),
+            _ if !self.sum.is_empty() => {
+                format!("{} together over {}", self.sum.join(", "), self.sum_over.join(", "))
+            }
             _ if !self.like.is_empty() => {
                 format!("{} and {}, furthest of {}", self.test, self.like, self.of.join(", "))
             }

@@ -161,7 +161,7 @@ pub(super) struct Claim {
 }
 
 /// Two groups of cells, and how far they must be apart; or one, and how far it may spread; or runs of two tests, and how
-/// far those of the same name may be apart; or the largest figure of some tests.
+/// far those of the same name may be apart; or the largest figure of some tests; or the figures of some tests together.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Check {
@@ -170,6 +170,11 @@ pub(super) struct Check {
     /// Tests whose largest figure counts as it is.
     #[serde(default)]
     pub largest: Vec<String>,
+    /// Tests whose figures together are divided by those of `sum_over`: which part of the one the other is.
+    #[serde(default)]
+    pub sum: Vec<String>,
+    #[serde(default)]
+    pub sum_over: Vec<String>,
     /// Runs of which the largest is divided by the smallest.
     #[serde(default)]
     pub spread: Vec<String>,

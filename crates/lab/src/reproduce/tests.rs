@@ -54,8 +54,10 @@ fn every_shipped_file_reads_and_its_rows_and_columns_are_there() {
         }
         let test = |t: &str| r.map.tests.iter().any(|row| row.name == t);
         for check in r.map.claims.iter().flat_map(|c| &c.checks) {
-            let known = check.largest.iter().all(|t| test(t));
-            assert!(known && (!check.largest.is_empty() || test(&check.test)), "{name}: {check:?}");
+            let mut named = check.largest.iter().chain(&check.sum).chain(&check.sum_over);
+            let known = named.all(|t| test(t));
+            let several = !check.largest.is_empty() || !check.sum.is_empty();
+            assert!(known && (several || test(&check.test)), "{name}: {check:?}");
             assert!(check.over_test.is_empty() || test(&check.over_test), "{}", check.over_test);
             assert!(check.like.is_empty() || test(&check.like), "{name}: no test {}", check.like);
             assert!(check.at_least.is_some() || check.at_most.is_some(), "a check asks nothing");
@@ -176,6 +178,32 @@ fn a_claim_may_be_of_the_largest_figure_of_some_tests() {
     assert_eq!(with(&[4.0, 60.0]).verdict, Verdict::Agree);
     assert_eq!(with(&[4.0, 59.0]).verdict, Verdict::Disagree);
     assert!(with(&[4.0, 60.0]).evidence.contains("HDD: konsole, 5r5w-rand: 60"));
+    assert_eq!(with(&[]).verdict, Verdict::NotMeasurable);
+}
+
+#[test]
+fn a_claim_may_be_of_a_part_of_all() {
+    let r = Reproduction::load("bfq-v7r3-responsiveness").unwrap();
+    let with = |films: &[(f64, f64)]| {
+        let record = |(n, (given_up, never)): (usize, &(f64, f64))| {
+            let mut record = Record::default();
+            record.trial.workload =
+                ["video, 10r-seq", "video, 5r5w-rand", "video, 10r-rand"][n].into();
+            record.trial.device = "st1000dm003".into();
+            record.trial.scheduler = "NOOP".into();
+            for (name, value) in [("films given up", *given_up), ("films never begun", *never)] {
+                record.metrics.push(Metric { name: name.into(), value, ..Metric::default() });
+            }
+            record
+        };
+        let records: Vec<Record> = films.iter().enumerate().map(record).collect();
+        let claims = r.judge(&records, false).claims;
+        claims.into_iter().find(|c| c.claim.starts_with("Video X")).unwrap()
+    };
+    assert_eq!(with(&[(1.0, 1.0), (1.0, 0.0), (0.0, 0.0)]).verdict, Verdict::Agree);
+    assert_eq!(with(&[(1.0, 1.0), (1.0, 0.0), (1.0, 0.0)]).verdict, Verdict::Disagree);
+    assert_eq!(with(&[(0.0, 0.0), (0.0, 0.0)]).verdict, Verdict::Disagree);
+    assert!(with(&[(1.0, 1.0)]).evidence.contains("together over"));
     assert_eq!(with(&[]).verdict, Verdict::NotMeasurable);
 }
 

@@ -116,7 +116,7 @@ fn a_start_over_the_limit_is_the_last_and_has_no_time() {
 
 #[test]
 fn a_film_beside_readers_drops_frames_where_nobody_prefers_it() {
-    let line = "video 10r-seq 10 1M 5000 60 1 1G";
+    let line = "video 10r-seq 10 1M 5000 60 1 1G 16500k none";
     let all = records("hdd-7200", &["none", "mq-deadline", "bfq"], line);
     let drops = |s: &str| metric(&all[s], "drop rate").value;
     for other in ["none", "mq-deadline"] {
@@ -133,6 +133,21 @@ fn a_film_beside_readers_drops_frames_where_nobody_prefers_it() {
     assert!(metric(&idle["none"], "frames dropped").value <= 3.0);
 }
 
+/// Beside readers in order the player itself does not start in time under a scheduler that knows nothing of starts.
+#[test]
+fn a_film_whose_player_does_not_start_never_begins() {
+    let line = "video 10r-seq 4 1M 5000 20 3 1G";
+    let all = records("hdd-7200", &["none", "bfq"], line);
+    let of = |s: &str, name: &str| metric(&all[s], name).value;
+    assert_eq!((of("none", "films never begun"), of("none", "films given up")), (1.0, 1.0));
+    assert_eq!((of("bfq", "films never begun"), of("bfq", "films given up")), (0.0, 0.0));
+    assert!(metric(&all["none"], "drop rate").censored);
+    // Nothing else is read on an idle disk than film, player and the starts of bash beside.
+    let idle = &records("fixed", &["none"], "video 0r 4 1M 5000 10 1")["none"];
+    let read = idle.device.bytes[0] as f64 / f64::from(1 << 20);
+    assert!((78.0..86.0).contains(&read), "{read} MiB");
+}
+
 #[test]
 fn a_film_that_does_not_end_is_given_up() {
     // More than the device can read in a second.
@@ -140,6 +155,10 @@ fn a_film_that_does_not_end_is_given_up() {
     let r = &all["none"];
     assert_eq!((metric(r, "drop rate").value, metric(r, "drop rate").censored), (100.0, true));
     assert!(metric(r, "frames").value < 96.0, "the first time was the last");
+    assert_eq!(
+        (metric(r, "films given up").value, metric(r, "films never begun").value),
+        (1.0, 0.0)
+    );
 }
 
 #[test]

@@ -18,6 +18,10 @@ const BEGIN: u64 = 92;
 const PLAYED: u32 = 120;
 const DROPPED: u32 = 121;
 const OVER: u32 = 122;
+/// Films that began.
+const BEGUN: u32 = 123;
+/// What plays: a program that starts cold before, as in the suite, or a film that plays itself.
+const PLAYERS: &[&str] = &["mplayer", "none"];
 
 /// The film.
 pub(super) static VIDEO: Descriptor = Descriptor {
@@ -59,11 +63,19 @@ pub(super) static VIDEO: Descriptor = Descriptor {
         },
         FILE_SIZE,
         WRITER_RATE,
+        Param {
+            name: "player",
+            text: "Program that starts cold before it plays; none: playing begins at once.",
+            default: PLAYERS[0],
+            kind: Kind::Word(PLAYERS),
+        },
     ],
     figures: &[
         Figure { name: "drop rate", unit: "%", higher_is_better: Some(false) },
         Figure { name: "frames dropped", unit: "frames", higher_is_better: None },
         Figure { name: "frames", unit: "frames", higher_is_better: None },
+        Figure { name: "films given up", unit: "films", higher_is_better: Some(false) },
+        Figure { name: "films never begun", unit: "films", higher_is_better: None },
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
     ],
@@ -76,16 +88,25 @@ pub(super) static VIDEO: Descriptor = Descriptor {
 
 async fn prepare(sys: Sys, p: Params) -> Done {
     Start::find("bash").prepare(&sys).await?;
+    if let Some(player) = player(&p) {
+        player.prepare(&sys).await?;
+    }
     let size = (BEGIN + p.count("seconds")) * p.bytes("rate");
     files::make(&sys, "film", size).await?;
     background::prepare(&sys, &p).await
 }
 
+fn player(p: &Params) -> Option<&'static Start> {
+    let name = p.word("player");
+    (&*name != "none").then(|| Start::find(&name))
+}
+
 async fn run(sys: Sys, p: Params) -> Done {
     let background = background::start(&sys, &p).await?;
-    let mut given_up = false;
+    let (mut given_up, mut tried) = (false, 0);
     for number in 1..=p.number("iterations") {
         given_up = !once(&sys, &p, number).await?;
+        tried = number;
         if given_up {
             break;
         }
@@ -94,6 +115,8 @@ async fn run(sys: Sys, p: Params) -> Done {
     let (played, dropped) = (sys.add(PLAYED, 0).await?, sys.add(DROPPED, 0).await?);
     sys.figure("frames", played as f64).await?;
     sys.figure("frames dropped", dropped as f64).await?;
+    sys.figure("films given up", f64::from(u8::from(given_up))).await?;
+    sys.figure("films never begun", (tried - sys.add(BEGUN, 0).await?) as f64).await?;
     if given_up {
         // The suite has no figure then: all that was not played is missing.
         return sys.beyond("drop rate", 100.0).await;
@@ -106,16 +129,29 @@ async fn once(sys: &Sys, p: &Params, number: i64) -> Result<bool, Errno> {
     sys.add(OVER, -sys.add(OVER, 0).await?).await?;
     let limit = (p.count("seconds") + p.count("tolerance")) * SEC;
     let own = p.clone();
-    let player = sys.fork(async move |sys| play(&sys, &own, limit).await).await?;
+    let player = sys.fork(async move |sys| play(&sys, &own, limit, number).await).await?;
     let starts = sys.fork(async move |sys| starts(&sys, number).await).await?;
+    let watchdog = sys.fork(async move |sys| watch(&sys, limit, number).await).await?;
     let begun = sys.now();
     sys.join(player).await?;
+    let _ = sys.signal(watchdog).await;
+    sys.join(watchdog).await?;
     let ended = sys.add(OVER, 1).await? == 1;
     sys.mark(Part::Phase, "film", begun).await?;
     sys.add(cold::GIVEN_UP, number - sys.add(cold::GIVEN_UP, 0).await?).await?;
     let _ = sys.signal(starts).await;
     sys.join(starts).await?;
     Ok(ended)
+}
+
+/// Gives up starts that last beyond the limit, that of the player first of all.
+async fn watch(sys: &Sys, limit: Nanos, number: i64) -> Done {
+    let begun = sys.now();
+    background::pause(sys, limit).await?;
+    if sys.now() - begun >= limit {
+        sys.add(cold::GIVEN_UP, number - sys.add(cold::GIVEN_UP, 0).await?).await?;
+    }
+    Ok(())
 }
 
 /// A cold start of bash every 3 s. Whatever is in memory of the film goes each time, as the caches are dropped.
@@ -134,7 +170,12 @@ async fn starts(sys: &Sys, number: i64) -> Done {
 }
 
 /// The player: its clock goes on when data are late.
-async fn play(sys: &Sys, p: &Params, limit: Nanos) -> Done {
+async fn play(sys: &Sys, p: &Params, limit: Nanos, number: i64) -> Done {
+    let asked = sys.now();
+    if let Some(player) = player(p) {
+        player.run(sys, number).await?;
+        sys.mark(Part::Beside, "player starts", asked).await?;
+    }
     let film = sys.open("film", OpenFlags::READ).await?;
     sys.fadvise(film, 0, 0, Advice::DontNeed).await?;
     // Where it finds the index: at the beginning and at the end.
@@ -142,17 +183,20 @@ async fn play(sys: &Sys, p: &Params, limit: Nanos) -> Done {
     sys.pread(film, 0, 4096).await?;
     sys.pread(film, end.saturating_sub(4096), 4096).await?;
     sys.lseek(film, (BEGIN * p.bytes("rate")).cast_signed(), Whence::Set).await?;
-    let (decode, asked) = (p.micros("decode"), sys.now());
+    let decode = p.micros("decode");
     let mut begun = None;
     for frame in 0..p.count("seconds") * FRAMES {
         sys.read(film, p.bytes("rate") / FRAMES).await?;
-        // It begins with its first frame.
-        let begun = *begun.get_or_insert(sys.now());
-        let due = begun + frame * SEC / FRAMES;
         if sys.now() - asked > limit {
             sys.add(OVER, 1).await?;
             break;
         }
+        // It begins with its first frame.
+        if begun.is_none() {
+            sys.add(BEGUN, 1).await?;
+        }
+        let begun = *begun.get_or_insert(sys.now());
+        let due = begun + frame * SEC / FRAMES;
         sys.add(PLAYED, 1).await?;
         if sys.now() > due + decode.max(MS) {
             sys.add(DROPPED, 1).await?;
