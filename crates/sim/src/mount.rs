@@ -131,7 +131,9 @@ pub(crate) fn volume(trial: &Trial, capacity: Bytes) -> Volume {
         },
         delalloc: options.delalloc && !ext3 && options.data != DataMode::Journal,
         da_alloc: options.da_alloc,
-        unwritten: options.unwritten.unwrap_or(kernel >= KernelVersion(5, 6, 0)),
+        // The kernel turns dioread_nolock off with data=journal.
+        unwritten: options.unwritten.unwrap_or(kernel >= KernelVersion(5, 6, 0))
+            && options.data != DataMode::Journal,
         data_home: kernel >= KernelVersion(6, 4, 0),
         async_commit: options.async_commit,
         discard: options.discard,

@@ -251,8 +251,8 @@ impl Mount {
     /// written.
     pub(crate) fn write_cached(&self, actor: u32, part: Part, now: Nanos) -> Option<u64> {
         let file = part.ino.0;
-        if part.at.checked_add(part.len)? > self.len(part.ino) || !self.volume.is_stamped(file, now)
-        {
+        let noted = self.volume.is_stamped(file, now) && self.volume.is_logged(file, part.pages());
+        if part.at.checked_add(part.len)? > self.len(part.ino) || !noted {
             return None;
         }
         self.world.borrow_mut().write_cached(actor, file, part.at, part.len)
@@ -328,18 +328,28 @@ impl Mount {
         Box::pin(async move {
             let part = this.promised(&k, part).await?;
             let mut open = open;
-            let place = this.volume.data(open.file);
-            let n = match k.with(|w| w.memory.settings.writers_write) {
-                true => k.write_and_look(&mut open, &this.volume, part.at, part.len).await,
-                false => k.write(&mut open, &place, part.at, part.len).await,
-            };
-            this.longer(part);
-            this.volume.wrote(&k, open.file, part.pages()).await;
+            let (step, end) = (this.volume.written_at_once(), part.at + part.len);
+            let mut at = part.at;
+            while at < end {
+                let to = end.min((at / PAGE).saturating_add(step).saturating_mul(PAGE));
+                this.write_piece(&k, &mut open, Part { at, len: to - at, ..part }).await;
+                at = to;
+            }
             if let Some(data_only) = sync {
                 this.synced(&k, open.file, data_only).await?;
             }
-            Ok(n)
+            Ok(part.len)
         })
+    }
+
+    async fn write_piece(&self, k: &Kernel, open: &mut Open, part: Part) {
+        let place = self.volume.data(open.file);
+        match k.with(|w| w.memory.settings.writers_write) {
+            true => k.write_and_look(open, &self.volume, part.at, part.len).await,
+            false => k.write(open, &place, part.at, part.len).await,
+        };
+        self.longer(part);
+        self.volume.wrote(k, open.file, part.pages()).await;
     }
 
     pub(super) fn longer(&self, part: Part) {

@@ -376,16 +376,22 @@ impl Journal {
             && !retaken.into_iter().flatten().any(|t| t.blocks.contains(&block))
     }
 
+    /// Whether the block is in the log and not in its home place.
+    #[must_use]
+    pub fn is_dirty(&self, block: Block) -> bool {
+        self.dirty.contains_key(&block)
+    }
+
+    /// Whether the running transaction has the block.
+    #[must_use]
+    pub fn takes(&self, block: Block) -> bool {
+        self.running.as_ref().is_some_and(|t| t.blocks.contains(&block))
+    }
+
     /// Dirty home blocks since `before` or longer, in order of place.
     #[must_use]
     pub fn dirty_since(&self, before: u64) -> Vec<Block> {
         self.dirty.iter().filter(|(_, at)| **at <= before).map(|(b, _)| *b).collect()
-    }
-
-    /// Home blocks that are dirty.
-    #[must_use]
-    pub fn dirty(&self) -> usize {
-        self.dirty.len()
     }
 
     /// The block is on its way home. Its checkpoint waits for it still.

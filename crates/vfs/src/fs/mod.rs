@@ -247,6 +247,16 @@ pub trait FileSystem: Backing {
         true
     }
 
+    /// Pages of a write that the file system is told of together, before others become dirty.
+    fn written_at_once(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Whether a write into these pages, which are dirty, leaves nothing for a journal.
+    fn is_logged(&self, _file: u32, _pages: (u64, u64)) -> bool {
+        true
+    }
+
     /// Blocks of the file that were written on the disk are marked so.
     async fn convert(&self, _: &Kernel, _file: u32) {}
 

@@ -114,6 +114,18 @@ impl Backing for Volume {
     async fn reserve(&self, k: &Kernel, file: u32, page: u64) {
         each!(self, fs => fs.reserve(k, file, page).await);
     }
+
+    fn is_held(&self, file: u32, pages: (u64, u64)) -> (bool, u64) {
+        each!(self, fs => fs.is_held(file, pages))
+    }
+
+    fn goes_home(&self, file: u32, pages: (u64, u64)) -> bool {
+        each!(self, fs => fs.goes_home(file, pages))
+    }
+
+    async fn before_sync(&self, k: &Kernel, file: u32) {
+        each!(self, fs => fs.before_sync(k, file).await);
+    }
 }
 
 impl FileSystem for Volume {
@@ -145,6 +157,14 @@ impl FileSystem for Volume {
 
     fn is_stamped(&self, file: u32, now: Nanos) -> bool {
         each!(self, fs => fs.is_stamped(file, now))
+    }
+
+    fn is_logged(&self, file: u32, pages: (u64, u64)) -> bool {
+        each!(self, fs => fs.is_logged(file, pages))
+    }
+
+    fn written_at_once(&self) -> u64 {
+        each!(self, fs => fs.written_at_once())
     }
 
     fn journal_level(&self) -> Option<u8> {

@@ -257,12 +257,13 @@ impl Memory {
         self.moved.written += to - from;
     }
 
-    /// Dirty pages go through the journal: what is still to be written of them is the journal's.
-    pub fn journaled(&mut self, file: u32, from: u64, to: u64) {
-        let Some(pages) = self.files.pages(file) else { return };
-        let n = pages.set(from, to, Mark::Dirty, false);
-        self.dirty -= n;
-        self.written += n;
+    /// Pages were written to before, and a journal has them only now: those that went to the disk meanwhile are dirty again.
+    pub fn dirty_again(&mut self, file: u32, (from, to): (u64, u64), now: u64) {
+        let mut at = from;
+        while let Some((a, b)) = self.files.pages(file).and_then(|p| p.run(at, to, Mark::Present)) {
+            self.dirty_pages(file, a, b, now);
+            at = b;
+        }
     }
 
     /// Pages have been written.

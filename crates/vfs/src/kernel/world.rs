@@ -80,11 +80,6 @@ pub enum Done {
         /// Where it begins.
         sector: Sector,
     },
-    /// A buffer of metadata has been written to its own place.
-    Home {
-        /// Where it begins.
-        sector: Sector,
-    },
     /// The last write of a record of the log.
     Logged,
     /// Only its group counts it.
@@ -112,6 +107,8 @@ struct InFlight {
     group: Option<Group>,
     /// A worker of the file system ends it.
     late: bool,
+    /// First sector and sectors of what a journal waits for.
+    home: Option<(Sector, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -377,12 +374,21 @@ impl World {
 
     /// Makes a bio; the task hands it over with [`Wait::Submit`].
     pub fn bio(&mut self, task: TaskId, out: BioOut, done: Done, group: Option<Group>) {
-        self.make(task, out, InFlight { done, group, late: false });
+        self.make(task, out, InFlight { done, group, late: false, home: None });
     }
 
     /// The same, and whoever waits for it goes on when a worker of the file system has ended it ([`World::end`]).
     pub fn late_bio(&mut self, task: TaskId, out: BioOut, done: Done, group: Option<Group>) {
-        self.make(task, out, InFlight { done, group, late: true });
+        self.make(task, out, InFlight { done, group, late: true, home: None });
+    }
+
+    /// The same as [`World::bio`], of blocks of which a journal has copies until they are in their own places.
+    pub fn home_bio(&mut self, task: TaskId, out: BioOut, done: Done, group: Option<Group>) {
+        let home = Some((out.sector, out.sectors));
+        for sector in sectors_of(home) {
+            *self.homeward.entry(sector).or_default() += 1;
+        }
+        self.make(task, out, InFlight { done, group, late: false, home });
     }
 
     fn make(&mut self, task: TaskId, out: BioOut, bio: InFlight) {
@@ -392,9 +398,6 @@ impl World {
         }
         if let Done::Copied { sector } = done {
             self.copying.insert(sector);
-        }
-        if let Done::Home { sector } = done {
-            *self.homeward.entry(sector).or_default() += 1;
         }
         let id = self.in_flight.add(bio);
         let task = task as usize;
@@ -426,6 +429,9 @@ impl World {
         let Some(bio) = self.in_flight.take(id) else { return };
         if !matches!(bio.done, Done::Read { .. } | Done::Metadata { .. }) && !self.congested[1] {
             self.signal(Event::Uncongested);
+        }
+        for sector in sectors_of(bio.home) {
+            self.comes_home(sector);
         }
         if bio.late {
             self.late.push_back((bio.done, bio.group));
@@ -461,7 +467,6 @@ impl World {
                 self.copying.remove(&sector);
                 self.signal(Event::Buffer(sector));
             }
-            Done::Home { sector } => self.comes_home(sector),
             Done::Logged => self.signal(Event::Logged),
             Done::Metadata { .. } | Done::Other => {}
         }
@@ -538,4 +543,10 @@ impl World {
     pub fn pages(&mut self, file: u32) -> Option<&mut Mapping> {
         self.memory.pages(file)
     }
+}
+
+/// The first sectors of the blocks of a bio.
+fn sectors_of(home: Option<(Sector, u32)>) -> impl Iterator<Item = Sector> {
+    home.into_iter()
+        .flat_map(|(sector, sectors)| (0..u64::from(sectors / 8)).map(move |n| sector + n * 8))
 }

@@ -42,6 +42,22 @@ pub trait Backing {
         (false, to)
     }
 
+    /// Whether these pages cannot be written, as a transaction has them that is not in the log yet, and up to which page that
+    /// holds.
+    fn is_held(&self, _file: u32, (_, to): (u64, u64)) -> (bool, u64) {
+        (false, to)
+    }
+
+    /// Whether a journal has copies of these pages until they are in their places. It is told that they are on their way.
+    fn goes_home(&self, _file: u32, _pages: (u64, u64)) -> bool {
+        false
+    }
+
+    /// What has to be in the log before a sync can write the dirty pages of the file is.
+    fn before_sync(&self, _: &Kernel, _file: u32) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
     /// Writes metadata home.
     fn write_metadata(&self, k: &Kernel, flags: Flags) -> impl Future<Output = ()>;
 
@@ -50,6 +66,16 @@ pub trait Backing {
     fn marks_background(&self) -> bool {
         false
     }
+}
+
+/// How bios of data are made.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    flags: Flags,
+    /// A worker of the file system ends them.
+    late: bool,
+    /// A journal waits for them.
+    home: bool,
 }
 
 impl Kernel {
@@ -156,9 +182,15 @@ impl Kernel {
                         continue;
                     }
                 };
+                let (held, b) = files.is_held(file, (a, b));
+                if held {
+                    at = b;
+                    continue;
+                }
                 let (late, b) = files.ends_late(file, (a, b));
                 let b = if plug { b } else { self.with(|w| bio_end(w, &place, (a, b))) };
-                self.write_run(file, &place, (a, b), (flags, late), group);
+                let way = Way { flags, late, home: files.goes_home(file, (a, b)) };
+                self.write_run(file, &place, (a, b), way, group);
                 written += b - a;
                 at = b;
                 if !plug {
@@ -205,9 +237,10 @@ impl Kernel {
         file: u32,
         place: &impl Place,
         (from, to): (u64, u64),
-        (flags, late): (Flags, bool),
+        way: Way,
         group: Option<Group>,
     ) {
+        let Way { flags, late, home } = way;
         self.with(|w| {
             let mut a = from;
             while a < to {
@@ -218,9 +251,10 @@ impl Kernel {
                 let sector = sector.unwrap_or(0);
                 let out = BioOut { id: 0, op: Op::Write, flags, sector, sectors };
                 let done = Done::Written { file, from: a, to: end };
-                match late {
-                    true => w.late_bio(self.task(), out, done, group),
-                    false => w.bio(self.task(), out, done, group),
+                match (late, home) {
+                    (true, _) => w.late_bio(self.task(), out, done, group),
+                    (_, true) => w.home_bio(self.task(), out, done, group),
+                    _ => w.bio(self.task(), out, done, group),
                 }
                 a = end;
             }
@@ -257,6 +291,9 @@ impl Kernel {
             true => w.sync_flags(),
             false => Flags::NONE,
         });
+        if wait {
+            files.before_sync(self, file).await;
+        }
         self.write_range(file, files, (from, to), u64::MAX, flags, None).await;
         while wait
             && let Some(page) = self.with(|w| {

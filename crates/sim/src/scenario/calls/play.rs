@@ -255,11 +255,7 @@ impl<'a> Story<'a> {
             Done::Read { file, from, to } | Done::Written { file, from, to } => {
                 Some((self.file(file), from * PAGE, (to - from) * PAGE))
             }
-            Done::Metadata { .. }
-            | Done::Copied { .. }
-            | Done::Home { .. }
-            | Done::Logged
-            | Done::Other => None,
+            Done::Metadata { .. } | Done::Copied { .. } | Done::Logged | Done::Other => None,
         };
         let class = (b.class != "-").then(|| b.class.to_string());
         let (sector, sectors, flags) = (b.sector, b.sectors, letters(b.op, b.flags));
@@ -335,11 +331,9 @@ impl<'a> Story<'a> {
                     Done::Read { file: f, from, to } | Done::Written { file: f, from, to } => {
                         f == *file && (from..to).contains(page)
                     }
-                    Done::Metadata { .. }
-                    | Done::Copied { .. }
-                    | Done::Home { .. }
-                    | Done::Logged
-                    | Done::Other => false,
+                    Done::Metadata { .. } | Done::Copied { .. } | Done::Logged | Done::Other => {
+                        false
+                    }
                 };
                 let by = self.noted.iter().rev().find(covers).map_or("", |b| match b.purpose {
                     Done::Read { .. } => ", locked while it is read",

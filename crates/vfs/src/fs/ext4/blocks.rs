@@ -213,8 +213,11 @@ impl State {
             if self.options.discard {
                 self.freed[0].push(extent);
             }
-            if metadata {
-                (m.start..m.start + m.blocks).for_each(|b| self.journal.revoke(b));
+            let logged = !self.journaled.is_empty();
+            for block in (m.start..m.start + m.blocks).filter(|_| metadata || logged) {
+                if self.journaled.remove(&block).is_some() || metadata {
+                    self.journal.revoke(block);
+                }
             }
         }
         if let Some(index) = index {

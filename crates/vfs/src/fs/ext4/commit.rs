@@ -4,6 +4,7 @@ use iosched_types::{Flags, Nanos, Op};
 
 use super::mballoc::Extent;
 use super::{Data, Driver, Ext, Name};
+use crate::cache::mapping::Mark;
 use crate::fs::FileSystem as _;
 use crate::fs::jbd2::{Block, Tid};
 use crate::kernel::timer::expires;
@@ -139,7 +140,7 @@ impl<N: Name> Ext<N> {
                 None => Done::Other,
             };
             let block = self.with(|s| s.layout.journal_block(at));
-            write_block(k, block, flags, (done, Some(group)));
+            write_block(k, block, flags, (done, group));
         }
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
@@ -155,8 +156,16 @@ impl<N: Name> Ext<N> {
     ) {
         for batch in blocks.chunks(BATCH) {
             for block in batch {
-                write_block(k, *block, flags, (Done::Home { sector: block * 8 }, group));
-                self.with(|s| s.journal.goes_home(*block));
+                let data = self.with(|s| s.journaled.get(block).copied());
+                if let Some((file, page)) = data {
+                    page_is_back(k, file, page).await;
+                }
+                // Somebody else may have changed or written it meanwhile.
+                if self.with(|s| s.journal.is_dirty(*block)) {
+                    self.with(|s| s.journal.goes_home(*block));
+                    let done = data.and_then(|(file, page)| take_page(k, file, page));
+                    write_home_block(k, *block, flags, (done.unwrap_or(Done::Other), group));
+                }
             }
             k.wait(Wait::Submit).await;
         }
@@ -227,28 +236,47 @@ impl<N: Name> Ext<N> {
         if self.with(|s| s.options.driver == Driver::Jbd) {
             return self.sync_with_jbd(k, file).await;
         }
+        if self.with(|s| s.options.data == Data::Journal) {
+            return self.sync_journaled(k, file, data_only).await;
+        }
         k.write_and_wait(file, self).await;
         self.convert(k, file).await;
-        let tid = self.with(|s| {
-            let inode = s.inodes.get(file);
-            inode.map_or(0, |i| if data_only { i.datasync } else { i.sync })
-        });
-        let (barrier, journaled, home) = self
-            .with(|s| (s.options.barrier, s.options.data == Data::Journal, s.options.data_home));
+        let tid = self.wanted_by(file, data_only);
+        let barrier = self.with(|s| s.options.barrier);
         match self.needs(tid) {
-            Needs::Flush if barrier && (home || !journaled) => k.flush().await,
+            Needs::Flush if barrier => k.flush().await,
             Needs::Flush => {}
             Needs::Wait { flush } => {
                 self.wait_for(k, tid).await;
-                let journaled = journaled && home;
-                if journaled {
-                    self.write_data_home(k, file).await;
-                }
-                if (flush || journaled) && barrier {
+                if flush && barrier {
                     k.flush().await;
                 }
             }
         }
+    }
+
+    /// The same with `data=journal`: the commit has the data. Since 6.4 that goes home afterwards.
+    async fn sync_journaled(&self, k: &Kernel, file: u32, data_only: bool) {
+        let tid = self.wanted_by(file, data_only);
+        let needs = self.needs(tid);
+        if needs != Needs::Flush {
+            self.wait_for(k, tid).await;
+        }
+        let (barrier, home) = self.with(|s| (s.options.barrier, s.options.sends_data_home()));
+        if home {
+            k.write_and_wait(file, self).await;
+        }
+        if barrier && (home || needs == Needs::Wait { flush: true }) {
+            k.flush().await;
+        }
+    }
+
+    /// The transaction that a sync of the file needs.
+    fn wanted_by(&self, file: u32, data_only: bool) -> Tid {
+        self.with(|s| {
+            let inode = s.inodes.get(file);
+            inode.map_or(0, |i| if data_only { i.datasync } else { i.sync })
+        })
     }
 
     fn needs(&self, tid: Tid) -> Needs {
@@ -272,13 +300,22 @@ impl<N: Name> Ext<N> {
         }
     }
 
-    /// `sync`: data by the flusher, a commit, and all metadata home.
-    pub(super) async fn sync_all(&self, k: &Kernel) {
-        k.sync_pages(self).await;
-        let tid = self.with(|s| {
+    /// The transaction that runs, or is being committed.
+    fn last_begun(&self) -> Option<Tid> {
+        self.with(|s| {
             let t = s.journal.running.as_ref().or(s.journal.committing.as_ref());
             t.map(|t| t.tid)
-        });
+        })
+    }
+
+    /// `sync`: data by the flusher, a commit, and all metadata home.
+    pub(super) async fn sync_all(&self, k: &Kernel) {
+        if let Some(tid) = self.last_begun().filter(|_| self.with(|s| s.options.sends_data_home()))
+        {
+            self.wait_for(k, tid).await;
+        }
+        k.sync_pages(self).await;
+        let tid = self.last_begun();
         let mut needs = Needs::Flush;
         if let Some(tid) = tid {
             needs = self.needs(tid);
@@ -288,7 +325,11 @@ impl<N: Name> Ext<N> {
         if needs != (Needs::Wait { flush: false }) && flushes {
             k.flush().await;
         }
-        let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
+        if self.with(|s| s.options.data == Data::Journal && s.options.driver == Driver::Jbd) {
+            // 2.6.18 writes all a second time: what was only in the log can go home now.
+            k.sync_pages(self).await;
+        }
+        let blocks = self.with(|s| s.metadata_to_write());
         let flags = Flags::META.with(Flags::PRIO).with(Flags::SYNC);
         let flags = self.with(|s| s.options.metadata(flags));
         self.write_home(k, &blocks, flags).await;
@@ -297,9 +338,37 @@ impl<N: Name> Ext<N> {
     }
 }
 
-fn write_block(k: &Kernel, block: Block, flags: Flags, (done, group): (Done, Option<Group>)) {
+/// Waits until a page is not on its way to the disk any more.
+async fn page_is_back(k: &Kernel, file: u32, page: u64) {
+    while k.with(|w| w.pages(file).is_some_and(|p| p.has(page, Mark::Writeback))) {
+        if k.with(|w| w.has_bios(k.task())) {
+            k.wait(Wait::Submit).await;
+        }
+        k.wait(Wait::Page { file, page }).await;
+    }
+}
+
+/// A dirty page goes to the disk with its block.
+fn take_page(k: &Kernel, file: u32, page: u64) -> Option<Done> {
+    k.with(|w| {
+        let dirty = w.pages(file).is_some_and(|p| p.has(page, Mark::Dirty));
+        dirty.then(|| {
+            w.memory.begin_writeback(file, page, page + 1, w.now);
+            Done::Written { file, from: page, to: page + 1 }
+        })
+    })
+}
+
+fn write_home_block(k: &Kernel, block: Block, flags: Flags, (done, group): (Done, Option<Group>)) {
     k.with(|w| {
         let out = BioOut { id: 0, op: Op::Write, flags, sector: block * 8, sectors: 8 };
-        w.bio(k.task(), out, done, group);
+        w.home_bio(k.task(), out, done, group);
+    });
+}
+
+fn write_block(k: &Kernel, block: Block, flags: Flags, (done, group): (Done, Group)) {
+    k.with(|w| {
+        let out = BioOut { id: 0, op: Op::Write, flags, sector: block * 8, sectors: 8 };
+        w.bio(k.task(), out, done, Some(group));
     });
 }

@@ -86,6 +86,8 @@ struct State {
     all_reserved: u64,
     /// Blocks promised to pages in memory.
     promised: u64,
+    /// `data=journal`: the files and pages of blocks that were journaled.
+    journaled: BTreeMap<Block, (u32, u64)>,
     /// Stretches that were freed and are to be discarded: by the running transaction, by the committing one.
     freed: [Vec<Extent>; 2],
 }
@@ -197,6 +199,7 @@ impl<N> Ext<N> {
             reserved: BTreeMap::new(),
             all_reserved: 0,
             promised: 0,
+            journaled: BTreeMap::new(),
             freed: Default::default(),
         };
         Self(Rc::new(RefCell::new(state)), PhantomData)

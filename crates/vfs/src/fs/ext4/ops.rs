@@ -175,6 +175,15 @@ impl<N: Name> FileSystem for Ext<N> {
         self.with(|s| !s.layout.format.indirect)
     }
 
+    /// A page that is dirty and that the journal does not have cannot go home. Who waits because too many are dirty has none of those.
+    fn written_at_once(&self) -> u64 {
+        self.with(|s| if s.options.data == Data::Journal { 1 } else { u64::MAX })
+    }
+
+    fn is_logged(&self, file: u32, pages: (u64, u64)) -> bool {
+        self.with(|s| s.is_logged(file, pages))
+    }
+
     async fn accessed(&self, k: &Kernel, file: u32) {
         let now = k.with(|w| w.now);
         let noted = self.with(|s| {
@@ -456,6 +465,12 @@ impl<N: Name> Backing for Ext<N> {
     }
 
     async fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> u64 {
+        if self.with(|s| s.options.sends_data_home()) {
+            // Event logs of 6.12: also where nothing can go home that begins a transaction, which may stay empty, or ends one that
+            // is old.
+            self.begin(k).await;
+            self.end(k).await;
+        }
         if let Some(end) = self.with(|s| s.placed_before(file, from, to)) {
             return end;
         }
@@ -493,13 +508,35 @@ impl<N: Name> Backing for Ext<N> {
         at
     }
 
+    fn is_held(&self, file: u32, pages: (u64, u64)) -> (bool, u64) {
+        self.with(|s| s.held_data(file, pages))
+    }
+
+    fn goes_home(&self, file: u32, pages: (u64, u64)) -> bool {
+        self.with(|s| {
+            let journaled = s.options.data == Data::Journal;
+            if journaled {
+                s.data_blocks(file, pages).iter().for_each(|b| s.journal.goes_home(*b));
+            }
+            journaled
+        })
+    }
+
+    async fn before_sync(&self, k: &Kernel, file: u32) {
+        if self.with(|s| s.options.sends_data_home()) {
+            let tid = self.with(|s| s.inodes.get(file).map_or(0, |i| i.datasync));
+            if tid > self.with(|s| s.journal.committed()) {
+                self.wait_for(k, tid).await;
+            }
+        }
+    }
+
     async fn write_metadata(&self, k: &Kernel, flags: Flags) {
-        let blocks = self.with(|s| s.journal.dirty_since(u64::MAX));
+        let blocks = self.with(|s| s.metadata_to_write());
         let flags = flags.with(Flags::META).with(Flags::PRIO);
         let flags = self.with(|s| s.options.metadata(flags));
         self.start_home(k, &blocks, flags, None).await;
-        let left = self.with(|s| s.journal.dirty());
-        if left > 0 {
+        if !self.with(|s| s.metadata_to_write()).is_empty() {
             k.with(|w| w.flusher.dirtied(METADATA, w.now));
         }
     }

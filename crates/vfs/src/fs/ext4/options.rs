@@ -101,6 +101,11 @@ impl Options {
         now / if self.driver == Driver::Jbd { SECOND } else { self.tick }
     }
 
+    /// Whether syncs write journaled data to its place.
+    pub(super) fn sends_data_home(&self) -> bool {
+        self.data == Data::Journal && self.data_home
+    }
+
     /// Flags of other writes and reads of metadata. jbd's are plain.
     pub(super) fn metadata(&self, flags: Flags) -> Flags {
         if self.driver == Driver::Jbd { Flags::NONE } else { flags }

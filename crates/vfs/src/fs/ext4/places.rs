@@ -155,7 +155,7 @@ impl<N: Name> Ext<N> {
                     blocks.iter().for_each(|b| s.journal.modify(*b));
                     s.data_in_journal(file, (from, to));
                 });
-                k.with(|w| w.memory.journaled(file, from, to));
+                k.with(|w| w.memory.dirty_again(file, (from, to), w.now));
                 self.end(k).await;
                 from = to;
             }
@@ -166,23 +166,6 @@ impl<N: Name> Ext<N> {
             self.end(k).await;
         }
     }
-
-    /// With `data=journal`: the blocks of a file whose copies are in the log, written home.
-    pub(super) async fn write_data_home(&self, k: &Kernel, file: u32) {
-        let blocks = self.with(|s| {
-            let all = s.data_blocks(file, (0, u64::MAX >> 16));
-            let mut dirty = s.journal.dirty_since(u64::MAX);
-            dirty.retain(|b| all.binary_search(b).is_ok());
-            dirty
-        });
-        let flags = self.with(|s| s.options.metadata(iosched_types::Flags::SYNC));
-        self.write_home(k, &blocks, flags).await;
-        if !blocks.is_empty() {
-            // That begins a transaction which stays empty.
-            self.begin(k).await;
-            self.end(k).await;
-        }
-    }
 }
 
 impl State {
@@ -190,10 +173,42 @@ impl State {
     /// blocks hold data from now on, as it goes home from the journal, not by write-back.
     fn data_in_journal(&mut self, file: u32, (from, to): (u64, u64)) {
         let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
-        if let Some(inode) = self.inodes.get_mut(file) {
-            (inode.sync, inode.datasync) = (tid, tid);
-            Rc::make_mut(&mut inode.unwritten).remove(from, to);
+        let Some(inode) = self.inodes.get_mut(file) else { return };
+        (inode.sync, inode.datasync) = (tid, tid);
+        Rc::make_mut(&mut inode.unwritten).remove(from, to);
+        for page in from..to {
+            if let Some(m) = inode.extents.holds(page) {
+                self.journaled.insert(m.start + (page - m.logical), (file, page));
+            }
         }
+    }
+
+    /// Whether dirty pages of `data=journal` cannot go home, as they are not in the log, and up to which page that holds.
+    pub(super) fn held_data(&self, file: u32, (from, to): (u64, u64)) -> (bool, u64) {
+        if self.options.data != Data::Journal {
+            return (false, to);
+        }
+        let held = |page| self.block_of(file, page).is_none_or(|b| !self.journal.is_dirty(b));
+        let first = held(from);
+        (first, (from + 1..to).find(|page| held(*page) != first).unwrap_or(to))
+    }
+
+    /// Whether a write into these pages, which are dirty, changes nothing that a journal has to know.
+    pub(super) fn is_logged(&self, file: u32, (from, to): (u64, u64)) -> bool {
+        let taken = |page| self.block_of(file, page).is_some_and(|b| self.journal.takes(b));
+        self.options.data != Data::Journal || (from..to).all(taken)
+    }
+
+    fn block_of(&self, file: u32, page: u64) -> Option<Block> {
+        let m = self.inodes.get(file)?.extents.holds(page)?;
+        Some(m.start + (page - m.logical))
+    }
+
+    /// Blocks of metadata that are in the log and not in their places, in order of place.
+    pub(super) fn metadata_to_write(&self) -> Vec<Block> {
+        let mut blocks = self.journal.dirty_since(u64::MAX);
+        blocks.retain(|b| !self.journaled.contains_key(b));
+        blocks
     }
 
     fn allocate_up_to(&mut self, k: &Kernel, file: u32, at: u64, to: u64) -> Result<u64, Full> {
@@ -203,7 +218,7 @@ impl State {
     }
 
     /// The blocks of pages that have a place, in order of place.
-    fn data_blocks(&self, file: u32, (from, to): (u64, u64)) -> Vec<Block> {
+    pub(super) fn data_blocks(&self, file: u32, (from, to): (u64, u64)) -> Vec<Block> {
         let Some(inode) = self.inodes.get(file) else { return Vec::new() };
         let mut blocks: Vec<Block> = inode.extents.blocks(from, to).collect();
         blocks.sort_unstable();

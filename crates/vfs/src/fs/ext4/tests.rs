@@ -374,6 +374,66 @@ fn journaled_data_goes_home_in_the_sync() {
     assert!(tail[9].starts_with("FWFSM p"), "{tail:?}");
 }
 
+/// Linux 6.12: journaled data is dirty in memory from the write on. It cannot go home before its commit, whoever asks. Write-back
+/// brings it there when it is old, in bios of data, and that begins a transaction that stays empty. Metadata goes later.
+#[test]
+fn journaled_data_goes_home_by_write_back() {
+    let options = Options { data: Data::Journal, delalloc: false, ..Options::default() };
+    let log = traced(Options { unwritten: false, ..options }, 20 << 18, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        fs.will_write(&k, 1, (0, 256)).await.unwrap();
+        write(&k, &fs, &mut a, 0, 1 << 20).await;
+        k.sync_range(1, &fs, (0, u64::MAX), false).await;
+        assert_eq!(k.with(|w| (w.memory.dirty, w.memory.writeback)), (256, 0));
+        k.with(|w| w.memory.drop_pages(1, 0, 256, false));
+        assert_eq!(k.with(|w| w.pages(1).map(|p| p.present())), Some(256));
+        k.wait(Wait::Until(80_000 * MS)).await;
+        assert_eq!(k.with(|w| w.memory.dirty), 0);
+    });
+    let data: Vec<usize> = (0..log.len()).filter(|n| log[*n].starts_with("W ")).collect();
+    let commit = log.iter().position(|l| l.starts_with("FWFSM")).unwrap();
+    assert!(data == [commit + 1] && log[commit + 1].ends_with("+256"), "{log:?}");
+    assert!(log[commit + 2].starts_with("FWFSM p"), "{log:?}");
+    assert!(log[commit + 3..].iter().all(|l| l.starts_with("WM ")), "{log:?}");
+}
+
+/// A checkpoint takes the pages of journaled data along: they are clean when they are home, and a removed file leaves none.
+#[test]
+fn a_checkpoint_cleans_journaled_pages() {
+    let options = Options { data: Data::Journal, delalloc: false, ..Options::default() };
+    traced(Options { unwritten: false, ..options }, 600 << 8, |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        for n in 0..64 {
+            fs.will_write(&k, 1, (n * 256, (n + 1) * 256)).await.unwrap();
+            write(&k, &fs, &mut a, n << 20, 1 << 20).await;
+        }
+        // 64 MiB through a journal of 16 MiB.
+        assert!(k.with(|w| w.memory.dirty) < 8192);
+        fs.unlink(&k, (ROOT, 1), NAME, true).await;
+        assert_eq!(k.with(|w| w.memory.dirty), 0);
+        assert_eq!(fs.with(|s| s.journaled.len()), 0);
+    });
+}
+
+/// `sync` brings journaled data home, in 6.4 and later by one call, before by two.
+#[test]
+fn syncs_bring_journaled_data_home() {
+    for (data_home, calls) in [(true, 1), (false, 2)] {
+        let options =
+            Options { data: Data::Journal, delalloc: false, data_home, ..Options::default() };
+        traced(Options { unwritten: false, ..options }, 20 << 18, move |k, fs| async move {
+            let mut a = create(&k, &fs, 1).await;
+            fs.will_write(&k, 1, (0, 4)).await.unwrap();
+            write(&k, &fs, &mut a, 0, 16_384).await;
+            for _ in 0..calls {
+                assert_eq!(k.with(|w| w.memory.dirty), 4);
+                fs.sync(&k).await;
+            }
+            assert_eq!(k.with(|w| w.memory.dirty), 0);
+        });
+    }
+}
+
 /// An overwrite is in the log with data alone, so `fdatasync` commits it, also amid a tick, and so does `fsync` of jbd.
 #[test]
 fn every_sync_of_journaled_data_commits() {
