@@ -7,7 +7,8 @@ use iosched_vfs::kernel::writeback::Backing as _;
 use iosched_vfs::kernel::{Event, Group, Kernel, Wait, World};
 
 use super::Ino;
-use super::mount::{Mount, Part, Path, missing};
+use super::mount::{Mount, Part, Path};
+use super::room::missing;
 
 /// What a call moves.
 #[derive(Clone, Copy, Debug)]

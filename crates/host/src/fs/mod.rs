@@ -11,8 +11,10 @@ mod lookup;
 mod mount;
 mod names;
 mod pages;
+mod room;
 mod simple;
 mod space;
+mod syncs;
 mod tree;
 mod walk;
 

@@ -31,7 +31,7 @@ use super::{Counts, Ino, Names};
 pub(crate) type Path = Pin<Box<dyn Future<Output = Answer>>>;
 
 /// Longest file of ext4 with blocks of 4 KiB.
-const LONGEST: Bytes = 16 << 40;
+pub(super) const LONGEST: Bytes = 16 << 40;
 
 /// What is mounted, and how.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub struct Mount {
     pub(super) volume: Volume,
     pub(super) tree: Rc<RefCell<Tree<()>>>,
     /// Files without a name that the last has closed.
-    orphans: Rc<RefCell<Vec<u32>>>,
+    pub(super) orphans: Rc<RefCell<Vec<u32>>>,
     /// Direct writes under way that are to be durable.
     pub(super) to_sync: Rc<RefCell<VecDeque<ToSync>>>,
     read_ahead: u64,
@@ -235,7 +235,7 @@ impl Mount {
     }
 
     /// A file without a name goes.
-    async fn let_go(&self, k: &Kernel, file: u32) {
+    pub(super) async fn let_go(&self, k: &Kernel, file: u32) {
         self.volume.let_go(k, file).await;
         self.tree.borrow_mut().free(Ino(file));
         // Nobody can ask any more.
@@ -358,133 +358,6 @@ impl Mount {
         node.len = node.len.max(part.at + part.len);
     }
 
-    /// `EFBIG`, or `ENOSPC` behind the end of a device.
-    fn fits(&self, part: Part) -> Result<(), Errno> {
-        let end = part.at.checked_add(part.len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
-        match &self.volume {
-            Volume::Raw(raw) if end > raw.bytes => Err(Errno::ENOSPC),
-            _ => Ok(()),
-        }
-    }
-
-    /// Room for a write in memory. Where it is short, what can be given back is. → how much of it there is room for, from its
-    /// beginning; `ENOSPC` if for nothing
-    async fn promised(&self, k: &Kernel, part: Part) -> Result<Part, Errno> {
-        self.fits(part)?;
-        let (volume, file, (from, to)) = (&self.volume, part.ino.0, part.pages());
-        if volume.will_write(k, file, (from, to)).await.is_ok() {
-            return Ok(part);
-        }
-        self.reclaim(k).await;
-        if volume.will_write(k, file, (from, to)).await.is_ok() {
-            return Ok(part);
-        }
-        let step = volume.promised_at_once();
-        let (mut has, mut lacks) = (0, (to - from).div_ceil(step));
-        while has + 1 < lacks {
-            let middle = has.midpoint(lacks);
-            match volume.will_write(k, file, (from, from + middle * step)).await {
-                Ok(()) => has = middle,
-                Err(_) => lacks = middle,
-            }
-        }
-        let end = (from + has * step) * PAGE;
-        if has == 0 { Err(Errno::ENOSPC) } else { Ok(Part { len: end - part.at, ..part }) }
-    }
-
-    /// Room is short: what can be given back is, first of all what files without a name have.
-    async fn reclaim(&self, k: &Kernel) {
-        loop {
-            let next = self.orphans.borrow_mut().pop();
-            let Some(file) = next else { break };
-            self.let_go(k, file).await;
-        }
-        self.volume.reclaim(k).await;
-    }
-
-    /// `EFBIG`, or `ENOSPC` when there is no room for what a write past the cache needs.
-    pub(super) async fn room_for(&self, k: &Kernel, part: Part) -> Result<(), Errno> {
-        self.fits(part)?;
-        let has_room = || self.volume.has_room(part.ino.0, part.pages());
-        if !has_room() {
-            self.reclaim(k).await;
-        }
-        if has_room() { Ok(()) } else { Err(Errno::ENOSPC) }
-    }
-
-    /// `fsync` or `fdatasync` of a file. `ENOSPC` if pages of it were lost because there was no place for them; that is said once.
-    pub(super) async fn synced(&self, k: &Kernel, file: u32, data_only: bool) -> Result<(), Errno> {
-        self.volume.fsync(k, file, data_only).await;
-        if k.with(|w| w.has_lost(file)) { Err(Errno::ENOSPC) } else { Ok(()) }
-    }
-
-    pub(crate) fn fsync(&self, actor: u32, ino: Ino, data_only: bool) -> Path {
-        let (k, this) = (self.kernel(actor), self.clone());
-        let directory = self.stat(ino).kind == Kind::Directory;
-        Box::pin(async move {
-            match directory {
-                true => this.volume.fsync_directory(&k, ino.0).await,
-                false => this.synced(&k, ino.0, data_only).await?,
-            }
-            Ok(0)
-        })
-    }
-
-    pub(crate) fn sync(&self, actor: u32) -> Path {
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
-        Box::pin(async move {
-            volume.sync(&k).await;
-            Ok(0)
-        })
-    }
-
-    /// `sync_file_range`: starts the writes, and waits for them if asked to.
-    pub(crate) fn sync_range(&self, actor: u32, part: Part, wait: bool) -> Path {
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
-        Box::pin(async move {
-            let to = if part.len == 0 { u64::MAX } else { (part.at + part.len).div_ceil(PAGE) };
-            k.sync_range(part.ino.0, &volume, (part.at / PAGE, to), wait).await;
-            Ok(0)
-        })
-    }
-
-    /// A range will be read soon: its pages are asked for.
-    pub(crate) fn will_need(&self, actor: u32, open: Open, part: Part) -> Path {
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
-        Box::pin(async move {
-            volume.read_map(&k, open.file, part.pages()).await;
-            let place = volume.data(open.file);
-            k.will_need(&open, &place, part.at, part.len).await;
-            Ok(0)
-        })
-    }
-
-    /// A range is not needed any more: what is dirty is on its way to the disk, whole pages that are clean go.
-    pub(crate) fn not_needed(&self, actor: u32, part: Part) -> Path {
-        let (k, this) = (self.kernel(actor), self.clone());
-        Box::pin(async move {
-            let to = match part.len {
-                0 => u64::MAX,
-                len => part.at.saturating_add(len).div_ceil(PAGE),
-            };
-            k.write_some(part.ino.0, &this.volume, (part.at / PAGE, to)).await;
-            this.forget(Some(part));
-            Ok(0)
-        })
-    }
-
-    /// What closing a file that was open for writing starts on the disk, if anything.
-    pub(crate) fn close(&self, actor: u32, ino: Ino) -> Option<Path> {
-        if !self.volume.starts_at_close(ino.0) {
-            return None;
-        }
-        let (k, volume) = (self.kernel(actor), self.volume.clone());
-        Some(Box::pin(async move {
-            k.write_some(ino.0, &volume, (0, u64::MAX)).await;
-            Ok(0)
-        }))
-    }
-
     /// A device forgets a range: what is cached of it goes, even if it is dirty.
     pub(crate) fn discard(&self, actor: u32, part: Part) -> Result<Path, Errno> {
         let Volume::Raw(raw) = &self.volume else { return Err(Errno::ENOTTY) };
@@ -553,54 +426,6 @@ impl Mount {
         self.volume.wrote(k, file, (page, page + 1)).await;
     }
 
-    pub(crate) fn fallocate(&self, actor: u32, part: Part, keep_size: bool) -> Result<Path, Errno> {
-        self.tree.borrow().file(part.ino).map_err(|_| Errno::ENODEV)?;
-        if part.len == 0 {
-            return Err(Errno::EINVAL);
-        }
-        let end = part.at.checked_add(part.len).filter(|e| *e <= LONGEST).ok_or(Errno::EFBIG)?;
-        if !self.volume.takes_fallocate() {
-            return Err(Errno::EOPNOTSUPP);
-        }
-        let (k, this) = (self.kernel(actor), self.clone());
-        Ok(Box::pin(async move {
-            let (from, to) = (part.at / PAGE, end.div_ceil(PAGE));
-            this.room_for(&k, part).await?;
-            let given = this.volume.fallocate(&k, part.ino.0, from, to - from).await;
-            given.map_err(|_| Errno::ENOSPC)?;
-            if !keep_size {
-                this.longer(part);
-            }
-            Ok(0)
-        }))
-    }
-
-    /// Drops clean pages of a file, or of all.
-    pub(crate) fn forget(&self, part: Option<Part>) {
-        let mut w = self.world.borrow_mut();
-        match part {
-            Some(p) => {
-                // The last page of a file counts whole.
-                let end = p.at.saturating_add(p.len);
-                let whole = p.len == 0 || end >= self.len(p.ino);
-                let to = if whole { u64::MAX >> 16 } else { end / PAGE };
-                w.memory.drop_pages(p.ino.0, p.at.div_ceil(PAGE), to, false);
-            }
-            None => {
-                w.memory.drop_clean();
-                // That is nobody's work.
-                w.memory.take_moved();
-                drop(w);
-                self.volume.rested();
-            }
-        }
-    }
-
-    /// Drops the clean pages of all files but some.
-    pub(crate) fn forget_all_but(&self, stays: impl Fn(Ino) -> bool) {
-        self.world.borrow_mut().memory.drop_clean_but(|file| stays(Ino(file)));
-    }
-
     /// Lets writers make as many pages dirty as they like, while files are prepared.
     pub(crate) fn unlimited(&self, on: bool) {
         self.world.borrow_mut().memory.unlimited(on);
@@ -614,16 +439,4 @@ impl Mount {
     pub(crate) fn set_time(&self, now: Nanos) {
         self.world.borrow_mut().now = now;
     }
-}
-
-/// Pages of a range that have no place.
-pub(super) fn missing(place: &impl Place, from: u64, to: u64) -> u64 {
-    let (mut at, mut n) = (from, 0);
-    while at < to {
-        let (sector, pages) = place.at(at);
-        let end = to.min(at.saturating_add(pages.max(1)));
-        n += if sector.is_none() { end - at } else { 0 };
-        at = end;
-    }
-    n
 }

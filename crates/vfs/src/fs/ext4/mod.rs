@@ -1,10 +1,12 @@
 //! ext4 as the block layer sees it: the layout after `mke2fs`, the places of files, what is journaled when, and what each
 //! task waits for.
 
+mod backing;
 mod blocks;
 mod cold;
 mod commit;
 pub mod groups;
+mod handle;
 mod hash;
 mod inode;
 mod jbd;
