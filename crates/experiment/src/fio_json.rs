@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use iosched_syscalls::Errno;
 use iosched_types::units::MS;
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 
@@ -211,7 +212,8 @@ fn convert(file: RawFile) -> FioRun {
         let subjob = *clone;
         *clone += 1;
         for dir in [&raw.read, &raw.write, &raw.trim] {
-            binless |= dir.total_ios > 0 && dir.clat_ns.bins.is_empty();
+            // All I/Os of a failed job may have failed.
+            binless |= raw.error == 0 && dir.total_ios > 0 && dir.clat_ns.bins.is_empty();
         }
         run.cpu.push(FioCpu {
             user: raw.usr_cpu,
@@ -267,7 +269,10 @@ fn job(raw: RawJob, subjob: u32, global: &BTreeMap<String, String>) -> JobRecord
             system: share(raw.sys_cpu, raw.job_runtime),
             ..CpuTime::default()
         },
-        error: (raw.error != 0).then(|| format!("fio reports error {}", raw.error)),
+        error: (raw.error != 0).then(|| match u16::try_from(raw.error) {
+            Ok(errno) => Errno(errno).to_string(),
+            Err(_) => format!("fio reports error {}", raw.error),
+        }),
     }
 }
 

@@ -128,6 +128,16 @@ pub struct CoreTime {
 }
 
 impl Record {
+    /// Which jobs failed, and with what.
+    #[must_use]
+    pub fn failed_jobs(&self) -> Option<String> {
+        let failed = self.jobs.iter().filter_map(|j| Some((&j.name, j.error.as_ref()?)));
+        let mut words: Vec<String> =
+            failed.map(|(name, why)| format!("job {name}: {why}")).collect();
+        words.dedup();
+        (!words.is_empty()).then(|| words.join("; "))
+    }
+
     /// Whether the second half of the run is unlike the first.
     #[must_use]
     pub fn halves_differ(&self) -> bool {

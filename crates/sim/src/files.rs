@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use iosched_block::Issue;
-use iosched_experiment::{Record, Trial, Warning};
+use iosched_experiment::{Record, Status, Trial, Warning};
 use iosched_host::HostError;
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Identity, Programs, SeenBio};
@@ -51,7 +51,7 @@ pub(crate) fn simulate(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
-    let (mut host, fio, old) = run(trial, progress, |host| {
+    let (mut host, fio, old, failed) = run(trial, progress, |host| {
         if trial.collect.dispatches {
             host.collect_dispatches();
         }
@@ -59,13 +59,19 @@ pub(crate) fn simulate(
     let points = record::points(host.take_dispatches(), |task| task);
     let cpu =
         |i: usize| host.measured().tasks.get(&(i as u32 + 1)).map(|t| t.cpu).unwrap_or_default();
-    let ran = trial.jobs.jobs.iter().zip(fio.take_stats()).enumerate();
-    let ran = ran.map(|(i, (job, stats))| Ran { job, stats, cpu: cpu(i) }).collect();
+    let ran = trial.jobs.jobs.iter().zip(fio.take_stats()).zip(fio.errors()).enumerate();
+    let ran =
+        ran.map(|(i, ((job, stats), error))| Ran { job, stats, cpu: cpu(i), error }).collect();
     let mut record = record::of_jobs(trial, &host.queue, host.tl.now, ran, false);
     record.dispatches = points;
     record.elapsed = host.measured().elapsed;
     record.threads_cpu = host.measured().threads_cpu;
     record.warnings.extend(old);
+    if let Some(why) = failed {
+        // The others' figures stay. A disk without their load beside them is no measurement of that load.
+        let all = record.failed_jobs().filter(|all| all.contains(';'));
+        record.status = Status::Failed(all.unwrap_or_else(|| why.to_string()));
+    }
     host.rest(trial.host.watched_after, &mut |_| ControlFlow::Continue(()))?;
     record.provenance.extend(programs::provenance(trial, &host));
     Ok(record)
@@ -74,7 +80,8 @@ pub(crate) fn simulate(
 /// The first bios of such a trial, at most so many.
 pub(crate) fn bios(trial: &Trial, most: usize) -> Result<Vec<SeenBio>, SimError> {
     let mut go_on = |_| ControlFlow::Continue(());
-    let (mut host, _, _) = run(trial, &mut go_on, |host| host.collect_bios(most))?;
+    let (mut host, _, _, failed) = run(trial, &mut go_on, |host| host.collect_bios(most))?;
+    failed.map_or(Ok(()), Err)?;
     host.until_all_end(&mut |_| ControlFlow::Continue(()))?;
     Ok(host.take_bios())
 }
@@ -83,17 +90,21 @@ pub(crate) fn bios(trial: &Trial, most: usize) -> Result<Vec<SeenBio>, SimError>
 pub(crate) fn commands(trial: &Trial) -> Result<Vec<Issue>, SimError> {
     let mut go_on = |_| ControlFlow::Continue(());
     let collect = |host: &mut Programs| host.queue.out_mut().issues = Some(Vec::new());
-    let (mut host, _, _) = run(trial, &mut go_on, collect)?;
+    let (mut host, _, _, failed) = run(trial, &mut go_on, collect)?;
+    failed.map_or(Ok(()), Err)?;
     host.until_all_end(&mut |_| ControlFlow::Continue(()))?;
     Ok(host.queue.out_mut().issues.take().unwrap_or_default())
 }
 
-/// Prepares the files and runs the jobs. `collect` is called before.
+/// What has run, a warning, and why a job failed, if one did.
+type Done = (Programs, Arc<OnFiles>, Option<Warning>, Option<SimError>);
+
+/// Prepares the files and runs the jobs. `collect` is called before. A job that fails ends alone, as in fio.
 fn run(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     collect: impl FnOnce(&mut Programs),
-) -> Result<(Programs, Arc<OnFiles>, Option<Warning>), SimError> {
+) -> Result<Done, SimError> {
     let capacity = trial.device.capacity();
     let layouts = layouts(trial, capacity)?;
     let (groups, of_task) = cgroups(trial);
@@ -119,8 +130,12 @@ fn run(
         host.mount_anew();
         host.mount_cold();
     }
-    host.run(fio.measured(), go_on).map_err(|e| in_words(trial, e, false))?;
-    Ok((host, fio, old))
+    let failed = match host.run(fio.measured(), go_on) {
+        Ok(()) => None,
+        Err(e @ HostError::Program { .. }) => Some(in_words(trial, e, false)),
+        Err(e) => return Err(e.into()),
+    };
+    Ok((host, fio, old, failed))
 }
 
 /// fio's processes by the names of their jobs. The first task is fio itself.

@@ -10,6 +10,7 @@ use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
 };
+use iosched_syscalls::Errno;
 use iosched_types::units::{MS, US};
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 use iosched_workloads::fio::on_files;
@@ -152,6 +153,7 @@ fn join(into: &mut JobRecord, other: &JobRecord) {
     into.cpu.add(&other.cpu);
     into.began = into.began.min(other.began);
     into.ended = into.ended.max(other.ended);
+    into.error = into.error.take().or_else(|| other.error.clone());
     for (a, b) in into.depths.iter_mut().zip(other.depths) {
         *a += b;
     }
@@ -166,6 +168,8 @@ pub(crate) struct Ran<'a> {
     pub(crate) job: &'a JobSpec,
     pub(crate) stats: JobStats,
     pub(crate) cpu: CpuTime,
+    /// What it failed with.
+    pub(crate) error: Option<Errno>,
 }
 
 /// A job of each section, and how many processes the section has.
@@ -200,10 +204,11 @@ fn measured_part(all: CpuTime, runtime: Nanos, ramp: Nanos) -> CpuTime {
 fn jobs(ran: Vec<Ran<'_>>, start: Nanos, exact: bool) -> Vec<JobRecord> {
     let mut out: Vec<(bool, JobRecord)> = Vec::with_capacity(ran.len());
     let clones = clones(&ran);
-    for Ran { job, stats, cpu } in ran {
+    for Ran { job, stats, cpu, error } in ran {
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
         let mut r = job_record(job, stats, clones, start, exact);
         r.cpu = measured_part(cpu, r.runtime, job.ramp_time);
+        r.error = error.map(|errno| errno.to_string());
         let group = match job.group_reporting {
             true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),
             false => None,
@@ -501,7 +506,8 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     // Ten thousand tasks are not kept beside ten thousand records.
     let cpu: Vec<CpuTime> = (0..machine.tasks.len()).map(|i| machine.cpu_time(i)).collect();
     let tasks = take(&mut machine.tasks).into_iter().zip(&trial.jobs.jobs).zip(cpu);
-    let ran = tasks.map(|((mut t, job), cpu)| Ran { job, stats: t.job.take_stats(), cpu });
+    let ran =
+        tasks.map(|((mut t, job), cpu)| Ran { job, stats: t.job.take_stats(), cpu, error: None });
     let ran: Vec<Ran<'_>> = ran.collect();
     let series = all_series(&machine, &ran);
     Record {

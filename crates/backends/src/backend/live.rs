@@ -4,7 +4,7 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use iosched_experiment::{BackendKind, Load, Record, SCHEMA, Startup, Trial, Warning};
+use iosched_experiment::{BackendKind, Load, Record, SCHEMA, Startup, Status, Trial, Warning};
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 use iosched_workloads::programs::Params;
@@ -189,6 +189,9 @@ impl Run<'_> {
         record.logs.retain(|(_, text)| !text.trim().is_empty());
         cpu_cost(&mut record, &seen.used, &fio.cpu);
         self.conclude(&mut record, seen, scheduler, direct);
+        if let Some(why) = record.failed_jobs() {
+            record.status = Status::Failed(why);
+        }
         Ok(record)
     }
 

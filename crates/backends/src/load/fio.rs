@@ -86,33 +86,42 @@ pub fn directory(open: BorrowedFd<'_>) -> String {
 /// # Errors
 /// As [`run`].
 pub fn lay_out(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
-    serve(how, &["--create_only=1"], jobs, check).map(drop)
+    let (_, failed) = serve(how, &["--create_only=1"], jobs, check)?;
+    failed.map_or(Ok(()), Err)
 }
 
-/// Runs a job file; `check` may end it.
+/// Runs a job file; `check` may end it. A job that failed says so in its record, and the others have their figures.
 ///
 /// # Errors
 /// [`Error::Tool`] with fio's first words, [`Error::DiskFull`], what `check` says.
 pub fn run(how: &How<'_>, jobs: &str, check: &mut dyn FnMut() -> Result<()>) -> Result<FioRun> {
-    let out = serve(how, &[], jobs, check)?;
+    let (out, broken) = serve(how, &[], jobs, check)?;
     let text = fs::read_to_string(&out).map_err(|e| Error::io("reading", &out, e))?;
-    fio_json::parse(&text).map_err(|e| match no_room(how.dir) {
+    let run = fio_json::parse(&text).map_err(|e| match no_room(how.dir) {
         true => full(how.dir),
         false => failed("unreadable output".into(), e.to_string()),
-    })
+    });
+    match (run, broken) {
+        (run, None) => run,
+        // Its scratch folder may be what is full.
+        (Ok(run), Some(_)) if run.jobs.iter().any(|j| j.error.is_some()) && !no_room(how.dir) => {
+            Ok(run)
+        }
+        (_, Some(e)) => Err(e),
+    }
 }
 
 fn failed(status: String, message: String) -> Error {
     Error::Tool { tool: "fio".into(), status, message }
 }
 
-/// Runs fio to its end and says where its answer is.
+/// Runs fio to its end and says where its answer is, and what it failed with, if it did.
 fn serve(
     how: &How<'_>,
     options: &[&str],
     jobs: &str,
     check: &mut dyn FnMut() -> Result<()>,
-) -> Result<PathBuf> {
+) -> Result<(PathBuf, Option<Error>)> {
     let dir = how.dir;
     let target = [format!("/proc/self/fd/{}", how.target.as_raw_fd())];
     let within = directory(how.target);
@@ -155,12 +164,11 @@ fn serve(
         }
         Some(s) if !s.success() => {
             let said = words();
-            if said.contains("No space left") {
-                return Err(full(dir));
-            }
-            Err(failed(s.to_string(), said))
+            let is_full = said.contains("No space left");
+            let e = if is_full { full(dir) } else { failed(s.to_string(), said) };
+            Ok((out, Some(e)))
         }
-        Some(_) => Ok(out),
+        Some(_) => Ok((out, None)),
     }
 }
 
@@ -234,6 +242,16 @@ mod tests {
         let e = run_it(&format!("{head}rw=write\nbs=4k\nsize=1m\n")).unwrap_err();
         assert!(matches!(&e, Error::Tool { .. }), "it may only read: {e:?}");
         assert_eq!(fs::read(&file).unwrap(), vec![1u8; 1 << 20]);
+        // One of two fails, says with what, and the other has its figures.
+        let how = How { read_only: false, ..how };
+        let file = target.as_raw_fd();
+        let both = format!(
+            "[global]\nfilename=/proc/self/fd/{file}\nbs=4k\nsize=1m\n[a]\nrw=read\n[b]\nrw=trim\n"
+        );
+        let done = run(&how, &both, &mut || Ok(())).unwrap();
+        assert_eq!((done.jobs[0].read.ios, &done.jobs[0].error), (256, &None));
+        let why = done.jobs[1].error.as_deref().unwrap_or_default();
+        assert!(why.starts_with("ENOTTY"), "{why}");
         let e = run_it(&format!("{head}rw=nonsense\n")).unwrap_err();
         assert!(matches!(&e, Error::Tool { message, .. } if !message.is_empty()), "{e:?}");
     }

@@ -11,7 +11,7 @@ mod totals;
 use std::path::Path;
 
 use anyhow::Context;
-use iosched_experiment::{Record, Trial};
+use iosched_experiment::{Record, Status, Trial};
 use iosched_sim::validate::{Case, Row, TruthFolder, compare, plan};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
@@ -117,6 +117,10 @@ fn run_all<C: Sync>(
         args.jobs,
         |(case, trial)| {
             let record = iosched_sim::simulate(trial).map_err(|e| e.to_string());
+            let record = record.and_then(|r| match r.status {
+                Status::Failed(why) => Err(why),
+                _ => Ok(r),
+            });
             bar.set_message(name(case));
             bar.inc(iosched_lab::STEPS);
             record.map(|r| beside(case, &r))

@@ -86,7 +86,9 @@ fn job(record: &Record, j: &JobRecord, shares: &Shares) -> FioJob {
         let share = shares.get(&(j.group, i)).copied().unwrap_or(0.0);
         direction(dirs(j)[i], share, &percentiles)
     };
-    let failed = j.error.is_some() || matches!(record.status, Status::Failed(_));
+    // Where nobody says which of them failed, all have.
+    let known = record.jobs.iter().any(|j| j.error.is_some());
+    let failed = j.error.is_some() || !known && matches!(record.status, Status::Failed(_));
     let (latency_ns, latency_us, latency_ms) = latency_classes(j);
     FioJob {
         jobname: j.name.clone(),

@@ -3,7 +3,7 @@
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::DeviceSpec;
-use iosched_experiment::{DataMode, FsType, Record, Trial, choose_scheduler};
+use iosched_experiment::{DataMode, FsType, Record, Status, Trial, choose_scheduler};
 use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
 use iosched_workloads::fio::layout::lay_out;
@@ -22,6 +22,14 @@ fn trial(text: &str) -> Trial {
     let device = DeviceSpec::from_toml("constant", DISK).unwrap();
     let scheduler = choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap();
     Trial::new(device, scheduler, kernel, jobs(text))
+}
+
+/// Why a run failed.
+fn failed(r: &Record) -> String {
+    match &r.status {
+        Status::Failed(why) => why.clone(),
+        other => panic!("{other:?}"),
+    }
 }
 
 fn run(text: &str) -> Record {
@@ -121,7 +129,7 @@ fn a_full_disk_is_an_error_of_asynchronous_jobs() {
             format!("rw=write\nbs=1m\nsize=600m\nfallocate=none\niodepth=4\nioengine={engine}");
         let mut t = trial(&text);
         t.host.size = Some(512 << 20);
-        let error = simulate(&t).unwrap_err().to_string();
+        let error = failed(&simulate(&t).unwrap());
         assert!(error.contains("job a: ENOSPC"), "{engine}: {error}");
     }
 }
@@ -131,9 +139,35 @@ fn a_full_disk_is_an_error_of_asynchronous_jobs() {
 fn a_failed_job_is_no_wall() {
     for wall in ["stonewall", "wait_for_previous"] {
         let text = format!("rw=read\nsize=64k\ncreate_on_open=1\n[b]\n{wall}\nrw=write\nsize=1m");
-        let error = simulate(&trial(&text)).unwrap_err().to_string();
+        let r = run(&text);
+        let error = failed(&r);
         assert!(error.contains("job a: EIO") && error.contains("in pread"), "{error}");
+        // As in fio, the other goes on, and its figures stay.
+        assert!(r.jobs[0].error.as_ref().is_some_and(|e| e.starts_with("EIO")), "{:?}", r.jobs[0]);
+        assert_eq!((r.jobs[1].write.bytes, &r.jobs[1].error), (1 << 20, &None));
     }
+}
+
+/// What a job did before it failed counts, and whoever failed is named.
+#[test]
+fn failed_jobs_keep_what_they_measured() {
+    let r = run(
+        "rw=read\nsize=64k\ncreate_on_open=1\n[b]\nrw=write\nsize=1m\n[c]\nrw=read\nsize=4k\ncreate_on_open=1",
+    );
+    assert!(
+        failed(&r).contains("job a: EIO") && failed(&r).contains("job c: EIO"),
+        "{:?}",
+        r.status
+    );
+    assert_eq!(r.jobs.iter().map(|j| j.error.is_some()).collect::<Vec<_>>(), [true, false, true]);
+    let mut t = trial("rw=write\nbs=1m\nsize=600m\nfallocate=none");
+    t.host.size = Some(512 << 20);
+    let r = simulate(&t).unwrap();
+    assert!(
+        r.jobs[0].write.bytes > 300 << 20 && r.jobs[0].runtime > 0,
+        "{:?}",
+        r.jobs[0].write.bytes
+    );
 }
 
 /// Writes that begin amid a page write it once more. Under a plug it is one command with the page behind it; iomap has none,
@@ -243,8 +277,8 @@ fn engines_of_names_do_each_pass_again() {
     let text = |engine, loops| format!("ioengine={engine}\nfilesize=4k\nnrfiles=10\nloops={loops}");
     let asked = |loops| run(&text("filestat", loops)).jobs[0].read.clat.count();
     assert_eq!((asked(1), asked(2)), (10, 20));
-    let e = simulate(&trial(&text("filedelete", 2))).unwrap_err().to_string();
-    assert!(e.contains("ENOENT") || e.contains("No such file"), "{e}");
+    let e = failed(&run(&text("filedelete", 2)));
+    assert!(e.contains("ENOENT"), "{e}");
 }
 
 /// fio 3.33 measures the syncs of `fsync`, and not that of `end_fsync`.
@@ -292,10 +326,7 @@ fn a_read_at_the_end_is_an_error_of_synchronous_engines() {
         assert_eq!(read(engine, direct, 0).unwrap(), (8, 0, 8), "{engine} {direct}");
         assert_eq!(read(engine, direct, 10_240).unwrap(), (9, 8192, 8), "{engine} {direct}");
     }
-    for there in [0, 10_240] {
-        let why = read("psync", 0, there).unwrap_err().to_string();
-        assert!(why.contains("EIO"), "{why}");
-    }
+    assert_eq!(read("psync", 0, 10_240).unwrap(), (4, 8192, 2));
 }
 
 /// As fio 3.33 counts: behind the end of a file every block is taken to fit. One that does not ends the file, and no other pass

@@ -9,7 +9,7 @@ mod open;
 
 use std::sync::{Arc, Mutex};
 
-use iosched_syscalls::{Birth, Done, Program, Script, Sys};
+use iosched_syscalls::{Birth, Done, Errno, Program, Script, Sys};
 use iosched_types::{Bytes, Nanos, Op};
 
 pub use self::lay_out::bytes_before;
@@ -41,6 +41,7 @@ pub struct OnFiles {
     /// Core time of a look at the clock.
     look: Nanos,
     stats: Mutex<Vec<Option<JobStats>>>,
+    errors: Mutex<Vec<Option<Errno>>>,
 }
 
 /// fio's own start.
@@ -89,7 +90,8 @@ impl OnFiles {
         clock: Nanos,
     ) -> Arc<OnFiles> {
         let stats = Mutex::new(set.jobs.iter().map(|_| None).collect());
-        Arc::new(OnFiles { set, layouts, existing, start, look: clock, stats })
+        let errors = Mutex::new(vec![None; set.jobs.len()]);
+        Arc::new(OnFiles { set, layouts, existing, start, look: clock, stats, errors })
     }
 
     /// The jobs.
@@ -98,7 +100,13 @@ impl OnFiles {
         &self.set
     }
 
-    /// What each job measured; a job that did not end has measured nothing.
+    /// What each job failed with, if it did.
+    #[must_use]
+    pub fn errors(&self) -> Vec<Option<Errno>> {
+        self.errors.lock().map(|all| all.clone()).unwrap_or_default()
+    }
+
+    /// What each job measured, one that failed up to then; a job that never ended has measured nothing.
     #[must_use]
     pub fn take_stats(&self) -> Vec<JobStats> {
         let all = self.stats.lock();
@@ -176,6 +184,9 @@ impl OnFiles {
     async fn process(self: Arc<Self>, sys: Sys, i: usize) -> Done {
         sys.barrier(START + i as u32, 2).await?;
         let served = self.serve(&sys, i).await;
+        if let (Err(errno), Ok(mut all)) = (served, self.errors.lock()) {
+            all[i] = Some(errno);
+        }
         sys.add(ENDED, 1).await?;
         served
     }
@@ -185,8 +196,10 @@ impl OnFiles {
         let mut opened = OpenFiles::open(sys, spec, &self.layouts[i]).await?;
         let mut job = Job::new(spec, &self.layouts[i]);
         // The error that is told is that of the call that failed, so nothing comes after it.
-        opened.serve(sys, &mut job, self.look).await?;
-        opened.close(sys).await?;
+        let mut served = opened.serve(sys, &mut job, self.look).await;
+        if served.is_ok() {
+            served = opened.close(sys).await;
+        }
         let mut stats = job.take_stats();
         if spec.engine.is_of_names() {
             opened.names.into_stats(&mut stats);
@@ -194,7 +207,7 @@ impl OnFiles {
         if let Ok(mut all) = self.stats.lock() {
             all[i] = Some(stats);
         }
-        Ok(())
+        served
     }
 }
 

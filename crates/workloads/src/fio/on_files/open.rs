@@ -183,12 +183,26 @@ impl<'a> OpenFiles<'a> {
         self.open_file(sys, file).await
     }
 
-    /// Does what the job asks for until it ends.
+    /// Does what the job asks for until it ends, or fails.
     pub(super) async fn serve(&mut self, sys: &Sys, job: &mut Job, look: Nanos) -> Done {
         let mut ring = Ring::with_capacity(job.units() as usize);
+        let served = self.step_by_step(sys, job, look, &mut ring).await;
+        if served.is_err() {
+            job.breaks_off(sys.now(), &mut ring);
+        }
+        served
+    }
+
+    async fn step_by_step(
+        &mut self,
+        sys: &Sys,
+        job: &mut Job,
+        look: Nanos,
+        ring: &mut Ring,
+    ) -> Done {
         let (mut writes, mut last) = (0u64, 0);
         loop {
-            match job.step(sys.now(), &mut ring) {
+            match job.step(sys.now(), ring) {
                 Step::Submit(io) if io.op == Op::Flush => {
                     self.sync(sys, last).await?;
                     ring.push(io.unit);
@@ -211,7 +225,7 @@ impl<'a> OpenFiles<'a> {
                 }
                 Step::Wait(n) => {
                     let missing = n.saturating_sub(ring.len() as u32);
-                    if self.reap(sys, missing, job, &mut ring).await? == 0 && missing > 0 {
+                    if self.reap(sys, missing, job, ring).await? == 0 && missing > 0 {
                         return Err(Errno::EDEADLK);
                     }
                 }

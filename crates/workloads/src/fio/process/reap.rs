@@ -120,6 +120,22 @@ impl Job {
         }
     }
 
+    /// It has failed. What is done counts; of what is under way fio counts the I/Os, but no bytes and no latencies.
+    pub fn breaks_off(&mut self, now: Nanos, ring: &mut Ring) {
+        while let Some(unit) = ring.pop() {
+            self.finish_unit(now, unit);
+        }
+        for unit in self.units.in_use() {
+            let dir = usize::from(self.units[unit].dir & 3);
+            self.stats.dirs[dir].ios += u64::from(self.measuring);
+        }
+        self.stats.ended = now;
+        if let Some(flow) = self.flow.take() {
+            flow.leave();
+        }
+        self.state = State::Done;
+    }
+
     pub(super) fn drain(&mut self, now: Nanos, ring: &mut Ring) -> Option<Step> {
         if !self.queued.is_empty() {
             // Collected but never submitted: fio submits the prepared I/Os, then waits for them.

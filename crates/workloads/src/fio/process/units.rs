@@ -84,6 +84,17 @@ impl Units {
         awaited.take(n).last().map_or(0, |(i, _)| i as u32)
     }
 
+    /// Those that are in use.
+    pub(super) fn in_use(&self) -> Vec<u32> {
+        let mut used = vec![true; self.units.len()];
+        let mut free = self.free;
+        while let Some(unit) = self.units.get(free as usize) {
+            used[free as usize] = false;
+            free = unit.next;
+        }
+        (0..self.len()).filter(|unit| used[*unit as usize]).collect()
+    }
+
     #[inline]
     pub(super) fn give_back(&mut self, unit: u32) {
         self[unit].next = self.free;
