@@ -125,10 +125,9 @@ impl Pool {
             c.congested = false;
         }
         if c.count < self.nr {
-            match c.waiting.pop_front() {
-                Some(task) => woken.push(task),
-                None => c.full = false,
-            }
+            // Whoever comes first takes what is free, and starts a batch: one who slept, or another.
+            woken.extend(c.waiting.pop_front());
+            c.full = false;
         }
     }
 }
@@ -167,6 +166,25 @@ mod tests {
         p.resume(1, MS);
         let again = (0..).take_while(|_| p.get(1, 1, false, MS) == Alloc::Granted).count();
         assert_eq!(again, 32, "from 127 up to 159 again");
+    }
+
+    /// A request that is given back wakes one who sleeps and opens the pool: another who comes before he runs takes it, and begins
+    /// a batch; so does he when he runs.
+    #[test]
+    fn who_comes_first_begins_a_batch() {
+        let mut p = pool(128, 3);
+        (0..159).for_each(|_| assert_eq!(p.get(1, 1, false, 0), Alloc::Granted));
+        p.sleep(1, 1);
+        p.sleep(1, 2);
+        let mut woken = Vec::new();
+        (0..32).for_each(|_| p.put(1, &mut woken));
+        assert_eq!(woken, [1]);
+        assert_eq!(p.get(1, 0, false, MS), Alloc::Granted, "the 128th");
+        p.resume(1, MS);
+        let count = |p: &mut Pool, task| {
+            (0..).take_while(|_| p.get(1, task, false, MS) == Alloc::Granted).count()
+        };
+        assert_eq!([count(&mut p, 1), count(&mut p, 0)], [32, 31]);
     }
 
     #[test]
