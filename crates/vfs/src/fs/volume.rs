@@ -103,6 +103,10 @@ impl Backing for Volume {
         each!(self, fs => fs.write_metadata(k, flags).await);
     }
 
+    async fn dirtied(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        each!(self, fs => fs.dirtied(k, file, pages).await);
+    }
+
     fn marks_background(&self) -> bool {
         each!(self, fs => fs.marks_background())
     }

@@ -93,6 +93,7 @@ impl Kernel {
             let room = self.with(|w| w.room(self.task()));
             let to = end.min((from / PAGE + room) * PAGE);
             self.write(open, &files.data(open.file), from, to - from).await;
+            files.dirtied(self, open.file, (from / PAGE, to.div_ceil(PAGE))).await;
             let pages = to.div_ceil(PAGE) - from / PAGE;
             if self.with(|w| w.wrote_on(self.task(), pages)) {
                 self.balance_by_writing(files).await;

@@ -29,6 +29,11 @@ pub trait Backing {
     /// Gives the dirty pages `from..to` a place, as far as they have none. Says up to which page they have one now.
     fn prepare(&self, k: &Kernel, file: u32, from: u64, to: u64) -> impl Future<Output = u64>;
 
+    /// Pages of the file have just become dirty, in a kernel whose writers write back themselves.
+    fn dirtied(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) -> impl Future<Output = ()> {
+        std::future::ready(())
+    }
+
     /// Room in the journal for what is to be noted when the dirty page is on the disk, if nobody waits for that.
     fn reserve(&self, _: &Kernel, _file: u32, _page: u64) -> impl Future<Output = ()> {
         std::future::ready(())
@@ -139,11 +144,25 @@ impl Kernel {
         &self,
         file: u32,
         files: &impl Backing,
-        (from, to): (u64, u64),
+        range: (u64, u64),
         budget: u64,
         flags: Flags,
         group: Option<Group>,
     ) -> u64 {
+        let (written, end) = self.write_dirty(file, files, range, budget, (flags, group)).await;
+        self.with(|w| w.memory.set_cursor(file, end));
+        written
+    }
+
+    /// The same, and where the next one begins stays as it is. Says also how far it came.
+    pub(crate) async fn write_dirty(
+        &self,
+        file: u32,
+        files: &impl Backing,
+        (from, to): (u64, u64),
+        budget: u64,
+        (flags, group): (Flags, Option<Group>),
+    ) -> (u64, u64) {
         let mut written = 0;
         let mut at = from;
         let waits = group.is_some() || flags.has(Flags::SYNC);
@@ -202,15 +221,12 @@ impl Kernel {
                 self.with(|w| w.has_ended(file));
             }
         }
-        self.with(|w| {
-            w.memory.set_cursor(file, at);
-            w.keep_plug(self.task(), plugged);
-        });
+        self.with(|w| w.keep_plug(self.task(), plugged));
         // Also without another bio: the plug ends here, unless it is the caller's.
         if written > 0 || self.with(|w| w.has_bios(self.task())) {
             self.wait(Wait::Submit).await;
         }
-        written
+        (written, at)
     }
 
     /// Pages that are on their way to the disk and dirty again: whoever syncs waits for them, the flusher leaves them. Says up to where

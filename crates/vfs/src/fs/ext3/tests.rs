@@ -47,7 +47,10 @@ async fn create(k: &Kernel, fs: &Ext3, file: u32) -> Open {
 async fn write(k: &Kernel, fs: &Ext3, file: &mut Open, at: u64, len: u64) {
     let pages = (at / 4096, (at + len).div_ceil(4096));
     fs.will_write(k, file.file, pages).await.unwrap();
-    k.write(file, &fs.place(file.file), at, len).await;
+    match k.with(|w| w.memory.settings.writers_write) {
+        true => k.write_and_look(file, fs, at, len).await,
+        false => k.write(file, &fs.place(file.file), at, len).await,
+    };
     fs.wrote(k, file.file, pages).await;
 }
 
@@ -212,6 +215,36 @@ fn data_goes_in_the_order_of_dirtying() {
     assert_eq!(data.len(), 16, "{log:?}");
     let turns = data.windows(2).filter(|w| w[1] != w[0] + 1).count();
     assert!(turns >= 14, "{data:?}");
+}
+
+/// `kjournald` writes buffers: where write-back of the file goes on stays.
+#[test]
+fn a_commit_leaves_the_place_of_write_back() {
+    let log = traced(jbd(), |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 64 << 12).await;
+        k.write_range(1, &fs, (0, 16), u64::MAX, Flags::NONE, None).await;
+        k.wait(Wait::Until(8000 * MS)).await;
+        assert_eq!(k.with(|w| w.pages(1).map(|p| p.dirty())), Some(0), "the commit wrote them");
+        assert_eq!(k.with(|w| w.memory.cursor(1)), 16);
+    });
+    assert!(log.len() > 64);
+}
+
+/// A page that is dirty again while somebody else writes it is written once more before its sync returns.
+#[test]
+fn a_sync_writes_what_is_dirty_again() {
+    traced(jbd(), |k, fs| async move {
+        let mut a = create(&k, &fs, 1).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        // Who syncs twice in a row does not let others join: the commit begins at once.
+        fs.fsync(&k, 1, false).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        k.write_some(1, &fs, (0, u64::MAX), false).await;
+        write(&k, &fs, &mut a, 0, 4096).await;
+        fs.fsync(&k, 1, false).await;
+        assert_eq!(k.with(|w| w.pages(1).map(|p| p.dirty())), Some(0));
+    });
 }
 
 /// `data=writeback`: the commit waits for no data.

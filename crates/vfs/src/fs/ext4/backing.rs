@@ -44,6 +44,10 @@ impl<N: Name> Backing for Ext<N> {
             .unwrap_or_default()
     }
 
+    async fn dirtied(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        self.file_pages(k, file, pages).await;
+    }
+
     async fn reserve(&self, k: &Kernel, file: u32, page: u64) {
         if self.with(|s| !s.converts(file, page)) {
             return;

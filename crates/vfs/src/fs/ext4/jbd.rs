@@ -7,12 +7,15 @@ use crate::kernel::{Kernel, Wait};
 
 impl<N: Name> Ext<N> {
     /// `kjournald` writes the data of a transaction page by page, in the order in which they became dirty, and waits for
-    /// them. What somebody else has begun to write is only waited for.
+    /// them. What somebody else has begun to write is only waited for; if it is dirty again, it is written after that.
     pub(super) async fn write_filed(&self, k: &Kernel, filed: &Filed) {
         let (flags, page) = k.with(|w| (w.sync_flags(), w.memory.settings.page_ns));
+        let group = k.with(|w| w.group());
         for (file, pages) in filed.in_order(page) {
-            k.write_range(file, self, pages, u64::MAX, flags, None).await;
+            // Buffer by buffer: where write-back of the file goes on is not touched.
+            k.write_dirty(file, self, pages, u64::MAX, (flags, Some(group))).await;
         }
+        k.wait(Wait::Io(group)).await;
         for (file, (from, to)) in filed.pages() {
             let mut at = from;
             while let Some(page) = k.with(|w| {
@@ -60,8 +63,8 @@ impl<N: Name> Ext<N> {
     /// `fsync` and `fdatasync`: the caller starts the writes of his pages, and if the inode has changed since the last
     /// commit he waits for the next. Who syncs after somebody else lets others join first: a tick at a time, while they do.
     pub(super) async fn sync_with_jbd(&self, k: &Kernel, file: u32) {
-        let flags = k.with(|w| w.sync_flags());
-        k.write_range(file, self, (0, u64::MAX), u64::MAX, flags, None).await;
+        let (flags, group) = k.with(|w| (w.sync_flags(), w.group()));
+        k.write_range(file, self, (0, u64::MAX), u64::MAX, flags, Some(group)).await;
         let tid = self.with(|s| s.inodes.get(file).map_or(0, |i| i.sync));
         if tid > self.with(|s| s.journal.committed()) {
             if self.with(|s| s.last_sync.replace(k.task())) != Some(k.task()) {
@@ -69,6 +72,7 @@ impl<N: Name> Ext<N> {
             }
             self.wait_for(k, tid).await;
         }
+        k.wait(Wait::Io(group)).await;
         k.writeback_over(file, 0).await;
     }
 

@@ -3,8 +3,6 @@
 
 use std::rc::Rc;
 
-use iosched_types::Nanos;
-
 use super::mballoc::{Extent, LARGEST, Request};
 use super::{Data, Driver, Ext, Name, State};
 use crate::fs::Full;
@@ -93,12 +91,10 @@ impl State {
         }
     }
 
-    /// The transaction has to know of pages that a write changes: with jbd of all, with jbd2 of those whose blocks are new.
-    fn order(&mut self, file: u32, pages: (u64, u64), new: bool, now: Nanos) {
-        match (self.options.data, self.options.driver) {
-            (Data::Ordered, Driver::Jbd) => self.journal.file(file, pages, now),
-            (Data::Ordered, Driver::Jbd2) if new => self.journal.order(file),
-            _ => {}
+    /// With jbd2 the transaction has to know of files that get blocks.
+    fn order(&mut self, file: u32) {
+        if self.options.data == Data::Ordered && self.options.driver == Driver::Jbd2 {
+            self.journal.order(file);
         }
     }
 }
@@ -114,9 +110,8 @@ impl<N: Name> Ext<N> {
         if self.with(|s| s.options.delalloc) {
             return Ok(());
         }
-        let jbd = self.with(|s| s.options.driver == Driver::Jbd);
         let holes = self.with(|s| s.inodes.get(file).is_some_and(|i| i.extents.hole(from, to)));
-        if !holes && !jbd {
+        if !holes {
             return Ok(());
         }
         if self.with(|s| s.needs(file, (from, to)) > s.spare()) {
@@ -134,16 +129,27 @@ impl<N: Name> Ext<N> {
                 },
             }
         }
-        let now = k.with(|w| w.now);
-        self.with(|s| s.order(file, (from, to), holes, now));
+        self.with(|s| s.order(file));
         self.end(k).await;
         placed
     }
 
-    /// Pages have been written in memory. jbd files all of them under the running transaction; with `data=journal` they go
-    /// into it.
+    /// With jbd: pages that have just become dirty are filed under the running transaction, each in the change that made it
+    /// dirty. So they stand in its list in that order, whoever they belong to.
+    pub(super) async fn file_pages(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        if self.with(|s| s.options.data != Data::Ordered || s.options.driver != Driver::Jbd) {
+            return;
+        }
+        self.begin(k).await;
+        let now = k.with(|w| w.now);
+        self.with(|s| s.journal.file(file, pages, now));
+        self.end(k).await;
+    }
+
+    /// Pages have been written in memory. With `data=journal` they go into the running transaction. With jbd they are filed under
+    /// it, unless that has been done ([`Ext::file_pages`]).
     pub(super) async fn file_data(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
-        let (data, jbd) = self.with(|s| (s.options.data, s.options.driver == Driver::Jbd));
+        let data = self.with(|s| s.options.data);
         if data == Data::Journal {
             // Each change takes a part: no transaction holds all of a large write.
             let mut from = pages.0;
@@ -159,11 +165,8 @@ impl<N: Name> Ext<N> {
                 self.end(k).await;
                 from = to;
             }
-        } else if jbd && data == Data::Ordered {
-            self.begin(k).await;
-            let now = k.with(|w| w.now);
-            self.with(|s| s.order(file, pages, false, now));
-            self.end(k).await;
+        } else if k.with(|w| !w.memory.settings.writers_write) {
+            self.file_pages(k, file, pages).await;
         }
     }
 }

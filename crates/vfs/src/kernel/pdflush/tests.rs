@@ -69,6 +69,40 @@ fn old_pages_go_at_a_look() {
     assert!(world.borrow().memory.accounts());
 }
 
+/// A file system that notes which pages became dirty.
+struct Noting(RefCell<Vec<(u64, u64)>>);
+
+impl Backing for Noting {
+    type Place = Flat;
+
+    fn place(&self, _: u32) -> Flat {
+        Flat
+    }
+
+    async fn prepare(&self, _: &Kernel, _: u32, _: u64, to: u64) -> u64 {
+        to
+    }
+
+    async fn dirtied(&self, _: &Kernel, _: u32, pages: (u64, u64)) {
+        self.0.borrow_mut().push(pages);
+    }
+
+    async fn write_metadata(&self, _: &Kernel, _: Flags) {}
+}
+
+/// The file system is told of pages before the look that follows, not at the end of the call.
+#[test]
+fn pages_are_told_of_as_they_become_dirty() {
+    let world = world();
+    let k = kernel(&world, 0, 1);
+    let program: Path = Box::pin(async move {
+        let files = Noting(RefCell::default());
+        k.write_and_look(&mut open(1), &files, 100, 2500 * 4096).await;
+        assert_eq!(*files.0.borrow(), [(0, 1024), (1024, 2048), (2048, 2501)]);
+    });
+    run(&world, vec![program], 1, 1000);
+}
+
 /// Over the background limit `pdflush` writes until it is met; the writer does not sleep.
 #[test]
 fn pdflush_writes_down_to_the_background_limit() {
