@@ -240,7 +240,7 @@ fn a_sync_writes_what_is_dirty_again() {
         // Who syncs twice in a row does not let others join: the commit begins at once.
         fs.fsync(&k, 1, false).await;
         write(&k, &fs, &mut a, 0, 4096).await;
-        k.write_some(1, &fs, (0, u64::MAX), false).await;
+        k.write_some(1, &fs, (0, u64::MAX)).await;
         write(&k, &fs, &mut a, 0, 4096).await;
         fs.fsync(&k, 1, false).await;
         assert_eq!(k.with(|w| w.pages(1).map(|p| p.dirty())), Some(0));
