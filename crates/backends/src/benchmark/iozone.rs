@@ -35,21 +35,33 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     Ok(Plan { run: vec![line], ..Plan::default() })
 }
 
-/// What the children saw, phase by phase.
+/// What children and parent saw, phase by phase.
 fn figures(printed: &str, p: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
-    let phases: &[(&str, &str)] = match &*p.word("tests") {
-        "read" => &[
-            ("initial writers", "write"),
-            (" rewriters", "rewrite"),
-            (" readers", "read"),
-            ("re-readers", "reread"),
-        ],
-        _ => &[("initial writers", "write"), (" rewriters", "rewrite")],
+    let phases: &[&str] = match &*p.word("tests") {
+        "read" => &["initial writers", " rewriters", " readers", "re-readers"],
+        _ => &["initial writers", " rewriters"],
     };
-    let children = |l: &&str| l.contains("Children see throughput");
-    let of = |(words, figure): &(&str, &'static str)| {
-        let line = printed.lines().filter(children).find(|l| l.contains(words))?;
-        Some((*figure, super::number(line.split_once('=')?.1)?))
-    };
-    phases.iter().map(of).collect()
+    let several = p.count("processes") > 1;
+    let mut out = Vec::new();
+    for (words, names) in phases.iter().zip(FIGURES) {
+        let children = |l: &&str| l.contains("Children see throughput") && l.contains(words);
+        let mut lines = printed.lines().skip_while(|l| !children(l));
+        let mut value = |what: &str| {
+            let line = lines.find(|l| l.contains(what))?;
+            super::number(line.split_once('=')?.1)
+        };
+        let kinds = ["Children see", "Parent sees", "Min throughput", "Max throughput"];
+        for (kind, name) in kinds.into_iter().zip(names).take(if several { 4 } else { 1 }) {
+            out.push((name, value(kind)?));
+        }
+    }
+    Some(out)
 }
+
+/// A phase's figures: of the children together, as the parent sees it, of the slowest and of the fastest child.
+const FIGURES: [[&str; 4]; 4] = [
+    ["write", "write, parent", "write, slowest process", "write, fastest process"],
+    ["rewrite", "rewrite, parent", "rewrite, slowest process", "rewrite, fastest process"],
+    ["read", "read, parent", "read, slowest process", "read, fastest process"],
+    ["reread", "reread, parent", "reread, slowest process", "reread, fastest process"],
+];

@@ -41,10 +41,10 @@ fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>
         let line = printed.lines().find(|l| l.contains(words) && l.contains("bytes"))?;
         let each = line.split_once('(')?.1;
         let unit = match each.split_whitespace().nth(1)? {
-            "bytes" => 1e-6,
-            "kilobytes" => 1e-3,
+            "bytes" => 1.0 / f64::from(1 << 20),
+            "kilobytes" => 1.0 / 1024.0,
             "megabytes" => 1.0,
-            _ => 1e3,
+            _ => 1024.0,
         };
         Some(super::number(each)? * unit)
     };

@@ -6,15 +6,24 @@ use iosched_syscalls::{Done, OpenFlags, Part, Sys};
 use iosched_types::Bytes;
 use iosched_types::units::SEC;
 
-use super::{Descriptor, Figure, Kind, Param, Params, files};
+use super::{Descriptor, Figure, Kind, Param, Params, files, fits};
 
-/// Barriers of the phases; counters of bytes, of time, and of who is done.
+/// Barriers of the phases; counters of who is done, of bytes, of when the first began; from `RATE` on a rate for each child.
 const START: u32 = 0;
-const RATE: u32 = 10;
-const DONE: u32 = 20;
+const DONE: u32 = 10;
+const BYTES: u32 = 20;
+const BEGUN: u32 = 30;
+const RATE: u32 = 40;
+/// Processes at most.
+const MOST: i64 = 1024;
 
 const fn rate(name: &'static str) -> Figure {
     Figure { name, unit: "KB/s", higher_is_better: Some(true) }
+}
+
+/// What several processes add to the sum: it is their sum that is compared.
+const fn beside(name: &'static str) -> Figure {
+    Figure { name, unit: "KB/s", higher_is_better: None }
 }
 
 /// The files.
@@ -40,7 +49,7 @@ pub(super) static IOZONE: Descriptor = Descriptor {
             name: "processes",
             text: "Processes (-t).",
             default: "1",
-            kind: Kind::Count(1, 1024),
+            kind: Kind::Count(1, MOST),
         },
         Param {
             name: "tests",
@@ -61,10 +70,30 @@ pub(super) static IOZONE: Descriptor = Descriptor {
             kind: Kind::Count(0, 1),
         },
     ],
-    figures: &[rate("write"), rate("rewrite"), rate("read"), rate("reread")],
+    figures: &[
+        rate("write"),
+        beside("write, parent"),
+        beside("write, slowest process"),
+        beside("write, fastest process"),
+        rate("rewrite"),
+        beside("rewrite, parent"),
+        beside("rewrite, slowest process"),
+        beside("rewrite, fastest process"),
+        rate("read"),
+        beside("read, parent"),
+        beside("read, slowest process"),
+        beside("read, fastest process"),
+        rate("reread"),
+        beside("reread, parent"),
+        beside("reread, slowest process"),
+        beside("reread, fastest process"),
+    ],
     periodic: &[],
     room: |p| p.count("processes").saturating_mul(p.bytes("size")),
-    fits: |_| Ok(()),
+    fits: |p| {
+        let (size, record) = (p.bytes("size"), p.bytes("record"));
+        fits(record <= size, || format!("record={record} is above size={size}"))
+    },
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };
@@ -85,11 +114,34 @@ async fn run(sys: Sys, p: Params) -> Done {
         }
         files::wait_for(&sys, n).await?;
         sys.mark(Part::Phase, name, begun).await?;
-        // The sum of what each has done a second, as IOzone adds up its children.
-        let sum = sys.add(RATE + phase, 0).await?;
-        sys.figure(name, sum as f64 / 1024.0).await?;
+        report(&sys, phase, n).await?;
     }
     Ok(())
+}
+
+/// The sum of what each has done a second, as IOzone adds up its children; of several also what the parent sees, from the
+/// barrier to the end of the last, and the slowest and the fastest.
+async fn report(sys: &Sys, phase: u32, n: u64) -> Done {
+    let name = |i: usize| IOZONE.figures[4 * phase as usize + i].name;
+    let (mut sum, mut least, mut most) = (0, i64::MAX, 0);
+    for child in 0..n {
+        let rate = sys.add(rate_of(phase, child), 0).await?;
+        (sum, least, most) = (sum + rate, least.min(rate), most.max(rate));
+    }
+    sys.figure(name(0), sum as f64 / 1024.0).await?;
+    if n == 1 {
+        return Ok(());
+    }
+    let took = (sys.now() as i64 - sys.add(BEGUN + phase, 0).await?).max(1);
+    let all = sys.add(BYTES + phase, 0).await? as f64 * SEC as f64 / took as f64;
+    sys.figure(name(1), all / 1024.0).await?;
+    sys.figure(name(2), least as f64 / 1024.0).await?;
+    sys.figure(name(3), most as f64 / 1024.0).await
+}
+
+/// The counter of a child's rate in a phase.
+fn rate_of(phase: u32, child: u64) -> u32 {
+    RATE + phase * MOST as u32 + child as u32
 }
 
 async fn process(sys: Sys, p: Params, child: u64, phase: u32) -> Done {
@@ -110,6 +162,9 @@ async fn process(sys: Sys, p: Params, child: u64, phase: u32) -> Done {
     sys.barrier(START + phase, p.count("processes") as u32).await?;
     let (size, record) = (p.bytes("size"), p.bytes("record"));
     let (begun, mut done): (u64, Bytes) = (sys.now(), 0);
+    if child == 0 {
+        sys.add(BEGUN + phase, begun.cast_signed()).await?;
+    }
     while done < size {
         let call = sys.now();
         let len = record.min(size - done);
@@ -132,7 +187,9 @@ async fn process(sys: Sys, p: Params, child: u64, phase: u32) -> Done {
         sys.close(fd).await?;
     }
     let time = (sys.now() - begun).max(1);
-    sys.add(RATE + phase, (u128::from(done) * u128::from(SEC) / u128::from(time)) as i64).await?;
+    let rate = u128::from(done) * u128::from(SEC) / u128::from(time);
+    sys.add(rate_of(phase, child), rate as i64).await?;
+    sys.add(BYTES + phase, done.cast_signed()).await?;
     if p.count("close") == 0 {
         if writes {
             sys.fsync(fd).await?;

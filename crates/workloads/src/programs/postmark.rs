@@ -10,6 +10,8 @@ use super::{Descriptor, Figure, Kind, Param, Params, fits};
 
 /// Bytes of a buffer.
 const BUFFER: u64 = 4096;
+/// PostMark's "megabytes".
+const MEGABYTE: f64 = (1 << 20) as f64;
 /// Nanoseconds of its own that PostMark takes to fill or empty a buffer in eight calls of stdio: 0.63 s of user time for 2.35
 /// million buffers, measured.
 const STDIO: u64 = 270;
@@ -100,8 +102,8 @@ async fn run(sys: Sys, p: Params) -> Done {
     }
     let all = seconds(begun, post.sys.now());
     post.sys.figure("transactions per second", rate).await?;
-    post.sys.figure("read", post.read as f64 / 1e6 / all).await?;
-    post.sys.figure("written", post.written as f64 / 1e6 / all).await
+    post.sys.figure("read", post.read as f64 / MEGABYTE / all).await?;
+    post.sys.figure("written", post.written as f64 / MEGABYTE / all).await
 }
 
 impl Post {

@@ -2,6 +2,8 @@
 //!
 //! Requests and answers are bytes in pipes. The CPU times are what the published rates leave for a request.
 
+use std::collections::VecDeque;
+
 use iosched_syscalls::{Done, Fd, OpenFlags, Sys};
 use iosched_types::units::SEC;
 
@@ -129,12 +131,18 @@ async fn run(sys: Sys, p: Params, threads: bool) -> Done {
     let begun = sys.now();
     sys.write(ask, at_a_time).await?;
     let (mut sent, mut done) = (at_a_time, 0);
+    // A request is served in its turn: the oldest that is open is answered next.
+    let mut open: VecDeque<u64> = (0..at_a_time).map(|_| begun).collect();
     while done < n {
         let got = sys.read(answered, at_a_time).await?;
         sys.compute(got * p.micros("client")).await?;
         done += got;
+        for asked in open.drain(..got as usize) {
+            sys.note("request", asked, LINE).await?;
+        }
         let more = got.min(n - sent);
         if more > 0 {
+            open.extend((0..more).map(|_| sys.now()));
             sys.write(ask, more).await?;
             sent += more;
         }
@@ -149,7 +157,6 @@ async fn run(sys: Sys, p: Params, threads: bool) -> Done {
 /// A worker: the page, the answer, a line of the log.
 async fn serve(sys: Sys, p: Params, asked: Fd, answer: Fd, log: Fd) -> Done {
     while sys.read(asked, 1).await? > 0 {
-        let begun = sys.now();
         let fd = sys.open(PAGE, OpenFlags::READ).await?;
         sys.fstat(fd).await?;
         sys.pread(fd, 0, p.bytes("page")).await?;
@@ -157,7 +164,6 @@ async fn serve(sys: Sys, p: Params, asked: Fd, answer: Fd, log: Fd) -> Done {
         sys.write(log, LINE).await?;
         sys.close(fd).await?;
         sys.write(answer, 1).await?;
-        sys.note("request", begun, LINE).await?;
     }
     Ok(())
 }
