@@ -264,18 +264,24 @@ fn curves(m: &Measured) -> Vec<Series> {
 fn metrics(m: &Measured) -> Vec<Metric> {
     let mut out = Vec::new();
     for (what, op) in &m.operations {
+        // What goes on beside the program's own work is no merit: more checkpoints are neither better nor worse.
+        let beside = m.marks.iter().any(|x| x.part == Part::Beside && x.what == *what);
+        let better = |more: bool| (!beside).then_some(more);
         let h = &op.latency;
         if m.elapsed > 0 {
             let rate = h.count() as f64 * 1e9 / m.elapsed as f64;
-            out.push(metric(format!("{what} rate"), rate, "1/s", true));
+            out.push(metric(format!("{what} rate"), rate, "1/s", better(true)));
         }
         let us = |ns: f64| ns / 1e3;
-        out.push(metric(format!("{what} mean latency"), us(h.mean()), "us", false));
+        let mut latency = |which: &str, value: f64| {
+            let name = format!("{what} {which} latency");
+            out.push(metric(name, value, "us", better(false)));
+        };
+        latency("mean", us(h.mean()));
         for p in [50.0, 95.0, 99.0] {
-            let name = format!("{what} p{p} latency");
-            out.push(metric(name, us(h.percentile(p) as f64), "us", false));
+            latency(&format!("p{p}"), us(h.percentile(p) as f64));
         }
-        out.push(metric(format!("{what} max latency"), us(h.max() as f64), "us", false));
+        latency("max", us(h.max() as f64));
     }
     out
 }
@@ -290,4 +296,23 @@ fn own_figures(figures: &[iosched_workloads::programs::Figure], m: &Measured) ->
         Some(one)
     };
     figures.iter().filter_map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// More checkpoints are no better, and longer ones no worse.
+    #[test]
+    fn what_goes_on_beside_has_no_direction() {
+        let mut m = Measured { elapsed: 1_000_000_000, ..Measured::default() };
+        m.note("transaction", 0, 1_000, 0);
+        m.note("checkpoint", 0, 1_000, 4096);
+        m.mark("checkpoint", Part::Beside, 0, 1_000);
+        m.mark("run", Part::Phase, 0, 1_000);
+        for x in metrics(&m) {
+            let none = x.name.starts_with("checkpoint");
+            assert_eq!(x.higher_is_better.is_none(), none, "{}", x.name);
+        }
+    }
 }
