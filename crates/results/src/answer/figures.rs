@@ -1,5 +1,7 @@
 //! What counts for a goal: the figures of each workload, by scheduler and round.
 
+mod own;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
@@ -9,6 +11,7 @@ use super::words::in_words;
 use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
 use crate::measure::{TOTAL, TWINS, derived, resolution, without_unit};
 use crate::stats::{Better, Observation, Sample, mean_and_sd};
+use own::by_own;
 
 /// The values of one scheduler.
 #[derive(Clone, Debug, Default)]
@@ -287,8 +290,8 @@ pub(super) fn twin(iops: &(&str, &str, Vec<f64>), rate: &(&str, &str, Vec<f64>))
 /// What moves data.
 const MOVED: [&str; 3] = ["read.bw", "write.bw", TOTAL];
 
-/// What a workload moves in all: reads and writes.
-pub(super) const THROUGHPUT: &str = "throughput";
+/// What a workload moves in all: reads and writes. Programs may have a figure "throughput" of their own.
+pub(super) const THROUGHPUT: &str = "data rate";
 
 /// A figure, its place among the goals, its goal, and which way is better.
 type Placed = (u8, String, Better, Figure);
@@ -311,6 +314,7 @@ fn figures(workload: &str, row: &Row<'_>) -> Vec<Placed> {
     out.extend(latencies(workload, row));
     out.extend(fairness(workload, row));
     out.extend(metrics(workload, row));
+    by_own(&mut out, row);
     out.retain(|(_, _, _, f)| f.values.iter().flatten().all(|v| !v.by_round.is_empty()));
     out
 }

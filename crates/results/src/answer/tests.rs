@@ -9,6 +9,7 @@ mod chance;
 mod gaps;
 mod limits;
 mod one_source;
+mod own;
 
 fn trial(workload: &str, scheduler: &str, repetition: u32) -> Record {
     Record {

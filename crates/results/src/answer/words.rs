@@ -51,9 +51,8 @@ impl Goal {
     /// The figures, each kind once. Beside others "throughput" would not say whose.
     fn measures(&self) -> BTreeSet<String> {
         let words: BTreeSet<String> = self.figures.iter().map(of_test).collect();
-        let several = words.len() > 1;
-        let own = |w: String| if several && w == THROUGHPUT { "data rate".into() } else { w };
-        words.into_iter().map(own).collect()
+        let alone = words.len() == 1 && words.contains(THROUGHPUT);
+        if alone { [self.name.clone()].into() } else { words }
     }
 
     /// Which figures they are, where the sentence only counts them: up to sixteen; of more the tables tell.
@@ -145,6 +144,7 @@ fn of_test(f: &Figure) -> String {
     let title = whole.strip_suffix(&f.measure).and_then(|t| t.strip_suffix(": "));
     match title.filter(|t| !t.is_empty()) {
         Some(title) => title.into(),
+        None if f.measure == THROUGHPUT => THROUGHPUT.into(),
         None => in_words(&f.measure),
     }
 }
@@ -156,7 +156,7 @@ pub(super) fn in_words(measure: &str) -> String {
     }
     let Some((side, which)) = latency_of(measure) else {
         return match measure {
-            TOTAL => "throughput".into(),
+            TOTAL | THROUGHPUT => "throughput".into(),
             "read.bw" => "read throughput".into(),
             "write.bw" => "write throughput".into(),
             "trim.iops" => "trims a second".into(),

@@ -210,10 +210,12 @@ fn measures_are_counted_once() {
     let mut records = Vec::new();
     for (s, by) in [("none", 1.0), ("bfq", 1.3)] {
         for i in 1..=5u32 {
-            let mut r = trial("w", s, i);
             let rate = by * (1.0 + f64::from(i) * 0.001);
+            let mut io = trial("io", s, i);
             let read = side(1e8 * rate, 200, 1_000);
-            r.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+            io.jobs.push(JobRecord { name: "a".into(), read, ..JobRecord::default() });
+            records.push(io);
+            let mut r = trial("w", s, i);
             for name in ["transactions", "tps", "bells rung", "whistles blown", "trains sent"] {
                 r = with_metric(r, name, "1/s", true, 100.0 * rate);
             }
