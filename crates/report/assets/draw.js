@@ -95,7 +95,9 @@ const WORDS = { base: "base", eq: "identical to the base in every round", nd: "n
 const words = (c) => WORDS[c] || (c[0] === "b" ? "measurably better" : "measurably worse");
 const sign = ([c, , about]) => c === "nd" || c === "few" ? "≈ " : about ? "~" : "";
 const against = (s) => { const [c, q] = s; return c === "base" ? "base" : c === "eq" ? "=" : q == null ? "" : sign(s) + change(q); };
-const beyond = (c) => !c.cens ? "" : `<abbr title="at least: ${c.starved ? "a round with too few I/Os for this percentile counts as the longest wait" : "a round that stopped at its limit counts as the limit"}">${c.cens} of ${c.n} ${c.starved ? "starved" : "at limit"}</abbr>`;
+const least = (c) => ` title="at least: ${c.starved ? "a round with too few I/Os for this percentile counts as the longest wait" : "a round that stopped at its limit counts as the limit"}"`;
+// Of one value the sign says it. There is no column for more.
+const beyond = (c) => !c.cens || single ? "" : `<abbr${least(c)}>${c.cens} of ${c.n} ${c.starved ? "starved" : "at limit"}</abbr>`;
 const oriented = (t, q) => t.b > 0 ? q : 1 / q;
 const names = (rs, st) => {
   const a = rs.filter(now), b = rs.filter((r) => !now(r)), list = (v) => v.map((r) => wrappable(name(sched(r), st))).join(" = ");
@@ -175,7 +177,7 @@ const line = (t, g, ax, st) => {
   const all = g.map((r) => standing(t, r, st)), s = all.find((x) => x[0] === "base") || all[0], [num, w] = shown(t, ax, c.v), ci = ends(c, st);
   const text = c.n < 2 || !ci ? "" : ci[0] === ci[1] ? "exact" : apart(...ci, (x, more) => shown(t, ax, x, more)[0]).join(" – ");
   const noisy = c.noisy ? ' <abbr title="standard deviation above 6 % of the mean">noisy</abbr>' : beyond(c);
-  return `<tr class="${s[0]}${g.some(now) ? "" : " hist"}${marked(g, st)}" data-r="${ids(g)}"><th scope="row">${nm}</th><td class="bar" aria-hidden="true"><div>${chart(c, ax, st)}</div></td><td class="v">${c.cens ? "&gt;&#8239;" : ""}${num}<span>${w ? " " + esc(w) : ""}</span></td><td class="ci" title="${esc(spread(t, ax, c))}">${text}${noisy}</td><td class="ch" title="${words(s[0])}">${against(s)}</td><td class="n">${single ? "" : c.n}</td></tr>`;
+  return `<tr class="${s[0]}${g.some(now) ? "" : " hist"}${marked(g, st)}" data-r="${ids(g)}"><th scope="row">${nm}</th><td class="bar" aria-hidden="true"><div>${chart(c, ax, st)}</div></td><td class="v"${c.cens && single ? least(c) : ""}>${c.cens ? "&gt;&#8239;" : ""}${num}<span>${w ? " " + esc(w) : ""}</span></td><td class="ci" title="${esc(spread(t, ax, c))}">${text}${noisy}</td><td class="ch" title="${words(s[0])}">${against(s)}</td><td class="n">${single ? "" : c.n}</td></tr>`;
 };
 // Lines over the rounds: each value at its round, a gap where one is missing.
 const lines = (t, title, gs, st) => {

@@ -197,12 +197,19 @@ fn line(view: &View, test: &Test, g: &[usize], axis: &Axis, dotted: bool) -> Str
     };
     let noisy = if c.noisy {
         " <abbr title=\"standard deviation above 6 % of the mean\">noisy</abbr>".into()
+    } else if view.single {
+        // Of one value the sign says it. There is no column for more.
+        String::new()
     } else {
         beyond(c, s.censored, s.n)
     };
+    let why = match (view.single, at_least(c, s.censored)) {
+        (true, Some((_, why))) => format!(" title=\"at least: {why}\""),
+        _ => String::new(),
+    };
     let gap = if word.is_empty() { "" } else { " " };
     format!(
-        "<tr class=\"{}{}\" data-r=\"{ids}\"><th scope=\"row\">{name}</th><td class=\"bar\" aria-hidden=\"true\"><div>{}</div></td><td class=\"v\">{sign}{number}<span>{gap}{}</span></td><td class=\"ci\" title=\"{}\">{ci}{noisy}</td><td class=\"ch\" title=\"{}\">{}</td><td class=\"n\">{}</td></tr>",
+        "<tr class=\"{}{}\" data-r=\"{ids}\"><th scope=\"row\">{name}</th><td class=\"bar\" aria-hidden=\"true\"><div>{}</div></td><td class=\"v\"{why}>{sign}{number}<span>{gap}{}</span></td><td class=\"ci\" title=\"{}\">{ci}{noisy}</td><td class=\"ch\" title=\"{}\">{}</td><td class=\"n\">{}</td></tr>",
         st.class,
         if old { " hist" } else { "" },
         chart(c, v, axis, dotted),
@@ -216,14 +223,21 @@ fn line(view: &View, test: &Test, g: &[usize], axis: &Axis, dotted: bool) -> Str
 
 /// How many rounds are beyond a limit, and why: where the interval would stand.
 fn beyond(c: &Cell, censored: usize, n: usize) -> String {
-    let (what, why) = match (censored, c.starved) {
-        (0, _) => return String::new(),
-        (_, 0) => ("at limit", "a round that stopped at its limit counts as the limit"),
-        _ => {
-            ("starved", "a round with too few I/Os for this percentile counts as the longest wait")
-        }
-    };
-    format!("<abbr title=\"at least: {why}\">{censored} of {n} {what}</abbr>")
+    let of =
+        |(what, why)| format!("<abbr title=\"at least: {why}\">{censored} of {n} {what}</abbr>");
+    at_least(c, censored).map(of).unwrap_or_default()
+}
+
+/// Why the value is at least what is shown: in a word or two and in a sentence.
+fn at_least(c: &Cell, censored: usize) -> Option<(&'static str, &'static str)> {
+    match (censored, c.starved) {
+        (0, _) => None,
+        (_, 0) => Some(("at limit", "a round that stopped at its limit counts as the limit")),
+        _ => Some((
+            "starved",
+            "a round with too few I/Os for this percentile counts as the longest wait",
+        )),
+    }
 }
 
 /// Standard error, deviation and range, for who points at the interval.

@@ -185,6 +185,36 @@ fn a_value_beyond_its_limit_is_never_the_best() {
     assert!(text.contains(">2.00 ") && text.contains("3.00*"), "{text}");
 }
 
+/// A program that gave up early never made its second process: that has no figures, and none that are best.
+#[test]
+fn a_job_that_did_not_take_part_has_no_figures() {
+    let none = record("d", "w", "none", 200, 1_000_000);
+    let mut bfq = record("d", "w", "bfq", 200, 1_000_000);
+    bfq.jobs.push(JobRecord { name: "late".into(), ..bfq.jobs[0].clone() });
+    let text = report(&[none, bfq], NARROW);
+    let jobs = &text[text.find("by job").unwrap()..];
+    let line = jobs.lines().find(|l| l.starts_with("none")).unwrap();
+    assert_eq!(line.matches('–').count(), 2, "{jobs}");
+    assert!(!line.contains("0*"), "{jobs}");
+}
+
+/// Where nothing is drawn at random five runs are one.
+#[test]
+fn runs_that_are_all_the_same_are_one_draw() {
+    let mut records = Vec::new();
+    for (scheduler, ios) in [("none", 100), ("bfq", 200)] {
+        for repetition in 1..=5 {
+            let mut r = record("d", "w", scheduler, ios, 1_000_000);
+            r.trial.repetition = repetition;
+            records.push(r);
+        }
+    }
+    let text = report(&records, NARROW);
+    let tables = text.split("All workloads").next().unwrap();
+    assert!(tables.contains("2.00× one draw"), "{text}");
+    assert!(!tables.contains("% better"), "{text}");
+}
+
 #[test]
 fn colours_only_when_asked_for() {
     let records = [record("d", "w", "none", 1, 9), record("d", "w", "bfq", 2, 9)];

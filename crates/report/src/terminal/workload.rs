@@ -6,7 +6,7 @@ use iosched_experiment::{BackendKind, JobRecord};
 use iosched_results::answer::wrap;
 use iosched_results::cells::NO_REASON;
 use iosched_results::render::percent;
-use iosched_results::stats::{Judged, Verdict, mean_of, summarize};
+use iosched_results::stats::{Judged, Test, Verdict, mean_of, summarize};
 use iosched_types::hist::{BINS, value_of};
 use iosched_types::units::{show_count, three_digits};
 
@@ -321,6 +321,8 @@ fn change(j: Option<&Judged>, runs: usize) -> String {
         None => return "–".into(),
     };
     let words = match (j.verdict, j.needs) {
+        // Runs that are all the same are one: the answer calls them so, too.
+        (Verdict::Better | Verdict::Worse, _) if j.test == Test::Exact => "one draw".into(),
         (Verdict::Better, _) => "better".into(),
         (Verdict::Worse, _) => "worse".into(),
         (Verdict::NoMeasurableDifference, _) if j.negligible && j.delta != 0.0 => {
@@ -361,10 +363,12 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
         return String::new();
     }
     let all_of = |row: &Row<'_>, name: &str| -> Vec<Figures> {
+        // A job that did not take part, as one that a program never came to start, has no figures.
         let of = |r: &iosched_experiment::Record| {
-            Figures::of_jobs(r.jobs.iter().filter(|j| j.name == name))
+            let mut own = r.jobs.iter().filter(|j| j.name == name).peekable();
+            own.peek().is_some().then(|| Figures::of_jobs(own))
         };
-        row.runs.iter().map(|(r, _)| of(r)).collect()
+        row.runs.iter().filter_map(|(r, _)| of(r)).collect()
     };
     let mut out = String::new();
     // As many jobs side by side as fit: a name and two numbers each.

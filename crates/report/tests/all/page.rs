@@ -461,6 +461,27 @@ fn a_starved_cell_is_marked_and_never_praised() {
     assert!(!page_of(&records[..1]).contains("&gt; at least, ~"), "a legend of what is not there");
 }
 
+/// A page of single values has no column for intervals: what stood there lay over the number beside it.
+#[test]
+fn one_value_beyond_its_limit_has_its_sign_and_nothing_over_it() {
+    let mut records = synthetic::records(1, 2, 1);
+    for r in &mut records {
+        r.metrics.push(iosched_experiment::Metric {
+            name: "startup_time".into(),
+            value: 60.0,
+            unit: "s".into(),
+            higher_is_better: Some(false),
+            censored: true,
+        });
+    }
+    let page = page_of(&records);
+    let cell = page.split("<td class=\"v\"").find(|c| c.contains("&gt;&#8239;60.0<span> s"));
+    let row = cell.unwrap().split("</tr>").next().unwrap();
+    assert!(row.starts_with(" title=\"at least: a round that stopped at its limit"), "{row}");
+    assert!(row.contains("<td class=\"ci\" title=\"\"></td>"), "{row}");
+    assert!(!page.contains("1 of 1 at limit</abbr>"));
+}
+
 /// Of the kernel's own schedulers none delivers anything: the plot says infinity, in its label, too.
 #[test]
 fn infinitely_many_times_better_is_no_long_number() {
