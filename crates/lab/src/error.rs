@@ -13,7 +13,7 @@ pub enum Error {
     #[error("no threads: {0}")]
     Threads(String),
     /// A signal, while trials were simulated.
-    #[error("interrupted by {signal}: {kept} of {planned} trials are stored{}", more(*stored))]
+    #[error("interrupted by {signal}: {kept} of {planned} trials {}", more(*stored))]
     Interrupted {
         /// The name.
         signal: String,
@@ -27,8 +27,28 @@ pub enum Error {
 }
 
 fn more(stored: bool) -> &'static str {
-    if stored { "; the same command goes on from there" } else { " nowhere (--no-store)" }
+    if stored {
+        "are stored; the same command goes on from there"
+    } else {
+        "were run, and none is stored"
+    }
 }
 
 /// Shorthand.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Not every command that stores nothing was told so.
+    #[test]
+    fn what_is_not_stored_names_no_option() {
+        let of = |stored| {
+            let signal = "SIGINT".into();
+            Error::Interrupted { signal, kept: 2, planned: 8, stored }.to_string()
+        };
+        assert_eq!(of(false), "interrupted by SIGINT: 2 of 8 trials were run, and none is stored");
+        assert!(of(true).contains("2 of 8 trials are stored; the same command goes on"));
+    }
+}

@@ -208,7 +208,8 @@ fn warn(records: &[Record]) {
         if said.insert(&w.message) {
             let advice =
                 if w.advice.is_empty() { String::new() } else { format!(" ({})", w.advice) };
-            note(&format!("warning: {}{advice}", w.message));
+            let text = format!("warning: {}{advice}", w.message);
+            note(wrap("", 2, &text, prose(tables::columns())).trim_end());
         }
     }
     if let Some(text) = halves(&unsettled) {

@@ -9,6 +9,11 @@ use super::map::{Reproduction, Row};
 
 /// A ratio of ours less than this from 1 points nowhere, and neither does one within two standard errors of our runs.
 const LEVEL: f64 = 0.01;
+/// A ratio of ours that is no farther than this from 1 beside a published one that is farther than [`FAR`] agrees in its
+/// sign only.
+const SLIGHT: f64 = 0.03;
+/// Ratios farther apart are far.
+const FAR: f64 = 0.25;
 
 /// A figure of a published table beside ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -74,7 +79,14 @@ impl Cell {
     #[must_use]
     pub fn near(&self) -> Option<bool> {
         let (p, o) = (self.published_ratio?, self.our_ratio?);
-        Some((o / p - 1.0).abs() <= 0.25)
+        Some((o / p - 1.0).abs() <= FAR)
+    }
+
+    /// Whether ours points the same way as the published one and is next to no difference where that is a large one.
+    fn in_sign_only(&self) -> bool {
+        let both = self.published_ratio.zip(self.our_ratio);
+        self.direction == Direction::Agree
+            && both.is_some_and(|(p, o)| (o - 1.0).abs() <= SLIGHT && (p - 1.0).abs() > FAR)
     }
 }
 
@@ -206,7 +218,9 @@ impl Reproduction {
             .or_else(|| about(&self.map.outliers))
             .or(base);
         if cell.direction == Direction::Disagree || cell.near() == Some(false) {
-            cell.explanation = Some(about(&self.map.explained).unwrap_or_else(|| "open".into()));
+            let why = about(&self.map.explained).unwrap_or_else(|| "open".into());
+            let sign = if cell.in_sign_only() { "agrees in sign only; " } else { "" };
+            cell.explanation = Some(format!("{sign}{why}"));
         }
     }
 

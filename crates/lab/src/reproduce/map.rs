@@ -59,6 +59,9 @@ pub(super) struct Map {
     /// What a reader should know.
     #[serde(default)]
     pub remarks: Vec<String>,
+    /// The same, of runs at full length only.
+    #[serde(default)]
+    pub full_remarks: Vec<String>,
     pub devices: Vec<Device>,
     pub tests: Vec<Row>,
     /// Tests that are not run, and why.

@@ -57,6 +57,8 @@ pub struct Agreement {
     pub compared: usize,
     /// Those of which our ratio is within 25 % of the published one.
     pub within_25_percent: usize,
+    /// Those of which 1 is: what a model would score that knows no difference between schedulers.
+    pub no_difference_within_25_percent: usize,
     /// Claims that our figures bear out.
     pub claims_agree: usize,
     /// Claims that they contradict.
@@ -79,6 +81,9 @@ impl Reproduction {
         let mut remarks: Vec<String> =
             self.map.not_run.iter().map(|why| format!("Not run: {why}.")).collect();
         remarks.extend(self.map.remarks.iter().cloned());
+        if !quick {
+            remarks.extend(self.map.full_remarks.iter().cloned());
+        }
         remarks.extend(self.map.left_out.iter().map(left_out));
         Reproduced {
             name: self.name.into(),
@@ -103,6 +108,9 @@ impl Agreement {
             a.no_difference_here += usize::from(nowhere);
             a.compared += usize::from(c.near().is_some());
             a.within_25_percent += usize::from(c.near() == Some(true));
+            let flat = Cell { our_ratio: Some(1.0), ..c.clone() };
+            let same = c.near().is_some() && flat.near() == Some(true);
+            a.no_difference_within_25_percent += usize::from(same);
         }
         for c in claims {
             match c.verdict {

@@ -25,7 +25,7 @@ h2{font-size:20px;line-height:24px;margin:32px 0 8px}h3{font-size:14px;margin:0}
 .big{font-size:16px;line-height:24px}.mute,small{color:var(--mute);font-size:12px;line-height:16px}\
 .grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,560px),1fr));gap:24px 48px}\
 figure{margin:0;border-top:1px solid var(--line);padding-top:8px}svg{display:block;max-width:100%;overflow:visible}\
-svg text{font-size:12px;fill:var(--mute);font-family:inherit}svg .fg text{fill:var(--fg)}svg .bad text{fill:var(--bad);font-weight:600}\
+svg text{font-size:12px;fill:var(--mute);font-family:inherit}svg .fg text{fill:var(--fg)}svg :is(.bad,.lost) text{fill:var(--bad)}svg .bad text{font-weight:600}\
 svg path{stroke:var(--hair);fill:none}svg .one{stroke:var(--mute)}svg .join{stroke:var(--line);stroke-width:3}\
 svg .p path,svg path.p{stroke:var(--mute);stroke-width:9;stroke-linecap:round}\
 svg .o path,svg path.o{stroke:var(--acc);stroke-width:9;stroke-linecap:round}\
@@ -45,12 +45,11 @@ impl Reproduced {
              <title>{0} run again</title><style>{CSS}</style><main><h1>{0}, run again</h1>\
              <p class=\"mute\">{1}</p><p class=\"big\">{2}</p>\
              <p class=\"mute\"><i class=\"k p\"></i>published<i class=\"k o\"></i>iosched. Each figure is a multiple of \
-             that of the base scheduler; the axis is logarithmic. A name in \
-             bold brown: the two point different ways. A published difference counts beyond {3}.</p>",
+             that of the base scheduler; the axis is logarithmic.{3}</p>",
             escape(&self.name),
             escape(title),
             escape(&self.answer()),
-            escape(&self.noise)
+            escape(&self.counted())
         );
         for r in &self.remarks {
             out.push_str(&format!("<p class=\"mute\">{}</p>", escape(r)));
@@ -78,6 +77,30 @@ impl Reproduced {
         }
         out.push_str("</ul></main></html>\n");
         out
+    }
+}
+
+impl Reproduced {
+    /// What counts, and what is marked for it.
+    fn counted(&self) -> String {
+        if !self.has_published() {
+            return String::new();
+        }
+        format!(
+            " A name in bold brown: the two point different ways. In plain brown: a published difference that is none here. \
+             A published difference counts beyond {}.",
+            self.noise
+        )
+    }
+}
+
+/// How the name of a cell is marked. What is in no count has no mark.
+fn class(c: &Cell) -> &'static str {
+    match c.direction {
+        Direction::Disagree if c.uncounted.is_some() => "fg",
+        Direction::Disagree if c.our_difference => "bad",
+        Direction::Disagree => "lost",
+        _ => "fg",
     }
 }
 
@@ -129,7 +152,7 @@ fn picture(cells: &[Cell]) -> String {
                 svg.line(class, (x(r), y), (x(r), y));
             }
         }
-        svg.open(if c.direction == Direction::Disagree { "bad" } else { "fg" }, &[]);
+        svg.open(class(c), &[]);
         svg.text((LEFT - 12.0, y + 4.0), "end", &c.scheduler);
         let number = |v: Option<f64>| v.map_or("–".into(), three_digits);
         let figures = format!("{}, {}", number(c.published), number(c.ours));

@@ -11,16 +11,18 @@ impl Reproduced {
     pub fn answer(&self) -> String {
         let a = &self.agreement;
         let mut out = match a.significant {
-            0 if a.compared == 0 => "It is not run.".to_string(),
+            0 if self.cells.iter().all(|c| c.ours.is_none()) => "It is not run.".to_string(),
+            0 if !self.has_published() => "No figures are published, only claims.".to_string(),
             0 => "No published difference from the base can be compared.".to_string(),
             n => format!(
                 "{} of {n} published differences from the base point the same way here, {} show none, {} point the other way; \
-                 {} of {} ratios are within 25 %.",
+                 {} of {} ratios are within 25 % ({} would be if schedulers made no difference).",
                 a.same_direction,
                 a.no_difference_here,
                 n - a.same_direction - a.no_difference_here,
                 a.within_25_percent,
-                a.compared
+                a.compared,
+                a.no_difference_within_25_percent
             ),
         };
         out.push_str(&format!(
@@ -36,6 +38,11 @@ impl Reproduced {
         out
     }
 
+    /// Whether there is any published figure.
+    pub(super) fn has_published(&self) -> bool {
+        self.cells.iter().any(|c| c.published.is_some())
+    }
+
     /// Answer, tables, claims, for a terminal of so many columns.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
@@ -43,7 +50,7 @@ impl Reproduced {
         let mut at = 0;
         while let Some(first) = self.cells.get(at) {
             let test = self.cells[at..].iter().take_while(|c| c.test == first.test).count();
-            out.push_str(&table(&self.cells[at..at + test]));
+            out.push_str(&fitting(&self.cells[at..at + test], columns));
             for (who, why) in explanations(&self.cells[at..at + test]) {
                 out.push_str(&wrap("  ", 4, &format!("{who}: {why}"), columns));
             }
@@ -60,12 +67,16 @@ impl Reproduced {
             out.push_str(&wrap("               ", verdict.len(), &c.evidence, columns));
         }
         out.push('\n');
-        let counted = format!(
-            "×publ, ×ours: multiples of the base, the scheduler that the others are compared with. far: the two are more than \
-             25 % apart. A published difference counts beyond {}. Ours counts beyond 1 % and two standard errors of our runs; \
-             where it does not, a published one is \"none here\".",
-            self.noise
-        );
+        let mut counted =
+            "×publ, ×ours: multiples of the base, the scheduler that the others are compared with."
+                .to_string();
+        if self.has_published() {
+            counted.push_str(&format!(
+                " far: the two are more than 25 % apart. A published difference counts beyond {}. Ours counts beyond 1 % and two \
+                 standard errors of our runs; where it does not, a published one is \"none here\".",
+                self.noise
+            ));
+        }
         out.push_str(&wrap("", 2, &counted, columns));
         for r in &self.remarks {
             out.push_str(&wrap("", 2, r, columns));
@@ -87,15 +98,48 @@ pub(super) fn explanations(cells: &[Cell]) -> Vec<(String, &str)> {
     out
 }
 
-/// The table of a test.
-fn table(cells: &[Cell]) -> String {
+/// A test in so many columns: its table, or where that is wider a sentence for each cell.
+fn fitting(cells: &[Cell], columns: usize) -> String {
+    let table = table(cells);
+    if table.lines().all(|l| l.chars().count() <= columns) {
+        return table;
+    }
+    let mut out = format!("\n{}", wrap("", 2, &title(cells), columns));
+    for c in cells {
+        let number = |v: Option<f64>| v.map_or("–".into(), three_digits);
+        let times = |v: Option<f64>| v.map_or(String::new(), |v| format!(" (×{v:.2})"));
+        let mut line = format!("{}, {}: ", c.model, c.scheduler);
+        if c.published.is_some() {
+            line.push_str(&format!(
+                "published {}{}, ",
+                number(c.published),
+                times(c.published_ratio)
+            ));
+        }
+        line.push_str(&format!("ours {}{}", number(c.ours), times(c.our_ratio)));
+        let mark = mark(c);
+        if !mark.is_empty() {
+            line.push_str(&format!(": {mark}"));
+        }
+        out.push_str(&wrap("", 2, &line, columns));
+    }
+    out
+}
+
+/// What a test is called.
+fn title(cells: &[Cell]) -> String {
     let Some(first) = cells.first() else { return String::new() };
     let better = match first.higher_is_better {
         Some(true) => ", more is better",
         Some(false) => ", less is better",
         None => "",
     };
-    let mut out = format!("\n{} ({}{better})\n", first.test, first.unit);
+    format!("{} ({}{better})", first.test, first.unit)
+}
+
+/// The table of a test.
+fn table(cells: &[Cell]) -> String {
+    let mut out = format!("\n{}\n", title(cells));
     out.push_str(&format!(
         "{:<17} {:<12} {:>9} {:>8} {:>6} {:>6}\n",
         "device", "scheduler", "published", "ours", "×publ", "×ours"

@@ -305,3 +305,76 @@ fn our_own_noise_counts() {
     assert_eq!(with([105.0, 126.0, 84.0]), (Direction::Disagree, false, 1));
     assert_eq!(with([95.0, 96.0, 94.0]), (Direction::Disagree, true, 0));
 }
+
+/// Most published ratios are near 1: a model without any difference has a score, too, and it stands beside ours.
+#[test]
+fn the_score_of_no_difference_stands_beside_ours() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    let twin = r.judge(&as_ours(&r, |_| 1.0), false);
+    let mut flat = as_ours(&r, |_| 1.0);
+    flat.iter_mut().for_each(|x| x.metrics[0].value = 1.0);
+    let flat = r.judge(&flat, false);
+    let none = flat.agreement.within_25_percent;
+    assert!(none > 10 && none < flat.agreement.compared, "{none}");
+    assert_eq!(twin.agreement.no_difference_within_25_percent, none);
+    assert_eq!(flat.agreement.no_difference_within_25_percent, none);
+    let said = format!("({none} would be if schedulers made no difference)");
+    assert!(twin.answer().contains(&said), "{}", twin.answer());
+    // Nothing here points the other way, so no name is bold; those that show nothing are counted.
+    let page = flat.page("t");
+    assert!(!page.contains("<g class=\"bad\""));
+    let lost = page.matches("<g class=\"lost\"").count();
+    assert_eq!(lost, flat.agreement.no_difference_here);
+}
+
+#[test]
+fn a_slight_difference_beside_a_large_one_agrees_in_sign_only() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    let mut records = as_ours(&r, |_| 1.0);
+    records.iter_mut().for_each(|x| x.metrics[0].value = x.metrics[0].value.powf(0.02));
+    let out = r.judge(&records, false);
+    let why =
+        |c: &&Cell| c.explanation.as_deref().is_some_and(|e| e.starts_with("agrees in sign only"));
+    let all: Vec<&Cell> = out.cells.iter().filter(why).collect();
+    assert!(!all.is_empty());
+    let apart = |v: Option<f64>| (v.unwrap() - 1.0).abs();
+    assert!(all.iter().all(|c| c.direction == Direction::Agree));
+    assert!(all.iter().all(|c| apart(c.published_ratio) > 0.25 && apart(c.our_ratio) <= 0.03));
+    let twin = r.judge(&as_ours(&r, |_| 1.0), false);
+    assert_eq!(twin.cells.iter().filter(why).count(), 0);
+}
+
+#[test]
+fn claims_without_figures_are_run_all_the_same() {
+    let r = Reproduction::load("bfq-v7r3-responsiveness").unwrap();
+    assert!(r.judge(&[], true).answer().starts_with("It is not run."));
+    let mut record = Record::default();
+    record.trial.workload = "bash, 10r-seq".into();
+    record.trial.device = "st1000dm003".into();
+    record.trial.scheduler = "NOOP".into();
+    let name = "startup_time".into();
+    record.metrics.push(Metric { name, value: 4.0, ..Metric::default() });
+    let out = r.judge(&[record], true);
+    assert!(out.answer().starts_with("No figures are published, only claims. Claims:"));
+    assert!(!out.text(80).contains("counts beyond") && !out.page("t").contains("counts beyond"));
+}
+
+#[test]
+fn a_quick_look_says_nothing_of_full_runs() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    let said = |quick| r.judge(&[], quick).remarks.iter().any(|t| t.contains("Dbench runs once"));
+    assert_eq!((said(false), said(true)), (true, false));
+}
+
+#[test]
+fn a_narrow_terminal_has_no_wide_tables() {
+    for name in ["linux-4.12", "linux-3.12", "bfq-v7r3-responsiveness"] {
+        let r = Reproduction::load(name).unwrap();
+        let out = r.judge(&as_ours(&r, |_| 1.0), false);
+        for columns in [40, 60, 80] {
+            let text = out.text(columns);
+            let wide = text.lines().find(|l| l.chars().count() > columns);
+            assert_eq!(wide, None, "{name} in {columns}");
+        }
+    }
+}
