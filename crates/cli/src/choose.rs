@@ -273,9 +273,21 @@ fn param(text: &str, e: &mut Experiment) -> Outcome {
     if found {
         return Ok(());
     }
+    if mistyped(e) {
+        return Ok(());
+    }
     let what = "--param is for programs, and for unknown and think of logs: there is none among the workloads";
     let d = place.error(what);
     Err(d.with_help("see `iosched list workloads`; --set is for options of fio jobs").into())
+}
+
+/// Whether a workload is none that there is: it may have been meant for a program. Its own error comes when it is looked
+/// up, with the nearest name.
+fn mistyped(e: &Experiment) -> bool {
+    e.workloads.iter().any(|w| match &w.value.job {
+        JobSource::File(name) => !name.contains(['/', '.']) && jobs::find(name).is_err(),
+        _ => false,
+    })
 }
 
 /// `--quick`: for every program that can be short.
@@ -288,6 +300,9 @@ fn quick(e: &mut Experiment) -> Outcome {
         }
     }
     if found {
+        return Ok(());
+    }
+    if mistyped(e) {
         return Ok(());
     }
     let d = place.error(

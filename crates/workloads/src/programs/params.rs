@@ -116,8 +116,8 @@ impl Param {
             }
             Kind::File(_) if text.is_empty() => bad("the name of a file is expected".into()),
             Kind::File(_) => Ok(Value::Text(text.into())),
-            Kind::Bytes(min, max) => self.within(text, signed_bytes(text), min, max),
-            Kind::Count(min, max) => self.within(text, text.parse().ok(), min, max),
+            Kind::Bytes(min, max) => self.within(text, &signed_bytes, min, max),
+            Kind::Count(min, max) => self.within(text, &|t| t.parse().ok(), min, max),
         }
     }
 
@@ -146,11 +146,23 @@ impl Param {
         }
     }
 
-    fn within(&self, text: &str, n: Option<i64>, min: i64, max: i64) -> Result<Value, String> {
-        match n {
+    fn within(
+        &self,
+        text: &str,
+        read: &dyn Fn(&str) -> Option<i64>,
+        min: i64,
+        max: i64,
+    ) -> Result<Value, String> {
+        let unsigned = text.strip_prefix('-').unwrap_or(text);
+        let unit = unsigned.trim_start_matches(|c: char| c.is_ascii_digit());
+        // A number of any length with a unit that there is.
+        let number = || unit.len() < unsigned.len() && read(&format!("1{unit}")).is_some();
+        match read(text) {
             Some(n) if (min..=max).contains(&n) => Ok(Value::Number(n)),
-            Some(_) => Err(format!("{}={text} is out of range: {min} to {max}", self.name)),
-            None => Err(format!("{}={text}: a number is expected", self.name)),
+            None if !number() => {
+                Err(format!("{}={text}: a number is expected, {min} to {max}", self.name))
+            }
+            _ => Err(format!("{}={text} is out of range: {min} to {max}", self.name)),
         }
     }
 }
