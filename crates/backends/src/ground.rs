@@ -115,8 +115,10 @@ impl Ground {
         };
         // From here on dropping it undoes it.
         let place = Where::Directory(made.clone(), Some(state), watch);
-        let ground = Ground { dir: made.path.clone(), shown: OnceLock::new(), place };
-        made.make()?;
+        let mut ground = Ground { dir: made.path, shown: OnceLock::new(), place };
+        if let Where::Directory(made, Some(state), _) = &mut ground.place {
+            state.made(&made.make()?)?;
+        }
         Ok(ground)
     }
 
@@ -248,7 +250,16 @@ impl Ground {
 pub(crate) fn check_room(dir: &Path, shown: &str, load: &Load) -> Result<()> {
     let found = rustix::fs::statvfs(dir);
     let found = found.map_err(|e| Error::io("looking at the room in", dir, e.into()))?;
-    let (needed, free) = (load.room(), found.f_bfree.saturating_mul(found.f_frsize));
+    // What only root may use does not count: servers run as others, and the system needs it.
+    fits(load, found.f_bavail.saturating_mul(found.f_frsize), shown)
+}
+
+/// Makes sure that so much is enough for the files of a load.
+///
+/// # Errors
+/// [`Error::TooSmall`] with both figures.
+pub(crate) fn fits(load: &Load, free: Bytes, shown: &str) -> Result<()> {
+    let needed = load.room();
     if needed <= free {
         return Ok(());
     }

@@ -47,6 +47,9 @@ pub struct MadeDirectory {
     pub path: PathBuf,
     /// Distinguishes its parent directory from another one of the same path.
     pub parent: String,
+    /// Distinguishes it from another one of the same name, once it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<String>,
 }
 
 impl MadeDirectory {
@@ -58,24 +61,29 @@ impl MadeDirectory {
         let io = |e| Error::io("looking at", parent, e);
         let token = RandomState::new().build_hasher().finish();
         let identity = identity(File::open(parent).map_err(io)?).map_err(io)?;
-        Ok(MadeDirectory { path: parent.join(format!("{stem}-{token:016x}")), parent: identity })
+        let path = parent.join(format!("{stem}-{token:016x}"));
+        Ok(MadeDirectory { path, parent: identity, own: None })
     }
 
-    /// Makes it.
+    /// Makes it; its identity, which has to be written down before anything is put into it.
     ///
     /// # Errors
     /// [`Error::Io`]; also when another file system has been mounted over its place.
-    pub(crate) fn make(&self) -> Result<()> {
+    pub(crate) fn make(&mut self) -> Result<String> {
         let io = |e: Errno| Error::io("creating", &self.path, e.into());
         let Some((parent, name)) = self.parent()? else { return Err(io(Errno::STALE)) };
-        mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io)
+        mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io)?;
+        let own = identity(enter(&parent, name).map_err(io)?)
+            .map_err(|e| Error::io("looking at", &self.path, e))?;
+        self.own = Some(own.clone());
+        Ok(own)
     }
 
     /// Removes the directory with everything in it. Returns whether it was there.
     ///
     /// # Errors
     /// [`Error::InUse`] where something is mounted inside (that is left alone) or its file system is not
-    /// mounted, [`Error::Io`].
+    /// mounted, [`Error::Trial`] for another directory of its name, [`Error::Io`].
     pub(crate) fn remove(&self) -> Result<bool> {
         let Some((parent, name)) = self.parent()? else {
             return Err(self.in_use(
@@ -86,7 +94,7 @@ impl MadeDirectory {
         // Processes that were killed a moment ago may still be ending a system call that makes a file.
         let until = Instant::now() + DYING;
         let removed = loop {
-            match remove_tree(&parent, name) {
+            match self.remove_own(&parent, name) {
                 Err(Stopped::Io(Errno::NOTEMPTY)) if Instant::now() < until => sleep(LOOK),
                 done => break done,
             }
@@ -96,8 +104,42 @@ impl MadeDirectory {
                 "something is mounted on {}; unmount it and run: iosched restore",
                 self.path.join(inside).display()
             )),
+            Stopped::Another => Error::Trial {
+                message: format!(
+                    "{} is not the directory that the run made, which was moved or removed: it stays as it is; move it \
+                     away and run: iosched restore",
+                    self.path.display()
+                ),
+            },
             Stopped::Io(e) => Error::io("removing", &self.path, e.into()),
         })
+    }
+
+    /// Removes it if what has its name now is what was made. It is emptied through its descriptor, so whatever gets its
+    /// name meanwhile goes only if it is empty.
+    fn remove_own(&self, parent: &File, name: &OsStr) -> std::result::Result<bool, Stopped> {
+        let directory = match enter(parent, name) {
+            Ok(d) => d,
+            Err(Errno::NOENT) => return Ok(false),
+            Err(Errno::XDEV) => return Err(Stopped::Mounted(PathBuf::new())),
+            // A link, or something else in its place.
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(Stopped::Another),
+            Err(e) => return Err(e.into()),
+        };
+        let found = identity(&directory);
+        match &self.own {
+            Some(own) => {
+                if found.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))? != *own {
+                    return Err(Stopped::Another);
+                }
+                empty(&directory)?;
+            }
+            // Its maker was killed before it could say which one it is, and so before it put anything into it.
+            None if names(&directory)?.is_empty() => {}
+            None => return Err(Stopped::Another),
+        }
+        drop(directory);
+        remove_empty(parent, name)
     }
 
     /// The parent directory, if that is still the same one.
@@ -136,6 +178,8 @@ pub(crate) fn remove_scratch(path: &Path) {
 enum Stopped {
     /// Something is mounted there (below the directory).
     Mounted(PathBuf),
+    /// Something else has its name.
+    Another,
     Io(Errno),
 }
 
@@ -153,20 +197,31 @@ fn remove_tree(parent: impl AsFd, name: &OsStr) -> std::result::Result<bool, Sto
         Err(Errno::XDEV) => return Err(Stopped::Mounted(PathBuf::new())),
         Err(e) => return Err(e.into()),
     };
-    for entry in names(&directory)? {
-        match unlinkat(&directory, &entry, AtFlags::empty()) {
+    empty(&directory)?;
+    drop(directory);
+    remove_empty(parent, name)
+}
+
+/// Removes everything in a directory.
+fn empty(directory: &OwnedFd) -> std::result::Result<(), Stopped> {
+    for entry in names(directory)? {
+        match unlinkat(directory, &entry, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => continue,
             Err(Errno::BUSY) => return Err(Stopped::Mounted(entry.into())),
             // POSIX has EPERM for directories.
             Err(Errno::ISDIR | Errno::PERM) => {}
             Err(e) => return Err(e.into()),
         }
-        remove_tree(&directory, &entry).map_err(|e| match e {
+        remove_tree(directory, &entry).map_err(|e| match e {
             Stopped::Mounted(inside) => Stopped::Mounted(Path::new(&entry).join(inside)),
-            io @ Stopped::Io(_) => io,
+            other => other,
         })?;
     }
-    drop(directory);
+    Ok(())
+}
+
+/// Removes an empty directory. Returns whether it was there.
+fn remove_empty(parent: impl AsFd, name: &OsStr) -> std::result::Result<bool, Stopped> {
     match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
         Ok(()) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
@@ -208,7 +263,7 @@ mod tests {
     use super::*;
 
     fn made(parent: &Path) -> MadeDirectory {
-        let made = MadeDirectory::choose(parent, "iosched-startup-1").unwrap();
+        let mut made = MadeDirectory::choose(parent, "iosched-startup-1").unwrap();
         made.make().unwrap();
         fs::create_dir_all(made.path.join("root/usr/lib")).unwrap();
         fs::write(made.path.join("root/usr/lib/a"), "x").unwrap();
@@ -261,6 +316,36 @@ mod tests {
         std::os::unix::fs::symlink(&moved, &made.path).unwrap();
         made.remove().unwrap_err();
         assert!(moved.join("root/usr/lib/a").exists());
+    }
+
+    #[test]
+    fn another_directory_of_its_name_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = made(dir.path());
+        let moved = dir.path().join("moved");
+        fs::rename(&made.path, &moved).unwrap();
+        fs::create_dir(&made.path).unwrap();
+        fs::write(made.path.join("theirs"), "kept").unwrap();
+        let e = made.remove().unwrap_err();
+        assert!(e.to_string().contains("not the directory that the run made"), "{e}");
+        assert_eq!(fs::read_to_string(made.path.join("theirs")).unwrap(), "kept");
+        // It is known again by what it is.
+        fs::rename(&made.path, dir.path().join("theirs")).unwrap();
+        fs::rename(&moved, &made.path).unwrap();
+        assert!(made.remove().unwrap() && !made.path.exists());
+    }
+
+    /// Its maker was killed between making it and writing down which one it is.
+    #[test]
+    fn one_that_is_not_known_goes_only_if_it_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = MadeDirectory::choose(dir.path(), "iosched-startup-1").unwrap();
+        fs::create_dir(&made.path).unwrap();
+        fs::write(made.path.join("theirs"), "kept").unwrap();
+        made.remove().unwrap_err();
+        assert!(made.path.join("theirs").exists());
+        fs::remove_file(made.path.join("theirs")).unwrap();
+        assert!(made.remove().unwrap() && !made.path.exists());
     }
 
     #[test]

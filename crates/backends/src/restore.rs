@@ -199,3 +199,48 @@ fn remove_instance(name: &str) -> Result<Vec<String>> {
 pub fn is_bound(number: u32) -> bool {
     File::open(format!("/sys/block/loop{number}/loop/backing_file")).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// The state of a run that was killed, of another process than this one.
+    fn killed(dir: &Path, made: &MadeDirectory) {
+        let state = State {
+            version: 1,
+            pid: 0,
+            instance: "0-no-such-owner".into(),
+            boot_id: boot_id(),
+            change: Change::Directory(made.clone()),
+        };
+        fs::write(dir.join("a.json"), serde_json::to_string(&state).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn only_the_directory_that_was_made_is_removed() {
+        let (dir, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let mut made = MadeDirectory::choose(dir.path(), "iosched-program-1").unwrap();
+        made.make().unwrap();
+        fs::write(made.path.join("data"), "ours").unwrap();
+        killed(state.path(), &made);
+        let moved = dir.path().join("moved");
+        fs::rename(&made.path, &moved).unwrap();
+        fs::create_dir(&made.path).unwrap();
+        fs::write(made.path.join("data"), "theirs").unwrap();
+        let [(_, Err(e))] = &restore_all(state.path())[..] else { panic!("it was taken for ours") };
+        assert!(e.to_string().contains("is not the directory that the run made"), "{e}");
+        assert_eq!(fs::read_to_string(made.path.join("data")).unwrap(), "theirs");
+        // As the guardian does it.
+        let (file, found) =
+            StateFile::take_over(&state.path().join("a.json"), true).unwrap().unwrap();
+        undo(file, &found).unwrap_err();
+        assert_eq!(fs::read_to_string(made.path.join("data")).unwrap(), "theirs");
+        fs::remove_dir_all(&made.path).unwrap();
+        fs::rename(&moved, &made.path).unwrap();
+        let restored = restore_all(state.path());
+        assert!(matches!(restored[..], [(_, Ok(Restored::Done(_)))]), "{restored:?}");
+        assert!(!made.path.exists() && !state.path().join("a.json").exists());
+    }
+}

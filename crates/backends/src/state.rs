@@ -88,7 +88,14 @@ pub struct State {
 #[derive(Debug)]
 pub struct StateFile {
     path: PathBuf,
-    _lock: Flock<File>,
+    lock: Flock<File>,
+}
+
+/// What is known only after the change, and written below it.
+#[derive(Debug, Serialize, Deserialize)]
+struct Afterwards {
+    /// The identity of the directory that was made.
+    own: String,
 }
 
 /// Distinguishes this process from any other, in any namespace.
@@ -132,7 +139,21 @@ impl StateFile {
             Err(e) => return Err(io(e)),
         };
         File::open(dir).and_then(|d| d.sync_all()).map_err(io)?;
-        Ok(StateFile { path, _lock: lock })
+        Ok(StateFile { path, lock })
+    }
+
+    /// Writes down which directory was made, on stable storage, before anything is put into it. It goes below what is
+    /// there, so a killed writer spoils nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn made(&mut self, own: &str) -> Result<()> {
+        let io = |e| Error::io("writing state in", &self.path, e);
+        let text = serde_json::to_string(&Afterwards { own: own.into() })
+            .map_err(|e| Error::io("writing state in", &self.path, e.into()))?;
+        let mut file: &File = &self.lock;
+        file.write_all(format!("\n{text}\n").as_bytes()).map_err(io)?;
+        file.sync_all().map_err(io)
     }
 
     /// Takes over the state file of a dead owner. With `wait`, waits for the owner's death. `None` when the file is
@@ -159,7 +180,7 @@ impl StateFile {
                 path.display()
             ),
         })?;
-        Ok(Some((StateFile { path: path.into(), _lock: lock }, state)))
+        Ok(Some((StateFile { path: path.into(), lock }, state)))
     }
 
     /// The file.
@@ -307,7 +328,16 @@ fn dying(status: &str) -> bool {
 /// # Errors
 /// What the JSON reader says.
 pub fn parse(text: &str) -> std::result::Result<State, serde_json::Error> {
-    serde_json::from_str(text)
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let mut state = State::deserialize(&mut reader)?;
+    match &mut state.change {
+        // A killed owner may have written a part of it, or nothing.
+        Change::Directory(made) => {
+            made.own = Afterwards::deserialize(&mut reader).ok().map(|a| a.own).or(made.own.take());
+        }
+        _ => reader.end()?,
+    }
+    Ok(state)
 }
 
 /// All state files of a directory.
@@ -390,6 +420,27 @@ mod tests {
         assert!(dying("State:\tD (disk sleep)\nSigPnd:\t0000000000000100\n"));
         assert!(!dying("State:\tD (disk sleep)\nSigPnd:\t0000000000004000\n"));
         assert!(!is_dying(std::process::id()));
+    }
+
+    #[test]
+    fn which_directory_was_made_is_read_again_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let made = MadeDirectory::choose(dir.path(), "iosched-program-1").unwrap();
+        let change = Change::Directory(made);
+        let mut file = StateFile::create(dir.path(), "a", change.clone()).unwrap();
+        let (path, before) = (file.path().to_path_buf(), fs::read_to_string(file.path()).unwrap());
+        assert_eq!(parse(&before).unwrap().change, change);
+        file.made("1:2:3.4").unwrap();
+        let after = fs::read_to_string(&path).unwrap();
+        let own = |text: &str| match parse(text).unwrap().change {
+            Change::Directory(made) => made.own,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(own(&after).as_deref(), Some("1:2:3.4"));
+        for cut in before.len()..after.trim_end().len() {
+            assert_eq!(own(&after[..cut]), None, "{}", &after[..cut]);
+        }
+        file.finish().unwrap();
     }
 
     #[test]
