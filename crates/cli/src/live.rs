@@ -106,13 +106,18 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Outcome {
     }
 }
 
+/// What was done to put something back.
+fn done(what: &[String]) -> String {
+    if what.is_empty() { "is as it was already".into() } else { what.join(", ") }
+}
+
 /// `iosched restore`.
 pub(crate) fn restore(args: &StateArgs) -> Outcome {
     let mut failure = Failure::silent(code::FAILED);
     let mut text = String::new();
     for (name, result) in restore_all(&state_dir(args)) {
         match result {
-            Ok(Restored::Done(what)) => text.push_str(&format!("{name}: {}\n", what.join(", "))),
+            Ok(Restored::Done(what)) => text.push_str(&format!("{name}: {}\n", done(&what))),
             Ok(Restored::InUse) => text.push_str(&format!("{name}: in use by a running iosched\n")),
             Ok(Restored::Stale(why)) => text.push_str(&format!("{name}: forgotten, {why}\n")),
             Err(e) => failure.messages.push(format!("{name}: {e}")),
@@ -123,4 +128,15 @@ pub(crate) fn restore(args: &StateArgs) -> Outcome {
     }
     print(&text)?;
     if failure.messages.is_empty() { Ok(()) } else { Err(failure) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_to_do_is_said_too() {
+        assert_eq!(done(&[]), "is as it was already");
+        assert_eq!(done(&["a".into(), "b".into()]), "a, b");
+    }
 }

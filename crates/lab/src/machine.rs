@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use iosched_backends::backend::{Backend, Emulated, LiveOptions, Mock, Real};
+use iosched_backends::backend::{Backend, Emulated, LiveOptions, Mock, Real, refusals};
 use iosched_backends::emulate::{self, DataMode};
 use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::protocol::{self, Plan, Sink};
@@ -46,9 +46,6 @@ pub(crate) fn run(
     options: &Options,
     watch: &dyn Watch,
 ) -> Result<Vec<Record>> {
-    if e.backend == BackendKind::Real {
-        look_at_all(e, trials, &options.machine.leave)?;
-    }
     let mut sink = Collecting {
         watch,
         done: 0,
@@ -59,7 +56,8 @@ pub(crate) fn run(
         group: BTreeSet::new(),
         goal: e.goal.as_ref(),
     };
-    let result = groups(e, trials, options, &mut sink);
+    let result =
+        look_at_all(e, trials, options).and_then(|()| groups(e, trials, options, &mut sink));
     if result.is_err()
         && let Some(s) = &mut sink.storing
     {
@@ -74,8 +72,17 @@ pub(crate) fn run(
     Ok(records)
 }
 
-/// Refuses before anything runs: a refusal of the last device must not come after hours on the first.
-fn look_at_all(e: &Experiment, trials: &[Trial], leave: &Leave) -> Result<()> {
+/// Refuses before anything runs: a refusal of the last trial must not come after hours on others.
+fn look_at_all(e: &Experiment, trials: &[Trial], o: &Options) -> Result<()> {
+    let leave = &o.machine.leave;
+    if matches!(e.backend, BackendKind::Real | BackendKind::Emulated) {
+        let trials: Vec<&Trial> = trials.iter().collect();
+        let refused = refusals(e.backend, &trials, &o.machine.tools, &o.interrupt);
+        refused.into_iter().next().map_or(Ok(()), Err)?;
+    }
+    if e.backend != BackendKind::Real {
+        return Ok(());
+    }
     let writes = |t: &&Trial| {
         e.steady.is_some() || t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
     };

@@ -110,7 +110,7 @@ impl Backend for Emulated {
         let way = || emulate::Transport::best().title().to_string();
         let disk = emulate::requirements().map(|()| way());
         let disk = Requirement { what: "a way to emulated disks", state: disk };
-        vec![super::root("emulating a disk"), disk, super::fio()]
+        vec![super::root("emulating a disk"), disk, super::fio(&self.options.interrupt)]
     }
 
     fn prepare(&mut self, trial: &Trial) -> Result<()> {
@@ -122,7 +122,8 @@ impl Backend for Emulated {
         if self.current.as_ref().is_some_and(fits) {
             return Ok(());
         }
-        super::needed(self.requirements(), trial, &self.options.tools)?;
+        let o = &self.options;
+        super::needed(self.requirements(), trial, &o.tools, &o.interrupt)?;
         self.cleanup()?;
         let disk = EmulatedDisk::start(&trial.device, &self.disk_options)?;
         let options = switch::Options {

@@ -274,7 +274,8 @@ impl Run<'_> {
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
         let options = self.options;
-        let tools = recipe.find(&options.tools)?;
+        (recipe.can)(params)?;
+        let tools = recipe.find(&options.tools, &options.interrupt)?;
         let scheduler = apply(self.trial, self.disks)?;
         ground.fresh()?;
         let scratch = Scratch::new(options)?;
@@ -314,7 +315,8 @@ impl Run<'_> {
         iosched_sim::real_program(&mut record, &self.trial.load, seconds, &figures);
         let file = tools.path(recipe.main()).display().to_string();
         record.provenance.insert("program.file".into(), file);
-        record.provenance.insert("program.version".into(), recipe.version(&tools));
+        let version = tools.version(recipe.main()).to_string();
+        record.provenance.insert("program.version".into(), version);
         record.provenance.retain(|_, v| !v.is_empty());
         if let Some(user) = scene.user() {
             record.provenance.insert("program.user".into(), user.name.clone());
@@ -491,19 +493,12 @@ struct Seen {
 
 /// Switches to the trial's scheduler with its tunables and queue settings; the kernel's name for it.
 fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
+    super::before::settings(trial)?;
     let scheduler = disks.set_scheduler(trial.kernel_name())?;
     for (name, value) in &trial.scheduler.tunables {
         disks.set_tunable(name, *value)?;
     }
     for (name, value) in &trial.settings {
-        if name == "iostats" && *value == 0 {
-            let help =
-                "what reached the disk is counted by them; leave it at 1, or use the simulator";
-            return Err(Error::input(
-                "a live run cannot do without the disk's statistics (iostats=0)",
-                help,
-            ));
-        }
         disks.set_attribute(name, &value.to_string())?;
     }
     Ok(scheduler)

@@ -1,5 +1,6 @@
 //! What runs a trial.
 
+mod before;
 mod emulated;
 mod live;
 mod mock;
@@ -7,6 +8,7 @@ mod noted;
 mod real;
 mod sim;
 
+pub use before::{Own, fio_for, programs, refusals};
 pub use emulated::Emulated;
 pub use live::LiveOptions;
 pub use mock::{Fault, Mock};
@@ -21,6 +23,7 @@ use iosched_experiment::{BackendKind, Record, Trial};
 
 use crate::benchmark;
 use crate::error::{Error, Result};
+use crate::load::child::Interrupt;
 
 /// Something a backend needs of the machine.
 #[derive(Debug)]
@@ -73,10 +76,13 @@ pub(crate) fn needed(
     requirements: Vec<Requirement>,
     trial: &Trial,
     own: &[(&'static str, PathBuf)],
+    interrupt: &Interrupt,
 ) -> Result<()> {
     let needs = |r: &Requirement| trial.load.is_none() || r.what != FIO;
     require(requirements.into_iter().filter(needs).collect())?;
-    benchmark::behind(trial).map_or(Ok(()), |(recipe, _)| recipe.find(own).map(drop))
+    let Some((recipe, params)) = benchmark::behind(trial) else { return Ok(()) };
+    (recipe.can)(params)?;
+    recipe.find(own, interrupt).map(drop)
 }
 
 /// The oldest fio that will do.
@@ -91,6 +97,6 @@ pub(crate) fn root(what: &str) -> Requirement {
     Requirement { what: "root", state }
 }
 
-pub(crate) fn fio() -> Requirement {
-    Requirement { what: FIO, state: crate::load::fio::installed() }
+pub(crate) fn fio(interrupt: &Interrupt) -> Requirement {
+    Requirement { what: FIO, state: crate::load::fio::found(interrupt) }
 }

@@ -110,14 +110,15 @@ impl Backend for Real {
     }
 
     fn requirements(&self) -> Vec<Requirement> {
-        vec![super::root("switching schedulers"), super::fio()]
+        vec![super::root("switching schedulers"), super::fio(&self.options.interrupt)]
     }
 
     fn prepare(&mut self, trial: &Trial) -> Result<()> {
         if self.ready.is_some() {
             return Ok(());
         }
-        super::needed(self.requirements(), trial, &self.options.tools)?;
+        let o = &self.options;
+        super::needed(self.requirements(), trial, &o.tools, &o.interrupt)?;
         let target = self.find(trial)?;
         let compared = target.stack().compared()?;
         let disks: Vec<&str> = compared.iter().map(|l| l.name.as_str()).collect();

@@ -11,14 +11,20 @@ pub(super) static DBENCH: Recipe = Recipe {
     // Version 3 reads other load files.
     tools: &[Tool { name: "dbench", folders: &[], package: "dbench", version: ("--help", &[4]) }],
     users: &[],
+    server: None,
+    can,
     plan,
     figures,
 };
 
-fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
-    if p.number("warmup") != -1 {
-        return Err(only_text("dbench always warms up for a fifth of the time (warmup=-1)"));
+fn can(p: &Params) -> Result<()> {
+    match p.number("warmup") {
+        -1 => Ok(()),
+        _ => Err(only_text("dbench always warms up for a fifth of the time (warmup=-1)")),
     }
+}
+
+fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     let (time, clients) = (p.count("time").to_string(), p.count("clients").to_string());
     let dir = at.dir.display().to_string();
     let mut line = at.command("dbench", &["-D", &dir, "-t", &time]);

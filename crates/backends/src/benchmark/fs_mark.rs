@@ -10,6 +10,8 @@ pub(super) static FS_MARK: Recipe = Recipe {
     workload: "fs-mark",
     tools: &[Tool { name: "fs_mark", folders: &[], package: "fsmark", version: ("", &[]) }],
     users: &[],
+    server: None,
+    can: |_| Ok(()),
     plan,
     figures,
 };

@@ -10,9 +10,18 @@ pub(super) static IOZONE: Recipe = Recipe {
     workload: "iozone",
     tools: &[Tool { name: "iozone", folders: &[], package: "", version: ("", &[]) }],
     users: &[],
+    server: None,
+    can,
     plan,
     figures,
 };
+
+fn can(p: &Params) -> Result<()> {
+    match ["record", "size"].into_iter().find(|n| !p.bytes(n).is_multiple_of(1024)) {
+        Some(name) => Err(only_text(&format!("{name}={}: IOzone counts in KiB", p.bytes(name)))),
+        None => Ok(()),
+    }
+}
 
 fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     let mut line = at.command("iozone", &["-i", "0"]);
@@ -20,9 +29,6 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
         line.extend(["-i".into(), "1".into()]);
     }
     for (option, name) in [("-r", "record"), ("-s", "size")] {
-        if !p.bytes(name).is_multiple_of(1024) {
-            return Err(only_text(&format!("{name}={}: IOzone counts in KiB", p.bytes(name))));
-        }
         line.extend([option.into(), format!("{}k", p.bytes(name) / 1024)]);
     }
     for (option, name) in [("-e", "fsync"), ("-c", "close")] {

@@ -20,8 +20,10 @@ use std::path::{Path, PathBuf};
 
 use iosched_experiment::{Load, ProgramKind, Trial};
 use iosched_workloads::programs::Params;
+use nix::unistd::User;
 
 use crate::error::{Error, Result};
+use crate::load::child::Interrupt;
 
 pub(crate) use scene::{Scene, Server, Serving};
 pub(crate) use tool::{Found, Tool};
@@ -35,6 +37,10 @@ pub(crate) struct Recipe {
     pub tools: &'static [Tool],
     /// Who runs it: the first of these users that there is, and root if the list is empty. Servers refuse to run as root.
     pub users: &'static [&'static str],
+    /// The tool that serves the others, if there is one.
+    pub server: Option<&'static str>,
+    /// Refuses what it cannot do of the workload's parameters.
+    pub can: fn(&Params) -> Result<()>,
     /// Its commands.
     pub plan: fn(&Params, &At<'_>) -> Result<Plan>,
     /// Its figures in what it printed, by the workload's names.
@@ -151,13 +157,62 @@ fn of_text(workload: &str) -> Result<&'static iosched_workloads::programs::Descr
     iosched_workloads::programs::Descriptor::find(workload).map_err(|m| Error::input(m, ""))
 }
 
+/// What a program of another user is started with.
+static AROUND: &[Tool] = &[around("setpriv"), around("unshare")];
+
+const fn around(name: &'static str) -> Tool {
+    Tool { name, folders: &[], package: "util-linux", version: ("", &[]) }
+}
+
 impl Recipe {
     /// Looks for everything that it needs. `own` are the user's own files of tools.
     ///
     /// # Errors
-    /// [`Error::NoTool`] with its package, [`Error::OldTool`].
-    pub(crate) fn find(&self, own: &[(&'static str, PathBuf)]) -> Result<Found> {
-        Found::look(self.tools, own)
+    /// [`Error::NoTool`] with its package, [`Error::OldTool`], [`Error::Unavailable`], [`Error::Interrupted`].
+    pub(crate) fn find(
+        &self,
+        own: &[(&'static str, PathBuf)],
+        interrupt: &Interrupt,
+    ) -> Result<Found> {
+        let found = Found::look(self.tools, own, interrupt)?;
+        if !self.users.is_empty()
+            && let Some(tool) = AROUND.iter().find(|t| t.file(&[]).is_none())
+        {
+            return Err(tool.missing());
+        }
+        Ok(found)
+    }
+
+    /// Who runs it, if not root.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where none of its users is there.
+    pub(crate) fn user(&self) -> Result<Option<User>> {
+        let known = |name: &&str| User::from_name(name).ok().flatten();
+        let user = self.users.iter().find_map(known);
+        if user.is_none() && !self.users.is_empty() {
+            let users = self.users.join(" nor ");
+            return Err(Error::Unavailable {
+                what: format!("a user for {}", self.main()),
+                why: format!("it does not run as root, and there is neither {users}"),
+                help: format!("adduser --system {}", self.users.first().unwrap_or(&"")),
+            });
+        }
+        Ok(user)
+    }
+
+    /// What it does on this machine, in a sentence.
+    pub(crate) fn does(&self, own: &[(&'static str, PathBuf)]) -> String {
+        let main = self.tools.first().and_then(|t| t.file(own));
+        let main = main.map_or_else(|| self.main().into(), |file| file.display().to_string());
+        let Some(server) = self.server else {
+            return format!("{} is the program {main}", self.workload);
+        };
+        let user = self.user().ok().flatten().map_or(String::new(), |u| format!(" as {}", u.name));
+        format!(
+            "{} is the program {main}; for it a server is started, {server}{user}, which ends with the run",
+            self.workload
+        )
     }
 
     /// The name of the program that prints the figures.
@@ -170,15 +225,10 @@ impl Recipe {
         self.tools.first().map_or("", |t| t.package)
     }
 
-    /// What that program says of its version; empty if it says nothing.
-    pub(crate) fn version(&self, tools: &Found) -> String {
-        self.tools.first().map_or_else(String::new, |t| t.version_of(tools.path(t.name)).0)
-    }
-
     /// Its figures.
     ///
     /// # Errors
-    /// [`Error::Tool`] with the first lines of output that has none.
+    /// [`Error::Tool`] with the first lines of output that has none, and the figures that were expected.
     pub(crate) fn read(
         &self,
         printed: &str,
@@ -186,9 +236,13 @@ impl Recipe {
         seconds: f64,
     ) -> Result<Vec<(&'static str, f64)>> {
         let found = (self.figures)(printed, params, seconds);
-        found
-            .filter(|f| f.iter().all(|(_, v)| v.is_finite()))
-            .ok_or_else(|| scene::failed(self.main(), printed))
+        found.filter(|f| f.iter().all(|(_, v)| v.is_finite())).ok_or_else(|| {
+            let names = of_text(self.workload).map_or(Vec::new(), |d| {
+                d.figures.iter().map(|f| f.name).take(4).collect::<Vec<_>>()
+            });
+            let status = format!("an end without its figures (such as {})", names.join(", "));
+            scene::failed(self.main(), &status, printed)
+        })
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) static PG_TEST_FSYNC: Recipe = Recipe {
         version: ("--version", &[9]),
     }],
     users: &[],
+    server: None,
+    can,
     plan,
     figures,
 };
@@ -23,10 +25,14 @@ pub(super) static PG_TEST_FSYNC: Recipe = Recipe {
 /// A block of a PostgreSQL that was built as usual.
 const BLOCK: u64 = 8 << 10;
 
-fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
-    if p.bytes("block") != BLOCK {
-        return Err(only_text("PostgreSQL's blocks have 8 KiB"));
+fn can(p: &Params) -> Result<()> {
+    match p.bytes("block") {
+        BLOCK => Ok(()),
+        other => Err(only_text(&format!("block={other}: PostgreSQL's blocks have 8 KiB"))),
     }
+}
+
+fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     let (seconds, file) = (p.count("seconds").to_string(), at.file("log"));
     let run = vec![at.command("pg_test_fsync", &["-s", &seconds, "-f", &file])];
     Ok(Plan { run, ..Plan::default() })

@@ -27,6 +27,8 @@ pub(super) static PGBENCH: Recipe = Recipe {
         tool("pg_isready"),
     ],
     users: &["postgres", "nobody"],
+    server: Some("postgres"),
+    can,
     plan,
     figures,
 };
@@ -37,11 +39,15 @@ const NAME: &str = "iosched";
 const ASK: &str = "SELECT 'iosched', to_jsonb(w)->>'wal_sync' FROM pg_stat_wal w";
 const RESET: &str = "SELECT pg_stat_reset_shared('wal')";
 
-fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
+fn can(p: &Params) -> Result<()> {
     only_defaults(p, "pgbench", &["think"])?;
-    if p.count("checkpoint_timeout") < 30 {
-        return Err(only_text("checkpoint_timeout: PostgreSQL's has 30 s and more"));
+    match p.count("checkpoint_timeout") {
+        30.. => Ok(()),
+        n => Err(only_text(&format!("checkpoint_timeout={n}: PostgreSQL's has 30 s and more"))),
     }
+}
+
+fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     let (data, dir) = (at.file("data"), at.dir.display().to_string());
     // Sockets lie beside the data: nobody else can reach them, and they go with the data.
     let client = |tool: &str, words: &[&str]| -> Words {

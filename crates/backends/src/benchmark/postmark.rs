@@ -15,6 +15,8 @@ pub(super) static POSTMARK: Recipe = Recipe {
         version: ("-v", &[1, 5]),
     }],
     users: &[],
+    server: None,
+    can: |_| Ok(()),
     plan,
     figures,
 };

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
@@ -62,16 +62,7 @@ impl<'a> Scene<'a> {
         (namespace, dir): (BorrowedFd<'a>, &'a Path),
         scratch: &'a Path,
     ) -> Result<Scene<'a>> {
-        let known = |name: &&str| User::from_name(name).ok().flatten();
-        let user = recipe.users.iter().find_map(known);
-        if user.is_none() && !recipe.users.is_empty() {
-            let users = recipe.users.join(" nor ");
-            return Err(Error::Unavailable {
-                what: format!("a user for {}", recipe.main()),
-                why: format!("it does not run as root, and there is neither {users}"),
-                help: format!("adduser --system {}", recipe.users.first().unwrap_or(&"")),
-            });
-        }
+        let user = recipe.user()?;
         Ok(Scene { recipe, namespace, scratch, dir, user })
     }
 
@@ -91,11 +82,12 @@ impl<'a> Scene<'a> {
             let began = Instant::now();
             let status = self
                 .start(&self.as_user(words, &[]), &out, &err)?
-                .wait(Duration::MAX / 4, check)?
-                .filter(ExitStatus::success);
+                .wait(Duration::MAX / 4, check)?;
             seconds += began.elapsed().as_secs_f64();
-            if status.is_none() {
-                return Err(failed(&name(words), &format!("{}\n{}", read(&err), read(&out))));
+            if !status.is_some_and(|s| s.success()) {
+                let end = status.map_or_else(|| "a time-out".into(), |s| s.to_string());
+                let words_of = format!("{}\n{}", read(&err), read(&out));
+                return Err(failed(&name(words), &end, &words_of));
             }
             printed += &read(&out);
         }
@@ -182,7 +174,7 @@ impl Serving {
 
     fn failed(&mut self, why: &str) -> Error {
         self.end();
-        failed(&self.program, &format!("{why}\n{}", read(&self.errors)))
+        failed(&self.program, "no usable end", &format!("{why}\n{}", read(&self.errors)))
     }
 
     /// Kills it and waits until nothing of it is left.
@@ -211,12 +203,13 @@ fn name(words: &[String]) -> String {
 }
 
 /// A program that went wrong, with its first words.
-pub(super) fn failed(program: &str, words: &str) -> Error {
+pub(super) fn failed(program: &str, status: &str, words: &str) -> Error {
     let lines = words.lines().map(str::trim).filter(|l| !l.is_empty()).take(3);
+    let said = lines.collect::<Vec<_>>().join("; ");
     Error::Tool {
         tool: program.into(),
-        status: "no usable end".into(),
-        message: lines.collect::<Vec<_>>().join("; "),
+        status: status.into(),
+        message: if said.is_empty() { "it printed nothing".into() } else { said },
     }
 }
 
@@ -232,6 +225,8 @@ mod tests {
         workload: "none",
         tools: &[Tool { name: "sh", folders: &[], package: "dash", version: ("", &[]) }],
         users: &["no-such-user", "nobody"],
+        server: Some("sh"),
+        can: |_| Ok(()),
         plan: |_, _| Ok(Plan::default()),
         figures: |_, _, _| None,
     };

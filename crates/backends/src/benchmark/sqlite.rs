@@ -18,6 +18,8 @@ pub(super) static SQLITE: Recipe = Recipe {
         version: ("--version", &[3, 7]),
     }],
     users: &[],
+    server: None,
+    can,
     plan,
     figures: |_, _, seconds| Some(vec![("seconds", seconds)]),
 };
@@ -26,13 +28,17 @@ pub(super) static SQLITE: Recipe = Recipe {
 /// characters.
 const BESIDE: u64 = 26;
 
+fn can(p: &Params) -> Result<()> {
+    match p.bytes("row") {
+        BESIDE.. => Ok(()),
+        row => {
+            Err(only_text(&format!("rows of {row} bytes: sqlite3's have {BESIDE} and more here")))
+        }
+    }
+}
+
 fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
-    let texts = p.bytes("row").checked_sub(BESIDE).ok_or_else(|| {
-        only_text(&format!(
-            "rows of {} bytes: sqlite3's have {BESIDE} and more here",
-            p.bytes("row")
-        ))
-    })?;
+    let texts = p.bytes("row").saturating_sub(BESIDE);
     let head = format!(
         "PRAGMA page_size={};PRAGMA journal_mode={};PRAGMA synchronous={};\n",
         p.bytes("page_size"),

@@ -5,6 +5,7 @@ use super::*;
 /// The plan for a directory that the program sees as `/tested`.
 fn planned(r: &'static Recipe, params: &Params, dir: &Path) -> Result<Plan> {
     let tools = Found::named(r.tools);
+    (r.can)(params)?;
     (r.plan)(params, &At { dir: Path::new("/tested"), own: dir, scratch: dir, tools: &tools })
 }
 
@@ -41,6 +42,7 @@ fn recipes_have_the_names_of_their_workloads() {
         }
         // Nothing that serves others runs as root.
         assert_eq!(plan.server.is_some(), !r.users.is_empty(), "{}", r.workload);
+        assert_eq!(plan.server.as_ref().map(|s| s.run[0].as_str()), r.server, "{}", r.workload);
         assert_eq!(program.name, r.workload);
     }
     let names = |w: &str| -> Vec<&str> {
@@ -125,6 +127,9 @@ fn output_without_figures_is_an_error_with_its_words() {
     for r in RECIPES.iter().filter(|r| r.workload != "sqlite") {
         let e = r.read("it broke\n\nbadly", &params(r.workload), 1.0).unwrap_err().to_string();
         assert!(e.contains(r.main()) && e.contains("it broke; badly"), "{e}");
+        let e = r.read("", &params(r.workload), 1.0).unwrap_err().to_string();
+        let first = of_text(r.workload).unwrap().figures[0].name;
+        assert!(e.contains(first) && e.ends_with(": it printed nothing"), "{e}");
     }
     let small = printed("postmark.txt").replace("megabytes", "kilobytes");
     let read = figures("postmark", &small)[1].1;

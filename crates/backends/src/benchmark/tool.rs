@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::error::{Error, Result};
+use crate::load::child::Interrupt;
+use crate::load::probe;
 use crate::parse::version;
 
 /// A program of somebody else's.
@@ -20,9 +21,9 @@ pub(crate) struct Tool {
     pub version: (&'static str, &'static [u32]),
 }
 
-/// Tools that were found, with their files.
+/// Tools that were found: names, files, and what each says of its version.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found(Vec<(&'static str, PathBuf)>);
+pub(crate) struct Found(Vec<(&'static str, PathBuf, String)>);
 
 impl Tool {
     /// Its file: the user's own one if there is one.
@@ -38,17 +39,23 @@ impl Tool {
     }
 
     /// What it says of its version, and that in numbers. Empty if it says nothing.
-    pub(crate) fn version_of(&self, file: &Path) -> (String, Vec<u32>) {
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] if it does not answer, [`Error::Interrupted`].
+    pub(crate) fn version_of(
+        &self,
+        file: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<(String, Vec<u32>)> {
         let flag = self.version.0;
         if flag.is_empty() {
-            return Default::default();
+            return Ok(Default::default());
         }
-        let output = Command::new(file).arg(flag).stdin(Stdio::null()).output();
-        let printed = output.map(|o| [o.stdout, o.stderr].concat()).unwrap_or_default();
-        version::parse(&String::from_utf8_lossy(&printed)).unwrap_or_default()
+        let printed = probe::ask(file, flag, interrupt)?.unwrap_or_default();
+        Ok(version::parse(&printed).unwrap_or_default())
     }
 
-    fn missing(&self) -> Error {
+    pub(super) fn missing(&self) -> Error {
         let name = self.name;
         let none = "Debian has no package of it; give it with";
         let package = match self.package {
@@ -58,12 +65,13 @@ impl Tool {
         Error::NoTool { tool: name.into(), package }
     }
 
-    fn check(&self, file: &Path) -> Result<()> {
-        let (said, parts) = self.version_of(file);
+    /// What it says of its version, if that is new enough.
+    fn check(&self, file: &Path, interrupt: &Interrupt) -> Result<String> {
+        let (said, parts) = self.version_of(file, interrupt)?;
         let oldest = self.version.1;
         // One that does not tell will show what it can do.
         if parts.is_empty() || parts.as_slice() >= oldest {
-            return Ok(());
+            return Ok(said);
         }
         let needed = oldest.iter().map(u32::to_string).collect::<Vec<_>>().join(".");
         Err(Error::OldTool { tool: self.name.into(), found: said, needed })
@@ -74,25 +82,35 @@ impl Found {
     /// Looks for tools and at their versions.
     ///
     /// # Errors
-    /// [`Error::NoTool`] with its package, [`Error::OldTool`].
-    pub(crate) fn look(tools: &'static [Tool], own: &[(&'static str, PathBuf)]) -> Result<Found> {
+    /// [`Error::NoTool`] with its package, [`Error::OldTool`], [`Error::Unavailable`] for one that does not answer,
+    /// [`Error::Interrupted`].
+    pub(crate) fn look(
+        tools: &'static [Tool],
+        own: &[(&'static str, PathBuf)],
+        interrupt: &Interrupt,
+    ) -> Result<Found> {
         let mut found = Vec::new();
         for tool in tools {
             let file = tool.file(own).ok_or_else(|| tool.missing())?;
-            tool.check(&file)?;
-            found.push((tool.name, file));
+            let said = tool.check(&file, interrupt)?;
+            found.push((tool.name, file, said));
         }
         Ok(Found(found))
     }
 
     /// The file of a tool.
     pub(crate) fn path(&self, tool: &str) -> &Path {
-        self.0.iter().find(|(name, _)| *name == tool).map_or(Path::new(""), |(_, file)| file)
+        self.0.iter().find(|t| t.0 == tool).map_or(Path::new(""), |t| &t.1)
+    }
+
+    /// What a tool says of its version; empty if it says nothing.
+    pub(crate) fn version(&self, tool: &str) -> &str {
+        self.0.iter().find(|t| t.0 == tool).map_or("", |t| &t.2)
     }
 
     #[cfg(test)]
     pub(crate) fn named(tools: &'static [Tool]) -> Found {
-        Found(tools.iter().map(|t| (t.name, t.name.into())).collect())
+        Found(tools.iter().map(|t| (t.name, t.name.into(), String::new())).collect())
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) static NGINX: Recipe = Recipe {
         Tool { name: "nginx", folders: FOLDERS, package: "nginx", version: ("-v", &[1, 0]) },
     ],
     users: USERS,
+    server: Some("nginx"),
+    can: |p| only_defaults(p, "nginx", &["cpu", "client"]),
     plan: nginx,
     figures,
 };
@@ -36,6 +38,8 @@ pub(super) static APACHE: Recipe = Recipe {
         Tool { name: "apache2", folders: FOLDERS, package: "apache2", version: ("-v", &[2, 4]) },
     ],
     users: USERS,
+    server: Some("apache2"),
+    can: apache_can,
     plan: apache,
     figures,
 };
@@ -45,7 +49,6 @@ const MODULES: &str = "/usr/lib/apache2/modules";
 const PAGE: &str = "test.html";
 
 fn nginx(p: &Params, at: &At<'_>) -> Result<Plan> {
-    only_defaults(p, "nginx", &["cpu", "client"])?;
     let port = free_port()?;
     let dir = at.dir.display();
     let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
@@ -63,12 +66,16 @@ fn nginx(p: &Params, at: &At<'_>) -> Result<Plan> {
     plan(p, at, port, at.command("nginx", &["-e", &log, "-c", &settings]))
 }
 
-fn apache(p: &Params, at: &At<'_>) -> Result<Plan> {
+fn apache_can(p: &Params) -> Result<()> {
     only_defaults(p, "apache", &["cpu", "client"])?;
-    let threads = p.count("workers");
-    if threads > 20_000 {
-        return Err(only_text("Apache has at most 20,000 threads a process"));
+    match p.count("workers") {
+        0..=20_000 => Ok(()),
+        _ => Err(only_text("Apache has at most 20,000 threads a process")),
     }
+}
+
+fn apache(p: &Params, at: &At<'_>) -> Result<Plan> {
+    let threads = p.count("workers");
     let port = free_port()?;
     let dir = at.dir.display();
     let text = format!(

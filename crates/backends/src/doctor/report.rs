@@ -35,6 +35,9 @@ pub struct Report {
     pub states: Vec<String>,
 }
 
+/// What only jobs with `cgroup_weight` need.
+const WEIGHTS: &str = "weights of groups";
+
 /// Looks at the machine, or at what lies below `target`. Changes nothing.
 ///
 /// # Errors
@@ -62,13 +65,17 @@ pub fn examine(target: Option<&str>) -> Result<Report> {
     let lockdown = root.get("/sys/kernel/security/lockdown").unwrap_or_default();
     let lockdown = crate::parse::scheduler::parse(&lockdown).current.unwrap_or_default();
     let states = list(std::path::Path::new(STATE_DIR));
+    let mut requirements = Emulated::default().requirements();
+    let fio = crate::load::fio::installed().unwrap_or_default();
+    let weights = crate::cgroup::for_jobs(&root, true, &fio);
+    requirements.push(Requirement { what: WEIGHTS, state: weights });
     Ok(Report {
         kernel: running_kernel(),
         lockdown,
         stack,
         verdict: target.map(judged),
         disks,
-        requirements: Emulated::default().requirements(),
+        requirements,
         ways: Transport::reasons(),
         tools: find_tools(),
         states: states.iter().map(|p| p.display().to_string()).collect(),

@@ -1,8 +1,10 @@
 //! Programs that runs may need.
 
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use crate::benchmark::RECIPES;
+use crate::load::child::Interrupt;
+use crate::load::probe;
 use crate::parse::version;
 
 /// A program.
@@ -34,15 +36,20 @@ const GENERAL: &[(&str, &str, &str, &str)] = &[
     ("smartctl", "smartmontools", "--version", "health of drives"),
 ];
 
+/// Stands for the version of one that does not tell it in time.
+const SILENT: &str = "does not answer";
+
 /// Looks for all of them: the general ones, then the real programs of workloads.
 #[must_use]
 pub fn find_tools() -> Vec<Tool> {
+    // A signal ends this program by itself here.
+    let unasked = Interrupt::default();
     let general = GENERAL.iter().map(|(name, package, flag, purpose)| {
-        let output = Command::new(name).arg(flag).stdin(Stdio::null()).output();
-        let version = output.ok().map(|o| {
-            let text = [o.stdout, o.stderr].concat();
-            version::parse(&String::from_utf8_lossy(&text)).map_or_else(String::new, |v| v.0)
-        });
+        let said = probe::ask(Path::new(name), flag, &unasked);
+        let version = match said {
+            Ok(said) => said.map(|t| version::parse(&t).map_or_else(String::new, |v| v.0)),
+            Err(_) => Some(SILENT.into()),
+        };
         Tool { name, package, purpose: (*purpose).into(), version }
     });
     let mut tools: Vec<Tool> = general.collect();
@@ -53,7 +60,9 @@ pub fn find_tools() -> Vec<Tool> {
                 name: tool.name,
                 package: tool.package,
                 purpose: format!("workload {workload}"),
-                version: tool.file(&[]).map(|file| tool.version_of(&file).0),
+                version: tool.file(&[]).map(|file| {
+                    tool.version_of(&file, &unasked).map_or_else(|_| SILENT.into(), |v| v.0)
+                }),
             }),
         }
     }

@@ -3,14 +3,15 @@
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use iosched_experiment::fio_json::{self, FioRun};
 use iosched_workloads::fio::JobSet;
 
-use super::child::Load;
+use super::child::{Interrupt, Load};
 use super::guard::{self, Bounds};
+use super::probe;
 use crate::error::{Error, Result};
 use crate::parse::version;
 use crate::sys;
@@ -21,12 +22,19 @@ pub const OLDEST: &[u32] = &[3, 19];
 /// The version of the installed fio.
 ///
 /// # Errors
-/// [`Error::NoTool`], [`Error::OldTool`].
+/// [`Error::NoTool`], [`Error::OldTool`], [`Error::Unavailable`] for one that does not answer.
 pub fn installed() -> Result<String> {
-    let output = Command::new("fio").arg("--version").stdin(Stdio::null()).output();
-    let output = output.map_err(|_| Error::NoTool { tool: "fio".into(), package: "fio".into() })?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    check(text.trim())
+    found(&Interrupt::default())
+}
+
+/// The same, unless a signal comes.
+///
+/// # Errors
+/// As [`installed`], [`Error::Interrupted`].
+pub(crate) fn found(interrupt: &Interrupt) -> Result<String> {
+    let said = probe::ask(Path::new("fio"), "--version", interrupt)?;
+    let said = said.ok_or_else(|| Error::NoTool { tool: "fio".into(), package: "fio".into() })?;
+    check(said.trim())
 }
 
 fn check(text: &str) -> Result<String> {
@@ -172,11 +180,36 @@ fn serve(
     }
 }
 
-/// fio's message about a failure: its first lines that are no JSON, wherever it printed them.
+/// fio's message about a failure: its first lines that are no JSON and do not only present the jobs, wherever it printed
+/// them; else the errors of its jobs.
 fn first_words(printed: &[String]) -> String {
-    let lines = printed.iter().flat_map(|t| t.lines());
-    let words = lines.filter(|l| !l.trim().is_empty() && !l.starts_with(['{', '}', ' ']));
-    words.take(3).collect::<Vec<_>>().join("; ")
+    let lines = || printed.iter().flat_map(|t| t.lines());
+    let presents = |l: &str| {
+        l.contains(": (g=") || l == "..." || l.starts_with("fio-") || l.starts_with("Starting ")
+    };
+    let json = |l: &str| l.trim().is_empty() || l.starts_with(['{', '}', ' ']);
+    let words: Vec<&str> = lines().filter(|l| !json(l) && !presents(l)).take(3).collect();
+    if !words.is_empty() {
+        return words.join("; ");
+    }
+    let value = |line: &str, key: &str| {
+        let rest = line.trim().strip_prefix(key)?.trim_start_matches([' ', ':']);
+        Some(rest.trim_end_matches(',').trim_matches('"').to_string())
+    };
+    let (mut job, mut wrong) = (String::new(), Vec::new());
+    for line in lines() {
+        if let Some(name) = value(line, "\"jobname\"") {
+            job = name;
+        } else if let Some(code) = value(line, "\"error\"").and_then(|c| c.parse::<i32>().ok())
+            && code != 0
+        {
+            wrong.push(format!("job \"{job}\": {}", std::io::Error::from_raw_os_error(code)));
+        }
+    }
+    match wrong.is_empty() {
+        true => "it does not say why".into(),
+        false => wrong.into_iter().take(3).collect::<Vec<_>>().join("; "),
+    }
 }
 
 /// Whether nothing more fits beside fio's own files.
@@ -204,7 +237,16 @@ mod tests {
         let json = "{\n  \"jobs\" : [\n  ]\n}\n";
         let words = first_words(&[String::new(), said.into(), json.into()]);
         assert_eq!(words, said.trim_end());
-        assert_eq!(first_words(&[json.into()]), "");
+        assert_eq!(first_words(&[json.into()]), "it does not say why");
+        // As it presents ten jobs of which the first two cannot begin.
+        let presented = "a: (g=0): rw=randread, bs=(R) 4096B-4096B, ioengine=libaio, iodepth=8\n...\nfio-3.33\n\
+                         Starting 10 processes\n";
+        let failed = "{\n  \"jobs\" : [\n    {\n      \"jobname\" : \"a\",\n      \"error\" : 13,\n    },\n    {\n      \
+                      \"jobname\" : \"b\",\n      \"error\" : 0,\n    }\n  ]\n}\n";
+        let words = first_words(&[format!("{presented}{failed}")]);
+        assert_eq!(words, "job \"a\": Permission denied (os error 13)");
+        let words = first_words(&[said.into(), format!("{presented}{failed}")]);
+        assert_eq!(words, said.trim_end(), "its own words come first");
     }
 
     #[test]

@@ -5,3 +5,4 @@ pub mod fio;
 pub(crate) mod guard;
 pub mod jobfile;
 pub mod meter;
+pub(crate) mod probe;

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use iosched_backends::backend::impossible;
+use iosched_backends::backend::{self, impossible};
 use iosched_backends::discover::QueueState;
+use iosched_backends::load::child::Interrupt;
 use iosched_backends::load::jobfile;
 use iosched_backends::target::{Judgement, Kind, Leave, Target, judge};
 use iosched_backends::{Error, SysRoot};
@@ -46,7 +47,7 @@ pub(super) fn run(args: &RunArgs, chosen: &[Chosen], plans: &[Vec<Trial>]) -> Ou
         let devices: BTreeSet<&str> = trials.iter().map(|t| t.device.name.as_str()).collect();
         for device in devices {
             let trials: Vec<&Trial> = trials.iter().filter(|t| t.device.name == device).collect();
-            intents.push(of(args, chosen, device, &trials, &leave));
+            intents.push(of(args, chosen, device, &trials, &leave)?);
         }
     }
     let text = match args.format {
@@ -64,7 +65,13 @@ pub(super) fn run(args: &RunArgs, chosen: &[Chosen], plans: &[Vec<Trial>]) -> Ou
     Ok(())
 }
 
-fn of(args: &RunArgs, chosen: &Chosen, device: &str, trials: &[&Trial], leave: &Leave) -> Intent {
+fn of(
+    args: &RunArgs,
+    chosen: &Chosen,
+    device: &str,
+    trials: &[&Trial],
+    leave: &Leave,
+) -> Outcome<Intent> {
     let e = &chosen.experiment;
     let mut intent = Intent {
         experiment: e.name.clone(),
@@ -90,11 +97,26 @@ fn of(args: &RunArgs, chosen: &Chosen, device: &str, trials: &[&Trial], leave: &
         BackendKind::Real => real(&mut intent, trials, leave, e.steady.is_some()),
         _ => {
             intent.notes.push("it runs on the simulator: nothing is written or switched".into());
-            return intent;
+            return Ok(intent);
         }
     }
+    around(&mut intent, trials, &live::tools(args)?);
     intent.creates.push(format!("state files and scratch in {}", state.display()));
-    intent
+    Ok(intent)
+}
+
+/// What is the same on every device: the tools, and what they can do.
+fn around(intent: &mut Intent, trials: &[&Trial], tools: &backend::Own) {
+    // A signal ends a dry run by itself.
+    let unasked = Interrupt::default();
+    let refused = backend::refusals(intent.backend, trials, tools, &unasked);
+    let fio = backend::fio_for(trials, &unasked).err();
+    for wrong in refused.iter().chain(&fio).map(with_help) {
+        if !intent.refused.contains(&wrong) {
+            intent.refused.push(wrong);
+        }
+    }
+    intent.notes.extend(backend::programs(trials, tools));
 }
 
 fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {

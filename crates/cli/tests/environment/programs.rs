@@ -132,3 +132,42 @@ fn a_small_disk_is_told_before_the_start() {
         place.is_as_before();
     }
 }
+
+/// Servers run as others than root, who alone may use the blocks that a file system keeps back.
+#[test]
+fn room_that_only_root_has_does_not_count_and_a_dry_run_says_so_too() {
+    if skip() || lacks("fs_mark") {
+        return;
+    }
+    // Some 900 MiB are free, and 400 of them for everybody.
+    let mounted = MOUNTED.replace("-q -F", "-q -F -m 50");
+    for (options, code) in [("", 2), ("--dry-run", 3)] {
+        let place = Place::new();
+        let output = place.in_own_mounts(&format!(
+            "{mounted} code=0; {RUN} fs-mark --param n=700 {options} >out || code=$? {ENDED}"
+        ));
+        says(&output, code, &[]);
+        let said = place.text("out") + &String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("fs-mark needs at least 700 MiB, and"), "{said}");
+        place.is_as_before();
+    }
+}
+
+#[test]
+fn a_signal_ends_a_run_whose_tool_does_not_answer() {
+    if skip() {
+        return;
+    }
+    let place = Place::new();
+    let silent = "mkdir silent; printf '#!/bin/sh\\ntouch asked\\nexec sleep 70128\\n' >silent/dbench; \
+                  chmod +x silent/dbench; ";
+    let run = RUN.replace("\"$1\"", "env PATH=$PWD/silent:$PATH \"$1\"");
+    let output = place.in_own_mounts(&format!(
+        "{MOUNTED} {silent} code=0; {run} dbench & run=$!; \
+         i=0; until [ -e asked ] || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; \
+         kill -TERM $run; wait $run || code=$? {ENDED}"
+    ));
+    says(&output, 4, &["interrupted by SIGTERM"]);
+    assert!(!works("pgrep", &["-f", "^sleep 70128$"]), "the tool is left");
+    place.is_as_before();
+}

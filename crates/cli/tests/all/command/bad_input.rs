@@ -134,7 +134,17 @@ fn programs_are_refused_with_the_nearest_word_the_bounds_and_the_room() {
     refused(&["dbench", "--param", "client=3"], &["did you mean \"clients\"?"]);
     refused(&["pgbench", "--param", "mode=tpcd"], &["did you mean \"tpcb\"?"]);
     refused(&["pgbench", "--param", "clients=0"], &["clients=0 is out of range: 1 to 1000"]);
-    refused(&["fs-mark", "--param", "size=big"], &["size=big: a number is expected"]);
+    refused(&["fs-mark", "--param", "size=big"], &["size=big: a number is expected, "]);
+    let long = "inserts=99999999999999999999";
+    refused(&["sqlite", "--param", long], &[long, "is out of range: 1 to "]);
+    refused(&["fs-mark", "--param", "size=99999999999G"], &["is out of range: "]);
+    refused(&["video", "--param", "load=10r"], &["did you mean \"10r-seq\"?"]);
+    // Of a program that there is not, it is the name that is wrong.
+    refused(
+        &["sqlit", "--param", "inserts=5"],
+        &["unknown workload \"sqlit\"", "did you mean \"sqlite\"?"],
+    );
+    refused(&["pgbech", "--quick"], &["unknown workload \"pgbech\"", "did you mean \"pgbench\"?"]);
     let large = ["fs-mark", "--param", "n=10000000"];
     refused(
         &large,
@@ -468,6 +478,38 @@ fn what_a_backend_cannot_do_is_said_at_once() {
         "{why}"
     );
     assert!(!place.dir.path().join("results.db").exists(), "nothing was stored");
+}
+
+#[test]
+fn what_a_real_program_cannot_do_is_refused_before_anything_is_made() {
+    let place = Place::new();
+    for (program, param) in [
+        ("pgbench", "think=10"),
+        ("pgbench", "checkpoint_timeout=10"),
+        ("dbench", "warmup=3"),
+        ("pg-test-fsync", "block=16k"),
+        ("sqlite", "row=20"),
+    ] {
+        let args =
+            ["run", program, "--param", param, "--backend", "emulated", "--scheduler", "none"];
+        let why = place.fails(2, &args);
+        assert!(why.contains("--program text"), "{program} {param}: {why}");
+        let dry = place.iosched(&[&args[..], &["--dry-run"]].concat()).output().unwrap();
+        assert_eq!(dry.status.code(), Some(3), "{dry:?}");
+        let said = String::from_utf8(dry.stdout).unwrap();
+        assert!(said.contains("REFUSED") && said.contains("--program text"), "{said}");
+    }
+    for (program, server) in [("apache", "apache2"), ("pgbench", "postgres")] {
+        let args = ["run", program, "--backend", "emulated", "--scheduler", "none", "--dry-run"];
+        let said = String::from_utf8(place.iosched(&args).output().unwrap().stdout).unwrap();
+        assert!(said.contains(&format!("a server is started, {server}")), "{said}");
+    }
+    // Nothing of the machine's is on this path.
+    let args = ["run", "apache", "--backend", "emulated", "--scheduler", "none", "--dry-run"];
+    let dry = place.iosched(&args).env("PATH", place.dir.path()).output().unwrap();
+    assert_eq!(dry.status.code(), Some(3), "{dry:?}");
+    let said = String::from_utf8(dry.stdout).unwrap();
+    assert!(said.contains("REFUSED   ab is not installed (apt install apache2-utils)"), "{said}");
 }
 
 #[test]
