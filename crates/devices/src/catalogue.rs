@@ -52,14 +52,13 @@ pub(crate) fn text(name: &str) -> Result<&'static str, UnknownDevice> {
 
 fn unknown(name: &str) -> UnknownDevice {
     let names = || FILES.iter().map(|(name, _)| *name);
-    let mut help = did_you_mean(name, names());
-    if help.is_empty() {
-        let kind = of_that_kind(name);
-        help = match kind[..] {
-            [] => format!("the catalogue has: {}", names().collect::<Vec<_>>().join(", ")),
-            _ => format!("\"{name}\" could be: {}", kind.join(", ")),
-        };
-    }
+    let (near, kind) = (did_you_mean(name, names()), of_that_kind(name));
+    let help = match kind[..] {
+        // The begin of several names is no slip of the finger.
+        [] | [_] if !near.is_empty() => near,
+        [] => format!("the catalogue has: {}", names().collect::<Vec<_>>().join(", ")),
+        _ => format!("\"{name}\" could be: {}", kind.join(", ")),
+    };
     UnknownDevice { name: name.to_string(), help }
 }
 

@@ -35,9 +35,6 @@ pub fn refusals(
         if !cells.insert((&trial.id.device, &trial.id.workload)) {
             continue;
         }
-        note(settings(trial));
-        note(room(kind, trial));
-        note(groups(trial, interrupt));
         if let Some((recipe, params)) = benchmark::behind(trial) {
             note((recipe.can)(params));
             if recipes.insert(recipe.workload) {
@@ -45,6 +42,9 @@ pub fn refusals(
                 note(recipe.user().map(drop));
             }
         }
+        note(settings(trial));
+        note(groups(trial, interrupt));
+        note(room(kind, trial));
     }
     found
 }
