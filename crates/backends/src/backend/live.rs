@@ -190,6 +190,9 @@ impl Run<'_> {
         cpu_cost(&mut record, &seen.used, &fio.cpu);
         self.conclude(&mut record, seen, scheduler, direct);
         if let Some(why) = record.failed_jobs() {
+            if let Some(e) = self.gone() {
+                return Err(e);
+            }
             record.status = Status::Failed(why);
         }
         Ok(record)
@@ -347,8 +350,6 @@ impl Run<'_> {
         let applied = disks.states();
         let (wall, clock) = (SystemTime::now(), Instant::now());
         let before = meter::read(&root, &names);
-        let gone =
-            |disk: &str| Error::Gone { device: format!("/dev/{disk}"), during: "a run".into() };
         let mut looked = Instant::now();
         let (mut compared, mut undisturbed) = (looked, true);
         let mut alive = || {
@@ -369,13 +370,10 @@ impl Run<'_> {
         let traced = tracer.map(Tracer::finish).transpose();
         let answered =
             answered_before.zip(answered()).map(|(a, b)| (b.0.since(a.0), b.1.since(a.1)));
-        // A disk that went away shows as failures of all kinds. This is the one to report.
-        if result.is_err() {
-            // We hold the disk open, so a dead disk keeps its name until we close it.
-            let dead = (!self.answers()).then(|| names.first().copied().unwrap_or_default());
-            if let Some(disk) = disks.missing().or(dead) {
-                return Err(gone(disk));
-            }
+        if result.is_err()
+            && let Some(e) = self.gone()
+        {
+            return Err(e);
         }
         let result = result?;
         clock_check(wall, elapsed)?;
@@ -389,6 +387,14 @@ impl Run<'_> {
         });
         let used = after.since(&before);
         Ok((result, Seen { used, elapsed, traced, timing, applied, undisturbed }))
+    }
+
+    /// A disk that went away shows as failures of all kinds. This is the one to report.
+    fn gone(&self) -> Option<Error> {
+        // We hold the disk open, so a dead disk keeps its name until we close it.
+        let first = || self.disks.names().first().copied().unwrap_or_default();
+        let dead = || (!self.answers()).then(first);
+        self.disks.missing().or_else(dead).map(gone)
     }
 
     /// Whether the target can still be read, past the page cache, in one of three places.
@@ -533,4 +539,8 @@ impl Drop for Scratch {
         // Files that fio left behind are small and useless.
         crate::made::remove_scratch(&self.0);
     }
+}
+
+fn gone(disk: &str) -> Error {
+    Error::Gone { device: format!("/dev/{disk}"), during: "a run".into() }
 }
