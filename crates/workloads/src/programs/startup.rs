@@ -52,7 +52,7 @@ pub(super) static STARTUP: Descriptor = Descriptor {
         seconds("startup_time", Some(false)),
         seconds("best start-up", None),
         seconds("worst start-up", None),
-        Figure { name: "starts over the limit", unit: "starts", higher_is_better: Some(false) },
+        Figure { name: "starts over the limit", unit: "starts", higher_is_better: None },
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
     ],

@@ -74,7 +74,7 @@ pub(super) static VIDEO: Descriptor = Descriptor {
         Figure { name: "drop rate", unit: "%", higher_is_better: Some(false) },
         Figure { name: "frames dropped", unit: "frames", higher_is_better: None },
         Figure { name: "frames", unit: "frames", higher_is_better: None },
-        Figure { name: "films given up", unit: "films", higher_is_better: Some(false) },
+        Figure { name: "films given up", unit: "films", higher_is_better: None },
         Figure { name: "films never begun", unit: "films", higher_is_better: None },
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
