@@ -1,6 +1,7 @@
 //! Reports: tables for the terminal, and one self-contained HTML page, and a
 //! small web server over the stored results.
 
+pub mod calls;
 pub mod html;
 pub mod serve;
 pub mod svg;

@@ -118,6 +118,30 @@ impl Svg {
         }
     }
 
+    /// A filled rectangle with a title that shows under the pointer.
+    pub fn block(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
+        let (x, y, w, h) = (short(at.0), short(at.1), short(size.0), short(size.1));
+        let _ = write!(
+            self.out,
+            "<rect class=\"{}\" x=\"{x}\" y=\"{y}\" width=\"{w}\" height=\"{h}\">",
+            escape(class)
+        );
+        if !title.is_empty() {
+            let _ = write!(self.out, "<title>{}</title>", escape(title));
+        }
+        self.out.push_str("</rect>");
+    }
+
+    /// The picture as a file of its own: name space, white ground, style.
+    #[must_use]
+    pub fn finish_alone(self, style: &str) -> String {
+        let svg = self.finish();
+        let Some((head, rest)) = svg.split_once('>') else { return svg };
+        let head = head.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+        let ground = "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
+        format!("{head}><style>{style}</style>{ground}{rest}\n")
+    }
+
     /// The finished picture.
     #[must_use]
     pub fn finish(mut self) -> String {

@@ -14,5 +14,5 @@ mod stack;
 pub mod validate;
 
 pub use error::SimError;
-pub use programs::{into_record, real_program};
+pub use programs::{calls, into_record, real_program};
 pub use run::{Progress, simulate, simulate_with};

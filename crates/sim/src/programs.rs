@@ -9,7 +9,8 @@ use iosched_experiment::{
 };
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats};
-use iosched_syscalls::Part;
+use iosched_syscalls::recorder::{Recorder, Recording};
+use iosched_syscalls::{Birth, Part};
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::programs::Periodic;
@@ -21,10 +22,13 @@ use crate::stack::stack;
 use crate::{mount, record};
 use iosched_vfs::fs::FileSystem as _;
 
-/// The first bios of a trial with such a load, at most so many.
-pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBio>, SimError> {
+/// A machine with everything done that comes before the measured part, and that part.
+fn ready(
+    trial: &Trial,
+    load: &Load,
+    go_on: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
+) -> Result<(Programs, Birth), SimError> {
     let (mut host, started, _) = machine(trial, load)?;
-    let go_on = &mut |_| ControlFlow::Continue(());
     make_image(trial, &mut host, go_on)?;
     if let Some(prepare) = started.prepare {
         host.prepare(prepare, go_on)?;
@@ -32,10 +36,34 @@ pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBi
     if trial.host.remounted {
         host.mount_cold();
     }
+    Ok((host, started.run))
+}
+
+/// The first bios of a trial with such a load, at most so many.
+pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBio>, SimError> {
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let (mut host, run) = ready(trial, load, go_on)?;
     host.collect_bios(most);
-    host.run(started.run, go_on)?;
+    host.run(run, go_on)?;
     host.until_all_end(go_on)?;
     Ok(host.take_bios())
+}
+
+/// The system calls of a trial whose load makes some; `None` for fio jobs and starts of commands, which are not
+/// programs.
+///
+/// # Errors
+/// What [`crate::simulate`] has.
+pub fn calls(
+    trial: &Trial,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Option<Recording>, SimError> {
+    let Some(load) = &trial.load else { return Ok(None) };
+    let go_on = &mut |now| progress(Progress { now, end: 0 });
+    let (mut host, run) = ready(trial, load, go_on)?;
+    let recorder = Recorder::default();
+    host.run(recorder.observe(run), go_on)?;
+    Ok(Some(recorder.take()))
 }
 
 /// Makes the files that are there before the load, on a machine that had time to read all bitmaps.

@@ -26,7 +26,9 @@
 mod arguments;
 mod call;
 mod errno;
+pub mod operations;
 mod path;
+pub mod recorder;
 mod script;
 mod sys;
 

@@ -143,6 +143,10 @@ pub(crate) struct RunArgs {
     /// real).
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Instead of the experiment: the system calls of its first trial's program, a typical operation of each kind. A
+    /// picture if FILE ends with .svg, else text; `-` prints it (simulator).
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub(crate) calls: Option<String>,
     /// Traces block events into the record (emulated and real).
     #[arg(long)]
     pub(crate) trace: bool,

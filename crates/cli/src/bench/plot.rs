@@ -87,7 +87,7 @@ pub(super) fn svg(rows: &[Row], axis: Axis) -> String {
         out.text((RIGHT + 10.0, at + 4.0), "start", &name);
         out.close();
     }
-    alone(&out.finish())
+    out.finish_alone(STYLE)
 }
 
 /// A curve: its name, its points, and the height at which the name stands.
@@ -127,15 +127,6 @@ fn curves(
 /// A count with commas, as it is read best at an axis.
 fn grouped(n: f64) -> String {
     if n < 10_000.0 { format!("{n}") } else { show_count(n) }
-}
-
-/// The picture as a file of its own: name space, white ground, style.
-fn alone(svg: &str) -> String {
-    let Some((head, rest)) = svg.split_once('>') else { return svg.into() };
-    let head = head.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
-    format!(
-        "{head}><style>{STYLE}</style><rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>{rest}\n"
-    )
 }
 
 #[cfg(test)]

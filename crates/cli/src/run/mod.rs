@@ -1,5 +1,6 @@
 //! `iosched run`.
 
+mod calls;
 mod dry;
 mod iolog;
 
@@ -47,6 +48,9 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
     }
     if args.dry_run {
         return dry::run(args, &chosen, &plans);
+    }
+    if let Some(file) = &args.calls {
+        return calls::run(args, file, &chosen, &plans);
     }
     for (chosen, trials) in chosen.iter().zip(&plans) {
         if simulated(chosen.experiment.backend) {

@@ -117,6 +117,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         overwrite_file: None,
         size: None,
         dry_run: false,
+        calls: None,
         trace: false,
         no_warm_up: false,
         allow_noise: false,

@@ -2,7 +2,7 @@
 //!
 //! The calls are those of pg_test_fsync 15, seen with strace.
 
-use iosched_syscalls::{Done, Fd, OpenFlags, Sys};
+use iosched_syscalls::{Done, Fd, OpenFlags, Part, Sys};
 use iosched_types::Bytes;
 use iosched_types::units::SEC;
 
@@ -161,5 +161,6 @@ async fn reopen(sys: &Sys, block: Bytes, closes_first: bool) -> Done {
 }
 
 async fn rate(sys: &Sys, name: &'static str, n: u64, begun: u64) -> Done {
+    sys.mark(Part::Phase, name, begun).await?;
     sys.figure(name, n as f64 * SEC as f64 / (sys.now() - begun).max(1) as f64).await
 }

@@ -6,6 +6,7 @@ mod bad_input;
 mod completion;
 mod experiments;
 mod good;
+mod pictures;
 mod readme;
 mod reproduce;
 mod verdicts;

@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
 
-use iosched_syscalls::{Answer, Birth, Call, Done, Fd, OpenFlags, Program};
-use iosched_types::Nanos;
+use iosched_syscalls::OpenFlags;
+use iosched_syscalls::recorder::{Recorder, Seen};
 use iosched_workloads::programs::{Descriptor, Params};
 
 /// What was called, in order: call, last part of the name, length.
@@ -19,81 +18,23 @@ const DURABLE: [(OpenFlags, &str); 3] = [
     (OpenFlags::DIRECT, " O_DIRECT"),
 ];
 
-/// A program whose calls are written down.
-struct Recorded {
-    inner: Box<dyn Program>,
-    /// The calls of each process, in the order of their births.
-    log: Arc<Mutex<Vec<Calls>>>,
-    process: usize,
-    names: BTreeMap<Fd, String>,
-    opening: Option<String>,
-}
-
-impl Recorded {
-    fn birth(birth: Birth, log: Arc<Mutex<Vec<Calls>>>) -> Birth {
-        Birth(Box::new(move || {
-            let mut all = log.lock().unwrap();
-            all.push(Calls::new());
-            let (process, names) = (all.len() - 1, BTreeMap::new());
-            drop(all);
-            Box::new(Recorded { inner: (birth.0)(), log, process, names, opening: None })
-        }))
-    }
-
-    fn line(&mut self, call: &Call) -> Option<String> {
-        let last = |path: &dyn std::fmt::Debug| {
-            let text = format!("{path:?}");
-            text.trim_matches('"').rsplit('/').next().unwrap_or_default().to_string()
-        };
-        let name = |fd: &Fd| self.names.get(fd).cloned().unwrap_or_default();
-        Some(match call {
-            Call::Open { path, flags, .. } => {
-                let name = last(path);
-                self.opening = Some(name.clone());
-                let set = DURABLE.iter().filter(|(flag, _)| flags.has(*flag));
-                format!("open {name}{}", set.map(|(_, word)| *word).collect::<String>())
-            }
-            Call::Close { fd } => format!("close {}", name(fd)),
-            Call::Read { fd, len } => format!("read {} {len}", name(fd)),
-            Call::Pread { fd, at, len } => format!("pread {} at {at} {len}", name(fd)),
-            Call::Write { fd, len } => format!("write {} {len}", name(fd)),
-            Call::Pwrite { fd, at, len } => format!("pwrite {} at {at} {len}", name(fd)),
-            Call::Truncate { fd, .. } => format!("ftruncate {}", name(fd)),
-            Call::Fsync { fd } => format!("fsync {}", name(fd)),
-            Call::Fdatasync { fd } => format!("fdatasync {}", name(fd)),
-            Call::Sync => "sync".into(),
-            Call::Stat { path, .. } => format!("stat {}", last(path)),
-            Call::Fstat { fd, .. } => format!("fstat {}", name(fd)),
-            Call::Seek { fd, .. } => format!("lseek {}", name(fd)),
-            Call::Unlink { path } => format!("unlink {}", last(path)),
-            Call::Mkdir { path } => format!("mkdir {}", last(path)),
-            Call::Rename { from, .. } => format!("rename {}", last(from)),
-            Call::Touch { path } => format!("utimensat {}", last(path)),
-            _ => return None,
-        })
-    }
-}
-
-impl Program for Recorded {
-    fn resume(&mut self, now: Nanos, answer: Answer) -> Option<Call> {
-        if let (Some(name), Ok(fd)) = (self.opening.take(), answer) {
-            self.names.insert(Fd(fd as u32), name);
+/// A call in the words of both sides; nothing for those that strace does not show or that name no file.
+fn line(c: &Seen) -> Option<String> {
+    let name = c.name.rsplit('/').next().unwrap_or_default();
+    let (at, len) = (c.at.unwrap_or(0), c.len.unwrap_or(0));
+    Some(match c.call {
+        "open" => {
+            let set = DURABLE.iter().filter(|(flag, _)| c.flags.has(*flag));
+            format!("open {name}{}", set.map(|(_, word)| *word).collect::<String>())
         }
-        let mut call = self.inner.resume(now, answer)?;
-        if let Some(line) = self.line(&call) {
-            self.log.lock().unwrap()[self.process].push(line);
-        }
-        if let Call::Spawn { birth, .. } = &mut call {
-            let nothing = Birth(Box::new(|| unreachable!("taken")));
-            let inner = std::mem::replace(birth, nothing);
-            *birth = Recorded::birth(inner, self.log.clone());
-        }
-        Some(call)
-    }
-
-    fn status(&self) -> Done {
-        self.inner.status()
-    }
+        "read" | "write" => format!("{} {name} {len}", c.call),
+        "pread" | "pwrite" => format!("{} {name} at {at} {len}", c.call),
+        "sync" => "sync".into(),
+        "stat" | "lstat" => format!("stat {name}"),
+        "close" | "ftruncate" | "fsync" | "fdatasync" | "fstat" | "lseek" | "unlink" | "mkdir"
+        | "rename" | "utimensat" => format!("{} {name}", c.call),
+        _ => return None,
+    })
 }
 
 /// The calls of a text, process by process.
@@ -104,15 +45,16 @@ pub(super) fn ours(line: &str) -> Vec<Calls> {
 
 pub(super) fn calls_of(descriptor: &Descriptor, params: Params) -> Vec<Calls> {
     let mut host = crate::rig::mounted("none", 4, 8 << 30, 4 << 30, true);
-    let log = Arc::new(Mutex::new(Vec::new()));
+    let recorder = Recorder::default();
     let go_on = &mut |_| std::ops::ControlFlow::Continue(());
     if let Some(prepare) = descriptor.preparation(&params) {
         host.prepare(prepare, go_on).unwrap();
     }
-    let birth = Recorded::birth(descriptor.measured(&params), log.clone());
-    host.run(birth, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
-    let calls = log.lock().unwrap().clone();
-    calls.into_iter().filter(|c| !c.is_empty()).collect()
+    host.run(recorder.observe(descriptor.measured(&params)), go_on).unwrap();
+    let seen = recorder.take();
+    assert_eq!(seen.left_out, 0, "calls that were not kept");
+    let calls = seen.processes.iter().map(|p| p.iter().filter_map(line).collect::<Calls>());
+    calls.filter(|c| !c.is_empty()).collect()
 }
 
 /// Whether a program is installed, by its name or path.
