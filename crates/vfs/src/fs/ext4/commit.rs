@@ -129,12 +129,18 @@ impl<N: Name> Ext<N> {
     }
 
     /// Writes runs of journal blocks, each block a bio, under one plug, and waits for them. `copies` tells of which blocks they
-    /// are copies: these cannot be changed meanwhile.
+    /// are copies: these cannot be changed while they are on their way. What is behind the next descriptor block is not on
+    /// its way as long as the queue is full.
     async fn log(&self, k: &Kernel, runs: &[(u64, u64)], copies: &[Option<Block>], flags: Flags) {
         let group = k.with(|w| w.group());
         let positions = runs.iter().flat_map(|(from, blocks)| *from..from + blocks);
         let mut copies = copies.iter().copied();
-        for at in positions {
+        let row = self.with(|s| s.journal.tags()) + 1;
+        k.with(|w| w.keep_plug(k.task(), true));
+        for (n, at) in (0..).zip(positions) {
+            if n > 0 && n % row == 0 {
+                k.wait(Wait::Submit).await;
+            }
             let done = match copies.next().flatten() {
                 Some(block) => Done::Copied { sector: block * 8 },
                 None => Done::Other,
@@ -142,6 +148,7 @@ impl<N: Name> Ext<N> {
             let block = self.with(|s| s.layout.journal_block(at));
             write_block(k, block, flags, (done, group));
         }
+        k.with(|w| w.keep_plug(k.task(), false));
         k.wait(Wait::Submit).await;
         k.wait(Wait::Io(group)).await;
     }
