@@ -17,12 +17,7 @@ fn options(title: String, base: Option<&String>) -> Options {
 }
 
 fn of_published(name: &str, args: &ReportArgs) -> Outcome<Input> {
-    let comparison = published::load(name).map_err(|e| {
-        let names = published::names();
-        let near = did_you_mean(name, names.iter().copied());
-        let help = if near.is_empty() { format!("known are {}", names.join(", ")) } else { near };
-        Failure::with_help(e.to_string(), help)
-    })?;
+    let comparison = published::load(name).map_err(Failure::input)?;
     let mut options = options(comparison.title.clone(), args.base.as_ref());
     options.description.clone_from(&comparison.description);
     Ok(Input::from_records(options, &comparison.to_records()))

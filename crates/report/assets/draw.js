@@ -100,9 +100,11 @@ const least = (c) => ` title="at least: ${c.starved ? "a round with too few I/Os
 const beyond = (c) => !c.cens || single ? "" : `<abbr${least(c)}>${c.cens} of ${c.n} ${c.starved ? "starved" : "at limit"}</abbr>`;
 const oriented = (t, q) => t.b > 0 ? q : 1 / q;
 const names = (rs, st) => {
-  const a = rs.filter(now), b = rs.filter((r) => !now(r)), list = (v) => v.map((r) => wrappable(name(sched(r), st))).join(" = ");
-  const until = b.length && !a.length && D.names[sched(b[0])].until;
-  return list(a) + (b.length ? `<span class="old">${a.length ? " = " : ""}${list(b)}${until ? ` <small>until ${esc(until)}</small>` : ""}</span>` : "");
+  const a = rs.filter(now), b = rs.filter((r) => !now(r)), word = (r) => wrappable(name(sched(r), st)), list = (v) => v.map(word).join(" = ");
+  // Those that lived until the same kernel say it once.
+  const last = (r) => a.length ? "" : D.names[sched(r)].until, until = (r) => last(r) ? ` <small>until ${esc(last(r))}</small>` : "";
+  const old = b.every((r) => last(r) === last(b[0])) ? list(b) + (b.length ? until(b[0]) : "") : b.map((r) => word(r) + until(r)).join(" = ");
+  return list(a) + (b.length ? `<span class="old">${a.length ? " = " : ""}${old}</span>` : "");
 };
 const ids = (rs) => rs.join(" ");
 // Runs of a device in the chosen order, without those that are hidden.

@@ -110,12 +110,18 @@ fn headline(measure: &str, own: &str, all: &BTreeSet<&str>) -> bool {
 }
 
 /// How far two values of a measure may be apart, as a share, when nothing differs. A percentile is the middle of a bin
-/// that is 1/64 of its power of two wide, and neighbouring bins may hold equal waits.
+/// that is 1/64 of its power of two wide, and neighbouring bins may hold equal waits. So are those of I/Os and of a
+/// program's operations (`insert p99 latency`).
 #[must_use]
 pub fn resolution(measure: &str) -> f64 {
     let kind = kind(measure);
-    let binned = ["clat.p", "lat.p"].iter().any(|p| kind.starts_with(p));
-    if binned { 1.0 / 64.0 } else { 0.0 }
+    let of_ios = ["clat.p", "lat.p"].iter().any(|p| kind.starts_with(p));
+    let percentile = |word: &str| {
+        word.strip_prefix('p').is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let stem = kind.strip_suffix(" latency").and_then(|stem| stem.rsplit_once(' '));
+    let of_operations = stem.is_some_and(|(_, word)| percentile(word));
+    if of_ios || of_operations { 1.0 / 64.0 } else { 0.0 }
 }
 
 /// A title without the unit that tells it from the same test in another one: `Random read [IOPS]`.
@@ -304,7 +310,10 @@ mod tests {
             m.into_iter().find(|m| m.name == "fairness.jain").map(|m| m.value)
         };
         assert_eq!(fairness(&jobs), None);
+        // Together for a quarter of the time in which any ran, then for half of it.
         jobs[1].began = 500_000_000;
+        assert_eq!(fairness(&jobs), None);
+        (jobs[0].ended, jobs[1].ended) = (1_500_000_000, 2_000_000_000);
         assert_eq!(fairness(&jobs), Some(0.8));
     }
 
@@ -345,6 +354,20 @@ mod tests {
         assert_eq!(kind("read.bw"), "bw");
         assert_eq!(kind("startup_time"), "startup_time");
         assert_eq!(kind(TOTAL), "bw");
+    }
+
+    #[test]
+    fn every_percentile_is_as_fine_as_its_bin() {
+        for p in
+            ["read.lat.p99", "job/a/sync.clat.p99.9", "insert p99 latency", "Read X p50 latency"]
+        {
+            assert_eq!(resolution(p), 1.0 / 64.0, "{p}");
+        }
+        for exact in
+            ["read.lat.mean", "insert mean latency", "insert max latency", "tps", "pg latency"]
+        {
+            assert_eq!(resolution(exact), 0.0, "{exact}");
+        }
     }
 
     #[test]

@@ -288,6 +288,10 @@ fn curves(m: &Measured) -> Vec<Series> {
     out
 }
 
+/// Percentiles of operations, and the least number of them that has one: so many that one is expected beyond. Of fewer it
+/// would be the longest, which has a figure of its own.
+const PERCENTILES: [(f64, u64); 3] = [(50.0, 2), (95.0, 20), (99.0, 100)];
+
 /// Operations a second and latencies of each kind.
 fn metrics(m: &Measured) -> Vec<Metric> {
     let mut out = Vec::new();
@@ -306,7 +310,7 @@ fn metrics(m: &Measured) -> Vec<Metric> {
             out.push(metric(name, value, "us", better(false)));
         };
         latency("mean", us(h.mean()));
-        for p in [50.0, 95.0, 99.0] {
+        for (p, _) in PERCENTILES.into_iter().filter(|p| h.count() >= p.1) {
             latency(&format!("p{p}"), us(h.percentile(p) as f64));
         }
         latency("max", us(h.max() as f64));
@@ -329,6 +333,23 @@ fn own_figures(figures: &[iosched_workloads::programs::Figure], m: &Measured) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The 99th percentile of two syncs is the longer one.
+    #[test]
+    fn few_operations_have_no_high_percentile() {
+        for (n, all) in [
+            (1, ["mean", "max"].as_slice()),
+            (2, &["mean", "p50", "max"]),
+            (20, &["mean", "p50", "p95", "max"]),
+            (100, &["mean", "p50", "p95", "p99", "max"]),
+        ] {
+            let mut m = Measured { elapsed: 1_000_000_000, ..Measured::default() };
+            (0..n).for_each(|i| m.note("sync", 0, 1_000 + i, 0));
+            let names: Vec<String> = metrics(&m).into_iter().skip(1).map(|x| x.name).collect();
+            let wanted: Vec<String> = all.iter().map(|w| format!("sync {w} latency")).collect();
+            assert_eq!(names, wanted, "{n} syncs");
+        }
+    }
 
     /// More checkpoints are no better, and longer ones no worse.
     #[test]

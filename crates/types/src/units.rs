@@ -114,12 +114,15 @@ pub fn show_count(n: f64) -> String {
     format!("{}{unit}", three_digits(v))
 }
 
-/// Three significant digits without an exponent.
+/// Three significant digits without an exponent; three decimals below a tenth, and what is smaller by its first digit.
 #[must_use]
 pub fn three_digits(v: f64) -> String {
     let a = v.abs();
     if a == 0.0 {
         "0".into()
+    } else if a < 0.0995 {
+        let first = if a < 9.5e-4 { (-a.log10().floor()).min(9.0) as usize } else { 3 };
+        format!("{v:.first$}")
     } else if a < 9.995 {
         format!("{v:.2}")
     } else if a < 99.95 {
@@ -159,5 +162,7 @@ mod tests {
         assert_eq!(show_nanos(8_333_333.0), "8.33 ms");
         assert_eq!(show_bytes(4096.0), "4.00 KiB");
         assert_eq!(show_count(12_345.0), "12.3k");
+        let small = [0.0, 0.12, 0.0693, 0.00123, 0.000_691, 0.000_042].map(three_digits);
+        assert_eq!(small, ["0", "0.12", "0.069", "0.001", "0.0007", "0.00004"]);
     }
 }

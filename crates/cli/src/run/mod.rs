@@ -201,6 +201,12 @@ fn colors(look: LookArgs) -> bool {
     !look.no_color && !unwanted && std::io::stdout().is_terminal()
 }
 
+/// A message without its figures: those of the runs of one cell are one warning.
+fn without_figures(message: &str) -> String {
+    let figure = |w: &&str| w.parse::<f64>().is_err();
+    message.split_whitespace().filter(figure).collect::<Vec<_>>().join(" ")
+}
+
 /// Each warning once, however many trials have it. Runs that have not settled share one warning.
 fn warn(records: &[Record]) {
     let mut said = BTreeSet::new();
@@ -209,7 +215,7 @@ fn warn(records: &[Record]) {
         .flat_map(|r| r.warnings.iter().map(move |w| (r, w)))
         .partition(|(_, w)| w.code == HALVES_DIFFER);
     for (_, w) in others {
-        if said.insert(&w.message) {
+        if said.insert(without_figures(&w.message)) {
             let advice =
                 if w.advice.is_empty() { String::new() } else { format!(" ({})", w.advice) };
             let text = format!("warning: {}{advice}", w.message);
@@ -282,6 +288,16 @@ mod tests {
         let failure = verdict(&records, true).unwrap_err();
         assert_eq!((failure.code, failure.messages.len()), (code::FAILED, 1));
         assert!(failure.messages[0].contains("#2 failed: no power"));
+    }
+
+    #[test]
+    fn a_warning_of_other_figures_is_the_same_warning() {
+        let of = |us: &str| format!("w on d, none: a sync of \"log 1\" takes {us} µs in the mean");
+        assert_eq!(without_figures(&of("41.2")), without_figures(&of("40.9")));
+        assert_ne!(
+            without_figures(&of("41.2")),
+            without_figures(&of("41.2").replace("none", "bfq"))
+        );
     }
 
     #[test]

@@ -151,13 +151,17 @@ pub fn rates(jobs: &[JobRecord]) -> Vec<f64> {
 /// The option of a program's task that counts its system calls; fio jobs have none.
 pub const TASK_CALLS: &str = "calls";
 
-/// Whether there was a time at which all processes ran. Those that ran one after the other shared nothing. Where a
-/// record does not say when a process ended, it may have been.
+/// Whether all processes ran together for at least half of the time in which any did. Those that ran one after the other
+/// shared nothing, and where most of a process' time is its own, its rate says little of a share. Where a record does not
+/// say when a process ended, they may have.
 #[must_use]
 pub fn together(jobs: &[JobRecord]) -> bool {
-    let last = jobs.iter().map(|j| j.began).max();
-    let first = jobs.iter().filter(|j| j.ended > 0).map(|j| j.ended).min();
-    last.zip(first).is_none_or(|(began, ended)| began < ended)
+    let began = || jobs.iter().map(|j| j.began);
+    let ended = || jobs.iter().filter(|j| j.ended > 0).map(|j| j.ended);
+    let (Some(first), Some(last)) = (began().min(), began().max()) else { return true };
+    let (Some(earliest), Some(latest)) = (ended().min(), ended().max()) else { return true };
+    let shared = earliest.saturating_sub(last);
+    shared > 0 && shared >= latest.saturating_sub(first) / 2
 }
 
 /// What some processes moved together.

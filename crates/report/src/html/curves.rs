@@ -59,6 +59,10 @@ impl Axis {
     fn linear(high: f64, unit: &str, most: usize) -> Axis {
         let (by, word) = scale(high, unit);
         let gap = if word.is_empty() { "" } else { " " };
+        if high <= 0.0 {
+            // Of nothing but zeros no other number is known: they lie on the lower line.
+            return Axis { low: 0.0, high: 1.0, log: false, ticks: vec![(0.0, "0".into())] };
+        }
         let t = ticks(0.0, high / by, most);
         let last = t.len().saturating_sub(1);
         let label = |(i, v): (usize, f64)| {
@@ -235,7 +239,7 @@ pub(crate) fn over_time_beside(
     let x = Axis::linear(extent(curves, |p| p.0).1 * 1e9, "ns", 6);
     // The curves stay below the bars.
     let room = 1.02 + beside.len() as f64 * BAND / (BOTTOM - TOP);
-    let y = Axis::linear(if high > 0.0 { high * room } else { 1.0 }, unit, 5);
+    let y = Axis::linear(high * room, unit, 5);
     let scaled: Vec<Curve> = curves
         .iter()
         .map(|c| Curve {

@@ -351,8 +351,12 @@ fn wrap(title: &str, finding: String, html: String, class: &str) -> Fold {
 
 /// `271 µs` or `271 µs to 46.4 ms`.
 fn span(low: u64, high: u64) -> String {
-    let (a, b) = (value(low as f64, "ns"), value(high as f64, "ns"));
-    if a == b { a } else { format!("{a} to {b}") }
+    between(value(low as f64, "ns"), value(high as f64, "ns"))
+}
+
+/// `3 to 5`, or `3` where both ends are shown alike.
+fn between(low: String, high: String) -> String {
+    if low == high { low } else { format!("{low} to {high}") }
 }
 
 fn tenth(p: f64) -> String {

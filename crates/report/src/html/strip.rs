@@ -7,7 +7,7 @@ use iosched_results::stats::CiMethod;
 use super::matrix::wrappable;
 use super::number::{apart, behind, decimals, finer, place, scale, shared, sig};
 use super::standing::{against, groups, standing, words};
-use super::view::{Cell, Test, View, method};
+use super::view::{Cell, Name, Test, View, method};
 use crate::svg::escape;
 
 /// Means farther apart than this are dots on a logarithmic axis.
@@ -52,7 +52,8 @@ impl Axis {
         }
         let by = unit.as_ref().map_or(1.0, |u| u.0);
         let ticks: Vec<f64> = ticks(high / by).into_iter().map(|t| t * by).collect();
-        let top = ticks.last().copied().unwrap_or(1.0).max(high) * 1.02;
+        // Where everything is zero, it stands at the left end, and nothing else is named.
+        let top = ticks.last().copied().filter(|t| *t > 0.0).unwrap_or(1.0).max(high) * 1.02;
         Some(Axis { log: None, top, ticks, unit })
     }
 
@@ -115,17 +116,21 @@ fn ticks(max: f64) -> Vec<f64> {
 pub(crate) fn names(view: &View, runs: &[usize]) -> String {
     let name = |r: &usize| &view.names[view.runs[*r].scheduler];
     let (now, old): (Vec<_>, Vec<_>) = runs.iter().map(name).partition(|n| n.now());
-    let list = |v: &[&super::view::Name]| {
-        v.iter().map(|n| wrappable(&n.short)).collect::<Vec<_>>().join(" = ")
+    let last = |n: &Name| n.meaning.until().filter(|_| now.is_empty()).map(str::to_string);
+    let until = |n: &Name| {
+        last(n).map_or_else(String::new, |l| format!(" <small>until {}</small>", escape(&l)))
     };
+    let word = |n: &&Name| wrappable(&n.short);
+    let list = |v: &[&Name]| v.iter().map(word).collect::<Vec<_>>().join(" = ");
     let mut out = list(&now);
-    if !old.is_empty() {
+    if let Some(first) = old.first() {
         let gap = if now.is_empty() { "" } else { " = " };
-        let until = match old[0].meaning.until().filter(|_| now.is_empty()) {
-            Some(last) => format!(" <small>until {}</small>", escape(last)),
-            None => String::new(),
+        // Those that lived until the same kernel say it once.
+        let names = match old.iter().all(|n| last(n) == last(first)) {
+            true => list(&old) + &until(first),
+            false => old.iter().map(|n| word(n) + &until(n)).collect::<Vec<_>>().join(" = "),
         };
-        let _ = write!(out, "<span class=\"old\">{gap}{}{until}</span>", list(&old));
+        let _ = write!(out, "<span class=\"old\">{gap}{names}</span>");
     }
     out
 }

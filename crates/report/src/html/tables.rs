@@ -148,13 +148,12 @@ pub(crate) fn schedulers(view: &View, input: &Input) -> Vec<SchedulerPart> {
         let runs: Vec<&Run> = view.runs.iter().filter(|r| r.scheduler == s).collect();
         let kernels: BTreeSet<&str> =
             runs.iter().map(|r| input.runs[r.from].kernel.as_str()).collect();
-        let mut tunables: BTreeMap<String, BTreeSet<i64>> = BTreeMap::new();
+        let mut tunables: BTreeMap<&str, BTreeMap<usize, BTreeSet<i64>>> = BTreeMap::new();
         for r in &runs {
             for (k, v) in &input.runs[r.from].tunables {
-                tunables.entry(k.clone()).or_default().extend(v);
+                tunables.entry(k).or_default().entry(r.device).or_default().extend(v);
             }
         }
-        let text = |v: &BTreeSet<i64>| v.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
         SchedulerPart {
             name: name.clone(),
             behaves: view.names[s].meaning.kernels.clone(),
@@ -164,12 +163,30 @@ pub(crate) fn schedulers(view: &View, input: &Input) -> Vec<SchedulerPart> {
             strengths: strengths(view, s),
             tunables: tunables
                 .iter()
-                .map(|(k, v)| format!("{k} {}", text(v)))
+                .map(|(k, by_device)| in_force(view, k, by_device))
                 .collect::<Vec<_>>()
                 .join(", "),
         }
     };
     view.schedulers.iter().enumerate().map(of).collect()
+}
+
+/// A tunable with its value. Where it is not the same on all devices, as some defaults of rotating disks, each value has
+/// its devices: `slice_idle 8 (hdd), 0 (ssd)`.
+fn in_force(view: &View, name: &str, by_device: &BTreeMap<usize, BTreeSet<i64>>) -> String {
+    let text = |v: &BTreeSet<i64>| v.iter().map(i64::to_string).collect::<Vec<_>>().join(" or ");
+    let mut values: Vec<(&BTreeSet<i64>, Vec<&str>)> = Vec::new();
+    for (device, v) in by_device {
+        match values.iter_mut().find(|known| known.0 == v) {
+            Some(known) => known.1.push(&view.devices[*device]),
+            None => values.push((v, vec![&view.devices[*device]])),
+        }
+    }
+    let one = |(v, devices): &(&BTreeSet<i64>, Vec<&str>)| match values.len() {
+        1 => text(v),
+        _ => format!("{} ({})", text(v), devices.join(", ")),
+    };
+    format!("{name} {}", values.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 /// What part of the best each of some runs reaches.

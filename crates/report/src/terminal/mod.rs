@@ -179,6 +179,11 @@ fn signs(tables: &str, records: &[Record]) -> Vec<&'static str> {
     all.into_iter().filter(|w| w.0).map(|w| w.1).collect()
 }
 
+/// Whether the head of a table has the column of idling.
+fn idled(tables: &str) -> bool {
+    tables.lines().any(|l| l.contains(" seeks ") && l.contains(" idle %"))
+}
+
 /// What columns are about.
 fn heads(tables: &str, records: &[Record]) -> Vec<&'static str> {
     let has = |word: &str| some(tables, |w| w == word);
@@ -197,10 +202,14 @@ fn heads(tables: &str, records: &[Record]) -> Vec<&'static str> {
         (mean, "fsync mean: a run has fewer than 100, too few for their 99th percentile"),
         (!mean && has(workload::SYNC), "fsync: its 99th percentile"),
         (has("seeks"), "seeks: commands that do not begin where the last one ended"),
+        (
+            idled(tables),
+            "idle %: of the time, with nothing at the disk because the scheduler held requests back for a next one",
+        ),
         (has("fair"), "fair: Jain's index of the processes' throughput, 1 is even"),
         (
             by_job && records.iter().any(apart),
-            "by job: over the time in which that job ran; jobs ran at different times, so the sum is no total",
+            "by job: over the time in which that job ran; not all ran all the time, so the sum is no total",
         ),
         (
             tables.contains("how many times better than"),

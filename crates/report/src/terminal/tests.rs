@@ -261,6 +261,12 @@ proptest! {
 }
 
 #[test]
+fn the_columns_of_the_device_are_explained() {
+    let text = report(&[record("disk", "w", "none", 200, 1_000_000)], NARROW);
+    assert!(text.contains("\nidle %: of the time") && text.contains("\nseeks: "), "{text}");
+}
+
+#[test]
 fn of_many_jobs_the_extremes_are_shown() {
     let mut r = record("disk", "w", "none", 100, 1_000_000);
     let one = r.jobs[0].clone();

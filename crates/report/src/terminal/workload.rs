@@ -38,7 +38,6 @@ fn latency_unit(rows: &[Row<'_>]) -> (f64, &'static str) {
 fn number(v: f64) -> String {
     match v {
         v if v >= 99_999.5 => show_count(v),
-        v if v > 0.0 && v < 0.0995 => format!("{v:.3}"),
         v => three_digits(v),
     }
 }

@@ -181,6 +181,63 @@ fn equal_figures_are_one_line() {
     );
 }
 
+/// cfq lived until 4.20, anticipatory until 2.6.32: in one line each has its own end.
+#[test]
+fn those_that_are_gone_say_until_when_each() {
+    let mut records = synthetic::records(1, 2, 2);
+    let (kept, other): (Vec<_>, Vec<_>) =
+        records.drain(..).partition(|r| r.trial.scheduler.starts_with("none"));
+    let under = |name: &str| {
+        let mut all = kept.clone();
+        for r in &mut all {
+            r.trial.scheduler = name.into();
+            r.trial.kernel = "6.12".into();
+        }
+        all
+    };
+    let page =
+        |names: [&str; 2]| page_of(&[other.clone(), under(names[0]), under(names[1])].concat());
+    let two = page(["cfq@4.12", "anticipatory@2.6.32"]);
+    let words = "cfq <small>until 4.20</small> = anticipatory <small>until 2.6.32</small>";
+    assert!(two.contains(words), "{}", line_of(&two, "cfq"));
+    let one = page(["cfq@4.12", "deadline@4.12"]);
+    assert!(one.contains("cfq = deadline <small>until 4.20</small>"), "{}", line_of(&one, "cfq"));
+}
+
+fn line_of(page: &str, name: &str) -> String {
+    let row = page.split("<th scope=\"row\">").find(|r| r.contains(name));
+    row.unwrap_or_default().chars().take(300).collect()
+}
+
+/// Nothing but zeros has a place on its axis.
+#[test]
+fn a_figure_that_is_zero_everywhere_has_an_axis() {
+    let mut records = synthetic::records(1, 2, 2);
+    records.iter_mut().for_each(|r| r.metrics = vec![metric("dropped", "frames", false, 0.0)]);
+    records.iter_mut().flat_map(|r| &mut r.series).for_each(|s| s.values.fill(0.0));
+    let page = page_of(&records);
+    assert!(page.contains("dropped") && !page.contains("NaN"));
+    assert!(page.contains("<td><div><span style=\"left:0%\">0</span></div></td>"), "nothing but 0");
+}
+
+/// A rotating disk and an SSD have other defaults: which value is whose?
+#[test]
+fn tunables_that_differ_say_on_which_device() {
+    let mut records = synthetic::records(1, 2, 1);
+    for r in &mut records {
+        r.trial.device = "hdd".into();
+        r.scheduler.tunables = [("slice_idle".into(), 8), ("quantum".into(), 4)].into();
+    }
+    let ssd = records.clone().into_iter().map(|mut r| {
+        r.trial.device = "ssd".into();
+        r.scheduler.tunables.insert("slice_idle".into(), 0);
+        r
+    });
+    let both: Vec<_> = records.clone().into_iter().chain(ssd).collect();
+    assert!(page_of(&both).contains("quantum 4, slice_idle 8 (hdd), 0 (ssd)"));
+    assert!(page_of(&records).contains("quantum 4, slice_idle 8<"));
+}
+
 #[test]
 fn the_page_says_what_the_terminal_says() {
     let records = synthetic::records(3, 4, 5);
@@ -226,6 +283,13 @@ fn the_answer_has_one_meaning_of_each_colour() {
     assert_eq!(["none", "mq-deadline", "kyber"].map(ink), ["var(--fg0", "var(--fb", "var(--fo"]);
     assert!(plot.contains(">base</text>"), "the base is called so");
     assert!(!page.contains("[+") || page.contains("<span class=\"ci\">[+"), "intervals are quiet");
+}
+
+#[test]
+fn what_is_alike_is_no_range() {
+    let page = page_of(&synthetic::records(1, 3, 2));
+    assert!(page.contains(">25,000 seeks") && !page.contains("25,000 to 25,000"));
+    assert!(page.contains("idled: of the time"), "and the columns are explained");
 }
 
 #[test]

@@ -456,8 +456,9 @@ fn own_figure(workload: &str, row: &Row<'_>, name: &str) -> Option<(Better, Figu
     Some((first.better, Figure { unit, zeros, ..make(workload, name, values) }))
 }
 
-/// What programs say of the latencies of a kind of operation, what tells most first: the ends of the names.
-const OF_OPERATIONS: [&str; 5] = [" p99", " p95", " p50", " mean", " max"];
+/// What programs say of the latencies of a kind of operation, what tells most first: the ends of the names. Where too few
+/// operations have a high percentile, the mean counts, as it does of I/Os: the median of a few tells less.
+const OF_OPERATIONS: [&str; 5] = [" p99", " p95", " mean", " p50", " max"];
 
 /// Whether another figure speaks for a latency of a program. Of one kind of operation there is one distribution, and its
 /// mean and percentiles are no independent votes. Where each client waits for its operation the mean is even the rate

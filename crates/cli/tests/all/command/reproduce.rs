@@ -11,6 +11,10 @@ fn it_lists_and_knows_the_nearest_name() {
     assert!(list.contains("linux-3.12") && list.contains("pg-test-fsync-ssd"), "{list}");
     let why = place.fails(2, &["reproduce", "linux-4.13"]);
     assert!(why.contains("did you mean \"linux-4.12\"?"), "{why}");
+    let page = place.dir.path().join("p.html");
+    let args = ["report", "--published", "linux-4.1", "--html", page.to_str().unwrap()];
+    let why = place.fails(2, &args);
+    assert_eq!(why.matches("did you mean").count(), 1, "{why}");
 }
 
 #[test]

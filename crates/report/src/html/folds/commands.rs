@@ -4,12 +4,15 @@ use std::fmt::Write;
 
 use iosched_results::answer::DEVICE_CAPACITY;
 
-use super::{Fold, Source, process_key, tenth, whole, wrap};
+use super::{Fold, Source, between, process_key, tenth, whole, wrap};
 use crate::html::curves::{self, Span};
 use crate::html::input::Detail;
 use crate::html::number::sig;
 use crate::html::strip::{names, runs_of};
 use crate::svg::escape;
+
+/// What the columns of the device are.
+const IN_WORDS: &str = "<p class=\"sm\">seeks: commands that do not begin where the last one ended; idled: of the time, with nothing at the device because the scheduler held requests back for a next one</p>";
 
 impl Source<'_> {
     pub(super) fn dispatch(&self) -> Fold {
@@ -60,7 +63,7 @@ impl Source<'_> {
                 Some(s) => ("seeks", s),
                 None => ("commands", each(|s| s.commands)?),
             };
-            Some(format!("{} to {} {word}", whole(low), whole(high)))
+            Some(format!("{} {word}", between(whole(low), whole(high))))
         });
         wrap("Dispatch order", finding, html, "")
     }
@@ -119,8 +122,11 @@ impl Source<'_> {
             let r = busy.fold(None, |r: Option<(f64, f64)>, v| {
                 Some(r.map_or((v, v), |(a, b)| (a.min(v), b.max(v))))
             })?;
-            Some(format!("busy {} to {} %", tenth(r.0), tenth(r.1)))
+            Some(format!("busy {} %", between(tenth(r.0), tenth(r.1))))
         });
+        if !html.is_empty() {
+            html += IN_WORDS;
+        }
         wrap("Queue and device", finding, html, "")
     }
 }

@@ -115,6 +115,23 @@ fn one_bin_is_no_difference() {
     assert_eq!(line.unwrap().against_base.as_ref().unwrap().words(), "negligible (exact)");
 }
 
+/// The same of a program's operations: the percentile's name makes no difference.
+#[test]
+fn one_bin_of_an_operation_is_no_difference() {
+    let mut records = Vec::new();
+    for (s, us) in [("none", 6323.2), ("bfq", 6389.8)] {
+        for i in 1..=2 {
+            let mut r = trial("w", s, i);
+            r.backend = BackendKind::Sim;
+            records.push(with_metric(r, "insert p99 latency", "us", false, us));
+        }
+    }
+    let all = of(&records);
+    let a = goal(&all, "latency");
+    assert_eq!((a.winner.as_deref(), a.certainty), (None, Certainty::NotMeasurable));
+    assert!(a.words.contains("less than 1.6 % apart"), "{}", a.words);
+}
+
 /// What explains level figures is not said where somebody is ahead or may be.
 #[test]
 fn no_reason_for_a_tie_of_leaders_alone() {

@@ -145,6 +145,22 @@ fn one_latency_of_an_operation_counts() {
     assert!(a.words.contains("By txn p95 latency"), "{}", a.words);
 }
 
+/// Two syncs have no high percentile. Their mean tells more than the median, which is one of them.
+#[test]
+fn of_a_few_operations_the_mean_counts() {
+    let mut records = Vec::new();
+    for (s, mean) in [("none", 20.0), ("bfq", 30.0)] {
+        let mut r = trial("w", s, 1);
+        for (end, us) in [("mean", mean), ("p50", 40.0 - mean), ("max", 40.0)] {
+            r = with_metric(r, &format!("sync {end} latency"), "us", false, us);
+        }
+        records.push(r);
+    }
+    let all = of(&records);
+    let a = goal(&all, "latency");
+    assert!(a.words.starts_with("Lowest: none") && a.words.contains("By sync mean"), "{}", a.words);
+}
+
 /// What the experiment asks for is answered first, and by that measure.
 #[test]
 fn the_goal_of_an_experiment_decides() {
