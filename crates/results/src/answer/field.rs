@@ -37,7 +37,8 @@ pub struct Stand {
     pub approximate: bool,
     /// p of the test against the base; `None` for the base and where there is one value of each.
     pub p: Option<f64>,
-    /// Whether it is measurably better or worse than the base.
+    /// Whether it is measurably better or worse than the base. Of runs that repeat each other to the last digit (tables say
+    /// "one draw", p is 0) it is the side of that one draw.
     pub side: Side,
     /// Logarithm of the smallest difference that says anything.
     #[serde(skip)]

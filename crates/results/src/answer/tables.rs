@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::figures::{Figure, Goal};
 use super::standing::Lead;
 use crate::cells::{CellKey, Cells, judge_each, usual_base};
+use crate::measure::{PARTS, TOTAL};
 use crate::stats::{Better, Judged, Test, Verdict, VerdictOptions};
 
 /// Every figure that is shown from the start, each scheduler once as the base.
@@ -38,6 +39,28 @@ impl Tables {
         device: &str,
         goal: &Goal,
         figure: &Figure,
+        pair: (usize, usize),
+    ) -> Option<Lead> {
+        self.lead_in(device, goal, (&figure.workload, figure.table.as_deref()?), pair)
+    }
+
+    /// The same in what a workload moved in all: the total, or reads or writes where it has nothing else.
+    pub(super) fn moved(
+        &self,
+        device: &str,
+        goal: &Goal,
+        workload: &str,
+        pair: (usize, usize),
+    ) -> Option<Lead> {
+        let mut shown = [TOTAL, PARTS[0], PARTS[1]].into_iter();
+        shown.find_map(|m| self.lead_in(device, goal, (workload, m), pair))
+    }
+
+    fn lead_in(
+        &self,
+        device: &str,
+        goal: &Goal,
+        (workload, measure): (&str, &str),
         (a, b): (usize, usize),
     ) -> Option<Lead> {
         let usual = usual_base(goal.schedulers.iter().map(String::as_str));
@@ -45,10 +68,10 @@ impl Tables {
         let (new, base) = if turned { (b, a) } else { (a, b) };
         let key = CellKey {
             device: device.into(),
-            workload: figure.workload.clone(),
+            workload: workload.into(),
             scheduler: goal.schedulers[new].clone(),
         };
-        let j = self.judged(&key, figure.table.as_deref()?, &goal.schedulers[base])?;
+        let j = self.judged(&key, measure, &goal.schedulers[base])?;
         as_lead(j, if (goal.better == Better::Higher) == turned { -1.0 } else { 1.0 })
     }
 }

@@ -1,6 +1,8 @@
 //! What is said where nobody is measurably ahead, and of runs that were not steady.
 
-use super::figures::Figure;
+use std::collections::BTreeSet;
+
+use super::figures::{Figure, THROUGHPUT};
 use super::words::in_words;
 use super::{Answer, Candidate, Case, Certainty, DIFFERENCE, list, share};
 use crate::stats::VerdictOptions;
@@ -106,25 +108,48 @@ impl Case<'_> {
         Some(format!("{} against {}: {x}, but {y}", self.name(a), self.name(b)))
     }
 
-    /// The largest difference of a single figure, where there are several.
+    /// The largest difference of a single figure, where there are several or the data rate stands beside them.
     fn single(&self, a: usize, b: usize) -> Option<String> {
-        let found = self.singles(a, b);
+        let mut found = self.singles(a, b);
+        found.extend(self.data_rates(a, b));
         let most = found.iter().max_by(|x, y| x.0.abs().total_cmp(&y.0.abs()))?;
         Some(format!("{} against {}: {}", self.name(a), self.name(b), self.said(most)))
     }
 
-    fn said(&self, (by, f): &(f64, &Figure)) -> String {
-        format!("{} in {} {}", in_words(&f.measure), f.workload, self.shown(*by))
+    fn said(&self, (by, what): &(f64, String)) -> String {
+        format!("{what} {}", self.shown(*by))
     }
 
     /// The single figures that tables call better or worse, of a goal with several: by how much `a` is ahead in each.
-    fn singles(&self, a: usize, b: usize) -> Vec<(f64, &Figure)> {
+    fn singles(&self, a: usize, b: usize) -> Vec<(f64, String)> {
         if self.goal.figures.len() < 2 {
             return Vec::new();
         }
         let of = |f| self.tables.lead(self.device, &self.goal, f, (a, b)).zip(Some(f));
         let sure = self.goal.figures.iter().filter_map(of).filter(|(l, _)| l.table == Some(true));
-        sure.map(|(l, f)| (l.log, f)).collect()
+        let what = |f: &Figure| format!("{} in {}", in_words(&f.measure), f.workload);
+        sure.map(|(l, f)| (l.log, what(f))).collect()
+    }
+
+    /// The same of what workloads moved in all, which tables show on top, where programs answer for throughput by figures of
+    /// their own.
+    fn data_rates(&self, a: usize, b: usize) -> Vec<(f64, String)> {
+        if self.goal.name != "throughput" {
+            return Vec::new();
+        }
+        let own = |w: &str| {
+            let mut of = self.goal.figures.iter().filter(|f| f.workload == w);
+            of.all(|f| f.measure != THROUGHPUT)
+        };
+        let workloads: BTreeSet<&str> =
+            self.goal.figures.iter().map(|f| f.workload.as_str()).filter(|w| own(w)).collect();
+        let mut sure = Vec::new();
+        for w in workloads {
+            let lead = self.tables.moved(self.device, &self.goal, w, (a, b));
+            let lead = lead.filter(|l| l.table == Some(true));
+            sure.extend(lead.map(|l| (l.log, format!("{THROUGHPUT} in {w}"))));
+        }
+        sure
     }
 }
 
