@@ -172,7 +172,7 @@ pub(crate) fn schedulers(view: &View, input: &Input) -> Vec<SchedulerPart> {
 }
 
 /// A tunable with its value. Where it is not the same on all devices, as some defaults of rotating disks, each value has
-/// its devices: `slice_idle 8 (hdd), 0 (ssd)`.
+/// its devices: `slice_idle 8 (hdd) / 0 (ssd)`.
 fn in_force(view: &View, name: &str, by_device: &BTreeMap<usize, BTreeSet<i64>>) -> String {
     let text = |v: &BTreeSet<i64>| v.iter().map(i64::to_string).collect::<Vec<_>>().join(" or ");
     let mut values: Vec<(&BTreeSet<i64>, Vec<&str>)> = Vec::new();
@@ -186,7 +186,7 @@ fn in_force(view: &View, name: &str, by_device: &BTreeMap<usize, BTreeSet<i64>>)
         1 => text(v),
         _ => format!("{} ({})", text(v), devices.join(", ")),
     };
-    format!("{name} {}", values.iter().map(one).collect::<Vec<_>>().join(", "))
+    format!("{name} {}", values.iter().map(one).collect::<Vec<_>>().join(" / "))
 }
 
 /// What part of the best each of some runs reaches.
