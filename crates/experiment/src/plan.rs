@@ -171,7 +171,11 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
             }
             // A live run looks at the room that there really is.
             let model = matches!(e.backend, BackendKind::Sim | BackendKind::Emulated);
-            if let Some(d) = w.load.as_ref().filter(|_| model).and_then(|l| files(l, device, place))
+            if let Some(d) = w
+                .load
+                .as_ref()
+                .filter(|_| model)
+                .and_then(|l| files(l, room_of(e, device), device, place))
             {
                 errors.push(d);
             }
@@ -206,7 +210,7 @@ fn too_large(
     let ext3 = |c: &Choice<'_>| e.host.filesystem_of(c.kernel.kernel_version()) == FsType::Ext3;
     let can_set_aside = !parts.schedulers.iter().any(ext3);
     let need = on_files::bytes_before(&w.jobs, layouts, can_set_aside);
-    let has = e.host.size.unwrap_or_else(|| device.capacity());
+    let has = room_of(e, device);
     (need > has).then(|| {
         let message = format!(
             "device {}: the files of {} take {} before its jobs run, the file system has {}",
@@ -288,9 +292,14 @@ fn room(s: &Startup, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
     })
 }
 
-/// The files of a program need room on the device, and those that were there before a log.
-fn files(load: &Load, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
-    let (need, has) = (load.room(), device.capacity());
+/// Bytes of the file system on a device.
+fn room_of(e: &Experiment, device: &DeviceSpec) -> u64 {
+    e.host.size.unwrap_or(u64::MAX).min(device.capacity())
+}
+
+/// The files of a program need room on the file system, and those that were there before a log.
+fn files(load: &Load, has: u64, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
+    let need = load.room();
     let (words, help) = match load {
         Load::Program { program, .. } => {
             let help = format!("give it less to do: iosched show workload {}", program.name);

@@ -85,6 +85,9 @@ pub(crate) fn read(src: &Source, at: &At) -> Read<Startup> {
             let text = src.string(at, "load")?;
             Mix::parse(&text).ok_or_else(|| {
                 let d = src.error(at, format!("\"{text}\" is no load"));
+                if Mix::is_too_large(&text) {
+                    return d.with_help(Mix::BOUNDS);
+                }
                 d.with_help(
                     "readers and writers: 0r, 10r-seq, 10r-rand, 5r5w-seq, 5r5w-rand, 10r-raw",
                 )

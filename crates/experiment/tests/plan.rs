@@ -74,6 +74,8 @@ fn core_time_is_switched_off_by_the_experiment() {
     let refused = |cpu: &str| with(cpu).unwrap_err()[0].to_string();
     assert!(refused("[cpu]\nmodel = \"zer\"").contains("did you mean \"zero\"?"));
     assert!(refused("[cpu]\ncores = 2").contains("cpus = N"));
+    assert!(refused("[cpu]\npercnt = 50").contains("did you mean \"percent\"?"));
+    assert!(refused("[cpus]\npercent = 50").contains("did you mean [cpu]?"));
     assert!(refused("[cpu]").contains("[cpu] needs model"));
     assert!(refused("[cpu]\npercent = 0").contains("percent"));
 }
@@ -98,6 +100,23 @@ fn files_of_a_log_have_to_fit_the_device() {
 }
 
 /// fio without `randseed` has a seed of its own, and repeatable jobs treat a named seed differently.
+#[test]
+fn files_of_a_program_have_to_fit_the_file_system() {
+    let with = |workload: &str, rest: &str| {
+        let text = format!(
+            "workloads = [{{ {workload} }}]\ndevices = [\"ssd-sata\"]\nschedulers = [\"none\"]\n{rest}"
+        );
+        planned(&text, Path::new("."))
+    };
+    let copy = "program = \"file-copy\", params = { size = \"700M\" }";
+    assert!(with(copy, "[filesystem]\nsize = \"2G\"").is_ok());
+    let e = with(copy, "[filesystem]\nsize = \"1G\"").unwrap_err()[0].to_string();
+    assert!(e.contains("needs at least 1.37 GiB") && e.contains("there are 1.00 GiB"), "{e}");
+    let start = "name = \"s\", startup = { command = \"bash\", load = \"300r-seq\" }";
+    let e = with(start, "").unwrap_err()[0].to_string();
+    assert!(e.contains("readers and writers are 0 to 256 each"), "{e}");
+}
+
 #[test]
 fn a_single_run_without_a_seed_is_fios() {
     let planned = |more: &str| {

@@ -83,6 +83,10 @@ pub(super) fn scalars(
         src.within(at, "seed", 0..=i64::from(u32::MAX)).map(|v| e.seed = v as u64)
     });
     read("cpus", &mut |at| {
+        if at.get_ref().is_table() {
+            let d = src.error(at, "cpus is a number of cores, not a table");
+            return Err(d.with_help("did you mean [cpu]?"));
+        }
         src.within(at, "cpus", 1..=i64::from(MAX_CPUS)).map(|v| e.cpus = v as u16)
     });
     read("cpu", &mut |at| cpu(src, at, e));
@@ -195,9 +199,13 @@ fn cpu(src: &Source, at: &At, e: &mut Experiment) -> Read<()> {
     let table = src.table(at, "cpu")?;
     let known = ["model", "percent"];
     if let Some(unknown) = src.unknown(table, "[cpu] of an experiment", &known).into_iter().next() {
-        return Err(unknown.with_help(
-            "what work costs is said in a kernel profile, and cpus = N outside of [cpu]",
-        ));
+        // A word that is nearly right was meant.
+        return Err(match &*unknown.help {
+            near if near.starts_with("did you mean") => unknown,
+            _ => unknown.with_help(
+                "what work costs is said in a kernel profile, and cpus = N outside of [cpu]",
+            ),
+        });
     }
     if table.is_empty() {
         return Err(src.error(at, "[cpu] needs model = \"cost\" or \"zero\", or percent"));

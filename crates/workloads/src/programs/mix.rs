@@ -33,6 +33,22 @@ impl Mix {
     pub const USUAL: [&'static str; 6] =
         ["0r", "10r-seq", "10r-rand", "5r5w-seq", "5r5w-rand", "10r-raw"];
 
+    /// How many there may be.
+    pub const BOUNDS: &'static str = "readers and writers are 0 to 256 each";
+
+    /// Whether a text is none only because there would be too many of them. Numbers may have any length.
+    #[must_use]
+    pub fn is_too_large(text: &str) -> bool {
+        let (counts, how) = text.split_once('-').unwrap_or((text, ""));
+        let large = |n: &str| n.parse::<u32>().map_or(true, |n| n > MAX);
+        let number = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+        let Some((readers, rest)) = counts.split_once('r') else { return false };
+        let writers = rest.strip_suffix('w');
+        let known = matches!(how, "seq" | "rand" | "raw");
+        let right = number(readers) && (rest.is_empty() || writers.is_some_and(number));
+        known && right && (large(readers) || writers.is_some_and(large))
+    }
+
     /// Reads the notation; `None` for anything else.
     #[must_use]
     pub fn parse(text: &str) -> Option<Mix> {
@@ -84,6 +100,16 @@ mod tests {
             ["", "r", "10r", "10r-", "-1r-seq", "5r5w-raw", "10w-seq", "9999r-seq", "5r5-seq"]
         {
             assert_eq!(Mix::parse(bad), None, "{bad}");
+        }
+        for (text, large) in [
+            ("300r-seq", true),
+            ("5r99999999999w-rand", true),
+            ("256r-seq", false),
+            ("300w-seq", false),
+            ("300r5-seq", false),
+            ("300r-x", false),
+        ] {
+            assert_eq!(Mix::is_too_large(text), large, "{text}");
         }
     }
 

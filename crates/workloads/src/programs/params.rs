@@ -101,6 +101,7 @@ impl Param {
                 near => bad(near),
             },
             Kind::Load if Mix::parse(text).is_some() => Ok(Value::Text(text.into())),
+            Kind::Load if Mix::is_too_large(text) => bad(Mix::BOUNDS.into()),
             Kind::Load => match did_you_mean(text, Mix::USUAL) {
                 near if near.is_empty() => {
                     bad(format!("readers and writers are expected: {}", Mix::USUAL.join(", ")))
