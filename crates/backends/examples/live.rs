@@ -95,7 +95,10 @@ fn run(args: &[&str]) -> Result<()> {
             Ok(())
         }
         ["doctor", target @ ..] => {
-            print!("{}", doctor::examine(target.first().copied())?.render(80));
+            print!(
+                "{}",
+                doctor::examine(target.first().copied(), &Interrupt::default())?.render(80)
+            );
             Ok(())
         }
         ["rounds", target, job, n] => {

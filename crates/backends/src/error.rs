@@ -272,6 +272,18 @@ impl Error {
         }
     }
 
+    /// What to do about it where finished runs are stored: the experiment can go on.
+    #[must_use]
+    pub fn help_to_go_on(&self) -> String {
+        match self {
+            Error::DiskFull { .. } => "finished runs are kept; free space and run again".into(),
+            Error::Gone { .. } | Error::ClockJump { .. } | Error::Interrupted { .. } => {
+                "finished runs are kept; run the experiment again to go on".into()
+            }
+            _ => self.help(),
+        }
+    }
+
     /// What to do about it; empty when there is nothing to add.
     #[must_use]
     pub fn help(&self) -> String {
@@ -305,19 +317,14 @@ impl Error {
             Error::Locked { .. } => "wait for it, or end it".into(),
             Error::Unrestored { what } => {
                 let dir = std::path::Path::new(what).parent();
-                let other = dir.filter(|d| *d != std::path::Path::new(crate::state::STATE_DIR));
-                let other =
-                    other.map_or(String::new(), |d| format!(" --state-dir {}", d.display()));
-                format!("run: iosched restore{other}")
+                let dir = dir.unwrap_or(std::path::Path::new(crate::state::STATE_DIR));
+                format!("run: {}", crate::state::restore_command(dir))
             }
             Error::TooSmall { .. } => {
                 "free space, name a larger disk, or give the program less to do".into()
             }
             Error::TooFast { .. } => "emulate a slower model, or use --backend sim".into(),
-            Error::DiskFull { .. } => "finished runs are kept; free space and run again".into(),
-            Error::Gone { .. } | Error::ClockJump { .. } | Error::Interrupted { .. } => {
-                "finished runs are kept; run the experiment again to go on".into()
-            }
+            Error::DiskFull { .. } => "free space and run again".into(),
             _ => String::new(),
         }
     }

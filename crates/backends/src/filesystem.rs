@@ -2,7 +2,8 @@
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use iosched_experiment::{AccessTime, FsType, HostSpec};
 use iosched_types::Bytes;
@@ -12,6 +13,8 @@ use rustix::mount::{
 };
 
 use crate::error::{Error, Result};
+use crate::load::child::Interrupt;
+use crate::load::probe;
 use crate::parse::version;
 use crate::root::SysRoot;
 
@@ -82,21 +85,27 @@ impl FileSystem {
     /// would put a directory of the top level anywhere, by a random number of each file system, and on a large file
     /// system parts of the load, too. Every run would measure other distances, and a drive that prefers near requests
     /// starves files that lie far away. XFS has no such number.
-    pub(crate) fn make(&self, node: &Path, directory: &str, room: Bytes) -> Result<()> {
+    pub(crate) fn make(
+        &self,
+        node: &Path,
+        directory: &str,
+        room: Bytes,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
         let room = self.size.unwrap_or(room).min(room);
         if self.kind == FsType::Xfs {
             let mut make = Command::new("mkfs.xfs");
             make.args(["-q", "-f", "-K", "-d", &format!("size={room}")]).arg(node);
-            return must("mkfs.xfs", "xfsprogs", &mut make);
+            return must("mkfs.xfs", "xfsprogs", make, interrupt);
         }
         let tool = if self.kind == FsType::Ext3 { "mkfs.ext3" } else { "mkfs.ext4" };
         let mut make = Command::new(tool);
         make.args(["-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1"]).arg(node);
         make.arg(format!("{}k", room >> 10));
-        must(tool, "e2fsprogs", &mut make)?;
+        must(tool, "e2fsprogs", make, interrupt)?;
         let mut add = Command::new("debugfs");
         add.args(["-w", "-R", &format!("mkdir {directory}")]).arg(node);
-        must("debugfs", "e2fsprogs", &mut add)
+        must("debugfs", "e2fsprogs", add, interrupt)
     }
 
     /// Mounts it where nobody sees it, for as long as the answer is open.
@@ -150,25 +159,40 @@ fn prefetches(root: &SysRoot) -> bool {
     version::parse(&release).is_some_and(|(_, parts)| parts >= vec![5, 9])
 }
 
-/// Runs a tool of a package.
-fn must(tool: &str, package: &str, command: &mut Command) -> Result<()> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|_| Error::NoTool { tool: tool.into(), package: package.into() })?;
-    if output.status.success() {
-        return Ok(());
+/// How long a tool may take. On an emulated disk that answers at once even a large file system takes seconds.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Runs a tool of a package. It ends with us, with a signal, and in time.
+fn must(tool: &str, package: &str, command: Command, interrupt: &Interrupt) -> Result<()> {
+    let (status, printed) = probe::listen(command, package, LIMIT, interrupt)?;
+    match status {
+        Some(status) if status.success() => Ok(()),
+        status => Err(Error::Tool {
+            tool: tool.into(),
+            status: status.map_or_else(|| "a time-out".into(), |s| s.to_string()),
+            message: printed.trim().to_string(),
+        }),
     }
-    Err(Error::Tool {
-        tool: tool.into(),
-        status: output.status.to_string(),
-        message: String::from_utf8_lossy(&output.stderr).trim().to_string(),
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_signal_ends_a_tool_and_its_words_are_told() {
+        let shell = |text: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", text]);
+            command
+        };
+        let signal = Interrupt::default();
+        let e = must("mkfs", "x", shell("echo no disk >&2; exit 3"), &signal).unwrap_err();
+        assert!(e.to_string().contains("mkfs failed with exit status: 3: no disk"), "{e}");
+        signal.raise(signal_hook::consts::SIGTERM);
+        let e = must("mkfs", "x", shell("sleep 1000"), &signal).unwrap_err();
+        assert!(matches!(e, Error::Interrupted { .. }), "{e:?}");
+    }
 
     #[test]
     fn what_an_experiment_asks_for_is_handed_to_the_kernel() {

@@ -4,28 +4,36 @@
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use iosched_experiment::Load;
 use iosched_types::Bytes;
 use iosched_types::units::show_bytes;
-use rustix::fs::CWD;
+use rustix::fs::{Mode, fchmod, fchown, fstatvfs, mkdirat};
+use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
 use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::guardian::{Guardian, GuardianCommand};
-use crate::made::MadeDirectory;
+use crate::load::child::Interrupt;
+use crate::made::{self, MadeDirectory};
 use crate::mounts;
 use crate::state::{Change, StateFile};
 
 /// The place. A file system of ours is mounted where nobody sees it and goes away with the value.
+///
+/// Everything is done through the descriptor of the directory. What its name leads to later, and whose that is, changes
+/// nothing; a run that finds it changed fails.
 #[derive(Debug)]
 pub struct Ground {
+    /// The directory.
+    held: OwnedFd,
+    /// It by its descriptor: a path that another process of ours can follow, too.
     dir: PathBuf,
+    purpose: Purpose,
     /// A namespace in which it has a short path. Made for the first program that needs one, and dropped before the place.
     shown: OnceLock<OwnedFd>,
     place: Where,
@@ -78,18 +86,24 @@ impl Ground {
         purpose: Purpose,
         room: Bytes,
         kind: &FileSystem,
+        interrupt: &Interrupt,
     ) -> Result<Ground> {
         disk.fast_forward();
         let node = disk.node();
-        kind.make(&node, purpose.stem(), room.min(disk.bytes()))?;
+        kind.make(&node, purpose.stem(), room.min(disk.bytes()), interrupt)?;
         let mount = kind.mount(&node)?;
-        // A path that a command's own process can follow too.
-        let dir = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), mount.as_raw_fd()));
-        let dir = dir.join(purpose.stem());
-        if !dir.exists() {
-            fs::create_dir(&dir).map_err(|e| Error::io("creating", &dir, e))?;
+        let io = |e: Errno| Error::io("making a directory on", &node, e.into());
+        match mkdirat(&mount, purpose.stem(), Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(e) => return Err(io(e)),
         }
-        Ok(Ground { dir, shown: OnceLock::new(), place: Where::Mount(mount, room) })
+        let held = made::enter(&mount, OsStr::new(purpose.stem())).map_err(io)?;
+        Ok(Ground::of(held, purpose, Where::Mount(mount, room)))
+    }
+
+    fn of(held: OwnedFd, purpose: Purpose, place: Where) -> Ground {
+        let dir = PathBuf::from(format!("/proc/{}/fd/{}", std::process::id(), held.as_raw_fd()));
+        Ground { held, dir, purpose, shown: OnceLock::new(), place }
     }
 
     /// Makes a directory of ours in a directory of a mounted file system.
@@ -104,8 +118,8 @@ impl Ground {
     ) -> Result<Ground> {
         let dir = fs::canonicalize(dir).map_err(|e| Error::io("looking at", dir, e))?;
         let name = format!("{}-{}", purpose.stem(), std::process::id());
-        let made = MadeDirectory::choose(&dir, &name)?;
-        let state = StateFile::create(state_dir, &name, Change::Directory(made.clone()))?;
+        let mut made = MadeDirectory::choose(&dir, &name)?;
+        let mut state = StateFile::create(state_dir, &name, Change::Directory(made.clone()))?;
         let watch = match guardian.map(|g| Guardian::start(g, &state)).transpose() {
             Ok(g) => g,
             Err(e) => {
@@ -113,16 +127,24 @@ impl Ground {
                 return Err(e);
             }
         };
-        // From here on dropping it undoes it.
-        let place = Where::Directory(made.clone(), Some(state), watch);
-        let mut ground = Ground { dir: made.path, shown: OnceLock::new(), place };
-        if let Where::Directory(made, Some(state), _) = &mut ground.place {
-            state.made(&made.make()?)?;
-        }
-        Ok(ground)
+        let held = match made.make() {
+            Ok(held) => held,
+            Err(e) => {
+                // It was not made, or it is empty.
+                if made.remove(&state.again()).is_ok() {
+                    state.finish()?;
+                }
+                return Err(e);
+            }
+        };
+        let written = made.own.as_ref().map_or(Ok(()), |own| state.made(own));
+        let marked = written.and_then(|()| made.mark(&held));
+        // Dropping it undoes it.
+        let ground = Ground::of(held, purpose, Where::Directory(made, Some(state), watch));
+        marked.map(|()| ground)
     }
 
-    /// The directory.
+    /// The directory, by its descriptor: its name may lead elsewhere by now.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -133,7 +155,19 @@ impl Ground {
     /// # Errors
     /// [`Error::Io`].
     pub fn open(&self) -> Result<File> {
-        File::open(&self.dir).map_err(|e| Error::io("opening", &self.dir, e))
+        let again = made::enter(&self.held, OsStr::new("."));
+        again.map(File::from).map_err(|e| Error::io("opening", &self.dir, e.into()))
+    }
+
+    /// Makes sure that its name leads to it: others look for it there, and so do those who clean up.
+    ///
+    /// # Errors
+    /// [`Error::Trial`] if not, [`Error::Io`].
+    pub(crate) fn in_place(&self) -> Result<()> {
+        match &self.place {
+            Where::Mount(..) => Ok(()),
+            Where::Directory(made, ..) => made.leads_to(&self.held),
+        }
     }
 
     /// The file system of ours, if it is one, and for how much it has room.
@@ -156,10 +190,12 @@ impl Ground {
     /// # Errors
     /// [`Error::Io`].
     pub fn fresh(&self) -> Result<File> {
-        let dir = self.run_dir();
-        crate::made::remove_scratch(&dir);
-        fs::create_dir(&dir).map_err(|e| Error::io("creating", &dir, e))?;
-        File::open(&dir).map_err(|e| Error::io("opening", &dir, e))
+        let name = OsStr::new(RUN);
+        made::remove_inside(&self.held, name);
+        mkdirat(&self.held, name, Mode::from_raw_mode(0o777))
+            .map_err(|e| Error::io("creating", self.run_dir(), e.into()))?;
+        let made = made::enter(&self.held, name);
+        made.map(File::from).map_err(|e| Error::io("opening", self.run_dir(), e.into()))
     }
 
     /// Makes sure that the files of a load have room.
@@ -171,21 +207,22 @@ impl Ground {
             Where::Mount(..) => "the emulated disk".into(),
             Where::Directory(made, ..) => made.path.display().to_string(),
         };
-        check_room(&self.dir, &shown, load)
+        let found = fstatvfs(&self.held);
+        let found = found.map_err(|e| Error::io("looking at the room in", &self.dir, e.into()))?;
+        fits(load.title(), load.room(), free(&found), &shown)
     }
 
     /// Gives the directory of [`fresh`](Ground::fresh) to a user.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn give(&self, user: &nix::unistd::User) -> Result<()> {
-        let run = self.run_dir();
-        let (uid, gid) = (user.uid.as_raw(), user.gid.as_raw());
-        std::os::unix::fs::chown(&run, Some(uid), Some(gid))
-            .map_err(|e| Error::io("giving away", &run, e))?;
+    pub(crate) fn give(&self, run: &File, user: &nix::unistd::User) -> Result<()> {
+        let ids = (rustix::fs::Uid::from_raw(user.uid.as_raw()), user.gid.as_raw());
+        fchown(run, Some(ids.0), Some(rustix::fs::Gid::from_raw(ids.1)))
+            .map_err(|e| Error::io("giving away", self.run_dir(), e.into()))?;
         // The way there, whatever the umask of this program is.
-        fs::set_permissions(&self.dir, fs::Permissions::from_mode(0o755))
-            .map_err(|e| Error::io("opening the way to", &run, e))
+        fchmod(&self.held, Mode::from_raw_mode(0o755))
+            .map_err(|e| Error::io("opening the way to", self.run_dir(), e.into()))
     }
 
     /// A mount namespace for programs, and the path of [`fresh`](Ground::fresh)'s directory in it: a real one, without
@@ -194,31 +231,49 @@ impl Ground {
     /// # Errors
     /// [`Error::Unavailable`] where mounting is not allowed, [`Error::Io`].
     pub fn shown(&self) -> Result<(BorrowedFd<'_>, PathBuf)> {
-        let (at, below) = match &self.place {
-            Where::Mount(_, _) => (Path::new(SHOWN), self.dir.file_name().unwrap_or_default()),
-            Where::Directory(..) => (Path::new(SHOWN), OsStr::new("")),
+        let below = match &self.place {
+            Where::Mount(..) => self.purpose.stem(),
+            Where::Directory(..) => "",
         };
+        let at = Path::new(SHOWN);
         let namespace = match self.shown.get() {
             Some(namespace) => namespace,
             None => {
-                let made = mounts::namespace(|| self.show(at))?;
+                let copy = self.copy()?;
+                let tree = copy.as_ref().map_or_else(|| self.mount(), AsFd::as_fd);
+                let made = mounts::namespace(|| {
+                    mounts::put(tree, at)?;
+                    mounts::own_memory()
+                })?;
                 self.shown.get_or_init(|| made)
             }
         };
         Ok((namespace.as_fd(), at.join(below).join(RUN)))
     }
 
-    fn show(&self, at: &Path) -> Result<()> {
+    /// A mount of the directory of its own, which can be put into a namespace. A file system of ours needs none.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] where mounting is not allowed, [`Error::Io`].
+    pub(crate) fn copy(&self) -> Result<Option<OwnedFd>> {
+        if matches!(self.place, Where::Mount(..)) {
+            return Ok(None);
+        }
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        // Its own mount is none of a new namespace, so this comes before that.
+        open_tree(&self.held, "", flags).map(Some).map_err(|e| match e {
+            Errno::PERM => mounts::denied(e.into()),
+            e => Error::io("looking at", &self.dir, e.into()),
+        })
+    }
+
+    /// The mount that it lies on, if that is ours, else the directory.
+    fn mount(&self) -> BorrowedFd<'_> {
         match &self.place {
-            Where::Mount(mount, _) => mounts::put(mount.as_fd(), at),
-            Where::Directory(..) => {
-                let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
-                let tree = open_tree(CWD, &self.dir, flags);
-                mounts::put(
-                    tree.map_err(|e| Error::io("looking at", &self.dir, e.into()))?.as_fd(),
-                    at,
-                )
-            }
+            Where::Mount(mount, _) => mount.as_fd(),
+            Where::Directory(..) => self.held.as_fd(),
         }
     }
 
@@ -234,7 +289,7 @@ impl Ground {
         self.shown = OnceLock::new();
         let Where::Directory(made, state, guardian) = &mut self.place else { return Ok(()) };
         let Some(file) = state.take() else { return Ok(()) };
-        made.remove()?;
+        made.remove(&file.again())?;
         file.finish()?;
         if let Some(guardian) = guardian.take() {
             guardian.join();
@@ -243,38 +298,94 @@ impl Ground {
     }
 }
 
-/// Makes sure that the files of a load have room in a directory.
+/// Makes sure that so much has room in a directory.
 ///
 /// # Errors
 /// [`Error::TooSmall`] with both figures, [`Error::Io`].
-pub(crate) fn check_room(dir: &Path, shown: &str, load: &Load) -> Result<()> {
+pub(crate) fn check_room(dir: &Path, shown: &str, what: &str, needed: Bytes) -> Result<()> {
     let found = rustix::fs::statvfs(dir);
     let found = found.map_err(|e| Error::io("looking at the room in", dir, e.into()))?;
-    // What only root may use does not count: servers run as others, and the system needs it.
-    fits(load, found.f_bavail.saturating_mul(found.f_frsize), shown)
+    fits(what, needed, free(&found), shown)
 }
 
-/// Makes sure that so much is enough for the files of a load.
+/// What only root may use does not count: servers run as others, and the system needs it.
+fn free(found: &rustix::fs::StatVfs) -> Bytes {
+    found.f_bavail.saturating_mul(found.f_frsize)
+}
+
+/// Makes sure that so much is enough.
 ///
 /// # Errors
 /// [`Error::TooSmall`] with both figures.
-pub(crate) fn fits(load: &Load, free: Bytes, shown: &str) -> Result<()> {
-    let needed = load.room();
+pub(crate) fn fits(what: &str, needed: Bytes, free: Bytes, shown: &str) -> Result<()> {
     if needed <= free {
         return Ok(());
     }
-    let words = |bytes: Bytes| show_bytes(bytes as f64);
-    Err(Error::TooSmall {
-        what: load.title().into(),
-        needed: words(needed),
-        path: shown.into(),
-        free: words(free),
-    })
+    let mut words = [needed, free].map(|bytes| show_bytes(bytes as f64));
+    if words[0] == words[1] {
+        words = [needed, free].map(|bytes| format!("{bytes} bytes"));
+    }
+    let [needed, free] = words;
+    Err(Error::TooSmall { what: what.into(), needed, path: shown.into(), free })
 }
 
 impl Drop for Ground {
     fn drop(&mut self) {
         // Call `finish` to get the error. A failed change stays written down.
         let _ = self.take_down();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    /// The place, after its name was made to lead to a directory of somebody else's.
+    fn covered(dir: &Path) -> (Ground, PathBuf) {
+        let ground = Ground::in_directory(dir, Purpose::Program, &dir.join("state"), None).unwrap();
+        fs::write(ground.run_dir().join("x"), "ours").unwrap_err();
+        ground.fresh().unwrap();
+        fs::write(ground.run_dir().join("x"), "ours").unwrap();
+        ground.in_place().unwrap();
+        let Where::Directory(made, ..) = &ground.place else { unreachable!() };
+        let precious = dir.join("precious");
+        fs::create_dir_all(precious.join("run/sub")).unwrap();
+        fs::write(precious.join("run/sub/x"), "kept").unwrap();
+        fs::set_permissions(&precious, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::rename(&made.path, dir.join("moved")).unwrap();
+        symlink(&precious, &made.path).unwrap();
+        (ground, precious)
+    }
+
+    #[test]
+    fn what_its_name_leads_to_later_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ground, precious) = covered(dir.path());
+        let e = ground.in_place().unwrap_err();
+        assert!(e.to_string().contains("does not lead to the run's directory"), "{e}");
+        let run = ground.fresh().unwrap();
+        assert!(!dir.path().join("moved/run/x").exists(), "its own was emptied");
+        let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
+        ground.give(&run, &own).unwrap();
+        fs::write(ground.run_dir().join("y"), "ours").unwrap();
+        assert!(dir.path().join("moved/run/y").exists());
+        assert_eq!(fs::read_to_string(precious.join("run/sub/x")).unwrap(), "kept");
+        assert_eq!(fs::read_dir(precious.join("run")).unwrap().count(), 1);
+        assert_eq!(precious.metadata().unwrap().mode() & 0o777, 0o700);
+        let e = ground.finish().unwrap_err().to_string();
+        let again = format!("iosched restore --state-dir {}", dir.path().join("state").display());
+        assert!(e.contains("was moved or removed") && e.ends_with(&again), "{e}");
+        assert_eq!(fs::read_to_string(precious.join("run/sub/x")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn too_little_room_is_told_in_figures_that_differ() {
+        let say = |needed, free| fits("a", needed, free, "/x").unwrap_err().to_string();
+        assert_eq!(say(2 << 30, 1 << 30), "a needs at least 2.00 GiB, and /x has 1.00 GiB");
+        let close = say((1 << 30) + 1, 1 << 30);
+        assert_eq!(close, "a needs at least 1073741825 bytes, and /x has 1073741824 bytes");
+        fits("a", 1, 1, "/x").unwrap();
     }
 }

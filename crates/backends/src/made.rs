@@ -4,7 +4,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{
-    AtFlags, Dir, Mode, OFlags, ResolveFlags, StatxFlags, fstatvfs, mkdirat, openat2, statx,
-    unlinkat,
+    AtFlags, Dir, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatvfs, fsync, mkdirat, openat,
+    openat2, statx, unlinkat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::sys;
 
 /// How long a killed process may take to end, and what lies between two looks.
 const DYING: Duration = Duration::from_secs(10);
@@ -26,18 +27,37 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// The identity of a file or directory, which no copy shares: the id of its file system (on btrfs each snapshot has its
 /// own), the inode's number, and the time at which it was made, which cannot be set. Where the file system does not
-/// keep that time, the word `unknown`.
+/// keep that time (ext4 with inodes of 128 bytes), the inode's generation, which is another one when the number is used
+/// again; without both, the word `unknown`.
 pub(crate) fn identity(file: impl AsFd) -> io::Result<String> {
     let system = fstatvfs(&file)?.f_fsid;
     let wanted = StatxFlags::INO | StatxFlags::BTIME;
     let found = statx(&file, "", AtFlags::EMPTY_PATH, wanted)?;
-    let born = if found.stx_mask & StatxFlags::BTIME.bits() == 0 {
-        "unknown".into()
-    } else {
+    let born = if found.stx_mask & StatxFlags::BTIME.bits() != 0 {
         format!("{}.{:09}", found.stx_btime.tv_sec, found.stx_btime.tv_nsec)
+    } else if let Some(generation) = sys::generation(&file) {
+        format!("g{generation}")
+    } else {
+        UNKNOWN.into()
     };
-    Ok(format!("{system:x}:{}:{born}", found.stx_ino))
+    Ok(format!("{system:x}:{}:{}", found.stx_ino, as_known(born)))
 }
+
+/// Stands for the birth of a file that nobody can tell.
+const UNKNOWN: &str = "unknown";
+
+/// Whether an identity tells a thing from a later one that was given its number.
+pub(crate) fn tells(identity: &str) -> bool {
+    !identity.ends_with(&format!(":{UNKNOWN}"))
+}
+
+#[cfg(not(test))]
+fn as_known(born: String) -> String {
+    born
+}
+
+#[cfg(test)]
+use tests::as_known;
 
 /// A directory of ours, written down before it is made. No other program gives such a name. Its place is known by more
 /// than its path, because a file system may be unmounted meanwhile.
@@ -65,53 +85,105 @@ impl MadeDirectory {
         Ok(MadeDirectory { path, parent: identity, own: None })
     }
 
-    /// Makes it; its identity, which has to be written down before anything is put into it.
+    /// Makes it. Its identity (`own`) has to be written down before anything is put into it, and then it is to be
+    /// [marked](Self::mark).
     ///
     /// # Errors
     /// [`Error::Io`]; also when another file system has been mounted over its place.
-    pub(crate) fn make(&mut self) -> Result<String> {
+    pub(crate) fn make(&mut self) -> Result<OwnedFd> {
         let io = |e: Errno| Error::io("creating", &self.path, e.into());
         let Some((parent, name)) = self.parent()? else { return Err(io(Errno::STALE)) };
         mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io)?;
-        let own = identity(enter(&parent, name).map_err(io)?)
-            .map_err(|e| Error::io("looking at", &self.path, e))?;
-        self.own = Some(own.clone());
-        Ok(own)
+        let made = enter(&parent, name).map_err(io)?;
+        let mut own = identity(&made).map_err(|e| Error::io("looking at", &self.path, e))?;
+        if !tells(&own) {
+            own = format!("{own}:{:016x}", RandomState::new().build_hasher().finish());
+        }
+        self.own = Some(own);
+        Ok(made)
     }
 
-    /// Removes the directory with everything in it. Returns whether it was there.
+    /// Puts a file with the run's token into it, if nothing else would tell it from a later one of its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn mark(&self, made: &OwnedFd) -> Result<()> {
+        let io = |e: io::Error| Error::io("marking", &self.path, e);
+        let found = identity(made).map_err(io)?;
+        let Some(token) = self.own.as_ref().and_then(|own| own.strip_prefix(&format!("{found}:")))
+        else {
+            return Ok(());
+        };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file =
+            openat(made, MARK, flags, Mode::from_raw_mode(0o600)).map_err(|e| io(e.into()))?;
+        let mut file = File::from(file);
+        file.write_all(token.as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
+        fsync(made).map_err(|e| io(e.into()))
+    }
+
+    /// Makes sure that its name leads to the directory that is held, and nowhere else.
+    ///
+    /// # Errors
+    /// [`Error::Trial`] if not, with the place where that one is now; [`Error::Io`].
+    pub(crate) fn leads_to(&self, held: &OwnedFd) -> Result<()> {
+        let inode = |fd: &OwnedFd| fstat(fd).ok().map(|s| (s.st_dev, s.st_ino));
+        let here = match self.parent()? {
+            Some((parent, name)) => match enter(&parent, name) {
+                Ok(found) => inode(&found),
+                Err(Errno::NOENT | Errno::LOOP | Errno::NOTDIR | Errno::XDEV) => None,
+                Err(e) => return Err(Error::io("looking at", &self.path, e.into())),
+            },
+            None => None,
+        };
+        if here.is_some() && here == inode(held) {
+            return Ok(());
+        }
+        Err(Error::Trial {
+            message: format!(
+                "{} does not lead to the run's directory any more: it was moved, removed or covered",
+                self.path.display()
+            ),
+        })
+    }
+
+    /// Removes the directory with everything in it. Returns whether it was there. `again` is the command that tries it
+    /// once more.
     ///
     /// # Errors
     /// [`Error::InUse`] where something is mounted inside (that is left alone) or its file system is not
     /// mounted, [`Error::Trial`] for another directory of its name, [`Error::Io`].
-    pub(crate) fn remove(&self) -> Result<bool> {
+    pub(crate) fn remove(&self, again: &str) -> Result<bool> {
         let Some((parent, name)) = self.parent()? else {
-            return Err(self.in_use(
-                "its file system is not mounted there now; mount it and run: iosched restore"
-                    .into(),
-            ));
+            return Err(self.in_use(format!(
+                "its file system is not mounted there now; mount it and run: {again}"
+            )));
         };
-        // Processes that were killed a moment ago may still be ending a system call that makes a file.
-        let until = Instant::now() + DYING;
-        let removed = loop {
-            match self.remove_own(&parent, name) {
-                Err(Stopped::Io(Errno::NOTEMPTY)) if Instant::now() < until => sleep(LOOK),
-                done => break done,
-            }
-        };
-        removed.map_err(|e| match e {
+        self.remove_own(&parent, name).map_err(|e| match e {
             Stopped::Mounted(inside) => self.in_use(format!(
-                "something is mounted on {}; unmount it and run: iosched restore",
+                "something is mounted on {}; unmount it and run: {again}",
                 self.path.join(inside).display()
             )),
             Stopped::Another => Error::Trial {
                 message: format!(
                     "{} is not the directory that the run made, which was moved or removed: it stays as it is; move it \
-                     away and run: iosched restore",
+                     away and run: {again}",
                     self.path.display()
                 ),
             },
-            Stopped::Io(e) => Error::io("removing", &self.path, e.into()),
+            Stopped::Untold => Error::Trial {
+                message: format!(
+                    "{} is not empty, and the state file does not say whether the run made it (it ends too early): it \
+                     stays as it is; look at it, remove it or move it away, and run: {again}",
+                    self.path.display()
+                ),
+            },
+            Stopped::Io(inside, e) => {
+                // Joining nothing would leave a slash at the end.
+                let empty = inside.as_os_str().is_empty();
+                let path = if empty { self.path.clone() } else { self.path.join(inside) };
+                Error::io("removing", path, e.into())
+            }
         })
     }
 
@@ -126,20 +198,38 @@ impl MadeDirectory {
             Err(Errno::LOOP | Errno::NOTDIR) => return Err(Stopped::Another),
             Err(e) => return Err(e.into()),
         };
-        let found = identity(&directory);
+        let found =
+            identity(&directory).map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))?;
         match &self.own {
+            Some(own) if *own == found && tells(own) => {}
             Some(own) => {
-                if found.map_err(|e| Errno::from_io_error(&e).unwrap_or(Errno::IO))? != *own {
+                let Some(token) = own.strip_prefix(&found) else { return Err(Stopped::Another) };
+                let token = token.strip_prefix(':').filter(|t| !t.is_empty());
+                let marked = token.is_some_and(|t| token_in(&directory) == t);
+                // Its maker or its remover was killed while it had no mark: there is nothing in it then.
+                if !marked && !names(&directory)?.is_empty() {
                     return Err(Stopped::Another);
                 }
-                empty(&directory)?;
             }
             // Its maker was killed before it could say which one it is, and so before it put anything into it.
             None if names(&directory)?.is_empty() => {}
-            None => return Err(Stopped::Another),
+            None => return Err(Stopped::Untold),
         }
-        drop(directory);
-        remove_empty(parent, name)
+        // Processes that were killed a moment ago may still be ending a system call that makes a file.
+        let until = Instant::now() + DYING;
+        loop {
+            let removed = empty(&directory, Some(MARK)).and_then(|()| {
+                // The mark goes last.
+                match unlinkat(&directory, MARK, AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => remove_empty(parent, name),
+                    Err(e) => Err(e.into()),
+                }
+            });
+            match removed {
+                Err(Stopped::Io(_, Errno::NOTEMPTY)) if Instant::now() < until => sleep(LOOK),
+                done => return done,
+            }
+        }
     }
 
     /// The parent directory, if that is still the same one.
@@ -163,14 +253,33 @@ impl MadeDirectory {
     }
 }
 
+/// The file with a run's token in a directory of ours.
+const MARK: &str = ".iosched-run";
+
+/// The token in a directory; empty without one.
+fn token_in(directory: &OwnedFd) -> String {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let mut token = String::new();
+    if let Ok(file) = openat(directory, MARK, flags, Mode::empty()) {
+        // What cannot be read is no token of ours.
+        let _ = File::from(file).take(64).read_to_string(&mut token);
+    }
+    token
+}
+
 /// Removes a directory of ours that holds small files only, if it is there.
 pub(crate) fn remove_scratch(path: &Path) {
     if let (Some(parent), Some(name)) = (path.parent(), path.file_name())
         && let Ok(parent) = File::open(parent)
     {
-        // Files that cannot be removed are useless and do no harm.
-        let _ = remove_tree(&parent, name);
+        remove_inside(&parent, name);
     }
+}
+
+/// Removes what a directory of ours has by this name, as far as that can be removed.
+pub(crate) fn remove_inside(parent: impl AsFd, name: &OsStr) {
+    // Files that cannot be removed are useless and do no harm.
+    let _ = remove_tree(parent, name);
 }
 
 /// Why a directory stays.
@@ -180,12 +289,30 @@ enum Stopped {
     Mounted(PathBuf),
     /// Something else has its name.
     Another,
-    Io(Errno),
+    /// It is not known which one it is.
+    Untold,
+    /// An error, and where below the directory.
+    Io(PathBuf, Errno),
 }
 
 impl From<Errno> for Stopped {
     fn from(e: Errno) -> Self {
-        Stopped::Io(e)
+        Stopped::Io(PathBuf::new(), e)
+    }
+}
+
+impl Stopped {
+    /// The same, seen from the directory above.
+    fn below(self, name: &OsStr) -> Stopped {
+        let under = |inside: PathBuf| match inside.as_os_str().is_empty() {
+            true => PathBuf::from(name),
+            false => Path::new(name).join(inside),
+        };
+        match self {
+            Stopped::Mounted(inside) => Stopped::Mounted(under(inside)),
+            Stopped::Io(inside, e) => Stopped::Io(under(inside), e),
+            other => other,
+        }
     }
 }
 
@@ -197,24 +324,27 @@ fn remove_tree(parent: impl AsFd, name: &OsStr) -> std::result::Result<bool, Sto
         Err(Errno::XDEV) => return Err(Stopped::Mounted(PathBuf::new())),
         Err(e) => return Err(e.into()),
     };
-    empty(&directory)?;
+    empty(&directory, None)?;
     drop(directory);
     remove_empty(parent, name)
 }
 
-/// Removes everything in a directory.
-fn empty(directory: &OwnedFd) -> std::result::Result<(), Stopped> {
-    for entry in names(directory)? {
-        match unlinkat(directory, &entry, AtFlags::empty()) {
+/// Removes everything in a directory, but one name.
+fn empty(directory: &OwnedFd, but: Option<&str>) -> std::result::Result<(), Stopped> {
+    for entry in names(directory)?.iter().filter(|n| but.is_none_or(|but| *n != but)) {
+        let why = match unlinkat(directory, entry, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => continue,
             Err(Errno::BUSY) => return Err(Stopped::Mounted(entry.into())),
             // POSIX has EPERM for directories.
-            Err(Errno::ISDIR | Errno::PERM) => {}
-            Err(e) => return Err(e.into()),
-        }
-        remove_tree(directory, &entry).map_err(|e| match e {
-            Stopped::Mounted(inside) => Stopped::Mounted(Path::new(&entry).join(inside)),
-            other => other,
+            Err(e @ (Errno::ISDIR | Errno::PERM)) => e,
+            Err(e) => return Err(Stopped::from(e).below(entry)),
+        };
+        remove_tree(directory, entry).map_err(|e| match e {
+            // It is none: it cannot be changed.
+            Stopped::Io(at, Errno::NOTDIR | Errno::LOOP) if at.as_os_str().is_empty() => {
+                Stopped::from(why).below(entry)
+            }
+            other => other.below(entry),
         })?;
     }
     Ok(())
@@ -231,7 +361,7 @@ fn remove_empty(parent: impl AsFd, name: &OsStr) -> std::result::Result<bool, St
 }
 
 /// Opens a directory, but no link and nothing on another mount (a bind mount has the same device number).
-fn enter(parent: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
+pub(crate) fn enter(parent: impl AsFd, name: &OsStr) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     openat2(parent, name, flags, Mode::empty(), resolve)
@@ -257,134 +387,4 @@ pub(crate) fn is_chosen(path: &Path, stem: &str) -> bool {
 
 #[cfg(test)]
 #[allow(clippy::print_stdout, reason = "a skipped test says so")]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    fn made(parent: &Path) -> MadeDirectory {
-        let mut made = MadeDirectory::choose(parent, "iosched-startup-1").unwrap();
-        made.make().unwrap();
-        fs::create_dir_all(made.path.join("root/usr/lib")).unwrap();
-        fs::write(made.path.join("root/usr/lib/a"), "x").unwrap();
-        made
-    }
-
-    #[test]
-    fn it_goes_with_all_that_is_in_it_and_links_are_not_followed() {
-        let dir = tempfile::tempdir().unwrap();
-        let other = dir.path().join("precious");
-        fs::create_dir(&other).unwrap();
-        fs::write(other.join("data"), "kept").unwrap();
-        let made = made(dir.path());
-        assert!(is_chosen(&made.path, "iosched-startup"), "{made:?}");
-        std::os::unix::fs::symlink(&other, made.path.join("root/link")).unwrap();
-        assert!(made.remove().unwrap());
-        assert!(!made.path.exists());
-        assert!(!made.remove().unwrap(), "somebody removed it: fine");
-        assert_eq!(fs::read_to_string(other.join("data")).unwrap(), "kept");
-    }
-
-    #[test]
-    fn it_goes_though_somebody_makes_files_for_a_while() {
-        let dir = tempfile::tempdir().unwrap();
-        let made = made(dir.path());
-        let lib = made.path.join("root/usr/lib");
-        let (busy, until) = (lib.clone(), Instant::now() + Duration::from_millis(300));
-        let files = std::thread::spawn(move || {
-            let mut n = 0_u64;
-            // It ends early when its directory is gone.
-            while Instant::now() < until && fs::write(busy.join(n.to_string()), "x").is_ok() {
-                n += 1;
-            }
-            n
-        });
-        while !lib.join("9").exists() {
-            std::thread::yield_now();
-        }
-        assert!(made.remove().unwrap());
-        assert!(files.join().unwrap() > 9);
-        assert!(!made.path.exists());
-    }
-
-    #[test]
-    fn a_link_in_its_place_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let made = made(dir.path());
-        let moved = dir.path().join("moved");
-        fs::rename(&made.path, &moved).unwrap();
-        std::os::unix::fs::symlink(&moved, &made.path).unwrap();
-        made.remove().unwrap_err();
-        assert!(moved.join("root/usr/lib/a").exists());
-    }
-
-    #[test]
-    fn another_directory_of_its_name_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let made = made(dir.path());
-        let moved = dir.path().join("moved");
-        fs::rename(&made.path, &moved).unwrap();
-        fs::create_dir(&made.path).unwrap();
-        fs::write(made.path.join("theirs"), "kept").unwrap();
-        let e = made.remove().unwrap_err();
-        assert!(e.to_string().contains("not the directory that the run made"), "{e}");
-        assert_eq!(fs::read_to_string(made.path.join("theirs")).unwrap(), "kept");
-        // It is known again by what it is.
-        fs::rename(&made.path, dir.path().join("theirs")).unwrap();
-        fs::rename(&moved, &made.path).unwrap();
-        assert!(made.remove().unwrap() && !made.path.exists());
-    }
-
-    /// Its maker was killed between making it and writing down which one it is.
-    #[test]
-    fn one_that_is_not_known_goes_only_if_it_is_empty() {
-        let dir = tempfile::tempdir().unwrap();
-        let made = MadeDirectory::choose(dir.path(), "iosched-startup-1").unwrap();
-        fs::create_dir(&made.path).unwrap();
-        fs::write(made.path.join("theirs"), "kept").unwrap();
-        made.remove().unwrap_err();
-        assert!(made.path.join("theirs").exists());
-        fs::remove_file(made.path.join("theirs")).unwrap();
-        assert!(made.remove().unwrap() && !made.path.exists());
-    }
-
-    #[test]
-    fn the_same_path_in_another_directory_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let parent = dir.path().join("mnt");
-        fs::create_dir(&parent).unwrap();
-        let made = made(&parent);
-        // As when a file system is unmounted and the directory below has one of the same name.
-        fs::rename(&parent, dir.path().join("elsewhere")).unwrap();
-        fs::create_dir_all(&made.path).unwrap();
-        fs::write(made.path.join("theirs"), "kept").unwrap();
-        let e = made.remove().unwrap_err();
-        assert!(matches!(e, Error::InUse { .. }), "{e:?}");
-        assert!(made.path.join("theirs").exists());
-        fs::remove_dir_all(&parent).unwrap();
-        assert!(
-            matches!(made.remove().unwrap_err(), Error::InUse { .. }),
-            "it is not there at all"
-        );
-    }
-
-    #[test]
-    fn what_is_mounted_inside_is_left_alone() {
-        let dir = tempfile::tempdir().unwrap();
-        let other = dir.path().join("precious");
-        fs::create_dir(&other).unwrap();
-        fs::write(other.join("data"), "kept").unwrap();
-        let made = made(dir.path());
-        let at = made.path.join("root/usr/lib");
-        if let Err(e) = rustix::mount::mount_bind(&other, &at) {
-            made.remove().unwrap();
-            return println!("SKIPPED: bind mounts: {e}");
-        }
-        let e = made.remove();
-        rustix::mount::unmount(&at, rustix::mount::UnmountFlags::empty()).unwrap();
-        let e = e.unwrap_err();
-        assert!(e.to_string().contains(&at.display().to_string()), "{e}");
-        assert_eq!(fs::read_to_string(other.join("data")).unwrap(), "kept");
-        assert!(made.remove().unwrap());
-    }
-}
+mod tests;

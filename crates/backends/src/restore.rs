@@ -60,12 +60,12 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
     let orphans = if same_boot { crate::load::child::kill_orphans(&state.instance) } else { 0 };
     remove_scratch_of(&file, &state.instance);
     let mut done = match &state.change {
-        Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label)?,
+        Change::EmulatedDisk { number, label, .. } => remove_loop(*number, label, &file.again())?,
         Change::UblkDisk { number, label } => crate::emulate::ublk::remove(*number, label)
             .map_err(|e| Error::io("removing", format!("/dev/ublkb{number}"), e))?,
         Change::TraceInstance { name } => remove_instance(name)?,
         Change::FuseUring { before } => crate::emulate::put_back(before)?,
-        Change::Directory(made) => remove_directory(made)?,
+        Change::Directory(made) => remove_directory(made, &file.again())?,
         Change::Queue { device, diskseq, tag_depth, before } => {
             let path = format!("/sys/block/{}/diskseq", device.replace('/', "!"));
             let another = || root.number(&path) != *diskseq;
@@ -119,8 +119,9 @@ const DYING: Duration = Duration::from_secs(5);
 /// How long to wait for the kernel to release a loop device.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Unbinds and removes the loop device of an emulated disk, if it is still ours.
-pub(crate) fn remove_loop(number: u32, label: &str) -> Result<Vec<String>> {
+/// Unbinds and removes the loop device of an emulated disk, if it is still ours. `again` is the command that tries it once
+/// more.
+pub(crate) fn remove_loop(number: u32, label: &str, again: &str) -> Result<Vec<String>> {
     let mut done = Vec::new();
     let path = format!("/dev/loop{number}");
     let root = SysRoot::default();
@@ -143,7 +144,7 @@ pub(crate) fn remove_loop(number: u32, label: &str) -> Result<Vec<String>> {
         let deadline = Instant::now() + PATIENCE;
         while root.exists(&backing) {
             if Instant::now() > deadline {
-                return Err(in_use(&path, &root));
+                return Err(in_use(&path, &root, again));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -155,7 +156,7 @@ pub(crate) fn remove_loop(number: u32, label: &str) -> Result<Vec<String>> {
             Ok(()) => break,
             Err(e) if e.kind() == std::io::ErrorKind::ResourceBusy => {
                 if Instant::now() > deadline {
-                    return Err(in_use(&path, &root));
+                    return Err(in_use(&path, &root, again));
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }
@@ -167,23 +168,23 @@ pub(crate) fn remove_loop(number: u32, label: &str) -> Result<Vec<String>> {
     Ok(done)
 }
 
-fn in_use(path: &str, root: &SysRoot) -> Error {
+fn in_use(path: &str, root: &SysRoot, again: &str) -> Error {
     let mounts =
         crate::parse::mountinfo::parse(&root.get("/proc/self/mountinfo").unwrap_or_default());
     let why =
         mounts.iter().find(|m| m.source == path).map_or("some process has it open".into(), |m| {
-            format!("it is mounted on {}; unmount it and run: iosched restore", m.point)
+            format!("it is mounted on {}; unmount it and run: {again}", m.point)
         });
     Error::InUse { device: path.into(), why }
 }
 
 /// Removes a directory of a load, and no other. Its name must be one that we give.
-fn remove_directory(made: &MadeDirectory) -> Result<Vec<String>> {
+fn remove_directory(made: &MadeDirectory, again: &str) -> Result<Vec<String>> {
     if !Purpose::ALL.iter().any(|p| crate::made::is_chosen(&made.path, p.stem())) {
         let message = format!("{} is no directory of ours", made.path.display());
         return Err(Error::input(message, "look at the state file that names it, and remove that"));
     }
-    let word = if made.remove()? { "removed" } else { "was gone already:" };
+    let word = if made.remove(again)? { "removed" } else { "was gone already:" };
     Ok(vec![format!("{word} {}", made.path.display())])
 }
 
@@ -209,7 +210,7 @@ mod tests {
     /// The state of a run that was killed, of another process than this one.
     fn killed(dir: &Path, made: &MadeDirectory) {
         let state = State {
-            version: 1,
+            version: crate::state::VERSION,
             pid: 0,
             instance: "0-no-such-owner".into(),
             boot_id: boot_id(),

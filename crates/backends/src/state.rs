@@ -24,6 +24,21 @@ use crate::root::SysRoot;
 /// Where state files live: gone after a reboot, as the changes are.
 pub const STATE_DIR: &str = "/run/iosched";
 
+/// The shape of state files that this program writes and understands.
+pub(crate) const VERSION: u32 = 1;
+
+/// The command that undoes what the state files of a folder say.
+#[must_use]
+pub(crate) fn restore_command(dir: &Path) -> String {
+    if dir == Path::new(STATE_DIR) {
+        return "iosched restore".into();
+    }
+    let dir = dir.display().to_string();
+    let plain = dir.chars().all(|c| c.is_alphanumeric() || "/._-+:@%,=".contains(c));
+    let dir = if plain { dir } else { format!("'{}'", dir.replace('\'', r"'\''")) };
+    format!("iosched restore --state-dir {dir}")
+}
+
 /// What was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -126,7 +141,7 @@ impl StateFile {
         let path = dir.join(format!("{}.json", name.replace('/', "!")));
         let pid = std::process::id();
         let instance = instance().to_string();
-        let state = State { version: 1, pid, instance, boot_id: boot_id(), change };
+        let state = State { version: VERSION, pid, instance, boot_id: boot_id(), change };
         let text = serde_json::to_string_pretty(&state)
             .map_err(|e| Error::io("writing state in", dir, e.into()))?;
         let mut new = NewFile::create(dir, name).map_err(io)?;
@@ -172,11 +187,11 @@ impl StateFile {
         if lock.metadata().map_err(|e| Error::io("reading", path, e))?.nlink() == 0 {
             return Ok(None);
         }
-        let mut text = String::new();
-        lock.read_to_string(&mut text).map_err(|e| Error::io("reading", path, e))?;
-        let state = parse(&text).map_err(|e| Error::Trial {
+        let mut text = Vec::new();
+        lock.read_to_end(&mut text).map_err(|e| Error::io("reading", path, e))?;
+        let state = parse(&String::from_utf8_lossy(&text)).map_err(|e| Error::Trial {
             message: format!(
-                "{} is no state file of iosched: {e}; look whether the disk is as it was (iosched doctor), then remove it",
+                "{} is no state file that this iosched understands: {e}; look whether the disk is as it was (iosched doctor), then remove it",
                 path.display()
             ),
         })?;
@@ -187,6 +202,11 @@ impl StateFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The command that undoes the change later.
+    pub(crate) fn again(&self) -> String {
+        restore_command(self.path.parent().unwrap_or(Path::new(STATE_DIR)))
     }
 
     /// The change is undone: removes the file.
@@ -326,8 +346,17 @@ fn dying(status: &str) -> bool {
 /// Reads a state file's text.
 ///
 /// # Errors
-/// What the JSON reader says.
+/// What the JSON reader says, and another version: what that means by its changes is not known here.
 pub fn parse(text: &str) -> std::result::Result<State, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Shape {
+        version: u32,
+    }
+    let Shape { version } = Shape::deserialize(&mut serde_json::Deserializer::from_str(text))?;
+    if version != VERSION {
+        let message = format!("it has version {version}, and this program writes {VERSION}");
+        return Err(serde::de::Error::custom(message));
+    }
     let mut reader = serde_json::Deserializer::from_str(text);
     let mut state = State::deserialize(&mut reader)?;
     match &mut state.change {
@@ -372,6 +401,31 @@ mod tests {
 
     fn change() -> Change {
         Change::TraceInstance { name: "x".into() }
+    }
+
+    #[test]
+    fn a_file_of_another_version_or_not_of_text_is_refused_with_advice() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        let state = State {
+            version: VERSION,
+            pid: 1,
+            instance: "x".into(),
+            boot_id: boot_id(),
+            change: change(),
+        };
+        let other = State { version: 9, ..state };
+        let other = serde_json::to_vec(&other).unwrap();
+        for (content, why) in [(&other[..], "it has version 9"), (b"{\"pid\": \xff\xfe", "line 1")]
+        {
+            fs::write(&path, content).unwrap();
+            let e = StateFile::take_over(&path, false).unwrap_err().to_string();
+            assert!(e.contains(why) && e.contains("iosched doctor"), "{e}");
+            assert!(path.exists());
+        }
+        assert_eq!(restore_command(Path::new(STATE_DIR)), "iosched restore");
+        let odd = restore_command(Path::new("/a b/it's"));
+        assert_eq!(odd, r"iosched restore --state-dir '/a b/it'\''s'");
     }
 
     #[test]

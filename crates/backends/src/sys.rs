@@ -161,6 +161,18 @@ pub(crate) fn nobody_writes(file: &File) -> Option<bool> {
     busy.then_some(false)
 }
 
+/// `FS_IOC_GETVERSION`. The kernel writes a number of 32 bits, whatever the call's name says.
+const GET_VERSION: libc::c_ulong = nix::request_code_read!(b'v', 1, size_of::<libc::c_long>());
+
+/// The generation of a file's inode, which is another one when its number is used again. `None` where the file system
+/// keeps none.
+pub(crate) fn generation(file: impl AsFd) -> Option<u32> {
+    let mut answer = [0_u32; 2];
+    // SAFETY: `answer` is a live buffer of the size that the call's number has, written by the call.
+    let done = unsafe { libc::ioctl(file.as_fd().as_raw_fd(), GET_VERSION, answer.as_mut_ptr()) };
+    (done == 0 && answer[0] != 0).then_some(answer[0])
+}
+
 /// Lets the child inherit a descriptor, under its number.
 pub(crate) fn inherits(command: &mut Command, file: BorrowedFd<'_>) {
     let number = file.as_raw_fd();
@@ -301,18 +313,20 @@ pub(crate) fn in_root(command: &mut Command, namespace: BorrowedFd<'_>, root: st
     unsafe { command.pre_exec(hook) };
 }
 
-/// Has the child enter a mount namespace and start in `dir`, a path in that. The namespace must be open when the child
-/// starts.
+/// Has the child enter a mount namespace and start in `dir`, a path in that, with shared memory and semaphores (System V)
+/// of its own, which go with it. The mount namespace must be open when the child starts.
 pub(crate) fn in_mounts(command: &mut Command, namespace: BorrowedFd<'_>, dir: &std::path::Path) {
     let (number, dir) = (namespace.as_raw_fd(), dir.to_path_buf());
     let hook = move || {
         // SAFETY: the child has all files of its parent open, where the caller keeps this one open.
         let namespace = unsafe { BorrowedFd::borrow_raw(number) };
         nix::sched::setns(namespace, nix::sched::CloneFlags::CLONE_NEWNS)?;
+        // A kernel without such namespaces has none to share them with others in.
+        let _ = nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWIPC);
         nix::unistd::chdir(&dir)?;
         Ok(())
     };
-    // SAFETY: the hook makes two system calls that are safe between fork and exec; paths as short as ours are
+    // SAFETY: the hook makes three system calls that are safe between fork and exec; paths as short as ours are
     // converted on the stack.
     unsafe { command.pre_exec(hook) };
 }

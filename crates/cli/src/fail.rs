@@ -48,9 +48,43 @@ impl Failure {
         Failure::input(format!("{message}\n  = help: {help}"))
     }
 
+    /// A problem with the machine.
+    fn of_machine(e: &iosched_backends::Error, help: &str) -> Failure {
+        let message =
+            if help.is_empty() { e.to_string() } else { format!("{e}\n  = help: {help}") };
+        Failure::new(e.class() as u8, message)
+    }
+
     /// An exit code without a message.
     pub(crate) fn silent(code: u8) -> Failure {
         Failure { code, messages: Vec::new() }
+    }
+}
+
+/// What ended an experiment.
+pub(crate) enum End {
+    /// A run.
+    Run(iosched_lab::Error),
+    /// What is done with a record.
+    Other(Failure),
+}
+
+impl From<iosched_lab::Error> for End {
+    fn from(e: iosched_lab::Error) -> End {
+        End::Run(e)
+    }
+}
+
+impl End {
+    /// The same for the user; finished runs may be `stored`.
+    pub(crate) fn told(self, stored: bool) -> Failure {
+        match self {
+            End::Run(iosched_lab::Error::Machine(e)) if stored => {
+                Failure::of_machine(&e, &e.help_to_go_on())
+            }
+            End::Run(e) => e.into(),
+            End::Other(e) => e,
+        }
     }
 }
 
@@ -74,10 +108,7 @@ impl From<anyhow::Error> for Failure {
 
 impl From<iosched_backends::Error> for Failure {
     fn from(e: iosched_backends::Error) -> Failure {
-        let help = e.help();
-        let message =
-            if help.is_empty() { e.to_string() } else { format!("{e}\n  = help: {help}") };
-        Failure::new(e.class() as u8, message)
+        Failure::of_machine(&e, &e.help())
     }
 }
 
@@ -106,5 +137,20 @@ impl From<iosched_lab::Error> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(e: serde_json::Error) -> Failure {
         Failure::input(format!("the results cannot be written as JSON: {e}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finished_runs_are_kept_where_they_are_stored() {
+        let told = |stored| {
+            let gone = iosched_backends::Error::Interrupted { signal: "SIGINT".into() };
+            End::Run(iosched_lab::Error::Machine(gone)).told(stored).messages.join("")
+        };
+        assert!(told(true).contains("finished runs are kept"));
+        assert_eq!(told(false), "interrupted by SIGINT");
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn disk(name: &str, size: Option<u64>) -> Result<DeviceSpec, String> 
 
 /// `iosched doctor`.
 pub(crate) fn doctor(args: &DoctorArgs) -> Outcome {
-    let report = machine::examine(args.target.as_deref())?;
+    let report = machine::examine(args.target.as_deref(), &ending()?)?;
     match args.format {
         Format::Table => print_fitted(&report.render(prose(columns()))),
         Format::Json => print_json(&report.to_json()),

@@ -14,5 +14,6 @@ mod stack;
 pub mod validate;
 
 pub use error::SimError;
+pub use mount::room_for_users;
 pub use programs::{calls, into_record, real_program};
 pub use run::{Progress, simulate, simulate_with};

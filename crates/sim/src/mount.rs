@@ -9,6 +9,7 @@ use iosched_vfs::cache::PAGE;
 use iosched_vfs::cache::readahead::Era;
 use iosched_vfs::cache::throttle::DirtyLimits;
 use iosched_vfs::cache::writeback::Intervals;
+use iosched_vfs::fs::FileSystem;
 use iosched_vfs::fs::age::Ageing;
 use iosched_vfs::fs::atime::Atime;
 use iosched_vfs::fs::ext3::Ext3;
@@ -154,6 +155,26 @@ pub(crate) fn volume(trial: &Trial, capacity: Bytes) -> Volume {
         }
         false => Volume::Ext4(Ext4::new(blocks, 0, usize::from(trial.cpus), options, ageing)),
     }
+}
+
+/// Bytes that files of users can have on a trial's file system when it is fresh: what journal and tables take is not
+/// theirs, nor is what is kept back for root (ext4: a twentieth), or for itself.
+#[must_use]
+pub fn room_for_users(trial: &Trial) -> Bytes {
+    let capacity = trial.device.capacity().min(trial.host.size.unwrap_or(Bytes::MAX));
+    // The model knows no smaller ones.
+    let kernel = trial.kernel.kernel_version();
+    if fs_of(trial) == FsType::Simple || trial.host.misfit(capacity, kernel).is_some() {
+        return capacity;
+    }
+    let blocks = capacity / PAGE;
+    let kept = match fs_of(trial) {
+        FsType::Xfs => 0,
+        FsType::Ext3 => blocks / 20,
+        // What it needs itself when extents must be split.
+        _ => blocks / 20 + (blocks / 50).min(4096),
+    };
+    volume(trial, trial.device.capacity()).free().saturating_sub(kept) * PAGE
 }
 
 /// The file system of a trial.

@@ -1,9 +1,11 @@
 //! What can be refused before anything is made, switched or started, in a dry run, too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use iosched_experiment::{BackendKind, Trial};
+use iosched_workloads::fio::layout::lay_out_beside;
+use iosched_workloads::fio::on_files;
 
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
@@ -86,22 +88,37 @@ pub(super) fn settings(trial: &Trial) -> Result<()> {
 
 /// Whether there is a file system with room for the trial's files.
 fn room(kind: BackendKind, trial: &Trial) -> Result<()> {
-    if kind == BackendKind::Emulated && (trial.load.is_some() || trial.jobs_on_files()) {
+    let emulated = kind == BackendKind::Emulated;
+    if emulated && (trial.load.is_some() || trial.jobs_on_files()) {
         FileSystem::of(&trial.host)?;
     }
-    let Some(load) = &trial.load else { return Ok(()) };
-    if kind == BackendKind::Emulated {
-        let size = trial.host.size.unwrap_or(u64::MAX);
-        return fits(load, trial.device.capacity().min(size), "the emulated disk");
+    let Some((what, needed)) = files(trial) else { return Ok(()) };
+    if emulated {
+        return fits(what, needed, iosched_sim::room_for_users(trial), "the emulated disk");
     }
     // What is wrong with the target is said where it is looked at.
     let Ok(path) = target::resolve(&SysRoot::default(), &trial.device.name) else { return Ok(()) };
     let place = match path.metadata() {
         Ok(m) if m.is_dir() => Some(&*path),
+        // On a file or a device jobs have regions of it.
+        _ if trial.load.is_none() => None,
         Ok(m) if !m.is_file() => None,
         _ => path.parent().filter(|p| p.is_dir()),
     };
-    place.map_or(Ok(()), |dir| check_room(dir, &path.display().to_string(), load))
+    place.map_or(Ok(()), |dir| check_room(dir, &path.display().to_string(), what, needed))
+}
+
+/// The files that a trial has on a file system before its measured part, or at some time: whose they are, and their bytes.
+fn files(trial: &Trial) -> Option<(&str, u64)> {
+    if let Some(load) = &trial.load {
+        return Some((load.title(), load.room()));
+    }
+    if !trial.jobs_on_files() {
+        return None;
+    }
+    // What is wrong with the jobs is said where they are planned.
+    let places = lay_out_beside(&trial.jobs, on_files::ROOM, &BTreeMap::new()).ok()?;
+    Some((&trial.id.workload, on_files::bytes_before(&trial.jobs, &places, true)))
 }
 
 /// Whether the jobs' control groups can be made.

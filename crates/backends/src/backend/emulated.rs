@@ -61,7 +61,7 @@ impl Files {
             if !matches!(self, Files::Stage(stage) if stage.has_room(what)) {
                 // The old one is unmounted first.
                 *self = Files::None;
-                *self = Files::Stage(Stage::on_emulated(disk, what)?);
+                *self = Files::Stage(Stage::on_emulated(disk, what, interrupt)?);
             }
             let Files::Stage(stage) = self else { return Ok(()) };
             disk.fast_forward();
@@ -71,7 +71,8 @@ impl Files {
             let kind = FileSystem::of(&trial.host)?;
             if !matches!(self, Files::Ground(_, has) if *has == kind) {
                 *self = Files::None;
-                let ground = Ground::on_emulated(disk, Purpose::Program, disk.bytes(), &kind)?;
+                let ground =
+                    Ground::on_emulated(disk, Purpose::Program, disk.bytes(), &kind, interrupt)?;
                 *self = Files::Ground(ground, kind);
             }
             // The program's files are made before the disk takes its time.

@@ -280,12 +280,12 @@ impl Run<'_> {
         (recipe.can)(params)?;
         let tools = recipe.find(&options.tools, &options.interrupt)?;
         let scheduler = apply(self.trial, self.disks)?;
-        ground.fresh()?;
+        let files = ground.fresh()?;
         let scratch = Scratch::new(options)?;
         let (namespace, dir) = ground.shown()?;
         let scene = Scene::new(recipe, (namespace, &dir), &scratch.0)?;
         if let Some(user) = scene.user() {
-            ground.give(user)?;
+            ground.give(&files, user)?;
         }
         let own = ground.run_dir();
         let at = At { dir: &dir, own: &own, scratch: &scratch.0, tools: &tools };
@@ -312,6 +312,7 @@ impl Run<'_> {
         seen.used.own += ticks().saturating_sub(before);
         let asked = scene.run(&plan.ask, go_on)?.0;
         server.map_or(Ok(()), |s| s.stop(go_on))?;
+        let left = scene.end_left();
         let printed = printed + &asked;
         let figures = recipe.read(&printed, params, seconds)?;
         let mut record = self.blank(&seen);
@@ -323,6 +324,16 @@ impl Run<'_> {
         record.provenance.retain(|_, v| !v.is_empty());
         if let Some(user) = scene.user() {
             record.provenance.insert("program.user".into(), user.name.clone());
+        }
+        if left > 0 {
+            record.warnings.push(Warning {
+                code: "left-running".into(),
+                message: format!(
+                    "{} left {left} processes running: they were ended",
+                    recipe.main()
+                ),
+                advice: "what they did meanwhile is part of the figures".into(),
+            });
         }
         record.logs = vec![(recipe.main().into(), printed)];
         record.logs.retain(|(_, text)| !text.trim().is_empty());

@@ -167,7 +167,7 @@ mod tests {
                 "{e}"
             );
             assert_eq!(e.class(), crate::ExitClass::Failed);
-            assert!(e.help().contains("finished runs are kept"));
+            assert!(e.help_to_go_on().contains("finished runs are kept"));
         }
     }
 }

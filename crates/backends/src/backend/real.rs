@@ -56,7 +56,7 @@ impl Real {
         let mut target = Target::find(&root, &self.name)?;
         self.ready_for(&mut target, trial)?;
         if let Some(load) = &trial.load {
-            check_room(&directory(&target)?, target.path(), load)?;
+            check_room(&directory(&target)?, target.path(), load.title(), load.room())?;
         }
         Ok(target)
     }
@@ -184,6 +184,12 @@ impl Real {
             ready.ground =
                 Some(Ground::in_directory(&dir, Purpose::Program, &o.state_dir, guardian)?);
         }
+        // Names in a directory of another user's may be made to lead elsewhere.
+        let in_place = || {
+            stage.map_or(Ok(()), |(_, stage)| stage.in_place())?;
+            ready.ground.as_ref().map_or(Ok(()), Ground::in_place)
+        };
+        in_place()?;
         let target = &ready.target;
         let run = Run {
             kind: BackendKind::Real,
@@ -200,12 +206,14 @@ impl Real {
             model: None,
             unused: &|| target.unused(&SysRoot::default()),
         };
-        match (stage, &trial.load, &ready.ground) {
+        let record = match (stage, &trial.load, &ready.ground) {
             (Some((what, stage)), ..) => run.startup(what, stage),
             (None, Some(load), Some(ground)) => run.program(load, ground, &|| Ok(())),
             (None, None, Some(ground)) if of_jobs => run.fio_on_files(ground, &|| Ok(())),
             _ => run.fio(),
-        }
+        }?;
+        in_place()?;
+        Ok(record)
     }
 }
 

@@ -236,7 +236,7 @@ impl Recipe {
         seconds: f64,
     ) -> Result<Vec<(&'static str, f64)>> {
         let found = (self.figures)(printed, params, seconds);
-        found.filter(|f| f.iter().all(|(_, v)| v.is_finite())).ok_or_else(|| {
+        found.filter(|f| !f.is_empty() && f.iter().all(|(_, v)| v.is_finite())).ok_or_else(|| {
             let names = of_text(self.workload).map_or(Vec::new(), |d| {
                 d.figures.iter().map(|f| f.name).take(4).collect::<Vec<_>>()
             });

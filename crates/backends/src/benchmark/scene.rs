@@ -1,5 +1,6 @@
 //! Running the commands of a plan, as the user who runs them, beside their server.
 
+use std::cell::RefCell;
 use std::fs::{self, File};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -41,6 +42,8 @@ pub(crate) struct Scene<'a> {
     /// The programs' own directory, in the namespace.
     dir: &'a Path,
     user: Option<User>,
+    /// Commands that have ended, and may have left others running.
+    ended: RefCell<Vec<Load>>,
 }
 
 /// A server at work. Dropping it kills it with all that it has started.
@@ -63,7 +66,7 @@ impl<'a> Scene<'a> {
         scratch: &'a Path,
     ) -> Result<Scene<'a>> {
         let user = recipe.user()?;
-        Ok(Scene { recipe, namespace, scratch, dir, user })
+        Ok(Scene { recipe, namespace, scratch, dir, user, ended: RefCell::default() })
     }
 
     /// Who runs the commands, if not root.
@@ -80,10 +83,11 @@ impl<'a> Scene<'a> {
         for words in commands {
             let (out, err) = (self.scratch.join("printed"), self.scratch.join("errors"));
             let began = Instant::now();
-            let status = self
-                .start(&self.as_user(words, &[]), &out, &err)?
-                .wait(Duration::MAX / 4, check)?;
+            let mut load = self.start(&self.as_user(words, &[]), &out, &err)?;
+            let status = load.wait(Duration::MAX / 4, check)?;
             seconds += began.elapsed().as_secs_f64();
+            // Looking for what it left running takes time, and may be in the middle of what is measured.
+            self.ended.borrow_mut().push(load);
             if !status.is_some_and(|s| s.success()) {
                 let end = status.map_or_else(|| "a time-out".into(), |s| s.to_string());
                 let words_of = format!("{}\n{}", read(&err), read(&out));
@@ -92,6 +96,11 @@ impl<'a> Scene<'a> {
             printed += &read(&out);
         }
         Ok((printed, seconds))
+    }
+
+    /// Ends what the commands so far left running; how many processes it were.
+    pub(crate) fn end_left(&self) -> usize {
+        Load::end_left(&mut self.ended.take())
     }
 
     /// Starts a server and waits until it answers.
@@ -277,6 +286,33 @@ mod tests {
                 assert!(!alive("70123") && !alive("70124"), "in good order: {orderly}");
                 assert_eq!(read(&scratch.join("server")).trim(), "nobody");
             }
+        });
+    }
+
+    #[test]
+    fn what_a_command_leaves_running_is_ended() {
+        on_scene(|scene, _| {
+            let run = "(setsid sleep 70133 >/dev/null 2>&1 &); echo done";
+            scene.run(&[shell(run), shell("true")], &mut || Ok(())).unwrap();
+            assert_eq!(scene.end_left(), 1);
+            assert!(!alive("70133"));
+            assert_eq!(scene.end_left(), 0);
+        });
+    }
+
+    /// As when a program is killed in the middle: it does not get to remove them.
+    #[test]
+    fn shared_memory_of_a_program_goes_with_it() {
+        on_scene(|scene, scratch| {
+            scene.run(&[shell("ipcmk -M 4096; ipcs -m")], &mut || Ok(())).unwrap();
+            let said = read(&scratch.join("printed"));
+            let Some(id) = said.lines().find_map(|l| l.strip_prefix("Shared memory id: ")) else {
+                return println!("SKIPPED: no ipcmk: {said}");
+            };
+            let key = said.lines().find(|l| l.split_whitespace().nth(1) == Some(id));
+            let key = key.and_then(|l| l.split_whitespace().next()).unwrap();
+            let ours = Command::new("ipcs").arg("-m").output().unwrap();
+            assert!(!String::from_utf8_lossy(&ours.stdout).contains(key), "{key} is left");
         });
     }
 

@@ -102,7 +102,7 @@ fn outputs_of_the_tools_are_read() {
             ("rewrite, fastest process", 162_231.05),
         ]
     );
-    assert_eq!(figures("sqlite", ""), [("seconds", 2.0)]);
+    assert_eq!(figures("sqlite 3 20 delete full 4096 46", "iosched|60\n"), [("seconds", 2.0)]);
     let db = figures("dbench", &printed("dbench.txt"));
     assert_eq!(db, [("throughput", 169.782), ("max latency", 57.062)]);
     assert_eq!(figures("nginx", &printed("ab.txt")), [("requests per second", 2156.16)]);
@@ -126,7 +126,7 @@ fn requests_that_were_not_answered_with_the_page_count_for_nothing() {
 
 #[test]
 fn output_without_figures_is_an_error_with_its_words() {
-    for r in RECIPES.iter().filter(|r| r.workload != "sqlite") {
+    for r in RECIPES {
         let e = r.read("it broke\n\nbadly", &params(r.workload), 1.0).unwrap_err().to_string();
         assert!(e.contains(r.main()) && e.contains("it broke; badly"), "{e}");
         let e = r.read("", &params(r.workload), 1.0).unwrap_err().to_string();
@@ -180,4 +180,15 @@ fn the_newest_of_several_versions_is_taken() {
     }
     let pattern = format!("{}/*/bin", dir.path().display());
     assert_eq!(tool::matching(&pattern)[0], dir.path().join("15/bin"));
+}
+
+/// A shell that does nothing takes no time.
+#[test]
+fn sqlite_has_a_time_only_if_its_rows_are_there() {
+    let params = params("sqlite 3 20 wal normal 4096 46");
+    let read = |text| of("sqlite").unwrap().read(text, &params, 2.0);
+    assert_eq!(read("wal\niosched|60\n").unwrap(), [("seconds", 2.0)]);
+    for bad in ["", "wal\n", "iosched|59\n", "iosched|\n"] {
+        read(bad).unwrap_err();
+    }
 }

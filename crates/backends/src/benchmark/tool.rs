@@ -35,7 +35,7 @@ impl Tool {
         // Debian puts a wrapper of its own before PostgreSQL's programs, which looks for clusters of its own.
         let folders = self.folders.iter().flat_map(|f| matching(f));
         let all = folders.chain(std::env::split_paths(&path));
-        all.map(|d| d.join(self.name)).find(|p| p.is_file())
+        all.map(|d| d.join(self.name)).find(|p| probe::is_program(p))
     }
 
     /// What it says of its version, and that in numbers. Empty if it says nothing.

@@ -2,11 +2,12 @@
 
 use super::tools::{Tool, find_tools};
 use super::who::{Setting, who_set_it};
-use crate::backend::{Backend, Emulated, Requirement};
+use crate::backend::{Backend, Emulated, LiveOptions, Requirement};
 use crate::discover::{self, Disk, Stack};
 use crate::emulate::Transport;
 use crate::error::Result;
 use crate::kernel_fs::KernelFs;
+use crate::load::child::Interrupt;
 use crate::root::SysRoot;
 use crate::state::{STATE_DIR, list};
 use crate::switch::running_kernel;
@@ -41,8 +42,8 @@ const WEIGHTS: &str = "weights of groups";
 /// Looks at the machine, or at what lies below `target`. Changes nothing.
 ///
 /// # Errors
-/// A target that is not there.
-pub fn examine(target: Option<&str>) -> Result<Report> {
+/// A target that is not there; [`crate::Error::Interrupted`] by a signal while a program is asked something.
+pub fn examine(target: Option<&str>, interrupt: &Interrupt) -> Result<Report> {
     let root = SysRoot::default();
     let stack = target.map(|t| {
         let path = target::resolve(&root, t)?;
@@ -65,8 +66,17 @@ pub fn examine(target: Option<&str>) -> Result<Report> {
     let lockdown = root.get("/sys/kernel/security/lockdown").unwrap_or_default();
     let lockdown = crate::parse::scheduler::parse(&lockdown).current.unwrap_or_default();
     let states = list(std::path::Path::new(STATE_DIR));
-    let mut requirements = Emulated::default().requirements();
-    let fio = crate::load::fio::installed().unwrap_or_default();
+    // A program that does not answer is waited for, but for all of them at once.
+    let (mut requirements, fio, tools) = std::thread::scope(|scope| {
+        let requirements = scope.spawn(|| {
+            let options = LiveOptions { interrupt: interrupt.clone(), ..LiveOptions::default() };
+            Emulated::new(options, crate::emulate::Options::default()).requirements()
+        });
+        let fio = scope.spawn(|| crate::load::fio::found(interrupt).unwrap_or_default());
+        let tools = find_tools(interrupt);
+        (requirements.join().unwrap_or_default(), fio.join().unwrap_or_default(), tools)
+    });
+    interrupt.check()?;
     let weights = crate::cgroup::for_jobs(&root, true, &fio);
     requirements.push(Requirement { what: WEIGHTS, state: weights });
     Ok(Report {
@@ -77,7 +87,7 @@ pub fn examine(target: Option<&str>) -> Result<Report> {
         disks,
         requirements,
         ways: Transport::reasons(),
-        tools: find_tools(),
+        tools,
         states: states.iter().map(|p| p.display().to_string()).collect(),
     })
 }
@@ -204,7 +214,7 @@ mod tests {
 
     #[test]
     fn this_machine_fits_the_page() {
-        let text = examine(None).unwrap().render(80);
+        let text = examine(None, &Interrupt::default()).unwrap().render(80);
         assert!(text.starts_with("kernel "), "{text}");
         assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
         assert!(text.contains("programs\n  fio "), "{text}");

@@ -1,6 +1,6 @@
 //! Programs that runs may need.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::benchmark::RECIPES;
 use crate::load::child::Interrupt;
@@ -39,34 +39,54 @@ const GENERAL: &[(&str, &str, &str, &str)] = &[
 /// Stands for the version of one that does not tell it in time.
 const SILENT: &str = "does not answer";
 
-/// Looks for all of them: the general ones, then the real programs of workloads.
+/// Looks for all of them: the general ones, then the real programs of workloads. They are asked side by side: each may
+/// take its time to say nothing.
 #[must_use]
-pub fn find_tools() -> Vec<Tool> {
-    // A signal ends this program by itself here.
-    let unasked = Interrupt::default();
-    let general = GENERAL.iter().map(|(name, package, flag, purpose)| {
-        let said = probe::ask(Path::new(name), flag, &unasked);
-        let version = match said {
-            Ok(said) => said.map(|t| version::parse(&t).map_or_else(String::new, |v| v.0)),
-            Err(_) => Some(SILENT.into()),
-        };
-        Tool { name, package, purpose: (*purpose).into(), version }
-    });
-    let mut tools: Vec<Tool> = general.collect();
+pub fn find_tools(interrupt: &Interrupt) -> Vec<Tool> {
+    // Name, package, file, option that prints the version, purpose.
+    let mut wanted: Vec<(&'static str, &'static str, Option<PathBuf>, &'static str, String)> =
+        GENERAL
+            .iter()
+            .map(|(name, package, flag, purpose)| {
+                (*name, *package, Some(PathBuf::from(name)), *flag, (*purpose).to_string())
+            })
+            .collect();
     for (workload, tool) in RECIPES.iter().flat_map(|r| r.tools.iter().map(|t| (r.workload, t))) {
-        match tools.iter_mut().find(|t| t.name == tool.name) {
-            Some(known) => known.purpose += &format!(", {workload}"),
-            None => tools.push(Tool {
-                name: tool.name,
-                package: tool.package,
-                purpose: format!("workload {workload}"),
-                version: tool.file(&[]).map(|file| {
-                    tool.version_of(&file, &unasked).map_or_else(|_| SILENT.into(), |v| v.0)
-                }),
-            }),
+        match wanted.iter_mut().find(|t| t.0 == tool.name) {
+            Some(known) => known.4 += &format!(", {workload}"),
+            None => wanted.push((
+                tool.name,
+                tool.package,
+                tool.file(&[]),
+                tool.version.0,
+                format!("workload {workload}"),
+            )),
         }
     }
-    tools
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = wanted
+            .into_iter()
+            .map(|(name, package, file, flag, purpose)| {
+                let asking = scope.spawn(move || version_of(&file?, flag, interrupt));
+                (Tool { name, package, purpose, version: None }, asking)
+            })
+            .collect();
+        let found = asked
+            .into_iter()
+            .map(|(tool, asking)| Tool { version: asking.join().unwrap_or_default(), ..tool });
+        found.collect()
+    })
+}
+
+/// What a program says of its version; `None` if it cannot be started.
+fn version_of(file: &Path, flag: &str, interrupt: &Interrupt) -> Option<String> {
+    if flag.is_empty() {
+        return Some(String::new());
+    }
+    match probe::ask(file, flag, interrupt) {
+        Ok(said) => said.map(|t| version::parse(&t).map_or_else(String::new, |v| v.0)),
+        Err(_) => Some(SILENT.into()),
+    }
 }
 
 #[cfg(test)]
@@ -74,8 +94,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_signal_ends_all_questions_at_once() {
+        let interrupt = Interrupt::default();
+        interrupt.raise(signal_hook::consts::SIGTERM);
+        let silent =
+            find_tools(&interrupt).iter().filter(|t| t.version.as_deref() == Some(SILENT)).count();
+        assert!(silent > 0, "none was asked");
+    }
+
+    #[test]
     fn purposes_fit_their_column_and_every_workload_has_its_tools() {
-        let tools = find_tools();
+        let tools = find_tools(&Interrupt::default());
         for t in &tools {
             // Two spaces, a name of 13, a state of 36, and what is left of 80 columns.
             let fits = t.name.len() <= 13 && t.purpose.len() <= 80 - 2 - 14 - 37;

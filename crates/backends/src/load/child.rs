@@ -1,5 +1,6 @@
 //! Child programs that are never left behind.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
@@ -83,6 +84,8 @@ const SIGNALS: &[(i32, &str)] = &[
 pub struct Load {
     child: Child,
     reaped: bool,
+    /// Nothing with its mark is left.
+    swept: bool,
     /// The value of [`MEMBER`] in the environment of everything that it starts.
     mark: String,
 }
@@ -112,7 +115,7 @@ impl Load {
                     }
                 }
             })?;
-        Ok(Load { child, reaped: false, mark })
+        Ok(Load { child, reaped: false, swept: false, mark })
     }
 
     /// Process id, which is also the group's.
@@ -164,7 +167,8 @@ impl Load {
         self.reaped |= status.is_some();
         // A job that fio was about to start when it was killed waits for fio for ever, and holds the disk.
         if status.is_some_and(|s| s.signal().is_some()) {
-            kill_marked(MEMBER, &self.mark);
+            end_marked(MEMBER, &[&self.mark]);
+            self.swept = true;
         }
         Ok(status)
     }
@@ -195,7 +199,11 @@ impl Load {
     /// Kills the child, its group and all their descendants, wherever those have moved to.
     pub fn kill(&mut self) {
         let family = if self.reaped { Vec::new() } else { descendants(self.child.id()) };
-        if let Ok(group) = i32::try_from(self.child.id()) {
+        // When the child is gone its number may be another program's by now.
+        let free = || !std::path::Path::new(&format!("/proc/{}", self.child.id())).exists();
+        if let Ok(group) = i32::try_from(self.child.id())
+            && (!self.reaped || free())
+        {
             // Any of them may be gone already.
             let _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
         }
@@ -206,7 +214,16 @@ impl Load {
             let _ = self.child.wait();
             self.reaped = true;
         }
-        kill_marked(MEMBER, &self.mark);
+        end_marked(MEMBER, &[&self.mark]);
+        self.swept = true;
+    }
+
+    /// Ends what loads that have ended themselves left running, wherever that has moved to; how many processes it were.
+    pub(crate) fn end_left(loads: &mut [Load]) -> usize {
+        let marks: Vec<&str> = loads.iter().map(|l| &*l.mark).collect();
+        let ended = end_marked(MEMBER, &marks);
+        loads.iter_mut().for_each(|l| l.swept = true);
+        ended
     }
 }
 
@@ -214,6 +231,8 @@ impl Drop for Load {
     fn drop(&mut self) {
         if !self.reaped {
             self.kill();
+        } else if !self.swept {
+            end_marked(MEMBER, &[&self.mark]);
         }
     }
 }
@@ -227,26 +246,42 @@ const MEMBER: &str = "IOSCHED_LOAD";
 /// Kills the rest of a dead owner's load, by its [`instance`]. A fio that is killed while it starts leaves jobs that
 /// wait for it for ever, in sessions of their own and without a parent to find them by.
 pub(crate) fn kill_orphans(owner: &str) -> usize {
-    kill_marked(OWNER, owner)
+    end_marked(OWNER, &[owner])
 }
 
-/// Kills every process with `name=value` in its environment; how many there were.
-fn kill_marked(name: &str, value: &str) -> usize {
-    let root = SysRoot::default();
-    let mark = format!("{name}={value}");
-    let mut killed = 0;
-    for name in root.list("/proc") {
-        let Ok(pid) = name.parse::<i32>() else { continue };
-        let environment = root.get(&format!("/proc/{pid}/environ")).unwrap_or_default();
-        if !environment.split('\0').any(|v| v == mark) {
-            continue;
+/// How long killed processes may take to end.
+const DYING: Duration = Duration::from_secs(2);
+
+/// Kills every process that has a variable with one of these values in its environment, and waits until they are gone;
+/// how many there were. They may start others meanwhile.
+fn end_marked(name: &str, values: &[&str]) -> usize {
+    let mut ended = BTreeSet::new();
+    let until = Instant::now() + DYING;
+    loop {
+        let found = marked(name, values);
+        // One that is not ours to kill does not count.
+        let killed = found.into_iter().filter(|pid| kill(*pid, Signal::SIGKILL).is_ok());
+        let killed: Vec<Pid> = killed.collect();
+        if killed.is_empty() || Instant::now() > until {
+            return ended.len();
         }
-        let stat = root.get(&format!("/proc/{pid}/stat")).unwrap_or_default();
-        if parse_process(&stat).is_some() && kill(Pid::from_raw(pid), Signal::SIGKILL).is_ok() {
-            killed += 1;
-        }
+        ended.extend(killed);
+        std::thread::sleep(Duration::from_millis(2));
     }
-    killed
+}
+
+/// The processes that have a variable with one of these values. The environment of one that has ended is empty.
+fn marked(name: &str, values: &[&str]) -> Vec<Pid> {
+    let ours = |variable: &[u8]| {
+        let rest = variable.strip_prefix(name.as_bytes()).and_then(|v| v.strip_prefix(b"="));
+        rest.is_some_and(|value| values.iter().any(|v| v.as_bytes() == value))
+    };
+    let pids = SysRoot::default().list("/proc").into_iter().filter_map(|n| n.parse::<i32>().ok());
+    let has = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|b| *b == 0).any(ours)
+    };
+    pids.filter(has).map(Pid::from_raw).collect()
 }
 
 /// Everything that descends from a process, by the parents that `/proc` names.
@@ -282,91 +317,4 @@ fn pid(number: u32) -> Option<Pid> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn grandchildren_die_too() {
-        let mut load =
-            Load::start(Command::new("sh").args(["-c", "sleep 1000 & wait"]), "dash").unwrap();
-        assert!(load.wait(Duration::from_millis(50), &mut || Ok(())).unwrap().is_none());
-        let group = Pid::from_raw(i32::try_from(load.pid()).unwrap());
-        load.kill();
-        let deadline = Instant::now() + Duration::from_secs(5);
-        // Signal 0 asks whether the group still has a process (zombies wait for init).
-        while killpg(group, None).is_ok() && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(killpg(group, None).is_err());
-    }
-
-    #[test]
-    fn what_descendants_use_is_counted() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "sh -c 'while :; do :; done' & wait"]);
-        let mut load = Load::start(&mut command, "dash").unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while load.descendants_ticks() == 0 && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(load.descendants_ticks() > 0);
-        load.kill();
-        assert_eq!(load.descendants_ticks(), 0, "there are none any more");
-    }
-
-    #[test]
-    fn a_child_that_left_the_group_dies_too() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "setsid sleep 1000 & wait"]);
-        let mut load = Load::start(&mut command, "dash").unwrap();
-        let deadline = Instant::now() + Duration::from_secs(5);
-        let mut family = Vec::new();
-        while family.is_empty() && Instant::now() < deadline {
-            family = descendants(load.pid());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(!family.is_empty());
-        load.kill();
-        let root = SysRoot::default();
-        let alive = |p: &Pid| {
-            let stat = root.get(&format!("/proc/{p}/stat")).unwrap_or_default();
-            !stat.is_empty() && !stat.contains(") Z ")
-        };
-        while family.iter().any(alive) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(!family.iter().any(alive));
-    }
-
-    /// Like fio's jobs while fio starts: the child is in a session of its own, and its parent is killed.
-    #[test]
-    fn what_a_killed_load_leaves_behind_dies_too() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "setsid sleep 1000 & wait"]);
-        let mut load = Load::start(&mut command, "dash").unwrap();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        let mut family = Vec::new();
-        while family.is_empty() && Instant::now() < deadline {
-            family = descendants(load.pid());
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(!family.is_empty());
-        kill(Pid::from_raw(i32::try_from(load.pid()).unwrap()), Signal::SIGKILL).unwrap();
-        assert!(load.wait(Duration::from_secs(10), &mut || Ok(())).unwrap().is_some());
-        let root = SysRoot::default();
-        let alive = |p: &Pid| {
-            let stat = root.get(&format!("/proc/{p}/stat")).unwrap_or_default();
-            !stat.is_empty() && !stat.contains(") Z ")
-        };
-        while family.iter().any(alive) && Instant::now() < deadline {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        assert!(!family.iter().any(alive));
-    }
-
-    #[test]
-    fn a_missing_program_names_its_package() {
-        let e = Load::start(&mut Command::new("no-such-program-here"), "fio").unwrap_err();
-        assert_eq!(e.help(), "apt install fio");
-    }
-}
+mod tests;

@@ -38,6 +38,13 @@ pub(crate) fn found(interrupt: &Interrupt) -> Result<String> {
 }
 
 fn check(text: &str) -> Result<String> {
+    if text.is_empty() {
+        return Err(Error::Unavailable {
+            what: "fio".into(),
+            why: "fio --version prints nothing".into(),
+            help: "look what the program is (command -v fio), or: apt install fio".into(),
+        });
+    }
     let found = version::parse(text);
     match found {
         Some((_, parts)) if parts.as_slice() >= OLDEST => Ok(text.into()),
@@ -252,6 +259,8 @@ mod tests {
     #[test]
     fn old_versions_are_refused() {
         assert_eq!(check("fio-3.33").unwrap(), "fio-3.33");
+        let e = check("").unwrap_err().to_string();
+        assert!(e.contains("fio --version prints nothing"), "{e}");
         for old in ["fio-3.9", "fio-2.99", "what"] {
             assert!(matches!(check(old), Err(Error::OldTool { .. })), "{old}");
         }

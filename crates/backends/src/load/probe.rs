@@ -2,10 +2,11 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
+use rustix::fs::{Access, access};
 use rustix::io::ioctl_fionbio;
 use rustix::pipe::{PipeFlags, pipe_with};
 
@@ -31,13 +32,42 @@ fn ask_within(
     word: &str,
     interrupt: &Interrupt,
 ) -> Result<Option<String>> {
-    let io = |e: rustix::io::Errno| Error::io("making a pipe to", program, e.into());
-    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io)?;
-    ioctl_fionbio(&ours, true).map_err(io)?;
     let mut command = Command::new(program);
-    let copy = theirs.try_clone().map_err(|e| Error::io("making a pipe to", program, e))?;
-    command.arg(word).stdout(theirs).stderr(copy);
-    let Ok(mut load) = Load::start(&mut command, "") else { return Ok(None) };
+    command.arg(word);
+    match listen(command, "", limit, interrupt) {
+        Ok((Some(_), printed)) => Ok(Some(printed)),
+        Ok((None, _)) => Err(Error::Unavailable {
+            what: program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned(),
+            why: format!(
+                "{} {word} does not answer within {} s",
+                program.display(),
+                limit.as_secs_f64()
+            ),
+            help: "look what keeps it from its end, or take it off the path".into(),
+        }),
+        Err(Error::NoTool { .. } | Error::Tool { .. }) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Runs a program to its end, at most for so long; how it ended, and the beginning of what it printed on both of its
+/// outputs. `None` for one that was killed because the time was up.
+///
+/// # Errors
+/// As [`Load::start`]; [`Error::Interrupted`]. It is killed then.
+pub(crate) fn listen(
+    mut command: Command,
+    package: &str,
+    limit: Duration,
+    interrupt: &Interrupt,
+) -> Result<(Option<ExitStatus>, String)> {
+    let program = PathBuf::from(command.get_program());
+    let io = |e: std::io::Error| Error::io("making a pipe to", &program, e);
+    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(|e| io(e.into()))?;
+    ioctl_fionbio(&ours, true).map_err(|e| io(e.into()))?;
+    let copy = theirs.try_clone().map_err(io)?;
+    command.stdout(theirs).stderr(copy);
+    let mut load = Load::start(&mut command, package)?;
     // The command keeps its end of the pipe.
     drop(command);
     let (mut ours, mut printed) = (File::from(ours), Vec::new());
@@ -47,18 +77,14 @@ fn ask_within(
     })?;
     if ended.is_none() {
         load.kill();
-        return Err(Error::Unavailable {
-            what: program.file_name().unwrap_or(program.as_os_str()).to_string_lossy().into_owned(),
-            why: format!(
-                "{} {word} does not answer within {} s",
-                program.display(),
-                limit.as_secs_f64()
-            ),
-            help: "look what keeps it from its end, or take it off the path".into(),
-        });
     }
     drain(&mut ours, &mut printed);
-    Ok(Some(String::from_utf8_lossy(&printed).into_owned()))
+    Ok((ended, String::from_utf8_lossy(&printed).into_owned()))
+}
+
+/// Whether a path is a program: `execvp` goes on to the next folder where it is not.
+pub(crate) fn is_program(path: &Path) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
 }
 
 /// Takes what is in a pipe now.
@@ -75,7 +101,6 @@ fn drain(pipe: &mut File, into: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
-    use std::path::PathBuf;
     use std::time::Instant;
 
     use super::*;
@@ -123,6 +148,23 @@ mod tests {
             assert_eq!(e.class(), crate::ExitClass::Missing);
         }
         assert!(goes("70126"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_run_is_no_program() {
+        let dir = tempfile::tempdir().unwrap();
+        let tool = script(dir.path(), "");
+        assert!(is_program(&tool) && !is_program(dir.path()) && !is_program(&dir.path().join("x")));
+        std::fs::set_permissions(&tool, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(!is_program(&tool));
+    }
+
+    #[test]
+    fn what_one_leaves_running_is_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let tool = script(dir.path(), "setsid sleep 70129 >/dev/null 2>&1 & echo 1.0");
+        assert_eq!(ask(&tool, "-V", &Interrupt::default()).unwrap().unwrap(), "1.0\n");
+        assert!(!runs("70129"));
     }
 
     #[test]

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Duration;
 
 use iosched_experiment::{Access, Startup};
 use iosched_types::Bytes;
@@ -18,6 +19,7 @@ use crate::filesystem::FileSystem;
 use crate::ground::{Ground, Purpose};
 use crate::guardian::GuardianCommand;
 use crate::load::child::Interrupt;
+use crate::load::probe;
 use crate::sys;
 
 /// Where programs are looked for.
@@ -49,9 +51,13 @@ impl Stage {
     ///
     /// # Errors
     /// [`Error::NoTool`] without `mkfs.ext4`, [`Error::Io`].
-    pub fn on_emulated(disk: &EmulatedDisk, what: &Startup) -> Result<Stage> {
-        let ground =
-            Ground::on_emulated(disk, Purpose::Startup, needed(what), &FileSystem::default())?;
+    pub fn on_emulated(
+        disk: &EmulatedDisk,
+        what: &Startup,
+        interrupt: &Interrupt,
+    ) -> Result<Stage> {
+        let kind = FileSystem::default();
+        let ground = Ground::on_emulated(disk, Purpose::Startup, needed(what), &kind, interrupt)?;
         Ok(Stage::of(ground, disk.node(), vec![disk.name()]))
     }
 
@@ -112,7 +118,7 @@ impl Stage {
             return Ok(());
         }
         for path in wanted {
-            self.install(&path)?;
+            self.install(&path, interrupt)?;
             self.installed.push(path);
         }
         for i in self.files.len()..count {
@@ -142,16 +148,27 @@ impl Stage {
         }
         let root = self.root();
         make_room(&root)?;
-        self.surroundings = Some(match self.ground.mounted() {
-            // Any directory will do, because the tree that it covers is opened before.
-            Some((mount, _)) => {
-                let at = Path::new("/proc");
-                let root = at.join(Purpose::Startup.stem()).join("root");
-                Surroundings::make(&root, Some((mount, at)))?
+        // Any directory will do, because the tree that it covers is opened before.
+        let at = Path::new("/proc");
+        let copy = self.ground.copy()?;
+        self.surroundings = Some(match (self.ground.mounted(), &copy) {
+            (Some((mount, _)), _) => {
+                Surroundings::make(&at.join(Purpose::Startup.stem()).join("root"), (mount, at))?
             }
-            None => Surroundings::make(&root, None)?,
+            (None, Some(copy)) => Surroundings::make(&at.join("root"), (copy.as_fd(), at))?,
+            (None, None) => {
+                return Err(Error::Trial { message: "there is nothing to start from".into() });
+            }
         });
         Ok(())
+    }
+
+    /// Makes sure that the name of its directory still leads to it.
+    ///
+    /// # Errors
+    /// [`Error::Trial`] if not, [`Error::Io`].
+    pub(crate) fn in_place(&self) -> Result<()> {
+        self.ground.in_place()
     }
 
     /// Has a command start in the small root.
@@ -167,14 +184,14 @@ impl Stage {
     }
 
     /// Copies a file or folder to the same place in the small root, a program with its libraries.
-    fn install(&self, path: &Path) -> Result<()> {
+    fn install(&self, path: &Path, interrupt: &Interrupt) -> Result<()> {
         let meta = fs::metadata(path).map_err(|e| Error::io("reading", path, e))?;
         if meta.is_dir() {
             for entry in fs::read_dir(path).map_err(|e| Error::io("reading", path, e))? {
                 let entry = entry.map_err(|e| Error::io("reading", path, e))?.path();
                 // No command can need a link to nowhere.
                 if entry.exists() {
-                    self.install(&entry)?;
+                    self.install(&entry, interrupt)?;
                 }
             }
             return Ok(());
@@ -187,7 +204,7 @@ impl Stage {
         let root = self.root();
         let mut all = vec![path.to_path_buf()];
         if std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0 {
-            all.extend(libraries(path)?);
+            all.extend(libraries(path, interrupt)?);
         }
         for file in all {
             let to = inside(&root, &file);
@@ -231,9 +248,9 @@ impl Stage {
 /// [`Error::Input`] when there is none.
 pub fn find_program(name: &str) -> Result<PathBuf> {
     let found = if name.contains('/') {
-        Some(PathBuf::from(name)).filter(|p| p.is_absolute() && p.is_file())
+        Some(PathBuf::from(name)).filter(|p| p.is_absolute() && probe::is_program(p))
     } else {
-        PATH.split(':').map(|d| Path::new(d).join(name)).find(|p| p.is_file())
+        PATH.split(':').map(|d| Path::new(d).join(name)).find(|p| probe::is_program(p))
     };
     found.ok_or_else(|| {
         let message = format!("there is no program \"{name}\" to start");
@@ -290,13 +307,16 @@ fn write_file(path: &Path, bytes: u64, noise: Option<u64>, interrupt: &Interrupt
 /// The libraries a program needs, with the loader, as `ldd` lists them.
 ///
 /// # Errors
-/// [`Error::NoTool`]; a program that `ldd` cannot read needs none.
-pub fn libraries(program: &Path) -> Result<Vec<PathBuf>> {
-    let output = Command::new("ldd").arg(program).stdin(Stdio::null()).output();
-    let output =
-        output.map_err(|_| Error::NoTool { tool: "ldd".into(), package: "libc-bin".into() })?;
-    Ok(parse_ldd(&String::from_utf8_lossy(&output.stdout)))
+/// [`Error::NoTool`], [`Error::Interrupted`]; a program that `ldd` cannot read needs none.
+pub fn libraries(program: &Path, interrupt: &Interrupt) -> Result<Vec<PathBuf>> {
+    let mut command = Command::new("ldd");
+    command.arg(program);
+    let (_, printed) = probe::listen(command, "libc-bin", LDD_LIMIT, interrupt)?;
+    Ok(parse_ldd(&printed))
 }
+
+/// How long `ldd` may take: it starts the program's loader.
+const LDD_LIMIT: Duration = Duration::from_secs(60);
 
 /// Where a file lies in the small root. As in any root, `..` leads nowhere above it.
 fn inside(root: &Path, file: &Path) -> PathBuf {

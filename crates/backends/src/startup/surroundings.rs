@@ -29,18 +29,17 @@ pub(crate) struct Surroundings {
 }
 
 impl Surroundings {
-    /// Makes the namespace for `root`. A file system that is mounted nowhere yet appears at `at`, and
-    /// `root` lies below that.
+    /// Makes the namespace for `root`. A tree that is mounted nowhere yet appears at a place, and `root` lies below that.
     ///
     /// # Errors
     /// [`Error::Unavailable`] where mounting is not allowed, [`Error::Io`].
-    pub(crate) fn make(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<Self> {
+    pub(crate) fn make(root: &Path, unseen: (BorrowedFd<'_>, &Path)) -> Result<Self> {
         let namespace = mounts::namespace(|| fill(root, unseen))?;
         Ok(Surroundings { namespace, root: root.into() })
     }
 }
 
-fn fill(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<()> {
+fn fill(root: &Path, (tree, at): (BorrowedFd<'_>, &Path)) -> Result<()> {
     // All trees are opened before the first is mounted, because one may cover another.
     let mut shown = Vec::new();
     for (from, to) in what_is_shown() {
@@ -51,9 +50,7 @@ fn fill(root: &Path, unseen: Option<(BorrowedFd<'_>, &Path)>) -> Result<()> {
             open_tree(CWD, &from, flags).map_err(|e| Error::io("looking at", &from, e.into()))?;
         shown.push((tree, root.join(to)));
     }
-    if let Some((fs, at)) = unseen {
-        put(fs, at)?;
-    }
+    put(tree, at)?;
     for (tree, to) in &shown {
         put(tree.as_fd(), to)?;
     }

@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, CWD, SeekFrom, XattrFlags, fgetxattr, fsetxattr, seek}
 
 use crate::error::{Error, Result};
 use crate::load::child::Interrupt;
-use crate::made::identity;
+use crate::made::{identity, tells};
 use crate::state::no_unnamed_files;
 
 /// The extended attribute that marks our files. Its value identifies the file, so a copy is not a file of ours.
@@ -37,7 +37,7 @@ pub(super) fn check_name(path: &Path) -> Result<()> {
 pub(super) fn is_ours(file: &File, path: &str) -> bool {
     let mut value = [0u8; 128];
     let marked = fgetxattr(file, MARK, &mut value[..])
-        .is_ok_and(|n| identity(file).is_ok_and(|i| value.get(..n) == Some(i.as_bytes())));
+        .is_ok_and(|n| known(file).is_ok_and(|i| value.get(..n) == Some(i.as_bytes())));
     marked && is_our_name(path)
 }
 
@@ -54,13 +54,7 @@ pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
         let message = format!("there is no folder {}", parent.display());
         return Err(Error::input(message, "make it first, or name another place"));
     }
-    let room =
-        rustix::fs::statvfs(parent).map_err(|e| Error::io("looking at", parent, e.into()))?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
-    if bytes > free {
-        let message = format!("no space left for {shown}: {bytes} bytes, and {free} are free");
-        return Err(Error::input(message, "give a smaller --size, or name a place with more room"));
-    }
+    has_room(path, bytes)?;
     if path.symlink_metadata().is_ok() {
         return Err(Error::io("creating", path, io::ErrorKind::AlreadyExists.into()));
     }
@@ -90,6 +84,23 @@ pub fn create(path: &Path, bytes: u64, interrupt: &Interrupt) -> Result<()> {
     })
 }
 
+/// Makes sure that a file has room where it is to be made.
+///
+/// # Errors
+/// [`Error::Input`] with both figures, [`Error::Io`].
+pub(super) fn has_room(path: &Path, bytes: u64) -> Result<()> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let room =
+        rustix::fs::statvfs(parent).map_err(|e| Error::io("looking at", parent, e.into()))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    if bytes <= free {
+        return Ok(());
+    }
+    let shown = path.display();
+    let message = format!("no space left for {shown}: {bytes} bytes, and {free} are free");
+    Err(Error::input(message, "give a smaller --size, or name a place with more room"))
+}
+
 /// Gives a nameless file an unused name.
 fn link(file: &File, path: &Path) -> io::Result<()> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -97,7 +108,17 @@ fn link(file: &File, path: &Path) -> io::Result<()> {
 }
 
 fn mark(file: &File) -> io::Result<()> {
-    fsetxattr(file, MARK, identity(file)?.as_bytes(), XattrFlags::CREATE).map_err(io::Error::from)
+    fsetxattr(file, MARK, known(file)?.as_bytes(), XattrFlags::CREATE).map_err(io::Error::from)
+}
+
+/// What a file of ours is known by. Where nothing tells it from a later one that gets its number, a mark means nothing:
+/// whoever puts his own file there may have copied it with its mark.
+fn known(file: &File) -> io::Result<String> {
+    let found = identity(file)?;
+    match tells(&found) {
+        true => Ok(found),
+        false => Err(io::Error::other("its file system tells no file from a later one")),
+    }
 }
 
 /// What can go wrong with a file.
@@ -150,6 +171,24 @@ pub(super) fn holes(file: impl AsFd, bytes: u64) -> io::Result<Vec<(u64, u64)>> 
     Ok(holes)
 }
 
+/// The parts that were never written, if there is room for them.
+pub(super) fn room_to_fill(
+    file: &File,
+    bytes: u64,
+) -> std::result::Result<Vec<(u64, u64)>, Failure> {
+    let holes = holes(file, bytes).map_err(Failure::Io)?;
+    let unwritten: u64 = holes.iter().map(|(from, to)| to - from).sum();
+    let room = rustix::fs::fstatvfs(file).map_err(|e| Failure::Io(e.into()))?;
+    let free = room.f_bavail.saturating_mul(room.f_frsize);
+    // What was set aside for them is no part of the free room, and is not needed again.
+    let allocated = file.metadata().map_err(Failure::Io)?.blocks().saturating_mul(512);
+    let needed = unwritten.min(bytes.saturating_sub(allocated));
+    if needed > free {
+        return Err(Failure::NoRoom { needed, free });
+    }
+    Ok(holes)
+}
+
 /// Writes noise where nothing was written yet, because some disks are faster on zeros.
 pub(super) fn fill(
     file: &File,
@@ -158,17 +197,9 @@ pub(super) fn fill(
 ) -> std::result::Result<(), Failure> {
     /// Written between two looks at signals.
     const STRETCH: u64 = 64 << 20;
-    let holes = holes(file, bytes).map_err(Failure::Io)?;
-    let needed: u64 = holes.iter().map(|(from, to)| to - from).sum();
-    if needed == 0 {
+    let holes = room_to_fill(file, bytes)?;
+    if holes.is_empty() {
         return Ok(());
-    }
-    let room = rustix::fs::fstatvfs(file).map_err(|e| Failure::Io(e.into()))?;
-    let free = room.f_bavail.saturating_mul(room.f_frsize);
-    // Preallocated room is counted as used already.
-    let allocated = file.metadata().map_err(Failure::Io)?.blocks().saturating_mul(512);
-    if needed > free.saturating_add(allocated) {
-        return Err(Failure::NoRoom { needed, free });
     }
     let mut block = vec![0u8; 1 << 20];
     let mut stream = iosched_engine::stream(1, "target-file");

@@ -244,6 +244,25 @@ pub fn check(root: &SysRoot, name: &str, leave: &Leave) -> Result<()> {
     target.refusal(&looked.findings, leave).map_or(Ok(()), Err)
 }
 
+/// Makes sure that what a run would write before its load has room: a file that it makes, or what was never written of one.
+///
+/// # Errors
+/// [`Error::Input`] and [`Error::DiskFull`] with both figures; as [`Target::find`].
+pub fn room(root: &SysRoot, name: &str, leave: &Leave) -> Result<()> {
+    let path = super::resolve(root, name)?;
+    if path.symlink_metadata().is_err()
+        && let Some(bytes) = leave.size
+    {
+        return file::has_room(&path, bytes);
+    }
+    let target = Target::find(root, name)?;
+    if target.kind != Kind::File {
+        return Ok(());
+    }
+    let room = file::room_to_fill(&target.held, target.bytes);
+    room.map(drop).map_err(|e| e.into_error(&target.path))
+}
+
 fn to_be_made(name: &str, path: &std::path::Path, bytes: u64) -> Result<Judgement> {
     file::check_name(path)?;
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty());

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::libc;
 
 pub use file::create;
-pub use look::{Judgement, check, judge};
+pub use look::{Judgement, check, judge, room};
 pub use name::{planned_size, resolve};
 
 use crate::discover::{self, Stack};

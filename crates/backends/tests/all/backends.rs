@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use iosched_backends::backend::{Backend, Emulated, Fault, LiveOptions, Mock, Real};
+use iosched_backends::backend::{Backend, Emulated, Fault, LiveOptions, Mock, Real, refusals};
 use iosched_backends::emulate::{self, EmulatedDisk};
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::protocol::{Outcome, Plan, Sink, run};
@@ -323,6 +323,39 @@ pub(crate) fn program(scheduler: &str, line: &str) -> Trial {
 }
 
 #[test]
+fn too_little_room_is_told_before_anything_is_made() {
+    let own = Vec::new();
+    let say = |kind, trial: &Trial| {
+        let found = refusals(kind, &[trial], &own, &Interrupt::default());
+        found.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    // Two files of 700 MiB: the file system is large enough, but not for its journal and what is kept for root as well.
+    let disk = DISK.replace("256MiB", "8GiB");
+    let device = DeviceSpec::from_toml("slow", &disk).unwrap();
+    let mut copy = Trial { device, ..program("none", "file-copy 700M") };
+    copy.host.size = Some(1480 << 20);
+    for (fs, fits) in [("ext4", 1700), ("xfs", 1600), ("ext3", 1700)] {
+        copy.host.set_filesystem(fs).unwrap();
+        copy.host.size = Some(1420 << 20);
+        let said = say(BackendKind::Emulated, &copy);
+        assert!(
+            said.contains("file-copy needs at least 1.37 GiB, and the emulated disk"),
+            "{fs}: {said}"
+        );
+        copy.host.size = Some(fits << 20);
+        assert_eq!(say(BackendKind::Emulated, &copy), "", "{fs}");
+    }
+    // More than any disk has.
+    let dir = tempfile::tempdir().unwrap();
+    let mut files = trial("none", "[r]\ndirectory=/data\nrw=randread\nsize=900t\n");
+    files.device.name = dir.path().display().to_string();
+    let said = say(BackendKind::Real, &files);
+    assert!(said.contains("t needs at least 900 TiB, and"), "{said}");
+    files.jobs = trial("none", "[r]\ndirectory=/data\nrw=randread\nsize=4k\n").jobs;
+    assert_eq!(say(BackendKind::Real, &files), "");
+}
+
+#[test]
 fn a_program_runs_on_a_file_system_of_the_emulated_disk() {
     let Some(_turn) = machine() else { return };
     let dir = tempfile::tempdir().unwrap();
@@ -422,7 +455,7 @@ fn the_limit_of_a_start_marks_it() {
     let spec = DeviceSpec::from_toml("slow", DISK).unwrap();
     let options = emulate::Options { state_dir: dir.path().into(), ..emulate::Options::default() };
     let disk = EmulatedDisk::start(&spec, &options).unwrap();
-    let mut stage = Stage::on_emulated(&disk, &bash("2r-seq", 32)).unwrap();
+    let mut stage = Stage::on_emulated(&disk, &bash("2r-seq", 32), &Interrupt::default()).unwrap();
     let what = Startup { limit: 1_000_000, ..bash("2r-seq", 32) };
     let interrupt = Interrupt::default();
     stage.provide(&what, &interrupt).unwrap();
@@ -448,7 +481,7 @@ fn devices_with_something_on_them_are_refused() {
     if let Err(e) = claim(&no) {
         assert!(e.to_string().contains("may not be looked into"), "{e}");
     }
-    let stage = Stage::on_emulated(&disk, &bash("2r-seq", 32)).unwrap();
+    let stage = Stage::on_emulated(&disk, &bash("2r-seq", 32), &Interrupt::default()).unwrap();
     let named = Leave { destroy_data: Some(node.into()), ..Leave::default() };
     let e = claim(&named).unwrap_err();
     assert!(matches!(&e, Error::InUse { .. }), "mounted, so not even with leave: {e:?}");

@@ -5,9 +5,8 @@ use std::path::Path;
 
 use iosched_backends::backend::{self, impossible};
 use iosched_backends::discover::QueueState;
-use iosched_backends::load::child::Interrupt;
 use iosched_backends::load::jobfile;
-use iosched_backends::target::{Judgement, Kind, Leave, Target, judge};
+use iosched_backends::target::{Judgement, Kind, Leave, Target, judge, room};
 use iosched_backends::{Error, SysRoot};
 use iosched_experiment::{BackendKind, Trial};
 use serde::Serialize;
@@ -100,23 +99,25 @@ fn of(
             return Ok(intent);
         }
     }
-    around(&mut intent, trials, &live::tools(args)?);
+    around(&mut intent, trials, &live::tools(args)?)?;
     intent.creates.push(format!("state files and scratch in {}", state.display()));
     Ok(intent)
 }
 
 /// What is the same on every device: the tools, and what they can do.
-fn around(intent: &mut Intent, trials: &[&Trial], tools: &backend::Own) {
-    // A signal ends a dry run by itself.
-    let unasked = Interrupt::default();
-    let refused = backend::refusals(intent.backend, trials, tools, &unasked);
-    let fio = backend::fio_for(trials, &unasked).err();
+fn around(intent: &mut Intent, trials: &[&Trial], tools: &backend::Own) -> Outcome {
+    // A signal that ended this program by itself would leave a tool that is just asked something.
+    let interrupt = live::ending()?;
+    let refused = backend::refusals(intent.backend, trials, tools, &interrupt);
+    let fio = backend::fio_for(trials, &interrupt).err();
+    interrupt.check()?;
     for wrong in refused.iter().chain(&fio).map(with_help) {
         if !intent.refused.contains(&wrong) {
             intent.refused.push(wrong);
         }
     }
     intent.notes.extend(backend::programs(trials, tools));
+    Ok(())
 }
 
 fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
@@ -152,12 +153,20 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
                     judged.path
                 ));
             }
-            if judged.kind == "file to be made" {
+            let makes = judged.kind == "file to be made";
+            if makes {
                 intent
                     .creates
                     .push(format!("{}, {} bytes, which stays", judged.path, judged.bytes));
             }
             let fills = judged.missing > 0 && judged.writable;
+            let jobs = trials.iter().any(|t| !t.on_files());
+            if let Err(e) = room(&root, &device, leave)
+                && jobs
+                && (fills || makes)
+            {
+                intent.refused.push(with_help(&e));
+            }
             if fills {
                 intent.writes.push(format!(
                     "{}: {} bytes that were never written are filled first",

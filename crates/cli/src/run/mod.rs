@@ -17,7 +17,7 @@ use iosched_results::export::{Format, export};
 
 use crate::args::{LookArgs, RunArgs, RunFormat};
 use crate::choose::{Chosen, experiments, plan_with, simulated};
-use crate::fail::{Failure, Outcome, code};
+use crate::fail::{End, Failure, Outcome, code};
 use crate::files::{deliver, note, writable};
 use crate::progress::Watching;
 use crate::tables::{self, prose};
@@ -152,7 +152,8 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     let several = several(e, trials);
     let job = Job { experiment: e, trials, storing };
     let watch = Watching::new(args.quiet);
-    iosched_lab::run(job, &options, &watch, |record| iolog::write(record, several))
+    let each = |record: &mut Record| iolog::write(record, several).map_err(End::Other);
+    iosched_lab::run(job, &options, &watch, each).map_err(|end| end.told(!args.no_store))
 }
 
 /// Removes the parts that only pages draw. They are most of a record.

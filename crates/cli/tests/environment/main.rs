@@ -8,6 +8,7 @@
     reason = "tests of what touches the machine"
 )]
 
+mod moved;
 mod programs;
 #[path = "../../../backends/tests/watchdog/mod.rs"]
 mod watchdog;

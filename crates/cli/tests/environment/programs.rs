@@ -3,10 +3,11 @@
 use super::*;
 
 /// Makes a file system in a file and mounts it on `m`.
-const MOUNTED: &str = "truncate -s 1G img; mkfs.ext4 -q -F img; mkdir m; mount -o loop img m; ";
+pub(super) const MOUNTED: &str =
+    "truncate -s 1G img; mkfs.ext4 -q -F img; mkdir m; mount -o loop img m; ";
 /// What has to be true at the end: only what mkfs made, and nobody who works there.
-const ENDED: &str = "; ls m >left; umount m; exit $code";
-const RUN: &str = "\"$1\" run --backend real --device $PWD/m --scheduler none --runs 1 --no-warm-up \
+pub(super) const ENDED: &str = "; ls m >left; umount m; exit $code";
+pub(super) const RUN: &str = "\"$1\" run --backend real --device $PWD/m --scheduler none --runs 1 --no-warm-up \
                    --allow-noise --quiet --no-store";
 
 impl Place {
@@ -17,19 +18,19 @@ impl Place {
         ))
     }
 
-    fn text(&self, name: &str) -> String {
+    pub(super) fn text(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap_or_default()
     }
 
     #[track_caller]
-    fn is_as_before(&self) {
+    pub(super) fn is_as_before(&self) {
         assert_eq!(self.text("left").trim(), "lost+found");
         self.nothing_is_left();
     }
 }
 
 /// Whether `tool` is missing, which is said.
-fn lacks(tool: &str) -> bool {
+pub(super) fn lacks(tool: &str) -> bool {
     let paths = "$PATH:/usr/sbin:/usr/lib/postgresql/15/bin";
     let there = works("sh", &["-c", &format!("PATH={paths}; command -v {tool}")]);
     if !there {
@@ -75,14 +76,16 @@ fn a_killed_run_takes_the_server_and_its_data_with_it() {
     for (signal, code) in [("KILL", 137), ("TERM", 4)] {
         let place = Place::new();
         let output = place.in_own_mounts(&format!(
-            "{MOUNTED} code=0; {RUN} pgbench --param scale=1 --param clients=2 --param time=100 & run=$!; \
+            "mount -t tmpfs none /dev/shm; {MOUNTED} code=0; \
+             {RUN} pgbench --param scale=1 --param clients=2 --param time=100 & run=$!; \
              i=0; until ls m/iosched-program-*/run/data/postmaster.pid >found 2>/dev/null || [ $i = 600 ]; \
              do sleep 0.1; i=$((i + 1)); done; \
              sleep 2; kill -{signal} $run; wait $run || code=$?; \
-             i=0; while ls m | grep -q iosched && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done {ENDED}"
+             i=0; while ls m | grep -q iosched && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; ls /dev/shm >shm {ENDED}"
         ));
         says(&output, code, &[]);
         assert!(place.text("found").contains("postmaster.pid"), "the server never started");
+        assert_eq!(place.text("shm"), "", "shared memory of the server is left");
         place.is_as_before();
     }
 }

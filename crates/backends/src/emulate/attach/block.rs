@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use iosched_devices::DeviceSpec;
@@ -20,7 +21,7 @@ use crate::emulate::{fuse, ublk};
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::root::{DevNum, SysRoot};
-use crate::state::{Change, StateFile};
+use crate::state::{Change, StateFile, restore_command};
 use crate::{restore, sys};
 
 /// The search for a free number begins here. Lower numbers are left to others.
@@ -184,7 +185,7 @@ impl EmulatedDisk {
             return sys::loop_bind(&device, file, &label, self.spec.logical_block)
                 .map_err(|e| Error::io("binding", node, e));
         }
-        Err(taken("loop"))
+        Err(taken("loop", &options.state_dir))
     }
 
     /// Creates, serves and shows a device of ublk.
@@ -241,11 +242,11 @@ impl EmulatedDisk {
             self.thread = Some(device.serve(Arc::clone(&self.shared), pull).map_err(failed)?);
             return device.show().map_err(failed);
         }
-        Err(taken("ublk"))
+        Err(taken("ublk", &options.state_dir))
     }
 
     /// Removes the block device. A device in use stays.
-    pub(super) fn remove_block(&mut self) -> Result<()> {
+    pub(super) fn remove_block(&mut self, again: &str) -> Result<()> {
         let node = self.node();
         let users = match self.block {
             Block::Ublk { .. } => self.users(),
@@ -253,11 +254,13 @@ impl EmulatedDisk {
         };
         match std::mem::replace(&mut self.block, Block::None) {
             Block::None => Ok(()),
-            Block::Loop { number, label } => restore::remove_loop(number, &label).map(|_| ()),
+            Block::Loop { number, label } => {
+                restore::remove_loop(number, &label, again).map(|_| ())
+            }
             Block::Ublk { mut device, .. } => {
                 // It would be taken from under them.
                 if let Some(user) = users.first() {
-                    let why = format!("{user}; when it is free, run: iosched restore");
+                    let why = format!("{user}; when it is free, run: {again}");
                     return Err(Error::InUse { device: node.display().to_string(), why });
                 }
                 let io = |e| Error::io("removing", &node, e);
@@ -270,10 +273,10 @@ impl EmulatedDisk {
     }
 }
 
-fn taken(kind: &str) -> Error {
+fn taken(kind: &str, state_dir: &Path) -> Error {
     Error::Unavailable {
         what: format!("a free {kind} device"),
         why: format!("{kind}{FIRST} to {kind}{LAST} are all taken"),
-        help: "run: iosched restore".into(),
+        help: format!("run: {}", restore_command(state_dir)),
     }
 }

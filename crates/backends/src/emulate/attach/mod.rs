@@ -22,7 +22,7 @@ use crate::inspect::{self, Weight};
 use crate::load::child::Interrupt;
 use crate::restore;
 use crate::root::SysRoot;
-use crate::state::{STATE_DIR, StateFile};
+use crate::state::{STATE_DIR, StateFile, restore_command};
 use block::Block;
 pub(super) use setup::probe;
 
@@ -266,7 +266,9 @@ impl EmulatedDisk {
         self.file = None;
         // Dropped when that fails, so that the guardian tries.
         let state = self.state.take();
-        self.remove_block()?;
+        let again =
+            state.as_ref().map_or_else(|| restore_command(Path::new(STATE_DIR)), StateFile::again);
+        self.remove_block(&again)?;
         if let Some(state) = state {
             state.finish()?;
         }
