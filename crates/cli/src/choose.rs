@@ -17,7 +17,7 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::args::RunArgs;
 use crate::fail::{Failure, Outcome};
-use crate::{asked, files, jobs, live};
+use crate::{asked, files, jobs, live, short};
 
 /// An experiment and how it was asked for.
 pub(crate) struct Chosen {
@@ -235,7 +235,7 @@ fn options(args: &RunArgs, e: &mut Experiment) -> Outcome {
         param(text, e)?;
     }
     if args.quick {
-        quick(e)?;
+        short::quick(e, args.quiet)?;
     }
     for text in &args.queue {
         let (key, value, place) = number("--queue", text)?;
@@ -283,32 +283,11 @@ fn param(text: &str, e: &mut Experiment) -> Outcome {
 
 /// Whether a workload is none that there is: it may have been meant for a program. Its own error comes when it is looked
 /// up, with the nearest name.
-fn mistyped(e: &Experiment) -> bool {
+pub(crate) fn mistyped(e: &Experiment) -> bool {
     e.workloads.iter().any(|w| match &w.value.job {
         JobSource::File(name) => !name.contains(['/', '.']) && jobs::find(name).is_err(),
         _ => false,
     })
-}
-
-/// `--quick`: for every program that can be short.
-fn quick(e: &mut Experiment) -> Outcome {
-    let place = Place::option("--quick", "--quick", "--quick");
-    let mut found = false;
-    for w in &mut e.workloads {
-        if let JobSource::Program(p) = &mut w.value.job {
-            found |= p.shorten(&place);
-        }
-    }
-    if found {
-        return Ok(());
-    }
-    if mistyped(e) {
-        return Ok(());
-    }
-    let d = place.error(
-        "--quick is for programs of a published length, and there is none among the workloads",
-    );
-    Err(d.with_help("see `iosched list workloads`; for fio jobs --set runtime=2s").into())
 }
 
 /// `--until-ci`, `--max-runs`, `--max-time`.

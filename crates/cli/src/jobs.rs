@@ -33,9 +33,18 @@ pub(crate) static JOBS: &[Builtin] = builtin![
 impl Builtin {
     /// The comment at the top of the file, as one sentence.
     pub(crate) fn summary(&self) -> String {
-        let comment = self.text.lines().take_while(|l| l.starts_with('#'));
+        let comment = self.text.lines().take_while(|l| l.starts_with('#') && !l.starts_with(QUICK));
         comment.map(|l| l.trim_start_matches('#').trim()).collect::<Vec<_>>().join(" ")
     }
+}
+
+/// Before the options that make a job short, in a comment of its own.
+const QUICK: &str = "# --quick: ";
+
+/// The options that make a job short; none where it does not say so.
+pub(crate) fn quick(text: &'static str) -> Vec<(&'static str, &'static str)> {
+    let line = text.lines().find_map(|l| l.strip_prefix(QUICK));
+    line.unwrap_or_default().split(' ').filter_map(|o| o.split_once('=')).collect()
 }
 
 /// Words that people type for a load that is here under another name, and what that is.

@@ -27,6 +27,7 @@ mod report;
 mod reproduce;
 mod results;
 mod run;
+mod short;
 mod show;
 mod store;
 mod tables;

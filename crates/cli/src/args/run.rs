@@ -72,7 +72,7 @@ pub(crate) struct RunArgs {
     /// Sets a parameter of a program.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) param: Vec<String>,
-    /// A short run of programs, for a first look: `iosched show workload NAME` says how short.
+    /// A short run of programs, and of jobs that can be short, for a first look: `iosched show workload NAME` says how short.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Sets a tunable of a scheduler by its sysfs name. The same one again with another value: both are compared.
