@@ -3,6 +3,7 @@
 use iosched_syscalls::OpenFlags;
 use iosched_syscalls::operations::{Folded, Group, Lane, Operation};
 use iosched_types::units::{show_bytes, show_nanos};
+use serde_json::{Value, json};
 
 use crate::svg::Svg;
 
@@ -103,9 +104,11 @@ fn shown(groups: &[Group], most: usize) -> (Vec<Shown<'_>>, &[Group]) {
 fn file(call: &Folded) -> String {
     match &call.name {
         Some(name) => {
+            // A name in a log may hold anything.
             let last = name.rsplit('/').next().unwrap_or_default();
+            let last = last.replace(char::is_control, "\u{fffd}");
             match last.chars().count() {
-                0..=NAME => last.to_string(),
+                0..=NAME => last,
                 _ => last.chars().take(NAME - 1).chain(['…']).collect(),
             }
         }
@@ -349,6 +352,30 @@ fn strip(out: &mut Svg, operation: &Operation, y: f64) {
     }
 }
 
+/// The operations as JSON: all of their calls, times in nanoseconds.
+#[must_use]
+pub fn json(title: &str, operations: &[Operation]) -> Value {
+    let call = |c: &Folded| {
+        json!({
+            "call": c.call,
+            "file": c.name.as_deref(),
+            "files": c.files,
+            "opened": format!("{:?}", c.flags),
+            "bytes": c.len,
+            "total_bytes": c.bytes,
+            "took_ns": c.took,
+        })
+    };
+    let group = |g: &Group| json!({"times": g.times, "calls": g.calls.iter().map(call).collect::<Vec<_>>()});
+    let lane = |l: &Lane| json!({"processes": l.processes, "groups": l.groups.iter().map(group).collect::<Vec<_>>()});
+    let operation = |o: &Operation| {
+        let lanes: Vec<Value> = o.lanes.iter().map(lane).collect();
+        json!({"operation": o.what, "of": o.of, "took_ns": o.took, "lanes": lanes})
+    };
+    let operations: Vec<Value> = operations.iter().map(operation).collect();
+    json!({"title": title, "operations": operations})
+}
+
 /// The operations as text, a line a call.
 #[must_use]
 pub fn text(title: &str, operations: &[Operation]) -> String {
@@ -434,6 +461,22 @@ mod tests {
         let words: Vec<&str> = lines[30].split_whitespace().collect();
         assert_eq!(words[..4], ["pread", "×", "500", "big"]);
         assert_eq!(lines.len(), 31);
+    }
+
+    #[test]
+    fn names_from_logs_stay_in_their_line() {
+        let call = folded("open", "dir/a\u{1b}[31mb\nc", None, 1);
+        assert_eq!(file(&call), "a\u{fffd}[31mb\u{fffd}c");
+    }
+
+    #[test]
+    fn json_has_all_calls() {
+        let value = json("sqlite", &[insert()]);
+        let own = &value["operations"][0]["lanes"][0]["groups"];
+        assert_eq!(own.as_array().unwrap().len(), 31);
+        assert_eq!(own[0]["times"], 12);
+        assert_eq!(own[0]["calls"][1]["took_ns"], 9_000_000);
+        assert_eq!(own[0]["calls"][0]["bytes"], serde_json::json!([4096, 4096]));
     }
 
     #[test]

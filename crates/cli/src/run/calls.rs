@@ -6,7 +6,7 @@ use std::path::Path;
 use iosched_experiment::Trial;
 use iosched_report::calls;
 
-use crate::args::RunArgs;
+use crate::args::{RunArgs, RunFormat};
 use crate::choose::{Chosen, simulated};
 use crate::fail::{Failure, Outcome};
 use crate::files::{deliver, note, writable};
@@ -22,6 +22,14 @@ pub(super) fn run(args: &RunArgs, file: &str, chosen: &[Chosen], plans: &[Vec<Tr
     if !simulated(chosen.experiment.backend) {
         let help = "strace shows the calls of a real program: strace -f -o LOG COMMAND";
         return Err(Failure::with_help("--calls shows calls in the simulator", help));
+    }
+    if !matches!(args.format, RunFormat::Table | RunFormat::Json) {
+        let help = "leave --format out for text or a picture, or give --format json";
+        return Err(Failure::with_help("--calls has no such form", help));
+    }
+    if args.output.is_some() {
+        let help = "--calls names the file itself; `-` prints";
+        return Err(Failure::with_help("--calls and --output are two files for one text", help));
     }
     let path = (file != "-").then(|| Path::new(file));
     if let Some(path) = path {
@@ -52,8 +60,9 @@ pub(super) fn run(args: &RunArgs, file: &str, chosen: &[Chosen], plans: &[Vec<Tr
     }
     let title = title(trial);
     let operations = seen.typical();
-    let text = match Path::new(file).extension() {
-        Some(svg) if svg == "svg" => calls::svg(&title, &operations),
+    let text = match (args.format, path.and_then(Path::extension)) {
+        (RunFormat::Json, _) => format!("{:#}\n", calls::json(&title, &operations)),
+        (_, Some(svg)) if svg == "svg" => calls::svg(&title, &operations),
         _ => calls::text(&title, &operations),
     };
     deliver(path, &text)

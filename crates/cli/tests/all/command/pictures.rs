@@ -73,6 +73,9 @@ fn calls_are_printed_as_text() {
     let args = ["run", "sqlite", "--quick", "--device", "ssd-sata", "--scheduler", "bfq"];
     let text = place.out(&[&args[..], &["--calls", "-"]].concat());
     assert!(text.starts_with("sqlite on ssd-sata under bfq@"), "{text}");
+    let json = place.out(&[&args[..], &["--calls", "-", "--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["operations"][0]["operation"], "insert");
     assert!(text.contains("\ninsert: ") && text.contains("\n  fdatasync "), "{text}");
 }
 
@@ -85,6 +88,8 @@ fn what_has_no_calls_to_show_is_refused() {
     let args = ["run", "sqlite", "--device", "ssd-sata", "--scheduler", "none"];
     let live = [&args[..], &["--backend", "emulated", "--calls", "-"]].concat();
     assert!(place.fails(2, &live).contains("--calls shows calls in the simulator"));
+    let csv = [&args[..], &["--calls", "-", "--format", "csv"]].concat();
+    assert!(place.fails(2, &csv).contains("--calls has no such form"));
     let nowhere = [&args[..], &["--calls", "missing/a.svg"]].concat();
     assert!(place.fails(2, &nowhere).contains("missing"));
 }
