@@ -7,7 +7,6 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use iosched_experiment::Load;
 use iosched_types::Bytes;
 use iosched_types::units::show_bytes;
 use rustix::fs::{Mode, fchmod, fchown, fstatvfs, mkdirat};
@@ -198,18 +197,18 @@ impl Ground {
         made.map(File::from).map_err(|e| Error::io("opening", self.run_dir(), e.into()))
     }
 
-    /// Makes sure that the files of a load have room.
+    /// Makes sure that files of a load have room.
     ///
     /// # Errors
     /// [`Error::TooSmall`] with both figures, [`Error::Io`].
-    pub(crate) fn check_room(&self, load: &Load) -> Result<()> {
+    pub(crate) fn check_room(&self, (what, needed): (&str, Bytes)) -> Result<()> {
         let shown = match &self.place {
             Where::Mount(..) => "the emulated disk".into(),
             Where::Directory(made, ..) => made.path.display().to_string(),
         };
         let found = fstatvfs(&self.held);
         let found = found.map_err(|e| Error::io("looking at the room in", &self.dir, e.into()))?;
-        fits(load.title(), load.room(), free(&found), &shown)
+        fits(what, needed, free(&found), &shown)
     }
 
     /// Gives the directory of [`fresh`](Ground::fresh) to a user.

@@ -42,5 +42,6 @@ pub mod validity;
 
 mod sys;
 
+pub use benchmark::tree::{TREE, own_tree};
 pub use error::{Error, ExitClass, Result};
 pub use root::SysRoot;

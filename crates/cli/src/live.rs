@@ -1,14 +1,14 @@
 //! Commands around the machine: the doctor, putting things back, and what all live runs share.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::restore::{Restored, restore_all};
 use iosched_backends::target::{self, Leave};
-use iosched_backends::{Error, doctor as machine, state};
+use iosched_backends::{Error, TREE, doctor as machine, own_tree, state};
 use iosched_devices::params::FixedParams;
 use iosched_devices::{DeviceSpec, Model};
 use iosched_types::units::parse_bytes;
@@ -65,11 +65,17 @@ pub(crate) fn leave(args: &RunArgs) -> Outcome<Leave> {
 
 /// The user's own copies of programs. They are looked at before anything starts.
 pub(crate) fn tools(args: &RunArgs) -> Outcome<Vec<(&'static str, PathBuf)>> {
-    let Some(path) = &args.iozone else { return Ok(Vec::new()) };
+    let tree = args.tree.as_deref().map(own_tree).transpose()?.map(|tree| (TREE, tree));
+    let own = args.iozone.as_deref().map(iozone).transpose()?.map(|path| ("iozone", path));
+    Ok(own.into_iter().chain(tree).collect())
+}
+
+/// The real path of a program that the user names.
+fn iozone(path: &Path) -> Outcome<PathBuf> {
     let runs = path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0);
     match path.canonicalize() {
         // Programs start in a directory of their own.
-        Ok(absolute) if runs => Ok(vec![("iozone", absolute)]),
+        Ok(absolute) if runs => Ok(absolute),
         _ => Err(Failure::with_help(
             format!("--iozone: {} is no program that can be run", path.display()),
             "it takes the path of the program's file; --program text runs iosched's own text",

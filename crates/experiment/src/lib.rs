@@ -21,14 +21,14 @@ pub use contained::{COMMAND_LINE, OPTIONS_LINE, contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, Fill, FsType, HostSpec, Misfit, Sysctls};
 pub use iosched_workloads::programs::{Access, Mix};
-pub use load::{Load, ProgramKind, ProgramRef, Started, TraceRef};
+pub use load::{Load, ProgramKind, ProgramRef, Started, TraceRef, absent_behind};
 pub use mount_options::{AccessTime, DataMode, MountOptions};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
-    BackendKind, CoreTime, DeviceStats, DirStats, DispatchPoint, EVENT, JobRecord, Mark, MarkKind,
-    Metric, Moments, OPERATION, Record, SCHEMA, SchedulerStats, Series, Status, TASK_CALLS,
-    TIMING_DEVIATION, Total, TrialId, Warning, place_in_time, rates, together, total,
+    ABSENT, BackendKind, CoreTime, DeviceStats, DirStats, DispatchPoint, EVENT, JobRecord, Mark,
+    MarkKind, Metric, Moments, OF_ONE, OPERATION, Record, SCHEMA, SchedulerStats, Series, Status,
+    TASK_CALLS, TIMING_DEVIATION, Total, TrialId, Warning, place_in_time, rates, together, total,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

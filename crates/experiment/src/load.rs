@@ -125,8 +125,12 @@ impl Load {
             Load::Trace { log, .. } => log,
             Load::Program { program, params } => {
                 let lengths = params.lengths(program).join(", ");
-                let remark = ("length", lengths, "the default is the usual length".to_string());
-                return if remark.1.is_empty() { Vec::new() } else { vec![remark] };
+                let others = params.differing(program, program.only_real).join(", ");
+                let remarks = [
+                    ("length", lengths, "the default is the usual length".to_string()),
+                    ("only-real", others, "only a live run of the real program heeds it".into()),
+                ];
+                return remarks.into_iter().filter(|r| !r.1.is_empty()).collect();
             }
         };
         let mut out = Vec::new();
@@ -153,6 +157,12 @@ impl Load {
         }
         out
     }
+}
+
+/// The figures that the original of a program prints as n/a right behind this one.
+pub fn absent_behind(program: &str, figure: &str) -> impl Iterator<Item = &'static str> {
+    let absent = Descriptor::find(program).map_or(&[][..], |d| d.absent);
+    absent.iter().filter(move |(_, before)| *before == figure).map(|(name, _)| *name)
 }
 
 /// A program as an experiment names it.

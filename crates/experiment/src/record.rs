@@ -229,6 +229,11 @@ pub const OPERATION: &str = "operation/";
 /// What names of curves of a program's events begin with.
 pub const EVENT: &str = "event/";
 
+/// How the name of a figure ends that is another one's inverse: the time of one beside how many a second. It has no direction.
+pub const OF_ONE: &str = ", time of one";
+/// Provenance: figures that the original of a program prints as n/a here, with `; ` between them.
+pub const ABSENT: &str = "n/a";
+
 /// A curve over time with even spacing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use iosched_experiment::{
-    BackendKind, DirStats, DispatchPoint, EVENT, JobRecord, Load, Mark, MarkKind, Metric,
+    ABSENT, BackendKind, DirStats, DispatchPoint, EVENT, JobRecord, Load, Mark, MarkKind, Metric,
     OPERATION, Record, SCHEMA, Series, Started, Status, TASK_CALLS, Trial, Warning,
 };
 use iosched_host::cpu::Costs;
@@ -13,7 +13,7 @@ use iosched_syscalls::recorder::{Recorder, Recording};
 use iosched_syscalls::{Birth, Part};
 use iosched_types::{Bytes, LatencyHistogram, Nanos};
 use iosched_workloads::fio::on_files;
-use iosched_workloads::programs::Periodic;
+use iosched_workloads::programs::{Descriptor, Figure, Periodic};
 use iosched_workloads::strace::Replay;
 
 use crate::error::SimError;
@@ -174,7 +174,22 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
         record.provenance.insert("program".into(), program.name.into());
         let values = params.iter().map(|(n, v)| (format!("param.{n}"), v));
         record.provenance.extend(values);
+        absent(record, program);
     }
+}
+
+/// Writes down what the original prints as n/a: figures that no Linux has, and those of its tests that this machine has not.
+fn absent(record: &mut Record, program: &Descriptor) {
+    if program.absent.is_empty() {
+        return;
+    }
+    let lacks = |f: &&Figure| {
+        f.higher_is_better.is_some() && !record.metrics.iter().any(|m| m.name == f.name)
+    };
+    let names: Vec<&str> = program.absent.iter().map(|(name, _)| *name).collect();
+    let here = program.figures.iter().filter(lacks).map(|f| f.name);
+    let all: Vec<&str> = names.into_iter().chain(here).collect();
+    record.provenance.insert(ABSENT.into(), all.join("; "));
 }
 
 /// Work that the program does now and then and that did not fall into the run. Its figures are without that load.
@@ -205,6 +220,7 @@ pub fn real_program(
             .metrics
             .extend(found.map(|(_, v)| metric(f.name.into(), *v, f.unit, f.higher_is_better)));
     }
+    absent(record, program);
 }
 
 /// What the machine above the disk was, and what its file system did.
@@ -349,6 +365,25 @@ mod tests {
             let wanted: Vec<String> = all.iter().map(|w| format!("sync {w} latency")).collect();
             assert_eq!(names, wanted, "{n} syncs");
         }
+    }
+
+    /// The time of one is its rate's inverse: it is shown, and nothing is decided by it. What no Linux has is n/a.
+    #[test]
+    fn a_figure_is_not_told_twice() {
+        let (program, params) = Descriptor::from_command_line("pg-test-fsync").unwrap();
+        let of_one = |f: &&Figure| f.name.ends_with(iosched_experiment::OF_ONE);
+        let (times, rates): (Vec<&Figure>, Vec<&Figure>) = program.figures.iter().partition(of_one);
+        for (rate, time) in rates.iter().zip(&times) {
+            assert_eq!(time.name, format!("{}{}", rate.name, iosched_experiment::OF_ONE));
+            assert_eq!((rate.higher_is_better, time.higher_is_better), (Some(true), None));
+        }
+        assert_eq!((rates.len(), times.len()), (16, 16));
+        // A real one on a file system without direct I/O.
+        let found: Vec<_> = program.figures.iter().skip(1).map(|f| (f.name, 2.0)).collect();
+        let mut record = Record::default();
+        real_program(&mut record, &Some(Load::Program { program, params }), 1.0, &found);
+        let told = &record.provenance[ABSENT];
+        assert_eq!(told, "fsync_writethrough; fsync_writethrough, two writes; open_datasync");
     }
 
     /// More checkpoints are no better, and longer ones no worse.

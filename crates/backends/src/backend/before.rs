@@ -46,7 +46,7 @@ pub fn refusals(
         }
         note(settings(trial));
         note(groups(trial, interrupt));
-        note(room(kind, trial));
+        note(room(kind, trial, own));
     }
     found
 }
@@ -87,12 +87,20 @@ pub(super) fn settings(trial: &Trial) -> Result<()> {
 }
 
 /// Whether there is a file system with room for the trial's files.
-fn room(kind: BackendKind, trial: &Trial) -> Result<()> {
+fn room(kind: BackendKind, trial: &Trial, own: &Own) -> Result<()> {
     let emulated = kind == BackendKind::Emulated;
     if emulated && (trial.load.is_some() || trial.jobs_on_files()) {
         FileSystem::of(&trial.host)?;
     }
-    let Some((what, needed)) = files(trial) else { return Ok(()) };
+    let needs = match &trial.load {
+        Some(load) => match benchmark::room(trial, load, own) {
+            // Without its tree a program is refused already.
+            Err(Error::NoTool { .. }) => return Ok(()),
+            needed => Some(needed?),
+        },
+        None => files(trial),
+    };
+    let Some((what, needed)) = needs else { return Ok(()) };
     if emulated {
         return fits(what, needed, iosched_sim::room_for_users(trial), "the emulated disk");
     }
@@ -108,11 +116,8 @@ fn room(kind: BackendKind, trial: &Trial) -> Result<()> {
     place.map_or(Ok(()), |dir| check_room(dir, &path.display().to_string(), what, needed))
 }
 
-/// The files that a trial has on a file system before its measured part, or at some time: whose they are, and their bytes.
+/// The files that jobs have on a file system before their measured part: whose they are, and their bytes.
 fn files(trial: &Trial) -> Option<(&str, u64)> {
-    if let Some(load) = &trial.load {
-        return Some((load.title(), load.room()));
-    }
     if !trial.jobs_on_files() {
         return None;
     }

@@ -11,7 +11,7 @@ use iosched_workloads::programs::Params;
 
 use super::noted::{Traced, clock_check, cpu_cost, provenance, system, throttled, tunables};
 use super::real::writes;
-use crate::benchmark::{self, At, Recipe, Scene, Serving};
+use crate::benchmark::{self, At, Limit, Recipe, Scene, Serving, tree};
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
@@ -239,7 +239,7 @@ impl Run<'_> {
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
         ground.fresh()?;
-        ground.check_room(load)?;
+        ground.check_room(benchmark::room(self.trial, load, &self.options.tools)?)?;
         if let Some(real) = benchmark::behind(self.trial) {
             return self.benchmark(real, ground, cold);
         }
@@ -288,9 +288,13 @@ impl Run<'_> {
             ground.give(&files, user)?;
         }
         let own = ground.run_dir();
-        let at = At { dir: &dir, own: &own, scratch: &scratch.0, tools: &tools };
+        let noise = ground.mounted().is_none();
+        let at = At { dir: &dir, own: &own, scratch: &scratch.0, tools: &tools, noise };
         let plan = (recipe.plan)(params, &at)?;
         let go_on: Alive<'_> = &mut || options.interrupt.check();
+        scene.lay(&plan.lay, &own, go_on)?;
+        let tree = tools.path(tree::TREE);
+        let tree_version = recipe.tree.map(|_| tree::laid(&own, tree)).transpose()?;
         scene.run(&plan.prepare, go_on)?;
         let serve = |check: Alive<'_>| -> Result<Option<Serving>> {
             plan.server.as_ref().map(|s| scene.serve(s, check)).transpose()
@@ -303,20 +307,28 @@ impl Run<'_> {
         nix::unistd::sync();
         cold()?;
         meter::drop_caches()?;
+        scene.run(&plan.warm, go_on)?;
         let server = serve(go_on)?;
         wait(options.settle, &options.interrupt)?;
         let ticks = || server.as_ref().map_or(0, Serving::ticks);
         let before = ticks();
-        let ((printed, seconds), mut seen) =
-            self.observed(&mut |alive| scene.run(&plan.run, alive))?;
+        let ((printed, its), mut seen) =
+            self.observed(&mut |alive| scene.run_within(&plan.run, plan.limit, alive))?;
         seen.used.own += ticks().saturating_sub(before);
-        let asked = scene.run(&plan.ask, go_on)?.0;
+        let asked = scene.run(&plan.ask, go_on)?;
         server.map_or(Ok(()), |s| s.stop(go_on))?;
         let left = scene.end_left();
         let printed = printed + &asked;
-        let figures = recipe.read(&printed, params, seconds)?;
+        let figures = recipe.read(&printed, params, its)?;
         let mut record = self.blank(&seen);
-        iosched_sim::real_program(&mut record, &self.trial.load, seconds, &figures);
+        iosched_sim::real_program(&mut record, &self.trial.load, its.seconds, &figures);
+        if !its.ended && matches!(plan.limit, Limit::Tells(_)) {
+            record.metrics.iter_mut().for_each(|m| m.censored = true);
+        }
+        if let Some(version) = tree_version {
+            record.provenance.insert("program.tree".into(), tree.display().to_string());
+            record.provenance.insert("program.tree.version".into(), version);
+        }
         let file = tools.path(recipe.main()).display().to_string();
         record.provenance.insert("program.file".into(), file);
         let version = tools.version(recipe.main()).to_string();

@@ -9,6 +9,7 @@ use iosched_workloads::fio::iolog::IoLog;
 
 use super::live::{LiveOptions, Place, Run};
 use super::{Backend, Requirement};
+use crate::benchmark;
 use crate::error::{Error, Result};
 use crate::ground::{Ground, Purpose, check_room};
 use crate::root::SysRoot;
@@ -56,7 +57,8 @@ impl Real {
         let mut target = Target::find(&root, &self.name)?;
         self.ready_for(&mut target, trial)?;
         if let Some(load) = &trial.load {
-            check_room(&directory(&target)?, target.path(), load.title(), load.room())?;
+            let (what, needed) = benchmark::room(trial, load, &self.options.tools)?;
+            check_room(&directory(&target)?, target.path(), what, needed)?;
         }
         Ok(target)
     }

@@ -2,7 +2,7 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, Tool, number, only_text};
+use super::{At, Plan, Read, Recipe, Seen, Tool, number, only_text};
 use crate::error::Result;
 
 /// dbench.
@@ -12,6 +12,7 @@ pub(super) static DBENCH: Recipe = Recipe {
     tools: &[Tool { name: "dbench", folders: &[], package: "dbench", version: ("--help", &[4]) }],
     users: &[],
     server: None,
+    tree: None,
     can,
     plan,
     figures,
@@ -37,7 +38,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
 }
 
 /// The last line: `Throughput 795.18 MB/sec  4 clients  4 procs  max_latency=44.442 ms`.
-fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+fn figures(printed: &str, _: &Params, _: Seen) -> Read {
     let line = printed.lines().rfind(|l| l.starts_with("Throughput"))?;
     let longest = line.split_once("max_latency=")?.1;
     Some(vec![("throughput", number(line)?), ("max latency", number(longest)?)])

@@ -2,7 +2,7 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, Tool};
+use super::{At, Plan, Read, Recipe, Seen, Tool};
 use crate::error::Result;
 
 /// fs_mark.
@@ -11,6 +11,7 @@ pub(super) static FS_MARK: Recipe = Recipe {
     tools: &[Tool { name: "fs_mark", folders: &[], package: "fsmark", version: ("", &[]) }],
     users: &[],
     server: None,
+    tree: None,
     can: |_| Ok(()),
     plan,
     figures,
@@ -30,7 +31,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
 }
 
 /// The table's rows, one for each loop; loops have the same number of files.
-fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+fn figures(printed: &str, _: &Params, _: Seen) -> Read {
     let rows = printed.lines().skip_while(|l| !l.contains("Files/sec")).skip(1);
     let rates: Vec<f64> = rows.map_while(|l| l.split_whitespace().nth(3)?.parse().ok()).collect();
     let seconds: f64 = rates.iter().map(|r| 1.0 / r).sum();

@@ -2,7 +2,7 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, Tool, only_text};
+use super::{At, Plan, Read, Recipe, Seen, Tool, only_text};
 use crate::error::Result;
 
 /// IOzone.
@@ -11,6 +11,7 @@ pub(super) static IOZONE: Recipe = Recipe {
     tools: &[Tool { name: "iozone", folders: &[], package: "", version: ("", &[]) }],
     users: &[],
     server: None,
+    tree: None,
     can,
     plan,
     figures,
@@ -42,7 +43,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
 }
 
 /// What children and parent saw, phase by phase.
-fn figures(printed: &str, p: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+fn figures(printed: &str, p: &Params, _: Seen) -> Read {
     let phases: &[&str] = match &*p.word("tests") {
         "read" => &["initial writers", " rewriters", " readers", "re-readers"],
         _ => &["initial writers", " rewriters"],

@@ -7,18 +7,22 @@
 mod dbench;
 mod fs_mark;
 mod iozone;
+mod kernel;
 mod pg_test_fsync;
 mod pgbench;
 mod postmark;
 mod scene;
 mod sqlite;
 mod tool;
+pub(crate) mod tree;
 mod web;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use iosched_experiment::{Load, ProgramKind, Trial};
+use iosched_types::Bytes;
 use iosched_workloads::programs::Params;
 use nix::unistd::User;
 
@@ -39,6 +43,8 @@ pub(crate) struct Recipe {
     pub users: &'static [&'static str],
     /// The tool that serves the others, if there is one.
     pub server: Option<&'static str>,
+    /// The room for a kernel's source tree and what is made of it, if it works on one.
+    pub tree: Option<tree::Room>,
     /// Refuses what it cannot do of the workload's parameters.
     pub can: fn(&Params) -> Result<()>,
     /// Its commands.
@@ -47,8 +53,33 @@ pub(crate) struct Recipe {
     pub figures: Figures,
 }
 
-/// Reads figures: what was printed, the parameters, the seconds that the measured part took.
-pub(crate) type Figures = fn(&str, &Params, f64) -> Option<Vec<(&'static str, f64)>>;
+/// Reads figures: what was printed, the parameters, what was seen of the measured part.
+pub(crate) type Figures = fn(&str, &Params, Seen) -> Read;
+/// Figures by name, where there are any.
+pub(crate) type Read = Option<Vec<(&'static str, f64)>>;
+
+/// The measured part from outside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    /// How long it took.
+    pub seconds: f64,
+    /// Whether it ended by itself.
+    pub ended: bool,
+}
+
+/// How long the commands of the measured part may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// As long as they like: they have limits of their own.
+    #[default]
+    Own,
+    /// No longer; that is a failure.
+    Fails(Duration),
+    /// Then they are ended, and what they did until then counts.
+    Ends(Duration),
+    /// Then they are ended, and it is known that they take longer.
+    Tells(Duration),
+}
 
 /// All of them.
 pub(crate) static RECIPES: &[&Recipe] = &[
@@ -61,6 +92,8 @@ pub(crate) static RECIPES: &[&Recipe] = &[
     &web::NGINX,
     &web::APACHE,
     &iozone::IOZONE,
+    &kernel::KERNEL_COMPILE,
+    &kernel::KERNEL_TASKS,
 ];
 
 /// A program and its arguments.
@@ -76,6 +109,8 @@ pub(crate) struct At<'a> {
     pub scratch: &'a Path,
     /// The tools.
     pub tools: &'a Found,
+    /// Files that are read are filled with noise: the disk is a real one.
+    pub noise: bool,
 }
 
 impl At<'_> {
@@ -108,14 +143,20 @@ impl At<'_> {
 /// What is run: commands, one after the other in each part.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Before anything else.
+    /// Before anything else, by root, who sees all files as iosched does; then all belongs to the program's user.
+    pub lay: Vec<Words>,
+    /// Before the measured part, without the server.
     pub prepare: Vec<Words>,
     /// Runs beside the commands of the next three parts, and is stopped and started again before the measured one.
     pub server: Option<Server>,
     /// Before the measured part, with the server.
     pub fill: Vec<Words>,
+    /// After the caches were dropped.
+    pub warm: Vec<Words>,
     /// The measured part.
     pub run: Vec<Words>,
+    /// How long that may take.
+    pub limit: Limit,
     /// What tells figures afterwards.
     pub ask: Vec<Words>,
 }
@@ -134,6 +175,23 @@ pub(crate) fn behind(trial: &Trial) -> Option<(&'static Recipe, &Params)> {
         }
         _ => None,
     }
+}
+
+/// What a trial's load is called, and the bytes that its files have at least at some time.
+///
+/// # Errors
+/// [`Error::NoTool`] without a tree, [`Error::Tool`] for an archive that cannot be read.
+pub(crate) fn room(
+    trial: &Trial,
+    load: &Load,
+    own: &[(&'static str, PathBuf)],
+) -> Result<(&'static str, Bytes)> {
+    let room = behind(trial).and_then(|(recipe, params)| Some((recipe.tree?, params)));
+    let needed = match room {
+        Some((room, params)) => room(params, tree::bytes(&tree::find(own)?.0)?),
+        None => load.room(),
+    };
+    Ok((load.title(), needed))
 }
 
 /// What the workload's text could do and this program cannot.
@@ -174,7 +232,11 @@ impl Recipe {
         own: &[(&'static str, PathBuf)],
         interrupt: &Interrupt,
     ) -> Result<Found> {
-        let found = Found::look(self.tools, own, interrupt)?;
+        let mut found = Found::look(self.tools, own, interrupt)?;
+        if self.tree.is_some() {
+            let (tree, version) = tree::find(own)?;
+            found.add(tree::TREE, tree, version);
+        }
         if !self.users.is_empty()
             && let Some(tool) = AROUND.iter().find(|t| t.file(&[]).is_none())
         {
@@ -205,10 +267,18 @@ impl Recipe {
     pub(crate) fn does(&self, own: &[(&'static str, PathBuf)]) -> String {
         let main = self.tools.first().and_then(|t| t.file(own));
         let main = main.map_or_else(|| self.main().into(), |file| file.display().to_string());
+        let user = self.user().ok().flatten().map_or(String::new(), |u| format!(" as {}", u.name));
+        if self.tree.is_some() {
+            let tree =
+                tree::find(own).map_or("none".into(), |(tree, _)| tree.display().to_string());
+            return format!(
+                "{} is {main}{user}, on a copy of the kernel's source tree {tree}",
+                self.workload
+            );
+        }
         let Some(server) = self.server else {
             return format!("{} is the program {main}", self.workload);
         };
-        let user = self.user().ok().flatten().map_or(String::new(), |u| format!(" as {}", u.name));
         format!(
             "{} is the program {main}; for it a server is started, {server}{user}, which ends with the run",
             self.workload
@@ -233,9 +303,9 @@ impl Recipe {
         &self,
         printed: &str,
         params: &Params,
-        seconds: f64,
+        seen: Seen,
     ) -> Result<Vec<(&'static str, f64)>> {
-        let found = (self.figures)(printed, params, seconds);
+        let found = (self.figures)(printed, params, seen);
         found.filter(|f| !f.is_empty() && f.iter().all(|(_, v)| v.is_finite())).ok_or_else(|| {
             let names = of_text(self.workload).map_or(Vec::new(), |d| {
                 d.figures.iter().map(|f| f.name).take(4).collect::<Vec<_>>()

@@ -1,8 +1,9 @@
 //! `pg-test-fsync`: PostgreSQL's pg_test_fsync.
 
+use iosched_experiment::OF_ONE;
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, Tool, only_text, pgbench};
+use super::{At, Plan, Read, Recipe, Seen, Tool, number, of_text, only_text, pgbench};
 use crate::error::Result;
 
 /// pg_test_fsync.
@@ -17,6 +18,7 @@ pub(super) static PG_TEST_FSYNC: Recipe = Recipe {
     }],
     users: &[],
     server: None,
+    tree: None,
     can,
     plan,
     figures,
@@ -78,21 +80,31 @@ const SECTIONS: &[(&str, &[(&str, &str)])] = &[
     ("Non-sync'ed", &[("write", "write")]),
 ];
 
-/// Operations a second. What this machine has not is `n/a` and left out.
-fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
-    let mut found = Vec::new();
+/// Operations a second, then the time of one as it is printed: in whole microseconds. What this machine has not is `n/a` and
+/// left out; versions before 9.3 print no times.
+fn figures(printed: &str, _: &Params, _: Seen) -> Read {
+    let (mut found, mut times) = (Vec::new(), Vec::new());
+    let all = of_text(PG_TEST_FSYNC.workload).ok()?.figures;
     for (title, lines) in SECTIONS {
         let section = printed.lines().skip_while(|l| !l.contains(title)).skip(1);
         let section: Vec<&str> = section.take_while(|l| !l.trim().is_empty()).collect();
         for (begins, figure) in *lines {
             let line = section.iter().find(|l| l.trim_start().starts_with(begins))?;
-            let rate = line.split("ops/sec").next()?.split_whitespace().next_back()?;
-            match rate.parse() {
-                Ok(rate) => found.push((*figure, rate)),
+            let (rate, time) = line.split_once("ops/sec").unwrap_or((line, ""));
+            match rate.split_whitespace().next_back()?.parse() {
+                Ok(rate) => {
+                    found.push((*figure, rate));
+                    let each = all
+                        .iter()
+                        .map(|f| f.name)
+                        .find(|n| n.strip_suffix(OF_ONE) == Some(figure))?;
+                    times.extend(number(time).map(|us| (each, us)));
+                }
                 Err(_) if line.contains("n/a") => {}
                 Err(_) => return None,
             }
         }
     }
+    found.extend(times);
     Some(found)
 }

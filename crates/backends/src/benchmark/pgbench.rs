@@ -3,7 +3,7 @@
 use iosched_workloads::programs::Params;
 use nix::sys::signal::Signal;
 
-use super::{At, Plan, Recipe, Server, Tool, Words, number, only_defaults, only_text};
+use super::{At, Plan, Read, Recipe, Seen, Server, Tool, Words, number, only_defaults, only_text};
 use crate::error::Result;
 
 /// Where Debian has the programs of each version, and its package.
@@ -28,6 +28,7 @@ pub(super) static PGBENCH: Recipe = Recipe {
     ],
     users: &["postgres", "nobody"],
     server: Some("postgres"),
+    tree: None,
     can,
     plan,
     figures,
@@ -69,7 +70,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
     let mut run = client("pgbench", &["-n"]);
     run.extend(load(p));
     run.push(NAME.into());
-    Ok(Plan { prepare, server: Some(server), fill, run: vec![run], ask })
+    Ok(Plan { prepare, server: Some(server), fill, run: vec![run], ask, ..Plan::default() })
 }
 
 /// The server with the settings of the published runs, and those that the workload has by PostgreSQL's names.
@@ -111,7 +112,7 @@ fn load(p: &Params) -> Words {
 }
 
 /// pgbench's rate, and the server's syncs by transaction.
-fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+fn figures(printed: &str, _: &Params, _: Seen) -> Read {
     let tps = printed.lines().find(|l| l.starts_with("tps = "))?;
     let done = printed.lines().find(|l| l.starts_with("number of transactions actually"))?;
     let done: f64 = done.rsplit(": ").next()?.split('/').next()?.trim().parse().ok()?;

@@ -2,7 +2,7 @@
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, Tool};
+use super::{At, Plan, Read, Recipe, Seen, Tool};
 use crate::error::Result;
 
 /// PostMark.
@@ -16,6 +16,7 @@ pub(super) static POSTMARK: Recipe = Recipe {
     }],
     users: &[],
     server: None,
+    tree: None,
     can: |_| Ok(()),
     plan,
     figures,
@@ -36,7 +37,7 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
 }
 
 /// PostMark counts whole seconds, and a part of one as one.
-fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+fn figures(printed: &str, _: &Params, _: Seen) -> Read {
     let line = |words: &str| printed.lines().find(|l| l.contains(words));
     let rate = |line: &str| super::number(line.split_once('(')?.1);
     let data = |words: &str| {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use nix::unistd::User;
 
-use super::{Recipe, Words};
+use super::{Limit, Recipe, Seen, Words};
 use crate::error::{Error, Result};
 use crate::load::child::Load;
 use crate::sys;
@@ -74,28 +74,79 @@ impl<'a> Scene<'a> {
         self.user.as_ref()
     }
 
-    /// Runs commands one after the other; what they printed, and the seconds that they took together.
+    /// Runs commands one after the other; what they printed.
     ///
     /// # Errors
     /// [`Error::Tool`] with the program's first words, what `check` says.
-    pub(crate) fn run(&self, commands: &[Words], check: Check<'_>) -> Result<(String, f64)> {
-        let (mut printed, mut seconds) = (String::new(), 0.0);
+    pub(crate) fn run(&self, commands: &[Words], check: Check<'_>) -> Result<String> {
+        self.run_within(commands, Limit::Own, check).map(|(printed, _)| printed)
+    }
+
+    /// Runs commands one after the other, for so long at most; what they printed, and the seconds that they took together.
+    ///
+    /// # Errors
+    /// [`Error::Tool`] with the program's first words, what `check` says.
+    pub(crate) fn run_within(
+        &self,
+        commands: &[Words],
+        limit: Limit,
+        check: Check<'_>,
+    ) -> Result<(String, Seen)> {
+        let (mut printed, mut seen) = (String::new(), Seen { seconds: 0.0, ended: true });
+        let (most, may_end) = match limit {
+            Limit::Own => (Duration::MAX / 4, false),
+            Limit::Fails(most) => (most, false),
+            Limit::Ends(most) | Limit::Tells(most) => (most, true),
+        };
         for words in commands {
+            let left = most.saturating_sub(Duration::from_secs_f64(seen.seconds));
             let (out, err) = (self.scratch.join("printed"), self.scratch.join("errors"));
             let began = Instant::now();
             let mut load = self.start(&self.as_user(words, &[]), &out, &err)?;
-            let status = load.wait(Duration::MAX / 4, check)?;
-            seconds += began.elapsed().as_secs_f64();
+            let status = load.wait(left, check)?;
+            seen.seconds += began.elapsed().as_secs_f64();
+            seen.ended = status.is_some();
+            if !seen.ended {
+                load.kill();
+            }
             // Looking for what it left running takes time, and may be in the middle of what is measured.
             self.ended.borrow_mut().push(load);
-            if !status.is_some_and(|s| s.success()) {
-                let end = status.map_or_else(|| "a time-out".into(), |s| s.to_string());
+            if !status.map_or(may_end, |s| s.success()) {
+                let late = || format!("no end within {} s", most.as_secs());
+                let end = status.map_or_else(late, |s| s.to_string());
                 let words_of = format!("{}\n{}", read(&err), read(&out));
                 return Err(failed(&name(words), &end, &words_of));
             }
             printed += &read(&out);
+            if !seen.ended {
+                break;
+            }
         }
-        Ok((printed, seconds))
+        Ok((printed, seen))
+    }
+
+    /// Runs commands as root, who sees files where iosched itself does. Then everything in `own` belongs to the user of the
+    /// others.
+    ///
+    /// # Errors
+    /// [`Error::Tool`] with the program's first words, what `check` says.
+    pub(crate) fn lay(&self, commands: &[Words], own: &Path, check: Check<'_>) -> Result<()> {
+        let give = self.user.as_ref().filter(|_| !commands.is_empty()).map(|user| -> Words {
+            let (who, where_to) = (format!("{}:{}", user.uid, user.gid), own.display().to_string());
+            ["chown", "-R", "--no-dereference", &who, &where_to].map(String::from).into()
+        });
+        for words in commands.iter().chain(&give) {
+            let (out, err) = (self.scratch.join("printed"), self.scratch.join("errors"));
+            let mut command = command(words)?;
+            command.current_dir(self.scratch);
+            let mut load = started(command, &out, &err, self.recipe.package())?;
+            let status = load.wait(Duration::MAX / 4, check)?;
+            if !status.is_some_and(|s| s.success()) {
+                let end = status.map_or_else(String::new, |s| s.to_string());
+                return Err(failed(&name(words), &end, &read(&err)));
+            }
+        }
+        Ok(())
     }
 
     /// Ends what the commands so far left running; how many processes it were.
@@ -147,20 +198,48 @@ impl<'a> Scene<'a> {
     }
 
     fn start(&self, words: &[String], out: &Path, err: &Path) -> Result<Load> {
-        let create = |p: &Path| File::create(p).map_err(|e| Error::io("creating", p, e));
-        let [program, arguments @ ..] = words else {
-            return Err(Error::Trial { message: "there is a command without words".into() });
-        };
-        let mut command = Command::new(program);
-        // Figures are read in English, with points in numbers.
-        command.args(arguments).env("LC_ALL", "C");
-        // Another user may be unable to look into the scratch directory.
+        let mut command = command(words)?;
+        // Another user may be unable to look into the scratch directory, and root's home is not theirs.
         let at = if self.user.is_some() { self.dir } else { self.scratch };
+        if self.user.is_some() {
+            command.env("HOME", self.dir);
+        }
         sys::in_mounts(&mut command, self.namespace, at);
-        command.stdout(create(out)?).stderr(create(err)?);
         let package = if self.user.is_some() { "util-linux" } else { self.recipe.package() };
-        Load::start(&mut command, package)
+        started(command, out, err, package)
     }
+}
+
+/// A program with its arguments.
+fn command(words: &[String]) -> Result<Command> {
+    let [program, arguments @ ..] = words else {
+        return Err(Error::Trial { message: "there is a command without words".into() });
+    };
+    let mut command = Command::new(program);
+    // Figures are read in English, with points in numbers.
+    command.args(arguments).env("LC_ALL", "C");
+    for name in AROUND_BUILDS {
+        command.env_remove(name);
+    }
+    Ok(command)
+}
+
+/// What a make leaves for those below it, and where a kernel's looks for what to build.
+const AROUND_BUILDS: [&str; 8] = [
+    "MAKEFLAGS",
+    "MFLAGS",
+    "MAKELEVEL",
+    "KBUILD_OUTPUT",
+    "KCONFIG_CONFIG",
+    "ARCH",
+    "CROSS_COMPILE",
+    "GIT_DIR",
+];
+
+fn started(mut command: Command, out: &Path, err: &Path, package: &str) -> Result<Load> {
+    let create = |p: &Path| File::create(p).map_err(|e| Error::io("creating", p, e));
+    command.stdout(create(out)?).stderr(create(err)?);
+    Load::start(&mut command, package)
 }
 
 /// Has a command run in a namespace of process ids, which dies with it, and it with us.
@@ -235,6 +314,7 @@ mod tests {
         tools: &[Tool { name: "sh", folders: &[], package: "dash", version: ("", &[]) }],
         users: &["no-such-user", "nobody"],
         server: Some("sh"),
+        tree: None,
         can: |_| Ok(()),
         plan: |_, _| Ok(Plan::default()),
         figures: |_, _, _| None,

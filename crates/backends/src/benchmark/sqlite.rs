@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Recipe, Tool, only_text};
+use super::{At, Plan, Read, Recipe, Seen, Tool, only_text};
 use crate::error::Result;
 
 /// The shell.
@@ -19,6 +19,7 @@ pub(super) static SQLITE: Recipe = Recipe {
     }],
     users: &[],
     server: None,
+    tree: None,
     can,
     plan,
     figures,
@@ -71,8 +72,8 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
 const ROWS: &str = "SELECT 'iosched|'||count(*) FROM t;";
 
 /// The time, if all that was asked for is in the database.
-fn figures(printed: &str, p: &Params, seconds: f64) -> Option<Vec<(&'static str, f64)>> {
+fn figures(printed: &str, p: &Params, seen: Seen) -> Read {
     let rows = printed.lines().find_map(|l| l.strip_prefix("iosched|"))?;
     let rows: u64 = rows.trim().parse().ok()?;
-    (rows == p.count("passes") * p.count("inserts")).then(|| vec![("seconds", seconds)])
+    (rows == p.count("passes") * p.count("inserts")).then(|| vec![("seconds", seen.seconds)])
 }

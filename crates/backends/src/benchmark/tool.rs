@@ -9,7 +9,7 @@ use crate::load::probe;
 use crate::parse::version;
 
 /// A program of somebody else's.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Tool {
     /// Its file's name.
     pub name: &'static str,
@@ -96,6 +96,11 @@ impl Found {
             found.push((tool.name, file, said));
         }
         Ok(Found(found))
+    }
+
+    /// With another file.
+    pub(super) fn add(&mut self, name: &'static str, file: PathBuf, version: String) {
+        self.0.push((name, file, version));
     }
 
     /// The file of a tool.

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use iosched_workloads::programs::Params;
 use nix::sys::signal::Signal;
 
-use super::{At, Plan, Recipe, Server, Tool, number, only_defaults, only_text};
+use super::{At, Plan, Read, Recipe, Seen, Server, Tool, number, only_defaults, only_text};
 use crate::error::{Error, Result};
 
 /// The client. It is the first tool: it prints the figures.
@@ -24,6 +24,7 @@ pub(super) static NGINX: Recipe = Recipe {
     ],
     users: USERS,
     server: Some("nginx"),
+    tree: None,
     can: |p| only_defaults(p, "nginx", &["cpu", "client"]),
     plan: nginx,
     figures,
@@ -39,6 +40,7 @@ pub(super) static APACHE: Recipe = Recipe {
     ],
     users: USERS,
     server: Some("apache2"),
+    tree: None,
     can: apache_can,
     plan: apache,
     figures,
@@ -111,7 +113,7 @@ fn free_port() -> Result<u16> {
 }
 
 /// ab's rate, if every request was answered with the page.
-fn figures(printed: &str, _: &Params, _: f64) -> Option<Vec<(&'static str, f64)>> {
+fn figures(printed: &str, _: &Params, _: Seen) -> Read {
     let value = |begins: &str| {
         let line = printed.lines().find(|l| l.starts_with(begins))?;
         number(line.split_once(':')?.1)

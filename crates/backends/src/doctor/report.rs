@@ -156,7 +156,7 @@ impl Report {
                 None if t.package.is_empty() => "missing; not in Debian".to_string(),
                 None => format!("missing: apt install {}", t.package),
             };
-            out.push_str(&format!("  {:<13} {state:<36} {}\n", t.name, t.purpose));
+            out.push_str(&format!("  {:<13} {state:<35} {}\n", t.name, t.purpose));
         }
         if !self.states.is_empty() {
             out.push_str("\nstate files (runs at work, or killed: iosched restore)\n");

@@ -108,6 +108,10 @@ pub(crate) struct RunArgs {
     /// The IOzone that a live run of `iozone` runs: it is not in Debian's archive (default: the one on the path).
     #[arg(long, value_name = "PATH")]
     pub(crate) iozone: Option<PathBuf>,
+    /// The kernel's sources that live runs of `kernel-compile` and `kernel-tasks` take: a directory or a linux-source-*.tar.xz
+    /// (default: the newest archive below /usr/src).
+    #[arg(long, value_name = "PATH")]
+    pub(crate) tree: Option<PathBuf>,
     /// Trials at a time (default: one per CPU; the simulator only).
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) jobs: Option<u16>,

@@ -100,6 +100,7 @@ fn without_effect(args: &RunArgs, backend: BackendKind) -> Vec<String> {
             ("--trace", args.trace, "simulated commands are always recorded"),
             ("--program", args.program.is_some(), "the simulator runs iosched's text of programs"),
             ("--iozone", args.iozone.is_some(), "the simulator runs iosched's text of programs"),
+            ("--tree", args.tree.is_some(), "the simulator runs iosched's text of programs"),
             ("--no-warm-up", args.no_warm_up, "there is no warm-up"),
             ("--destroy-data", args.destroy_data.is_some(), sim),
             ("--overwrite-file", args.overwrite_file.is_some(), sim),

@@ -100,6 +100,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         device_state: None,
         program: None,
         iozone: None,
+        tree: None,
         filesystem: None,
         fill: None,
         memory: None,

@@ -10,6 +10,7 @@
 
 mod moved;
 mod programs;
+mod trees;
 #[path = "../../../backends/tests/watchdog/mod.rs"]
 mod watchdog;
 

@@ -1,5 +1,6 @@
 //! What workloads measure themselves: a chart for each figure, a table for each kind of operation.
 
+use iosched_experiment::{OF_ONE, absent_behind};
 use iosched_results::stats::mean_of;
 use iosched_types::units::three_digits;
 
@@ -59,8 +60,14 @@ pub(super) fn metrics(p: &Place<'_>, look: Look) -> String {
             |t: &&str| name.strip_prefix(*t).is_some_and(|e| e.starts_with(".p") || e == ".mean");
         percentiles.iter().any(end)
     };
-    let apart = |n: &&Name<'_>| !of_operation(n.0) && !of_percentiles(n.0);
-    let charts = names.iter().filter(apart).map(|n| chart(p, *n, look));
+    let beside = |name: &str| {
+        names.iter().find(|n| n.0.strip_suffix(OF_ONE) == Some(name)).map(|n| (n.0, n.1))
+    };
+    let is_beside =
+        |name: &str| name.strip_suffix(OF_ONE).is_some_and(|of| names.iter().any(|n| n.0 == of));
+    let apart = |n: &&Name<'_>| !of_operation(n.0) && !of_percentiles(n.0) && !is_beside(n.0);
+    let charts =
+        names.iter().filter(apart).map(|n| chart(p, *n, beside(n.0), look) + &absent(p, n.0));
     let tables = operations.iter().map(|o| table(p, o, &OF_OPERATIONS, &names, look));
     let quantiles = percentiles.iter().map(|o| table(p, o, &OF_TABLES, &names, look));
     charts.chain(tables).chain(quantiles).collect()
@@ -90,7 +97,21 @@ fn column(title: &str, values: &[Value], higher: Option<bool>) -> Column {
     column
 }
 
-fn chart(p: &Place<'_>, (name, unit, higher): Name<'_>, look: Look) -> String {
+/// What the original of the program prints as n/a behind this figure.
+fn absent(p: &Place<'_>, figure: &str) -> String {
+    let first = p.rows.iter().flat_map(|r| &r.runs).next();
+    let program = first.and_then(|(r, _)| r.provenance.get("program"));
+    let names = program.into_iter().flat_map(|program| absent_behind(program, figure));
+    names.map(|name| format!("\n{name}\n  n/a\n")).collect()
+}
+
+/// A figure, with a bar; `beside` is the time of one in another unit.
+fn chart(
+    p: &Place<'_>,
+    (name, unit, higher): Name<'_>,
+    beside: Option<(&str, &str)>,
+    look: Look,
+) -> String {
     let mut values: Vec<Value> = p.rows.iter().map(|r| value(r, name)).collect();
     let most = values.iter().filter_map(|f| f.0).fold(0.0, f64::max);
     // 108 µs would be 0.00 s.
@@ -103,7 +124,14 @@ fn chart(p: &Place<'_>, (name, unit, higher): Name<'_>, look: Look) -> String {
     let most = most * times;
     let bars = values.iter().map(|f| f.0.map_or(String::new(), |v| bar(v / most, 24)));
     let numbers = column(unit, &values, higher);
-    let table = Speed { columns: vec![numbers, Column::words("", Align::Left, bars)] };
+    let each = beside.map(|(name, unit)| {
+        let values: Vec<Value> = p.rows.iter().map(|r| value(r, name)).collect();
+        let title = if unit == "us" { "µs each".into() } else { format!("{unit} each") };
+        column(&title, &values, None)
+    });
+    let bars = Column::words("", Align::Left, bars);
+    let columns = [numbers].into_iter().chain(each).chain([bars]).collect();
+    let table = Speed { columns };
     let direction = match higher {
         Some(true) => " (more is better)",
         Some(false) => " (less is better)",

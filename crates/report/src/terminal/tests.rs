@@ -435,3 +435,34 @@ fn infinitely_many_times_better_is_no_long_number() {
     assert!(row.contains(&"█".repeat(16)) && row.trim_end().ends_with("∞×"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
 }
+
+/// A rate's inverse has no chart of its own, and what the original prints as n/a stands where it stands there.
+#[test]
+fn the_time_of_one_stands_beside_its_rate() {
+    let of = |scheduler: &str, rate: f64| {
+        let mut r = record("disk", "w", scheduler, 0, 0);
+        r.jobs.clear();
+        r.provenance.insert("program".into(), "pg-test-fsync".into());
+        let metric = |name: &str, value, unit: &str, higher_is_better| Metric {
+            name: name.into(),
+            value,
+            unit: unit.into(),
+            higher_is_better,
+            censored: false,
+        };
+        r.metrics = vec![
+            metric("fsync", rate, "ops/s", Some(true)),
+            metric("open_sync", rate, "ops/s", Some(true)),
+            metric("fsync, time of one", 1e6 / rate, "us", None),
+        ];
+        r
+    };
+    let text = report(&[of("none", 100.0), of("bfq", 200.0)], NARROW);
+    assert!(!text.contains("time of one") && text.matches("µs each").count() == 1, "{text}");
+    let row = text.lines().find(|l| l.starts_with("none")).unwrap();
+    assert!(row.contains("10,000") || row.contains("10000"), "{text}");
+    let at = |what: &str| text.find(what).unwrap();
+    let [rate, not, next] =
+        [at("fsync (more"), at("fsync_writethrough\n  n/a\n"), at("open_sync (more")];
+    assert!(rate < not && not < next, "{text}");
+}

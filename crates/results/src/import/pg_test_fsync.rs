@@ -1,6 +1,6 @@
 //! pg_test_fsync's output.
 
-use iosched_experiment::record::{Metric, Record, TrialId};
+use iosched_experiment::record::{ABSENT, Metric, Record, TrialId};
 use iosched_types::Diagnostic;
 
 use super::iozone::{fresh, number_repetitions, scheduler_mark};
@@ -43,7 +43,9 @@ pub fn from_pg_test_fsync(
                 ));
             };
             let method = method.split_whitespace().collect::<Vec<_>>().join(" ");
-            for (unit, value, higher) in [("ops/sec", ops, true), ("usecs/op", usecs.trim(), false)]
+            // The same number twice: only one of them is compared.
+            for (unit, value, better) in
+                [("ops/sec", ops, Some(true)), ("usecs/op", usecs.trim(), None)]
             {
                 let name = format!("{section}: {method} [{unit}]");
                 let value = number(file, n, line, value)?;
@@ -60,12 +62,12 @@ pub fn from_pg_test_fsync(
                     name,
                     value,
                     unit: unit.into(),
-                    higher_is_better: Some(higher),
+                    higher_is_better: better,
                     censored: false,
                 });
             }
         } else if let Some(method) = line.trim().strip_suffix("n/a") {
-            let list = record.provenance.entry("n/a".into()).or_default();
+            let list = record.provenance.entry(ABSENT.into()).or_default();
             if !list.is_empty() {
                 list.push_str("; ");
             }

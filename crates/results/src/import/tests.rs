@@ -73,6 +73,10 @@ fn pg_test_fsync_sections() {
         Some(4880.0)
     );
     assert_eq!(r[0].provenance["n/a"].matches("fsync_writethrough").count(), 2);
+    // A time is its rate once more, and is not compared beside it.
+    let compared = crate::measure::measures(&r[0]);
+    assert_eq!(compared.len(), 16);
+    assert!(compared.iter().all(|m| m.unit == "ops/sec"), "{compared:?}");
 }
 
 /// fio prints the middles of its bins, beyond the largest latency; `fio --output-format=json` has no bins to see it by.

@@ -64,6 +64,15 @@ const fn cached() -> Param {
     }
 }
 
+const fn config() -> Param {
+    Param {
+        name: "config",
+        text: "Configuration of a real kernel's tree (live); `files` and `cpu` are those of the text.",
+        default: "defconfig",
+        kind: Kind::Word(&["defconfig", "allnoconfig", "tinyconfig"]),
+    }
+}
+
 const SECONDS: &[Figure] = &[Figure { name: "seconds", unit: "s", higher_is_better: Some(false) }];
 
 /// The kernel.
@@ -71,8 +80,10 @@ pub(super) static KERNEL_COMPILE: Descriptor = Descriptor {
     name: "kernel-compile",
     quick: &[("scale", "5")],
     text: "Timed Linux compilation: `make -j` of a kernel's sources that are in memory; a link at the end.",
-    params: &[jobs(), files_of("1650"), cpu("450"), object("48k"), scale(), cached()],
+    params: &[jobs(), files_of("1650"), cpu("450"), object("48k"), scale(), cached(), config()],
     figures: SECONDS,
+    absent: &[],
+    only_real: &["config"],
     periodic: &[],
     room: |p| sources(p).saturating_mul(p.bytes("object")),
     fits: |_| Ok(()),
@@ -87,6 +98,8 @@ pub(super) static PHP_COMPILE: Descriptor = Descriptor {
     text: "Timed PHP compilation: `make -j` of PHP's sources that are in memory; a link at the end.",
     params: &[jobs(), files_of("480"), cpu("540"), object("64k"), scale(), cached()],
     figures: SECONDS,
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| sources(p).saturating_mul(p.bytes("object")),
     fits: |_| Ok(()),

@@ -53,6 +53,8 @@ pub(super) static COMPILEBENCH: Descriptor = Descriptor {
         rate("read compiled tree"),
         Figure { name: "delete", unit: "s/tree", higher_is_better: Some(false) },
     ],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| {
         // Lengths are whole bytes: each file may have one less than its share.

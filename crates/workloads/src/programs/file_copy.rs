@@ -23,6 +23,8 @@ pub(super) static FILE_COPY: Descriptor = Descriptor {
         Param { name: "copies", text: "Processes.", default: "1", kind: Kind::Count(1, 1024) },
     ],
     figures: &[Figure { name: "copied", unit: "MB/s", higher_is_better: Some(true) }],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| p.count("copies").saturating_mul(p.bytes("size")).saturating_mul(2),
     fits: |_| Ok(()),

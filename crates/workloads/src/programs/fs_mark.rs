@@ -55,6 +55,8 @@ pub(super) static FS_MARK: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "files per second", unit: "files/s", higher_is_better: Some(true) }],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| {
         let files = [p.count("n"), p.count("threads"), p.count("loops")];

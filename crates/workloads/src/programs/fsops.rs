@@ -74,6 +74,8 @@ pub(super) static FSOPS: Descriptor = Descriptor {
         },
     ],
     figures: &[],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |_| 0,
     fits: |p| {

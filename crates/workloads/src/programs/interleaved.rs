@@ -45,6 +45,8 @@ pub(super) static INTERLEAVED: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "read", unit: "MB/s", higher_is_better: Some(true) }],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| p.bytes("size"),
     fits: |p| {

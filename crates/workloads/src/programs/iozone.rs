@@ -88,6 +88,8 @@ pub(super) static IOZONE: Descriptor = Descriptor {
         beside("reread, slowest process"),
         beside("reread, fastest process"),
     ],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| p.count("processes").saturating_mul(p.bytes("size")),
     fits: |p| {

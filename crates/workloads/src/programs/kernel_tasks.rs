@@ -78,6 +78,8 @@ pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
         Figure { name: "done", unit: "%", higher_is_better: Some(true) },
         Figure { name: "files", unit: "1", higher_is_better: Some(true) },
     ],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| (p.count("readers") + p.count("writers")).saturating_mul(p.bytes("file")),
     fits: |_| Ok(()),

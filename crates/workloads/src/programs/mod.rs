@@ -82,6 +82,10 @@ pub struct Descriptor {
     pub params: &'static [Param],
     /// Figures of its own.
     pub figures: &'static [Figure],
+    /// Figures that the original prints as n/a on Linux, each with the one before it.
+    pub absent: &'static [(&'static str, &'static str)],
+    /// Parameters of the real program that the text does without.
+    pub only_real: &'static [&'static str],
     /// What it does now and then.
     pub periodic: &'static [Periodic],
     /// Bytes that its files have at least at some time, as far as the parameters tell: no disk below that will do.

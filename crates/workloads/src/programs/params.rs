@@ -275,14 +275,21 @@ impl Params {
     /// The parameters that set how long the program takes and that differ from the published run: value and default.
     #[must_use]
     pub fn lengths(&self, d: &Descriptor) -> Vec<String> {
-        let differs = |(name, _): &(&'static str, &str)| {
+        let names: Vec<&str> = d.quick.iter().map(|(name, _)| *name).collect();
+        self.differing(d, &names)
+    }
+
+    /// Those of these parameters that do not have their defaults, in words.
+    #[must_use]
+    pub fn differing(&self, d: &Descriptor, names: &[&str]) -> Vec<String> {
+        let differs = |name: &&str| {
             let p = d.params.iter().find(|p| p.name == *name)?;
             let own = self.get(name)?;
             let default = p.read(p.default).ok()?;
             let (own, usual) = (p.show(own), p.show(&default));
             (own != usual).then(|| format!("{name}={own} instead of {usual}"))
         };
-        d.quick.iter().filter_map(differs).collect()
+        names.iter().filter_map(differs).collect()
     }
 
     /// A number.

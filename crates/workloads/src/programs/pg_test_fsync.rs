@@ -4,16 +4,23 @@
 
 use iosched_syscalls::{Done, Fd, OpenFlags, Part, Sys};
 use iosched_types::Bytes;
-use iosched_types::units::SEC;
+use iosched_types::units::{SEC, US};
 
 use super::{Descriptor, Figure, Kind, Param, Params};
 
 const FILE: &str = "pg_test_fsync.out";
 /// A segment of the log.
 const SEGMENT: Bytes = 16 << 20;
+/// Tests. Their rates come first among the figures, then the times.
+const TESTS: usize = 16;
 
 const fn ops(name: &'static str) -> Figure {
     Figure { name, unit: "ops/s", higher_is_better: Some(true) }
+}
+
+/// The same number once more, as the original shows it: it is the rate that is compared.
+const fn each(name: &'static str) -> Figure {
+    Figure { name, unit: "us", higher_is_better: None }
 }
 
 /// The test.
@@ -53,7 +60,28 @@ pub(super) static PG_TEST_FSYNC: Descriptor = Descriptor {
         ops("write, fsync, close"),
         ops("write, close, fsync"),
         ops("write"),
+        each("open_datasync, time of one"),
+        each("fdatasync, time of one"),
+        each("fsync, time of one"),
+        each("open_sync, time of one"),
+        each("open_datasync, two writes, time of one"),
+        each("fdatasync, two writes, time of one"),
+        each("fsync, two writes, time of one"),
+        each("open_sync, two writes, time of one"),
+        each("open_sync 1 * 16kB, time of one"),
+        each("open_sync 2 * 8kB, time of one"),
+        each("open_sync 4 * 4kB, time of one"),
+        each("open_sync 8 * 2kB, time of one"),
+        each("open_sync 16 * 1kB, time of one"),
+        each("write, fsync, close, time of one"),
+        each("write, close, fsync, time of one"),
+        each("write, time of one"),
     ],
+    absent: &[
+        ("fsync_writethrough", "fsync"),
+        ("fsync_writethrough, two writes", "fsync, two writes"),
+    ],
+    only_real: &[],
     periodic: &[],
     room: |_| SEGMENT,
     fits: |_| Ok(()),
@@ -162,5 +190,11 @@ async fn reopen(sys: &Sys, block: Bytes, closes_first: bool) -> Done {
 
 async fn rate(sys: &Sys, name: &'static str, n: u64, begun: u64) -> Done {
     sys.mark(Part::Phase, name, begun).await?;
-    sys.figure(name, n as f64 * SEC as f64 / (sys.now() - begun).max(1) as f64).await
+    let time = (sys.now() - begun).max(1) as f64;
+    sys.figure(name, n as f64 * SEC as f64 / time).await?;
+    let all = PG_TEST_FSYNC.figures.iter().map(|f| f.name);
+    match all.clone().zip(all.skip(TESTS)).find(|(rate, _)| *rate == name) {
+        Some((_, each)) => sys.figure(each, time / (n.max(1) * US) as f64).await,
+        None => Ok(()),
+    }
 }

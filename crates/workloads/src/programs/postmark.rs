@@ -59,6 +59,8 @@ pub(super) static POSTMARK: Descriptor = Descriptor {
         Figure { name: "read", unit: "MB/s", higher_is_better: Some(true) },
         Figure { name: "written", unit: "MB/s", higher_is_better: Some(true) },
     ],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| {
         let mean = p.bytes("smallest") / 2 + p.bytes("largest") / 2;

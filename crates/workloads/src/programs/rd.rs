@@ -52,6 +52,8 @@ pub(super) static RD: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "all reads", unit: "s", higher_is_better: Some(false) }],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| p.bytes("size"),
     fits: |p| {

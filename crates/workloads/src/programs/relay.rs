@@ -33,6 +33,8 @@ pub(super) static RELAY: Descriptor = Descriptor {
         },
     ],
     figures: &[],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |_| 0,
     fits: |_| Ok(()),

@@ -64,6 +64,8 @@ pub(super) static SQLITE: Descriptor = Descriptor {
         },
     ],
     figures: &[Figure { name: "seconds", unit: "s", higher_is_better: Some(false) }],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| p.count("passes").saturating_mul(p.count("inserts")).saturating_mul(p.bytes("row")),
     fits: |p| {

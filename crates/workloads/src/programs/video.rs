@@ -79,6 +79,8 @@ pub(super) static VIDEO: Descriptor = Descriptor {
         background::THROUGHPUT[0],
         background::THROUGHPUT[1],
     ],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: background::room,
     fits: |_| Ok(()),

@@ -52,6 +52,8 @@ pub(super) static DBENCH: Descriptor = Descriptor {
         Figure { name: "throughput", unit: "MB/s", higher_is_better: Some(true) },
         Figure { name: "max latency", unit: "ms", higher_is_better: Some(false) },
     ],
+    absent: &[],
+    only_real: &[],
     periodic: &[],
     room: |p| match p.file("loadfile") {
         Some(_) => 0,

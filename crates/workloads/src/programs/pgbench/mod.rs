@@ -122,6 +122,8 @@ pub(super) static PGBENCH: Descriptor = Descriptor {
         Figure { name: "pages written by clients", unit: "1", higher_is_better: None },
         Figure { name: "checkpoints", unit: "1", higher_is_better: None },
     ],
+    absent: &[],
+    only_real: &[],
     periodic: &[Periodic {
         figure: "checkpoints",
         none: "no checkpoint fell into this run",

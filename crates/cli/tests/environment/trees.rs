@@ -1,0 +1,203 @@
+//! Builds and tasks on a kernel's source tree: here a small one with the targets that a kernel's has.
+
+use super::programs::{ENDED, RUN, lacks};
+use super::*;
+
+/// A tree of twelve files of which each is built by one command. `$(SLOW)` is what that waits for.
+const MAKEFILE: &str = "VERSION = 6\nPATCHLEVEL = 1\nSUBLEVEL = 7\nEXTRAVERSION =\nFILES := $(wildcard src/*.c)\n\
+    all: vmlinux\ndefconfig allnoconfig tinyconfig:\n\t@echo $@ >.config\nmrproper:\n\t@rm -f .config vmlinux src/*.o\n\
+    vmlinux: $(FILES:.c=.o)\n\t@cat $^ >$@\n\
+    src/%.o: src/%.c .config\n\t@echo '  CC      $@'\n\t@test \"$$(id -un)\" = nobody; SLOW\n\t@cp $< $@\n";
+
+/// What a kernel's build asks for and this one does not use.
+const TOOLS: &str = "mkdir tools; for t in gcc flex bison bc; do printf '#!/bin/sh\\necho 12.2\\n' >tools/$t; chmod +x tools/$t; \
+    done; touch tools/libelf.h; PATH=$PWD/tools:$PATH; ";
+
+impl Place {
+    /// With a tree in which what a command waits for is `slow`.
+    fn with_tree(slow: &str) -> Place {
+        let place = Place::new();
+        let sources = place.path("tree/src");
+        std::fs::create_dir_all(&sources).unwrap();
+        for i in 0..12 {
+            let text = format!("int f{i};\n").repeat(200);
+            std::fs::write(sources.join(format!("f{i}.c")), text).unwrap();
+        }
+        // Built before: the copy is cleaned.
+        std::fs::write(sources.join("f0.o"), "").unwrap();
+        std::fs::write(place.path("tree/vmlinux"), "").unwrap();
+        std::fs::write(place.path("tree/Makefile"), MAKEFILE.replace("SLOW", slow)).unwrap();
+        std::fs::write(place.path("tree/Kconfig"), "").unwrap();
+        place
+    }
+
+    /// Runs a program on a file system of its own.
+    fn on_tree(&self, arguments: &str) -> Output {
+        self.in_own_mounts(&format!(
+            "{MOUNTED} {TOOLS} code=0; {RUN} --tree $PWD/tree --format json {arguments} >out.json || code=$? {ENDED}"
+        ))
+    }
+}
+
+/// A file system with room for what a defconfig makes.
+const MOUNTED: &str = "truncate -s 4G img; mkfs.ext4 -q -F img; mkdir m; mount -o loop img m; ";
+
+fn skipped() -> bool {
+    skip() || ["make", "git", "xz"].into_iter().any(lacks)
+}
+
+#[test]
+fn a_tree_is_built_in_a_copy_by_nobody() {
+    if skipped() {
+        return;
+    }
+    let place = Place::with_tree("true");
+    let before = std::fs::metadata(place.path("tree/src/f0.o")).unwrap().modified().unwrap();
+    let output = place.on_tree("kernel-compile --param jobs=2 --param config=tinyconfig");
+    says(&output, 0, &[]);
+    let json = place.text("out.json");
+    for told in ["\"seconds\"", "\"program.tree.version\":\"6.1.7\"", "\"program.user\":\"nobody\""]
+    {
+        assert!(json.contains(told), "{told}: {json}");
+    }
+    // The user's own tree is as it was.
+    assert!(!place.path("tree/.config").exists());
+    assert_eq!(std::fs::metadata(place.path("tree/src/f0.o")).unwrap().modified().unwrap(), before);
+    place.is_as_before();
+}
+
+#[test]
+fn an_archive_and_what_git_has_are_built_too() {
+    if skipped() {
+        return;
+    }
+    let archive = Place::with_tree("true");
+    let packed =
+        works_in(&archive, "tar -cJf linux-source-6.1.tar.xz --exclude=*.o --exclude=vmlinux tree");
+    assert!(packed);
+    let run = RUN.replace("--runs", "--tree $PWD/linux-source-6.1.tar.xz --runs");
+    let script = |run: &str| {
+        format!(
+            "{MOUNTED} {TOOLS} code=0; {run} --format json kernel-compile --param jobs=2 >out.json || code=$? {ENDED}"
+        )
+    };
+    says(&archive.in_own_mounts(&script(&run)), 0, &[]);
+    archive.is_as_before();
+    let git = Place::with_tree("true");
+    // What git does not have would be taken for built.
+    let text = "cd tree && git init -q && git add Makefile Kconfig src/*.c && git -c user.name=i -c user.email=i \
+                commit -q -m tree";
+    assert!(works_in(&git, text));
+    says(&git.on_tree("kernel-compile --param jobs=2"), 0, &[]);
+    git.is_as_before();
+}
+
+fn works_in(place: &Place, script: &str) -> bool {
+    place.command("sh").args(["-c", script]).status().is_ok_and(|s| s.success())
+}
+
+#[test]
+fn tasks_are_done_beside_readers_and_writers() {
+    if skipped() {
+        return;
+    }
+    for task in ["grep", "checkout", "merge", "make"] {
+        let place = Place::with_tree("true");
+        let output = place.on_tree(&format!(
+            "kernel-tasks --param task={task} --param readers=1 --param writers=1 --param file=1M --param changed=50"
+        ));
+        says(&output, 0, &[]);
+        let json = place.text("out.json");
+        let files = match task {
+            // Sources, Makefile, Kconfig, the file with the word, and what was built.
+            "grep" => 17,
+            "make" => 12,
+            // Half of the sources.
+            _ => 6,
+        };
+        let figure = format!("\"name\":\"files\",\"value\":{files}.0");
+        assert!(json.contains(&figure) && json.contains("\"done\""), "{task}: {json}");
+        place.is_as_before();
+    }
+}
+
+#[test]
+fn a_make_is_ended_at_its_limit() {
+    if skipped() {
+        return;
+    }
+    let place = Place::with_tree("sleep 1");
+    says(&place.on_tree("kernel-tasks --param task=make --param limit=1"), 0, &[]);
+    let json = place.text("out.json");
+    let files = json.split("\"name\":\"files\",\"value\":").nth(1).unwrap();
+    let files: f64 = files.split([',', '}']).next().unwrap().parse().unwrap();
+    assert!((5.0..12.0).contains(&files), "{files}");
+    place.is_as_before();
+}
+
+/// A build in the middle of its work is gone with the run, however that ends.
+#[test]
+fn a_killed_run_takes_the_build_and_its_copy_with_it() {
+    if skipped() {
+        return;
+    }
+    for (signal, code) in [("KILL", 137), ("TERM", 4)] {
+        let place = Place::with_tree("sleep 70137");
+        let output = place.in_own_mounts(&format!(
+            "{MOUNTED} {TOOLS} code=0; {RUN} --tree $PWD/tree kernel-compile --param jobs=2 & run=$!; \
+             i=0; until pgrep -f '^sleep 70137$' >found || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; \
+             kill -{signal} $run; wait $run || code=$?; \
+             i=0; while ls m | grep -q iosched && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done {ENDED}"
+        ));
+        says(&output, code, &[]);
+        assert!(!place.text("found").is_empty(), "the build never began");
+        assert!(!works("pgrep", &["-f", "^sleep 70137$"]), "{signal}: the build goes on");
+        place.is_as_before();
+    }
+}
+
+#[test]
+fn what_cannot_be_built_is_told() {
+    if skipped() {
+        return;
+    }
+    let place = Place::with_tree("true");
+    std::fs::write(place.path("no.txt"), "").unwrap();
+    for (tree, why) in [
+        ("none", "--tree: there is no "),
+        ("tree/src", "is no kernel's source tree: it has no Makefile"),
+        ("no.txt", "is neither a directory nor a .tar.xz"),
+    ] {
+        let args =
+            ["run", "kernel-compile", "--backend", "real", "--device", "/tmp", "--tree", tree];
+        let output = place.iosched(&args).output().unwrap();
+        says(&output, 2, &[why, "--tree takes the top directory"]);
+    }
+    let tool = place.on_tree("kernel-compile --param files=3");
+    says(&tool, 2, &["files=3: the real program takes the time that it takes", "--program text"]);
+    let _ = std::fs::remove_dir(place.path("m"));
+    let lacking = place.in_own_mounts(&format!(
+        "{MOUNTED} rm -r tools; {TOOLS} rm tools/libelf.h tools/flex; code=0; \
+         for t in make tar xz git sh setpriv unshare fio; do ln -s $(command -v $t) tools/$t; done; \
+         usual=$PATH; PATH=$PWD/tools; {RUN} --tree $PWD/tree kernel-compile || code=$?; PATH=$usual {ENDED}"
+    ));
+    says(&lacking, 3, &["flex is not installed", "apt install flex"]);
+    place.is_as_before();
+}
+
+#[test]
+fn a_disk_without_room_for_a_tree_and_a_broken_build_are_told() {
+    if skipped() {
+        return;
+    }
+    let place = Place::with_tree("true");
+    let file = std::fs::File::create(place.path("tree/large")).unwrap();
+    file.set_len(7 << 30).unwrap();
+    let small = place.on_tree("kernel-compile --param config=tinyconfig");
+    says(&small, 2, &["kernel-compile needs at least 7.50 GiB, and", "/m has "]);
+    place.is_as_before();
+    let broken = Place::with_tree("echo no room for an eel >&2; exit 3");
+    let output = broken.on_tree("kernel-compile --param jobs=1 --param config=allnoconfig");
+    says(&output, 4, &["make failed", "no room for an eel"]);
+    broken.is_as_before();
+}
