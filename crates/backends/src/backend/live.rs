@@ -306,8 +306,9 @@ impl Run<'_> {
         }
         nix::unistd::sync();
         cold()?;
-        meter::drop_caches()?;
-        scene.run(&plan.warm, go_on)?;
+        if !plan.keeps_caches {
+            meter::drop_caches()?;
+        }
         let server = serve(go_on)?;
         wait(options.settle, &options.interrupt)?;
         let ticks = || server.as_ref().map_or(0, Serving::ticks);

@@ -103,10 +103,8 @@ fn configured(at: &At<'_>, config: &str) -> Result<Plan> {
 
 fn compile(p: &Params, at: &At<'_>) -> Result<Plan> {
     let mut plan = configured(at, &p.word("config"))?;
-    if p.count("cached") == 1 {
-        let read = format!("exec find '{}' -type f -exec cat {{}} + >/dev/null", at.file(COPY));
-        plan.warm = vec![at.command("sh", &["-c", &read])];
-    }
+    // It was just unpacked.
+    plan.keeps_caches = p.count("cached") == 1;
     plan.run = vec![make(at, &[&format!("-j{}", p.count("jobs"))])];
     plan.limit = Limit::Fails(GIVEN_UP);
     Ok(plan)
@@ -174,7 +172,7 @@ fn history(p: &Params, at: &At<'_>) -> Result<Plan> {
     )?;
     let start = if &*p.word("task") == "merge" { "ours" } else { "base" };
     let text = format!(
-        "set -e\ncd '{}'\ngit init -q\necho {WORD} >iosched-word\ngit add -A\ngit commit -q -m base\ngit branch base\n\
+        "set -e\ncd '{}'\ngit init -q\necho {WORD} >iosched-word\ngit add -A -f\ngit commit -q -m base\ngit branch base\n\
          git ls-tree -r -l HEAD | awk '$4 > 1024 && /^100644.*\\.[ch]$/ {{ sub(/^[^\\t]*\\t/, \"\"); print }}' |\n\
          \tawk 'int(NR * {1} / 100) > int((NR - 1) * {1} / 100)' >../changed\n\
          change() {{\n\tgit checkout -q -b \"$1\" base\n\txargs -r -d '\\n' sed -i -e \"$2\" <../changed\n\t\
@@ -275,17 +273,17 @@ mod tests {
     }
 
     #[test]
-    fn a_build_is_unpacked_configured_read_and_made() {
+    fn a_build_is_unpacked_configured_and_made() {
         let dir = tempfile::tempdir().unwrap();
         let line = "kernel-compile 3 1650 450 48k 100 1 allnoconfig";
         let plan = planned(&KERNEL_COMPILE, line, dir.path());
         assert!(lines(&plan.lay)[0].ends_with("-xJf /usr/src/linux-source-6.1.tar.xz"));
         assert_eq!(lines(&plan.prepare), ["make -C /tested/linux -s allnoconfig"]);
-        assert!(lines(&plan.warm)[0].contains("find '/tested/linux'"));
+        assert!(plan.keeps_caches);
         assert_eq!(lines(&plan.run), ["make -C /tested/linux -j3"]);
         assert_eq!(plan.limit, Limit::Fails(GIVEN_UP));
         let cold = "kernel-compile 3 1650 450 48k 100 0";
-        assert!(planned(&KERNEL_COMPILE, cold, dir.path()).warm.is_empty());
+        assert!(!planned(&KERNEL_COMPILE, cold, dir.path()).keeps_caches);
         let read = |text: &str| KERNEL_COMPILE.read(text, &params(line), seen(true));
         assert_eq!(read(PRINTED).unwrap(), [("seconds", 12.5)]);
         let nothing = read("make: Nothing to be done for 'all'.").unwrap_err().to_string();

@@ -151,8 +151,8 @@ pub(crate) struct Plan {
     pub server: Option<Server>,
     /// Before the measured part, with the server.
     pub fill: Vec<Words>,
-    /// After the caches were dropped.
-    pub warm: Vec<Words>,
+    /// What was written before is still in memory in the measured part: the caches are not dropped.
+    pub keeps_caches: bool,
     /// The measured part.
     pub run: Vec<Words>,
     /// How long that may take.
