@@ -330,9 +330,10 @@ impl Run<'_> {
             record.provenance.insert("program.tree".into(), tree.display().to_string());
             record.provenance.insert("program.tree.version".into(), version);
         }
-        let file = tools.path(recipe.main()).display().to_string();
-        record.provenance.insert("program.file".into(), file);
-        let version = tools.version(recipe.main()).to_string();
+        let first = plan.run.first().and_then(|words| words.first());
+        let main = first.and_then(|file| tools.name(file)).unwrap_or(recipe.main());
+        record.provenance.insert("program.file".into(), tools.path(main).display().to_string());
+        let version = tools.version(main).to_string();
         record.provenance.insert("program.version".into(), version);
         record.provenance.retain(|_, v| !v.is_empty());
         if let Some(user) = scene.user() {
@@ -341,14 +342,11 @@ impl Run<'_> {
         if left > 0 {
             record.warnings.push(Warning {
                 code: "left-running".into(),
-                message: format!(
-                    "{} left {left} processes running: they were ended",
-                    recipe.main()
-                ),
+                message: format!("{main} left {left} processes running: they were ended"),
                 advice: "what they did meanwhile is part of the figures".into(),
             });
         }
-        record.logs = vec![(recipe.main().into(), printed)];
+        record.logs = vec![(main.into(), printed)];
         record.logs.retain(|(_, text)| !text.trim().is_empty());
         self.conclude(&mut record, seen, &scheduler, false);
         Ok(record)

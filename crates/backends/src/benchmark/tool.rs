@@ -108,6 +108,11 @@ impl Found {
         self.0.iter().find(|t| t.0 == tool).map_or(Path::new(""), |t| &t.1)
     }
 
+    /// The name of the tool that lies there.
+    pub(crate) fn name(&self, file: &str) -> Option<&'static str> {
+        self.0.iter().find(|t| t.1 == Path::new(file)).map(|t| t.0)
+    }
+
     /// What a tool says of its version; empty if it says nothing.
     pub(crate) fn version(&self, tool: &str) -> &str {
         self.0.iter().find(|t| t.0 == tool).map_or("", |t| &t.2)

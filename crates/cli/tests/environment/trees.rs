@@ -117,6 +117,8 @@ fn tasks_are_done_beside_readers_and_writers() {
             // Half of the sources.
             _ => 6,
         };
+        let tool = if task == "make" { "make" } else { "git" };
+        assert!(json.contains(&format!("/{tool}\",\"program.tree\"")), "{task}: {json}");
         let figure = format!("\"name\":\"files\",\"value\":{files}.0");
         assert!(json.contains(&figure) && json.contains("\"done\""), "{task}: {json}");
         place.is_as_before();
