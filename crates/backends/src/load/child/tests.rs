@@ -29,36 +29,11 @@ fn what_descendants_use_is_counted() {
     assert_eq!(load.descendants_ticks(), 0, "there are none any more");
 }
 
-#[test]
-fn a_child_that_left_the_group_dies_too() {
+/// A load with a child in a session of its own, and what it consists of.
+fn with_a_child_apart() -> (Load, Vec<Pid>) {
     let mut command = Command::new("sh");
     command.args(["-c", "setsid sleep 1000 & wait"]);
-    let mut load = Load::start(&mut command, "dash").unwrap();
-    let deadline = Instant::now() + Duration::from_secs(5);
-    let mut family = Vec::new();
-    while family.is_empty() && Instant::now() < deadline {
-        family = descendants(load.pid());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    assert!(!family.is_empty());
-    load.kill();
-    let root = SysRoot::default();
-    let alive = |p: &Pid| {
-        let stat = root.get(&format!("/proc/{p}/stat")).unwrap_or_default();
-        !stat.is_empty() && !stat.contains(") Z ")
-    };
-    while family.iter().any(alive) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert!(!family.iter().any(alive));
-}
-
-/// Like fio's jobs while fio starts: the child is in a session of its own, and its parent is killed.
-#[test]
-fn what_a_killed_load_leaves_behind_dies_too() {
-    let mut command = Command::new("sh");
-    command.args(["-c", "setsid sleep 1000 & wait"]);
-    let mut load = Load::start(&mut command, "dash").unwrap();
+    let load = Load::start(&mut command, "dash").unwrap();
     let deadline = Instant::now() + Duration::from_secs(10);
     let mut family = Vec::new();
     while family.is_empty() && Instant::now() < deadline {
@@ -66,17 +41,37 @@ fn what_a_killed_load_leaves_behind_dies_too() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(!family.is_empty());
-    kill(Pid::from_raw(i32::try_from(load.pid()).unwrap()), Signal::SIGKILL).unwrap();
-    assert!(load.wait(Duration::from_secs(10), &mut || Ok(())).unwrap().is_some());
+    (load, family)
+}
+
+/// Waits until none of these lives, for some seconds.
+fn all_die(family: &[Pid]) -> bool {
     let root = SysRoot::default();
     let alive = |p: &Pid| {
         let stat = root.get(&format!("/proc/{p}/stat")).unwrap_or_default();
         !stat.is_empty() && !stat.contains(") Z ")
     };
+    let deadline = Instant::now() + Duration::from_secs(10);
     while family.iter().any(alive) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(!family.iter().any(alive));
+    !family.iter().any(alive)
+}
+
+#[test]
+fn a_child_that_left_the_group_dies_too() {
+    let (mut load, family) = with_a_child_apart();
+    load.kill();
+    assert!(all_die(&family));
+}
+
+/// Like fio's jobs while fio starts: the child is in a session of its own, and its parent is killed.
+#[test]
+fn what_a_killed_load_leaves_behind_dies_too() {
+    let (mut load, family) = with_a_child_apart();
+    kill(Pid::from_raw(i32::try_from(load.pid()).unwrap()), Signal::SIGKILL).unwrap();
+    assert!(load.wait(Duration::from_secs(10), &mut || Ok(())).unwrap().is_some());
+    assert!(all_die(&family));
 }
 
 /// A program that ends by itself, in good order, and leaves one in a session of its own.
