@@ -35,7 +35,10 @@ impl Tool {
         // Debian puts a wrapper of its own before PostgreSQL's programs, which looks for clusters of its own.
         let folders = self.folders.iter().flat_map(|f| matching(f));
         let all = folders.chain(std::env::split_paths(&path));
-        all.map(|d| d.join(self.name)).find(|p| probe::is_program(p))
+        // A header is read and not run.
+        let header = self.name.ends_with(".h");
+        let usable = |p: &PathBuf| if header { p.is_file() } else { probe::is_program(p) };
+        all.map(|d| d.join(self.name)).find(usable)
     }
 
     /// What it says of its version, and that in numbers. Empty if it says nothing.
