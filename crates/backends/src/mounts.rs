@@ -35,7 +35,9 @@ fn begin(fill: impl FnOnce() -> Result<()>) -> Result<OwnedFd> {
     let refused = |e: nix::Error| denied(e.into());
     unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).map_err(refused)?;
     let none: Option<&str> = None;
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none).map_err(refused)?;
+    // What is unmounted on the machine meanwhile has to go here, too: else it would seem to be unmounted, and be neither
+    // written back nor free. What is mounted here reaches nobody else.
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none).map_err(refused)?;
     let path = "/proc/thread-self/ns/mnt";
     let namespace = File::open(path).map_err(|e| Error::io("opening", path, e))?;
     fill()?;
@@ -66,4 +68,55 @@ pub(crate) fn own_memory() -> Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     mount(Some("iosched"), MEMORY, Some("tmpfs"), flags, Some("mode=1777"))
         .map_err(|e| Error::io("mounting on", MEMORY, e.into()))
+}
+
+#[cfg(test)]
+#[allow(clippy::print_stdout, reason = "a skipped test says so")]
+mod tests {
+    use std::thread;
+
+    use nix::mount::umount;
+    use nix::sched::setns;
+
+    use super::*;
+
+    /// Whether something is mounted there in a namespace.
+    fn has(namespace: &OwnedFd, at: &Path) -> bool {
+        let look = || {
+            unshare(CloneFlags::CLONE_FS).unwrap();
+            setns(namespace, CloneFlags::CLONE_NEWNS).unwrap();
+            std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap()
+        };
+        let mounts = thread::scope(|s| s.spawn(look).join()).unwrap();
+        mounts.contains(&format!(" {} ", at.display()))
+    }
+
+    /// As where systemd runs, whose mounts are shared. Somebody takes a disk away during a run.
+    #[test]
+    fn an_unmount_elsewhere_reaches_it_and_what_is_mounted_here_nobody() {
+        let test = || {
+            let (dir, ours) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+            if unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).is_err() {
+                println!("SKIPPED: mounting is not allowed here");
+                return;
+            }
+            let none: Option<&str> = None;
+            for how in [MsFlags::MS_PRIVATE, MsFlags::MS_SHARED] {
+                mount(none, "/", none, MsFlags::MS_REC | how, none).unwrap();
+            }
+            let tmpfs = |at: &Path| mount(Some("t"), at, Some("tmpfs"), MsFlags::empty(), none);
+            tmpfs(dir.path()).unwrap();
+            let namespace = namespace(|| {
+                tmpfs(ours.path()).unwrap();
+                Ok(())
+            });
+            let namespace = namespace.unwrap();
+            assert!(has(&namespace, dir.path()) && has(&namespace, ours.path()));
+            let here = std::fs::read_to_string("/proc/thread-self/mountinfo").unwrap();
+            assert!(!here.contains(&*ours.path().to_string_lossy()), "{here}");
+            umount(dir.path()).unwrap();
+            assert!(!has(&namespace, dir.path()), "it is still mounted there");
+        };
+        thread::scope(|s| s.spawn(test).join()).unwrap();
+    }
 }

@@ -212,7 +212,7 @@ mod tests {
         let state = State {
             version: crate::state::VERSION,
             pid: 0,
-            instance: "0-no-such-owner".into(),
+            instance: "0-0000000000000000".into(),
             boot_id: boot_id(),
             change: Change::Directory(made.clone()),
         };

@@ -366,7 +366,35 @@ pub fn parse(text: &str) -> std::result::Result<State, serde_json::Error> {
         }
         _ => reader.end()?,
     }
-    Ok(state)
+    match strange(&state) {
+        Some(what) => {
+            Err(serde::de::Error::custom(format!("{what}, which this program never writes")))
+        }
+        None => Ok(state),
+    }
+}
+
+/// A name in a state file that could lead anywhere. Files and directories are removed by these names, and who may write to the
+/// folder that `--state-dir` names may not remove everything that we may.
+fn strange(state: &State) -> Option<String> {
+    let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
+    let token = |t: &str| t.len() == 16 && t.bytes().all(|b| b.is_ascii_hexdigit());
+    let owner = state.instance.split_once('-');
+    if !owner.is_some_and(|(pid, t)| digits(pid) && token(t)) {
+        return Some(format!("its owner is {:?}", state.instance));
+    }
+    let (what, name, fine) = match &state.change {
+        Change::TraceInstance { name } => {
+            let numbers = name.strip_prefix("iosched-").unwrap_or_default();
+            ("trace instance", name, numbers.split('-').all(digits))
+        }
+        Change::Queue { device, .. } => {
+            let plain = !device.is_empty() && device != ".." && device != ".";
+            ("disk", device, plain && !device.contains('/'))
+        }
+        _ => return None,
+    };
+    (!fine).then(|| format!("its {what} is {name:?}"))
 }
 
 /// All state files of a directory.
@@ -400,7 +428,28 @@ mod tests {
     use super::*;
 
     fn change() -> Change {
-        Change::TraceInstance { name: "x".into() }
+        Change::TraceInstance { name: "iosched-1-0".into() }
+    }
+
+    /// A state file in a folder that others may write to leads nowhere else.
+    #[test]
+    fn names_that_lead_elsewhere_are_refused() {
+        let (pid, version, boot_id) = (1, VERSION, boot_id());
+        let written = |instance: &str, change: Change| {
+            let (instance, boot_id) = (instance.to_string(), boot_id.clone());
+            let state = State { version, pid, instance, boot_id, change };
+            parse(&serde_json::to_string(&state).unwrap())
+        };
+        written(instance(), change()).unwrap();
+        for owner in ["", "x", "a/../../victim", "1-0123456789abcde/", "../1-0123456789abcdef"] {
+            let e = written(owner, change()).unwrap_err().to_string();
+            assert!(e.contains("its owner is"), "{e}");
+        }
+        for name in ["", "iosched-", "../iosched-1", "iosched-1/../../x"] {
+            let change = Change::TraceInstance { name: name.into() };
+            let e = written(instance(), change).unwrap_err().to_string();
+            assert!(e.contains("its trace instance is"), "{e}");
+        }
     }
 
     #[test]

@@ -13,8 +13,6 @@ const RIGHT: f64 = WIDTH - LEFT;
 /// Height of the box of a call, and of a row of boxes.
 const BOX: f64 = 46.0;
 const ROW: f64 = BOX + 10.0;
-/// Width of a letter, about.
-const LETTER: f64 = 6.1;
 /// Calls of an operation's own process that are drawn or printed, and of others; what is behind them is counted.
 const MOST: [usize; 2] = [24, 8];
 /// Other processes that are drawn or printed.
@@ -26,6 +24,16 @@ const STYLE: &str = "text{font:11px sans-serif;fill:#222}.what text{font-weight:
     .small text{fill:#555;font-size:10px}rect{stroke:none}path.round{stroke:#556;stroke-width:2}\
     .read{fill:#bcd9f2}.write{fill:#fbd5a5}.sync{fill:#f2a3a3}.name{fill:#e1e4e8}.cpu{fill:#bfe3c0}\
     .wait{fill:#e4d3f0}.rest{fill:#f4f5f7}";
+
+/// Width of a text in the size of the boxes, about.
+fn width(text: &str) -> f64 {
+    let of = |c: char| match c {
+        'A'..='Z' => 7.6,
+        '0'..='9' | '_' | '×' | '…' => 6.4,
+        _ => 6.0,
+    };
+    text.chars().map(of).sum()
+}
 
 /// What a call is about, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,8 +220,8 @@ fn lines(call: &Shown<'_>) -> ([String; 3], f64) {
     let about = [file(call.call), bytes(call.call)];
     let about: Vec<String> = about.into_iter().filter(|t| !t.is_empty()).collect();
     let lines = [name(call), about.join(", "), took];
-    let most = lines.iter().map(|l| l.chars().count()).max().unwrap_or(0);
-    (lines, most as f64 * LETTER + 12.0)
+    let most = lines.iter().map(|l| width(l)).fold(0.0, f64::max);
+    (lines, most + 12.0)
 }
 
 /// Where the boxes of an operation lie: left edge and row; and how many rows there are.
@@ -236,8 +244,8 @@ fn places(calls: &[Shown<'_>]) -> (Vec<(f64, usize)>, usize) {
 /// What stands before calls that come in turns, and its width.
 fn chip(times: usize) -> (String, f64) {
     let text = format!("{times} times:");
-    let width = text.chars().count() as f64 * LETTER + 6.0;
-    (text, width)
+    let wide = width(&text) + 6.0;
+    (text, wide)
 }
 
 /// The lanes that there is room for: what stands above each, which is nothing for an operation's own process, and how
@@ -321,24 +329,25 @@ fn draw_lane(out: &mut Svg, lane: &Lane, most: usize, top: f64) -> f64 {
 fn strip(out: &mut Svg, operation: &Operation, y: f64) {
     const PIECES: usize = 368;
     let own = operation.lanes.iter().take(1).flat_map(|l| &l.groups).flat_map(|g| &g.calls);
-    let piece = (operation.took.max(1)).div_ceil(PIECES as u64);
-    let mut shares = vec![[0; Class::ALL.len()]; PIECES];
-    let mut at = 0;
+    let piece = operation.took.max(1) as f64 / PIECES as f64;
+    let mut shares = vec![[0.0; Class::ALL.len()]; PIECES];
+    let mut end = 0;
     for call in own {
         let class = Class::ALL.iter().position(|c| *c == Class::of(call)).unwrap_or(0);
-        let end = at + call.took;
-        while at < end {
-            let n = (at / piece) as usize;
-            let next = end.min((n as u64 + 1) * piece);
-            let Some(share) = shares.get_mut(n) else { break };
-            share[class] += next - at;
-            at = next;
+        let from = end as f64 / piece;
+        end += call.took;
+        let to = end as f64 / piece;
+        for (n, share) in shares.iter_mut().enumerate().skip(from as usize) {
+            if n as f64 >= to {
+                break;
+            }
+            share[class] += to.min(n as f64 + 1.0) - from.max(n as f64);
         }
-        at = end;
     }
-    let most = |share: &[u64; Class::ALL.len()]| {
-        let (class, took) = share.iter().enumerate().max_by_key(|s| (*s.1, usize::MAX - s.0))?;
-        (*took > piece / 4).then(|| Class::ALL[class].words())
+    let most = |share: &[f64; Class::ALL.len()]| {
+        // Of equal ones the first.
+        let largest = share.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1))?;
+        (*largest.1 > 0.25).then(|| Class::ALL[largest.0].words())
     };
     let width = (RIGHT - LEFT) / PIECES as f64;
     out.block("rest", (LEFT, y), (RIGHT - LEFT, 9.0), "the program itself");
@@ -491,6 +500,17 @@ mod tests {
         let width = bar.split("width=\"").nth(1).unwrap().split('"').next().unwrap();
         let share = width.parse::<f64>().unwrap() / (RIGHT - LEFT);
         assert!((0.89..=0.91).contains(&share), "{share}: {svg}");
+    }
+
+    #[test]
+    fn an_operation_that_is_one_short_call_has_a_full_bar() {
+        for took in [1, 5, 368, 1590] {
+            let call = folded("read", "a", Some(1), took);
+            let own = Lane { processes: 1, groups: vec![Group { times: 1, calls: vec![call] }] };
+            let operation = Operation { what: "read", of: 1, took, lanes: vec![own] };
+            let svg = svg("t", &[operation]);
+            assert!(svg.contains("<rect class=\"read\" x=\"12\" y=\"50\" width=\"736\""), "{svg}");
+        }
     }
 
     #[test]

@@ -32,6 +32,11 @@ pub(super) fn run(args: &RunArgs, file: &str, chosen: &[Chosen], plans: &[Vec<Tr
         return Err(Failure::with_help("--calls and --output are two files for one text", help));
     }
     let path = (file != "-").then(|| Path::new(file));
+    let picture = path.and_then(Path::extension).is_some_and(|e| e == "svg");
+    if picture && args.format == RunFormat::Json {
+        let help = "name a file that does not end with .svg, or leave --format out";
+        return Err(Failure::with_help("a picture of calls is no JSON", help));
+    }
     if let Some(path) = path {
         writable(path)?;
         super::not_an_input(path, &args.files)?;
@@ -60,9 +65,9 @@ pub(super) fn run(args: &RunArgs, file: &str, chosen: &[Chosen], plans: &[Vec<Tr
     }
     let title = title(trial);
     let operations = seen.typical();
-    let text = match (args.format, path.and_then(Path::extension)) {
-        (RunFormat::Json, _) => format!("{:#}\n", calls::json(&title, &operations)),
-        (_, Some(svg)) if svg == "svg" => calls::svg(&title, &operations),
+    let text = match args.format {
+        RunFormat::Json => format!("{:#}\n", calls::json(&title, &operations)),
+        _ if picture => calls::svg(&title, &operations),
         _ => calls::text(&title, &operations),
     };
     deliver(path, &text)

@@ -348,6 +348,8 @@ impl Mount {
             true => k.write_and_look(open, &self.volume, part.at, part.len).await,
             false => k.write(open, &place, part.at, part.len).await,
         };
+        // What changes the file's map now would copy it for whoever looks at it.
+        drop(place);
         self.longer(part);
         self.volume.wrote(k, open.file, part.pages()).await;
     }
@@ -423,6 +425,7 @@ impl Mount {
             true => k.write_and_look(&mut open, &self.volume, end, len).await,
             false => k.write(&mut open, &place, end, len).await,
         };
+        drop(place);
         self.volume.wrote(k, file, (page, page + 1)).await;
     }
 

@@ -61,8 +61,9 @@ impl Case<'_> {
         let margin = VerdictOptions::default().margin;
         let within = |o: &usize| self.lead(*o).is_some_and(|l| l.within(margin));
         // Tables call a single figure different: then this is not "no difference".
-        let (level, but) = match single {
-            Some(_) => (UNCLEAR, ", but not in each of them"),
+        let (level, but) = match &single {
+            Some((_, true)) => (UNCLEAR, ", but not in each of them"),
+            Some((_, false)) => (UNCLEAR, ", but not in what they move in all"),
             None => (DIFFERENCE, ""),
         };
         let (what, why) = if both.is_some() {
@@ -86,7 +87,7 @@ impl Case<'_> {
             list(&tied.iter().map(|i| self.name(*i)).collect::<Vec<_>>())
         };
         out.words = format!("{what} between {who} ({why}). {}", self.over());
-        out.notes.extend(both.or(single));
+        out.notes.extend(both.or(single.map(|s| s.0)));
         // Only where nobody is ahead of anybody: a cause of level figures explains no difference, seen or possible.
         let level = |o: &usize| self.lead(*o).is_some_and(|l| l.log.exp() - 1.0 < matters);
         if self.order[1..].iter().all(level)
@@ -108,12 +109,16 @@ impl Case<'_> {
         Some(format!("{} against {}: {x}, but {y}", self.name(a), self.name(b)))
     }
 
-    /// The largest difference of a single figure, where there are several or the data rate stands beside them.
-    fn single(&self, a: usize, b: usize) -> Option<String> {
-        let mut found = self.singles(a, b);
-        found.extend(self.data_rates(a, b));
-        let most = found.iter().max_by(|x, y| x.0.abs().total_cmp(&y.0.abs()))?;
-        Some(format!("{} against {}: {}", self.name(a), self.name(b), self.said(most)))
+    /// The largest difference of a single figure, where there are several, else of the data rate beside them; and whether it
+    /// is one of the figures.
+    fn single(&self, a: usize, b: usize) -> Option<(String, bool)> {
+        let (singles, rates) = (self.singles(a, b), self.data_rates(a, b));
+        let largest = |all: &[(f64, String)]| {
+            let most = all.iter().max_by(|x, y| x.0.abs().total_cmp(&y.0.abs()))?;
+            Some(format!("{} against {}: {}", self.name(a), self.name(b), self.said(most)))
+        };
+        let own = largest(&singles).map(|s| (s, true));
+        own.or_else(|| largest(&rates).map(|s| (s, false)))
     }
 
     fn said(&self, (by, what): &(f64, String)) -> String {
@@ -160,9 +165,12 @@ fn reason(device: &str, candidates: &[Candidate]) -> Option<String> {
     let depth = here().filter_map(|c| c.depth).max();
     let busy = here().filter_map(|c| c.busy).reduce(f64::max);
     match (depth, busy) {
-        (Some(depth), _) if most < depth => Some(format!(
-            "never more than {most} requests in flight at a device that takes {depth}: nothing to reorder"
-        )),
+        (Some(depth), _) if most < depth => {
+            let most = if most == 1 { "one request".into() } else { format!("{most} requests") };
+            Some(format!(
+                "never more than {most} in flight at a device that takes {depth}: nothing to reorder"
+            ))
+        }
         (_, Some(busy)) if busy < 0.3 => Some(format!(
             "the device was busy {:.0} % of the time at most: nothing waits",
             busy * 100.0

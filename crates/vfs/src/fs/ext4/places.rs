@@ -178,7 +178,9 @@ impl State {
         let Some(tid) = self.journal.running.as_ref().map(|t| t.tid) else { return };
         let Some(inode) = self.inodes.get_mut(file) else { return };
         (inode.sync, inode.datasync) = (tid, tid);
-        Rc::make_mut(&mut inode.unwritten).remove(from, to);
+        if inode.unwritten.within(from, to).next().is_some() {
+            Rc::make_mut(&mut inode.unwritten).remove(from, to);
+        }
         for page in from..to {
             if let Some(m) = inode.extents.holds(page) {
                 self.journaled.insert(m.start + (page - m.logical), (file, page));
