@@ -3,6 +3,7 @@
 //! All tests of the crate are in this one program, so that they are linked once.
 
 mod browser;
+mod drawn;
 mod page;
 mod saved;
 mod serve;
