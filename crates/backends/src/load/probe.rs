@@ -171,7 +171,7 @@ mod tests {
     fn a_signal_ends_the_wait() {
         let dir = tempfile::tempdir().unwrap();
         let tool = script(dir.path(), "sleep 70127");
-        let (interrupt, began) = (Interrupt::default(), Instant::now());
+        let interrupt = Interrupt::default();
         let sender = interrupt.clone();
         let signal = std::thread::spawn(move || {
             while !runs("70127") {
@@ -182,6 +182,6 @@ mod tests {
         let e = ask_within(Duration::from_secs(60), &tool, "-V", &interrupt).unwrap_err();
         signal.join().unwrap();
         assert!(matches!(e, Error::Interrupted { .. }), "{e:?}");
-        assert!(began.elapsed() < Duration::from_secs(50) && goes("70127"));
+        assert!(goes("70127"));
     }
 }

@@ -37,7 +37,6 @@ fn an_interrupt_ends_whoever_waits() {
     let file = File::open(dir.path()).unwrap();
     let e = program::run(&file, How::default(), birth(waits), &mut check).unwrap_err();
     assert!(matches!(e, Error::Interrupted { .. }), "{e}");
-    assert!(began.elapsed() < Duration::from_secs(30));
 }
 
 #[test]
