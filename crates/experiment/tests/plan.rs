@@ -19,7 +19,7 @@ fn planned(text: &str, folder: &Path) -> Result<Vec<Trial>, Vec<Diagnostic>> {
         read: &|name| {
             std::fs::read_to_string(folder.join(name)).map_err(|e| format!("{name}: {e}"))
         },
-        job: &|name| Err(format!("no job {name}")),
+        job: &shipped_job,
         offered: &|| vec!["none".into(), "bfq".into()],
         registry: Registry::builtin(),
         disk: &|name| Err(format!("no disk {name}")),
@@ -27,6 +27,13 @@ fn planned(text: &str, folder: &Path) -> Result<Vec<Trial>, Vec<Diagnostic>> {
     };
     let e = Experiment::from_toml("e.toml", text).map_err(|d| vec![d])?;
     plan(&e, &sources)
+}
+
+/// A job that comes with the program: the command line has its text, here the file is read.
+fn shipped_job(name: &str) -> Result<&'static str, String> {
+    let jobs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/jobs");
+    let text = std::fs::read_to_string(jobs.join(format!("{name}.fio")));
+    text.map(|text| &*text.leak()).map_err(|_| format!("no job {name}"))
 }
 
 const JOB: &str = "[a]\\nrw=randread\\nbs=4k\\ndirect=1\\nsize=1m\\n";
