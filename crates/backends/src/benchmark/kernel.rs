@@ -198,6 +198,9 @@ fn large_files(p: &Params, at: &At<'_>) -> Vec<Words> {
     (0..p.count("readers")).map(write).collect()
 }
 
+/// Seconds that many readers and writers have at most before the task begins; who waits for a server gives up after 60.
+const LONGEST_RISE: f64 = 50.0;
+
 /// Readers and writers, each of a file of its own from end to end, for as long as the task takes.
 fn beside(p: &Params, at: &At<'_>) -> Result<Option<Server>> {
     let (readers, writers) = (p.count("readers"), p.count("writers"));
@@ -206,10 +209,14 @@ fn beside(p: &Params, at: &At<'_>) -> Result<Option<Server>> {
     }
     let mut text = String::from("trap 'exit 0' TERM\n");
     let mut repeat = |command: String| {
-        text += &format!("(while {command} 2>/dev/null; do :; done) &\n");
+        text += &format!("(while {command}; do :; done) 2>/dev/null &\n");
     };
     for i in 0..readers {
-        repeat(format!("dd if='{}' of=/dev/null bs=1M", at.file(&format!("large{i}"))));
+        // What memory still has of the file would be no load: `nocache` without a block forgets all of it.
+        let file = at.file(&format!("large{i}"));
+        repeat(format!(
+            "dd if='{file}' iflag=nocache count=0 && dd if='{file}' of=/dev/null bs=1M"
+        ));
     }
     let count = p.bytes("file").div_ceil(1 << 20);
     for i in 0..writers {
@@ -218,7 +225,9 @@ fn beside(p: &Params, at: &At<'_>) -> Result<Option<Server>> {
     }
     text += "wait\n";
     let run = at.command("sh", &[&at.put("beside.sh", &text)?]);
-    let ready = at.command("sh", &["-c", "true"]);
+    // As the text waits, so that they do not count as programs that start with the task.
+    let rise = (1.0 + (readers + writers) as f64 / 2.0).min(LONGEST_RISE);
+    let ready = at.command("sh", &["-c", &format!("exec sleep {rise}")]);
     Ok(Some(Server { run, ready, stop: Signal::SIGTERM }))
 }
 
@@ -348,6 +357,11 @@ mod tests {
         );
         let script = fs::read_to_string(dir.path().join("beside.sh")).unwrap();
         assert_eq!(script.matches("of=/dev/null").count(), 1);
+        assert_eq!(script.matches("dd if='/tested/large0' iflag=nocache count=0").count(), 1);
+        assert_eq!(
+            plan.server.map(|s| s.ready),
+            Some(vec!["sh".into(), "-c".into(), "exec sleep 2.5".into()])
+        );
         assert_eq!(script.matches("count=3 conv=notrunc").count(), 2);
         let read = |ended| KERNEL_TASKS.read(PRINTED, &params(line), seen(ended)).unwrap();
         assert_eq!(read(false), [("seconds", 12.5), ("files", 2.0)]);

@@ -75,6 +75,11 @@ pub(super) async fn prepare(sys: &Sys, p: &Params) -> Done {
     Ok(())
 }
 
+/// How long a load of so many processes takes to be steady.
+pub(super) fn rise(processes: u64) -> Nanos {
+    processes * SEC / 2 + RISE
+}
+
 /// Starts the load and waits until it is steady, as long as the suite does.
 pub(super) async fn start(sys: &Sys, p: &Params) -> Result<Background, Errno> {
     let mix = p.load("load");
@@ -89,7 +94,7 @@ pub(super) async fn start(sys: &Sys, p: &Params) -> Result<Background, Errno> {
         tasks.push(sys.fork(async move |sys| writer(&sys, i, random, size, rate).await).await?);
     }
     if !tasks.is_empty() {
-        sys.sleep(tasks.len() as u64 * SEC / 2 + RISE).await?;
+        sys.sleep(rise(tasks.len() as u64)).await?;
     }
     let (read, written) = (sys.add(READ, 0).await?, sys.add(WRITTEN, 0).await?);
     Ok(Background { tasks, mix, since: sys.now(), read, written })

@@ -2,12 +2,12 @@
 //!
 //! After the description of `kern_dev_tasks-vs-rw` of the S suite.
 
-use iosched_syscalls::{Done, Errno, OpenFlags, Sys};
+use iosched_syscalls::{Advice, Done, Errno, OpenFlags, Sys};
 use iosched_types::units::{MS, SEC};
 
 use super::compile::{self, Job};
 use super::files::{self, Dice, MIB};
-use super::{Descriptor, Figure, Kind, Param, Params};
+use super::{Descriptor, Figure, Kind, Param, Params, background};
 
 /// Counters: the task is done; files of the task that are.
 const DONE: u32 = 0;
@@ -112,6 +112,10 @@ async fn run(sys: Sys, p: Params) -> Done {
         let len = p.bytes("file");
         sys.fork(async move |sys| writer(sys, i, len).await).await?;
     }
+    if readers + writers > 0 {
+        // A load that begins in the same instant would count as a program that starts, too.
+        sys.sleep(background::rise(readers + writers)).await?;
+    }
     let n = tree(&p);
     let begun = sys.now();
     let end = begun + p.count("limit") * SEC;
@@ -196,7 +200,12 @@ async fn reader(sys: Sys, i: u64) -> Done {
     while sys.add(DONE, 0).await? == 0 {
         let begun = sys.now();
         let got = sys.pread(fd, at, MIB).await?;
-        at = if got == 0 { 0 } else { at + got };
+        at += got;
+        if got == 0 {
+            // What memory still has of the file would be no load.
+            sys.fadvise(fd, 0, 0, Advice::DontNeed).await?;
+            at = 0;
+        }
         sys.note("read", begun, got).await?;
     }
     Ok(())

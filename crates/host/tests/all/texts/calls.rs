@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use iosched_syscalls::OpenFlags;
-use iosched_syscalls::recorder::{Recorder, Seen};
+use iosched_syscalls::recorder::{Recorder, Recording, Seen};
 use iosched_workloads::programs::{Descriptor, Params};
 
 /// What was called, in order: call, last part of the name, length.
@@ -44,6 +44,13 @@ pub(super) fn ours(line: &str) -> Vec<Calls> {
 }
 
 pub(super) fn calls_of(descriptor: &Descriptor, params: Params) -> Vec<Calls> {
+    let seen = recording(descriptor, params);
+    let calls = seen.processes.iter().map(|p| p.iter().filter_map(line).collect::<Calls>());
+    calls.filter(|c| !c.is_empty()).collect()
+}
+
+/// All that a text calls, with its times.
+pub(super) fn recording(descriptor: &Descriptor, params: Params) -> Recording {
     let mut host = crate::rig::mounted("none", 4, 8 << 30, 4 << 30, true);
     let recorder = Recorder::default();
     let go_on = &mut |_| std::ops::ControlFlow::Continue(());
@@ -53,8 +60,7 @@ pub(super) fn calls_of(descriptor: &Descriptor, params: Params) -> Vec<Calls> {
     host.run(recorder.observe(descriptor.measured(&params)), go_on).unwrap();
     let seen = recorder.take();
     assert_eq!(seen.left_out, 0, "calls that were not kept");
-    let calls = seen.processes.iter().map(|p| p.iter().filter_map(line).collect::<Calls>());
-    calls.filter(|c| !c.is_empty()).collect()
+    seen
 }
 
 /// Whether a program is installed, by its name or path.

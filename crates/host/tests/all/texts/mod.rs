@@ -15,7 +15,7 @@ use iosched_workloads::programs::{Descriptor, Params};
 
 mod calls;
 
-use calls::{Calls, anonymous, calls_of, kinds, ours, real, round, split_at};
+use calls::{Calls, anonymous, calls_of, kinds, ours, real, recording, round, split_at};
 
 fn inserts(journal: &str, synchronous: &str, page: u32, n: u32) -> String {
     let mut sql = format!("PRAGMA page_size={page}; PRAGMA journal_mode={journal};\n");
@@ -393,6 +393,22 @@ fn kernel_tasks_do_what_git_and_make_do() {
     let make = ours("kernel-tasks make 0 0 1M 3 1");
     let objects = count(&make, "close f") - count(&make, "open f") / 2;
     assert!((8..=20).contains(&objects), "{objects}");
+}
+
+/// A reader whose file is in memory loads no disk, and one that begins with the task is a program that starts, too.
+#[test]
+fn readers_of_kernel_tasks_load_the_disk_before_the_task_and_all_the_time() {
+    let line = "kernel-tasks checkout 1 0 1M 60 1";
+    let (descriptor, params) = Descriptor::from_command_line(line).unwrap();
+    let seen = recording(descriptor, params);
+    let [task, reader] = &seen.processes[..] else { panic!("{} processes", seen.processes.len()) };
+    let mut forgotten = true;
+    for call in reader {
+        assert!(call.call != "pread" || call.at != Some(0) || forgotten, "{call:?}");
+        forgotten = call.call == "fadvise" || call.call == "open";
+    }
+    let begun = task.iter().find(|c| c.call == "open").unwrap().begin;
+    assert!(begun - reader[0].begin >= 1_500_000_000, "{begun}");
 }
 
 /// What is refused for want of room would really have no room.
