@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use iosched_types::Bytes;
 use iosched_types::units::show_bytes;
-use rustix::fs::{Mode, fchmod, fchown, fstatvfs, mkdirat};
+use rustix::fs::{Mode, fchmod, fstatvfs, mkdirat};
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 
@@ -33,15 +33,15 @@ pub struct Ground {
     /// It by its descriptor: a path that another process of ours can follow, too.
     dir: PathBuf,
     purpose: Purpose,
-    /// A namespace in which it has a short path. Made for the first program that needs one, and dropped before the place.
-    shown: OnceLock<OwnedFd>,
+    /// A namespace in which it has a short path, and that. Made for the first program that needs one, and dropped before the place.
+    shown: OnceLock<(OwnedFd, &'static Path)>,
     place: Where,
 }
 
 /// The directory that programs work in.
 const RUN: &str = "run";
-/// Where a namespace shows the place. It is there on every Linux, and hidden from programs there for a while.
-const SHOWN: &str = "/mnt";
+/// Where a namespace shows the place: the first of these that hides nothing which is needed. Every Linux has them.
+const SHOWN: [&str; 4] = ["/mnt", "/media", "/srv", "/opt"];
 
 /// What a place is for; its directory is named after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,14 +184,15 @@ impl Ground {
         self.dir.join(RUN)
     }
 
-    /// An empty directory in it, what was in the last one goes.
+    /// An empty directory in it, what was in the last one goes. Only its owner gets into it: what root writes there is of
+    /// known names, a server has its sockets there, and umasks may be empty.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn fresh(&self) -> Result<File> {
         let name = OsStr::new(RUN);
         made::remove_inside(&self.held, name);
-        mkdirat(&self.held, name, Mode::from_raw_mode(0o777))
+        mkdirat(&self.held, name, Mode::from_raw_mode(0o700))
             .map_err(|e| Error::io("creating", self.run_dir(), e.into()))?;
         let made = made::enter(&self.held, name);
         made.map(File::from).map_err(|e| Error::io("opening", self.run_dir(), e.into()))
@@ -211,40 +212,36 @@ impl Ground {
         fits(what, needed, free(&found), &shown)
     }
 
-    /// Gives the directory of [`fresh`](Ground::fresh) to a user.
+    /// Opens the way to the directory of [`fresh`](Ground::fresh) for another user, whatever the umask of this program is.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn give(&self, run: &File, user: &nix::unistd::User) -> Result<()> {
-        let ids = (rustix::fs::Uid::from_raw(user.uid.as_raw()), user.gid.as_raw());
-        fchown(run, Some(ids.0), Some(rustix::fs::Gid::from_raw(ids.1)))
-            .map_err(|e| Error::io("giving away", self.run_dir(), e.into()))?;
-        // The way there, whatever the umask of this program is.
+    pub(crate) fn open_way(&self) -> Result<()> {
         fchmod(&self.held, Mode::from_raw_mode(0o755))
             .map_err(|e| Error::io("opening the way to", self.run_dir(), e.into()))
     }
 
     /// A mount namespace for programs, and the path of [`fresh`](Ground::fresh)'s directory in it: a real one, without
-    /// links, as some programs want it, and a short one.
+    /// links, as some programs want it, and a short one. `needed` are files and folders that they must see there.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where mounting is not allowed, [`Error::Io`].
-    pub fn shown(&self) -> Result<(BorrowedFd<'_>, PathBuf)> {
+    /// [`Error::Unavailable`] where mounting is not allowed or every place is needed, [`Error::Io`].
+    pub fn shown(&self, needed: &[PathBuf]) -> Result<(BorrowedFd<'_>, PathBuf)> {
         let below = match &self.place {
             Where::Mount(..) => self.purpose.stem(),
             Where::Directory(..) => "",
         };
-        let at = Path::new(SHOWN);
-        let namespace = match self.shown.get() {
-            Some(namespace) => namespace,
+        let (namespace, at) = match self.shown.get() {
+            Some(shown) => shown,
             None => {
+                let at = place_beside(needed)?;
                 let copy = self.copy()?;
                 let tree = copy.as_ref().map_or_else(|| self.mount(), AsFd::as_fd);
                 let made = mounts::namespace(|| {
                     mounts::put(tree, at)?;
                     mounts::own_memory()
                 })?;
-                self.shown.get_or_init(|| made)
+                self.shown.get_or_init(|| (made, at))
             }
         };
         Ok((namespace.as_fd(), at.join(below).join(RUN)))
@@ -295,6 +292,22 @@ impl Ground {
         }
         Ok(())
     }
+}
+
+/// The first place that hides none of these from a program.
+fn place_beside(needed: &[PathBuf]) -> Result<&'static Path> {
+    let hides = |at: &Path| {
+        // A name may lead there through links.
+        let below = |p: &PathBuf| {
+            p.starts_with(at) || p.canonicalize().is_ok_and(|real| real.starts_with(at))
+        };
+        !at.is_dir() || needed.iter().any(below)
+    };
+    SHOWN.into_iter().map(Path::new).find(|at| !hides(at)).ok_or_else(|| Error::Unavailable {
+        what: "a place where programs see their directory".into(),
+        why: format!("{} are missing, or hold tools or the state folder", SHOWN.join(", ")),
+        help: "--state-dir names another state folder".into(),
+    })
 }
 
 /// Makes sure that so much has room in a directory.
@@ -366,8 +379,8 @@ mod tests {
         assert!(e.to_string().contains("does not lead to the run's directory"), "{e}");
         let run = ground.fresh().unwrap();
         assert!(!dir.path().join("moved/run/x").exists(), "its own was emptied");
-        let own = nix::unistd::User::from_uid(nix::unistd::geteuid()).unwrap().unwrap();
-        ground.give(&run, &own).unwrap();
+        assert_eq!(run.metadata().unwrap().mode() & 0o777, 0o700, "it is its owner's alone");
+        ground.open_way().unwrap();
         fs::write(ground.run_dir().join("y"), "ours").unwrap();
         assert!(dir.path().join("moved/run/y").exists());
         assert_eq!(fs::read_to_string(precious.join("run/sub/x")).unwrap(), "kept");
@@ -377,6 +390,21 @@ mod tests {
         let again = format!("iosched restore --state-dir {}", dir.path().join("state").display());
         assert!(e.contains("was moved or removed") && e.ends_with(&again), "{e}");
         assert_eq!(fs::read_to_string(precious.join("run/sub/x")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn what_programs_need_is_not_hidden() {
+        let dir = tempfile::tempdir().unwrap();
+        let link = dir.path().join("link");
+        symlink("/media", &link).unwrap();
+        let place = |needed: &[&Path]| {
+            let needed: Vec<PathBuf> = needed.iter().map(|p| p.to_path_buf()).collect();
+            place_beside(&needed).map(|at| at.display().to_string())
+        };
+        assert_eq!(place(&[Path::new("/usr/bin/sh"), Path::new("/mnt2")]).unwrap(), "/mnt");
+        assert_eq!(place(&[Path::new("/mnt/data/state"), &link]).unwrap(), "/srv");
+        let all = SHOWN.map(Path::new);
+        assert!(place(&all).unwrap_err().to_string().contains("hold tools"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) fn put(tree: BorrowedFd<'_>, at: &Path) -> Result<()> {
 }
 
 /// Where programs share memory by name.
-const MEMORY: &str = "/dev/shm";
+pub(crate) const MEMORY: &str = "/dev/shm";
 
 /// Gives a namespace that is being filled shared memory of its own. What a killed program had there goes with the
 /// namespace; in that of the machine it would stay.

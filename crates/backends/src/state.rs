@@ -24,6 +24,9 @@ use crate::root::SysRoot;
 /// Where state files live: gone after a reboot, as the changes are.
 pub const STATE_DIR: &str = "/run/iosched";
 
+/// How the names begin that our devices have.
+pub(crate) const LABEL: &str = "iosched:";
+
 /// The shape of state files that this program writes and understands.
 pub(crate) const VERSION: u32 = 1;
 
@@ -177,7 +180,9 @@ impl StateFile {
     /// # Errors
     /// [`Error::Io`]; a file that cannot be understood is reported as [`Error::Trial`].
     pub fn take_over(path: &Path, wait: bool) -> Result<Option<(StateFile, State)>> {
-        let file = match File::open(path) {
+        // A pipe of that name would wait for a writer.
+        let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
+        let file = match file {
             Ok(f) => f,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(e) => return Err(Error::io("reading", path, e)),
@@ -243,8 +248,10 @@ impl NewFile {
     fn named(dir: &Path, name: &str) -> std::io::Result<NewFile> {
         let pid = std::process::id();
         let temporary = dir.join(format!("{TEMPORARY}{}.{pid}", name.replace('/', "!")));
+        // It may be left of a killed process of this number, or be a link of somebody else's.
+        let _ = fs::remove_file(&temporary);
         let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+        let file = options.write(true).create_new(true).mode(0o600).open(&temporary)?;
         NewFile::locked(file, Some(temporary))
     }
 
@@ -383,14 +390,22 @@ fn strange(state: &State) -> Option<String> {
     if !owner.is_some_and(|(pid, t)| digits(pid) && token(t)) {
         return Some(format!("its owner is {:?}", state.instance));
     }
+    let ours = |label: &str| label.starts_with(LABEL);
     let (what, name, fine) = match &state.change {
+        Change::EmulatedDisk { label, .. } => ("loop device", label, ours(label)),
+        Change::UblkDisk { label, .. } => ("device", label, ours(label)),
         Change::TraceInstance { name } => {
             let numbers = name.strip_prefix("iosched-").unwrap_or_default();
             ("trace instance", name, numbers.split('-').all(digits))
         }
-        Change::Queue { device, .. } => {
+        Change::Queue { device, before, .. } => {
             let plain = !device.is_empty() && device != ".." && device != ".";
-            ("disk", device, plain && !device.contains('/'))
+            let word = |t: &&String| t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+            // Values are written to files of these names.
+            match before.tunables.keys().find(|name| !word(name)) {
+                Some(name) => ("tunable", name, false),
+                None => ("disk", device, plain && !device.contains('/')),
+            }
         }
         _ => return None,
     };
@@ -450,6 +465,21 @@ mod tests {
             let e = written(instance(), change).unwrap_err().to_string();
             assert!(e.contains("its trace instance is"), "{e}");
         }
+        let queue = |name: &str| {
+            let tunables = [(name.to_string(), "0".to_string())].into();
+            let before = Box::new(QueueState { tunables, ..QueueState::default() });
+            Change::Queue { device: "sda".into(), diskseq: None, tag_depth: None, before }
+        };
+        written(instance(), queue("read_expire")).unwrap();
+        for name in ["../../../../etc/passwd", "/etc/passwd", ".."] {
+            let e = written(instance(), queue(name)).unwrap_err().to_string();
+            assert!(e.contains("its tunable is"), "{e}");
+        }
+        let disk =
+            |label: &str| Change::EmulatedDisk { number: 0, label: label.into(), connection: 0 };
+        written(instance(), disk("iosched:1:hdd")).unwrap();
+        let e = written(instance(), disk("/home/image")).unwrap_err().to_string();
+        assert!(e.contains("its loop device is"), "{e}");
     }
 
     #[test]
@@ -512,7 +542,13 @@ mod tests {
         fs::remove_file(theirs).expect("what is not ours stays");
         let left: Vec<_> = fs::read_dir(dir.path()).unwrap().flatten().collect();
         assert_eq!(left.len(), 1, "{left:?}");
+        // A name that somebody made a link of leads nowhere.
+        let precious = dir.path().join("precious");
+        fs::write(&precious, "kept").unwrap();
+        let name = format!("{TEMPORARY}sda.{}", std::process::id());
+        std::os::unix::fs::symlink(&precious, dir.path().join(name)).unwrap();
         let again = NewFile::named(dir.path(), "sda").unwrap();
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
         let e = again.link(&dir.path().join("sda.json")).unwrap_err();
         assert_eq!(e.kind(), std::io::ErrorKind::AlreadyExists);
     }
@@ -554,5 +590,8 @@ mod tests {
             fs::write(&path, junk).unwrap();
             assert!(StateFile::take_over(&path, false).is_err(), "{junk}");
         }
+        let pipe = dir.path().join("pipe.json");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRUSR).unwrap();
+        assert!(StateFile::take_over(&pipe, false).is_err(), "it would wait for a writer");
     }
 }

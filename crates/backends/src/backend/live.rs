@@ -11,7 +11,7 @@ use iosched_workloads::programs::Params;
 
 use super::noted::{Traced, clock_check, cpu_cost, provenance, system, throttled, tunables};
 use super::real::writes;
-use crate::benchmark::{self, At, Limit, Recipe, Scene, Serving, tree};
+use crate::benchmark::{self, At, Found, Limit, Recipe, Scene, Serving, tree};
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
@@ -280,21 +280,21 @@ impl Run<'_> {
         (recipe.can)(params)?;
         let tools = recipe.find(&options.tools, &options.interrupt)?;
         let scheduler = apply(self.trial, self.disks)?;
-        let files = ground.fresh()?;
+        ground.fresh()?;
         let scratch = Scratch::new(options)?;
-        let (namespace, dir) = ground.shown()?;
+        let (namespace, dir) = ground.shown(&needed(&tools, &scratch))?;
         let scene = Scene::new(recipe, (namespace, &dir), &scratch.0)?;
-        if let Some(user) = scene.user() {
-            ground.give(&files, user)?;
-        }
         let own = ground.run_dir();
         let noise = ground.mounted().is_none();
         let at = At { dir: &dir, own: &own, scratch: &scratch.0, tools: &tools, noise };
         let plan = (recipe.plan)(params, &at)?;
         let go_on: Alive<'_> = &mut || options.interrupt.check();
-        scene.lay(&plan.lay, &own, go_on)?;
+        scene.lay(&plan.lay, go_on)?;
         let tree = tools.path(tree::TREE);
         let tree_version = recipe.tree.map(|_| tree::laid(&own, tree)).transpose()?;
+        // What root has written is written: from now on it is another's, who may make links of it.
+        ground.open_way()?;
+        scene.give(&own, go_on)?;
         scene.run(&plan.prepare, go_on)?;
         let serve = |check: Alive<'_>| -> Result<Option<Serving>> {
             plan.server.as_ref().map(|s| scene.serve(s, check)).transpose()
@@ -530,6 +530,13 @@ fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
         disks.set_attribute(name, &value.to_string())?;
     }
     Ok(scheduler)
+}
+
+/// What programs must see in their namespace: tools, those that they start themselves, and what they are told.
+fn needed(tools: &Found, scratch: &Scratch) -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    tools.files().chain(&path).chain([&scratch.0]).cloned().collect()
 }
 
 /// Sleeps, but not through a signal.

@@ -243,6 +243,8 @@ fn tasks_figures(printed: &str, p: &Params, seen: Seen) -> Read {
     let files = printed.lines().find_map(|l| l.strip_prefix(COUNT))?;
     let files: f64 = files.trim().parse().ok()?;
     match seen.ended {
+        // Nothing was there to be done.
+        true if files < 1.0 => None,
         true => Some(vec![seconds, ("done", 100.0), ("files", files)]),
         false => Some(vec![seconds]),
     }
@@ -339,6 +341,8 @@ mod tests {
             let read = |ended| KERNEL_TASKS.read(printed, &params(&line), seen(ended)).unwrap();
             assert_eq!(read(true), [("seconds", 12.5), ("done", 100.0), ("files", 1234.0)]);
             assert_eq!(read(false), [("seconds", 12.5)]);
+            let nothing = KERNEL_TASKS.read("iosched files 0\n", &params(&line), seen(true));
+            assert!(nothing.is_err(), "a task that changes no file is none");
         }
     }
 

@@ -13,6 +13,7 @@ use nix::unistd::User;
 use super::{Limit, Recipe, Seen, Words};
 use crate::error::{Error, Result};
 use crate::load::child::Load;
+use crate::mounts::MEMORY;
 use crate::sys;
 
 /// A server, which stays in the foreground.
@@ -125,20 +126,29 @@ impl<'a> Scene<'a> {
         Ok((printed, seen))
     }
 
-    /// Runs commands as root, who sees files where iosched itself does. Then everything in `own` belongs to the user of the
-    /// others.
+    /// Gives everything in `own` to the user of the commands, if that is not root.
+    ///
+    /// # Errors
+    /// As [`lay`](Scene::lay).
+    pub(crate) fn give(&self, own: &Path, check: Check<'_>) -> Result<()> {
+        let Some(user) = &self.user else { return Ok(()) };
+        let (who, where_to) = (format!("{}:{}", user.uid, user.gid), own.display().to_string());
+        let words = ["chown", "-R", "--no-dereference", &who, &where_to].map(String::from);
+        self.lay(&[words.into()], check)
+    }
+
+    /// Runs commands as root, who sees files where iosched itself does.
     ///
     /// # Errors
     /// [`Error::Tool`] with the program's first words, what `check` says.
-    pub(crate) fn lay(&self, commands: &[Words], own: &Path, check: Check<'_>) -> Result<()> {
-        let give = self.user.as_ref().filter(|_| !commands.is_empty()).map(|user| -> Words {
-            let (who, where_to) = (format!("{}:{}", user.uid, user.gid), own.display().to_string());
-            ["chown", "-R", "--no-dereference", &who, &where_to].map(String::from).into()
-        });
-        for words in commands.iter().chain(&give) {
+    pub(crate) fn lay(&self, commands: &[Words], check: Check<'_>) -> Result<()> {
+        for words in commands {
             let (out, err) = (self.scratch.join("printed"), self.scratch.join("errors"));
             let mut command = command(words)?;
             command.current_dir(self.scratch);
+            for name in OF_ROOT {
+                command.envs(std::env::var_os(name).map(|value| (name, value)));
+            }
             let mut load = started(command, &out, &err, self.recipe.package())?;
             let status = load.wait(Duration::MAX / 4, check)?;
             if !status.is_some_and(|s| s.success()) {
@@ -199,10 +209,12 @@ impl<'a> Scene<'a> {
 
     fn start(&self, words: &[String], out: &Path, err: &Path) -> Result<Load> {
         let mut command = command(words)?;
-        // Another user may be unable to look into the scratch directory, and root's home is not theirs.
+        // Another user may be unable to look into the scratch directory.
         let at = if self.user.is_some() { self.dir } else { self.scratch };
-        if self.user.is_some() {
-            command.env("HOME", self.dir);
+        command.env("HOME", self.dir);
+        if Path::new(MEMORY).is_dir() {
+            // It is their own. In the machine's /tmp files of killed compilers stay.
+            command.env("TMPDIR", MEMORY);
         }
         sys::in_mounts(&mut command, self.namespace, at);
         let package = if self.user.is_some() { "util-linux" } else { self.recipe.package() };
@@ -216,25 +228,19 @@ fn command(words: &[String]) -> Result<Command> {
         return Err(Error::Trial { message: "there is a command without words".into() });
     };
     let mut command = Command::new(program);
-    // Figures are read in English, with points in numbers.
-    command.args(arguments).env("LC_ALL", "C");
-    for name in AROUND_BUILDS {
-        command.env_remove(name);
+    // Many programs take settings from variables (PGOPTIONS, MAKEFLAGS, KBUILD_OUTPUT, GIT_INDEX_FILE, LD_PRELOAD), and then
+    // the figures are those of another load. Figures are read in English, with points in numbers.
+    command.args(arguments).env_clear().env("LC_ALL", "C");
+    for name in AROUND {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
     }
     Ok(command)
 }
 
-/// What a make leaves for those below it, and where a kernel's looks for what to build.
-const AROUND_BUILDS: [&str; 8] = [
-    "MAKEFLAGS",
-    "MFLAGS",
-    "MAKELEVEL",
-    "KBUILD_OUTPUT",
-    "KCONFIG_CONFIG",
-    "ARCH",
-    "CROSS_COMPILE",
-    "GIT_DIR",
-];
+/// Where programs and their libraries are found.
+const AROUND: [&str; 2] = ["PATH", "LD_LIBRARY_PATH"];
+/// By these git knows whose trees root may read.
+const OF_ROOT: [&str; 2] = ["HOME", "SUDO_UID"];
 
 fn started(mut command: Command, out: &Path, err: &Path, package: &str) -> Result<Load> {
     let create = |p: &Path| File::create(p).map_err(|e| Error::io("creating", p, e));

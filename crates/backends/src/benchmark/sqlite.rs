@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use iosched_workloads::programs::Params;
 
-use super::{At, Plan, Read, Recipe, Seen, Tool, only_text};
+use super::{At, Plan, Read, Recipe, Seen, Tool, Words, only_text};
 use crate::error::Result;
 
 /// The shell.
@@ -62,10 +62,14 @@ fn plan(p: &Params, at: &At<'_>) -> Result<Plan> {
         }
         let file = at.tell(&format!("inserts.{pass}"), &text)?;
         let read = format!(".read '{file}'");
-        run.push(at.command("sqlite3", &["-batch", "-bail", &at.file("db"), &read]));
+        run.push(shell(at, &read));
     }
-    let ask = vec![at.command("sqlite3", &["-batch", "-bail", &at.file("db"), ROWS])];
-    Ok(Plan { run, ask, ..Plan::default() })
+    Ok(Plan { run, ask: vec![shell(at, ROWS)], ..Plan::default() })
+}
+
+/// A call of the shell. Root's own `.sqliterc` may set what is measured, such as `locking_mode`.
+fn shell(at: &At<'_>, text: &str) -> Words {
+    at.command("sqlite3", &["-batch", "-bail", "-init", "/dev/null", &at.file("db"), text])
 }
 
 /// The rows that there are, in a form that nothing else prints.

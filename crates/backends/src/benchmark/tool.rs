@@ -111,6 +111,11 @@ impl Found {
         self.0.iter().find(|t| t.0 == tool).map_or(Path::new(""), |t| &t.1)
     }
 
+    /// The files of all.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.0.iter().map(|t| &t.1)
+    }
+
     /// The name of the tool that lies there.
     pub(crate) fn name(&self, file: &str) -> Option<&'static str> {
         self.0.iter().find(|t| t.1 == Path::new(file)).map(|t| t.0)

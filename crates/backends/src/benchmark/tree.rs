@@ -166,6 +166,24 @@ fn below(dir: &Path) -> Bytes {
     sum
 }
 
+/// The first that is neither file nor folder nor link, by its path below the copy.
+fn strange(copy: &Path) -> Option<String> {
+    let mut left = vec![copy.to_path_buf()];
+    while let Some(dir) = left.pop() {
+        for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => left.push(entry.path()),
+                Ok(kind) if kind.is_file() || kind.is_symlink() => {}
+                _ => {
+                    let path = entry.path();
+                    return Some(path.strip_prefix(copy).unwrap_or(&path).display().to_string());
+                }
+            }
+        }
+    }
+    None
+}
+
 /// The commands that put a copy of the tree into the program's directory. They run as root, who can read the tree, and where
 /// it can be seen.
 ///
@@ -177,18 +195,37 @@ pub(super) fn lay(at: &At<'_>) -> Result<Vec<Words>> {
     let tree = at.tools.path(TREE);
     let (from, to) = (tree.display().to_string(), copy.display().to_string());
     Ok(vec![match form(tree) {
-        Form::Archive => at
-            .command("tar", &["-C", &to, "--strip-components=1", "--no-same-owner", "-xJf", &from]),
-        // What git has of it, without what was built there.
+        Form::Archive => at.command(
+            "tar",
+            &[
+                "-C",
+                &to,
+                "--strip-components=1",
+                "--no-same-owner",
+                "--no-same-permissions",
+                "-xJf",
+                &from,
+            ],
+        ),
         Form::Git => {
-            let prefix = format!("--prefix={to}/");
-            at.command("git", &["-C", &from, "checkout-index", "-a", "-q", &prefix])
+            let own = at.scratch.join("git").display().to_string();
+            at.command("sh", &["-c", OF_GIT, "sh", &from, &to, &own])
         }
         Form::Plain => ["cp", "-a", "--no-preserve=ownership", &format!("{from}/."), &to]
             .map(String::from)
             .into(),
     }])
 }
+
+/// Writes what git has of a tree (its index), without what was built there. The repository's own settings may name commands
+/// (filters of attributes) that would run as root, so git works in another repository on the same objects.
+const OF_GIT: &str = "set -e; cd \"$1\"
+index=$(realpath \"$(git rev-parse --git-path index)\"); objects=$(realpath \"$(git rev-parse --git-path objects)\")
+case $(git rev-parse --show-object-format) in sha256) format=--object-format=sha256 ;; *) format= ;; esac
+cd \"$2\"; git init -q --template= $format \"$3\"
+for part in \"${index%/*}\"/sharedindex.*; do [ ! -e \"$part\" ] || ln -s \"$part\" \"$3/.git\"; done
+export GIT_DIR=\"$3/.git\" GIT_WORK_TREE=\"$2\" GIT_INDEX_FILE=\"$index\" GIT_OBJECT_DIRECTORY=\"$objects\"
+exec git checkout-index -a -q";
 
 /// Whether what was built may lie in the copy.
 pub(super) fn may_be_built(at: &At<'_>) -> bool {
@@ -198,9 +235,15 @@ pub(super) fn may_be_built(at: &At<'_>) -> bool {
 /// Makes sure that what was copied is a kernel's source tree; its version.
 ///
 /// # Errors
-/// [`Error::Input`].
+/// [`Error::Input`] if not, and for a copy with a node of a device: whoever builds the tree could use that.
 pub(crate) fn laid(own: &Path, tree: &Path) -> Result<String> {
     let copy = own.join(COPY);
+    if let Some(strange) = strange(&copy) {
+        return Err(Error::input(
+            format!("{} has {strange}, which is no file, folder or link", tree.display()),
+            "name a tree without it with --tree PATH",
+        ));
+    }
     match MARKS.iter().find(|m| !copy.join(m).is_file()) {
         Some(mark) => Err(Error::input(
             format!("{} holds no kernel's source tree: it has no {mark}", tree.display()),
@@ -242,6 +285,11 @@ mod tests {
             assert!(e.to_string().contains(why) && e.help().contains("--tree takes"), "{e}");
         }
         assert!(laid(dir.path(), &tree).unwrap_err().to_string().contains("it has no Makefile"));
+        let copy = dir.path().join(COPY);
+        fs::create_dir_all(copy.join("drivers")).unwrap();
+        nix::unistd::mkfifo(&copy.join("drivers/pipe"), nix::sys::stat::Mode::S_IRUSR).unwrap();
+        let e = laid(dir.path(), &tree).unwrap_err().to_string();
+        assert!(e.contains("has drivers/pipe, which is no file"), "{e}");
     }
 
     #[test]

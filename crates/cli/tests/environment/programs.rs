@@ -67,6 +67,29 @@ fn each_prints_its_figures_and_leaves_nothing() {
     }
 }
 
+/// Settings of the user's own change what is measured: `PGOPTIONS` may switch syncs off, `.sqliterc` locks.
+#[test]
+fn settings_of_the_user_reach_no_program() {
+    if skip() || lacks("sqlite3") {
+        return;
+    }
+    let place = Place::new();
+    let wrapper = "mkdir bin; printf '#!/bin/sh\\n[ $1 != -batch ] || (echo \"$@\"; env) >>%s/seen\\nexec %s \"$@\"\\n' \
+                   $PWD $(command -v sqlite3) >bin/sqlite3; chmod +x bin/sqlite3; ";
+    let run = RUN.replace("\"$1\"", "env PATH=$PWD/bin:$PATH PGOPTIONS=x TAR_OPTIONS=x \"$1\"");
+    // What is below /mnt is not hidden from programs that need it.
+    let state = "mount -t tmpfs none /mnt; mount --bind state $(mktemp -d -p /mnt); \
+                 export IOSCHED_STATE=$(ls -d /mnt/tmp.*); ";
+    let output = place.in_own_mounts(&format!(
+        "{MOUNTED} {wrapper} {state} code=0; {run} sqlite --param inserts=20 || code=$? {ENDED}"
+    ));
+    says(&output, 0, &[]);
+    let seen = place.text("seen");
+    assert!(seen.contains("-init /dev/null") && seen.contains("IOSCHED_OWNER="), "{seen}");
+    assert!(!seen.contains("OPTIONS"), "{seen}");
+    place.is_as_before();
+}
+
 /// A server in the middle of its work is gone with the run, however that ends.
 #[test]
 fn a_killed_run_takes_the_server_and_its_data_with_it() {

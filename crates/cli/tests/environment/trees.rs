@@ -147,7 +147,7 @@ fn a_killed_run_takes_the_build_and_its_copy_with_it() {
         return;
     }
     for (signal, code) in [("KILL", 137), ("TERM", 4)] {
-        let place = Place::with_tree("sleep 70137");
+        let place = Place::with_tree("mktemp -t 70137.XXXXXX >/dev/null; sleep 70137");
         let output = place.in_own_mounts(&format!(
             "{MOUNTED} {TOOLS} code=0; {RUN} --tree $PWD/tree kernel-compile --param jobs=2 & run=$!; \
              i=0; until pgrep -f '^sleep 70137$' >found || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; \
@@ -157,8 +157,54 @@ fn a_killed_run_takes_the_build_and_its_copy_with_it() {
         says(&output, code, &[]);
         assert!(!place.text("found").is_empty(), "the build never began");
         assert!(!works("pgrep", &["-f", "^sleep 70137$"]), "{signal}: the build goes on");
+        assert!(!works("sh", &["-c", "ls /tmp/70137.*"]), "{signal}: its temporary files stay");
         place.is_as_before();
     }
+}
+
+/// While root writes, nobody else gets there: what is then a folder could be made a link.
+#[test]
+fn the_copy_is_made_before_it_is_given_away() {
+    if skipped() {
+        return;
+    }
+    let place = Place::with_tree("true");
+    let asked = "printf '#!/bin/sh\\n[ $1 != -a ] || stat -c \"%%U %%a\" \"$(dirname \"$4\")\" >>%s/asked\\nexec /bin/cp \"$@\"\\n' \
+                 $PWD >tools/cp; chmod +x tools/cp; ";
+    let output = place.in_own_mounts(&format!(
+        "umask 0; {MOUNTED} {TOOLS} {asked} code=0; {RUN} --tree $PWD/tree kernel-compile --param jobs=2 || code=$? {ENDED}"
+    ));
+    says(&output, 0, &[]);
+    assert_eq!(place.text("asked"), "root 700\n");
+    place.is_as_before();
+}
+
+/// A copy of a disk's node would be its builder's.
+#[test]
+fn a_tree_with_a_device_is_refused() {
+    if skipped() {
+        return;
+    }
+    let place = Place::with_tree("true");
+    assert!(works_in(&place, "mknod -m 666 tree/src/disk b 7 251"));
+    let output = place.on_tree("kernel-compile --param jobs=2");
+    says(&output, 4, &["/tree has src/disk, which is no file, folder or link"]);
+    place.is_as_before();
+}
+
+/// A repository's settings name commands that git runs when it writes files.
+#[test]
+fn what_a_repository_says_is_not_run_by_root() {
+    if skipped() {
+        return;
+    }
+    let place = Place::with_tree("true");
+    let text = "cd tree && echo '*.c filter=x' >.gitattributes && git init -q && git add -f .gitattributes Makefile Kconfig \
+                src/*.c && git config filter.x.smudge \"id -un >>$PWD/../ran; cat\" && git update-index --split-index";
+    assert!(works_in(&place, text));
+    says(&place.on_tree("kernel-compile --param jobs=2"), 0, &[]);
+    assert_eq!(place.text("ran"), "", "it ran");
+    place.is_as_before();
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::emulate::{fuse, ublk};
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::root::{DevNum, SysRoot};
-use crate::state::{Change, StateFile, restore_command};
+use crate::state::{Change, LABEL, StateFile, restore_command};
 use crate::{restore, sys};
 
 /// The search for a free number begins here. Lower numbers are left to others.
@@ -99,7 +99,7 @@ impl EmulatedDisk {
     fn label(&self) -> String {
         // The kernel keeps 63 bytes.
         let name = self.spec.name.chars().filter(char::is_ascii_graphic).take(40);
-        format!("iosched:{}:{}", std::process::id(), name.collect::<String>())
+        format!("{LABEL}{}:{}", std::process::id(), name.collect::<String>())
     }
 
     /// Writes a device down and starts its guardian. `None`: another instance is about to take this number.
