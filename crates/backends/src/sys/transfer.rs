@@ -68,10 +68,13 @@ impl Buffer {
         let ((parts, n), fd) = (self.parts(len)?, fd.as_raw_fd());
         // SAFETY: every part lies in the area, which is writable, as long as it says, and ours alone; parts may
         // overlap, since nobody looks at what was read.
+        // The calls for one part take less time than those for several, and are the ones that programs make.
         moved(unsafe {
-            match at {
-                Some(at) => libc::preadv(fd, parts, n, position(at)),
-                None => libc::readv(fd, parts, n),
+            match (at, n) {
+                (Some(at), 1) => libc::pread(fd, (*parts).iov_base, (*parts).iov_len, position(at)),
+                (None, 1) => libc::read(fd, (*parts).iov_base, (*parts).iov_len),
+                (Some(at), _) => libc::preadv(fd, parts, n, position(at)),
+                (None, _) => libc::readv(fd, parts, n),
             }
         })
     }
@@ -86,9 +89,13 @@ impl Buffer {
         let ((parts, n), fd) = (self.parts(len)?, fd.as_raw_fd());
         // SAFETY: every part lies in the area, which is readable and as long as it says.
         moved(unsafe {
-            match at {
-                Some(at) => libc::pwritev(fd, parts, n, position(at)),
-                None => libc::writev(fd, parts, n),
+            match (at, n) {
+                (Some(at), 1) => {
+                    libc::pwrite(fd, (*parts).iov_base, (*parts).iov_len, position(at))
+                }
+                (None, 1) => libc::write(fd, (*parts).iov_base, (*parts).iov_len),
+                (Some(at), _) => libc::pwritev(fd, parts, n, position(at)),
+                (None, _) => libc::writev(fd, parts, n),
             }
         })
     }
