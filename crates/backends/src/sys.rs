@@ -240,6 +240,14 @@ pub(crate) fn urgent(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(hook) }
 }
 
+/// The I/O priority that this process has been given, and gives to what it starts: class and level; 0 for none.
+pub(crate) fn io_priority() -> (i64, i64) {
+    const WHO_PROCESS: libc::c_int = 1;
+    // SAFETY: the call takes two numbers and touches no memory of ours; 0 names the calling process.
+    let found = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
+    (found.max(0) >> 13, found.max(0) & 7)
+}
+
 /// Has the kernel send `signal` to the child when the calling thread dies, so that no load outlives the
 /// program, and puts it into a process group of its own.
 pub(crate) fn dies_with_us(command: &mut Command, signal: Signal) -> &mut Command {

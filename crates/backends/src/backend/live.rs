@@ -9,7 +9,9 @@ use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 use iosched_workloads::programs::Params;
 
-use super::noted::{Traced, clock_check, cpu_cost, provenance, system, throttled, tunables};
+use super::noted::{
+    Traced, clock_check, cpu_cost, priority, provenance, system, throttled, tunables,
+};
 use super::real::writes;
 use crate::benchmark::{self, At, Found, Limit, Recipe, Scene, Serving, tree};
 use crate::discover::QueueState;
@@ -457,13 +459,16 @@ impl Run<'_> {
     }
 
     fn blank(&self, seen: &Seen) -> Record {
+        // fio and commands that start get a priority of their own on an emulated disk.
+        let urgent = self.kind == BackendKind::Emulated && self.trial.load.is_none();
+        let priority = (!urgent).then(priority).flatten();
         Record {
             schema: SCHEMA,
             trial: self.trial.id.clone(),
             backend: self.kind,
             device: seen.used.disk.to_device_stats(),
             elapsed: Nanos::try_from(seen.elapsed.as_nanos()).unwrap_or(Nanos::MAX),
-            warnings: throttled(),
+            warnings: throttled().into_iter().chain(priority).collect(),
             ..Record::default()
         }
     }

@@ -10,6 +10,7 @@ use super::live::Place;
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::load::meter;
+use crate::parse::proc_stat::parse_process;
 use crate::root::SysRoot;
 use crate::switch::running_kernel;
 use crate::trace::Times;
@@ -50,6 +51,30 @@ pub(super) fn clock_check(wall: SystemTime, elapsed: Duration) -> Result<()> {
         return Err(Error::ClockJump { seconds, during: "a run".into() });
     }
     Ok(())
+}
+
+/// Priorities go to the load, and schedulers heed them.
+pub(super) fn priority() -> Option<Warning> {
+    let stat = SysRoot::default().get("/proc/self/stat").unwrap_or_default();
+    let nice = parse_process(&stat).map_or(0, |p| p.nice);
+    unusual(crate::sys::io_priority(), nice)
+}
+
+fn unusual((class, level): (i64, i64), nice: i64) -> Option<Warning> {
+    let io = match (class, level) {
+        // What a process has that was given none, in the words of different kernels.
+        (0, _) | (2, 4) => None,
+        (1, level) => Some(format!("real-time I/O priority {level}")),
+        (2, level) => Some(format!("best-effort I/O priority {level}")),
+        _ => Some("idle I/O priority".into()),
+    };
+    let nice = (nice != 0).then(|| format!("nice value {nice}"));
+    let told: Vec<String> = io.into_iter().chain(nice).collect();
+    (!told.is_empty()).then(|| Warning {
+        code: "priority".into(),
+        message: format!("the load has iosched's own priority: {}", told.join(", ")),
+        advice: "start it without nice and ionice, unless that is what you compare".into(),
+    })
 }
 
 pub(super) fn tunables(record: &mut Record, now: &QueueState) {
@@ -153,6 +178,21 @@ pub(crate) fn invalidate(record: &mut Record, why: impl Into<String>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_priority_that_the_load_would_not_have_is_told() {
+        for (io, nice, why) in [
+            ((3, 0), 0, "own priority: idle I/O priority"),
+            ((1, 2), 0, "own priority: real-time I/O priority 2"),
+            ((2, 7), 19, "own priority: best-effort I/O priority 7, nice value 19"),
+            ((0, 0), -5, "own priority: nice value -5"),
+        ] {
+            let told = unusual(io, nice).unwrap().message;
+            assert!(told.ends_with(why), "{told}");
+        }
+        assert_eq!(unusual((0, 0), 0), None);
+        assert_eq!(unusual((2, 4), 0), None);
+    }
 
     #[test]
     fn a_clock_that_was_set_is_noticed() {

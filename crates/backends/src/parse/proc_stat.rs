@@ -62,6 +62,8 @@ pub struct ProcStat {
     pub ticks: u64,
     /// User and system ticks of children it waited for.
     pub child_ticks: u64,
+    /// Its nice value.
+    pub nice: i64,
 }
 
 /// Reads `/proc/PID/stat`; the name may contain spaces and parentheses.
@@ -79,6 +81,7 @@ pub fn parse_process(text: &str) -> Option<ProcStat> {
         ppid: u32::try_from(field(1)?).ok()?,
         ticks: sum(field(11)?, field(12)?),
         child_ticks: sum(field(13)?, field(14)?),
+        nice: field(16)?,
     })
 }
 
@@ -95,7 +98,7 @@ mod tests {
             "42 (kworker/0:1 (x) y) S 2 0 0 0 -1 69238880 0 0 0 0 7 9 1 2 20 0 1 0 13 0 0",
         )
         .unwrap();
-        assert_eq!((p.pid, p.ppid, p.ticks, p.child_ticks), (42, 2, 16, 3));
+        assert_eq!((p.pid, p.ppid, p.ticks, p.child_ticks, p.nice), (42, 2, 16, 3, 0));
         assert_eq!(p.comm, "kworker/0:1 (x) y");
     }
 

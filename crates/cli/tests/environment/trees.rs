@@ -169,13 +169,14 @@ fn the_copy_is_made_before_it_is_given_away() {
         return;
     }
     let place = Place::with_tree("true");
-    let asked = "printf '#!/bin/sh\\n[ $1 != -a ] || stat -c \"%%U %%a\" \"$(dirname \"$4\")\" >>%s/asked\\nexec /bin/cp \"$@\"\\n' \
+    let asked = "printf '#!/bin/sh\\n[ $1 != -a ] || stat -c \"%%U %%a\" \"$(dirname \"$4\")\" . >>%s/asked\\nexec /bin/cp \"$@\"\\n' \
                  $PWD >tools/cp; chmod +x tools/cp; ";
     let output = place.in_own_mounts(&format!(
         "umask 0; {MOUNTED} {TOOLS} {asked} code=0; {RUN} --tree $PWD/tree kernel-compile --param jobs=2 || code=$? {ENDED}"
     ));
     says(&output, 0, &[]);
-    assert_eq!(place.text("asked"), "root 700\n");
+    // The folder of the copy, and the one with what programs are told.
+    assert_eq!(place.text("asked"), "root 700\nroot 755\n");
     place.is_as_before();
 }
 
