@@ -82,6 +82,14 @@ pub enum Error {
         /// The use: where it is mounted, what it is a member of, in which process it is open.
         why: String,
     },
+    /// A directory of ours cannot be removed now.
+    #[error("{path} stays: {why}")]
+    Left {
+        /// The directory.
+        path: String,
+        /// What stands in the way, and what to do.
+        why: String,
+    },
     /// It holds data, or its content and users cannot be found out.
     #[error("{device}: {why}")]
     HoldsData {
@@ -267,6 +275,7 @@ impl Error {
             | Error::ClockJump { .. }
             | Error::Tool { .. }
             | Error::Interrupted { .. }
+            | Error::Left { .. }
             | Error::Trial { .. }
             | Error::Io { .. } => ExitClass::Failed,
         }

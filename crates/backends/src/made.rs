@@ -151,16 +151,16 @@ impl MadeDirectory {
     /// once more.
     ///
     /// # Errors
-    /// [`Error::InUse`] where something is mounted inside (that is left alone) or its file system is not
+    /// [`Error::Left`] where something is mounted inside (that is left alone) or its file system is not
     /// mounted, [`Error::Trial`] for another directory of its name, [`Error::Io`].
     pub(crate) fn remove(&self, again: &str) -> Result<bool> {
         let Some((parent, name)) = self.parent()? else {
-            return Err(self.in_use(format!(
+            return Err(self.left(format!(
                 "its file system is not mounted there now; mount it and run: {again}"
             )));
         };
         self.remove_own(&parent, name).map_err(|e| match e {
-            Stopped::Mounted(inside) => self.in_use(format!(
+            Stopped::Mounted(inside) => self.left(format!(
                 "something is mounted on {}; unmount it and run: {again}",
                 self.path.join(inside).display()
             )),
@@ -248,8 +248,8 @@ impl MadeDirectory {
         Ok(same.then_some((opened, name)))
     }
 
-    fn in_use(&self, why: String) -> Error {
-        Error::InUse { device: self.path.display().to_string(), why }
+    fn left(&self, why: String) -> Error {
+        Error::Left { path: self.path.display().to_string(), why }
     }
 }
 

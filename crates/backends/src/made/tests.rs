@@ -182,11 +182,12 @@ fn the_same_path_in_another_directory_is_left_alone() {
     fs::create_dir_all(&made.path).unwrap();
     fs::write(made.path.join("theirs"), "kept").unwrap();
     let e = made.remove("iosched restore").unwrap_err();
-    assert!(matches!(e, Error::InUse { .. }), "{e:?}");
+    assert!(matches!(e, Error::Left { .. }) && e.help().is_empty(), "{e:?}");
+    assert_eq!(e.class(), crate::ExitClass::Failed, "it was not refused");
     assert!(made.path.join("theirs").exists());
     fs::remove_dir_all(&parent).unwrap();
     assert!(
-        matches!(made.remove("iosched restore").unwrap_err(), Error::InUse { .. }),
+        matches!(made.remove("iosched restore").unwrap_err(), Error::Left { .. }),
         "it is not there at all"
     );
 }
