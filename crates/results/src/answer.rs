@@ -346,6 +346,9 @@ impl Case<'_> {
         } else {
             self.tie(&mut out, candidates);
         }
+        if by >= self.goal.matters() {
+            out.notes.extend(tie::unused(self.device, candidates));
+        }
         self.steady(&mut out, candidates);
         if out.certainty == Certainty::Measured && self.goal.gaps.any() {
             out.certainty = Certainty::Incomplete;

@@ -194,6 +194,23 @@ fn runs_without_chance_are_one_draw() {
     assert!(a.notes.iter().any(|n| n.contains("All runs of none and bfq are alike")), "{a:?}");
 }
 
+/// A web server that writes nothing but its log: who is ahead there is so by core time.
+#[test]
+fn a_lead_on_a_device_without_work_says_so() {
+    let mut records = rates(&[("none", &[1e8]), ("bfq", &[1.3e8])]);
+    let told = |records: &[Record]| {
+        let a = goal(&of(records), "throughput").clone();
+        assert_eq!(a.winner.as_deref(), Some("bfq"));
+        a.notes.iter().any(|n| n == "The device was busy for less than 1 % of the time")
+    };
+    for busy in [5_000_000, 500_000_000] {
+        for r in &mut records {
+            (r.device.max_in_flight, r.elapsed, r.device.busy) = (1, 1_000_000_000, busy);
+        }
+        assert_eq!(told(&records), busy == 5_000_000);
+    }
+}
+
 /// Two runs of each lie apart by chance once in three, so nothing is said of them.
 #[test]
 fn chance_is_no_difference_both_ways() {

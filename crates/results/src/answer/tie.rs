@@ -158,6 +158,13 @@ impl Case<'_> {
     }
 }
 
+/// That a device had next to nothing to do: schedulers that differ all the same do so elsewhere.
+pub(super) fn unused(device: &str, candidates: &[Candidate]) -> Option<String> {
+    let here = || candidates.iter().filter(|c| c.device == device);
+    let busy = here().filter_map(|c| c.busy).reduce(f64::max)?;
+    (busy < 0.01).then(|| "The device was busy for less than 1 % of the time".into())
+}
+
 /// Why schedulers tie on a device, where the figures say it.
 fn reason(device: &str, candidates: &[Candidate]) -> Option<String> {
     let here = || candidates.iter().filter(|c| c.device == device && c.in_flight > 0);

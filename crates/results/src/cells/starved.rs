@@ -34,6 +34,9 @@ const STARVED: f64 = 0.5;
 /// percentile of all schedulers, or the longest of its own waits if that is more. Longest waits and counts have no other
 /// use, so they are taken out.
 ///
+/// Who had at least half of an equal share among all jobs of the run was not starved, however much another scheduler
+/// prefers it: a hundred I/Os of ten equal jobs are ten each, and their waits are all known.
+///
 /// The figure of a whole workload pools its jobs, and a job with next to no I/Os vanishes in it. So rounds in which a
 /// job is starved are charged in the whole workload's figure, too.
 ///
@@ -128,10 +131,11 @@ impl Cell {
         if lacking.is_empty() {
             return;
         }
-        let waits = self.own_waits(name);
+        let (waits, shared) = (self.own_waits(name), self.shared(name));
         let (counts, longest) = (self.values(name, COUNT), self.values(name, LONGEST));
         let of = |round: &u32| {
-            let enough = counts.get(round).is_some_and(|n| *n >= STARVED * known.most);
+            let enough = shared.contains(round)
+                || counts.get(round).is_some_and(|n| *n >= STARVED * known.most);
             if let Some(rank) = longest.get(round).filter(|_| enough) {
                 return (*round, Observation::from(*rank));
             }
@@ -158,6 +162,25 @@ impl Cell {
         let name = percentile.strip_suffix("p99").map(|stem| format!("{stem}{last}"));
         let sample = name.and_then(|n| self.measures.get(&n));
         sample.iter().flat_map(|c| &c.sample.rounds).map(|r| (r.0, r.1.value)).collect()
+    }
+
+    /// Rounds in which the job of a percentile had at least half of an equal share of all jobs' I/Os in a second.
+    fn shared(&self, percentile: &str) -> BTreeSet<u32> {
+        let mut shares: BTreeMap<u32, BTreeMap<&str, f64>> = BTreeMap::new();
+        for (name, m) in &self.measures {
+            let Some((job, _)) = of_job(name).filter(|(_, own)| own.ends_with(".iops")) else {
+                continue;
+            };
+            for (round, o) in &m.sample.rounds {
+                *shares.entry(*round).or_default().entry(job).or_insert(0.0) += o.value;
+            }
+        }
+        let Some((own, _)) = of_job(percentile) else { return BTreeSet::new() };
+        let has = |all: &BTreeMap<&str, f64>| {
+            let equal = all.values().sum::<f64>() / all.len() as f64;
+            all.get(own).is_some_and(|rate| *rate >= STARVED * equal)
+        };
+        shares.into_iter().filter(|(_, all)| has(all)).map(|(round, _)| round).collect()
     }
 
     /// The longest waits that are known of the process of a percentile, by round: also of its other I/Os, for who hardly
@@ -376,6 +399,33 @@ mod tests {
             let sync = &bfq.measures[name].sample;
             assert!(sync.rounds.iter().all(|r| r.1.censored && r.1.value >= 9e8), "{sync:?}");
         }
+    }
+
+    /// bfq lets one of ten readers have most of the disk: none, which treats all alike, starves nobody. What it takes from
+    /// the others stays theirs.
+    #[test]
+    fn who_has_an_equal_share_is_not_starved() {
+        let mut all = Vec::new();
+        for i in 1..=3 {
+            let (mut none, mut bfq) = (trial("none", i, 36, 450), trial("bfq", i, 250, 60));
+            for other in 0..9 {
+                add_job(&mut none, &format!("o{other}"), 35, 450);
+                add_job(&mut bfq, &format!("o{other}"), if other == 0 { 4 } else { 12 }, 2_500);
+            }
+            all.extend([none, bfq]);
+        }
+        let mut cells = group(&all);
+        charge_starved([&mut cells]);
+        let of = |s: &str, name: &str| {
+            let cell = cells.0.iter().find(|(k, _)| k.scheduler == s).unwrap().1;
+            (cell.measures[name].starved, cell.measures[name].sample.rounds[0].1)
+        };
+        for name in ["job/a/read.clat.p99", "read.clat.p99"] {
+            let (starved, o) = of("none", name);
+            assert_eq!((starved, o.censored), (0, false), "{name}");
+            assert!((4.4e8..4.6e8).contains(&o.value), "{name}: {o:?}");
+        }
+        assert!(of("bfq", "read.clat.p99").1.value > 2.4e9);
     }
 
     /// One lucky run of seven says nothing of what a process can do.
