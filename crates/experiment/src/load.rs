@@ -205,12 +205,16 @@ impl ProgramRef {
     ) -> Result<Load, Diagnostic> {
         let at = |d: Diagnostic| place.error(d.message).with_help(d.help);
         let (program, mut set) = Descriptor::words(&self.line).map_err(at)?;
-        for p in &self.params {
-            // Alone, so that what is wrong with it is told at its own place.
-            Params::of(program, std::slice::from_ref(&p.value)).map_err(|m| p.place.error(m))?;
-            set.push(p.value.clone());
-        }
-        let params = Params::of(program, &set).map_err(|m| place.error(m))?;
+        set.extend(self.params.iter().map(|p| p.value.clone()));
+        let params = Params::of(program, &set).map_err(|message| {
+            // What is wrong with one alone is told at its own place.
+            let alone = |p: &&Placed<(String, String)>| {
+                let own = Params::of(program, std::slice::from_ref(&p.value));
+                own.is_err_and(|m| m == message)
+            };
+            let place = self.params.iter().find(alone).map_or(place, |p| &p.place);
+            place.error(message)
+        })?;
         let params = params.with_files(program, read)?;
         Ok(Load::Program { program, params })
     }

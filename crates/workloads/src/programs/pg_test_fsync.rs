@@ -6,11 +6,13 @@ use iosched_syscalls::{Done, Fd, OpenFlags, Part, Sys};
 use iosched_types::Bytes;
 use iosched_types::units::{SEC, US};
 
-use super::{Descriptor, Figure, Kind, Param, Params};
+use super::{Descriptor, Figure, Kind, Param, Params, fits};
 
 const FILE: &str = "pg_test_fsync.out";
 /// A segment of the log.
 const SEGMENT: Bytes = 16 << 20;
+/// What direct writes are multiples of.
+const SECTOR: Bytes = 512;
 /// Tests. Their rates come first among the figures, then the times.
 const TESTS: usize = 16;
 
@@ -84,7 +86,12 @@ pub(super) static PG_TEST_FSYNC: Descriptor = Descriptor {
     only_real: &[],
     periodic: &[],
     room: |_| SEGMENT,
-    fits: |_| Ok(()),
+    fits: |p| {
+        let block = p.bytes("block");
+        fits(block % SECTOR == 0, || {
+            format!("block={block} is no multiple of {SECTOR}, as direct writes must be")
+        })
+    },
     prepare: None,
     run: |sys, p| Box::pin(run(sys, p)),
 };

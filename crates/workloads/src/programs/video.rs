@@ -82,7 +82,7 @@ pub(super) static VIDEO: Descriptor = Descriptor {
     absent: &[],
     only_real: &[],
     periodic: &[],
-    room: background::room,
+    room: |p| film(p).saturating_add(background::room(p)),
     fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
@@ -93,9 +93,13 @@ async fn prepare(sys: Sys, p: Params) -> Done {
     if let Some(player) = player(&p) {
         player.prepare(&sys).await?;
     }
-    let size = (BEGIN + p.count("seconds")) * p.bytes("rate");
-    files::make(&sys, "film", size).await?;
+    files::make(&sys, "film", film(&p)).await?;
     background::prepare(&sys, &p).await
+}
+
+/// Bytes of the film.
+fn film(p: &Params) -> Bytes {
+    (BEGIN + p.count("seconds")).saturating_mul(p.bytes("rate"))
 }
 
 fn player(p: &Params) -> Option<&'static Start> {
@@ -181,9 +185,8 @@ async fn play(sys: &Sys, p: &Params, limit: Nanos, number: i64) -> Done {
     let film = sys.open("film", OpenFlags::READ).await?;
     sys.fadvise(film, 0, 0, Advice::DontNeed).await?;
     // Where it finds the index: at the beginning and at the end.
-    let end: Bytes = (BEGIN + p.count("seconds")) * p.bytes("rate");
     sys.pread(film, 0, 4096).await?;
-    sys.pread(film, end.saturating_sub(4096), 4096).await?;
+    sys.pread(film, self::film(p).saturating_sub(4096), 4096).await?;
     sys.lseek(film, (BEGIN * p.bytes("rate")).cast_signed(), Whence::Set).await?;
     let decode = p.micros("decode");
     let mut begun = None;

@@ -139,6 +139,11 @@ fn programs_are_refused_with_the_nearest_word_the_bounds_and_the_room() {
     refused(&["sqlite", "--param", long], &[long, "is out of range: 1 to "]);
     refused(&["fs-mark", "--param", "size=99999999999G"], &["is out of range: "]);
     refused(&["video", "--param", "load=10r"], &["did you mean \"10r-seq\"?"]);
+    refused(&["pg-test-fsync", "--param", "block=1025"], &["block=1025 is no multiple of 512"]);
+    refused(&["sqlite", "--param", "page_size=1000"], &["no power of two", "--param:1:1"]);
+    // What a film of that length takes, not only the readers' files.
+    let film = ["video", "--param", "rate=1G", "--param", "seconds=10000"];
+    refused(&film, &["video needs at least 9.9"]);
     // Of a program that there is not, it is the name that is wrong.
     refused(
         &["sqlit", "--param", "inserts=5"],
@@ -152,6 +157,18 @@ fn programs_are_refused_with_the_nearest_word_the_bounds_and_the_room() {
     );
     refused(&["pgbench", "--param", "scale=100000"], &["pgbench needs at least 1.4"]);
     assert!(!place.dir.path().join("results.db").exists(), "nothing was stored");
+}
+
+/// 600 KB are above the usual largest length, and not above the one that is set.
+#[test]
+fn parameters_that_bound_each_other_are_looked_at_together() {
+    let place = Place::new();
+    let all = ["smallest=600000", "largest=1M", "number=1", "transactions=1"];
+    let set = all.iter().flat_map(|p| ["--param", p]);
+    let run = ["run", "postmark", "--device", "fixed", "--scheduler", "none"];
+    place.out(&run.into_iter().chain(set).collect::<Vec<_>>());
+    let why = place.fails(2, &["run", "postmark", "--param", all[0]]);
+    assert!(why.contains("smallest=600000 is above largest=524288"), "{why}");
 }
 
 #[test]
