@@ -106,6 +106,24 @@ fn a_column_of_syncs_holds_one_figure() {
     assert!(line(&text).split_whitespace().any(|w| w.starts_with("116")), "{text}");
 }
 
+/// A parent that only syncs has no I/O whose percentile could be 0.
+#[test]
+fn who_only_syncs_has_no_percentile() {
+    let mut all = Vec::new();
+    for scheduler in ["none", "bfq"] {
+        let mut r = record("disk", "w", scheduler, 200, 1_000_000);
+        let mut parent = r.jobs[0].clone();
+        (parent.name, parent.sync) = ("parent".into(), std::mem::take(&mut parent.read));
+        r.jobs.push(parent);
+        all.push(r);
+    }
+    let text = report(&all, NARROW);
+    let by_job = &text[text.find("by job").unwrap()..];
+    let line = by_job.lines().find(|l| l.starts_with("none")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert!(words.ends_with(&["0", "–"]), "{by_job}");
+}
+
 #[test]
 fn failed_trials_are_named_with_their_reason() {
     let mut bad = record("disk", "w", "bfq", 1, 1);

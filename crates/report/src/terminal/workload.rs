@@ -383,7 +383,12 @@ fn by_job(p: &Place<'_>, (unit, _): (f64, &str), look: Look) -> String {
             };
             let short: String = name.chars().take(13).collect();
             let few = each.iter().map(|e| e.iter().any(|f| f.few(RESOLVES_P99)));
-            let p99: Vec<_> = values(|f| f.p99).into_iter().zip(few).collect();
+            // Who only syncs has waited for no I/O: a percentile of 0 would be the best of all.
+            let p99 = each.iter().map(|e| {
+                let known = e.iter().filter(|f| f.count > 0).map(|f| f.p99);
+                mean_of(&known.collect::<Vec<_>>())
+            });
+            let p99: Vec<_> = p99.zip(few).collect();
             // A job that only trims moves no data.
             let (rate, trims) = (values(Figures::rate), values(|f| f.trims));
             let only = values(|f| f.iops).iter().flatten().all(|v| *v == 0.0);
