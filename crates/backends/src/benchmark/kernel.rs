@@ -236,9 +236,9 @@ fn tasks_figures(printed: &str, p: &Params, seen: Seen) -> Read {
     let seconds = ("seconds", seen.seconds);
     if &*p.word("task") == "make" {
         let files = ("files", compiled(printed) as f64);
-        // How many there are is not known before the end.
-        let done = seen.ended.then_some(("done", 100.0));
-        return (files.1 > 0.0).then(|| [seconds].into_iter().chain(done).chain([files]).collect());
+        // Before the end its time is the limit, and how many files there are is not known.
+        let ended = seen.ended.then_some([seconds, ("done", 100.0)]);
+        return (files.1 > 0.0).then(|| ended.into_iter().flatten().chain([files]).collect());
     }
     let files = printed.lines().find_map(|l| l.strip_prefix(COUNT))?;
     let files: f64 = files.trim().parse().ok()?;
@@ -368,7 +368,7 @@ mod tests {
         );
         assert_eq!(script.matches("count=3 conv=notrunc").count(), 2);
         let read = |ended| KERNEL_TASKS.read(PRINTED, &params(line), seen(ended)).unwrap();
-        assert_eq!(read(false), [("seconds", 12.5), ("files", 2.0)]);
+        assert_eq!(read(false), [("files", 2.0)]);
         assert_eq!(read(true), [("seconds", 12.5), ("done", 100.0), ("files", 2.0)]);
     }
 }

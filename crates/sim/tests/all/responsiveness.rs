@@ -171,3 +171,15 @@ fn interleaved_readers_read_their_own_zones() {
     assert_eq!(readers.len(), 5);
     assert!(readers.iter().all(|b| b % (16 << 10) == 0), "whole zones: {readers:?}");
 }
+
+#[test]
+fn a_task_over_its_limit_has_no_time() {
+    let all = records("hdd-7200", &["none"], "kernel-tasks grep 4 0 500M 1 20");
+    let (seconds, done) = (metric(&all["none"], "seconds"), metric(&all["none"], "done"));
+    assert_eq!((seconds.value, seconds.censored), (1.0, true));
+    assert!(done.value > 0.0 && done.value < 100.0, "{done:?}");
+    // What make takes until it is stopped is the limit.
+    let all = records("fixed", &["none"], "kernel-tasks make 0 0 1M 2 10");
+    assert!(all["none"].metrics.iter().all(|m| m.name != "seconds"));
+    assert!(metric(&all["none"], "files").value > 5.0);
+}

@@ -14,7 +14,7 @@ const HEADERS: u64 = 2000;
 const INCLUDED: u64 = 200;
 /// Bytes of a header and of a source.
 const HEADER: u64 = 6 << 10;
-const SOURCE: u64 = 14 << 10;
+pub(super) const SOURCE: u64 = 14 << 10;
 /// Bytes of a write of an object.
 const CHUNK: u64 = 4096;
 /// Files of a directory.

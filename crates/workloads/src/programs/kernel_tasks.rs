@@ -75,13 +75,17 @@ pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
     ],
     figures: &[
         Figure { name: "seconds", unit: "s", higher_is_better: Some(false) },
-        Figure { name: "done", unit: "%", higher_is_better: Some(true) },
+        // The number of files once more: it is that which is compared.
+        Figure { name: "done", unit: "%", higher_is_better: None },
         Figure { name: "files", unit: "1", higher_is_better: Some(true) },
     ],
     absent: &[],
     only_real: &[],
     periodic: &[],
-    room: |p| (p.count("readers") + p.count("writers")).saturating_mul(p.bytes("file")),
+    room: |p| {
+        let large = (p.count("readers") + p.count("writers")).saturating_mul(p.bytes("file"));
+        large.saturating_add(tree(p) * (compile::SOURCE + ENTRY + 2 * PACKED))
+    },
     fits: |_| Ok(()),
     prepare: Some(|sys, p| Box::pin(prepare(sys, p))),
     run: |sys, p| Box::pin(run(sys, p)),
@@ -134,7 +138,11 @@ async fn run(sys: Sys, p: Params) -> Done {
     sys.add(DONE, 1).await?;
     files::wait_for(&sys, readers + writers).await?;
     let done = sys.add(FILES, 0).await? as f64;
-    sys.figure("seconds", time as f64 / SEC as f64).await?;
+    if done >= of as f64 {
+        sys.figure("seconds", time as f64 / SEC as f64).await?;
+    } else if &*p.word("task") != "make" {
+        sys.beyond("seconds", p.count("limit") as f64).await?;
+    }
     sys.figure("done", 100.0 * done / of.max(1) as f64).await?;
     sys.figure("files", done).await
 }
@@ -194,11 +202,11 @@ async fn rewrite(sys: &Sys, n: u64, percent: u64, versions: u64, end: u64) -> Re
     Ok(changed)
 }
 
+/// What is noted are the task's operations: those of who loads the disk are not what anybody waits for.
 async fn reader(sys: Sys, i: u64) -> Done {
     let fd = sys.open(format_args!("large{i}"), OpenFlags::READ).await?;
     let mut at = 0;
     while sys.add(DONE, 0).await? == 0 {
-        let begun = sys.now();
         let got = sys.pread(fd, at, MIB).await?;
         at += got;
         if got == 0 {
@@ -206,7 +214,6 @@ async fn reader(sys: Sys, i: u64) -> Done {
             sys.fadvise(fd, 0, 0, Advice::DontNeed).await?;
             at = 0;
         }
-        sys.note("read", begun, got).await?;
     }
     Ok(())
 }
@@ -215,10 +222,7 @@ async fn writer(sys: Sys, i: u64, len: u64) -> Done {
     let fd = sys.creat(format_args!("written{i}")).await?;
     let mut at = 0;
     while sys.add(DONE, 0).await? == 0 {
-        let begun = sys.now();
-        let got = sys.pwrite(fd, at % len, MIB).await?;
-        at += got;
-        sys.note("write", begun, got).await?;
+        at += sys.pwrite(fd, at % len, MIB).await?;
     }
     Ok(())
 }
