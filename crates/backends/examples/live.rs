@@ -51,6 +51,7 @@ fn run(args: &[&str]) -> Result<()> {
     if let ["guardian", file] = args {
         return guardian::main(Path::new(file));
     }
+    iosched_backends::made::keep_others_out();
     let interrupt =
         Interrupt::install().map_err(|e| Error::io("catching signals for", "live", e))?;
     match args {

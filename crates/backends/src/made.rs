@@ -25,6 +25,14 @@ use crate::sys;
 const DYING: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Takes the right to write to what this process makes from all others, whatever its umask was. For programs that run as
+/// root: a file in a folder of theirs could be made a link.
+pub fn keep_others_out() {
+    let others = nix::sys::stat::Mode::S_IWGRP | nix::sys::stat::Mode::S_IWOTH;
+    let given = nix::sys::stat::umask(others);
+    nix::sys::stat::umask(given | others);
+}
+
 /// The identity of a file or directory, which no copy shares: the id of its file system (on btrfs each snapshot has its
 /// own), the inode's number, and the time at which it was made, which cannot be set. Where the file system does not
 /// keep that time (ext4 with inodes of 128 bytes), the inode's generation, which is another one when the number is used

@@ -5,10 +5,10 @@ use std::io::{IsTerminal, Write};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use iosched_backends::Error;
 use iosched_backends::apart::{self, Orders, Parting};
 use iosched_backends::emulate::{DataMode, EmulatedDisk, Options, Transport};
 use iosched_backends::load::child::Interrupt;
+use iosched_backends::{Error, made};
 
 use crate::args::{EmulateArgs, Format};
 use crate::choose;
@@ -81,6 +81,7 @@ fn transport(word: &str) -> Outcome<Transport> {
 /// The server.
 fn serve(args: &EmulateArgs) -> Outcome {
     let (spec, options) = asked_for(args)?;
+    made::keep_others_out();
     let interrupt =
         Interrupt::install().map_err(|e| Error::io("catching signals for", "iosched", e))?;
     let mut orders = Orders::at_stdin(&interrupt)?;

@@ -8,7 +8,7 @@ use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::load::child::Interrupt;
 use iosched_backends::restore::{Restored, restore_all};
 use iosched_backends::target::{self, Leave};
-use iosched_backends::{Error, TREE, doctor as machine, own_tree, state};
+use iosched_backends::{Error, TREE, doctor as machine, made, own_tree, state};
 use iosched_devices::params::FixedParams;
 use iosched_devices::{DeviceSpec, Model};
 use iosched_types::units::parse_bytes;
@@ -35,8 +35,9 @@ pub(crate) fn ending() -> Outcome<Interrupt> {
     Ok(Interrupt::ending().map_err(|e| Error::io("catching signals for", "iosched", e))?)
 }
 
-/// Catches the signals that end a run in good order.
+/// Catches the signals that end a run in good order, and lets nobody else write to what the run makes.
 pub(crate) fn interrupt() -> Outcome<Interrupt> {
+    made::keep_others_out();
     let interrupt =
         Interrupt::install().map_err(|e| Error::io("catching signals for", "iosched", e))?;
     let asked = interrupt.clone();

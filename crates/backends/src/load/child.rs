@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill, killpg};
-use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 
 use crate::error::{Error, Result};
@@ -38,15 +37,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// The same, and ignores Ctrl-Z. For programs that serve a disk or have one switched: they run as root, so nobody else
-    /// may write to folders that they make, whatever the umask was. A file in there could be made a link.
+    /// The same, and ignores Ctrl-Z. For programs that serve a disk or have one switched.
     ///
     /// # Errors
     /// The system's.
     pub fn install() -> io::Result<Self> {
         let interrupt = Interrupt::ending()?;
-        let given = umask(Mode::S_IWGRP | Mode::S_IWOTH);
-        umask(given | Mode::S_IWGRP | Mode::S_IWOTH);
         // A stopped program answers nothing. Users of its disk would sleep until it goes on, and its load, in a process
         // group of its own, would run on. Children get the usual action back when they start.
         signal_hook::flag::register(signal_hook::consts::SIGTSTP, interrupt.stop.clone())?;

@@ -77,7 +77,7 @@ pub(super) static KERNEL_TASKS: Descriptor = Descriptor {
         Figure { name: "seconds", unit: "s", higher_is_better: Some(false) },
         // The number of files once more: it is that which is compared.
         Figure { name: "done", unit: "%", higher_is_better: None },
-        Figure { name: "files", unit: "1", higher_is_better: Some(true) },
+        Figure { name: "files", unit: "files", higher_is_better: Some(true) },
     ],
     absent: &[],
     only_real: &[],
