@@ -7,4 +7,4 @@ mod stack;
 pub use disk::{ATTRIBUTES, Disk, QueueState};
 pub(crate) use disk::{queue_dir, tag_depth};
 pub use stack::{Layer, LayerKind, Stack, find, find_opened};
-pub(crate) use stack::{no_device, no_path};
+pub(crate) use stack::{no_device, no_path, not_utf8};

@@ -225,6 +225,14 @@ pub(crate) fn no_device(root: &SysRoot, what: &str) -> Error {
     Error::NoDevice { name: what.into(), help }
 }
 
+/// A path that state files, job files and records could not hold.
+pub(crate) fn not_utf8(path: &Path) -> Error {
+    Error::input(
+        format!("{}: the name is not UTF-8", path.display()),
+        "rename it, or choose another place",
+    )
+}
+
 /// A path that leads nowhere.
 pub(crate) fn no_path(path: &str) -> Error {
     Error::input(
@@ -236,7 +244,7 @@ pub(crate) fn no_path(path: &str) -> Error {
 fn of_path(root: &SysRoot, path: &str, depth: usize) -> Result<Layer> {
     // The root of the system is joined to a path, so one that counts from the working directory must not be.
     let absolute = std::path::absolute(path).map_err(|e| Error::io("looking at", path, e))?;
-    let path = absolute.to_str().unwrap_or(path);
+    let path = absolute.to_str().ok_or_else(|| not_utf8(&absolute))?;
     let node = root.node(Path::new(path)).map_err(|e| match e.kind() {
         std::io::ErrorKind::NotFound if path.starts_with("/dev/") => no_device(root, path),
         std::io::ErrorKind::NotFound => no_path(path),

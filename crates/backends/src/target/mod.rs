@@ -99,7 +99,8 @@ impl Target {
         };
         let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
         let path = std::fs::read_link(&link).map_err(looking)?;
-        let path = path.to_string_lossy().into_owned();
+        let path =
+            path.into_os_string().into_string().map_err(|p| discover::not_utf8(Path::new(&p)))?;
         let stack = discover::find_opened(root, name, node, &path)?;
         let held = reopen(&handle, &path, false, 0)?;
         let mut target = Target {
@@ -391,5 +392,17 @@ mod tests {
         use std::io::Write;
         (&second.held).write_all(b"ours").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_place_whose_name_is_not_utf8_is_refused_with_that_word() {
+        use std::os::unix::ffi::OsStrExt;
+        let dir = tempfile::tempdir().unwrap();
+        let odd = dir.path().join(std::ffi::OsStr::from_bytes(b"d\xff"));
+        std::fs::create_dir(&odd).unwrap();
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&odd, &link).unwrap();
+        let e = Target::find(&SysRoot::default(), link.to_str().unwrap()).unwrap_err();
+        assert!(e.to_string().contains("the name is not UTF-8"), "{e}");
     }
 }
