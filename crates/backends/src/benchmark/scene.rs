@@ -12,7 +12,7 @@ use nix::unistd::User;
 
 use super::{Limit, Recipe, Seen, Words};
 use crate::error::{Error, Result};
-use crate::load::child::Load;
+use crate::load::child::{Load, on_its_own};
 use crate::mounts::MEMORY;
 use crate::sys;
 
@@ -228,17 +228,11 @@ fn command(words: &[String]) -> Result<Command> {
         return Err(Error::Trial { message: "there is a command without words".into() });
     };
     let mut command = Command::new(program);
-    // Many programs take settings from variables (PGOPTIONS, MAKEFLAGS, KBUILD_OUTPUT, GIT_INDEX_FILE, LD_PRELOAD), and then
-    // the figures are those of another load. Figures are read in English, with points in numbers.
-    command.args(arguments).env_clear().env("LC_ALL", "C");
-    for name in AROUND {
-        command.envs(std::env::var_os(name).map(|value| (name, value)));
-    }
+    command.args(arguments);
+    on_its_own(&mut command);
     Ok(command)
 }
 
-/// Where programs and their libraries are found.
-const AROUND: [&str; 2] = ["PATH", "LD_LIBRARY_PATH"];
 /// By these git knows whose trees root may read.
 const OF_ROOT: [&str; 2] = ["HOME", "SUDO_UID"];
 

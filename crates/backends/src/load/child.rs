@@ -17,6 +17,19 @@ use crate::root::SysRoot;
 use crate::state::instance;
 use crate::sys;
 
+/// Where programs and their libraries are found.
+const AROUND: [&str; 2] = ["PATH", "LD_LIBRARY_PATH"];
+
+/// Keeps the user's environment from a measured program, but where programs and libraries are found. Many take settings
+/// from variables (`PGOPTIONS`, `MAKEFLAGS`, `KBUILD_OUTPUT`, `GIT_INDEX_FILE`, `LD_PRELOAD`), and then the figures are those of
+/// another load. Figures are read in English, with points in numbers.
+pub(crate) fn on_its_own(command: &mut Command) {
+    command.env_clear().env("LC_ALL", "C");
+    for name in AROUND {
+        command.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
+}
+
 /// The signals that end a run, noted by a handler and looked at between and during runs.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use iosched_experiment::fio_json::{self, FioRun};
 use iosched_workloads::fio::JobSet;
 
-use super::child::{Interrupt, Load};
+use super::child::{Interrupt, Load, on_its_own};
 use super::guard::{self, Bounds};
 use super::probe;
 use crate::error::{Error, Result};
@@ -154,6 +154,7 @@ fn serve(
     }
     let create = |p: &Path| fs::File::create(p).map_err(|e| Error::io("creating", p, e));
     let mut command = Command::new("fio");
+    on_its_own(&mut command);
     command
         .args(["--output-format=json+,normal", "--max-jobs=4096"])
         .arg(format!("--output={}", out.display()));

@@ -11,7 +11,7 @@ use iosched_experiment::{Access, Metric, Mix, Startup};
 use super::stage::{Stage, load_file};
 use super::surroundings::environment;
 use crate::error::{Error, Result};
-use crate::load::child::{Interrupt, Load};
+use crate::load::child::{Interrupt, Load, on_its_own};
 use crate::load::{guard, meter};
 use crate::parse::diskstats::DiskStats;
 use crate::root::SysRoot;
@@ -213,6 +213,7 @@ fn start_load(stage: &Stage, how: &How<'_>) -> Result<Option<Load>> {
     let said = how.scratch.join("load.txt");
     let create = || File::create(&said).map_err(|e| Error::io("creating", &said, e));
     let mut command = Command::new("fio");
+    on_its_own(&mut command);
     command.args(["--output-format=terse", "--max-jobs=4096"]).arg(&file).current_dir(how.scratch);
     command.stdout(Stdio::null()).stderr(create()?);
     sys::inherits(&mut command, place.as_fd());

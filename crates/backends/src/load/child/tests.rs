@@ -110,3 +110,16 @@ fn a_missing_program_names_its_package() {
     let e = Load::start(&mut Command::new("no-such-program-here"), "fio").unwrap_err();
     assert_eq!(e.help(), "apt install fio");
 }
+
+#[test]
+fn a_measured_program_gets_no_settings_from_the_environment() {
+    let mut command = Command::new("env");
+    command.env("LD_PRELOAD", "/nowhere.so");
+    on_its_own(&mut command);
+    let out = command.output().unwrap();
+    let said = String::from_utf8_lossy(&out.stdout);
+    let names: Vec<_> = said.lines().filter_map(|l| l.split('=').next()).collect();
+    assert!(names.contains(&"PATH") && names.contains(&"LC_ALL"), "{said}");
+    let known = |n: &&str| ["PATH", "LC_ALL", "LD_LIBRARY_PATH"].contains(n);
+    assert!(names.iter().all(known), "cargo sets more than these: {said}");
+}
