@@ -2,6 +2,7 @@
 //! in an order drawn anew for each round. Comparisons pair the runs of a round, so slow drifts (temperature, other
 //! load, wear) cancel out.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use iosched_experiment::{Record, SCHEMA, Status, Steady, Trial, TrialId, Warning};
@@ -118,7 +119,7 @@ fn rounds(
     let began = Instant::now();
     let mut outcome = Outcome::default();
     let mut fresh = true;
-    let mut evidence = None;
+    let (mut evidence, mut cold) = (None, BTreeMap::new());
     for round in 1..=plan.max_rounds.max(plan.rounds) {
         if round > plan.rounds && sink.confident() {
             break;
@@ -139,10 +140,11 @@ fn rounds(
                     evidence = Some(steady::reach(backend, &cells[0], how, interrupt)?);
                 }
                 if plan.warm_up {
-                    warm_up(backend, cells, plan, interrupt)?;
+                    cold = warm_up(backend, cells, plan, interrupt)?;
                 }
             }
-            one(backend, &trial, plan, evidence.as_ref(), sink, &mut outcome)?;
+            let before = cold.remove(&index).into_iter().collect();
+            one(backend, &trial, plan, (evidence.as_ref(), before), sink, &mut outcome)?;
         }
         outcome.rounds = round;
     }
@@ -153,33 +155,43 @@ fn of_round(cell: &Trial, round: u32, plan: &Plan) -> Trial {
     cell.at_repetition(round, plan.seed, plan.max_rounds.max(plan.rounds) > 1)
 }
 
-/// One run of every cell with the result thrown away. Failures show again in the rounds that count.
+/// One run of every cell with the result thrown away. Returned: a warning for each cell whose run failed. The rounds that
+/// count go on all the same, but the first of them had no warm-up.
 fn warm_up(
     backend: &mut dyn Backend,
     cells: &[Trial],
     plan: &Plan,
     interrupt: &Interrupt,
-) -> Result<()> {
+) -> Result<BTreeMap<usize, Warning>> {
+    let mut cold = BTreeMap::new();
     for index in order(cells.len(), 0, plan.seed) {
         interrupt.check()?;
         match backend.run(&of_round(&cells[index], 0, plan)) {
             Err(e) if stops(&e) => return Err(e),
-            _ => {}
+            Err(e) => {
+                let warning = Warning {
+                    code: "warm_up".into(),
+                    message: format!("the warm-up failed: {e}"),
+                    advice: "the first run that counts had none".into(),
+                };
+                cold.insert(index, warning);
+            }
+            Ok(_) => {}
         }
     }
-    Ok(())
+    Ok(cold)
 }
 
-/// Runs a trial, and runs it again if it was invalid. Stores every attempt; each says what happened to those before.
+/// Runs a trial, and runs it again if it was invalid. Stores every attempt; each says what happened before it: `before`,
+/// and the attempts that were invalid.
 fn one(
     backend: &mut dyn Backend,
     trial: &Trial,
     plan: &Plan,
-    evidence: Option<&steady::Evidence>,
+    (evidence, mut before): (Option<&steady::Evidence>, Vec<Warning>),
     sink: &mut dyn Sink,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let mut before = Vec::new();
     for attempt in 0..=plan.retries {
         match backend.run(trial) {
             Ok(mut record) => {
@@ -202,7 +214,7 @@ fn one(
             }
             Err(e) if stops(&e) => return Err(e),
             Err(e) => {
-                sink.store(failed(backend, trial, &e))?;
+                sink.store(Record { warnings: before, ..failed(backend, trial, &e) })?;
                 outcome.failed += 1;
                 return Ok(());
             }

@@ -205,6 +205,20 @@ fn a_failed_run_does_not_stop_the_others_and_an_invalid_one_is_repeated() {
 }
 
 #[test]
+fn a_failed_warm_up_is_said_by_the_first_run_of_its_cell_only() {
+    let mut sink = Memory::default();
+    let mut mock = Mock::with(vec![Fault::Fail(2)]);
+    let outcome = go(&mut mock, &Plan { warm_up: true, ..plan(2) }, &mut sink).unwrap();
+    assert_eq!((outcome.complete, outcome.failed), (6, 0));
+    let told: Vec<_> =
+        sink.records.iter().filter(|r| r.warnings.iter().any(|w| w.code == "warm_up")).collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].trial.repetition, 1);
+    let words = &told[0].warnings[0].message;
+    assert!(words.starts_with("the warm-up failed: ") && words.contains("told to fail"), "{words}");
+}
+
+#[test]
 fn rounds_go_on_until_confident_or_the_maximum() {
     let many = Plan { rounds: 2, max_rounds: 10, warm_up: false, ..Plan::default() };
     let mut sink = Memory { confident_after: 3, ..Memory::default() };
