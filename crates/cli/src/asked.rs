@@ -1,6 +1,8 @@
 //! How an experiment was asked for, as text that stands alone: an experiment file with its jobs and devices in it, and
 //! the options of the command line that change what is run.
 
+use std::path::PathBuf;
+
 use iosched_experiment::{DeviceRef, Experiment, contained};
 
 use crate::args::RunArgs;
@@ -79,6 +81,7 @@ fn options(args: &RunArgs) -> Vec<String> {
         out.extend(values.iter().flat_map(|v| [option.to_string(), v.clone()]));
     }
     let number = |n: Option<i64>| n.map(|n| n.to_string());
+    let path = |p: &Option<PathBuf>| p.as_ref().map(|p| p.display().to_string());
     let values = [
         ("--seed", number(args.seed)),
         ("--device-state", args.device_state.clone()),
@@ -88,6 +91,8 @@ fn options(args: &RunArgs) -> Vec<String> {
         ("--cpus", number(args.cpus)),
         ("--backend", args.backend.clone()),
         ("--program", args.program.clone()),
+        ("--iozone", path(&args.iozone)),
+        ("--tree", path(&args.tree)),
         ("--size", args.size.clone()),
         ("--until-ci", args.until_ci.clone()),
         ("--max-runs", number(args.max_runs)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use iosched_experiment::Trial;
-use iosched_lab::Storing;
+use iosched_lab::{Storing, Tools};
 use iosched_results::store::{Store, StoreError};
 
 use crate::args::DbArgs;
@@ -66,10 +66,15 @@ pub(crate) fn open(db: &DbArgs) -> Outcome<Store> {
 
 /// Begins an experiment in the results file. A file named by the user must work; the default one may be missing (a
 /// read-only home, say), which is said.
-pub(crate) fn begin(db: &DbArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<Option<Storing>> {
+pub(crate) fn begin(
+    db: &DbArgs,
+    chosen: &Chosen,
+    trials: &[Trial],
+    tools: &Tools,
+) -> Outcome<Option<Storing>> {
     let Chosen { experiment: e, definition } = chosen;
     let begun = open(db).and_then(|store| {
-        Ok(Storing::begin(store, e, definition, trials, &mut |text| note(text))?)
+        Ok(Storing::begin(store, (e, definition), trials, tools, &mut |text| note(text))?)
     });
     match begun {
         Ok(s) => Ok(Some(s)),

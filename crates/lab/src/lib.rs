@@ -22,7 +22,7 @@ pub use error::{Error, Result};
 pub use machine::Machine;
 pub use parallel::in_order;
 pub use run::{Job, Options, Watch, run};
-pub use storing::Storing;
+pub use storing::{Storing, Tools};
 
 /// What a trial counts on a progress bar.
 pub const STEPS: u64 = 1000;

@@ -16,7 +16,7 @@ use iosched_results::store::StoreError;
 use crate::STEPS;
 use crate::certain::certain;
 use crate::error::Result;
-use crate::run::{Options, Watch, note_goal};
+use crate::run::{Options, Watch, as_planned, note_goal};
 use crate::storing::Storing;
 
 /// How the machine may be used.
@@ -65,11 +65,8 @@ pub(crate) fn run(
     }
     // Results stored before an interrupt stay. The program still ends with the reason.
     result?;
-    let mut records = sink.all()?;
     // Rounds shuffle the schedulers; people read them in the experiment's order.
-    let place = |r: &Record| trials.iter().position(|t| cell(&t.id) == cell(&r.trial));
-    records.sort_by_key(|r| (place(r), r.trial.repetition));
-    Ok(records)
+    Ok(as_planned(sink.all()?, trials))
 }
 
 /// Refuses before anything runs: a refusal of the last trial must not come after hours on others.

@@ -85,7 +85,7 @@ impl<F> Simulation<'_, F> {
         let (e, trials) = (self.job.experiment, self.job.trials);
         let mut records = self.earlier()?;
         self.trials(trials, &mut records)?;
-        let Some(until) = e.until else { return Ok(in_order(records, trials)) };
+        let Some(until) = e.until else { return Ok(as_planned(records, trials)) };
         let first: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
         for repetition in e.runs + 1..=until.max_runs {
             let late = until.max_time.is_some_and(|t| began.elapsed() > Duration::from_nanos(t));
@@ -97,7 +97,7 @@ impl<F> Simulation<'_, F> {
             self.watch.more(more.len());
             self.trials(&more, &mut records)?;
         }
-        Ok(in_order(records, trials))
+        Ok(as_planned(records, trials))
     }
 
     /// What an interrupted start stored.
@@ -153,8 +153,8 @@ pub(crate) fn note_goal(record: &mut Record, goal: Option<&Placed<String>>) {
     }
 }
 
-/// In the order of the plan: the cells as planned, each with its repetitions.
-fn in_order(mut records: Vec<Record>, trials: &[Trial]) -> Vec<Record> {
+/// In the order of the plan. Attempts at one trial stay as they came.
+pub(crate) fn as_planned(mut records: Vec<Record>, trials: &[Trial]) -> Vec<Record> {
     let same = |t: &Trial, r: &Record| {
         let (a, b) = (&t.id, &r.trial);
         (&a.device, &a.workload, &a.scheduler, &a.kernel)

@@ -1,8 +1,9 @@
 //! Which results of an experiment are stored, and how an interrupted experiment goes on.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
-use iosched_experiment::{BackendKind, COMMAND_LINE, Experiment, Record, Trial, TrialId};
+use iosched_experiment::{COMMAND_LINE, Experiment, Record, Trial, TrialId};
 use iosched_results::store::{Progress, Store, StoreError};
 
 use crate::certain::certain;
@@ -32,12 +33,30 @@ fn hash_of(inputs: &BTreeMap<Cell, String>, id: &TrialId) -> String {
     })
 }
 
+/// The user's own copies of programs and trees that trials run, by name.
+pub type Tools = [(&'static str, PathBuf)];
+
+/// Stands for them: another file of the same name is another tool.
+fn tools_as_text(tools: &Tools) -> String {
+    let when = |path: &Path| {
+        let meta = path.metadata().ok()?;
+        Some((meta.len(), meta.modified().ok()?))
+    };
+    let one = |(name, path): &(&str, PathBuf)| {
+        // A tree is known by its directory and the file that has its version.
+        let (own, version) = (when(path), when(&path.join("Makefile")));
+        format!("{name} {} {own:?} {version:?}", path.display())
+    };
+    tools.iter().map(one).collect::<Vec<_>>().join("; ")
+}
+
 /// Stands for everything a cell depends on, the program's version included.
-fn input_of(backend: BackendKind, trial: &Trial) -> String {
-    let s = &trial.scheduler;
+fn input_of(e: &Experiment, tools: &str, trial: &Trial) -> String {
+    let (s, backend) = (&trial.scheduler, e.backend);
     let everything = format!(
-        "{} {backend:?} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
+        "{} {backend:?} {:?} {tools} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
+        e.steady,
         trial.device,
         trial.kernel,
         s.descriptor.name,
@@ -64,13 +83,14 @@ impl Storing {
     /// What the results file says.
     pub fn begin(
         mut store: Store,
-        e: &Experiment,
-        definition: &str,
+        (e, definition): (&Experiment, &str),
         trials: &[Trial],
+        tools: &Tools,
         note: &mut dyn FnMut(&str),
     ) -> Result<Storing, StoreError> {
         let first = trials.iter().filter(|t| t.id.repetition == 1);
-        let inputs: BTreeMap<_, _> = first.map(|t| (cell(&t.id), input_of(e.backend, t))).collect();
+        let tools = tools_as_text(tools);
+        let inputs: BTreeMap<_, _> = first.map(|t| (cell(&t.id), input_of(e, &tools, t))).collect();
         let found = match store.find(&e.name) {
             Ok(id) => unfinished(&store, id, (e, definition), trials, &inputs, note)?,
             _ => None,
@@ -81,6 +101,12 @@ impl Storing {
         };
         store.expect(experiment, u32::try_from(trials.len()).unwrap_or(u32::MAX))?;
         Ok(Storing { store, experiment, inputs, done })
+    }
+
+    /// The experiment's number in the results file.
+    #[must_use]
+    pub fn experiment(&self) -> i64 {
+        self.experiment
     }
 
     /// Stores a record, at once.
@@ -216,7 +242,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let begin = |(e, definition, trials): &(Experiment, String, Vec<Trial>)| {
             let store = Store::open(&dir.path().join("r.db")).unwrap();
-            Storing::begin(store, e, definition, trials, &mut |_| ()).unwrap()
+            Storing::begin(store, (e, definition), trials, &[], &mut |_| ()).unwrap()
         };
         let first = chosen("# iosched: run e --runs 2", 1);
         let mut storing = begin(&first);
@@ -245,5 +271,33 @@ mod tests {
             "{said}"
         );
         assert!(another("e", "name = 1", false, progress).contains("file was changed"));
+    }
+
+    #[test]
+    fn another_tree_or_a_steady_state_begins_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = dir.path().join("r.db");
+        let (experiment, definition, trials) = chosen("# iosched: run e --runs 2", 1);
+        let begin = |e: &Experiment, tree: &Path| {
+            let store = Store::open(&db).unwrap();
+            let tools = [("tree", tree.to_path_buf())];
+            Storing::begin(store, (e, &definition), &trials, &tools, &mut |_| ()).unwrap()
+        };
+        let (a, b) = (dir.path().join("a"), dir.path().join("b"));
+        [&a, &b].iter().for_each(|tree| std::fs::create_dir(tree).unwrap());
+        let mut first = begin(&experiment, &a);
+        let record =
+            Record { trial: trials[0].id.clone(), status: Status::Complete, ..Record::default() };
+        first.put(&record).unwrap();
+        assert_eq!(begin(&experiment, &a).kept(), 1, "nothing has changed");
+        let mut other = begin(&experiment, &b);
+        assert_eq!(other.kept(), 0, "another tree");
+        other.abandon_empty().unwrap();
+        let steady = Experiment { steady: Some(Default::default()), ..experiment.clone() };
+        let mut other = begin(&steady, &a);
+        assert_eq!(other.kept(), 0, "another state of the drive");
+        other.abandon_empty().unwrap();
+        std::fs::write(a.join("Makefile"), "VERSION = 6").unwrap();
+        assert_eq!(begin(&experiment, &a).kept(), 0, "the same tree with another version");
     }
 }
