@@ -21,7 +21,7 @@ pub use contained::{COMMAND_LINE, OPTIONS_LINE, contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, Fill, FsType, HostSpec, Misfit, Sysctls};
 pub use iosched_workloads::programs::{Access, Mix};
-pub use load::{Load, ProgramKind, ProgramRef, Started, TraceRef, absent_behind};
+pub use load::{Load, ONLY_REAL, ProgramKind, ProgramRef, Started, TraceRef, absent_behind};
 pub use mount_options::{AccessTime, DataMode, MountOptions};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};

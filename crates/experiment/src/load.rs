@@ -128,7 +128,7 @@ impl Load {
                 let others = params.differing(program, program.only_real).join(", ");
                 let remarks = [
                     ("length", lengths, "the default is the usual length".to_string()),
-                    ("only-real", others, "only a live run of the real program heeds it".into()),
+                    (ONLY_REAL, others, "only a live run of the real program heeds it".into()),
                 ];
                 return remarks.into_iter().filter(|r| !r.1.is_empty()).collect();
             }
@@ -158,6 +158,9 @@ impl Load {
         out
     }
 }
+
+/// The remark that a parameter is heeded by the real program alone.
+pub const ONLY_REAL: &str = "only-real";
 
 /// The figures that the original of a program prints as n/a right behind this one.
 pub fn absent_behind(program: &str, figure: &str) -> impl Iterator<Item = &'static str> {

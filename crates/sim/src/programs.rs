@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use iosched_experiment::{
     ABSENT, BackendKind, DirStats, DispatchPoint, EVENT, JobRecord, Load, Mark, MarkKind, Metric,
-    OPERATION, Record, SCHEMA, Series, Started, Status, TASK_CALLS, Trial, Warning,
+    ONLY_REAL, OPERATION, Record, SCHEMA, Series, Started, Status, TASK_CALLS, Trial, Warning,
 };
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats};
@@ -161,13 +161,18 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
     record.threads_cpu = m.threads_cpu;
     record.marks = m.marks.iter().map(mark).collect();
     record.series.extend(curves(m));
+    remark(record, load, load.remarks(replay));
+}
+
+/// What is to be known of a load beside its figures: remarks, work that never came, and the program with its parameters.
+fn remark(record: &mut Record, load: &Load, remarks: Vec<(&'static str, String, String)>) {
     let workload = &record.trial.workload;
     let warning = |(code, message, advice): (&str, String, String)| Warning {
         code: code.into(),
         message: format!("{workload}: {message}"),
         advice,
     };
-    let remarks = load.remarks(replay).into_iter().chain(never_came(load, &record.metrics));
+    let remarks = remarks.into_iter().chain(never_came(load, &record.metrics));
     let warnings: Vec<Warning> = remarks.map(warning).collect();
     record.warnings.extend(warnings);
     if let Load::Program { program, params } = load {
@@ -207,20 +212,21 @@ pub fn real_program(
     seconds: f64,
     figures: &[(&'static str, f64)],
 ) {
-    let Some(Load::Program { program, params }) = load else { return };
+    let Some(load @ Load::Program { program, .. }) = load else { return };
     record.elapsed = (seconds * 1e9) as Nanos;
     if figures.is_empty() {
         record.metrics.push(metric("elapsed".into(), seconds, "s", false));
     }
-    record.provenance.insert("program".into(), program.name.into());
-    record.provenance.extend(params.iter().map(|(n, v)| (format!("param.{n}"), v)));
     for f in program.figures {
         let found = figures.iter().filter(|(n, _)| *n == f.name);
         record
             .metrics
             .extend(found.map(|(_, v)| metric(f.name.into(), *v, f.unit, f.higher_is_better)));
     }
-    absent(record, program);
+    // It heeds what the text cannot.
+    let mut remarks = load.remarks(None);
+    remarks.retain(|r| r.0 != ONLY_REAL);
+    remark(record, load, remarks);
 }
 
 /// What the machine above the disk was, and what its file system did.
@@ -349,6 +355,7 @@ fn own_figures(figures: &[iosched_workloads::programs::Figure], m: &Measured) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iosched_workloads::programs::Params;
 
     /// The 99th percentile of two syncs is the longer one.
     #[test]
@@ -384,6 +391,25 @@ mod tests {
         real_program(&mut record, &Some(Load::Program { program, params }), 1.0, &found);
         let told = &record.provenance[ABSENT];
         assert_eq!(told, "fsync_writethrough; fsync_writethrough, two writes; open_datasync");
+    }
+
+    /// A short run of the real program is short, too, and the real one heeds what only the text cannot.
+    #[test]
+    fn a_real_program_says_how_short_it_was() {
+        let set = |d: &'static Descriptor, name: &str, value: &str| {
+            let params = Params::of(d, &[(name.into(), value.into())]).unwrap();
+            let load = Some(Load::Program { program: d, params });
+            let mut record = Record::default();
+            real_program(&mut record, &load, 1.0, &[]);
+            let mut text = Record::default();
+            remark(&mut text, load.as_ref().unwrap(), load.as_ref().unwrap().remarks(None));
+            (record.warnings, text.warnings)
+        };
+        let (real, text) = set(Descriptor::find("sqlite").unwrap(), "inserts", "5");
+        assert_eq!(real, text);
+        assert!(real[0].message.contains("inserts=5 instead of 2500"), "{real:?}");
+        let (real, text) = set(Descriptor::find("kernel-compile").unwrap(), "config", "tinyconfig");
+        assert_eq!((real.len(), text.len()), (0, 1), "{text:?}");
     }
 
     /// More checkpoints are no better, and longer ones no worse.
