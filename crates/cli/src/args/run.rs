@@ -41,6 +41,7 @@ pub(crate) enum Format {
     --format fio-json\n  \
     iosched run fsops --param op=over_fsync --param nproc=4 --device hdd-7200\n  \
     iosched run app.strace.gz --device ssd-sata --scheduler bfq,none\n  \
+    iosched run startup --quick --device hdd-7200 --scheduler none,bfq --html startup.html\n  \
     sudo iosched run desktop --backend emulated --until-ci 3% --max-time 2h\n\n\
     Repetition r of a job without randseed runs with randseed = seed + r - 1, and with randrepeat=0 when \
     there are several runs; the same repetition has the same seeds under every scheduler.")]
@@ -124,6 +125,9 @@ pub(crate) struct RunArgs {
     /// Writes the results to a file instead of standard output.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Writes a page about the results, too, as `iosched report` does.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "calls"])]
+    pub(crate) html: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) db: DbArgs,
     /// Does not store the results.
@@ -160,7 +164,8 @@ pub(crate) struct RunArgs {
     /// Shows the figures of invalid runs, marked, where there are no others (emulated and real).
     #[arg(long)]
     pub(crate) allow_noise: bool,
-    /// Repeats until half the 95 % confidence interval of every figure is at most this share of it.
+    /// Repeats until half the 95 % confidence interval is at most this share of the mean: of each cell's throughput, start-up
+    /// time, or figures of the program.
     #[arg(long, value_name = "PERCENT")]
     pub(crate) until_ci: Option<String>,
     /// With --until-ci: repetitions at most (default 30).

@@ -12,6 +12,9 @@ use crate::fail::{Failure, Outcome};
 use crate::files::{deliver, note, writable};
 use crate::live;
 
+/// Endings of files that promise a picture which is not drawn.
+const PICTURES: [&str; 8] = ["png", "jpg", "jpeg", "gif", "webp", "pdf", "html", "htm"];
+
 /// Shows the calls of the first trial.
 pub(super) fn run(args: &RunArgs, file: &str, chosen: &[Chosen], plans: &[Vec<Trial>]) -> Outcome {
     let pairs = chosen.iter().zip(plans);
@@ -32,7 +35,12 @@ pub(super) fn run(args: &RunArgs, file: &str, chosen: &[Chosen], plans: &[Vec<Tr
         return Err(Failure::with_help("--calls and --output are two files for one text", help));
     }
     let path = (file != "-").then(|| Path::new(file));
-    let picture = path.and_then(Path::extension).is_some_and(|e| e == "svg");
+    let ending = path.and_then(Path::extension).and_then(|e| e.to_str()).unwrap_or_default();
+    let picture = ending.eq_ignore_ascii_case("svg");
+    if PICTURES.iter().any(|p| ending.eq_ignore_ascii_case(p)) {
+        let help = "name a file that ends with .svg; every browser shows it";
+        return Err(Failure::with_help(format!("--calls draws no .{ending}"), help));
+    }
     if picture && args.format == RunFormat::Json {
         let help = "name a file that does not end with .svg, or leave --format out";
         return Err(Failure::with_help("a picture of calls is no JSON", help));

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use iosched_backends::backend::{self, impossible};
 use iosched_backends::discover::QueueState;
+use iosched_backends::emulate::Transport;
 use iosched_backends::load::jobfile;
 use iosched_backends::target::{Judgement, Kind, Leave, Target, judge, room};
 use iosched_backends::{Error, SysRoot};
@@ -90,8 +91,12 @@ fn of(
     let state = live::state_dir(&args.state);
     match e.backend {
         BackendKind::Emulated => {
-            intent.creates.push(format!("an emulated {device}: a loop device from number 64 up"));
-            intent.switches.push("that loop device, which is removed afterwards".into());
+            let (what, switched) = match Transport::best() {
+                Transport::Ublk => ("a disk of ublk", "that disk"),
+                _ => ("a loop device from number 64 up", "that loop device"),
+            };
+            intent.creates.push(format!("an emulated {device}: {what}"));
+            intent.switches.push(format!("{switched}, which is removed afterwards"));
         }
         BackendKind::Real => real(&mut intent, trials, leave, e.steady.is_some()),
         _ => {

@@ -2,15 +2,17 @@
 
 mod calls;
 mod dry;
+mod effect;
 mod iolog;
+mod page;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::Path;
 
 use iosched_experiment::record::HALVES_DIFFER;
-use iosched_experiment::{BackendKind, Experiment, Record, Status, Trial, TrialId, Warning};
-use iosched_lab::{Job, Machine, Options};
+use iosched_experiment::{Experiment, Record, Status, Trial, TrialId, Warning};
+use iosched_lab::{Job, Machine, Options, Storing};
 use iosched_report::terminal::{self, Look};
 use iosched_results::answer::wrap;
 use iosched_results::export::{Format, export};
@@ -29,22 +31,16 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         writable(output)?;
         not_an_input(output, &args.files)?;
     }
+    page::check(args)?;
     let chosen = experiments(args)?;
     // Everything is planned before anything runs: a mistake in the last file costs no time.
     let size = live::leave(args)?.size;
     let planned = chosen.iter().map(|c| plan_with(&c.experiment, size));
     let plans = planned.collect::<Outcome<Vec<_>>>()?;
     if !args.quiet {
-        let backends: BTreeSet<_> = chosen.iter().map(|c| c.experiment.backend).collect();
-        backends.iter().for_each(|b| without_effect(args, *b).iter().for_each(|w| note(w)));
-        for e in chosen.iter().map(|c| &c.experiment).filter(|e| !simulated(e.backend)) {
-            if e.cpu_model.is_some() || e.cpu_percent != 100 {
-                note(&format!(
-                    "{}: [cpu] has no effect: real work takes the time that it takes",
-                    e.name
-                ));
-            }
-        }
+        let all: BTreeSet<_> =
+            chosen.iter().flat_map(|c| effect::none(args, &c.experiment)).collect();
+        all.iter().for_each(|w| note(w));
     }
     if args.dry_run {
         return dry::run(args, &chosen, &plans);
@@ -57,59 +53,25 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
             iolog::check(trials, several(&chosen.experiment, trials))?;
         }
     }
-    let mut all = Vec::new();
+    let (mut all, mut stored) = (Vec::new(), Vec::new());
     for (chosen, trials) in chosen.iter().zip(&plans) {
-        all.extend(one(args, chosen, trials)?);
+        let ran = one(args, chosen, trials)?;
+        all.extend(ran.records);
+        stored.extend(ran.stored);
     }
     if !args.quiet {
         warn(&all);
     }
     let title = chosen.first().map_or("results", |c| c.experiment.name.as_str());
+    let page = page::of(args, title, (stored.len() == chosen.len()).then_some(&stored), &all)?;
     if args.format == RunFormat::Json && !args.full {
         all.iter_mut().for_each(without_pictures);
     }
     let noise = args.allow_noise;
     let text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
     deliver(args.output.as_deref(), &text)?;
+    page::write(args, page.as_deref())?;
     verdict(&all, noise)
-}
-
-/// Options that were given and change nothing for this backend, each in a sentence.
-fn without_effect(args: &RunArgs, backend: BackendKind) -> Vec<String> {
-    let live = "on this machine the running kernel, its CPUs and the disk's own state count";
-    let sim = "the simulator touches nothing";
-    let given: &[(&str, bool, &str)] = match backend {
-        BackendKind::Real | BackendKind::Emulated => &[
-            ("--kernel", !args.kernel.is_empty(), live),
-            ("--cpus", args.cpus.is_some(), live),
-            (
-                "--filesystem",
-                args.filesystem.is_some() && backend == BackendKind::Real,
-                "a real disk keeps the file system that it has",
-            ),
-            ("--memory", args.memory.is_some(), live),
-            ("--sysctl", !args.sysctl.is_empty(), live),
-            ("--jobs", args.jobs.is_some(), "one trial runs at a time"),
-            (
-                "--size",
-                args.size.is_some() && backend == BackendKind::Emulated,
-                "the model has a size",
-            ),
-        ],
-        BackendKind::Sim => &[
-            ("--trace", args.trace, "simulated commands are always recorded"),
-            ("--program", args.program.is_some(), "the simulator runs iosched's text of programs"),
-            ("--iozone", args.iozone.is_some(), "the simulator runs iosched's text of programs"),
-            ("--tree", args.tree.is_some(), "the simulator runs iosched's text of programs"),
-            ("--no-warm-up", args.no_warm_up, "there is no warm-up"),
-            ("--destroy-data", args.destroy_data.is_some(), sim),
-            ("--overwrite-file", args.overwrite_file.is_some(), sim),
-            ("--size", args.size.is_some(), sim),
-        ],
-        _ => &[],
-    };
-    let given = given.iter().filter(|g| g.1);
-    given.map(|(name, _, why)| format!("{name} has no effect: {why}")).collect()
 }
 
 /// Refuses to write the results over what is run.
@@ -128,14 +90,22 @@ fn several(e: &Experiment, trials: &[Trial]) -> bool {
     trials.len() > 1 || e.until.is_some()
 }
 
+/// What one experiment gave.
+pub(crate) struct Ran {
+    pub(crate) records: Vec<Record>,
+    /// Its number in the results file, if it is there.
+    stored: Option<i64>,
+}
+
 /// Runs one experiment.
-pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<Vec<Record>> {
+pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<Ran> {
     let e = &chosen.experiment;
     let tools = live::tools(args)?;
     let storing = match args.no_store {
         true => None,
-        false => store::begin(&args.db, chosen, trials)?,
+        false => store::begin(&args.db, chosen, trials, &tools)?,
     };
+    let stored = storing.as_ref().map(Storing::experiment);
     let live = !simulated(e.backend);
     let options = Options {
         threads: args.jobs,
@@ -154,7 +124,8 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     let job = Job { experiment: e, trials, storing };
     let watch = Watching::new(args.quiet);
     let each = |record: &mut Record| iolog::write(record, several).map_err(End::Other);
-    iosched_lab::run(job, &options, &watch, each).map_err(|end| end.told(!args.no_store))
+    let records = iosched_lab::run(job, &options, &watch, each);
+    Ok(Ran { records: records.map_err(|end| end.told(!args.no_store))?, stored })
 }
 
 /// Removes the parts that only pages draw. They are most of a record.

@@ -30,7 +30,7 @@ pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
         let experiment = Experiment { backend, name, ..experiment.clone() };
         let trials = plan(&experiment)?;
         let chosen = Chosen { experiment, definition: definition.clone() };
-        run::one(&options(args), &chosen, &trials)
+        Ok(run::one(&options(args), &chosen, &trials)?.records)
     };
     // Two experiments of two names, so that an interrupted one is found again.
     let sim = run(BackendKind::Sim, format!("{}-sim", experiment.name))?;
@@ -110,6 +110,7 @@ fn options(args: &ValidateArgs) -> RunArgs {
         jobs: args.jobs,
         format: RunFormat::Table,
         output: None,
+        html: None,
         db: DbArgs { db: std::env::var_os("IOSCHED_DB").map(Into::into) },
         no_store: false,
         look: LookArgs { wide: false, no_color: true },

@@ -451,6 +451,16 @@ fn an_option_without_effect_is_named() {
     let said = place.iosched(&live).output().unwrap().stderr;
     let said = String::from_utf8(said).unwrap();
     assert!(said.contains("--kernel has no effect"), "{said}");
+    // Keys of a file, too.
+    let keys =
+        "kernel = [\"4.12\", \"6.12\"]\nmemory = \"1G\"\nsysctl = { \"vm.dirty_ratio\" = 5 }\n";
+    let text = format!("name = \"e\"\ndevices = [\"fixed\"]\nschedulers = [\"none\"]\n{keys}");
+    let file = place.file("e.toml", format!("{text}workloads = [\"sqlite\"]\n"));
+    let run = ["run", &file, "--no-store", "--backend", "emulated", "--dry-run"];
+    let said = String::from_utf8(place.iosched(&run).output().unwrap().stderr).unwrap();
+    for key in ["kernel", "memory", "sysctl"] {
+        assert!(said.contains(&format!("e.toml: {key} has no effect")), "{key}: {said}");
+    }
 }
 
 #[test]

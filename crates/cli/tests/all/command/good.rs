@@ -35,6 +35,28 @@ fn the_quick_form_compares_and_stores() {
 }
 
 #[test]
+fn a_run_writes_its_page_as_report_does() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let run = ["run", &job, "--device", "fixed", "--scheduler", "none,mq-deadline"];
+    let with = |more: &[&'static str]| [&run[..], more].concat();
+    let text = place.out(&with(&["--html", "a.html"]));
+    assert!(text.contains("job on fixed"), "the tables are printed all the same");
+    place.out(&["report", "job", "--html", "b.html"]);
+    let page = |name: &str| std::fs::read_to_string(place.dir.path().join(name)).unwrap();
+    assert!(page("a.html") == page("b.html"), "two pages of one result");
+    // Without the results file there is a page, too.
+    place.out(&with(&["--no-store", "--html", "c.html"]));
+    assert!(page("c.html").contains("mq-deadline"));
+    let nowhere = place.fails(2, &with(&["--html", "missing/a.html"]));
+    assert!(nowhere.contains("there is no folder missing"), "{nowhere}");
+    let same = place.fails(2, &with(&["--html", "x", "--output", "x"]));
+    assert!(same.contains("name the same file"), "{same}");
+    let over = place.fails(2, &[&run[..], &["--html", &job]].concat());
+    assert!(over.contains("would be written over"), "{over}");
+}
+
+#[test]
 fn a_quick_look_says_how_short_it_is() {
     let place = Place::new();
     let run = |more: &[&str]| {

@@ -92,6 +92,8 @@ fn what_has_no_calls_to_show_is_refused() {
     assert!(place.fails(2, &csv).contains("--calls has no such form"));
     let both = [&args[..], &["--calls", "a.svg", "--format", "json"]].concat();
     assert!(place.fails(2, &both).contains("a picture of calls is no JSON"));
+    let photograph = [&args[..], &["--calls", "a.PNG"]].concat();
+    assert!(place.fails(2, &photograph).contains("--calls draws no .PNG"));
     let nowhere = [&args[..], &["--calls", "missing/a.svg"]].concat();
     assert!(place.fails(2, &nowhere).contains("missing"));
 }
