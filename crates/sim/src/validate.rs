@@ -170,10 +170,13 @@ pub fn plan(folder: &TruthFolder) -> Vec<Case<'_>> {
         .collect()
 }
 
-/// fio seeds of the repetitions: the job file is that of the first.
+/// fio seeds of the repetitions: the job file is that of the first, which runs as it stands.
 fn seed_override(text: &str, repetition: u32) -> Vec<(String, String)> {
+    if repetition <= 1 {
+        return Vec::new();
+    }
     let seed = text.lines().find_map(|l| l.trim().strip_prefix("randseed=")?.parse::<u64>().ok());
-    seed.map(|s| ("randseed".to_string(), (s + u64::from(repetition.max(1)) - 1).to_string()))
+    seed.map(|s| ("randseed".to_string(), (s + u64::from(repetition) - 1).to_string()))
         .into_iter()
         .collect()
 }

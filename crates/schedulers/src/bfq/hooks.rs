@@ -128,7 +128,11 @@ impl Scheduler for Bfq {
         // A limit on the whole map is a number of requests, and does not shrink with a smaller `nr_requests`.
         let whole = ctx.queue.whole_map_limits();
         let limit = depth.map_or(nr, |d| if whole { d } else { nr * d / unit.max(1) });
-        if self.over_limit(task, sync, limit) { Some(1) } else { depth }
+        if !self.over_limit(task, sync, limit) {
+            return depth;
+        }
+        self.counts.over_share += 1;
+        Some(1)
     }
 
     fn min_shallow_depth(&self, _queue: &QueueFacts) -> Option<u32> {
@@ -226,6 +230,7 @@ impl Scheduler for Bfq {
             ("injections", c.injections),
             ("merges", c.merges),
             ("splits", c.splits),
+            ("limited_to_tag_0", c.over_share),
         ]
     }
 }

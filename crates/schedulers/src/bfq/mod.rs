@@ -83,6 +83,8 @@ struct Counts {
     injections: u64,
     merges: u64,
     splits: u64,
+    /// Requests that were asked for by a queue, or a group, that held its share of the tags: tag 0 was left to them.
+    over_share: u64,
 }
 
 /// A BFQ instance.
