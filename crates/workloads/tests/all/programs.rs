@@ -1,6 +1,8 @@
 //! The table of programs: names, parameters, what is refused and how.
 #![allow(clippy::disallowed_methods, reason = "tests read the documentation")]
 
+use std::collections::BTreeSet;
+
 use iosched_workloads::programs::{Descriptor, PROGRAMS, Params};
 
 fn refused(line: &str) -> String {
@@ -117,6 +119,23 @@ fn a_file_is_read_and_checked_with_the_experiment() {
     assert!(e.contains("cannot read \"l.txt\": no such file"), "{e}");
     let e = with("l.txt", Ok("Flush 1 OK\nFlash 1 OK\n")).unwrap_err().to_string();
     assert!(e.contains("l.txt:2:1") && e.contains("did you mean \"Flush\"?"), "{e}");
+}
+
+/// Whoever writes a program finds every call there.
+#[test]
+fn every_call_stands_in_the_table_of_calls() {
+    let read = |path: &str| {
+        std::fs::read_to_string(format!("{}/../../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    };
+    let page = read("docs/programs.md");
+    let (_, table) = page.split_once("| kind | calls |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let there: BTreeSet<&str> = table.split('`').skip(1).step_by(2).collect();
+    let source = read("crates/syscalls/src/sys.rs");
+    let calls = source.split("pub async fn ").skip(1).map(|f| f.split(['(', '<']).next().unwrap());
+    for call in calls.filter(|c| *c != "call") {
+        assert!(there.contains(call), "docs/programs.md lacks {call}");
+    }
 }
 
 /// The tables of `docs/programs.md` are the programs' own. `BLESS=1 cargo test -p iosched-workloads` writes them.

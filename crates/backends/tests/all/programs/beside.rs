@@ -120,6 +120,7 @@ impl Listed {
             // Times are chance.
             Call::Figure { name, .. } => p.words = format!("figure {name}"),
             Call::Note { what, bytes, .. } => p.words = format!("note {what} {bytes}"),
+            Call::Mark { what, part, .. } => p.words = format!("mark {what} {part:?}"),
             _ => {}
         }
         self.under_way = Some(p);
@@ -157,8 +158,8 @@ pub(crate) fn live(both: Both) -> (Result<Measured, String>, Calls) {
 }
 
 /// In the simulator.
-pub(crate) fn simulated(both: Both) -> (Result<Measured, String>, Calls) {
-    let mut host = host();
+pub(crate) fn simulated(both: Both, cpu: CpuModel) -> (Result<Measured, String>, Calls) {
+    let mut host = host(cpu);
     let calls = Arc::default();
     let go_on = &mut |_| ControlFlow::Continue(());
     if let Some(prepare) = both.prepare {
@@ -170,10 +171,10 @@ pub(crate) fn simulated(both: Both) -> (Result<Measured, String>, Calls) {
     (result.map(|()| host.measured().clone()).map_err(|e| e.to_string()), calls)
 }
 
-fn host() -> Programs {
+fn host(cpu: CpuModel) -> Programs {
     let bytes = 8 << 30;
     let mut profile = KernelProfile::find("6.12").unwrap();
-    profile.cpu.model = CpuModel::Zero;
+    profile.cpu.model = cpu;
     let costs = Costs::new(&profile.cpu, "none");
     let (descriptor, generation) = registry::resolve("none", profile.kernel_version()).unwrap();
     let params = FixedParams { cap: bytes, depth: 0, flush_ns: MS, lat_ns: MS / 10, par: 4 };
@@ -220,7 +221,7 @@ fn side<T>(d: &(u64, u64, T)) -> (u64, u64) {
 /// Runs both, and lays them beside each other.
 pub(crate) fn same(what: &str, make: impl Fn() -> Both) {
     let (a, live) = live(make());
-    let (b, sim) = simulated(make());
+    let (b, sim) = simulated(make(), CpuModel::Zero);
     for (task, calls) in &live {
         let other = sim.get(task).cloned().unwrap_or_default();
         for (i, call) in calls.iter().enumerate() {

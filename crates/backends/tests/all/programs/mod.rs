@@ -8,5 +8,6 @@
 
 mod beside;
 mod ends;
+mod every;
 mod random;
 mod texts;
