@@ -340,6 +340,20 @@ mod tests {
         act(&scene, scratch.path());
     }
 
+    /// A word for a command line that no other process has, as tests of several checkouts may run at once.
+    fn mark(word: &str) -> String {
+        format!("{word}.{}", std::process::id())
+    }
+
+    /// Waits until something holds, but not for ever.
+    fn until(what: &str, holds: impl Fn() -> bool) {
+        let end = Instant::now() + PATIENCE;
+        while !holds() {
+            assert!(Instant::now() < end, "{what}");
+            std::thread::sleep(LOOK);
+        }
+    }
+
     /// Whether a process has this word in its command line.
     fn alive(word: &str) -> bool {
         fs::read_dir("/proc").unwrap().flatten().any(|entry| {
@@ -352,18 +366,18 @@ mod tests {
     fn what_a_server_has_started_dies_with_it_and_runs_as_nobody() {
         on_scene(|scene, scratch| {
             // One in a session of its own whose parent is gone, as daemons are.
-            let run = "trap 'exit 0' TERM; id -un; (setsid sleep 70123 &); sleep 70124 & wait";
+            let (far, near) = (mark("70123"), mark("70124"));
+            let run =
+                format!("trap 'exit 0' TERM; id -un; (setsid sleep {far} &); sleep {near} & wait");
             for orderly in [false, true] {
-                let serving = scene.serve(&server(run, "true"), &mut || Ok(())).unwrap();
-                while !(alive("70123") && alive("70124")) {
-                    std::thread::sleep(LOOK);
-                }
+                let serving = scene.serve(&server(&run, "true"), &mut || Ok(())).unwrap();
+                until("both begin", || alive(&far) && alive(&near));
                 if orderly {
                     serving.stop(&mut || Ok(())).unwrap();
                 } else {
                     drop(serving);
                 }
-                assert!(!alive("70123") && !alive("70124"), "in good order: {orderly}");
+                assert!(!alive(&far) && !alive(&near), "in good order: {orderly}");
                 assert_eq!(read(&scratch.join("server")).trim(), "nobody");
             }
         });
@@ -372,10 +386,11 @@ mod tests {
     #[test]
     fn what_a_command_leaves_running_is_ended() {
         on_scene(|scene, _| {
-            let run = "(setsid sleep 70133 >/dev/null 2>&1 &); echo done";
-            scene.run(&[shell(run), shell("true")], &mut || Ok(())).unwrap();
+            let left = mark("70133");
+            let run = format!("(setsid sleep {left} >/dev/null 2>&1 &); echo done");
+            scene.run(&[shell(&run), shell("true")], &mut || Ok(())).unwrap();
             assert_eq!(scene.end_left(), 1);
-            assert!(!alive("70133"));
+            assert!(!alive(&left));
             assert_eq!(scene.end_left(), 0);
         });
     }
@@ -403,12 +418,11 @@ mod tests {
             let e = scene.serve(&broken, &mut || Ok(())).map(drop).unwrap_err().to_string();
             assert!(e.contains("sh failed") && e.contains("while it started; no disk"), "{e}");
             // A run that is interrupted does not wait for it.
-            let asleep = server("exec sleep 70125", "false");
+            let word = mark("70125");
+            let asleep = server(&format!("exec sleep {word}"), "false");
             let stop = || Err(Error::Interrupted { signal: "SIGINT".into() });
             assert!(scene.serve(&asleep, &mut { stop }).is_err());
-            while alive("70125") {
-                std::thread::sleep(LOOK);
-            }
+            until("the server ends", || !alive(&word));
         });
     }
 

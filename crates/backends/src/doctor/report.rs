@@ -225,11 +225,19 @@ mod tests {
 
     #[test]
     fn advice_is_wrapped_and_not_cut() {
-        let text = wrapped(&"FUSE is not available in here ".repeat(9), 7, 80);
-        assert!(
-            text.lines()
-                .all(|l| l.starts_with("       F") || l.starts_with("       ") && l.len() <= 80)
-        );
-        assert_eq!(text.split_whitespace().count(), 9 * 6);
+        let advice = "FUSE is not available in here ".repeat(9);
+        let text = wrapped(&advice, 7, 80);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() > 1, "{text}");
+        for (line, next) in lines.iter().zip(lines[1..].iter().map(Some).chain([None])) {
+            let words = line.strip_prefix("       ").unwrap();
+            assert!(line.len() <= 80 && !words.starts_with(' '), "{text}");
+            // Full as far as it goes.
+            let first = next.and_then(|l| l.split_whitespace().next());
+            assert!(first.is_none_or(|w| line.len() + 1 + w.len() > 80), "{text}");
+        }
+        assert!(text.split_whitespace().eq(advice.split_whitespace()));
+        // A word that is longer than a line stays whole.
+        assert_eq!(wrapped("a much-too-long-word b", 2, 10), "  a\n  much-too-long-word\n  b\n");
     }
 }

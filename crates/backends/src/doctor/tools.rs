@@ -46,14 +46,12 @@ const SILENT: &str = "does not answer";
 /// take its time to say nothing.
 #[must_use]
 pub fn find_tools(interrupt: &Interrupt) -> Vec<Tool> {
-    // Name, package, file, option that prints the version, purpose.
-    let mut wanted: Vec<(&'static str, &'static str, Option<PathBuf>, &'static str, String)> =
-        GENERAL
-            .iter()
-            .map(|(name, package, flag, purpose)| {
-                (*name, *package, Some(PathBuf::from(name)), *flag, (*purpose).to_string())
-            })
-            .collect();
+    let mut wanted: Vec<Wanted> = GENERAL
+        .iter()
+        .map(|(name, package, flag, purpose)| {
+            (*name, *package, Some(PathBuf::from(name)), *flag, (*purpose).to_string())
+        })
+        .collect();
     for (workload, tool) in RECIPES.iter().flat_map(|r| r.tools.iter().map(|t| (r.workload, t))) {
         match wanted.iter_mut().find(|t| t.0 == tool.name) {
             Some(known) => {
@@ -78,6 +76,15 @@ pub fn find_tools(interrupt: &Interrupt) -> Vec<Tool> {
         purpose: trees.collect::<Vec<_>>().join(", "),
         version: tree::find(&[]).ok().map(|(_, version)| version),
     };
+    let mut tools = asked(wanted, interrupt);
+    tools.push(sources);
+    tools
+}
+
+/// What is looked for: name, package, file, option that prints the version, purpose.
+type Wanted = (&'static str, &'static str, Option<PathBuf>, &'static str, String);
+
+fn asked(wanted: Vec<Wanted>, interrupt: &Interrupt) -> Vec<Tool> {
     std::thread::scope(|scope| {
         let asked: Vec<_> = wanted
             .into_iter()
@@ -86,10 +93,10 @@ pub fn find_tools(interrupt: &Interrupt) -> Vec<Tool> {
                 (Tool { name, package, purpose, version: None }, asking)
             })
             .collect();
-        let found = asked
+        asked
             .into_iter()
-            .map(|(tool, asking)| Tool { version: asking.join().unwrap_or_default(), ..tool });
-        found.chain([sources]).collect()
+            .map(|(tool, asking)| Tool { version: asking.join().unwrap_or_default(), ..tool })
+            .collect()
     })
 }
 
@@ -106,15 +113,23 @@ fn version_of(file: &Path, flag: &str, interrupt: &Interrupt) -> Option<String> 
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
     fn a_signal_ends_all_questions_at_once() {
         let interrupt = Interrupt::default();
         interrupt.raise(signal_hook::consts::SIGTERM);
-        let silent =
-            find_tools(&interrupt).iter().filter(|t| t.version.as_deref() == Some(SILENT)).count();
-        assert!(silent > 0, "none was asked");
+        // `sleep` says nothing; it would be given up after ten seconds.
+        let silent = |name: &'static str| {
+            (name, "coreutils", Some(PathBuf::from("sleep")), "3600", name.into())
+        };
+        let began = Instant::now();
+        let tools = asked(["one", "two", "three"].map(silent).into(), &interrupt);
+        let versions: Vec<_> = tools.iter().map(|t| (t.name, t.version.as_deref())).collect();
+        assert_eq!(versions, ["one", "two", "three"].map(|name| (name, Some(SILENT))));
+        assert!(began.elapsed() < Duration::from_secs(10), "they were waited for");
     }
 
     #[test]

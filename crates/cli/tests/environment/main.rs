@@ -191,6 +191,16 @@ fn works(command: &str, args: &[&str]) -> bool {
     command.status().is_ok_and(|s| s.success())
 }
 
+/// A time for `sleep` that no other process has, as tests of several checkouts may run at once.
+fn mark(seconds: &str) -> String {
+    format!("{seconds}.{}", std::process::id())
+}
+
+/// Whether a process sleeps for so long.
+fn sleeps(mark: &str) -> bool {
+    works("pgrep", &["-f", &format!("^sleep {mark}$")])
+}
+
 fn root() -> bool {
     works("sh", &["-c", "test $(id -u) = 0"])
 }

@@ -72,15 +72,18 @@ fn what_a_program_leaves_running_is_ended_and_told() {
         return;
     }
     let place = Place::new();
-    let wrapper = "mkdir bin; printf '#!/bin/sh\\nsetsid sleep 70135 >/dev/null 2>&1 &\\nexec %s \"$@\"\\n' \
-                   $(command -v sqlite3) >bin/sqlite3; chmod +x bin/sqlite3; ";
+    let mark = mark("70135");
+    let wrapper = format!(
+        "mkdir bin; printf '#!/bin/sh\\nsetsid sleep {mark} >/dev/null 2>&1 &\\nexec %s \"$@\"\\n' \
+         $(command -v sqlite3) >bin/sqlite3; chmod +x bin/sqlite3; "
+    );
     let run = RUN.replace("\"$1\"", "env PATH=$PWD/bin:$PATH \"$1\"");
     let output = place.in_own_mounts(&format!(
         "{MOUNTED} {wrapper} code=0; {run} --format json sqlite --param inserts=20 >out.json || code=$? {ENDED}"
     ));
     says(&output, 0, &[]);
     assert!(place.text("out.json").contains("\"left-running\""), "{}", place.text("out.json"));
-    assert!(!works("pgrep", &["-f", "^sleep 70135$"]), "it is left");
+    assert!(!sleeps(&mark), "it is left");
     place.is_as_before();
 }
 
@@ -103,14 +106,17 @@ fn a_tool_that_does_nothing_has_no_figures() {
 #[test]
 fn the_doctor_asks_side_by_side_and_leaves_nothing_after_a_signal() {
     let place = Place::new();
-    let silent = "mkdir silent; for t in fio dbench blktrace nvme; do \
-                  printf '#!/bin/sh\\nsleep 70136; :\\n' >silent/$t; chmod +x silent/$t; done; ";
+    let mark = mark("70136");
+    let silent = format!(
+        "mkdir silent; for t in fio dbench blktrace nvme; do \
+         printf '#!/bin/sh\\nsleep {mark}; :\\n' >silent/$t; chmod +x silent/$t; done; "
+    );
     let doctor = "env PATH=$PWD/silent:$PATH \"$1\" doctor >out";
     let script = format!(
         "set -e; {silent} code=0; {doctor} & doctor=$!; i=0; \
-         until [ $(pgrep -fc '^sleep 70136$') -ge 3 ]; do sleep 0.1; i=$((i + 1)); [ $i -lt 600 ] || exit 8; done; \
+         until [ $(pgrep -fc '^sleep {mark}$') -ge 3 ]; do sleep 0.1; i=$((i + 1)); [ $i -lt 600 ] || exit 8; done; \
          kill -TERM $doctor; wait $doctor || code=$?; \
-         if pgrep -f '^sleep 70136$' >left; then exit 9; fi; exit $code"
+         if pgrep -f '^sleep {mark}$' >left; then exit 9; fi; exit $code"
     );
     let output = place.command("sh").args(["-c", &script, "sh", program()]).output().unwrap();
     says(&output, 4, &["interrupted by SIGTERM"]);

@@ -185,8 +185,11 @@ fn a_signal_ends_a_run_whose_tool_does_not_answer() {
         return;
     }
     let place = Place::new();
-    let silent = "mkdir silent; printf '#!/bin/sh\\ntouch asked\\nexec sleep 70128\\n' >silent/dbench; \
-                  chmod +x silent/dbench; ";
+    let mark = mark("70128");
+    let silent = format!(
+        "mkdir silent; printf '#!/bin/sh\\ntouch asked\\nexec sleep {mark}\\n' >silent/dbench; \
+         chmod +x silent/dbench; "
+    );
     let run = RUN.replace("\"$1\"", "env PATH=$PWD/silent:$PATH \"$1\"");
     let output = place.in_own_mounts(&format!(
         "{MOUNTED} {silent} code=0; {run} dbench & run=$!; \
@@ -194,6 +197,6 @@ fn a_signal_ends_a_run_whose_tool_does_not_answer() {
          kill -TERM $run; wait $run || code=$? {ENDED}"
     ));
     says(&output, 4, &["interrupted by SIGTERM"]);
-    assert!(!works("pgrep", &["-f", "^sleep 70128$"]), "the tool is left");
+    assert!(!sleeps(&mark), "the tool is left");
     place.is_as_before();
 }

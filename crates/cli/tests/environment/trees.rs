@@ -146,18 +146,20 @@ fn a_killed_run_takes_the_build_and_its_copy_with_it() {
     if skipped() {
         return;
     }
+    let mark = mark("70137");
     for (signal, code) in [("KILL", 137), ("TERM", 4)] {
-        let place = Place::with_tree("mktemp -t 70137.XXXXXX >/dev/null; sleep 70137");
+        let place = Place::with_tree(&format!("mktemp -t {mark}.XXXXXX >/dev/null; sleep {mark}"));
         let output = place.in_own_mounts(&format!(
             "{MOUNTED} {TOOLS} code=0; {RUN} --tree $PWD/tree kernel-compile --param jobs=2 & run=$!; \
-             i=0; until pgrep -f '^sleep 70137$' >found || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; \
+             i=0; until pgrep -f '^sleep {mark}$' >found || [ $i = 600 ]; do sleep 0.1; i=$((i + 1)); done; \
              kill -{signal} $run; wait $run || code=$?; \
              i=0; while ls m | grep -q iosched && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done {ENDED}"
         ));
         says(&output, code, &[]);
         assert!(!place.text("found").is_empty(), "the build never began");
-        assert!(!works("pgrep", &["-f", "^sleep 70137$"]), "{signal}: the build goes on");
-        assert!(!works("sh", &["-c", "ls /tmp/70137.*"]), "{signal}: its temporary files stay");
+        assert!(!sleeps(&mark), "{signal}: the build goes on");
+        let temporary = format!("ls /tmp/{mark}.*");
+        assert!(!works("sh", &["-c", &temporary]), "{signal}: its temporary files stay");
         place.is_as_before();
     }
 }
