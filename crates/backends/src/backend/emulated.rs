@@ -225,7 +225,7 @@ impl Backend for Emulated {
     fn cleanup(&mut self) -> Result<()> {
         let Some(Current { files, disks, disk }) = self.current.take() else { return Ok(()) };
         drop(files);
-        // The queue's settings go with the loop device, but its state file has to go too.
+        // The queue's settings go with the disk, but its state file has to go too.
         let restored = disks.finish();
         disk.stop()?;
         restored.map(|_| ())

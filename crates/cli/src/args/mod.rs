@@ -15,7 +15,7 @@ pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
 
 /// Compare every I/O scheduler Linux ever had.
 ///
-/// One experiment (devices, schedulers, kernels, fio jobs, repetitions) runs on a simulator, on the
+/// One experiment (devices, schedulers, kernels, workloads, repetitions) runs on a simulator, on the
 /// real kernel with an emulated disk, or on the real kernel with a real disk.
 #[derive(Debug, Parser)]
 #[command(
@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run fio jobs or an experiment file and compare the schedulers.
+    /// Run fio jobs, programs, logs or an experiment file and compare the schedulers.
     Run(Box<RunArgs>),
     /// List the schedulers, devices, kernels or workloads.
     List(ListArgs),
@@ -139,7 +139,7 @@ pub(crate) enum ListKind {
     /// Kernel profiles.
     #[value(aliases = ["kernel"])]
     Kernels,
-    /// Jobs that come with the program.
+    /// Jobs that come with iosched, and programs over system calls.
     #[value(aliases = ["workload", "jobs", "job", "programs", "program"])]
     Workloads,
 }
@@ -167,7 +167,7 @@ pub(crate) enum ShowKind {
     /// A kernel profile.
     #[value(aliases = ["kernels"])]
     Kernel,
-    /// A job that comes with the program.
+    /// A job that comes with iosched, or a program over system calls.
     #[value(aliases = ["workloads", "jobs", "job", "programs", "program"])]
     Workload,
     /// A fio option, a queue attribute or a tunable.
