@@ -200,7 +200,9 @@ fn collect(
     out: &mut Vec<PathBuf>,
 ) -> Result<(), Diagnostic> {
     let failed = |e: std::io::Error| Diagnostic::file(folder.display().to_string(), e.to_string());
-    for entry in std::fs::read_dir(folder).map_err(failed)? {
+    #[expect(clippy::disallowed_methods, reason = "importers read the folders that people name")]
+    let entries = std::fs::read_dir(folder).map_err(failed)?;
+    for entry in entries {
         let entry = entry.map_err(failed)?;
         // Links are not followed, because a loop would never end.
         let kind = entry.file_type().map_err(failed)?;

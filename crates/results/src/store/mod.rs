@@ -158,6 +158,7 @@ impl Store {
     }
 
     /// Switches to WAL. SQLite does not wait for other processes here, whatever its busy timeout.
+    #[expect(clippy::disallowed_methods, reason = "another process holds the file")]
     fn write_ahead(&self) -> rusqlite::Result<()> {
         const PAUSE: Duration = Duration::from_millis(5);
         let mut waited = Duration::ZERO;

@@ -1,4 +1,5 @@
 //! Two processes' worth of connections write and read one file at once.
+#![allow(clippy::disallowed_methods, reason = "a test with several writers")]
 
 use iosched_experiment::record::{Record, SCHEMA, TrialId};
 use iosched_results::store::Store;

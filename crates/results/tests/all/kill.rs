@@ -2,6 +2,7 @@
 //!
 //! The test starts itself again as a writer that stores trials as fast as it can and prints each
 //! number once the trial is stored; it is killed (SIGKILL) after a random time, two hundred times.
+#![allow(clippy::disallowed_methods, reason = "a test that kills itself")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};

@@ -3,7 +3,7 @@
 //!
 //! Prints how long filling, listing and querying took; asserts only what is counted.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test")]
 
 use std::process::Command;
 

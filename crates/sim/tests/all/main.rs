@@ -25,6 +25,7 @@ static GLOBAL: Counting = Counting;
 
 /// What becomes of each, in their order, worked out by as many threads as there are cores. A test of many trials in a
 /// row would run alone at the end.
+#[allow(clippy::disallowed_methods, reason = "tests of many trials side by side")]
 fn spread<T: Sync, R: Send>(all: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = std::sync::atomic::AtomicUsize::new(0);
