@@ -43,5 +43,6 @@ pub mod validity;
 mod sys;
 
 pub use benchmark::tree::{TREE, own_tree};
+pub use benchmark::{figures_in, real_programs};
 pub use error::{Error, ExitClass, Result};
 pub use root::SysRoot;

@@ -167,6 +167,25 @@ pub(crate) fn of(workload: &str) -> Option<&'static Recipe> {
     RECIPES.iter().find(|r| r.workload == workload).copied()
 }
 
+/// The workloads behind which there is a real program.
+pub fn real_programs() -> impl Iterator<Item = &'static str> {
+    RECIPES.iter().map(|r| r.workload)
+}
+
+/// The figures of a workload in what its real program printed in two seconds; with `ended` false it was stopped then. `None`
+/// where there is no such program.
+///
+/// # Errors
+/// As of a run: [`Error::Tool`] with the first lines of output that has none.
+pub fn figures_in(
+    printed: &str,
+    workload: &str,
+    params: &Params,
+    ended: bool,
+) -> Option<Result<Vec<(&'static str, f64)>>> {
+    of(workload).map(|recipe| recipe.read(printed, params, Seen { seconds: 2.0, ended }))
+}
+
 /// The recipe that a trial runs, with its parameters, if it runs a real program.
 pub(crate) fn behind(trial: &Trial) -> Option<(&'static Recipe, &Params)> {
     match &trial.load {

@@ -39,21 +39,41 @@ pub(super) fn lacks(tool: &str) -> bool {
     !there
 }
 
+/// Tool, command line, a figure.
+const SHORT: &[(&str, &str, &str)] = &[
+    ("sqlite3", "sqlite --param inserts=20", "seconds"),
+    ("fs_mark", "fs-mark --param n=20", "files per second"),
+    ("postmark", "postmark --param transactions=200", "transactions per second"),
+    ("dbench", "dbench --param clients=2 --param time=2", "throughput"),
+    ("postgres", "pg-test-fsync --param seconds=1", "fdatasync"),
+    ("postgres", "pgbench --param scale=1 --param clients=2 --param time=2", "tps"),
+    ("nginx", "nginx --param n=500 --param c=10", "requests per second"),
+    ("apache2", "apache --param n=500 --param c=10 --param workers=10", "requests per second"),
+];
+
+/// Real programs that are not among them, and why.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("iozone", "Debian has none"),
+    ("kernel-compile", "it has tests of its own, on a small tree"),
+    ("kernel-tasks", "it has tests of its own, on a small tree"),
+];
+
+#[test]
+fn every_real_program_is_run_here() {
+    let short = SHORT.iter().filter_map(|s| s.1.split(' ').next());
+    let mut here: Vec<_> = short.chain(ELSEWHERE.iter().map(|e| e.0)).collect();
+    let mut all: Vec<_> = iosched_backends::real_programs().collect();
+    here.sort_unstable();
+    all.sort_unstable();
+    assert_eq!(here, all, "left is {}, right the recipes", file!());
+}
+
 #[test]
 fn each_prints_its_figures_and_leaves_nothing() {
     if skip() {
         return;
     }
-    for (tool, arguments, figure) in [
-        ("sqlite3", "sqlite --param inserts=20", "seconds"),
-        ("fs_mark", "fs-mark --param n=20", "files per second"),
-        ("postmark", "postmark --param transactions=200", "transactions per second"),
-        ("dbench", "dbench --param clients=2 --param time=2", "throughput"),
-        ("postgres", "pg-test-fsync --param seconds=1", "fdatasync"),
-        ("postgres", "pgbench --param scale=1 --param clients=2 --param time=2", "tps"),
-        ("nginx", "nginx --param n=500 --param c=10", "requests per second"),
-        ("apache2", "apache --param n=500 --param c=10 --param workers=10", "requests per second"),
-    ] {
+    for (tool, arguments, figure) in SHORT {
         if lacks(tool) || tool.len() > 5 && arguments.contains("n=500") && lacks("ab") {
             continue;
         }

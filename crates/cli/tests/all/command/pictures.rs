@@ -2,7 +2,10 @@
 //!
 //! `BLESS=1 cargo test -p iosched --test all pictures` draws them anew.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+
+use iosched_workloads::programs::PROGRAMS;
 
 use super::{JOB, Place};
 
@@ -27,6 +30,34 @@ const PICTURES: &[(&str, &[&str])] = &[
     ("startup", &["--param", "load=10r-rand"]),
     ("video", &["--param", "load=10r-rand", "--param", "iterations=1"]),
 ];
+
+/// Programs without a picture, and why.
+const WITHOUT: &[(&str, &str)] = &[
+    ("rd", "reads, and nothing else"),
+    ("fsops", "one operation, of which there are thirty"),
+    ("relay", "made to test the simulator, no benchmark"),
+];
+
+#[test]
+fn every_program_has_a_picture_and_an_example() {
+    let all: BTreeSet<_> = PROGRAMS.iter().map(|d| d.name).collect();
+    let here = PICTURES.iter().map(|p| p.0).chain(WITHOUT.iter().map(|w| w.0));
+    assert_eq!(here.clone().count(), all.len(), "each once, in PICTURES or WITHOUT");
+    assert_eq!(here.collect::<BTreeSet<_>>(), all, "left is {}, right PROGRAMS", file!());
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let mut examples = String::new();
+    for file in std::fs::read_dir(folder).unwrap() {
+        let file = file.unwrap().path();
+        if file.extension().is_some_and(|e| e == "toml") {
+            examples += &std::fs::read_to_string(file).unwrap();
+        }
+    }
+    for name in all {
+        let named = [format!("program = \"{name}\""), format!("program = \"{name} ")];
+        let line = [format!("\"{name}\","), format!("\"{name} ")];
+        assert!(named.iter().chain(&line).any(|n| examples.contains(n)), "no example of {name}");
+    }
+}
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/benchmarks")
