@@ -64,14 +64,14 @@ impl Bfq {
         task: TaskId,
         sector: Sector,
     ) -> Option<QueueId> {
+        let decided = self.q(q).new_queue;
+        if decided != NIL {
+            return Some(self.end_of_chain(decided));
+        }
         if self.v.modern
             && let Some(planned) = self.due_stable_merge(task, q)
         {
             return planned;
-        }
-        let decided = self.q(q).new_queue;
-        if decided != NIL {
-            return Some(self.end_of_chain(decided));
         }
         if (self.v.modern && self.flash_with_queueing())
             || self.too_late(q)
@@ -273,9 +273,15 @@ impl Bfq {
         queue.just_created = false;
         queue.raise = s.raise;
         let over = burst == Burst::Large || j > s.raise.last_start_finish + s.raise.duration;
+        let falls_back = modern && burst != Burst::Large && self.falls_back(&s.raise);
         if s.raise.coeff > 1 && over {
-            queue.raise.coeff = 1;
+            if falls_back {
+                self.fall_back(q);
+            } else {
+                self.qm(q).raise.coeff = 1;
+            }
         }
+        let queue = self.q(q);
         if queue.busy {
             let raised = queue.raised();
             self.wr_busy += u32::from(raised);

@@ -4,7 +4,7 @@
 use iosched_types::Request;
 
 use super::Bfq;
-use super::queue::{Burst, Jiffies, LONG_AGO, NEVER, QueueId};
+use super::queue::{Burst, Jiffies, LONG_AGO, NEVER, QueueId, Raise};
 use super::version::V7;
 use crate::api::Ctx;
 
@@ -180,8 +180,7 @@ impl Bfq {
         let over = if queue.burst == Burst::Large {
             "part of a large burst"
         } else if self.j > r.last_start_finish + r.duration {
-            let rest = r.interactive_start + self.raise_duration();
-            if r.soft_rt && r.interactive_start > LONG_AGO && self.j <= rest {
+            if self.falls_back(&r) {
                 return self.fall_back(q);
             }
             "its time is over"
@@ -194,8 +193,14 @@ impl Bfq {
         ctx.why(|_, facts| format!("raise of {} ends: {over}", self.who(q, facts)));
     }
 
+    /// Whether the interactive raise that a soft real-time one interrupted would still go on.
+    pub(super) fn falls_back(&self, r: &Raise) -> bool {
+        let rest = r.interactive_start + self.raise_duration();
+        r.soft_rt && r.interactive_start > LONG_AGO && self.j <= rest
+    }
+
     /// A soft real-time raise becomes the interactive one again that it interrupted.
-    fn fall_back(&mut self, q: QueueId) {
+    pub(super) fn fall_back(&mut self, q: QueueId) {
         let (coeff, duration) = (self.c.wr_coeff, self.raise_duration());
         let r = &mut self.qm(q).raise;
         (r.coeff, r.duration, r.soft_rt) = (coeff, duration, false);
@@ -213,7 +218,7 @@ impl Bfq {
             let who = self.who(q, facts);
             format!("{who} is not soft real-time: all its requests are random")
         });
-        if r.interactive_start > LONG_AGO && self.j <= r.interactive_start + self.raise_duration() {
+        if self.falls_back(&r) {
             self.fall_back(q);
         } else {
             self.end_raise(q);

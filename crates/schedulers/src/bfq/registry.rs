@@ -194,11 +194,14 @@ impl Bfq {
 
     /// A process no longer sends its requests to this queue.
     pub(super) fn leave_queue(&mut self, q: QueueId) {
+        let modern = self.v.modern;
         let queue = self.qm(q);
         queue.processes = queue.processes.saturating_sub(1);
-        let kept = queue.processes == 0 && queue.busy && queue.empty();
-        if kept && q != self.in_service {
-            // The queue was kept busy for a process that no longer sends anything here.
+        // The last process, where no trace has shown anything else.
+        let counts = modern || queue.processes == 0;
+        if counts && queue.busy && queue.empty() && q != self.in_service {
+            // The queue was kept busy for a process that no longer sends anything here. Others may, and it is not asked
+            // which of them it was (6.12: traces).
             self.leave_busy(q);
         }
         self.free_if_dead(q);
