@@ -5,6 +5,7 @@
 mod error;
 mod files;
 mod mount;
+mod one_tag;
 mod programs;
 mod quick_syncs;
 mod record;

@@ -1,6 +1,6 @@
 //! What a finished simulation says.
 
-use crate::quick_syncs;
+use crate::{one_tag, quick_syncs};
 use std::collections::BTreeMap;
 use std::mem::take;
 
@@ -470,15 +470,18 @@ pub(crate) fn of_jobs(
     ran: Vec<Ran<'_>>,
     exact: bool,
 ) -> Record {
+    let scheduler = scheduler(queue);
+    let mut warnings = warnings(trial, &ran, exact);
+    warnings.extend(one_tag::warning(&trial.id, &scheduler));
     Record {
         schema: SCHEMA,
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
         device: device(queue, now),
-        scheduler: scheduler(queue),
+        scheduler,
         provenance: provenance(trial),
-        warnings: warnings(trial, &ran, exact),
+        warnings,
         jobs: jobs(ran, trial.start_at, exact),
         ..Record::default()
     }

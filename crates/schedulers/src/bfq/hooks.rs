@@ -4,7 +4,7 @@ use iosched_types::{Bio, Flags, Op, ReqId, Sector, TaskId};
 
 use super::queue::{Process, QueueId};
 use super::rbtree::NIL;
-use super::{AT_HEAD, Bfq, QUEUED};
+use super::{AT_HEAD, Bfq, NO_SHARE, QUEUED};
 use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, QueueFacts, Scheduler};
 
 impl Bfq {
@@ -18,12 +18,10 @@ impl Bfq {
         (q != NIL).then_some(q)
     }
 
-    /// Whether the queue of a process holds its share of the requests already.
-    fn over_limit(&self, task: TaskId, sync: bool, limit: u32) -> bool {
-        self.processes.get(task as usize).is_some_and(|p| {
-            let q = p.queues[usize::from(sync)];
-            q != NIL && self.engine.over_limit(self.q(q).entity, limit)
-        })
+    /// The share of the requests that the queue of a process holds already, if it has no more.
+    fn over_limit(&self, task: TaskId, sync: bool, limit: u32) -> Option<u64> {
+        let q = self.processes.get(task as usize)?.queues[usize::from(sync)];
+        if q == NIL { None } else { self.engine.over_limit(self.q(q).entity, limit) }
     }
 
     fn requeue_at_head(&mut self, ctx: &mut Ctx<'_>, id: ReqId) {
@@ -128,10 +126,9 @@ impl Scheduler for Bfq {
         // A limit on the whole map is a number of requests, and does not shrink with a smaller `nr_requests`.
         let whole = ctx.queue.whole_map_limits();
         let limit = depth.map_or(nr, |d| if whole { d } else { nr * d / unit.max(1) });
-        if !self.over_limit(task, sync, limit) {
-            return depth;
-        }
+        let Some(share) = self.over_limit(task, sync, limit) else { return depth };
         self.counts.over_share += 1;
+        self.counts.no_share += u64::from(share == 0);
         Some(1)
     }
 
@@ -231,6 +228,7 @@ impl Scheduler for Bfq {
             ("merges", c.merges),
             ("splits", c.splits),
             ("limited_to_tag_0", c.over_share),
+            (NO_SHARE, c.no_share),
         ]
     }
 }

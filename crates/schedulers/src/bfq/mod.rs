@@ -64,6 +64,10 @@ const DEFAULT_BUDGET: u64 = 16 * 1024;
 /// Weight of budget assignments after which the measured budget is used; reached at the eleventh.
 const STATS_MIN_BUDGETS: u64 = 194;
 
+/// The counter of requests whose queue had a share of less than one tag: they had one at a time, however many processes
+/// send them.
+pub const NO_SHARE: &str = "share_of_no_tag";
+
 /// Bits of the second private word of a request.
 const QUEUED: u64 = 1;
 const STARTED: u64 = 2;
@@ -85,6 +89,8 @@ struct Counts {
     splits: u64,
     /// Requests that were asked for by a queue, or a group, that held its share of the tags: tag 0 was left to them.
     over_share: u64,
+    /// Those of them whose share was not even one tag.
+    no_share: u64,
 }
 
 /// A BFQ instance.

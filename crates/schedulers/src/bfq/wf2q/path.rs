@@ -229,31 +229,31 @@ impl Engine {
         }
     }
 
-    /// Whether a queue, or a group that it is in, already holds its share of `limit` requests. At each level the limit
-    /// shrinks to the entity's weight over the weights of everything that competes there. A class weighs eight times
-    /// the one below it. No entity is limited before it competes at all its levels.
+    /// The share of `limit` requests that a queue, or a group that it is in, already holds; `None` when there is more of it.
+    /// At each level the limit shrinks to the entity's weight over the weights of everything that competes there. A class
+    /// weighs eight times the one below it. No entity is limited before it competes at all its levels.
     #[must_use]
-    pub fn over_limit(&self, e: EntityId, limit: u32) -> bool {
+    pub fn over_limit(&self, e: EntityId, limit: u32) -> Option<u64> {
         let mut at = e;
         while at != NIL {
             if !self.e(at).counted {
-                return false;
+                return None;
             }
             at = self.s(self.e(at).set).group;
         }
-        self.share_of(e, u64::from(limit)).is_none()
+        self.share_of(e, u64::from(limit)).err()
     }
 
-    /// An entity's share of `limit` requests, from the root down; `None` when it, or a group above it,
+    /// An entity's share of `limit` requests, from the root down; an error, with the share, when it, or a group above it,
     /// holds its share already.
-    fn share_of(&self, e: EntityId, limit: u64) -> Option<u64> {
+    fn share_of(&self, e: EntityId, limit: u64) -> Result<u64, u64> {
         let Entity { set, class, weight, allocated, .. } = *self.e(e);
         let group = self.s(set).group;
         let limit = if group == NIL { limit } else { self.share_of(group, limit)? };
         let trees = &self.s(set).trees[..=usize::from(class)];
         let sum = trees.iter().fold(0, |sum, t| sum * CLASS_FACTOR + t.wsum).max(1);
         let share = (limit * weight + sum / 2) / sum;
-        (u64::from(allocated) < share).then_some(share)
+        if u64::from(allocated) < share { Ok(share) } else { Err(share) }
     }
 
     /// Whether the candidate of the root is another entity than the one in service.
