@@ -51,7 +51,7 @@ impl Bfq {
         if self.v.index == V7 {
             return self.v7_may_idle(q);
         }
-        if self.v.modern && queue.processes == 0 {
+        if self.v.modern && self.members(q) == 0 {
             return false;
         }
         if self.c.strict {

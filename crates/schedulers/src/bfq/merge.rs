@@ -130,16 +130,36 @@ impl Bfq {
     /// Remembers that `q` joins `target`, unless one of them has no process left.
     fn plan(&mut self, q: QueueId, target: QueueId) -> Option<QueueId> {
         // A queue that its processes have left, with requests of theirs, leads nowhere, though it was merged.
-        if self.v.modern && self.q(target).processes == 0 {
+        if self.v.modern && self.members(target) == 0 {
             return None;
         }
         let target = self.end_of_chain(target);
-        if target == q || self.q(target).processes == 0 || self.q(q).processes == 0 {
+        if target == q || self.members(target) == 0 || self.members(q) == 0 {
             return None;
         }
+        self.qm(target).expected += self.members(q);
         self.qm(q).new_queue = target;
         self.qm(target).pins += 1;
         Some(target)
+    }
+
+    /// The processes of a queue: those that send to it, and (6.12: traces) those that its merges will bring.
+    pub(super) fn members(&self, q: QueueId) -> u32 {
+        let queue = self.q(q);
+        if self.v.modern { queue.processes + queue.expected } else { queue.processes }
+    }
+
+    /// A process of `q` is expected no longer where `q` leads to, up to `last`: it has come, or has gone elsewhere.
+    pub(super) fn expect_less(&mut self, q: QueueId, last: QueueId) {
+        let mut at = self.q(q).new_queue;
+        while at != NIL {
+            let queue = self.qm(at);
+            queue.expected = queue.expected.saturating_sub(1);
+            if at == last {
+                return;
+            }
+            at = queue.new_queue;
+        }
     }
 
     fn end_of_chain(&self, q: QueueId) -> QueueId {
@@ -160,6 +180,7 @@ impl Bfq {
         if std::mem::take(&mut self.qm(q).io_bound) {
             self.qm(target).io_bound = true;
         }
+        self.expect_less(q, target);
         self.processes[task as usize].queues[1] = target;
         self.processes[task as usize].cooperations += 1;
         self.qm(q).owner = None;
@@ -231,7 +252,7 @@ impl Bfq {
             return q;
         }
         self.counts.splits += 1;
-        if self.q(q).processes == 1 {
+        if self.members(q) == 1 {
             let queue = self.qm(q);
             (queue.shared, queue.split_wanted) = (false, false);
             (queue.owner, queue.named) = (Some(r.task), r.task);
@@ -244,6 +265,7 @@ impl Bfq {
         });
         let group = self.q(q).group;
         self.processes[r.task as usize].queues[1] = NIL;
+        self.expect_less(q, NIL);
         self.leave_queue(q);
         let own = self.new_sync_queue(ctx, r, group);
         // The process that is left alone with the shared queue does not count as split off.
@@ -348,7 +370,7 @@ impl Bfq {
         {
             return None;
         }
-        let plausible = self.q(target).processes > 0 && !self.boosts_without_issues(q);
+        let plausible = self.members(target) > 0 && !self.boosts_without_issues(q);
         let merged = if plausible { self.plan(q, target) } else { None };
         if let Some(target) = merged {
             self.mark_stable(task, target);

@@ -93,6 +93,8 @@ pub(super) struct Queue {
     pub(super) processes: u32,
     /// Other reasons to keep it.
     pub(super) pins: u32,
+    /// Processes of queues that lead into this one and have not come yet. To the kernel they are its own already.
+    pub(super) expected: u32,
 
     pub(super) busy: bool,
     /// Counts among the queues with pending requests of its group, and of its weight.
@@ -163,6 +165,7 @@ impl Queue {
             allocated: 0,
             processes: 0,
             pins: 0,
+            expected: 0,
             busy: false,
             pending: false,
             weighed: 0,

@@ -187,6 +187,7 @@ impl Bfq {
     fn drop_process_queues(&mut self, task: TaskId) {
         let queues = std::mem::replace(&mut self.processes[task as usize].queues, [NIL; 2]);
         if queues[1] != NIL {
+            self.expect_less(queues[1], NIL);
             self.leave_queue(queues[1]);
         }
         self.drop_stable_target(task);
