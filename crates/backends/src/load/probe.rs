@@ -112,6 +112,11 @@ mod tests {
         path
     }
 
+    /// A word for a command line that no other process has, as tests of several checkouts may run at once.
+    fn mark(word: &str) -> String {
+        format!("{word}.{}", std::process::id())
+    }
+
     fn runs(word: &str) -> bool {
         std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
             let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
@@ -141,13 +146,14 @@ mod tests {
     fn one_that_does_not_answer_is_killed_and_told() {
         let dir = tempfile::tempdir().unwrap();
         let limit = Duration::from_millis(300);
-        for text in ["sleep 70126", "while :; do echo x; done"] {
-            let tool = script(dir.path(), text);
+        let (sleeper, endless) = (mark("70126"), "while :; do echo x; done".to_string());
+        for text in [format!("sleep {sleeper}"), endless] {
+            let tool = script(dir.path(), &text);
             let e = ask_within(limit, &tool, "-V", &Interrupt::default()).unwrap_err();
             assert!(e.to_string().contains("tool -V does not answer within 0.3 s"), "{e}");
             assert_eq!(e.class(), crate::ExitClass::Missing);
         }
-        assert!(goes("70126"));
+        assert!(goes(&sleeper));
     }
 
     #[test]
@@ -162,19 +168,27 @@ mod tests {
     #[test]
     fn what_one_leaves_running_is_ended() {
         let dir = tempfile::tempdir().unwrap();
-        let tool = script(dir.path(), "setsid sleep 70129 >/dev/null 2>&1 & echo 1.0");
+        let sleeper = mark("70129");
+        let tool =
+            script(dir.path(), &format!("setsid sleep {sleeper} >/dev/null 2>&1 & echo 1.0"));
         assert_eq!(ask(&tool, "-V", &Interrupt::default()).unwrap().unwrap(), "1.0\n");
-        assert!(!runs("70129"));
+        assert!(!runs(&sleeper));
     }
 
     #[test]
     fn a_signal_ends_the_wait() {
         let dir = tempfile::tempdir().unwrap();
-        let tool = script(dir.path(), "sleep 70127");
+        let sleeper = mark("70127");
+        let tool = script(dir.path(), &format!("sleep {sleeper}"));
         let interrupt = Interrupt::default();
         let sender = interrupt.clone();
+        let begun = sleeper.clone();
         let signal = std::thread::spawn(move || {
-            while !runs("70127") {
+            // Without the tool the wait ends by its own limit, and not by the signal.
+            for _ in 0..2000 {
+                if runs(&begun) {
+                    break;
+                }
                 std::thread::sleep(Duration::from_millis(5));
             }
             sender.raise(signal_hook::consts::SIGTERM);
@@ -182,6 +196,6 @@ mod tests {
         let e = ask_within(Duration::from_secs(60), &tool, "-V", &interrupt).unwrap_err();
         signal.join().unwrap();
         assert!(matches!(e, Error::Interrupted { .. }), "{e:?}");
-        assert!(goes("70127"));
+        assert!(goes(&sleeper));
     }
 }
