@@ -63,14 +63,15 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         warn(&all);
     }
     let title = chosen.first().map_or("results", |c| c.experiment.name.as_str());
-    let page = page::of(args, title, (stored.len() == chosen.len()).then_some(&stored), &all)?;
+    let page = page::of(args, title, (stored.len() == chosen.len()).then_some(&stored), &all);
     if args.format == RunFormat::Json && !args.full {
         all.iter_mut().for_each(without_pictures);
     }
     let noise = args.allow_noise;
     let text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
     deliver(args.output.as_deref(), &text)?;
-    page::write(args, page.as_deref())?;
+    // What was measured is printed, whatever becomes of the page.
+    page::write(args, page?.as_deref())?;
     verdict(&all, noise)
 }
 

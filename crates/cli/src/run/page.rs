@@ -1,5 +1,7 @@
 //! `iosched run --html`: a page about what was run.
 
+use std::path::Path;
+
 use iosched_experiment::Record;
 use iosched_report::{Input, Options, html};
 
@@ -13,7 +15,8 @@ pub(super) fn check(args: &RunArgs) -> Outcome {
     let Some(path) = &args.html else { return Ok(()) };
     writable(path)?;
     super::not_an_input(path, &args.files)?;
-    if args.output.as_ref() == Some(path) {
+    let absolute = |p: &Path| std::path::absolute(p).ok();
+    if args.output.as_deref().is_some_and(|output| absolute(output) == absolute(path)) {
         let help = "give each a file of its own";
         return Err(Failure::with_help("--html and --output name the same file", help));
     }

@@ -50,7 +50,7 @@ fn a_run_writes_its_page_as_report_does() {
     assert!(page("c.html").contains("mq-deadline"));
     let nowhere = place.fails(2, &with(&["--html", "missing/a.html"]));
     assert!(nowhere.contains("there is no folder missing"), "{nowhere}");
-    let same = place.fails(2, &with(&["--html", "x", "--output", "x"]));
+    let same = place.fails(2, &with(&["--html", "./x", "--output", "x"]));
     assert!(same.contains("name the same file"), "{same}");
     let over = place.fails(2, &[&run[..], &["--html", &job]].concat());
     assert!(over.contains("would be written over"), "{over}");
