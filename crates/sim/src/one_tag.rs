@@ -4,9 +4,8 @@
 //! share of none, and then all of them have one request in flight, whatever the disk can take.
 
 use iosched_experiment::{SchedulerStats, TrialId, Warning};
+use iosched_schedulers::bfq::NO_SHARE;
 
-/// As [`iosched_schedulers::bfq::NO_SHARE`] counts them.
-const NO_SHARE: &str = iosched_schedulers::bfq::NO_SHARE;
 /// So many percent of the requests are worth a word.
 const WORTH_A_WORD: u64 = 10;
 
