@@ -1,6 +1,6 @@
 //! Reading what the user names and writing what comes out.
 
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -113,6 +113,35 @@ pub(crate) fn no_disk(path: &Path) -> Outcome {
     Ok(())
 }
 
+/// How a database begins, and its log of changes in either order of bytes.
+const DATABASE: [&[u8]; 3] = [b"SQLite format 3\0", b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83"];
+
+/// Refuses a file of stored results, which a mistaken name would replace by one report.
+fn no_results(path: &Path) -> Outcome {
+    let mut begin = Vec::new();
+    let plain = std::fs::metadata(path).is_ok_and(|m| m.is_file());
+    if plain && let Ok(file) = File::open(path) {
+        // What cannot be read is no results file that anybody uses here.
+        let _ = file.take(16).read_to_end(&mut begin);
+    }
+    if DATABASE.iter().any(|d| begin.starts_with(d)) {
+        let message = format!("{} is a database; it is not written over", path.display());
+        return Err(Failure::with_help(message, "name another file, or remove this one first"));
+    }
+    Ok(())
+}
+
+/// Whether two names mean the same file, which need not be there yet.
+pub(crate) fn same_file(a: &Path, b: &Path) -> bool {
+    let whole = |p: &Path| {
+        let absolute = std::path::absolute(p).ok()?;
+        p.canonicalize()
+            .ok()
+            .or_else(|| Some(absolute.parent()?.canonicalize().ok()?.join(absolute.file_name()?)))
+    };
+    whole(a).is_some_and(|a| whole(b) == Some(a))
+}
+
 /// Why a file cannot be written, in words.
 fn reason(e: &std::io::Error) -> String {
     match e.kind() {
@@ -125,7 +154,7 @@ fn reason(e: &std::io::Error) -> String {
     }
 }
 
-/// Writes a file whole or not at all: beside it first, then renamed.
+/// Writes a file whole or not at all: beside it first, then renamed. A link stays, and the file that it names is written.
 pub(crate) fn write(path: &Path, text: &str) -> Outcome {
     no_disk(path)?;
     writable(path)?;
@@ -137,14 +166,24 @@ pub(crate) fn write(path: &Path, text: &str) -> Outcome {
         // /dev/stdout, a pipe: there is nothing to rename over.
         return std::fs::write(path, text).map_err(failed);
     }
-    let mut beside = path.as_os_str().to_owned();
+    let behind = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mut beside = behind.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
-    let result =
-        std::fs::write(&beside, text).and_then(|()| std::fs::rename(&beside, path)).map_err(failed);
+    let written = put(Path::new(&beside), text, std::fs::metadata(&behind).ok());
+    let result = written.and_then(|()| std::fs::rename(&beside, &behind)).map_err(failed);
     if result.is_err() {
         let _ = std::fs::remove_file(&beside);
     }
     result
+}
+
+/// Writes a new file, with the permissions of the one that it is to replace.
+fn put(path: &Path, text: &str, replaced: Option<Metadata>) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    if let Some(old) = replaced {
+        file.set_permissions(old.permissions())?;
+    }
+    file.write_all(text.as_bytes())
 }
 
 /// Whether a file can be written there, as far as can be said before there is anything to write.
@@ -158,7 +197,7 @@ pub(crate) fn writable(path: &Path) -> Outcome {
     if path.is_dir() {
         return Err(Failure::input(format!("cannot write {}: it is a folder", path.display())));
     }
-    Ok(())
+    no_results(path)
 }
 
 /// Writes to a file where one is named, else to standard output.

@@ -1,13 +1,11 @@
 //! `iosched run --html`: a page about what was run.
 
-use std::path::Path;
-
 use iosched_experiment::Record;
 use iosched_report::{Input, Options, html};
 
 use crate::args::RunArgs;
 use crate::fail::{Failure, Outcome};
-use crate::files::{note, writable};
+use crate::files::{note, same_file, writable};
 use crate::store;
 
 /// Before anything runs: whether the page can be written there.
@@ -15,8 +13,7 @@ pub(super) fn check(args: &RunArgs) -> Outcome {
     let Some(path) = &args.html else { return Ok(()) };
     writable(path)?;
     super::not_an_input(path, &args.files)?;
-    let absolute = |p: &Path| std::path::absolute(p).ok();
-    if args.output.as_deref().is_some_and(|output| absolute(output) == absolute(path)) {
+    if args.output.as_deref().is_some_and(|output| same_file(output, path)) {
         let help = "give each a file of its own";
         return Err(Failure::with_help("--html and --output name the same file", help));
     }

@@ -52,8 +52,47 @@ fn a_run_writes_its_page_as_report_does() {
     assert!(nowhere.contains("there is no folder missing"), "{nowhere}");
     let same = place.fails(2, &with(&["--html", "./x", "--output", "x"]));
     assert!(same.contains("name the same file"), "{same}");
+    std::fs::create_dir(place.dir.path().join("sub")).unwrap();
+    let same = place.fails(2, &with(&["--html", "sub/../x", "--output", "x"]));
+    assert!(same.contains("name the same file"), "{same}");
     let over = place.fails(2, &[&run[..], &["--html", &job]].concat());
     assert!(over.contains("would be written over"), "{over}");
+}
+
+/// A file that was there keeps what is not its text: the link to it, who may read it.
+#[test]
+fn a_page_goes_into_the_file_that_a_link_names() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let at = |name: &str| place.dir.path().join(name);
+    std::fs::write(at("private"), "old").unwrap();
+    std::fs::set_permissions(at("private"), PermissionsExt::from_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("private", at("link")).unwrap();
+    place.out(&["report", "--published", "linux-4.12", "--html", "link"]);
+    assert!(at("link").symlink_metadata().unwrap().is_symlink());
+    assert!(std::fs::read_to_string(at("private")).unwrap().contains("<html"));
+    assert_eq!(at("private").metadata().unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn stored_results_are_not_written_over() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let run = ["run", &job, "--device", "fixed", "--scheduler", "none", "--db", "mine.db"];
+    let with = |more: &[&'static str]| [&run[..], more].concat();
+    let refused = |args: &[&str]| {
+        let said = place.fails(2, args);
+        assert!(said.contains("mine.db is a database; it is not written over"), "{said}");
+    };
+    // There is none when the run begins.
+    refused(&with(&["--html", "mine.db"]));
+    let db = place.dir.path().join("mine.db");
+    let stored = std::fs::read(&db).unwrap();
+    refused(&with(&["--html", "mine.db"]));
+    refused(&with(&["--output", "./mine.db"]));
+    refused(&["report", "--db", "mine.db", "--html", "mine.db"]);
+    refused(&["results", "export", "job", "--db", "mine.db", "--output", "mine.db"]);
+    assert!(stored == std::fs::read(&db).unwrap(), "nothing has been stored or replaced");
 }
 
 #[test]
