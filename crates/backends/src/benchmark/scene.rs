@@ -32,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks whether a server answers.
 const LOOK: Duration = Duration::from_millis(50);
 
+/// What a server says that finds another one at its address.
+const TAKEN: &str = "Address already in use";
+
 /// Whether to go on.
 type Check<'a> = &'a mut dyn FnMut() -> Result<()>;
 
@@ -181,7 +184,8 @@ impl<'a> Scene<'a> {
         loop {
             let mut ready = self.start(&self.as_user(&server.ready, &[]), &out, &err)?;
             if ready.wait(PATIENCE, check)?.is_some_and(|s| s.success()) {
-                return Ok(serving);
+                // It may be another's server that answered.
+                return serving.own(check).map(|()| serving);
             }
             if serving.load.wait(LOOK, check)?.is_some() {
                 return Err(serving.failed("it ended while it started"));
@@ -254,10 +258,24 @@ impl Serving {
     /// Ends it in good order, and kills it if that takes too long.
     ///
     /// # Errors
-    /// What `check` says; it is killed then.
+    /// [`Error::Tool`] if it had ended before, or never had its address: then the answers were not its own. What `check`
+    /// says; it is killed then.
     pub(crate) fn stop(mut self, check: Check<'_>) -> Result<()> {
+        self.own(check)?;
         self.load.signal_children(self.stop);
         self.load.wait(PATIENCE, check).map(drop)
+    }
+
+    /// Whether what answers at its address can be this server.
+    fn own(&mut self, check: Check<'_>) -> Result<()> {
+        if self.load.wait(Duration::ZERO, check)?.is_some() {
+            return Err(self.failed("it ended while it was to serve"));
+        }
+        // Some servers try for seconds to get an address that another has.
+        if read(&self.errors).contains(TAKEN) {
+            return Err(self.failed("another server has its address"));
+        }
+        Ok(())
     }
 
     fn failed(&mut self, why: &str) -> Error {
@@ -423,6 +441,26 @@ mod tests {
             let stop = || Err(Error::Interrupted { signal: "SIGINT".into() });
             assert!(scene.serve(&asleep, &mut { stop }).is_err());
             until("the server ends", || !alive(&word));
+        });
+    }
+
+    /// Between the choice of a free port and the server's start somebody else may take it.
+    #[test]
+    fn answers_of_another_server_do_not_count() {
+        on_scene(|scene, _| {
+            // One tries again and again, the others give up: before they are asked for, or later.
+            let word = mark("70126");
+            for (run, why) in [
+                (format!("echo Address already in use >&2; exec sleep {word}"), "another server"),
+                ("exit 1".into(), "it ended while"),
+                ("sleep 0.3".into(), "it ended while"),
+            ] {
+                let served = scene.serve(&server(&run, "sleep 0.1"), &mut || Ok(()));
+                std::thread::sleep(Duration::from_millis(600));
+                let e = served.and_then(|s| s.stop(&mut || Ok(()))).unwrap_err().to_string();
+                assert!(e.contains(why), "{run}: {e}");
+                until("the server ends", || !alive(&word));
+            }
         });
     }
 

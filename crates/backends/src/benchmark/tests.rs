@@ -75,8 +75,8 @@ const OUTPUTS: &[(&str, std::result::Result<&str, &str>)] = &[
     ("postmark", Ok("postmark.txt")),
     ("pg-test-fsync", Ok("pg_test_fsync.txt")),
     ("dbench", Ok("dbench.txt")),
-    ("nginx", Ok("ab.txt")),
-    ("apache", Ok("ab.txt")),
+    ("nginx 2000", Ok("ab.txt")),
+    ("apache 2000", Ok("ab.txt")),
     ("pgbench", Ok("pgbench.txt")),
     ("iozone 65536k 4k 2", Ok("iozone_throughput.txt")),
     ("kernel-compile", Err("it takes a time; what make prints is no figure")),
@@ -163,7 +163,7 @@ fn outputs_of_the_tools_are_read() {
     assert_eq!(figures("sqlite 3 20 delete full 4096 46", "iosched|60\n"), [("seconds", 2.0)]);
     let db = figures("dbench", &printed("dbench.txt"));
     assert_eq!(db, [("throughput", 169.782), ("max latency", 57.062)]);
-    assert_eq!(figures("nginx", &printed("ab.txt")), [("requests per second", 2156.16)]);
+    assert_eq!(figures("nginx 2000", &printed("ab.txt")), [("requests per second", 2156.16)]);
     assert_eq!(
         figures("pgbench", &printed("pgbench.txt")),
         [("tps", 297.894_975), ("log syncs per transaction", 1.0)]
@@ -178,7 +178,11 @@ fn requests_that_were_not_answered_with_the_page_count_for_nothing() {
     let refused =
         printed("ab.txt").replace("Failed requests:        0", "Failed requests:        3");
     for text in [refused, printed("ab_failed.txt")] {
-        of("nginx").unwrap().read(&text, &params("nginx"), TWO).unwrap_err();
+        of("nginx").unwrap().read(&text, &params("nginx 2000"), TWO).unwrap_err();
+    }
+    // Fewer requests than were asked for; another page than ours.
+    for line in ["nginx 4294969296", "nginx 2000 100 1 3065"] {
+        of("nginx").unwrap().read(&printed("ab.txt"), &params(line), TWO).unwrap_err();
     }
 }
 
@@ -206,6 +210,8 @@ fn what_a_program_cannot_do_its_text_can() {
         "pgbench 1 1 1 0 tpcb 128M 1 1 20",
         "pgbench 1 1 1 0 tpcb 128M 1 1 300 1G 50 46",
         "nginx 100 10 1 3064 31",
+        "nginx 2147483648",
+        "apache 4294967396",
     ] {
         let dir = tempfile::tempdir().unwrap();
         let recipe = of(line.split(' ').next().unwrap()).unwrap();

@@ -25,7 +25,7 @@ pub(super) static NGINX: Recipe = Recipe {
     users: USERS,
     server: Some("nginx"),
     tree: None,
-    can: |p| only_defaults(p, "nginx", &["cpu", "client"]),
+    can: |p| can(p, "nginx"),
     plan: nginx,
     figures,
 };
@@ -58,18 +58,28 @@ fn nginx(p: &Params, at: &At<'_>) -> Result<Plan> {
     let text = format!(
         "daemon off;\nworker_processes {};\npid {dir}/nginx.pid;\nerror_log {dir}/error.log;\n\
          events {{ worker_connections {}; }}\nhttp {{\n{temporary}  access_log {dir}/access.log;\n  \
-         server {{ listen 127.0.0.1:{port}; root {dir}/pages; }}\n}}\n",
+         server {{ listen 127.0.0.1:{port} backlog={}; root {dir}/pages; }}\n}}\n",
         p.count("workers"),
         // The listening socket and files take some.
         p.count("c") + 100,
+        backlog(p),
     );
     let settings = at.put("nginx.conf", &text)?;
     let log = at.file("error.log");
     plan(p, at, port, at.command("nginx", &["-e", &log, "-c", &settings]))
 }
 
+/// ab counts in 32 bits, and takes of a larger number what fits.
+fn can(p: &Params, workload: &str) -> Result<()> {
+    only_defaults(p, workload, &["cpu", "client"])?;
+    if p.count("n") > i32::MAX as u64 {
+        return Err(only_text(&format!("ab makes at most {} requests", i32::MAX)));
+    }
+    Ok(())
+}
+
 fn apache_can(p: &Params) -> Result<()> {
-    only_defaults(p, "apache", &["cpu", "client"])?;
+    can(p, "apache")?;
     match p.count("workers") {
         0..=20_000 => Ok(()),
         _ => Err(only_text("Apache has at most 20,000 threads a process")),
@@ -81,13 +91,14 @@ fn apache(p: &Params, at: &At<'_>) -> Result<Plan> {
     let port = free_port()?;
     let dir = at.dir.display();
     let text = format!(
-        "ServerRoot {dir}\nServerName localhost\nListen 127.0.0.1:{port}\nPidFile {dir}/apache.pid\n\
+        "ServerRoot {dir}\nServerName localhost\nListen 127.0.0.1:{port}\nListenBacklog {}\nPidFile {dir}/apache.pid\n\
          DefaultRuntimeDir {dir}\nErrorLog {dir}/error.log\nDocumentRoot {dir}/pages\n\
          LoadModule mpm_event_module {MODULES}/mod_mpm_event.so\n\
          LoadModule authz_core_module {MODULES}/mod_authz_core.so\n\
          LogFormat \"%h %l %u %t \\\"%r\\\" %>s %O\" common\nCustomLog {dir}/access.log common\n\
          ServerLimit 1\nStartServers 1\nThreadLimit {threads}\nThreadsPerChild {threads}\n\
-         MaxRequestWorkers {threads}\nMinSpareThreads 1\nMaxSpareThreads {threads}\n"
+         MaxRequestWorkers {threads}\nMinSpareThreads 1\nMaxSpareThreads {threads}\n",
+        backlog(p),
     );
     let settings = at.put("apache.conf", &text)?;
     plan(p, at, port, at.command("apache2", &["-f", &settings, "-D", "FOREGROUND"]))
@@ -105,6 +116,12 @@ fn plan(p: &Params, at: &At<'_>, port: u16, server: Vec<String>) -> Result<Plan>
     Ok(Plan { server: Some(server), run, ..Plan::default() })
 }
 
+/// Connections that may wait for the server: what both servers have by themselves, unless more come at a time. Those that
+/// find no room may be reset.
+fn backlog(p: &Params) -> u64 {
+    p.count("c").max(511)
+}
+
 /// A port that nobody uses now. Somebody may take it meanwhile; then the server says so.
 fn free_port() -> Result<u16> {
     let io = |e| Error::io("looking for a free port of", "127.0.0.1", e);
@@ -112,13 +129,16 @@ fn free_port() -> Result<u16> {
     Ok(socket.local_addr().map_err(io)?.port())
 }
 
-/// ab's rate, if every request was answered with the page.
-fn figures(printed: &str, _: &Params, _: Seen) -> Read {
+/// ab's rate, if as many requests as were asked for were all answered with the page.
+fn figures(printed: &str, p: &Params, _: Seen) -> Read {
     let value = |begins: &str| {
         let line = printed.lines().find(|l| l.starts_with(begins))?;
         number(line.split_once(':')?.1)
     };
-    let whole = value("Failed requests") == Some(0.0) && value("Non-2xx responses").is_none();
+    let whole = value("Failed requests") == Some(0.0)
+        && value("Non-2xx responses").is_none()
+        && value("Complete requests") == Some(p.count("n") as f64)
+        && value("Document Length") == Some(p.bytes("page") as f64);
     let rate = value("Requests per second").filter(|_| whole)?;
     Some(vec![("requests per second", rate)])
 }
