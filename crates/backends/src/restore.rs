@@ -86,6 +86,7 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
                 }
                 // The disk may go away during the restore: an emulated disk's other guardian removes it.
                 None | Some(Err(_)) if another() => {
+                    DiskLock::forget(file.path());
                     file.finish()?;
                     return Ok(Restored::Stale(format!("{device} is another disk now")));
                 }

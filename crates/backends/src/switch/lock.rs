@@ -127,6 +127,29 @@ impl DiskLock {
         self.write(&format!("{}\n{}", std::process::id(), state.display()))
     }
 
+    /// Removes the lock file of a dead user whose disk is gone, known by where its changes are written down. Nobody else
+    /// ever would: the next disk of that number may never come.
+    pub(crate) fn forget(state: &Path) {
+        Self::forget_in(Path::new(LOCK_DIR), state);
+    }
+
+    fn forget_in(dir: &Path, state: &Path) {
+        let state = std::path::absolute(state).unwrap_or_else(|_| state.into());
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let file = OpenOptions::new().read(true).write(true).open(&path).ok();
+            let lock = file.and_then(|f| Flock::lock(f, FlockArg::LockExclusiveNonblock).ok());
+            let Some(mut file) = lock else { continue };
+            let mut text = String::new();
+            let ours = file.read_to_string(&mut text).is_ok()
+                && text.lines().nth(1).is_some_and(|named| Path::new(named) == state);
+            // Without a name it is not the file that lies there now.
+            if ours && file.metadata().is_ok_and(|m| m.nlink() > 0) {
+                DiskLock { path, file }.release();
+            }
+        }
+    }
+
     fn write(&mut self, text: &str) -> Result<()> {
         use std::os::unix::fs::FileExt;
         let io = |e| Error::io("writing", &self.path, e);
@@ -199,6 +222,22 @@ mod tests {
             state.finish().unwrap();
             DiskLock::take_in(&root, &locks, "sda").unwrap().release();
         }
+    }
+
+    #[test]
+    fn the_lock_file_of_a_disk_that_is_gone_is_removed_and_no_other() {
+        let (dir, root, locks) = machine();
+        let (ours, other) = (dir.path().join("queue-sda.json"), dir.path().join("other.json"));
+        let mut lock = DiskLock::take_in(&root, &locks, "sda").unwrap();
+        lock.names(&ours).unwrap();
+        DiskLock::forget_in(&locks, &ours);
+        assert!(locks.join("8:0").exists(), "it is held");
+        drop(lock);
+        DiskLock::forget_in(&locks, &other);
+        assert!(locks.join("8:0").exists(), "it is another's");
+        DiskLock::forget_in(&locks, &ours);
+        assert!(!locks.join("8:0").exists());
+        DiskLock::forget_in(&dir.path().join("missing"), &ours);
     }
 
     #[test]
