@@ -330,9 +330,16 @@ impl Recipe {
                 d.figures.iter().map(|f| f.name).take(4).collect::<Vec<_>>()
             });
             let status = format!("an end without its figures (such as {})", names.join(", "));
-            scene::failed(self.main(), &status, printed)
+            scene::failed(self.main(), &status, &complaints_first(printed))
         })
     }
+}
+
+/// The lines that may say what went wrong come first, as only some are told: ab begins with three about itself.
+fn complaints_first(printed: &str) -> String {
+    let complains = |l: &&str| ["ailed", "rror", "Non-2xx"].iter().any(|word| l.contains(word));
+    let (complaints, others): (Vec<&str>, Vec<&str>) = printed.lines().partition(complains);
+    [complaints, others].concat().join("\n")
 }
 
 /// The number at a line's end or before a word: the first that parses.
