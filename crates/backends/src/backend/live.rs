@@ -321,6 +321,7 @@ impl Run<'_> {
         let asked = scene.run(&plan.ask, go_on)?;
         server.map_or(Ok(()), |s| s.stop(go_on))?;
         let left = scene.end_left();
+        plan.logged(&own)?;
         let printed = printed + &asked;
         let figures = recipe.read(&printed, params, its)?;
         let mut record = self.blank(&seen);

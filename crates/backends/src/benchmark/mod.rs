@@ -18,6 +18,8 @@ pub(crate) mod tree;
 mod web;
 
 use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -159,6 +161,40 @@ pub(crate) struct Plan {
     pub limit: Limit,
     /// What tells figures afterwards.
     pub ask: Vec<Words>,
+    /// A file in its directory, and the lines that it has at least after a run that did all of its I/O. Servers go on when
+    /// the disk is full.
+    pub log: Option<(&'static str, u64)>,
+}
+
+impl Plan {
+    /// Whether the log that it must leave is whole. `own` is the directory.
+    ///
+    /// # Errors
+    /// [`Error::Trial`] if lines are missing, [`Error::Io`].
+    pub(crate) fn logged(&self, own: &Path) -> Result<()> {
+        let Some((name, wanted)) = self.log else { return Ok(()) };
+        let path = own.join(name);
+        let io = |e| Error::io("reading", &path, e);
+        // The directory is another user's, who may have made a link or a pipe of it.
+        let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+        let mut file =
+            fs::OpenOptions::new().read(true).custom_flags(flags).open(&path).map_err(io)?;
+        let (mut lines, mut part) = (0, vec![0; 1 << 20]);
+        loop {
+            let n = file.read(&mut part).map_err(io)?;
+            if n == 0 {
+                break;
+            }
+            lines += part[..n].iter().filter(|b| **b == b'\n').count() as u64;
+        }
+        if lines >= wanted {
+            return Ok(());
+        }
+        let message = format!(
+            "{name} has {lines} lines, and {wanted} were to be written: the disk was full?"
+        );
+        Err(Error::Trial { message })
+    }
 }
 
 /// The recipe for a workload.

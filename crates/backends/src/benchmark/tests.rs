@@ -189,6 +189,26 @@ fn requests_that_were_not_answered_with_the_page_count_for_nothing() {
     }
 }
 
+/// A server goes on when it cannot write its log.
+#[test]
+fn requests_that_were_not_logged_count_for_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let plan = planned(of("nginx").unwrap(), &params("nginx 3"), dir.path()).unwrap();
+    let log = dir.path().join("access.log");
+    plan.logged(dir.path()).unwrap_err();
+    fs::write(&log, "GET\nGET\nGE").unwrap();
+    let e = plan.logged(dir.path()).unwrap_err().to_string();
+    assert!(e.contains("access.log has 2 lines, and 3 were to be written"), "{e}");
+    // One more was made to see whether it answers.
+    fs::write(&log, "GET\n".repeat(4)).unwrap();
+    plan.logged(dir.path()).unwrap();
+    let other = dir.path().join("other");
+    fs::rename(&log, &other).unwrap();
+    std::os::unix::fs::symlink(&other, &log).unwrap();
+    plan.logged(dir.path()).unwrap_err();
+    Plan::default().logged(dir.path()).unwrap();
+}
+
 #[test]
 fn output_without_figures_is_an_error_with_its_words() {
     for r in RECIPES {

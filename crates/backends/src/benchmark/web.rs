@@ -113,7 +113,9 @@ fn plan(p: &Params, at: &At<'_>, port: u16, server: Vec<String>) -> Result<Plan>
     let ready = at.command("ab", &["-q", "-n", "1", "-c", "1", &url]);
     let server = Server { run: server, ready, stop: Signal::SIGTERM };
     let run = vec![at.command("ab", &["-q", "-n", &n, "-c", &c, &url])];
-    Ok(Plan { server: Some(server), run, ..Plan::default() })
+    // A line for each request.
+    let log = Some(("access.log", p.count("n")));
+    Ok(Plan { server: Some(server), run, log, ..Plan::default() })
 }
 
 /// Connections that may wait for the server: what both servers have by themselves, unless more come at a time. Those that
