@@ -195,7 +195,8 @@ pub(crate) fn writable(path: &Path) -> Outcome {
         return Err(Failure::with_help(message, "make it first, or choose another place"));
     }
     if path.is_dir() {
-        return Err(Failure::input(format!("cannot write {}: it is a folder", path.display())));
+        let message = format!("cannot write {}: it is a folder", path.display());
+        return Err(Failure::with_help(message, "name a file in it"));
     }
     no_results(path)
 }

@@ -220,6 +220,19 @@ fn a_figure_that_is_zero_everywhere_has_an_axis() {
     assert!(page.contains("<td><div><span style=\"left:0%\">0</span></div></td>"), "nothing but 0");
 }
 
+/// A film that never began is beyond its limit in the only run, too.
+#[test]
+fn one_run_beyond_its_limit_says_what_the_signs_mean() {
+    let signs = "at least, ~ about: rounds beyond a limit";
+    let mut records = synthetic::records(1, 2, 1);
+    records.iter_mut().for_each(|r| r.metrics = vec![metric("drop rate", "%", false, 2.0)]);
+    let page = page_of(&records);
+    assert!(page.contains("One value of each") && !page.contains(signs));
+    records[0].metrics[0].censored = true;
+    let page = page_of(&records);
+    assert!(page.contains("One value of each") && page.contains(signs));
+}
+
 /// A rotating disk and an SSD have other defaults: which value is whose?
 #[test]
 fn tunables_that_differ_say_on_which_device() {

@@ -117,6 +117,12 @@ fn a_parameter_given_twice_and_a_place_that_is_not_there_are_told_before_anythin
         ["bench", "--no-memory", "--depth", "1", "--processes", "1,2", "--svg", "/nonexist/x.svg"];
     let why = place.fails(2, &bench);
     assert!(why.contains("there is no folder /nonexist"), "{why}");
+    let folder = ["run", "fsops", "--device", "fixed", "--html", "."];
+    let why = place.fails(2, &folder);
+    assert!(
+        why.contains("cannot write .: it is a folder") && why.contains("name a file in it"),
+        "{why}"
+    );
 }
 
 /// A program of the catalogue with bad words is refused before anything runs, on every backend alike.
