@@ -58,6 +58,17 @@ fn a_pass_that_begins_anew_reads_from_the_disk() {
     assert!(dropped > 100 && dropped * 5 < kept, "{dropped} I/Os, {kept} from memory");
 }
 
+/// What a pass leaves dirty is written before the next one begins, by fio itself, and counts for no I/O's latency.
+#[test]
+fn the_end_of_a_pass_is_in_no_latency() {
+    let r = run("rw=write\nsize=64m\nbs=1m\ntime_based\nruntime=1");
+    let write = &r.jobs[0].write;
+    // The disk takes eight commands at a time, 512 KiB and a millisecond each: 4 GB/s, less than memory does.
+    assert!(r.device.bytes[1] > 1 << 30 && write.ios > 1000, "{} I/Os, {:?}", write.ios, r.device);
+    let longest = write.lat.max;
+    assert!(longest < 5e6, "{longest} ns");
+}
+
 /// Pages of a map in memory cost what fio's copying costs: a job that only its time ends does end.
 #[test]
 fn maps_in_memory_take_time() {

@@ -208,12 +208,13 @@ impl<'a> OpenFiles<'a> {
                     ring.push(io.unit);
                 }
                 Step::Submit(io) => {
+                    let file = self.file_of(io.offset);
+                    self.turn_to(sys, file, &io, job).await?;
                     if look > 0 {
                         sys.compute((LOOKS - 1) * look).await?;
                         job.begun(io.unit, sys.now());
                         sys.compute(look).await?;
                     }
-                    let file = self.file_of(io.offset);
                     last = file;
                     if self.begin(sys, file, &io, job).await? {
                         ring.push(io.unit);
@@ -290,6 +291,22 @@ impl<'a> OpenFiles<'a> {
         self.by_origin[first]
     }
 
+    /// Another pass through a file, and its opening, come before the time from which fio counts its latency.
+    async fn turn_to(&mut self, sys: &Sys, file: usize, io: &Io, job: &mut Job) -> Done {
+        if self.job.engine.is_of_names() {
+            return Ok(());
+        }
+        let asked = sys.now();
+        if self.begins_anew(file, io) {
+            self.begin_anew(sys, file).await?;
+        }
+        self.fd(sys, file).await?;
+        if sys.now() > asked {
+            job.begun(io.unit, sys.now());
+        }
+        Ok(())
+    }
+
     /// Starts an I/O; `true` when it is done.
     async fn begin(
         &mut self,
@@ -306,9 +323,6 @@ impl<'a> OpenFiles<'a> {
             self.passes[file].count(io);
             self.names.turn(sys, self.job, file, &self.file_names[file]).await?;
             return Ok(true);
-        }
-        if self.begins_anew(file, io) {
-            self.begin_anew(sys, file).await?;
         }
         let (fd, at) = (self.fd(sys, file).await?, io.offset - self.places[file].origin);
         self.passes[file].count(io);
