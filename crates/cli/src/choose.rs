@@ -94,7 +94,9 @@ fn workload(file: &str) -> Placed<WorkloadRef> {
     let path =
         if named || file.contains(['/', '.']) { file.to_string() } else { format!("./{file}") };
     let name = stem(file).to_string();
-    let job = match TraceRef::is_log(&path) {
+    let plain = std::fs::metadata(&path).is_ok_and(|m| m.is_file());
+    let read = |path: &str| if plain { files::text(path) } else { Err(String::new()) };
+    let job = match TraceRef::is_log_of(&path, &read) {
         true => JobSource::Trace(TraceRef { file: path, options: Default::default() }),
         false => JobSource::File(path),
     };

@@ -27,8 +27,9 @@ pub fn contained(file: &str, text: &str, read: &dyn Fn(&str) -> Result<String, S
     }
     let jobs = root.get_ref().get("workloads").map(|list| src.list(list)).unwrap_or_default();
     let job = |path: &str| {
-        let named = !path.contains(['/', '.']) || TraceRef::is_log(path);
-        let job = if named { None } else { read(&beside(file, path)).ok() };
+        let beside = |path: &str| read(&beside(file, path));
+        let named = !path.contains(['/', '.']) || TraceRef::is_log_of(path, &beside);
+        let job = if named { None } else { beside(path).ok() };
         Some(format!("job = {}", literal(&job?)?))
     };
     for at in jobs {

@@ -233,6 +233,13 @@ pub struct TraceRef {
 }
 
 impl TraceRef {
+    /// Whether a file is a log of system calls: by its name, or by its first lines.
+    #[must_use]
+    pub fn is_log_of(file: &str, read: &dyn Fn(&str) -> Result<String, String>) -> bool {
+        let other = [".fio", ".toml"].iter().any(|end| file.ends_with(end));
+        Self::is_log(file) || !other && read(file).is_ok_and(|text| strace::recognise(&text))
+    }
+
     /// Whether a file is a log of system calls, by its name.
     #[must_use]
     pub fn is_log(file: &str) -> bool {
@@ -264,6 +271,17 @@ impl TraceRef {
         let text = read(&self.file)
             .map_err(|x| place.error(format!("cannot read log \"{}\": {x}", self.file)))?;
         let log = strace::parse(&self.file, &text, self.options)?;
+        if !log.has_io() {
+            let mut message = String::from("no I/O of this log can be replayed");
+            for (what, calls) in [("on no file", &log.elsewhere), ("not simulated", &log.unknown)] {
+                if !calls.is_empty() {
+                    message.push_str(&format!("; {what}: {}", Log::list(calls)));
+                }
+            }
+            let help = "descriptors that were open before the log need their paths: \
+                        strace -f -y -ttt -T -o FILE -p PID";
+            return Err(Diagnostic::file(&self.file, message).with_help(help));
+        }
         let digest = iosched_engine::fnv1a(text.as_bytes());
         Ok(Load::Trace { log: Arc::new(log), digest, before: None })
     }

@@ -116,7 +116,7 @@ fn look_up<'e>(
     }
     let fio = |w: &Placed<WorkloadRef>| {
         !matches!(w.value.job, JobSource::Program(_) | JobSource::Trace(_))
-            && !matches!(&w.value.job, JobSource::File(f) if TraceRef::is_log(f))
+            && !matches!(&w.value.job, JobSource::File(f) if TraceRef::is_log_of(f, sources.read))
     };
     if let (false, Some(set)) = (e.workloads.iter().any(fio), e.set.first()) {
         let d = set.place.error("set is for fio jobs, and there is none among the workloads");
@@ -545,7 +545,7 @@ fn calls(w: &Placed<WorkloadRef>, sources: &Sources<'_>) -> Option<Result<Load, 
     match &w.value.job {
         JobSource::Program(p) => Some(p.resolve(&w.place, sources.read)),
         JobSource::Trace(t) => Some(t.resolve(&w.place, sources.read)),
-        JobSource::File(file) if TraceRef::is_log(file) => {
+        JobSource::File(file) if TraceRef::is_log_of(file, sources.read) => {
             let options = iosched_workloads::strace::Options::default();
             let t = TraceRef { file: file.clone(), options };
             Some(t.resolve(&w.place, sources.read))

@@ -46,7 +46,7 @@ pub(crate) enum Format {
     Repetition r of a job without randseed runs with randseed = seed + r - 1, and with randrepeat=0 when \
     there are several runs; the same repetition has the same seeds under every scheduler.")]
 pub(crate) struct RunArgs {
-    /// fio job files, experiment files (.toml), logs of strace (.strace, .strace.gz), jobs and programs by name.
+    /// fio job files, experiment files (.toml), logs of strace, jobs and programs by name.
     #[arg(required = true, value_name = "FILE", hide_possible_values = true, value_parser = names::workloads())]
     pub(crate) files: Vec<String>,
     /// Devices: names, or device files (default hdd-7200; see `iosched list devices`).

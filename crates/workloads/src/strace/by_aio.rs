@@ -32,8 +32,7 @@ impl Reader {
     /// One control block; `None` for what is on no file of the log, or where strace does not print the length.
     fn started(&mut self, c: &Call<'_>, block: &str) -> Option<Act> {
         let n = |name| number(member(block, name)?).map(i64::cast_unsigned);
-        let fd = number(member(block, "aio_fildes")?)?;
-        let file = self.tables.file(c.pid, fd)??;
+        let file = self.behind(c, member(block, "aio_fildes")?)??;
         let command = member(block, "aio_lio_opcode")?.strip_prefix("IOCB_CMD_")?;
         let write = command.starts_with("PWRITE");
         if !write && !command.starts_with("PREAD") {

@@ -34,7 +34,7 @@ impl Reader {
         let copies = c.name.starts_with("dup") || c.arg(1).starts_with("F_DUPFD");
         if let (true, Some(old), Some(new)) = (copies, c.number(0), c.ok())
             && old != new
-            && let Some(file) = self.tables.file(c.pid, old)
+            && let Some(file) = self.behind(c, c.arg(0))
         {
             self.hold(c, new, file, cloexec);
         }

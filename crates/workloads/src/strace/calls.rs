@@ -5,6 +5,7 @@ use iosched_types::Bytes;
 
 use super::Act;
 use super::args::{has, number, string};
+use super::before::printed;
 use super::names;
 use super::read::{Call, Reader, makes_tasks};
 use super::tables::Held;
@@ -94,7 +95,7 @@ impl Reader {
 
     /// The open file behind an argument. Anything else costs a call and is counted.
     pub(super) fn file(&mut self, c: &Call<'_>, i: usize) -> Option<u32> {
-        let known = c.number(i).and_then(|fd| self.tables.file(c.pid, fd));
+        let known = self.behind(c, c.arg(i));
         let Some(Some(file)) = known else {
             *self.log.elsewhere.entry(c.name.to_string()).or_default() += 1;
             let moved = c.name.contains("read") || c.name.contains("write");
@@ -131,8 +132,11 @@ impl Reader {
         }
         let from = match dir {
             Some(d) if !c.arg(d).starts_with("AT_FDCWD") && !name.starts_with('/') => {
-                let file = self.tables.file(c.pid, c.number(d)?)??;
-                self.opened.get(file as usize)?.clone()
+                match self.tables.file(c.pid, c.number(d)?) {
+                    Some(file) => self.opened.get(file? as usize)?.clone(),
+                    // A directory that was open before the log.
+                    None => printed(c.arg(d))??,
+                }
             }
             _ => self.tables.cwd(c.pid)?.clone(),
         };
@@ -365,7 +369,7 @@ impl Reader {
         let sends = c.name.starts_with("sendfile");
         let (from, to, offset) = if sends { (1, 0, 2) } else { (0, 2, 1) };
         let Some(source) = self.file(c, from) else { return true };
-        let target = c.number(to).and_then(|fd| self.tables.file(c.pid, fd)).flatten();
+        let target = self.behind(c, c.arg(to)).flatten();
         let (at, goes) = (place(c.arg(offset)), place(c.arg(3)).filter(|_| !sends));
         self.disk.read(source, at, n);
         if let Some(target) = target {

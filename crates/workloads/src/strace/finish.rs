@@ -39,6 +39,7 @@ impl Reader {
             return Err(Diagnostic::file(file, message).with_help(help));
         }
         self.remark();
+        self.remark_before();
         self.find_walks();
         let (directories, files) = self.disk.before(self.part.as_ref().map(|p| p.below.as_str()));
         self.log.tops = if self.part.is_some() { &[] } else { &["root", "work"] };

@@ -73,8 +73,15 @@ fn bad<T>(line: &str, rest: &str, message: &'static str) -> Result<T, Bad> {
 
 /// Reads a line.
 pub(super) fn read(line: &str) -> Result<Line<'_>, Bad> {
-    let (pid, rest) = pid(line);
+    // As it stands in what people quote: indented, behind the ^C that ended it.
+    let begin = line.trim_start_matches([' ', '\t', '\u{feff}']);
+    let (pid, rest) = pid(begin.strip_prefix("^C").unwrap_or(begin));
     let (stamp, coarse, rest) = stamp(rest);
+    // With -r beside another stamp.
+    let rest = match rest.strip_prefix("(+").and_then(|r| r.split_once(')')) {
+        Some((since, after)) if seconds(since.trim()).is_some() => after.trim_start(),
+        _ => rest,
+    };
     let said = said(line, numbers(rest))?;
     Ok(Line { pid, stamp, coarse, said })
 }
@@ -155,7 +162,14 @@ fn said<'a>(line: &'a str, rest: &'a str) -> Result<Said<'a>, Bad> {
         return Ok(if gone.contains("superseded") { Said::Nothing } else { Said::Gone });
     }
     // `-k` prints the stack of a call behind it, a function a line.
-    let aside = ["--- ", "#", "> "].iter().any(|sign| rest.starts_with(sign));
+    let aside = ["--- ", "#", "> ", "$ "].iter().any(|sign| rest.starts_with(sign));
+    // strace before 4.7 says no name: `Process 7 attached - interrupt to quit`.
+    let of_process = |r: &str| {
+        let (n, what) = r.split_once(' ').unwrap_or((r, ""));
+        n.parse::<u32>().is_ok()
+            && ["attached", "detached", "suspended", "resumed"].iter().any(|w| what.starts_with(w))
+    };
+    let aside = aside || rest.strip_prefix("Process ").is_some_and(of_process);
     if rest.is_empty() || aside {
         return Ok(Said::Nothing);
     }
@@ -186,7 +200,9 @@ fn said<'a>(line: &'a str, rest: &'a str) -> Result<Said<'a>, Bad> {
         return bad(line, rest, "a system call is expected here: name(arguments) = result");
     }
     let inner = &rest[open + 1..];
-    if let Some(begun) = inner.trim_end().strip_suffix("<unfinished ...>") {
+    let inner_end = inner.trim_end();
+    let open_end = ["<unfinished ...>", "<detached ...>"];
+    if let Some(begun) = open_end.iter().find_map(|e| inner_end.strip_suffix(e)) {
         return Ok(Said::Begun { name, args: begun.trim_end() });
     }
     // exit() does not come back: exit_group(0) = ?

@@ -10,6 +10,7 @@ use iosched_syscalls::{Advice, Answer, OpenFlags, Whence};
 use iosched_types::{Bytes, Nanos};
 
 mod args;
+mod before;
 mod by_aio;
 mod by_name;
 mod by_task;
@@ -28,7 +29,8 @@ mod tables;
 mod walks;
 mod who;
 
-pub use read::{Options, Part, parse, parse_part};
+pub use before::Inherited;
+pub use read::{Options, Part, parse, parse_part, recognise};
 pub use replay::Replay;
 pub use walks::Walk;
 
@@ -49,6 +51,10 @@ pub struct Log {
     pub directories: Vec<Box<str>>,
     /// Files that were there before, with their lengths in bytes.
     pub files: Vec<(Box<str>, Bytes)>,
+    /// Files that are open before the first call.
+    pub inherited: Vec<Inherited>,
+    /// The tasks without a parent are threads of one process.
+    pub threads: bool,
     /// Calls in the log.
     pub calls: u64,
     /// Calls that are not replayed because they are not simulated, by name.
@@ -259,6 +265,26 @@ impl Log {
         self.names.push(text.into());
         known.insert(text.to_string(), i);
         i
+    }
+
+    /// Whether anything of a file system is replayed.
+    #[must_use]
+    pub fn has_io(&self) -> bool {
+        let idle = |act: &Act| {
+            matches!(
+                act,
+                Act::Null
+                    | Act::Elsewhere { .. }
+                    | Act::Pause { .. }
+                    | Act::Join { .. }
+                    | Act::Child { .. }
+                    | Act::Pipe { .. }
+                    | Act::Drain { .. }
+                    | Act::Close { .. }
+                    | Act::Unmap { .. }
+            )
+        };
+        self.tasks.iter().flat_map(|t| &t.steps).any(|s| !idle(&s.act))
     }
 
     /// Calls that are replayed.

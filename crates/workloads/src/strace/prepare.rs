@@ -20,6 +20,8 @@ struct Node {
     changed: bool,
     /// The number of its inode in the log.
     number: Option<u64>,
+    /// It was open: as far as calls with a position reach, it was there.
+    was_open: bool,
     /// Only if the file turns out to have held data, it is known to have existed before.
     maybe: bool,
 }
@@ -135,8 +137,14 @@ impl Disk {
         self.opened.insert(file, Opened { node, at: 0, append });
     }
 
+    /// A file was open before the log.
+    pub(super) fn was_open(&mut self, node: usize) {
+        self.nodes[node].was_open |= !self.nodes[node].changed;
+    }
+
     fn cut(&mut self, node: usize, len: Bytes) {
         let n = &mut self.nodes[node];
+        n.was_open = false;
         n.changed = true;
         n.now = len;
     }
@@ -178,6 +186,9 @@ impl Disk {
         let end = from.saturating_add(n);
         if at.is_none() {
             o.at = end;
+        }
+        if node.was_open && at.is_some() {
+            node.first = node.first.max(end);
         }
         node.now = node.now.max(end);
         node.changed = true;

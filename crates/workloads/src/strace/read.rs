@@ -9,6 +9,7 @@ use iosched_types::units::SEC;
 use iosched_types::{Diagnostic, Nanos};
 
 use super::args;
+use super::before::Before;
 use super::family::Family;
 use super::line::{self, Bad, End, INTERNAL, Said, Stamp};
 use super::links::Links;
@@ -97,6 +98,7 @@ pub(super) struct Reader {
     pub(super) disk: Disk,
     pub(super) links: Links,
     pub(super) symlinks: Symlinks,
+    pub(super) before: Before,
     /// The names of open files, by file: directories are looked up from there.
     pub(super) opened: Vec<String>,
     /// Tasks that have ended and were not waited for, by pid.
@@ -135,7 +137,8 @@ pub(super) struct Reader {
 /// # Errors
 /// The place where something is no call, and what to do; a log without any call.
 pub fn parse(file: &str, text: &str, options: Options) -> Result<Log, Diagnostic> {
-    read_all(Reader::new(text, options, None), file, text)
+    let before = Before::of(text);
+    read_all(Reader { before, ..Reader::new(text, options, None) }, file, text)
 }
 
 /// Reads a part of a log.
@@ -150,8 +153,15 @@ fn read_all(mut reader: Reader, file: &str, text: &str) -> Result<Log, Diagnosti
     let (mut carried, mut attached) = (String::new(), Vec::new());
     let ends_whole = text.is_empty() || text.ends_with('\n');
     let last = text.lines().count();
+    // Around the code of a Markdown text is prose.
+    let fenced = text.lines().any(is_fence);
+    let mut inside = false;
     for (i, raw) in text.lines().enumerate() {
         let number = i + 1;
+        if fenced && (is_fence(raw) || !inside) {
+            inside ^= is_fence(raw);
+            continue;
+        }
         if let Some((begun, pid)) = attaches(raw) {
             carried += begun;
             attached.extend(pid);
@@ -180,6 +190,34 @@ fn read_all(mut reader: Reader, file: &str, text: &str) -> Result<Log, Diagnosti
     reader.finish(file)
 }
 
+/// Whether a line begins or ends code in a Markdown text.
+fn is_fence(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("```") || line.starts_with("~~~")
+}
+
+/// Lines that are looked at to recognise a log.
+const LOOKED_AT: usize = 200;
+
+/// Whether a text is a log of strace: it begins with lines of one, whatever its file is called.
+#[must_use]
+pub fn recognise(text: &str) -> bool {
+    let fenced = text.lines().take(LOOKED_AT).any(is_fence);
+    let (mut calls, mut others, mut inside) = (0, 0, false);
+    for raw in text.lines().take(LOOKED_AT) {
+        if fenced && (is_fence(raw) || !inside) {
+            inside ^= is_fence(raw);
+            continue;
+        }
+        match line::read(raw).map(|l| l.said) {
+            Ok(Said::Whole { .. } | Said::Begun { .. } | Said::Resumed { .. }) => calls += 1,
+            Ok(_) => {}
+            Err(_) => others += usize::from(attaches(raw).is_none()),
+        }
+    }
+    calls > others
+}
+
 fn diagnose(file: &str, line: &str, number: usize, bad: &Bad) -> Diagnostic {
     let mut d = Diagnostic::file(file, bad.message);
     let at = (0..=bad.at.min(line.len())).rev().find(|i| line.is_char_boundary(*i)).unwrap_or(0);
@@ -202,6 +240,7 @@ impl Reader {
             disk: Disk::default(),
             links: Links::default(),
             symlinks: Symlinks::default(),
+            before: Before::default(),
             opened: Vec::new(),
             dead: BTreeMap::new(),
             family: Family::of(text),

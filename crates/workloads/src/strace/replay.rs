@@ -98,13 +98,21 @@ impl Replay {
         let replay = self.clone();
         let roots: Vec<usize> =
             (0..self.log.tasks.len()).filter(|t| self.log.tasks[*t].parent.is_none()).collect();
+        let inherits = !self.log.inherited.is_empty();
         Birth(Box::new(move || match roots[..] {
-            [only] => Box::new(Player::new(replay, only)) as Box<dyn Program>,
+            [only] if !inherits => Box::new(Player::new(replay, only)) as Box<dyn Program>,
             _ => Box::new(Script::new(async move |sys| {
+                for open in &replay.log.inherited {
+                    let name = &replay.log.names[open.name as usize];
+                    let fd = sys.open(name, open.flags).await?;
+                    replay.fds[open.file as usize].store(fd.0, Relaxed);
+                }
                 for task in &roots {
                     let (replay, task) = (replay.clone(), *task);
+                    let threads = replay.log.threads;
+                    let shares = if threads { Shares::Everything } else { Shares::OpenFiles };
                     let birth = Birth(Box::new(move || Box::new(Player::new(replay, task))));
-                    sys.call(Call::Spawn { shares: Shares::OpenFiles, birth }).await?;
+                    sys.call(Call::Spawn { shares, birth }).await?;
                 }
                 files::wait_for(&sys, roots.len() as u64).await
             })),

@@ -35,8 +35,12 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// A task that no other task in the log made. It has only a working directory.
-    pub(super) fn arrive(&mut self, pid: u32, task: usize, cwd: &str) {
+    /// A task that no other task in the log made. It has only a working directory; as a thread it shares the first one's.
+    pub(super) fn arrive(&mut self, pid: u32, task: usize, cwd: &str, thread: bool) {
+        if thread && !self.all.is_empty() {
+            self.alive.insert(pid, Tracked { task, table: 0, cwd: 0 });
+            return;
+        }
         self.all.push(Table::new());
         self.standing.push(cwd.to_string());
         let tracked = Tracked { task, table: self.all.len() - 1, cwd: self.standing.len() - 1 };

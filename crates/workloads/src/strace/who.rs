@@ -85,7 +85,7 @@ impl Reader {
     fn arrives(&mut self, pid: u32) {
         let cwd = self.cwd.clone();
         let task = self.task(pid, None, false);
-        self.tables.arrive(pid, task, &cwd);
+        self.tables.arrive(pid, task, &cwd, self.before.threads);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use iosched_syscalls::{Call, Entry, Errno, Kind, OpenFlags};
 use iosched_workloads::strace::{Act, Log, Options, Part, Replay, parse, parse_part};
 
+mod before;
 mod tasks;
 
 fn log(text: &str) -> Log {
@@ -28,7 +29,7 @@ fn calls_name_open_files_not_numbers() {
                  openat(AT_FDCWD, \"/c/d\", O_WRONLY|O_DSYNC) = 3\n\
                  write(3, \"x\"..., 100) = 100\n\
                  pread64(4, \"\"..., 512, 4096) = 200\n\
-                 fsync(9) = 0\n");
+                 write(9, \"x\", 1) = 1\n");
     let rw = OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE | OpenFlags::EXCLUSIVE;
     let expected = [
         Act::Open { name: 0, flags: rw, file: 0 },
@@ -37,12 +38,13 @@ fn calls_name_open_files_not_numbers() {
         Act::Open { name: 2, flags: OpenFlags::WRITE | OpenFlags::DSYNC, file: 2 },
         Act::Write { file: 2, len: 100 },
         Act::Pread { file: 1, at: 4096, len: 512 },
+        Act::Elsewhere { bytes: 1 },
     ];
     assert_eq!(acts(&l, 0), expected);
     assert_eq!(l.names.iter().map(|n| &**n).collect::<Vec<_>>(), ["work/a", "work/b", "root/c/d"]);
     // The first was made by the log; of the third nobody knows more than that it was there.
     assert_eq!(files(&l), [("root/c/d", 0), ("work/b", 4296)]);
-    assert_eq!(l.elsewhere.get("fsync"), Some(&1));
+    assert_eq!(l.elsewhere.get("write"), Some(&1));
 }
 
 #[test]
@@ -90,10 +92,10 @@ fn copies_of_a_descriptor_are_one_file_until_the_last_is_closed() {
 #[test]
 fn what_is_not_simulated_is_named_and_counted() {
     let text = "futex(0x7f, FUTEX_WAIT, 0, NULL) = 0\nfutex(0x7f, FUTEX_WAKE, 1) = 1\n\
-                epoll_wait(3, [], 10, 5) = 0\nfsync(5) = 0\nopen(\"/dev/null\", O_RDWR) = 4\n";
+                epoll_wait(3, [], 10, 5) = 0\nread(5, \"\", 4) = 4\nopen(\"/dev/null\", O_RDWR) = 4\n";
     let l = log(text);
     assert_eq!(Log::list(&l.unknown), "futex 2, epoll_wait 1");
-    assert_eq!(Log::list(&l.elsewhere), "fsync 1, open 1");
+    assert_eq!(Log::list(&l.elsewhere), "open 1, read 1");
     let strict = Options { refuse_unknown: true, ..Options::default() };
     let e = parse("x.strace", text, strict).unwrap_err().to_string();
     assert!(e.contains("futex 2, epoll_wait 1"), "{e}");
