@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::CompareArgs;
 use crate::fail::{Failure, Outcome, code};
 use crate::files::print_json;
-use crate::results::documents_of;
+use crate::results::{documents_of, one};
 use crate::store::open_read_only;
 use crate::tables::{columns, print_fitted};
 
@@ -65,5 +65,5 @@ fn side(args: &CompareArgs, name: &str) -> Outcome<Vec<Record>> {
         return Ok(documents.into_iter().flat_map(|d| d.records).collect());
     }
     let store = open_read_only(&args.db)?;
-    Ok(store.records(store.find(name)?)?)
+    Ok(store.records(one(&store, name)?)?)
 }

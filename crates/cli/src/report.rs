@@ -26,7 +26,7 @@ fn of_published(name: &str, args: &ReportArgs) -> Outcome<Input> {
 fn of_stored(args: &ReportArgs) -> Outcome<Input> {
     let store = open_read_only(&args.db)?;
     let id = match &args.experiment {
-        Some(name) => store.find(name)?,
+        Some(name) => crate::results::one(&store, name)?,
         None => {
             let newest = store.list()?.into_iter().map(|e| e.id).max();
             newest.ok_or_else(|| {

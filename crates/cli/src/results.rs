@@ -2,15 +2,16 @@
 
 use iosched_experiment::Record;
 use iosched_experiment::file::stem;
+use iosched_experiment::record::IMPORT;
 use iosched_results::answer::wrap;
 use iosched_results::import::{Format, MAX_BYTES};
 use iosched_results::store::edit::{split, unknown};
-use iosched_results::store::{Document, Edits, ExperimentDocument, RunEdit};
+use iosched_results::store::{Document, Edits, ExperimentDocument, RunEdit, Store};
 use iosched_results::{published, render};
 
 use crate::args::{LookArgs, ResultsArgs, ResultsCommand, TraceFormat};
 use crate::fail::{Failure, Outcome};
-use crate::files::{deliver, print, print_json};
+use crate::files::{deliver, note, print, print_json};
 use crate::run;
 use crate::store::{open, open_read_only};
 use crate::tables::{columns, prose};
@@ -23,7 +24,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
         }
         ResultsCommand::Show { name, trials, look } => {
             let store = open_read_only(&args.db)?;
-            let id = store.find(name)?;
+            let id = one(&store, name)?;
             if *trials {
                 return print(&render::trials(&store.trials(id)?, columns()));
             }
@@ -35,7 +36,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
         }
         ResultsCommand::Export { name, format, full, output } => {
             let store = open_read_only(&args.db)?;
-            let id = store.find(name)?;
+            let id = one(&store, name)?;
             if *format == crate::args::RunFormat::Json {
                 // With identity, definition and input hashes, which records alone do not have.
                 let mut experiment = store.export(id)?;
@@ -62,16 +63,69 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
         ResultsCommand::Merge { file } => {
             let other = iosched_results::store::Store::open_read_only(file)?;
             drop(other);
-            let report = open(&args.db)?.merge(file)?;
-            print(&format!(
+            let mut store = open(&args.db)?;
+            let report = store.merge(file)?;
+            let mut out = format!(
                 "{} experiments added, {} completed, {} trials in all\n",
                 report.added, report.completed, report.trials
-            ))
+            );
+            for (name, all) in &report.shared {
+                let name = render::printable(name);
+                out.push_str(&format!(
+                    "   {} experiments are called {name}: {}; `iosched results edit {} --rename NAME` renames one\n",
+                    all.len(),
+                    listed(all),
+                    all[0]
+                ));
+            }
+            print(&out)
         }
         ResultsCommand::Delete { name } => {
-            let id = open_read_only(&args.db)?.find(name)?;
+            let store = open_read_only(&args.db)?;
+            let id = store.find(name)?;
+            if let all @ [_, _, ..] = &store.named(name)?[..] {
+                let message = format!("{} experiments are called \"{name}\"", all.len());
+                return Err(Failure::with_help(
+                    message,
+                    format!("name one by its number: {}", listed(all)),
+                ));
+            }
+            drop(store);
             open(&args.db)?.delete(id)?;
             print(&format!("experiment {id} is deleted\n"))
+        }
+    }
+}
+
+/// The experiment that a name means: the newest, and it says that there are others.
+pub(crate) fn one(store: &Store, name: &str) -> Outcome<i64> {
+    let id = store.find(name)?;
+    let others: Vec<i64> = store.named(name)?.into_iter().filter(|other| *other != id).collect();
+    if !others.is_empty() {
+        note(&format!(
+            "note: {} experiments are called \"{}\": this is {id}, the newest; by number there is {}, too",
+            others.len() + 1,
+            render::printable(name),
+            listed(&others)
+        ));
+    }
+    Ok(id)
+}
+
+/// `3, 7`.
+fn listed(ids: &[i64]) -> String {
+    ids.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Says what of a file an import did not use, or not as it stands there.
+fn remark<'a>(file: &str, records: impl Iterator<Item = &'a Record>) {
+    let mut said: Vec<String> = Vec::new();
+    for w in records.flat_map(|r| &r.warnings).filter(|w| w.code == IMPORT) {
+        let advice = if w.advice.is_empty() { String::new() } else { format!(" ({})", w.advice) };
+        let text = render::printable(&format!("warning: {file}: {}{advice}", w.message));
+        if !said.contains(&text) {
+            note(&text);
+            said.push(text);
         }
     }
 }
@@ -99,7 +153,7 @@ fn edit(args: &ResultsArgs) -> Outcome {
         return Ok(());
     };
     let store = open_read_only(&args.db)?;
-    let id = store.find(name)?;
+    let id = one(&store, name)?;
     let all = store.schedulers(id)?;
     let mut edits = store.edits(id)?;
     let before = edits.clone();
@@ -166,7 +220,7 @@ fn said(id: i64, name: &str, edits: &Edits) -> String {
 /// What tools printed during a trial, or the trials of which that is kept.
 fn log(args: &ResultsArgs, name: &str, trial: Option<i64>) -> Outcome {
     let store = open_read_only(&args.db)?;
-    let trials = store.trials(store.find(name)?)?;
+    let trials = store.trials(one(&store, name)?)?;
     let Some(wanted) = trial else {
         let mut with = Vec::new();
         for t in trials {
@@ -202,7 +256,7 @@ fn trace(
     output: Option<&std::path::Path>,
 ) -> Outcome {
     let store = open_read_only(&args.db)?;
-    let traced = store.traced(store.find(name)?)?;
+    let traced = store.traced(one(&store, name)?)?;
     let help = "run it again with --trace (backends emulated and real)";
     if traced.is_empty() {
         return Err(Failure::with_help(format!("no trial of \"{name}\" was traced"), help));
@@ -296,7 +350,9 @@ pub(crate) fn documents_of(
     let trial = iosched_experiment::TrialId { repetition: 1, ..Default::default() };
     let title = name.unwrap_or_else(|| stem(file));
     if path.is_dir() {
-        return Ok(vec![of(title, folder(path, format, &trial)?, file)]);
+        let records = folder(path, format, &trial)?;
+        remark(file, records.iter());
+        return Ok(vec![of(title, records, file)]);
     }
     if let Some(document) = iosched_results::import::large_document(path, MAX_BYTES)? {
         return named(document.experiments, name, file);
@@ -307,6 +363,7 @@ pub(crate) fn documents_of(
         return named(documents, name, file);
     }
     let records = iosched_results::import::import(file, &text, format, &trial)?;
+    remark(file, records.iter());
     // Each experiment that the file names is one, under that name.
     let mut out: Vec<ExperimentDocument> = Vec::new();
     for r in records {

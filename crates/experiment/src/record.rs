@@ -293,6 +293,9 @@ pub struct DispatchPoint {
 /// Code of the warning that the second half of a run is unlike the first.
 pub const HALVES_DIFFER: &str = "halves-differ";
 
+/// Code of the warnings that an import gives: what of a file was not used, or not as it stands there.
+pub const IMPORT: &str = "import";
+
 /// A warning as data: a code for programs, a sentence for people, what to do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {

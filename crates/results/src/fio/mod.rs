@@ -4,14 +4,16 @@
 //! (`--output-format=json+`), found by running it. Readers are lenient about absent fields, so
 //! any 3.x file is read; writers emit every field.
 
+mod forms;
 mod read;
 mod types;
 mod write;
 
+pub use forms::{settle, without_nan};
 pub use read::from_fio;
 pub use types::{
     Direction, DiskUtil, FioJob, FioOutput, LatencyStats, Ordered, SteadyState, SteadyStateData,
-    Sync,
+    Sync, Unread,
 };
 pub use write::{fio_json, fio_output};
 

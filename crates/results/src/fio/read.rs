@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use iosched_experiment::record::{
-    BackendKind, DeviceStats, DirStats, JobRecord, Metric, Moments, Record, SCHEMA, Series, Status,
-    TrialId, Warning, place_in_time,
+    BackendKind, DeviceStats, DirStats, IMPORT, JobRecord, Metric, Moments, Record, SCHEMA, Series,
+    Status, TrialId, Warning, place_in_time,
 };
 
 use iosched_types::{CpuTime, Nanos};
@@ -70,9 +70,9 @@ pub fn from_fio(output: &FioOutput, mut trial: TrialId) -> Record {
             record.status =
                 Status::Failed(format!("fio: job {} ended with error {}", j.jobname, j.error));
         }
-        metrics_without_bins(j, output.jobs.len() > 1, &mut record.metrics);
         steady_state(j, &mut record);
     }
+    without_bins(&output.jobs, &mut record);
     place_in_time(&mut record.jobs);
     record
 }
@@ -175,46 +175,111 @@ fn histogram(s: &LatencyStats) -> iosched_types::LatencyHistogram {
     from_bins(bins, s.min, s.max, s.mean, s.stddev).unwrap_or_default()
 }
 
-fn metrics_without_bins(j: &FioJob, several: bool, metrics: &mut Vec<Metric>) {
-    let prefix = if several { format!("job/{}/", j.jobname) } else { String::new() };
-    let mut put = |name: String, value: f64| {
-        let name = format!("{prefix}{name}");
-        // Clones of a job share its name, so their figures cannot be told apart here.
-        if value.is_finite() && !metrics.iter().any(|m| m.name == name) {
-            metrics.push(Metric {
-                name,
-                value,
-                unit: "ns".into(),
-                higher_is_better: Some(false),
-                ..Metric::default()
+/// Figures that no histogram gives: latencies of files without bins, and what was measured of all directions as one. They
+/// are those of the whole trial, or of each job where there are several.
+fn without_bins(jobs: &[FioJob], record: &mut Record) {
+    let mut names: Vec<&str> = Vec::new();
+    for j in jobs {
+        if !names.contains(&j.jobname.as_str()) {
+            names.push(&j.jobname);
+        }
+    }
+    mixed_rates("", &jobs.iter().collect::<Vec<_>>(), &mut record.metrics);
+    for name in &names {
+        let jobs: Vec<&FioJob> = jobs.iter().filter(|j| j.jobname == *name).collect();
+        let prefix = if names.len() > 1 { format!("job/{name}/") } else { String::new() };
+        if names.len() > 1 {
+            mixed_rates(&prefix, &jobs, &mut record.metrics);
+        }
+        let apart = latencies(&prefix, &jobs, &mut record.metrics);
+        if apart > 1 {
+            record.warnings.push(Warning {
+                code: IMPORT.into(),
+                message: format!(
+                    "job {name}: percentiles of {apart} processes cannot be put together: their means are used"
+                ),
+                advice: "--output-format=json+ has the whole distribution, group_reporting that of all".into(),
             });
         }
+    }
+}
+
+fn metric(name: String, value: f64, unit: &str, higher: bool, metrics: &mut Vec<Metric>) {
+    if value.is_finite() {
+        let unit = unit.into();
+        metrics.push(Metric {
+            name,
+            value,
+            unit,
+            higher_is_better: Some(higher),
+            ..Metric::default()
+        });
+    }
+}
+
+/// What a job measured of all directions as one, where it has nothing else.
+fn mixed_of(j: &FioJob) -> Option<&Direction> {
+    let apart = [&j.read, &j.write, &j.trim].iter().any(|d| d.total_ios > 0);
+    j.mixed.as_deref().filter(|m| !apart && m.total_ios > 0)
+}
+
+/// `mixed.iops` and `mixed.bw` of jobs that ran together.
+fn mixed_rates(prefix: &str, jobs: &[&FioJob], metrics: &mut Vec<Metric>) {
+    let all: Vec<&Direction> = jobs.iter().filter_map(|j| mixed_of(j)).collect();
+    let Some(ms) = all.iter().map(|d| d.runtime).max().filter(|ms| *ms > 0) else { return };
+    let rate = |of: fn(&Direction) -> u64| {
+        all.iter().map(|d| of(d) as f64).sum::<f64>() * 1000.0 / ms as f64
     };
-    let tables = [
-        ("read.clat", &j.read.clat_ns),
-        ("write.clat", &j.write.clat_ns),
-        ("trim.clat", &j.trim.clat_ns),
-        ("read.lat", &j.read.lat_ns),
-        ("write.lat", &j.write.lat_ns),
-        ("trim.lat", &j.trim.lat_ns),
-        ("sync.lat", &j.sync.lat_ns),
+    metric(format!("{prefix}mixed.iops"), rate(|d| d.total_ios), "1/s", true, metrics);
+    metric(format!("{prefix}mixed.bw"), rate(|d| d.io_bytes), "B/s", true, metrics);
+}
+
+/// Latencies of the processes of a job that have no bins: their mean, and the percentiles of a single one. Returns of how
+/// many processes percentiles were there.
+fn latencies(prefix: &str, jobs: &[&FioJob], metrics: &mut Vec<Metric>) -> usize {
+    type Table = fn(&FioJob) -> Option<&LatencyStats>;
+    let tables: [(&str, Table); 9] = [
+        ("read.clat", |j| Some(&j.read.clat_ns)),
+        ("write.clat", |j| Some(&j.write.clat_ns)),
+        ("trim.clat", |j| Some(&j.trim.clat_ns)),
+        ("read.lat", |j| Some(&j.read.lat_ns)),
+        ("write.lat", |j| Some(&j.write.lat_ns)),
+        ("trim.lat", |j| Some(&j.trim.lat_ns)),
+        ("sync.lat", |j| Some(&j.sync.lat_ns)),
+        ("mixed.clat", |j| mixed_of(j).map(|d| &d.clat_ns)),
+        ("mixed.lat", |j| mixed_of(j).map(|d| &d.lat_ns)),
     ];
+    let mut apart = 0;
     for (name, table) in tables {
-        // Without `lat_percentiles=1` fio prints of total latencies no more than the mean.
-        let bare = name.ends_with(".lat") && name != "sync.lat" && table.percentile.is_empty();
-        if !table.bins.is_empty() || table.n == 0 || bare {
+        // Mixed ones have no histogram to stand in, so theirs are taken as fio printed them.
+        let bare = |t: &LatencyStats| t.n > 0 && (t.bins.is_empty() || name.starts_with("mixed"));
+        let all: Vec<&LatencyStats> =
+            jobs.iter().filter_map(|j| table(j)).filter(|t| bare(t)).collect();
+        // Without `lat_percentiles=1` fio prints of total latencies no more than the mean. It is all there is when
+        // completion latencies are switched off.
+        let beside = name.strip_suffix(".lat").map(|side| format!("{side}.clat"));
+        let beside = tables.iter().find(|t| beside.as_deref() == Some(t.0));
+        let total = beside.is_some_and(|b| jobs.iter().any(|j| b.1(j).is_some_and(|t| t.n > 0)));
+        if all.is_empty() || (total && all.iter().all(|t| t.percentile.is_empty())) {
             continue;
         }
-        put(format!("{name}.mean"), table.mean);
+        let n: f64 = all.iter().map(|t| t.n as f64).sum();
+        let mean = all.iter().map(|t| t.mean * t.n as f64).sum::<f64>() / n;
+        metric(format!("{prefix}{name}.mean"), mean, "ns", false, metrics);
+        let [table] = all[..] else {
+            apart = apart.max(all.iter().filter(|t| !t.percentile.is_empty()).count());
+            continue;
+        };
         for (p, v) in &table.percentile.0 {
             if let Ok(p) = p.parse::<f64>() {
                 // fio prints the middles of its bins, which may lie beyond what was measured.
                 let most = if table.max > 0 { table.max } else { u64::MAX };
                 let v = (*v).max(table.min).min(most);
-                put(format!("{name}.p{p}"), v as f64);
+                metric(format!("{prefix}{name}.p{p}"), v as f64, "ns", false, metrics);
             }
         }
     }
+    apart
 }
 
 fn steady_state(j: &FioJob, record: &mut Record) {

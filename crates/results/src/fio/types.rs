@@ -4,12 +4,12 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use iosched_experiment::record::Record;
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A JSON object that keeps its order (fio lists percentiles and bins in numeric order) and refuses
-/// a name given twice.
+/// a name given twice with two values. fio 2 fills its list of percentiles with `"0.00" : 0`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ordered<V>(pub Vec<(String, V)>);
 
@@ -43,10 +43,10 @@ impl<V: Serialize> Serialize for Ordered<V> {
     }
 }
 
-impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
+impl<'de, V: Deserialize<'de> + PartialEq> Deserialize<'de> for Ordered<V> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         struct Members<V>(PhantomData<V>);
-        impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
+        impl<'de, V: Deserialize<'de> + PartialEq> Visitor<'de> for Members<V> {
             type Value = Ordered<V>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,13 +54,15 @@ impl<'de, V: Deserialize<'de>> Deserialize<'de> for Ordered<V> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered<V>, A::Error> {
-                let mut members = Vec::new();
-                let mut seen = std::collections::BTreeSet::new();
+                let mut members: Vec<(String, V)> = Vec::new();
+                let mut places = std::collections::BTreeMap::new();
                 while let Some((k, v)) = map.next_entry::<String, V>()? {
-                    if !seen.insert(k.clone()) {
-                        return Err(A::Error::custom(format!("\"{k}\" is given twice")));
+                    let at = *places.entry(k.clone()).or_insert(members.len());
+                    match members.get(at) {
+                        Some(old) if old.1 == v => {}
+                        Some(_) => return Err(A::Error::custom(format!("\"{k}\" is given twice"))),
+                        None => members.push((k, v)),
                     }
-                    members.push((k, v));
                 }
                 Ok(Ordered(members))
             }
@@ -119,7 +121,11 @@ pub struct FioOutput {
     )]
     pub global: Ordered<String>,
     /// One per job, or per group under `group_reporting`.
+    #[serde(default)]
     pub jobs: Vec<FioJob>,
+    /// The same of a client: one per job and host, and their sum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_stats: Vec<FioJob>,
     /// Statistics of the disks involved.
     #[serde(default)]
     pub disk_util: Vec<DiskUtil>,
@@ -127,7 +133,13 @@ pub struct FioOutput {
     /// scheduler. Other programs pass over it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iosched: Option<Box<Record>>,
+    /// What no field here takes.
+    #[serde(flatten, skip_serializing)]
+    pub other: Unread,
 }
+
+/// Members that nothing here reads.
+pub type Unread = std::collections::BTreeMap<String, IgnoredAny>;
 
 /// One job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -212,6 +224,15 @@ pub struct FioJob {
     /// Steady-state detection, when asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steadystate: Option<SteadyState>,
+    /// Reads, writes and trims as one (`unified_rw_reporting`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mixed: Option<Box<Direction>>,
+    /// The host, in a client's output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hostname: Option<String>,
+    /// What no field here takes.
+    #[serde(flatten, skip_serializing)]
+    pub other: Unread,
 }
 
 /// One direction of a job.
@@ -264,6 +285,18 @@ pub struct Direction {
     pub iops_stddev: f64,
     /// Their number.
     pub iops_samples: u64,
+    /// fio 2: submission latency in microseconds.
+    #[serde(skip_serializing)]
+    pub slat: Option<LatencyStats>,
+    /// fio 2: completion latency in microseconds.
+    #[serde(skip_serializing)]
+    pub clat: Option<LatencyStats>,
+    /// fio 2: total latency in microseconds.
+    #[serde(skip_serializing)]
+    pub lat: Option<LatencyStats>,
+    /// What no field here takes.
+    #[serde(flatten, skip_serializing)]
+    pub other: Unread,
 }
 
 /// A latency distribution in ns.

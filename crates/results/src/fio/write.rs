@@ -183,6 +183,7 @@ fn direction(d: &DirStats, group_bw: f64, percentiles: &[f64]) -> Direction {
         iops_mean: six(d.iops.mean),
         iops_stddev: six(d.iops.stddev()),
         iops_samples: d.iops.n,
+        ..Direction::default()
     }
 }
 

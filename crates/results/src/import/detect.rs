@@ -1,9 +1,11 @@
 //! Which format a file has, and one door for all of them.
 
-use iosched_experiment::record::{Record, SCHEMA, TrialId};
+use iosched_experiment::record::{IMPORT, Record, SCHEMA, Status, TrialId, Warning};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
+use super::fio_text;
+use crate::measure::measures;
 use crate::store::{DOCUMENT_FORMAT, Document};
 
 /// A format that can be imported.
@@ -11,7 +13,7 @@ use crate::store::{DOCUMENT_FORMAT, Document};
 pub enum Format {
     /// Our own JSON document.
     Json,
-    /// fio's JSON or JSON+.
+    /// fio's output: JSON, JSON+, terse, or for people.
     Fio,
     /// PTS `composite.xml`.
     Pts,
@@ -23,6 +25,14 @@ pub enum Format {
     Iozone,
     /// pg_test_fsync's output.
     PgTestFsync,
+    /// dbench's output.
+    Dbench,
+    /// pgbench's output.
+    Pgbench,
+    /// The output of sysbench's file test.
+    Sysbench,
+    /// bonnie++'s output.
+    Bonnie,
     /// A result file of the S suite.
     SSuite,
     /// A page that this program made.
@@ -31,7 +41,7 @@ pub enum Format {
 
 impl Format {
     /// All of them with their names on the command line.
-    pub const ALL: [(&'static str, Format); 9] = [
+    pub const ALL: [(&'static str, Format); 13] = [
         ("json", Format::Json),
         ("fio", Format::Fio),
         ("pts", Format::Pts),
@@ -39,6 +49,10 @@ impl Format {
         ("text", Format::Text),
         ("iozone", Format::Iozone),
         ("pg_test_fsync", Format::PgTestFsync),
+        ("dbench", Format::Dbench),
+        ("pgbench", Format::Pgbench),
+        ("sysbench", Format::Sysbench),
+        ("bonnie++", Format::Bonnie),
         ("s-suite", Format::SSuite),
         ("page", Format::Page),
     ];
@@ -62,14 +76,19 @@ impl Format {
 /// Facts that are not in the file. Empty fields are filled from the file where it has them.
 pub type Context = TrialId;
 
+/// Whether a text is of a format.
+type IsOne = fn(&str) -> bool;
+
+/// The first 64 KiB.
+fn head_of(text: &str) -> &str {
+    let end = (0..=text.len().min(64 << 10)).rev().find(|i| text.is_char_boundary(*i));
+    &text[..end.unwrap_or(0)]
+}
+
 /// Guesses the format from the first 64 KiB.
 #[must_use]
 pub fn detect(text: &str) -> Option<Format> {
-    let mut end = text.len().min(64 << 10);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let head = &text[..end];
+    let head = head_of(text);
     let start = head.trim_start_matches('\u{feff}').trim_start();
     if start.get(..14).is_some_and(|s| s.eq_ignore_ascii_case("<!doctype html")) {
         return Some(Format::Page);
@@ -80,14 +99,22 @@ pub fn detect(text: &str) -> Option<Format> {
     if head.contains("\"fio version\"") {
         return Some(Format::Fio);
     }
+    if fio_text::is_normal(head) || head.lines().any(fio_text::is_terse) {
+        return Some(Format::Fio);
+    }
     if start.starts_with('{') {
         return Some(Format::Json);
     }
-    if head.contains("usecs/op") {
-        return Some(Format::PgTestFsync);
-    }
-    if head.contains("Iozone: Performance Test") || head.contains("Children see throughput for") {
-        return Some(Format::Iozone);
+    let known: [(Format, IsOne); 6] = [
+        (Format::PgTestFsync, super::pg_test_fsync::is_one),
+        (Format::Iozone, super::iozone::is_one),
+        (Format::Sysbench, super::tools::is_sysbench),
+        (Format::Dbench, super::tools::is_dbench),
+        (Format::Pgbench, super::tools::is_pgbench),
+        (Format::Bonnie, super::bonnie::is_one),
+    ];
+    if let Some((format, _)) = known.iter().find(|k| (k.1)(head)) {
+        return Some(*format);
     }
     if head.contains(" Is Better") && head.contains('|') {
         return Some(Format::Text);
@@ -109,7 +136,13 @@ pub fn import(
     format: Option<Format>,
     context: &Context,
 ) -> Result<Vec<Record>, Diagnostic> {
+    if let Some(hosts) = super::hosts::apart(text) {
+        return of_hosts(file, hosts, format, context);
+    }
     let Some(format) = format.or_else(|| detect(text)) else {
+        if let Some(refusal) = super::strangers::refusal(file, head_of(text)) {
+            return Err(refusal);
+        }
         let names: Vec<&str> = Format::ALL.iter().map(|f| f.0).collect();
         return Err(Diagnostic::file(file, "the format is not recognised")
             .with_help(format!("say which it is with --format: {}", names.join(", "))));
@@ -124,11 +157,61 @@ pub fn import(
         Format::Text => super::from_text(file, text)?.to_records(),
         Format::Iozone => super::from_iozone(file, text, context)?,
         Format::PgTestFsync => super::from_pg_test_fsync(file, text, context)?,
+        Format::Dbench => super::from_dbench(file, text, context)?,
+        Format::Pgbench => super::from_pgbench(file, text, context)?,
+        Format::Sysbench => super::from_sysbench(file, text, context)?,
+        Format::Bonnie => super::from_bonnie(file, text, context)?,
         Format::SSuite => super::from_s_suite(file, text, context)?,
         Format::Page => super::from_page(file, text)?,
     };
     for r in &mut records {
         fill(&mut r.trial, context, file);
+    }
+    if format == Format::Json { Ok(records) } else { figured(file, records) }
+}
+
+/// What several hosts printed, each as a device of its own.
+fn of_hosts(
+    file: &str,
+    hosts: Vec<(String, String)>,
+    format: Option<Format>,
+    context: &Context,
+) -> Result<Vec<Record>, Diagnostic> {
+    let several = hosts.len() > 1;
+    let mut out = Vec::new();
+    for (host, text) in hosts {
+        let mut context = context.clone();
+        if several && context.device.is_empty() {
+            context.device.clone_from(&host);
+        }
+        let mut records = import(file, &text, format, &context)?;
+        for r in &mut records {
+            r.provenance.insert("host".into(), host.clone());
+        }
+        out.extend(records);
+    }
+    Ok(out)
+}
+
+/// Only trials that have figures, or say why they have none.
+pub(super) fn figured(file: &str, mut records: Vec<Record>) -> Result<Vec<Record>, Diagnostic> {
+    let all = records.len();
+    let bare =
+        |r: &Record| r.status == Status::Complete && r.metrics.is_empty() && measures(r).is_empty();
+    let why = records.iter().find(|r| bare(r)).and_then(|r| r.warnings.first());
+    let why = why.map(|w| w.message.clone()).unwrap_or_default();
+    records.retain(|r| !bare(r));
+    let lost = all - records.len();
+    let Some(first) = records.first_mut() else {
+        let message = "no figures: a trial without them is not stored";
+        return Err(Diagnostic::file(file, message).with_help(why));
+    };
+    if lost > 0 {
+        first.warnings.push(Warning {
+            code: IMPORT.into(),
+            message: format!("{lost} of {all} trials have no figures and are not stored"),
+            advice: String::new(),
+        });
     }
     Ok(records)
 }

@@ -113,7 +113,7 @@ pub fn fio_plot(folder: &Path, trial: &TrialId) -> Result<Vec<Record>, Diagnosti
         out.extend(super::from_fio_json(&path.display().to_string(), &text, &id)?);
     }
     number_repetitions(&mut out);
-    Ok(out)
+    super::detect::figured(&folder.display().to_string(), out)
 }
 
 /// Ending of the files that the S suite writes.

@@ -1,43 +1,165 @@
 //! fio's JSON files.
 
-use iosched_experiment::record::{Record, TrialId};
+use iosched_experiment::record::{IMPORT, Record, TrialId, Warning};
 use iosched_types::Diagnostic;
 
-use crate::fio::{FioOutput, from_fio};
+use super::fio_text;
+use crate::fio::{FioOutput, from_fio, settle, without_nan};
 
-/// Reads `fio --output-format=json` or `json+` of any 3.x version, one record per document: several runs may have
-/// been appended to one file. What fio printed before the first one (warnings, a terse report) and any other text
-/// behind a document is passed over.
+/// Reads `fio --output-format=json` or `json+` of fio 2 and 3, of one process or of a client, one record per document:
+/// several runs may have been appended to one file. Text before, between and behind documents is passed over (warnings, a
+/// terse report).
 ///
-/// Documents that do not say which trial they are of are repetitions of `trial`.
+/// Documents that do not say which trial they are of are repetitions of `trial`. With `--status-interval` fio prints one
+/// run several times, with all that was done up to then: the last one counts.
+///
+/// fio's output for people and its terse lines are read, too, where there is no JSON.
 ///
 /// # Errors
-/// A diagnostic: cut off, not fio's, a name given twice, fio 2.x (its latencies are in other units).
+/// A diagnostic: cut off, not fio's, a name given twice.
 pub fn from_fio_json(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
-    let mut out: Vec<Record> = Vec::new();
-    let mut repetitions = 0;
+    let marked = marked(text);
+    if !marked && !text.trim_start().starts_with('{') {
+        let told = match text.lines().any(fio_text::is_terse) {
+            true => fio_text::terse(file, text)?,
+            false => fio_text::normal(file, text)?,
+        };
+        if !told.is_empty() {
+            return Ok(told_runs(told, trial));
+        }
+    }
+    let mut runs: Vec<(FioOutput, Vec<Warning>, usize)> = Vec::new();
     let mut from = 0;
-    while let Some(start) = object(text, from) {
-        let mut documents =
-            serde_json::Deserializer::from_str(&text[start..]).into_iter::<FioOutput>();
-        let output = match documents.next() {
+    while let Some(start) = if marked { begins(text, from) } else { object(text, from) } {
+        let (clean, names) = without_nan(&text[start..]);
+        let mut documents = serde_json::Deserializer::from_str(&clean).into_iter::<FioOutput>();
+        let mut output = match documents.next() {
             Some(Ok(o)) => o,
             Some(Err(e)) => return Err(damaged(file, text, start, &e)),
             None => break,
         };
         from = start + documents.byte_offset();
-        check(file, &output)?;
+        let mut warnings = settle(&mut output);
+        if !names.is_empty() {
+            let names: Vec<String> = names.into_iter().collect();
+            warnings.push(warning(format!("{} are no numbers and not used", names.join(", "))));
+        }
+        // A trial of ours may have no job: a failed one, or one with metrics only.
+        if output.jobs.is_empty() && output.iosched.is_none() {
+            return Err(Diagnostic::file(file, "fio's output has no job"));
+        }
+        match runs.last_mut().filter(|last| later(&last.0, &output)) {
+            Some(last) => *last = (output, warnings, last.2 + 1),
+            None => runs.push((output, warnings, 1)),
+        }
+    }
+    if runs.is_empty() {
+        return Err(Diagnostic::file(file, "no JSON object in the file"));
+    }
+    let mut repetitions = 0;
+    let records = runs.into_iter().map(|(output, mut warnings, times)| {
         let mut trial = trial.clone();
         if output.iosched.is_none() {
             trial.repetition = trial.repetition.max(1) + repetitions;
             repetitions += 1;
         }
-        out.push(from_fio(&output, trial));
+        let mut record = from_fio(&output, trial);
+        if times > 1 {
+            warnings.push(snapshots(times));
+        }
+        if output.iosched.is_none() {
+            record.warnings.extend(warnings);
+        }
+        record
+    });
+    Ok(records.collect())
+}
+
+/// The records of runs that were told in words or terse lines.
+fn told_runs(runs: Vec<fio_text::Run>, trial: &TrialId) -> Vec<Record> {
+    let mut records: Vec<Record> = Vec::new();
+    for mut run in runs {
+        let mut trial = trial.clone();
+        trial.scheduler = run.scheduler.take().unwrap_or(trial.scheduler);
+        let mut warnings = settle(&mut run.output);
+        if run.times > 0 {
+            warnings.push(snapshots(run.times + 1));
+        }
+        if run.alike {
+            warnings.push(warning(
+                "lines of one job are taken for runs one after the other; of processes at once group_reporting gives one line"
+                    .into(),
+            ));
+        }
+        let mut record = from_fio(&run.output, trial);
+        record.warnings.extend(warnings);
+        let alike = |r: &&Record| r.trial.scheduler == record.trial.scheduler;
+        let earlier = records.iter().filter(alike).count() as u32;
+        record.trial.repetition = record.trial.repetition.max(1) + earlier;
+        records.push(record);
     }
-    if out.is_empty() {
-        return Err(Diagnostic::file(file, "no JSON object in the file"));
+    records
+}
+
+fn warning(message: String) -> Warning {
+    Warning { code: IMPORT.into(), message, advice: String::new() }
+}
+
+/// The warning of a run that was reported several times.
+pub(super) fn snapshots(times: usize) -> Warning {
+    warning(format!(
+        "{times} reports of one run, each of all that it did up to then: the last one is used"
+    ))
+}
+
+/// Whether an output reports the run of the one before it again, later (`--status-interval`): the same jobs did as much or
+/// more, and the run began before the first report. Another run begins after the report of the one before it.
+fn later(before: &FioOutput, now: &FioOutput) -> bool {
+    let same = before.jobs.len() == now.jobs.len()
+        && before.jobs.iter().zip(&now.jobs).all(|(a, b)| {
+            let sides = |j: &crate::fio::FioJob| {
+                [j.read.io_bytes, j.write.io_bytes, j.trim.io_bytes, j.sync.total_ios]
+            };
+            (&a.jobname, a.groupid, &a.hostname) == (&b.jobname, b.groupid, &b.hostname)
+                && a.options == b.options
+                && sides(a).iter().zip(sides(b)).all(|(a, b)| *a <= b)
+        });
+    if !same || before.iosched.is_some() || now.iosched.is_some() || before.timestamp == 0 {
+        return false;
     }
-    Ok(out)
+    // Times of a report and of the run's beginning in ms; older versions give the report's in seconds.
+    let report = |o: &FioOutput| match o.timestamp_ms {
+        0 => o.timestamp.saturating_mul(1000),
+        ms => ms,
+    };
+    let ran = |o: &FioOutput| {
+        let sides = o.jobs.iter().flat_map(|j| [&j.read, &j.write, &j.trim]);
+        let longest = sides.map(|d| d.runtime).max().unwrap_or(0);
+        // Jobs that ran one after the other took longer than the longest of them. `elapsed` is rounded up.
+        let elapsed = o.jobs.iter().map(|j| j.elapsed).max().unwrap_or(0);
+        longest.max(elapsed.saturating_sub(1).saturating_mul(1000))
+    };
+    let began = |o: &FioOutput| report(o).saturating_sub(ran(o));
+    // Both clocks have their grain, so the middle of the first report's time decides.
+    report(now) >= report(before) && began(now) <= began(before).saturating_add(ran(before) / 2)
+}
+
+/// Whether a document begins somewhere as fio's do.
+fn marked(text: &str) -> bool {
+    begins(text, 0).is_some()
+}
+
+/// Where the next object of fio starts: its first member is the version.
+fn begins(text: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    while let Some(i) = text[at..].find("\"fio version\"") {
+        let before = text[from..at + i].trim_end();
+        if before.ends_with('{') {
+            return Some(from + before.len() - 1);
+        }
+        at += i + 1;
+    }
+    None
 }
 
 /// Where the next object at the beginning of a line starts.
@@ -55,17 +177,4 @@ fn damaged(file: &str, text: &str, start: usize, e: &serde_json::Error) -> Diagn
     let at = start + before.map(str::len).sum::<usize>() + e.column().saturating_sub(1);
     let what = if e.is_eof() { "the file is cut off".to_string() } else { e.to_string() };
     Diagnostic::at_span(file, text, at..at + 1, format!("not fio's JSON output: {what}"))
-}
-
-fn check(file: &str, output: &FioOutput) -> Result<(), Diagnostic> {
-    if output.version.starts_with("fio-2") || output.version.starts_with("fio-1") {
-        let message =
-            format!("{} is too old: before 3.0 latencies were in microseconds", output.version);
-        return Err(Diagnostic::file(file, message).with_help("run the job again with fio 3.x"));
-    }
-    // A trial of ours may have no job: a failed one, or one with metrics only.
-    if output.jobs.is_empty() && output.iosched.is_none() {
-        return Err(Diagnostic::file(file, "fio's output has no job"));
-    }
-    Ok(())
 }

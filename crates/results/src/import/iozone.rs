@@ -5,25 +5,72 @@ use iosched_types::Diagnostic;
 
 use super::{at, lines, number};
 
-/// Columns of the automatic mode, in their order.
-const COLUMNS: [&str; 13] = [
-    "write",
-    "rewrite",
-    "read",
-    "reread",
-    "random read",
-    "random write",
-    "backward read",
-    "record rewrite",
-    "stride read",
-    "fwrite",
-    "frewrite",
-    "fread",
-    "freread",
+/// Columns of the automatic mode by the words of their heads: the line above (may be empty), and the line with `reclen`.
+const COLUMNS: [(&str, &str, &str); 15] = [
+    ("", "write", "write"),
+    ("", "rewrite", "rewrite"),
+    ("", "read", "read"),
+    ("", "reread", "reread"),
+    ("random", "read", "random read"),
+    ("random", "write", "random write"),
+    ("bkwd", "read", "backward read"),
+    ("record", "rewrite", "record rewrite"),
+    ("stride", "read", "stride read"),
+    ("", "fwrite", "fwrite"),
+    ("", "frewrite", "frewrite"),
+    ("", "fread", "fread"),
+    ("", "freread", "freread"),
+    ("", "pread", "pread"),
+    ("", "pwrite", "pwrite"),
 ];
-/// Width of the columns: kB and reclen first, then thirteen results (`%16s%8s%9s…`).
-const FIRST: usize = 24;
-const WIDTHS: [usize; 13] = [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
+
+/// A column: its name, and where its head ends, in characters.
+type Column = (String, usize);
+
+/// The words of a line with the places where they end, in columns of a terminal.
+fn words(line: &str) -> Vec<(&str, usize)> {
+    let mut out = Vec::new();
+    let mut rest = line;
+    let mut at = 0;
+    while let Some(start) = rest.find(|c: char| !c.is_whitespace()) {
+        let blank: usize =
+            rest[..start].chars().map(|c| if c == '\t' { 8 - at % 8 } else { 1 }).sum();
+        let word = rest[start..].split(char::is_whitespace).next().unwrap_or_default();
+        at += blank + word.chars().count();
+        out.push((word, at));
+        rest = &rest[start + word.len()..];
+    }
+    out
+}
+
+/// The columns of the table: by the line with `reclen` and the one above it, whose words stand over those that they belong
+/// to. Older versions leave columns out.
+fn columns(above: &str, line: &str) -> Vec<Column> {
+    let over = words(above);
+    let heads = words(line);
+    let all = heads.iter().enumerate().skip(2).map(|(i, (word, end))| {
+        let from = heads[i - 1].1;
+        let next = heads.get(i + 1).map_or(usize::MAX, |(w, e)| e - w.chars().count());
+        let over = over
+            .iter()
+            .find(|(w, e)| *e > from && e - w.chars().count() < next && e.abs_diff(*end) <= 4);
+        let over = over.map_or("", |(w, _)| *w);
+        let known = COLUMNS.iter().find(|c| c.0 == over && c.1 == *word);
+        let name =
+            known.map_or_else(|| format!("{over} {word}").trim().to_string(), |c| c.2.into());
+        (name, *end)
+    });
+    all.collect()
+}
+
+/// Whether a text is iozone's.
+pub(super) fn is_one(text: &str) -> bool {
+    text.contains("Iozone: Performance Test")
+        || text.contains("Children see throughput for")
+        || text
+            .lines()
+            .any(|l| l.trim_start().starts_with("kB  reclen") || l.contains("KB  reclen"))
+}
 
 /// Reads iozone's output. A line `##### scheduler=NAME` (as collecting scripts print it) starts the next
 /// scheduler; otherwise `trial.scheduler` holds for all of it.
@@ -32,12 +79,13 @@ const WIDTHS: [usize; 13] = [9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9];
 /// A diagnostic when there is no result, or a value is no number.
 pub fn from_iozone(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
     let mut out = vec![fresh(trial, None)];
-    let (mut table, mut phase) = (false, None);
+    let (mut table, mut phase) = (None, None);
+    let mut above = "";
     for line in lines(file, text) {
         let (n, line) = line?;
         if let Some(scheduler) = scheduler_mark(line) {
             out.push(fresh(trial, Some(scheduler)));
-            (table, phase) = (false, None);
+            (table, phase) = (None, None);
         }
         let Some(record) = out.last_mut() else { break };
         let trimmed = line.trim();
@@ -47,12 +95,14 @@ pub fn from_iozone(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record
             record
                 .provenance
                 .insert("tool".into(), format!("iozone {}", v.trim_end_matches(['$', ' '])));
-        } else if trimmed.starts_with("kB  reclen") || trimmed.starts_with("KB  reclen") {
-            table = true;
-        } else if table && trimmed.starts_with(|c: char| c.is_ascii_digit()) {
-            row(record, file, n, line)?;
-        } else if table && trimmed.starts_with("iozone test complete") {
-            table = false;
+        } else if trimmed.to_ascii_lowercase().starts_with("kb") && trimmed.contains(" reclen ") {
+            table = Some(columns(above, line));
+        } else if let (Some(columns), true) =
+            (&table, trimmed.starts_with(|c: char| c.is_ascii_digit()))
+        {
+            row(record, columns, file, n, line)?;
+        } else if table.is_some() && trimmed.starts_with("iozone test complete") {
+            table = None;
         } else if let Some((name, unit, value, word)) = throughput(trimmed) {
             phase = Some(name.clone());
             push(record, name, number(file, n, line, value)?, unit, true);
@@ -60,6 +110,7 @@ pub fn from_iozone(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record
         } else if let (Some(phase), Some((name, unit, value, better))) = (&phase, detail(trimmed)) {
             push(record, format!("{phase} {name}"), number(file, n, line, value)?, unit, better);
         }
+        above = line;
     }
     finish(file, text, out)
 }
@@ -133,29 +184,39 @@ fn push(record: &mut Record, name: String, value: f64, unit: &str, higher_is_bet
     });
 }
 
-/// One row: size and record length in kB, then the columns by position, since tests that were not run are blank.
-fn row(record: &mut Record, file: &str, n: usize, line: &str) -> Result<(), Diagnostic> {
-    let head = line.get(..FIRST).unwrap_or(line);
-    let mut words = head.split_whitespace();
-    let (Some(size), Some(length), None) = (words.next(), words.next(), words.next()) else {
-        return Err(at(
-            file,
-            n,
-            line,
-            "",
-            "a row of the table needs file size, record length and results".into(),
-        ));
+/// One row: size and record length in kB, then the results, each ending below its column's head. Tests that were not run
+/// are blank. With as many numbers as columns none is blank.
+fn row(
+    record: &mut Record,
+    columns: &[Column],
+    file: &str,
+    n: usize,
+    line: &str,
+) -> Result<(), Diagnostic> {
+    let cells = words(line);
+    let ([(size, _), (length, _), results @ ..], false) = (&cells[..], columns.is_empty()) else {
+        let message = "a row of the table needs file size, record length and results";
+        return Err(at(file, n, line, "", message.into()));
     };
     number(file, n, line, size)?;
     number(file, n, line, length)?;
-    let mut from = FIRST;
-    for (name, width) in COLUMNS.iter().zip(WIDTHS) {
-        let cell = line.get(from..(from + width).min(line.len())).unwrap_or("").trim();
-        from += width;
-        if !cell.is_empty() {
-            let value = number(file, n, line, cell)?;
-            push(record, format!("{name} {length}k of {size}k"), value, "kB/s", true);
-        }
+    let mut last = 0;
+    for (i, (cell, end)) in results.iter().enumerate() {
+        let value = number(file, n, line, cell)?;
+        // Numbers end where their heads do, or up to two characters before or behind.
+        let place = match results.len() == columns.len() {
+            true => i,
+            false => {
+                let near =
+                    columns.iter().enumerate().skip(last).min_by_key(|(_, c)| c.1.abs_diff(*end));
+                near.map_or(usize::MAX, |(i, _)| i)
+            }
+        };
+        let Some((name, _)) = columns.get(place) else {
+            return Err(at(file, n, line, cell, "a number below no column".into()));
+        };
+        last = place + 1;
+        push(record, format!("{name} {length}k of {size}k"), value, "kB/s", true);
     }
     Ok(())
 }

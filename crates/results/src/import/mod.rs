@@ -3,19 +3,25 @@
 //! Every importer takes text and returns data or a [`Diagnostic`] with line and column; none panics, and none
 //! reads more than [`MAX_BYTES`] or a line longer than [`MAX_LINE`].
 
+mod bonnie;
 mod csv;
 mod detect;
 mod files;
 mod fio;
+mod fio_text;
+mod hosts;
 mod iozone;
 mod page;
 mod pg_test_fsync;
 mod s_suite;
+mod strangers;
 mod text;
+mod tools;
 
 use iosched_types::Diagnostic;
 
 pub use crate::pts::from_pts;
+pub use bonnie::from_bonnie;
 pub use csv::{from_csv, to_csv};
 pub use detect::{Context, Format, detect, document, import};
 pub use files::{fio_plot, large_document, read_file};
@@ -26,6 +32,7 @@ pub use page::from_page;
 pub use pg_test_fsync::from_pg_test_fsync;
 pub use s_suite::from_s_suite;
 pub use text::from_text;
+pub use tools::{from_dbench, from_pgbench, from_sysbench};
 
 /// Largest file that is read.
 pub const MAX_BYTES: u64 = 256 << 20;
@@ -60,6 +67,11 @@ fn at(file: &str, number: usize, line: &str, word: &str, message: String) -> Dia
     d.width = word.chars().count().max(1);
     d.text = line.chars().take(240).collect();
     d
+}
+
+/// Whether a text is a log of strace.
+fn strace(text: &str) -> bool {
+    iosched_experiment::TraceRef::is_log_of("", &|_| Ok(text.to_string()))
 }
 
 /// A finite number.

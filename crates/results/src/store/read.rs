@@ -183,6 +183,16 @@ impl Store {
         Err(StoreError::NoExperiment { path: self.path.clone(), name: name.into(), help })
     }
 
+    /// All experiments of a name, the newest first. Runs may share a name, and so may what is merged.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn named(&self, name: &str) -> Result<Vec<i64>, StoreError> {
+        self.rows("SELECT id FROM experiments WHERE name = ?1 ORDER BY id DESC", [name], |r| {
+            r.get(0)
+        })
+    }
+
     /// The definition an experiment was started with.
     ///
     /// # Errors

@@ -268,10 +268,13 @@ fn merging_twice_adds_nothing() {
     let traced = Record { trace: (0..9000).map(point).collect(), ..record("none", 1) };
     b.put(e, &traced, "hash").unwrap();
     let path = dir_b.path().join("r.db");
-    assert_eq!(a.merge(&path).unwrap(), MergeReport { added: 1, completed: 0, trials: 1 });
+    assert_eq!(a.merge(&path).unwrap(), MergeReport { added: 1, trials: 1, ..Default::default() });
     assert_eq!(a.merge(&path).unwrap(), MergeReport::default());
     b.put(e, &record("none", 2), "hash2").unwrap();
-    assert_eq!(a.merge(&path).unwrap(), MergeReport { added: 0, completed: 1, trials: 1 });
+    assert_eq!(
+        a.merge(&path).unwrap(),
+        MergeReport { completed: 1, trials: 1, ..Default::default() }
+    );
     let id = a.find("e").unwrap();
     assert_eq!(a.complete(id).unwrap().into_values().collect::<Vec<_>>(), ["hash", "hash2"]);
     assert_eq!(a.export(id).unwrap().records, b.export(e).unwrap().records);
@@ -279,6 +282,19 @@ fn merging_twice_adds_nothing() {
     assert_eq!((found.len(), found[0].1), (1, 9000));
     assert_eq!(a.trace(found[0].0.id).unwrap(), traced.trace);
     assert!(a.record(found[0].0.id).unwrap().trace.is_empty(), "records are read without it");
+}
+
+#[test]
+fn a_merge_names_experiments_of_one_name() {
+    let (_a, mut a) = fresh();
+    let (dir_b, mut b) = fresh();
+    let mine = a.begin("e", "", "run").unwrap();
+    let e = b.begin("e", "", "run").unwrap();
+    b.put(e, &record("none", 1), "").unwrap();
+    let report = a.merge(&dir_b.path().join("r.db")).unwrap();
+    let all = a.named("e").unwrap();
+    assert_eq!((all.len(), all[1], a.find("e").unwrap()), (2, mine, all[0]));
+    assert_eq!(report.shared, [("e".to_string(), all)]);
 }
 
 #[test]

@@ -92,7 +92,7 @@ impl Document {
 }
 
 /// What a merge did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergeReport {
     /// Experiments copied.
     pub added: usize,
@@ -100,6 +100,8 @@ pub struct MergeReport {
     pub completed: usize,
     /// Trials copied.
     pub trials: usize,
+    /// Names of several experiments now, with their numbers, the newest first.
+    pub shared: Vec<(String, Vec<i64>)>,
 }
 
 impl Store {
@@ -210,6 +212,12 @@ impl Store {
             report.trials += added;
             report.added += usize::from(!known);
             report.completed += usize::from(known && added > 0);
+            let name = doc.name;
+            let all = self.named(&name)?;
+            if !known && all.len() > 1 {
+                report.shared.retain(|(n, _)| *n != name);
+                report.shared.push((name, all));
+            }
         }
         Ok(report)
     }

@@ -4,6 +4,7 @@
 
 mod concurrent;
 mod fio_plot;
+mod imports;
 mod kill;
 mod many_trials;
 mod power;

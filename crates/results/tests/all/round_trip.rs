@@ -194,12 +194,23 @@ fn a_large_document_is_read_from_the_stream() {
     assert_eq!(large_document(&path, 1000).unwrap(), None, "another program's");
 }
 
+/// The same run a day later.
+fn later(text: &str) -> String {
+    let stamp = |key: &str| {
+        let (_, rest) = text.split_once(&format!("\"{key}\": ")).unwrap();
+        rest[..rest.find(',').unwrap()].to_string()
+    };
+    let more = |old: &str, by: u64| (old.parse::<u64>().unwrap() + by).to_string();
+    let (s, ms) = (stamp("timestamp"), stamp("timestamp_ms"));
+    text.replace(&ms, &more(&ms, 86_400_000)).replacen(&s, &more(&s, 86_400), 1)
+}
+
 /// As `fio --output=FILE` appends one run to the other.
 #[test]
 fn runs_of_fio_in_one_file_are_repetitions() {
     let one = include_str!("../data/fio-3.33-json-plus.json");
     let trial = Context { workload: "w".into(), ..Context::default() };
-    let r = import::from_fio_json("f.json", &format!("{one}\n{one}"), &trial).unwrap();
+    let r = import::from_fio_json("f.json", &format!("{one}\n{}", later(one)), &trial).unwrap();
     let rounds: Vec<u32> = r.iter().map(|r| r.trial.repetition).collect();
     assert_eq!(rounds, [1, 2]);
     assert_eq!(r[0].jobs, r[1].jobs);
