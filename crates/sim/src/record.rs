@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use iosched_block::{CpuModel, Issue, QueueStats, Stack};
-use iosched_experiment::record::HALVES_DIFFER;
 use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
@@ -400,52 +399,6 @@ pub(crate) fn settings_ignored(trial: &Trial) -> Vec<Warning> {
     set.map(warning).collect()
 }
 
-/// By how much the halves of a run may differ without a warning, in per cent.
-const HALVES_APART: [u64; 4] = [10, 25, 50, 75];
-
-/// I/Os of all processes in the first and the second half of each one's time.
-fn halves(ran: &[Ran<'_>]) -> [u64; 2] {
-    let mut sums = [0; 2];
-    for Ran { stats: s, .. } in ran {
-        let half = s.ended.saturating_sub(s.measured_from) / SAMPLE / 2;
-        for sample in s.dirs.iter().flat_map(|d| &d.samples) {
-            match u64::from(sample.at) {
-                at if at < half => sums[0] += u64::from(sample.ios),
-                at if at < 2 * half => sums[1] += u64::from(sample.ios),
-                _ => {}
-            }
-        }
-    }
-    sums
-}
-
-/// If the halves of a run differ, its figures depend as much on the start as on the state that it settles to.
-fn unsteady(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
-    let [first, second] = halves(ran);
-    let (less, more) = (first.min(second), first.max(second));
-    // What chance does to so few I/Os is no change.
-    if more - less <= 3 * (first + second).isqrt() {
-        return None;
-    }
-    let apart = HALVES_APART.iter().rev().find(|p| (more - less) * 100 > more * **p)?;
-    let id = &trial.id;
-    let word = if first > second { "fewer" } else { "more" };
-    Some(Warning {
-        code: HALVES_DIFFER.into(),
-        message: format!(
-            "{} on {}, {}: the second half of the run has over {apart} % {word} I/Os than the first",
-            id.workload, id.device, id.scheduler
-        ),
-        advice: match trial.device.all_full() {
-            Some(full) => format!(
-                "caches fill up, or a scheduler adapts: run it longer, or begin with full caches by --device-state {}",
-                full.text()
-            ),
-            None => "a scheduler adapts, or the load changes: run it longer".into(),
-        },
-    })
-}
-
 /// What is to be known of a run of fio jobs.
 fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
     let ignored = trial.jobs.warnings.iter().map(|w| Warning {
@@ -457,7 +410,7 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
         .chain(state_ignored(trial))
         .chain(settings_ignored(trial))
         .chain(missed_rates(trial, ran, exact))
-        .chain(unsteady(trial, ran))
+        .chain(crate::drift::warning(trial, ran))
         .chain(quick_syncs::warning(trial, ran))
         .collect()
 }
