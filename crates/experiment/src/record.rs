@@ -293,6 +293,11 @@ pub struct DispatchPoint {
 /// Code of the warning that the second half of a run is unlike the first.
 pub const HALVES_DIFFER: &str = "halves-differ";
 
+/// Code of the remark how partitions lie on a disk.
+pub const PARTS: &str = "parts-of-disk";
+/// Code of the remark that a version is simulated by another's model.
+pub const NEAREST: &str = "nearest-version";
+
 /// A warning as data: a code for programs, a sentence for people, what to do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {

@@ -118,6 +118,7 @@ impl Machine {
             Step::Exit => {
                 task.state = State::Exited;
                 self.alive -= 1;
+                self.end_others(t);
                 self.queue.task_exited(&mut self.tl, t);
                 self.workers_exit(t);
                 self.leave_core(t);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use iosched_block::{CpuModel, Issue, QueueStats, Stack};
+use iosched_experiment::record::PARTS;
 use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
@@ -14,7 +15,7 @@ use iosched_types::units::{MS, US};
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
-use iosched_workloads::fio::{JobSpec, iolog_write};
+use iosched_workloads::fio::{JobSpec, assumed_parts, iolog_write};
 
 use iosched_host::Machine;
 
@@ -406,7 +407,13 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
         message: w.clone(),
         advice: String::new(),
     });
+    let parts = assumed_parts(&trial.jobs).map(|message| Warning {
+        code: PARTS.into(),
+        message,
+        advice: String::new(),
+    });
     ignored
+        .chain(parts)
         .chain(state_ignored(trial))
         .chain(settings_ignored(trial))
         .chain(missed_rates(trial, ran, exact))

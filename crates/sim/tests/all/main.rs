@@ -10,6 +10,7 @@ mod call_errors;
 mod call_files;
 mod catalogue_figures;
 mod cores;
+mod fio_ends;
 mod fio_files;
 mod fio_loop;
 mod guarantees;

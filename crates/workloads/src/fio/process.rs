@@ -262,6 +262,12 @@ impl Job {
         &self.spec
     }
 
+    /// Ends the job as its run time would (`exitall` of another): no further I/O, whatever pass or ramp it is in.
+    pub fn terminate(&mut self) {
+        self.limits.nothing();
+        self.deadline = 0;
+    }
+
     /// Puts the process into a group that shares a flow (`flow_id`).
     pub fn join_flow(&mut self, flow: Flow) {
         self.flow = Some(flow);
