@@ -51,6 +51,9 @@ pub fn simulate_with(
         return files::simulate(trial, progress);
     }
     let mut machine = build(trial)?;
+    if !trial.device.discard {
+        machine.refuse_discards();
+    }
     if trial.collect.dispatches {
         machine.collect_dispatches();
     }
