@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use iosched_schedulers::{BlockPath, KernelVersion};
-use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
+use iosched_types::{Diagnostic, DirectSync};
 
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
@@ -514,6 +514,18 @@ impl KernelProfile {
     #[must_use]
     pub fn kernel_version(&self) -> KernelVersion {
         KernelVersion::parse(&self.version).unwrap_or(KernelVersion(6, 12, 0))
+    }
+
+    /// How a direct write with `O_SYNC` or `O_DSYNC` to a device reaches the medium. Measured under 6.12
+    /// (`sim/tests/all/synced_writes.rs`). Not measured, but known: before 4.10 direct I/O had no FUA, and before 2.6.33 the sync of a
+    /// device did not flush its cache.
+    #[must_use]
+    pub fn direct_sync(&self) -> DirectSync {
+        match self.kernel_version() {
+            v if v < KernelVersion(2, 6, 33) => DirectSync::Cached,
+            v if v < KernelVersion(4, 10, 0) => DirectSync::Flush,
+            _ => DirectSync::Fua,
+        }
     }
 
     /// Whether a scheduler of this path can run here by itself (naming a generation overrides it).

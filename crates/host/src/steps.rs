@@ -98,6 +98,10 @@ impl Machine {
                 false
             }
             Step::Wait(min) => {
+                if !self.resume_submission(t) {
+                    return false;
+                }
+                let task = &mut self.tasks[t as usize];
                 let enough = task.ring.len() >= min as usize;
                 if !enough {
                     self.wait(t, min);

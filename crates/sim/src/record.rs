@@ -469,16 +469,23 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     // Ten thousand tasks are not kept beside ten thousand records.
     let cpu: Vec<CpuTime> = (0..machine.tasks.len()).map(|i| machine.cpu_time(i)).collect();
     let tasks = take(&mut machine.tasks).into_iter().zip(&trial.jobs.jobs).zip(cpu);
-    let ran =
-        tasks.map(|((mut t, job), cpu)| Ran { job, stats: t.job.take_stats(), cpu, error: None });
+    let ran = tasks.map(|((mut t, job), cpu)| Ran {
+        job,
+        stats: t.job.take_stats(),
+        cpu,
+        error: t.error,
+    });
     let ran: Vec<Ran<'_>> = ran.collect();
     let series = all_series(&machine, &ran);
+    let record = of_jobs(trial, &machine.queue, machine.tl.now, ran, exact);
+    let failed = record.failed_jobs();
     Record {
         series,
         dispatches,
         io_logs,
         elapsed: machine.tl.now,
-        ..of_jobs(trial, &machine.queue, machine.tl.now, ran, exact)
+        status: failed.map_or(record.status.clone(), Status::Failed),
+        ..record
     }
 }
 

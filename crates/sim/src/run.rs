@@ -60,6 +60,9 @@ fn any(
         return files::simulate(trial, progress);
     }
     let mut machine = build(trial)?;
+    if !trial.device.discard {
+        machine.refuse_discards();
+    }
     if trial.collect.dispatches {
         machine.collect_dispatches();
     }

@@ -60,6 +60,14 @@ pub struct Io {
     pub stable: bool,
 }
 
+impl Io {
+    /// A sync of a device: its cache is flushed.
+    #[must_use]
+    pub fn flush(unit: u32) -> Io {
+        Io { unit, op: Op::Flush, offset: 0, len: 0, stable: false }
+    }
+}
+
 /// What the process does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
