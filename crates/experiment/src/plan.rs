@@ -487,9 +487,8 @@ fn profiles(
     sources: &Sources<'_>,
     errors: &mut Vec<Diagnostic>,
 ) -> Vec<KernelProfile> {
-    let newest = || KernelProfile::names().last().and_then(|n| KernelProfile::find(n).ok());
     if e.kernels.is_empty() {
-        return newest().into_iter().collect();
+        return KernelProfile::preferred().take(1).collect();
     }
     let found = collect(&e.kernels, errors, |k| {
         one(if is_path(&k.value) {
