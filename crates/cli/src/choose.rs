@@ -397,7 +397,8 @@ fn in_its_unit(key: &str, value: &str) -> Option<String> {
 
 /// Settings of the queue. As with tunables, several values of one are compared.
 fn queue(texts: &[String], e: &mut Experiment) -> Outcome {
-    let mut settings: Vec<(String, Vec<Placed<(String, i64)>>)> = Vec::new();
+    type Values = Vec<Placed<(String, i64)>>;
+    let mut settings: Vec<(String, Values)> = Vec::new();
     for text in texts {
         let (key, value, place) = number("--queue", text)?;
         let setting = Placed::new((key.to_string(), value), place);

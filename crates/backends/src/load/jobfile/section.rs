@@ -10,7 +10,8 @@ use super::line;
 use crate::error::{Error, Result};
 
 pub(super) fn section(out: &mut String, job: &JobSpec) -> Result<()> {
-    if !job.direct && (job.caches_before.is_some() || job.caches_after.is_some()) {
+    let drops = [job.caches_before, job.caches_after].iter().any(|c| !c.is_none());
+    if !job.direct && drops {
         let message = format!("job \"{}\" drops caches by a command", job.name);
         let help = "a live run runs no commands of a job file; leave exec_prerun and exec_postrun out: fio drops what is cached of a job's files when it starts (invalidate=1)";
         return Err(Error::input(message, help));
