@@ -1,7 +1,8 @@
 #!/bin/bash
 # Kills experiments, their load, their guardians and `iosched restore` at random points and checks that schedulers,
 # tunables, queue attributes, loop devices, trace instances, state files, locks of disks, directories of loads and
-# load processes are as they were.
+# load processes are as they were. Before that two experiments at a time want one disk, in ways in which the second could
+# miss the first, and one is killed. The settings of all other disks of the machine must stay, too.
 #
 #   tests/chaos.sh [KILLS] [SEED]        default 200 kills
 #   tests/chaos.sh --short [SEED]        as many as 40 s allow; at most 60 s in all
@@ -147,13 +148,48 @@ unbound() {
 }
 stale=" $(unbound | tr '\n' ' ')"
 
-snapshot() {
+# settings DISK: its queue.
+settings() {
     local f
     for f in scheduler nr_requests read_ahead_kb rotational write_cache max_sectors_kb nomerges \
         rq_affinity iostats wbt_lat_usec; do
-        grep -sH . "/sys/block/$name/queue/$f"
+        grep -sH . "/sys/block/$1/queue/$f"
     done
-    grep -sH . "/sys/block/$name/queue/iosched/"*
+    grep -sH . "/sys/block/$1/queue/iosched/"*
+}
+
+# held DISK: whether an experiment has its lock.
+held() {
+    local f=/run/iosched/disks/$(cat "/sys/block/$1/dev" 2>/dev/null)
+    [ -f "$f" ] && ! flock -n "$f" true
+}
+
+# The disks that are there before we begin, each with its incarnation: none of them is named, so none may change. A disk
+# on which another user's experiment runs meanwhile is not looked at from then on.
+mkdir "$dir/disks"
+for f in /sys/block/*; do
+    f=${f##*/}
+    [ "$f" = "$name" ] || held "$f" || { settings "$f"; cat "/sys/block/$f/diskseq" 2>/dev/null; } >"$dir/disks/$f"
+done
+unnamed() {
+    local f now
+    for f in "$dir/disks/"*; do
+        f=${f##*/}
+        now=$(settings "$f"; cat "/sys/block/$f/diskseq" 2>/dev/null)
+        [ "$now" = "$(cat "$dir/disks/$f")" ] && continue
+        if held "$f" || [ "$(tail -n 1 "$dir/disks/$f")" != "$(cat "/sys/block/$f/diskseq" 2>/dev/null)" ]; then
+            rm -f "$dir/disks/$f"
+        else
+            echo "not named, but changed: $f"
+            diff "$dir/disks/$f" <(echo "$now")
+        fi
+    done
+}
+
+snapshot() {
+    local f
+    settings "$name"
+    unnamed
     # Made, but not bound: it has no owner for a moment only.
     for f in $(unbound); do [[ $stale == *" $f "* ]] || echo "unbound: $f"; done
     # Loop devices with our model's name (the base disk is one).
@@ -164,8 +200,7 @@ snapshot() {
     # Trace instances are named by their owner's process.
     for f in "${owners[@]}"; do ls -d /sys/kernel/tracing/instances/iosched-"$f"-* 2>/dev/null; done
     # The lock of the base disk belongs to experiments on it. A file without a holder means nothing.
-    f=/run/iosched/disks/$(cat "/sys/block/$name/dev")
-    [ ! -e "$f" ] || flock -n "$f" true || echo "locked: $f"
+    held "$name" && echo "locked: $name"
     marked | while read -r p; do echo "process: $(tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null)"; done
     true
 }
@@ -175,10 +210,93 @@ snapshot >"$dir/before"
 declare -A count
 slowest=0 slowest_what=none bad=0
 done_kills=0
+
+# restored WHAT: waits until everything is as before.
+restored() {
+    for _ in $(seq $((patience * 5))); do
+        snapshot >"$dir/after"
+        cmp -s "$dir/before" "$dir/after" && return
+        sleep 0.1
+    done
+    bad=$((bad + 1))
+    echo "$1 left something behind:"
+    diff "$dir/before" "$dir/after" | head -20
+    IOSCHED_STATE=$dir/one timeout -k 1 5 "$program" restore
+    IOSCHED_STATE=$dir/two timeout -k 1 5 "$program" restore
+    settings_back
+}
+settings_back() {
+    echo mq-deadline >/sys/block/$name/queue/scheduler
+    echo 200 >/sys/block/$name/queue/iosched/read_expire
+    echo 96 >/sys/block/$name/queue/nr_requests
+    echo 512 >/sys/block/$name/queue/read_ahead_kb
+}
+
+# Two experiments on one disk, each with a state folder of its own as two users have it.
+on_disk=("$dir/job.fio" --backend real --device "$disk" --runs 2 --no-warm-up --no-store --quiet --scheduler kyber,bfq)
+one() {
+    IOSCHED_STATE=$dir/one "$program" run "${on_disk[@]}" >"$dir/log" 2>&1 &
+    pid=$!
+    owners=("$pid")
+}
+# The first has switched the disk.
+switched() {
+    for _ in $(seq 200); do
+        grep -q '\[mq-deadline\]' /sys/block/$name/queue/scheduler || return 0
+        sleep 0.05
+    done
+    echo "the first experiment did not switch the disk"
+    cat "$dir/log"
+    bad=$((bad + 1))
+}
+# refused WHAT PREFIX...: the second must not begin (3), or the first one's scheduler would be put "back" by it.
+refused() {
+    local what=$1 code
+    shift
+    IOSCHED_STATE=$dir/two timeout -k 1 20 "$@" "$program" run "${on_disk[@]}" >"$dir/log.two" 2>&1
+    code=$?
+    [ $code = 3 ] && return
+    bad=$((bad + 1))
+    echo "$what: the second was not refused, exit code $code"
+    tail -3 "$dir/log.two"
+}
+leave() {
+    kill "$1" $pid 2>/dev/null
+    [ -z "${2:-}" ] || rm -rf "$2"
+    ended $patience $pid
+    wait $pid 2>/dev/null
+    restored "$3"
+    rm -rf "$dir/one" "$dir/two"
+}
+pairs=1
+[ $short = 1 ] || pairs=$((kills / 20))
+for _ in $(seq $pairs); do
+    one; switched
+    refused "a second state folder" env
+    refused "a /run of its own" unshare -m sh -c 'mount -t tmpfs none /run && exec "$@"' sh
+    rm -f "/run/iosched/disks/$(cat /sys/block/$name/dev)"
+    refused "a lock file that was removed" env
+    leave -INT '' "two at once, SIGINT"
+
+    # A script that kills its run and removes its files.
+    one; switched
+    leave -KILL "$dir/one" "SIGKILL, the state folder removed"
+
+    # Both start at the same moment; the second is killed on its way, then the first.
+    one
+    IOSCHED_STATE=$dir/two "$program" run "${on_disk[@]}" >"$dir/log.two" 2>&1 &
+    two=$!
+    owners+=("$two")
+    sleep 0.$((RANDOM % 500 + 100))
+    kill -KILL $two
+    wait $two 2>/dev/null
+    sleep 0.$((RANDOM % 300 + 100))
+    leave -KILL '' "SIGKILL of two that start"
+done 2>/dev/null
 kinds=4
 command -v sqlite3 >/dev/null && kinds=5
 for i in $(seq "$kills"); do
-    if [ $short = 1 ] && ((SECONDS > 30)); then break; fi
+    if [ $short = 1 ] && ((SECONDS > 32)); then break; fi
     done_kills=$i
     run=(--runs 2 --trace --no-warm-up --no-store --quiet --scheduler none,mq-deadline,kyber,bfq)
     case $((RANDOM % kinds)) in

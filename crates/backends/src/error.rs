@@ -165,9 +165,9 @@ pub enum Error {
         reads: String,
     },
     /// Another instance is at work.
-    #[error("another iosched (process {pid}) is changing {what}")]
+    #[error("another iosched{} is changing {what}", process(*pid))]
     Locked {
-        /// The process id.
+        /// The process id; 0 when it cannot be known.
         pid: u32,
         /// Device or state directory.
         what: String,
@@ -226,6 +226,10 @@ pub enum Error {
         /// The system's error.
         source: io::Error,
     },
+}
+
+fn process(pid: u32) -> String {
+    if pid == 0 { String::new() } else { format!(" (process {pid})") }
 }
 
 impl Error {

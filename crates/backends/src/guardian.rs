@@ -108,8 +108,8 @@ const READY: &str = "iosched-guardian-watches";
 /// # Errors
 /// What undoing reports.
 pub fn main(path: &Path) -> Result<()> {
-    let Ok(probe) = std::fs::File::open(path) else { return Ok(()) };
-    drop(probe);
+    // Held from now on: the name may lead elsewhere when the owner dies.
+    let Some(file) = StateFile::open(path)? else { return Ok(()) };
     // A signal that ends a whole session ends the program, too, and that is when the guardian is needed. Only SIGKILL
     // ends it.
     let ignored = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
@@ -128,8 +128,9 @@ pub fn main(path: &Path) -> Result<()> {
         .map_err(|e| Error::io("opening", "/dev/null", e))?;
     rustix::stdio::dup2_stdout(&null)
         .map_err(|e| Error::io("closing standard output of", "/proc/self", e.into()))?;
-    match StateFile::take_over(path, true)? {
-        Some((file, state)) => restore::undo(file, &state).map(|_| ()),
+    match StateFile::take_over_opened(file, path, true)? {
+        // A run that has come between is waited for: it puts back what it found, which is not what was there before.
+        Some((file, state)) => restore::undo(file, &state, None).map(|_| ()),
         None => Ok(()),
     }
 }

@@ -35,7 +35,7 @@ pub fn restore_all(dir: &Path) -> Vec<(String, Result<Restored>)> {
             let name =
                 path.file_stem().map_or_else(String::new, |s| s.to_string_lossy().into_owned());
             let result = StateFile::take_over(&path, false).and_then(|found| match found {
-                Some((file, state)) => undo(file, &state),
+                Some((file, state)) => undo(file, &state, Some(DYING)),
                 None => Ok(Restored::InUse),
             });
             (name, result)
@@ -43,11 +43,11 @@ pub fn restore_all(dir: &Path) -> Vec<(String, Result<Restored>)> {
         .collect()
 }
 
-/// Undoes one change and removes its file.
+/// Undoes one change and removes its file. Waits that long for another process that uses the disk, or until it is done.
 ///
 /// # Errors
 /// What stands in the way; the file stays, so that it can be tried again.
-pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
+pub fn undo(file: StateFile, state: &State, patience: Option<Duration>) -> Result<Restored> {
     // Of all changes only files outlive a boot.
     let outlives = matches!(state.change, Change::Directory(_));
     if state.boot_id != boot_id() && !outlives {
@@ -73,8 +73,14 @@ pub fn undo(file: StateFile, state: &State) -> Result<Restored> {
                 None
             } else {
                 // No experiment may begin on a disk that is being put back.
-                let lock = DiskLock::take_over(&root, device, DYING);
+                let lock = DiskLock::take_over(&root, device, patience);
                 Some(lock.and_then(|lock| {
+                    // Another disk may have got the name while we waited.
+                    if another() {
+                        lock.release();
+                        let device = format!("/dev/{device}");
+                        return Err(Error::Gone { device, during: "restoring".into() });
+                    }
                     let done = switch::put_back(&root, device, before, *tag_depth)?;
                     Ok((done, lock))
                 }))
@@ -237,7 +243,7 @@ mod tests {
         // As the guardian does it.
         let (file, found) =
             StateFile::take_over(&state.path().join("a.json"), true).unwrap().unwrap();
-        undo(file, &found).unwrap_err();
+        undo(file, &found, None).unwrap_err();
         assert_eq!(fs::read_to_string(made.path.join("data")).unwrap(), "theirs");
         fs::remove_dir_all(&made.path).unwrap();
         fs::rename(&moved, &made.path).unwrap();

@@ -20,6 +20,7 @@ use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::made::MadeDirectory;
 use crate::root::SysRoot;
+use crate::switch::lock;
 
 /// Where state files live: gone after a reboot, as the changes are.
 pub const STATE_DIR: &str = "/run/iosched";
@@ -141,7 +142,7 @@ impl StateFile {
     pub fn create(dir: &Path, name: &str, change: Change) -> Result<StateFile> {
         let io = |e| Error::io("writing state in", dir, e);
         fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(io)?;
-        let path = dir.join(format!("{}.json", name.replace('/', "!")));
+        let path = Self::path_in(dir, name);
         let pid = std::process::id();
         let instance = instance().to_string();
         let state = State { version: VERSION, pid, instance, boot_id: boot_id(), change };
@@ -158,6 +159,11 @@ impl StateFile {
         };
         File::open(dir).and_then(|d| d.sync_all()).map_err(io)?;
         Ok(StateFile { path, lock })
+    }
+
+    /// Where the change of a thing of this name is written down.
+    pub(crate) fn path_in(dir: &Path, name: &str) -> PathBuf {
+        dir.join(format!("{}.json", name.replace('/', "!")))
     }
 
     /// Writes down which directory was made, on stable storage, before anything is put into it. It goes below what is
@@ -180,20 +186,48 @@ impl StateFile {
     /// # Errors
     /// [`Error::Io`]; a file that cannot be understood is reported as [`Error::Trial`].
     pub fn take_over(path: &Path, wait: bool) -> Result<Option<(StateFile, State)>> {
-        // A pipe of that name would wait for a writer.
-        let file = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
-        let file = match file {
-            Ok(f) => f,
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Error::io("reading", path, e)),
-        };
-        let Some(mut lock) = lock_of_the_dead(file, path, wait)? else { return Ok(None) };
-        // The process that undid it removed the name before it released the lock.
-        if lock.metadata().map_err(|e| Error::io("reading", path, e))?.nlink() == 0 {
-            return Ok(None);
+        match Self::open(path)? {
+            Some(file) => Self::take_over_opened(file, path, wait),
+            None => Ok(None),
         }
+    }
+
+    /// Opens a state file to take it over; `None` when there is none.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn open(path: &Path) -> Result<Option<File>> {
+        // A pipe of that name would wait for a writer.
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(nix::libc::O_NONBLOCK)
+            .open(path);
+        match file {
+            Ok(f) => Ok(Some(f)),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("reading", path, e)),
+        }
+    }
+
+    /// As [`take_over`](Self::take_over), of a file that is open. It is known by that, whatever its name leads to now.
+    ///
+    /// # Errors
+    /// As [`take_over`](Self::take_over).
+    pub(crate) fn take_over_opened(
+        file: File,
+        path: &Path,
+        wait: bool,
+    ) -> Result<Option<(StateFile, State)>> {
+        let Some(mut lock) = lock_of_the_dead(file, path, wait)? else { return Ok(None) };
         let mut text = Vec::new();
         lock.read_to_end(&mut text).map_err(|e| Error::io("reading", path, e))?;
+        // The process that undid it emptied it. A file that only lost its name was removed by another program, and what
+        // it says is to be done all the same.
+        let nameless = lock.metadata().map_err(|e| Error::io("reading", path, e))?.nlink() == 0;
+        if nameless && text.is_empty() {
+            return Ok(None);
+        }
         let state = parse(&String::from_utf8_lossy(&text)).map_err(|e| Error::Trial {
             message: format!(
                 "{} is no state file that this iosched understands: {e}; look whether the disk is as it was (iosched doctor), then remove it",
@@ -214,16 +248,20 @@ impl StateFile {
         restore_command(self.path.parent().unwrap_or(Path::new(STATE_DIR)))
     }
 
-    /// The change is undone: removes the file.
+    /// The change is undone: removes the file, and empties it for those who have it open.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn finish(self) -> Result<()> {
-        match fs::remove_file(&self.path) {
-            // The whole directory was removed. The change is undone all the same.
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
-            other => other.map_err(|e| Error::io("removing", &self.path, e)),
+        let io = |e| Error::io("removing", &self.path, e);
+        // If the whole directory was removed, another run may have made it again with a file of this name.
+        if lock::names(&self.path, &self.lock) {
+            match fs::remove_file(&self.path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(io(e)),
+                _ => {}
+            }
         }
+        self.lock.set_len(0).map_err(io)
     }
 }
 
@@ -523,6 +561,35 @@ mod tests {
         file.finish().unwrap();
         assert!(list(dir.path()).is_empty());
         StateFile::create(dir.path(), "sda", change()).unwrap().finish().unwrap();
+    }
+
+    /// A script removes the folder of a run that it has just killed. The guardian may not have looked yet.
+    #[test]
+    fn a_state_file_that_another_program_removed_still_says_what_to_undo() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("state");
+        for undone in [false, true] {
+            let owned = StateFile::create(&folder, "sda", change()).unwrap();
+            let path = owned.path().to_path_buf();
+            let watched = StateFile::open(&path).unwrap().unwrap();
+            fs::remove_dir_all(&folder).unwrap();
+            // Another run begins in the same place, and its file is no business of the first.
+            let other = StateFile::create(&folder, "sda", change()).unwrap();
+            if undone {
+                owned.finish().unwrap();
+            } else {
+                drop(owned);
+            }
+            let found = StateFile::take_over_opened(watched, &path, true).unwrap();
+            assert_eq!(found.is_none(), undone);
+            if let Some((file, state)) = found {
+                assert_eq!(state.change, change());
+                file.finish().unwrap();
+            }
+            assert!(path.exists(), "the other run's");
+            other.finish().unwrap();
+            assert!(!path.exists());
+        }
     }
 
     #[test]

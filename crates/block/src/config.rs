@@ -43,6 +43,9 @@ pub struct QueueConfig {
     pub device: Box<dyn Device>,
     /// Commands the device takes at once (driver tags), per hardware queue.
     pub queue_depth: u32,
+    /// Requests that the driver has at the device at a time, per hardware queue, where that is fewer than there are tags; 0: as many.
+    /// A request that comes too early has left the scheduler and waits.
+    pub at_once: u32,
     /// Hardware queues.
     pub hw_queues: u16,
     /// `queue/rotational`.
@@ -123,7 +126,13 @@ const fn s(
 #[must_use]
 pub fn queue_settings() -> &'static [QueueSetting] {
     static SETTINGS: &[QueueSetting] = &[
-        s("nr_requests", "requests", 4, 1 << 21, "Requests that may be allocated."),
+        s(
+            "nr_requests",
+            "requests",
+            1,
+            1 << 21,
+            "Requests that may be allocated. Linux takes less than 4 for 4.",
+        ),
         s("max_sectors_kb", "KiB", 4, 65_536, "Largest request."),
         s("nomerges", "0/1/2", 0, 2, "1: only the one-entry merge cache; 2: no merging."),
         s("read_ahead_kb", "KiB", 0, 1 << 20, "Read-ahead window of buffered reads."),

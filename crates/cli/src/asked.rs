@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use iosched_experiment::{DeviceRef, Experiment, contained};
 
 use crate::args::RunArgs;
-use crate::files;
+use crate::{choose, files};
 
 /// Before the options, on the first line of a definition.
 const OPTIONS: &str = iosched_experiment::OPTIONS_LINE;
@@ -44,6 +44,16 @@ pub(crate) fn of_command(args: &RunArgs, e: &Experiment) -> String {
         }
         seen.join(", ")
     };
+    let workload = |file: &String| {
+        let text = toml::Value::from(file.as_str());
+        match choose::is_command(file) {
+            true => format!("{{ name = \"fio\", job = {text} }}"),
+            false => text.to_string(),
+        }
+    };
+    let mut workloads: Vec<String> =
+        args.files.iter().filter(|f| !f.ends_with(".toml")).map(workload).collect();
+    workloads.dedup();
     let devices = e.devices.iter().map(|d| match &d.value {
         DeviceRef::Named(name) | DeviceRef::Inline(name, _) => name,
     });
@@ -52,7 +62,7 @@ pub(crate) fn of_command(args: &RunArgs, e: &Experiment) -> String {
         toml::Value::from(e.name.as_str()),
         strings(&mut devices.into_iter()),
         strings(&mut e.schedulers.iter().map(|s| &s.value.name)),
-        strings(&mut args.files.iter().filter(|f| !f.ends_with(".toml"))),
+        workloads.join(", "),
     );
     head(COMMAND, &command) + &head(OPTIONS, &options) + &contained("", &text, &files::text)
 }
@@ -113,7 +123,7 @@ fn options(args: &RunArgs) -> Vec<String> {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.into();

@@ -31,7 +31,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
     let mut out = Vec::new();
     let mut quick: Option<Experiment> = None;
     for file in &args.files {
-        if file.ends_with(".toml") {
+        if file.ends_with(".toml") && !is_command(file) {
             let text = files::required(file)?;
             let mut experiment = read(args, file, &text)?;
             apply(args, &mut experiment)?;
@@ -39,7 +39,7 @@ pub(crate) fn experiments(args: &RunArgs) -> Outcome<Vec<Chosen>> {
             out.push(Chosen { experiment, definition });
         } else {
             let e = quick.get_or_insert_with(|| Experiment {
-                name: stem(file).into(),
+                name: if is_command(file) { "fio".into() } else { stem(file).into() },
                 ..Experiment::default()
             });
             e.workloads.push(workload(file));
@@ -81,8 +81,29 @@ fn read(args: &RunArgs, file: &str, text: &str) -> Outcome<Experiment> {
     Err(all)
 }
 
+/// A fio command line among the workloads: its words, which the shell has taken apart, as one text again.
+pub(crate) fn joined(files: Vec<String>) -> Vec<String> {
+    let at_fio = |f: &String| f == "fio" || f.ends_with("/fio");
+    let first = files.iter().position(|f| f != "sudo");
+    if files.len() > 1 && first.is_some_and(|i| at_fio(&files[i])) {
+        return vec![files.iter().map(|w| asked::quoted(w)).collect::<Vec<_>>().join(" ")];
+    }
+    files
+}
+
+/// Whether a workload is a fio command line.
+pub(crate) fn is_command(file: &str) -> bool {
+    let mut words = file.split_whitespace().skip_while(|w| *w == "sudo");
+    let fio = words.next().is_some_and(|w| w == "fio" || w.ends_with("/fio"));
+    fio && words.next().is_some_and(|w| w.starts_with('-'))
+}
+
 /// A file if it exists or can only be a file, else a job that comes with the program.
 fn workload(file: &str) -> Placed<WorkloadRef> {
+    if is_command(file) {
+        let job = JobSource::Text(file.into());
+        return Placed::new(WorkloadRef { name: "fio".into(), job }, Place::file("fio"));
+    }
     if let Some(program) =
         ProgramRef::of_line(file).filter(|_| !std::path::Path::new(file).exists())
     {
@@ -118,7 +139,7 @@ fn all_of(e: &Experiment) -> Vec<Placed<SchedulerRef>> {
 }
 
 fn plain(name: &str, place: Place) -> Placed<SchedulerRef> {
-    Placed::new(SchedulerRef { name: name.into(), tunables: Vec::new(), label: None }, place)
+    Placed::new(SchedulerRef { name: name.into(), ..SchedulerRef::default() }, place)
 }
 
 /// Parts of comma-separated, repeatable options with their places.
@@ -239,10 +260,7 @@ fn options(args: &RunArgs, e: &mut Experiment) -> Outcome {
     if args.quick {
         short::quick(e, args.quiet)?;
     }
-    for text in &args.queue {
-        let (key, value, place) = number("--queue", text)?;
-        e.queue.push(Placed::new((key.into(), value), place));
-    }
+    queue(&args.queue, e)?;
     if let Some(name) = &args.name {
         if name.trim().is_empty() {
             return Err(Place::option("--name", name, name).error("a name has letters").into());
@@ -379,6 +397,38 @@ fn in_its_unit(key: &str, value: &str) -> Option<String> {
     })
 }
 
+/// Settings of the queue. As with tunables, several values of one are compared.
+fn queue(texts: &[String], e: &mut Experiment) -> Outcome {
+    type Values = Vec<Placed<(String, i64)>>;
+    let mut settings: Vec<(String, Values)> = Vec::new();
+    for text in texts {
+        let (key, value, place) = number("--queue", text)?;
+        let setting = Placed::new((key.to_string(), value), place);
+        match settings.iter_mut().find(|(known, _)| known == key) {
+            Some((_, values)) if values.iter().any(|v| v.value.1 == value) => {}
+            Some((_, values)) => values.push(setting),
+            None => settings.push((key.into(), vec![setting])),
+        }
+    }
+    for (_, values) in settings {
+        if values.len() == 1 {
+            e.queue.extend(values);
+            continue;
+        }
+        if e.schedulers.is_empty() {
+            e.schedulers = all_of(e);
+        }
+        let with = |s: &Placed<SchedulerRef>, value: &Placed<(String, i64)>| {
+            let mut s = s.clone();
+            s.value.queue.push(value.clone());
+            s
+        };
+        let before = std::mem::take(&mut e.schedulers);
+        e.schedulers = before.iter().flat_map(|s| values.iter().map(move |v| with(s, v))).collect();
+    }
+    Ok(())
+}
+
 /// `SCHEDULER.NAME=VALUE`, each: several values of one tunable are several schedulers to compare.
 fn tunables(texts: &[String], e: &mut Experiment) -> Outcome {
     let mut keys: Vec<&str> = Vec::new();
@@ -463,7 +513,9 @@ pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>
 }
 
 fn look_up(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
-    let environment = files::Environment { cpus: e.cpus };
+    // fio's $mb_memory is the memory of the machine that runs the job: the simulated one's, where there is one.
+    let memory = simulated(e.backend).then_some(e.host.memory);
+    let environment = files::Environment { cpus: e.cpus, memory };
     let sources = Sources {
         read: &files::text,
         job: &jobs::find,

@@ -218,6 +218,8 @@ pub(crate) fn note(text: &str) {
 pub(crate) struct Environment {
     /// CPUs of the machine the job is for.
     pub(crate) cpus: u16,
+    /// Bytes of its memory, where it is not this one.
+    pub(crate) memory: Option<u64>,
 }
 
 impl Lookup for Environment {
@@ -229,6 +231,7 @@ impl Lookup for Environment {
         match name {
             "pagesize" => Some(4096),
             "ncpus" => Some(u64::from(self.cpus)),
+            "mb_memory" if self.memory.is_some() => self.memory.map(|bytes| bytes >> 20),
             "mb_memory" => {
                 let text = std::fs::read_to_string("/proc/meminfo").ok()?;
                 let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;

@@ -1,6 +1,7 @@
 //! `iosched list`.
 
 use iosched_block::KernelProfile;
+use iosched_block::profile::Basis;
 use iosched_devices::catalogue;
 use iosched_schedulers::{BlockPath, Descriptor, Generation, registry};
 use iosched_types::units::show_bytes;
@@ -38,7 +39,12 @@ pub(crate) fn list(args: &ListArgs) -> Outcome {
         }
         ListKind::Kernels => {
             for k in kernels() {
-                let text = format!("{}; default scheduler {}", k.title, k.default_scheduler);
+                let basis = match k.basis {
+                    Basis::Measured => "beside a real kernel",
+                    Basis::Described => "from descriptions, else as the next measured one",
+                };
+                let text =
+                    format!("{} ({basis}); default scheduler {}", k.title, k.default_scheduler);
                 out.push_str(&entry(&k.version, 10, &text));
             }
         }

@@ -88,7 +88,10 @@ fn suggest(error: &mut clap::Error) {
 
 fn execute(command: Command) -> Outcome {
     match command {
-        Command::Run(args) => run::run(&args),
+        Command::Run(mut args) => {
+            args.files = choose::joined(std::mem::take(&mut args.files));
+            run::run(&args)
+        }
         Command::List(args) => list::list(&args),
         Command::Show(args) => show::show(&args),
         Command::Explain(args) => explain::explain(&args),

@@ -138,6 +138,9 @@ fn option(args: &ShowArgs, name: &str) -> Outcome {
         let effect = match o.effect {
             Effect::Simulated => "yes".to_string(),
             Effect::NoEffect(why) => format!("accepted without effect on timing: {why}"),
+            Effect::Unmodelled(instead) => {
+                format!("accepted with a warning, and not modelled: {instead}")
+            }
             Effect::Refused { reason, harmless: [] } => {
                 format!("refused: {reason}")
             }

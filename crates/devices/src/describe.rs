@@ -220,12 +220,18 @@ impl Description {
 
 fn queue(spec: &DeviceSpec) -> Vec<(&'static str, String)> {
     let flag = |b: bool| u8::from(b).to_string();
+    let at_once = match spec.at_once {
+        0 => spec.queue_depth,
+        n => n,
+    };
     vec![
         ("queue depth", spec.queue_depth.to_string()),
+        ("at the device at once", at_once.to_string()),
         ("hardware queues", spec.hw_queues.to_string()),
         ("rotational", flag(spec.rotational)),
         ("write_cache", if spec.write_cache { "write back" } else { "write through" }.into()),
         ("fua", flag(spec.fua)),
+        ("discard", flag(spec.discard)),
         ("max_hw_sectors_kb", spec.max_hw_sectors_kb.to_string()),
         ("logical_block_size", spec.logical_block.to_string()),
     ]

@@ -169,7 +169,8 @@ params! {
         cap: u64, Bytes, None, 512, MAX_BYTES, "Size.";
         depth: u64, Count, Some(0), 0, 1 << 20, "Commands taken at once; 0 for any number.";
         flush_ns: u64, Nanos, Some(0), 0, MAX_NS,
-            "Duration of a flush, beside writing what the write cache holds.";
+            "Time to note on the medium what was written since the last flush, one half turn of it waiting; beside writing what the \
+             write cache holds. Without wcache: duration of a flush.";
         ovh_ns: u64, Nanos, Some(0), 0, MAX_NS, "Command overhead.";
         seek_a: u64, Nanos, Some(0), 0, MAX_SEEK,
             "Seek time over d of C sectors is a + b*sqrt(d/C) + c*(d/C): a.";
@@ -238,7 +239,7 @@ params! {
         slc_fold_bw: u64, Rate, Some(0), 0, u64::MAX,
             "Rate at which an idle drive empties the SLC cache.";
         vcache: bool, Flag, Some(0), 0, 1,
-            "The write cache is volatile: a forced (FUA) write completes when it is on flash.";
+            "The write cache is volatile: a forced (FUA) write completes when it is on flash, and noted there as a flush notes it.";
         flush_alone: bool, Flag, Some(0), 0, 1,
             "A flush is served alone, as ATA's FLUSH CACHE: after what came before it, before what comes after.";
         duplex: bool, Flag, Some(0), 0, 1,
@@ -259,6 +260,9 @@ params! {
             "The controller's time for a command, one after the other, while others are on flash and bus.";
         gather: bool, Flag, Some(0), 0, 1,
             "With log: a stripe that is not full waits for more while its channel programs another.";
+        plain_sync: bool, Flag, Some(0), 0, 1,
+            "As the reference measurements have it: every flush takes flush_ns, and a forced write ends with its program. 0: what a flush \
+             notes takes flush_ns, after a forced write as after others, and a flush with nothing to note takes none.";
     }
 }
 

@@ -140,6 +140,8 @@ const fn block_key(name: &'static str, unit: Unit, min: u64, max: u64) -> Key {
 /// What the block layer is told; the same keys in both kinds of file.
 pub(crate) const BLOCK_KEYS: &[Key] = &[
     block_key("queue_depth", Unit::Count, 1, 65_536),
+    block_key("at_once", Unit::Count, 0, 65_536),
+    block_key("discard", Unit::Flag, 0, 1),
     block_key("hw_queues", Unit::Count, 1, 4096),
     block_key("rotational", Unit::Flag, 0, 1),
     block_key("write_cache", Unit::Flag, 0, 1),
@@ -156,6 +158,8 @@ pub(crate) fn block_facts(src: &Source, table: &DeTable, spec: &mut DeviceSpec) 
         let v = src.whole(at, key)?;
         match key.name {
             "queue_depth" => spec.queue_depth = v as u32,
+            "at_once" => spec.at_once = v as u32,
+            "discard" => spec.discard = v != 0,
             "hw_queues" => spec.hw_queues = v as u32,
             "rotational" => spec.rotational = v != 0,
             "write_cache" => spec.write_cache = v != 0,

@@ -75,6 +75,13 @@ pub enum Model {
 }
 
 impl Model {
+    /// Whether such a device takes discards where nothing else is said: a disk does if it says how long a trim takes, as those that
+    /// record in shingles.
+    #[must_use]
+    pub fn takes_trims(&self) -> bool {
+        !matches!(self, Model::Hdd(p) if p.trim_ns == 0)
+    }
+
     /// The kinds, as files name them.
     pub const KINDS: &'static [&'static str] = &["fixed", "hdd", "ssd", "volume", "array"];
 
@@ -347,6 +354,10 @@ pub struct DeviceSpec {
     pub model: Model,
     /// Driver tags of a hardware queue.
     pub queue_depth: u32,
+    /// Requests that the driver has at the device at a time, where that is fewer than it has tags (MMC: one under way and one
+    /// prepared of 64); 0: as many.
+    #[serde(default)]
+    pub at_once: u32,
     /// Hardware queues.
     pub hw_queues: u32,
     /// `queue/rotational`.
@@ -355,6 +366,9 @@ pub struct DeviceSpec {
     pub write_cache: bool,
     /// `queue/fua`.
     pub fua: bool,
+    /// Takes discards (`queue/discard_max_bytes` is not 0). Others answer `EOPNOTSUPP`.
+    #[serde(default = "yes")]
+    pub discard: bool,
     /// `queue/max_hw_sectors_kb`.
     pub max_hw_sectors_kb: u32,
     /// `queue/logical_block_size` in bytes.
@@ -375,18 +389,25 @@ pub struct DeviceSpec {
     pub price: Option<Price>,
 }
 
+fn yes() -> bool {
+    true
+}
+
 impl DeviceSpec {
     /// A description with the defaults of a single-queue device without a write cache.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Model) -> Self {
         let name = name.into();
         let hdd = matches!(model, Model::Hdd(_));
+        let discard = model.takes_trims();
         DeviceSpec {
             title: name.clone(),
             name,
             summary: String::new(),
             model,
             queue_depth: 32,
+            at_once: 0,
+            discard,
             hw_queues: 1,
             rotational: hdd,
             write_cache: false,
@@ -444,6 +465,7 @@ impl DeviceSpec {
         self.model.validate()?;
         let bounds = [
             ("queue_depth", self.queue_depth, 1, 65_536),
+            ("at_once", self.at_once, 0, self.queue_depth),
             ("hw_queues", self.hw_queues, 1, 4096),
             ("max_hw_sectors_kb", self.max_hw_sectors_kb, 4, 1 << 30),
             ("logical_block", self.logical_block, 512, 65_536),

@@ -235,6 +235,9 @@ fn whole(name: &str, stack: StackSpec) -> DeviceSpec {
     spec.max_hw_sectors_kb = legs.iter().map(|l| l.max_hw_sectors_kb).min().unwrap_or(512);
     spec.logical_block = legs.iter().map(|l| l.logical_block).max().unwrap_or(512);
     spec.budget = legs[0].budget;
+    spec.at_once = legs[0].at_once;
+    // A discard of the whole goes to every leg that takes it.
+    spec.discard = any(|l| l.discard);
     spec.stack = Some(Box::new(stack));
     spec
 }

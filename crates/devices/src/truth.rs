@@ -42,14 +42,19 @@ fn section(src: &Source, name: &str, table: &DeTable) -> Result<TruthDevice, Dia
     let mut also = vec![NR_REQUESTS.name, "runtime_s", CACHE.name];
     also.extend(BLOCK_KEYS.iter().map(|k| k.name));
     let mut spec = DeviceSpec::new(name, model(src, table, &format!("[{name}]"), &also)?);
+    // The reference disks take discards, and know nothing of what a flush leaves to do.
+    spec.discard = true;
+    if let Model::Ssd(ssd) = &mut spec.model {
+        ssd.plain_sync = true;
+    }
     block_facts(src, table, &mut spec)?;
     if let Some(at) = table.get(CACHE.name) {
         let announced = src.whole(at, &CACHE)?;
         (spec.write_cache, spec.fua) = (announced > 0, announced > 1);
-        if let (true, Model::Ssd(ssd)) = (spec.fua, &mut spec.model) {
-            // A forced write passes the cache by.
-            ssd.vcache = true;
-        }
+    }
+    if let (true, Model::Ssd(ssd)) = (spec.write_cache && spec.fua, &mut spec.model) {
+        // A forced write passes the cache by.
+        ssd.vcache = true;
     }
     let mut nr_requests = 2 * spec.queue_depth;
     if let Some(at) = table.get(NR_REQUESTS.name) {

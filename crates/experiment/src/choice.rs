@@ -8,6 +8,7 @@ use iosched_types::nearest::did_you_mean;
 
 use crate::file::SchedulerRef;
 use crate::place::{Place, Placed};
+use crate::record::{NEAREST, Warning};
 use crate::trial::{ChoiceError, choose_scheduler, label, path_of};
 
 /// A scheduler, looked up.
@@ -17,7 +18,13 @@ pub(crate) struct Choice<'e> {
     /// The kernel's name of a scheduler that iosched does not have.
     pub(crate) foreign: Option<String>,
     pub(crate) label: String,
+    /// How the experiment names it.
+    pub(crate) named: &'e str,
     pub(crate) place: &'e Place,
+    /// `queue/*` settings of its own.
+    pub(crate) settings: Vec<(String, i64)>,
+    /// What the label does not tell.
+    pub(crate) remark: Option<Warning>,
 }
 
 /// A scheduler of a kernel profile, for the simulator.
@@ -48,15 +55,45 @@ pub(crate) fn simulated<'e>(
         return Err(d.with_help(format!("write {name}@VERSION to run it all the same")));
     }
     let mut text = s.value.label.clone().unwrap_or_else(|| label(&choice));
+    text.push_str(&queue_label(&s.value));
     if several {
         text.push_str(&format!(" on {}", kernel.version));
     }
+    let remark = stands_for(&s.value.name, &choice);
     Ok(Choice {
         kernel: kernel.clone(),
         scheduler: choice,
         foreign: None,
         label: text,
         place: &s.place,
+        settings: settings(&s.value),
+        named: &s.value.name,
+        remark,
+    })
+}
+
+fn settings(s: &SchedulerRef) -> Vec<(String, i64)> {
+    s.queue.iter().map(|q| q.value.clone()).collect()
+}
+
+fn queue_label(s: &SchedulerRef) -> String {
+    s.queue.iter().map(|q| format!(" {}={}", q.value.0, q.value.1)).collect()
+}
+
+/// `bfq@5.17` runs as the generation that Linux 5.17 had. Where there is no profile of that kernel, the name of the
+/// generation alone does not tell so.
+fn stands_for(name: &str, choice: &SchedulerChoice) -> Option<Warning> {
+    let (_, wanted) = name.split_once('@')?;
+    KernelVersion::parse(wanted)?;
+    let known = KernelProfile::names().contains(&wanted) || choice.generation.name == wanted;
+    (!known).then(|| Warning {
+        code: NEAREST.into(),
+        message: format!(
+            "{name} runs as {}, the generation of Linux {}",
+            label(choice),
+            choice.generation.range()
+        ),
+        advice: String::new(),
     })
 }
 
@@ -126,8 +163,11 @@ pub(crate) fn live<'e>(
         kernel: kernel.clone(),
         scheduler: SchedulerChoice { descriptor: found, generation, tunables },
         foreign,
-        label: s.value.label.clone().unwrap_or(text),
+        label: s.value.label.clone().unwrap_or(text) + &queue_label(&s.value),
         place: &s.place,
+        settings: settings(&s.value),
+        named: &s.value.name,
+        remark: None,
     })
 }
 
@@ -137,7 +177,7 @@ mod tests {
 
     fn chosen(name: &str) -> Result<(String, Option<String>), String> {
         let tunables = Vec::new();
-        let s = SchedulerRef { name: name.into(), tunables, label: None };
+        let s = SchedulerRef { name: name.into(), tunables, ..SchedulerRef::default() };
         let s = Placed::new(s, Place::file("e.toml"));
         let kernel = KernelProfile::find("6.12").unwrap();
         let offered = || vec!["none".to_string(), "adios".into()];

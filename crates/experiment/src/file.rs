@@ -41,12 +41,14 @@ pub enum DeviceRef {
 }
 
 /// A scheduler with its tunables.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedulerRef {
     /// `family[@generation or kernel]`.
     pub name: String,
     /// Tunables by sysfs name, in the sysfs unit.
     pub tunables: Vec<Placed<(String, i64)>>,
+    /// `queue/*` settings with which it runs beside itself with others.
+    pub queue: Vec<Placed<(String, i64)>>,
     /// How tables call it; by default its name and the tunables that were set.
     pub label: Option<String>,
 }

@@ -18,7 +18,7 @@ use iosched_types::units::show_bytes;
 use iosched_workloads::fio::layout::{Files, lay_out_beside};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{
-    DEFAULT_SEED, JobSet, Lookup, check_cpus, check_files, parse, parse_live,
+    DEFAULT_SEED, JobSet, Lookup, check_cpus, check_disks, check_files, parse, parse_live,
 };
 
 use crate::FsType;
@@ -124,9 +124,13 @@ fn look_up<'e>(
     }
     let kernels = kernels(e, sources, errors);
     let workloads = collect(&e.workloads, errors, |w| workload(w, e, sources));
-    for s in &e.queue {
+    let of_schedulers = e.schedulers.iter().flat_map(|s| &s.value.queue);
+    for s in e.queue.iter().chain(of_schedulers) {
         if let Err(x) = check_setting(&s.value.0, s.value.1) {
-            errors.push(s.place.error(x.to_string()));
+            let d = s.place.error(x.to_string());
+            if !errors.contains(&d) {
+                errors.push(d);
+            }
         }
     }
     let mut schedulers = Vec::new();
@@ -153,7 +157,7 @@ fn look_up<'e>(
 fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     unique("device", parts.devices.iter().map(|(d, p)| (d.name.as_str(), *p)), errors);
     unique("workload", parts.workloads.iter().map(|(w, p)| (w.name.as_str(), *p)), errors);
-    unique("scheduler", parts.schedulers.iter().map(|c| (c.label.as_str(), c.place)), errors);
+    same_scheduler(parts, errors);
     let cells = parts.devices.len() * parts.workloads.len() * parts.schedulers.len();
     let runs = e.until.map_or(e.runs, |u| u.max_runs.max(e.runs));
     let n = cells.saturating_mul(runs as usize);
@@ -353,7 +357,8 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         device: device.clone(),
         kernel: c.kernel.clone(),
         scheduler: c.scheduler.clone(),
-        settings: e.queue.iter().map(|s| s.value.clone()).collect(),
+        settings: e.queue.iter().map(|s| s.value.clone()).chain(c.settings.clone()).collect(),
+        remarks: c.remark.iter().cloned().collect(),
         jobs: w.jobs.clone(),
         reseeded: w.jobs.jobs.iter().map(|j| j.randseed.is_none()).collect(),
         startup: w.startup.clone(),
@@ -389,6 +394,28 @@ fn collect<'e, T, U>(
         }
     }
     out
+}
+
+/// Two names of one scheduler: a version stands for the generation that it had.
+fn same_scheduler(parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
+    for (i, c) in parts.schedulers.iter().enumerate() {
+        let Some(first) = parts.schedulers[..i].iter().find(|o| o.label == c.label) else {
+            continue;
+        };
+        let d = c.place.error(format!("scheduler \"{}\" is there twice", c.label));
+        let generation = c.scheduler.generation;
+        let help = match first.named == c.named {
+            true => "name one of them differently, or leave it out".into(),
+            false => format!(
+                "{} and {} are both {}, the generation of Linux {}: leave one out",
+                first.named,
+                c.named,
+                c.label,
+                generation.range()
+            ),
+        };
+        errors.push(d.with_help(help));
+    }
 }
 
 fn unique<'a>(
@@ -460,9 +487,8 @@ fn profiles(
     sources: &Sources<'_>,
     errors: &mut Vec<Diagnostic>,
 ) -> Vec<KernelProfile> {
-    let newest = || KernelProfile::names().last().and_then(|n| KernelProfile::find(n).ok());
     if e.kernels.is_empty() {
-        return newest().into_iter().collect();
+        return KernelProfile::preferred().take(1).collect();
     }
     let found = collect(&e.kernels, errors, |k| {
         one(if is_path(&k.value) {
@@ -531,8 +557,10 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
     let set: Vec<(String, String)> = e.set.iter().map(|s| s.value.clone()).collect();
     let live = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
     let parse = if live { parse_live } else { parse };
-    let jobs = parse(&file, &text, sources.env, sources.read, &set)
-        .map_err(|errors| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>())?;
+    let own =
+        |errors: Vec<Diagnostic>| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>();
+    let jobs = parse(&file, &text, sources.env, sources.read, &set).map_err(own)?;
+    check_disks(&jobs).map_err(own)?;
     if matches!(e.backend, BackendKind::Sim) {
         check_files(&jobs)?;
         check_cpus(&jobs, e.cpus)?;

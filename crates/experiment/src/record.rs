@@ -295,6 +295,10 @@ pub const HALVES_DIFFER: &str = "halves-differ";
 
 /// Code of the warnings that an import gives: what of a file was not used, or not as it stands there.
 pub const IMPORT: &str = "import";
+/// Code of the remark how partitions lie on a disk.
+pub const PARTS: &str = "parts-of-disk";
+/// Code of the remark that a version is simulated by another's model.
+pub const NEAREST: &str = "nearest-version";
 
 /// A warning as data: a code for programs, a sentence for people, what to do about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

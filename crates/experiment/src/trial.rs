@@ -11,7 +11,7 @@ use iosched_workloads::fio::{DEFAULT_SEED, JobSet, on_files};
 
 use crate::host::HostSpec;
 use crate::load::{Load, ProgramKind};
-use crate::record::TrialId;
+use crate::record::{TrialId, Warning};
 use crate::startup::Startup;
 
 /// A trial.
@@ -29,6 +29,8 @@ pub struct Trial {
     pub program: ProgramKind,
     /// `queue/*` settings by sysfs name.
     pub settings: Vec<(String, i64)>,
+    /// What is to be said of the choices behind the trial, in its record.
+    pub remarks: Vec<Warning>,
     /// The jobs of the processes; none when `startup` says what is measured.
     pub jobs: JobSet,
     /// Which jobs take their random seed from the repetition: those that set none of their own.
@@ -79,6 +81,7 @@ impl Trial {
             kernel,
             scheduler,
             settings: Vec::new(),
+            remarks: Vec::new(),
             jobs,
             reseeded: Vec::new(),
             startup: None,

@@ -1,7 +1,7 @@
 //! Direct I/O: makes bios of a job's I/Os, and goes on with a task that was blocked on one.
 
 use iosched_block::Submit;
-use iosched_types::{Bio, Flags, Op, SECTOR, TaskId};
+use iosched_types::{Bio, DirectSync, Flags, Op, SECTOR, TaskId};
 use iosched_workloads::fio::process::Io;
 
 use crate::machine::Machine;
@@ -38,6 +38,9 @@ impl Machine {
     /// Submits an I/O of a job that needs more than the short main loop.
     #[inline(never)]
     pub(crate) fn submit_any(&mut self, t: TaskId, io: Io) -> bool {
+        if self.refused(t, io) {
+            return true;
+        }
         if self.cores.is_some() {
             self.begin_submission(t, io);
             return false;
@@ -50,6 +53,7 @@ impl Machine {
     pub(crate) fn submit(&mut self, t: TaskId, io: Io) -> bool {
         let bio = self.bio_of(t, io);
         match &self.tasks[t as usize].others {
+            Others::None if io.stable => self.tasks[t as usize].flushes = self.is_flushed(t),
             Others::None => {}
             Others::Helpers(_) if io.op == Op::Discard => {}
             Others::Helpers(_) => {
@@ -80,7 +84,7 @@ impl Machine {
             // The call waits for the discard.
             Op::Discard => Flags::SYNC,
         };
-        if io.stable {
+        if io.stable && !self.is_plain(t) {
             flags = flags.with(Flags::FUA);
         }
         flags = flags.with(task.flags);
@@ -96,6 +100,29 @@ impl Machine {
             cgroup: task.cgroup,
             cpu: task.cpu,
         }
+    }
+
+    /// Whether a write that is to be durable goes as a plain one. Before 4.10 a flush follows it, which is what a FUA write of an
+    /// asynchronous engine comes to where the device knows no FUA.
+    #[cold]
+    fn is_plain(&self, t: TaskId) -> bool {
+        match self.direct_sync {
+            DirectSync::Fua => false,
+            DirectSync::Flush => self.in_calls(t),
+            DirectSync::Cached => true,
+        }
+    }
+
+    /// Whether its writes are calls that return when they are done: of the process, or of its threads.
+    fn in_calls(&self, t: TaskId) -> bool {
+        let task = &self.tasks[t as usize];
+        task.job.spec().engine.is_sync() || matches!(task.others, Others::Helpers(_))
+    }
+
+    /// Whether a flush follows a write in the same call.
+    #[cold]
+    pub(crate) fn is_flushed(&self, t: TaskId) -> bool {
+        self.direct_sync != DirectSync::Cached && self.in_calls(t)
     }
 
     #[inline(always)]
@@ -161,14 +188,15 @@ impl Machine {
         self.end_call();
     }
 
-    /// Goes on with a blocked submission; `false` when it blocks again.
+    /// Goes on with a blocked submission, or with the flush behind a write; `false` when it blocks again.
     pub(crate) fn resume_submission(&mut self, t: TaskId) -> bool {
         let task = &mut self.tasks[t as usize];
-        if !matches!(task.state, State::Blocked) {
-            return true;
-        }
+        let mut resumed = match task.state {
+            State::Blocked => true,
+            State::Written => false,
+            _ => return true,
+        };
         task.state = State::Ready;
-        let mut resumed = true;
         while let Some(bio) = self.tasks[t as usize].left {
             match self.queue.submit(&mut self.tl, &bio, resumed) {
                 Submit::Taken => {}

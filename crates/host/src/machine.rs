@@ -9,8 +9,9 @@ use std::ops::ControlFlow;
 
 use iosched_block::{Event, Issue, Stack, Timeline};
 use iosched_engine::World;
-use iosched_types::{Bio, Fifo, Nanos, TaskId};
-use iosched_workloads::fio::process::Job;
+use iosched_syscalls::Errno;
+use iosched_types::{Bio, DirectSync, Fifo, Nanos, Op, TaskId};
+use iosched_workloads::fio::process::{Io, Job};
 
 use crate::cpu::Cores;
 use crate::error::HostError;
@@ -49,6 +50,10 @@ pub struct Machine {
     pub(crate) single: u32,
     /// Sectors up to which the pieces of an I/O go one by one, without a plug of their own.
     pub(crate) unplugged: u32,
+    /// How a write with `O_SYNC` or `O_DSYNC` reaches the medium.
+    pub(crate) direct_sync: DirectSync,
+    /// The device takes discards.
+    discards: bool,
     pub(crate) dispatches: Option<Thin<Issue>>,
     /// Samples of the queue, if they are collected.
     pub sampler: Option<Sampler>,
@@ -103,6 +108,8 @@ impl Machine {
         Machine {
             unequal: nices.any(|n| Some(n) != first),
             unplugged: queue.unplugged_sectors(),
+            direct_sync: queue.direct_sync(),
+            discards: true,
             single: limits.max_sectors.min(u32::from(limits.max_segments) * 8),
             alive: tasks.len(),
             unstarted: tasks.len(),
@@ -125,6 +132,22 @@ impl Machine {
             threads,
             starts: Starts::default(),
         }
+    }
+
+    /// The device takes no discards: a job that trims fails with `EOPNOTSUPP`, as fio does.
+    pub fn refuse_discards(&mut self) {
+        self.discards = false;
+    }
+
+    /// Whether an I/O is refused. Its job is then over: fio counts the I/Os under way, and no bytes of them.
+    pub(crate) fn refused(&mut self, t: TaskId, io: Io) -> bool {
+        let refused = io.op == Op::Discard && !self.discards;
+        if refused {
+            let task = &mut self.tasks[t as usize];
+            task.error = Some(Errno::EOPNOTSUPP);
+            task.job.breaks_off(self.tl.now, &mut task.ring);
+        }
+        refused
     }
 
     /// Lets the tasks begin at `at`.

@@ -5,7 +5,7 @@
 //! ended meanwhile. So a `stonewall` takes a few sleeps, too (`docs/fidelity-fio.md`).
 
 use iosched_types::{Nanos, TaskId};
-use iosched_workloads::fio::JobSet;
+use iosched_workloads::fio::{JobSet, exits};
 
 use crate::events::HostEvent;
 use crate::machine::Machine;
@@ -61,6 +61,25 @@ impl Machine {
         self.starts.running = tasks.len() - gone;
         if self.unstarted > 0 {
             self.tl.events.push(self.tl.now + SLEEP, HostEvent::Look.into());
+        }
+    }
+
+    /// `exitall` of a job that has ended: others end too, and those that have not begun never do.
+    #[inline(never)]
+    pub(crate) fn end_others(&mut self, ended: TaskId) {
+        if self.tasks[ended as usize].job.spec().exit_all.is_none() {
+            return;
+        }
+        let jobs: Vec<_> = self.tasks.iter().map(|t| t.job.spec()).collect();
+        for other in exits::ended_by(&jobs, ended as usize) {
+            let task = &mut self.tasks[other];
+            if task.sleep == 0 && matches!(task.state, State::Waiting) {
+                task.state = State::Exited;
+                self.alive -= 1;
+                self.unstarted -= 1;
+            } else if !matches!(task.state, State::Exited) {
+                task.job.terminate();
+            }
         }
     }
 

@@ -98,6 +98,10 @@ impl Machine {
                 false
             }
             Step::Wait(min) => {
+                if !self.resume_submission(t) {
+                    return false;
+                }
+                let task = &mut self.tasks[t as usize];
                 let enough = task.ring.len() >= min as usize;
                 if !enough {
                     self.wait(t, min);
@@ -118,6 +122,7 @@ impl Machine {
             Step::Exit => {
                 task.state = State::Exited;
                 self.alive -= 1;
+                self.end_others(t);
                 self.queue.task_exited(&mut self.tl, t);
                 self.workers_exit(t);
                 self.leave_core(t);

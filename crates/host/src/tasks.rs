@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use iosched_syscalls::Errno;
 use iosched_types::{Bio, BioId, Flags, IoPrio};
 use iosched_workloads::fio::process::{Job, Ring};
 
@@ -20,6 +21,8 @@ pub(crate) enum State {
     Sleeping,
     /// Blocked in a submission.
     Blocked,
+    /// Its write is done, and the call that wrote goes on: it flushes.
+    Written,
     Exited,
 }
 
@@ -47,11 +50,15 @@ pub struct Task {
     pub(crate) began: bool,
     /// The pieces of a large I/O are on their way, under a plug of their own unless there is a batch.
     pub(crate) in_pieces: bool,
+    /// The call under way flushes when its write is done.
+    pub(crate) flushes: bool,
     pub(crate) cgroup: u32,
     /// What it does when its core time is over.
     pub(crate) then: Then,
     /// Calls that took completions and were not charged to its core yet.
     pub(crate) looks: u32,
+    /// Why its job failed.
+    pub error: Option<Errno>,
     /// What it runs.
     pub job: Job,
     /// Who else does its I/O.
@@ -86,6 +93,8 @@ impl Task {
             sleep: 0,
             left: None,
             in_pieces: false,
+            flushes: false,
+            error: None,
             rest: VecDeque::new(),
             then: Then::Step,
             looks: 0,

@@ -1,6 +1,7 @@
 //! Books the I/Os that the queue has finished, and wakes the tasks that waited for them or for a tag.
 
-use iosched_types::TaskId;
+use iosched_types::{BioId, TaskId};
+use iosched_workloads::fio::process::Io;
 
 use crate::machine::Machine;
 use crate::tasks::State;
@@ -32,6 +33,10 @@ impl Machine {
                     continue;
                 }
             }
+            if task.flushes {
+                self.goes_on_with_flush(t, d.bio);
+                continue;
+            }
             task.ring.push(unit);
             let wakes = matches!(task.state, State::Io(min) if task.ring.wakes(min))
                 || matches!(task.state, State::Call(one) if one == unit);
@@ -55,6 +60,23 @@ impl Machine {
         }
         // The disk woke a thread, and the thread tells the process. Those whom the disk woke meanwhile are ahead of it.
         self.told.drain(..).for_each(|t| self.ready.push_back(t));
+    }
+
+    /// The write that a call waits for is done. The call goes on with a flush, which has the number of the write.
+    #[cold]
+    fn goes_on_with_flush(&mut self, t: TaskId, io: BioId) {
+        let unit = io - self.tasks[t as usize].first_io;
+        let bio = self.bio_of(t, Io::flush(unit));
+        self.ios.start(io, 1);
+        let task = &mut self.tasks[t as usize];
+        let asleep = matches!(task.state, State::Io(_));
+        (task.flushes, task.left, task.state) = (false, Some(bio), State::Written);
+        self.completed_once |= asleep;
+        match &mut self.cores {
+            Some(cores) => cores.completion(self.tl.now, t, io, asleep),
+            None if asleep => self.ready.push_back(t),
+            None => {}
+        }
     }
 
     #[cold]

@@ -150,7 +150,11 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
     for device in devices {
         let here: Vec<&Candidate> = candidates.iter().filter(|c| c.device == device).collect();
         let names: Vec<&str> = here.iter().map(|c| c.scheduler.as_str()).collect();
-        let present: Vec<bool> = here.iter().map(|c| c.gone.is_empty()).collect();
+        let mut present: Vec<bool> = here.iter().map(|c| c.gone.is_empty()).collect();
+        // Where the kernel has fewer than two of them, all are compared: that was asked for.
+        if present.iter().filter(|p| **p).count() < 2 {
+            present.fill(true);
+        }
         for goal in goals(cells, device, (&names, &present), asked.unwrap_or_default()) {
             let standings = Standings::of(&goal, names.len());
             let judged = !goal.figures.is_empty();
@@ -355,6 +359,7 @@ impl Case<'_> {
         }
         out.notes.extend(self.goal.named());
         self.history(&mut out, candidates);
+        self.absent(&mut out, candidates);
         out.notes.extend(self.goal.starved());
         out.notes.extend(self.goal.delivered_nothing());
         out.notes.extend(self.goal.beyond());
@@ -442,7 +447,9 @@ impl Case<'_> {
     /// The measure or workload that alone carries the lead of the first over the second.
     fn carrier(&self) -> Option<Carrier> {
         let best = self.standings.without_best(&self.goal, self.order[0], self.order[1]);
-        best.filter(|c| c.left.exp() - 1.0 < self.goal.matters())
+        // A lead of which the larger part is left was carried by the others, too.
+        let lead = self.lead(self.order[1])?;
+        best.filter(|c| c.left.exp() - 1.0 < self.goal.matters() && c.left < lead.log / 2.0)
     }
 
     /// Says so; empty when several do.

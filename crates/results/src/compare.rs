@@ -1,6 +1,7 @@
 //! `iosched compare BASE NEW`: what changed between two results, and whether it is a regression.
 
 mod conditions;
+mod matching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -143,6 +144,9 @@ pub struct Comparison {
     /// Some results have total latencies and others do not, so all are compared by completion latency.
     #[serde(default)]
     pub mixed_latencies: bool,
+    /// Schedulers of one family that stand for each other, in base and in new, since no cell is in both.
+    #[serde(default)]
+    pub matched: Vec<(String, String)>,
 }
 
 impl Comparison {
@@ -185,6 +189,10 @@ pub fn compare(
     charge_starved([&mut b, &mut n]);
     let common: BTreeSet<CellKey> = b.0.keys().filter(|k| n.0.contains_key(*k)).cloned().collect();
     if common.is_empty() {
+        if let Some(found) = matching::by_family(base, new) {
+            let comparison = compare(&found.base, &found.new, options)?;
+            return Ok(Comparison { matched: found.names, ..comparison });
+        }
         let first = |c: &Cells| {
             c.0.keys().next().map_or("none".into(), |k| {
                 format!("{} / {} / {}", k.device, k.workload, k.scheduler)
@@ -224,6 +232,7 @@ pub fn compare(
         left_out,
         unresolved,
         mixed_latencies,
+        matched: Vec::new(),
         incomplete: incomplete(&b, &n),
         lacking: b.0.keys().filter(|k| has(&b, k) && !has(&n, k)).count(),
         changes: changes(figures, options),

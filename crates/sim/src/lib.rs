@@ -2,6 +2,7 @@
 //!
 //! [`simulate`] is a pure function: the same trial and seed give the same bytes, on any machine.
 
+mod drift;
 mod error;
 mod files;
 mod mount;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use iosched_block::{CpuModel, Issue, QueueStats, Stack};
-use iosched_experiment::record::HALVES_DIFFER;
+use iosched_experiment::record::PARTS;
 use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
@@ -15,7 +15,7 @@ use iosched_types::units::{MS, US};
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
-use iosched_workloads::fio::{JobSpec, iolog_write};
+use iosched_workloads::fio::{JobSpec, assumed_parts, iolog_write};
 
 use iosched_host::Machine;
 
@@ -400,52 +400,6 @@ pub(crate) fn settings_ignored(trial: &Trial) -> Vec<Warning> {
     set.map(warning).collect()
 }
 
-/// By how much the halves of a run may differ without a warning, in per cent.
-const HALVES_APART: [u64; 4] = [10, 25, 50, 75];
-
-/// I/Os of all processes in the first and the second half of each one's time.
-fn halves(ran: &[Ran<'_>]) -> [u64; 2] {
-    let mut sums = [0; 2];
-    for Ran { stats: s, .. } in ran {
-        let half = s.ended.saturating_sub(s.measured_from) / SAMPLE / 2;
-        for sample in s.dirs.iter().flat_map(|d| &d.samples) {
-            match u64::from(sample.at) {
-                at if at < half => sums[0] += u64::from(sample.ios),
-                at if at < 2 * half => sums[1] += u64::from(sample.ios),
-                _ => {}
-            }
-        }
-    }
-    sums
-}
-
-/// If the halves of a run differ, its figures depend as much on the start as on the state that it settles to.
-fn unsteady(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
-    let [first, second] = halves(ran);
-    let (less, more) = (first.min(second), first.max(second));
-    // What chance does to so few I/Os is no change.
-    if more - less <= 3 * (first + second).isqrt() {
-        return None;
-    }
-    let apart = HALVES_APART.iter().rev().find(|p| (more - less) * 100 > more * **p)?;
-    let id = &trial.id;
-    let word = if first > second { "fewer" } else { "more" };
-    Some(Warning {
-        code: HALVES_DIFFER.into(),
-        message: format!(
-            "{} on {}, {}: the second half of the run has over {apart} % {word} I/Os than the first",
-            id.workload, id.device, id.scheduler
-        ),
-        advice: match trial.device.all_full() {
-            Some(full) => format!(
-                "caches fill up, or a scheduler adapts: run it longer, or begin with full caches by --device-state {}",
-                full.text()
-            ),
-            None => "a scheduler adapts, or the load changes: run it longer".into(),
-        },
-    })
-}
-
 /// What is to be known of a run of fio jobs.
 fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
     let ignored = trial.jobs.warnings.iter().map(|w| Warning {
@@ -453,11 +407,17 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
         message: w.clone(),
         advice: String::new(),
     });
+    let parts = assumed_parts(&trial.jobs).map(|message| Warning {
+        code: PARTS.into(),
+        message,
+        advice: String::new(),
+    });
     ignored
+        .chain(parts)
         .chain(state_ignored(trial))
         .chain(settings_ignored(trial))
         .chain(missed_rates(trial, ran, exact))
-        .chain(unsteady(trial, ran))
+        .chain(crate::drift::warning(trial, ran))
         .chain(quick_syncs::warning(trial, ran))
         .collect()
 }
@@ -509,16 +469,23 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     // Ten thousand tasks are not kept beside ten thousand records.
     let cpu: Vec<CpuTime> = (0..machine.tasks.len()).map(|i| machine.cpu_time(i)).collect();
     let tasks = take(&mut machine.tasks).into_iter().zip(&trial.jobs.jobs).zip(cpu);
-    let ran =
-        tasks.map(|((mut t, job), cpu)| Ran { job, stats: t.job.take_stats(), cpu, error: None });
+    let ran = tasks.map(|((mut t, job), cpu)| Ran {
+        job,
+        stats: t.job.take_stats(),
+        cpu,
+        error: t.error,
+    });
     let ran: Vec<Ran<'_>> = ran.collect();
     let series = all_series(&machine, &ran);
+    let record = of_jobs(trial, &machine.queue, machine.tl.now, ran, exact);
+    let failed = record.failed_jobs();
     Record {
         series,
         dispatches,
         io_logs,
         elapsed: machine.tl.now,
-        ..of_jobs(trial, &machine.queue, machine.tl.now, ran, exact)
+        status: failed.map_or(record.status.clone(), Status::Failed),
+        ..record
     }
 }
 

@@ -44,6 +44,15 @@ pub fn simulate_with(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
+    let mut record = any(trial, progress)?;
+    record.warnings.extend(trial.remarks.iter().cloned());
+    Ok(record)
+}
+
+fn any(
+    trial: &Trial,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Record, SimError> {
     if let Some(load) = &trial.load {
         return programs::simulate(trial, load, progress);
     }
@@ -51,6 +60,9 @@ pub fn simulate_with(
         return files::simulate(trial, progress);
     }
     let mut machine = build(trial)?;
+    if !trial.device.discard {
+        machine.refuse_discards();
+    }
     if trial.collect.dispatches {
         machine.collect_dispatches();
     }

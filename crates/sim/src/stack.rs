@@ -88,6 +88,7 @@ pub(crate) fn stack(
             scheduler: trial.scheduler.clone(),
             device: device(trial, leg, &spec)?,
             queue_depth: depth(trial, &spec),
+            at_once: spec.at_once,
             hw_queues: spec.hw_queues.min(u32::from(u16::MAX)) as u16,
             rotational: spec.rotational,
             write_cache: spec.write_cache,

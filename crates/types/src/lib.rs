@@ -20,5 +20,5 @@ pub use fifo::Fifo;
 pub use hist::LatencyHistogram;
 pub use op::{Dir, Flags, Op};
 pub use prio::{IoPrio, PrioClass};
-pub use request::{Bio, BioId, NO_REQ, ReqId, Request, Requests, TaskId};
+pub use request::{Bio, BioId, DirectSync, NO_REQ, ReqId, Request, Requests, TaskId};
 pub use units::{Bytes, Nanos, SECTOR, Sector};

@@ -57,6 +57,18 @@ impl Bio {
     }
 }
 
+/// How a direct write to a block device with `O_SYNC` or `O_DSYNC` reaches the medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DirectSync {
+    /// It does not: such a write ends in the device's cache.
+    Cached,
+    /// A flush follows the write.
+    Flush,
+    /// The write is a FUA write. A call that returns when it is done flushes after that as well; an asynchronous one does not.
+    #[default]
+    Fua,
+}
+
 /// Links of an intrusive doubly linked list of requests.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {

@@ -124,8 +124,12 @@ pub(super) fn provenance(
     }
 }
 
-/// CPU cost per I/O by three meters: fio's own (misses kernel threads), block-layer kernel threads,
-/// and everything that ran on the machine (includes others; use it on an idle machine only).
+/// Of the machine's CPU time as much may be others' in a figure of the load.
+const OTHERS: f64 = 0.25;
+
+/// CPU cost per I/O by three meters: fio's own (misses kernel threads), block-layer kernel threads, and everything that
+/// ran on the machine. The last includes the work of others. Beyond [`OTHERS`] it is theirs more than the load's, so
+/// there is no figure.
 pub(super) fn cpu_cost(
     record: &mut Record,
     used: &meter::Use,
@@ -144,11 +148,24 @@ pub(super) fn cpu_cost(
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     record.note_core_time(total, cpus);
     let per_tick = 1e6 / meter::ticks_per_second();
-    for (name, us) in [
+    let others = used.foreign_cpu() * used.total as f64 / used.busy.max(1) as f64;
+    let machine = (others <= OTHERS).then_some(("cpu_machine", used.busy as f64 * per_tick));
+    if machine.is_none() {
+        record.warnings.push(Warning {
+            code: "cpu-of-others".into(),
+            message: format!(
+                "others did {:.0} % of the machine's work, so its CPU time for each I/O is not judged",
+                others * 100.0
+            ),
+            advice: "cpu_fio and cpu_kernel_threads are the load's own; the whole needs an idle machine".into(),
+        });
+    }
+    let own = [
         ("cpu_fio", own),
+        // Work for others' disks is in it. Where that is much, the run itself is invalid.
         ("cpu_kernel_threads", used.kernel_threads as f64 * per_tick),
-        ("cpu_machine", used.busy as f64 * per_tick),
-    ] {
+    ];
+    for (name, us) in own.into_iter().chain(machine) {
         record.metrics.push(Metric {
             name: name.into(),
             value: us / ios as f64,
@@ -177,6 +194,8 @@ pub(crate) fn invalidate(record: &mut Record, why: impl Into<String>) {
 
 #[cfg(test)]
 mod tests {
+    use iosched_experiment::{DirStats, JobRecord};
+
     use super::*;
 
     #[test]
@@ -192,6 +211,24 @@ mod tests {
         }
         assert_eq!(unusual((0, 0), 0), None);
         assert_eq!(unusual((2, 4), 0), None);
+    }
+
+    #[test]
+    fn the_machines_time_is_no_figure_of_the_load_when_others_worked() {
+        let noted = |busy, own| {
+            let write = DirStats { ios: 100, ..DirStats::default() };
+            let job = JobRecord { write, ..JobRecord::default() };
+            let mut record = Record { jobs: vec![job], ..Record::default() };
+            let used = meter::Use { busy, own, total: 1000, ..meter::Use::default() };
+            cpu_cost(&mut record, &used, &[]);
+            let machine = record.metrics.iter().any(|m| m.name == "cpu_machine");
+            let told = record.warnings.iter().any(|w| w.code == "cpu-of-others");
+            assert_ne!(machine, told);
+            machine
+        };
+        assert!(noted(100, 90));
+        assert!(!noted(950, 20), "they used 93 % of the CPUs");
+        assert!(!noted(20, 1), "little, but theirs");
     }
 
     #[test]

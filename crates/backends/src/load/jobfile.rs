@@ -8,10 +8,11 @@ use std::fmt::Write as _;
 use std::path::{Component, Path};
 
 use iosched_experiment::Warning;
+use iosched_experiment::record::PARTS;
 use iosched_types::{Bytes, Diagnostic, Op};
 use iosched_workloads::fio::iolog::IoLog;
 use iosched_workloads::fio::layout::{Extent, lay_out, lay_out_beside};
-use iosched_workloads::fio::{FileService, JobSet, JobSpec, on_files};
+use iosched_workloads::fio::{FileService, JobSet, JobSpec, assumed_parts, on_files};
 
 use crate::error::{Error, Result};
 use section::{making, section};
@@ -38,13 +39,18 @@ pub fn render(set: &JobSet, target: &Path, bytes: Bytes) -> Result<Rendered> {
         .to_str()
         .ok_or_else(|| Error::input("the target's name is not UTF-8", "rename it"))?;
     let name = escaped(name);
-    let mut rendered = Rendered { text: String::from("[global]\n"), ..Rendered::default() };
+    let mut rendered = Rendered {
+        text: String::from("[global]\n"),
+        warnings: remarks(set),
+        ..Rendered::default()
+    };
     let out = &mut rendered.text;
     line(out, "filename", &name);
     line(out, "allow_file_create", "0");
     percentiles(out);
     for (job, files) in set.jobs.iter().zip(&places) {
         section(out, job)?;
+        new_group(out, set, job);
         if let Some(log) = &job.replay {
             let file = format!("replay.{}.log", rendered.files.len());
             line(out, "read_iolog", &file);
@@ -76,7 +82,11 @@ pub fn render_on_files(
 ) -> Result<(Rendered, Vec<String>)> {
     let from = |d: Diagnostic| Error::input(d.message.clone(), d.help.clone());
     let places = lay_out_beside(set, on_files::ROOM, &BTreeMap::new()).map_err(from)?;
-    let mut rendered = Rendered { text: String::from("[global]\n"), ..Rendered::default() };
+    let mut rendered = Rendered {
+        text: String::from("[global]\n"),
+        warnings: remarks(set),
+        ..Rendered::default()
+    };
     let mut above = Vec::new();
     let out = &mut rendered.text;
     line(out, "directory", directory);
@@ -86,6 +96,7 @@ pub fn render_on_files(
     percentiles(out);
     for (job, files) in set.jobs.iter().zip(&places) {
         section(out, job)?;
+        new_group(out, set, job);
         making(out, &job.file_options);
         let names = job.file_names();
         let names = names.iter().map(|n| inside(n)).collect::<Result<Vec<_>>>()?;
@@ -102,6 +113,35 @@ pub fn render_on_files(
     above.sort();
     above.dedup();
     Ok((rendered, above))
+}
+
+/// Where a group begins without a `stonewall`: `exitall` ends the jobs of one.
+fn new_group(out: &mut String, set: &JobSet, job: &JobSpec) {
+    let before = set.jobs.iter().find(|other| other.thread + 1 == job.thread);
+    let begins = before.is_some_and(|before| before.group != job.group) && !job.wait.stonewall;
+    if begins && set.jobs.iter().any(|j| j.exit_all.is_some()) {
+        line(out, "new_group", 1);
+    }
+}
+
+/// How a job file that is run differs from the user's.
+fn remarks(set: &JobSet) -> Vec<Warning> {
+    let mut out = Vec::new();
+    if let Some(message) = assumed_parts(set) {
+        out.push(Warning { code: PARTS.into(), message, advice: String::new() });
+    }
+    let drops = |j: &&JobSpec| !(j.caches_before.is_none() && j.caches_after.is_none());
+    if let Some(job) = set.jobs.iter().find(drops) {
+        out.push(Warning {
+            code: "option-ignored".into(),
+            message: format!(
+                "the command that drops caches beside job \"{}\" is not run",
+                job.name
+            ),
+            advice: "direct I/O does not use the page cache".into(),
+        });
+    }
+    out
 }
 
 /// A file's name below the directory of all files, as in the simulator.

@@ -1,4 +1,9 @@
-//! One experiment per disk, with any state folder: a locked file for each device number.
+//! One experiment per disk, with any state folder: a locked file for each device number, and a lock of the disk's own
+//! directory in the kernel.
+//!
+//! The file says which run made the changes. But it can be removed, and a container or another mount namespace has a
+//! `/run` of its own. A second run would take the first one's scheduler for the disk's own then, and put that "back"
+//! when the first has ended. The kernel's directory is the same for all, and lasts as long as the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -10,6 +15,7 @@ use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::error::{Error, Result};
+use crate::kernel_fs::KernelFs;
 use crate::root::{DevNum, SysRoot};
 
 /// The folder of the locks. It is not the state folder: users choose that, and two users' folders differ.
@@ -22,6 +28,8 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct DiskLock {
     path: PathBuf,
     file: Flock<File>,
+    /// The disk's own directory. Nothing is below a tree of files.
+    _disk: Option<Flock<File>>,
 }
 
 impl DiskLock {
@@ -45,15 +53,21 @@ impl DiskLock {
         Ok(lock)
     }
 
-    /// Locks a disk to put it back; waits for a holder that is about to die.
+    /// Locks a disk to put it back. Waits for a holder: for this long, or until it is done.
     ///
     /// # Errors
     /// [`Error::Locked`] when another process goes on using it.
-    pub(crate) fn take_over(root: &SysRoot, disk: &str, patience: Duration) -> Result<DiskLock> {
-        let deadline = Instant::now() + patience;
+    pub(crate) fn take_over(
+        root: &SysRoot,
+        disk: &str,
+        patience: Option<Duration>,
+    ) -> Result<DiskLock> {
+        let began = Instant::now();
         loop {
             match Self::get(root, Path::new(LOCK_DIR), disk) {
-                Err(Error::Locked { .. }) if Instant::now() < deadline => std::thread::sleep(POLL),
+                Err(Error::Locked { .. }) if patience.is_none_or(|p| began.elapsed() < p) => {
+                    std::thread::sleep(POLL);
+                }
                 other => return other,
             }
         }
@@ -78,6 +92,7 @@ impl DiskLock {
                     .into(),
         };
         fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(unavailable)?;
+        let own = own_lock(root, disk).map_err(unavailable)?;
         loop {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false).mode(0o644);
@@ -94,9 +109,18 @@ impl DiskLock {
                 Err((_, e)) => return Err(unavailable(e.into())),
             };
             // The holder removed the name before it released the lock.
-            if file.metadata().map_err(unavailable)?.nlink() > 0 {
-                return Ok(DiskLock { path, file });
+            if file.metadata().map_err(unavailable)?.nlink() == 0 {
+                continue;
             }
+            let disk = match own {
+                Own::Held => {
+                    // Its holder has another /run, or the file was removed.
+                    return Err(Error::Locked { pid: 0, what: format!("/dev/{disk}") });
+                }
+                Own::Ours(lock) => Some(lock),
+                Own::None => None,
+            };
+            return Ok(DiskLock { path, file, _disk: disk });
         }
     }
 
@@ -145,7 +169,7 @@ impl DiskLock {
                 && text.lines().nth(1).is_some_and(|named| Path::new(named) == state);
             // Without a name it is not the file that lies there now.
             if ours && file.metadata().is_ok_and(|m| m.nlink() > 0) {
-                DiskLock { path, file }.release();
+                DiskLock { path, file, _disk: None }.release();
             }
         }
     }
@@ -160,8 +184,42 @@ impl DiskLock {
 
     /// Gives it back: the disk is as it was.
     pub(crate) fn release(self) {
-        // A file that stays means nothing, because its state file is gone.
-        let _ = fs::remove_file(&self.path);
+        // A file that stays means nothing, because its state file is gone. One that another process made in place of
+        // ours is that one's lock.
+        if names(&self.path, &self.file) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether a path still leads to this open file.
+pub(crate) fn names(path: &Path, file: &File) -> bool {
+    let id = |m: fs::Metadata| (m.dev(), m.ino());
+    let there = path.symlink_metadata().map(id);
+    there.is_ok_and(|there| file.metadata().is_ok_and(|m| id(m) == there))
+}
+
+/// The lock of a disk's own directory.
+enum Own {
+    /// Another process has it.
+    Held,
+    Ours(Flock<File>),
+    /// The disk has no such directory.
+    None,
+}
+
+/// Locks the disk's own directory: that of debugfs, which is one for the whole machine. Where debugfs cannot be seen that
+/// of sysfs, which is one for each network namespace.
+fn own_lock(root: &SysRoot, disk: &str) -> std::io::Result<Own> {
+    let debugfs = if root.is_machine() { KernelFs::debugfs().ok() } else { None };
+    let sys = disk.replace('/', "!");
+    let global = debugfs.and_then(|d| File::open(d.root().real(&format!("/block/{sys}"))).ok());
+    let local = || File::open(root.real(&format!("/sys/block/{sys}/queue"))).ok();
+    let Some(dir) = global.or_else(local) else { return Ok(Own::None) };
+    match Flock::lock(dir, FlockArg::LockExclusiveNonblock) {
+        Ok(lock) => Ok(Own::Ours(lock)),
+        Err((_, Errno::EWOULDBLOCK)) => Ok(Own::Held),
+        Err((_, e)) => Err(e.into()),
     }
 }
 
@@ -175,7 +233,7 @@ mod tests {
     fn machine() -> (tempfile::TempDir, SysRoot, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let sda = dir.path().join("sys/block/sda");
-        fs::create_dir_all(&sda).unwrap();
+        fs::create_dir_all(sda.join("queue")).unwrap();
         fs::write(sda.join("dev"), "8:0\n").unwrap();
         fs::write(sda.join("diskseq"), "7\n").unwrap();
         let root = SysRoot::fixture(dir.path(), BTreeMap::new());
@@ -192,6 +250,27 @@ mod tests {
         first.release();
         DiskLock::take_in(&root, &locks, "sda").unwrap().release();
         assert!(fs::read_dir(&locks).unwrap().next().is_none());
+    }
+
+    /// Otherwise the second would take the first one's scheduler for the disk's own, and leave it there.
+    #[test]
+    fn a_second_holder_is_refused_where_the_lock_file_was_removed_or_is_another() {
+        let (dir, root, locks) = machine();
+        let first = DiskLock::take_in(&root, &locks, "sda").unwrap();
+        fs::remove_dir_all(&locks).unwrap();
+        for locks in [&locks, &dir.path().join("run of a container")] {
+            let e = DiskLock::take_in(&root, locks, "sda").unwrap_err();
+            assert!(matches!(&e, Error::Locked { .. }), "{e:?}");
+        }
+        first.release();
+        // It does not take away a lock that was made in place of its own.
+        let old = DiskLock::take_in(&root, &locks, "sda").unwrap();
+        fs::remove_file(&old.path).unwrap();
+        fs::write(&old.path, "another's").unwrap();
+        let path = old.path.clone();
+        old.release();
+        assert!(path.exists());
+        DiskLock::take_in(&root, &locks, "sda").unwrap().release();
     }
 
     #[test]

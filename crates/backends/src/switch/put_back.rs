@@ -39,27 +39,36 @@ pub fn put_back(
         return Err(Error::Gone { device: format!("/dev/{device}"), during: "restoring".into() });
     }
     let mut done = Vec::new();
-    restore_depth(root, device, depth, &mut done)?;
+    // What cannot be put back keeps nothing else from it.
+    let mut failed = restore_depth(root, device, depth, &mut done).err();
+    let mut set = |path: &str, value: &str| match write(root, path, value) {
+        Ok(()) => true,
+        Err(e) => {
+            failed.get_or_insert(e);
+            false
+        }
+    };
     let now = QueueState::read(root, device);
     if let Some(scheduler) = &before.scheduler
         && now.scheduler.as_ref() != Some(scheduler)
+        && set(&format!("{dir}/scheduler"), scheduler)
     {
-        write(root, &format!("{dir}/scheduler"), scheduler)?;
         done.push(format!("scheduler {} -> {scheduler}", now.scheduler.as_deref().unwrap_or("-")));
     }
     // A tunable may follow another attribute (mq-deadline's async_depth follows nr_requests). So the tunables are
     // written again after the attributes.
-    tunables(root, device, before, &mut done)?;
+    let first = tunables(root, device, before, &mut done);
     for name in ORDER {
         let path = format!("{dir}/{name}");
         if let (Some(value), Some(now)) = (before.attributes.get(*name), root.get(&path))
             && now != *value
+            && set(&path, value)
         {
-            write(root, &path, value)?;
             done.push(format!("{name} {now} -> {value}"));
         }
     }
-    tunables(root, device, before, &mut done)?;
+    let again = tunables(root, device, before, &mut done);
+    failed.map_or(Ok(()), Err).and(first).and(again)?;
     compare(root, device, before)?;
     Ok(done)
 }
@@ -71,6 +80,7 @@ fn tunables(
     done: &mut Vec<String>,
 ) -> Result<()> {
     let dir = queue_dir(device);
+    let mut failed = None;
     for (name, value) in &before.tunables {
         let path = format!("{dir}/iosched/{name}");
         let Some(now) = root.get(&path) else { continue };
@@ -81,10 +91,12 @@ fn tunables(
             Ok(()) => done.push(format!("{name} {now} -> {value}")),
             // A twin in another unit (bfq's slice_idle_us) or a read-only value: the comparison decides.
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
-            Err(e) => return Err(Error::io("writing", path, e)),
+            Err(e) => {
+                failed.get_or_insert(Error::io("writing", path, e));
+            }
         }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// The driver's own tags. A write to `nr_requests` under `none` resizes them, and sysfs does not show them afterwards.
@@ -192,6 +204,21 @@ mod tests {
             .unwrap();
         let e = put_back(&root, "sda", &before, None).unwrap_err();
         assert!(matches!(e, Error::ReadBack { .. }) || e.to_string().contains("scheduler"), "{e}");
+    }
+
+    #[test]
+    fn one_value_that_is_refused_keeps_no_other_from_being_put_back() {
+        let (dir, root) = tree();
+        let before = QueueState::read(&root, "sda");
+        let queue = dir.path().join("sys/block/sda/queue");
+        fs::write(queue.join("read_ahead_kb"), "64\n").unwrap();
+        fs::write(queue.join("iosched/read_expire"), "500\n").unwrap();
+        // A write to it fails, root or not.
+        fs::remove_file(queue.join("nr_requests")).unwrap();
+        std::os::unix::fs::symlink("/proc/version", queue.join("nr_requests")).unwrap();
+        put_back(&root, "sda", &before, None).unwrap_err();
+        assert_eq!(root.get("/sys/block/sda/queue/read_ahead_kb").unwrap(), "512");
+        assert_eq!(root.get("/sys/block/sda/queue/iosched/read_expire").unwrap(), "200");
     }
 
     #[test]

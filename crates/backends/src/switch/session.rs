@@ -82,17 +82,17 @@ impl Session {
             before: Box::new(before.clone()),
         };
         let name = format!("queue-{device}");
-        let state = match StateFile::create(&options.state_dir, &name, change) {
+        // The lock names the state file before there is one: killed in between, no other run misses it.
+        let written = lock
+            .names(&StateFile::path_in(&options.state_dir, &name))
+            .and_then(|()| StateFile::create(&options.state_dir, &name, change));
+        let state = match written {
             Ok(state) => state,
             Err(e) => {
                 lock.release();
                 return Err(e);
             }
         };
-        if let Err(e) = lock.names(state.path()) {
-            state.finish()?;
-            return Err(e);
-        }
         let guardian = match &options.guardian {
             Some(command) => match Guardian::start(command, &state) {
                 Ok(g) => Some(g),

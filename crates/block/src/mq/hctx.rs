@@ -14,6 +14,8 @@ pub(crate) struct Hctx {
     dispatch: Fifo<ReqId>,
     /// The driver's tags, handed out one by one under `none` only.
     driver_tags: TagMap,
+    /// Requests from a scheduler that the driver takes at a time. Under `none` all that have a tag are its own to keep in order.
+    at_once: u32,
     /// How many tags requests from a scheduler hold. No thread sleeps for one of these, so only their number matters.
     taken: u32,
     /// Only with a scheduler.
@@ -30,8 +32,15 @@ pub(crate) struct Hctx {
 }
 
 impl Hctx {
-    pub(crate) fn new(driver_tags: TagMap, sched_tags: Option<TagMap>, cpus: usize) -> Self {
+    /// `at_once`: how many requests from a scheduler the driver takes at a time, where that is fewer than it has tags; 0: as many.
+    pub(crate) fn new(
+        (driver_tags, at_once): (TagMap, u32),
+        sched_tags: Option<TagMap>,
+        cpus: usize,
+    ) -> Self {
+        let all = driver_tags.depth();
         Hctx {
+            at_once: if at_once == 0 { all } else { at_once.min(all) },
             dispatch: Fifo::default(),
             driver_tags,
             taken: 0,
@@ -65,7 +74,7 @@ impl Hctx {
     /// Whether a request from a scheduler may have a driver tag.
     #[inline(always)]
     pub(crate) fn driver_tag_free(&self) -> bool {
-        self.taken < self.driver_tags.depth()
+        self.taken < self.at_once
     }
 
     /// Takes a driver tag for a request from a scheduler; `false` when there is none.

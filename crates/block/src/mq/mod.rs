@@ -114,14 +114,14 @@ fn direct_issue(core: &mut Core, tl: &mut Timeline, id: ReqId) {
 
 impl Mq {
     /// With tags for the scheduler in force.
-    pub(crate) fn new(core: &Core, budget: bool, tag_start: u32) -> Self {
+    pub(crate) fn new(core: &Core, (budget, at_once): (bool, u32), tag_start: u32) -> Self {
         let mut mq = Mq { hctx: Vec::new(), budget, tag_start, scratch: Vec::new() };
         let facts = core.sched.facts();
         let shared = core.sched.none();
         let depth = if shared { facts.nr_requests } else { facts.queue_depth };
         let cpus = usize::from(facts.cpus);
         mq.hctx = (0..facts.hw_queues)
-            .map(|_| Hctx::new(mq.tag_map(core, depth, None), mq.sched_tags(core), cpus))
+            .map(|_| Hctx::new((mq.tag_map(core, depth, None), at_once), mq.sched_tags(core), cpus))
             .collect();
         mq
     }

@@ -35,9 +35,10 @@ impl Queue {
     pub fn new(mut cfg: QueueConfig) -> Result<Queue, TunableError> {
         let tasks = std::mem::take(&mut cfg.tasks);
         let (path, budget, tag_start) = (cfg.path, cfg.budget, cfg.tag_start);
+        let at_once = cfg.at_once;
         let core = core(cfg)?;
         let lane = match path {
-            BlockPath::Mq => Lane::Mq(Mq::new(&core, budget, tag_start)),
+            BlockPath::Mq => Lane::Mq(Mq::new(&core, (budget, at_once), tag_start)),
             BlockPath::Legacy => Lane::Legacy(Legacy::new(&core)),
         };
         let mut q = Queue { core, lane, commands_at_once: false };
@@ -51,6 +52,9 @@ impl Queue {
     }
 }
 
+/// `nr_requests` at least, where it is written (6.12 makes 4 of a 2).
+const LEAST_REQUESTS: u32 = 4;
+
 /// The parts of a queue without tasks.
 fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
     let settings = std::mem::take(&mut cfg.settings);
@@ -61,7 +65,7 @@ fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
     let fua = get("fua").map_or(cfg.fua, |v| v != 0);
     let default_target = if rotational { 75_000 } else { 2_000 };
     let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
-    let nr = get("nr_requests").map(|v| v as u32);
+    let nr = get("nr_requests").map(|v| (v as u32).max(LEAST_REQUESTS));
     // Of disks of old kernels it is not known here which of them do.
     let tells_depth = cfg.budget || !cfg.profile.mq.budget_first;
     let facts = first_facts(&mut cfg, rules.limits().max_sectors, rotational, nr);
@@ -113,7 +117,11 @@ fn first_facts(
     nr: Option<u32>,
 ) -> QueueFacts {
     let none = cfg.scheduler.descriptor.facts.bypass;
-    let depth = cfg.queue_depth.max(1);
+    let depth = match (cfg.path, cfg.at_once) {
+        // The single-queue path knows no tags: the driver fetches what it can have at the device.
+        (BlockPath::Legacy, n @ 1..) => cfg.queue_depth.min(n).max(1),
+        _ => cfg.queue_depth.max(1),
+    };
     let default_nr = default_requests(&cfg.profile, cfg.path, none, depth);
     let nr = nr.unwrap_or(default_nr);
     let nr = if cfg.path == BlockPath::Mq && none { nr.min(depth) } else { nr };

@@ -8,7 +8,7 @@ mod switch;
 
 use iosched_devices::Completion;
 use iosched_schedulers::{QueueFacts, TaskInfo};
-use iosched_types::{Bio, BioId, IoPrio, Nanos, TaskId};
+use iosched_types::{Bio, BioId, DirectSync, IoPrio, Nanos, TaskId};
 
 use crate::config::{Limits, SchedulerChoice};
 use crate::core::Core;
@@ -160,6 +160,12 @@ impl Queue {
     #[must_use]
     pub fn unplugged_sectors(&self) -> u32 {
         self.core.profile.plug.own_above_kb * 2
+    }
+
+    /// How a direct write with `O_SYNC` or `O_DSYNC` reaches the medium.
+    #[must_use]
+    pub fn direct_sync(&self) -> DirectSync {
+        self.core.profile.direct_sync()
     }
 
     /// The priority on the bios of a process with this one and this nice value. Where requests of different priorities

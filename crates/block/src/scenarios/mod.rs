@@ -53,6 +53,7 @@ fn config(scheduler: &str, kernel: &str, depth: u32, ms: u64) -> QueueConfig {
         scheduler: SchedulerChoice { descriptor, generation, tunables: Vec::new() },
         device: device(depth, ms),
         queue_depth: depth,
+        at_once: 0,
         hw_queues: 1,
         rotational: false,
         write_cache: false,

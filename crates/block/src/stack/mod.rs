@@ -15,7 +15,7 @@ mod route;
 mod rules;
 
 use iosched_schedulers::{QueueFacts, TaskInfo, TunableError};
-use iosched_types::{Bio, IoPrio, Nanos, TaskId};
+use iosched_types::{Bio, DirectSync, IoPrio, Nanos, TaskId};
 
 use crate::config::{ArrayConfig, Limits, QueueConfig};
 use crate::core::trace::Trace;
@@ -201,6 +201,12 @@ impl Stack {
     #[must_use]
     pub fn unplugged_sectors(&self) -> u32 {
         self.first.unplugged_sectors()
+    }
+
+    /// As [`Queue::direct_sync`].
+    #[must_use]
+    pub fn direct_sync(&self) -> DirectSync {
+        self.first.direct_sync()
     }
 
     /// As [`Queue::prio_of_bios`].

@@ -10,8 +10,8 @@ use std::path::Path;
 
 use iosched_block::KernelProfile;
 use iosched_block::profile::{
-    CpuModel, CpuProfile, LargeRequest, LegacyFlush, MergeScan, Paths, PlugKind, RequestClasses,
-    SchedulerTags, ShallowDepth,
+    Basis, CpuModel, CpuProfile, LargeRequest, LegacyFlush, MergeScan, Paths, PlugKind,
+    RequestClasses, SchedulerTags, ShallowDepth,
 };
 
 const BEGIN: &str = "<!-- profiles:begin -->\n\n";
@@ -49,6 +49,10 @@ fn general(out: &mut String, all: &[KernelProfile]) {
             Paths::Both => "both",
         };
         text.into()
+    });
+    row(out, "exact beside (`basis`)", all, |p| match p.basis {
+        Basis::Measured => "a real kernel".into(),
+        Basis::Described => "descriptions".into(),
     });
     row(out, "ticks a second (`hz`)", all, |p| p.hz.to_string());
     row(out, "`nr_requests` without blk-mq", all, |p| legacy(p, |p| p.nr_requests.to_string()));

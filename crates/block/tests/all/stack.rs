@@ -108,6 +108,7 @@ fn leg(setup: &Setup, rotational: bool) -> QueueConfig {
         scheduler: SchedulerChoice { descriptor, generation, tunables: Vec::new() },
         device: Box::new(Leg { time: setup.time, queue: VecDeque::new() }),
         queue_depth: setup.depth,
+        at_once: 0,
         hw_queues: 1,
         rotational,
         write_cache: setup.write_cache,

@@ -167,6 +167,7 @@ fn config(load: &Load, kernel: KernelProfile, scheduler: SchedulerChoice) -> Que
         scheduler,
         device: spec.build().unwrap(),
         queue_depth: load.depth,
+        at_once: 0,
         hw_queues: load.hw_queues,
         rotational: spec.rotational,
         write_cache: load.write_cache,

@@ -39,6 +39,7 @@ pub(crate) enum Format {
     --set runtime=5\n  \
     iosched run database --device ssd-sata --scheduler kyber --tunable kyber.read_lat_nsec=1000000 \
     --format fio-json\n  \
+    iosched run --device ssd-sata -- fio --name=a --rw=randread --direct=1 --filename=/dev/sdb --runtime=5\n  \
     iosched run fsops --param op=over_fsync --param nproc=4 --device hdd-7200\n  \
     iosched run app.strace.gz --device ssd-sata --scheduler bfq,none\n  \
     iosched run startup --quick --device hdd-7200 --scheduler none,bfq --html startup.html\n  \
@@ -46,7 +47,7 @@ pub(crate) enum Format {
     Repetition r of a job without randseed runs with randseed = seed + r - 1, and with randrepeat=0 when \
     there are several runs; the same repetition has the same seeds under every scheduler.")]
 pub(crate) struct RunArgs {
-    /// fio job files, experiment files (.toml), logs of strace, jobs and programs by name.
+    /// fio job files, fio command lines (behind --), experiment files (.toml), logs of strace, jobs and programs by name.
     #[arg(required = true, value_name = "FILE", hide_possible_values = true, value_parser = names::workloads())]
     pub(crate) files: Vec<String>,
     /// Devices: names, or device files (default hdd-7200; see `iosched list devices`).
@@ -79,7 +80,7 @@ pub(crate) struct RunArgs {
     /// Sets a tunable of a scheduler by its sysfs name. The same one again with another value: both are compared.
     #[arg(long, value_name = "SCHEDULER.NAME=VALUE")]
     pub(crate) tunable: Vec<String>,
-    /// Sets a queue attribute by its sysfs name.
+    /// Sets a queue attribute by its sysfs name. The same one again with another value: both are compared.
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) queue: Vec<String>,
     /// State of the devices when a run begins: write_cache=full, slc=full (default: empty).

@@ -47,6 +47,7 @@ pub(super) fn host(trial: &Trial, files: impl FnOnce(u64) -> Files) -> Outcome<P
         scheduler: trial.scheduler.clone(),
         device,
         queue_depth: trial.device.queue_depth,
+        at_once: 0,
         hw_queues: 1,
         rotational: false,
         write_cache: false,

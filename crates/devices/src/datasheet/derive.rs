@@ -193,7 +193,6 @@ impl Sheet {
         d.set("age_ns", 500_000_000, "assumed: half a second at most");
         d.set("age_passes", 96, "assumed: three queues of 32");
         d.set("missed_rev", "true", "mechanics: a sector that has passed comes round a turn later");
-        d.set("trim_ns", ns(rev), "assumed: one turn, to note on the medium what is unused");
         if let Some(cache) = self.write_cache() {
             d.set("wcache", cache, "assumed: half of the buffer takes writes");
             d.set("destage_window", window, window_rule);

@@ -5,7 +5,8 @@
 //! threshold and writes come, the arm does so before reads: `destage_run` extents for each command that waits, unless the
 //! oldest has waited `age_ns`. With `ctl_ns` the controller takes one command after the other before arm, cache and bus know of it.
 //! A flush is served when it is the oldest command waiting, like the non-queued ATA FLUSH CACHE. The
-//! arm then only empties the cache, and no write enters meanwhile.
+//! arm then only empties the cache, and no write enters meanwhile. Then the flush takes its overhead and, where anything was written
+//! since the last one, `flush_ns`: the disk notes that at a place of its own, for which it waits up to a turn.
 
 use std::collections::VecDeque;
 
@@ -68,6 +69,8 @@ pub struct CachedHdd {
     destaging: Bytes,
     /// A write entered the cache since the last command was served.
     written: bool,
+    /// Something was written that no flush has noted.
+    unnoted: bool,
     cached_writes: u64,
     hits: u64,
     destages: u64,
@@ -82,7 +85,8 @@ impl CachedHdd {
     #[must_use]
     pub fn new(p: HddParams) -> Self {
         CachedHdd {
-            arm: Arm::new(&p),
+            // How long a flush takes is known here.
+            arm: Arm::new(&HddParams { flush_ns: 0, ..p.clone() }),
             admission: Admission::new(p.depth),
             p,
             events: Lanes::new(),
@@ -96,6 +100,7 @@ impl CachedHdd {
             reserved: 0,
             destaging: 0,
             written: false,
+            unnoted: false,
             cached_writes: 0,
             hits: 0,
             destages: 0,
@@ -110,6 +115,7 @@ impl CachedHdd {
         for (start, sectors) in extents(writers, self.p.cap, self.p.wcache) {
             self.dirty.insert(Extent { start, end: start + sectors });
         }
+        self.unnoted = true;
         self.kick(0);
     }
 
@@ -197,7 +203,11 @@ impl CachedHdd {
         }
         (self.run, self.written) = (0, false);
         let a = self.arm.serve(now);
-        let service = a.service;
+        let mut service = a.service;
+        if a.op == Op::Flush {
+            service = self.note(now);
+            self.arm.count.busy_ns += service;
+        }
         if a.op == Op::Write {
             self.dirty.remove(Extent { start: a.sector, end: a.end });
         }
@@ -207,6 +217,17 @@ impl CachedHdd {
         let served = Completion { id: a.id, t_start, t_done: now + service };
         self.arm_busy = true;
         self.events.push(ARM, now + service, Event::Served(served));
+    }
+
+    /// Time of a flush that finds the cache empty. `flush_ns` is a mean: half a turn of it is waiting for the place of the note,
+    /// which takes from nothing to a turn.
+    fn note(&mut self, now: Nanos) -> Nanos {
+        if self.p.flush_ns == 0 || !std::mem::take(&mut self.unnoted) {
+            return self.p.ovh_ns;
+        }
+        let turn = self.p.rev_ns;
+        let there = self.p.ovh_ns + self.p.flush_ns.saturating_sub(turn / 2);
+        there + (turn - (now + there) % turn) % turn
     }
 
     /// Begins to write the nearest dirty extent, at most one turn of it; false if nothing is dirty.
@@ -276,6 +297,7 @@ impl Device for CachedHdd {
                         self.reserved -= p.len;
                         self.dirty.insert(p.extent);
                         self.cached_writes += 1;
+                        self.unnoted = true;
                     }
                     self.complete(t, Completion { id: p.id, t_start: p.t_start, t_done: t }, done);
                 }

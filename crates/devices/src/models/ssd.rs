@@ -30,6 +30,7 @@ const READ_FAST: usize = 8;
 const READ_SLOW: usize = 9;
 const BUS_IN: usize = 10;
 const TRIMMED: usize = 11;
+const FORCED: usize = 12;
 
 /// What happens at an event: a slot or a channel, and the operation that ends there.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +56,8 @@ struct Slot {
     pieces: u64,
     /// A write that completes when it is in the write cache.
     cached: bool,
+    /// A write that is noted on flash before it completes, as a flush would.
+    forced: bool,
     /// It has been on the bus.
     on_bus: bool,
 }
@@ -87,7 +90,7 @@ pub struct Ssd {
     bus_rate: Rate,
     drain_rate: Rate,
     admission: Admission<Command>,
-    events: Lanes<Event, 12>,
+    events: Lanes<Event, 13>,
     /// When the controller is free.
     controller: Nanos,
     slots: Vec<Slot>,
@@ -117,6 +120,9 @@ pub struct Ssd {
     held: VecDeque<u32>,
     /// Flushes begun and not over.
     flushing: u32,
+    /// Something was written that no flush has noted, and when the last of the flushes ends.
+    unnoted: bool,
+    flushed_at: Nanos,
     counters: SsdCounters,
 }
 
@@ -154,6 +160,8 @@ impl Ssd {
             inside: 0,
             held: VecDeque::new(),
             flushing: 0,
+            unnoted: false,
+            flushed_at: 0,
             counters: SsdCounters::default(),
             p,
         }
@@ -166,6 +174,7 @@ impl Ssd {
 
     #[inline]
     fn admit(&mut self, now: Nanos, c: Command) {
+        let through = c.fua && self.p.vcache;
         let slot = Slot {
             id: c.id,
             op: c.op,
@@ -173,7 +182,8 @@ impl Ssd {
             len: c.len,
             t_start: None,
             pieces: 0,
-            cached: self.p.cache > 0 && !(c.fua && self.p.vcache),
+            cached: self.p.cache > 0 && !through,
+            forced: through && !self.p.plain_sync && self.p.flush_ns > 0,
             on_bus: false,
         };
         let index = if let Some(i) = self.free.pop() {
@@ -195,11 +205,14 @@ impl Ssd {
     #[inline]
     fn complete(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
         let s = &self.slots[slot as usize];
-        let op = s.op;
+        let (op, forced) = (s.op, s.forced);
         done.push(Completion { id: s.id, t_start: s.t_start.unwrap_or(now), t_done: now });
         match op {
             Op::Read => self.counters.reads += 1,
-            Op::Write => self.counters.writes += 1,
+            Op::Write => {
+                self.counters.writes += 1;
+                self.unnoted |= !forced;
+            }
             Op::Flush => {
                 self.counters.flushes += 1;
                 self.flushing -= 1;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use iosched_devices::describe::{LOADS, Load, measure};
-use iosched_devices::{Command, DeviceSpec, DeviceState, Figure, FigureValue, catalogue};
+use iosched_devices::{Command, DeviceSpec, DeviceState, Figure, FigureValue, Model, catalogue};
 use iosched_types::{Bytes, Nanos, Op};
 
 /// How far the model may be off without saying why.
@@ -235,7 +235,12 @@ fn a_full_cache_without_writers_leaves_reads_alone() {
 #[test]
 fn a_discard_costs_a_disk_time() {
     for name in ["hdd-7200", "exos-x18"] {
-        let mut device = spec(name).build().unwrap();
+        let mut spec = spec(name);
+        assert!(!spec.discard, "{name} records without shingles");
+        if let Model::Hdd(p) = &mut spec.model {
+            p.trim_ns = 8_333_333;
+        }
+        let mut device = spec.build().unwrap();
         device.submit(0, Command { id: 0, op: Op::Discard, offset: 0, len: 4096, fua: false });
         let (mut done, mut end) = (Vec::new(), 0);
         while let Some(t) = device.next_wakeup() {
@@ -243,5 +248,47 @@ fn a_discard_costs_a_disk_time() {
             end = t;
         }
         assert!(done.len() == 1 && end > 5_000_000, "{name}: {end} ns");
+    }
+}
+
+/// How long flushes take: of a clean cache, then of one that holds a block, `writes` times.
+fn flushes(name: &str, writes: u32) -> (Nanos, Vec<Nanos>) {
+    let mut device = spec(name).build().unwrap();
+    let mut now = 1_000_000;
+    let mut run = |op, offset, len| {
+        let began = now;
+        device.submit(now, Command { id: 0, op, offset, len, fua: false });
+        let mut done = Vec::new();
+        while done.is_empty() {
+            now = device.next_wakeup().unwrap();
+            device.advance(now, &mut done);
+        }
+        now - began
+    };
+    let clean = run(Op::Flush, 0, 0);
+    let dirty = (0..writes).map(|i| {
+        run(Op::Write, u64::from(i % 7) * (100 << 30), 4096);
+        run(Op::Flush, 0, 0)
+    });
+    (clean, dirty.collect())
+}
+
+/// A flush is a command: it takes its overhead, what is dirty, and what it notes, for which a disk has to turn.
+#[test]
+fn a_flush_takes_overhead_what_is_dirty_and_rotation() {
+    for (name, overhead, dirty) in [
+        ("hdd-7200", 10_000, 1_000_000),
+        ("st1000dm003", 10_000, 24_000_000),
+        ("wd10ezrx", 100_000, 1_000_000),
+        ("nvme", 3_000, 1_000_000),
+        ("ssd-sata", 15_000, 3_000_000),
+    ] {
+        let (clean, all) = flushes(name, 14);
+        assert!((overhead..200_000).contains(&clean), "{name}: {clean}");
+        assert!(all.iter().all(|t| *t >= dirty), "{name}: {all:?}");
+        if spec(name).rotational {
+            let (least, most) = (all.iter().min().unwrap(), all.iter().max().unwrap());
+            assert!(most - least > 1_000_000, "{name}: {all:?}");
+        }
     }
 }

@@ -266,12 +266,11 @@ fn scheduler(src: &Source, key: &str, at: &At) -> Read<Placed<SchedulerRef>> {
     let place = src.place(at.span());
     let Some(table) = at.get_ref().as_table() else {
         let name = src.string(at, key)?;
-        return Ok(Placed::new(SchedulerRef { name, tunables: Vec::new(), label: None }, place));
+        return Ok(Placed::new(SchedulerRef { name, ..SchedulerRef::default() }, place));
     };
     src.known(table, "a scheduler", &["name", "tunables", "label"])?;
     let name = table.get("name").ok_or_else(|| place.error("a scheduler needs a name"))?;
-    let mut out =
-        SchedulerRef { name: src.string(name, "name")?, tunables: Vec::new(), label: None };
+    let mut out = SchedulerRef { name: src.string(name, "name")?, ..SchedulerRef::default() };
     if let Some(at) = table.get("tunables") {
         for (name, value, place) in pairs(src, at, "tunables")? {
             let v = src.integer(value, &name)?;

@@ -1,7 +1,9 @@
 //! I/O past the page cache.
 
 use iosched_syscalls::{Answer, Errno};
+use iosched_types::DirectSync;
 use iosched_vfs::fs::FileSystem as _;
+use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::writeback::Backing as _;
 use iosched_vfs::kernel::{Event, Group, Kernel, Wait, World};
@@ -43,13 +45,13 @@ impl Mount {
     /// Reads or writes past the cache. → bytes
     pub(crate) fn direct(&self, actor: u32, what: Direct) -> Result<Path, Errno> {
         what.part.aligned()?;
-        let (k, this) = (self.kernel(actor), self.clone());
+        let (k, this, what) = (self.kernel(actor), self.clone(), self.synced_by(what));
         Ok(Box::pin(async move {
             let group = k.with(World::group);
             let (n, through) = this.submit_direct(&k, what, group).await?;
             k.wait(Wait::Io(group)).await;
             this.direct_done(&k, what).await;
-            if let (Some(data_only), false) = (what.sync, through) {
+            if let Some(data_only) = what.sync.filter(|_| !through || this.is_device()) {
                 this.synced(&k, what.part.ino.0, data_only).await?;
             }
             Ok(n)
@@ -59,7 +61,7 @@ impl Mount {
     /// Starts direct I/O. → the group that [`World::finished`] tells of, and bytes ([`of_started`])
     pub(crate) fn start_direct(&self, actor: u32, what: Direct) -> Result<Path, Errno> {
         what.part.aligned()?;
-        let (k, this) = (self.kernel(actor), self.clone());
+        let (k, this, what) = (self.kernel(actor), self.clone(), self.synced_by(what));
         Ok(Box::pin(async move {
             let io = k.with(World::group);
             let (n, through) = this.submit_direct(&k, what, io).await?;
@@ -107,11 +109,29 @@ impl Mount {
         Ok((part.len, through))
     }
 
-    /// A write with `O_DSYNC` over written blocks of a file that has nothing to commit needs no flush after it on a disk
-    /// that has FUA. `O_SYNC` means the time of the change, too.
+    fn is_device(&self) -> bool {
+        matches!(self.volume, Volume::Raw(_))
+    }
+
+    fn direct_sync(&self) -> DirectSync {
+        self.world.borrow().memory.settings.direct_sync
+    }
+
+    /// Old kernels do not sync what is written to a device.
+    fn synced_by(&self, what: Direct) -> Direct {
+        let never = self.is_device() && self.direct_sync() == DirectSync::Cached;
+        Direct { sync: what.sync.filter(|_| !never), ..what }
+    }
+
+    /// To a device each write that is to be durable goes past the cache, with or without FUA. A call flushes after it all the same.
+    /// In a file a write with `O_DSYNC` over written blocks needs no flush after it on a disk that has FUA, if the file has nothing to
+    /// commit. `O_SYNC` means the time of the change, too.
     fn goes_through(&self, k: &Kernel, what: Direct, end: u64) -> bool {
         let (part, file) = (what.part, what.part.ino.0);
         let (from, to) = part.pages();
+        if self.is_device() {
+            return what.sync.is_some() && self.direct_sync() == DirectSync::Fua;
+        }
         what.sync == Some(true)
             && k.with(|w| w.memory.settings.fua)
             && part.at + part.len <= end

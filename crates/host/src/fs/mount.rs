@@ -367,6 +367,9 @@ impl Mount {
         if part.at.checked_add(part.len).is_none_or(|end| end > raw.bytes) {
             return Err(Errno::EINVAL);
         }
+        if !self.world.borrow().memory.settings.discard {
+            return Err(Errno::EOPNOTSUPP);
+        }
         let k = self.kernel(actor);
         Ok(Box::pin(async move {
             if part.len > 0 {

@@ -24,12 +24,14 @@ pub(crate) struct Helper {
     new: bool,
     /// The thread was told to begin. The I/O is the first of its requests.
     beginning: bool,
+    /// A flush follows the write under way.
+    flushes: bool,
 }
 
 impl Helper {
     pub(crate) fn with_room_for(units: u32) -> Self {
         let requests = VecDeque::with_capacity(units as usize);
-        Helper { requests, busy: None, new: true, beginning: false }
+        Helper { requests, busy: None, new: true, beginning: false, flushes: false }
     }
 }
 
@@ -41,19 +43,30 @@ impl Threads {
         }
     }
 
-    /// The I/O of a unit is done, so its thread goes on.
-    pub(crate) fn helper_done(&mut self, own: Range<u32>, unit: u32, waker: &mut Waker<'_>) {
+    /// The I/O of a unit is done, so its thread goes on. Returns whether it goes on with a flush of the same unit.
+    pub(crate) fn helper_done(
+        &mut self,
+        own: Range<u32>,
+        unit: u32,
+        waker: &mut Waker<'_>,
+    ) -> bool {
         for h in own {
             let number = self.all[h as usize].number;
             let Some(helper) = self.helper(h) else { continue };
             if helper.busy == Some(unit) {
                 helper.busy = None;
+                let flushes = std::mem::take(&mut helper.flushes);
+                if flushes {
+                    helper.requests.push_front(Io::flush(unit));
+                }
                 if !helper.requests.is_empty() {
                     helper.beginning = true;
                     waker.wake(number);
                 }
+                return flushes;
             }
         }
+        false
     }
 }
 
@@ -106,10 +119,12 @@ impl Machine {
     /// A thread takes the next request of its file.
     fn begin_request(&mut self, h: u32) {
         let t = self.threads.all[h as usize].task;
+        let flushed = self.is_flushed(t);
         let Some(helper) = self.threads.helper(h) else { return };
         helper.beginning = false;
         let Some(io) = helper.requests.pop_front() else { return };
         helper.busy = Some(io.unit);
+        helper.flushes = io.stable && flushed;
         let bio = self.bio_of(t, io);
         self.take_up(h, bio);
         self.ios.start(bio.id, self.threads.all[h as usize].left.len() as u32);

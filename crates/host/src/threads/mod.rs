@@ -157,10 +157,7 @@ impl Threads {
     ) -> bool {
         match others {
             Others::None => false,
-            Others::Helpers(own) => {
-                self.helper_done(own.clone(), unit, waker);
-                false
-            }
+            Others::Helpers(own) => self.helper_done(own.clone(), unit, waker),
             Others::Pool(pool) => self.sync_done(*pool, io, unit, waker),
         }
     }

@@ -80,6 +80,7 @@ fn host_of(files: Files, scheduler: &str, depth: u32, bytes: u64, cpu: bool) -> 
         scheduler: SchedulerChoice { descriptor, generation, tunables: Vec::new() },
         device: Box::new(device),
         queue_depth: depth,
+        at_once: 0,
         hw_queues: 1,
         rotational: false,
         write_cache: true,

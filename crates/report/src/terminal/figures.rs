@@ -1,6 +1,6 @@
 //! The figures of one trial that tables show.
 
-use iosched_experiment::{DirStats, JobRecord, Record, rates, together, total};
+use iosched_experiment::{BackendKind, DirStats, JobRecord, Record, rates, together, total};
 use iosched_results::stats::jain;
 use iosched_types::LatencyHistogram;
 
@@ -13,6 +13,8 @@ pub(super) const RESOLVES_P999: u64 = 1_000;
 pub struct Figures {
     /// Bytes read and written a second, as everywhere over the time in which any of the processes ran.
     pub bandwidth: f64,
+    /// Bytes that the disk read and wrote a second, where the processes moved others through the page cache; else NaN.
+    pub disk: f64,
     /// Reads and writes a second.
     pub iops: f64,
     /// Trims a second: they move no data.
@@ -21,7 +23,7 @@ pub struct Figures {
     pub total: bool,
     /// I/Os with a latency: 100 resolve a 99th percentile, 1000 a 99.9th.
     pub count: u64,
-    /// Mean latency in ns; 0 when nothing completed, as for the percentiles.
+    /// Mean latency in ns; NaN when nothing completed, as for the percentiles: none is no figure.
     pub mean: f64,
     /// Median latency in ns.
     pub p50: f64,
@@ -29,7 +31,7 @@ pub struct Figures {
     pub p99: f64,
     /// 99.9th percentile in ns.
     pub p999: f64,
-    /// Mean and 99th percentile of fsync in ns; 0 when nothing was synced. NaN for a percentile of fewer than 100.
+    /// Mean and 99th percentile of fsync in ns; NaN when nothing was synced, and for a percentile of fewer than 100.
     pub sync: (f64, f64),
     /// Share of the time with commands at the device, 0 to 1.
     pub busy: f64,
@@ -50,6 +52,17 @@ pub(super) fn sides(j: &JobRecord) -> [&DirStats; 3] {
     [&j.read, &j.write, &j.trim]
 }
 
+/// What the disk moved a second, where the processes moved at least a hundredth more: that went to the page cache or came
+/// from it. Of imported results the disk's side is not known.
+fn disk(r: &Record) -> Option<f64> {
+    let moved: u64 = r.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
+    let disk = r.device.bytes[0] + r.device.bytes[1];
+    // A simulated machine with a page cache has its memory noted, also where nothing has reached the disk.
+    let known = disk > 0 || r.provenance.contains_key("memory");
+    let cached = known && moved > disk + disk / 100 && r.elapsed > 0;
+    (cached && r.backend != BackendKind::Imported).then(|| disk as f64 / (r.elapsed as f64 / 1e9))
+}
+
 impl Figures {
     /// What runs are compared by, and more is better: the bandwidth, or trims a second where nothing was read or written.
     #[must_use]
@@ -68,6 +81,7 @@ impl Figures {
     pub fn of(r: &Record) -> Figures {
         let mut f = Figures::of_jobs(r.jobs.iter());
         f.take_percentiles(r);
+        f.disk = disk(r).unwrap_or(f64::NAN);
         let share = |t: u64| if r.elapsed == 0 { 0.0 } else { t as f64 / r.elapsed as f64 };
         f.busy = share(r.device.busy).min(1.0);
         f.idled = share(r.scheduler.idled).min(1.0);
@@ -124,7 +138,7 @@ impl Figures {
             sides(j).iter().for_each(|d| all.merge(d));
         }
         f.sync = match sync.count() {
-            0 => (0.0, 0.0),
+            0 => (f64::NAN, f64::NAN),
             n if n < RESOLVES_P99 => (sync.mean(), f64::NAN),
             _ => (sync.mean(), sync.percentile(99.0) as f64),
         };
@@ -139,8 +153,7 @@ impl Figures {
             };
             (f.p99, f.p999) =
                 (or_longest(99.0, RESOLVES_P99) as f64, or_longest(99.9, RESOLVES_P999) as f64);
-        } else if all.ios > 0 {
-            // They were not recorded, which is not the same as none.
+        } else {
             (f.mean, f.p50, f.p99, f.p999) = (f64::NAN, f64::NAN, f64::NAN, f64::NAN);
         }
         f

@@ -44,6 +44,26 @@ fn the_best_is_starred_and_ratios_are_multiplied() {
     assert!(!words.contains('*') && text.contains("One value of each proves nothing"), "{text}");
 }
 
+#[test]
+fn no_samples_are_no_figure_and_never_the_best() {
+    let with = |scheduler: &str, ios, syncs: u64| {
+        let mut r = record("disk", "w", scheduler, ios, 1_000_000);
+        (0..syncs).for_each(|_| r.jobs[0].sync.clat.record(2_000_000));
+        r.jobs[0].sync.ios = syncs;
+        r
+    };
+    let text =
+        report(&[with("none", 300, 200), with("bfq", 300, 0)], Look { columns: 160, ..NARROW });
+    let line =
+        |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().to_string();
+    assert!(line(&text, "bfq").contains('–') && line(&text, "none").contains("2.00"), "{text}");
+    assert!(!line(&text, "bfq").contains(" 0*") && !line(&text, "bfq").contains("0.00*"), "{text}");
+    // No I/O at all: neither mean nor percentile.
+    let text = report(&[with("none", 300, 0), with("bfq", 0, 0)], Look { columns: 160, ..NARROW });
+    assert_eq!(line(&text, "bfq").matches('–').count(), 4, "{text}");
+    assert!(!line(&text, "bfq").contains('*'), "{text}");
+}
+
 /// `trims` a second of one process beside `reads` of another.
 fn trimming(scheduler: &str, reads: u64, trims: u64) -> Record {
     let mut r = record("disk", "w", scheduler, reads, 1_000_000);

@@ -18,6 +18,9 @@ use super::{Look, bar};
 
 /// Columns of the bar.
 const BAR: usize = 6;
+/// Heads of what the disk moved, and of what the processes moved, where the page cache makes them differ.
+pub(super) const DISK: &str = "disk MiB/s";
+const CALLS: &str = "calls MiB/s";
 const MIB: f64 = 1_048_576.0;
 /// Before the longest wait, where too few I/Os resolve a percentile.
 pub(super) const LONGEST: char = '^';
@@ -104,7 +107,7 @@ fn title(p: &Place<'_>, unit: Option<&str>) -> String {
         (_, n) => words.push_str(&format!(", mean of {n} runs ± 95 %")),
     }
     if let Some(unit) = unit {
-        let total = p.rows.iter().flat_map(|r| &r.runs).all(|(_, f)| f.total || f.mean == 0.0);
+        let total = p.rows.iter().flat_map(|r| &r.runs).all(|(_, f)| f.total || f.rate() == 0.0);
         let what = if total { "latency" } else { "clat" };
         words.push_str(&format!(" ({what} in {unit})"));
     }
@@ -187,12 +190,20 @@ impl Speed {
         };
         let bandwidth = values(|f| f.bandwidth);
         let rate = values(Figures::rate);
-        let most = rate.iter().flatten().copied().fold(0.0, f64::max);
-        let bars = rate.iter().map(|v| v.map_or(String::new(), |v| bar(v / most, BAR)));
-        let mut columns = vec![
-            Column::words("", Align::Left, bars),
-            Column::numbers("MiB/s", &bandwidth, Best::Most, |v| number(v / MIB)),
-        ];
+        let mib = |v: f64| number(v / MIB);
+        let disk = values(|f| f.disk);
+        let cached = disk.iter().any(Option::is_some);
+        let bars_of = if cached { &disk } else { &rate };
+        let most = bars_of.iter().flatten().copied().fold(0.0, f64::max);
+        let bars = bars_of.iter().map(|v| v.map_or(String::new(), |v| bar(v / most, BAR)));
+        let mut columns = vec![Column::words("", Align::Left, bars)];
+        // The page cache takes data at the speed of memory: what the disk has done comes first.
+        if cached {
+            columns.push(Column::numbers(DISK, &disk, Best::Most, mib));
+            columns.push(Column::numbers(CALLS, &bandwidth, Best::None, mib));
+        } else {
+            columns.push(Column::numbers("MiB/s", &bandwidth, Best::Most, mib));
+        }
         if p.runs().1 > 1 {
             columns.push(Column::words("±%", Align::Right, p.rows.iter().map(spread)));
         }
@@ -221,7 +232,11 @@ impl Speed {
         let sync = values(|f| f.sync.0);
         if sync.iter().flatten().any(|v| *v > 0.0) {
             // One figure for the whole column: a mean beside a percentile compares nothing.
-            let few = p.rows.iter().flat_map(|r| &r.runs).any(|(_, f)| f.sync.1.is_nan());
+            let few = p
+                .rows
+                .iter()
+                .flat_map(|r| &r.runs)
+                .any(|(_, f)| f.sync.0.is_finite() && f.sync.1.is_nan());
             let (head, sync) = if few { (SYNC_MEAN, sync) } else { (SYNC, values(|f| f.sync.1)) };
             columns.push(Column::numbers(head, &sync, Best::Least, |v| number(v / unit)));
         }

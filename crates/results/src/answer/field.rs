@@ -105,6 +105,16 @@ impl Case<'_> {
         self.goal.schedulers.iter().enumerate().filter_map(stand).collect()
     }
 
+    /// Those that the kernel does not have and that were judged all the same.
+    pub(super) fn absent(&self, out: &mut Answer, candidates: &[Candidate]) {
+        for i in &self.order {
+            let of = |c: &&Candidate| c.device == self.device && c.scheduler == *self.name(*i);
+            if let Some(c) = candidates.iter().find(of).filter(|c| !c.gone.is_empty()) {
+                out.notes.push(format!("{}; compared all the same", c.gone));
+            }
+        }
+    }
+
     /// Those that the kernel does not have and that stood higher, by kernel.
     pub(super) fn history(&self, out: &mut Answer, candidates: &[Candidate]) {
         let first = self.order[0];

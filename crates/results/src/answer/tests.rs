@@ -151,6 +151,26 @@ fn one_measure_that_carries_a_lead_is_named() {
     assert!(a.words.contains("one workload carries it: without w0 it is ±0 %"), "{}", a.words);
 }
 
+/// What is left of the lead is nearly all of it: nobody carries it alone.
+#[test]
+fn a_lead_that_all_measures_share_is_carried_by_none() {
+    let all = of(&rates(&[("none", &[1e8, 1e8, 1e8]), ("bfq", &[1.011e8, 1.009e8, 1.0105e8])]));
+    let a = goal(&all, "throughput");
+    assert!(!a.words.contains("carries it"), "{}", a.words);
+}
+
+/// The kernel has only one of the two that were asked for.
+#[test]
+fn a_scheduler_that_the_kernel_lacks_is_compared_where_it_was_asked_for() {
+    let mut records = rates(&[("cfq@4.12", &[1.5e8, 1.5e8, 1.5e8]), ("bfq", &[1e8, 1e8, 1e8])]);
+    records.iter_mut().for_each(|r| r.trial.kernel = "6.12".into());
+    let all = of(&records);
+    let a = goal(&all, "throughput");
+    assert_eq!(a.winner.as_deref(), Some("cfq@4.12"), "{}", a.words);
+    let note = "Linux 6.12 has no cfq@4.12";
+    assert!(a.notes.iter().any(|n| n.contains(note) && n.contains("compared")), "{:?}", a.notes);
+}
+
 /// One run of each proves nothing, and less where one measure has all of the lead.
 #[test]
 fn one_measure_of_one_run_is_named() {

@@ -31,6 +31,13 @@ pub fn comparison(c: &Comparison, all: bool, columns: usize) -> String {
         }
         text.push_str(&line(x, width));
     }
+    for (base, new) in &c.matched {
+        let [base, new] = [base, new].map(|n| printable(n));
+        let note = format!(
+            "note: no scheduler is in both results by one name; compared by family: {base} in base, {new} in new"
+        );
+        text.push_str(&wrap("", 2, &note, columns));
+    }
     for (k, why) in &c.incomplete {
         let names = [&k.workload, &k.device, &k.scheduler].map(|n| printable(n));
         let [workload, device, scheduler] = names;

@@ -177,7 +177,7 @@ fn name_error(src: &Source, at: &At, e: &NameError) -> Diagnostic {
     src.error(at, message).with_help(help)
 }
 
-/// The profile of the file; without one that of the generation named, else the newest.
+/// The profile of the file; without one that of the generation named, else the newest that was measured.
 fn kernel(src: &Source, root: &DeTable, scheduler: &str) -> Read<KernelProfile> {
     if let Some(at) = root.get("kernel") {
         let name = src.string(at, "kernel")?;
@@ -185,16 +185,14 @@ fn kernel(src: &Source, root: &DeTable, scheduler: &str) -> Read<KernelProfile> 
             src.error(at, format!("unknown kernel \"{}\"", e.name)).with_help(e.help)
         });
     }
-    let profiles = || {
-        let names = KernelProfile::names().into_iter().rev();
-        names.filter_map(|n| Some((KernelVersion::parse(n)?, KernelProfile::find(n).ok()?)))
-    };
     let named =
         scheduler.contains('@').then(|| registry::resolve(scheduler, KernelVersion(6, 12, 0)));
     if let Some(Ok((_, generation))) = named {
         let last = generation.last.unwrap_or(KernelVersion(u16::MAX, 0, 0));
-        let covered = profiles().find(|(v, _)| generation.covers(*v));
-        if let Some((_, p)) = covered.or_else(|| profiles().find(|(v, _)| *v <= last)) {
+        let covers = |p: &KernelProfile| generation.covers(p.kernel_version());
+        let covered = KernelProfile::preferred().find(covers);
+        let before = || KernelProfile::preferred().find(|p| p.kernel_version() <= last);
+        if let Some(p) = covered.or_else(before) {
             return Ok(p);
         }
     }

@@ -128,6 +128,15 @@ fn logged(bio: &SeenBio, volume: &Volume, reset: Nanos) -> LoggedBio {
     }
 }
 
+/// A bio as the kernel logs it: behind the step that takes flushes away where no cache is announced.
+fn reaching(bio: &SeenBio, write_cache: bool) -> Option<SeenBio> {
+    let flags = bio.flags.without(Flags::PREFLUSH.with(Flags::FUA));
+    match write_cache {
+        true => Some(*bio),
+        false => (bio.sectors > 0).then_some(SeenBio { flags, ..*bio }),
+    }
+}
+
 /// Runs a trial and lays its bios beside the kernel's.
 ///
 /// # Errors
@@ -140,7 +149,8 @@ pub fn beside_bios(trial: &Trial, kernel: Vec<LoggedBio>) -> Result<BiosBeside, 
         None => crate::files::bios(trial, kernel.len() + 1)?,
     };
     let reset = trial.reset_at;
-    let ours: Vec<LoggedBio> = ours.iter().map(|b| logged(b, &volume, reset)).collect();
+    let reaching = ours.iter().filter_map(|b| reaching(b, trial.device.write_cache));
+    let ours: Vec<LoggedBio> = reaching.map(|b| logged(&b, &volume, reset)).collect();
     let both = kernel.len().max(ours.len());
     let at = |list: &[LoggedBio], i: usize| list.get(i).cloned();
     let unlike = |i: &usize| match (kernel.get(*i), ours.get(*i)) {
@@ -163,6 +173,19 @@ pub fn beside_bios(trial: &Trial, kernel: Vec<LoggedBio>) -> Result<BiosBeside, 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_a_cache_nothing_flushes() {
+        let flags = Flags::PREFLUSH.with(Flags::FUA).with(Flags::SYNC);
+        let record =
+            SeenBio { at: 0, by: Submitter::Journal, op: Op::Write, flags, sector: 8, sectors: 8 };
+        let form_of = |b: &SeenBio, cache| reaching(b, cache).map(|b| form(&b));
+        assert_eq!(form_of(&record, true).as_deref(), Some("W:fUS"));
+        assert_eq!(form_of(&record, false).as_deref(), Some("W:S"));
+        let flush = SeenBio { sectors: 0, ..record };
+        assert_eq!(form_of(&flush, true).as_deref(), Some("flush"));
+        assert_eq!(form_of(&flush, false), None);
+    }
 
     #[test]
     fn a_log_names_its_bios() {

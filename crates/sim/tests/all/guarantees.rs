@@ -100,6 +100,23 @@ fn a_run_whose_halves_differ_says_so() {
     assert!(!warned("hdd-7200", "write_cache=full", ""));
 }
 
+/// The cache is full after some forty seconds. In a run that is little longer the halves differ by less than 10 %.
+#[test]
+fn a_rate_that_falls_late_in_the_run_is_named() {
+    let told = |tenths: u32| {
+        let job = format!(
+            "[j]\nfilename=/dev/d\ndirect=1\nrw=randrw\nrwmixread=70\nbs=8k\nioengine=libaio\niodepth=32\n\
+             runtime={tenths}00ms\ntime_based\n"
+        );
+        let record = simulate(&trial("none", "6.12", "hdd-7200", &job)).unwrap();
+        record.warnings.into_iter().find(|w| w.code == "halves-differ").map(|w| w.message)
+    };
+    let all: Vec<_> = (434..=450).map(told).collect();
+    assert!(all.iter().all(Option::is_some), "{all:?}");
+    let first = all[0].as_ref().unwrap();
+    assert!(first.contains("the rate falls by over 25 % within the run"), "{all:?}");
+}
+
 /// A disk writes a sector once a turn. A figure that no disk reaches is not left without a word.
 #[test]
 fn a_sync_takes_a_turn_or_is_named() {

@@ -10,6 +10,7 @@ mod call_errors;
 mod call_files;
 mod catalogue_figures;
 mod cores;
+mod fio_ends;
 mod fio_files;
 mod fio_loop;
 mod guarantees;
@@ -18,6 +19,7 @@ mod responsiveness;
 mod scenario_errors;
 mod scenario_files;
 mod signatures;
+mod synced_writes;
 
 /// Counts for each thread, so tests that run beside each other do not see each other's allocations.
 #[global_allocator]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use iosched_types::DirectSync;
+
 use crate::cache::lru::{Files, Lru};
 use crate::cache::mapping::{Mapping, Mark};
 use crate::cache::pdflush;
@@ -33,6 +35,10 @@ pub struct Settings {
     pub io_pages: u64,
     /// The disk takes writes past its cache (`queue/fua`).
     pub fua: bool,
+    /// The disk takes discards.
+    pub discard: bool,
+    /// How a direct write to the device itself that is to be durable gets there.
+    pub direct_sync: DirectSync,
     /// Writers that are over the limit write back themselves, and `pdflush` does the rest: before 3.2.
     pub writers_write: bool,
     /// Pages of a bio of data at most.
@@ -65,6 +71,8 @@ impl Default for Settings {
             cpus: 1,
             io_pages: 320,
             fua: false,
+            discard: true,
+            direct_sync: DirectSync::Fua,
             writers_write: false,
             bio_pages: u64::MAX,
             page_ns: 0,

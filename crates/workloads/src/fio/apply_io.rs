@@ -1,13 +1,15 @@
 //! Options about the pattern and submission of I/O.
 
 use super::draft::Draft;
-use super::engines;
 use super::spec::{Distribution, Pattern, SplitEntry};
 use super::table::{DISTRIBUTION, RW, SYNC};
 use super::value::{self, Parsed, ValueError};
+use super::{engines, newer};
 
 /// fio's limit for sizes in one `bssplit` list.
 const MAX_SPLITS: usize = 64;
+/// What stands in the place of another engine.
+const SIMULATED_ENGINES: &str = "simulated are sync, psync, vsync, pvsync, pvsync2, mmap, libaio, io_uring, posixaio, and on files filecreate, filestat, filedelete";
 /// fio's limit for zones of one distribution.
 const MAX_ZONES: usize = 256;
 
@@ -23,7 +25,10 @@ fn pattern(draft: &mut Draft, name: &str, text: &str) -> Parsed<bool> {
         "rw_sequencer" => {
             spec.pattern.identical = value::word(text, &["sequential", "identical"])? == 1;
         }
-        "bs" => merge(&mut draft.bs, value::three(text, |t| value::size(t, 1, kb))?),
+        "bs" => {
+            let sizes = value::three(text, |t| value::size(t, 1, kb));
+            merge(&mut draft.bs, sizes.map_err(|e| no_range(text, e))?);
+        }
         "bsrange" => {
             let one = |t: &str| value::range(t, false, |n| value::size(n, 1, kb));
             merge(&mut draft.bsrange, value::three(text, one)?);
@@ -53,13 +58,16 @@ fn queue(draft: &mut Draft, name: &str, text: &str) -> Parsed<bool> {
     let count = |min: u32| value::small(text, min, u32::MAX, kb);
     match name {
         "ioengine" => {
-            let index = value::word(text.split(':').next().unwrap_or(text), engines::ALL)?;
+            let name = text.split(':').next().unwrap_or(text);
+            if let Some(what) = newer::engine(name) {
+                let message = format!("ioengine {name} is not simulated: {what}");
+                return Err(ValueError::new(message).help(SIMULATED_ENGINES));
+            }
+            let index = value::word(name, engines::ALL)
+                .map_err(|e| ValueError { message: format!("unknown ioengine \"{name}\""), ..e })?;
             spec.engine = engines::engine(engines::ALL[index]).map_err(|why| {
                 let message = format!("ioengine {} is not simulated: {why}", engines::ALL[index]);
-                ValueError::new(message).help(
-                    "simulated are sync, psync, vsync, pvsync, pvsync2, mmap, libaio, io_uring, posixaio, and on files \
-                     filecreate, filestat, filedelete",
-                )
+                ValueError::new(message).help(SIMULATED_ENGINES)
             })?;
             draft.engine = engines::ALL[index].to_string();
         }
@@ -77,6 +85,18 @@ fn queue(draft: &mut Draft, name: &str, text: &str) -> Parsed<bool> {
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// fio takes `-` and `:` between block sizes for a comma.
+fn no_range(text: &str, e: ValueError) -> ValueError {
+    let Some((low, high)) = text.split_once(['-', ':']).filter(|(low, _)| !low.contains(','))
+    else {
+        return e;
+    };
+    let message = "a range of block sizes is an option of its own";
+    ValueError::new(message).help(format!(
+        "write bsrange={low}-{high}; fio 3.33 reads this as bs={low},{high}: {low} for reads, {high} for writes and trims"
+    ))
 }
 
 /// Later values replace earlier ones. Directions that are left out keep their value.

@@ -19,19 +19,13 @@ fn target(draft: &mut Draft, name: &str, text: &str) -> Parsed<bool> {
         "file_service_type" => t.service = service(text)?,
         "size" => {
             let (bytes, percent) = split_amount(text, kb)?;
-            if bytes == Some(0) {
-                let e = ValueError::new("a size of 0 leaves the job nothing to do");
-                return Err(e.help("leave size out to use the whole device"));
-            }
-            (t.size, t.size_percent) = (bytes, percent);
+            // As in fio, 0 is the size that is there: the whole device. A file has none.
+            (t.size, t.size_percent) = (bytes.filter(|n| *n > 0), percent);
         }
         "io_size" => {
             let (bytes, percent) = split_amount(text, kb)?;
-            if bytes == Some(0) {
-                return Err(ValueError::new("an io_size of 0 leaves the job nothing to do"));
-            }
             t.io_size_percent = percent;
-            draft.spec.io_size = bytes;
+            draft.spec.io_size = bytes.filter(|n| *n > 0);
         }
         "filesize" => t.filesize = Some(value::range(text, true, |n| value::size(n, 1, kb))?),
         "offset" => {

@@ -63,7 +63,7 @@ pub fn check_cpus(set: &JobSet, cpus: u16) -> Result<(), Vec<Diagnostic>> {
 }
 
 /// An error of a job's section.
-fn at_section(job: &JobSpec, message: String) -> Diagnostic {
+pub(super) fn at_section(job: &JobSpec, message: String) -> Diagnostic {
     let (file, line) = job.place.rsplit_once(':').unwrap_or((&job.place, "0"));
     let mut d = Diagnostic::file(file, message);
     d.line = line.parse().unwrap_or(0);

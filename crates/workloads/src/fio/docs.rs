@@ -25,6 +25,15 @@ pub fn options_page() -> String {
         }
     }
     out.push_str(
+        "\n## Accepted, and not modelled\n\nEach use is reported as a warning, but for a value of 0.\n\n\
+         | option | meaning | what is simulated instead |\n|---|---|---|\n",
+    );
+    for o in options() {
+        if let Effect::Unmodelled(instead) = o.effect {
+            out.push_str(&format!("| {} | {} | {} |\n", names(o), o.help, cell(instead)));
+        }
+    }
+    out.push_str(
         "\n## Refused\n\nA job file with such an option is not run, unless the value is the one in the \
          second column.\n\nLive only: the options `",
     );

@@ -2,9 +2,10 @@
 
 use iosched_types::{IoPrio, PrioClass, cgroup};
 
+use super::exits::{self, ExitWhat};
 use super::spec::{JobSpec, Rate};
 use super::value::{self, Amount, Parsed, ValueError};
-use super::{apply_io, apply_place, file_options};
+use super::{apply_io, apply_place, commands, file_options};
 
 /// A job before `numjobs` and the defaults that depend on other options.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +17,8 @@ pub(crate) struct Draft {
     pub(crate) numjobs: u32,
     pub(crate) stonewall: bool,
     pub(crate) new_group: bool,
+    pub(crate) exitall: bool,
+    pub(crate) exit_what: Option<ExitWhat>,
     pub(crate) bs: [Option<u64>; 3],
     pub(crate) bsrange: [Option<(u64, u64)>; 3],
     pub(crate) ba: [Option<u64>; 3],
@@ -81,6 +84,7 @@ impl Draft {
             "stonewall" => &mut self.stonewall,
             "new_group" => &mut self.new_group,
             "group_reporting" => &mut self.spec.group_reporting,
+            "exitall" => &mut self.exitall,
             _ => return None,
         };
         Some(value::flag(text).map(|v| *target = v))
@@ -178,6 +182,9 @@ impl Draft {
             "cpus_allowed_policy" => {
                 self.split_cpus = value::word(text, &["shared", "split"])? == 1;
             }
+            "exit_what" => self.exit_what = Some(exits::WHAT[value::word(text, exits::WORDS)?]),
+            "exec_prerun" => spec.caches_before = commands::read(text)?,
+            "exec_postrun" => spec.caches_after = commands::read(text)?,
             "percentile_list" => {
                 let mut list = value::floats(text, 100.0)?;
                 list.sort_by(f64::total_cmp);

@@ -56,6 +56,11 @@ pub(crate) fn jobs(
             line.place(),
         ));
     }
+    draft.spec.exit_all = draft.exitall.then(|| draft.exit_what.unwrap_or_default());
+    if draft.exit_what.is_some() && !draft.exitall {
+        let place = line.place();
+        warnings.push(format!("{place}: [{section}] exit_what has no effect without exitall"));
+    }
     let logs = logs(&draft, include).map_err(|e| match e {
         LogError::Text(message) => fail(message),
         LogError::Diagnostic(d) => d,

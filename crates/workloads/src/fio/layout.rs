@@ -1,6 +1,6 @@
 //! Where a job's files lie on the device.
 //!
-//! A name below `/dev/` is the device itself. Any other file gets a place of its own: files follow one
+//! A name below `/dev/` is the device itself, or a part of it ([`super::disks`]). Any other file gets a place of its own: files follow one
 //! another on the device in the order in which jobs name them, aligned to 1 MiB, as a freshly laid out
 //! file system would have them.
 
@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use iosched_types::{Bytes, Diagnostic, SECTOR};
 
+use super::disks::{self, Disk, is_device};
 use super::file_options;
 use super::iolog::IoLog;
 use super::spec::{JobSet, JobSpec};
@@ -56,10 +57,6 @@ fn percent(of: Bytes, p: u32) -> Bytes {
     (u128::from(of) * u128::from(p) / 100) as Bytes
 }
 
-fn is_device(name: &str) -> bool {
-    name.starts_with("/dev/")
-}
-
 /// Lays out every job's files on a device of `capacity` bytes.
 ///
 /// # Errors
@@ -77,10 +74,12 @@ pub fn lay_out_beside(
     capacity: Bytes,
     existing: &BTreeMap<String, Bytes>,
 ) -> Result<Vec<Files>, Diagnostic> {
+    disks::check_disks(set).map_err(|mut all| all.remove(0))?;
+    let disk = Disk::new(set, capacity);
     let mut known = existing.clone();
     let mut all = Vec::with_capacity(set.jobs.len());
     for job in &set.jobs {
-        let mut files = wanted(job, capacity, existing)?;
+        let mut files = wanted(job, &disk, existing)?;
         if job.file_options.append && job.replay.is_none() {
             append(&mut files, &known);
         }
@@ -105,8 +104,9 @@ pub fn lay_out_beside(
         let mut extents = Files::new();
         for w in files {
             let size = reach[w.name.as_str()];
+            let (first, room) = disk.place(&w.name);
             let origin = if is_device(&w.name) {
-                0
+                first
             } else {
                 *origins.entry(&w.name).or_insert_with(|| {
                     let origin = next;
@@ -114,15 +114,17 @@ pub fn lay_out_beside(
                     origin
                 })
             };
-            if origin.saturating_add(size) > capacity {
+            // A part of the device ends where the next one begins.
+            let end = if is_device(&w.name) { first + room } else { capacity };
+            if origin.saturating_add(size) > end {
                 let message = format!(
-                    "file \"{}\" would end at byte {}, beyond the device's end ({capacity} bytes)",
+                    "file \"{}\" would end at byte {}, beyond the device's end ({end} bytes)",
                     w.name,
                     u128::from(origin) + u128::from(size)
                 );
                 return Err(problem(job, message, "use a smaller size= or a larger device"));
             }
-            let size = if is_device(&w.name) { capacity } else { size };
+            let size = if is_device(&w.name) { room } else { size };
             extents.push(Extent { start: origin + w.offset, len: w.len, origin, size });
         }
         out.push(extents);
@@ -141,20 +143,23 @@ fn append(files: &mut [Wanted], known: &BTreeMap<String, Bytes>) {
 
 fn wanted(
     job: &JobSpec,
-    capacity: Bytes,
+    disk: &Disk,
     existing: &BTreeMap<String, Bytes>,
 ) -> Result<Vec<Wanted>, Diagnostic> {
     aligned(job)?;
     let names = job.file_names();
     if let Some(log) = &job.replay {
-        return Ok(replayed(job, log, names, capacity));
+        return Ok(replayed(job, log, names, disk));
     }
     let count = names.len() as u64;
     let mut sizes = Taus88::of_job(StreamId::FileSize, job);
     let wanted: Result<Vec<Wanted>, Diagnostic> = names
         .into_iter()
         .map(|name| match is_device(&name) {
-            true => on_device(job, name, count, capacity),
+            true => {
+                let (_, room) = disk.place(&name);
+                on_device(job, name, count, room)
+            }
             false => in_file(job, name, count, existing, &mut sizes),
         })
         .collect();
@@ -205,7 +210,7 @@ fn aligned(job: &JobSpec) -> Result<(), Diagnostic> {
 }
 
 /// Files of a log are as large as its I/Os ask for.
-fn replayed(job: &JobSpec, log: &IoLog, names: Vec<String>, capacity: Bytes) -> Vec<Wanted> {
+fn replayed(job: &JobSpec, log: &IoLog, names: Vec<String>, disk: &Disk) -> Vec<Wanted> {
     let last = names.len() - 1;
     let mut ends = vec![job.smallest(); names.len()];
     for e in &log.entries {
@@ -213,7 +218,7 @@ fn replayed(job: &JobSpec, log: &IoLog, names: Vec<String>, capacity: Bytes) -> 
         *end = (*end).max(e.offset + e.len);
     }
     let file = |(name, end): (String, Bytes)| {
-        let len = if is_device(&name) { capacity } else { end };
+        let len = if is_device(&name) { disk.place(&name).1 } else { end };
         Wanted { name, offset: 0, len, reach: end }
     };
     names.into_iter().zip(ends).map(file).collect()
@@ -306,6 +311,10 @@ impl JobSpec {
         let names = match &self.replay {
             _ if !t.files.is_empty() => t.files.clone(),
             Some(log) if !log.files.is_empty() => log.files.clone(),
+            // fio works on a section's name where that is a device.
+            _ if is_device(&self.name) && t.nrfiles <= 1 && t.directory.is_none() => {
+                vec![self.name.clone()]
+            }
             _ => {
                 let format = self.file_options.format.as_deref();
                 let format = format.unwrap_or("$jobname.$jobnum.$filenum");

@@ -39,7 +39,12 @@ pub(crate) const OPTIONS: &[&str] = &[
     "serialize_overlap",
     "io_submit_mode",
     "random_generator",
-    "exitall",
+    "sqthread_poll",
+    "sqthread_poll_cpu",
+    "registerfiles",
+    "fixedbufs",
+    "nonvectored",
+    "userspace_reap",
 ];
 
 /// Whether the real fio takes an option that the simulator does not.

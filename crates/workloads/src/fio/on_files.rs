@@ -7,6 +7,7 @@ mod lay_out;
 mod names;
 mod open;
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
 use iosched_syscalls::{Birth, Done, Errno, Program, Script, Sys};
@@ -15,6 +16,9 @@ use iosched_types::{Bytes, Nanos, Op};
 pub use self::lay_out::bytes_before;
 use self::lay_out::{lay_out_file, make};
 use self::open::OpenFiles;
+use super::commands::Caches;
+use super::disks::is_device;
+use super::exits;
 use super::layout::Files;
 use super::process::Job;
 use super::spec::{JobSet, JobSpec};
@@ -42,6 +46,8 @@ pub struct OnFiles {
     look: Nanos,
     stats: Mutex<Vec<Option<JobStats>>>,
     errors: Mutex<Vec<Option<Errno>>>,
+    /// Jobs that another one's `exitall` has ended.
+    over: Vec<AtomicBool>,
 }
 
 /// fio's own start.
@@ -71,7 +77,7 @@ fn reads_or_writes(job: &JobSpec) -> bool {
 /// Whether a job works on the device itself.
 #[must_use]
 pub fn on_device(job: &JobSpec) -> bool {
-    job.file_names().iter().any(|n| n.starts_with("/dev/"))
+    job.file_names().iter().any(|n| is_device(n))
 }
 
 /// The name of a file below the root of the file system.
@@ -91,7 +97,8 @@ impl OnFiles {
     ) -> Arc<OnFiles> {
         let stats = Mutex::new(set.jobs.iter().map(|_| None).collect());
         let errors = Mutex::new(vec![None; set.jobs.len()]);
-        Arc::new(OnFiles { set, layouts, existing, start, look: clock, stats, errors })
+        let over = set.jobs.iter().map(|_| AtomicBool::new(false)).collect();
+        Arc::new(OnFiles { set, layouts, existing, start, look: clock, stats, errors, over })
     }
 
     /// The jobs.
@@ -161,7 +168,7 @@ impl OnFiles {
         let mut first = true;
         while !starts.waiting.is_empty() {
             let since = if first { 0 } else { sys.now() - origin + SLEEP };
-            let due = starts.due(&self.set.jobs, since);
+            let due = starts.due(&self.set.jobs, since, &self.over);
             if !first && !due.is_empty() {
                 sys.sleep(SLEEP).await?;
             }
@@ -183,7 +190,13 @@ impl OnFiles {
     /// A job's process. Who waits for its end goes on when it fails, too.
     async fn process(self: Arc<Self>, sys: Sys, i: usize) -> Done {
         sys.barrier(START + i as u32, 2).await?;
-        let served = self.serve(&sys, i).await;
+        let served = match self.over[i].load(Relaxed) {
+            true => Ok(()),
+            false => self.serve(&sys, i).await,
+        };
+        for other in exits::ended_by(&self.set.jobs[..], i) {
+            self.over[other].store(true, Relaxed);
+        }
         if let (Err(errno), Ok(mut all)) = (served, self.errors.lock()) {
             all[i] = Some(errno);
         }
@@ -193,12 +206,16 @@ impl OnFiles {
 
     async fn serve(&self, sys: &Sys, i: usize) -> Done {
         let spec = &self.set.jobs[i];
+        caches(sys, spec.caches_before).await?;
         let mut opened = OpenFiles::open(sys, spec, &self.layouts[i]).await?;
         let mut job = Job::new(spec, &self.layouts[i]);
         // The error that is told is that of the call that failed, so nothing comes after it.
-        let mut served = opened.serve(sys, &mut job, self.look).await;
+        let mut served = opened.serve(sys, &mut job, self.look, &self.over[i]).await;
         if served.is_ok() {
             served = opened.close(sys).await;
+        }
+        if served.is_ok() {
+            served = caches(sys, spec.caches_after).await;
         }
         let mut stats = job.take_stats();
         if spec.engine.is_of_names() {
@@ -209,6 +226,14 @@ impl OnFiles {
         }
         served
     }
+}
+
+/// Commands around a job (`exec_prerun`, `exec_postrun`).
+async fn caches(sys: &Sys, caches: Caches) -> Done {
+    if caches.sync {
+        sys.sync().await?;
+    }
+    if caches.drop { sys.drop_caches().await } else { Ok(()) }
 }
 
 /// What makes files that are there before a load, with their lengths.
@@ -237,9 +262,13 @@ struct Starts {
 
 impl Starts {
     /// Jobs with their delay over, up to a `stonewall` while others run.
-    fn due(&mut self, jobs: &[JobSpec], since: Nanos) -> Vec<usize> {
+    fn due(&mut self, jobs: &[JobSpec], since: Nanos, over: &[AtomicBool]) -> Vec<usize> {
         let mut due = Vec::new();
         for i in &self.waiting {
+            if over[*i].load(Relaxed) {
+                due.push(*i);
+                continue;
+            }
             if jobs[*i].start_delay() > since {
                 continue;
             }

@@ -48,6 +48,8 @@ pub enum Effect {
     Simulated,
     /// Accepted with a warning; the sentence says why it cannot change the timing.
     NoEffect(&'static str),
+    /// Accepted with a warning, although it changes figures in fio; the sentence says what is simulated instead.
+    Unmodelled(&'static str),
     /// Refused unless the value is one of `harmless` (usually fio's default).
     Refused {
         /// Why a job with this option would not mean the same.
@@ -92,6 +94,16 @@ impl OptionDef {
         help: &'static str,
     ) -> Self {
         OptionDef { name, aliases, kind, effect: Effect::NoEffect(why), help }
+    }
+
+    /// An option whose effect is not modelled.
+    pub(crate) const fn unmodelled(
+        name: &'static str,
+        kind: Kind,
+        instead: &'static str,
+        help: &'static str,
+    ) -> Self {
+        OptionDef { name, aliases: &[], kind, effect: Effect::Unmodelled(instead), help }
     }
 
     /// A refused option.

@@ -4,11 +4,13 @@ use std::rc::Rc;
 
 use iosched_types::Diagnostic;
 
+use super::cmdline;
 use super::draft::Draft;
 use super::expand::{Lookup, expand};
 use super::finish::{self, Counters};
 use super::lexer::{Include, Line, MAX_ERRORS, RawOption, Section, lex};
 use super::live;
+use super::newer;
 use super::option::{Effect, OptionDef, describe, find_option, nearest_option};
 use super::spec::JobSet;
 use super::value::{self, ValueError};
@@ -56,9 +58,19 @@ fn read(
     overrides: &[(String, String)],
     live: bool,
 ) -> Result<JobSet, Vec<Diagnostic>> {
-    let sections = lex(file_name, text, include)?;
+    let mut warnings = Vec::new();
+    let sections = match cmdline::sections(file_name, text, &mut warnings) {
+        Some(sections) => sections?,
+        None => lex(file_name, text, include)?,
+    };
     let overrides = override_options(overrides);
-    let mut parser = Parser { env, include, live, set: JobSet::default(), errors: Vec::new() };
+    let mut parser = Parser {
+        env,
+        include,
+        live,
+        set: JobSet { warnings, ..JobSet::default() },
+        errors: Vec::new(),
+    };
     parser.sections(&sections, &overrides);
     if parser.errors.is_empty() && parser.set.jobs.is_empty() {
         let d = Diagnostic::file(file_name, "there is no job in the file");
@@ -136,6 +148,12 @@ impl Parser<'_> {
     fn option(&mut self, draft: &mut Draft, raw: &RawOption) -> Result<(), Diagnostic> {
         let shown: String = raw.key.chars().take(40).collect();
         let Some(def) = find_option(&raw.key) else {
+            if let Some(what) = newer::option(&raw.key) {
+                let d = raw.at_key(format!("option \"{shown}\" is of a fio newer than 3.33"));
+                return Err(
+                    d.with_help(format!("it {what}; iosched knows the options of fio 3.33"))
+                );
+            }
             let d = raw.at_key(format!("unknown option \"{shown}\""));
             return Err(d.with_help(nearest_option(&raw.key)));
         };
@@ -157,10 +175,10 @@ impl Parser<'_> {
         }
         let result = match def.effect {
             Effect::Simulated => draft.apply(def.name, value.as_deref()),
-            Effect::NoEffect(why) => {
+            Effect::NoEffect(_) | Effect::Unmodelled(_) => {
                 let checked = value::check(def.kind, value.as_deref(), draft.kb());
                 if checked.is_ok() || optional_text(def, value.as_deref()) {
-                    self.warn(raw, def, why);
+                    self.warn(raw, def, value.as_deref());
                     return Ok(());
                 }
                 checked
@@ -193,8 +211,18 @@ impl Parser<'_> {
         Ok(true)
     }
 
-    fn warn(&mut self, raw: &RawOption, def: &OptionDef, why: &str) {
-        let sentence = format!("{}: {} has no effect on timing: {why}", raw.line.place(), def.name);
+    fn warn(&mut self, raw: &RawOption, def: &OptionDef, value: Option<&str>) {
+        let (place, name) = (raw.line.place(), def.name);
+        let sentence = match def.effect {
+            Effect::Unmodelled(_)
+                if value.is_some_and(|v| v.trim() == "0" || v.starts_with("taus")) =>
+            {
+                return;
+            }
+            Effect::Unmodelled(instead) => format!("{place}: {name} is not modelled: {instead}"),
+            Effect::NoEffect(why) => format!("{place}: {name} has no effect on timing: {why}"),
+            Effect::Simulated | Effect::Refused { .. } => return,
+        };
         if !self.set.warnings.contains(&sentence) {
             self.set.warnings.push(sentence);
         }

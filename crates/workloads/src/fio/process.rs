@@ -60,6 +60,14 @@ pub struct Io {
     pub stable: bool,
 }
 
+impl Io {
+    /// A sync of a device: its cache is flushed.
+    #[must_use]
+    pub fn flush(unit: u32) -> Io {
+        Io { unit, op: Op::Flush, offset: 0, len: 0, stable: false }
+    }
+}
+
 /// What the process does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -260,6 +268,12 @@ impl Job {
     #[must_use]
     pub fn spec(&self) -> &JobSpec {
         &self.spec
+    }
+
+    /// Ends the job as its run time would (`exitall` of another): no further I/O, whatever pass or ramp it is in.
+    pub fn terminate(&mut self) {
+        self.limits.nothing();
+        self.deadline = 0;
     }
 
     /// Puts the process into a group that shares a flow (`flow_id`).

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use iosched_types::{Bytes, IoPrio, Nanos};
 
+use super::commands::Caches;
+use super::exits::ExitWhat;
 use super::file_options::FileOptions;
 use super::taus::{StreamId, Taus88};
 
@@ -114,6 +116,15 @@ pub struct JobSpec {
     pub live_only: Vec<(String, String)>,
     /// `cpus_allowed`: CPUs, empty for all.
     pub cpus: Vec<u16>,
+    /// `exitall`, with `exit_what`: the jobs that end when this one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_all: Option<ExitWhat>,
+    /// `exec_prerun`.
+    #[serde(default, skip_serializing_if = "Caches::is_none")]
+    pub caches_before: Caches,
+    /// `exec_postrun`.
+    #[serde(default, skip_serializing_if = "Caches::is_none")]
+    pub caches_after: Caches,
     /// Percentiles to report (`percentile_list`), empty for fio's own list.
     pub percentiles: Vec<f64>,
     /// Where the section begins: file and line, for messages.
@@ -169,6 +180,9 @@ impl Default for JobSpec {
             replay: None,
             write_iolog: None,
             live_only: Vec::new(),
+            exit_all: None,
+            caches_before: Caches::default(),
+            caches_after: Caches::default(),
             cpus: Vec::new(),
             percentiles: Vec::new(),
             place: String::new(),

@@ -21,6 +21,10 @@ const fn no(
     OptionDef::refuse(name, kind, harmless, reason, help)
 }
 
+const fn poll(name: &'static str, kind: Kind, why: &'static str, help: &'static str) -> OptionDef {
+    OptionDef::unmodelled(name, kind, why, help)
+}
+
 const fn other(name: &'static str, help: &'static str) -> OptionDef {
     OptionDef::refuse(name, Kind::Own("as the engine defines it"), &[], OTHER, help)
 }
@@ -32,11 +36,11 @@ pub(crate) const ENGINE_OPTIONS: &[OptionDef] = &[
     row("fixedbufs", Kind::Flag, CPU, "io_uring: registers the buffers."),
     row("registerfiles", Kind::Flag, CPU, "io_uring: registers the files."),
     row("nonvectored", Kind::Int(0, 1), CPU, "io_uring: plain instead of vectored calls."),
-    row("sqthread_poll_cpu", Kind::Int(0, MAX), "it matters only together with `sqthread_poll`, which is refused", "io_uring: CPU of the submitting thread."),
+    poll("sqthread_poll_cpu", Kind::Int(0, MAX), "there is no submitting thread", "io_uring: CPU of the submitting thread."),
     row("thp", Kind::Int(0, 1), "it belongs to mmap", "mmap: transparent huge pages."),
-    no("hipri", Kind::Flag, &["0"], "polled completions are not simulated", "Polls for completions."),
-    no("hipri_percentage", Kind::Int(0, 100), &["0"], "polled completions are not simulated", "pvsync2: share of polled I/Os."),
-    no("sqthread_poll", Kind::Flag, &["0"], "submission by a kernel thread is not simulated", "io_uring: a kernel thread submits."),
+    poll("hipri", Kind::Flag, "an I/O ends by an interrupt, whose core time stays in the figures", "Polls for completions."),
+    poll("hipri_percentage", Kind::Int(0, 100), "an I/O ends by an interrupt, whose core time stays in the figures", "pvsync2: share of polled I/Os."),
+    poll("sqthread_poll", Kind::Flag, "the job submits its I/Os itself, and the core time of that stays in the figures", "io_uring: a kernel thread submits."),
     no("force_async", Kind::Int(0, MAX), &["0"], "submission by kernel workers is not simulated", "io_uring: hands I/Os to kernel workers."),
     no("uncached", Kind::Int(0, 1), &["0"], "no simulated file system knows it (Linux 6.14)", "Buffered I/O that leaves nothing in the cache."),
     no("nowait", Kind::Bool, &["0"], "I/Os that fail instead of waiting are not simulated", "Fails instead of waiting."),

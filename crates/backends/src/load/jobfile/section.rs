@@ -10,6 +10,12 @@ use super::line;
 use crate::error::{Error, Result};
 
 pub(super) fn section(out: &mut String, job: &JobSpec) -> Result<()> {
+    let drops = [job.caches_before, job.caches_after].iter().any(|c| !c.is_none());
+    if !job.direct && drops {
+        let message = format!("job \"{}\" drops caches by a command", job.name);
+        let help = "a live run runs no commands of a job file; leave exec_prerun and exec_postrun out: fio drops what is cached of a job's files when it starts (invalidate=1)";
+        return Err(Error::input(message, help));
+    }
     if job.write_iolog.is_some() {
         // Each run of fio adds to its log, so the trials of an experiment would be one mixture.
         let message = format!("job \"{}\" writes an I/O log", job.name);
@@ -22,6 +28,10 @@ pub(super) fn section(out: &mut String, job: &JobSpec) -> Result<()> {
     }
     if job.wait.stonewall {
         line(out, "stonewall", 1);
+    }
+    if let Some(what) = job.exit_all {
+        line(out, "exitall", 1);
+        line(out, "exit_what", what.word());
     }
     if job.wait.delay_max > job.wait.delay {
         let (low, high) = (job.wait.delay / 1000, job.wait.delay_max / 1000);

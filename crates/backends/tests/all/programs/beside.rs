@@ -185,6 +185,7 @@ fn host(cpu: CpuModel) -> Programs {
         scheduler: SchedulerChoice { descriptor, generation, tunables: Vec::new() },
         device: Box::new(Fixed::new(params)),
         queue_depth: 4,
+        at_once: 0,
         hw_queues: 1,
         rotational: false,
         write_cache: true,

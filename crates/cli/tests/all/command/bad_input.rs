@@ -44,7 +44,7 @@ fn unknown_names_are_told_the_nearest() {
 /// Words that are no slip of the finger: other names of what there is, kinds of devices, disks, versions.
 #[test]
 fn what_people_mean_is_told_where_it_has_another_name() {
-    refused(&["--kernel", "6.1"], &["known are 2.6.18", "6.12 is the nearest", "mq-deadline@6.1"]);
+    refused(&["--kernel", "6.2"], &["known are 2.6.18", "6.1 is the nearest", "mq-deadline@6.2"]);
     refused(&["--device", "ssd"], &["\"ssd\" could be: ssd-sata, nvme, "]);
     refused(&["--device", "samsung"], &["could be: samsung-950-pro, samsung-980-pro"]);
     refused(&["--device", "/dev/absent"], &["cannot read device file", "--backend real"]);
@@ -277,7 +277,7 @@ fn tunables_and_generations_of_another_scheduler() {
     ] {
         refused(&["--scheduler", name], &["has no generation", "it has", known]);
     }
-    refused(&["--scheduler", "bfq@9.9"], &["Linux 9.9 is newer than 6.12", "write bfq@6.12"]);
+    refused(&["--scheduler", "bfq@9.9"], &["Linux 9.9 is newer than 6.18", "write bfq@6.18"]);
     // Without --scheduler all that the kernel has are chosen.
     let place = Place::new();
     let run = ["run", "random-read-qd32", "--device", "fixed", "--quiet", "--tunable"];

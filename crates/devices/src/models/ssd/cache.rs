@@ -17,6 +17,7 @@ impl Ssd {
             self.drain.push_back((mix(i) % blocks * BLOCK, block));
             self.used += block;
         }
+        self.unnoted = true;
         self.try_drain(0);
     }
 

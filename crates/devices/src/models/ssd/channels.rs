@@ -1,9 +1,11 @@
 //! The channels: pieces of commands, and the time that reads and programs of their pages take.
 
-use iosched_types::{Bytes, Nanos};
+use iosched_types::{Bytes, Nanos, Op};
 
 use super::super::flash::{Operation, Page, Target};
-use super::{Event, FLUSH_READ, PROGRAM, READ, READ_FAST, READ_SLOW, SLOW_PROGRAM, Ssd, Transfer};
+use super::{
+    Event, FLUSH_READ, FORCED, PROGRAM, READ, READ_FAST, READ_SLOW, SLOW_PROGRAM, Ssd, Transfer,
+};
 use crate::Completion;
 use crate::math::mix;
 
@@ -115,7 +117,12 @@ impl Ssd {
     pub(super) fn piece_done(&mut self, now: Nanos, slot: u32, done: &mut Vec<Completion>) {
         let s = &mut self.slots[slot as usize];
         s.pieces -= 1;
-        if s.pieces == 0 {
+        if s.pieces > 0 {
+            return;
+        }
+        if s.forced && s.op == Op::Write {
+            self.events.push(FORCED, now + self.p.flush_ns, Event::Slot(slot));
+        } else {
             self.complete(now, slot, done);
         }
     }

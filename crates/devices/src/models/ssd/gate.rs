@@ -91,7 +91,17 @@ impl Ssd {
         {
             self.flushes.pop_front();
             self.slots[slot as usize].t_start = Some(now);
-            self.events.push(FLUSHED, now + self.p.flush_ns, Event::Slot(slot));
+            let at = self.flush_ends(now);
+            self.events.push(FLUSHED, at, Event::Slot(slot));
         }
+    }
+
+    /// When a flush ends that finds all data on flash: what was written since the last one is noted, which takes `flush_ns`. With
+    /// nothing to note it ends at once, or with a flush under way.
+    fn flush_ends(&mut self, now: Nanos) -> Nanos {
+        if self.p.plain_sync || std::mem::take(&mut self.unnoted) {
+            self.flushed_at = now + self.p.flush_ns;
+        }
+        self.flushed_at.max(now)
     }
 }

@@ -45,6 +45,7 @@ pub(crate) fn params(cap: u64) -> impl Strategy<Value = SsdParams> {
             bus_cmd_ns: 0,
             ctl_ns: 0,
             gather: false,
+            plain_sync: true,
         }
     })
 }

@@ -1,8 +1,11 @@
 //! The files of a running job, and what it does with them.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
 use iosched_syscalls::{Advice, Completion, Done, Errno, Fd, Io as AsyncIo, MapId, OpenFlags, Sys};
 use iosched_types::{Bytes, Nanos, Op};
 
+use super::super::disks::is_device;
 use super::super::file_options::Hint;
 use super::super::layout::Extent;
 use super::super::process::{Io, Job, Ring, Step};
@@ -82,8 +85,13 @@ impl<'a> OpenFiles<'a> {
         if n < self.places.len() { n } else { 0 }
     }
 
+    /// Where a file begins. Parts of a device are open as the whole of it.
+    fn base(&self, file: usize) -> Bytes {
+        if is_device(&self.file_names[file]) { 0 } else { self.places[file].origin }
+    }
+
     async fn open_file(&mut self, sys: &Sys, file: usize) -> Result<Fd, Errno> {
-        let (job, place) = (self.job, &self.places[file]);
+        let (job, place, base) = (self.job, &self.places[file], self.base(file));
         let (p, o) = (job.pattern, &job.file_options);
         let mut flags = if p.write || p.trim {
             OpenFlags::READ | OpenFlags::WRITE | OpenFlags::CREATE
@@ -105,12 +113,13 @@ impl<'a> OpenFiles<'a> {
         let fd = sys.open(inside(&self.file_names[file]), flags).await?;
         self.fds[file] = Some(fd);
         if o.pre_read {
-            let mut at = 0;
-            while at < place.size {
-                at += sys.pread(fd, at, (128 << 10).min(place.size - at)).await?.max(1);
+            let mut at = place.origin - base;
+            let end = at + place.size;
+            while at < end {
+                at += sys.pread(fd, at, (128 << 10).min(end - at)).await?.max(1);
             }
         } else if o.invalidate {
-            sys.fadvise(fd, place.start - place.origin, place.len, Advice::DontNeed).await?;
+            sys.fadvise(fd, place.start - base, place.len, Advice::DontNeed).await?;
         }
         let advice = match (o.hint, p.random) {
             (Hint::None, _) => None,
@@ -118,10 +127,10 @@ impl<'a> OpenFiles<'a> {
             (Hint::Sequential, _) | (Hint::Pattern, false) => Some(Advice::Sequential),
         };
         if let Some(advice) = advice {
-            sys.fadvise(fd, place.start - place.origin, place.len, advice).await?;
+            sys.fadvise(fd, place.start - base, place.len, advice).await?;
         }
         if job.engine == IoEngine::Mmap && self.maps[file].is_none() {
-            let map = sys.mmap(fd, 0, place.size).await?;
+            let map = sys.mmap(fd, 0, place.origin - base + place.size).await?;
             // Of its map fio says what the pattern is, whatever it has said of the file.
             if o.hint != Hint::None {
                 let advice = if p.random { Advice::Random } else { Advice::Sequential };
@@ -159,7 +168,8 @@ impl<'a> OpenFiles<'a> {
             if !self.job.file_options.invalidate {
                 return Ok(());
             }
-            return sys.fadvise(fd, place.start - place.origin, place.len, Advice::DontNeed).await;
+            let at = place.start - self.base(file);
+            return sys.fadvise(fd, at, place.len, Advice::DontNeed).await;
         }
         sys.close(fd).await?;
         self.open_file(sys, file).await.map(drop)
@@ -183,10 +193,16 @@ impl<'a> OpenFiles<'a> {
         self.open_file(sys, file).await
     }
 
-    /// Does what the job asks for until it ends, or fails.
-    pub(super) async fn serve(&mut self, sys: &Sys, job: &mut Job, look: Nanos) -> Done {
+    /// Does what the job asks for until it ends, or fails, or another job ends it by `over`.
+    pub(super) async fn serve(
+        &mut self,
+        sys: &Sys,
+        job: &mut Job,
+        look: Nanos,
+        over: &AtomicBool,
+    ) -> Done {
         let mut ring = Ring::with_capacity(job.units() as usize);
-        let served = self.step_by_step(sys, job, look, &mut ring).await;
+        let served = self.step_by_step(sys, job, look, &mut ring, over).await;
         if served.is_err() {
             job.breaks_off(sys.now(), &mut ring);
         }
@@ -199,9 +215,13 @@ impl<'a> OpenFiles<'a> {
         job: &mut Job,
         look: Nanos,
         ring: &mut Ring,
+        over: &AtomicBool,
     ) -> Done {
         let (mut writes, mut last) = (0u64, 0);
         loop {
+            if over.load(Relaxed) {
+                job.terminate();
+            }
             match job.step(sys.now(), ring) {
                 Step::Submit(io) if io.op == Op::Flush => {
                     self.sync(sys, last).await?;
@@ -324,7 +344,7 @@ impl<'a> OpenFiles<'a> {
             self.names.turn(sys, self.job, file, &self.file_names[file]).await?;
             return Ok(true);
         }
-        let (fd, at) = (self.fd(sys, file).await?, io.offset - self.places[file].origin);
+        let (fd, at) = (self.fd(sys, file).await?, io.offset - self.base(file));
         self.passes[file].count(io);
         let write = io.op == Op::Write;
         if let Some(map) = self.maps[file] {
@@ -395,7 +415,7 @@ impl<'a> OpenFiles<'a> {
             return Ok(());
         }
         let Some(fd) = self.fds[file] else { return Ok(()) };
-        let end = io.offset + io.len - self.places[file].origin;
+        let end = io.offset + io.len - self.base(file);
         let len = io.len * u64::from(range.every);
         sys.sync_file_range(fd, end.saturating_sub(len), len.min(end), range.wait).await
     }

@@ -17,6 +17,11 @@ pub(super) struct Limits {
 }
 
 impl Limits {
+    /// There is nothing more to do.
+    pub(super) fn nothing(&mut self) {
+        self.bytes = 0;
+    }
+
     /// Whether a pass can end by bytes, which only the long main loop looks for.
     pub(super) fn by_bytes(&self) -> bool {
         self.pass.is_some()

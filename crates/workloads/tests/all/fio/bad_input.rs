@@ -52,14 +52,12 @@ fn zero_negative_overflow_and_not_a_number() {
         "bs=4.5k",
         "bs=4k,4k,4k,4k",
         "bs=4k/8k",
-        "size=0",
         "size=-1",
         "size=101%",
         "size=0%",
         "size=4z",
         "size= 4k",
         "size=1k",
-        "io_size=0",
         "filesize=0",
         "filesize=2m-",
         "offset=-4k",
@@ -195,6 +193,17 @@ fn options_that_are_not_simulated_say_why_and_what_is_accepted() {
     assert!(try_parse("[a]\nverify=0\nzonemode=none\nexitall=0\n").is_ok());
     let d = refused("ioengine=null");
     assert_eq!(d.message, "ioengine null is not simulated: it does no I/O");
+    assert_eq!(refused("ioengine=libiao").message, "unknown ioengine \"libiao\"");
+    let d = refused("ioengine=spdk_bdev");
+    assert!(d.message.contains("ioengine spdk_bdev is not simulated: SPDK drives"), "{d}");
+    assert!(refused("ioengine=xnvme").message.contains("xnvme is not simulated"));
+    let d = refused("num_range=8");
+    assert_eq!(d.message, "option \"num_range\" is of a fio newer than 3.33");
+    // fio 3.33 shows `bs=(R) 4096B-4096B, (W) 512KiB-512KiB`.
+    let d = refused("bs=4k-512k");
+    assert!(d.help.contains("bsrange=4k-512k; fio 3.33 reads this as bs=4k,512k"), "{d}");
+    let d = refused("exec_prerun=mount /dev/sda /mnt");
+    assert!(d.message.contains("must not run commands") && d.help.contains("drop_caches"), "{d}");
     assert_eq!(refused("ioengine=libiao").help, "did you mean \"libaio\"?");
 }
 
@@ -299,4 +308,22 @@ fn a_hostile_environment_does_not_blow_up() {
     for line in [format!("filename={many}"), "size=8*$pagesize".into(), "bs=$ncpus".into()] {
         assert!(parse("j", &format!("[a]\n{line}\n"), &Long, &no_include, &[]).is_err());
     }
+}
+
+/// Jobs as they are posted: accepted with the reason why a figure may differ, not refused.
+#[test]
+fn what_is_not_modelled_is_told_of() {
+    let text = "[global]\nioengine=io_uring\nsqthread_poll=1\nregisterfiles=1\nfixedbufs=1\nhipri=1\nthread=1\n\
+                direct=1\nrw=randread\nfilename=/dev/nvme0n1\nsqthread_poll_cpu=15\n[job0]\nsize=0\nio_size=0\n\
+                random_generator=lfsr\n";
+    let set = try_parse(text).unwrap();
+    for name in ["sqthread_poll", "hipri", "sqthread_poll_cpu", "random_generator"] {
+        let warned = |w: &String| w.contains(&format!(": {name} is not modelled: "));
+        assert!(set.warnings.iter().any(warned), "{name}: {:?}", set.warnings);
+    }
+    assert_eq!((set.jobs[0].target.size, set.jobs[0].io_size), (None, None));
+    let quiet = try_parse("[a]\nhipri=0\nrandom_generator=tausworthe64\n").unwrap();
+    assert_eq!(quiet.warnings, Vec::<String>::new());
+    let alone = try_parse("[a]\nexit_what=all\n").unwrap();
+    assert!(alone.warnings[0].contains("exit_what has no effect without exitall"));
 }

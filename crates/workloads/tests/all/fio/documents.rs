@@ -110,7 +110,7 @@ fn every_refusal_and_every_warning_has_a_reason() {
     for o in options() {
         let reason = match o.effect {
             Effect::Simulated => continue,
-            Effect::NoEffect(why) => why,
+            Effect::NoEffect(why) | Effect::Unmodelled(why) => why,
             Effect::Refused { reason, .. } => reason,
         };
         assert!(reason.len() > 10 && !reason.ends_with('.'), "{}", o.name);

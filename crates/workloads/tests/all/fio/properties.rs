@@ -90,6 +90,7 @@ fn every_simulated_option_is_implemented() {
             ("thinktime_spin", _) => "0".into(),
             ("time_based", _) => "0".into(),
             ("cgroup_weight", _) => "100\ncgroup=x".into(),
+            ("exec_prerun" | "exec_postrun", _) => "sync".into(),
             ("read_iolog", _) => continue,
             (_, Kind::Word(w) | Kind::WordAnd(w)) => w[0].into(),
             (_, Kind::Text) => "x".into(),

@@ -1,0 +1,393 @@
+//! fio command lines, the form in which most jobs are posted: `fio --name=a --rw=read …` becomes sections of a job file.
+//!
+//! Rules of fio 3.33: options before the first `--name` are those of all jobs, as are those behind `--name=global`; one
+//! dash is as good as two; `--option value` is `--option=value`, but for options that stand alone. Around the command
+//! a text may have a prompt, `sudo`, variables that are set and used, comments, and lines that end in `\`.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use iosched_types::Diagnostic;
+
+use super::lexer::{Line, MAX_ERRORS, RawOption, Section};
+use super::option::{Kind, find_option};
+
+/// fio's own options that take a value and change only its report or how it runs.
+const REPORTS: &[&str] = &[
+    "output",
+    "o",
+    "output-format",
+    "terse-version",
+    "eta",
+    "eta-newline",
+    "eta-interval",
+    "status-interval",
+    "debug",
+    "d",
+    "max-jobs",
+    "alloc-size",
+    "aux-path",
+    "idle-prof",
+    "append-terse",
+    "trigger-file",
+    "trigger-timeout",
+    "timeout-ms",
+];
+/// The same without a value.
+const FLAGS: &[&str] = &[
+    "minimal",
+    "readonly",
+    "warnings-fatal",
+    "bandwidth-log",
+    "latency-log",
+    "inflate-log",
+    "daemonize",
+    "print-terse",
+    "parse-only",
+    "m",
+];
+
+/// A word of the shell and where it begins.
+struct Word {
+    text: String,
+    line: Line,
+    column: usize,
+}
+
+/// The sections of a command line; `None` for all other texts.
+pub(crate) fn sections(
+    file: &str,
+    text: &str,
+    warnings: &mut Vec<String>,
+) -> Option<Result<Vec<Section>, Vec<Diagnostic>>> {
+    let is_section = |line: &str| line.trim_start().starts_with('[');
+    if text.lines().any(is_section) || !text.contains("fio") || text.contains('\0') {
+        return None;
+    }
+    let file: Rc<str> = file.into();
+    let commands = commands(&file, text);
+    let at_fio = |words: &Vec<Word>| {
+        let at = words.iter().position(|w| w.text == "fio" || w.text.ends_with("/fio"))?;
+        // A word of a sentence is followed by no option.
+        words.get(at + 1).filter(|w| w.text.starts_with(DASHES)).map(|_| at)
+    };
+    let mut found = commands.iter().filter_map(|words| Some((words, at_fio(words)?)));
+    let (words, at) = found.next()?;
+    if let Some((other, at)) = found.next() {
+        let d = other[at].line.diagnostic(other[at].column, 3, "a second fio command");
+        return Some(Err(vec![d.with_help("a workload is one command: keep one of them")]));
+    }
+    let assigned = assignments(&commands);
+    for command in &commands {
+        let Some(first) = command.first() else { continue };
+        let is_this = std::ptr::eq(command, words);
+        let known = |w: &Word| {
+            ["sudo", "$", "#", "time", "doas", "-E"].contains(&w.text.as_str())
+                || w.text.contains('=')
+                || w.text.ends_with(['$', '#'])
+        };
+        let left = match is_this {
+            true => command[..at].iter().any(|w| !known(w)),
+            false => command.iter().any(|w| !w.text.contains('=')),
+        };
+        if left && warnings.len() < MAX_ERRORS {
+            let what = if is_this { "what stands before fio" } else { "a command beside fio" };
+            warnings.push(format!("{}: {what} is not run: {}", first.line.place(), shown(command)));
+        }
+    }
+    Some(options(&file, &words[at + 1..], &assigned, warnings))
+}
+
+const DASHES: [char; 3] = ['-', '–', '—'];
+
+fn shown(words: &[Word]) -> String {
+    let text = words.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(" ");
+    text.chars().take(60).collect()
+}
+
+/// `NAME=value` of lines before, and in front of commands.
+fn assignments(commands: &[Vec<Word>]) -> BTreeMap<String, String> {
+    let mut out = BTreeMap::new();
+    for word in commands.iter().flat_map(|c| c.iter().take_while(|w| !w.text.starts_with('-'))) {
+        if let Some((name, value)) = word.text.split_once('=')
+            && is_name(name)
+        {
+            out.insert(name.to_string(), value.to_string());
+        }
+    }
+    out
+}
+
+fn is_name(name: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && name.chars().all(part) && !name.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Splits a text into commands of words, as far as a shell does so without running anything.
+fn commands(file: &Rc<str>, text: &str) -> Vec<Vec<Word>> {
+    let mut split = Split { done: vec![Vec::new()], word: None, quote: None, skip: false };
+    for (i, raw) in text.split('\n').enumerate() {
+        let raw = raw.strip_suffix('\r').unwrap_or(raw);
+        let line = Line::new(file, i + 1, raw);
+        // Blanks behind the backslash come from pages; the line goes on all the same.
+        let body = raw.trim_end();
+        let (body, goes_on) = match body.strip_suffix('\\') {
+            Some(body) if split.quote != Some('\'') => (body, true),
+            _ => (body, false),
+        };
+        let comment = body.trim_start().starts_with('#') && !is_prompt(body);
+        if !(comment && split.quote.is_none()) {
+            split.line(body, &line);
+        }
+        if split.quote.is_some() && !goes_on {
+            split.push(' ', &line, 1);
+        } else {
+            split.end_word();
+            if !goes_on {
+                split.end_command();
+            }
+        }
+    }
+    split.end_word();
+    split.done
+}
+
+/// `# fio …`: the prompt of root, not a comment.
+fn is_prompt(line: &str) -> bool {
+    let rest = line.trim_start().trim_start_matches('#').trim_start();
+    let rest = rest.strip_prefix("sudo ").unwrap_or(rest);
+    rest.strip_prefix("fio ").is_some_and(|rest| rest.trim_start().starts_with(DASHES))
+}
+
+struct Split {
+    done: Vec<Vec<Word>>,
+    word: Option<Word>,
+    quote: Option<char>,
+    /// Behind a redirection: the name of a file follows.
+    skip: bool,
+}
+
+impl Split {
+    fn line(&mut self, body: &str, line: &Line) {
+        let mut chars = body.chars().enumerate().peekable();
+        while let Some((i, c)) = chars.next() {
+            let column = i + 1;
+            match (self.quote, c) {
+                (Some(q), c) if q == c => self.quote = None,
+                (Some('"') | None, '\\') => {
+                    let next = chars.next().map_or('\\', |(_, c)| c);
+                    self.push(next, line, column);
+                }
+                (Some(_), c) => self.push(c, line, column),
+                (None, '\'' | '"') => {
+                    self.quote = Some(c);
+                    self.begin(line, column);
+                }
+                (None, c) if c.is_whitespace() => self.end_word(),
+                (None, ';' | '|' | '&') if self.word.as_ref().is_none_or(|w| w.text != "$") => {
+                    self.end_word();
+                    self.end_command();
+                }
+                (None, '>' | '<') => {
+                    if self
+                        .word
+                        .as_ref()
+                        .is_some_and(|w| ["1", "2", "&"].contains(&w.text.as_str()))
+                    {
+                        self.word = None;
+                    }
+                    self.end_word();
+                    self.skip = true;
+                    // `2>&1` is one redirection.
+                    chars.next_if(|(_, c)| *c == '>' || *c == '&');
+                }
+                (None, c) => self.push(c, line, column),
+            }
+        }
+    }
+
+    fn begin(&mut self, line: &Line, column: usize) {
+        self.word.get_or_insert_with(|| Word { text: String::new(), line: line.clone(), column });
+    }
+
+    fn push(&mut self, c: char, line: &Line, column: usize) {
+        self.begin(line, column);
+        if let Some(word) = &mut self.word {
+            word.text.push(c);
+        }
+    }
+
+    fn end_word(&mut self) {
+        if let Some(word) = self.word.take()
+            && !std::mem::take(&mut self.skip)
+            && let Some(command) = self.done.last_mut()
+        {
+            command.push(word);
+        }
+    }
+
+    fn end_command(&mut self) {
+        self.skip = false;
+        if self.done.last().is_some_and(|c| !c.is_empty()) {
+            self.done.push(Vec::new());
+        }
+    }
+}
+
+/// `$NAME` by its value where the text sets it, else as `${NAME}`, which a job file has; `$pagesize` and the other
+/// keywords stay.
+fn expanded(text: &str, assigned: &BTreeMap<String, String>) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let braced = rest.strip_prefix('{').and_then(|r| r.split_once('}'));
+        let plain =
+            rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+        let (name, after) = braced.unwrap_or_else(|| rest.split_at(plain));
+        match assigned.get(name) {
+            Some(value) => out.push_str(value),
+            None if !is_name(name) || ["pagesize", "mb_memory", "ncpus"].contains(&name) => {
+                out.push('$');
+                continue;
+            }
+            None => out.push_str(&format!("${{{name}}}")),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+fn options(
+    file: &Rc<str>,
+    words: &[Word],
+    assigned: &BTreeMap<String, String>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Section>, Vec<Diagnostic>> {
+    let mut sections: Vec<Section> = Vec::new();
+    let mut errors = Vec::new();
+    let mut rest = words.iter().peekable();
+    while let Some(word) = rest.next() {
+        let wide = word.text.chars().count();
+        let bare = word.text.trim_start_matches(DASHES);
+        if bare.len() == word.text.len() {
+            let d = word.line.diagnostic(word.column, wide, format!("\"{bare}\" is no option"));
+            let help = "a job file is run by its own name: iosched run FILE, with options as --set NAME=VALUE";
+            errors.push(d.with_help(help));
+            continue;
+        }
+        let (key, mut value) = bare.split_once('=').map_or((bare, None), |(k, v)| (k, Some(v)));
+        let def = find_option(key);
+        let alone = FLAGS.contains(&key) || def.is_none_or(|d| d.kind == Kind::Flag);
+        if value.is_none() && (!alone || REPORTS.contains(&key)) {
+            value = rest.next_if(|w| !w.text.starts_with('-')).map(|w| w.text.as_str());
+        }
+        if def.is_none() && (REPORTS.contains(&key) || FLAGS.contains(&key)) {
+            let place = word.line.place();
+            warnings.push(format!(
+                "{place}: {key} has no effect on timing: it only changes what fio reports or logs"
+            ));
+            continue;
+        }
+        let dashes = wide - bare.chars().count();
+        let value = value.map(|v| expanded(v, assigned));
+        if key == "name" {
+            let name = value.unwrap_or_default();
+            sections.push(Section { name, line: word.line.clone(), options: Vec::new() });
+            continue;
+        }
+        if sections.is_empty() {
+            let line = word.line.clone();
+            sections.push(Section { name: "global".into(), line, options: Vec::new() });
+        }
+        let key_column = word.column + dashes;
+        let value_column = key_column + key.chars().count() + 1;
+        let option =
+            RawOption { key: key.into(), value, line: word.line.clone(), key_column, value_column };
+        if let Some(section) = sections.last_mut() {
+            section.options.push(option);
+        }
+    }
+    if errors.is_empty() && sections.iter().all(|s| s.name == "global") {
+        let d = Diagnostic::file(&**file, "the fio command names no job");
+        errors.push(d.with_help("fio wants --name=NAME, too"));
+    }
+    errors.truncate(MAX_ERRORS);
+    if errors.is_empty() { Ok(sections) } else { Err(errors) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fio::{JobSet, NoLookup, parse};
+
+    fn set(text: &str) -> JobSet {
+        parse("a.sh", text, &NoLookup, &|_| Err("none".into()), &[])
+            .unwrap_or_else(|e| panic!("{text}: {}", e[0]))
+    }
+
+    /// Job by job what the same job file means; the places differ.
+    fn same(command: &str, file: &str) -> JobSet {
+        let (mut a, mut b) = (set(command), set(file));
+        for job in a.jobs.iter_mut().chain(&mut b.jobs) {
+            job.place.clear();
+        }
+        assert_eq!(a.jobs, b.jobs, "{command}");
+        a
+    }
+
+    #[test]
+    fn a_command_line_is_a_job_file() {
+        // The forms in which fio 3.33 was asked.
+        same(
+            "fio -ioengine=libaio -direct=1 -iodepth 4 -thread -rw=randread -bs=16k -size=1m -numjobs=2 -runtime=1 \
+             -group_reporting -name=mytest",
+            "[mytest]\nioengine=libaio\ndirect=1\niodepth=4\nrw=randread\nbs=16k\nsize=1m\nnumjobs=2\nruntime=1\n\
+             group_reporting\n",
+        );
+        let global = "[global]\nrw=randread\nbs=16k\nsize=1m\n[a]\n[b]\nbs=8k\n";
+        same("fio --rw=randread --bs=16k --size=1m --name=a --name=b --bs=8k", global);
+        same(
+            "fio --name=global --rw=randread --bs=16k --size=1m --name=a --name=b --bs=8k",
+            global,
+        );
+        same(
+            "fio --name=a --rw=randread --size=1m --name=b --bs=8k --size=2m",
+            "[a]\nrw=randread\nsize=1m\n[b]\nbs=8k\nsize=2m\n",
+        );
+        same(
+            "fio --name a --rw write --size 1m --time_based --runtime 3",
+            "[a]\nrw=write\nsize=1m\ntime_based\nruntime=3\n",
+        );
+    }
+
+    #[test]
+    fn as_people_paste_it() {
+        let file = "[my job]\nfilename=/dev/sdb\nrw=randwrite\nsize=1g\ndirect=1\n";
+        let pasted = "#!/bin/bash\n# raw speed\nDEV=/dev/sdb\n\nsudo fio --name='my job' --filename=$DEV \\\n   --rw=randwrite --size=1g \\ \n  –direct=1 --output=x.json > log 2>&1\n";
+        let warnings = same(pasted, file).warnings;
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("a.sh:7: output has no effect"), "{warnings:?}");
+        let prompted = "root@nas:~# fio --name=\"my job\" --filename=/dev/sdb --rw=randwrite --size=1g --direct=1\n";
+        assert!(same(prompted, file).warnings.is_empty());
+        same(&prompted.replace("root@nas:~", ""), file);
+    }
+
+    #[test]
+    fn what_else_stands_there_is_told() {
+        let w = set("sync; fio --name=a --rw=read --size=1m | tee log\nnumactl -N 0 ls\n").warnings;
+        assert!(w[0].contains("a.sh:1: a command beside fio is not run: sync"), "{w:?}");
+        assert!(w[1].contains("tee log") && w[2].contains("numactl -N 0 ls"), "{w:?}");
+        let refused = |text: &str| {
+            let e = parse("a.sh", text, &NoLookup, &|_| Err("none".into()), &[]).unwrap_err();
+            (e[0].line, e[0].column, e[0].to_string())
+        };
+        let (line, column, text) = refused("fio --name=a \\\n  --iodpeth=3 --size=1m\n");
+        assert_eq!((line, column), (2, 5), "{text}");
+        assert!(text.contains("did you mean \"iodepth\"?"), "{text}");
+        assert!(refused("fio --rw=read --size=1m\n").2.contains("names no job"));
+        assert!(refused("fio --name=a x.fio\n").2.contains("iosched run FILE"));
+        assert!(refused("fio --name=a\nfio --name=b\n").2.contains("a second fio command"));
+    }
+}
