@@ -15,7 +15,7 @@ fn read((name, text): (&str, &str)) -> Vec<Record> {
 }
 
 fn refused(text: &str) -> String {
-    let e = import("x.txt", text, None, &Context::default()).unwrap_err();
+    let e = import("x.txt", text, None, &Context::default()).expect_err("a refusal");
     format!("{} {}", e.message, e.help)
 }
 
