@@ -213,7 +213,7 @@ fn a_cache_that_no_device_has_cannot_be_full() {
 fn values_out_of_bounds() {
     let tunable = ["--scheduler", "mq-deadline", "--tunable", "mq-deadline.fifo_batch=-1"];
     refused(&tunable, &["fifo_batch=-1 is out of range: mq-deadline takes 0 to "]);
-    refused(&["--queue", "nr_requests=1"], &["nr_requests=1 is out of range: 4 to "]);
+    refused(&["--queue", "nr_requests=0"], &["nr_requests=0 is out of range: 1 to "]);
     refused(&["--queue", "nr_requests=nan"], &["takes a whole number"]);
     let tunable = ["--scheduler", "bfq", "--tunable", "bfq.slice_idle=2s"];
     refused(&tunable, &["takes a whole number", "slice_idle is in ms: bfq.slice_idle=2000"]);
