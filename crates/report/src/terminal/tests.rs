@@ -58,9 +58,9 @@ fn no_samples_are_no_figure_and_never_the_best() {
         |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().to_string();
     assert!(line(&text, "bfq").contains('–') && line(&text, "none").contains("2.00"), "{text}");
     assert!(!line(&text, "bfq").contains(" 0*") && !line(&text, "bfq").contains("0.00*"), "{text}");
-    // No I/O at all: neither mean nor percentile.
+    // No I/O at all: neither mean nor percentile, nor how even the processes' shares are.
     let text = report(&[with("none", 300, 0), with("bfq", 0, 0)], Look { columns: 160, ..NARROW });
-    assert_eq!(line(&text, "bfq").matches('–').count(), 4, "{text}");
+    assert_eq!(line(&text, "bfq").matches('–').count(), 5, "{text}");
     assert!(!line(&text, "bfq").contains('*'), "{text}");
 }
 
