@@ -162,7 +162,11 @@ pub fn answers(cells: &Cells, candidates: &[Candidate]) -> Vec<Answer> {
                 judged && present[*i] && standings.knows(*i) && !goal.gaps.out.contains(i)
             };
             let mut order: Vec<usize> = (0..names.len()).filter(counts).collect();
-            order.sort_by(|a, b| standings.score(*b).total_cmp(&standings.score(*a)));
+            // What was given up at a limit is behind what reached the limit just so.
+            order.sort_by(|a, b| {
+                let by_score = standings.score(*b).total_cmp(&standings.score(*a));
+                by_score.then(standings.gave_up(*a).cmp(&standings.gave_up(*b)))
+            });
             if order.len() > 1 || !goal.zeros.is_empty() || goal.gaps.any() {
                 let tables = &tables;
                 cases.push(Case { device, goal, standings, order, behind: Vec::new(), tables });

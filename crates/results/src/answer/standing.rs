@@ -150,6 +150,11 @@ impl Standings {
         self.each[i].nothing.is_empty()
     }
 
+    /// Some values lie beyond a limit.
+    pub(super) fn gave_up(&self, i: usize) -> bool {
+        self.each[i].censored
+    }
+
     pub(super) fn score(&self, i: usize) -> f64 {
         self.each[i].score.unwrap_or(f64::NEG_INFINITY)
     }

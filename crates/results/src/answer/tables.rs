@@ -85,7 +85,8 @@ fn as_lead(j: &Judged, sign: f64) -> Option<Lead> {
     };
     let p = match j.test {
         Test::Exact => Some(if j.delta == 0.0 { 1.0 } else { 0.0 }),
-        _ => j.p,
+        // One value of each is no test, whether it lies beyond a limit or not.
+        _ => j.p.filter(|_| j.base.n > 1 || j.new.n > 1),
     };
     Some(Lead {
         log: sign * ratio.ln(),

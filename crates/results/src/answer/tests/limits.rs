@@ -165,3 +165,21 @@ fn runs_beyond_a_limit_give_no_interval() {
     assert!((judged.ratio.unwrap() * none.ratio - 1.0).abs() < 1e-9, "{judged:?} {none:?}");
     assert_eq!(judged.verdict, crate::stats::Verdict::Better);
 }
+
+/// One run of each: none gave the film up, bfq dropped some frames. That is the order, and no test; equal values at the
+/// limit are ordered by which of them is only a bound.
+#[test]
+fn a_run_that_gave_up_is_behind_every_run_that_did_not() {
+    for (dropped, words) in [(1.67, "Lowest: bfq (~"), (100.0, "Level within 1 %: bfq, none")] {
+        let one = |scheduler: &str, value: f64, censored: bool| {
+            let mut r = with_metric(trial("video", scheduler, 1), "drop rate", "%", false, value);
+            r.metrics[0].censored = censored;
+            r
+        };
+        let all = of(&[one("none", 100.0, true), one("bfq", dropped, false)]);
+        let answer = all.iter().find(|a| a.goal.starts_with("drop rate")).unwrap();
+        assert!(answer.words.replace(" and ", ", ").starts_with(words), "{answer:?}");
+        assert_eq!(answer.certainty, Certainty::NotTestable);
+        assert!(answer.notes.iter().any(|n| n.contains("1 of 1 runs of none")), "{answer:?}");
+    }
+}

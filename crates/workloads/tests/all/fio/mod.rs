@@ -6,6 +6,7 @@ mod bad_input;
 mod documents;
 mod examples;
 mod meaning;
+mod posted;
 mod properties;
 mod real_fio;
 mod sequence;
