@@ -168,7 +168,7 @@ fn repetitions_of_a_program_draw_other_numbers() {
 #[test]
 fn every_mistake_of_a_file_is_told_at_once_with_its_place() {
     let text = "name = \"bad\"\ndevices = [\"hdd-7200\", \"hdd-7201\"]\nschedulers = [\"none\", \"bfqq\", \"cfq\"]\n\
-                workloads = [{ job = \"[a]\\nrw=raed\\nbs=4k\\n\" }, \"absent.fio\"]\n[queue]\nnr_requests = 1\n";
+                workloads = [{ job = \"[a]\\nrw=raed\\nbs=4k\\n\" }, \"absent.fio\"]\n[queue]\nnr_requests = 0\n";
     let errors = planned(text, Path::new("/nonexistent")).unwrap_err();
     let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
     for (place, words) in [

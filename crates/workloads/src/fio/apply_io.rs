@@ -64,7 +64,7 @@ fn queue(draft: &mut Draft, name: &str, text: &str) -> Parsed<bool> {
                 return Err(ValueError::new(message).help(SIMULATED_ENGINES));
             }
             let index = value::word(name, engines::ALL)
-                .map_err(|e| ValueError { message: format!("unknown ioengine \"{name}\""), ..e })?;
+                .map_err(|e| ValueError { message: format!("\"{name}\" is unknown"), ..e })?;
             spec.engine = engines::engine(engines::ALL[index]).map_err(|why| {
                 let message = format!("ioengine {} is not simulated: {why}", engines::ALL[index]);
                 ValueError::new(message).help(SIMULATED_ENGINES)

@@ -193,7 +193,7 @@ fn options_that_are_not_simulated_say_why_and_what_is_accepted() {
     assert!(try_parse("[a]\nverify=0\nzonemode=none\nexitall=0\n").is_ok());
     let d = refused("ioengine=null");
     assert_eq!(d.message, "ioengine null is not simulated: it does no I/O");
-    assert_eq!(refused("ioengine=libiao").message, "unknown ioengine \"libiao\"");
+    assert_eq!(refused("ioengine=libiao").message, "ioengine: \"libiao\" is unknown");
     let d = refused("ioengine=spdk_bdev");
     assert!(d.message.contains("ioengine spdk_bdev is not simulated: SPDK drives"), "{d}");
     assert!(refused("ioengine=xnvme").message.contains("xnvme is not simulated"));
