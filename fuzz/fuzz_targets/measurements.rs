@@ -12,7 +12,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = parse_dispatch_log("fuzz.log", text).map_err(|e| e.to_string());
     let _ = parse_bios(text);
     let _ = Measured::parse("fuzz.json", text).map_err(|e| e.to_string());
-    let _ = TruthFolder::parse(DEVICES, Vec::new(), results).map_err(|e| e.to_string());
+    let _ = TruthFolder::parse(DEVICES, Vec::new(), results, None).map_err(|e| e.to_string());
     if let Ok(folder) = FileFolder::parse(DEVICES, results, &|_| None) {
         let _ = folder.plan();
     }

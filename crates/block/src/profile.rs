@@ -308,6 +308,13 @@ pub struct LegacyProfile {
     pub merge_hash: bool,
     /// How barriers and flushes work.
     pub flush: LegacyFlush,
+    /// The driver takes a request before it looks whether the device has room, as SCSI and SATA disks do. So one that finds
+    /// no room has left the scheduler: it can no longer be merged or overtaken.
+    #[serde(default = "yes")]
+    pub look_ahead: bool,
+    /// At the end of a plug the scheduler is asked before a whole request is appended to another (since about 4.8).
+    #[serde(default = "yes")]
+    pub asks_about_requests: bool,
 }
 
 impl Default for LegacyProfile {
@@ -316,6 +323,8 @@ impl Default for LegacyProfile {
             request_classes: RequestClasses::SyncAsync,
             merge_hash: true,
             flush: LegacyFlush::FlushFua,
+            look_ahead: true,
+            asks_about_requests: true,
         }
     }
 }

@@ -76,7 +76,12 @@ impl Machine {
                     (_, true) => l.sync_io,
                     _ => l.io,
                 });
-                self.submit_any(t, io)
+                let runs = self.submit_any(t, io);
+                // A device's plug ends after each I/O of a call.
+                if batch && self.queue.plugs_device() {
+                    self.queue.unplug_device(&mut self.tl);
+                }
+                runs
             }
             Step::BeginBatch => {
                 task.batch = true;

@@ -137,8 +137,10 @@ pub struct Why {
 pub struct Actions {
     /// Arm (`Some(Some(at))`) or cancel (`Some(None)`) the scheduler's one timer; `None` leaves it.
     pub timer: Option<Option<Nanos>>,
-    /// Run the queue soon (the kernel's `kblockd` work): there may be something to dispatch.
+    /// Run the queue soon: there may be something to dispatch.
     pub run_queue: bool,
+    /// The kernel's worker (`kblockd`) runs the queue: behind all tasks that are ready now.
+    pub run_by_worker: bool,
     /// Run these hardware queues soon, in this order: only they have a reason to.
     pub run_hctxs: Vec<u16>,
     /// Requests that leave the scheduler at once for the dispatch queue (duplicate keys of 2.6 trees).

@@ -14,7 +14,7 @@ use crate::descriptor::{
 };
 use crate::jiffies::{self, Clock};
 
-const ALL: &[u8] = &[0, 1, 2];
+const ALL: &[u8] = &[0, 1, 2, 3];
 const INT_MAX: i64 = i32::MAX as i64;
 
 /// Descriptor of deadline.
@@ -50,8 +50,15 @@ const GENERATIONS: &[Generation] = &[
         index: 2,
         name: "3.0",
         first: KernelVersion(3, 0, 0),
-        last: Some(KernelVersion(4, 20, 0)),
+        last: Some(KernelVersion(3, 13, 0)),
         summary: "Several requests may have the same start; they go in order of arrival.",
+    },
+    Generation {
+        index: 3,
+        name: "3.14",
+        first: KernelVersion(3, 14, 0),
+        last: Some(KernelVersion(4, 20, 0)),
+        summary: "A request expires at its jiffy, not after it.",
     },
 ];
 
@@ -115,12 +122,15 @@ struct Rules {
     contiguous: bool,
     /// The tree holds one request per start; a second one ejects the first.
     unique: bool,
+    /// A request expires at its jiffy. Otherwise it does so when its jiffy is over.
+    expires_at: bool,
 }
 
-const RULES: [Rules; 3] = [
-    Rules { contiguous: true, unique: true },
-    Rules { contiguous: false, unique: true },
-    Rules { contiguous: false, unique: false },
+const RULES: [Rules; 4] = [
+    Rules { contiguous: true, unique: true, expires_at: false },
+    Rules { contiguous: false, unique: true, expires_at: false },
+    Rules { contiguous: false, unique: false, expires_at: false },
+    Rules { contiguous: false, unique: false, expires_at: true },
 ];
 
 struct Deadline {
@@ -215,7 +225,7 @@ impl Deadline {
         let q = &self.dirs[index(dir)];
         let oldest = q.fifo.head()?;
         let late = now - ctx.reqs[oldest].fifo_time as i64;
-        let pick = if late > 0 {
+        let pick = if late > 0 || (late == 0 && self.rules.expires_at) {
             (oldest, Start::Expired(late + self.expire[index(dir)]))
         } else if let Some(id) = q.next {
             if self.rules.contiguous {
@@ -252,7 +262,7 @@ impl Deadline {
             fifo_batch: self.fifo_batch,
             expire: self.expire[index(dir)],
             hz: self.hz,
-            comparison: ">",
+            comparison: if self.rules.expires_at { ">=" } else { ">" },
             dir,
         };
         ctx.why(|_, _| reason.words(terms));

@@ -10,6 +10,7 @@ mod files;
 mod job;
 mod measured;
 mod plausible;
+mod taken;
 
 use std::collections::BTreeMap;
 
@@ -20,11 +21,11 @@ pub use compare::{PAGE_CACHE, Row, compare};
 pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
 pub use files::{FileCase, FileFolder, FileRun, beside_files};
 pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
+pub use taken::{Cpu, Driver, Taken};
 
-use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label};
-use iosched_host::{FIRST_LOOKS, first_start};
+use iosched_host::first_start;
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::on_files;
@@ -46,6 +47,12 @@ pub struct TruthRun {
     /// sysfs values of the run.
     #[serde(default)]
     pub queue: BTreeMap<String, String>,
+    /// Those of the scheduler's that were set before the run.
+    #[serde(default)]
+    pub tunables: BTreeMap<String, String>,
+    /// In ns of the run: from here on it is not the kernel's, whose own code ended in a BUG.
+    #[serde(default)]
+    pub bug_at_ns: Option<u64>,
     /// Where the tag maps were first searched, where the measurement says.
     #[serde(default)]
     pub tag_start: Option<serde_json::Value>,
@@ -103,10 +110,12 @@ pub struct TruthFolder {
     pub jobs: BTreeMap<String, (String, String)>,
     /// Runs.
     pub runs: Vec<TruthRun>,
+    /// How they were taken.
+    pub taken: Taken,
 }
 
 impl TruthFolder {
-    /// Parses the three parts; `jobs` are (file name, text).
+    /// Parses the parts; `jobs` are (file name, text). `taken` is `truth.toml`, where there is one.
     ///
     /// # Errors
     /// Where a file is wrong.
@@ -114,6 +123,7 @@ impl TruthFolder {
         devices: (&str, &str),
         jobs: Vec<(String, String)>,
         results: (&str, &str),
+        taken: Option<(&str, &str)>,
     ) -> Result<TruthFolder, Diagnostic> {
         let runs: Vec<TruthRun> = serde_json::from_str(results.1).map_err(|e| {
             json_error(results.0, results.1, &e).with_help(
@@ -127,7 +137,9 @@ impl TruthFolder {
                 (name.to_string(), (file.clone(), text))
             })
             .collect();
-        Ok(TruthFolder { devices: truth::parse(devices.0, devices.1)?, jobs, runs })
+        let taken = taken.map(|(file, text)| Taken::parse(file, text)).transpose()?;
+        let devices = truth::parse(devices.0, devices.1)?;
+        Ok(TruthFolder { devices, jobs, runs, taken: taken.unwrap_or_default() })
     }
 }
 
@@ -202,6 +214,7 @@ fn trials(folder: &TruthFolder, run: &TruthRun) -> Result<Vec<Trial>, String> {
     let nr = trial.settings.iter().find(|(name, _)| name == "nr_requests");
     let nr = nr.and_then(|(_, n)| u32::try_from(*n).ok()).unwrap_or(0);
     let told = run.tag_start.as_ref().and_then(|t| u32::try_from(t.as_u64()?).ok());
+    let told = told.or(folder.taken.tag_start);
     let starts = told.map_or_else(|| tag_starts(&trial, nr), |t| vec![t]).into_iter();
     Ok(starts.map(|tag_start| Trial { tag_start, ..trial.clone() }).collect())
 }
@@ -220,13 +233,12 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         .map_err(first)?;
     check_files(&jobs).map_err(first)?;
     complete(run, &jobs)?;
-    let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
-    // The measurements were made in virtual time: only looks at the clock take any.
-    kernel.cpu.model = CpuModel::Looks;
+    let taken = &folder.taken;
+    let mut kernel = taken.profile()?;
     let mut host = HostSpec::default();
     let mut spec = device.spec.clone();
     if on_files::needed(&jobs) {
-        kernel = files::kernel("")?;
+        kernel = files::kernel(&taken.kernel, "")?;
         // Their logs have flushes.
         spec.write_cache = true;
         host.set_memory("1G")?;
@@ -234,7 +246,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         host.set_sysctl("vm.dirty_bytes", "268435456")?;
         host.set_sysctl("vm.dirty_background_bytes", "67108864")?;
     }
-    let scheduler = choose_scheduler(&run.scheduler, &[], &kernel, Registry::builtin())
+    let scheduler = taken.scheduler(&run.scheduler);
+    let scheduler = choose_scheduler(scheduler, &tunables(run)?, &kernel, Registry::builtin())
         .map_err(|e| e.to_string())?;
     let mut settings = vec![("wbt_lat_usec".to_string(), 0)];
     for name in ["nr_requests", "max_sectors_kb", "rotational"] {
@@ -246,9 +259,11 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     }
     // The device's clock began with the first command, at whatever moment of fio's start of jobs.
     let late = first_start(&jobs);
-    let ticks = late.div_ceil(TICK) * TICK;
-    let reset = run.reset_after_tick_ns.unwrap_or(RESET);
-    let start_at = reset + start(jobs.jobs.len()) + ticks - late - FIRST_LOOKS;
+    let tick = 1_000_000_000 / u64::from(kernel.hz);
+    let ticks = late.div_ceil(tick) * tick;
+    let reset = taken.reset(run);
+    let first = taken.first_command(jobs.jobs.len());
+    let start_at = (reset + first + ticks).saturating_sub(late + taken.first_looks());
     Ok(Trial {
         id: TrialId {
             experiment: "validate".into(),
@@ -264,18 +279,21 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         reset_at: reset + ticks,
         tag_start: 0,
         // Measurements that note the reset began with a kernel that had run its queues before.
-        first_run_late: run.reset_after_tick_ns.is_none(),
+        first_run_late: taken.first_run_late(run),
         host,
         ..Trial::new(spec, scheduler, kernel, jobs)
     })
 }
 
-/// How long after a tick of its timer the kernel reset the device in the measurements. The slots that BFQ cuts off by
-/// the clock show it: only with ticks at this place three logs of thousands of commands agree to the last one
-/// (`docs/fidelity-bfq.md`).
-const RESET: u64 = 409_000;
-/// The kernel's timer tick in the measurements.
-const TICK: u64 = 4_000_000;
+/// The tunables that were set, as numbers.
+fn tunables(run: &TruthRun) -> Result<Vec<(String, i64)>, String> {
+    let number = |(name, text): (&String, &String)| {
+        let value =
+            text.trim().parse().map_err(|_| format!("tunable {name} = \"{text}\" is no number"));
+        value.map(|v| (name.clone(), v))
+    };
+    run.tunables.iter().map(number).collect()
+}
 
 /// Where a run's trials begin to search their tags. The kernel draws the start, and no measurement records it. Under a
 /// scheduler that limits a process to the first tags of the map, the start makes a difference. The limits differ by
@@ -286,12 +304,4 @@ fn tag_starts(trial: &Trial, nr_requests: u32) -> Vec<u32> {
     } else {
         vec![0]
     }
-}
-
-/// When fio's first command reached the device in the measurements, in ns after the device's reset: the
-/// same in every dispatch log, later by a constant for each further process.
-fn start(processes: usize) -> u64 {
-    const FIRST: u64 = 165_998_018;
-    const EACH: u64 = 14_006;
-    FIRST + EACH * (processes as u64).saturating_sub(1)
 }

@@ -94,6 +94,9 @@ impl Core {
             self.runs.leave_to_worker();
             self.runs.ask();
         }
+        if self.sched.take_run_by_worker() {
+            tl.events.push(tl.now, Event::Queue(self.disk, QueueEvent::Run(0)));
+        }
         for h in self.sched.runs() {
             self.runs.leave_to_worker();
             self.runs.ask_one(h);

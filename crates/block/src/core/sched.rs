@@ -38,7 +38,7 @@ impl Sched {
     /// Another scheduler takes over. The old one's wishes and its timer no longer count.
     pub(crate) fn replace(&mut self, new: Sched) {
         let (mut out, timer) = (std::mem::take(&mut self.out), self.timer.wrapping_add(1));
-        (out.timer, out.run_queue) = (None, false);
+        (out.timer, out.run_queue, out.run_by_worker) = (None, false, false);
         out.run_hctxs.clear();
         *self = Sched { out, timer, ..new };
     }
@@ -98,7 +98,7 @@ impl Sched {
     #[inline(always)]
     pub(crate) fn wishes(&self) -> bool {
         let out = &self.out;
-        let runs = out.run_queue || !out.run_hctxs.is_empty();
+        let runs = out.run_queue || out.run_by_worker || !out.run_hctxs.is_empty();
         out.timer.is_some() || runs || !out.ejected.is_empty()
     }
 
@@ -116,6 +116,10 @@ impl Sched {
 
     pub(crate) fn take_run(&mut self) -> bool {
         std::mem::take(&mut self.out.run_queue)
+    }
+
+    pub(crate) fn take_run_by_worker(&mut self) -> bool {
+        std::mem::take(&mut self.out.run_by_worker)
     }
 
     /// The hardware queues that shall run, in order.

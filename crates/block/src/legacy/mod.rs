@@ -49,6 +49,9 @@ impl Path for Legacy {
         }
         let depth = core.sched.facts().queue_depth;
         while core.drive.in_flight() < depth && self.step(core, tl) {}
+        if core.profile.legacy.look_ahead && core.drive.in_flight() >= depth {
+            self.look_ahead(core, tl);
+        }
     }
 
     fn unplugged(&mut self, core: &mut Core, tl: &mut Timeline, list: &[ReqId]) {
@@ -100,7 +103,11 @@ fn pool_class(core: &Core, bio: &Bio) -> usize {
 impl Legacy {
     pub(crate) fn new(core: &Core) -> Self {
         Legacy {
-            pool: Pool::new(core.sched.facts().nr_requests.max(4)),
+            pool: Pool::new(
+                core.sched.facts().nr_requests.max(4),
+                core.sched.facts().hz,
+                core.profile.legacy.request_classes == RequestClasses::SyncAsync,
+            ),
             dispatch: VecDeque::new(),
             device_plug: core.profile.plug.kind == PlugKind::Device,
             plugged: false,
@@ -118,13 +125,6 @@ impl Legacy {
             RequestClasses::SyncAsync => usize::from(!writes),
         };
         self.pool.congested(class)
-    }
-
-    /// Somebody sleeps until his I/O is done.
-    pub(crate) fn awaited(&mut self, core: &mut Core) {
-        if self.device_plug {
-            self.unplug(core);
-        }
     }
 
     /// A task will submit bios.
@@ -152,8 +152,8 @@ impl Legacy {
         if resumed {
             self.pool.resume(bio.task, tl.now);
         } else if !special && self.merge(core, tl, &bio) {
-            if self.device_plug && bio.is_sync() {
-                self.unplug(core);
+            if bio.is_sync() {
+                self.unplug_device(core, tl);
             }
             return Submit::Taken;
         }
@@ -163,7 +163,7 @@ impl Legacy {
         if self.pool.get(class, bio.task, must, tl.now) == Alloc::Sleep {
             // A task about to sleep unplugs the queue first.
             plug::flush(core, self, tl, bio.thread);
-            self.unplug(core);
+            self.unplug_device(core, tl);
             deferred::deferred(core, self, tl);
             self.pool.sleep(class, bio.thread);
             return Submit::Blocked;
@@ -211,7 +211,7 @@ impl Legacy {
 
     /// Insertion under a device plug.
     fn insert_plugged(&mut self, core: &mut Core, tl: &mut Timeline, id: ReqId, sync: bool) {
-        if core.elevator.queued() == 0 && !self.plugged {
+        if core.elevator.queued() == 0 && self.queue(core).is_empty() && !self.plugged {
             // An unplug in the same system call (a barrier's) has run the driver already.
             deferred::deferred(core, self, tl);
             self.plugged = true;
@@ -221,18 +221,36 @@ impl Legacy {
             let at = tl.now + jiffies * 1_000_000_000 / hz;
             tl.events.push(at, Event::Queue(core.disk, QueueEvent::Unplug(self.plug_timer)));
         }
+        let asked = core.runs.any();
         core.insert(tl, id, Position::Sort);
+        if !asked {
+            // A scheduler that stops idling calls the driver itself.
+            deferred::deferred(core, self, tl);
+        }
         if self.plugged {
             let waiting = self.pool.allocated().saturating_sub(core.drive.in_flight());
             if waiting >= core.profile.plug.max_requests {
-                self.unplug(core);
+                self.unplug_device(core, tl);
             }
-        } else {
-            // The driver runs already and will ask again by itself.
-            core.runs.ask();
         }
+        // Where the scheduler held something before, the queue is not plugged, and the driver is not called: it asks when a
+        // command is done, or when the scheduler wakes it.
         if sync {
-            self.unplug(core);
+            self.unplug_device(core, tl);
+        }
+    }
+
+    /// Takes the plug off the device, and calls the driver. Without a plug nothing happens: a run that the scheduler asked for
+    /// is the worker's, which comes when the task is done.
+    pub(crate) fn unplug_device(&mut self, core: &mut Core, tl: &mut Timeline) {
+        if !self.plugged {
+            return;
+        }
+        let of_worker = core.runs.any();
+        self.unplug(core);
+        deferred::deferred(core, self, tl);
+        if of_worker {
+            core.runs.ask();
         }
     }
 
@@ -332,12 +350,28 @@ impl Legacy {
             self.barrier_is_next(core, tl, id);
             return false;
         }
-        if core.reqs[id].state & state::ELV != 0 {
+        self.starts(core, tl, id);
+        core.issue(tl, id);
+        true
+    }
+
+    /// The driver takes a request that the device has no room for. It waits at the head of the dispatch queue.
+    fn look_ahead(&mut self, core: &mut Core, tl: &mut Timeline) {
+        if !self.queue(core).is_empty() {
+            return;
+        }
+        let Some(id) = self.next(core, tl) else { return };
+        self.starts(core, tl, id);
+        self.dispatch.push_front(id);
+    }
+
+    /// The driver has seen the request: the scheduler hears of it, once.
+    #[inline(always)]
+    fn starts(&self, core: &mut Core, tl: &mut Timeline, id: ReqId) {
+        if core.reqs[id].state & (state::ELV | state::STARTED) == state::ELV {
             core.reqs[id].state |= state::STARTED;
             core.hook_mut(tl, |s, c| s.activated(c, id));
         }
-        core.issue(tl, id);
-        true
     }
 
     /// Head of the dispatch queue, filled from the scheduler when empty. A barrier stops everything behind it.

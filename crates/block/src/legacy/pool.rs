@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
-use iosched_types::{Nanos, TaskId, units::MS};
+use iosched_types::{Nanos, TaskId, units::SEC};
 
 /// Allocations a batcher may make once the pool is full.
 const BATCH_CREDIT: u32 = 32;
-/// How long a started batch stays valid (HZ/50).
-const BATCH_TIME: Nanos = 20 * MS;
+/// How long a started batch stays valid: this part of a second, counted in whole ticks.
+const BATCH_PART: u64 = 50;
 
 /// Answer to an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub(crate) enum Alloc {
 #[derive(Clone, Copy, Debug, Default)]
 struct Batch {
     credit: u32,
-    since: Nanos,
+    /// The tick in which it began.
+    since: u64,
 }
 
 #[derive(Debug, Default)]
@@ -36,13 +37,21 @@ struct Class {
 #[derive(Debug)]
 pub(crate) struct Pool {
     nr: u32,
+    hz: u64,
+    /// A batch's credit is for every request (since some release after 2.6.18), not only for those beyond `nr`.
+    pays_always: bool,
     classes: [Class; 2],
     batches: Vec<Batch>,
 }
 
 impl Pool {
-    pub(crate) fn new(nr: u32) -> Self {
-        Pool { nr, classes: Default::default(), batches: vec![Batch::default()] }
+    pub(crate) fn new(nr: u32, hz: u32, pays_always: bool) -> Self {
+        let batches = vec![Batch::default()];
+        Pool { nr, hz: u64::from(hz), pays_always, classes: Default::default(), batches }
+    }
+
+    fn tick(&self, now: Nanos) -> u64 {
+        (u128::from(now) * u128::from(self.hz) / u128::from(SEC)) as u64
     }
 
     /// Makes room for what is remembered of a task.
@@ -71,13 +80,14 @@ impl Pool {
 
     fn is_batcher(&self, task: TaskId, now: Nanos) -> bool {
         let b = self.batches[task as usize % self.batches.len()];
-        b.credit == BATCH_CREDIT || (b.credit > 0 && now < b.since + BATCH_TIME)
+        let valid = || self.tick(now) < b.since + self.hz / BATCH_PART;
+        b.credit == BATCH_CREDIT || (b.credit > 0 && valid())
     }
 
     fn make_batcher(&mut self, task: TaskId, now: Nanos) {
         if !self.is_batcher(task, now) {
-            let n = self.batches.len();
-            self.batches[task as usize % n] = Batch { credit: BATCH_CREDIT, since: now };
+            let (n, since) = (self.batches.len(), self.tick(now));
+            self.batches[task as usize % n] = Batch { credit: BATCH_CREDIT, since };
         }
     }
 
@@ -99,7 +109,7 @@ impl Pool {
             return Alloc::Sleep;
         }
         self.classes[class].count += 1;
-        if k >= self.nr && self.is_batcher(task, now) {
+        if (self.pays_always || k >= self.nr) && self.is_batcher(task, now) {
             let n = self.batches.len();
             self.batches[task as usize % n].credit -= 1;
         }
@@ -134,10 +144,12 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
+    use iosched_types::units::MS;
+
     use super::*;
 
     fn pool(nr: u32, tasks: u32) -> Pool {
-        let mut pool = Pool::new(nr);
+        let mut pool = Pool::new(nr, 1000, false);
         (0..tasks).for_each(|t| pool.room_for(t));
         pool
     }

@@ -289,12 +289,24 @@ impl Queue {
         self.task_sleeps(tl, task);
     }
 
+    /// Whether the plug is the device's.
+    #[inline(always)]
+    #[must_use]
+    pub fn plugs_device(&self) -> bool {
+        self.core.profile.plug.kind == PlugKind::Device
+    }
+
     /// A task sleeps until a page or an I/O is done: a device's plug is pulled.
     pub fn awaited(&mut self, tl: &mut Timeline) {
-        if let Lane::Legacy(legacy) = &mut self.lane {
-            legacy.awaited(&mut self.core);
-        }
+        self.unplug_device(tl);
         self.run_deferred(tl);
+    }
+
+    /// The plug of the device, if it has one, is taken off, and the driver is called.
+    pub fn unplug_device(&mut self, tl: &mut Timeline) {
+        if let Lane::Legacy(legacy) = &mut self.lane {
+            legacy.unplug_device(&mut self.core, tl);
+        }
     }
 
     /// The task goes to sleep: its plug is emptied, the plug itself stays.
@@ -371,7 +383,8 @@ impl Queue {
             (QueueEvent::Wbt(n), _) => core.throttle_window(tl, n),
             (QueueEvent::Unplug(n), Lane::Legacy(legacy)) => legacy.unplug_timer(core, n),
             (QueueEvent::Run(h), Lane::Mq(mq)) => mq.rerun_fired(core, tl.now, h),
-            (QueueEvent::Unplug(_) | QueueEvent::Run(_), _) => {}
+            (QueueEvent::Run(_), Lane::Legacy(_)) => core.runs.ask(),
+            (QueueEvent::Unplug(_), Lane::Mq(_)) => {}
             (QueueEvent::Switch, _) => self.end_switch(tl),
         }
         self.run_deferred(tl);

@@ -304,6 +304,21 @@ impl Stack {
         self.on_array(tl, |_, legs, tl| legs.each(|leg| leg.finish_plug(tl, below)));
     }
 
+    /// As [`Queue::plugs_device`], of each leg.
+    #[inline(always)]
+    #[must_use]
+    pub fn plugs_device(&self) -> bool {
+        self.first.plugs_device()
+    }
+
+    /// As [`Queue::unplug_device`].
+    pub fn unplug_device(&mut self, tl: &mut Timeline) {
+        if !self.is_array() {
+            return self.first.unplug_device(tl);
+        }
+        self.on_array(tl, |_, legs, tl| legs.each(|leg| leg.unplug_device(tl)));
+    }
+
     /// As [`Queue::awaited`].
     pub fn awaited(&mut self, tl: &mut Timeline) {
         if !self.is_array() {

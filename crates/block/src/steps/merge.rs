@@ -265,8 +265,10 @@ fn try_append<P: Path>(
     if !core.rules.compatible(&core.reqs[into], &bio) || core.reqs[into].end() != bio.sector {
         return false;
     }
-    // blk-mq asks the scheduler about bios only. Requests of different processes merge even under bfq.
-    if P::KIND == BlockPath::Legacy && !scheduler_allows(core, tl, into, &bio) {
+    // blk-mq asks the scheduler about bios only, and so did old kernels. Requests of different processes merge there even
+    // under cfq and bfq.
+    let asks = P::KIND == BlockPath::Legacy && core.profile.legacy.asks_about_requests;
+    if asks && !scheduler_allows(core, tl, into, &bio) {
         return false;
     }
     if queued {

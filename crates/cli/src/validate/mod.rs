@@ -196,7 +196,10 @@ fn read(dir: &Path) -> Outcome<TruthFolder> {
     paths.sort();
     let jobs =
         paths.into_iter().map(|p| required(&p).map(|text| (p, text))).collect::<Outcome<_>>()?;
-    Ok(TruthFolder::parse((&devices, &devices_text), jobs, (&results, &results_text))?)
+    let taken = name("truth.toml");
+    let taken_text = Path::new(&taken).is_file().then(|| required(&taken)).transpose()?;
+    let taken = taken_text.as_deref().map(|text| (taken.as_str(), text));
+    Ok(TruthFolder::parse((&devices, &devices_text), jobs, (&results, &results_text), taken)?)
 }
 
 /// Refuses a name that no measurement has.

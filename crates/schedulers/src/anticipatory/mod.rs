@@ -349,7 +349,7 @@ impl Scheduler for Anticipatory {
             if self.rules.drained_batch_is_timed {
                 self.batch_end = now + self.batch_expire[self.dir];
             }
-            ctx.out.run_queue = true;
+            ctx.out.run_by_worker = true;
             self.changed = false;
             self.fresh |= self.dir == SYNC;
         }

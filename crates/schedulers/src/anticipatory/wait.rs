@@ -178,7 +178,7 @@ impl Anticipatory {
             ctx.cancel_timer();
         }
         self.wait.status = Status::Finished;
-        ctx.out.run_queue = true;
+        ctx.out.run_by_worker = true;
     }
 
     /// A new request may end the wait.
@@ -201,7 +201,7 @@ impl Anticipatory {
         }
         self.wait.status = Status::Finished;
         self.stats.timeouts += 1;
-        ctx.out.run_queue = true;
+        ctx.out.run_by_worker = true;
         let Some(target) = self.wait.target else { return };
         if let Some(p) = self.processes.get(target as usize) {
             if p.think.samples == 0 {

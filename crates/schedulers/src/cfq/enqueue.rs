@@ -306,7 +306,7 @@ impl Cfq {
             ctx.reqs[into].fifo_time = ctx.reqs[gone].fifo_time;
         }
         let was_next = self.queues[gone_q as usize].next == gone;
-        self.take_out(ctx, gone_q, gone);
+        self.take_out(ctx, gone_q, gone, was_next);
         if was_next && qi == gone_q {
             self.q(qi).next = into;
         }
@@ -316,13 +316,13 @@ impl Cfq {
         }
     }
 
-    /// Removes a request from its queue, and finds the next best if this was the best.
-    pub(super) fn take_out(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId) {
+    /// Removes a request from its queue; `anew` finds the next best from its place.
+    pub(super) fn take_out(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId, anew: bool) {
         let rule = self.p.seek;
         let q = &mut self.queues[qi as usize];
         let r = &ctx.reqs[req];
         let (sector, urgent) = (r.sector, r.flags.has(Flags::PRIO));
-        if q.next == req {
+        if anew {
             let around = q.sorted.remove_and_neighbours(sector, req);
             let (before, after) = around.unwrap_or_default();
             let after = after.or_else(|| q.sorted.first());

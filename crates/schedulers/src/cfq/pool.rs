@@ -15,6 +15,8 @@ pub(super) struct Task {
     /// The queue for synchronous requests.
     pub(super) queue: Qi,
     pub(super) think: ThinkTime,
+    /// Whether it has been seen. Its clock starts then.
+    pub(super) seen: bool,
     pub(super) exited: bool,
 }
 
@@ -23,10 +25,15 @@ impl Cfq {
     pub(super) fn task_mut(&mut self, task: TaskId, now: u64) -> &mut Task {
         let n = task as usize;
         if n >= self.tasks.len() {
-            let fresh = Task { queue: NOQ, think: ThinkTime::starting(now), exited: false };
+            let fresh =
+                Task { queue: NOQ, think: ThinkTime::default(), seen: false, exited: false };
             self.tasks.resize(n + 1, fresh);
         }
-        &mut self.tasks[n]
+        let task = &mut self.tasks[n];
+        if !std::mem::replace(&mut task.seen, true) {
+            task.think = ThinkTime::starting(now);
+        }
+        task
     }
 
     fn new_queue(&mut self) -> Qi {

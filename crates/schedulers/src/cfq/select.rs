@@ -62,7 +62,8 @@ impl Cfq {
 
     /// Moves a request to the driver's side.
     fn send(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId) {
-        self.take_out(ctx, qi, req);
+        // Found anew even when the request went because of its age: the sweep goes on from there.
+        self.take_out(ctx, qi, req, true);
         self.update_position(ctx, qi);
         let q = self.q(qi);
         q.dispatched += 1;

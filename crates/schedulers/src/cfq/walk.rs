@@ -110,13 +110,18 @@ impl Walk {
         if n >= self.tasks.len() {
             let fresh = Task {
                 queue: NOQ,
-                think: ThinkTime::starting(now as u64),
+                think: ThinkTime::default(),
                 seek: SeekMean::default(),
+                seen: false,
                 exited: false,
             };
             self.tasks.resize(n + 1, fresh);
         }
-        &mut self.tasks[n]
+        let task = &mut self.tasks[n];
+        if !std::mem::replace(&mut task.seen, true) {
+            task.think = ThinkTime::starting(now as u64);
+        }
+        task
     }
 
     fn set_up(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
@@ -188,7 +193,7 @@ impl Scheduler for Walk {
             ctx.reqs[into].fifo_time = ctx.reqs[gone].fifo_time;
         }
         let was_next = self.queues[gone_q as usize].next == gone;
-        self.take_out(ctx, gone_q, gone);
+        self.take_out(ctx, gone_q, gone, was_next);
         if was_next && qi == gone_q {
             self.q(qi).next = into;
         }

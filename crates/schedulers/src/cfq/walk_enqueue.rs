@@ -22,7 +22,7 @@ impl Walk {
         ctx.reqs[req].fifo_time = (started + self.p.fifo_expire[usize::from(sync)]) as Nanos;
         // The tree takes each start once: the older request with the same start leaves at once.
         if let Some(older) = self.queues[qi as usize].sorted.find(sector) {
-            self.take_out(ctx, qi, older);
+            self.take_out(ctx, qi, older, true);
             self.account_dispatch(ctx, qi, older);
             ctx.reqs[older].elv[1] = SENT;
             ctx.out.ejected.push(older);
@@ -111,12 +111,12 @@ impl Walk {
         self.q(qi).must_dispatch = true;
     }
 
-    /// Takes a waiting request out of its queue.
-    pub(super) fn take_out(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId) {
+    /// Takes a waiting request out of its queue; `anew` finds the next best from its place.
+    pub(super) fn take_out(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId, anew: bool) {
         let (rule, last) = (self.p.seek, self.last_sector);
         let q = &mut self.queues[qi as usize];
         let sector = ctx.reqs[req].sector;
-        if q.next == req {
+        if anew {
             let around = q.sorted.remove_and_neighbours(sector, req);
             let (before, after) = around.unwrap_or_default();
             let after = after.or_else(|| q.sorted.first());

@@ -120,5 +120,7 @@ pub(super) struct Task {
     pub(super) queue: Qi,
     pub(super) think: ThinkTime,
     pub(super) seek: SeekMean,
+    /// Whether it has been seen. Its clock starts then.
+    pub(super) seen: bool,
     pub(super) exited: bool,
 }

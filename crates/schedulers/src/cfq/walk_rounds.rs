@@ -21,7 +21,7 @@ impl Walk {
 
     /// Sends a request to the outbox: one upward sweep from where the driver is, then the next.
     pub(super) fn send(&mut self, ctx: &mut Ctx<'_>, qi: Qi, req: ReqId) {
-        self.take_out(ctx, qi, req);
+        self.take_out(ctx, qi, req, true);
         self.account_dispatch(ctx, qi, req);
         self.outbox.insert(self.sweep_key(ctx.reqs[req].sector), req);
         if let Some(tail) = self.outbox.last() {

@@ -97,6 +97,8 @@ fn queue(
     // enough for limits that are a share of it (an eighth for BFQ's asynchronous ones).
     let room = 1024 + 16 * scenario.requests.len() as u32;
     profile.plug.kind = PlugKind::Task;
+    // The driver asks only while it has room: the order is the scheduler's alone.
+    profile.legacy.look_ahead = false;
     profile.nr_requests = room;
     profile.mq.scheduler_tags = SchedulerTags::Exactly(room);
     profile.mq.wbt = false;

@@ -240,7 +240,7 @@ impl FileFolder {
             Some(Err(why)) => return Err(format!("[{}]: {why}", run.device)),
             Some(Ok(device)) => device,
         };
-        let kernel = kernel(&run.cost)?;
+        let kernel = kernel("6.12", &run.cost)?;
         let scheduler = choose_scheduler(&run.scheduler, &[], &kernel, Registry::builtin())
             .map_err(|e| e.to_string())?;
         let id = TrialId {
@@ -319,9 +319,9 @@ const RUNS_EACH: Nanos = 14_006;
 /// same so come one after the other, which decides whose changes a commit takes.
 const LOOK: u64 = 1;
 
-/// Linux 6.12 with the core time that a row declares.
-pub(super) fn kernel(cost: &str) -> Result<KernelProfile, String> {
-    let mut kernel = KernelProfile::find("6.12").map_err(|e| e.to_string())?;
+/// A kernel with the core time that a row declares.
+pub(super) fn kernel(version: &str, cost: &str) -> Result<KernelProfile, String> {
+    let mut kernel = KernelProfile::find(version).map_err(|e| e.to_string())?;
     let declared = !cost.is_empty();
     let cost = if cost.is_empty() { "0 0" } else { cost };
     let mut numbers = cost.split_whitespace().map(str::parse::<u64>);

@@ -38,7 +38,9 @@ fn folder_of(dir: &Path) -> TruthFolder {
         .collect();
     let devices = read(&dir.join("devices.toml"));
     let results = read(&dir.join("results.json"));
-    TruthFolder::parse(("devices.toml", &devices), jobs, ("results.json", &results)).unwrap()
+    let taken = std::fs::read_to_string(dir.join("truth.toml")).ok();
+    let taken = taken.as_deref().map(|text| ("truth.toml", text));
+    TruthFolder::parse(("devices.toml", &devices), jobs, ("results.json", &results), taken).unwrap()
 }
 
 /// The first repetition alone of each case of direct I/O.
