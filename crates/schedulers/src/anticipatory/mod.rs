@@ -54,7 +54,7 @@ struct Class {
     next: Option<ReqId>,
     /// End of the last request moved.
     last_pos: Sector,
-    /// When the FIFO head was last checked against the clock.
+    /// When the FIFO head was last checked against the clock: long ago at first.
     last_check: i64,
 }
 
@@ -125,7 +125,7 @@ fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {
     Box::new(Anticipatory {
         rules: rules(args.generation),
         clock,
-        classes: Default::default(),
+        classes: [ASYNC, SYNC].map(|_| Class { last_check: i64::MIN / 2, ..Class::default() }),
         dir: ASYNC,
         batch_end,
         changed: false,
