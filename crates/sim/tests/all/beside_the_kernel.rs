@@ -18,7 +18,7 @@ fn truth() -> PathBuf {
     data("truth")
 }
 
-fn data(name: &str) -> PathBuf {
+pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../data").join(name)
 }
 
@@ -30,7 +30,7 @@ fn folder() -> TruthFolder {
     folder_of(&truth())
 }
 
-fn folder_of(dir: &Path) -> TruthFolder {
+pub(crate) fn folder_of(dir: &Path) -> TruthFolder {
     let jobs = std::fs::read_dir(dir.join("jobs"))
         .unwrap()
         .map(|e| e.unwrap().path())
@@ -122,15 +122,20 @@ fn every_command_is_the_kernels() {
     assert!(compared > 1000, "only {compared} commands compared");
 }
 
+/// The commands of a log of a folder, where there is one.
+pub(crate) fn log_of(dir: &Path, file: &str) -> Option<Vec<LoggedCommand>> {
+    let packed = std::fs::read(dir.join("dispatch").join(file)).ok()?;
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
+    Some(parse_dispatch_log(file, &text).unwrap())
+}
+
 /// Compares every log of a folder command by command; how many there were.
 fn commands_that_agree(folder: &TruthFolder, dir: &Path) -> usize {
     let mut compared = 0;
     for case in first_repetitions(folder, &["none", "mq-deadline", "kyber", "bfq"]) {
         let file = format!("{}.{}.{}.log.gz", case.device, case.job, case.scheduler);
-        let Ok(packed) = std::fs::read(dir.join("dispatch").join(&file)) else { continue };
-        let mut text = String::new();
-        flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
-        let kernel = parse_dispatch_log(&file, &text).unwrap();
+        let Some(kernel) = log_of(dir, &file) else { continue };
         let Ok(trials) = &case.trials else { continue };
         let parting = beside_log(&trials[0], &kernel).unwrap();
         assert_eq!(parting.first, None, "{file}, tags from {}", parting.tag_start);

@@ -1,0 +1,46 @@
+//! The simulator beside the block layers of 2.6.18 and 3.14, command by command and to the nanosecond, on the driver of SCSI
+//! disks. `iosched validate data/truth-3.14 --dispatch` does the same.
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use iosched_sim::validate::{beside_log, plan};
+
+use super::beside_the_kernel::{data, folder_of, log_of};
+
+/// Logs that part, and where (`docs/fidelity.md`).
+const PARTS: &[(&str, usize)] = &[("hdd7k_q1.cmix_idle0.cfq", 226)];
+
+/// Every log of a folder that has `logs` of them.
+fn every_command_is_that_of(folder: &str, logs: usize) {
+    let dir = data(folder);
+    let truth = folder_of(&dir);
+    let cases = plan(&truth);
+    let compared = crate::spread(&cases, |case| {
+        let name = format!("{}.{}.{}", case.device, case.job, case.scheduler);
+        let kernel = log_of(&dir, &format!("{name}.log.gz"))?;
+        let trials = case.trials.as_ref().unwrap_or_else(|why| panic!("{name}: {why}"));
+        let parting = beside_log(&trials[0], &kernel).unwrap();
+        let known = PARTS.iter().find(|(part, _)| *part == name).map(|(_, at)| *at);
+        assert_eq!(parting.first, known, "{name}: the first command that differs");
+        if known.is_none() {
+            assert!(parting.ours.len() >= kernel.len(), "{name}: fewer commands here");
+            let late = kernel.iter().zip(&parting.ours).position(|(k, o)| k.at != o.at);
+            assert_eq!(late, None, "{name}: the first command at another time");
+        }
+        Some(())
+    });
+    assert_eq!(compared.iter().flatten().count(), logs, "logs of {folder}");
+}
+
+/// The device's plug ends after each I/O of a call, an insertion into a scheduler that holds something does not call the
+/// driver, batches of the request pool end by ticks, and a run that the anticipatory scheduler wishes for is the worker's.
+#[test]
+fn every_command_is_that_of_2_6_18() {
+    every_command_is_that_of("truth-2.6.18", 62);
+}
+
+/// The driver takes a request before it looks for room, CFQ finds its next request anew at each dispatch, a request of deadline
+/// expires at its jiffy, and whole requests of other processes merge at the end of a plug.
+#[test]
+fn every_command_is_that_of_3_14() {
+    every_command_is_that_of("truth-3.14", 58);
+}
