@@ -45,6 +45,8 @@ fn device(par: u32, ms: u64) -> Box<dyn Device> {
 fn config(scheduler: &str, kernel: &str, depth: u32, ms: u64) -> QueueConfig {
     let mut profile = KernelProfile::find(kernel).unwrap();
     profile.hz = 1000;
+    // Worked by hand for a driver that asks only while it has room.
+    profile.legacy.look_ahead = false;
     let (descriptor, generation) = registry::resolve(scheduler, profile.kernel_version()).unwrap();
     QueueConfig {
         disk: DiskId::default(),

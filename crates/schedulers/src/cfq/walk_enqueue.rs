@@ -22,7 +22,8 @@ impl Walk {
         ctx.reqs[req].fifo_time = (started + self.p.fifo_expire[usize::from(sync)]) as Nanos;
         // The tree takes each start once: the older request with the same start leaves at once.
         if let Some(older) = self.queues[qi as usize].sorted.find(sector) {
-            self.take_out(ctx, qi, older, true);
+            let was_next = self.queues[qi as usize].next == older;
+            self.take_out(ctx, qi, older, was_next);
             self.account_dispatch(ctx, qi, older);
             ctx.reqs[older].elv[1] = SENT;
             ctx.out.ejected.push(older);

@@ -24,6 +24,15 @@ impl QList {
         }
     }
 
+    fn push_front(&mut self, queues: &mut [Queue], qi: Qi) {
+        let head = std::mem::replace(&mut self.head, qi);
+        (queues[qi as usize].prev, queues[qi as usize].follow) = (NOQ, head);
+        match queues.get_mut(head as usize) {
+            Some(h) => h.prev = qi,
+            None => self.tail = qi,
+        }
+    }
+
     fn remove(&mut self, queues: &mut [Queue], qi: Qi) {
         let (prev, follow) = (queues[qi as usize].prev, queues[qi as usize].follow);
         match queues.get_mut(prev as usize) {
@@ -50,8 +59,9 @@ impl QList {
 pub(super) struct Lists {
     levels: [PosTree; 8],
     round: PosTree,
+    real_time: QList,
     busy: QList,
-    idle: PosTree,
+    idle: QList,
     cur_prio: usize,
     cur_end_prio: usize,
     /// Queues filed so far: tells those with the same time of last service apart.
@@ -63,8 +73,9 @@ impl Default for Lists {
         Lists {
             levels: Default::default(),
             round: PosTree::new(),
+            real_time: QList::EMPTY,
             busy: QList::EMPTY,
-            idle: PosTree::new(),
+            idle: QList::EMPTY,
             cur_prio: 0,
             cur_end_prio: 0,
             filed: 0,
@@ -80,14 +91,15 @@ impl Lists {
         let q = &mut queues[qi as usize];
         let level = q.level;
         q.home = match q.class {
-            Class::Idle => Home::Idle(key),
+            Class::Rt => Home::RealTime,
+            Class::Idle => Home::Idle,
             Class::Be if q.dispatched > 0 => Home::Busy,
-            Class::Rt | Class::Be => Home::Level(level, key),
+            Class::Be => Home::Level(level, key),
         };
-        match (q.home, q.class) {
-            (Home::Idle(_), _) => self.idle.insert(key, qi),
-            (Home::Busy, _) => self.busy.push_back(queues, qi),
-            (_, Class::Rt) => self.round.insert(key, qi),
+        match q.home {
+            Home::RealTime => self.real_time.push_front(queues, qi),
+            Home::Idle => self.idle.push_back(queues, qi),
+            Home::Busy => self.busy.push_back(queues, qi),
             _ => self.levels[usize::from(level)].insert(key, qi),
         }
     }
@@ -109,10 +121,9 @@ impl Lists {
     pub(super) fn remove(&mut self, queues: &mut [Queue], qi: Qi) {
         match std::mem::take(&mut queues[qi as usize].home) {
             Home::Nowhere => {}
+            Home::RealTime => self.real_time.remove(queues, qi),
             Home::Busy => self.busy.remove(queues, qi),
-            Home::Idle(key) => {
-                self.idle.remove(key, qi);
-            }
+            Home::Idle => self.idle.remove(queues, qi),
             Home::Level(level, key) => {
                 // The whole list of its level may have become the round since.
                 if !self.levels[usize::from(level)].remove(key, qi) {
@@ -124,6 +135,9 @@ impl Lists {
 
     /// The queue at the head of the round (refilled by the walk when empty), else the one busy longest.
     pub(super) fn next(&mut self) -> Option<Qi> {
+        if let Some(rt) = self.real_time.first() {
+            return Some(rt);
+        }
         if self.round.is_empty() {
             self.refill();
         }
@@ -165,6 +179,10 @@ impl Lists {
 
     /// Sends every queue of the round back to its level, after a preemption.
     pub(super) fn dissolve_round(&mut self, queues: &mut [Queue]) {
+        while let Some(qi) = self.real_time.first() {
+            self.remove(queues, qi);
+            self.file_by_level(queues, qi);
+        }
         while let Some(qi) = self.round.first() {
             let Home::Level(_, key) = queues[qi as usize].home else { return };
             self.round.remove(key, qi);

@@ -107,8 +107,7 @@ impl Walk {
             return;
         }
         let q = &self.queues[qi as usize];
-        // A queue that has the disk and was not served yet has no end of its slice: 0 is past.
-        if now > q.slice_end {
+        if q.slice_over(now) {
             self.expire(ctx, now, Cause::SliceUsed, false);
             ctx.out.run_queue = true;
         } else if sync && q.is_empty() && !self.arm(ctx, qi, now) {
@@ -118,7 +117,7 @@ impl Walk {
 
     /// Waits for the active process's next read, if that makes sense. Whether other requests of it are
     /// still in flight does not matter: each completion arms the timer anew.
-    pub(super) fn arm(&mut self, ctx: &mut Ctx<'_>, qi: Qi, now: Tick) -> bool {
+    fn arm(&mut self, ctx: &mut Ctx<'_>, qi: Qi, now: Tick) -> bool {
         let Some(task) = self.active_task else { return false };
         let t = self.tasks[task as usize];
         if self.p.slice_idle == 0 || !self.queues[qi as usize].idle_window || t.exited {

@@ -79,7 +79,9 @@ fn dl_4_and_md_4_expiry_at_equality() {
         at 0 insert R1000 R10 R1008 R1016
         at 0 pull 1
         at 500 drain";
-    check(LEGACY, body, "R1000 R1008 R1016 R10 -");
+    let (at, after): (Vec<&str>, Vec<&str>) = LEGACY.iter().partition(|g| **g == "deadline@4.12");
+    check(&after, body, "R1000 R1008 R1016 R10 -");
+    check(&at, body, "R1000 R10 R1008 R1016 -");
     check(ABC, body, "R1000 R10 R1008 R1016 -");
     check(D, body, "R10 R1000 R1008 R1016 -");
 }

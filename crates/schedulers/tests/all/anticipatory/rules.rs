@@ -75,7 +75,7 @@ fn the_target_of_a_wait_must_get_a_request() {
     assert_eq!(b.out.timer, Some(Some(11 * MS)));
     assert_eq!(hint(&mut b, 1), MayQueue::Must);
     b.with(11 * MS, |s, c| s.timer(c));
-    assert!(b.out.run_queue);
+    assert!(b.out.run_by_worker);
     assert_eq!(hint(&mut b, 1), MayQueue::May);
 }
 
