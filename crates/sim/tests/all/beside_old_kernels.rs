@@ -7,7 +7,7 @@ use iosched_sim::validate::{beside_log, plan};
 use super::beside_the_kernel::{data, folder_of, log_of};
 
 /// Logs that part, and where (`docs/fidelity.md`).
-const PARTS: &[(&str, usize)] = &[("hdd7k_q1.cmix_idle0.cfq", 226)];
+const PARTS: &[(&str, &str, usize)] = &[("truth-2.6.18", "hdd7k_q1.cmix_idle0.cfq", 226)];
 
 /// Every log of a folder that has `logs` of them.
 fn every_command_is_that_of(folder: &str, logs: usize) {
@@ -19,7 +19,7 @@ fn every_command_is_that_of(folder: &str, logs: usize) {
         let kernel = log_of(&dir, &format!("{name}.log.gz"))?;
         let trials = case.trials.as_ref().unwrap_or_else(|why| panic!("{name}: {why}"));
         let parting = beside_log(&trials[0], &kernel).unwrap();
-        let known = PARTS.iter().find(|(part, _)| *part == name).map(|(_, at)| *at);
+        let known = PARTS.iter().find(|p| (p.0, p.1) == (folder, name.as_str())).map(|p| p.2);
         assert_eq!(parting.first, known, "{name}: the first command that differs");
         if known.is_none() {
             assert!(parting.ours.len() >= kernel.len(), "{name}: fewer commands here");
