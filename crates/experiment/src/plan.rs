@@ -354,12 +354,8 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
             // What a program's parameters stand for as they are; repetitions count from here.
             seed: DEFAULT_SEED,
         },
-        device: device.clone(),
-        kernel: c.kernel.clone(),
-        scheduler: c.scheduler.clone(),
         settings: e.queue.iter().map(|s| s.value.clone()).chain(c.settings.clone()).collect(),
         remarks: c.remark.iter().cloned().collect(),
-        jobs: w.jobs.clone(),
         reseeded: w.jobs.jobs.iter().map(|j| j.randseed.is_none()).collect(),
         startup: w.startup.clone(),
         load: w.load.clone(),
@@ -369,11 +365,7 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         cpus: e.cpus,
         cgroups: e.cgroups.clone(),
         collect: e.collect,
-        start_at: 0,
-        reset_at: 0,
-        timer: None,
-        tag_start: 0,
-        first_run_late: false,
+        ..Trial::new(device.clone(), c.scheduler.clone(), c.kernel.clone(), w.jobs.clone())
     }
 }
 

@@ -61,6 +61,8 @@ pub struct Trial {
     pub timer: Option<(Nanos, Nanos)>,
     /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it, so repetitions do, too.
     pub tag_start: u32,
+    /// The order in which the processes begin, as positions in `jobs`; empty: that of the jobs.
+    pub start_order: Vec<u32>,
     /// The kernel's worker that runs queues at completions has not run yet. So the first time it runs after the
     /// processes.
     pub first_run_late: bool,
@@ -96,6 +98,7 @@ impl Trial {
             reset_at: 0,
             timer: None,
             tag_start: 0,
+            start_order: Vec::new(),
             first_run_late: false,
         }
     }

@@ -28,9 +28,19 @@ pub(crate) struct Starts {
     origin: Nanos,
     /// Jobs that were running at the last look for ended ones.
     running: usize,
+    /// The jobs in the order in which they begin where several may.
+    order: Vec<TaskId>,
 }
 
 impl Machine {
+    /// Processes that may start at the same time begin in this order of their jobs. Jobs that it does not name begin
+    /// after them.
+    pub fn start_in_order(&mut self, order: &[TaskId]) {
+        let tasks = 0..self.tasks.len() as TaskId;
+        let named = order.iter().copied().filter(|t| tasks.contains(t));
+        self.starts.order = named.chain(tasks.clone().filter(|t| !order.contains(t))).collect();
+    }
+
     /// The first look. The jobs it finds start at once.
     pub(crate) fn start_first_jobs(&mut self) {
         self.starts.origin = self.tl.now;
@@ -86,7 +96,9 @@ impl Machine {
     /// Starts every job with its delay over, up to a `stonewall` while others run. Returns how many.
     fn start_due_jobs(&mut self, since: Nanos, at: Nanos) -> usize {
         let mut started = 0;
-        for (i, task) in self.tasks.iter_mut().enumerate() {
+        for place in 0..self.tasks.len() {
+            let i = self.starts.order.get(place).map_or(place, |t| *t as usize);
+            let task = &mut self.tasks[i];
             let job = task.job.spec();
             let waiting = task.sleep == 0 && matches!(task.state, State::Waiting);
             if !waiting || job.start_delay() > since {

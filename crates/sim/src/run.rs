@@ -150,6 +150,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
     machine.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
     machine.charge_looks(Looks::new(&trial.kernel.cpu, trial.first_run_late));
     machine.start_at(trial.start_at);
+    machine.start_in_order(&trial.start_order);
     machine.completed_once = !trial.first_run_late;
     Ok(machine)
 }

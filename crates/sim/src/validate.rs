@@ -278,6 +278,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         start_at,
         reset_at: reset + ticks,
         tag_start: 0,
+        start_order: taken.start_order(jobs.jobs.len()),
         // Measurements that note the reset began with a kernel that had run its queues before.
         first_run_late: taken.first_run_late(run),
         host,

@@ -201,9 +201,12 @@ impl FileFolder {
         struct Probe {
             #[serde(default)]
             fs: String,
+            #[serde(default)]
+            driver: Option<serde::de::IgnoredAny>,
         }
+        // A row that names the form of its driver is of a block layer, also where its files are on a file system.
         serde_json::from_str::<Vec<Probe>>(results)
-            .is_ok_and(|rows| rows.iter().any(|r| !r.fs.is_empty()))
+            .is_ok_and(|rows| rows.iter().any(|r| !r.fs.is_empty() && r.driver.is_none()))
     }
 
     /// Parses `devices.toml` and `results.json`. `log` gives the log of a job's system calls, if there is one.
