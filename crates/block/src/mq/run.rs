@@ -50,7 +50,7 @@ impl Mq {
         if core.sched.none() { self.run_ctx(core, tl, h) } else { self.run_scheduler(core, tl, h) }
     }
 
-    /// What 4.12 does while something is parked: a run that issues none of it pulls one request more.
+    /// What 4.12 does while something is parked: a run that issues none of it pulls one request more, ahead of it.
     fn run_past_parked(&mut self, core: &mut Core, tl: &mut Timeline, h: usize) {
         let before = self.hctx[h].parked();
         let all = self.offer_parked(core, tl, h);
@@ -61,7 +61,12 @@ impl Mq {
         match core.ask_scheduler(tl, h as u16) {
             Some(id) if self.take_driver_tag(core, id) => core.issue(tl, id),
             // It waits for a tag of the hardware queue that it was allocated for.
-            Some(id) => self.park_pulled(usize::from(core.reqs[id].hctx), id),
+            Some(id) => {
+                let hctx = &mut self.hctx[usize::from(core.reqs[id].hctx)];
+                hctx.park_first(id);
+                hctx.update_busy(true);
+                hctx.restart();
+            }
             None => self.rerun_later(core, tl, h),
         }
     }
