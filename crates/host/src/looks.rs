@@ -5,7 +5,8 @@
 //! this look or at the next. All figures are from traces of Linux 6.12 and fio 3.33 on a disk of 100 µs
 //! (`docs/fidelity-fio.md`).
 
-use iosched_block::{CpuModel, CpuProfile};
+use iosched_block::{CpuModel, KernelProfile};
+use iosched_schedulers::BlockPath;
 use iosched_types::{Nanos, TaskId};
 
 use crate::machine::Machine;
@@ -32,10 +33,11 @@ pub struct Looks {
 impl Looks {
     /// What a profile asks for; `None` where time does not pass in this way. In the older measurements, those of
     /// `data/truth`, processes `start_together`, and interrupts come as they are due. In the later ones each process is
-    /// a microsecond behind the one before.
+    /// a microsecond behind the one before. A kernel that still has the single-queue path looks less often, and its
+    /// multi-queue path once more than the other; its processes start together.
     #[must_use]
-    pub fn new(profile: &CpuProfile, start_together: bool) -> Option<Looks> {
-        (profile.model == CpuModel::Looks).then_some(Looks {
+    pub fn new(kernel: &KernelProfile, path: BlockPath, start_together: bool) -> Option<Looks> {
+        let looks = Looks {
             begin: if start_together { 1 } else { 1001 },
             io: 6,
             sync_io: 7,
@@ -43,7 +45,13 @@ impl Looks {
             thread_io: 2,
             pause: 3,
             apart: if start_together { 0 } else { 501 },
-        })
+        };
+        let older = || {
+            let io = if path == BlockPath::Legacy { 4 } else { 5 };
+            Looks { begin: 2, io, sync_io: io, ..looks }
+        };
+        let looks = if kernel.has_path(BlockPath::Legacy) { older() } else { looks };
+        (kernel.cpu.model == CpuModel::Looks).then_some(looks)
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use iosched_experiment::{Record, Trial};
+use iosched_experiment::{Record, Trial, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::Nanos;
 use iosched_workloads::fio::layout::lay_out;
@@ -148,7 +148,8 @@ pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
     let mut machine = Machine::new(queue, jobs, &of_task);
     join_flows(machine.tasks.iter_mut().map(|t| &mut t.job));
     machine.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));
-    machine.charge_looks(Looks::new(&trial.kernel.cpu, trial.first_run_late));
+    let path = path_of(&trial.scheduler);
+    machine.charge_looks(Looks::new(&trial.kernel, path, trial.first_run_late));
     machine.start_at(trial.start_at);
     machine.start_in_order(&trial.start_order);
     machine.completed_once = !trial.first_run_late;
