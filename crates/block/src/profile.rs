@@ -219,6 +219,10 @@ pub struct MqProfile {
     pub wake_all_in_batch: bool,
     /// How a shallow depth limits tags.
     pub shallow_depth: ShallowDepth,
+    /// A scheduler that limits some operations to few tags has tasks woken when an eighth of those is free again. Without
+    /// it the eighth is of all tags (4.12).
+    #[serde(default = "yes")]
+    pub limits_shrink_batches: bool,
     /// Merging requires equal ioprio (≥ 5.15).
     pub same_prio_merge: bool,
     /// Writeback throttling is built in and on where its rule says so.
@@ -240,6 +244,7 @@ impl Default for MqProfile {
             flush_apart: true,
             wake_all_in_batch: true,
             shallow_depth: ShallowDepth::Word,
+            limits_shrink_batches: true,
             same_prio_merge: true,
             wbt: true,
         }

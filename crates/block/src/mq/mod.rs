@@ -134,6 +134,7 @@ impl Mq {
     fn sched_tags(&self, core: &Core) -> Option<TagMap> {
         let facts = core.sched.facts();
         let shallow = core.sched.scheduler().min_shallow_depth(facts);
+        let shallow = shallow.filter(|_| core.profile.mq.limits_shrink_batches);
         (!core.sched.none()).then(|| self.tag_map(core, facts.nr_requests, shallow))
     }
 

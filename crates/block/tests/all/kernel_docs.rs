@@ -142,6 +142,9 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
     row(out, "a sync is limited in its tags like a write (`limit_flushes`)", all, |p| {
         mq(p, |p| yes(p.mq.limit_flushes))
     });
+    row(out, "tag limits make wake-ups smaller (`limits_shrink_batches`)", all, |p| {
+        mq(p, |p| yes(p.mq.limits_shrink_batches))
+    });
     row(out, "tag limits count over the (`shallow_depth`)", all, |p| {
         mq(p, |p| match p.mq.shallow_depth {
             ShallowDepth::Word => "word".into(),
