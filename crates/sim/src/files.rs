@@ -121,7 +121,7 @@ fn run(
         trial.jobs.clone(),
         layouts,
         trial.host.files.clone(),
-        trial.host.fio_start,
+        (trial.host.fio_start, trial.start_order.clone()),
         trial.kernel.cpu.clock_ns,
     );
     programs::make_image(trial, &mut host, go_on)?;

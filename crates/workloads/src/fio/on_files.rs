@@ -42,6 +42,8 @@ pub struct OnFiles {
     /// Files that are there before, with their lengths, in the order in which they were made.
     existing: Vec<(String, Bytes)>,
     start: Start,
+    /// Jobs that begin before the others of the same moment, in this order.
+    order: Vec<u32>,
     /// Core time of a look at the clock.
     look: Nanos,
     stats: Mutex<Vec<Option<JobStats>>>,
@@ -92,13 +94,13 @@ impl OnFiles {
         set: JobSet,
         layouts: Vec<Files>,
         existing: Vec<(String, Bytes)>,
-        start: Start,
+        (start, order): (Start, Vec<u32>),
         clock: Nanos,
     ) -> Arc<OnFiles> {
         let stats = Mutex::new(set.jobs.iter().map(|_| None).collect());
         let errors = Mutex::new(vec![None; set.jobs.len()]);
         let over = set.jobs.iter().map(|_| AtomicBool::new(false)).collect();
-        Arc::new(OnFiles { set, layouts, existing, start, look: clock, stats, errors, over })
+        Arc::new(OnFiles { set, layouts, existing, start, order, look: clock, stats, errors, over })
     }
 
     /// The jobs.
@@ -168,7 +170,8 @@ impl OnFiles {
         let mut first = true;
         while !starts.waiting.is_empty() {
             let since = if first { 0 } else { sys.now() - origin + SLEEP };
-            let due = starts.due(&self.set.jobs, since, &self.over);
+            let mut due = starts.due(&self.set.jobs, since, &self.over);
+            due.sort_by_key(|i| self.order.iter().position(|o| *o as usize == *i).unwrap_or(*i));
             if !first && !due.is_empty() {
                 sys.sleep(SLEEP).await?;
             }
