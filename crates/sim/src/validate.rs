@@ -239,8 +239,8 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     let mut spec = device.spec.clone();
     if on_files::needed(&jobs) {
         kernel = files::kernel(&taken.kernel, "")?;
-        // Their logs have flushes.
-        spec.write_cache = true;
+        // Their logs have flushes, but where the row says that the device has no cache.
+        spec.write_cache = run.queue.get("write_cache").is_none_or(|c| c != "write through");
         host.set_memory("1G")?;
         // What the measurements set.
         host.set_sysctl("vm.dirty_bytes", "268435456")?;
