@@ -1,7 +1,7 @@
 //! The CFQ of 2.6.13 to 2.6.21: a walk over priority lists, whole rounds of requests per dispatch
 //! call, every write asynchronous.
 
-use iosched_types::{Bio, Flags, Nanos, Op, ReqId, Sector, TaskId};
+use iosched_types::{Bio, Flags, IoPrio, Nanos, Op, PrioClass, ReqId, Sector, TaskId};
 
 use crate::api::{Ctx, Dispatch, Idling, MayQueue, MergeKind, Position, Scheduler};
 use crate::descriptor::BuildArgs;
@@ -13,7 +13,7 @@ use super::explain::{Cause, Counters};
 use super::params::{Params, Tick};
 use super::walk_lists::Lists;
 use super::walk_queue::{Queue, Task};
-use super::{ASYNC_SLOTS, Class, NOQ, Qi, async_slot, effective_prio};
+use super::{Class, NOQ, Qi, effective_prio};
 
 /// Mean seek distance beyond which a process is seeky: 64 MiB.
 pub(super) const SEEKY: u64 = 128 * 1024;
@@ -29,8 +29,8 @@ pub(super) struct Walk {
     pub(super) queues: Vec<Queue>,
     pub(super) free: Vec<Qi>,
     pub(super) tasks: Vec<Task>,
-    /// One asynchronous queue per class and level, for the whole device.
-    pub(super) shared: [Qi; ASYNC_SLOTS],
+    /// The asynchronous queues, for the whole device: one per class and level, in order of creation.
+    pub(super) shared: Vec<Qi>,
     pub(super) lists: Lists,
     /// The requests that a dispatch round sent, in sector order, until the driver takes them.
     pub(super) outbox: PosTree,
@@ -61,7 +61,7 @@ impl Walk {
             queues: Vec::new(),
             free: Vec::new(),
             tasks: Vec::new(),
-            shared: [NOQ; ASYNC_SLOTS],
+            shared: Vec::new(),
             lists: Lists::default(),
             outbox: PosTree::new(),
             boundary: 0,
@@ -110,6 +110,7 @@ impl Walk {
         if n >= self.tasks.len() {
             let fresh = Task {
                 queue: NOQ,
+                writes: (NOQ, IoPrio::default()),
                 think: ThinkTime::default(),
                 seek: SeekMean::default(),
                 seen: false,
@@ -126,25 +127,47 @@ impl Walk {
 
     fn set_up(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {
         let r = &ctx.reqs[req];
-        let (task, read) = (r.task, r.op == Op::Read);
-        let prio = effective_prio(r.prio, task, ctx.queue);
+        let (task, set, read) = (r.task, r.prio, r.op == Op::Read);
+        let prio = effective_prio(set, task, ctx.queue);
         let now = self.now(ctx);
-        let had = if read {
-            self.task_mut(task, now).queue
+        let record = *self.task_mut(task, now);
+        let qi = if !read {
+            self.queue_for_writes(task, set, prio)
+        } else if record.queue != NOQ {
+            record.queue
         } else {
-            self.shared[async_slot(prio.0, prio.1)]
+            self.new_queue(task, true, prio)
         };
-        let qi = if had != NOQ { had } else { self.new_queue(task, read, prio) };
         if read {
             let record = self.task_mut(task, now);
             (record.queue, record.exited) = (qi, false);
-        } else {
-            self.task_mut(task, now);
-            self.shared[async_slot(prio.0, prio.1)] = qi;
         }
         self.q(qi).allocated += 1;
         ctx.reqs[req].elv[0] = u64::from(qi) + 1;
         ctx.reqs[req].elv[1] = 0;
+    }
+
+    /// The queue that takes the writes of a process: the one that it has used, or one that others use, or a new one.
+    fn queue_for_writes(&mut self, task: TaskId, set: IoPrio, prio: (Class, u8)) -> Qi {
+        let (had, had_for) = self.tasks[task as usize].writes;
+        if had != NOQ && had_for == set {
+            return had;
+        }
+        let qi = self.find_shared(set, prio).unwrap_or_else(|| {
+            let qi = self.new_queue(task, false, prio);
+            self.shared.push(qi);
+            qi
+        });
+        self.tasks[task as usize].writes = (qi, set);
+        qi
+    }
+
+    /// The shared queue of a priority. A process without one takes the newest queue, whatever its priority: the
+    /// kernel looks queues up under 0 then, which matches all.
+    fn find_shared(&self, set: IoPrio, prio: (Class, u8)) -> Option<Qi> {
+        let any = set.class == PrioClass::None;
+        let is = |q: &Queue| any || (q.class, q.level) == prio;
+        self.shared.iter().rev().copied().find(|qi| is(&self.queues[*qi as usize]))
     }
 
     pub(super) fn free_if_unused(&mut self, qi: Qi) {
@@ -167,8 +190,7 @@ impl Scheduler for Walk {
         let qi = if bio.op == Op::Read {
             self.tasks.get(bio.task as usize)?.queue
         } else {
-            let (class, level) = effective_prio(bio.prio, bio.task, ctx.queue);
-            self.shared[async_slot(class, level)]
+            self.find_shared(bio.prio, effective_prio(bio.prio, bio.task, ctx.queue))?
         };
         self.queues.get(qi as usize)?.sorted.find(bio.end())
     }

@@ -24,15 +24,6 @@ impl QList {
         }
     }
 
-    fn push_front(&mut self, queues: &mut [Queue], qi: Qi) {
-        let head = std::mem::replace(&mut self.head, qi);
-        (queues[qi as usize].prev, queues[qi as usize].follow) = (NOQ, head);
-        match queues.get_mut(head as usize) {
-            Some(h) => h.prev = qi,
-            None => self.tail = qi,
-        }
-    }
-
     fn remove(&mut self, queues: &mut [Queue], qi: Qi) {
         let (prev, follow) = (queues[qi as usize].prev, queues[qi as usize].follow);
         match queues.get_mut(prev as usize) {
@@ -59,9 +50,8 @@ impl QList {
 pub(super) struct Lists {
     levels: [PosTree; 8],
     round: PosTree,
-    real_time: QList,
     busy: QList,
-    idle: QList,
+    idle: PosTree,
     cur_prio: usize,
     cur_end_prio: usize,
     /// Queues filed so far: tells those with the same time of last service apart.
@@ -73,9 +63,8 @@ impl Default for Lists {
         Lists {
             levels: Default::default(),
             round: PosTree::new(),
-            real_time: QList::EMPTY,
             busy: QList::EMPTY,
-            idle: QList::EMPTY,
+            idle: PosTree::new(),
             cur_prio: 0,
             cur_end_prio: 0,
             filed: 0,
@@ -91,15 +80,14 @@ impl Lists {
         let q = &mut queues[qi as usize];
         let level = q.level;
         q.home = match q.class {
-            Class::Rt => Home::RealTime,
-            Class::Idle => Home::Idle,
+            Class::Idle => Home::Idle(key),
             Class::Be if q.dispatched > 0 => Home::Busy,
-            Class::Be => Home::Level(level, key),
+            Class::Rt | Class::Be => Home::Level(level, key),
         };
-        match q.home {
-            Home::RealTime => self.real_time.push_front(queues, qi),
-            Home::Idle => self.idle.push_back(queues, qi),
-            Home::Busy => self.busy.push_back(queues, qi),
+        match (q.home, q.class) {
+            (Home::Idle(_), _) => self.idle.insert(key, qi),
+            (Home::Busy, _) => self.busy.push_back(queues, qi),
+            (_, Class::Rt) => self.round.insert(key, qi),
             _ => self.levels[usize::from(level)].insert(key, qi),
         }
     }
@@ -121,9 +109,10 @@ impl Lists {
     pub(super) fn remove(&mut self, queues: &mut [Queue], qi: Qi) {
         match std::mem::take(&mut queues[qi as usize].home) {
             Home::Nowhere => {}
-            Home::RealTime => self.real_time.remove(queues, qi),
             Home::Busy => self.busy.remove(queues, qi),
-            Home::Idle => self.idle.remove(queues, qi),
+            Home::Idle(key) => {
+                self.idle.remove(key, qi);
+            }
             Home::Level(level, key) => {
                 // The whole list of its level may have become the round since.
                 if !self.levels[usize::from(level)].remove(key, qi) {
@@ -135,9 +124,6 @@ impl Lists {
 
     /// The queue at the head of the round (refilled by the walk when empty), else the one busy longest.
     pub(super) fn next(&mut self) -> Option<Qi> {
-        if let Some(rt) = self.real_time.first() {
-            return Some(rt);
-        }
         if self.round.is_empty() {
             self.refill();
         }
@@ -179,10 +165,6 @@ impl Lists {
 
     /// Sends every queue of the round back to its level, after a preemption.
     pub(super) fn dissolve_round(&mut self, queues: &mut [Queue]) {
-        while let Some(qi) = self.real_time.first() {
-            self.remove(queues, qi);
-            self.file_by_level(queues, qi);
-        }
         while let Some(qi) = self.round.first() {
             let Home::Level(_, key) = queues[qi as usize].home else { return };
             self.round.remove(key, qi);

@@ -1,6 +1,6 @@
 //! One queue of the CFQ of 2.6.18.
 
-use iosched_types::{NO_REQ, ReqId, TaskId};
+use iosched_types::{IoPrio, NO_REQ, ReqId, TaskId};
 
 use crate::ewma::{SeekMean, ThinkTime};
 use crate::list::{Fifo, List};
@@ -18,12 +18,10 @@ pub(super) enum Home {
     /// With its level or, once its turn has come, in the round; under a key by the time it was
     /// last served.
     Level(u8, u64),
-    /// Real time: ahead of the current round.
-    RealTime,
     /// Has requests waiting and others with the driver.
     Busy,
-    /// Idle class.
-    Idle,
+    /// Idle class, under such a key, too.
+    Idle(u64),
 }
 
 /// A queue.
@@ -118,6 +116,8 @@ impl Queue {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub(super) queue: Qi,
+    /// The shared queue that its writes join, and the priority under which it was found.
+    pub(super) writes: (Qi, IoPrio),
     pub(super) think: ThinkTime,
     pub(super) seek: SeekMean,
     /// Whether it has been seen. Its clock starts then.

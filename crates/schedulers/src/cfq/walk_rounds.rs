@@ -105,9 +105,9 @@ impl Walk {
             if !q.is_empty() {
                 return Some(qi);
             }
-            // The flag outlives a timer that found no other queue busy. Only a pending timer holds the disk.
-            let waiting = q.sync && q.wait_request && self.idle_timer.is_some();
-            if q.dispatched > 0 || waiting {
+            // The wait begins anew, in full, even after a timer that found no other queue busy.
+            let waits = q.sync && q.wait_request;
+            if q.dispatched > 0 || waits && self.arm(ctx, qi, now) {
                 return None;
             }
             self.expire(ctx, now, Cause::Dry, false);

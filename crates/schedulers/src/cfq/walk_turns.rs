@@ -66,6 +66,7 @@ impl Walk {
         let q = &self.queues[qi as usize];
         let show = |t: Tick| self.p.clock.show(t);
         match cause {
+            Cause::SliceUsed if q.slice_end == 0 => "slice expired before it had a length".into(),
             Cause::SliceUsed => {
                 let (used, slice) = (now - q.slice_start, q.slice_end - q.slice_start);
                 format!("slice expired: {} > {}", show(used), show(slice))
@@ -107,7 +108,8 @@ impl Walk {
             return;
         }
         let q = &self.queues[qi as usize];
-        if q.slice_over(now) {
+        // A queue that has the disk and was not served yet has no end of its slice: 0 is past.
+        if now > q.slice_end {
             self.expire(ctx, now, Cause::SliceUsed, false);
             ctx.out.run_queue = true;
         } else if sync && q.is_empty() && !self.arm(ctx, qi, now) {
@@ -117,7 +119,7 @@ impl Walk {
 
     /// Waits for the active process's next read, if that makes sense. Whether other requests of it are
     /// still in flight does not matter: each completion arms the timer anew.
-    fn arm(&mut self, ctx: &mut Ctx<'_>, qi: Qi, now: Tick) -> bool {
+    pub(super) fn arm(&mut self, ctx: &mut Ctx<'_>, qi: Qi, now: Tick) -> bool {
         let Some(task) = self.active_task else { return false };
         let t = self.tasks[task as usize];
         if self.p.slice_idle == 0 || !self.queues[qi as usize].idle_window || t.exited {
@@ -129,6 +131,9 @@ impl Walk {
         let q = self.q(qi);
         (q.must_dispatch, q.wait_request) = (true, true);
         let at = self.p.clock.nanos(now + span);
+        if self.idle_timer == Some(at) {
+            return true;
+        }
         self.set_timers(ctx, Some(at), self.grace_timer);
         self.n.idles += 1;
         let clock = self.p.clock;

@@ -212,9 +212,17 @@ impl Machine {
                 break;
             }
             let ((at, _), e) = entry.remove_entry();
+            if matches!(e, Event::Timer(n) if n != self.timer) {
+                // Set anew since. A question at this time would be one that no driver asks.
+                continue;
+            }
             self.now = at;
+            // A timer that wishes for no run gets none.
+            let timer = matches!(e, Event::Timer(_));
             self.happen(e);
-            self.settle();
+            if !timer {
+                self.settle();
+            }
         }
     }
 
@@ -235,11 +243,9 @@ impl Machine {
             }
             Event::Ask(task) => self.ask(task),
             Event::Complete(id) => self.finish(id),
-            Event::Timer(n) => {
-                if n == self.timer {
-                    self.b.with(now, |s, c| s.timer(c));
-                    self.after();
-                }
+            Event::Timer(_) => {
+                self.b.with(now, |s, c| s.timer(c));
+                self.after();
             }
             Event::Exit(task) => {
                 self.b.with(now, |s, c| s.task_exited(c, task));

@@ -179,8 +179,12 @@ impl Held {
     fn finish(&mut self) {
         let mut rounds = 0;
         while !(self.waiting.is_empty() && self.in_flight.is_empty()) {
-            if !self.in_flight.is_empty() || !self.dispatch() {
+            if !self.in_flight.is_empty() {
                 self.wait(1);
+            } else if !self.dispatch() {
+                // A driver does not ask again before the timer: 2.6.18 begins to wait anew at each question.
+                let due = self.timer.map_or(self.now, |at| at.max(self.now));
+                self.wait((due - self.now).div_ceil(MS).max(1));
             }
             if !self.in_flight.is_empty() {
                 self.complete(0);

@@ -125,13 +125,23 @@ fn a_direct_writer_is_just_part_of_the_asynchronous_queue() {
 fn real_time_does_not_preempt_but_is_next() {
     let mut m = Machine::new(GEN, &[]);
     m.start(0.0, 1, Process::reader(1000));
-    m.start(0.0, 3, Process::reader(500_000));
     m.start(20.0, 2, Process::reader(900_000).prio("rt/4").left(1));
     m.run(130.0);
     let order: Vec<u32> = m.sent.iter().map(|s| s.task).collect();
     let rt = order.iter().position(|t| *t == 2).unwrap();
     assert!(order[..rt].iter().all(|t| *t == 1), "{}", m.order());
     assert!(m.sent[rt].at >= 100 * MS, "after the slice: {}", m.order());
+}
+
+#[test]
+fn a_new_real_time_queue_goes_behind_one_that_was_never_served() {
+    let mut m = Machine::new(GEN, &[]);
+    m.start(0.0, 1, Process::reader(1000));
+    m.start(0.0, 3, Process::reader(500_000));
+    m.start(20.0, 2, Process::reader(900_000).prio("rt/4").left(1));
+    m.run(400.0);
+    let first = |task| m.sent.iter().position(|s| s.task == task).unwrap();
+    assert!(first(1) < first(3) && first(3) < first(2), "{}", m.order());
 }
 
 #[test]
