@@ -16,6 +16,7 @@ mod fio_files;
 mod fio_loop;
 mod guarantees;
 mod measured;
+mod real_schedulers;
 mod responsiveness;
 mod scenario_errors;
 mod scenario_files;
