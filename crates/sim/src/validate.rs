@@ -24,8 +24,9 @@ pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 pub use taken::{Cpu, Driver, Taken};
 
 use iosched_devices::{TruthDevice, truth};
-use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label, path_of};
 use iosched_host::first_start;
+use iosched_schedulers::BlockPath;
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::on_files;
@@ -295,11 +296,17 @@ fn tunables(run: &TruthRun) -> Result<Vec<(String, i64)>, String> {
     run.tunables.iter().map(number).collect()
 }
 
+/// Whether the scheduler limits a process to the first tags of a map. The single-queue path has no tags.
+fn limits_to_first_tags(trial: &Trial) -> bool {
+    let s = &trial.scheduler;
+    s.descriptor.facts.first_tags && path_of(s) == BlockPath::Mq
+}
+
 /// Where a run's trials begin to search their tags. The kernel draws the start, and no measurement records it. Under a
 /// scheduler that limits a process to the first tags of the map, the start makes a difference. The limits differ by
 /// word of the map, and there are at least four words.
 fn tag_starts(trial: &Trial, nr_requests: u32) -> Vec<u32> {
-    if trial.scheduler.descriptor.facts.first_tags {
+    if limits_to_first_tags(trial) {
         (0..4).map(|i| nr_requests * i / 4).collect()
     } else {
         vec![0]
