@@ -28,6 +28,9 @@ impl Bfq {
         self.in_driver -= 1;
         if ctx.reqs[id].is_sync() {
             self.sync_in_driver -= 1;
+            let task = ctx.reqs[id].task;
+            let j = self.j.unsigned_abs();
+            self.process(task).think.ended(j);
         }
         self.count_down(q);
         if !self.v.legacy {

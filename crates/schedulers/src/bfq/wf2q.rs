@@ -41,6 +41,8 @@ pub struct Rules {
     /// An entity that leaves without being in service finishes where its service ends, like the one in
     /// service, not where its budget would have.
     pub leaves_as_served: bool,
+    /// The idle class' turn comes again 200 ms after one that found an entity, not after any look-up.
+    pub idle_turn_when_found: bool,
 }
 
 /// Which tree an entity is on.

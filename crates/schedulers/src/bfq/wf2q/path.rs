@@ -32,7 +32,9 @@ impl Engine {
         if (raise || self.rules.cached_next) && now > s.idle_turn + period {
             // The clock restarts with the look-up, even if the entity found is replaced before its turn.
             from = if s.trees[2].active.is_empty() { 0 } else { 2 };
-            s.idle_turn = now;
+            if from == 2 || !self.rules.idle_turn_when_found {
+                s.idle_turn = now;
+            }
         }
         (from..3).find_map(|class| self.look_up_class(set, class, raise)).unwrap_or(NIL)
     }

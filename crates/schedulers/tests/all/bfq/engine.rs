@@ -9,6 +9,7 @@ const CURRENT: Rules = Rules {
     raise_on_expiry: true,
     quick_on_expiry: true,
     leaves_as_served: true,
+    idle_turn_when_found: false,
 };
 const V7: Rules = Rules {
     cached_next: false,
@@ -16,8 +17,10 @@ const V7: Rules = Rules {
     raise_on_expiry: false,
     quick_on_expiry: false,
     leaves_as_served: false,
+    idle_turn_when_found: true,
 };
-const V4_12: Rules = Rules { cached_next: true, lookup_when_beaten: false, ..V7 };
+const V4_12: Rules =
+    Rules { cached_next: true, lookup_when_beaten: false, idle_turn_when_found: false, ..V7 };
 const RULES: [Rules; 3] = [V7, V4_12, CURRENT];
 
 fn near(a: f64, b: f64) -> bool {

@@ -117,11 +117,13 @@ fn v7_raises_by_twenty_and_does_not_preempt() {
         "{:?}",
         rig.notes
     );
-    assert!(rig.noted("serves pid 2")[0].ends_with("weight 800, budget 1024"));
+    assert!(rig.noted("serves pid 2")[0].ends_with("weight 800, budget 10922"));
     assert!(rig.noted("preempted").is_empty());
     let first = rig.times(app)[0];
     assert!((10_000.0..10_130.0).contains(&first), "{first}");
-    assert!(!rig.noted("idle 24 ms for pid 2").is_empty(), "{:?}", rig.noted("idle"));
+    // Three times 8 ms, from the tick before.
+    let waits = rig.noted("ms for pid 2");
+    assert!(waits.iter().any(|w| w.contains("idle 23.") || w.contains("idle 24 ")), "{waits:?}");
 }
 
 #[test]
@@ -177,5 +179,5 @@ fn v7_charges_a_seeky_slot_its_full_budget() {
     rig.process(0, 2, 0, sequential(400_000_000, 256));
     rig.run_to(10_000 * MS);
     let n = rig.count(seeky, 0, 10_000);
-    assert!((300..500).contains(&n), "{n} of 800 possible");
+    assert!((450..550).contains(&n), "{n} of 800 possible");
 }
