@@ -56,7 +56,7 @@ impl Bfq {
     fn start_budget(&mut self, r: &Request, q: QueueId, in_time: bool) -> bool {
         let queue = self.q(q);
         let (e, left) = (queue.entity, self.engine.left(queue.entity));
-        let resumed = queue.non_blocking && in_time && (left > 0 || self.v.index != CURRENT);
+        let resumed = self.v.resumes && queue.non_blocking && in_time && (left > 0 || self.v.index != CURRENT);
         let budget = if resumed {
             left.min(queue.max_budget)
         } else {

@@ -78,7 +78,8 @@ impl Bfq {
         }
         let alone = self.q(q).dispatched == 0;
         if self.must_idle(q) {
-            if alone || self.v.index == V7 {
+            let waits = if self.v.index == V7 { self.v7_waits(q) } else { alone };
+            if waits {
                 self.start_waiting(ctx, q);
             }
             return true;

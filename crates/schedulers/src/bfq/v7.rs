@@ -16,6 +16,12 @@ const ALONE: u32 = 4;
 const JUDGED_SHARE: u64 = 8;
 
 impl Bfq {
+    /// On flash that queues, the device is kept idle for raised queues only. Others are worth waiting for as long as they have
+    /// requests in flight.
+    pub(super) fn v7_waits(&self, q: QueueId) -> bool {
+        self.q(q).raised() || !self.flash_with_queueing()
+    }
+
     /// The queue to serve, and its request, if the limits let one out.
     pub(super) fn v7_select(&mut self, ctx: &mut Ctx<'_>) -> Option<(QueueId, ReqId)> {
         loop {

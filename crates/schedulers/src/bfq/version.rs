@@ -42,6 +42,8 @@ pub(super) struct Version {
     pub(super) engine: Rules,
     /// Plugs into the single-queue path and keeps its times in jiffies.
     pub(super) legacy: bool,
+    /// A queue that returns in time has the rest of its budget; otherwise it always starts with a fresh one.
+    pub(super) resumes: bool,
     /// A raised queue gets two least budgets; otherwise it keeps its own.
     pub(super) raised_least_budgets: bool,
     /// A raise that ends at a dispatch changes the weight at once, not when the queue is next put on its tree.
@@ -97,6 +99,7 @@ static VERSIONS: [Version; 3] = [
             idle_turn_when_found: true,
         },
         legacy: true,
+        resumes: false,
         raised_least_budgets: false,
         reweighs_at_dispatch: true,
         exit_ends_slot: true,
@@ -129,6 +132,7 @@ static VERSIONS: [Version; 3] = [
             idle_turn_when_found: false,
         },
         legacy: false,
+        resumes: true,
         raised_least_budgets: true,
         reweighs_at_dispatch: false,
         exit_ends_slot: false,
@@ -161,6 +165,7 @@ static VERSIONS: [Version; 3] = [
             idle_turn_when_found: false,
         },
         legacy: false,
+        resumes: true,
         raised_least_budgets: true,
         reweighs_at_dispatch: true,
         exit_ends_slot: true,
