@@ -62,6 +62,21 @@ pub struct TruthRun {
     pub reset_after_tick_ns: Option<u64>,
 }
 
+impl TruthRun {
+    /// The commands of its log that are the kernel's.
+    #[must_use]
+    pub fn before_bug(&self, mut log: Vec<LoggedCommand>) -> Vec<LoggedCommand> {
+        log.retain(|c| self.bug_at_ns.is_none_or(|bug| c.at < bug));
+        log
+    }
+
+    /// Whether the kernel's own code ended before its processes did. Then its figures are of a run that has no kernel.
+    fn ended_in_bug(&self) -> bool {
+        let ran = self.sections.iter().filter_map(|s| s.job_runtime_ms).max();
+        self.bug_at_ns.is_some_and(|bug| bug / 1_000_000 < ran.unwrap_or(u64::MAX))
+    }
+}
+
 /// One process of a run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct TruthSection {
