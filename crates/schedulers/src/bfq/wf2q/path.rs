@@ -18,10 +18,15 @@ impl Engine {
         let tree = &mut self.sets[set as usize].trees[class];
         let least = self.nodes.least_aug(tree.active)?;
         let v = if after(least, tree.vtime) { least } else { tree.vtime };
+        let moves = raise && v != tree.vtime;
         if raise {
             tree.vtime = v;
         }
-        self.nodes.eligible(tree.active, v)
+        let found = self.nodes.eligible(tree.active, v)?;
+        if moves && self.rules.forgets_when_raised {
+            self.forget_idle(found);
+        }
+        Some(found)
     }
 
     pub(super) fn look_up(&mut self, set: SetId, raise: bool) -> EntityId {

@@ -9,6 +9,7 @@ const CURRENT: Rules = Rules {
     raise_on_expiry: true,
     quick_on_expiry: true,
     leaves_as_served: true,
+    forgets_when_raised: false,
     idle_turn_when_found: false,
 };
 const V7: Rules = Rules {
@@ -17,6 +18,7 @@ const V7: Rules = Rules {
     raise_on_expiry: false,
     quick_on_expiry: false,
     leaves_as_served: false,
+    forgets_when_raised: true,
     idle_turn_when_found: true,
 };
 const V4_12: Rules =
