@@ -11,7 +11,6 @@ const PARTS: &[(&str, &str, usize)] = &[
     ("truth-2.6.18", "hdd7k_q1.cmix_idle0.cfq", 226),
     ("truth-bfq-v7r3", "hdd7k_ncq.pool32x8.bfq", 479),
     ("truth-bfq-v7r3", "hdd7k_ncq.sr1rw4_lat0.bfq", 1212),
-    ("truth-bfq-v7r3", "ssd_sata.nices_lat0.bfq", 13),
 ];
 
 /// Every log of a folder that has `logs` of them.

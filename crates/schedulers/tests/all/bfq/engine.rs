@@ -266,7 +266,10 @@ impl Slow {
         let (Some(least), Some(i)) = (starts.min(), choice) else {
             return choice.is_none() && self.queues.iter().all(|q| q.active.is_none());
         };
-        self.v = self.v.max(least);
+        if least > self.v {
+            self.v = least;
+            self.forget();
+        }
         let q = &mut self.queues[i];
         let fits = q.active.is_some() && q.s <= self.v;
         (q.active, q.serving, q.service) = (None, true, 0);
@@ -275,6 +278,9 @@ impl Slow {
     fn charge(&mut self, i: usize, n: u64) {
         self.queues[i].service += n;
         self.v += Self::delta(n, self.wsum());
+        self.forget();
+    }
+    fn forget(&mut self) {
         let none_active = self.queues.iter().all(|q| q.active.is_none());
         let idle: Vec<usize> = (0..self.queues.len()).filter(|i| self.queues[*i].idle).collect();
         let by_finish = |i: &usize| (self.queues[*i].f, self.queues[*i].idle_order);

@@ -135,9 +135,10 @@ fn v7_charges_async_writes_eleven_times() {
 }
 
 #[test]
-fn v7_keeps_four_requests_of_a_queue_in_flight_and_sixteen_alone() {
-    for (others, in_flight) in [(1, 4), (0, 16)] {
-        let mut rig = Rig::new(V7, &[("low_latency", 0)], disk(true), 32, |_| 10 * MS).parallel();
+fn v7_keeps_quantum_requests_of_a_queue_in_flight_and_four_times_as_many_alone() {
+    for (quantum, others, in_flight) in [(4, 1, 4), (4, 0, 16), (1, 1, 1), (2, 0, 8)] {
+        let set = [("low_latency", 0), ("quantum", quantum)];
+        let mut rig = Rig::new(V7, &set, disk(true), 32, |_| 10 * MS).parallel();
         let b = &mut rig.bench;
         for n in 0..20 {
             b.insert(0, Op::Read, 1000 + 16 * n, 8, 1);
