@@ -190,7 +190,8 @@ mod tests {
             Registry::builtin().check_tunable(d, g.index, name, 1).unwrap_err().to_string()
         };
         for (scheduler, name, owner) in [
-            ("bfq@6.12", "quantum", "\"quantum\"; cfq has one; it has fifo_expire_sync"),
+            ("bfq@6.12", "slice_sync", "\"slice_sync\"; cfq has one; it has fifo_expire_sync"),
+            ("bfq@6.12", "quantum", "; bfq@v7r3 has one; it has"),
             ("bfq@6.12", "wr_coeff", "; bfq@v7r3 has one; it has"),
             ("kyber", "fifo_batch", "; deadline and mq-deadline have one; it has read_lat_nsec"),
             ("bfq", "nonsense", "\"nonsense\"; it has"),

@@ -24,8 +24,9 @@ pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
 pub use taken::{Cpu, Driver, Taken};
 
 use iosched_devices::{TruthDevice, truth};
-use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label, path_of};
 use iosched_host::first_start;
+use iosched_schedulers::BlockPath;
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::on_files;
@@ -59,6 +60,21 @@ pub struct TruthRun {
     /// How long after a tick of the timer the device was reset, where the measurement says.
     #[serde(default)]
     pub reset_after_tick_ns: Option<u64>,
+}
+
+impl TruthRun {
+    /// The commands of its log that are the kernel's.
+    #[must_use]
+    pub fn before_bug(&self, mut log: Vec<LoggedCommand>) -> Vec<LoggedCommand> {
+        log.retain(|c| self.bug_at_ns.is_none_or(|bug| c.at < bug));
+        log
+    }
+
+    /// Whether the kernel's own code ended before its processes did. Then its figures are of a run that has no kernel.
+    fn ended_in_bug(&self) -> bool {
+        let ran = self.sections.iter().filter_map(|s| s.job_runtime_ms).max();
+        self.bug_at_ns.is_some_and(|bug| bug / 1_000_000 < ran.unwrap_or(u64::MAX))
+    }
 }
 
 /// One process of a run.
@@ -296,11 +312,17 @@ fn tunables(run: &TruthRun) -> Result<Vec<(String, i64)>, String> {
     run.tunables.iter().map(number).collect()
 }
 
+/// Whether the scheduler limits a process to the first tags of a map. The single-queue path has no tags.
+fn limits_to_first_tags(trial: &Trial) -> bool {
+    let s = &trial.scheduler;
+    s.descriptor.facts.first_tags && path_of(s) == BlockPath::Mq
+}
+
 /// Where a run's trials begin to search their tags. The kernel draws the start, and no measurement records it. Under a
 /// scheduler that limits a process to the first tags of the map, the start makes a difference. The limits differ by
 /// word of the map, and there are at least four words.
 fn tag_starts(trial: &Trial, nr_requests: u32) -> Vec<u32> {
-    if trial.scheduler.descriptor.facts.first_tags {
+    if limits_to_first_tags(trial) {
         (0..4).map(|i| nr_requests * i / 4).collect()
     } else {
         vec![0]

@@ -56,6 +56,7 @@ fn one(case: &Case<'_>, path: &Path) -> Outcome<Difference> {
         .read_to_string(&mut text)
         .with_context(|| format!("reading {file}"))?;
     let kernel = parse_dispatch_log(&file, &text)?;
+    let kernel = case.runs.first().map_or_else(Vec::new, |run| run.before_bug(kernel));
     let trials = case.trials.as_ref().map_err(Failure::input)?;
     let first = trials.first().ok_or_else(|| Failure::input("the case has no run"))?;
     let parting = beside_log(first, &kernel)

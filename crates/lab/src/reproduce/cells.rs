@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::map::{Reproduction, Row};
 
 /// A ratio of ours less than this from 1 points nowhere, and neither does one within two standard errors of our runs.
-const LEVEL: f64 = 0.01;
+pub(super) const LEVEL: f64 = 0.01;
 /// A ratio of ours that is no farther than this from 1 beside a published one that is farther than [`FAR`] agrees in its
 /// sign only.
 const SLIGHT: f64 = 0.03;
@@ -52,6 +52,8 @@ pub struct Cell {
     pub published_ratio: Option<f64>,
     /// Ours.
     pub our_ratio: Option<f64>,
+    /// That of the kernel itself, run again.
+    pub kernel_ratio: Option<f64>,
     /// Whether the published difference from the base exceeds its own noise.
     pub significant: bool,
     /// `agree`, `disagree`, or `none` where nothing is to agree with.
@@ -144,6 +146,7 @@ impl Reproduction {
             our_difference: false,
             published_ratio: None,
             our_ratio: None,
+            kernel_ratio: None,
             significant: false,
             direction: Direction::None,
             uncounted: None,

@@ -9,6 +9,8 @@ use iosched_results::stats::Better;
 use iosched_types::Diagnostic;
 use serde::Deserialize;
 
+use super::kernel::RealKernel;
+
 macro_rules! shipped {
     ($($name:literal: $($experiment:literal),+;)*) => {
         &[$((
@@ -41,6 +43,7 @@ pub struct Reproduction {
     /// What was published.
     pub published: Comparison,
     pub(super) map: Map,
+    pub(super) kernel: Option<RealKernel>,
     experiments: &'static [(&'static str, &'static str)],
 }
 
@@ -220,7 +223,8 @@ impl Reproduction {
         let (name, text, experiments) = known.ok_or_else(|| unknown(format!("no \"{name}\"")))?;
         let file = format!("{name}.reproduce.toml");
         let map: Map = toml::from_str(text).map_err(|e| Diagnostic::file(file, e.to_string()))?;
-        Ok(Reproduction { name, published, map, experiments })
+        let kernel = RealKernel::of(name).map_err(|e| unknown(e.to_string()))?;
+        Ok(Reproduction { name, published, map, kernel, experiments })
     }
 
     /// Its experiments.

@@ -6,6 +6,7 @@
 
 mod cells;
 mod claims;
+mod kernel;
 mod map;
 mod page;
 mod render;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 pub use cells::{Cell, Direction};
 pub use claims::{Judged, Verdict};
+pub use kernel::BesideKernel;
 pub use map::{Reproduction, names};
 
 /// The deviation from which on the Phoronix Test Suite of 2013 and 2017 repeats a test, as a share of the mean.
@@ -34,6 +36,12 @@ pub struct Reproduced {
     pub interrupted: bool,
     /// The counts.
     pub agreement: Agreement,
+    /// Counts beside the kernel itself, where it was run again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<BesideKernel>,
+    /// Which kernel that was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kernel_name: Option<String>,
     /// Every published figure that has one of ours, and those that could have.
     pub cells: Vec<Cell>,
     /// The published claims.
@@ -71,7 +79,8 @@ impl Reproduction {
     /// Lays records beside what was published.
     #[must_use]
     pub fn judge(&self, records: &[Record], quick: bool) -> Reproduced {
-        let cells = self.cells(records);
+        let mut cells = self.cells(records);
+        let kernel = self.kernel.as_ref().inspect(|k| k.lay_beside(&mut cells));
         let claims: Vec<Judged> =
             self.map.claims.iter().map(|c| claims::judge(c, &cells)).collect();
         let left_out = |a: &map::About| {
@@ -85,11 +94,14 @@ impl Reproduction {
             remarks.extend(self.map.full_remarks.iter().cloned());
         }
         remarks.extend(self.map.left_out.iter().map(left_out));
+        remarks.extend(kernel.map(|k| format!("×kernel: {}, {}.", k.kernel, k.source)));
         Reproduced {
             name: self.name.into(),
             quick,
             interrupted: false,
             agreement: Agreement::of(&cells, &claims),
+            kernel: kernel.map(|k| k.count(&cells)).filter(|n| n.compared > 0),
+            kernel_name: kernel.map(|k| k.kernel.clone()),
             cells,
             claims,
             remarks,

@@ -29,9 +29,10 @@ svg text{font-size:12px;fill:var(--mute);font-family:inherit}svg .fg text{fill:v
 svg path{stroke:var(--hair);fill:none}svg .one{stroke:var(--mute)}svg .join{stroke:var(--line);stroke-width:3}\
 svg .p path,svg path.p{stroke:var(--mute);stroke-width:9;stroke-linecap:round}\
 svg .o path,svg path.o{stroke:var(--acc);stroke-width:9;stroke-linecap:round}\
+svg path.r{stroke:var(--fg);stroke-width:3;stroke-linecap:round}\
 ul{list-style:none;margin:0;padding:0}li{border-top:1px solid var(--hair);padding:8px 0;display:grid;grid-template-columns:112px 1fr;gap:0 16px}\
 li b{font-weight:600}li.disagree b{color:var(--bad)}li.agree b{color:var(--acc)}\
-.k{display:inline-block;width:9px;height:9px;border-radius:5px;margin:0 4px 0 12px}.k.p{background:var(--mute)}.k.o{background:var(--acc)}\
+.k{display:inline-block;width:9px;height:9px;border-radius:5px;margin:0 4px 0 12px}.k.p{background:var(--mute)}.k.o{background:var(--acc)}.k.r{background:var(--fg);width:3px;border-radius:2px}\
 @media(max-width:600px){li{grid-template-columns:1fr}main{padding:16px}}\
 @media print{.grid{grid-template-columns:1fr 1fr}figure{break-inside:avoid}}";
 
@@ -44,12 +45,13 @@ impl Reproduced {
              <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
              <title>{0} run again</title><style>{CSS}</style><main><h1>{0}, run again</h1>\
              <p class=\"mute\">{1}</p><p class=\"big\">{2}</p>\
-             <p class=\"mute\"><i class=\"k p\"></i>published<i class=\"k o\"></i>iosched. Each figure is a multiple of \
+             <p class=\"mute\"><i class=\"k p\"></i>published<i class=\"k o\"></i>iosched{4}. Each figure is a multiple of \
              that of the base scheduler; the axis is logarithmic.{3}</p>",
             escape(&self.name),
             escape(title),
             escape(&self.answer()),
-            escape(&self.counted())
+            escape(&self.counted()),
+            if self.kernel.is_some() { "<i class=\"k r\"></i>the kernel itself" } else { "" }
         );
         for r in &self.remarks {
             out.push_str(&format!("<p class=\"mute\">{}</p>", escape(r)));
@@ -126,7 +128,8 @@ fn figure(cells: &[Cell]) -> String {
 }
 
 fn picture(cells: &[Cell]) -> String {
-    let ratios = || cells.iter().flat_map(|c| [c.published_ratio, c.our_ratio]).flatten();
+    let ratios =
+        || cells.iter().flat_map(|c| [c.published_ratio, c.our_ratio, c.kernel_ratio]).flatten();
     let usable = || ratios().filter(|r| *r > 0.0);
     let (low, high) = (usable().fold(LEAST, f64::min), usable().fold(MOST, f64::max));
     let span = f64::from(WIDTH) - LEFT - RIGHT;
@@ -151,6 +154,9 @@ fn picture(cells: &[Cell]) -> String {
             if let Some(r) = ratio {
                 svg.line(class, (x(r), y), (x(r), y));
             }
+        }
+        if let Some(r) = c.kernel_ratio {
+            svg.line("r", (x(r), y - 8.0), (x(r), y + 8.0));
         }
         svg.open(class(c), &[]);
         svg.text((LEFT - 12.0, y + 4.0), "end", &c.scheduler);

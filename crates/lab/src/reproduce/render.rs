@@ -3,6 +3,7 @@
 use iosched_results::answer::wrap;
 use iosched_types::units::three_digits;
 
+use super::kernel::shows;
 use super::{Cell, Direction, Reproduced, Verdict};
 
 impl Reproduced {
@@ -29,6 +30,10 @@ impl Reproduced {
             " Claims: {} borne out, {} contradicted, {} not measurable.",
             a.claims_agree, a.claims_disagree, a.claims_not_measurable
         ));
+        if let Some((n, kernel)) = self.kernel.as_ref().zip(self.kernel_name.as_ref()) {
+            out.push(' ');
+            out.push_str(&n.sentence(kernel));
+        }
         if self.interrupted {
             out.push_str(" It was interrupted: figures are missing.");
         }
@@ -117,6 +122,9 @@ fn fitting(cells: &[Cell], columns: usize) -> String {
             ));
         }
         line.push_str(&format!("ours {}{}", number(c.ours), times(c.our_ratio)));
+        if let Some(ratio) = c.kernel_ratio {
+            line.push_str(&format!(", kernel ×{ratio:.2}"));
+        }
         let mark = mark(c);
         if !mark.is_empty() {
             line.push_str(&format!(": {mark}"));
@@ -140,9 +148,17 @@ fn title(cells: &[Cell]) -> String {
 /// The table of a test.
 fn table(cells: &[Cell]) -> String {
     let mut out = format!("\n{}\n", title(cells));
+    let kernel = cells.iter().any(|c| c.kernel_ratio.is_some());
+    let third = |text: &str| if kernel { format!(" {text:>7}") } else { String::new() };
     out.push_str(&format!(
-        "{:<17} {:<12} {:>9} {:>8} {:>6} {:>6}\n",
-        "device", "scheduler", "published", "ours", "×publ", "×ours"
+        "{:<17} {:<12} {:>9} {:>8} {:>6} {:>6}{}\n",
+        "device",
+        "scheduler",
+        "published",
+        "ours",
+        "×publ",
+        "×ours",
+        third("×kernel")
     ));
     let mut device = "";
     for c in cells {
@@ -151,12 +167,13 @@ fn table(cells: &[Cell]) -> String {
         let number = |v: Option<f64>| v.map_or("–".into(), three_digits);
         let ratio = |v: Option<f64>| v.map_or("–".into(), |v| format!("{v:.2}"));
         let line = format!(
-            "{shown:<17} {:<12} {:>9} {:>8} {:>6} {:>6}  {}",
+            "{shown:<17} {:<12} {:>9} {:>8} {:>6} {:>6}{}  {}",
             c.scheduler,
             number(c.published),
             number(c.ours),
             ratio(c.published_ratio),
             ratio(c.our_ratio),
+            third(&ratio(c.kernel_ratio)),
             mark(c)
         );
         out.push_str(line.trim_end());
@@ -182,9 +199,12 @@ fn mark(c: &Cell) -> String {
         Direction::Disagree => "DISAGREE",
         Direction::None => "",
     };
-    match (c.near(), direction) {
-        (Some(false), "") => "far".into(),
-        (Some(false), d) => format!("{d}, far"),
-        (_, d) => d.into(),
+    let mut words: Vec<&str> = Vec::from_iter((!direction.is_empty()).then_some(direction));
+    words.extend((c.near() == Some(false)).then_some("far"));
+    if let (Direction::Disagree, Some((kernel, published))) =
+        (c.direction, c.kernel_ratio.zip(c.published_ratio))
+    {
+        words.push(if shows(kernel, published) { "kernel shows it" } else { "nor the kernel" });
     }
+    words.join(", ")
 }

@@ -378,3 +378,39 @@ fn a_narrow_terminal_has_no_wide_tables() {
         }
     }
 }
+
+#[test]
+fn every_figure_of_the_real_kernel_has_its_cell() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    let cells = r.judge(&as_ours(&r, |_| 1.0), true).cells;
+    let beside = cells.iter().filter(|c| c.kernel_ratio.is_some()).count();
+    // 98 figures; fio's reads and writes stand in two tests each, with 7 schedulers on two drives. One is not published.
+    assert_eq!(beside, 98 + 28 - 1);
+    assert!(cells.iter().all(|c| c.scheduler != c.base || c.kernel_ratio == Some(1.0)));
+}
+
+#[test]
+fn figures_of_the_publication_are_counted_beside_the_kernel() {
+    let r = Reproduction::load("linux-4.12").unwrap();
+    // As published, all differences are shown here, and the kernel shows some of them. Without any, it is alone.
+    let published = r.judge(&as_ours(&r, |_| 1.0), true).kernel.unwrap();
+    assert_eq!(
+        (published.published_shown_by_kernel_only, published.published_shown_by_neither),
+        (0, 0)
+    );
+    assert!(published.published_shown_by_both > 0 && published.published_shown_by_us_only > 0);
+    let mut records = as_ours(&r, |_| 1.0);
+    records.iter_mut().flat_map(|r| &mut r.metrics).for_each(|m| m.value = 1.0);
+    let flat = r.judge(&records, true);
+    let n = flat.kernel.unwrap();
+    assert_eq!(
+        (n.same_direction, n.published_shown_by_both, n.published_shown_by_us_only),
+        (0, 0, 0)
+    );
+    assert_eq!(n.published_shown_by_kernel_only, published.published_shown_by_both);
+    assert!(flat.text(120).contains("×kernel"), "its column is there");
+    assert!(
+        flat.text(120).contains("kernel shows it") && flat.text(120).contains("nor the kernel")
+    );
+    assert!(flat.page("").contains("the kernel itself"));
+}

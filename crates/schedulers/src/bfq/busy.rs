@@ -14,7 +14,11 @@ impl Bfq {
     /// An idle queue got a request. Decides how much budget the queue starts with, whether it is raised, and whether it
     /// takes the place of the queue in service. Returns whether it counts as interactive.
     pub(super) fn become_busy(&mut self, ctx: &mut Ctx<'_>, q: QueueId, r: &Request) -> bool {
-        let since = self.now.checked_sub(self.last_end(q));
+        let since = if self.v.index == V7 {
+            self.v7_since_end(r)
+        } else {
+            self.now.checked_sub(self.last_end(q))
+        };
         let in_time = since.is_some_and(|s| s < 3 * self.c.slice_idle);
         // The last generation before mainline asks for one idle time, not three.
         let prompt =
@@ -52,7 +56,7 @@ impl Bfq {
     fn start_budget(&mut self, r: &Request, q: QueueId, in_time: bool) -> bool {
         let queue = self.q(q);
         let (e, left) = (queue.entity, self.engine.left(queue.entity));
-        let resumed = queue.non_blocking && in_time && (left > 0 || self.v.index != CURRENT);
+        let resumed = self.v.resumes && queue.non_blocking && in_time && (left > 0 || self.v.index != CURRENT);
         let budget = if resumed {
             left.min(queue.max_budget)
         } else {
@@ -101,6 +105,7 @@ impl Bfq {
         }
         queue.pending = pending;
         let g = queue.group;
+        self.v7_count_seeky(q, pending);
         let group = self.group(g);
         if pending {
             group.pending += 1;
@@ -135,7 +140,7 @@ impl Bfq {
         let lightest = self.levels.iter().rposition(|n| *n > 0).map_or(0, |l| l as u64 + 1);
         let one_weight = weights <= 1 || (self.v.modern && self.q(q).weighed == lightest);
         let one_class = self.busy.iter().filter(|n| **n > 0).count() <= 1;
-        one_weight && one_class && self.pending_groups <= 1
+        one_weight && (one_class || self.v.index == V7) && self.pending_groups <= 1
     }
 
     /// A newcomer may take the place of the queue in service.

@@ -28,6 +28,9 @@ impl Bfq {
         self.in_driver -= 1;
         if ctx.reqs[id].is_sync() {
             self.sync_in_driver -= 1;
+            let task = ctx.reqs[id].task;
+            let j = self.j.unsigned_abs();
+            self.process(task).think.ended(j);
         }
         self.count_down(q);
         if !self.v.legacy {
@@ -75,7 +78,8 @@ impl Bfq {
         }
         let alone = self.q(q).dispatched == 0;
         if self.must_idle(q) {
-            if alone || self.v.index == V7 {
+            let waits = if self.v.index == V7 { self.v7_waits(q) } else { alone };
+            if waits {
                 self.start_waiting(ctx, q);
             }
             return true;

@@ -27,6 +27,8 @@ pub(super) struct Config {
     /// 0 is automatic.
     pub(super) user_max_budget: u64,
     pub(super) max_async_rq: u32,
+    /// Requests of one sync queue in flight while others wait.
+    pub(super) quantum: u32,
     /// By sync-ness.
     pub(super) timeout: [Jiffies; 2],
     pub(super) strict: bool,
@@ -52,6 +54,7 @@ impl Config {
             slice_idle: 0,
             user_max_budget: 0,
             max_async_rq: 4,
+            quantum: 4,
             timeout: [i64::from((hz / 8).max(1)); 2],
             strict: false,
             low_latency: true,
@@ -88,23 +91,38 @@ impl Config {
         jiffies::to_ms(j, self.hz)
     }
 
-    /// A time of the legacy generation is whole jiffies, rounded down like its defaults (HZ/125 …).
-    fn span(&self, ns: Nanos) -> Nanos {
-        if self.legacy { ns / self.jiffy() * self.jiffy() } else { ns }
+    /// A time in ms. Those of the legacy generation are whole jiffies: its defaults (HZ/125 …) rounded down, what is
+    /// written rounded up.
+    fn span(&self, ms: i64, default: i64) -> Nanos {
+        if !self.legacy {
+            return ms.unsigned_abs() * MS;
+        }
+        let j = if ms == default {
+            ms * i64::from(self.hz) / 1000
+        } else {
+            self.ms_to_jiffies(ms)
+        };
+        j.unsigned_abs() * self.jiffy()
+    }
+
+    /// `slice_idle` in jiffies (legacy generation).
+    pub(super) fn slice_idle_jiffies(&self) -> Jiffies {
+        (self.slice_idle / self.jiffy()) as Jiffies
     }
 
     /// Takes a validated value, in its sysfs unit.
     pub(super) fn apply(&mut self, name: &str, value: i64) {
         let v = u64::try_from(value).unwrap_or(0);
         match name {
-            "fifo_expire_sync" => self.fifo_expire[1] = self.span(v * MS),
-            "fifo_expire_async" => self.fifo_expire[0] = self.span(v * MS),
+            "fifo_expire_sync" => self.fifo_expire[1] = self.span(value, 125),
+            "fifo_expire_async" => self.fifo_expire[0] = self.span(value, 250),
             "back_seek_max" => self.seek.back_max = 2 * v,
             "back_seek_penalty" => self.seek.back_penalty = v,
-            "slice_idle" => self.slice_idle = self.span(v * MS),
+            "slice_idle" => self.slice_idle = self.span(value, 8),
             "slice_idle_us" => self.slice_idle = v * US,
             "max_budget" => self.user_max_budget = v,
             "max_budget_async_rq" => self.max_async_rq = u32::try_from(v).unwrap_or(u32::MAX),
+            "quantum" => self.quantum = u32::try_from(v).unwrap_or(u32::MAX),
             "timeout_sync" => {
                 let j = self.timeout_jiffies(value, 8);
                 self.timeout[1] = j;

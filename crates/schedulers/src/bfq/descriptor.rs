@@ -139,6 +139,15 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             OLD,
             "Most requests in flight of an async queue."
         ),
+        tunable!(
+            "quantum",
+            "requests",
+            4,
+            1,
+            INT,
+            OLD,
+            "Most requests in flight of one sync queue while others wait; alone it has four times as many."
+        ),
         Tunable {
             name: "timeout_sync",
             unit: "ms",

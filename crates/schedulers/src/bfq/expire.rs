@@ -48,7 +48,7 @@ impl Bfq {
         compensate: bool,
         reason: Reason,
     ) {
-        let end = if compensate { self.last_idling_start } else { self.now };
+        let end = if compensate { self.last_idling_start } else { self.ns };
         let slot = end.saturating_sub(self.last_budget_start);
         let before = self.q(q).max_budget;
         if self.q(q).wait_request {
@@ -57,7 +57,7 @@ impl Bfq {
         // A request that outlives its slot, or has not gone out in it, says nothing about injection.
         (self.waited, self.wait_dispatch, self.injected) = (NO_REQ, false, false);
         if self.v.index == V7 {
-            self.v7_settle(q, slot, reason);
+            self.v7_settle(q, end, reason);
         } else {
             self.settle(q, slot, reason);
         }
@@ -162,13 +162,14 @@ impl Bfq {
         let b = queue.max_budget;
         let budget = if !queue.sync {
             most
-        } else if queue.raised() {
+        } else if queue.raised() && self.v.raised_least_budgets {
             2 * least
         } else {
             match reason {
                 Reason::TooIdle if queue.dispatched > 0 => (2 * b).min(most),
                 Reason::TooIdle if b > 5 * least => b - 4 * least,
                 Reason::TooIdle => least,
+                Reason::Timeout if self.v.index == V7 => (2 * b).min(self.max_budget),
                 Reason::Timeout => (2 * b).min(most),
                 Reason::Exhausted => (4 * b).min(most),
                 Reason::NoMore if self.v.index == V7 => b,
@@ -176,7 +177,9 @@ impl Bfq {
                 Reason::Preempted => b,
             }
         };
-        let budget = if reason == Reason::Preempted && queue.sync && !queue.raised() {
+        let budget = if self.v.index == V7 {
+            budget.min(self.max_budget)
+        } else if reason == Reason::Preempted && queue.sync && !queue.raised() {
             budget
         } else {
             budget.clamp(least, most.max(least))
@@ -196,7 +199,7 @@ impl Bfq {
         let (e, empty) = (queue.entity, queue.empty());
         let keep = reason == Reason::Preempted && self.v.index == CURRENT && self.idling_needed(q);
         if empty && !keep {
-            if queue.dispatched == 0 {
+            if queue.dispatched == 0 || self.v.index == V7 {
                 self.qm(q).budget_timeout = self.j;
             }
             self.uncount_busy(q);

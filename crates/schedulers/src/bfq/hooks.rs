@@ -32,7 +32,7 @@ impl Bfq {
 
 impl Scheduler for Bfq {
     fn hooks(&self) -> Hooks {
-        Hooks { early_merge: !self.v.legacy, ..Hooks::ALL }
+        Hooks { early_merge: true, ..Hooks::ALL }
     }
 
     fn allow_merge(&mut self, ctx: &mut Ctx<'_>, req: ReqId, bio: &Bio) -> bool {
@@ -41,9 +41,7 @@ impl Scheduler for Bfq {
             return false;
         }
         let owner = (r.elv[0] != 0).then(|| Self::queue_of(r));
-        if !self.v.legacy {
-            self.merge_early(ctx, bio);
-        }
+        self.merge_early(ctx, bio);
         owner.is_some() && owner == self.bio_queue(bio)
     }
 
@@ -152,7 +150,7 @@ impl Scheduler for Bfq {
     }
 
     fn has_work(&self) -> bool {
-        self.queued > 0 || !self.head.is_empty()
+        self.may_have_work() || !self.head.is_empty()
     }
 
     fn dispatch(&mut self, ctx: &mut Ctx<'_>, _hctx: u16) -> Dispatch {

@@ -5,17 +5,19 @@ use iosched_types::units::MS;
 
 use super::Bfq;
 use super::expire::Reason;
-use super::queue::QueueId;
+use super::queue::{Jiffies, QueueId};
 use super::rbtree::NIL;
 use super::version::{CURRENT, V7};
 use crate::api::Ctx;
+use crate::jiffies;
 
 /// The longest wait for a seeky queue.
-const SHORT_IDLE: Nanos = 2 * MS;
+const SHORT_IDLE: Nanos = SHORT_IDLE_MS as u64 * MS;
+const SHORT_IDLE_MS: i64 = 2;
 /// The shortest wait for a raised queue (5.0 on).
 const RAISED_IDLE: Nanos = 20 * MS;
 /// v7: the wait for a raised queue is this many times as long.
-const V7_RAISED: u64 = 3;
+const V7_RAISED: Jiffies = 3;
 /// A raised queue is protected when others hold this many commands of the device.
 const CROWD: u32 = 4;
 
@@ -69,52 +71,58 @@ impl Bfq {
 
     fn v7_may_idle(&self, q: QueueId) -> bool {
         let queue = self.q(q);
-        if !queue.sync || queue.class == 2 || queue.processes == 0 || self.c.slice_idle == 0 {
+        if !queue.sync || queue.processes == 0 {
             return false;
         }
         if queue.raised() {
             return true;
         }
-        let all_seeky = queue.constantly_seeky && self.busy_all_constantly_seeky();
+        let all_seeky = queue.constantly_seeky && self.seeky_queues == self.pending_queues;
         let pointless = self.symmetric(q) && (!self.rotational || all_seeky);
         let wasteful = !self.hw_known_absent() && (self.wr_busy > 0 || pointless);
-        queue.io_bound && queue.short_think && !wasteful
+        queue.short_think && !wasteful
     }
 
-    fn busy_all_constantly_seeky(&self) -> bool {
-        let served = (self.in_service != NIL).then_some(self.in_service);
-        self.engine.waiting().chain(served).all(|q| self.q(q).constantly_seeky)
-    }
-
-    pub(super) fn idle_time(&self, q: QueueId) -> Nanos {
+    fn idle_time(&self, q: QueueId) -> Nanos {
         let (queue, full) = (self.q(q), self.c.slice_idle);
-        match self.v.index {
-            V7 => {
-                let read_much = self.engine.service(queue.entity) > self.max_budget() / 8;
-                let short = (self.seeky(q) && read_much) || queue.constantly_seeky;
-                match (queue.raised(), short && self.symmetric(q)) {
-                    (true, _) => full * V7_RAISED,
-                    (false, true) => full.min(SHORT_IDLE.max(self.c.jiffy())),
-                    (false, false) => full,
-                }
-            }
-            _ if self.seeky(q) && !queue.raised() && self.symmetric(q) => full.min(SHORT_IDLE),
-            CURRENT if queue.raised() => full.max(RAISED_IDLE),
-            _ => full,
+        if self.seeky(q) && !queue.raised() && self.symmetric(q) {
+            full.min(SHORT_IDLE)
+        } else if self.v.index == CURRENT && queue.raised() {
+            full.max(RAISED_IDLE)
+        } else {
+            full
         }
+    }
+
+    /// v7: the end of the wait is a tick of the timer.
+    pub(super) fn v7_idle_end(&self, q: QueueId) -> Nanos {
+        let (queue, full) = (self.q(q), self.c.slice_idle_jiffies());
+        let read_much = self.engine.service(queue.entity) > self.max_budget() / 8;
+        let short = queue.seeks.avg.valid()
+            && ((self.seeky(q) && read_much) || queue.constantly_seeky);
+        let length = match (queue.raised(), short) {
+            (true, _) => full * V7_RAISED,
+            (false, true) => full.min(self.c.ms_to_jiffies(SHORT_IDLE_MS)),
+            (false, false) => full,
+        };
+        jiffies::tick(self.j.saturating_add(length), self.hz)
     }
 
     /// Starts to wait for a request of the queue in service.
     pub(super) fn start_waiting(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
-        let length = self.idle_time(q);
+        let end = if self.v.index == V7 {
+            self.v7_idle_end(q)
+        } else {
+            ctx.now.saturating_add(self.idle_time(q))
+        };
+        let length = end - ctx.now;
         self.qm(q).wait_request = true;
-        self.last_idling_start = self.now;
-        self.timer_at = Some(ctx.now + length);
+        self.last_idling_start = self.ns;
+        self.timer_at = Some(end);
         self.counts.idles += 1;
-        ctx.arm_timer(ctx.now + length);
+        ctx.arm_timer(end);
         ctx.why(|_, facts| {
-            let think = self.q(q).think.avg;
-            let mean = if think.valid() { super::ms(think.mean) } else { "unknown".into() };
+            let mean = self.mean_think(q).map_or_else(|| "unknown".into(), super::ms);
             format!("idle {} for {}: think time {mean}", super::ms(length), self.who(q, facts))
         });
     }

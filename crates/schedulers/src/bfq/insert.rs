@@ -4,7 +4,7 @@ use iosched_types::{NO_REQ, ReqId, Request};
 
 use super::queue::QueueId;
 use super::rbtree::NIL;
-use super::version::CURRENT;
+use super::version::{CURRENT, V7};
 use super::{Bfq, QUEUED};
 use crate::api::Ctx;
 use iosched_types::units::MS;
@@ -43,16 +43,23 @@ impl Bfq {
         let q = self.set_up(ctx, id);
         let q = self.redirect(ctx, id, q);
         let r = ctx.reqs[id].clone();
-        self.note_think_time(q);
-        if self.v.index == CURRENT {
-            self.note_short_think(q);
+        if self.v.index == V7 {
+            self.add_request(ctx, q, id, &r);
+            self.v7_note_think_time(&r);
             self.note_seek(q, &r);
-            self.doubt_soft_rt(ctx, q);
+            self.note_idle_window(q, &r);
         } else {
-            self.note_seek(q, &r);
-            self.note_idle_window(q);
+            self.note_think_time(q);
+            if self.v.index == CURRENT {
+                self.note_short_think(q);
+                self.note_seek(q, &r);
+                self.doubt_soft_rt(ctx, q);
+            } else {
+                self.note_seek(q, &r);
+                self.note_idle_window(q, &r);
+            }
+            self.add_request(ctx, q, id, &r);
         }
-        self.add_request(ctx, q, id, &r);
         let expire = self.c.fifo_expire[usize::from(r.is_sync())];
         ctx.reqs[id].fifo_time = self.now + expire;
         ctx.reqs[id].elv[1] = QUEUED;
@@ -93,7 +100,7 @@ impl Bfq {
     }
 
     /// Before 5.0: whether the queue is worth waiting for at all.
-    fn note_idle_window(&mut self, q: QueueId) {
+    fn note_idle_window(&mut self, q: QueueId, r: &Request) {
         let queue = self.q(q);
         if !queue.sync || queue.class == 2 {
             return;
@@ -103,11 +110,16 @@ impl Bfq {
             return;
         }
         let raised = queue.raised();
-        let think = queue.think.avg;
+        let (think, slow) = if self.v.index == V7 {
+            let think = self.processes[r.task as usize].think.avg;
+            (think, think.trusted_above(self.c.slice_idle_jiffies().unsigned_abs()))
+        } else {
+            (queue.think.avg, queue.think.avg.trusted_above(self.c.slice_idle))
+        };
         let no = queue.processes == 0
             || self.c.slice_idle == 0
             || (!self.hw_known_absent() && seeky && !raised)
-            || (think.trusted_above(self.c.slice_idle) && !raised);
+            || (slow && !raised);
         if no || think.valid() {
             self.qm(q).short_think = !no;
         }
@@ -121,7 +133,12 @@ impl Bfq {
 
     fn note_seek(&mut self, q: QueueId, r: &Request) {
         if self.v.legacy {
-            self.qm(q).seeks.arrival(r.sector, r.end());
+            let seeks = &mut self.qm(q).seeks;
+            if seeks.avg.samples == 0 {
+                // The first request of a queue is no seek.
+                seeks.last_end = r.sector;
+            }
+            seeks.arrival(r.sector, r.end());
             return;
         }
         let seek = self.is_seek(self.q(q).last_request_pos, r);
@@ -132,7 +149,7 @@ impl Bfq {
     pub(super) fn seeky(&self, q: QueueId) -> bool {
         let queue = self.q(q);
         if self.v.legacy {
-            return queue.seeks.avg.trusted_above(V7_SEEKY);
+            return queue.seeks.avg.mean > V7_SEEKY;
         }
         queue.seek_history.count_ones() > self.v.seeky_above
     }

@@ -5,6 +5,7 @@ use iosched_types::{Bio, NO_REQ, ReqId, Request, Sector, TaskId};
 use super::Bfq;
 use super::queue::{Burst, QueueId, Raise, Saved};
 use super::rbtree::NIL;
+use super::version::V7;
 use crate::api::Ctx;
 
 /// Requests this close to one another belong to one stream.
@@ -75,7 +76,7 @@ impl Bfq {
         }
         if (self.v.modern && self.flash_with_queueing())
             || self.too_late(q)
-            || self.total_busy() <= 1
+            || (!self.v.legacy && self.total_busy() <= 1)
         {
             return None;
         }
@@ -182,7 +183,6 @@ impl Bfq {
         }
         self.expect_less(q, target);
         self.processes[task as usize].queues[1] = target;
-        self.processes[task as usize].cooperations += 1;
         self.qm(q).owner = None;
         let into = self.qm(target);
         (into.owner, into.shared) = (None, true);
@@ -191,6 +191,10 @@ impl Bfq {
     }
 
     fn inherit_raise(&mut self, q: QueueId, target: QueueId) {
+        if self.v.index == V7 {
+            self.end_raise(q);
+            return self.end_raise(target);
+        }
         if !self.q(q).raised() {
             return;
         }
@@ -217,7 +221,7 @@ impl Bfq {
             let (coeff, duration) = (self.c.wr_coeff, self.raise_duration());
             Raise { coeff, duration, ..Raise::none(self.j) }
         } else {
-            queue.raise
+            Raise { duration: self.v7_time_left(&queue.raise), ..queue.raise }
         };
         let saved = Saved {
             weighs_as: queue.weighs_as,
@@ -294,7 +298,12 @@ impl Bfq {
         queue.burst = burst;
         queue.just_created = false;
         queue.raise = s.raise;
-        let over = burst == Burst::Large || j > s.raise.last_start_finish + s.raise.duration;
+        if self.v.index == V7 {
+            // The time that was left when the queues merged.
+            self.qm(q).raise.last_start_finish = j;
+        }
+        let r = self.q(q).raise;
+        let over = burst == Burst::Large || j > r.last_start_finish + r.duration;
         let falls_back = modern && burst != Burst::Large && self.falls_back(&s.raise);
         if s.raise.coeff > 1 && over {
             if falls_back {

@@ -100,7 +100,8 @@ struct Bfq {
     rotational: bool,
     hz: u32,
     clock: Clock,
-    /// Now, in ns (whole jiffies in the legacy generation) and in jiffies.
+    /// Now: in ns, in the clock of most rules (ns too; whole jiffies in the legacy generation), and in jiffies.
+    ns: Nanos,
     now: Nanos,
     j: Jiffies,
 
@@ -127,6 +128,9 @@ struct Bfq {
     /// Queues with pending requests that are not raised, by priority level.
     levels: [u32; 8],
     pending_groups: u32,
+    /// Queues with pending requests, and those of them counted as constantly seeky (v7).
+    pending_queues: u32,
+    seeky_queues: u32,
 
     bursts: Bursts,
     rate: PeakRate,
@@ -168,6 +172,7 @@ impl Bfq {
             rotational,
             hz,
             clock: Clock::new(hz),
+            ns: 0,
             now: 0,
             j: 0,
             engine: Engine::new(v.engine, hz),
@@ -187,6 +192,8 @@ impl Bfq {
             head: List::default(),
             levels: [0; 8],
             pending_groups: 0,
+            pending_queues: 0,
+            seeky_queues: 0,
             bursts: Bursts::new(LONG_AGO),
             hw: HwTag::default(),
             max_budget,
@@ -209,6 +216,7 @@ impl Bfq {
 
     /// Takes the time of a hook.
     fn tick(&mut self, ctx: &Ctx<'_>) {
+        self.ns = ctx.now;
         self.j = self.clock.at(ctx.now);
         self.now = if self.v.legacy { self.j as u64 * self.c.jiffy() } else { ctx.now };
         self.engine.tick(self.j);
@@ -229,6 +237,11 @@ impl Bfq {
 
     fn total_busy(&self) -> u32 {
         self.busy.iter().sum()
+    }
+
+    /// Whether a look for a request may find one, or ends the slot of an empty queue (v7).
+    fn may_have_work(&self) -> bool {
+        self.queued > 0 || (self.v.legacy && self.in_service != NIL)
     }
 
     fn measured(&self) -> bool {

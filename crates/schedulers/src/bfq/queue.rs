@@ -4,7 +4,7 @@ use iosched_types::{IoPrio, NO_REQ, Nanos, PrioClass, ReqId, TaskId};
 
 use super::rbtree::{NIL, Root};
 use super::wf2q::{EntityId, SetId};
-use crate::ewma::{SeekMean, ThinkTime};
+use crate::ewma::{Ewma, SeekMean, ThinkTime};
 use crate::list::{Fifo, List};
 use crate::tree::PosTree;
 
@@ -250,7 +250,8 @@ pub(super) struct Process {
     /// The queue that this one will be merged with for good, if that still makes sense in 600 ms.
     pub(super) stable_with: QueueId,
     pub(super) stably_merged: bool,
-    pub(super) cooperations: u32,
+    /// v7: think time of the process, in jiffies.
+    pub(super) think: ThinkTime,
 }
 
 impl Process {
@@ -260,7 +261,7 @@ impl Process {
         group: 0,
         stable_with: NIL,
         stably_merged: false,
-        cooperations: 0,
+        think: ThinkTime { avg: Ewma { samples: 0, total: 0, mean: 0 }, last_end: Nanos::MAX },
     };
 }
 

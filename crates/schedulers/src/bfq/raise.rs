@@ -5,11 +5,8 @@ use iosched_types::Request;
 
 use super::Bfq;
 use super::queue::{Burst, Jiffies, LONG_AGO, NEVER, QueueId, Raise};
-use super::version::V7;
+use super::version::{V4_12, V7};
 use crate::api::Ctx;
-
-/// v7: a queue that has cooperated this often is not raised.
-const COOPERATIONS: u32 = 2;
 
 /// What an activation says about a queue.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +43,7 @@ impl Bfq {
         let interactive = !in_burst && long_idle && (!strict || plain);
         let process = self.processes.get(r.task as usize);
         let eligible = if self.v.index == V7 {
-            !queue.shared && process.is_none_or(|p| p.cooperations < COOPERATIONS)
+            !queue.shared
         } else {
             let stable = self.v.modern && process.is_some_and(|p| p.stably_merged);
             queue.sync && (queue.owner.is_some() || stable)
@@ -60,8 +57,8 @@ impl Bfq {
     pub(super) fn raise_on_arrival(&mut self, ctx: &mut Ctx<'_>, q: QueueId, signs: Signs) {
         if self.q(q).raised() {
             self.refresh_raise(q, signs);
-            // Since 5.0 a raise lasts beyond its time until the queue has been served once more.
-            if self.q(q).raised() && !self.v.modern {
+            // Before and after this generation a raise lasts beyond its time until the queue has been served once more.
+            if self.q(q).raised() && self.v.index == V4_12 {
                 self.check_raise_end(ctx, q);
             }
         } else if signs.deserves {
@@ -72,14 +69,19 @@ impl Bfq {
                 self.qm(q).raise.interactive_start = LONG_AGO;
                 self.raise_soft(q);
             }
-            let entity = self.q(q).entity;
-            let budget = self.engine.budget(entity).min(2 * self.min_budget());
-            self.engine.set_budget(entity, budget);
+            if self.v.raised_least_budgets {
+                let entity = self.q(q).entity;
+                let budget = self.engine.budget(entity).min(2 * self.min_budget());
+                self.engine.set_budget(entity, budget);
+            }
             self.note_raise(ctx, q);
         }
     }
 
     fn refresh_raise(&mut self, q: QueueId, signs: Signs) {
+        if self.v.index == V7 {
+            return self.v7_refresh_raise(q, signs);
+        }
         if signs.interactive {
             self.raise_interactive(q);
             self.qm(q).raise.last_start_finish = self.j;
@@ -92,12 +94,10 @@ impl Bfq {
             }
             self.raise_soft(q);
             self.qm(q).raise.last_start_finish = self.j;
-        } else if self.v.index == V7 && self.q(q).raise.soft_rt {
-            self.end_raise(q);
         }
     }
 
-    fn raise_interactive(&mut self, q: QueueId) {
+    pub(super) fn raise_interactive(&mut self, q: QueueId) {
         let (coeff, duration) = (self.c.wr_coeff, self.raise_duration());
         let r = &mut self.qm(q).raise;
         if r.coeff == 1 {
@@ -106,7 +106,7 @@ impl Bfq {
         (r.coeff, r.duration, r.soft_rt) = (coeff, duration, false);
     }
 
-    fn raise_soft(&mut self, q: QueueId) {
+    pub(super) fn raise_soft(&mut self, q: QueueId) {
         let (coeff, duration) = (self.soft_coeff(), self.c.wr_rt_max_time);
         let r = &mut self.qm(q).raise;
         (r.coeff, r.duration, r.soft_rt) = (coeff, duration, true);
@@ -129,7 +129,8 @@ impl Bfq {
 
     /// Raises a busy async queue that has not been raised for long enough.
     pub(super) fn raise_async(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
-        let ready = self.q(q).raise.last_start_finish + self.c.wr_min_inter_async;
+        let pause = self.c.wr_min_inter_async + i64::from(self.v.index == V7);
+        let ready = self.q(q).raise.last_start_finish + pause;
         if !self.c.low_latency || self.q(q).raised() || self.j < ready {
             return;
         }
@@ -241,10 +242,10 @@ impl Bfq {
         if !self.c.low_latency || self.c.max_softrt_rate == 0 || !self.q(q).empty() {
             return;
         }
-        if self.q(q).dispatched == 0 || self.v.legacy {
+        if self.q(q).dispatched == 0 {
             self.qm(q).soft_rt_next_start = self.next_soft_rt(q);
         } else {
-            if !self.v.modern {
+            if self.v.softrt_never_in_flight {
                 self.qm(q).soft_rt_next_start = NEVER;
             }
             self.qm(q).softrt_update = true;

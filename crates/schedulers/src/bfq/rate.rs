@@ -21,8 +21,10 @@ const STREAM_GAP: Nanos = 2 * MS;
 const ABSURD: u64 = 20 << SHIFT;
 const HW_SAMPLES: u32 = 32;
 const HW_THRESHOLD: u32 = 3;
-/// v7: slots shorter than this say nothing about the rate.
-const V7_MIN_SLOT: Nanos = 20 * MS;
+/// v7: slots that do not last longer than this, in µs, say nothing about the peak rate.
+const V7_MIN_SLOT: u64 = 20_000;
+/// v7: shorter ones, in µs, nothing at all.
+const V7_MIN_RATED: u64 = 100;
 
 /// The device's measured peak rate.
 #[derive(Debug)]
@@ -33,6 +35,9 @@ pub(super) struct PeakRate {
     fast_ms: i64,
     slow: Option<(u64, i64)>,
     slow_below: u64,
+    /// v7: the class found when the largest budget last changed.
+    is_slow: bool,
+    keeps_class: bool,
     bounds_ms: (i64, i64),
     samples: u64,
     sequential: u64,
@@ -57,6 +62,8 @@ impl PeakRate {
                 Some((rate, _)) => rate * 4 / 3,
                 None => 0,
             },
+            is_slow: false,
+            keeps_class: v.legacy,
             bounds_ms: v.wr_bounds_ms,
             samples: 0,
             sequential: 0,
@@ -71,12 +78,16 @@ impl PeakRate {
     /// How long an interactive raise lasts: the time in which this device starts a large application.
     pub(super) fn raise_jiffies(&self, to_jiffies: impl Fn(i64) -> Jiffies) -> Jiffies {
         let (rate, time) = match self.slow {
-            Some(slow) if self.peak < self.slow_below => slow,
+            Some(slow) if self.counts_as_slow() => slow,
             _ => (self.fast, self.fast_ms),
         };
         let product = rate.saturating_mul(to_jiffies(time).unsigned_abs());
         let raw = i64::try_from(product / self.peak.max(1)).unwrap_or(i64::MAX);
         raw.clamp(to_jiffies(self.bounds_ms.0), to_jiffies(self.bounds_ms.1))
+    }
+
+    fn counts_as_slow(&self) -> bool {
+        if self.keeps_class { self.is_slow } else { self.peak < self.slow_below }
     }
 
     fn restart(&mut self, now: Nanos, sectors: u64) {
@@ -194,22 +205,27 @@ impl Bfq {
         }
     }
 
-    /// v7 measures each slot. Returns the rate of this one.
-    pub(super) fn v7_rate(&mut self, q: QueueId, slot: Nanos, timed_out: bool) -> Option<u64> {
-        if slot <= V7_MIN_SLOT {
+    /// v7 measures each slot of `us`. Returns the rate of this one, by which its pace is judged. A rate that changed the
+    /// peak was divided for it, and is judged as what is left.
+    pub(super) fn v7_rate(&mut self, q: QueueId, us: u64, timed_out: bool) -> Option<u64> {
+        if us < V7_MIN_RATED {
             return None;
         }
-        let queue = self.q(q);
-        let rate = (self.engine.service(queue.entity) << SHIFT) / (slot / 1000);
-        if rate > self.rate.peak || (timed_out && !self.seeky(q)) {
-            self.rate.peak = (self.rate.peak * 7 + rate) / 8;
-            self.rate.samples += 1;
-            if self.rate.samples > MIN_SAMPLES {
-                self.rate.samples = 0;
-                self.rate_changed();
-            }
+        let rate = (self.engine.service(self.q(q).entity) << SHIFT) / us;
+        if us <= V7_MIN_SLOT {
+            return Some(rate);
         }
-        Some(rate)
+        let changes = rate > self.rate.peak || (timed_out && !self.seeky(q));
+        let part = rate / 8;
+        if changes {
+            self.rate.peak = self.rate.peak * 7 / 8 + part;
+        }
+        self.rate.samples = (self.rate.samples + 1).min(MIN_SAMPLES);
+        if changes && self.rate.samples == MIN_SAMPLES {
+            self.rate.is_slow = self.rate.peak < self.rate.slow_below;
+            self.rate_changed();
+        }
+        Some(if changes { part } else { rate })
     }
 
     /// Brings the guess about command queueing up to date; `in_driver` still counts what completes.

@@ -6,6 +6,7 @@ use super::expire::Reason;
 use super::Bfq;
 use super::queue::{Group, NEVER, Process, Queue, QueueId};
 use super::rbtree::NIL;
+use super::version::V7;
 use super::wf2q::ROOT;
 use crate::api::{Ctx, QueueFacts};
 use crate::ewma::ThinkTime;
@@ -86,6 +87,10 @@ impl Bfq {
         if p.group != group {
             p.group = group;
             self.drop_process_queues(task);
+        }
+        if self.v.index == V7 && self.process(task).think.last_end == u64::MAX {
+            let j = self.j.unsigned_abs();
+            self.process(task).think.ended(j);
         }
         if self.process(task).prio != r.prio {
             self.process(task).prio = r.prio;
@@ -211,7 +216,7 @@ impl Bfq {
     /// Nobody waits for a process that exits: the slot of its queue is over, though others may share the queue (6.12:
     /// traces). Nothing is charged, and the budget stays as it was.
     fn end_exited_slot(&mut self, ctx: &mut Ctx<'_>, q: QueueId) {
-        if !self.v.modern || q == NIL || q != self.in_service {
+        if !self.v.exit_ends_slot || q == NIL || q != self.in_service {
             return;
         }
         if self.q(q).wait_request {

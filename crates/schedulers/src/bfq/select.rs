@@ -1,6 +1,6 @@
 //! Which request goes next.
 
-use iosched_types::{NO_REQ, ReqId};
+use iosched_types::{NO_REQ, Nanos, ReqId};
 
 use super::expire::Reason;
 use super::queue::QueueId;
@@ -17,7 +17,7 @@ impl Bfq {
             self.start(ctx, id, AT_HEAD);
             return Dispatch::Request(id);
         }
-        if self.queued == 0 || (self.c.strict && self.in_driver > 0) {
+        if !self.may_have_work() || (self.c.strict && self.in_driver > 0) {
             return self.nothing();
         }
         let chosen = if self.v.index == V7 { self.v7_select(ctx) } else { self.select(ctx) };
@@ -124,7 +124,7 @@ impl Bfq {
         queue.fifo_checked = false;
         // v7 starts the clock with the first completion.
         queue.budget_timeout = if legacy { super::queue::NEVER } else { timeout };
-        self.last_budget_start = self.now;
+        self.last_budget_start = if legacy { Nanos::MAX } else { self.ns };
         let (budget, weight) =
             (self.engine.budget(self.q(q).entity), self.engine.weight(self.q(q).entity));
         ctx.why(|_, facts| {
@@ -161,7 +161,7 @@ impl Bfq {
             if self.q(q).raised() {
                 self.check_raise_end(ctx, q);
             }
-            if self.v.modern {
+            if self.v.reweighs_at_dispatch {
                 // A raise that starts or ends in service changes the cost of the rest of the slot. A raise that falls
                 // back to another kind waits for the end of the slot.
                 let e = self.q(q).entity;
@@ -169,7 +169,9 @@ impl Bfq {
                     self.engine.apply_now(e);
                 }
             }
-            if self.q(q).class == 2 && self.total_busy() > 1 {
+            let queue = self.q(q);
+            let lone = queue.class == 2 || (self.v.legacy && !queue.sync && self.c.max_async_rq <= 1);
+            if lone && self.total_busy() > 1 {
                 self.expire(ctx, q, false, Reason::Exhausted);
             }
         }
@@ -225,6 +227,10 @@ impl Bfq {
             }
             self.send(ctx, q, next);
             return Some(next);
+        }
+        if self.may_have_work() {
+            // Nothing is waited for either.
+            self.expire(ctx, self.in_service, false, Reason::NoMore);
         }
         None
     }

@@ -41,6 +41,10 @@ pub struct Rules {
     /// An entity that leaves without being in service finishes where its service ends, like the one in
     /// service, not where its budget would have.
     pub leaves_as_served: bool,
+    /// V that a look-up raises passes entities of the idle tree, which then no longer count.
+    pub forgets_when_raised: bool,
+    /// The idle class' turn comes again 200 ms after one that found an entity, not after any look-up.
+    pub idle_turn_when_found: bool,
 }
 
 /// Which tree an entity is on.

@@ -197,16 +197,16 @@ fn of_run(kernel: &[(Key, f64)], starts: &[Figures]) -> Figures {
 }
 
 /// Compares our records with the kernel's runs of a case. Each run has as many records, one after the other, as there
-/// are starts of the tag maps to try.
+/// are starts of the tag maps to try. Runs that the kernel itself did not end are left out.
 #[must_use]
 pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
     let each = (records.len() / case.runs.len().max(1)).max(1);
-    let runs = case.runs.iter().enumerate();
-    let kernels: Vec<_> = runs.map(|(i, r)| kernel_figures(r, records.get(i * each))).collect();
+    let runs = || case.runs.iter().enumerate().filter(|(_, r)| !r.ended_in_bug());
+    let kernels: Vec<_> = runs().map(|(i, r)| kernel_figures(r, records.get(i * each))).collect();
     let Some(first) = kernels.first() else { return Vec::new() };
     let all: Vec<Figures> = records.iter().map(our_figures).collect();
-    let ours: Vec<Figures> =
-        kernels.iter().zip(all.chunks(each)).map(|(k, starts)| of_run(k, starts)).collect();
+    let starts = runs().filter_map(|(i, _)| all.chunks(each).nth(i));
+    let ours: Vec<Figures> = kernels.iter().zip(starts).map(|(k, s)| of_run(k, s)).collect();
     let n = kernels.len() as f64;
     let cached = |t: &Vec<Trial>| t.first().is_some_and(|t| on_files::needed(&t.jobs));
     let set = if case.trials.as_ref().is_ok_and(cached) { PAGE_CACHE } else { "" };
@@ -282,6 +282,36 @@ mod tests {
         let job = JobRecord { name: "r".into(), read: side, ..JobRecord::default() };
         let ours = our_figures(&Record { jobs: vec![job], ..Record::default() });
         assert_eq!(ours[&("r#0".to_string(), "read", "bw")], 1.0);
+    }
+
+    /// A BUG in the middle of a run, and one when its processes exit.
+    #[test]
+    fn a_run_counts_up_to_the_kernels_bug() {
+        let run = |bug: u64| -> super::super::TruthRun {
+            let text = format!(
+                r#"{{"device":"d","job":"j","scheduler":"bfq","repetition":1,"bug_at_ns":{bug},
+                "sections":[{{"job":"r","job_runtime_ms":1000,"read":{{"iops":1.0,"bw_kib":4}}}}]}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let case = |run| Case {
+            device: "d",
+            job: "j",
+            scheduler: "bfq",
+            runs: vec![run],
+            trials: Err(String::new()),
+        };
+        let (early, late) = (run(500_000_000), run(1_000_500_000));
+        assert!(compare(&case(&early), &[Record::default()]).is_empty());
+        assert!(!compare(&case(&late), &[Record::default()]).is_empty());
+        let at = |at| crate::validate::LoggedCommand {
+            op: iosched_types::Op::Read,
+            offset: 0,
+            len: 512,
+            at,
+        };
+        let log = vec![at(0), at(499_999_999), at(500_000_000)];
+        assert_eq!(early.before_bug(log.clone()), log[..2]);
     }
 
     /// If a start leads to the kernel's run, the kernel's maps began there. If none does, the mean counts.

@@ -100,7 +100,7 @@ pub fn beside_log(trial: &Trial, kernel: &[LoggedCommand]) -> Result<Parting, cr
         Ok::<_, crate::SimError>(Parting { tag_start, ours, first })
     };
     let mut best = with(trial.tag_start)?;
-    if trial.scheduler.descriptor.facts.first_tags {
+    if super::limits_to_first_tags(trial) {
         let nr = trial.settings.iter().find(|(name, _)| name == "nr_requests").map_or(0, |s| s.1);
         for tag_start in 0..u32::try_from(nr).unwrap_or(0) {
             let Some(reached) = best.first else { break };

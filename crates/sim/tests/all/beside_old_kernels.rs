@@ -18,10 +18,12 @@ const PARTS: &[(&str, &str, usize)] = &[
     ("truth-4.12", "hdd7k_q1.sr1rw4.mq-deadline", 3),
     ("truth-4.12", "hdd7k_q1.sr1rw4.none", 5),
     ("truth-4.12", "ssd_sata.sr1rw4.kyber", 119),
+    ("truth-bfq-v7r3", "hdd7k_ncq.pool32x8.bfq", 479),
+    ("truth-bfq-v7r3", "hdd7k_ncq.sr1rw4_lat0.bfq", 1212),
 ];
 
 /// Only the block layer ran, so commands come at the nanosecond.
-const TO_THE_NANOSECOND: &[&str] = &["truth-2.6.18", "truth-3.14"];
+const TO_THE_NANOSECOND: &[&str] = &["truth-2.6.18", "truth-3.14", "truth-bfq-v7r3"];
 
 /// Every log of a folder that has `logs` of them.
 fn every_command_is_that_of(folder: &str, logs: usize) {
@@ -30,7 +32,7 @@ fn every_command_is_that_of(folder: &str, logs: usize) {
     let cases = plan(&truth);
     let compared = crate::spread(&cases, |case| {
         let name = format!("{}.{}.{}", case.device, case.job, case.scheduler);
-        let kernel = log_of(&dir, &format!("{name}.log.gz"))?;
+        let kernel = case.runs[0].before_bug(log_of(&dir, &format!("{name}.log.gz"))?);
         let trials = case.trials.as_ref().unwrap_or_else(|why| panic!("{name}: {why}"));
         let parting = beside_log(&trials[0], &kernel).unwrap();
         let known = PARTS.iter().find(|p| (p.0, p.1) == (folder, name.as_str())).map(|p| p.2);
@@ -65,4 +67,11 @@ fn every_command_is_that_of_3_14() {
 #[test]
 fn every_command_is_that_of_4_12() {
     every_command_is_that_of("truth-4.12", 104);
+}
+
+/// A raised queue keeps its budget, slots are measured from their first completion, waits end at ticks, a process that exits ends
+/// its slot, and a queue that comes back starts with a fresh budget.
+#[test]
+fn every_command_is_that_of_bfq_v7r3() {
+    every_command_is_that_of("truth-bfq-v7r3", 40);
 }

@@ -81,9 +81,13 @@ fn v7_idles_longer_for_raised_queues_and_shorter_for_seeky_ones() {
     let idle = |change: fn(&mut Bfq, QueueId)| {
         let Slot { mut bfq, q } = slot("bfq@v7r3", 16_384, 80);
         change(&mut bfq, q);
-        bfq.idle_time(q)
+        bfq.v7_idle_end(q)
     };
     assert_eq!(idle(|_, _| ()), 8 * MS);
     assert_eq!(idle(|bfq, q| bfq.qm(q).raise.coeff = 20), 24 * MS);
-    assert_eq!(idle(|bfq, q| bfq.qm(q).constantly_seeky = true), 2 * MS);
+    let seeky = |bfq: &mut Bfq, q| {
+        let queue = bfq.qm(q);
+        (queue.constantly_seeky, queue.seeks.avg.samples) = (true, 249);
+    };
+    assert_eq!(idle(seeky), 2 * MS);
 }

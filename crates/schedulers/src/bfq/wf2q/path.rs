@@ -18,10 +18,15 @@ impl Engine {
         let tree = &mut self.sets[set as usize].trees[class];
         let least = self.nodes.least_aug(tree.active)?;
         let v = if after(least, tree.vtime) { least } else { tree.vtime };
+        let moves = raise && v != tree.vtime;
         if raise {
             tree.vtime = v;
         }
-        self.nodes.eligible(tree.active, v)
+        let found = self.nodes.eligible(tree.active, v)?;
+        if moves && self.rules.forgets_when_raised {
+            self.forget_idle(found);
+        }
+        Some(found)
     }
 
     pub(super) fn look_up(&mut self, set: SetId, raise: bool) -> EntityId {
@@ -32,7 +37,9 @@ impl Engine {
         if (raise || self.rules.cached_next) && now > s.idle_turn + period {
             // The clock restarts with the look-up, even if the entity found is replaced before its turn.
             from = if s.trees[2].active.is_empty() { 0 } else { 2 };
-            s.idle_turn = now;
+            if from == 2 || !self.rules.idle_turn_when_found {
+                s.idle_turn = now;
+            }
         }
         (from..3).find_map(|class| self.look_up_class(set, class, raise)).unwrap_or(NIL)
     }

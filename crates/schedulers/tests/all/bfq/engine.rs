@@ -9,6 +9,8 @@ const CURRENT: Rules = Rules {
     raise_on_expiry: true,
     quick_on_expiry: true,
     leaves_as_served: true,
+    forgets_when_raised: false,
+    idle_turn_when_found: false,
 };
 const V7: Rules = Rules {
     cached_next: false,
@@ -16,8 +18,11 @@ const V7: Rules = Rules {
     raise_on_expiry: false,
     quick_on_expiry: false,
     leaves_as_served: false,
+    forgets_when_raised: true,
+    idle_turn_when_found: true,
 };
-const V4_12: Rules = Rules { cached_next: true, lookup_when_beaten: false, ..V7 };
+const V4_12: Rules =
+    Rules { cached_next: true, lookup_when_beaten: false, idle_turn_when_found: false, ..V7 };
 const RULES: [Rules; 3] = [V7, V4_12, CURRENT];
 
 fn near(a: f64, b: f64) -> bool {
@@ -261,7 +266,10 @@ impl Slow {
         let (Some(least), Some(i)) = (starts.min(), choice) else {
             return choice.is_none() && self.queues.iter().all(|q| q.active.is_none());
         };
-        self.v = self.v.max(least);
+        if least > self.v {
+            self.v = least;
+            self.forget();
+        }
         let q = &mut self.queues[i];
         let fits = q.active.is_some() && q.s <= self.v;
         (q.active, q.serving, q.service) = (None, true, 0);
@@ -270,6 +278,9 @@ impl Slow {
     fn charge(&mut self, i: usize, n: u64) {
         self.queues[i].service += n;
         self.v += Self::delta(n, self.wsum());
+        self.forget();
+    }
+    fn forget(&mut self) {
         let none_active = self.queues.iter().all(|q| q.active.is_none());
         let idle: Vec<usize> = (0..self.queues.len()).filter(|i| self.queues[*i].idle).collect();
         let by_finish = |i: &usize| (self.queues[*i].f, self.queues[*i].idle_order);

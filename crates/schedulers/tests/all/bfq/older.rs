@@ -117,11 +117,13 @@ fn v7_raises_by_twenty_and_does_not_preempt() {
         "{:?}",
         rig.notes
     );
-    assert!(rig.noted("serves pid 2")[0].ends_with("weight 800, budget 1024"));
+    assert!(rig.noted("serves pid 2")[0].ends_with("weight 800, budget 10922"));
     assert!(rig.noted("preempted").is_empty());
     let first = rig.times(app)[0];
     assert!((10_000.0..10_130.0).contains(&first), "{first}");
-    assert!(!rig.noted("idle 24 ms for pid 2").is_empty(), "{:?}", rig.noted("idle"));
+    // Three times 8 ms, from the tick before.
+    let waits = rig.noted("ms for pid 2");
+    assert!(waits.iter().any(|w| w.contains("idle 23.") || w.contains("idle 24 ")), "{waits:?}");
 }
 
 #[test]
@@ -133,9 +135,10 @@ fn v7_charges_async_writes_eleven_times() {
 }
 
 #[test]
-fn v7_keeps_four_requests_of_a_queue_in_flight_and_sixteen_alone() {
-    for (others, in_flight) in [(1, 4), (0, 16)] {
-        let mut rig = Rig::new(V7, &[("low_latency", 0)], disk(true), 32, |_| 10 * MS).parallel();
+fn v7_keeps_quantum_requests_of_a_queue_in_flight_and_four_times_as_many_alone() {
+    for (quantum, others, in_flight) in [(4, 1, 4), (4, 0, 16), (1, 1, 1), (2, 0, 8)] {
+        let set = [("low_latency", 0), ("quantum", quantum)];
+        let mut rig = Rig::new(V7, &set, disk(true), 32, |_| 10 * MS).parallel();
         let b = &mut rig.bench;
         for n in 0..20 {
             b.insert(0, Op::Read, 1000 + 16 * n, 8, 1);
@@ -177,5 +180,5 @@ fn v7_charges_a_seeky_slot_its_full_budget() {
     rig.process(0, 2, 0, sequential(400_000_000, 256));
     rig.run_to(10_000 * MS);
     let n = rig.count(seeky, 0, 10_000);
-    assert!((300..500).contains(&n), "{n} of 800 possible");
+    assert!((450..550).contains(&n), "{n} of 800 possible");
 }
