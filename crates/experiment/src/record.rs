@@ -168,6 +168,11 @@ impl Record {
 /// The metric that says by how many percent an emulated disk's commands took longer or shorter than its model's own
 /// answers.
 pub const TIMING_DEVIATION: &str = "timing_deviation";
+/// The metric of jobs that leave writes in memory: bytes a second that both the processes and the disk moved, until all
+/// that was written is on the medium.
+pub const DURABLE_BW: &str = "durable.bw";
+/// The metric that says after how many seconds, from the first job's start, it was.
+pub const DURABLE_AFTER: &str = "durable.after";
 
 /// A named result such as a start-up time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -203,6 +203,10 @@ fn heads(tables: &str, records: &[Record]) -> Vec<&'static str> {
             tables.contains(workload::DISK),
             "disk MiB/s: what the disk moved while the processes ran; calls MiB/s: what they moved, through the page cache",
         ),
+        (
+            tables.contains(workload::DURABLE),
+            "durable MiB/s: until all that was written is on the medium, which it is `after s` from the start; calls MiB/s: what the processes moved, through the page cache",
+        ),
         (mean, "fsync mean: a run has fewer than 100, too few for their 99th percentile"),
         (!mean && has(workload::SYNC), "fsync: its 99th percentile"),
         (has("seeks"), "seeks: commands that do not begin where the last one ended"),
