@@ -92,6 +92,29 @@ impl Goal {
         known.filter(|(i, _)| who.contains(i) && all(*i)).map(|(_, s)| s.as_str()).collect()
     }
 
+    /// In some figure `b` gave up at the limit in every run and `a` in none, of at least two each, and `a` is behind in no
+    /// figure. A run that gave up is behind every run that did not, by how much cannot be known; that this comes out the
+    /// same every time is not the scatter of values, which a test of ranks would ask for more runs of.
+    pub(super) fn parted(&self, a: usize, b: usize) -> bool {
+        let all = |f: &Figure| {
+            let (x, y) = (f.values[a].as_ref()?, f.values[b].as_ref()?);
+            let runs = y.by_round.len();
+            // What starved is charged with a wait: that is no limit.
+            let gave_up = !y.starved && y.censored() == runs;
+            let parted = gave_up && runs > 1 && x.by_round.len() > 1 && x.censored() == 0;
+            Some((parted, logarithm(x, self.better) >= logarithm(y, self.better)))
+        };
+        let each: Option<Vec<(bool, bool)>> = self.figures.iter().map(all).collect();
+        each.is_some_and(|e| e.iter().any(|f| f.0) && e.iter().all(|f| f.1))
+    }
+
+    /// In how many runs a scheduler gave up at a limit, and of how many, in all figures.
+    pub(super) fn gave_up(&self, i: usize) -> Option<(usize, usize)> {
+        let all = self.figures.iter().filter_map(|f| f.values[i].as_ref());
+        let of = all.map(|v| (v.censored(), v.by_round.len()));
+        of.reduce(|a, b| (a.0 + b.0, a.1 + b.1))
+    }
+
     pub(super) fn workloads(&self) -> usize {
         self.figures.iter().map(|f| &f.workload).collect::<BTreeSet<_>>().len()
     }
