@@ -138,7 +138,8 @@ impl Record {
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// Whether the second half of the run is unlike the first.
+    /// Whether the run's rate changes, or will when a cache of its device is full: its halves differ, its trend is no chance,
+    /// or a tenth of its writes was in that cache alone.
     #[must_use]
     pub fn halves_differ(&self) -> bool {
         self.warnings.iter().any(|w| w.code == HALVES_DIFFER)
@@ -295,7 +296,7 @@ pub struct DispatchPoint {
     pub pid: u32,
 }
 
-/// Code of the warning that the second half of a run is unlike the first.
+/// Code of the warning that a run's rate changes, or will when a cache of its device is full.
 pub const HALVES_DIFFER: &str = "halves-differ";
 
 /// Code of the warnings that an import gives: what of a file was not used, or not as it stands there.

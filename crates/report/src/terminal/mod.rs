@@ -160,7 +160,7 @@ fn signs(tables: &str, records: &[Record]) -> Vec<&'static str> {
         (some(tables, |w| w.len() > 1 && w.ends_with('*')), "* the best of its column"),
         (
             records.iter().any(|r| r.status == Status::Complete && r.halves_differ()),
-            "!: the halves of a run differ by over 10 %: its figures depend on where it began",
+            "!: the rate of a run changes by over 10 %, or will when a cache of its device is full: a longer run has other figures",
         ),
         (
             some(tables, |w| before(w, ">")),

@@ -232,7 +232,7 @@ fn a_run_that_has_not_settled_is_marked() {
     unsteady.warnings.push(Warning { code: "halves-differ".into(), ..Warning::default() });
     let text = report(&[record("disk", "w", "none", 100, 5_000_000), unsteady], NARROW);
     assert!(text.contains("bfq!") && !text.contains("none!"), "{text}");
-    assert!(text.contains("!: the halves of a run differ"), "{text}");
+    assert!(text.contains("!: the rate of a run changes"), "{text}");
     assert!(!report(&[record("disk", "w", "none", 100, 5_000_000)], NARROW).contains('!'));
 }
 
