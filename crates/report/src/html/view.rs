@@ -15,7 +15,7 @@ use iosched_results::viewer;
 
 use super::input::{Detail, Input, RunFacts, key};
 use super::judge::{flag, judge_pairs};
-use super::measures::{class, derived, words};
+use super::measures::{class, derived, latency_of, words};
 use super::number::six;
 
 /// Samples kept in a page, all cells together …
@@ -456,7 +456,14 @@ fn untaken(d: &Detail, measure: &str) -> &'static str {
     let percentile =
         measure.rsplit('.').take(2).any(|p| p.starts_with('p') && p[1..].parse::<u32>().is_ok());
     let waited = d.latency.iter().any(Option::is_some);
-    if percentile && waited {
+    // Syncs that never returned, beside reads that did: there is no figure, and it was asked for.
+    let none = d.latency.iter().zip(["read", "write", "trim", "sync"]).any(|(l, side)| {
+        l.is_none()
+            && latency_of(measure).is_some_and(|(of, _)| of.rsplit('/').next() == Some(side))
+    });
+    if waited && none {
+        "no I/O of this kind completed"
+    } else if percentile && waited {
         "too few I/Os for this percentile"
     } else {
         "this measure was not taken"
@@ -529,7 +536,8 @@ mod tests {
         assert_eq!(untaken(&d, "read.lat.p99"), "this measure was not taken");
         d.latency[0] = Some(iosched_types::LatencyHistogram::default());
         assert_eq!(untaken(&d, "read.lat.p99"), "too few I/Os for this percentile");
-        assert_eq!(untaken(&d, "job/a/write.clat.p99.9"), "too few I/Os for this percentile");
+        assert_eq!(untaken(&d, "job/a/write.clat.p99.9"), "no I/O of this kind completed");
+        assert_eq!(untaken(&d, "sync.lat.mean"), "no I/O of this kind completed");
         assert_eq!(untaken(&d, "job/app.p9/read.lat.mean"), "this measure was not taken");
     }
 }

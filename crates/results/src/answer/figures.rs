@@ -86,7 +86,8 @@ impl Goal {
             v.by_round.len() > 1 && v.by_round.windows(2).all(|w| w[0].value == w[1].value)
         };
         // Nothing in every run is no draw that could have come out otherwise.
-        let same = |v: &Values| same(v) && !v.nothing();
+        // Nor is a limit at which all stopped, which is the same for each.
+        let same = |v: &Values| same(v) && !v.nothing() && v.censored() == 0;
         let all = |i: usize| self.figures.iter().all(|f| f.values[i].as_ref().is_some_and(same));
         let known = self.schedulers.iter().enumerate();
         known.filter(|(i, _)| who.contains(i) && all(*i)).map(|(_, s)| s.as_str()).collect()
