@@ -85,6 +85,11 @@ pub trait Device: Send {
         0
     }
 
+    /// Caches whose filling makes writes faster than they stay: name, bytes in them, bytes that they hold.
+    fn caches(&self) -> Vec<(&'static str, Bytes, Bytes)> {
+        Vec::new()
+    }
+
     /// Named counters for the record: seeks, head travel in sectors, cache hits, busy time in ns …
     fn counters(&self) -> Vec<(&'static str, u64)>;
 }

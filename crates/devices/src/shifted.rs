@@ -51,6 +51,10 @@ impl Device for Shifted {
         self.inner.position()
     }
 
+    fn caches(&self) -> Vec<(&'static str, Bytes, Bytes)> {
+        self.inner.caches()
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         self.inner.counters()
     }

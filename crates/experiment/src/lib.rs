@@ -26,9 +26,10 @@ pub use mount_options::{AccessTime, DataMode, MountOptions};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
-    ABSENT, BackendKind, CoreTime, DeviceStats, DirStats, DispatchPoint, EVENT, JobRecord, Mark,
-    MarkKind, Metric, Moments, OF_ONE, OPERATION, Record, SCHEMA, SchedulerStats, Series, Status,
-    TASK_CALLS, TIMING_DEVIATION, Total, TrialId, Warning, place_in_time, rates, together, total,
+    ABSENT, BackendKind, CoreTime, DURABLE_AFTER, DURABLE_BW, DeviceStats, DirStats, DispatchPoint,
+    EVENT, JobRecord, Mark, MarkKind, Metric, Moments, OF_ONE, OPERATION, Record, SCHEMA,
+    SchedulerStats, Series, Status, TASK_CALLS, TIMING_DEVIATION, Total, TrialId, Warning,
+    place_in_time, rates, together, total,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

@@ -138,7 +138,8 @@ impl Record {
         (!words.is_empty()).then(|| words.join("; "))
     }
 
-    /// Whether the second half of the run is unlike the first.
+    /// Whether the run's rate changes, or will when a cache of its device is full: its halves differ, its trend is no chance,
+    /// or a tenth of its writes was in that cache alone.
     #[must_use]
     pub fn halves_differ(&self) -> bool {
         self.warnings.iter().any(|w| w.code == HALVES_DIFFER)
@@ -168,6 +169,11 @@ impl Record {
 /// The metric that says by how many percent an emulated disk's commands took longer or shorter than its model's own
 /// answers.
 pub const TIMING_DEVIATION: &str = "timing_deviation";
+/// The metric of jobs that leave writes in memory: bytes a second that both the processes and the disk moved, until all
+/// that was written is on the medium.
+pub const DURABLE_BW: &str = "durable.bw";
+/// The metric that says after how many seconds, from the first job's start, it was.
+pub const DURABLE_AFTER: &str = "durable.after";
 
 /// A named result such as a start-up time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -290,7 +296,7 @@ pub struct DispatchPoint {
     pub pid: u32,
 }
 
-/// Code of the warning that the second half of a run is unlike the first.
+/// Code of the warning that a run's rate changes, or will when a cache of its device is full.
 pub const HALVES_DIFFER: &str = "halves-differ";
 
 /// Code of the warnings that an import gives: what of a file was not used, or not as it stands there.

@@ -60,6 +60,8 @@ pub enum Certainty {
     OneDraw,
     /// Ahead of those that have all results; others lack some, or a workload was left out.
     Incomplete,
+    /// The others gave up at the limit in every run, and this one in none. So few runs bear no test.
+    ByLimit,
     /// Ahead in runs whose halves differ: longer ones may say otherwise.
     NotSteady,
     /// One value of each: no test can say more than which is larger.
@@ -75,6 +77,7 @@ impl fmt::Display for Certainty {
             Certainty::OneWorkload => "one workload",
             Certainty::OneDraw => "one draw",
             Certainty::Incomplete => "incomplete",
+            Certainty::ByLimit => "by the limit",
             Certainty::NotSteady => "not steady",
             Certainty::NotTestable => "not testable",
         })
@@ -234,7 +237,9 @@ fn compare(cases: &mut [Case<'_>]) {
     for c in cases {
         let mut one = |o: &usize| {
             let sure = corrected.next().is_some_and(|p| p <= ALPHA);
-            let ahead = |l: Lead| l.table.unwrap_or(sure) && l.log.exp() - 1.0 >= c.goal.matters();
+            let ahead = |l: Lead| {
+                (c.parted(*o) || l.table.unwrap_or(sure)) && l.log.exp() - 1.0 >= c.goal.matters()
+            };
             c.lead(*o).is_some_and(ahead)
         };
         c.behind = c.order.iter().skip(1).map(&mut one).collect();
@@ -283,11 +288,17 @@ impl Case<'_> {
         usual.filter(measures).unwrap_or(self.order[0])
     }
 
-    /// p that the first is ahead of every other; `None` where that cannot be tested.
+    /// p that the first is ahead of every other that the limit does not part from it; `None` where that cannot be tested.
     fn claim(&self) -> Option<f64> {
-        let each: Option<Vec<f64>> =
-            self.order[1..].iter().map(|o| self.lead(*o).and_then(|l| l.p)).collect();
-        each?.into_iter().reduce(f64::max)
+        let others = self.order[1..].iter().filter(|o| !self.parted(**o));
+        let each: Option<Vec<f64>> = others.map(|o| self.lead(*o).and_then(|l| l.p)).collect();
+        let most = each?.into_iter().reduce(f64::max);
+        most.or_else(|| self.order[1..].iter().find_map(|o| self.lead(*o)?.p))
+    }
+
+    /// The limit parts the first from another one: that gave up in every run, the first in none.
+    fn parted(&self, other: usize) -> bool {
+        self.goal.parted(self.order[0], other)
     }
 
     /// A lead in the way the goal is read: +12 % throughput, −30 % latency.
@@ -349,7 +360,10 @@ impl Case<'_> {
         let by = lead.log.exp() - 1.0;
         if lead.p.is_none() {
             out.words = self.largest(lead, by) + ". One value of each proves nothing";
-        } else if p <= ALPHA && by >= self.goal.matters() && self.undisputed() {
+        } else if by >= self.goal.matters()
+            && self.undisputed()
+            && (p <= ALPHA || self.order[1..].iter().all(|o| self.parted(*o)))
+        {
             self.win(&mut out, lead, p, cells);
         } else {
             self.tie(&mut out, candidates);
@@ -425,9 +439,24 @@ impl Case<'_> {
             out.certainty = if workload { Certainty::OneWorkload } else { Certainty::OneMeasure };
             out.words += &self.carried();
         }
+        let chance = p > ALPHA;
         let p = if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") };
         let runs = self.goal.runs_said();
         let test = match lead.interval {
+            // Three against three have no rank test below 0.1, however clear the case is.
+            _ if chance && self.parted(second) => {
+                out.certainty = Certainty::ByLimit;
+                let n = |i| {
+                    self.goal.gave_up(i).map_or(String::new(), |(n, of)| format!("{n} of {of}"))
+                };
+                format!(
+                    "{} gave up in {} runs and {} in {}: that is no matter of scatter, though {p} by ranks, ",
+                    self.name(second),
+                    n(second),
+                    self.name(first),
+                    n(first)
+                )
+            }
             _ if lead.about => format!("{p} by ranks, "),
             None if lead.p == Some(0.0) => String::new(),
             _ => format!("{p}, "),
@@ -436,7 +465,7 @@ impl Case<'_> {
         let alike = self.goal.alike(&self.order);
         if !alike.is_empty() {
             // A deterministic run says what it says, but another one of nearly the same work may say otherwise.
-            if out.certainty == Certainty::Measured {
+            if matches!(out.certainty, Certainty::Measured | Certainty::ByLimit) {
                 out.certainty = Certainty::OneDraw;
             }
             out.notes.push(format!(
@@ -466,7 +495,8 @@ impl Case<'_> {
 
     /// No table says otherwise.
     fn undisputed(&self) -> bool {
-        self.order[1..].iter().all(|o| self.lead(*o).is_some_and(|l| l.table != Some(false)))
+        let agrees = |l: Lead, o| l.table != Some(false) || self.parted(o);
+        self.order[1..].iter().all(|o| self.lead(*o).is_some_and(|l| agrees(l, *o)))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::record::{
-    DirStats, JobRecord, Record, TIMING_DEVIATION, rates, together, total,
+    DURABLE_BW, DirStats, JobRecord, Record, TIMING_DEVIATION, rates, together, total,
 };
 use iosched_types::LatencyHistogram;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use crate::stats::{Better, jain};
 /// One comparable number.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measure {
-    /// `read.iops`, `write.bw`, `read.lat.p99`, `job/NAME/read.bw`, `fairness.jain`, or a metric's own name.
+    /// `read.iops`, `write.bw`, `durable.bw`, `read.lat.p99`, `job/NAME/read.bw`, `fairness.jain`, or a metric's own name.
     pub name: String,
     /// `1/s`, `B/s`, `ns`, or the metric's own unit.
     pub unit: String,
@@ -36,7 +36,7 @@ pub const PARTS: [&str; 2] = ["read.bw", "write.bw"];
 pub fn derived(measure: &str) -> bool {
     measure.starts_with("job/")
         || ["fairness.jain", TOTAL].contains(&measure)
-        || ["read.", "write.", "trim.", "sync."].iter().any(|p| measure.starts_with(p))
+        || ["read.", "write.", "trim.", "sync.", "durable."].iter().any(|p| measure.starts_with(p))
 }
 
 /// The job of a measure and what of it is measured: `victim` and `read.bw` of `job/victim/read.bw`.
@@ -106,7 +106,8 @@ fn headline(measure: &str, own: &str, all: &BTreeSet<&str>) -> bool {
         let p99 = measure.strip_suffix(".mean").map(|stem| format!("{stem}.p99"));
         return measure.ends_with(".p99") || p99.is_some_and(|p| !all.contains(p.as_str()));
     }
-    !derived(measure) || ["read.bw", "write.bw", "trim.iops", "fairness.jain", TOTAL].contains(&own)
+    let all = [DURABLE_BW, "read.bw", "write.bw", "trim.iops", "fairness.jain", TOTAL];
+    !derived(measure) || all.contains(&own)
 }
 
 /// How far two values of a measure may be apart, as a share, when nothing differs. A percentile is the middle of a bin

@@ -3,9 +3,12 @@
 //! A step late in the run hardly moves the halves apart, and a slow slope moves them by half of what it changes. So the run
 //! is also cut in two at every place, and a line is laid through it. What chance does is known from neighbours: their
 //! differences hold no trend and no step, and what the rest keeps from one to the next widens the noise.
+//!
+//! A run that ends while a cache of the device fills has a steady rate, which is not the one that a longer run has.
 
 use iosched_experiment::record::HALVES_DIFFER;
 use iosched_experiment::{Trial, Warning};
+use iosched_types::Bytes;
 use iosched_workloads::fio::stats::SAMPLE;
 
 use crate::record::Ran;
@@ -151,8 +154,31 @@ pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
             apart(before, after)
         ),
     };
+    Some(said(trial, &told))
+}
+
+/// A cache of a device at the end of a run.
+type Cache = (&'static str, Bytes, Bytes);
+
+/// If a cache of the device still fills: over a tenth of what was written is in it and nowhere else, and that is over a tenth
+/// of its room. A cache that empties as fast as it fills holds less.
+pub(crate) fn filling(trial: &Trial, caches: &[Cache], written: Bytes) -> Option<Warning> {
+    // A state that the user has filled is full of what was there before.
+    trial.device.all_full()?;
+    let fills = |c: &&Cache| c.1 > written / 10 && c.1 > c.2 / 10;
+    let (name, used, size) = caches.iter().filter(fills).max_by_key(|c| c.1)?;
+    let percent = |a: Bytes, b: Bytes| (u128::from(a) * 100 / u128::from(b.max(1))).min(100);
+    let told = format!(
+        "the {name} of the device was {} % full at the end, with {} % of what was written: a longer run is slower",
+        percent(*used, *size),
+        percent(*used, written)
+    );
+    Some(said(trial, &told))
+}
+
+fn said(trial: &Trial, told: &str) -> Warning {
     let id = &trial.id;
-    Some(Warning {
+    Warning {
         code: HALVES_DIFFER.into(),
         message: format!("{} on {}, {}: {told}", id.workload, id.device, id.scheduler),
         advice: match trial.device.all_full() {
@@ -162,7 +188,7 @@ pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
             ),
             None => "a scheduler adapts, or the load changes: run it longer".into(),
         },
-    })
+    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::error::SimError;
 use crate::record::Ran;
 use crate::run::{Progress, cgroups, expected_end};
 use crate::stack::stack;
-use crate::{mount, programs, record};
+use crate::{durable, mount, programs, record};
 
 fn layouts(trial: &Trial, capacity: Bytes) -> Result<Vec<Files>, SimError> {
     let existing: BTreeMap<String, Bytes> = trial.host.files.iter().cloned().collect();
@@ -74,6 +74,12 @@ pub(crate) fn simulate(
     }
     host.rest(trial.host.watched_after, &mut |_| ControlFlow::Continue(()))?;
     record.provenance.extend(programs::provenance(trial, &host));
+    // Who watches the disk after the run sees what it does by itself.
+    if record.status == Status::Complete && trial.host.watched_after == 0 {
+        let end = expected_end(trial);
+        let go_on = &mut |now| progress(Progress { now, end });
+        durable::wait(trial, &mut host, &mut record, go_on)?;
+    }
     Ok(record)
 }
 

@@ -3,6 +3,7 @@
 //! [`simulate`] is a pure function: the same trial and seed give the same bytes, on any machine.
 
 mod drift;
+mod durable;
 mod error;
 mod files;
 mod mount;

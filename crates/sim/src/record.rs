@@ -1,11 +1,11 @@
 //! What a finished simulation says.
 
-use crate::{one_tag, quick_syncs};
+use crate::{drift, one_tag, quick_syncs};
 use std::collections::BTreeMap;
 use std::mem::take;
 
 use iosched_block::{CpuModel, Issue, QueueStats, Stack};
-use iosched_experiment::record::PARTS;
+use iosched_experiment::record::{HALVES_DIFFER, PARTS};
 use iosched_experiment::{
     BackendKind, DeviceStats, DirStats, DispatchPoint, JobRecord, Moments, Record, SCHEMA,
     SchedulerStats, Series, Status, Trial, Warning,
@@ -417,7 +417,7 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
         .chain(state_ignored(trial))
         .chain(settings_ignored(trial))
         .chain(missed_rates(trial, ran, exact))
-        .chain(crate::drift::warning(trial, ran))
+        .chain(drift::warning(trial, ran))
         .chain(quick_syncs::warning(trial, ran))
         .collect()
 }
@@ -433,12 +433,17 @@ pub(crate) fn of_jobs(
     let scheduler = scheduler(queue);
     let mut warnings = warnings(trial, &ran, exact);
     warnings.extend(one_tag::warning(&trial.id, &scheduler));
+    let device = device(queue, now);
+    if !warnings.iter().any(|w| w.code == HALVES_DIFFER) {
+        let caches: Vec<_> = queue.queues().flat_map(|q| q.device_caches()).collect();
+        warnings.extend(drift::filling(trial, &caches, device.bytes[1]));
+    }
     Record {
         schema: SCHEMA,
         trial: trial.id.clone(),
         backend: BackendKind::Sim,
         status: Status::Complete,
-        device: device(queue, now),
+        device,
         scheduler,
         provenance: provenance(trial),
         warnings,

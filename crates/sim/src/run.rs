@@ -162,8 +162,8 @@ fn join_flows<'a>(processes: impl Iterator<Item = &'a mut Job>) {
     let mut later = false;
     for (i, p) in processes.enumerate() {
         later |= i > 0 && p.spec().wait.stonewall;
-        let (id, weight) = (p.spec().flow_id, u64::try_from(p.spec().flow).unwrap_or(0));
-        if weight > 0 {
+        let (id, weight) = (p.spec().flow_id, p.spec().flow);
+        if weight != 0 {
             p.join_flow(Flow::new(groups.entry(id).or_default(), weight, later));
         }
     }

@@ -1,7 +1,7 @@
 //! The device as a queue sees it: what is under way there, and when it wants attention.
 
 use iosched_devices::{Command, Completion, Device};
-use iosched_types::{Flags, Nanos, Op, ReqId, Request, SECTOR, Sector};
+use iosched_types::{Bytes, Flags, Nanos, Op, ReqId, Request, SECTOR, Sector};
 
 use crate::stats::QueueStats;
 
@@ -35,6 +35,10 @@ impl Drive {
     #[inline(always)]
     pub(crate) fn next(&self) -> Nanos {
         self.next
+    }
+
+    pub(crate) fn caches(&self) -> Vec<(&'static str, Bytes, Bytes)> {
+        self.device.caches()
     }
 
     pub(crate) fn counters(&self) -> Vec<(&'static str, u64)> {

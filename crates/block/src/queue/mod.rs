@@ -8,7 +8,7 @@ mod switch;
 
 use iosched_devices::Completion;
 use iosched_schedulers::{QueueFacts, TaskInfo};
-use iosched_types::{Bio, BioId, DirectSync, IoPrio, Nanos, TaskId};
+use iosched_types::{Bio, BioId, Bytes, DirectSync, IoPrio, Nanos, TaskId};
 
 use crate::config::{Limits, SchedulerChoice};
 use crate::core::Core;
@@ -87,6 +87,12 @@ impl Queue {
     #[must_use]
     pub fn scheduler_counters(&self) -> Vec<(&'static str, u64)> {
         self.core.sched.scheduler().counters()
+    }
+
+    /// The device's caches that writes fill: name, bytes in them, bytes that they hold.
+    #[must_use]
+    pub fn device_caches(&self) -> Vec<(&'static str, Bytes, Bytes)> {
+        self.core.drive.caches()
     }
 
     /// The device's counters.

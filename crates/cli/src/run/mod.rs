@@ -220,7 +220,7 @@ fn halves(unsettled: &[(&Record, &Warning)]) -> Option<String> {
         .collect();
     let advice = &unsettled.first()?.1.advice;
     Some(format!(
-        "warning: halves of a run differ by over 10 % in {} ({advice}; --format json says by how much)",
+        "warning: the rate of a run changes by over 10 %, or will when a cache of its device is full, in {} ({advice}; --format json says by how much)",
         list.join(", ")
     ))
 }

@@ -314,6 +314,10 @@ impl Device for CachedHdd {
         self.arm.mech.head
     }
 
+    fn caches(&self) -> Vec<(&'static str, Bytes, Bytes)> {
+        vec![("write cache", self.used(), self.p.wcache)]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let c = &self.arm.count;
         vec![

@@ -259,6 +259,10 @@ impl Device for CopyingHdd {
         self.arm.mech.head
     }
 
+    fn caches(&self) -> Vec<(&'static str, Bytes, Bytes)> {
+        vec![("write cache", self.used, self.p.wcache)]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let c = &self.arm.count;
         let dirty: Bytes = self.copies.iter().map(|c| c.len).sum();

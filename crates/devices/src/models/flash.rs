@@ -114,6 +114,11 @@ impl Slc {
         Slc { size, used: 0, fold_bw, running: 0, idle_since: 0 }
     }
 
+    /// Bytes in it, and bytes that it holds.
+    pub(crate) fn fill_level(&self) -> (Bytes, Bytes) {
+        (self.used, self.size)
+    }
+
     /// No room is left.
     pub(crate) fn fill(&mut self) {
         self.used = self.size;

@@ -292,6 +292,11 @@ impl Device for Ssd {
         self.admission.in_flight()
     }
 
+    fn caches(&self) -> Vec<(&'static str, Bytes, Bytes)> {
+        let (used, size) = self.slc.fill_level();
+        vec![("write cache", self.used, self.p.cache), ("SLC cache", used, size)]
+    }
+
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let c = &self.counters;
         vec![

@@ -2,6 +2,7 @@
 
 use iosched_block::{Event, Timeline};
 use iosched_engine::World;
+use iosched_syscalls::Birth;
 use iosched_types::Nanos;
 
 use crate::cpu::{Ended, Piece};
@@ -98,6 +99,15 @@ impl Programs {
                 _ => return Ok(()),
             }
         }
+    }
+
+    /// Lets one more task run after the run, on the machine as the run left it, until it has ended.
+    ///
+    /// # Errors
+    /// As [`Programs::run`].
+    pub fn run_after(&mut self, birth: Birth, go_on: GoOn<'_>) -> Result<(), HostError> {
+        self.born(birth, None, 0);
+        self.until_tasks_end(go_on)
     }
 
     fn next_turn(&mut self, at: Nanos, go_on: GoOn<'_>) -> Result<(), HostError> {

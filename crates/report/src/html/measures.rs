@@ -1,5 +1,6 @@
 //! Measures by name: what they say something about, whether they get a chart, and how they are called.
 
+use iosched_experiment::{DURABLE_AFTER, DURABLE_BW};
 use iosched_results::measure::of_job;
 pub(crate) use iosched_results::measure::{derived, latency_of};
 use iosched_results::stats::Better;
@@ -26,6 +27,11 @@ pub(crate) fn words(measure: &str) -> String {
     }
     if measure == "fairness.jain" {
         return "Fairness (Jain)".into();
+    }
+    match measure {
+        DURABLE_BW => return "Throughput until all is durable".into(),
+        DURABLE_AFTER => return "Time until all is durable".into(),
+        _ => {}
     }
     let Some((side, what)) = measure.split_once('.').filter(|_| derived(measure)) else {
         return measure.into();

@@ -116,7 +116,7 @@ fn sentence(view: &View, a: &Answer, device: usize) -> Sentence {
         class: match a.certainty {
             Certainty::Measured => "ok",
             Certainty::OneMeasure | Certainty::OneWorkload | Certainty::OneDraw => "half",
-            Certainty::Incomplete | Certainty::NotSteady => "half",
+            Certainty::Incomplete | Certainty::NotSteady | Certainty::ByLimit => "half",
             Certainty::NotMeasurable | Certainty::NotTestable => "",
         },
         notes: markup(&notes.iter().map(|n| format!("{n}.")).collect::<Vec<_>>().join(" ")),

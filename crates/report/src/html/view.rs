@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use iosched_experiment::DURABLE_BW;
 use iosched_results::answer::{self, Meaning};
 use iosched_results::cells::{
     Analysis, CellKey, Cells, Line, charge_starved, heads, judge_cells, one_latency, usual_base,
@@ -14,7 +15,7 @@ use iosched_results::viewer;
 
 use super::input::{Detail, Input, RunFacts, key};
 use super::judge::{flag, judge_pairs};
-use super::measures::{class, derived, words};
+use super::measures::{class, derived, latency_of, words};
 use super::number::six;
 
 /// Samples kept in a page, all cells together …
@@ -437,6 +438,14 @@ fn tell(tests: &mut [Test]) {
     let part = |t: &Test| t.head && PARTS.contains(&t.measure.as_str());
     let parts = tests.iter().filter(|t| part(t)).count();
     let total = tests.iter().any(|t| t.head && t.measure == TOTAL);
+    if tests.iter().any(|t| t.head && t.measure == DURABLE_BW) {
+        // The page cache's rates stand behind it, and count nothing beside it.
+        for t in tests.iter_mut().filter(|t| t.measure == TOTAL || PARTS.contains(&&*t.measure)) {
+            t.told = true;
+            t.title.push_str(" (page cache)");
+        }
+        return;
+    }
     for t in tests.iter_mut().filter(|_| total) {
         t.told = if t.measure == TOTAL { parts > 1 } else { parts == 1 && part(t) };
     }
@@ -447,7 +456,14 @@ fn untaken(d: &Detail, measure: &str) -> &'static str {
     let percentile =
         measure.rsplit('.').take(2).any(|p| p.starts_with('p') && p[1..].parse::<u32>().is_ok());
     let waited = d.latency.iter().any(Option::is_some);
-    if percentile && waited {
+    // Syncs that never returned, beside reads that did: there is no figure, and it was asked for.
+    let none = d.latency.iter().zip(["read", "write", "trim", "sync"]).any(|(l, side)| {
+        l.is_none()
+            && latency_of(measure).is_some_and(|(of, _)| of.rsplit('/').next() == Some(side))
+    });
+    if waited && none {
+        "no I/O of this kind completed"
+    } else if percentile && waited {
         "too few I/Os for this percentile"
     } else {
         "this measure was not taken"
@@ -520,7 +536,8 @@ mod tests {
         assert_eq!(untaken(&d, "read.lat.p99"), "this measure was not taken");
         d.latency[0] = Some(iosched_types::LatencyHistogram::default());
         assert_eq!(untaken(&d, "read.lat.p99"), "too few I/Os for this percentile");
-        assert_eq!(untaken(&d, "job/a/write.clat.p99.9"), "too few I/Os for this percentile");
+        assert_eq!(untaken(&d, "job/a/write.clat.p99.9"), "no I/O of this kind completed");
+        assert_eq!(untaken(&d, "sync.lat.mean"), "no I/O of this kind completed");
         assert_eq!(untaken(&d, "job/app.p9/read.lat.mean"), "this measure was not taken");
     }
 }

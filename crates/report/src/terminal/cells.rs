@@ -117,7 +117,7 @@ fn show_invalid<'a>(records: &'a [Record], places: &mut [Place<'a>]) {
 }
 
 impl Row<'_> {
-    /// Its name, with a mark where the figures are those of invalid trials, and one where the halves of a run differ.
+    /// Its name, with a mark where the figures are those of invalid trials, and one where the rate of a run changes.
     pub(super) fn name(&self) -> String {
         let before = if self.noisy { "~" } else { "" };
         let behind = if self.runs.iter().any(|(r, _)| r.halves_differ()) { "!" } else { "" };

@@ -1,6 +1,6 @@
 //! What workloads measure themselves: a chart for each figure, a table for each kind of operation.
 
-use iosched_experiment::{OF_ONE, absent_behind};
+use iosched_experiment::{DURABLE_AFTER, DURABLE_BW, Metric, OF_ONE, absent_behind};
 use iosched_results::stats::mean_of;
 use iosched_types::units::three_digits;
 
@@ -37,7 +37,9 @@ type Value = (Option<f64>, bool);
 /// All figures. Those of operations come last.
 pub(super) fn metrics(p: &Place<'_>, look: Look) -> String {
     let mut names: Vec<Name<'_>> = Vec::new();
-    for m in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.metrics) {
+    // What is durable when stands in the first table.
+    let apart = |m: &&Metric| ![DURABLE_BW, DURABLE_AFTER].contains(&m.name.as_str());
+    for m in p.rows.iter().flat_map(|r| &r.runs).flat_map(|(r, _)| &r.metrics).filter(apart) {
         if !names.iter().any(|n| n.0 == m.name) {
             names.push((&m.name, &m.unit, m.higher_is_better));
         }

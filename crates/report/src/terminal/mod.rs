@@ -160,7 +160,7 @@ fn signs(tables: &str, records: &[Record]) -> Vec<&'static str> {
         (some(tables, |w| w.len() > 1 && w.ends_with('*')), "* the best of its column"),
         (
             records.iter().any(|r| r.status == Status::Complete && r.halves_differ()),
-            "!: the halves of a run differ by over 10 %: its figures depend on where it began",
+            "!: the rate of a run changes by over 10 %, or will when a cache of its device is full: a longer run has other figures",
         ),
         (
             some(tables, |w| before(w, ">")),
@@ -202,6 +202,10 @@ fn heads(tables: &str, records: &[Record]) -> Vec<&'static str> {
         (
             tables.contains(workload::DISK),
             "disk MiB/s: what the disk moved while the processes ran; calls MiB/s: what they moved, through the page cache",
+        ),
+        (
+            tables.contains(workload::DURABLE),
+            "durable MiB/s: until all that was written is on the medium, which it is `after s` from the start; calls MiB/s: what the processes moved, through the page cache",
         ),
         (mean, "fsync mean: a run has fewer than 100, too few for their 99th percentile"),
         (!mean && has(workload::SYNC), "fsync: its 99th percentile"),

@@ -20,6 +20,9 @@ use super::{Look, bar};
 const BAR: usize = 6;
 /// Heads of what the disk moved, and of what the processes moved, where the page cache makes them differ.
 pub(super) const DISK: &str = "disk MiB/s";
+/// The same until all that was written is on the medium, and when it was.
+pub(super) const DURABLE: &str = "durable MiB/s";
+const AFTER: &str = "after s";
 const CALLS: &str = "calls MiB/s";
 const MIB: f64 = 1_048_576.0;
 /// Before the longest wait, where too few I/Os resolve a percentile.
@@ -192,13 +195,19 @@ impl Speed {
         let rate = values(Figures::rate);
         let mib = |v: f64| number(v / MIB);
         let disk = values(|f| f.disk);
-        let cached = disk.iter().any(Option::is_some);
+        let (durable, after) = (values(|f| f.durable.0), values(|f| f.durable.1));
+        let lasting = durable.iter().any(Option::is_some);
+        let cached = !lasting && disk.iter().any(Option::is_some);
         let bars_of = if cached { &disk } else { &rate };
         let most = bars_of.iter().flatten().copied().fold(0.0, f64::max);
         let bars = bars_of.iter().map(|v| v.map_or(String::new(), |v| bar(v / most, BAR)));
         let mut columns = vec![Column::words("", Align::Left, bars)];
         // The page cache takes data at the speed of memory: what the disk has done comes first.
-        if cached {
+        if lasting {
+            columns.push(Column::numbers(DURABLE, &durable, Best::Most, mib));
+            columns.push(Column::numbers(AFTER, &after, Best::None, three_digits));
+            columns.push(Column::numbers(CALLS, &bandwidth, Best::None, mib));
+        } else if cached {
             columns.push(Column::numbers(DISK, &disk, Best::Most, mib));
             columns.push(Column::numbers(CALLS, &bandwidth, Best::None, mib));
         } else {

@@ -5,6 +5,8 @@ mod own;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 
+use iosched_experiment::DURABLE_BW;
+
 use super::MATTERS;
 use super::gaps::{Gap, Gaps, failed, settle};
 use super::words::in_words;
@@ -84,10 +86,34 @@ impl Goal {
             v.by_round.len() > 1 && v.by_round.windows(2).all(|w| w[0].value == w[1].value)
         };
         // Nothing in every run is no draw that could have come out otherwise.
-        let same = |v: &Values| same(v) && !v.nothing();
+        // Nor is a limit at which all stopped, which is the same for each.
+        let same = |v: &Values| same(v) && !v.nothing() && v.censored() == 0;
         let all = |i: usize| self.figures.iter().all(|f| f.values[i].as_ref().is_some_and(same));
         let known = self.schedulers.iter().enumerate();
         known.filter(|(i, _)| who.contains(i) && all(*i)).map(|(_, s)| s.as_str()).collect()
+    }
+
+    /// In some figure `b` gave up at the limit in every run and `a` in none, of at least two each, and `a` is behind in no
+    /// figure. A run that gave up is behind every run that did not, by how much cannot be known; that this comes out the
+    /// same every time is not the scatter of values, which a test of ranks would ask for more runs of.
+    pub(super) fn parted(&self, a: usize, b: usize) -> bool {
+        let all = |f: &Figure| {
+            let (x, y) = (f.values[a].as_ref()?, f.values[b].as_ref()?);
+            let runs = y.by_round.len();
+            // What starved is charged with a wait: that is no limit.
+            let gave_up = !y.starved && y.censored() == runs;
+            let parted = gave_up && runs > 1 && x.by_round.len() > 1 && x.censored() == 0;
+            Some((parted, logarithm(x, self.better) >= logarithm(y, self.better)))
+        };
+        let each: Option<Vec<(bool, bool)>> = self.figures.iter().map(all).collect();
+        each.is_some_and(|e| e.iter().any(|f| f.0) && e.iter().all(|f| f.1))
+    }
+
+    /// In how many runs a scheduler gave up at a limit, and of how many, in all figures.
+    pub(super) fn gave_up(&self, i: usize) -> Option<(usize, usize)> {
+        let all = self.figures.iter().filter_map(|f| f.values[i].as_ref());
+        let of = all.map(|v| (v.censored(), v.by_round.len()));
+        of.reduce(|a, b| (a.0 + b.0, a.1 + b.1))
     }
 
     pub(super) fn workloads(&self) -> usize {
@@ -340,7 +366,10 @@ fn throughput(workload: &str, row: &Row<'_>) -> Option<Placed> {
         all
     };
     let moved = |c: &Cell| c.total().sample.rounds.into_iter().collect::<Rounds>();
-    let figure = if MOVED.iter().any(|m| has(row, m)) {
+    // Where writes stay in memory, what the page cache took says nothing of the disk.
+    let figure = if has(row, DURABLE_BW) {
+        make(workload, DURABLE_BW, complete(row, Better::Higher, |c| rounds(c, DURABLE_BW)))
+    } else if MOVED.iter().any(|m| has(row, m)) {
         make(workload, THROUGHPUT, complete(row, Better::Higher, moved))
     } else if has(row, "trim.iops") {
         // Trims move no data. Where there is nothing else, their number is compared.

@@ -8,6 +8,7 @@ use super::standing::Lead;
 use crate::cells::{CellKey, Cells, judge_each, usual_base};
 use crate::measure::{PARTS, TOTAL};
 use crate::stats::{Better, Judged, Test, Verdict, VerdictOptions};
+use iosched_experiment::DURABLE_BW;
 
 /// Every figure that is shown from the start, each scheduler once as the base.
 #[derive(Debug, Default)]
@@ -52,7 +53,7 @@ impl Tables {
         workload: &str,
         pair: (usize, usize),
     ) -> Option<Lead> {
-        let mut shown = [TOTAL, PARTS[0], PARTS[1]].into_iter();
+        let mut shown = [DURABLE_BW, TOTAL, PARTS[0], PARTS[1]].into_iter();
         shown.find_map(|m| self.lead_in(device, goal, (workload, m), pair))
     }
 

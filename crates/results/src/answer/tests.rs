@@ -255,7 +255,7 @@ fn a_lead_in_runs_that_are_not_steady_is_none_yet() {
         .for_each(|r| r.warnings.push(unlike.clone()));
     let a = goal(&of(&records), "throughput").clone();
     assert_eq!((a.winner.as_deref(), a.certainty), (Some("bfq"), Certainty::NotSteady));
-    assert!(a.notes.iter().any(|n| n.contains("halves of runs of bfq")), "{:?}", a.notes);
+    assert!(a.notes.iter().any(|n| n.contains("rate of runs of bfq")), "{:?}", a.notes);
 }
 
 /// Who wins the throughput with write-back pays with reads: not against the usual base, but against a third.

@@ -33,7 +33,7 @@ impl Case<'_> {
         let who: Vec<&str> = with.iter().map(|c| c.scheduler.as_str()).collect();
         let who = if who.len() > 4 { format!("{} schedulers", who.len()) } else { list(&who) };
         out.notes.push(format!(
-            "The halves of runs of {who} differ by over 10 %: longer runs may say otherwise"
+            "The rate of runs of {who} changes by over 10 %, or will: longer runs may say otherwise"
         ));
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use super::figures::{Figure, Goal, THROUGHPUT, Values};
 use super::list;
+use iosched_experiment::{DURABLE_AFTER, DURABLE_BW};
+
 use crate::measure::{TOTAL, latency_of, of_job};
 use crate::stats::mean_and_sd;
 
@@ -157,6 +159,8 @@ pub(super) fn in_words(measure: &str) -> String {
     let Some((side, which)) = latency_of(measure) else {
         return match measure {
             TOTAL | THROUGHPUT => "throughput".into(),
+            DURABLE_BW => "throughput until all is durable".into(),
+            DURABLE_AFTER => "time until all is durable".into(),
             "read.bw" => "read throughput".into(),
             "write.bw" => "write throughput".into(),
             "trim.iops" => "trims a second".into(),

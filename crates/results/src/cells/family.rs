@@ -7,6 +7,8 @@ use rayon::iter::{
     IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator,
 };
 
+use iosched_experiment::DURABLE_BW;
+
 use super::{Analysis, Cell, CellKey, CellSample, Cells, Line, usual_base};
 use crate::measure::{PARTS, TOTAL, is_head, kind};
 use crate::stats::{
@@ -74,12 +76,16 @@ pub fn heads(cells: &Cells) -> BTreeSet<(&str, &str)> {
     out
 }
 
-/// A workload's throughput by the name of the figure that tables judge: reads or writes where it does nothing else, both
-/// added up, or trims. `None` where it moves nothing.
+/// A workload's throughput by the name of the figure that tables judge: the rate until all is durable where that is known;
+/// reads or writes where it does nothing else, both added up, or trims. `None` where it moves nothing.
 #[must_use]
 pub fn throughput_of(cells: &Cells, device: &str, workload: &str) -> Option<&'static str> {
     let here = || cells.at(device, workload);
     let has = |m: &str| here().any(|(_, c)| c.measures.contains_key(m));
+    // What the page cache took is not yet written.
+    if has(DURABLE_BW) {
+        return Some(DURABLE_BW);
+    }
     if has(TOTAL) {
         return Some(TOTAL);
     }

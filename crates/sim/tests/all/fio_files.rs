@@ -3,7 +3,9 @@
 
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::DeviceSpec;
-use iosched_experiment::{DataMode, FsType, Record, Status, Trial, choose_scheduler};
+use iosched_experiment::{
+    DURABLE_AFTER, DURABLE_BW, DataMode, FsType, Record, Status, Trial, choose_scheduler,
+};
 use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
 use iosched_workloads::fio::layout::lay_out;
@@ -47,6 +49,50 @@ fn write_back_after_the_last_process_takes_no_time_of_the_run() {
     let d = &r.device;
     assert!(d.busy <= r.elapsed, "busy for {} of {} ns", d.busy, r.elapsed);
     assert!(d.bytes[1] < job.write.bytes && d.commands[1] > 0, "{d:?}");
+}
+
+fn durable(r: &Record) -> Option<(f64, f64)> {
+    let of = |n: &str| r.metrics.iter().find(|m| m.name == n).map(|m| m.value);
+    of(DURABLE_BW).zip(of(DURABLE_AFTER))
+}
+
+/// Memory takes writes at its own speed. The disk here does eight commands in a millisecond: what counts is when it has all.
+#[test]
+fn writes_that_nothing_syncs_have_a_rate_until_all_is_durable() {
+    let mib = |r: f64| r / 1_048_576.0;
+    let text = "rw=write\nsize=64m\nbs=64k\n";
+    let r = run(text);
+    let (rate, after) = durable(&r).unwrap();
+    assert_eq!(r.device.bytes[1], 0, "what the record says of the run itself stays");
+    assert!((mib(rate) * after - 64.0).abs() < 1e-6, "{rate} B/s for {after} s");
+    assert!(after > 2.0 * r.elapsed as f64 / 1e9, "{after} s, the run {} ns", r.elapsed);
+    // Half the bytes in the end: one page written again and again reaches the disk once.
+    let again = run("rw=write\nsize=1m\nbs=64k\nloops=64");
+    let (less, _) = durable(&again).unwrap();
+    assert!(less < rate, "{less} of {rate} B/s");
+    for synced in ["fsync=1", "end_fsync=1", "sync=1", "direct=1", "fsync_on_close=1"] {
+        assert_eq!(durable(&run(&format!("{text}{synced}"))), None, "{synced}");
+    }
+    assert_eq!(durable(&run("rw=read\nsize=64m")), None);
+}
+
+/// Jobs that a time ends leave the flusher in the middle of its work, with commands under way: under every scheduler and
+/// on every file system all of that ends.
+#[test]
+fn what_time_cuts_short_is_durable_later() {
+    let both = "rw=randwrite\nsize=256m\nbs=64k\ntime_based\nruntime=1\n[r]\nrw=randread\nsize=64m\n\
+                time_based\nruntime=1";
+    for scheduler in ["none", "bfq", "mq-deadline", "kyber"] {
+        for fs in [FsType::Simple, FsType::Ext4, FsType::Xfs] {
+            let mut t = trial(both);
+            t.scheduler = choose_scheduler(scheduler, &[], &t.kernel, Registry::builtin()).unwrap();
+            t.host.filesystem = fs;
+            let r = simulate(&t).unwrap();
+            assert_eq!(r.status, Status::Complete, "{scheduler}");
+            let (rate, after) = durable(&r).unwrap();
+            assert!(rate > 0.0 && after >= 1.0, "{scheduler}: {rate} B/s, {after} s");
+        }
+    }
 }
 
 /// The only file of a job that its time ends is dropped from memory whenever a pass begins anew.

@@ -117,6 +117,37 @@ fn a_rate_that_falls_late_in_the_run_is_named() {
     assert!(first.contains("the rate falls by over 25 % within the run"), "{all:?}");
 }
 
+/// A run that ends before the cache is full has a steady rate, and a longer one another. Where the device keeps up, and
+/// where nothing is written, there is no such mark.
+#[test]
+fn a_run_that_ends_while_the_cache_fills_is_marked() {
+    let told = |device: &str, rw: &str, ms: u32| {
+        let job = format!(
+            "[j]\nfilename=/dev/d\ndirect=1\n{rw}\nioengine=libaio\nruntime={ms}ms\ntime_based\n"
+        );
+        let record = simulate(&trial("none", "6.12", device, &job)).unwrap();
+        record.warnings.into_iter().find(|w| w.code == "halves-differ").map(|w| w.message)
+    };
+    let mixed = "rw=randrw\nrwmixread=70\nbs=8k\niodepth=32";
+    for (device, rw, ms, cache) in [
+        ("hdd-7200", mixed, 10_000, "write cache"),
+        ("hdd-7200", "rw=randwrite\nbs=4k\niodepth=32", 100, "write cache"),
+        ("samsung-980-pro", "rw=write\nbs=1m\niodepth=8", 5_000, "SLC cache"),
+    ] {
+        let message = told(device, rw, ms).unwrap();
+        let said = format!("the {cache} of the device was ");
+        assert!(message.contains(&said) && message.contains(" % full at the end"), "{message}");
+    }
+    for (device, rw) in [
+        ("hdd-7200", "rw=randread\nbs=4k\niodepth=32"),
+        ("hdd-7200", "rw=write\nbs=4k\nrate_iops=20"),
+        ("hdd-7200", "rw=write\nbs=1m\niodepth=8"),
+        ("samsung-980-pro", "rw=randwrite\nbs=4k\nrate_iops=500"),
+    ] {
+        assert_eq!(told(device, rw, 5_000), None, "{device}, {rw}");
+    }
+}
+
 /// A disk writes a sector once a turn. A figure that no disk reaches is not left without a word.
 #[test]
 fn a_sync_takes_a_turn_or_is_named() {

@@ -21,6 +21,7 @@ mod responsiveness;
 mod scenario_errors;
 mod scenario_files;
 mod signatures;
+mod synced_files;
 mod synced_writes;
 
 /// Counts for each thread, so tests that run beside each other do not see each other's allocations.

@@ -163,7 +163,7 @@ impl Draft {
             "prio" => self.prio = Some(value::small(text, 0, 7, kb)? as u8),
             "prioclass" => self.class = Some(value::small(text, 0, 3, kb)? as u8),
             "nice" => spec.nice = value::bounded(text, -20, 19, kb)? as i8,
-            "flow" => spec.flow = value::bounded(text, 0, 1000, kb)?,
+            "flow" => spec.flow = value::bounded(text, -1000, 1000, kb)?,
             "flow_id" => spec.flow_id = value::small(text, 0, u32::MAX, kb)?,
             "flow_sleep" => {
                 let us = value::integer(text, kb)?;

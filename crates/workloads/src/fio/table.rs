@@ -122,7 +122,7 @@ pub(crate) const SIMULATED: &[OptionDef] = &[
     row("prio", &[], Kind::Int(0, 7), "I/O priority level."),
     row("prioclass", &[], Kind::Int(0, 3), "I/O priority class."),
     row("nice", &[], Kind::Int(-20, 19), "Nice value, from which the kernel derives a priority when none is set."),
-    row("flow", &[], Kind::Int(0, 1000), "Weight among the jobs of the same `flow_id`."),
+    row("flow", &[], Kind::Int(-1000, 1000), "Weight among the jobs of the same `flow_id`. Below zero, the job is held by none and lessens the sum."),
     row("flow_id", &[], Kind::Int(0, MAX), "Group for `flow`."),
     row("flow_sleep", &[], Kind::Size(0), "Microseconds to sleep when the flow holds a job back."),
     row("cgroup", &[], Kind::Text, "Control group of the job."),

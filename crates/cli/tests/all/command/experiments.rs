@@ -183,3 +183,46 @@ fn an_interrupted_simulation_is_gone_on_with() {
     let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
     assert!(shown.contains(" of 40 trials: interrupted"), "{shown}");
 }
+
+/// The newest of experiments of one name is shown, and the others are named by number. Which one to delete is not guessed.
+#[test]
+fn experiments_of_one_name_are_told_apart() {
+    let place = Place::new();
+    let job = place.file("job.fio", JOB);
+    let run = ["run", &job, "--backend", "mock", "--scheduler", "none,bfq"];
+    place.out(&run);
+    place.out(&run);
+    for args in [["results", "show", "job"], ["results", "export", "job"]] {
+        let output = place.iosched(&args).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let expected = "note: 2 experiments are called \"job\": this is 2, the newest; by number there is 1, too";
+        assert!(output.status.success() && said.contains(expected), "{args:?}: {said}");
+    }
+    let said = place.fails(2, &["results", "delete", "job"]);
+    assert!(said.contains("2 experiments are called \"job\"") && said.contains("number"), "{said}");
+    place.out(&["results", "delete", "1"]);
+    let output = place.iosched(&["results", "show", "job"]).output().unwrap();
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("are called"));
+}
+
+/// What memory takes is no headline: a copy that syncs at its end, and a job that never does.
+#[test]
+fn the_medium_comes_before_memory() {
+    let place = Place::new();
+    let head = |args: &[&str]| {
+        let text = place.out(args);
+        text.lines().find(|l| l.starts_with("scheduler")).unwrap().to_string()
+    };
+    let disk = ["--device", "hdd-7200", "--scheduler", "none", "--no-store"];
+    let copy = head(&[&["run", "file-copy", "--quick"], &disk[..]].concat());
+    assert!(copy.find("disk MiB/s") < copy.find("calls MiB/s"), "{copy}");
+    assert!(copy.contains("disk MiB/s"), "{copy}");
+    let job = place.file("buffered.fio", "[w]\nrw=write\nsize=64m\nbs=128k\n");
+    let buffered = head(&[&["run", &job], &disk[..]].concat());
+    assert!(buffered.contains("durable MiB/s after s calls MiB/s"), "{buffered}");
+    let csv = place.out(&[&["run", &job, "--format", "csv"], &disk[..]].concat());
+    assert!(
+        csv.contains(",durable.bw,B/s,higher,") && csv.contains(",durable.after,s,lower,"),
+        "{csv}"
+    );
+}

@@ -132,6 +132,7 @@ fn zero_negative_overflow_and_not_a_number() {
         "nice=-21",
         "nice=20",
         "flow=1001",
+        "flow=-1001",
         "cgroup_weight=500",
         "cgroup=a\ncgroup_weight=0",
         "cgroup=a\ncgroup_weight=5",

@@ -189,6 +189,7 @@ fn percentages_and_choices_are_accepted_or_refused_alike() {
         "percentile_list=50:99.9",
         "cpus_allowed=0-1",
         "flow=5",
+        "flow=-1",
         "rate=,500k",
         "rate=500k,",
         "rate_process=poisson",
