@@ -245,7 +245,9 @@ pub fn label(choice: &SchedulerChoice) -> String {
         d.name.to_string()
     };
     for (n, v) in &choice.tunables {
-        text.push_str(&format!(" {n}={v}"));
+        let known = d.tunables_of(choice.generation.index).find(|t| t.name == n);
+        let value = known.map_or_else(|| v.to_string(), |t| t.shown(*v).replace(' ', ":"));
+        text.push_str(&format!(" {n}={value}"));
     }
     text
 }

@@ -26,6 +26,7 @@ pub use taken::{Cpu, Driver, Taken};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label};
 use iosched_host::first_start;
+use iosched_schedulers::pair;
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::on_files;
@@ -292,7 +293,18 @@ fn tunables(run: &TruthRun) -> Result<Vec<(String, i64)>, String> {
             text.trim().parse().map_err(|_| format!("tunable {name} = \"{text}\" is no number"));
         value.map(|v| (name.clone(), v))
     };
-    run.tunables.iter().map(number).collect()
+    let set = run.tunables.iter().map(number);
+    set.chain(loaded_models(run).map(Ok)).collect()
+}
+
+/// Models that were loaded, as the files show them: `base : 9000000 ns;slope: 7000 ns/KiB`.
+fn loaded_models(run: &TruthRun) -> impl Iterator<Item = (String, i64)> + '_ {
+    run.queue.iter().filter_map(|(name, text)| {
+        let name = name.strip_prefix("iosched/").filter(|n| n.starts_with("lat_model_"))?;
+        let number = |part: &str| part.split_whitespace().find_map(|w| w.parse::<u64>().ok());
+        let (base, slope) = text.split_once(';')?;
+        Some((name.to_string(), pair::of(number(base)?, number(slope)?)))
+    })
 }
 
 /// Where a run's trials begin to search their tags. The kernel draws the start, and no measurement records it. Under a
