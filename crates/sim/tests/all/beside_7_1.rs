@@ -27,6 +27,7 @@ fn every_command_is_that_of(folder: &str, logs: usize) {
         let known = PARTS.iter().find(|p| (p.0, p.1) == (folder, name.as_str())).map(|p| p.2);
         assert_eq!(parting.first, known, "{name}: the first command that differs");
         if known.is_none() {
+            assert_eq!(parting.tag_start, 0, "{name}: the tag maps were searched from 0");
             assert!(parting.ours.len() >= kernel.len(), "{name}: fewer commands here");
             let (k, o) = (kernel[0].at, parting.ours[0].at);
             let off = |(a, b): (u64, u64)| (a - k).abs_diff(b - o);
