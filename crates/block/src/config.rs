@@ -133,6 +133,13 @@ pub fn queue_settings() -> &'static [QueueSetting] {
             1 << 21,
             "Requests that may be allocated. Linux takes less than 4 for 4.",
         ),
+        s(
+            "async_depth",
+            "requests",
+            1,
+            1 << 21,
+            "Scheduler tags that all but reads may take (7.1 and later); not more than nr_requests.",
+        ),
         s("max_sectors_kb", "KiB", 4, 65_536, "Largest request."),
         s("nomerges", "0/1/2", 0, 2, "1: only the one-entry merge cache; 2: no merging."),
         s("read_ahead_kb", "KiB", 0, 1 << 20, "Read-ahead window of buffered reads."),

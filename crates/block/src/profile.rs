@@ -427,10 +427,11 @@ mod tests {
 
     #[test]
     fn every_built_in_profile_parses() {
-        let all = ["2.6.18", "3.12", "3.14", "4.12", "5.10", "5.15", "6.1", "6.6", "6.12", "6.18"];
+        let all =
+            ["2.6.18", "3.12", "3.14", "4.12", "5.10", "5.15", "6.1", "6.6", "6.12", "6.18", "7.1"];
         assert_eq!(KernelProfile::names(), all);
         let preferred: Vec<String> = KernelProfile::preferred().map(|p| p.version).collect();
-        assert_eq!(preferred[..4], ["6.12", "4.12", "3.14", "2.6.18"]);
+        assert_eq!(preferred[..5], ["7.1", "6.12", "4.12", "3.14", "2.6.18"]);
         assert_eq!(preferred.len(), all.len());
         for n in KernelProfile::names() {
             assert_eq!(KernelProfile::find(n).unwrap().version, n);

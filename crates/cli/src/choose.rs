@@ -11,6 +11,7 @@ use iosched_experiment::{
     BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef,
     SchedulerRef, Sources, Steady, TraceRef, Trial, Until, WorkloadRef, path_of,
 };
+use iosched_schedulers::pair;
 use iosched_schedulers::registry::{self, Registry};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
@@ -124,15 +125,19 @@ fn workload(file: &str) -> Placed<WorkloadRef> {
     Placed::new(WorkloadRef { name, job }, Place::file(file))
 }
 
-/// Every scheduler that the kernel has.
+/// Every scheduler that the kernel has, those out of tree left out.
 fn all_of(e: &Experiment) -> Vec<Placed<SchedulerRef>> {
-    let name = e.kernels.first().map_or("6.12", |k| k.value.as_str());
-    let Ok(kernel) = KernelProfile::find(name) else {
+    let kernel = match e.kernels.first() {
+        Some(k) => KernelProfile::find(&k.value).ok(),
+        None => KernelProfile::preferred().next(),
+    };
+    let Some(kernel) = kernel else {
         return vec![plain("none", Place::file("--scheduler"))];
     };
     let has = |d: &&&iosched_schedulers::Descriptor| {
-        iosched_experiment::choose_scheduler(d.name, &[], &kernel, Registry::builtin())
-            .is_ok_and(|c| kernel.has_path(path_of(&c)))
+        iosched_experiment::choose_scheduler(d.name, &[], &kernel, Registry::builtin()).is_ok_and(
+            |c| kernel.has_path(path_of(&c)) && c.descriptor.origin(c.generation).is_none(),
+        )
     };
     let families = registry::SCHEDULERS.iter().filter(has);
     families.map(|d| plain(d.name, Place::file("--scheduler"))).collect()
@@ -373,7 +378,9 @@ fn number<'a>(option: &str, text: &'a str) -> Outcome<(&'a str, i64, Place)> {
         return Err(d.into());
     };
     let value = value.trim();
-    let n = value.parse().map_err(|_| {
+    // A model of ADIOS is two numbers: `9000000:7000`.
+    let two = || pair::parse(&value.split_once(':').map(|(a, b)| format!("{a} {b}"))?);
+    let n = value.parse().or_else(|e| two().ok_or(e)).map_err(|_| {
         let place = Place::option(option, text, value);
         let d = place.error(format!("{key} takes a whole number, not \"{value}\""));
         d.with_help(in_its_unit(key.trim(), value).unwrap_or_default())

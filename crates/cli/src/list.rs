@@ -106,7 +106,7 @@ fn schedulers(out: &mut String) {
         out.push_str(&entry(d.name, 14, d.summary));
         for g in d.generations {
             let name = format!("  {}", asked(d, g));
-            out.push_str(&entry(&name, 24, &format!("Linux {}: {}", g.range(), g.summary)));
+            out.push_str(&entry(&name, 24, &format!("Linux {}: {}", g.range(), d.told(g))));
         }
     }
 }
@@ -127,6 +127,7 @@ pub(crate) fn scheduler(d: &Descriptor) -> Value {
             "kernels": g.range(),
             "path": path_word(d.path_of(g)),
             "summary": g.summary,
+            "origin": d.origin(g),
         })
     };
     let names = |list: &[u8]| -> Vec<&str> {

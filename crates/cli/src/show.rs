@@ -100,7 +100,7 @@ fn scheduler(args: &ShowArgs, name: &str) -> Outcome {
     out.push_str("\nGenerations\n");
     for g in d.generations {
         let layer = list::path_word(d.path_of(g));
-        let text = format!("Linux {} ({layer}): {}", g.range(), g.summary);
+        let text = format!("Linux {} ({layer}): {}", g.range(), d.told(g));
         out.push_str(&entry(&format!("  {}@{}", d.name, g.name), 24, &text));
     }
     if d.tunables.is_empty() {
@@ -122,7 +122,8 @@ fn tunable(d: &Descriptor, t: &Tunable) -> String {
     } else {
         format!(" Generations: {}.", of.join(", "))
     };
-    let text = format!("{} {} ({} to {}). {}{of}", t.default_text, t.unit, t.min, t.max, t.help);
+    let (min, max) = (t.shown(t.min), t.shown(t.max));
+    let text = format!("{} {} ({min} to {max}). {}{of}", t.default_text, t.unit, t.help);
     entry(&format!("  {}", t.name), 24, &text)
 }
 

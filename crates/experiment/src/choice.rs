@@ -180,16 +180,16 @@ mod tests {
         let s = SchedulerRef { name: name.into(), tunables, ..SchedulerRef::default() };
         let s = Placed::new(s, Place::file("e.toml"));
         let kernel = KernelProfile::find("6.12").unwrap();
-        let offered = || vec!["none".to_string(), "adios".into()];
+        let offered = || vec!["none".to_string(), "ssg".into()];
         let result = live(&s, &kernel, &offered, Registry::builtin());
         result.map(|c| (c.label, c.foreign)).map_err(|d| d.to_string())
     }
 
     #[test]
     fn the_running_kernel_may_have_schedulers_of_its_own() {
-        assert_eq!(chosen("adios").unwrap(), ("adios".into(), Some("adios".into())));
+        assert_eq!(chosen("ssg").unwrap(), ("ssg".into(), Some("ssg".into())));
         assert_eq!(chosen("bfq@6.12").unwrap(), ("bfq".into(), None));
-        let e = chosen("adois").unwrap_err();
-        assert!(e.contains("unknown scheduler") && e.contains("did you mean \"adios\"?"), "{e}");
+        let e = chosen("sgg").unwrap_err();
+        assert!(e.contains("unknown scheduler") && e.contains("did you mean \"ssg\"?"), "{e}");
     }
 }

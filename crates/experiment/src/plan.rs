@@ -28,7 +28,7 @@ use crate::load::{Load, TraceRef};
 use crate::place::{Place, Placed};
 use crate::record::{BackendKind, TrialId};
 use crate::startup::Startup;
-use crate::trial::{Trial, check_setting};
+use crate::trial::{Trial, check_setting, setting_in};
 
 /// Most trials of one experiment.
 pub const MAX_TRIALS: usize = 100_000;
@@ -126,7 +126,10 @@ fn look_up<'e>(
     let workloads = collect(&e.workloads, errors, |w| workload(w, e, sources));
     let of_schedulers = e.schedulers.iter().flat_map(|s| &s.value.queue);
     for s in e.queue.iter().chain(of_schedulers) {
-        if let Err(x) = check_setting(&s.value.0, s.value.1) {
+        let has = || {
+            if e.backend == BackendKind::Sim { setting_in(&s.value.0, &kernels) } else { Ok(()) }
+        };
+        if let Err(x) = check_setting(&s.value.0, s.value.1).and_then(|()| has()) {
             let d = s.place.error(x.to_string());
             if !errors.contains(&d) {
                 errors.push(d);

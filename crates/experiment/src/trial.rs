@@ -4,7 +4,7 @@ use iosched_block::{KernelProfile, SchedulerChoice, queue_settings};
 use iosched_devices::DeviceSpec;
 use iosched_engine::stream;
 use iosched_schedulers::registry::{NameError, Registry};
-use iosched_schedulers::{BlockPath, TunableError};
+use iosched_schedulers::{BlockPath, KernelVersion, TunableError};
 use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
 use iosched_workloads::fio::{DEFAULT_SEED, JobSet, on_files};
@@ -196,6 +196,16 @@ pub enum ChoiceError {
         /// Unit.
         unit: &'static str,
     },
+    /// A setting of later kernels.
+    #[error(
+        "Linux {kernel} has no queue/{name}, which came with 7.1; mq-deadline has a tunable of that name there"
+    )]
+    SettingKernel {
+        /// Setting.
+        name: String,
+        /// The kernel.
+        kernel: String,
+    },
 }
 
 /// Resolves `family[@generation]` and checks its tunables under a kernel profile.
@@ -238,6 +248,20 @@ pub fn check_setting(name: &str, value: i64) -> Result<(), ChoiceError> {
     Ok(())
 }
 
+/// Checks that one of the kernels has a `queue/*` setting.
+///
+/// # Errors
+/// [`ChoiceError::SettingKernel`].
+pub(crate) fn setting_in(name: &str, kernels: &[KernelProfile]) -> Result<(), ChoiceError> {
+    let first = KernelVersion(7, 1, 0);
+    match kernels.first() {
+        Some(k) if name == "async_depth" && kernels.iter().all(|k| k.kernel_version() < first) => {
+            Err(ChoiceError::SettingKernel { name: name.into(), kernel: k.version.clone() })
+        }
+        _ => Ok(()),
+    }
+}
+
 /// How a choice is written in tables and records: `bfq@6.12 low_latency=0`.
 #[must_use]
 pub fn label(choice: &SchedulerChoice) -> String {
@@ -248,7 +272,9 @@ pub fn label(choice: &SchedulerChoice) -> String {
         d.name.to_string()
     };
     for (n, v) in &choice.tunables {
-        text.push_str(&format!(" {n}={v}"));
+        let known = d.tunables_of(choice.generation.index).find(|t| t.name == n);
+        let value = known.map_or_else(|| v.to_string(), |t| t.shown(*v).replace(' ', ":"));
+        text.push_str(&format!(" {n}={value}"));
     }
     text
 }

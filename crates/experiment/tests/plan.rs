@@ -165,6 +165,20 @@ fn repetitions_of_a_program_draw_other_numbers() {
     assert_eq!(params.number("seed"), 4);
 }
 
+/// `queue/async_depth` came with 7.1, where mq-deadline's tunable of that name went.
+#[test]
+fn async_depth_is_the_queues_from_7_1_on() {
+    let file = |kernel: &str| {
+        format!(
+            "name = \"a\"\ndevices = [\"hdd-7200\"]\nschedulers = [\"mq-deadline\"]\nkernel = [\"{kernel}\"]\n\
+             workloads = [{{ job = \"[a]\\nrw=read\\nbs=4k\\ndirect=1\\nsize=1m\\n\" }}]\n[queue]\nasync_depth = 8\n"
+        )
+    };
+    let errors = planned(&file("6.12"), Path::new("/nonexistent")).unwrap_err();
+    assert!(errors[0].to_string().contains("Linux 6.12 has no queue/async_depth"), "{errors:?}");
+    planned(&file("7.1"), Path::new("/nonexistent")).unwrap();
+}
+
 #[test]
 fn every_mistake_of_a_file_is_told_at_once_with_its_place() {
     let text = "name = \"bad\"\ndevices = [\"hdd-7200\", \"hdd-7201\"]\nschedulers = [\"none\", \"bfqq\", \"cfq\"]\n\
@@ -174,7 +188,7 @@ fn every_mistake_of_a_file_is_told_at_once_with_its_place() {
     for (place, words) in [
         ("e.toml:2:", "hdd-7201"),
         ("e.toml:3:", "bfqq"),
-        ("e.toml:3:", "cfq does not exist in Linux 6.12"),
+        ("e.toml:3:", "cfq does not exist in Linux 7.1"),
         // A job that is written in place has lines of its own.
         ("job-1:2:4", "raed"),
         ("e.toml:4:", "absent.fio"),

@@ -19,6 +19,11 @@ pub struct QueueFacts {
     /// How far a tag limit reaches: bits per word of the tag map (until about 6.16), or
     /// [`limit_base`](Self::limit_base) where the limit counts over the whole map.
     pub limit_unit: u32,
+    /// `queue/async_depth` as it reads (7.1 and later): how many scheduler tags all but reads may take.
+    pub async_depth: u32,
+    /// The same as it is in force: BFQ works out its limits before its default is stored, from the value that the
+    /// scheduler before it left.
+    pub async_in_force: u32,
     /// `queue/max_sectors_kb` in sectors.
     pub max_sectors: u32,
     /// Hardware queues.
@@ -48,6 +53,8 @@ impl Default for QueueFacts {
             nr_requests: 128,
             limit_base: 128,
             limit_unit: 32,
+            async_depth: 128,
+            async_in_force: 128,
             max_sectors: 1024,
             hw_queues: 1,
             cpus: 1,
@@ -145,6 +152,9 @@ pub struct Actions {
     pub run_hctxs: Vec<u16>,
     /// Requests that leave the scheduler at once for the dispatch queue (duplicate keys of 2.6 trees).
     pub ejected: Vec<ReqId>,
+    /// Requests that may be found for merging from now on (`true`), or not (`false`). Those of a scheduler that says
+    /// nothing can be found from insertion to dispatch.
+    pub findable: Vec<(ReqId, bool)>,
     /// Present under `explain`.
     pub why: Option<Why>,
 }
@@ -273,6 +283,8 @@ pub struct Hooks {
     /// [`Scheduler::allow_merge`] may join queues of processes, so it is asked about the last merged request wherever
     /// the bio lies.
     pub early_merge: bool,
+    /// [`Scheduler::merges`] may say no.
+    pub stops_merging: bool,
 }
 
 impl Hooks {
@@ -284,6 +296,7 @@ impl Hooks {
         completed: true,
         finished: true,
         early_merge: false,
+        stops_merging: false,
     };
     /// None of them.
     pub const NONE: Hooks = Hooks {
@@ -293,6 +306,7 @@ impl Hooks {
         completed: false,
         finished: false,
         early_merge: false,
+        stops_merging: false,
     };
 }
 
@@ -311,6 +325,11 @@ pub trait Scheduler {
     /// Which of the hooks that do nothing by default this scheduler has.
     fn hooks(&self) -> Hooks {
         Hooks::ALL
+    }
+
+    /// Whether a request may be appended to a queued one now.
+    fn merges(&self) -> bool {
+        true
     }
 
     /// Whether this bio may join this request (same queue of the same process, say).

@@ -8,6 +8,7 @@ use iosched_types::nearest::did_you_mean;
 use iosched_types::Nanos;
 
 use crate::api::{QueueFacts, Scheduler};
+use crate::pair;
 
 /// A kernel version such as 2.6.18 or 6.12, ordered numerically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -114,6 +115,20 @@ pub struct Tunable {
     pub help: &'static str,
 }
 
+impl Tunable {
+    /// A value as its file takes it.
+    #[must_use]
+    pub fn shown(&self, value: i64) -> String {
+        if self.unit == pair::UNIT { pair::text(value) } else { value.to_string() }
+    }
+
+    /// The value of a text, as its file takes it.
+    #[must_use]
+    pub fn parse(&self, text: &str) -> Option<i64> {
+        if self.unit == pair::UNIT { pair::parse(text) } else { text.trim().parse().ok() }
+    }
+}
+
 impl fmt::Debug for Tunable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tunable({})", self.name)
@@ -164,14 +179,27 @@ pub struct Facts {
     /// The scheduler limits a process to the first tags of the map. So results depend on where the kernel begins to
     /// search the map.
     pub first_tags: bool,
+    /// Default of `queue/async_depth` in percent of `nr_requests` (7.1 and later).
+    pub async_percent: u32,
+    /// Until `queue/async_depth` or `nr_requests` is changed, the value that the scheduler before it left is in force.
+    pub async_lags: bool,
+    /// Generations (by index) that were never in mainline, and where they come from instead.
+    pub out_of_tree: &'static [(u8, &'static str)],
     /// Generations (by index) that keep no merge hash where the kernel leaves that to schedulers (2.6.18).
     pub without_merge_hash: &'static [u8],
 }
 
 impl Facts {
     /// Nothing is done otherwise.
-    pub const USUAL: Facts =
-        Facts { bypass: false, throttle_off: false, first_tags: false, without_merge_hash: &[] };
+    pub const USUAL: Facts = Facts {
+        bypass: false,
+        throttle_off: false,
+        first_tags: false,
+        async_percent: 100,
+        async_lags: false,
+        out_of_tree: &[],
+        without_merge_hash: &[],
+    };
 }
 
 /// A tunable that cannot be set. Every variant says what would be right.
@@ -239,11 +267,27 @@ impl Descriptor {
     /// The block layer a generation plugs into.
     #[must_use]
     pub fn path_of(&self, generation: &Generation) -> BlockPath {
-        // Out-of-tree generations (`v7r3`) patched kernels that had only the single-queue path.
+        // `v7r3` patched kernels that had only the single-queue path.
         if generation.name.starts_with('v') {
             return BlockPath::Legacy;
         }
         self.path
+    }
+
+    /// Where a generation comes from that was never in mainline: `not in mainline; shipped by CachyOS`.
+    #[must_use]
+    pub fn origin(&self, generation: &Generation) -> Option<String> {
+        let from = self.facts.out_of_tree.iter().find(|(g, _)| *g == generation.index);
+        from.map(|(_, from)| format!("not in mainline; {from}"))
+    }
+
+    /// What a generation does, for lists: behind where it comes from, if it was never in mainline.
+    #[must_use]
+    pub fn told(&self, generation: &Generation) -> String {
+        match self.origin(generation) {
+            Some(origin) => format!("({origin}) {}", generation.summary),
+            None => generation.summary.into(),
+        }
     }
 
     /// The tunables one generation has.

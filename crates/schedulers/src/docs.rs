@@ -13,6 +13,7 @@
 use std::fmt::Write;
 
 use crate::descriptor::{Descriptor, Tunable};
+use crate::pair;
 
 /// A page without a pair of markers that it must have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +57,7 @@ pub fn generations_table(d: &Descriptor) -> String {
         String::from("| generation | kernels | name to ask for | behaviour |\n|---|---|---|---|\n");
     for g in d.generations {
         let ask = format!("`{}@{}`", d.name, g.name);
-        row(&mut out, &[g.name, &g.range(), &ask, g.summary]);
+        row(&mut out, &[g.name, &g.range(), &ask, &d.told(g)]);
     }
     out
 }
@@ -97,6 +98,7 @@ fn row(out: &mut String, cells: &[&str]) {
 
 fn range(t: &Tunable) -> String {
     let side = |v: i64| match v {
+        _ if t.unit == pair::UNIT => pair::text(v),
         _ if v == i64::from(i32::MAX) => "2³¹−1".into(),
         _ if v == i64::from(i32::MIN) => "−2³¹".into(),
         _ if v == i64::from(u32::MAX) => "2³²−1".into(),

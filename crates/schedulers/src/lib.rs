@@ -26,6 +26,7 @@ schedulers! {
     mq_deadline
     kyber
     bfq
+    adios
 }
 
 mod api;
@@ -39,6 +40,7 @@ pub mod list;
 mod mq_deadline_levels;
 mod mq_deadline_tunables;
 mod mq_deadline_zones;
+pub mod pair;
 pub mod registry;
 pub mod script;
 pub mod template;

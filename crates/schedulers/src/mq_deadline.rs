@@ -54,13 +54,32 @@ const GENERATIONS: &[Generation] = &[
         index: 3,
         name: "D",
         first: KernelVersion(6, 5, 0),
-        last: None,
+        last: Some(KernelVersion(7, 0, 0)),
         summary: "The sweep goes on at the first request at or above the last one dispatched, so \
                   late arrivals join it.",
     },
+    Generation {
+        index: 4,
+        name: "E",
+        first: KernelVersion(7, 1, 0),
+        last: None,
+        summary: "The limit of writes is `queue/async_depth`, not a tunable of its own; tasks that wait for \
+                  a tag are woken in batches.",
+    },
 ];
 
-const RULES: [Rules; 4] = [
+const POSITION: Rules = Rules {
+    memory: Memory::Position,
+    levels: 3,
+    waits_for_in_flight: true,
+    head_expires_now: true,
+    async_depth_file_is_front_merges: false,
+    scaled_async_depth: true,
+    limit_of_the_queue: false,
+    zones: ZoneRule::Elsewhere,
+};
+
+const RULES: [Rules; 5] = [
     Rules {
         memory: Memory::OneNext,
         levels: 1,
@@ -68,6 +87,7 @@ const RULES: [Rules; 4] = [
         head_expires_now: false,
         async_depth_file_is_front_merges: false,
         scaled_async_depth: false,
+        limit_of_the_queue: false,
         zones: ZoneRule::Locks,
     },
     Rules {
@@ -77,6 +97,7 @@ const RULES: [Rules; 4] = [
         head_expires_now: false,
         async_depth_file_is_front_merges: true,
         scaled_async_depth: false,
+        limit_of_the_queue: false,
         zones: ZoneRule::Locks,
     },
     Rules {
@@ -86,17 +107,11 @@ const RULES: [Rules; 4] = [
         head_expires_now: false,
         async_depth_file_is_front_merges: false,
         scaled_async_depth: false,
+        limit_of_the_queue: false,
         zones: ZoneRule::LocksAndSkipsRuns,
     },
-    Rules {
-        memory: Memory::Position,
-        levels: 3,
-        waits_for_in_flight: true,
-        head_expires_now: true,
-        async_depth_file_is_front_merges: false,
-        scaled_async_depth: true,
-        zones: ZoneRule::Elsewhere,
-    },
+    POSITION,
+    Rules { limit_of_the_queue: true, ..POSITION },
 ];
 
 struct MqDeadline {
@@ -168,10 +183,13 @@ impl Scheduler for MqDeadline {
         self.levels.tree_of(ctx.reqs, req).prev(ctx.reqs[req].sector, req)
     }
 
-    fn min_shallow_depth(&self, _queue: &QueueFacts) -> Option<u32> {
-        // Generations with an asynchronous limit register the smallest there can be, since it may be
-        // set to 1 at any time.
-        (self.rules.levels > 1).then_some(1)
+    fn min_shallow_depth(&self, queue: &QueueFacts) -> Option<u32> {
+        // Generations with an asynchronous limit of their own register the smallest there can be, since it may
+        // be set to 1 at any time.
+        match self.rules {
+            Rules { limit_of_the_queue: true, .. } => Some(queue.async_in_force),
+            rules => (rules.levels > 1).then_some(1),
+        }
     }
 
     fn limit_depth(
@@ -185,8 +203,11 @@ impl Scheduler for MqDeadline {
         if op == Op::Read || self.rules.levels == 1 {
             return None;
         }
-        let depth = u32::try_from(self.async_depth).unwrap_or(u32::MAX);
         let q = ctx.queue;
+        if self.rules.limit_of_the_queue {
+            return Some(q.async_in_force);
+        }
+        let depth = u32::try_from(self.async_depth).unwrap_or(u32::MAX);
         if self.rules.scaled_async_depth && !q.whole_map_limits() {
             // The value is in tags of the whole map; the limit is per word of it.
             let scaled = u64::from(depth) * u64::from(q.limit_unit);
@@ -248,7 +269,9 @@ impl Scheduler for MqDeadline {
             "fifo_batch" => l.fifo_batch,
             "front_merges" => self.front_merges,
             "async_depth" if self.rules.async_depth_file_is_front_merges => self.front_merges,
-            "async_depth" if self.rules.levels > 1 => self.async_depth,
+            "async_depth" if self.rules.levels > 1 && !self.rules.limit_of_the_queue => {
+                self.async_depth
+            }
             "prio_aging_expire" if self.rules.waits_for_in_flight => {
                 jiffies::to_ms(l.aging, self.hz)
             }

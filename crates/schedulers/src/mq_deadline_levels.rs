@@ -35,6 +35,8 @@ pub(crate) struct Rules {
     pub(crate) async_depth_file_is_front_merges: bool,
     /// `async_depth` is in tags of the whole map and scaled to its words (6.9 and later).
     pub(crate) scaled_async_depth: bool,
+    /// The limit is `queue/async_depth`.
+    pub(crate) limit_of_the_queue: bool,
     /// How writes to zones of a zoned device are kept in order.
     pub(crate) zones: ZoneRule,
 }

@@ -3,7 +3,7 @@
 use crate::descriptor::Tunable;
 
 const INT_MAX: i64 = i32::MAX as i64;
-const ALL: &[u8] = &[0, 1, 2, 3];
+const ALL: &[u8] = &[0, 1, 2, 3, 4];
 
 pub(crate) const TUNABLES: &[Tunable] = &[
     Tunable {
@@ -94,7 +94,7 @@ pub(crate) const TUNABLES: &[Tunable] = &[
         default: |_| 10_000,
         min: 0,
         max: INT_MAX,
-        generations: &[2, 3],
+        generations: &[2, 3, 4],
         help: "A request of a lower priority class that waited this long goes first.",
     },
 ];

@@ -26,8 +26,8 @@ pub use taken::{Cpu, Driver, Taken};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label, path_of};
 use iosched_host::first_start;
-use iosched_schedulers::BlockPath;
 use iosched_schedulers::registry::Registry;
+use iosched_schedulers::{BlockPath, pair};
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
@@ -309,7 +309,18 @@ fn tunables(run: &TruthRun) -> Result<Vec<(String, i64)>, String> {
             text.trim().parse().map_err(|_| format!("tunable {name} = \"{text}\" is no number"));
         value.map(|v| (name.clone(), v))
     };
-    run.tunables.iter().map(number).collect()
+    let set = run.tunables.iter().map(number);
+    set.chain(loaded_models(run).map(Ok)).collect()
+}
+
+/// Models that were loaded, as the files show them: `base : 9000000 ns;slope: 7000 ns/KiB`.
+fn loaded_models(run: &TruthRun) -> impl Iterator<Item = (String, i64)> + '_ {
+    run.queue.iter().filter_map(|(name, text)| {
+        let name = name.strip_prefix("iosched/").filter(|n| n.starts_with("lat_model_"))?;
+        let number = |part: &str| part.split_whitespace().find_map(|w| w.parse::<u64>().ok());
+        let (base, slope) = text.split_once(';')?;
+        Some((name.to_string(), pair::of(number(base)?, number(slope)?)))
+    })
 }
 
 /// Whether the scheduler limits a process to the first tags of a map. The single-queue path has no tags.

@@ -2,6 +2,7 @@
 //! another unit than they show.
 
 use iosched_schedulers::jiffies::{from_ms, to_ms};
+use iosched_schedulers::pair;
 
 use crate::root::SysRoot;
 
@@ -69,6 +70,18 @@ pub(super) fn tick_rates(root: &SysRoot) -> Vec<u32> {
 pub(super) fn page_size() -> u64 {
     let size = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten();
     size.and_then(|s| u64::try_from(s).ok()).unwrap_or(4096)
+}
+
+/// What a file takes that holds a model: a base and a slope.
+pub(super) fn model(scheduler: &str, name: &str, value: i64) -> Option<String> {
+    let is_model = matches!(name, "lat_model_read" | "lat_model_write" | "lat_model_discard");
+    (scheduler == "adios" && is_model).then(|| pair::text(value))
+}
+
+/// The value of such a file: `base : 970000 ns`, `slope: 50000 ns/KiB`.
+pub(super) fn model_reads(text: &str) -> Option<i64> {
+    let mut numbers = text.split_whitespace().filter_map(|w| w.parse::<u64>().ok());
+    Some(pair::of(numbers.next()?, numbers.next()?))
 }
 
 #[cfg(test)]
@@ -141,5 +154,14 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         assert_eq!(tick_rates(&root), [250]);
+    }
+
+    #[test]
+    fn a_model_is_written_as_two_numbers_and_read_as_two_lines() {
+        let value = pair::of(970_000, 50_000);
+        assert_eq!(model("adios", "lat_model_read", value).as_deref(), Some("970000 50000"));
+        assert_eq!(model("adios", "lat_model_latency_limit", 5), None);
+        assert_eq!(model_reads("base : 970000 ns\nslope: 50000 ns/KiB\n"), Some(value));
+        assert_eq!(model_reads("base : ?"), None);
     }
 }

@@ -168,6 +168,11 @@ impl Session {
         let path = format!("{}/iosched/{name}", queue_dir(&self.device));
         let scheduler = state.scheduler.unwrap_or_default();
         let rates = rounding::tick_rates(&self.root);
+        // A model of ADIOS is two numbers, and reads as two lines of words.
+        if let Some(text) = rounding::model(&scheduler, name, value) {
+            let read = |reads: &str| rounding::model_reads(reads) == Some(value);
+            return self.write_checked(&path, &text, read);
+        }
         self.write_checked(&path, &value.to_string(), |reads| {
             rounding::tunable(&rates, &scheduler, name, value, reads)
         })

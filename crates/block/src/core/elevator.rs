@@ -132,7 +132,15 @@ impl Elevator {
     /// A request enters the scheduler.
     #[inline(always)]
     pub(crate) fn enters(&mut self, reqs: &mut Requests, id: ReqId, at: Position) {
-        if at == Position::Sort && !matches!(self.merging, Merging::Own) && mergeable(&reqs[id]) {
+        if at == Position::Sort {
+            self.can_be_found(reqs, id);
+        }
+        self.queued += 1;
+    }
+
+    #[inline(always)]
+    fn can_be_found(&mut self, reqs: &mut Requests, id: ReqId) {
+        if !matches!(self.merging, Merging::Own) && mergeable(&reqs[id]) {
             if matches!(self.merging, Merging::Elevator { hash: true }) {
                 self.hash.insert(reqs, id);
             }
@@ -140,17 +148,30 @@ impl Elevator {
                 self.last_merge = id;
             }
         }
-        self.queued += 1;
+    }
+
+    /// The scheduler says whether a request inside it may be found.
+    pub(crate) fn findable(&mut self, reqs: &mut Requests, id: ReqId, yes: bool) {
+        if yes {
+            self.can_be_found(reqs, id);
+        } else {
+            self.lost(reqs, id);
+        }
+    }
+
+    #[inline(always)]
+    fn lost(&mut self, reqs: &mut Requests, id: ReqId) {
+        self.hash.remove(reqs, id);
+        if self.last_merge == id {
+            self.last_merge = NO_REQ;
+        }
     }
 
     /// A request left the scheduler: it can no longer be found.
     #[inline(always)]
     pub(crate) fn leaves(&mut self, reqs: &mut Requests, id: ReqId) {
         self.queued -= 1;
-        self.hash.remove(reqs, id);
-        if self.last_merge == id {
-            self.last_merge = NO_REQ;
-        }
+        self.lost(reqs, id);
     }
 
     /// A request was absorbed by another, which is the one merged last.

@@ -86,6 +86,9 @@ impl Core {
 
     #[cold]
     fn carry_out_wishes(&mut self, tl: &mut Timeline) {
+        while let Some((id, yes)) = self.sched.take_findable() {
+            self.elevator.findable(&mut self.reqs, id, yes);
+        }
         if let Some((at, number)) = self.sched.take_timer() {
             let event = Event::Queue(self.disk, QueueEvent::SchedulerTimer(number));
             tl.events.push(at.max(tl.now), event);

@@ -99,7 +99,7 @@ impl Sched {
     pub(crate) fn wishes(&self) -> bool {
         let out = &self.out;
         let runs = out.run_queue || out.run_by_worker || !out.run_hctxs.is_empty();
-        out.timer.is_some() || runs || !out.ejected.is_empty()
+        out.timer.is_some() || runs || !out.ejected.is_empty() || !out.findable.is_empty()
     }
 
     /// The timer to arm, if any, with its number. The one before is stale then.
@@ -112,6 +112,11 @@ impl Sched {
     /// Whether this timer is the one in force.
     pub(crate) fn timer_is(&self, number: u32) -> bool {
         self.timer == number
+    }
+
+    /// A request that may be found for merging, or no longer.
+    pub(crate) fn take_findable(&mut self) -> Option<(ReqId, bool)> {
+        self.out.findable.pop()
     }
 
     pub(crate) fn take_run(&mut self) -> bool {

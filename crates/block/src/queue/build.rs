@@ -2,7 +2,8 @@
 
 use iosched_devices::Device;
 use iosched_schedulers::{
-    BlockPath, BuildArgs, Cgroup, Merging, QueueFacts, Scheduler, TunableError, TunableValues,
+    BlockPath, BuildArgs, Cgroup, Facts, Merging, QueueFacts, Scheduler, TunableError,
+    TunableValues, registry,
 };
 use iosched_types::{Nanos, Requests};
 
@@ -66,9 +67,10 @@ fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
     let default_target = if rotational { 75_000 } else { 2_000 };
     let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
     let nr = get("nr_requests").map(|v| (v as u32).max(LEAST_REQUESTS));
+    let async_depth = get("async_depth").map(|v| v as u32);
     // Of disks of old kernels it is not known here which of them do.
     let tells_depth = cfg.budget || !cfg.profile.mq.budget_first;
-    let facts = first_facts(&mut cfg, rules.limits().max_sectors, rotational, nr);
+    let facts = first_facts(&mut cfg, rules.limits().max_sectors, rotational, (nr, async_depth));
     let (nr, hw_queues) = (facts.nr_requests, facts.hw_queues);
     let to = &cfg.scheduler;
     let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
@@ -114,7 +116,7 @@ fn first_facts(
     cfg: &mut QueueConfig,
     max_sectors: u32,
     rotational: bool,
-    nr: Option<u32>,
+    (nr, async_depth): (Option<u32>, Option<u32>),
 ) -> QueueFacts {
     let none = cfg.scheduler.descriptor.facts.bypass;
     let depth = match (cfg.path, cfg.at_once) {
@@ -140,6 +142,12 @@ fn first_facts(
         ..QueueFacts::default()
     };
     set_requests(&mut facts, &cfg.profile, nr, default_nr);
+    let before = async_depth_at_boot(cfg, &facts);
+    set_async_depth(&mut facts, cfg.scheduler.descriptor.facts, (nr, default_nr), before);
+    if let Some(depth) = async_depth.filter(|_| !none) {
+        facts.async_depth = depth.clamp(1, nr);
+        facts.async_in_force = facts.async_depth;
+    }
     facts
 }
 
@@ -170,6 +178,46 @@ pub(super) fn set_requests(
         ShallowDepth::Word => QueueFacts::tag_word(nr),
         ShallowDepth::Map => default_nr,
     };
+}
+
+/// What `queue/async_depth` is under the scheduler that the machine starts with.
+fn async_depth_at_boot(cfg: &QueueConfig, facts: &QueueFacts) -> u32 {
+    let profile = &cfg.profile;
+    let name = match facts.hw_queues {
+        1 => &profile.default_scheduler,
+        _ => &profile.default_scheduler_multi_queue,
+    };
+    match registry::family(name) {
+        Ok(d) if !d.facts.bypass => {
+            let nr = default_requests(profile, cfg.path, false, facts.queue_depth);
+            default_async_depth(d.facts, nr)
+        }
+        _ => facts.queue_depth,
+    }
+}
+
+fn default_async_depth(facts: Facts, nr: u32) -> u32 {
+    (nr * facts.async_percent / 100).max(1)
+}
+
+/// Books `queue/async_depth` (7.1 and later) of a scheduler that was selected with so many requests, and then given `nr`.
+/// `before` is what the one before it left.
+pub(super) fn set_async_depth(
+    facts: &mut QueueFacts,
+    of: Facts,
+    (nr, default_nr): (u32, u32),
+    before: u32,
+) {
+    let default = default_async_depth(of, default_nr);
+    if nr == default_nr {
+        facts.async_depth = default;
+        facts.async_in_force = if of.async_lags { before } else { default };
+    } else {
+        // It keeps its ratio.
+        let scaled = u64::from(default) * u64::from(nr) / u64::from(default_nr.max(1));
+        facts.async_depth = (scaled as u32).max(1);
+        facts.async_in_force = facts.async_depth;
+    }
 }
 
 /// Builds the scheduler and says which part looks for merges under it.

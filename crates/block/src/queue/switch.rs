@@ -12,7 +12,7 @@
 use iosched_schedulers::{BlockPath, QueueFacts, TunableError};
 use iosched_types::Bio;
 
-use super::build::{default_requests, scheduler, set_requests};
+use super::build::{default_requests, scheduler, set_async_depth, set_requests};
 use super::{Lane, Queue};
 use crate::config::SchedulerChoice;
 use crate::core::elevator::Elevator;
@@ -90,6 +90,8 @@ impl Queue {
             let (profile, none) = (&self.core.profile, to.descriptor.facts.bypass);
             let nr = default_requests(profile, has, none, facts.queue_depth);
             set_requests(&mut facts, profile, nr, nr);
+            let before = facts.async_depth;
+            set_async_depth(&mut facts, to.descriptor.facts, (nr, nr), before);
         }
         let tunables = to.descriptor.resolve_tunables(to.generation.index, &facts, &to.tunables)?;
         self.core.switches.ask(Successor { choice: to, tunables, facts });

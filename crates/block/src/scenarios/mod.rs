@@ -1,6 +1,7 @@
 //! Worked scenarios of the block layer: what goes to the device, and when. Requests are 8 sectors long
 //! unless a length is given; the device is a constant service time.
 
+mod adios;
 mod flush;
 mod legacy;
 mod mq;

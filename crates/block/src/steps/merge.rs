@@ -231,6 +231,9 @@ pub(crate) fn on_insertion<P: Path>(
     if !hashed || core.rules.never() || !mergeable(&core.reqs[id]) {
         return false;
     }
+    if core.sched.hooks().stops_merging && !core.sched.scheduler().merges() {
+        return false;
+    }
     let mut merged = false;
     loop {
         let last = core.elevator.last();

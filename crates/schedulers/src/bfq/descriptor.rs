@@ -5,10 +5,10 @@ use crate::descriptor::{
 };
 use crate::jiffies;
 
-use super::version::{CURRENT, V4_12, V7};
+use super::version::{CURRENT, V4_12, V7, V7_1};
 
-const ALL: &[u8] = &[V7, V4_12, CURRENT];
-const MAINLINE: &[u8] = &[V4_12, CURRENT];
+const ALL: &[u8] = &[V7, V4_12, CURRENT, V7_1];
+const MAINLINE: &[u8] = &[V4_12, CURRENT, V7_1];
 const OLD: &[u8] = &[V7];
 const INT: i64 = i32::MAX as i64;
 
@@ -44,14 +44,21 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     summary: "A queue per process, served in budgets by weight (B-WF2Q+); raises the weight of what \
               starts or plays, and idles where that keeps a guarantee.",
     path: BlockPath::Mq,
-    facts: Facts { throttle_off: true, first_tags: true, ..Facts::USUAL },
+    facts: Facts {
+        throttle_off: true,
+        first_tags: true,
+        async_percent: 75,
+        async_lags: true,
+        out_of_tree: &[(V7, "patches for Linux 3.14")],
+        ..Facts::USUAL
+    },
     generations: &[
         Generation {
             index: V7,
             name: "v7r3",
             first: KernelVersion(3, 14, 0),
             last: Some(KernelVersion(3, 14, 0)),
-            summary: "Out of tree, single-queue path: raising by 20, no preemption, no cached next \
+            summary: "Single-queue path: raising by 20, no preemption, no cached next \
                       queue, times in jiffies, budget timeout from the first completion, at most 4 \
                       requests of a queue in flight.",
         },
@@ -68,9 +75,17 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             index: CURRENT,
             name: "6.12",
             first: KernelVersion(5, 0, 0),
-            last: None,
+            last: Some(KernelVersion(7, 0, 0)),
             summary: "Injection with a measured limit, wakers, stable merges, tag limits for writes, \
                       preemption of queues not worth idling for, stricter soft real-time detection.",
+        },
+        Generation {
+            index: V7_1,
+            name: "7.1",
+            first: KernelVersion(7, 1, 0),
+            last: None,
+            summary: "Tag limits are shares of `queue/async_depth`; until it or nr_requests is written, of the \
+                      one that the scheduler before BFQ left.",
         },
     ],
     tunables: &[

@@ -24,6 +24,22 @@ impl Bfq {
         if q == NIL { None } else { self.engine.over_limit(self.q(q).entity, limit) }
     }
 
+    /// How many tags a write may take; fewer while something is weight-raised.
+    fn share_of_tags(&self, queue: &QueueFacts, sync: bool) -> u32 {
+        let (of, unit) = (queue.async_in_force, queue.limit_unit);
+        let share = match (self.v.queue_limits, self.wr_busy > 0, sync) {
+            (true, false, false) => of * 2 / 3,
+            (true, false, true) => of,
+            (true, true, false) => of / 4,
+            (true, true, true) => of / 2,
+            (false, false, false) => unit / 2,
+            (false, false, true) => unit * 3 / 4,
+            (false, true, false) => unit * 3 / 16,
+            (false, true, true) => unit * 6 / 16,
+        };
+        share.max(1)
+    }
+
     fn requeue_at_head(&mut self, ctx: &mut Ctx<'_>, id: ReqId) {
         ctx.reqs[id].elv[1] = AT_HEAD;
         self.head.push_front(ctx.reqs, id);
@@ -111,18 +127,12 @@ impl Scheduler for Bfq {
         if !self.v.modern {
             return None;
         }
-        let (unit, nr) = (ctx.queue.limit_unit, ctx.queue.nr_requests);
         let sync =
             op == Op::Read || flags.0 & (Flags::SYNC.0 | Flags::FUA.0 | Flags::PREFLUSH.0) != 0;
-        let depth = match (self.wr_busy > 0, sync) {
-            _ if op == Op::Read => None,
-            (false, false) => Some((unit / 2).max(1)),
-            (false, true) => Some((unit * 3 / 4).max(1)),
-            (true, false) => Some((unit * 3 / 16).max(1)),
-            (true, true) => Some((unit * 6 / 16).max(1)),
-        };
+        let depth = (op != Op::Read).then(|| self.share_of_tags(ctx.queue, sync));
+        let (unit, nr) = (ctx.queue.limit_unit, ctx.queue.nr_requests);
         // A limit on the whole map is a number of requests, and does not shrink with a smaller `nr_requests`.
-        let whole = ctx.queue.whole_map_limits();
+        let whole = self.v.queue_limits || ctx.queue.whole_map_limits();
         let limit = depth.map_or(nr, |d| if whole { d } else { nr * d / unit.max(1) });
         let Some(share) = self.over_limit(task, sync, limit) else { return depth };
         self.counts.over_share += 1;

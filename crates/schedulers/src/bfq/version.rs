@@ -6,8 +6,10 @@ use super::wf2q::Rules;
 pub(super) const V7: u8 = 0;
 /// Index of the first mainline generation.
 pub(super) const V4_12: u8 = 1;
-/// Index of the current generation.
+/// Index of the first generation of the current algorithm.
 pub(super) const CURRENT: u8 = 2;
+/// Index of the generation whose tag limits are the queue's.
+pub(super) const V7_1: u8 = 3;
 
 /// A pair of values for rotational and other devices.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +40,7 @@ pub(super) struct BurstRule {
 /// One generation.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Version {
+    /// Whose algorithm it has: [`V7`], [`V4_12`] or [`CURRENT`].
     pub(super) index: u8,
     pub(super) engine: Rules,
     /// Plugs into the single-queue path and keeps its times in jiffies.
@@ -79,6 +82,8 @@ pub(super) struct Version {
     pub(super) strict_softrt: bool,
     /// Injection, wakers, stable merges, tag limits and the preemption rules that came with them.
     pub(super) modern: bool,
+    /// Tag limits follow `queue/async_depth` and reach every operation but reads.
+    pub(super) queue_limits: bool,
 }
 
 impl Version {
@@ -87,7 +92,43 @@ impl Version {
     }
 }
 
-static VERSIONS: [Version; 3] = [
+const MODERN: Version = Version {
+    index: CURRENT,
+    engine: Rules {
+        cached_next: true,
+        lookup_when_beaten: true,
+        raise_on_expiry: true,
+        quick_on_expiry: true,
+        leaves_as_served: true,
+        forgets_when_raised: false,
+        idle_turn_when_found: false,
+    },
+    legacy: false,
+    resumes: true,
+    raised_least_budgets: true,
+    reweighs_at_dispatch: true,
+    exit_ends_slot: true,
+    softrt_never_in_flight: false,
+    async_charge: 3,
+    async_charge_raised: 3,
+    async_charge_symmetric: true,
+    seeky_above: 19,
+    hw_above: 3,
+    hw_protects_idling: true,
+    wr_coeff: 30,
+    softrt_factor: 100,
+    fast_rate: PerKind::new(14_000, 33_000),
+    fast_ms: PerKind::new(7000, 2500),
+    slow: None,
+    wr_bounds_ms: (3000, 25_000),
+    wr_service_cap: 120_000,
+    burst: Some(BurstRule { threshold: 8, interval_ms: 180, only_when_quiet: true }),
+    strict_softrt: true,
+    modern: true,
+    queue_limits: false,
+};
+
+static VERSIONS: [Version; 4] = [
     Version {
         index: V7,
         engine: Rules {
@@ -121,6 +162,7 @@ static VERSIONS: [Version; 3] = [
         burst: None,
         strict_softrt: false,
         modern: false,
+        queue_limits: false,
     },
     Version {
         index: V4_12,
@@ -155,39 +197,8 @@ static VERSIONS: [Version; 3] = [
         burst: Some(BurstRule { threshold: 8, interval_ms: 180, only_when_quiet: false }),
         strict_softrt: false,
         modern: false,
+        queue_limits: false,
     },
-    Version {
-        index: CURRENT,
-        engine: Rules {
-            cached_next: true,
-            lookup_when_beaten: true,
-            raise_on_expiry: true,
-            quick_on_expiry: true,
-            leaves_as_served: true,
-            forgets_when_raised: false,
-            idle_turn_when_found: false,
-        },
-        legacy: false,
-        resumes: true,
-        raised_least_budgets: true,
-        reweighs_at_dispatch: true,
-        exit_ends_slot: true,
-        softrt_never_in_flight: false,
-        async_charge: 3,
-        async_charge_raised: 3,
-        async_charge_symmetric: true,
-        seeky_above: 19,
-        hw_above: 3,
-        hw_protects_idling: true,
-        wr_coeff: 30,
-        softrt_factor: 100,
-        fast_rate: PerKind::new(14_000, 33_000),
-        fast_ms: PerKind::new(7000, 2500),
-        slow: None,
-        wr_bounds_ms: (3000, 25_000),
-        wr_service_cap: 120_000,
-        burst: Some(BurstRule { threshold: 8, interval_ms: 180, only_when_quiet: true }),
-        strict_softrt: true,
-        modern: true,
-    },
+    MODERN,
+    Version { queue_limits: true, ..MODERN },
 ];

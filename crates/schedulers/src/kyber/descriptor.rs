@@ -13,7 +13,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     summary: "Limits how many reads, writes and discards are in the device at once, so that each kind \
               meets its latency target; for fast devices with several hardware queues.",
     path: BlockPath::Mq,
-    facts: Facts::USUAL,
+    facts: Facts { async_percent: 75, ..Facts::USUAL },
     generations: &[
         Generation {
             index: 0,
@@ -42,8 +42,15 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             index: 3,
             name: "6.17",
             first: KernelVersion(6, 17, 0),
-            last: None,
+            last: Some(KernelVersion(7, 0, 0)),
             summary: "The limit of asynchronous operations counts over the whole tag map, not per word of it.",
+        },
+        Generation {
+            index: 4,
+            name: "7.1",
+            first: KernelVersion(7, 1, 0),
+            last: None,
+            summary: "The limit is `queue/async_depth`; it holds for synchronous writes, too.",
         },
     ],
     tunables: &[
@@ -54,7 +61,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             default: |_| 2_000_000,
             min: 0,
             max: i64::MAX,
-            generations: &[0, 1, 2, 3],
+            generations: &[0, 1, 2, 3, 4],
             help: "Target latency of reads.",
         },
         Tunable {
@@ -64,7 +71,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             default: |_| 10_000_000,
             min: 0,
             max: i64::MAX,
-            generations: &[0, 1, 2, 3],
+            generations: &[0, 1, 2, 3, 4],
             help: "Target latency of writes (of synchronous writes until 4.19).",
         },
     ],
@@ -126,6 +133,8 @@ pub(super) enum AsyncLimit {
     PerWord,
     /// Over all of it.
     WholeMap,
+    /// Over all of it, `queue/async_depth`, and for synchronous writes, too.
+    OfTheQueue,
 }
 
 /// What a generation does differently.
@@ -212,7 +221,7 @@ fn by_op(op: Op, _sync: bool) -> usize {
     }
 }
 
-static RULES: [Rules; 4] = [
+static RULES: [Rules; 5] = [
     Rules {
         domains: &BY_SYNC,
         domain_of: by_sync,
@@ -243,6 +252,14 @@ static RULES: [Rules; 4] = [
         domain_lists: true,
         latency: Latency::Histograms,
         async_limit: AsyncLimit::WholeMap,
+        wake_up: WakeUp::Batch,
+    },
+    Rules {
+        domains: &BY_OP,
+        domain_of: by_op,
+        domain_lists: true,
+        latency: Latency::Histograms,
+        async_limit: AsyncLimit::OfTheQueue,
         wake_up: WakeUp::Batch,
     },
 ];

@@ -85,6 +85,7 @@ fn async_depth(limit: AsyncLimit, queue: &QueueFacts) -> u32 {
     let of = match limit {
         AsyncLimit::PerWord => queue.limit_unit,
         AsyncLimit::WholeMap => queue.limit_base,
+        AsyncLimit::OfTheQueue => return queue.async_in_force.max(1),
     };
     (of * ASYNC_PERCENT / 100).max(1)
 }
@@ -200,7 +201,8 @@ impl Scheduler for Kyber {
         flags: Flags,
         _task: TaskId,
     ) -> Option<u32> {
-        if op == Op::Read || waited_for(flags) {
+        let spares_syncs = self.rules.async_limit != AsyncLimit::OfTheQueue;
+        if op == Op::Read || (spares_syncs && waited_for(flags)) {
             return None;
         }
         self.async_depth = async_depth(self.rules.async_limit, ctx.queue);

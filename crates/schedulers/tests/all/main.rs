@@ -4,6 +4,7 @@
 
 use iosched_testing::Counting;
 
+mod adios;
 mod anticipatory;
 mod bfq;
 mod cfq;

@@ -45,6 +45,7 @@ impl Load {
     }
 
     fn take(&mut self) {
+        self.out.findable.clear();
         let id = match self.out.ejected.pop() {
             Some(id) => id,
             None => {

@@ -38,7 +38,7 @@ const MOST_MS: f64 = 1e8;
 /// Times in `pull_at_ms`.
 const MOST_PULLS: usize = 1 << 20;
 /// The newest profile. It runs where a scenario names no kernel.
-const NEWEST: &str = "6.12";
+const NEWEST: &str = "7.1";
 
 pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
     let src = Source { file, text };

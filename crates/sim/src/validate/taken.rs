@@ -119,6 +119,8 @@ impl Taken {
         if let Some(hz) = self.hz.filter(|hz| (1..=10_000).contains(hz)) {
             kernel.hz = hz;
         }
+        // In the measurements each scheduler was selected after none.
+        kernel.default_scheduler = "none".into();
         kernel.legacy.look_ahead = self.driver == Driver::Scsi;
         kernel.cpu.model = if self.in_harness() { CpuModel::Zero } else { CpuModel::Looks };
         Ok(kernel)

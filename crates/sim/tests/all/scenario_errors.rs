@@ -214,14 +214,16 @@ fn what_has_no_effect_is_a_warning() {
 #[test]
 fn the_kernel_follows_the_generation() {
     for (scheduler, kernel) in [
-        ("mq-deadline", "6.12"),
+        ("mq-deadline", "7.1"),
         ("noop@2.6.18", "2.6.18"),
         ("anticipatory@2.6.32", "2.6.18"),
         ("cfq@3.12", "3.14"),
         ("bfq@v7r3", "3.14"),
         ("mq-deadline@5.15", "5.15"),
         ("mq-deadline@6.1", "6.1"),
-        ("bfq", "6.12"),
+        ("bfq", "7.1"),
+        ("bfq@6.12", "6.12"),
+        ("adios", "7.1"),
     ] {
         let text = format!(
             "scheduler = \"{scheduler}\"\nservice_ms = 1\n[[request]]\nop = \"R\"\nsector = 0"
