@@ -270,7 +270,7 @@ fn tunables_and_generations_of_another_scheduler() {
         &["out of range", "takes 0 to "],
     );
     for (name, known) in [
-        ("bfq@3.99", "v7r3 (3.14), 4.12 (4.12-4.20), 6.12 (5.0+)"),
+        ("bfq@3.99", "v7r3 (3.14), 4.12 (4.12-4.20), 6.12 (5.0-7.0), 7.1 (7.1+)"),
         ("cfq@5.9", "2.6.18 (2.6.13-2.6.21), 3.12 (2.6.33-4.7), 4.12 (4.8-4.20)"),
         ("anticipatory@3.0", "2.6.18"),
         ("kyber@4.11", "4.12"),
@@ -304,7 +304,7 @@ fn requests_beyond_the_end_of_the_device() {
 fn a_scheduler_the_kernel_never_had_says_where_it_lived() {
     refused(
         &["--scheduler", "cfq"],
-        &["cfq does not exist in Linux 6.12", "4.12", "write cfq@4.12"],
+        &["cfq does not exist in Linux 7.1", "4.12", "write cfq@4.12"],
     );
     refused(&["--scheduler", "kyber", "--kernel", "3.12"], &["kyber does not exist in Linux 3.12"]);
     refused(&["--scheduler", "bfq@1.0"], &["bfq has no generation \"1.0\""]);
@@ -405,7 +405,7 @@ fn other_commands_refuse_too() {
         &["show", "device", "hd-7200"][..],
         &["show", "scheduler", "bqf"],
         &["show", "option", "iodept"],
-        &["show", "kernel", "7.1"],
+        &["show", "kernel", "7.9"],
         &["explain", "absent.toml"],
         &["validate", "absent"],
         &["results", "list"],

@@ -23,7 +23,7 @@ fn the_quick_form_compares_and_stores() {
         "7",
     ];
     let text = place.out(&args);
-    assert!(text.contains("job on fixed, Linux 6.12, mean of 3 runs"), "{text}");
+    assert!(text.contains("job on fixed, Linux 7.1, mean of 3 runs"), "{text}");
     assert!(text.contains("noop@") && text.contains("Answer for hdd-7200"), "{text}");
     assert!(!text.contains('\u{1b}'), "no colours off a terminal");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
@@ -165,7 +165,7 @@ fn edits_change_tables_and_pages_but_no_figures() {
     assert!(edit(&[]).contains("nothing is changed"));
     let said = edit(&[
         "--label",
-        "bfq@6.12=B <F> Q",
+        "bfq@7.1=B <F> Q",
         "--hide",
         "cfq@4.12",
         "--annotate",
@@ -173,7 +173,7 @@ fn edits_change_tables_and_pages_but_no_figures() {
     ]);
     assert!(said.contains("called \"B <F> Q\"") && said.contains("cfq@4.12: hidden"), "{said}");
     let table = place.out(&["results", "show", "job"]);
-    assert!(table.contains("\nB <F> Q") && !table.contains("bfq@6.12"), "{table}");
+    assert!(table.contains("\nB <F> Q") && !table.contains("bfq@7.1"), "{table}");
     assert!(table.contains("note on none: as it came") && table.contains("hidden: cfq@4.12"));
     place.out(&["report", "job", "--html", "page.html"]);
     let page = std::fs::read_to_string(place.dir.path().join("page.html")).unwrap();
@@ -183,7 +183,7 @@ fn edits_change_tables_and_pages_but_no_figures() {
     let document = place.out(&["results", "export", "job", "--format", "json"]);
     let v: Value = serde_json::from_str(&document).unwrap();
     assert_eq!(v["experiments"][0]["records"].as_array().unwrap().len(), 6);
-    assert_eq!(v["experiments"][0]["edits"]["schedulers"]["bfq@6.12"]["label"], "B <F> Q");
+    assert_eq!(v["experiments"][0]["edits"]["schedulers"]["bfq@7.1"]["label"], "B <F> Q");
     let again = place.file("again.json", document.as_str());
     let other = ["--db", "other.db"];
     place.out(&[&["results", "import", &again][..], &other].concat());
@@ -192,14 +192,14 @@ fn edits_change_tables_and_pages_but_no_figures() {
     let fails = |more: &[&str]| place.fails(2, &[&["results", "edit", "job"], more].concat());
     assert!(fails(&["--hide", "none@1"]).contains("did you mean \"none\""));
     assert!(fails(&["--label", "none=B <F> Q"]).contains("two schedulers would be called"));
-    assert!(fails(&["--hide", "none", "--hide", "bfq@6.12"]).contains("show at least one"));
+    assert!(fails(&["--hide", "none", "--hide", "bfq@7.1"]).contains("show at least one"));
     assert!(fails(&["--rename", " "]).contains("needs a name"));
     assert!(place.fails(2, &["results", "log", "job"]).contains("live runs keep"));
     edit(&[
         "--rename",
         "night",
         "--label",
-        "bfq@6.12=",
+        "bfq@7.1=",
         "--show",
         "cfq@4.12",
         "--annotate",
@@ -228,7 +228,7 @@ fn io_logs_are_written_and_replay_to_the_same_ios() {
     assert_eq!(ios(&run(&place.file("r.fio", replay))), ios(&first));
     // With several trials each has a log of its own; what is no log is left alone.
     place.out(&["run", "w.fio", "--device", "fixed", "--scheduler", "none,bfq"]);
-    assert!(place.dir.path().join("out.log-w-fixed-bfq@6.12-6.12-r1").exists());
+    assert!(place.dir.path().join("out.log-w-fixed-bfq@7.1-7.1-r1").exists());
     let diary = place.file("diary", "dear diary");
     let careless = place.file("c.fio", job.replace("out.log", "diary"));
     let why = place.fails(2, &["run", &careless, "--device", "fixed", "--scheduler", "none"]);
