@@ -126,7 +126,7 @@ impl Mq {
         mq
     }
 
-    fn tag_map(&self, core: &Core, nr: u32, shallow: Option<u32>) -> TagMap {
+    fn tag_map(&self, core: &Core, nr: u32, shallow: Option<(u32, bool)>) -> TagMap {
         let mq = &core.profile.mq;
         TagMap::new(nr, shallow, mq.shallow_depth, mq.wake_all_in_batch, self.tag_start)
     }
@@ -134,7 +134,7 @@ impl Mq {
     fn sched_tags(&self, core: &Core) -> Option<TagMap> {
         let facts = core.sched.facts();
         let shallow = core.sched.scheduler().min_shallow_depth(facts);
-        let shallow = shallow.filter(|_| core.profile.mq.limits_shrink_batches);
+        let shallow = shallow.map(|s| (s, core.profile.mq.limits_shrink_batches));
         (!core.sched.none()).then(|| self.tag_map(core, facts.nr_requests, shallow))
     }
 

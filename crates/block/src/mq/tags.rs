@@ -103,10 +103,10 @@ fn shift_for(depth: u32) -> u32 {
 
 impl TagMap {
     /// A map of `depth` tags, first searched from bit `start` on (modulo `depth`). `shallow` is the smallest registered
-    /// shallow depth.
+    /// shallow depth, and whether a wake-up waits for an eighth of its tags, rather than of all.
     pub(crate) fn new(
         depth: u32,
-        shallow: Option<u32>,
+        shallow: Option<(u32, bool)>,
         mode: ShallowDepth,
         wake_all: bool,
         start: u32,
@@ -134,7 +134,13 @@ impl TagMap {
         for w in 0..map.words.len() {
             map.words[w].all = low_bits(map.bits(w));
         }
-        map.wake_batch = (map.limit(shallow.unwrap_or(depth)) / WAIT_QUEUES as u32).clamp(1, 8);
+        let eighth = |tags: u32| (tags / WAIT_QUEUES as u32).clamp(1, 8);
+        map.wake_batch = match shallow {
+            None => eighth(depth),
+            Some((shallow, true)) => eighth(map.limit(shallow)),
+            // No more than can ever be given back: where all tags of the limit are in use, nothing else wakes its sleepers.
+            Some((shallow, false)) => eighth(depth).min(map.limit(shallow).max(1)),
+        };
         map
     }
 
@@ -406,7 +412,13 @@ mod tests {
 
     #[test]
     fn a_small_shallow_depth_shrinks_the_batch() {
-        assert_eq!(TagMap::new(64, Some(1), ShallowDepth::Word, true, 0).wake_batch, 1);
+        assert_eq!(TagMap::new(64, Some((1, true)), ShallowDepth::Word, true, 0).wake_batch, 1);
+        let of_all = |shallow| TagMap::new(64, Some((shallow, false)), ShallowDepth::Word, true, 0);
+        assert_eq!(
+            (of_all(12).wake_batch, of_all(1).wake_batch),
+            (8, 4),
+            "4 words, one tag of each"
+        );
         assert_eq!(TagMap::new(64, None, ShallowDepth::Word, true, 0).wake_batch, 8);
     }
 }
