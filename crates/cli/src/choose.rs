@@ -378,9 +378,10 @@ fn number<'a>(option: &str, text: &'a str) -> Outcome<(&'a str, i64, Place)> {
         return Err(d.into());
     };
     let value = value.trim();
-    // A model of ADIOS is two numbers: `9000000:7000`.
-    let two = || pair::parse(&value.split_once(':').map(|(a, b)| format!("{a} {b}"))?);
-    let n = value.parse().or_else(|e| two().ok_or(e)).map_err(|_| {
+    if unit_of(key.trim()) == Some(pair::UNIT) {
+        return model(option, text, key.trim(), value);
+    }
+    let n = value.parse().map_err(|_| {
         let place = Place::option(option, text, value);
         let d = place.error(format!("{key} takes a whole number, not \"{value}\""));
         d.with_help(in_its_unit(key.trim(), value).unwrap_or_default())
@@ -388,13 +389,35 @@ fn number<'a>(option: &str, text: &'a str) -> Outcome<(&'a str, i64, Place)> {
     Ok((key.trim(), n, Place::option(option, text, key)))
 }
 
+/// A model of ADIOS: two numbers, `9000000:7000` or, as in sysfs, `9000000 7000`.
+fn model<'a>(
+    option: &str,
+    text: &'a str,
+    key: &'a str,
+    value: &str,
+) -> Outcome<(&'a str, i64, Place)> {
+    let n = pair::parse(&value.replacen(':', " ", 1)).ok_or_else(|| {
+        let place = Place::option(option, text, value);
+        place.error(format!("{key} takes BASE:SLOPE, not \"{value}\"")).with_help(format!(
+            "BASE in ns, up to 90000000000, and SLOPE in ns for each KiB, below 100000000: {key}=9000000:7000"
+        ))
+    })?;
+    Ok((key, n, Place::option(option, text, key)))
+}
+
+/// The unit of a tunable of the form `scheduler.name`.
+fn unit_of(key: &str) -> Option<&'static str> {
+    let (scheduler, name) = key.split_once('.')?;
+    let family = registry::family(scheduler.split('@').next()?).ok()?;
+    Some(family.tunables.iter().find(|t| t.name == name)?.unit)
+}
+
 /// How to write a value with a unit: a tunable has its own, as in sysfs.
 fn in_its_unit(key: &str, value: &str) -> Option<String> {
     const TIMES: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     let time = |unit: &str| TIMES.iter().find(|t| t.0 == unit).map(|t| t.1);
-    let (scheduler, name) = key.split_once('.')?;
-    let family = registry::family(scheduler.split('@').next()?).ok()?;
-    let unit = family.tunables.iter().find(|t| t.name == name)?.unit;
+    let (_, name) = key.split_once('.')?;
+    let unit = unit_of(key)?;
     let (number, given) = value.split_at(value.find(|c: char| c.is_ascii_alphabetic())?);
     let number: f64 = number.trim().parse().ok()?;
     let same = time(given).zip(time(unit)).map(|(given, own)| number * given / own);

@@ -198,7 +198,7 @@ pub enum ChoiceError {
     },
     /// A setting of later kernels.
     #[error(
-        "Linux {kernel} has no queue/{name}, which came with 7.1; mq-deadline has a tunable of that name there"
+        "Linux {kernel} has no queue/{name}, which came with 7.1; before, and from 5.15 on, mq-deadline has a tunable of that name"
     )]
     SettingKernel {
         /// Setting.

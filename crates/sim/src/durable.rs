@@ -27,9 +27,8 @@ pub(crate) fn wait(
     record: &mut Record,
     go_on: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
 ) -> Result<(), SimError> {
-    let moved: u64 = record.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
-    let written = record.jobs.iter().any(|j| j.write.bytes > 0);
-    if !written || !trial.jobs.jobs.iter().any(leaves_writes) {
+    let written: u64 = record.jobs.iter().map(|j| j.write.bytes).sum();
+    if written == 0 || !trial.jobs.jobs.iter().any(leaves_writes) {
         return Ok(());
     }
     let began = host.tl.now;
@@ -38,7 +37,7 @@ pub(crate) fn wait(
     host.run_after(birth, go_on)?;
     let first = record.jobs.iter().map(|j| j.began).min().unwrap_or(0);
     let after = record.elapsed.saturating_sub(first) + (host.tl.now - began);
-    let [read, write, ..] = crate::record::device(&host.queue, host.tl.now).bytes;
+    let [_, write, ..] = crate::record::device(&host.queue, host.tl.now).bytes;
     let seconds = after as f64 / 1e9;
     let metric = |name: &str, value: f64, unit: &str, higher_is_better| Metric {
         name: name.into(),
@@ -47,7 +46,7 @@ pub(crate) fn wait(
         higher_is_better,
         censored: false,
     };
-    let rate = moved.min(read + write) as f64 / seconds;
+    let rate = written.min(write) as f64 / seconds;
     record.metrics.push(metric(DURABLE_BW, rate, "B/s", Some(true)));
     // Of jobs that a time ends, the one that wrote more has more to wait for.
     let timed = trial.jobs.jobs.iter().any(|j| j.runtime.is_some());

@@ -1,5 +1,9 @@
 //! The scenarios of `data/scenarios`: order and times are those of the real schedulers.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test reads the files it checks"
+)]
 
 use iosched_sim::scenario::{Scenario, run};
 

@@ -215,6 +215,8 @@ fn values_out_of_bounds() {
     refused(&tunable, &["fifo_batch=-1 is out of range: mq-deadline takes 0 to "]);
     refused(&["--queue", "nr_requests=0"], &["nr_requests=0 is out of range: 1 to "]);
     refused(&["--queue", "nr_requests=nan"], &["takes a whole number"]);
+    let model = ["--scheduler", "adios", "--tunable", "adios.lat_model_read=9000000"];
+    refused(&model, &["takes BASE:SLOPE", "adios.lat_model_read=9000000:7000"]);
     let tunable = ["--scheduler", "bfq", "--tunable", "bfq.slice_idle=2s"];
     refused(&tunable, &["takes a whole number", "slice_idle is in ms: bfq.slice_idle=2000"]);
     refused(&["--runs", "0"], &["--runs is out of range"]);
