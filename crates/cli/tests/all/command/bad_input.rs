@@ -279,7 +279,7 @@ fn tunables_and_generations_of_another_scheduler() {
     ] {
         refused(&["--scheduler", name], &["has no generation", "it has", known]);
     }
-    refused(&["--scheduler", "bfq@9.9"], &["Linux 9.9 is newer than 6.18", "write bfq@6.18"]);
+    refused(&["--scheduler", "bfq@9.9"], &["Linux 9.9 is newer than 7.1", "write bfq@7.1"]);
     // Without --scheduler all that the kernel has are chosen.
     let place = Place::new();
     let run = ["run", "random-read-qd32", "--device", "fixed", "--quiet", "--tunable"];
