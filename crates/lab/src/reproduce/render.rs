@@ -81,6 +81,11 @@ impl Reproduced {
                  standard errors of our runs; where it does not, a published one is \"none here\".",
                 self.noise
             ));
+            if self.kernel.is_some() {
+                counted.push_str(
+                    " neither: the kernel itself has no such difference either. kernel only: it has.",
+                );
+            }
         }
         out.push_str(&wrap("", 2, &counted, columns));
         for r in &self.remarks {
@@ -150,8 +155,13 @@ fn table(cells: &[Cell]) -> String {
     let mut out = format!("\n{}\n", title(cells));
     let kernel = cells.iter().any(|c| c.kernel_ratio.is_some());
     let third = |text: &str| if kernel { format!(" {text:>7}") } else { String::new() };
+    let widest = |name: fn(&Cell) -> &str, head: &str| {
+        cells.iter().map(|c| name(c).chars().count()).fold(head.len(), usize::max)
+    };
+    let (devices, schedulers) =
+        (widest(|c| &c.model, "device"), widest(|c| &c.scheduler, "scheduler"));
     out.push_str(&format!(
-        "{:<17} {:<12} {:>9} {:>8} {:>6} {:>6}{}\n",
+        "{:<devices$} {:<schedulers$} {:>9} {:>8} {:>6} {:>6}{}\n",
         "device",
         "scheduler",
         "published",
@@ -167,7 +177,7 @@ fn table(cells: &[Cell]) -> String {
         let number = |v: Option<f64>| v.map_or("–".into(), three_digits);
         let ratio = |v: Option<f64>| v.map_or("–".into(), |v| format!("{v:.2}"));
         let line = format!(
-            "{shown:<17} {:<12} {:>9} {:>8} {:>6} {:>6}{}  {}",
+            "{shown:<devices$} {:<schedulers$} {:>9} {:>8} {:>6} {:>6}{}  {}",
             c.scheduler,
             number(c.published),
             number(c.ours),
@@ -193,18 +203,16 @@ fn mark(c: &Cell) -> String {
             _ => "calibrated".into(),
         };
     }
-    let direction = match c.direction {
-        Direction::Agree => "agree",
-        Direction::Disagree if !c.our_difference => "none here",
-        Direction::Disagree => "DISAGREE",
-        Direction::None => "",
+    let kernel = c.kernel_ratio.zip(c.published_ratio).map(|(k, published)| shows(k, published));
+    let direction = match (c.direction, kernel) {
+        (Direction::Agree, _) => "agree",
+        (Direction::Disagree, Some(true)) if !c.our_difference => "kernel only",
+        (Direction::Disagree, Some(false)) if !c.our_difference => "neither",
+        (Direction::Disagree, None) if !c.our_difference => "none here",
+        (Direction::Disagree, _) => "DISAGREE",
+        (Direction::None, _) => "",
     };
     let mut words: Vec<&str> = Vec::from_iter((!direction.is_empty()).then_some(direction));
     words.extend((c.near() == Some(false)).then_some("far"));
-    if let (Direction::Disagree, Some((kernel, published))) =
-        (c.direction, c.kernel_ratio.zip(c.published_ratio))
-    {
-        words.push(if shows(kernel, published) { "kernel shows it" } else { "nor the kernel" });
-    }
     words.join(", ")
 }
