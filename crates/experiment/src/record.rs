@@ -128,6 +128,27 @@ pub struct CoreTime {
 }
 
 impl Record {
+    /// Whether each command of the disk was seen: its seeks and travel are known. The real disk of a run without a trace and
+    /// an import have 0 there, which is no figure.
+    #[must_use]
+    pub fn sees_commands(&self) -> bool {
+        let seen =
+            matches!(self.backend, BackendKind::Sim | BackendKind::Mock | BackendKind::Emulated);
+        seen || self.device.travel > 0 || !self.dispatches.is_empty()
+    }
+
+    /// Whether the time is known in which the scheduler held the disk idle. A running kernel does not tell it.
+    #[must_use]
+    pub fn sees_idling(&self) -> bool {
+        matches!(self.backend, BackendKind::Sim | BackendKind::Mock)
+    }
+
+    /// Whether the disk's commands were counted. Not all imports have the disk's side.
+    #[must_use]
+    pub fn counts_commands(&self) -> bool {
+        self.backend != BackendKind::Imported || self.device.commands.iter().any(|n| *n > 0)
+    }
+
     /// Which jobs failed, and with what.
     #[must_use]
     pub fn failed_jobs(&self) -> Option<String> {

@@ -153,6 +153,10 @@ pub(crate) struct DeviceSums {
     pub(crate) busy: Nanos,
     pub(crate) idled: Nanos,
     pub(crate) max_in_flight: u32,
+    /// Each command was seen: seeks and travel are known.
+    pub(crate) seen: bool,
+    /// So is the time in which the scheduler held the disk idle.
+    pub(crate) idling: bool,
 }
 
 /// Provenance that belongs to the workload or the trial rather than the run.
@@ -519,6 +523,8 @@ impl DeviceSums {
         self.busy = self.busy.saturating_add(d.busy);
         self.idled = self.idled.saturating_add(r.scheduler.idled);
         self.max_in_flight = self.max_in_flight.max(d.max_in_flight);
+        self.seen |= r.sees_commands();
+        self.idling |= r.sees_idling();
     }
 }
 

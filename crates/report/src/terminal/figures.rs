@@ -39,13 +39,13 @@ pub struct Figures {
     pub p999: f64,
     /// Mean and 99th percentile of fsync in ns; NaN when nothing was synced, and for a percentile of fewer than 100.
     pub sync: (f64, f64),
-    /// Share of the time with commands at the device, 0 to 1.
+    /// Share of the time with commands at the device, 0 to 1; NaN where the disk's side is not known, as for merges.
     pub busy: f64,
-    /// Share of the time the scheduler held the device idle.
+    /// Share of the time the scheduler held the device idle; NaN outside the simulator.
     pub idled: f64,
     /// Bios merged into requests.
     pub merges: f64,
-    /// Commands that did not start where the one before ended.
+    /// Commands that did not start where the one before ended; NaN where they were not seen.
     pub seeks: f64,
     /// Jain's index of the processes' throughput; NaN for a single process.
     pub fairness: f64,
@@ -109,10 +109,11 @@ impl Figures {
         let of = |name| r.metrics.iter().find(|m| m.name == name).map_or(f64::NAN, |m| m.value);
         f.durable = (of(DURABLE_BW), of(DURABLE_AFTER));
         let share = |t: u64| if r.elapsed == 0 { 0.0 } else { t as f64 / r.elapsed as f64 };
-        f.busy = share(r.device.busy).min(1.0);
-        f.idled = share(r.scheduler.idled).min(1.0);
-        f.merges = r.device.merges.iter().sum::<u64>() as f64;
-        f.seeks = r.device.seeks as f64;
+        let told = |known: bool, v: f64| if known { v } else { f64::NAN };
+        f.busy = told(r.counts_commands(), share(r.device.busy).min(1.0));
+        f.idled = told(r.sees_idling(), share(r.scheduler.idled).min(1.0));
+        f.merges = told(r.counts_commands(), r.device.merges.iter().sum::<u64>() as f64);
+        f.seeks = told(r.sees_commands(), r.device.seeks as f64);
         let core = r.core_time.as_ref();
         let per_io = core.and_then(|c| c.per_io);
         f.core_time = (core.map_or(f64::NAN, |c| c.utilisation), per_io.unwrap_or(f64::NAN));

@@ -179,9 +179,9 @@ fn signs(tables: &str, records: &[Record]) -> Vec<&'static str> {
     all.into_iter().filter(|w| w.0).map(|w| w.1).collect()
 }
 
-/// Whether the head of a table has the column of idling.
-fn idled(tables: &str) -> bool {
-    tables.lines().any(|l| l.contains(" seeks ") && l.contains(" idle %"))
+/// Whether the head of a table has a column of what the disk did.
+fn side(tables: &str, column: &str) -> bool {
+    tables.lines().any(|l| l.contains(" merges") && l.contains(column))
 }
 
 /// What columns are about.
@@ -209,9 +209,9 @@ fn heads(tables: &str, records: &[Record]) -> Vec<&'static str> {
         ),
         (mean, "fsync mean: a run has fewer than 100, too few for their 99th percentile"),
         (!mean && has(workload::SYNC), "fsync: its 99th percentile"),
-        (has("seeks"), "seeks: commands that do not begin where the last one ended"),
+        (side(tables, " seeks"), "seeks: commands that do not begin where the last one ended"),
         (
-            idled(tables),
+            side(tables, " idle %"),
             "idle %: of the time, with nothing at the disk because the scheduler held requests back for a next one",
         ),
         (has("fair"), "fair: Jain's index of the processes' throughput, 1 is even"),

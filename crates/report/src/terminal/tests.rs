@@ -1,4 +1,4 @@
-use iosched_experiment::record::CoreTime;
+use iosched_experiment::record::{BackendKind, CoreTime};
 use iosched_experiment::{DirStats, JobRecord, Metric, Record, Status, Warning};
 use proptest::prelude::*;
 
@@ -555,4 +555,19 @@ fn the_time_of_one_stands_beside_its_rate() {
     let [rate, not, next] =
         [at("fsync (more"), at("fsync_writethrough\n  n/a\n"), at("open_sync (more")];
     assert!(rate < not && not < next, "{text}");
+}
+
+/// fio's JSON has the disk's commands and no seeks, a table of a page not even these: 0 would be a figure.
+#[test]
+fn unknown_sides_of_the_disk_have_no_columns() {
+    let mut r = record("disk", "w", "bfq", 100, 5_000_000);
+    r.backend = BackendKind::Imported;
+    let text = report(&[r.clone()], NARROW);
+    let head = |w: &str| text.split_whitespace().any(|x| x == w);
+    assert!(!["busy", "merges", "seeks", "seeks:", "idle"].into_iter().any(head), "{text}");
+    r.device.commands[0] = 100;
+    let text = report(&[r.clone()], NARROW);
+    assert!(text.contains("busy % merges") && !text.contains("seeks"), "{text}");
+    r.backend = BackendKind::Sim;
+    assert!(report(&[r], NARROW).contains("busy % merges seeks idle %"));
 }

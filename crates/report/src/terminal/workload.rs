@@ -294,12 +294,18 @@ impl Side {
             p.rows.iter().map(|r| r.mean(f)).collect()
         };
         let percent = |v: f64| format!("{:.1}", v * 100.0);
-        let mut columns = vec![
-            Column::numbers("busy %", &values(|f| f.busy), Best::None, percent),
-            Column::numbers("merges", &values(|f| f.merges), Best::None, |v| show_count(v.round())),
-            Column::numbers("seeks", &values(|f| f.seeks), Best::None, |v| show_count(v.round())),
-            Column::numbers("idle %", &values(|f| f.idled), Best::None, percent),
-        ];
+        let count = |v: f64| show_count(v.round());
+        let mut columns = Vec::new();
+        let mut known = |head, get: fn(&Figures) -> f64, show: &dyn Fn(f64) -> String| {
+            let of = values(get);
+            if of.iter().any(Option::is_some) {
+                columns.push(Column::numbers(head, &of, Best::None, show));
+            }
+        };
+        known("busy %", |f| f.busy, &percent);
+        known("merges", |f| f.merges, &count);
+        known("seeks", |f| f.seeks, &count);
+        known("idle %", |f| f.idled, &percent);
         let (cores, per_io) = (values(|f| f.core_time.0), values(|f| f.core_time.1));
         if wide && cores.iter().any(Option::is_some) {
             columns.push(Column::numbers("cpu %", &cores, Best::None, percent));

@@ -47,7 +47,6 @@ pub fn from_fio(output: &FioOutput, mut trial: TrialId) -> Record {
         schema: SCHEMA,
         trial,
         backend: BackendKind::Imported,
-        device: device(output),
         provenance: BTreeMap::from([
             ("tool".to_string(), output.version.clone()),
             ("timestamp".to_string(), output.timestamp.to_string()),
@@ -61,6 +60,7 @@ pub fn from_fio(output: &FioOutput, mut trial: TrialId) -> Record {
             .saturating_mul(1_000_000_000),
         ..Record::default()
     };
+    record.device = device(output, record.elapsed);
     let mut seen = BTreeMap::<String, u32>::new();
     for (i, j) in output.jobs.iter().enumerate() {
         let subjob = seen.entry(j.jobname.clone()).or_default();
@@ -307,11 +307,13 @@ fn steady_state(j: &FioJob, record: &mut Record) {
     }
 }
 
-fn device(output: &FioOutput) -> DeviceStats {
+/// fio tells the share of the time in percent.
+fn device(output: &FioOutput, elapsed: Nanos) -> DeviceStats {
     let Some(d) = output.disk_util.first() else { return DeviceStats::default() };
     DeviceStats {
         commands: [d.read_ios, d.write_ios, 0, 0],
         merges: [d.read_merges, d.write_merges, 0],
+        busy: (elapsed as f64 * d.util.clamp(0.0, 100.0) / 100.0) as Nanos,
         weighted: d.in_queue.saturating_mul(1_000_000),
         ..DeviceStats::default()
     }

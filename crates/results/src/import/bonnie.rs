@@ -94,15 +94,6 @@ pub fn from_bonnie(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record
             }
         }
     }
-    let fast = |r: &Record| r.metrics.is_empty();
-    out.iter_mut().filter(|r| fast(r)).for_each(|r| {
-        let message = "every test was too fast to be measured (+++++): larger files take longer";
-        r.warnings.push(Warning {
-            code: IMPORT.into(),
-            message: message.into(),
-            advice: String::new(),
-        });
-    });
     if out.is_empty() {
         return Err(Diagnostic::file(file, "no line of results: was bonnie++ stopped early?"));
     }
@@ -118,6 +109,16 @@ fn put(record: &mut Record, name: &str, value: f64, unit: &str, better: Option<b
         higher_is_better: better,
         censored: false,
     });
+}
+
+/// Says of a record that some tests have no figure.
+fn not_measured(record: &mut Record, names: &[&str]) {
+    if names.is_empty() {
+        return;
+    }
+    let message = format!("{}: too fast to be measured (+++++)", names.join(", "));
+    let advice = "larger files take longer".into();
+    record.warnings.push(Warning { code: IMPORT.into(), message, advice });
 }
 
 type Place<'a> = (&'a str, usize, &'a str);
@@ -142,7 +143,9 @@ fn comma(
     record.provenance.insert("tool".into(), format!("bonnie++ {tool}"));
     let tests = TESTS.iter().enumerate().map(|(i, t)| (layout.rates + 2 * i, t.0, t.1));
     let files = FILES.iter().enumerate().map(|(i, t)| (layout.files + 2 * i, *t, "1/s"));
+    let mut fast = Vec::new();
     for (k, (i, name, unit)) in tests.chain(files).enumerate() {
+        fast.extend(Some(name).filter(|_| field(i).trim().starts_with('+')));
         if let Some(value) = measured(place, field(i))? {
             put(record, name, value, unit, Some(true));
             if let Some(cpu) = measured(place, field(i + 1))? {
@@ -160,6 +163,7 @@ fn comma(
             put(record, &format!("{name} max latency"), value * us, "us", Some(false));
         }
     }
+    not_measured(record, &fast);
     Ok(())
 }
 
@@ -171,6 +175,7 @@ fn table(
     place: Place<'_>,
 ) -> Result<(), Diagnostic> {
     let line = place.2;
+    let mut fast = Vec::new();
     for (i, end) in heads.iter().enumerate().take(6) {
         let before = line.get(..(*end).min(line.len())).unwrap_or_default();
         // A word that goes on behind the head's end belongs to no column.
@@ -182,8 +187,9 @@ fn table(
             Some("g") => 2,
             _ => 0,
         };
-        let Some(value) = measured(place, digits)? else { continue };
         let (name, unit) = if files { (FILES[i], "1/s") } else { TESTS[i] };
+        fast.extend(Some(name).filter(|_| word.starts_with('+')));
+        let Some(value) = measured(place, digits)? else { continue };
         // 2.00 shortens rates: 115m is 115 MiB/s. Of seeks and files it shortens thousands.
         let scale = match (unit, power, digits.len() == word.len()) {
             ("KiB/s", p, _) => 1024f64.powi(p),
@@ -192,5 +198,6 @@ fn table(
         };
         put(record, name, value * scale, unit, Some(true));
     }
+    not_measured(record, &fast);
     Ok(())
 }

@@ -246,7 +246,6 @@ fn sysbench(record: &mut Record, section: &mut String, place: Place<'_>) -> Resu
             (_, "total time" | "total number of events" | "Number of threads") => {
                 record.provenance.insert(key.into(), value.into());
             }
-            (_, "per-request statistics") => *section = key.to_string(),
             _ => {}
         }
     }

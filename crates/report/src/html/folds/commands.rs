@@ -103,14 +103,15 @@ impl Source<'_> {
                     0 => "–".into(),
                     e => format!("{} %", tenth(v as f64 * 100.0 / e as f64)),
                 };
+                let known = |known: bool, figure: String| if known { figure } else { "–".into() };
                 Some(vec![
                     each(s.commands),
                     each(s.merges),
-                    each(s.seeks),
-                    sig(s.travel as f64 * 512.0 / 1e9 / n),
+                    known(s.seen, each(s.seeks)),
+                    known(s.seen, sig(s.travel as f64 * 512.0 / 1e9 / n)),
                     share(s.busy),
-                    share(s.idled),
-                    s.max_in_flight.to_string(),
+                    known(s.idling, share(s.idled)),
+                    known(s.max_in_flight > 0, s.max_in_flight.to_string()),
                 ])
             };
             html += &self.table(d, &format!("{device}, a round"), &HEAD.map(String::from), row);
