@@ -16,7 +16,7 @@ use crate::record::Ran;
 /// By how much the rate may change without a warning, in per cent.
 const APART: [u64; 4] = [10, 25, 50, 75];
 /// Parts of a run that are looked at.
-const PARTS: usize = 20;
+pub const PARTS: usize = 20;
 /// Fewer parts than this tell no trend from chance.
 const FEWEST: usize = 8;
 /// Parts on either side of a cut.
@@ -140,9 +140,10 @@ fn apart(a: f64, b: f64) -> u64 {
     APART.into_iter().rev().find(|p| apart > a.max(b) * *p as f64).unwrap_or(APART[0])
 }
 
-/// If the rate of a run changes, its figures depend as much on the start as on the state that it settles to.
-pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
-    let told = match change(halves(ran), &parts(ran))? {
+/// How a rate changes, in words, if it does: from the I/Os of both halves of a run, and of its equal parts, at most 20.
+#[must_use]
+pub fn told(halves: [u64; 2], parts: &[f64]) -> Option<String> {
+    Some(match change(halves, parts)? {
         Change::Halves(first, second) => format!(
             "the second half of the run has over {} % {} I/Os than the first",
             apart(first as f64, second as f64),
@@ -153,8 +154,12 @@ pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
             if before > after { "falls" } else { "rises" },
             apart(before, after)
         ),
-    };
-    Some(said(trial, &told))
+    })
+}
+
+/// If the rate of a run changes, its figures depend as much on the start as on the state that it settles to.
+pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
+    told(halves(ran), &parts(ran)).map(|told| said(trial, &told))
 }
 
 /// A cache of a device at the end of a run.

@@ -2,7 +2,7 @@
 //!
 //! [`simulate`] is a pure function: the same trial and seed give the same bytes, on any machine.
 
-mod drift;
+pub mod drift;
 mod durable;
 mod error;
 mod files;

@@ -9,6 +9,7 @@ use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 use iosched_workloads::programs::Params;
 
+use super::drifting;
 use super::noted::{
     Traced, clock_check, cpu_cost, priority, provenance, system, throttled, tunables,
 };
@@ -190,6 +191,7 @@ impl Run<'_> {
         ];
         record.logs.retain(|(_, text)| !text.trim().is_empty());
         cpu_cost(&mut record, &seen.used, &fio.cpu);
+        record.warnings.extend(drifting::warning(&trial.id, &trial.jobs.jobs, &seen.counts));
         self.conclude(&mut record, seen, scheduler, direct);
         if let Some(why) = record.failed_jobs() {
             if let Some(e) = self.gone() {
@@ -377,10 +379,12 @@ impl Run<'_> {
         let before = meter::read(&root, &names);
         let mut looked = Instant::now();
         let (mut compared, mut undisturbed) = (looked, true);
+        let mut counts = Vec::new();
         let mut alive = || {
             options.interrupt.check()?;
             if compared.elapsed() >= Duration::from_millis(250) {
                 undisturbed &= disks.states() == applied;
+                counts.push((clock.elapsed(), meter::disks(&root, &names).done()));
                 compared = Instant::now();
             }
             if looked.elapsed() >= Duration::from_secs(1) {
@@ -411,7 +415,7 @@ impl Run<'_> {
             None => Err(untraced.unwrap_or_else(|| "there is no trace".into())),
         });
         let used = after.since(&before);
-        Ok((result, Seen { used, elapsed, traced, timing, applied, undisturbed }))
+        Ok((result, Seen { used, elapsed, traced, timing, applied, undisturbed, counts }))
     }
 
     /// A disk that went away shows as failures of all kinds. This is the one to report.
@@ -523,6 +527,8 @@ struct Seen {
     applied: Vec<QueueState>,
     /// Whether all settings stayed the same, as far as could be seen.
     undisturbed: bool,
+    /// When, from the start, how many I/Os the disks had done.
+    counts: Vec<(Duration, u64)>,
 }
 
 /// Switches to the trial's scheduler with its tunables and queue settings; the kernel's name for it.

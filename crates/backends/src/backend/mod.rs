@@ -1,6 +1,7 @@
 //! What runs a trial.
 
 mod before;
+mod drifting;
 mod emulated;
 mod live;
 mod mock;

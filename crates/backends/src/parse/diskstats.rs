@@ -64,6 +64,12 @@ pub fn find(text: &str, name: &str) -> Option<DiskStats> {
 }
 
 impl DiskStats {
+    /// Reads, writes and discards that were completed.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.ios.iter().sum()
+    }
+
     /// What happened since an earlier reading; a counter that went backwards (32-bit wrap, device
     /// replaced) counts as 0.
     #[must_use]
