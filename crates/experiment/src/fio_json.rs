@@ -273,6 +273,7 @@ fn job(raw: RawJob, subjob: u32, global: &BTreeMap<String, String>) -> JobRecord
             Ok(errno) => Errno(errno).to_string(),
             Err(_) => format!("fio reports error {}", raw.error),
         }),
+        ask: None,
     }
 }
 

@@ -1,5 +1,6 @@
 //! The result of a trial, the same for every backend.
 
+mod ask;
 mod jobs;
 mod moments;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use iosched_types::{Bytes, CpuTime, Nanos, Op, Sector};
 
+pub use ask::Ask;
 pub use jobs::{DirStats, JobRecord, TASK_CALLS, Total, place_in_time, rates, together, total};
 pub use moments::Moments;
 

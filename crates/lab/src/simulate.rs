@@ -77,6 +77,12 @@ fn identify(record: &mut Record, trial: &Trial) {
     record.provenance.insert(iosched_results::answer::DEVICE_DEPTH.into(), depth.to_string());
     let capacity = trial.device.capacity().to_string();
     record.provenance.insert(iosched_results::answer::DEVICE_CAPACITY.into(), capacity);
+    let default = match trial.device.hw_queues {
+        1 => &trial.kernel.default_scheduler,
+        _ => &trial.kernel.default_scheduler_multi_queue,
+    };
+    record.provenance.insert(iosched_results::verdict::BASE.into(), default.clone());
+    record.note_asks(&trial.jobs.jobs);
     let mut device = trial.device.clone();
     // Descriptions of the device change no figure.
     (device.title, device.summary, device.price) = (String::new(), String::new(), None);

@@ -26,6 +26,7 @@ pub mod render;
 pub mod stats;
 pub mod store;
 pub mod trace;
+pub mod verdict;
 pub mod viewer;
 
 pub use fio::fio_json;

@@ -139,6 +139,7 @@ fn job_record(job: &JobSpec, s: JobStats, clones: usize, start: Nanos, exact: bo
         depths: s.depths,
         cpu: CpuTime::default(),
         error: None,
+        ask: None,
     }
 }
 

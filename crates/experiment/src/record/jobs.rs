@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iosched_types::{Bytes, CpuTime, LatencyHistogram, Nanos};
 use serde::{Deserialize, Serialize};
 
-use super::Moments;
+use super::{Ask, Moments};
 
 /// One process or group.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -46,6 +46,9 @@ pub struct JobRecord {
     pub cpu: CpuTime,
     /// Why it ended early, if it did.
     pub error: Option<String>,
+    /// What it is run for; throughput where it does not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]

@@ -19,6 +19,7 @@ use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency
 pub use figures::Figures;
 pub use iosched_results::grid::{Align, Cell, Grid};
 use iosched_results::store::Edits;
+use iosched_results::verdict::{self, verdicts};
 
 use cells::places;
 
@@ -97,8 +98,9 @@ fn reported(
     let mixed = one_latency([&mut cells]);
     charge_starved([&mut cells]);
     let places = places(records, &cells, look.noise);
-    let mut out: String = places.iter().map(|p| workload::tables(p, look) + "\n").collect();
     let candidates = candidates_called(records, own);
+    let mut out = verdict::text(&verdicts(records, &cells, &candidates), look.prose());
+    out.extend(places.iter().map(|p| workload::tables(p, look) + "\n"));
     let mut answers = answers(&cells, &candidates);
     without_hidden(&mut answers, hidden);
     out.push_str(&summary::summary(&places, &answers, look));

@@ -130,6 +130,7 @@ fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
             ..CpuTime::default()
         },
         error: (j.error != 0).then(|| format!("error {}", j.error)),
+        ask: None,
     }
 }
 

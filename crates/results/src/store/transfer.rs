@@ -13,6 +13,7 @@ use super::error::of;
 use super::write::describe;
 use super::{Store, StoreError};
 use crate::answer::{Answer, answers_of};
+use crate::verdict::{Verdict, verdicts_of};
 
 /// `format` of a [`Document`].
 pub const DOCUMENT_FORMAT: &str = "iosched-results";
@@ -55,6 +56,9 @@ pub struct ExperimentDocument {
     /// Names, notes and hidden schedulers.
     #[serde(default, skip_serializing_if = "Edits::is_empty")]
     pub edits: Edits,
+    /// What to use on each device, with gains and prices. It follows from the records, so nothing of it is read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "made_again")]
+    pub verdicts: Vec<Verdict>,
     /// What to use, for each device and goal. It follows from the records, so nothing of it is read.
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "made_again")]
     pub answers: Vec<Answer>,
@@ -80,7 +84,10 @@ impl Document {
     /// A document of experiments, with what follows from their records.
     #[must_use]
     pub fn answered(mut experiments: Vec<ExperimentDocument>) -> Document {
-        experiments.iter_mut().for_each(|e| (e.answers, e.notes) = answers_of(&e.records));
+        for e in &mut experiments {
+            (e.answers, e.notes) = answers_of(&e.records);
+            e.verdicts = verdicts_of(&e.records);
+        }
         Document::of_experiments(experiments)
     }
 

@@ -1,0 +1,230 @@
+//! The asks of a device's workloads, each with its figure under each scheduler.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use iosched_experiment::record::{Ask, Record};
+
+use super::Kind;
+use crate::answer::Candidate;
+use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
+use crate::measure::{TOTAL, derived, kind};
+use crate::stats::{Compared, Judged, Lent, Summary, VerdictOptions, judge_together, summarize};
+
+/// Jobs beyond so many are not told apart: the workload is asked as a whole.
+const JOBS: usize = 8;
+/// Figures of its own that a program's workload is asked by.
+const OWN: usize = 4;
+
+/// One ask of a workload.
+pub(super) struct Asked<'a> {
+    pub(super) workload: &'a str,
+    /// As it is shown.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    pub(super) measure: String,
+    /// It runs beside jobs that ask for something: its throughput is a price, no goal.
+    pub(super) background: bool,
+    /// By scheduler, in the order of the candidates.
+    pub(super) each: Vec<Option<(Cow<'a, CellSample>, Summary)>>,
+    /// Each scheduler against the base; `None` of the base itself and where a side has nothing.
+    pub(super) judged: Vec<Option<Judged>>,
+}
+
+impl Asked<'_> {
+    /// The mean of the runs, or the limit that they reached.
+    pub(super) fn value(&self, i: usize) -> Option<f64> {
+        self.each[i].as_ref().and_then(|(_, s)| s.centre())
+    }
+
+    /// How many runs of one are better than the same run of another, and how many both have.
+    pub(super) fn agree(&self, i: usize, base: usize) -> (usize, usize) {
+        let (Some((x, _)), Some((y, _))) = (&self.each[i], &self.each[base]) else {
+            return (0, 0);
+        };
+        let of: BTreeMap<u32, f64> = y.sample.rounds.iter().map(|(r, o)| (*r, o.value)).collect();
+        let pairs = x.sample.rounds.iter().filter_map(|(r, o)| Some((o.value, *of.get(r)?)));
+        let pairs: Vec<(f64, f64)> = pairs.collect();
+        let better =
+            pairs.iter().filter(|(a, b)| super::times(*a, *b, x.better).is_some_and(|t| t > 1.0));
+        (better.count(), pairs.len())
+    }
+}
+
+/// The workloads of some records in their order, with their jobs and asks.
+fn jobs<'a>(records: &[&'a Record]) -> Vec<(&'a str, Vec<(&'a str, Option<Ask>)>)> {
+    let mut out: Vec<(&str, Vec<(&str, Option<Ask>)>)> = Vec::new();
+    for r in records {
+        let at = out.iter().position(|w| w.0 == r.trial.workload).unwrap_or_else(|| {
+            out.push((&r.trial.workload, Vec::new()));
+            out.len() - 1
+        });
+        for j in &r.jobs {
+            if !out[at].1.iter().any(|o| o.0 == j.name) {
+                out[at].1.push((&j.name, j.ask));
+            }
+        }
+    }
+    out
+}
+
+/// The asks of a device. `here` are its candidates, `base` the position of the base among them.
+pub(super) fn asked<'a>(
+    device: &str,
+    here: &[&Candidate],
+    base: usize,
+    records: &[&'a Record],
+    cells: &'a Cells,
+) -> Vec<Asked<'a>> {
+    let mut out: Vec<Asked<'a>> = Vec::new();
+    for (workload, jobs) in jobs(records) {
+        let all: Vec<(&CellKey, &Cell)> = cells.at(device, workload).collect();
+        let of: Vec<Option<&'a Cell>> = here
+            .iter()
+            .map(|c| all.iter().find(|(k, _)| k.scheduler == c.scheduler).map(|(_, cell)| *cell))
+            .collect();
+        let place = Place { device, workload, of, cells };
+        let own = place.own();
+        match &jobs[..] {
+            _ if !own.is_empty() => out.extend(own),
+            [(_, ask)] => out.extend(place.ask("", workload, *ask)),
+            several if several.len() <= JOBS => {
+                let of =
+                    |(job, ask): &(&str, Option<Ask>)| place.ask(&format!("job/{job}/"), job, *ask);
+                out.extend(several.iter().filter_map(of));
+            }
+            _ => out.extend(place.ask("", workload, None)),
+        }
+    }
+    tell_apart(&mut out);
+    let busy: Vec<&str> = out.iter().filter(|a| a.kind != Kind::Most).map(|a| a.workload).collect();
+    for a in &mut out {
+        a.background = a.kind == Kind::Most && busy.contains(&a.workload);
+    }
+    judge(&mut out, base);
+    out
+}
+
+/// Jobs of one name in two workloads are called by both.
+fn tell_apart(asked: &mut [Asked<'_>]) {
+    let names: Vec<(String, &str)> = asked.iter().map(|a| (a.name.clone(), a.workload)).collect();
+    for a in asked {
+        if names.iter().any(|(n, w)| *n == a.name && *w != a.workload) && a.name != a.workload {
+            a.name = format!("{}/{}", a.workload, a.name);
+        }
+    }
+}
+
+/// A workload on a device.
+struct Place<'a, 'b> {
+    device: &'b str,
+    workload: &'a str,
+    of: Vec<Option<&'a Cell>>,
+    cells: &'a Cells,
+}
+
+impl<'a> Place<'a, '_> {
+    /// The first of some measures that any scheduler has.
+    fn first(&self, of: &[String]) -> Option<String> {
+        let has = |m: &&String| self.of.iter().flatten().any(|c| c.measures.contains_key(*m));
+        of.iter().find(has).cloned()
+    }
+
+    fn ask(&self, prefix: &str, name: &str, ask: Option<Ask>) -> Option<Asked<'a>> {
+        let named =
+            |all: &[&str]| -> Vec<String> { all.iter().map(|m| format!("{prefix}{m}")).collect() };
+        let rates = named(&["read.bw", "write.bw", "trim.iops"]);
+        let (kind, measure) = match ask {
+            Some(Ask::Rate(n)) => (Kind::Rate(n as f64), self.first(&rates)),
+            Some(Ask::Sync) => {
+                // One figure for all: a mean beside a percentile compares nothing.
+                let resolved = |m: &&&str| {
+                    let m = format!("{prefix}{m}");
+                    self.of.iter().flatten().all(|c| c.measures.contains_key(&m))
+                };
+                let all = ["sync.lat.p99", "sync.clat.p99", "sync.lat.mean", "sync.clat.mean"];
+                let found = all.iter().find(resolved).map(|m| format!("{prefix}{m}"));
+                (Kind::Wait, found.or_else(|| self.first(&named(&all[2..]))))
+            }
+            Some(Ask::Wait) => {
+                let all = ["read.lat.mean", "read.clat.mean", "write.lat.mean", "write.clat.mean"];
+                (Kind::Wait, self.first(&named(&all)))
+            }
+            None if prefix.is_empty() => {
+                let total = throughput_of(self.cells, self.device, self.workload);
+                (Kind::Most, total.map(String::from))
+            }
+            None => (Kind::Most, self.first(&rates)),
+        };
+        Some(self.filled(name.into(), kind, measure?))
+    }
+
+    /// Figures that a program measures itself.
+    fn own(&self) -> Vec<Asked<'a>> {
+        let mut names: Vec<&String> = Vec::new();
+        for m in self.of.iter().flatten().flat_map(|c| c.measures.keys()) {
+            if !derived(m) && !m.starts_with("cpu_") && !names.contains(&m) {
+                names.push(m);
+            }
+        }
+        let of = |m: &&String| {
+            let first = self.of.iter().flatten().find_map(|c| c.measures.get(*m));
+            let time = first.is_some_and(|s| ["s", "ms", "us", "ns"].contains(&s.unit.as_str()));
+            let kind = if time { Kind::Wait } else { Kind::Most };
+            self.filled((*m).replace('_', " "), kind, (*m).clone())
+        };
+        names.iter().take(OWN).map(of).collect()
+    }
+
+    fn filled(&self, name: String, kind: Kind, measure: String) -> Asked<'a> {
+        let seed = VerdictOptions::default().seed;
+        let of = |cell: &Option<&'a Cell>| {
+            let cell = (*cell)?;
+            let sample = match cell.measures.get(&measure) {
+                Some(s) => Cow::Borrowed(s),
+                None if measure == TOTAL && !cell.rounds().is_empty() => Cow::Owned(cell.total()),
+                None => return None,
+            };
+            let summary = summarize(&sample.sample.observations(), seed);
+            Some((sample, summary))
+        };
+        let each: Vec<_> = self.of.iter().map(of).collect();
+        let judged = each.iter().map(|_| None).collect();
+        Asked { workload: self.workload, name, kind, measure, background: false, each, judged }
+    }
+}
+
+/// Judges all figures of a device together, each against the base's.
+fn judge(asked: &mut [Asked<'_>], base: usize) {
+    let options = VerdictOptions::default();
+    let places: Vec<(usize, usize)> = asked
+        .iter()
+        .enumerate()
+        .flat_map(|(a, one)| (0..one.each.len()).map(move |i| (a, i)))
+        .filter(|(a, i)| {
+            *i != base && asked[*a].each[*i].is_some() && asked[*a].each[base].is_some()
+        })
+        .collect();
+    let samples = asked
+        .iter()
+        .flat_map(|a| a.each.iter().flatten().map(|(s, _)| (kind(&a.measure), &s.sample)));
+    let lent = Lent::of(samples);
+    let pairs: Vec<Compared<'_>> = places
+        .iter()
+        .filter_map(|(a, i)| {
+            let (new, old) = (asked[*a].each[*i].as_ref()?, asked[*a].each[base].as_ref()?);
+            Some(Compared {
+                base: (&old.0.sample, &old.1),
+                new: (&new.0.sample, &new.1),
+                better: new.0.better,
+                kind: kind(&asked[*a].measure),
+                sum: false,
+            })
+        })
+        .collect();
+    let judged = judge_together(&pairs, &lent, options);
+    drop(pairs);
+    for ((a, i), j) in places.into_iter().zip(judged) {
+        asked[a].judged[i] = Some(j);
+    }
+}

@@ -1,0 +1,104 @@
+use iosched_experiment::record::{Ask, BackendKind, DirStats, JobRecord};
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// A job that moved so many bytes in ten seconds, each I/O with a latency in ms.
+fn job(name: &str, ask: Option<Ask>, bytes: u64, ms: u64) -> JobRecord {
+    let ios = if bytes == 0 { 0 } else { 200 };
+    let mut read = DirStats { ios, bytes, runtime: 10_000_000_000, ..DirStats::default() };
+    (0..ios).for_each(|_| read.clat.record(ms * 1_000_000));
+    JobRecord { name: name.into(), read, ask, ended: 10_000_000_000, ..JobRecord::default() }
+}
+
+fn record(scheduler: &str, round: u32, jobs: Vec<JobRecord>) -> Record {
+    let mut r =
+        Record { jobs, elapsed: 10_000_000_000, backend: BackendKind::Sim, ..Record::default() };
+    r.trial.device = "disk".into();
+    r.trial.workload = "w".into();
+    r.trial.scheduler = scheduler.into();
+    r.trial.kernel = "6.12".into();
+    r.trial.repetition = round;
+    r.provenance.insert(BASE.into(), "mq-deadline".into());
+    r
+}
+
+/// Film, start and copy under each scheduler: rate in MiB/s, ms of a read, MiB/s.
+fn desktop(all: &[(&str, u64, u64, u64)], rounds: u32) -> Vec<Record> {
+    let of = |round: u32| {
+        all.iter().map(move |(s, film, ms, copy)| {
+            // Rounds differ a little, all in the same way.
+            let by = 1000 + u64::from(round);
+            let jobs = vec![
+                job("film", Some(Ask::Rate(8 * MIB)), film * 10 * MIB, 20),
+                job("start", Some(Ask::Wait), 4 * MIB * by / 1000, *ms),
+                job("copy", None, copy * 10 * MIB * by / 1000, 5),
+            ];
+            record(s, round, jobs)
+        })
+    };
+    (1..=rounds).flat_map(of).collect()
+}
+
+fn of(records: &[Record]) -> Verdict {
+    verdicts_of(records).remove(0)
+}
+
+#[test]
+fn a_kept_rate_outranks_throughput() {
+    let v = of(&desktop(
+        &[("none", 2, 40, 90), ("mq-deadline@D", 2, 40, 88), ("bfq@6.12", 8, 30, 50)],
+        6,
+    ));
+    assert_eq!((v.verdict, &*v.scheduler, &*v.base), (Advice::Use, "bfq@6.12", "mq-deadline@D"));
+    assert_eq!(v.gains.iter().map(|p| &*p.job).collect::<Vec<_>>(), ["film", "start"]);
+    assert_eq!(v.prices.iter().map(|p| &*p.job).collect::<Vec<_>>(), ["copy"]);
+    assert_eq!(v.firmness, Firmness::Sure);
+    let said = text(&[v], 80);
+    assert!(said.starts_with("disk: use bfq@6.12") && said.contains("sure, 6 of 6"), "{said}");
+    assert!(said.contains("8.00 MiB/s of 8.00 MiB/s; 2.00 MiB/s under mq-deadline@D"), "{said}");
+    assert!(said.contains("echo bfq | sudo tee"), "{said}");
+    assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
+}
+
+#[test]
+fn a_lost_rate_is_never_worth_throughput() {
+    let v = of(&desktop(&[("mq-deadline", 8, 40, 50), ("none", 2, 20, 90)], 6));
+    assert_eq!((v.verdict, &*v.scheduler), (Advice::Keep, "mq-deadline"));
+    assert_eq!(v.other.unwrap().prices[0].job, "film");
+}
+
+#[test]
+fn waits_that_nobody_notices_are_level() {
+    let v = of(&desktop(&[("mq-deadline", 8, 5, 88), ("bfq", 8, 1, 88)], 6));
+    assert_eq!(v.verdict, Advice::Keep);
+    assert_eq!(v.level, ["bfq"]);
+    let v = of(&desktop(&[("mq-deadline", 8, 120, 88), ("bfq", 8, 50, 80)], 6));
+    assert_eq!((v.verdict, &*v.gains[0].job), (Advice::Use, "start"));
+}
+
+#[test]
+fn nothing_is_behind_any_figure() {
+    let v = of(&desktop(&[("mq-deadline", 0, 40, 88), ("bfq", 2, 40, 88)], 6));
+    assert_eq!((v.verdict, &*v.gains[0].job), (Advice::Use, "film"));
+    let said = text(&[v], 80);
+    assert!(said.contains("nothing under mq-deadline"), "{said}");
+}
+
+#[test]
+fn removed_schedulers_are_named_and_never_recommended() {
+    let v =
+        of(&desktop(&[("mq-deadline", 2, 40, 88), ("bfq", 8, 40, 60), ("cfq@4.12", 8, 20, 95)], 6));
+    assert_eq!((&*v.scheduler, &v.gone[..]), ("bfq", &["cfq@4.12".to_string()][..]));
+}
+
+#[test]
+fn one_run_is_no_proof() {
+    let v = of(&desktop(&[("mq-deadline", 2, 40, 88), ("bfq", 8, 40, 60)], 1));
+    assert_eq!((v.verdict, v.firmness), (Advice::Use, Firmness::Unsure));
+    assert!(text(&[v], 80).contains("unsure, one run"));
+    let v = of(&desktop(&[("mq-deadline", 2, 40, 88), ("bfq", 2, 40, 88)], 1));
+    assert_eq!(v.verdict, Advice::Unknown);
+    assert!(verdicts(&[], &Cells::default(), &[]).is_empty());
+}
