@@ -8,6 +8,8 @@ mod asks;
 mod choose;
 mod text;
 
+use std::collections::BTreeMap;
+
 use iosched_experiment::record::{Record, Status};
 use serde::Serialize;
 
@@ -133,6 +135,9 @@ pub struct Verdict {
     pub set: String,
     /// What changes the reading.
     pub warnings: Vec<String>,
+    /// Short names: a family of which the kernel has one version here needs no generation.
+    #[serde(skip)]
+    pub short: BTreeMap<String, String>,
 }
 
 /// The verdicts of some records, by device in the order of the candidates. `cells` and `candidates` are theirs.

@@ -20,6 +20,12 @@ fn record(device: &str, workload: &str, scheduler: &str, ios: u64, latency: u64)
     r
 }
 
+/// The line of a scheduler in the first table.
+fn row(text: &str, name: &str) -> String {
+    let table = text.lines().skip_while(|l| !l.starts_with("scheduler"));
+    table.skip(1).find(|l| l.starts_with(name)).unwrap().to_string()
+}
+
 const NARROW: Look = Look { wide: false, color: false, noise: false, columns: 0 };
 
 #[test]
@@ -106,8 +112,7 @@ fn no_samples_are_no_figure_and_never_the_best() {
     };
     let text =
         report(&[with("none", 300, 200), with("bfq", 300, 0)], Look { columns: 160, ..NARROW });
-    let line =
-        |text: &str, name: &str| text.lines().find(|l| l.starts_with(name)).unwrap().to_string();
+    let line = row;
     assert!(line(&text, "bfq").contains('–') && line(&text, "none").contains("2.00"), "{text}");
     assert!(!line(&text, "bfq").contains(" 0*") && !line(&text, "bfq").contains("0.00*"), "{text}");
     // No I/O at all: neither mean nor percentile, nor how even the processes' shares are.
@@ -129,7 +134,7 @@ fn trims_are_counted_and_are_no_bandwidth() {
     let mib = 1_048_576;
     let text = report(&[trimming("none", 512, 700), trimming("bfq", 1024, 300)], NARROW);
     assert!(text.contains("trims/s"), "{text}");
-    let line = text.lines().find(|l| l.starts_with("bfq")).unwrap();
+    let line = row(&text, "bfq");
     let words: Vec<&str> = line.split_whitespace().collect();
     for word in ["4.00*", "1024*", "300"] {
         assert!(words.contains(&word), "{word}: {text}");
@@ -170,7 +175,7 @@ fn a_column_of_syncs_holds_one_figure() {
     records.push(run("bfq", 2, 200));
     let text = report(&records, wide);
     assert!(text.contains(" fsync ") && text.contains("fsync: its 99th percentile"), "{text}");
-    let line = |text: &str| text.lines().find(|l| l.starts_with("bfq")).unwrap().to_string();
+    let line = |text: &str| row(text, "bfq");
     assert!(line(&text).split_whitespace().any(|w| w.starts_with("90")), "{text}");
     records[3] = run("bfq", 2, 50);
     let text = report(&records, wide);

@@ -1,6 +1,7 @@
 //! Which scheduler a device should have.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use iosched_experiment::record::Record;
 use iosched_schedulers::registry::family;
@@ -177,10 +178,21 @@ fn sides(s: &Standing, asks: &[Asked<'_>], base: usize) -> (Vec<Point>, Vec<Poin
     (of(Ordering::Greater), of(Ordering::Less))
 }
 
+fn family_of(scheduler: &str) -> String {
+    scheduler.split(['@', ' ', '(']).next().unwrap_or_default().to_lowercase()
+}
+
+/// Families of which the kernel has one version among the candidates, by the candidates' names.
+fn short(here: &[&Candidate]) -> BTreeMap<String, String> {
+    let own = || here.iter().filter(|c| c.gone.is_empty()).map(|c| c.scheduler.as_str());
+    let alone = |s: &&str| own().filter(|o| family_of(o) == family_of(s)).count() == 1;
+    let bare = |s: &&str| s.split_once('@').is_some_and(|(_, g)| !g.contains(' '));
+    own().filter(|s| alone(s) && bare(s)).map(|s| (s.to_string(), family_of(s))).collect()
+}
+
 /// The kernel's default among the candidates, else the usual base.
 fn base_of(here: &[&Candidate], records: &[&Record]) -> Option<usize> {
     let named = records.iter().find_map(|r| r.provenance.get(BASE));
-    let family_of = |s: &str| s.split(['@', ' ', '(']).next().unwrap_or_default().to_lowercase();
     let default = named.and_then(|d| {
         let mut all = here.iter().enumerate().filter(|(_, c)| family_of(&c.scheduler) == *d);
         let own = all.clone().find(|(_, c)| c.gone.is_empty());
@@ -233,8 +245,8 @@ fn level_is_known(asks: &[Asked<'_>], at: usize) -> bool {
 
 /// The command that sets a scheduler, by its name in the kernel.
 fn set(scheduler: &str) -> String {
-    let name = scheduler.split(['@', ' ', '(']).next().unwrap_or_default();
-    match family(name) {
+    let name = family_of(scheduler);
+    match family(&name) {
         Ok(_) => format!("echo {name} | sudo tee /sys/block/sdX/queue/scheduler"),
         Err(_) => String::new(),
     }
@@ -265,7 +277,7 @@ pub(super) fn verdict(
         true => firmness(deciding, best.at, base),
         false => (Firmness::Likely, runs(base), runs(base)),
     };
-    if !takes && !others().all(|s| level_is_known(&asks, s.at) || !s.level()) {
+    if !takes && (runs(base) < 2 || !others().all(|s| level_is_known(&asks, s.at) || !s.level())) {
         (firm, agree) = (Firmness::Unsure, 0);
     }
     let (gains, prices) = sides(best, &asks, base);
@@ -277,7 +289,7 @@ pub(super) fn verdict(
     let named = |of: &mut dyn Iterator<Item = &Standing>| -> Vec<String> {
         of.map(|s| here[s.at].scheduler.clone()).collect()
     };
-    let one_run = firm == Firmness::Unsure && runs(base) < 2;
+    let one_run = runs(base) < 2 && gains.is_empty();
     Some(Verdict {
         device: device.into(),
         verdict: match takes {
@@ -302,6 +314,7 @@ pub(super) fn verdict(
         matrix: matrix(&all, here, &asks, base),
         set: if takes { set(&here[chosen].scheduler) } else { String::new() },
         warnings: warnings(here),
+        short: short(here),
     })
 }
 

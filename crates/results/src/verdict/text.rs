@@ -29,9 +29,15 @@ pub fn text(verdicts: &[Verdict], columns: usize) -> String {
         out.push('\n');
     }
     let mut base = None;
-    for v in verdicts.iter().filter(|v| !v.matrix.is_empty()) {
+    let differs = |v: &&Verdict| v.matrix.iter().any(|r| r.ratios.iter().any(Option::is_some));
+    for v in verdicts.iter().filter(differs) {
         if base != Some(&v.base) {
-            out.push_str(&wrap("", 2, &format!("Times better than {}", v.base), columns));
+            out.push_str(&wrap(
+                "",
+                2,
+                &format!("Times better than {}", called(v, &v.base)),
+                columns,
+            ));
             base = Some(&v.base);
         }
         out.push_str(&matrix(v, columns));
@@ -50,30 +56,48 @@ fn firm(v: &Verdict) -> String {
     }
 }
 
-fn one(v: &Verdict, columns: usize) -> String {
-    let device = printable(&v.device);
-    let head = match v.verdict {
-        Advice::Use => format!("{device}: use {}", v.scheduler),
-        Advice::Keep => format!("{device}: keep {}", v.scheduler),
-        Advice::Unknown => format!("{device}: cannot tell from one run"),
+/// A scheduler as people call it.
+fn called<'a>(v: &'a Verdict, name: &'a str) -> &'a str {
+    v.short.get(name).map_or(name, String::as_str)
+}
+
+fn all_called(v: &Verdict, names: &[String]) -> String {
+    let names: Vec<&str> = names.iter().map(|n| called(v, n)).collect();
+    list(&names)
+}
+
+/// The sentence, and how sure it is at the end of its line.
+fn head(v: &Verdict, columns: usize) -> String {
+    let said = match v.verdict {
+        Advice::Use => format!("{}: use {}", v.device, called(v, &v.scheduler)),
+        Advice::Keep => format!("{}: keep {}", v.device, called(v, &v.scheduler)),
+        Advice::Unknown => format!("{}: cannot tell from one run", v.device),
     };
-    let firm = firm(v);
-    let width = columns.min(80);
-    let gap = width.saturating_sub(head.chars().count() + firm.chars().count()).max(2);
-    let mut out = format!("{head}{}{firm}\n", " ".repeat(gap));
-    let wide = v.gains.iter().chain(&v.prices).map(|p| p.job.chars().count()).max();
-    let wide = wide.unwrap_or(0).clamp(8, 24);
-    for p in v.gains.iter().take(LINES) {
-        out.push_str(&wrap(&format!("  {:wide$}  ", p.job), wide + 4, &said(p, &v.base), columns));
+    let (said, firm) = (printable(&said), firm(v));
+    let taken = said.chars().count() + firm.chars().count();
+    match columns.min(80).checked_sub(taken).filter(|gap| *gap >= 2) {
+        Some(gap) => format!("{said}{}{firm}\n", " ".repeat(gap)),
+        None => wrap("", 2, &format!("{said} ({firm})"), columns),
     }
+}
+
+fn one(v: &Verdict, columns: usize) -> String {
+    let mut out = head(v, columns);
+    let base = called(v, &v.base);
+    let wide = v.gains.iter().map(|p| p.job.chars().count()).max();
+    let wide = wide.unwrap_or(0).clamp(8, 24);
+    let mut detail = |name: &str, words: &str| {
+        let name = format!("  {:wide$}  ", printable(name));
+        out.push_str(&wrap(&name, wide + 4, words, columns));
+    };
+    v.gains.iter().take(LINES).for_each(|p| detail(&p.job, &said(p, base)));
     for p in v.prices.iter().take(2) {
-        let words = format!("{}: {}", p.job, said(p, &v.base));
-        out.push_str(&wrap(&format!("  {:wide$}  ", "price"), wide + 4, &words, columns));
+        detail("price", &format!("{}: {}", p.job, said(p, base)));
     }
     let mut line = |words: &str| out.push_str(&wrap("  ", 4, words, columns));
     if !v.level.is_empty() {
         let verb = if v.level.len() == 1 { "is" } else { "are" };
-        line(&format!("{} {verb} level with {}", list(&v.level), v.base));
+        line(&format!("{} {verb} level with {base}", all_called(v, &v.level)));
     }
     if let Some(o) = &v.other {
         let gains: Vec<String> = o.gains.iter().take(2).map(short).collect();
@@ -82,21 +106,18 @@ fn one(v: &Verdict, columns: usize) -> String {
             [] => String::new(),
             all => format!("; its price: {}", all.join(", ")),
         };
-        line(&format!("{}: {}{price}", o.scheduler, gains.join(", ")));
+        line(&format!("{}: {}{price}", called(v, &o.scheduler), gains.join(", ")));
     }
     if !v.gone.is_empty() {
-        let verb = if v.gone.len() == 1 {
-            "does as well; this kernel does not have it"
-        } else {
-            "do as well; this kernel does not have them"
-        };
-        line(&format!("{} {verb}", list(&v.gone)));
+        let (verb, them) = if v.gone.len() == 1 { ("does", "it") } else { ("do", "them") };
+        let names = all_called(v, &v.gone);
+        line(&format!("{names} {verb} as well; this kernel does not have {them}"));
     }
     if v.firmness == Firmness::Unsure {
         line("More runs tell more: --runs 12");
     }
     if !v.set.is_empty() {
-        out.push_str(&wrap(&format!("  {:wide$}  ", "set it"), wide + 4, &v.set, usize::MAX));
+        out.push_str(&wrap(&format!("  {:wide$}  ", "set it"), wide + 4, &v.set, columns));
     }
     out
 }
@@ -124,10 +145,10 @@ fn said(p: &Point, base: &str) -> String {
     format!("{now}; {then} under {base}")
 }
 
-fn list(names: &[String]) -> String {
+fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
-        [one] => one.clone(),
+        [one] => (*one).to_string(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
     }
 }
@@ -141,7 +162,8 @@ fn matrix(v: &Verdict, columns: usize) -> String {
     }
     for row in &v.matrix {
         let cell = |r: &Option<f64>| Cell::new(r.map_or("=".into(), times));
-        let mut cells = vec![Cell::new(row.schedulers.join(", "))];
+        let names: Vec<&str> = row.schedulers.iter().map(|n| called(v, n)).collect();
+        let mut cells = vec![Cell::new(printable(&names.join(", ")))];
         cells.extend(row.ratios[..shown].iter().map(cell));
         grid.row(cells);
     }
