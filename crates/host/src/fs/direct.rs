@@ -1,14 +1,13 @@
 //! I/O past the page cache.
 
-use iosched_syscalls::{Answer, Errno};
+use iosched_syscalls::Errno;
 use iosched_types::DirectSync;
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::writeback::Backing as _;
-use iosched_vfs::kernel::{Event, Group, Kernel, Wait, World};
+use iosched_vfs::kernel::{Group, Kernel, Wait, World};
 
-use super::Ino;
 use super::mount::{Mount, Part, Path};
 use super::room::missing;
 
@@ -19,16 +18,6 @@ pub(crate) struct Direct {
     pub(crate) write: bool,
     /// A write that is to be durable: by `fdatasync` (`O_DSYNC`: true) or `fsync` (`O_SYNC`).
     pub(crate) sync: Option<bool>,
-}
-
-/// An asynchronous write that is to be durable.
-#[derive(Debug)]
-pub(crate) struct ToSync {
-    /// Its I/O.
-    io: Group,
-    /// The group that tells of its end.
-    told: Group,
-    what: Direct,
 }
 
 /// Both in an answer. An asynchronous I/O is shorter than 4 GiB.
@@ -50,7 +39,7 @@ impl Mount {
             let group = k.with(World::group);
             let (n, through) = this.submit_direct(&k, what, group).await?;
             k.wait(Wait::Io(group)).await;
-            this.direct_done(&k, what).await;
+            this.direct_done(&k, what, true).await;
             if let Some(data_only) = what.sync.filter(|_| !through || this.is_device()) {
                 this.synced(&k, what.part.ino.0, data_only).await?;
             }
@@ -65,17 +54,30 @@ impl Mount {
         Ok(Box::pin(async move {
             let io = k.with(World::group);
             let (n, through) = this.submit_direct(&k, what, io).await?;
-            if what.sync.is_none() || through {
-                k.with(|w| w.tell(io));
-                this.direct_done(&k, what).await;
-                return Ok(started(io, n));
+            let ends = what.sync.is_none() || through;
+            if !ends {
+                this.to_sync.borrow_mut().insert(io, what);
             }
-            this.direct_done(&k, what).await;
-            let told = k.with(World::group);
-            this.to_sync.borrow_mut().push_back(ToSync { io, told, what });
-            k.with(|w| w.signal(Event::DirectWritten));
-            Ok(started(told, n))
+            k.with(|w| w.tell(io));
+            this.direct_done(&k, what, ends).await;
+            Ok(started(io, n))
         }))
+    }
+
+    /// What is left to do when the bios of an asynchronous write are done, if anything: a worker makes it durable.
+    pub(crate) fn to_end(&self, group: Group) -> Option<Direct> {
+        self.to_sync.borrow_mut().remove(&group)
+    }
+
+    /// Does that. → bytes
+    pub(crate) fn end_direct(&self, actor: u32, what: Direct) -> Path {
+        let (k, this) = (self.kernel(actor), self.clone());
+        Box::pin(async move {
+            let part = what.part;
+            this.volume.came_back_alone(&k, part.ino.0, part.pages()).await;
+            this.synced(&k, part.ino.0, what.sync.unwrap_or(true)).await?;
+            Ok(part.len)
+        })
     }
 
     /// Starts it. → bytes, and whether a write goes past the disk's cache and so needs no sync
@@ -109,7 +111,8 @@ impl Mount {
         Ok((part.len, through))
     }
 
-    fn is_device(&self) -> bool {
+    /// Whether it is a bare device.
+    pub(crate) fn is_device(&self) -> bool {
         matches!(self.volume, Volume::Raw(_))
     }
 
@@ -139,42 +142,18 @@ impl Mount {
             && !self.volume.needs_commit(file)
     }
 
-    async fn direct_done(&self, k: &Kernel, what: Direct) {
+    /// Notes a write. `ends`: its blocks are marked as written, too, and no worker does it later.
+    async fn direct_done(&self, k: &Kernel, what: Direct, ends: bool) {
         if what.write {
             let part = what.part;
             if part.at + part.len > self.len(part.ino) {
                 self.volume.extended(k).await;
             }
             self.longer(part);
-            self.volume.convert(k, part.ino.0).await;
+            if ends {
+                self.volume.convert(k, part.ino.0).await;
+            }
             self.volume.wrote(k, part.ino.0, part.pages()).await;
         }
-    }
-
-    /// The worker that makes asynchronous direct writes durable when they have reached the disk. Those that end while it
-    /// syncs share the next sync of their file.
-    pub(super) async fn sync_direct(&self, k: &Kernel) -> Answer {
-        loop {
-            let Some(first) = self.to_sync.borrow_mut().pop_front() else {
-                k.wait(Wait::Event(Event::DirectWritten)).await;
-                continue;
-            };
-            k.wait(Wait::Io(first.io)).await;
-            let (ino, sync) = (first.what.part.ino, first.what.sync);
-            let mut told = vec![first.told];
-            self.also_written(k, (ino, sync), &mut told);
-            self.volume.fsync(k, ino.0, sync.unwrap_or(true)).await;
-            k.with(|w| told.into_iter().for_each(|group| w.tell(group)));
-        }
-    }
-
-    fn also_written(&self, k: &Kernel, same: (Ino, Option<bool>), told: &mut Vec<Group>) {
-        self.to_sync.borrow_mut().retain(|s| {
-            let joins = (s.what.part.ino, s.what.sync) == same && k.with(|w| w.take_done(s.io));
-            if joins {
-                told.push(s.told);
-            }
-            !joins
-        });
     }
 }

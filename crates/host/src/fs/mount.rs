@@ -4,7 +4,7 @@
 //! the machine polls until it ends. Names change when the call begins; what that does to the disk is on the path.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -21,9 +21,9 @@ use iosched_vfs::kernel::direct::Range;
 use iosched_vfs::kernel::memory::{Memory, Settings};
 use iosched_vfs::kernel::read::{Open, Order, Place};
 use iosched_vfs::kernel::writeback::Backing;
-use iosched_vfs::kernel::{Event, Kernel, World};
+use iosched_vfs::kernel::{Event, Group, Kernel, World};
 
-use super::direct::ToSync;
+use super::direct::Direct;
 use super::tree::Tree;
 use super::{Counts, Ino, Names};
 
@@ -55,7 +55,7 @@ pub struct Mount {
     /// Files without a name that the last has closed.
     pub(super) orphans: Rc<RefCell<Vec<u32>>>,
     /// Direct writes under way that are to be durable.
-    pub(super) to_sync: Rc<RefCell<VecDeque<ToSync>>>,
+    pub(super) to_sync: Rc<RefCell<BTreeMap<Group, Direct>>>,
     read_ahead: u64,
 }
 
@@ -192,13 +192,12 @@ impl Mount {
         }
     }
 
-    /// The kernel's threads: flusher, journal, the one that frees what the last has closed, the worker that makes
-    /// asynchronous direct writes durable, the one that notes what write-back brought to the disk, and the one that ends
-    /// writes of the log.
+    /// The kernel's threads: flusher, journal, the one that frees what the last has closed, the worker that makes up what a log
+    /// takes, the one that notes what write-back brought to the disk, and the one that ends writes of the log.
     pub(crate) fn threads(&self) -> [Path; 6] {
         let [a, b, c, d, e, f] = [0, 1, 2, 3, 4, 5].map(|n| self.kernel(n));
-        let (ends, log) = (self.volume.clone(), self.volume.clone());
-        let (v, j, o, w) = (self.volume.clone(), self.volume.clone(), self.clone(), self.clone());
+        let (ends, log, made) = (self.volume.clone(), self.volume.clone(), self.volume.clone());
+        let (v, j, o) = (self.volume.clone(), self.volume.clone(), self.clone());
         [
             Box::pin(async move {
                 match a.with(|w| w.memory.settings.writers_write) {
@@ -212,7 +211,10 @@ impl Mount {
                 Ok(0)
             }),
             Box::pin(async move { o.free_orphans(&c).await }),
-            Box::pin(async move { w.sync_direct(&d).await }),
+            Box::pin(async move {
+                made.checkpoints(&d).await;
+                Ok(0)
+            }),
             Box::pin(async move {
                 ends.completions(&e).await;
                 Ok(0)

@@ -4,6 +4,7 @@
 use iosched_syscalls::{Errno, Kind, OpenFlags};
 use iosched_vfs::fs::volume::Volume;
 use iosched_vfs::fs::{FileSystem as _, Kind as Made};
+use iosched_vfs::kernel::Lock;
 
 use super::lookup::Way;
 use super::mount::{Mount, Path};
@@ -42,7 +43,10 @@ impl Mount {
         let opening: Path = Box::pin(async move {
             if let Some((parent, name)) = made {
                 let at = (parent.0, ino.0);
-                if volume.create(&k, at, Made::File, &name).await.is_err() {
+                k.lock(Lock::Names(parent.0), true).await;
+                let made = volume.create(&k, at, Made::File, &name).await;
+                k.unlock(Lock::Names(parent.0));
+                if made.is_err() {
                     tree.borrow_mut().unmake(parent, &name, ino);
                     return Err(Errno::ENOSPC);
                 }
@@ -136,7 +140,10 @@ impl Mount {
         self.world.borrow_mut().memory.open(ino.0);
         let (k, volume, names) = (self.kernel(actor), self.volume.clone(), self.tree.clone());
         let making: Path = Box::pin(async move {
-            if volume.create(&k, (parent.0, ino.0), kind, &name).await.is_err() {
+            k.lock(Lock::Names(parent.0), true).await;
+            let made = volume.create(&k, (parent.0, ino.0), kind, &name).await;
+            k.unlock(Lock::Names(parent.0));
+            if made.is_err() {
                 names.borrow_mut().unmake(parent, &name, ino);
                 return Err(Errno::ENOSPC);
             }

@@ -394,7 +394,10 @@ impl Programs {
     /// An asynchronous I/O is done; perhaps before its call has returned.
     pub(super) fn group_done(&mut self, group: Group) {
         match self.groups.remove(&group) {
-            Some((t, tag, len)) => self.async_ends(t, Completion { tag, answer: Ok(len) }),
+            Some((t, tag, len)) => match self.fs.mount().and_then(|m| m.to_end(group)) {
+                Some(what) => self.end_by_worker(t, tag, what),
+                None => self.async_ends(t, Completion { tag, answer: Ok(len) }),
+            },
             None => _ = self.early.insert(group),
         }
     }

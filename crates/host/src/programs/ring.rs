@@ -1,7 +1,7 @@
 //! io_uring through the page cache: what would sleep in the call is done elsewhere.
 //!
 //! A read that misses starts its read-ahead under the caller's own I/O context, and goes on without it. A write is done by a
-//! worker with a context of its own. Writes of one file come one after another.
+//! worker with a context of its own. Writes of one file come one after another, those of a device together.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,7 +12,7 @@ use super::mounted::{After, durable};
 use super::paths::actor_of;
 use super::task::{State, Task, Tid};
 use crate::cpu::Seat;
-use crate::fs::{Ino, Part, Path};
+use crate::fs::{Direct, Ino, Part, Path};
 
 /// Threads that work for rings.
 #[derive(Default)]
@@ -61,9 +61,10 @@ impl Programs {
             true => mount.write(a, state, part, durable(flags)),
             false => mount.read(a, state, part, self.opens.clone(), file),
         };
+        let in_turn = io.write && !mount.is_device();
         self.async_begins(t);
         let waiting = Waiting { owner: t, tag: io.tag, path };
-        if io.write {
+        if in_turn {
             if let Some(queue) = self.workers.writes.get_mut(&ino) {
                 // Its path is the worker's that it was made for, so that one waits with it.
                 self.workers.busy.insert(worker, ino);
@@ -76,6 +77,14 @@ impl Programs {
         }
         self.set_to_work(worker, waiting);
         Ok(self.said(t, 0))
+    }
+
+    /// The bios of an asynchronous direct write are done. A worker of its own makes it durable.
+    pub(super) fn end_by_worker(&mut self, owner: Tid, tag: u32, what: Direct) {
+        let worker = self.worker(owner, true);
+        let Some(mount) = self.fs.mount() else { return };
+        let path = mount.end_direct(actor_of(worker), what);
+        self.set_to_work(worker, Waiting { owner, tag, path });
     }
 
     /// Whether memory answers it, or the call itself may write. Then it is done.

@@ -15,6 +15,7 @@ mod cores;
 mod fio_ends;
 mod fio_files;
 mod fio_loop;
+mod group_commits;
 mod guarantees;
 mod measured;
 mod real_schedulers;

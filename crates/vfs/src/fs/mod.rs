@@ -17,7 +17,7 @@ pub mod xfs;
 use iosched_types::Nanos;
 
 use crate::kernel::writeback::Backing;
-use crate::kernel::{Done, Event, Kernel, Wait};
+use crate::kernel::{Done, Event, Kernel, Lock, Wait};
 
 /// What an inode is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +106,18 @@ pub trait FileSystem: Backing {
         k.wait(Wait::Event(Event::Logged)).await;
     }
 
+    /// The worker that makes up what a log takes. Never ends where there is one.
+    async fn checkpoints(&self, _: &Kernel) {}
+
     /// Pages of the file are on the disk; whoever waits for them still does.
     async fn came_back(&self, _: &Kernel, _file: u32, _pages: (u64, u64)) {}
+
+    /// The same of a direct write, whose worker may wait for others that change the file.
+    async fn came_back_alone(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        k.lock(Lock::Inode(file), true).await;
+        self.came_back(k, file, pages).await;
+        k.unlock(Lock::Inode(file));
+    }
 
     /// Pages of the file that nobody waits for are on the disk.
     async fn written_back(&self, _: &Kernel, _file: u32) {}

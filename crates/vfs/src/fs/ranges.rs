@@ -71,6 +71,15 @@ impl Ranges {
         gaps.filter(|(a, b)| a < b)
     }
 
+    /// Whether the first page of a range is in it, and up to which page of the range the same holds.
+    pub(super) fn until(&self, from: u64, to: u64) -> (bool, u64) {
+        match self.within(from, to).next() {
+            Some((a, b)) if a <= from => (true, b.min(to)),
+            Some((a, _)) => (false, a),
+            None => (false, to),
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -19,14 +19,15 @@ where
     let world = Rc::new(RefCell::new(World::default()));
     world.borrow_mut().memory.introduce(4096);
     let kernel = |task| Kernel::new(world.clone(), task);
-    let (f, j, c, l) = (kernel(1), kernel(2), kernel(3), kernel(4));
-    let (ff, jf, cf, lf) = (fs.clone(), fs.clone(), fs.clone(), fs.clone());
+    let (f, j, c, l, p) = (kernel(1), kernel(2), kernel(3), kernel(4), kernel(5));
+    let (ff, jf, cf, lf, pf) = (fs.clone(), fs.clone(), fs.clone(), fs.clone(), fs.clone());
     let paths: Vec<Path> = vec![
         Box::pin(program(kernel(0), fs)),
         Box::pin(async move { f.flusher(&ff).await }),
         Box::pin(async move { jf.journal_thread(&j).await }),
         Box::pin(async move { cf.completions(&c).await }),
         Box::pin(async move { lf.log_ends(&l).await }),
+        Box::pin(async move { pf.checkpoints(&p).await }),
     ];
     let log = run(&world, paths, 1, 100_000);
     assert!(world.borrow().memory.accounts());

@@ -187,6 +187,14 @@ impl FileSystem for Volume {
         each!(self, fs => fs.completions(k).await);
     }
 
+    async fn came_back_alone(&self, k: &Kernel, file: u32, pages: (u64, u64)) {
+        each!(self, fs => fs.came_back_alone(k, file, pages).await);
+    }
+
+    async fn checkpoints(&self, k: &Kernel) {
+        each!(self, fs => fs.checkpoints(k).await);
+    }
+
     async fn log_ends(&self, k: &Kernel) {
         each!(self, fs => fs.log_ends(k).await);
     }

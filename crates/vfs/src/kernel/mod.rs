@@ -5,6 +5,7 @@
 //! has one path, so its wait is a cell and nothing needs a waker.
 
 pub mod direct;
+mod locks;
 pub mod memory;
 mod metadata;
 pub mod pdflush;
@@ -24,6 +25,7 @@ use std::task::Poll;
 
 use iosched_types::{Nanos, TaskId};
 
+pub use locks::Lock;
 pub use world::{BioOut, Done, Event, Found, Group, World};
 
 /// What a path waits for.

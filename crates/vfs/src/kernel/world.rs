@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use iosched_types::{Flags, Nanos, Op, Sector, TaskId};
 
 use super::Wait;
+use super::locks::{Held, Lock};
 use super::memory::Memory;
 use crate::cache::mapping::{Mapping, Mark};
 use crate::cache::pdflush::{Asked, Counters};
@@ -23,6 +24,10 @@ pub type Group = u32;
 pub enum Event {
     /// A transaction has been committed.
     Committed(u64),
+    /// A transaction of jbd2 has been committed: all who wait for one look whether it was theirs.
+    CommitEnded,
+    /// It is this task's turn to have a lock.
+    Turn(TaskId),
     /// The flusher has something to do.
     Flusher,
     /// The journal thread has something to do.
@@ -33,18 +38,18 @@ pub enum Event {
     Room,
     /// A file without a name was closed by the last who had it.
     Orphans,
-    /// A direct write that is to be durable has been started.
-    DirectWritten,
     /// A request for a write was given back, and the disk is not congested.
     Uncongested,
     /// A buffer of metadata has been read, or its copy has been written to the log.
     Buffer(Sector),
-    /// The lock of a file is free.
-    Unlocked(u32),
     /// Pages came back from the disk that the file system has to note.
     Ended,
     /// A write of the log came back from the disk.
     Logged,
+    /// A log wants a checkpoint of what has changed.
+    Push,
+    /// It is made up.
+    Pushed,
     /// A buffer of metadata has been written to its own place.
     Home(Sector),
 }
@@ -201,6 +206,8 @@ pub struct World {
     ended: VecDeque<u32>,
     /// Files with dirty pages for which there was no place, until somebody has been told.
     lost: BTreeSet<u32>,
+    /// Locks that somebody has.
+    pub(super) locks: BTreeMap<Lock, Held>,
     /// Bios that came back, and that a worker of the file system ends.
     late: VecDeque<(Done, Option<Group>)>,
 }
@@ -465,7 +472,7 @@ impl World {
             // Whoever waits to change it goes on before the writer of the log.
             Done::Copied { sector } => {
                 self.copying.remove(&sector);
-                self.signal(Event::Buffer(sector));
+                self.signal_last_first(Event::Buffer(sector));
             }
             Done::Logged => self.signal(Event::Logged),
             Done::Metadata { .. } | Done::Other => {}

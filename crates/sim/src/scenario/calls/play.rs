@@ -366,18 +366,20 @@ impl<'a> Story<'a> {
     fn event(&self, event: Event) -> String {
         match event {
             Event::Committed(n) => format!("the commit of transaction {n}"),
+            Event::CommitEnded => "the end of a commit".into(),
             Event::Flusher
             | Event::Journal
             | Event::Orphans
-            | Event::DirectWritten
             | Event::Ended
+            | Event::Push
             | Event::Logged => "something to do".into(),
+            Event::Pushed => "a checkpoint that is made up".into(),
+            Event::Turn(_) => "its turn to have a lock".into(),
             Event::Synced(_) => "the flusher, which writes all that is dirty".into(),
             Event::Room => "room in the journal, or the end of changes under way".into(),
             Event::Uncongested => "a request of a disk that is not congested".into(),
             Event::Buffer(_) => "a block of metadata that is being read or written".into(),
             Event::Home(_) => "a block of metadata that is being written to its own place".into(),
-            Event::Unlocked(file) => format!("the lock of {}", self.file(file)),
         }
     }
 
@@ -410,8 +412,8 @@ fn room_in_words(room: Room) -> &'static str {
 
 /// Whether a kernel thread that waits for this has nothing to do.
 fn is_idle(what: &WaitsFor) -> bool {
-    use Event::{DirectWritten, Flusher, Journal, Orphans};
-    matches!(what, WaitsFor::Event(Flusher | Journal | Orphans | DirectWritten, _))
+    use Event::{Flusher, Journal, Orphans, Push};
+    matches!(what, WaitsFor::Event(Flusher | Journal | Orphans | Push, _))
 }
 
 /// As the block trace prints it.

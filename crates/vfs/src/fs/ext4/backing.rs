@@ -4,11 +4,11 @@ use std::rc::Rc;
 
 use iosched_types::Flags;
 
-use super::mballoc::LARGEST;
-use super::{Data, Ext, Name, State};
+use super::mballoc::{LARGEST, SMALL};
+use super::{Data, Ext, Name, Space, State};
 use crate::cache::mapping::Mark;
-use crate::fs::Full;
 use crate::fs::extents::Placed;
+use crate::fs::{Full, Kind};
 use crate::kernel::writeback::{Backing, METADATA};
 use crate::kernel::{Event, Kernel, Wait};
 
@@ -25,10 +25,58 @@ impl<N: Name> Ext<N> {
         for file in files {
             let more =
                 k.with(|w| w.pages(file).is_some_and(|p| p.next_any(0, Mark::Writeback).is_some()));
-            let due = self.with(|s| s.inodes.get(file).is_some_and(|i| i.unconverted));
+            let due = self.with(|s| s.inodes.get(file).is_some_and(|i| !i.unconverted.is_empty()));
             dropped |= !more && !due && self.with(|s| s.release_reserved(file));
         }
         dropped
+    }
+
+    /// Blocks for a part of the file. Small files take them from what their CPU has preallocated, one after the other: the next
+    /// one may when this one can change bitmap and descriptor.
+    async fn allocate_in_turn(
+        &self,
+        k: &Kernel,
+        file: u32,
+        part: (u64, u64),
+        end: u64,
+    ) -> Result<u64, Full> {
+        let shares = self.with(|s| s.shares_preallocation(file, part.0 + part.1));
+        if shares {
+            self.take_turn(k).await;
+        }
+        let placed = self.with(|s| s.allocate_for(k, file, part, s.is_whole(file, end)));
+        self.copied(k).await;
+        if shares {
+            let next = self.with(|s| {
+                s.allocating = false;
+                s.allocators.front().copied()
+            });
+            if let Some(task) = next {
+                k.with(|w| w.signal(Event::Turn(task)));
+            }
+        }
+        if placed.is_ok() {
+            self.with(|s| s.changed(file, k, true));
+        }
+        placed
+    }
+
+    /// Waits for the preallocation of the CPU. Who finds it free takes it, also ahead of those who were woken and have not run.
+    async fn take_turn(&self, k: &Kernel) {
+        let me = k.task();
+        let waits = self.with(|s| {
+            if s.allocating {
+                s.allocators.push_back(me);
+            }
+            s.allocating
+        });
+        if waits {
+            while self.with(|s| s.allocating) {
+                k.wait(Wait::Event(Event::Turn(me))).await;
+            }
+            self.with(|s| s.allocators.retain(|t| *t != me));
+        }
+        self.with(|s| s.allocating = true);
     }
 }
 
@@ -88,7 +136,7 @@ impl<N: Name> Backing for Ext<N> {
         // With extents a turn of the loop writes what one allocation gives, and looks for dirty pages again.
         let whole = self.with(|s| s.layout.format.indirect);
         while at < end {
-            match self.with(|s| s.allocate(k, file, (at, end - at), s.is_whole(file, end))) {
+            match self.allocate_in_turn(k, file, (at, end - at), end).await {
                 Ok(n) => at += n,
                 Err(Full) => break,
             }
@@ -102,12 +150,16 @@ impl<N: Name> Backing for Ext<N> {
             if !unwritten && s.options.data == Data::Ordered {
                 s.journal.order(file);
             }
-            if let Some(inode) = s.inodes.get_mut(file) {
-                inode.unconverted = unwritten;
+            if let Some(inode) = s.inodes.get_mut(file).filter(|_| unwritten) {
+                inode.unconverted.add(from, at);
             }
         });
         self.end(k).await;
         at
+    }
+
+    fn ends_late(&self, file: u32, (from, to): (u64, u64)) -> (bool, u64) {
+        self.with(|s| s.inodes.get(file).map_or((false, to), |i| i.unconverted.until(from, to)))
     }
 
     fn is_held(&self, file: u32, pages: (u64, u64)) -> (bool, u64) {
@@ -145,6 +197,15 @@ impl<N: Name> Backing for Ext<N> {
 }
 
 impl State {
+    /// Whether blocks up to `end` come from what a CPU has preallocated.
+    fn shares_preallocation(&self, file: u32, end: u64) -> bool {
+        let Some(inode) = self.inodes.get(file) else { return false };
+        let last =
+            inode.extents.last().map_or(inode.size, |m| inode.size.max(m.logical + m.blocks));
+        let multi = matches!(self.space, Space::Multi(_));
+        multi && inode.kind == Kind::File && last.max(end) <= SMALL
+    }
+
     /// Whether the page goes to a block that is marked as written only afterwards.
     fn converts(&self, file: u32, page: u64) -> bool {
         let unwritten = self.options.unwritten && !self.layout.format.indirect;
@@ -173,7 +234,10 @@ impl State {
         let inode = self.inodes.get_mut(file)?;
         let m = inode.extents.before(from).filter(|m| from < m.logical + m.blocks)?;
         let end = to.min(m.logical + m.blocks);
-        inode.unconverted |= Rc::make_mut(&mut inode.unwritten).remove(from, end);
+        for (a, b) in inode.unwritten.within(from, end) {
+            inode.unconverted.add(a.max(from), b.min(end));
+        }
+        Rc::make_mut(&mut inode.unwritten).remove(from, end);
         Some(end)
     }
 

@@ -108,15 +108,26 @@ impl State {
         part: (u64, u64),
         whole: bool,
     ) -> Result<u64, Full> {
+        let n = self.allocate_for(k, file, part, whole)?;
+        self.changed(file, k, true);
+        Ok(n)
+    }
+
+    /// The same, and the inode is still to be changed.
+    pub(super) fn allocate_for(
+        &mut self,
+        k: &Kernel,
+        file: u32,
+        part: (u64, u64),
+        whole: bool,
+    ) -> Result<u64, Full> {
         let exact = self.inodes.get(file).is_some_and(|i| i.kind != Kind::File);
         if let Some(inode) = self.inodes.get_mut(file)
             && inode.extents.is_empty()
         {
             inode.colour = u64::from(k.task());
         }
-        let n = self.place_blocks(file, part, exact, whole)?;
-        self.changed(file, k, true);
-        Ok(n)
+        self.place_blocks(file, part, exact, whole)
     }
 
     pub(super) fn place_blocks(

@@ -5,7 +5,6 @@ use iosched_types::{Flags, Nanos, Op};
 use super::mballoc::Extent;
 use super::{Data, Driver, Ext, Name};
 use crate::cache::mapping::Mark;
-use crate::fs::FileSystem as _;
 use crate::fs::jbd2::{Block, Tid};
 use crate::kernel::timer::expires;
 use crate::kernel::world::{BioOut, Done, Group};
@@ -101,7 +100,7 @@ impl<N: Name> Ext<N> {
         k.with(|w| {
             w.flusher.dirtied(METADATA, now);
             w.signal(Event::Flusher);
-            w.signal_last_first(Event::Committed(commit.tid));
+            w.signal_last_first(Event::CommitEnded);
             w.signal_last_first(Event::Room);
         });
         self.discard(k, &freed).await;
@@ -234,7 +233,7 @@ impl<N: Name> Ext<N> {
         self.with(|s| s.wanted = s.wanted.max(tid));
         k.with(|w| w.signal(Event::Journal));
         while self.with(|s| s.journal.committed() < tid) {
-            k.wait(Wait::Event(Event::Committed(tid))).await;
+            k.wait(Wait::Event(Event::CommitEnded)).await;
         }
     }
 
@@ -247,7 +246,6 @@ impl<N: Name> Ext<N> {
             return self.sync_journaled(k, file, data_only).await;
         }
         k.write_and_wait(file, self).await;
-        self.convert(k, file).await;
         let tid = self.wanted_by(file, data_only);
         let barrier = self.with(|s| s.options.barrier);
         match self.needs(tid) {

@@ -37,11 +37,7 @@ impl<N: Name> Ext<N> {
     /// The change ends, when the copies of what it changes are in the log. One that finds its transaction old asks for the
     /// commit.
     pub(super) async fn end(&self, k: &Kernel) {
-        let held = self.with(|s| s.journal.take_held());
-        for block in &held {
-            k.metadata_copied(*block * 8).await;
-        }
-        self.with(|s| s.journal.reuse_held(held));
+        self.copied(k).await;
         let now = k.with(|w| w.now);
         let old = self.with(|s| {
             s.journal.end();
@@ -56,5 +52,14 @@ impl<N: Name> Ext<N> {
                 w.signal(Event::Journal);
             }
         });
+    }
+
+    /// Waits until the copies of what was changed so far are in the log.
+    pub(super) async fn copied(&self, k: &Kernel) {
+        let held = self.with(|s| s.journal.take_held());
+        for block in &held {
+            k.metadata_copied(*block * 8).await;
+        }
+        self.with(|s| s.journal.reuse_held(held));
     }
 }

@@ -39,8 +39,8 @@ pub(super) struct Inode {
     pub(super) times: Times,
     /// The tick of the last time stamp.
     pub(super) stamp: Option<Nanos>,
-    /// Blocks of the file on the disk that are written and not yet marked so.
-    pub(super) unconverted: bool,
+    /// Pages that are on their way to blocks that are not marked as written.
+    pub(super) unconverted: Ranges,
     /// Pages whose blocks `fallocate` took and nobody has written.
     pub(super) unwritten: Rc<Ranges>,
     /// Pages in memory that are promised a place.
@@ -223,7 +223,7 @@ fn empty(number: u64, kind: Kind) -> Inode {
         sync: 0,
         datasync: 0,
         stamp: None,
-        unconverted: false,
+        unconverted: Ranges::default(),
         unwritten: Rc::default(),
         delayed: Ranges::default(),
         replaced: false,

@@ -7,7 +7,7 @@ use super::layout::{FLEX, GROUP, Layout};
 use crate::fs::age::Ageing;
 
 /// Requests of at most this many blocks (64 KiB) share the preallocation of their CPU.
-const SMALL: u64 = 16;
+pub(super) const SMALL: u64 = 16;
 /// Blocks of a CPU's preallocation.
 const LOCALITY: u64 = 512;
 /// So many rests of preallocations of one order a CPU keeps, and so many when there were more.

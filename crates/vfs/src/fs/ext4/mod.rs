@@ -18,7 +18,7 @@ mod places;
 mod promise;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
 use std::rc::Rc;
 
@@ -77,6 +77,9 @@ struct State {
     locked: bool,
     /// The commit record of the committing transaction has been handed over.
     record_issued: bool,
+    /// A small file takes blocks from what its CPU has preallocated; those that wait for that, from the first on.
+    allocating: bool,
+    allocators: VecDeque<TaskId>,
     /// Somebody wants this transaction committed.
     wanted: Tid,
     /// Changes that the running transaction has taken, and who synced last: by these a sync of jbd waits for others.
@@ -195,6 +198,8 @@ impl<N> Ext<N> {
             noted: options.driver == Driver::Jbd,
             locked: false,
             record_issued: false,
+            allocating: false,
+            allocators: VecDeque::new(),
             wanted: 0,
             handles: 0,
             last_sync: None,

@@ -32,6 +32,20 @@ impl<N: Name> Ext<N> {
     }
 }
 
+impl<N: Name> Ext<N> {
+    /// Blocks of the file are marked as written: where its extents are.
+    async fn mark_written(&self, k: &Kernel, file: u32) {
+        self.begin(k).await;
+        self.with(|s| {
+            if let Some(index) = s.inodes.get(file).and_then(|i| i.index) {
+                s.journal.modify(index);
+            }
+            s.changed(file, k, true);
+        });
+        self.end(k).await;
+    }
+}
+
 impl<N: Name> FileSystem for Ext<N> {
     const NAME: &'static str = N::NAME;
     const JOURNAL: &'static str = N::JOURNAL;
@@ -358,12 +372,11 @@ impl<N: Name> FileSystem for Ext<N> {
     }
 
     async fn convert(&self, k: &Kernel, file: u32) {
-        let due = self
-            .with(|s| s.inodes.get_mut(file).is_some_and(|i| std::mem::take(&mut i.unconverted)));
+        let due = self.with(|s| {
+            s.inodes.get_mut(file).is_some_and(|i| !std::mem::take(&mut i.unconverted).is_empty())
+        });
         if due {
-            self.begin(k).await;
-            self.with(|s| s.changed(file, k, true));
-            self.end(k).await;
+            self.mark_written(k, file).await;
         } else if self.with(|s| s.reserved.contains_key(&file)) {
             k.with(|w| w.signal_last_first(Event::Room));
         }
@@ -373,20 +386,17 @@ impl<N: Name> FileSystem for Ext<N> {
         self.run_journal(k).await;
     }
 
+    async fn came_back(&self, k: &Kernel, file: u32, (from, to): (u64, u64)) {
+        let due =
+            self.with(|s| s.inodes.get_mut(file).is_some_and(|i| i.unconverted.remove(from, to)));
+        if due {
+            self.mark_written(k, file).await;
+        }
+    }
+
     async fn written_back(&self, k: &Kernel, file: u32) {
         let more =
             k.with(|w| w.pages(file).is_some_and(|p| p.next_any(0, Mark::Writeback).is_some()));
-        let due = self.with(|s| {
-            let Some(inode) = s.inodes.get_mut(file) else { return false };
-            let due = inode.unconverted;
-            inode.unconverted &= more;
-            due
-        });
-        if due {
-            self.begin(k).await;
-            self.with(|s| s.changed(file, k, true));
-            self.end(k).await;
-        }
         if !more && self.with(|s| s.release_reserved(file)) {
             k.with(|w| w.signal_last_first(Event::Room));
         }
@@ -399,7 +409,7 @@ impl<N: Name> FileSystem for Ext<N> {
     fn needs_commit(&self, file: u32) -> bool {
         self.with(|s| {
             let inode = s.inodes.get(file);
-            inode.is_some_and(|i| i.unconverted || i.datasync > s.journal.committed())
+            inode.is_some_and(|i| !i.unconverted.is_empty() || i.datasync > s.journal.committed())
         })
     }
 

@@ -269,8 +269,10 @@ fn commits_are_shared() {
         }));
     }
     let (f, j, ff, jf) = (kernel(4), kernel(5), fs.clone(), fs.clone());
+    let (c, cf) = (kernel(6), fs.clone());
     paths.push(Box::pin(async move { f.flusher(&ff).await }));
     paths.push(Box::pin(async move { jf.journal_thread(&j).await }));
+    paths.push(Box::pin(async move { cf.completions(&c).await }));
     run(&world, paths, 4, 100_000);
     assert!((6..=13).contains(&fs.commits()), "{} commits for 24 syncs", fs.commits());
 }
@@ -499,6 +501,7 @@ fn a_change_waits_for_the_copy_of_its_block() {
     };
     let (k, first) = (kernel(0), fs.clone());
     let (f, ff, j, jf) = (kernel(4), fs.clone(), kernel(5), fs.clone());
+    let (c, cf) = (kernel(6), fs.clone());
     let paths: Vec<Path> = vec![
         Box::pin(async move {
             let mut a = create(&k, &first, 1).await;
@@ -511,6 +514,7 @@ fn a_change_waits_for_the_copy_of_its_block() {
         other(3, 550_000),
         Box::pin(async move { f.flusher(&ff).await }),
         Box::pin(async move { jf.journal_thread(&j).await }),
+        Box::pin(async move { cf.completions(&c).await }),
     ];
     run(&world, paths, 4, 100_000);
     assert_eq!(*ends.borrow(), [(250_000, 250_000), (450_000, 500_000), (550_000, 550_000)]);

@@ -81,15 +81,29 @@ impl Xfs {
         }
     }
 
-    /// Makes the checkpoint durable: it is made up at once, and written when the buffer before it is on the disk. → whether
-    /// this call wrote the log
-    pub(super) async fn force(&self, k: &Kernel, seq: Seq) -> bool {
-        self.with(|s| {
-            if seq >= s.log.seq() {
+    /// The worker that makes up checkpoints. What changes before it is its turn is in them. Never ends.
+    pub(super) async fn make_checkpoints(&self, k: &Kernel) {
+        loop {
+            if !self.with(|s| std::mem::take(&mut s.asked)) {
+                k.wait(Wait::Event(Event::Push)).await;
+                continue;
+            }
+            self.with(|s| {
                 let inodes = &s.inodes;
                 s.log.make_up(&|number| inodes.fork(number));
-            }
-        });
+            });
+            k.with(|w| w.signal(Event::Pushed));
+        }
+    }
+
+    /// Makes the checkpoint durable: a worker makes it up, and it is written when the buffer before it is on the disk. → whether
+    /// this call wrote the log
+    pub(super) async fn force(&self, k: &Kernel, seq: Seq) -> bool {
+        while self.with(|s| seq >= s.log.seq() && s.log.has_changes()) {
+            self.with(|s| s.asked = true);
+            k.with(|w| w.signal(Event::Push));
+            k.wait(Wait::Event(Event::Pushed)).await;
+        }
         loop {
             let (durable, in_flight, waits) =
                 self.with(|s| (s.log.durable(), s.log.in_flight(), s.log.made_up().is_some()));

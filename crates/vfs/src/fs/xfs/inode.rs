@@ -159,13 +159,13 @@ impl Inode {
         self.records() * 16 > FORK
     }
 
-    /// Pages that a page behind the end takes along: twice those in a row before it, as a power of two.
+    /// Pages that a page behind the end takes along: twice those in a row before it, as a power of two, 64 KiB at least.
     pub(super) fn ahead(&self, page: u64) -> u64 {
         let Some(last) = page.checked_sub(1) else { return 0 };
         let placed = self.extents.holds(last).map(|m| m.blocks);
         let delayed = || self.delayed.at(last).map(|(a, b)| b - a);
         match placed.or_else(delayed) {
-            Some(run) => (1 << (2 * run).ilog2()).min(MOST_AHEAD),
+            Some(run) => (1 << (2 * run).ilog2()).clamp(LEAST_AHEAD, MOST_AHEAD),
             // There is a hole before it.
             None => LEAST_AHEAD,
         }

@@ -99,6 +99,8 @@ struct State {
     owners: Owners,
     inodes: Inodes,
     log: Log,
+    /// Somebody wants a checkpoint of what has changed.
+    asked: bool,
     /// The record that is being written.
     on_its_way: Option<Checkpoint>,
     /// Buffers in memory, by their first sector.
@@ -143,6 +145,7 @@ impl Xfs {
             owners: Owners::default(),
             inodes,
             log,
+            asked: false,
             on_its_way: None,
             warm: BTreeSet::new(),
             cold: false,

@@ -11,7 +11,7 @@ use crate::fs::atime::Atime;
 use crate::fs::extents::{Mapped, Placed};
 use crate::fs::{FileSystem, Full, Kind};
 use crate::kernel::writeback::Backing;
-use crate::kernel::{Event, Kernel};
+use crate::kernel::{Event, Kernel, Lock};
 
 /// Pages of the largest bio that write-back makes.
 const LARGEST: u64 = 4096;
@@ -49,14 +49,7 @@ impl Backing for Xfs {
     }
 
     fn ends_late(&self, file: u32, (from, to): (u64, u64)) -> (bool, u64) {
-        self.with(|s| {
-            let first = s.inodes.get(file).and_then(|i| i.unconverted.within(from, to).next());
-            match first {
-                Some((a, b)) if a <= from => (true, b.min(to)),
-                Some((a, _)) => (false, a),
-                None => (false, to),
-            }
-        })
+        self.with(|s| s.inodes.get(file).map_or((false, to), |i| i.unconverted.until(from, to)))
     }
 
     /// Metadata goes home from the log, not by write-back.
@@ -186,6 +179,10 @@ impl FileSystem for Xfs {
 
     async fn log_ends(&self, k: &Kernel) {
         self.end_writes(k).await;
+    }
+
+    async fn checkpoints(&self, k: &Kernel) {
+        self.make_checkpoints(k).await;
     }
 
     async fn came_back(&self, k: &Kernel, file: u32, (from, to): (u64, u64)) {
@@ -410,7 +407,9 @@ impl FileSystem for Xfs {
         self.with(|s| s.promise(file, pages, false));
         if !self.is_stamped(file, now) {
             self.begin(k).await;
+            k.lock(Lock::Inode(file), true).await;
             self.with(|s| s.changed(k, file, false));
+            k.unlock(Lock::Inode(file));
         }
     }
 
@@ -433,12 +432,14 @@ impl FileSystem for Xfs {
 
     async fn fsync(&self, k: &Kernel, file: u32, data_only: bool) {
         k.write_and_wait(file, self).await;
-        self.convert(k, file).await;
+        // Whoever changes the inode waits until the log has it.
+        k.lock(Lock::Inode(file), false).await;
         let seq = self.with(|s| {
             let inode = s.inodes.get(file);
             inode.map_or(0, |i| if data_only { i.data_seq } else { i.seq })
         });
         let wrote = self.force(k, seq).await;
+        k.unlock(Lock::Inode(file));
         if !wrote && self.with(|s| s.options.barrier) {
             k.flush().await;
         }
