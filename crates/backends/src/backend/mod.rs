@@ -3,6 +3,7 @@
 mod before;
 mod emulated;
 mod live;
+mod looks;
 mod mock;
 mod noted;
 mod real;
