@@ -164,24 +164,28 @@ held() {
     [ -f "$f" ] && ! flock -n "$f" true
 }
 
-# The disks that are there before we begin, each with its incarnation: none of them is named, so none may change. A disk
-# on which another user's experiment runs meanwhile is not looked at from then on.
-mkdir "$dir/disks"
+# The disks that are there before we begin: none of them is named, so none may change. A disk on which another user's
+# experiment runs meanwhile is not looked at from then on, nor is one whose queue was made anew. A queue that outlives
+# its disk (of a loop device that was given another file) keeps its scheduler; other settings come with the next disk.
+identity() { stat -c %i "/sys/block/$1/queue" 2>/dev/null; cat "/sys/block/$1/diskseq" 2>/dev/null; }
+chosen() { grep -E '/queue/(scheduler|iosched/[^:]*):' "$1"; }
+mkdir "$dir/disks" "$dir/identities"
 for f in /sys/block/*; do
     f=${f##*/}
-    [ "$f" = "$name" ] || held "$f" || { settings "$f"; cat "/sys/block/$f/diskseq" 2>/dev/null; } >"$dir/disks/$f"
+    [ "$f" = "$name" ] || held "$f" || { settings "$f" >"$dir/disks/$f"; identity "$f" >"$dir/identities/$f"; }
 done
 unnamed() {
-    local f now
+    local f now="$dir/now"
     for f in "$dir/disks/"*; do
         f=${f##*/}
-        now=$(settings "$f"; cat "/sys/block/$f/diskseq" 2>/dev/null)
-        [ "$now" = "$(cat "$dir/disks/$f")" ] && continue
-        if held "$f" || [ "$(tail -n 1 "$dir/disks/$f")" != "$(cat "/sys/block/$f/diskseq" 2>/dev/null)" ]; then
+        settings "$f" >"$now"
+        cmp -s "$now" "$dir/disks/$f" && continue
+        if held "$f" || [ "$(stat -c %i "/sys/block/$f/queue" 2>/dev/null)" != "$(head -n 1 "$dir/identities/$f")" ]; then
             rm -f "$dir/disks/$f"
-        else
+        elif [ "$(identity "$f")" = "$(cat "$dir/identities/$f")" ] ||
+            [ "$(chosen "$now")" != "$(chosen "$dir/disks/$f")" ]; then
             echo "not named, but changed: $f"
-            diff "$dir/disks/$f" <(echo "$now")
+            diff "$dir/disks/$f" "$now"
         fi
     done
 }

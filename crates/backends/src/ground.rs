@@ -117,7 +117,17 @@ impl Ground {
     ) -> Result<Ground> {
         let dir = fs::canonicalize(dir).map_err(|e| Error::io("looking at", dir, e))?;
         let name = format!("{}-{}", purpose.stem(), std::process::id());
-        let mut made = MadeDirectory::choose(&dir, &name)?;
+        let made = MadeDirectory::choose(&dir, &name)?;
+        Self::make(made, purpose, state_dir, guardian)
+    }
+
+    fn make(
+        mut made: MadeDirectory,
+        purpose: Purpose,
+        state_dir: &Path,
+        guardian: Option<&GuardianCommand>,
+    ) -> Result<Ground> {
+        let name = format!("{}-{}", purpose.stem(), std::process::id());
         let mut state = StateFile::create(state_dir, &name, Change::Directory(made.clone()))?;
         let watch = match guardian.map(|g| Guardian::start(g, &state)).transpose() {
             Ok(g) => g,
@@ -129,10 +139,7 @@ impl Ground {
         let held = match made.make() {
             Ok(held) => held,
             Err(e) => {
-                // It was not made, or it is empty.
-                if made.remove(&state.again()).is_ok() {
-                    state.finish()?;
-                }
+                state.finish()?;
                 return Err(e);
             }
         };
@@ -353,6 +360,17 @@ mod tests {
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     use super::*;
+
+    /// Between the choice of the place and the making another file system was mounted there: nothing was made.
+    #[test]
+    fn a_start_that_is_refused_leaves_nothing_to_restore() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("state");
+        let mut made = MadeDirectory::choose(dir.path(), "iosched-program-1").unwrap();
+        made.parent = "another".into();
+        Ground::make(made, Purpose::Program, &state, None).unwrap_err();
+        assert!(crate::state::list(&state).is_empty());
+    }
 
     /// The place, after its name was made to lead to a directory of somebody else's.
     fn covered(dir: &Path) -> (Ground, PathBuf) {

@@ -97,13 +97,23 @@ impl MadeDirectory {
     /// [marked](Self::mark).
     ///
     /// # Errors
-    /// [`Error::Io`]; also when another file system has been mounted over its place.
+    /// [`Error::Io`]; also when another file system has been mounted over its place. Nothing is left then.
     pub(crate) fn make(&mut self) -> Result<OwnedFd> {
         let io = |e: Errno| Error::io("creating", &self.path, e.into());
         let Some((parent, name)) = self.parent()? else { return Err(io(Errno::STALE)) };
         mkdirat(&parent, name, Mode::from_raw_mode(0o755)).map_err(io)?;
-        let made = enter(&parent, name).map_err(io)?;
-        let mut own = identity(&made).map_err(|e| Error::io("looking at", &self.path, e))?;
+        let known = enter(&parent, name).map_err(io).and_then(|made| {
+            let own = identity(&made).map_err(|e| Error::io("looking at", &self.path, e))?;
+            Ok((made, own))
+        });
+        let (made, mut own) = match known {
+            Ok(known) => known,
+            Err(e) => {
+                // It is empty. Its name may be another's by now, which then stays.
+                let _ = unlinkat(&parent, name, AtFlags::REMOVEDIR);
+                return Err(e);
+            }
+        };
         if !tells(&own) {
             own = format!("{own}:{:016x}", RandomState::new().build_hasher().finish());
         }

@@ -10,7 +10,7 @@ use crate::kernel_fs::KernelFs;
 use crate::made::MadeDirectory;
 use crate::root::SysRoot;
 use crate::state::{Change, State, StateFile, boot_id, list, sweep};
-use crate::switch::DiskLock;
+use crate::switch::{DiskLock, Still};
 use crate::{switch, sys};
 
 /// What happened to one state file.
@@ -66,38 +66,22 @@ pub fn undo(file: StateFile, state: &State, patience: Option<Duration>) -> Resul
         Change::TraceInstance { name } => remove_instance(name)?,
         Change::FuseUring { before } => crate::emulate::put_back(before)?,
         Change::Directory(made) => remove_directory(made, &file.again())?,
-        Change::Queue { device, diskseq, tag_depth, before } => {
-            let path = format!("/sys/block/{}/diskseq", device.replace('/', "!"));
-            let another = || root.number(&path) != *diskseq;
-            let restored = if another() {
-                None
-            } else {
-                // No experiment may begin on a disk that is being put back.
-                let lock = DiskLock::take_over(&root, device, patience);
-                Some(lock.and_then(|lock| {
-                    // Another disk may have got the name while we waited.
-                    if another() {
-                        lock.release();
-                        let device = format!("/dev/{device}");
-                        return Err(Error::Gone { device, during: "restoring".into() });
-                    }
-                    let done = switch::put_back(&root, device, before, *tag_depth)?;
-                    Ok((done, lock))
-                }))
-            };
-            match restored {
-                Some(Ok((done, lock))) => {
-                    lock.release();
-                    done
-                }
+        Change::Queue { device, diskseq, queue, .. } => {
+            let still = || switch::still(&root, device, *diskseq, *queue);
+            match restore_queue(&root, &state.change, patience) {
+                Ok(done) => done,
                 // The disk may go away during the restore: an emulated disk's other guardian removes it.
-                None | Some(Err(_)) if another() => {
+                Err(_) if goes(&still) => {
                     DiskLock::forget(file.path());
                     file.finish()?;
                     return Ok(Restored::Stale(format!("{device} is another disk now")));
                 }
-                Some(Err(e)) => return Err(e),
-                None => Vec::new(),
+                Err(Error::Trial { message }) if still() == Still::Outlived => {
+                    DiskLock::forget(file.path());
+                    file.finish()?;
+                    return Ok(Restored::Stale(message));
+                }
+                Err(e) => return Err(e),
             }
         }
     };
@@ -107,6 +91,54 @@ pub fn undo(file: StateFile, state: &State, patience: Option<Duration>) -> Resul
     file.finish()?;
     Ok(Restored::Done(done))
 }
+
+/// Puts the queue of a dead run's disk back.
+fn restore_queue(
+    root: &SysRoot,
+    change: &Change,
+    patience: Option<Duration>,
+) -> Result<Vec<String>> {
+    let Change::Queue { device, diskseq, queue, tag_depth, before, set } = change else {
+        return Ok(Vec::new());
+    };
+    let still = || switch::still(root, device, *diskseq, *queue);
+    let gone = || Error::Gone { device: format!("/dev/{device}"), during: "restoring".into() };
+    if still() == Still::Gone {
+        return Err(gone());
+    }
+    // No experiment may begin on a disk that is being put back.
+    let lock = DiskLock::take_over(root, device, patience)?;
+    let done = match still() {
+        Still::Same => switch::put_back(root, device, before, *tag_depth)?,
+        Still::Outlived => {
+            switch::put_back_if_ours(root, device, (before, set.as_deref()), *tag_depth)?
+        }
+        // Another disk has got the name while we waited.
+        Still::Gone => {
+            lock.release();
+            return Err(gone());
+        }
+    };
+    lock.release();
+    Ok(done)
+}
+
+/// Whether a disk has gone. One that was detached a moment ago may be about to.
+fn goes(still: &dyn Fn() -> Still) -> bool {
+    let until = Instant::now() + GOING;
+    loop {
+        match still() {
+            Still::Gone => return true,
+            Still::Outlived if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// How long the removal of a device may take after it was detached.
+const GOING: Duration = Duration::from_secs(1);
 
 /// Whichever guardian of the owner comes first removes it.
 fn remove_scratch_of(file: &StateFile, owner: &str) {

@@ -14,6 +14,27 @@ pub enum Node {
     Block(DevNum),
     /// A file or directory on a file system with this device number.
     File(DevNum),
+    /// A file or directory on the btrfs of this id. Its device number is no mount's.
+    Btrfs([u8; 16]),
+}
+
+impl Node {
+    /// Of a file or directory, at a path that leads to it.
+    #[must_use]
+    pub fn of_file(path: &Path, meta: &fs::Metadata) -> Node {
+        let dev = DevNum::from_raw(meta.dev());
+        // Of special files an open would do something, and they lie on no disk of their own.
+        let plain = dev.major == 0 && (meta.is_file() || meta.is_dir());
+        plain.then(|| btrfs_id(path)).flatten().map_or(Node::File(dev), Node::Btrfs)
+    }
+}
+
+fn btrfs_id(path: &Path) -> Option<[u8; 16]> {
+    const BTRFS: i64 = 0x9123_683e;
+    if i64::from(rustix::fs::statfs(path).ok()?.f_type) != BTRFS {
+        return None;
+    }
+    crate::sys::btrfs_id(&fs::File::open(path).ok()?).ok()
 }
 
 /// The identity of a file, whatever its name. Two names of one file have one identity.
@@ -163,7 +184,7 @@ impl SysRoot {
         Ok(if meta.file_type().is_block_device() {
             Node::Block(DevNum::from_raw(meta.rdev()))
         } else {
-            Node::File(DevNum::from_raw(meta.dev()))
+            Node::of_file(&self.root.join(path.strip_prefix("/").unwrap_or(path)), &meta)
         })
     }
 

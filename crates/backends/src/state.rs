@@ -74,10 +74,16 @@ pub enum Change {
         device: String,
         /// Which incarnation of the disk.
         diskseq: Option<i64>,
+        /// The queue itself. That of a loop device, among others, outlives its disk.
+        #[serde(default)]
+        queue: Option<u64>,
         /// Depth of the driver's tags before, if it could be read.
         tag_depth: Option<u32>,
         /// Everything as it was.
         before: Box<QueueState>,
+        /// Everything as the run set it last. It is written below the rest of the file.
+        #[serde(skip)]
+        set: Option<Box<QueueState>>,
     },
     /// A directory with a load's files was made.
     Directory(MadeDirectory),
@@ -117,6 +123,12 @@ struct Afterwards {
     own: String,
 }
 
+/// The same of a queue, each time that it was set.
+#[derive(Debug, Serialize, Deserialize)]
+struct Set {
+    set: Box<QueueState>,
+}
+
 /// Distinguishes this process from any other, in any namespace.
 #[must_use]
 pub(crate) fn instance() -> &'static str {
@@ -143,6 +155,7 @@ impl StateFile {
         let io = |e| Error::io("writing state in", dir, e);
         fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(io)?;
         let path = Self::path_in(dir, name);
+        forget_earlier_boot(&path)?;
         let pid = std::process::id();
         let instance = instance().to_string();
         let state = State { version: VERSION, pid, instance, boot_id: boot_id(), change };
@@ -172,9 +185,20 @@ impl StateFile {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn made(&mut self, own: &str) -> Result<()> {
+        self.add(&Afterwards { own: own.into() })
+    }
+
+    /// Writes down how the queue was set, in the same way.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn set(&self, queue: &QueueState) -> Result<()> {
+        self.add(&Set { set: Box::new(queue.clone()) })
+    }
+
+    fn add(&self, what: &impl Serialize) -> Result<()> {
         let io = |e| Error::io("writing state in", &self.path, e);
-        let text = serde_json::to_string(&Afterwards { own: own.into() })
-            .map_err(|e| Error::io("writing state in", &self.path, e.into()))?;
+        let text = serde_json::to_string(what).map_err(|e| io(e.into()))?;
         let mut file: &File = &self.lock;
         file.write_all(format!("\n{text}\n").as_bytes()).map_err(io)?;
         file.sync_all().map_err(io)
@@ -409,6 +433,12 @@ pub fn parse(text: &str) -> std::result::Result<State, serde_json::Error> {
         Change::Directory(made) => {
             made.own = Afterwards::deserialize(&mut reader).ok().map(|a| a.own).or(made.own.take());
         }
+        // The last that was written whole.
+        Change::Queue { set, .. } => {
+            while let Ok(s) = Set::deserialize(&mut reader) {
+                *set = Some(s.set);
+            }
+        }
         _ => reader.end()?,
     }
     match strange(&state) {
@@ -461,6 +491,21 @@ pub fn list(dir: &Path) -> Vec<PathBuf> {
         .collect();
     files.sort();
     files
+}
+
+/// Forgets the changes of an earlier boot, which that took along, so that they stand in no one's way. Files outlive a boot.
+fn forget_earlier_boot(path: &Path) -> Result<()> {
+    let state = fs::read_to_string(path).ok().and_then(|t| parse(&t).ok());
+    let is_over = |s: &State| s.boot_id != boot_id() && !matches!(s.change, Change::Directory(_));
+    if !state.is_some_and(|s| is_over(&s)) {
+        return Ok(());
+    }
+    match StateFile::take_over(path, false)? {
+        Some((file, state)) if is_over(&state) => {
+            crate::restore::undo(file, &state, None).map(drop)
+        }
+        _ => Ok(()),
+    }
 }
 
 fn occupied(path: &Path) -> Error {

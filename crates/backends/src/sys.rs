@@ -18,6 +18,7 @@ const LOOP_CTL_ADD: libc::c_ulong = 0x4C80;
 const LOOP_CTL_REMOVE: libc::c_ulong = 0x4C81;
 const LOOP_CLR_FD: libc::c_ulong = 0x4C01;
 const LOOP_GET_STATUS64: libc::c_ulong = 0x4C05;
+const BTRFS_IOC_FS_INFO: libc::c_ulong = 0x8400_941f;
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
@@ -143,6 +144,28 @@ pub(crate) fn loop_backing(device: &File) -> io::Result<(u64, u64, u64)> {
         libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, std::ptr::from_mut(&mut info))
     })?;
     Ok((info.device, info.inode, info.rdevice))
+}
+
+/// `struct btrfs_ioctl_fs_info_args` of `linux/btrfs.h`.
+#[repr(C)]
+struct BtrfsInfo {
+    max_id: u64,
+    devices: u64,
+    id: [u8; 16],
+    rest: [u64; 124],
+}
+
+/// The id of the btrfs on which a file is.
+///
+/// # Errors
+/// `ENOTTY` on any other file system.
+pub(crate) fn btrfs_id(file: &File) -> io::Result<[u8; 16]> {
+    let mut info = BtrfsInfo { max_id: 0, devices: 0, id: [0; 16], rest: [0; 124] };
+    // SAFETY: `info` is a live structure of the kernel's size (1024 bytes, as the number says), written by the call.
+    check(unsafe {
+        libc::ioctl(file.as_raw_fd(), BTRFS_IOC_FS_INFO, std::ptr::from_mut(&mut info))
+    })?;
+    Ok(info.id)
 }
 
 /// Whether no process has this file open for writing. The caller has it open for reading. The kernel grants a read

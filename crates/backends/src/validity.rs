@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use iosched_experiment::{Record, Warning};
-use iosched_types::Nanos;
+use iosched_experiment::{JobRecord, Record, Warning};
 use iosched_types::units::three_digits;
+use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 
 use crate::backend::invalidate_record;
@@ -66,10 +66,12 @@ pub struct Evidence<'a> {
     pub scheduler_now: Option<&'a str>,
     /// Whether tunables and queue attributes still have the values that were set.
     pub settings_kept: bool,
-    /// Whether all of that had the set values at every look during the run.
-    pub undisturbed: bool,
+    /// What was not as it should be at a look during the run.
+    pub disturbed: Option<&'a str>,
     /// The jobs that were asked for.
     pub jobs: &'a [JobSpec],
+    /// The size of what they work on; 0 for a directory.
+    pub bytes: Bytes,
     /// Whether all jobs used direct I/O.
     pub direct: bool,
     /// Whether the load is meant to use the page cache: what it moves need not reach the device.
@@ -89,11 +91,10 @@ pub fn judge(record: &mut Record, seen: &Evidence<'_>, limits: &Thresholds) {
     if !seen.settings_kept {
         return invalidate_record(record, "a queue setting was changed during the run".to_string());
     }
-    if !seen.undisturbed {
-        let why = "the scheduler or a setting was changed during the run and changed back";
+    if let Some(why) = seen.disturbed {
         return invalidate_record(record, why.to_string());
     }
-    if let Some(why) = ended_early(record, seen.jobs) {
+    if let Some(why) = signalled(record).or_else(|| ended_early(record, seen.jobs, seen.bytes)) {
         return invalidate_record(record, why);
     }
     let moved: u64 = match seen.through_cache {
@@ -154,26 +155,80 @@ fn percent(part: u64, whole: u64) -> String {
     show(part as f64 / whole.max(1) as f64)
 }
 
-/// The job that did not run for its time, although nothing in its options lets it end early. When one of fio's
-/// processes is killed, fio ends the others, too, and reports success.
-fn ended_early(record: &Record, jobs: &[JobSpec]) -> Option<String> {
-    let bounded = |j: &JobSpec| {
-        j.number_ios.is_some()
-            || j.io_size.is_some()
-            || j.replay.is_some()
-            || !j.live_only.is_empty()
-    };
-    if jobs.iter().any(bounded) {
+/// fio's word for a signal to it or to one of its jobs. It ends all of them then, and reports success.
+const SIGNALLED: &str = "fio: terminating on signal";
+
+fn signalled(record: &Record) -> Option<String> {
+    let lines = record.logs.iter().filter(|(name, _)| name == "fio").flat_map(|(_, t)| t.lines());
+    let said = lines.into_iter().find_map(|l| Some(l.split_once(SIGNALLED)?.1.trim()));
+    said.map(|number| format!("fio was ended by signal {number}"))
+}
+
+/// The job that did not run for its time, or did not do all that was asked for, although nothing in its options lets it
+/// end early. When one of fio's processes is killed, fio ends the others, too, and reports success.
+fn ended_early(record: &Record, jobs: &[JobSpec], bytes: Bytes) -> Option<String> {
+    if jobs.iter().any(|j| j.replay.is_some() || j.exit_all.is_some() || !j.live_only.is_empty()) {
         return None;
     }
     record.jobs.iter().find_map(|r| {
-        let asked = jobs.iter().find(|j| j.name == r.name && j.time_based)?.runtime?;
-        let short = r.runtime < asked / 10 * 9;
+        let of_name = jobs.iter().filter(|j| j.name == r.name);
+        let job = of_name.clone().next()?;
         let seconds = |t: Nanos| three_digits(t as f64 / 1e9);
-        short.then(|| {
-            format!("job \"{}\" ended after {} of {} s", r.name, seconds(r.runtime), seconds(asked))
-        })
+        if let Some(asked) = job.runtime {
+            let bounded = !job.time_based || job.number_ios.is_some() || job.io_size.is_some();
+            match r.runtime < asked / 10 * 9 {
+                false => return None,
+                true if !bounded => {
+                    let (ran, asked) = (seconds(r.runtime), seconds(asked));
+                    return Some(format!("job \"{}\" ended after {ran} of {asked} s", r.name));
+                }
+                true => {}
+            }
+        }
+        // Other sections may be in the figures of a group.
+        if job.group_reporting && jobs.iter().any(|j| j.group == job.group && j.name != job.name) {
+            return None;
+        }
+        let processes = if job.group_reporting { of_name.count() as u64 } else { 1 };
+        let (done, asked, unit) = asked(job, r, bytes)?;
+        let asked = asked.saturating_mul(processes);
+        (done < asked / 50 * 49)
+            .then(|| format!("job \"{}\" ended early: {done} of {asked} {unit} were done", r.name))
     })
+}
+
+/// What a job that ends by itself did, and what it had to do, as far as its options say so.
+fn asked(job: &JobSpec, done: &JobRecord, bytes: Bytes) -> Option<(u64, u64, &'static str)> {
+    let all = [&done.read, &done.write, &done.trim];
+    // What is done in the ramp time is not counted. A trim before each write is.
+    if job.ramp_time > 0 || job.pattern.trim && job.pattern.write {
+        return None;
+    }
+    if let Some(n) = job.number_ios {
+        return Some((all.iter().map(|d| d.ios).sum(), n, "I/Os"));
+    }
+    let place = &job.target;
+    let one = place.nrfiles <= 1 && place.files.len() <= 1 && place.filesize.is_none();
+    let known = place.offset_percent.is_none()
+        && place.offset_increment == 0
+        && place.offset_increment_percent.is_none();
+    let room = bytes.checked_sub(place.offset).filter(|_| bytes > 0 && known);
+    let whole = || room.filter(|_| one && place.directory.is_none());
+    let size = match (place.size_percent, place.size) {
+        (Some(percent), _) => whole()? / 100 * u64::from(percent),
+        // More than there is room for is not asked for.
+        (None, Some(size)) => room.map_or(size, |room| size.min(room)),
+        (None, None) => whole()?,
+    };
+    let once = match (job.io_size, place.io_size_percent) {
+        (Some(n), _) => n,
+        (None, Some(percent)) => size / 100 * u64::from(percent),
+        (None, None) => size,
+    };
+    // Whole blocks only.
+    let block = job.bs.range.iter().map(|r| r.1).max().unwrap_or(0);
+    let asked = once.saturating_mul(job.loops.max(1)).saturating_sub(block);
+    Some((all.iter().map(|d| d.bytes).sum(), asked, "bytes"))
 }
 
 fn show(share: f64) -> String {
@@ -183,7 +238,7 @@ fn show(share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use iosched_experiment::{JobRecord, Status};
+    use iosched_experiment::Status;
 
     fn judged(change: impl FnOnce(&mut Use, &mut Evidence<'_>)) -> Record {
         let mut job = JobRecord::default();
@@ -199,8 +254,9 @@ mod tests {
             expected_scheduler: "bfq",
             scheduler_now: Some("bfq"),
             settings_kept: true,
-            undisturbed: true,
+            disturbed: None,
             jobs: &[],
+            bytes: 0,
             direct: true,
             through_cache: false,
             late_share: None,
@@ -213,8 +269,8 @@ mod tests {
 
     #[test]
     fn what_was_changed_and_changed_back_is_no_result() {
-        let record = judged(|_, seen| seen.undisturbed = false);
-        assert!(why(&record).contains("changed back"));
+        let record = judged(|_, seen| seen.disturbed = Some("a process was stopped"));
+        assert_eq!(why(&record), "a process was stopped");
     }
 
     #[test]
@@ -229,11 +285,64 @@ mod tests {
             jobs: vec![JobRecord { name: "a".into(), runtime: ns, ..JobRecord::default() }],
             ..Record::default()
         };
-        let early = ended_early(&ran(370_000_000), std::slice::from_ref(&job)).unwrap();
+        let jobs = std::slice::from_ref(&job);
+        let early = ended_early(&ran(370_000_000), jobs, 0).unwrap();
         assert_eq!(early, "job \"a\" ended after 0.37 of 3.00 s");
-        assert_eq!(ended_early(&ran(3_001_000_000), std::slice::from_ref(&job)), None);
-        let bounded = JobSpec { number_ios: Some(7), ..job };
-        assert_eq!(ended_early(&ran(370_000_000), &[bounded]), None);
+        assert_eq!(ended_early(&ran(3_001_000_000), jobs, 0), None);
+    }
+
+    /// A signal to one process of a job with a size ends all of them, and fio reports success.
+    #[test]
+    fn a_job_with_an_amount_that_did_less_is_no_result() {
+        let job = || {
+            let mut job = JobSpec { name: "a".into(), loops: 1, ..JobSpec::default() };
+            job.bs.range = [(4096, 4096); 3];
+            job
+        };
+        let did = |ios: u64| {
+            let mut job =
+                JobRecord { name: "a".into(), runtime: 1_000_000_000, ..JobRecord::default() };
+            (job.read.ios, job.read.bytes) = (ios, ios * 4096);
+            Record { jobs: vec![job], ..Record::default() }
+        };
+        let disk = 64 << 20;
+        let with = |change: &dyn Fn(&mut JobSpec)| {
+            let mut job = job();
+            change(&mut job);
+            job
+        };
+        for (asked, ios) in [
+            (with(&|j| j.number_ios = Some(1000)), 1000),
+            (with(&|j| j.io_size = Some(8 << 20)), 2048),
+            (with(&|j| j.target.size = Some(8 << 20)), 2048),
+            (with(&|j| j.target.size_percent = Some(50)), 8192),
+            (with(&|_| ()), 16384),
+            (with(&|j| (j.target.size, j.loops) = (Some(4 << 20), 3)), 3072),
+            (with(&|j| (j.target.size, j.target.offset) = (Some(disk), disk / 2)), 8192),
+        ] {
+            let jobs = [asked];
+            assert_eq!(ended_early(&did(ios), &jobs, disk), None, "{jobs:?}");
+            let early = ended_early(&did(ios / 2), &jobs, disk).unwrap();
+            assert!(early.starts_with("job \"a\" ended early: "), "{early}");
+            // Its time was up before.
+            let [job] = jobs;
+            let timed = [JobSpec { runtime: Some(1_000_000_000), ..job }];
+            assert_eq!(ended_early(&did(ios / 2), &timed, disk), None);
+        }
+        // A group is reported as one.
+        let group = || JobSpec { group_reporting: true, ..with(&|j| j.number_ios = Some(100)) };
+        let jobs = [group(), group()];
+        assert_eq!(ended_early(&did(200), &jobs, disk), None);
+        assert!(ended_early(&did(100), &jobs, disk).is_some());
+    }
+
+    #[test]
+    fn fio_that_was_told_to_end_is_no_result() {
+        let said =
+            |text: &str| Record { logs: vec![("fio".into(), text.into())], ..Record::default() };
+        let why = signalled(&said("note: x\nfio: terminating on signal 15\n"));
+        assert_eq!(why.as_deref(), Some("fio was ended by signal 15"));
+        assert_eq!(signalled(&said("a: (groupid=0)")), None);
     }
 
     fn why(record: &Record) -> &str {

@@ -44,7 +44,7 @@ pub fn refusals(
                 note(recipe.user().map(drop));
             }
         }
-        note(settings(trial));
+        note(settings(kind, trial));
         note(groups(trial, interrupt));
         note(room(kind, trial, own));
     }
@@ -76,7 +76,15 @@ pub fn fio_for(trials: &[&Trial], interrupt: &Interrupt) -> Result<()> {
 }
 
 /// Settings of the queue without which nothing can be measured.
-pub(super) fn settings(trial: &Trial) -> Result<()> {
+pub(super) fn settings(kind: BackendKind, trial: &Trial) -> Result<()> {
+    if kind == BackendKind::Real && trial.settings.iter().any(|(name, _)| name == "wbt_lat_usec") {
+        return Err(Error::input(
+            "wbt_lat_usec of a real disk could not be put back: after a write, also of -1, the kernel takes the throttle for \
+             set by hand as long as the disk is there, and bfq does not switch it off any more",
+            "set it yourself before the run (echo N >/sys/block/DISK/queue/wbt_lat_usec): it stays then; or use --backend \
+             emulated, whose disk is thrown away",
+        ));
+    }
     match trial.settings.iter().any(|(name, value)| name == "iostats" && *value == 0) {
         true => Err(Error::input(
             "a live run cannot do without the disk's statistics (iostats=0)",

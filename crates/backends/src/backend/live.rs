@@ -10,6 +10,7 @@ use iosched_workloads::fio::JobSpec;
 use iosched_workloads::programs::Params;
 
 use super::drifting;
+use super::looks::Looks;
 use super::noted::{
     Traced, clock_check, cpu_cost, priority, provenance, system, throttled, tunables,
 };
@@ -109,7 +110,7 @@ impl Run<'_> {
     pub(crate) fn fio(&self) -> Result<Record> {
         let (trial, options) = (self.trial, self.options);
         let jobs = jobfile::render(&trial.jobs, &self.place.path, self.place.bytes)?;
-        let scheduler = apply(trial, self.disks)?;
+        let scheduler = apply(self.kind, trial, self.disks)?;
         meter::drop_caches()?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
@@ -131,7 +132,7 @@ impl Run<'_> {
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
         let (trial, options) = (self.trial, self.options);
-        let scheduler = apply(trial, self.disks)?;
+        let scheduler = apply(self.kind, trial, self.disks)?;
         let files = ground.fresh()?;
         let at = fio::directory(files.as_fd());
         // An emulated disk is as fast on zeros, and storing them costs nothing.
@@ -205,7 +206,7 @@ impl Run<'_> {
     /// Starts the command under its load.
     pub(crate) fn startup(&self, what: &Startup, stage: &Stage) -> Result<Record> {
         let options = self.options;
-        let scheduler = apply(self.trial, self.disks)?;
+        let scheduler = apply(self.kind, self.trial, self.disks)?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
         let how = startup::How {
@@ -248,7 +249,7 @@ impl Run<'_> {
             return self.benchmark(real, ground, cold);
         }
         let options = self.options;
-        let scheduler = apply(self.trial, self.disks)?;
+        let scheduler = apply(self.kind, self.trial, self.disks)?;
         let dir = ground.fresh()?;
         // An emulated disk is as fast on zeros, and storing them costs nothing.
         let how = program::How { instant: false, noise: ground.mounted().is_none() };
@@ -283,7 +284,7 @@ impl Run<'_> {
         let options = self.options;
         (recipe.can)(params)?;
         let tools = recipe.find(&options.tools, &options.interrupt)?;
-        let scheduler = apply(self.trial, self.disks)?;
+        let scheduler = apply(self.kind, self.trial, self.disks)?;
         ground.fresh()?;
         let scratch = Scratch::new(options)?;
         let (namespace, dir) = ground.shown(&needed(&tools, &scratch))?;
@@ -374,17 +375,16 @@ impl Run<'_> {
         };
         let answered = || self.model.map(|m| (m.answered)());
         let answered_before = answered();
-        let applied = disks.states();
+        let own_groups = self.trial.jobs.jobs.iter().any(|j| j.cgroup.is_some());
+        let mut looks = Looks::new(disks, own_groups);
         let (wall, clock) = (SystemTime::now(), Instant::now());
         let before = meter::read(&root, &names);
         let mut looked = Instant::now();
-        let (mut compared, mut undisturbed) = (looked, true);
-        let mut counts = Vec::new();
+        let mut compared = looked;
         let mut alive = || {
             options.interrupt.check()?;
             if compared.elapsed() >= Duration::from_millis(250) {
-                undisturbed &= disks.states() == applied;
-                counts.push((clock.elapsed(), meter::disks(&root, &names).done()));
+                looks.look();
                 compared = Instant::now();
             }
             if looked.elapsed() >= Duration::from_secs(1) {
@@ -396,6 +396,7 @@ impl Run<'_> {
         let result = work(&mut alive);
         let after = meter::read(&root, &names);
         let elapsed = clock.elapsed();
+        looks.look_around();
         let traced = tracer.map(Tracer::finish).transpose();
         let answered =
             answered_before.zip(answered()).map(|(a, b)| (b.0.since(a.0), b.1.since(a.1)));
@@ -415,7 +416,8 @@ impl Run<'_> {
             None => Err(untraced.unwrap_or_else(|| "there is no trace".into())),
         });
         let used = after.since(&before);
-        Ok((result, Seen { used, elapsed, traced, timing, applied, undisturbed, counts }))
+        let Looks { applied, disturbed, counts, .. } = looks;
+        Ok((result, Seen { used, elapsed, traced, timing, applied, disturbed, counts }))
     }
 
     /// A disk that went away shows as failures of all kinds. This is the one to report.
@@ -501,7 +503,8 @@ impl Run<'_> {
             expected_scheduler: scheduler,
             scheduler_now: other.map_or(Some(scheduler), |q| q.scheduler.as_deref()),
             settings_kept: now.iter().zip(&seen.applied).all(kept),
-            undisturbed: seen.undisturbed,
+            disturbed: seen.disturbed.as_deref(),
+            bytes: self.place.bytes,
             jobs: if self.trial.startup.is_some() { &[] } else { &self.trial.jobs.jobs },
             // A mirror writes everything twice, and parity is read and written as well.
             direct: direct && now.len() == 1,
@@ -512,7 +515,7 @@ impl Run<'_> {
         if let Some(timing) = &seen.timing {
             timing::judge(record, timing, &self.options.thresholds);
         }
-        provenance(record, &self.place, &self.disks.names(), &now);
+        provenance(record, &self.place, self.disks, &now);
     }
 }
 
@@ -525,15 +528,15 @@ struct Seen {
     traced: Option<Traced>,
     timing: Option<std::result::Result<Timing, String>>,
     applied: Vec<QueueState>,
-    /// Whether all settings stayed the same, as far as could be seen.
-    undisturbed: bool,
+    /// What was seen to be otherwise meanwhile.
+    disturbed: Option<String>,
     /// When, from the start, how many I/Os the disks had done.
     counts: Vec<(Duration, u64)>,
 }
 
 /// Switches to the trial's scheduler with its tunables and queue settings; the kernel's name for it.
-fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
-    super::before::settings(trial)?;
+fn apply(kind: BackendKind, trial: &Trial, disks: &Disks) -> Result<String> {
+    super::before::settings(kind, trial)?;
     let scheduler = disks.set_scheduler(trial.kernel_name())?;
     for (name, value) in &trial.scheduler.tunables {
         disks.set_tunable(name, *value)?;
@@ -541,6 +544,8 @@ fn apply(trial: &Trial, disks: &Disks) -> Result<String> {
     for (name, value) in &trial.settings {
         disks.set_attribute(name, &value.to_string())?;
     }
+    disks.check_tags(&scheduler, &trial.settings)?;
+    disks.note()?;
     Ok(scheduler)
 }
 

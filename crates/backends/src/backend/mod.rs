@@ -4,6 +4,7 @@ mod before;
 mod drifting;
 mod emulated;
 mod live;
+mod looks;
 mod mock;
 mod noted;
 mod real;

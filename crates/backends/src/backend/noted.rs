@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::load::meter;
 use crate::parse::proc_stat::parse_process;
 use crate::root::SysRoot;
-use crate::switch::running_kernel;
+use crate::switch::{Disks, running_kernel};
 use crate::trace::Times;
 
 /// Most of a file of the system that is kept.
@@ -88,9 +88,11 @@ pub(super) fn tunables(record: &mut Record, now: &QueueState) {
 pub(super) fn provenance(
     record: &mut Record,
     place: &Place<'_>,
-    disks: &[&str],
+    disks: &Disks,
     now: &[QueueState],
 ) {
+    let depths = disks.tag_depths();
+    let disks = disks.names();
     let describe = |name: &str| crate::discover::Disk::read(&SysRoot::default(), name, None);
     let (Some(disk), Some(queue)) = (disks.first().map(|d| describe(d)), now.first()) else {
         return;
@@ -109,8 +111,13 @@ pub(super) fn provenance(
     for (name, value) in &queue.attributes {
         put(&format!("queue.{name}"), value.clone());
     }
+    let depth = |d: Option<u32>| d.map_or_else(String::new, |d| d.to_string());
+    put("queue.driver_tags", depth(depths.first().copied().flatten()));
     if disks.len() == 1 {
         return;
+    }
+    for (name, d) in disks.iter().zip(&depths).filter(|(_, d)| Some(*d) != depths.first()) {
+        put(&format!("disk.{name}.queue.driver_tags"), depth(*d));
     }
     put("disks", disks.join(" "));
     for (name, state) in disks.iter().zip(now) {

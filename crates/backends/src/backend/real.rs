@@ -128,7 +128,9 @@ impl Backend for Real {
             state_dir: self.options.state_dir.clone(),
             guardian: self.options.guardian.clone(),
         };
-        let disks = Disks::begin(disks, &options)?;
+        let below = target.stack().queues().into_iter().map(|l| l.name.as_str());
+        let below: Vec<&str> = below.filter(|name| !disks.contains(name)).collect();
+        let disks = Disks::begin(disks, &options)?.over(below)?;
         self.ready = Some(Ready { stage: None, ground: None, disks, target });
         Ok(())
     }

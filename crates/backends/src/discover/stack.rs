@@ -5,8 +5,9 @@ use std::path::Path;
 use iosched_types::nearest::did_you_mean;
 
 use crate::error::{Error, Result};
+use crate::inspect::ask_loop;
 use crate::parse::{mountinfo, scheduler};
-use crate::root::{DevNum, Node, SysRoot};
+use crate::root::{DevNum, Node, SysRoot, Thing};
 
 /// Deeper than this is a loop in the description, not a stack.
 const MAX_DEPTH: usize = 16;
@@ -44,6 +45,13 @@ pub enum LayerKind {
     NvmeMultipath,
     /// A disk: nothing below.
     Disk,
+    /// Something that the kernel does not tell.
+    Unknown {
+        /// Why not.
+        why: String,
+        /// What to name instead.
+        help: String,
+    },
 }
 
 /// One layer with what it lies on.
@@ -124,23 +132,29 @@ impl Stack {
     /// [`Error::Unavailable`] when there is none, or when part of the target's I/O goes where nothing can be
     /// switched: the figures would be those of a mixture.
     pub fn compared(&self) -> Result<Vec<&Layer>> {
-        fn walk<'a>(layer: &'a Layer, out: &mut Vec<&'a Layer>, without: &mut Vec<&'a str>) {
+        fn walk<'a>(layer: &'a Layer, out: &mut Vec<&'a Layer>, without: &mut Vec<&'a Layer>) {
             if layer.schedulers.len() > 1 {
                 if !out.iter().any(|l| l.name == layer.name) {
                     out.push(layer);
                 }
             } else if layer.below.is_empty() {
-                without.push(&layer.name);
+                without.push(layer);
             } else {
                 layer.below.iter().for_each(|l| walk(l, out, without));
             }
         }
         let (mut out, mut without) = (Vec::new(), Vec::new());
         walk(&self.top, &mut out, &mut without);
+        for layer in &without {
+            if let LayerKind::Unknown { why, help } = &layer.kind {
+                let what = format!("one scheduler for all of {}", self.target);
+                return Err(Error::Unavailable { what, why: why.clone(), help: help.clone() });
+            }
+        }
         if out.is_empty() {
             return self.queue().map(|l| vec![l]);
         }
-        if let Some(name) = without.first() {
+        if let Some(Layer { name, .. }) = without.first() {
             let disks: Vec<&str> = out.iter().map(|l| l.name.as_str()).collect();
             return Err(Error::Unavailable {
                 what: format!("one scheduler for all of {}", self.target),
@@ -167,6 +181,7 @@ impl Stack {
                 LayerKind::Md { level } => format!("md {level}"),
                 LayerKind::NvmeMultipath => "NVMe multipath".into(),
                 LayerKind::Disk => "disk".into(),
+                LayerKind::Unknown { .. } => "unknown".into(),
             };
             let scheduler =
                 layer.scheduler.as_ref().map_or_else(String::new, |s| format!("  [{s}]"));
@@ -207,7 +222,7 @@ pub fn find(root: &SysRoot, what: &str) -> Result<Stack> {
 pub fn find_opened(root: &SysRoot, what: &str, node: Node, path: &str) -> Result<Stack> {
     let top = match node {
         Node::Block(dev) => of_device(root, dev, 0)?,
-        Node::File(dev) => of_file(root, dev, path.into(), 0)?,
+        file => of_file(root, file, path.into(), 0)?,
     };
     Ok(Stack { target: what.into(), top })
 }
@@ -250,32 +265,29 @@ fn of_path(root: &SysRoot, path: &str, depth: usize) -> Result<Layer> {
         std::io::ErrorKind::NotFound => no_path(path),
         _ => Error::io("looking at", path, e),
     })?;
-    let dev = match node {
-        Node::Block(dev) => return of_device(root, dev, depth),
-        Node::File(dev) => dev,
-    };
+    if let Node::Block(dev) = node {
+        return of_device(root, dev, depth);
+    }
     let full = root.canonical(path).unwrap_or_else(|| path.into());
-    of_file(root, dev, full, depth)
+    of_file(root, node, full, depth)
 }
 
-/// A file on a file system of this number, at this path with all links followed.
-fn of_file(root: &SysRoot, dev: DevNum, full: String, depth: usize) -> Result<Layer> {
+/// A file on a file system, at this path with all links followed. Only numbers that the kernel tells lead to devices.
+/// The paths among a mount's options and its source are those of the day of the mount: by now, or as seen from here,
+/// they may lead elsewhere.
+fn of_file(root: &SysRoot, node: Node, full: String, depth: usize) -> Result<Layer> {
     let mounts = mountinfo::parse(&root.get("/proc/self/mountinfo").unwrap_or_default());
-    let mount = mounts.iter().rfind(|m| m.dev == dev && holds(&m.point, &full));
-    let mount = mount.or_else(|| mounts.iter().rfind(|m| m.dev == dev));
-    let mount = mount.or_else(|| mountinfo::of_path(&mounts, &full));
-    let below = match mount {
-        _ if dev.major != 0 => {
-            let mut below = vec![of_device(root, dev, depth + 1)?];
-            // The log and the real-time part of XFS may lie on other disks.
-            let others = mount.filter(|m| m.fstype == "xfs").into_iter();
-            for path in others.flat_map(|m| ["logdev", "rtdev"].map(|o| m.option(o))).flatten() {
-                below.push(of_path(root, path, depth + 1)?);
-            }
-            below
+    let (mount, below) = match node {
+        Node::Btrfs(id) => {
+            // Its files have the numbers of subvolumes, which no mount has.
+            let mount = mounts.iter().rfind(|m| m.fstype == "btrfs" && holds(&m.point, &full));
+            (mount, members(root, id, depth + 1)?)
         }
-        Some(m) => anonymous(root, m, depth + 1)?,
-        None => Vec::new(),
+        Node::Block(dev) | Node::File(dev) => {
+            let mount = mounts.iter().rfind(|m| m.dev == dev && holds(&m.point, &full));
+            let mount = mount.or_else(|| mounts.iter().rfind(|m| m.dev == dev));
+            (mount, file_below(root, dev, mount, depth + 1)?)
+        }
     };
     let (fstype, point) =
         mount.map_or(("file system".into(), full), |m| (m.fstype.clone(), m.point.clone()));
@@ -292,45 +304,61 @@ fn holds(point: &str, path: &str) -> bool {
     point == "/" || path == point || path.strip_prefix(point).is_some_and(|r| r.starts_with('/'))
 }
 
-/// File systems without a device number of their own: btrfs (all members), overlay (its upper layer),
-/// anything else that names a device as its source.
-fn anonymous(root: &SysRoot, mount: &mountinfo::Mount, depth: usize) -> Result<Vec<Layer>> {
-    if depth > MAX_DEPTH {
-        return Ok(Vec::new());
-    }
-    match mount.fstype.as_str() {
-        "overlay" => {
-            let upper = mount
-                .option("upperdir")
-                .or_else(|| mount.option("lowerdir").and_then(|l| l.split(':').next()));
-            upper.map_or(Ok(Vec::new()), |dir| Ok(vec![of_path(root, dir, depth)?]))
+/// Mount options that name a further disk of a file system: the log and the real-time part of XFS, the journal of ext4.
+const FURTHER: &[&str] = &["logdev", "rtdev", "journal_path", "journal_dev"];
+
+/// What a file system of this number lies on.
+fn file_below(
+    root: &SysRoot,
+    dev: DevNum,
+    mount: Option<&mountinfo::Mount>,
+    depth: usize,
+) -> Result<Vec<Layer>> {
+    if dev.major != 0 {
+        let mut below = vec![of_device(root, dev, depth)?];
+        for (option, path) in FURTHER.iter().filter_map(|o| Some((o, mount?.option(o)?))) {
+            let why = format!(
+                "part of it lies on the device that was named {path} when it was mounted ({option}); which that is \
+                 cannot be told from the name"
+            );
+            below.push(unknown(path.into(), why, "name a file system that lies on one disk"));
         }
-        "btrfs" => {
-            let source = of_path(root, &mount.source, depth)?;
-            for uuid in root.list("/sys/fs/btrfs") {
-                let dir = format!("/sys/fs/btrfs/{uuid}/devices");
-                let members = root.list(&dir);
-                if members.contains(&source.name.replace('/', "!")) {
-                    return members
-                        .iter()
-                        .filter_map(|m| DevNum::parse(&root.get(&format!("{dir}/{m}/dev"))?))
-                        .map(|dev| of_device(root, dev, depth))
-                        .collect();
-                }
-            }
-            // There may be more members than the one that the mount names.
-            let name = format!("unknown members of btrfs {}", mount.point);
-            Ok(vec![source, unknown(name)])
-        }
-        _ if mount.source.starts_with("/dev/") => Ok(vec![of_path(root, &mount.source, depth)?]),
-        _ => Ok(Vec::new()),
+        return Ok(below);
     }
+    Ok(match mount.map(|m| m.fstype.as_str()) {
+        Some("overlay") => {
+            let why = "it is on an overlay, whose directories below are known by paths only, and those may lead \
+                       elsewhere by now";
+            let help =
+                "name a file or directory of the file system below (its upperdir), or the disk";
+            vec![unknown("below the overlay".into(), why.into(), help)]
+        }
+        Some("btrfs") => {
+            let why = "the kernel does not tell the disks of this btrfs to this process";
+            vec![unknown("members".into(), why.into(), "run it as root; see: iosched doctor")]
+        }
+        // In memory, on another machine, or in a program.
+        _ => Vec::new(),
+    })
+}
+
+/// The disks of a btrfs, by its id.
+fn members(root: &SysRoot, id: [u8; 16], depth: usize) -> Result<Vec<Layer>> {
+    let hex: String = id.iter().map(|b| format!("{b:02x}")).collect();
+    let id = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
+    let dir = format!("/sys/fs/btrfs/{id}/devices");
+    let found = listed(root, &dir, depth)?;
+    if found.is_empty() {
+        let why = format!("/sys/fs/btrfs does not list the members of btrfs {id}");
+        return Ok(vec![unknown("members".into(), why, "name a disk; see: iosched doctor")]);
+    }
+    Ok(found)
 }
 
 /// What is there but cannot be looked at.
-fn unknown(name: String) -> Layer {
-    let (schedulers, below) = (Vec::new(), Vec::new());
-    Layer { name, kind: LayerKind::Disk, schedulers, scheduler: None, below }
+fn unknown(name: String, why: String, help: &str) -> Layer {
+    let kind = LayerKind::Unknown { why, help: help.into() };
+    Layer { name, kind, schedulers: Vec::new(), scheduler: None, below: Vec::new() }
 }
 
 fn of_device(root: &SysRoot, dev: DevNum, depth: usize) -> Result<Layer> {
@@ -357,7 +385,7 @@ fn of_device(root: &SysRoot, dev: DevNum, depth: usize) -> Result<Layer> {
         layer.below = vec![of_device(root, number.ok_or_else(missing)?, depth + 1)?];
     } else if let Some(backing) = root.get(&format!("{dir}/loop/backing_file")) {
         // The file may be gone, or out of this process's sight. The stack ends here then.
-        layer.below = of_path(root, &backing, depth + 1).map_or_else(|_| Vec::new(), |l| vec![l]);
+        layer.below = of_loop(root, &layer.name, &backing, depth + 1).into_iter().collect();
         layer.kind = LayerKind::Loop { backing };
     } else if let Some(name) = root.get(&format!("{dir}/dm/name")) {
         let uuid = root.get(&format!("{dir}/dm/uuid")).unwrap_or_default();
@@ -383,12 +411,39 @@ fn of_device(root: &SysRoot, dev: DevNum, depth: usize) -> Result<Layer> {
     Ok(layer)
 }
 
+/// What a bound loop device lies on. The kernel tells numbers; the path is that of the day when it was bound, and leads to
+/// the file only if the numbers agree.
+fn of_loop(root: &SysRoot, name: &str, path: &str, depth: usize) -> Option<Layer> {
+    let by_path = || of_path(root, path, depth).ok();
+    let Some(thing) = root.is_machine().then(|| ask_loop(name)).flatten() else {
+        // Without the right to ask there is none to switch a scheduler either.
+        return by_path();
+    };
+    match thing {
+        Thing::Block(dev) => of_device(root, dev, depth).ok(),
+        _ if root.thing(path).is_ok_and(|t| t == thing) => by_path(),
+        Thing::Inode(dev, _) => of_file(root, Node::File(dev), path.into(), depth).ok(),
+        Thing::Socket => None,
+    }
+}
+
 fn slaves(root: &SysRoot, dir: &str, depth: usize) -> Result<Vec<Layer>> {
-    root.list(&format!("{dir}/slaves"))
-        .iter()
-        .filter_map(|s| DevNum::parse(&root.get(&format!("{dir}/slaves/{s}/dev"))?))
-        .map(|dev| of_device(root, dev, depth + 1))
-        .collect()
+    listed(root, &format!("{dir}/slaves"), depth + 1)
+}
+
+/// The devices that a directory of sysfs lists. One that has gone meanwhile is not passed over.
+fn listed(root: &SysRoot, dir: &str, depth: usize) -> Result<Vec<Layer>> {
+    let device = |name: &String| {
+        let number = DevNum::parse(&root.get(&format!("{dir}/{name}/dev")).unwrap_or_default());
+        match number {
+            Some(dev) => of_device(root, dev, depth),
+            None => {
+                let why = format!("{dir} lists {name}, which has no device number");
+                Ok(unknown(name.clone(), why, "name a disk; see: iosched doctor"))
+            }
+        }
+    };
+    root.list(dir).iter().map(device).collect()
 }
 
 /// A path of an NVMe multipath device: hidden, without a device number, but with a queue of its own.

@@ -49,6 +49,7 @@ fn layer(l: &Layer) -> Value {
         LayerKind::Md { level } => ("md", json!({ "level": level })),
         LayerKind::NvmeMultipath => ("nvme-multipath", json!({})),
         LayerKind::Disk => ("disk", json!({})),
+        LayerKind::Unknown { why, .. } => ("unknown", json!({ "why": why })),
     };
     let mut value = json!({
         "name": l.name, "kind": kind, "scheduler": l.scheduler, "offered": l.schedulers,

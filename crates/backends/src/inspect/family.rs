@@ -259,7 +259,8 @@ fn of_loop(root: &SysRoot, name: &str, dir: &str) -> Loop {
     Loop { name: name.replace('!', "/"), backing, path, offset }
 }
 
-fn ask_loop(name: &str) -> Option<Thing> {
+/// What the kernel says that a loop device lies on.
+pub(crate) fn ask_loop(name: &str) -> Option<Thing> {
     let mut options = OpenOptions::new();
     let options = options.read(true).custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_CLOEXEC);
     let (dev, inode, rdev) = sys::loop_backing(&options.open(format!("/dev/{name}")).ok()?).ok()?;

@@ -12,6 +12,8 @@ pub mod scan;
 
 use std::fs::File;
 
+pub(crate) use family::ask_loop;
+
 use crate::root::{SysRoot, Thing};
 
 /// What leave makes up for.

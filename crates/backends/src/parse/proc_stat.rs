@@ -56,6 +56,8 @@ pub struct ProcStat {
     pub pid: u32,
     /// Name, without the parentheses.
     pub comm: String,
+    /// What it does: `R`, `S`, `D`, `T` (stopped), `Z` …
+    pub state: char,
     /// Parent.
     pub ppid: u32,
     /// User and system ticks of the process itself.
@@ -78,6 +80,7 @@ pub fn parse_process(text: &str) -> Option<ProcStat> {
     Some(ProcStat {
         pid,
         comm,
+        state: rest.first().and_then(|w| w.chars().next()).unwrap_or_default(),
         ppid: u32::try_from(field(1)?).ok()?,
         ticks: sum(field(11)?, field(12)?),
         child_ticks: sum(field(13)?, field(14)?),

@@ -28,7 +28,8 @@ fn names_that_lead_elsewhere_are_refused() {
     let queue = |name: &str| {
         let tunables = [(name.to_string(), "0".to_string())].into();
         let before = Box::new(QueueState { tunables, ..QueueState::default() });
-        Change::Queue { device: "sda".into(), diskseq: None, tag_depth: None, before }
+        let (device, queue) = ("sda".into(), None);
+        Change::Queue { device, diskseq: None, queue, tag_depth: None, before, set: None }
     };
     written(instance(), queue("read_expire")).unwrap();
     for name in ["../../../../etc/passwd", "/etc/passwd", ".."] {
@@ -63,6 +64,50 @@ fn a_file_of_another_version_or_not_of_text_is_refused_with_advice() {
     assert_eq!(restore_command(Path::new(STATE_DIR)), "iosched restore");
     let odd = restore_command(Path::new("/a b/it's"));
     assert_eq!(odd, r"iosched restore --state-dir '/a b/it'\''s'");
+}
+
+/// No one needs `iosched restore` after a boot.
+#[test]
+fn what_an_earlier_boot_took_along_stands_in_no_ones_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = StateFile::path_in(dir.path(), "a");
+    let write = |boot_id: &str, change: Change| {
+        let (boot_id, instance) = (boot_id.into(), instance().to_string());
+        let state = State { version: VERSION, pid: 1, instance, boot_id, change };
+        fs::write(&path, serde_json::to_string(&state).unwrap()).unwrap();
+    };
+    write("an earlier one", change());
+    StateFile::create(dir.path(), "a", change()).unwrap().finish().unwrap();
+    write(&boot_id(), change());
+    let e = StateFile::create(dir.path(), "a", change()).unwrap_err();
+    assert!(matches!(e, Error::Unrestored { .. }), "{e:?}");
+    // Files outlive a boot.
+    let made = MadeDirectory::choose(dir.path(), "iosched-program").unwrap();
+    write("an earlier one", Change::Directory(made));
+    let e = StateFile::create(dir.path(), "a", change()).unwrap_err();
+    assert!(matches!(e, Error::Unrestored { .. }), "{e:?}");
+}
+
+#[test]
+fn the_last_settings_that_were_written_whole_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (device, before) = ("loop0".into(), Box::new(QueueState::default()));
+    let (diskseq, queue, tag_depth) = (Some(7), Some(9), Some(32));
+    let change = Change::Queue { device, diskseq, queue, tag_depth, before, set: None };
+    let file = StateFile::create(dir.path(), "loop0", change).unwrap();
+    let last = || match parse(&fs::read_to_string(file.path()).unwrap()).unwrap().change {
+        Change::Queue { queue: Some(9), set, .. } => set.and_then(|s| s.scheduler),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(last(), None);
+    for name in ["bfq", "kyber"] {
+        let scheduler = Some(name.to_string());
+        file.set(&QueueState { scheduler, ..QueueState::default() }).unwrap();
+        assert_eq!(last().as_deref(), Some(name));
+    }
+    let mut open = OpenOptions::new().append(true).open(file.path()).unwrap();
+    open.write_all(b"\n{\"set\":{\"sched").unwrap();
+    assert_eq!(last().as_deref(), Some("kyber"));
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! The disks below one target, switched together: every one of them carries part of its I/O.
 
+use std::collections::BTreeMap;
+
+use super::lock::Shared;
 use super::session::{Options, Session};
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
+use crate::root::SysRoot;
 
 /// The right to change the queues of some disks at once. Everything goes back when it is finished or dropped.
 #[derive(Debug)]
 pub struct Disks {
     /// At least one.
     sessions: Vec<Session>,
+    /// Disks below them, which are not switched, and no other experiment may switch.
+    below: Vec<(String, Option<Shared>)>,
 }
 
 impl Disks {
@@ -25,7 +31,39 @@ impl Disks {
         if sessions.is_empty() {
             return Err(Error::Trial { message: "there is no disk to switch".into() });
         }
-        Ok(Disks { sessions })
+        Ok(Disks { sessions, below: Vec::new() })
+    }
+
+    /// Keeps other experiments from switching these disks, which lie below.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] when one does already, [`Error::Unavailable`] where locks cannot be taken.
+    pub fn over<'a>(mut self, below: impl IntoIterator<Item = &'a str>) -> Result<Disks> {
+        let root = SysRoot::default();
+        let shared = |disk: &str| Ok((disk.to_string(), Shared::take(&root, disk)?));
+        self.below = below.into_iter().map(shared).collect::<Result<_>>()?;
+        Ok(self)
+    }
+
+    /// The queues of the disks below, by name.
+    #[must_use]
+    pub fn below(&self) -> BTreeMap<String, QueueState> {
+        let root = SysRoot::default();
+        self.below.iter().map(|(d, _)| (d.clone(), QueueState::read(&root, d))).collect()
+    }
+
+    /// The depth of the driver's tags, in the order of the names.
+    #[must_use]
+    pub fn tag_depths(&self) -> Vec<Option<u32>> {
+        self.sessions.iter().map(Session::tag_depth).collect()
+    }
+
+    /// Makes sure that the driver's tags are as deep as this scheduler and these settings make them.
+    ///
+    /// # Errors
+    /// As [`Session::check_tags`].
+    pub fn check_tags(&self, scheduler: &str, settings: &[(String, i64)]) -> Result<()> {
+        self.sessions.iter().try_for_each(|s| s.check_tags(scheduler, settings))
     }
 
     /// Kernel names, in the order in which they were given.
@@ -60,6 +98,14 @@ impl Disks {
     /// As [`Session::set_attribute`].
     pub fn set_attribute(&self, name: &str, value: &str) -> Result<()> {
         self.sessions.iter().try_for_each(|s| s.set_attribute(name, value))
+    }
+
+    /// Writes down how all are set now.
+    ///
+    /// # Errors
+    /// As [`Session::note`].
+    pub fn note(&self) -> Result<()> {
+        self.sessions.iter().try_for_each(Session::note)
     }
 
     /// Every queue now, in the order of the names.

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 
+use super::put_back::{Still, still};
 use crate::error::{Error, Result};
 use crate::kernel_fs::KernelFs;
 use crate::root::{DevNum, SysRoot};
@@ -92,7 +93,7 @@ impl DiskLock {
                     .into(),
         };
         fs::DirBuilder::new().recursive(true).mode(0o755).create(dir).map_err(unavailable)?;
-        let own = own_lock(root, disk).map_err(unavailable)?;
+        let own = own_lock(root, disk, FlockArg::LockExclusiveNonblock).map_err(unavailable)?;
         loop {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(false).mode(0o644);
@@ -136,9 +137,12 @@ impl DiskLock {
         };
         // What it says about this disk cannot be known.
         let Ok(state) = crate::state::parse(&text) else { return Some(file) };
-        let now = super::session::incarnation(root, disk);
-        let crate::state::Change::Queue { device, diskseq, .. } = state.change else { return None };
-        let same = device == disk && diskseq == now && state.boot_id == crate::state::boot_id();
+        let crate::state::Change::Queue { device, diskseq, queue, .. } = state.change else {
+            return None;
+        };
+        let same = device == disk
+            && still(root, disk, diskseq, queue) != Still::Gone
+            && state.boot_id == crate::state::boot_id();
         same.then_some(file)
     }
 
@@ -192,6 +196,26 @@ impl DiskLock {
     }
 }
 
+/// Keeps experiments from a disk that lies below one of ours. Any number of those may have it.
+#[derive(Debug)]
+pub(crate) struct Shared(#[allow(dead_code, reason = "held")] Flock<File>);
+
+impl Shared {
+    /// Shares a disk's own directory; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] while an experiment works on the disk itself.
+    pub(crate) fn take(root: &SysRoot, disk: &str) -> Result<Option<Shared>> {
+        let device = format!("/dev/{disk}");
+        match own_lock(root, disk, FlockArg::LockSharedNonblock) {
+            Ok(Own::Held) => Err(Error::Locked { pid: 0, what: device }),
+            Ok(Own::Ours(lock)) => Ok(Some(Shared(lock))),
+            Ok(Own::None) => Ok(None),
+            Err(e) => Err(Error::io("locking", device, e)),
+        }
+    }
+}
+
 /// Whether a path still leads to this open file.
 pub(crate) fn names(path: &Path, file: &File) -> bool {
     let id = |m: fs::Metadata| (m.dev(), m.ino());
@@ -210,13 +234,13 @@ enum Own {
 
 /// Locks the disk's own directory: that of debugfs, which is one for the whole machine. Where debugfs cannot be seen that
 /// of sysfs, which is one for each network namespace.
-fn own_lock(root: &SysRoot, disk: &str) -> std::io::Result<Own> {
+fn own_lock(root: &SysRoot, disk: &str, how: FlockArg) -> std::io::Result<Own> {
     let debugfs = if root.is_machine() { KernelFs::debugfs().ok() } else { None };
     let sys = disk.replace('/', "!");
     let global = debugfs.and_then(|d| File::open(d.root().real(&format!("/block/{sys}"))).ok());
     let local = || File::open(root.real(&format!("/sys/block/{sys}/queue"))).ok();
     let Some(dir) = global.or_else(local) else { return Ok(Own::None) };
-    match Flock::lock(dir, FlockArg::LockExclusiveNonblock) {
+    match Flock::lock(dir, how) {
         Ok(lock) => Ok(Own::Ours(lock)),
         Err((_, Errno::EWOULDBLOCK)) => Ok(Own::Held),
         Err((_, e)) => Err(e.into()),
@@ -273,14 +297,32 @@ mod tests {
         DiskLock::take_in(&root, &locks, "sda").unwrap().release();
     }
 
+    /// Two loop devices on one disk may be compared at once, but nothing on that disk itself meanwhile.
+    #[test]
+    fn a_disk_below_is_shared_by_those_above_it_only() {
+        let (_dir, root, locks) = machine();
+        let above = [Shared::take(&root, "sda").unwrap(), Shared::take(&root, "sda").unwrap()];
+        assert!(above.iter().all(Option::is_some));
+        let e = DiskLock::take_in(&root, &locks, "sda").unwrap_err();
+        assert!(matches!(&e, Error::Locked { .. }), "{e:?}");
+        drop(above);
+        let lock = DiskLock::take_in(&root, &locks, "sda").unwrap();
+        let e = Shared::take(&root, "sda").unwrap_err();
+        assert!(matches!(&e, Error::Locked { .. }), "{e:?}");
+        lock.release();
+        assert!(Shared::take(&root, "sdz").unwrap().is_none());
+    }
+
     #[test]
     fn what_a_killed_holder_left_is_named_wherever_it_is_written_down() {
         let (dir, root, locks) = machine();
         let change = |diskseq| Change::Queue {
             device: "sda".into(),
             diskseq: Some(diskseq),
+            queue: None,
             tag_depth: None,
             before: Box::new(QueueState::default()),
+            set: None,
         };
         for (diskseq, left) in [(7, true), (6, false)] {
             let state = dir.path().join(format!("elsewhere-{diskseq}"));

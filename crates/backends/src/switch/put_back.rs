@@ -2,6 +2,7 @@
 //! `nr_requests`), then what other writes reset, `read_ahead_kb` last.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use crate::discover::{QueueState, queue_dir, tag_depth};
 use crate::error::{Error, Result};
@@ -23,6 +24,86 @@ const ORDER: &[&str] = &[
     "wbt_lat_usec",
     "read_ahead_kb",
 ];
+
+/// What has become of a queue that a run changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Still {
+    /// It is the same disk's.
+    Same,
+    /// The disk has gone, and its queue waits for the next or has it: a loop device was detached or given another file,
+    /// a medium was changed.
+    Outlived,
+    /// It has gone with its disk. What has the name now was made anew.
+    Gone,
+}
+
+/// Looks for the queue of a disk, of which the incarnation and the queue's number are known.
+pub(crate) fn still(
+    root: &SysRoot,
+    device: &str,
+    diskseq: Option<i64>,
+    queue: Option<u64>,
+) -> Still {
+    let now = queue_number(root, device);
+    let same_queue = queue.is_none() || queue == now;
+    match incarnation(root, device) == diskseq {
+        _ if now.is_none() => Still::Gone,
+        true if same_queue => Still::Same,
+        false if same_queue && queue.is_some() => Still::Outlived,
+        _ => Still::Gone,
+    }
+}
+
+/// The number of a disk's incarnation (Linux 5.15), which no other disk of its name will have.
+pub(super) fn incarnation(root: &SysRoot, device: &str) -> Option<i64> {
+    root.number(&format!("/sys/block/{}/diskseq", device.replace('/', "!")))
+}
+
+/// The number of the queue: that of its directory in sysfs, which the kernel makes with the queue and removes with it.
+pub(super) fn queue_number(root: &SysRoot, device: &str) -> Option<u64> {
+    std::fs::metadata(root.real(&queue_dir(device))).ok().map(|m| m.ino())
+}
+
+/// Restores a queue whose disk has gone, as far as the run has changed it, if it is as the run set it last.
+///
+/// # Errors
+/// As [`put_back`]; [`Error::Trial`] when another program has set it since: it is left as it is.
+pub(crate) fn put_back_if_ours(
+    root: &SysRoot,
+    device: &str,
+    (before, set): (&QueueState, Option<&QueueState>),
+    depth: Option<u32>,
+) -> Result<Vec<String>> {
+    // Without it nothing was set.
+    let Some(set) = set else { return Ok(Vec::new()) };
+    let now = QueueState::read(root, device);
+    // The next disk brings the other attributes along (`write_cache`, `rotational`).
+    let changed = |a: &(&String, &String)| set.attributes.get(a.0) != Some(a.1);
+    let attributes = before.attributes.iter().filter(changed);
+    let before = QueueState {
+        attributes: attributes.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        ..before.clone()
+    };
+    let is = |state: &QueueState| {
+        let agrees = |name: &String| now.attributes.get(name) == state.attributes.get(name);
+        now.scheduler == state.scheduler
+            && now.tunables == state.tunables
+            && before.attributes.keys().all(agrees)
+    };
+    if is(set) {
+        return put_back(root, device, &before, depth);
+    }
+    if is(&before) {
+        return Ok(Vec::new());
+    }
+    Err(Error::Trial {
+        message: format!(
+            "/dev/{device} is another disk now, and its settings are not those that the run made: they are left as they \
+             are (scheduler {})",
+            now.scheduler.as_deref().unwrap_or("-")
+        ),
+    })
+}
 
 /// Restores a queue and reads everything back; what was changed, in words.
 ///
@@ -101,7 +182,7 @@ fn tunables(
 
 /// The driver's own tags. A write to `nr_requests` under `none` resizes them, and sysfs does not show them afterwards.
 /// The kernel ignores a write of the number that sysfs already shows, so we write another number first.
-fn restore_depth(
+pub(super) fn restore_depth(
     root: &SysRoot,
     device: &str,
     depth: Option<u32>,
@@ -118,6 +199,14 @@ fn restore_depth(
     let path = format!("{dir}/nr_requests");
     write(root, &path, &(depth - 1).to_string())?;
     write(root, &path, &depth.to_string())?;
+    let now = tag_depth(debugfs.root(), device);
+    if now != Some(depth) {
+        return Err(Error::ReadBack {
+            path: format!("/sys/kernel/debug/block/{device}/hctx0/tags").into(),
+            wrote: depth.to_string(),
+            reads: now.map_or("-".into(), |n| n.to_string()),
+        });
+    }
     done.push(format!("driver tags {} -> {depth}", seen.unwrap_or_default()));
     Ok(())
 }
@@ -219,6 +308,52 @@ mod tests {
         put_back(&root, "sda", &before, None).unwrap_err();
         assert_eq!(root.get("/sys/block/sda/queue/read_ahead_kb").unwrap(), "512");
         assert_eq!(root.get("/sys/block/sda/queue/iosched/read_expire").unwrap(), "200");
+    }
+
+    #[test]
+    fn a_queue_that_outlives_its_disk_is_told_from_one_made_anew() {
+        let (dir, root) = tree();
+        let block = dir.path().join("sys/block/sda");
+        let seq = |n: i64| fs::write(block.join("diskseq"), format!("{n}\n")).unwrap();
+        seq(7);
+        let queue = queue_number(&root, "sda");
+        assert_eq!(still(&root, "sda", Some(7), queue), Still::Same);
+        assert_eq!(still(&root, "sda", Some(7), None), Still::Same, "of an older iosched");
+        seq(8);
+        assert_eq!(still(&root, "sda", Some(7), queue), Still::Outlived);
+        assert_eq!(still(&root, "sda", Some(7), None), Still::Gone);
+        fs::rename(block.join("queue"), block.join("old")).unwrap();
+        assert_eq!(still(&root, "sda", Some(7), queue), Still::Gone);
+        fs::create_dir(block.join("queue")).unwrap();
+        assert_eq!(still(&root, "sda", Some(7), queue), Still::Gone, "made anew");
+        assert_eq!(still(&root, "sda", Some(8), queue), Still::Gone, "made anew");
+    }
+
+    #[test]
+    fn what_the_run_set_goes_back_on_the_next_disk_and_nothing_else_is_touched() {
+        let (dir, root) = tree();
+        let queue = dir.path().join("sys/block/sda/queue");
+        let put =
+            |name: &str, value: &str| fs::write(queue.join(name), format!("{value}\n")).unwrap();
+        let get = |name: &str| fs::read_to_string(queue.join(name)).unwrap().trim().to_string();
+        put("write_cache", "write back");
+        let before = QueueState::read(&root, "sda");
+        put("read_ahead_kb", "64");
+        put("iosched/read_expire", "500");
+        let set = QueueState::read(&root, "sda");
+        // The next disk has another cache. This is no setting of ours.
+        put("write_cache", "write through");
+        let back = |set| put_back_if_ours(&root, "sda", (&before, set), None);
+        assert_eq!(back(None).unwrap(), Vec::<String>::new());
+        assert_eq!(get("read_ahead_kb"), "64");
+        let done = back(Some(&set)).unwrap();
+        assert_eq!(done, ["read_expire 500 -> 200", "read_ahead_kb 64 -> 512"]);
+        assert_eq!(get("write_cache"), "write through");
+        assert_eq!(back(Some(&set)).unwrap(), Vec::<String>::new(), "it is as it was");
+        put("read_ahead_kb", "77");
+        let e = back(Some(&set)).unwrap_err().to_string();
+        assert!(e.contains("is another disk now") && e.contains("left as they are"), "{e}");
+        assert_eq!(get("read_ahead_kb"), "77");
     }
 
     #[test]

@@ -7,7 +7,9 @@ use iosched_schedulers::registry;
 use iosched_types::nearest::did_you_mean;
 
 use super::lock::DiskLock;
-use super::put_back::put_back;
+use super::put_back::{
+    Still, incarnation, put_back, put_back_if_ours, queue_number, restore_depth, still,
+};
 use super::rounding;
 use crate::discover::{QueueState, queue_dir, tag_depth};
 use crate::error::{Error, Result};
@@ -15,6 +17,7 @@ use crate::guardian::{Guardian, GuardianCommand};
 use crate::kernel_fs::KernelFs;
 use crate::root::SysRoot;
 use crate::state::{Change, STATE_DIR, StateFile};
+use std::cell::RefCell;
 
 /// How to guard the changes.
 #[derive(Clone, Debug)]
@@ -37,7 +40,10 @@ pub struct Session {
     root: SysRoot,
     device: String,
     diskseq: Option<i64>,
+    queue: Option<u64>,
     before: QueueState,
+    /// As it was set last and written down.
+    set: RefCell<Option<QueueState>>,
     depth: Option<u32>,
     state: Option<StateFile>,
     guardian: Option<Guardian>,
@@ -75,11 +81,14 @@ impl Session {
         let before = QueueState::read(&root, device);
         let depth = KernelFs::debugfs().ok().and_then(|debugfs| tag_depth(debugfs.root(), device));
         let diskseq = incarnation(&root, device);
+        let queue = queue_number(&root, device);
         let change = Change::Queue {
             device: device.into(),
             diskseq,
+            queue,
             tag_depth: depth,
             before: Box::new(before.clone()),
+            set: None,
         };
         let name = format!("queue-{device}");
         // The lock names the state file before there is one: killed in between, no other run misses it.
@@ -104,8 +113,8 @@ impl Session {
             None => None,
         };
         let device = device.into();
-        let (state, lock) = (Some(state), Some(lock));
-        Ok(Session { root, device, diskseq, before, depth, state, guardian, lock })
+        let (state, lock, set) = (Some(state), Some(lock), RefCell::default());
+        Ok(Session { root, device, diskseq, queue, before, set, depth, state, guardian, lock })
     }
 
     /// The disk's kernel name.
@@ -133,6 +142,8 @@ impl Session {
     /// [`Error::RemovedScheduler`], [`Error::SchedulerRefused`], [`Error::Gone`].
     pub fn set_scheduler(&self, name: &str) -> Result<String> {
         let path = format!("{}/scheduler", queue_dir(&self.device));
+        // Otherwise what the last cell made of them would be this one's.
+        restore_depth(&self.root, &self.device, self.depth, &mut Vec::new())?;
         let list = QueueState::read(&self.root, &self.device);
         if list.scheduler.as_deref() == Some(name) && list.offered.len() > 1 {
             // Writing the name in force does nothing, so its tunables would be those of the last run.
@@ -144,7 +155,10 @@ impl Session {
         self.root.write(&path, name).map_err(|e| self.refused(name, &list, e))?;
         let now = QueueState::read(&self.root, &self.device).scheduler;
         match now {
-            Some(now) if now == name || !list.offered.iter().any(|n| n == name) => Ok(now),
+            Some(now) if now == name || !list.offered.iter().any(|n| n == name) => {
+                self.note()?;
+                Ok(now)
+            }
             now => Err(Error::ReadBack {
                 path: path.into(),
                 wrote: name.into(),
@@ -215,11 +229,61 @@ impl Session {
         QueueState::read(&self.root, &self.device)
     }
 
+    /// The depth of the driver's tags now, if it can be read.
+    #[must_use]
+    pub fn tag_depth(&self) -> Option<u32> {
+        KernelFs::debugfs().ok().and_then(|debugfs| tag_depth(debugfs.root(), &self.device))
+    }
+
+    /// Makes sure that the driver's tags are as deep as this scheduler and these settings make them.
+    ///
+    /// # Errors
+    /// [`Error::ReadBack`] if not; [`Error::Unavailable`] when `nr_requests` is set, and how deep they are cannot be
+    /// read: they could not be brought back.
+    pub fn check_tags(&self, scheduler: &str, settings: &[(String, i64)]) -> Result<()> {
+        let set = settings.iter().find(|(name, _)| name == "nr_requests").map(|s| s.1);
+        let Some(found) = self.depth else {
+            return set.map_or(Ok(()), |_| Err(Error::Unavailable {
+                what: format!("nr_requests of /dev/{}", self.device),
+                why: "how deep the driver's tags are cannot be read from debugfs, and under none it changes them".into(),
+                help: "leave it out, or use a kernel with CONFIG_BLK_DEBUG_FS; see: iosched doctor".into(),
+            }));
+        };
+        let wanted = expected_depth(found, scheduler, set);
+        match self.tag_depth() {
+            Some(now) if now != wanted => Err(Error::ReadBack {
+                path: format!("/sys/kernel/debug/block/{}/hctx0/tags", self.device).into(),
+                wrote: wanted.to_string(),
+                reads: now.to_string(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes down how the queue is set now. Without that the next disk of a queue that outlives this one would keep it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn note(&self) -> Result<()> {
+        let now = Some(self.state());
+        if *self.set.borrow() == now {
+            return Ok(());
+        }
+        if let (Some(file), Some(now)) = (&self.state, &now) {
+            file.set(now)?;
+        }
+        self.set.replace(now);
+        Ok(())
+    }
+
+    fn still(&self) -> Still {
+        still(&self.root, &self.device, self.diskseq, self.queue)
+    }
+
     /// Whether the disk is still the one that we began with.
     #[must_use]
     pub fn is_present(&self) -> bool {
-        self.root.exists(&queue_dir(&self.device))
-            && incarnation(&self.root, &self.device) == self.diskseq
+        self.still() == Still::Same
     }
 
     /// Puts everything back; what was changed, in words.
@@ -232,15 +296,25 @@ impl Session {
 
     fn give_back(&mut self) -> Result<Vec<String>> {
         let Some(state) = self.state.take() else { return Ok(Vec::new()) };
-        let done = if self.is_present() {
-            match put_back(&self.root, &self.device, &self.before, self.depth) {
-                Err(_) if !self.is_present() => Vec::new(),
-                other => other?,
+        let set = self.set.borrow();
+        let (result, left) = match self.still() {
+            Still::Same => match put_back(&self.root, &self.device, &self.before, self.depth) {
+                // It went away meanwhile.
+                Err(_) if !self.is_present() => (Vec::new(), None),
+                other => (other?, None),
+            },
+            Still::Outlived => {
+                let states = (&self.before, set.as_ref());
+                match put_back_if_ours(&self.root, &self.device, states, self.depth) {
+                    Err(e @ Error::Trial { .. }) => (Vec::new(), Some(e)),
+                    Err(_) if self.still() == Still::Gone => (Vec::new(), None),
+                    other => (other?, None),
+                }
             }
-        } else {
-            // A disk that is gone has taken its settings along.
-            Vec::new()
+            // It has taken its settings along.
+            Still::Gone => (Vec::new(), None),
         };
+        drop(set);
         state.finish()?;
         if let Some(lock) = self.lock.take() {
             lock.release();
@@ -248,7 +322,7 @@ impl Session {
         if let Some(guardian) = self.guardian.take() {
             guardian.join();
         }
-        Ok(done)
+        left.map_or(Ok(result), Err)
     }
 
     fn refused(&self, name: &str, list: &QueueState, e: std::io::Error) -> Error {
@@ -279,9 +353,10 @@ impl Drop for Session {
     }
 }
 
-/// The number of a disk's incarnation (Linux 5.15), which no other disk of its name will have.
-pub(super) fn incarnation(root: &SysRoot, device: &str) -> Option<i64> {
-    root.number(&format!("/sys/block/{}/diskseq", device.replace('/', "!")))
+/// How deep the driver's tags are to be. Under `none` `nr_requests` is their depth; a scheduler has tags of its own.
+fn expected_depth(found: u32, scheduler: &str, nr_requests: Option<i64>) -> u32 {
+    let set = nr_requests.filter(|_| scheduler == "none");
+    set.and_then(|n| u32::try_from(n).ok()).unwrap_or(found)
 }
 
 /// The running kernel's release.
@@ -322,6 +397,18 @@ pub fn removed(name: &str) -> Option<Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_none_gives_its_requests_to_the_driver() {
+        for (scheduler, nr_requests, depth) in [
+            ("none", Some(4), 4),
+            ("none", None, 32),
+            ("mq-deadline", Some(4), 32),
+            ("bfq", None, 32),
+        ] {
+            assert_eq!(expected_depth(32, scheduler, nr_requests), depth, "{scheduler}");
+        }
+    }
 
     #[test]
     fn a_removed_scheduler_says_when_it_lived() {

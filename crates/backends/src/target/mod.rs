@@ -87,6 +87,7 @@ impl Target {
             t if t.is_dir() => Kind::Directory,
             _ => return Err(name::no_target(name)),
         };
+        let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
         let (thing, node) = match kind {
             Kind::Block => {
                 let dev = DevNum::from_raw(meta.rdev());
@@ -94,10 +95,9 @@ impl Target {
             }
             _ => {
                 let dev = DevNum::from_raw(meta.dev());
-                (Thing::Inode(dev, meta.ino()), Node::File(dev))
+                (Thing::Inode(dev, meta.ino()), Node::of_file(Path::new(&link), &meta))
             }
         };
-        let link = format!("/proc/self/fd/{}", handle.as_raw_fd());
         let path = std::fs::read_link(&link).map_err(looking)?;
         let path =
             path.into_os_string().into_string().map_err(|p| discover::not_utf8(Path::new(&p)))?;

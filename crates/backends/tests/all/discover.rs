@@ -161,24 +161,27 @@ fn request_based_multipath_keeps_its_own_scheduler_and_bio_based_nvme_does_not()
     assert_eq!(compared(&m, "nvme1n1").unwrap(), ["nvme1c1n1", "nvme1c2n1"]);
 }
 
+const ID: [u8; 16] = [0x11; 16];
+const ID_TEXT: &str = "11111111-1111-1111-1111-111111111111";
+
+/// The kernel says of which btrfs a file is. The source of the mount is a word of the day when it was mounted.
 #[test]
-fn btrfs_shows_every_member_and_overlay_its_upper_layer() {
+fn btrfs_shows_every_member_whatever_its_source_names_now() {
     let mut m = Machine::new();
-    m.block("sda", "8:0", None, Some(MQ));
-    m.block("sdb", "8:16", None, Some(MQ));
-    for d in ["sda", "sdb"] {
-        m.link(&format!("/sys/fs/btrfs/u-u/devices/{d}"), &format!("/sys/devices/{d}"));
+    for (d, dev) in [("sda", "8:0"), ("sdb", "8:16"), ("sdc", "8:32")] {
+        m.block(d, dev, None, Some(MQ));
     }
-    m.mounts(
-        "30 1 0:41 / /pool rw - btrfs /dev/sda rw\n\
-         31 30 0:42 / /merged rw - overlay overlay rw,lowerdir=/l,upperdir=/pool/up,workdir=/w",
-    );
-    m.node("/pool/f", file_on("0:41"));
-    m.node("/pool/up", file_on("0:41"));
-    m.node("/merged/x", file_on("0:42"));
+    for d in ["sda", "sdb"] {
+        m.link(&format!("/sys/fs/btrfs/{ID_TEXT}/devices/{d}"), &format!("/sys/devices/{d}"));
+    }
+    m.link("/sys/fs/btrfs/other/devices/sdc", "/sys/devices/sdc");
+    m.mounts("30 1 0:41 / /pool rw - btrfs /dev/sdc rw");
+    m.node("/pool/f", Node::Btrfs(ID));
+    m.node("/pool/not told", file_on("0:41"));
     assert_eq!(queues(&m, "/pool/f"), ["sda", "sdb"]);
     assert_eq!(compared(&m, "/pool/f").unwrap(), ["sda", "sdb"]);
-    assert_eq!(queues(&m, "/merged/x"), ["sda", "sdb"]);
+    let why = compared(&m, "/pool/not told").unwrap_err();
+    assert!(why.contains("does not tell the disks of this btrfs"), "{why}");
 }
 
 #[test]
@@ -186,19 +189,59 @@ fn btrfs_whose_members_are_not_listed_is_refused() {
     let mut m = Machine::new();
     m.block("sda", "8:0", None, Some(MQ));
     m.mounts("30 1 0:41 / /pool rw - btrfs /dev/sda rw");
-    m.node("/pool/f", file_on("0:41"));
+    m.node("/pool/f", Node::Btrfs(ID));
     let why = compared(&m, "/pool/f").unwrap_err();
-    assert!(why.contains("unknown members of btrfs /pool"), "{why}");
+    assert!(why.contains("does not list the members"), "{why}");
+    // One that is gone is not passed over.
+    m.link(&format!("/sys/fs/btrfs/{ID_TEXT}/devices/sda"), "/sys/devices/sda");
+    m.file(&format!("/sys/fs/btrfs/{ID_TEXT}/devices/missing/x"), "");
+    let why = compared(&m, "/pool/f").unwrap_err();
+    assert!(why.contains("lists missing, which has no device number"), "{why}");
 }
 
+/// Seen: from a directory that has an `up` of its own the disk of that one would have been switched.
 #[test]
-fn the_log_of_xfs_may_lie_on_another_disk() {
+fn no_path_among_mount_options_leads_to_a_disk() {
     let mut m = Machine::new();
     m.block("sda", "8:0", None, Some(MQ));
     m.block("sdb", "8:16", None, Some(MQ));
-    m.mounts("30 1 8:0 / /data rw - xfs /dev/sda rw,logdev=/dev/sdb,noquota");
-    m.node("/data/f", file_on("8:0"));
-    assert_eq!(compared(&m, "/data/f").unwrap(), ["sda", "sdb"]);
+    let here = std::path::absolute("up").unwrap();
+    m.node(here.to_str().unwrap(), file_on("8:0"));
+    m.node("/up", file_on("8:0"));
+    for options in
+        ["lowerdir=lo,upperdir=up,workdir=wk", "lowerdir=/up", "lowerdir=/l,upperdir=/up"]
+    {
+        m.mounts(&format!(
+            "20 1 8:0 / / rw - ext4 /dev/sda rw\n31 20 0:42 / /x rw - overlay overlay rw,{options}"
+        ));
+        m.node("/x/f", file_on("0:42"));
+        let why = compared(&m, "/x/f").unwrap_err();
+        assert!(why.contains("it is on an overlay"), "{why}");
+        let e = find(&m.root(), "/x/f").unwrap().compared().map(drop).unwrap_err();
+        assert!(e.help().contains("its upperdir"), "{}", e.help());
+        assert!(queues(&m, "/x/f").is_empty());
+    }
+    for mount in
+        ["xfs /dev/sda rw,logdev=/dev/sdb,noquota", "ext4 /dev/sda rw,journal_path=/dev/sdb"]
+    {
+        m.mounts(&format!("30 1 8:0 / /data rw - {mount}"));
+        m.node("/data/f", file_on("8:0"));
+        let why = compared(&m, "/data/f").unwrap_err();
+        assert!(why.contains("was named /dev/sdb when it was mounted"), "{why}");
+    }
+}
+
+#[test]
+fn the_source_of_a_file_system_without_a_device_is_a_word() {
+    let mut m = Machine::new();
+    m.block("sda", "8:0", None, Some(MQ));
+    for fstype in ["tmpfs", "fuse.x", "zfs", "nfs4"] {
+        m.mounts(&format!("25 24 0:23 / /m rw - {fstype} /dev/sda rw"));
+        m.node("/m/f", file_on("0:23"));
+        let why = compared(&m, "/m/f").unwrap_err();
+        assert!(why.contains("no block device with a request queue"), "{why}");
+        assert!(queues(&m, "/m/f").is_empty());
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@
     reason = "tests of what touches the machine"
 )]
 
+mod disks;
 mod moved;
 mod programs;
 mod trees;
