@@ -104,6 +104,9 @@ pub struct PlugProfile {
     /// Task plug: which plugged requests a bio is compared with.
     #[serde(default)]
     pub merge_scan: MergeScan,
+    /// Task plug: its requests have the time of the first one until the task sleeps, however often the plug is full.
+    #[serde(default)]
+    pub keeps_clock: bool,
 }
 
 fn default_plug_kb() -> u32 {

@@ -96,6 +96,12 @@ fn plug(out: &mut String, all: &[KernelProfile]) {
             MergeScan::Newest => "the newest".into(),
         })
     });
+    row(
+        out,
+        "requests keep the time of the first one until the task sleeps (`plug.keeps_clock`)",
+        all,
+        |p| task(p, |p| yes(p.plug.keeps_clock)),
+    );
 }
 
 fn paths(out: &mut String, all: &[KernelProfile]) {

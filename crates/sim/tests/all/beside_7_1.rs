@@ -23,7 +23,7 @@ fn every_command_is_that_of(folder: &str, logs: usize) {
         let name = format!("{}.{}.{}", case.device, case.job, case.scheduler);
         let kernel = log_of(&dir, &format!("{name}.log.gz"))?;
         let trials = case.trials.as_ref().unwrap_or_else(|why| panic!("{name}: {why}"));
-        let parting = beside_log(&trials[0], &kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let parting = beside_log(trials, &kernel).unwrap_or_else(|e| panic!("{name}: {e}"));
         let known = PARTS.iter().find(|p| (p.0, p.1) == (folder, name.as_str())).map(|p| p.2);
         assert_eq!(parting.first, known, "{name}: the first command that differs");
         if known.is_none() {

@@ -34,7 +34,7 @@ fn every_command_is_that_of(folder: &str, logs: usize) {
         let name = format!("{}.{}.{}", case.device, case.job, case.scheduler);
         let kernel = case.runs[0].before_bug(log_of(&dir, &format!("{name}.log.gz"))?);
         let trials = case.trials.as_ref().unwrap_or_else(|why| panic!("{name}: {why}"));
-        let parting = beside_log(&trials[0], &kernel).unwrap();
+        let parting = beside_log(trials, &kernel).unwrap();
         let known = PARTS.iter().find(|p| (p.0, p.1) == (folder, name.as_str())).map(|p| p.2);
         assert_eq!(parting.first, known, "{name}: the first command that differs");
         if known.is_none() {
