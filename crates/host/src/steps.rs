@@ -120,6 +120,7 @@ impl Machine {
                 let event = HostEvent::wake(t, task.sleep).into();
                 let pause = self.looks.map_or(0, |l| l.pause);
                 self.tl.events.push((until + pause).max(self.tl.now), event);
+                self.look(|l| l.pause);
                 self.queue.task_sleeps(&mut self.tl, t);
                 self.leave_core(t);
                 self.end_call();
