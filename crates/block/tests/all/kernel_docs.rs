@@ -151,6 +151,9 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
     row(out, "tag limits make wake-ups smaller (`limits_shrink_batches`)", all, |p| {
         mq(p, |p| yes(p.mq.limits_shrink_batches))
     });
+    row(out, "without `iostats` requests have no time of their own (`iostats_stamps`)", all, |p| {
+        mq(p, |p| yes(p.mq.iostats_stamps))
+    });
     row(out, "tag limits count over the (`shallow_depth`)", all, |p| {
         mq(p, |p| match p.mq.shallow_depth {
             ShallowDepth::Word => "word".into(),
