@@ -104,6 +104,9 @@ pub struct PlugProfile {
     /// Task plug: which plugged requests a bio is compared with.
     #[serde(default)]
     pub merge_scan: MergeScan,
+    /// Task plug: its requests have the time of the first one until the task sleeps, however often the plug is full.
+    #[serde(default)]
+    pub keeps_clock: bool,
 }
 
 fn default_plug_kb() -> u32 {
@@ -223,6 +226,9 @@ pub struct MqProfile {
     /// it the eighth is of all tags (4.12).
     #[serde(default = "yes")]
     pub limits_shrink_batches: bool,
+    /// Requests get the time at which they begin from the disk's statistics, so without those (`iostats` 0) they have none.
+    #[serde(default)]
+    pub iostats_stamps: bool,
     /// Merging requires equal ioprio (≥ 5.15).
     pub same_prio_merge: bool,
     /// Writeback throttling is built in and on where its rule says so.
@@ -245,6 +251,7 @@ impl Default for MqProfile {
             wake_all_in_batch: true,
             shallow_depth: ShallowDepth::Word,
             limits_shrink_batches: true,
+            iostats_stamps: false,
             same_prio_merge: true,
             wbt: true,
         }

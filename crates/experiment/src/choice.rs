@@ -59,7 +59,7 @@ pub(crate) fn simulated<'e>(
     if several {
         text.push_str(&format!(" on {}", kernel.version));
     }
-    let remark = stands_for(&s.value.name, &choice);
+    let remark = stands_for(&s.value.name, &choice).or_else(|| never_ran(&choice, kernel));
     Ok(Choice {
         kernel: kernel.clone(),
         scheduler: choice,
@@ -94,6 +94,23 @@ fn stands_for(name: &str, choice: &SchedulerChoice) -> Option<Warning> {
             choice.generation.range()
         ),
         advice: String::new(),
+    })
+}
+
+/// A release of a patch that was never made for a kernel runs there by its own rules.
+fn never_ran(choice: &SchedulerChoice, kernel: &KernelProfile) -> Option<Warning> {
+    let (d, g) = (choice.descriptor, choice.generation);
+    let from = d.origin(g).filter(|_| !g.covers(kernel.kernel_version()))?;
+    Some(Warning {
+        code: NEAREST.into(),
+        message: format!(
+            "{} {} ({from}) was made for Linux {}; on Linux {} it runs by its own rules on that block layer",
+            d.name,
+            g.name,
+            g.range(),
+            kernel.version
+        ),
+        advice: "compare it with others of a kernel that it was made for".into(),
     })
 }
 

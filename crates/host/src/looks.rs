@@ -20,8 +20,10 @@ pub struct Looks {
     pub(crate) io: Nanos,
     /// An I/O of a synchronous engine.
     pub(crate) sync_io: Nanos,
-    /// An I/O of a batch, and the call for all of them.
+    /// An I/O of a batch, before the call for all of them.
     pub(crate) collected: Nanos,
+    /// That call. The kernel's own look at a plugged request is the block layer's.
+    pub(crate) call: Nanos,
     /// One that a thread of the C library or of the kernel hands over.
     pub(crate) thread_io: Nanos,
     /// From an I/O to a pause.
@@ -34,21 +36,24 @@ impl Looks {
     /// What a profile asks for; `None` where time does not pass in this way. In the older measurements, those of
     /// `data/truth`, processes `start_together`, and interrupts come as they are due. In the later ones each process is
     /// a microsecond behind the one before. A kernel that still has the single-queue path looks less often, and its
-    /// multi-queue path once more than the other; its processes start together.
+    /// multi-queue path once more than the other; its processes start together. 7.1, which keeps a plug's clock, looks once less
+    /// for each request.
     #[must_use]
     pub fn new(kernel: &KernelProfile, path: BlockPath, start_together: bool) -> Option<Looks> {
+        let less = u64::from(kernel.plug.keeps_clock);
         let looks = Looks {
             begin: if start_together { 1 } else { 1001 },
-            io: 6,
-            sync_io: 7,
+            io: 6 - less,
+            sync_io: 7 - less,
             collected: 3,
+            call: 1,
             thread_io: 2,
             pause: 3,
             apart: if start_together { 0 } else { 501 },
         };
         let older = || {
             let io = if path == BlockPath::Legacy { 4 } else { 5 };
-            Looks { begin: 2, io, sync_io: io, ..looks }
+            Looks { begin: 2, io, sync_io: io, call: 3, ..looks }
         };
         let looks = if kernel.has_path(BlockPath::Legacy) { older() } else { looks };
         (kernel.cpu.model == CpuModel::Looks).then_some(looks)
@@ -59,14 +64,17 @@ impl Looks {
 pub const FIRST_LOOKS: Nanos = 1532;
 
 impl Machine {
-    /// A process begins. The first of a run looks at the clock after it has begun, the others before.
+    /// A process begins. The first of a run looks at the clock after it has begun, the others before. Those that stand back
+    /// because they are nice have all done what takes a microsecond when the first of them begins.
     #[cold]
     pub(crate) fn first_looks(&mut self, t: TaskId) {
         if !self.tasks[t as usize].job.is_new() {
             return;
         }
         if std::mem::replace(&mut self.begun, true) {
-            self.look(|l| l.begin);
+            let spec = self.tasks[t as usize].job.spec();
+            let behind = spec.nice > 0 && !spec.engine.is_sync();
+            self.look(|l| if behind { 2 } else { l.begin });
         } else {
             self.ahead = FIRST_LOOKS;
         }

@@ -159,7 +159,7 @@ impl Machine {
     pub fn charge_looks(&mut self, looks: Option<Looks>) {
         self.looks = looks;
         self.late = u64::from(looks.is_some());
-        self.queue.book_commands_at_once(looks.is_some());
+        self.queue.charge_looks(looks.is_some());
     }
 
     /// Whether looks at the clock take time.

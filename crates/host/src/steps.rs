@@ -1,6 +1,6 @@
 //! What a fio job asks for, step by step.
 
-use iosched_types::TaskId;
+use iosched_types::{Nanos, TaskId};
 use iosched_workloads::fio::process::{LeanStep, Step};
 
 use crate::events::HostEvent;
@@ -72,7 +72,8 @@ impl Machine {
             Step::Submit(io) => {
                 let (batch, sync) = (task.batch, task.job.spec().engine.is_sync());
                 self.look(|l| match (batch, sync) {
-                    (true, _) => l.collected,
+                    // Before the call.
+                    (true, _) => 0,
                     (_, true) => l.sync_io,
                     _ => l.io,
                 });
@@ -83,9 +84,9 @@ impl Machine {
                 }
                 runs
             }
-            Step::BeginBatch => {
+            Step::BeginBatch(ios) => {
                 task.batch = true;
-                self.look(|l| l.collected);
+                self.look(|l| l.collected * Nanos::from(ios) + l.call);
                 self.queue.start_plug(t);
                 true
             }
@@ -119,6 +120,7 @@ impl Machine {
                 let event = HostEvent::wake(t, task.sleep).into();
                 let pause = self.looks.map_or(0, |l| l.pause);
                 self.tl.events.push((until + pause).max(self.tl.now), event);
+                self.look(|l| l.pause);
                 self.queue.task_sleeps(&mut self.tl, t);
                 self.leave_core(t);
                 self.end_call();

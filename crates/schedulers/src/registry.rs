@@ -31,7 +31,7 @@ pub enum NameError {
         known: String,
     },
     /// The kernel profile never had the family.
-    #[error("{family} does not exist in Linux {kernel}; it lived in {known}{hint}")]
+    #[error("{family} does not exist in Linux {kernel}; {known}{hint}")]
     NotInKernel {
         /// Family.
         family: String,
@@ -111,10 +111,11 @@ impl Registry {
                 NameError::NotInKernel {
                     family: d.name.into(),
                     kernel: kernel.to_string(),
-                    known: known(d),
-                    hint: d.generations.last().map_or_else(String::new, |g| {
-                        format!("; write {}@{} to run that generation", d.name, g.name)
-                    }),
+                    known: match d.generations.iter().any(|g| d.origin(g).is_none()) {
+                        true => format!("it lived in {}", known(d)),
+                        false => format!("there is {}", known(d)),
+                    },
+                    hint: hint(d),
                 }
             }),
         };
@@ -151,9 +152,28 @@ fn named(d: &'static Descriptor, wanted: &str) -> Option<&'static Generation> {
     by_name.or_else(|| d.generations.iter().find(|g| version.is_some_and(|v| g.covers(v))))
 }
 
+/// How to run a family under a kernel that never had it. The newest generation of the kernel's own is nearest; of several
+/// releases of a patch for the same kernels the first is the one that counts without a name.
+fn hint(d: &Descriptor) -> String {
+    let newest = d.generations.last();
+    let same = |g: &&Generation| newest.is_some_and(|n| (n.first, n.last) == (g.first, g.last));
+    let of = |g: &Generation| match d.origin(g) {
+        None => format!("; write {}@{} to run that generation", d.name, g.name),
+        Some(_) => format!(
+            "; write {}@{} to run release {1} on this kernel's block layer all the same",
+            d.name, g.name
+        ),
+    };
+    d.generations.iter().find(same).map_or_else(String::new, of)
+}
+
 /// The generations with their kernels, for messages.
 fn known(d: &Descriptor) -> String {
     let of = |g: &Generation| match g.range() {
+        // The release of a patch has a number of its own, which looks like a kernel's.
+        range if d.origin(g).is_some() && KernelVersion::parse(g.name).is_some() => {
+            format!("release {} for Linux {range}", g.name)
+        }
         range if g.name == range => range,
         range => format!("{} ({range})", g.name),
     };

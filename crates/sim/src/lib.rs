@@ -6,6 +6,7 @@ pub mod drift;
 mod durable;
 mod error;
 mod files;
+mod ignored;
 mod mount;
 mod one_tag;
 mod programs;

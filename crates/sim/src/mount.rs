@@ -47,6 +47,9 @@ fn bio_pages(kernel: KernelVersion, fs: FsType) -> u64 {
 /// Timers wait in a wheel since this one.
 const WHEEL: KernelVersion = KernelVersion(4, 8, 0);
 
+/// What 7.1 does and 6.12 does not (both ran); of the releases between it is not known.
+const SINCE_7_1: KernelVersion = KernelVersion(7, 0, 0);
+
 /// The rules of read-ahead of a kernel.
 fn era(kernel: KernelVersion) -> Era {
     match kernel {
@@ -54,14 +57,42 @@ fn era(kernel: KernelVersion) -> Era {
         k if k < KernelVersion(3, 14, 0) => Era::OnDemand,
         k if k < KernelVersion(4, 19, 0) => Era::History,
         k if k < KernelVersion(6, 11, 0) => Era::Capped,
-        _ => Era::Split,
+        k if k < SINCE_7_1 => Era::Split,
+        _ => Era::Aligned,
     }
 }
 
-/// `read_ahead_kb` of the device in pages.
+/// Since this one the limits of a queue are set together, by each write to one of these files.
+const LIMITS_TOGETHER: KernelVersion = KernelVersion(6, 11, 0);
+const SETS_LIMITS: [&str; 5] =
+    ["max_sectors_kb", "rotational", "iostats", "add_random", "write_cache"];
+
+/// `read_ahead_kb` of the device in pages. Where its limits are set, at registration and by a write to one of them, it becomes
+/// as large as the kernel's default; on a disk under 7.1 two of the largest requests. So what was written to it before is lost.
 fn read_ahead(trial: &Trial) -> u64 {
-    let set = trial.settings.iter().find(|(n, _)| n == "read_ahead_kb").map(|(_, v)| *v as u64);
-    set.unwrap_or(u64::from(trial.kernel.read_ahead_kb)) * 1024 / PAGE
+    let kernel = trial.kernel.kernel_version();
+    let least = u64::from(trial.kernel.read_ahead_kb);
+    let most = u64::from(trial.device.max_hw_sectors_kb.max(4));
+    let mut max_sectors = u64::from(trial.kernel.max_sectors_kb).min(most);
+    let mut rotational = trial.device.rotational;
+    let set = |kb: u64, max_sectors: u64, rotational: bool| {
+        let of_disk = if rotational && kernel >= SINCE_7_1 { 2 * max_sectors } else { 0 };
+        kb.max(least).max(of_disk)
+    };
+    let mut kb = set(0, max_sectors, rotational);
+    for (name, value) in &trial.settings {
+        let value = u64::try_from(*value).unwrap_or(0);
+        match name.as_str() {
+            "read_ahead_kb" => kb = value,
+            "max_sectors_kb" => max_sectors = value.min(most),
+            "rotational" => rotational = value != 0,
+            _ => {}
+        }
+        if kernel >= LIMITS_TOGETHER && SETS_LIMITS.contains(&name.as_str()) {
+            kb = set(kb, max_sectors, rotational);
+        }
+    }
+    kb * 1024 / PAGE
 }
 
 /// The files of a trial on a device of so many bytes, and what the user should know of them.
@@ -240,6 +271,7 @@ fn settings(trial: &Trial, host: &HostSpec, io_pages: u64) -> Settings {
         direct_sync: trial.kernel.direct_sync(),
         writers_write: kernel < WRITERS_SLEEP,
         group_writeback: kernel >= KernelVersion(4, 2, 0),
+        idle_share: kernel >= SINCE_7_1,
         bio_pages: bio_pages(kernel, fs_of(trial)),
         plugs_files: fs_of(trial) != FsType::Xfs || kernel < IOMAP,
         range_writes_sync: RANGE_WRITES_SYNC.contains(&kernel),

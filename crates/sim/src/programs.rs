@@ -19,7 +19,7 @@ use iosched_workloads::strace::Replay;
 use crate::error::SimError;
 use crate::run::Progress;
 use crate::stack::stack;
-use crate::{mount, one_tag, record};
+use crate::{ignored, mount, one_tag, record};
 use iosched_vfs::fs::FileSystem as _;
 
 /// A machine with everything done that comes before the measured part, and that part.
@@ -133,7 +133,7 @@ pub(crate) fn simulate(
         ..Record::default()
     };
     record.warnings.extend(old);
-    record.warnings.extend(record::settings_ignored(trial));
+    record.warnings.extend(ignored::settings(trial));
     record.warnings.extend(one_tag::warning(&trial.id, &record.scheduler));
     into_record(&mut record, load, started.replay.as_deref(), host.measured());
     host.rest(trial.host.watched_after, go_on)?;

@@ -1,6 +1,6 @@
 //! What a finished simulation says.
 
-use crate::{drift, one_tag, quick_syncs};
+use crate::{drift, ignored, one_tag, quick_syncs};
 use std::collections::BTreeMap;
 use std::mem::take;
 
@@ -13,7 +13,6 @@ use iosched_experiment::{
 use iosched_syscalls::Errno;
 use iosched_types::units::{MS, US};
 use iosched_types::{CpuTime, LatencyHistogram, Nanos};
-use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::stats::{DirectionStats, JobStats, SAMPLE, Sample, Sums};
 use iosched_workloads::fio::{JobSpec, assumed_parts, iolog_write};
 
@@ -384,23 +383,6 @@ fn state_ignored(trial: &Trial) -> Option<Warning> {
     })
 }
 
-/// Queue attributes that are set and change nothing.
-pub(crate) fn settings_ignored(trial: &Trial) -> Vec<Warning> {
-    let cached = trial.load.is_some() || on_files::needed(&trial.jobs);
-    let why = |name: &str| match name {
-        "io_timeout" => Some("no modelled device times out"),
-        "read_ahead_kb" if !cached => Some("direct I/O is not read ahead"),
-        _ => None,
-    };
-    let warning = |(name, why): (&str, &str)| Warning {
-        code: "setting-ignored".into(),
-        message: format!("{name} changes nothing: {why}"),
-        advice: "leave it out, or name a load for which it matters".into(),
-    };
-    let set = trial.settings.iter().filter_map(|(n, _)| Some((n.as_str(), why(n)?)));
-    set.map(warning).collect()
-}
-
 /// What is to be known of a run of fio jobs.
 fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
     let ignored = trial.jobs.warnings.iter().map(|w| Warning {
@@ -416,7 +398,7 @@ fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
     ignored
         .chain(parts)
         .chain(state_ignored(trial))
-        .chain(settings_ignored(trial))
+        .chain(ignored::settings(trial))
         .chain(missed_rates(trial, ran, exact))
         .chain(drift::warning(trial, ran))
         .chain(quick_syncs::warning(trial, ran))

@@ -266,7 +266,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     let scheduler = choose_scheduler(scheduler, &tunables(run)?, &kernel, Registry::builtin())
         .map_err(|e| e.to_string())?;
     let mut settings = vec![("wbt_lat_usec".to_string(), 0)];
-    for name in ["nr_requests", "max_sectors_kb", "rotational"] {
+    for name in ["nr_requests", "max_sectors_kb", "rotational", "read_ahead_kb"] {
         if let Some(v) = run.queue.get(name).and_then(|v| v.parse::<i64>().ok()) {
             settings.push((name.into(), v));
         } else if name == "nr_requests" {

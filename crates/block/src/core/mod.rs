@@ -49,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) throttle: Throttle,
     pub(crate) switches: Switches,
     pub(crate) runs: Runs,
+    /// Requests have the time at which they began, for the scheduler and for the disk's statistics.
+    pub(crate) stamps: bool,
     /// The caller pulls requests itself; the queue never runs.
     pub(crate) manual: bool,
     /// Requests that left the scheduler without being asked for. The legacy path takes them into its dispatch queue

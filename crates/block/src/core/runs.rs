@@ -9,6 +9,8 @@ pub(crate) enum Run {
     All,
     /// Of one hardware queue.
     One(u16),
+    /// What goes around the scheduler is parked, and then everything runs.
+    Bypass,
 }
 
 /// Runs that are asked for and have not begun.
@@ -17,6 +19,8 @@ pub(crate) struct Runs {
     all: bool,
     /// Hardware queues to run, in this order, if not all of them have to run.
     some: VecDeque<u16>,
+    /// Behind them, what goes around the scheduler.
+    bypass: bool,
     /// The kernel's worker makes the next run, not the task that asked for it.
     by_worker: bool,
 }
@@ -35,6 +39,11 @@ impl Runs {
         }
     }
 
+    /// Something goes around the scheduler, behind the runs that were asked for before.
+    pub(crate) fn ask_bypass(&mut self) {
+        self.bypass = true;
+    }
+
     /// The run that is asked for next is left to the kernel's worker.
     pub(crate) fn leave_to_worker(&mut self) {
         self.by_worker = true;
@@ -48,7 +57,7 @@ impl Runs {
 
     #[inline(always)]
     pub(crate) fn any(&self) -> bool {
-        self.all || !self.some.is_empty()
+        self.all || !self.some.is_empty() || self.bypass
     }
 
     /// Takes the run that is next. One of everything covers all others.
@@ -58,7 +67,10 @@ impl Runs {
             self.some.clear();
             return Some(Run::All);
         }
-        self.some.pop_front().map(Run::One)
+        if let Some(h) = self.some.pop_front() {
+            return Some(Run::One(h));
+        }
+        std::mem::take(&mut self.bypass).then_some(Run::Bypass)
     }
 }
 
@@ -78,7 +90,8 @@ mod tests {
         runs.ask_one(1);
         runs.ask();
         assert!(runs.any());
-        assert_eq!(all(&mut runs), [Run::All]);
+        runs.ask_bypass();
+        assert_eq!(all(&mut runs), [Run::All, Run::Bypass]);
         assert!(!runs.any());
     }
 }

@@ -1,11 +1,13 @@
 //! What a queue remembers of each thread that submits: its plug, and whether it sleeps inside.
 
-use iosched_types::{ReqId, TaskId};
+use iosched_types::{Nanos, ReqId, TaskId};
 
 #[derive(Debug, Default)]
 struct Thread {
     plugged: bool,
     list: Vec<ReqId>,
+    /// The time of the plug is known: requests take it, and nothing looks at the clock.
+    timed: bool,
     /// It sleeps inside the block layer, for a tag, a request or in the throttle.
     inside: bool,
 }
@@ -14,6 +16,8 @@ struct Thread {
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
     threads: Vec<Thread>,
+    /// A look at the clock takes a nanosecond.
+    looks: bool,
     /// Threads asleep inside: a freeze waits for them.
     inside: u32,
 }
@@ -44,7 +48,26 @@ impl Threads {
     }
 
     pub(crate) fn plug(&mut self, thread: TaskId, on: bool) {
-        self.threads[thread as usize].plugged = on;
+        let thread = &mut self.threads[thread as usize];
+        (thread.plugged, thread.timed) = (on, false);
+    }
+
+    pub(crate) fn charge_looks(&mut self, on: bool) {
+        self.looks = on;
+    }
+
+    /// How long it takes to learn the time for a plugged request.
+    #[inline(always)]
+    pub(crate) fn look(&mut self, thread: TaskId) -> Nanos {
+        if !self.looks {
+            return 0;
+        }
+        u64::from(!std::mem::replace(&mut self.threads[thread as usize].timed, true))
+    }
+
+    /// The next plugged request looks at the clock anew.
+    pub(crate) fn forget_time(&mut self, thread: TaskId) {
+        self.threads[thread as usize].timed = false;
     }
 
     /// Whether it has plugged anything.
@@ -94,5 +117,26 @@ impl Threads {
     /// Whether nobody sleeps inside.
     pub(crate) fn all_out(&self) -> bool {
         self.inside == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Dispatch logs of 6.12 and 7.1 (random job `fixed.g70`): the first request of a plug looks at the clock.
+    #[test]
+    fn a_plug_looks_at_the_clock_once() {
+        let mut threads = Threads::default();
+        let t = threads.add();
+        threads.plug(t, true);
+        assert_eq!(threads.look(t), 0, "a look takes no time");
+        threads.charge_looks(true);
+        assert_eq!([threads.look(t), threads.look(t)], [1, 0]);
+        threads.forget_time(t);
+        assert_eq!(threads.look(t), 1);
+        threads.plug(t, false);
+        threads.plug(t, true);
+        assert_eq!(threads.look(t), 1);
     }
 }

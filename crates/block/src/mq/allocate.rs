@@ -36,7 +36,8 @@ impl Mq {
             None => self.wait_for_tag(core, tl, h, bio, shallow)?,
         };
         let elv = !core.sched.none() && !flush;
-        let (id, r) = core.reqs.add_bio(bio, segments(bio.sectors), tl.now);
+        let start = if core.stamps { tl.now } else { 0 };
+        let (id, r) = core.reqs.add_bio(bio, segments(bio.sectors), start);
         r.tag = tag;
         r.hctx = h as u16;
         r.state = if elv { state::ELV } else { 0 };

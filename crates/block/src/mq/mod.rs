@@ -31,6 +31,8 @@ pub(crate) struct Mq {
     /// Bit at which each tag map is first searched.
     tag_start: u32,
     scratch: Vec<ReqId>,
+    /// On the way around the scheduler, oldest first.
+    bypassing: Vec<ReqId>,
 }
 
 impl Path for Mq {
@@ -50,6 +52,7 @@ impl Path for Mq {
                 }
                 self.run_all(core, tl);
             }
+            Run::Bypass => self.end_bypass(core),
             Run::One(h) => {
                 let h = usize::from(h);
                 if by_worker {
@@ -74,7 +77,16 @@ impl Path for Mq {
     }
 
     /// Puts the request ahead of everything parked, or behind it.
+    ///
+    /// The kernel parks it in a work item of its own. A run that was asked for before is ahead, so a request of the
+    /// scheduler goes between two flushes (dispatch logs of 7.1 and 6.12, random job `hdd7k_q1_wb.g73`).
     fn bypass(&mut self, core: &mut Core, id: ReqId, at_head: bool) {
+        if at_head && core.runs.any() {
+            self.bypassing.push(id);
+            core.runs.leave_to_worker();
+            core.runs.ask_bypass();
+            return;
+        }
         let h = usize::from(core.reqs[id].hctx);
         if at_head {
             self.hctx[h].park_first(id);
@@ -115,7 +127,8 @@ fn direct_issue(core: &mut Core, tl: &mut Timeline, id: ReqId) {
 impl Mq {
     /// With tags for the scheduler in force.
     pub(crate) fn new(core: &Core, (budget, at_once): (bool, u32), tag_start: u32) -> Self {
-        let mut mq = Mq { hctx: Vec::new(), budget, tag_start, scratch: Vec::new() };
+        let mut mq =
+            Mq { hctx: Vec::new(), budget, tag_start, scratch: Vec::new(), bypassing: Vec::new() };
         let facts = core.sched.facts();
         let shared = core.sched.none();
         let depth = if shared { facts.nr_requests } else { facts.queue_depth };
@@ -151,6 +164,14 @@ impl Mq {
         match self.hctx.len() {
             1 => 0,
             n => usize::from(cpu) % n,
+        }
+    }
+
+    /// What goes around the scheduler is parked ahead of everything.
+    #[cold]
+    fn end_bypass(&mut self, core: &mut Core) {
+        for id in std::mem::take(&mut self.bypassing) {
+            self.bypass(core, id, true);
         }
     }
 

@@ -68,6 +68,7 @@ fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
     let target = get("wbt_lat_usec").map(|v| u64::try_from(v).unwrap_or(default_target));
     let nr = get("nr_requests").map(|v| (v as u32).max(LEAST_REQUESTS));
     let async_depth = get("async_depth").map(|v| v as u32);
+    let stamps = get("iostats") != Some(0) || !cfg.profile.mq.iostats_stamps;
     // Of disks of old kernels it is not known here which of them do.
     let tells_depth = cfg.budget || !cfg.profile.mq.budget_first;
     let facts = first_facts(&mut cfg, rules.limits().max_sectors, rotational, (nr, async_depth));
@@ -89,6 +90,7 @@ fn core(mut cfg: QueueConfig) -> Result<Core, TunableError> {
         throttle: Throttle::new(target, tells_depth),
         switches: Switches::default(),
         runs: Runs::default(),
+        stamps,
         manual: false,
         ejected: Vec::new(),
         explain: Explain::default(),

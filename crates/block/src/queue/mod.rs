@@ -7,7 +7,7 @@ mod pull;
 mod switch;
 
 use iosched_devices::Completion;
-use iosched_schedulers::{QueueFacts, TaskInfo};
+use iosched_schedulers::{BlockPath, QueueFacts, TaskInfo};
 use iosched_types::{Bio, BioId, Bytes, DirectSync, IoPrio, Nanos, TaskId};
 
 use crate::config::{Limits, SchedulerChoice};
@@ -226,9 +226,11 @@ impl Queue {
         })
     }
 
-    /// Commands that the device has finished are all booked together, whoever submitted them.
-    pub fn book_commands_at_once(&mut self, at_once: bool) {
-        self.commands_at_once = at_once;
+    /// Looks at the clock take a nanosecond: commands that the device has finished are all booked together, whoever
+    /// submitted them, and the first request of a plug has a look.
+    pub fn charge_looks(&mut self, on: bool) {
+        self.commands_at_once = on;
+        self.core.threads.charge_looks(on && !self.core.profile.has_path(BlockPath::Legacy));
     }
 }
 

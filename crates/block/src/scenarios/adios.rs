@@ -207,6 +207,14 @@ fn overtaking_an_older_read_is_paid_back() {
         "R100 R200 R50000 R51000 R52000 R53000 W1000 R54000 R55000 R56000 R57000 R58000 R59000 R60000 R61000 W2000 \
          W3000 W4000"
     );
+    // Without the disk's statistics 7.1 gives no time, so a write is never younger than a read, and nothing is paid back.
+    let mut untimed = one_tag(false, NARROW);
+    untimed.settings.push(("iostats".into(), 0));
+    assert_eq!(
+        worked(untimed, true, &text),
+        "R100 R200 R50000 R51000 R52000 R53000 W1000 W2000 W3000 W4000 R54000 R55000 R56000 R57000 R58000 R59000 \
+         R60000 R61000"
+    );
 }
 
 /// A random script, as the kernel ran it.

@@ -228,9 +228,9 @@ impl Stack {
         narrowest.unwrap_or(&self.first).split(bio)
     }
 
-    /// As [`Queue::book_commands_at_once`].
-    pub fn book_commands_at_once(&mut self, at_once: bool) {
-        self.legs().each(|leg| leg.book_commands_at_once(at_once));
+    /// As [`Queue::charge_looks`].
+    pub fn charge_looks(&mut self, on: bool) {
+        self.legs().each(|leg| leg.charge_looks(on));
     }
 }
 

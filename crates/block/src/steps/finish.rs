@@ -19,7 +19,9 @@ pub(crate) fn request<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline,
         wbt.done(tl.now, id, &core.reqs[id], &mut core.out.woken);
     }
     let r = &mut core.reqs[id];
-    core.stats.weighted += tl.now - r.t_start;
+    if core.stamps {
+        core.stats.weighted += tl.now - r.t_start;
+    }
     while let Some(bio) = core.bios.pop(r) {
         core.stats.finished += 1;
         core.out.done.push(Done { bio, at: tl.now });

@@ -34,6 +34,7 @@ pub(crate) fn add<P: Path>(
     thread: TaskId,
     id: ReqId,
 ) {
+    tl.now += core.threads.look(thread);
     let p = &core.profile.plug;
     let list = core.threads.list(thread);
     let large = match p.large {
@@ -43,8 +44,12 @@ pub(crate) fn add<P: Path>(
     let full = list.len() >= p.max_requests as usize
         || large.is_some_and(|l| core.reqs[*l].sectors >= p.max_kb * 2);
     if full {
-        flush(core, path, tl, thread);
+        let keeps = p.keeps_clock;
+        flush_list(core, path, tl, thread);
         run::deferred(core, path, tl);
+        if !keeps {
+            core.threads.forget_time(thread);
+        }
     }
     core.threads.push(thread, id);
 }
@@ -54,6 +59,7 @@ pub(crate) fn add<P: Path>(
 pub(crate) fn flush<P: Path>(core: &mut Core, path: &mut P, tl: &mut Timeline, thread: TaskId) {
     if core.threads.any_plugged(thread) {
         flush_list(core, path, tl, thread);
+        core.threads.forget_time(thread);
     }
 }
 

@@ -96,6 +96,12 @@ fn plug(out: &mut String, all: &[KernelProfile]) {
             MergeScan::Newest => "the newest".into(),
         })
     });
+    row(
+        out,
+        "requests keep the time of the first one until the task sleeps (`plug.keeps_clock`)",
+        all,
+        |p| task(p, |p| yes(p.plug.keeps_clock)),
+    );
 }
 
 fn paths(out: &mut String, all: &[KernelProfile]) {
@@ -144,6 +150,9 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
     });
     row(out, "tag limits make wake-ups smaller (`limits_shrink_batches`)", all, |p| {
         mq(p, |p| yes(p.mq.limits_shrink_batches))
+    });
+    row(out, "without `iostats` requests have no time of their own (`iostats_stamps`)", all, |p| {
+        mq(p, |p| yes(p.mq.iostats_stamps))
     });
     row(out, "tag limits count over the (`shallow_depth`)", all, |p| {
         mq(p, |p| match p.mq.shallow_depth {

@@ -58,8 +58,10 @@ fn one(case: &Case<'_>, path: &Path) -> Outcome<Difference> {
     let kernel = parse_dispatch_log(&file, &text)?;
     let kernel = case.runs.first().map_or_else(Vec::new, |run| run.before_bug(kernel));
     let trials = case.trials.as_ref().map_err(Failure::input)?;
-    let first = trials.first().ok_or_else(|| Failure::input("the case has no run"))?;
-    let parting = beside_log(first, &kernel)
+    if trials.is_empty() {
+        return Err(Failure::input("the case has no run"));
+    }
+    let parting = beside_log(trials, &kernel)
         .map_err(|e| Failure::new(code::FAILED, format!("{}: {e}", name(case))))?;
     let get = |list: &[LoggedCommand]| parting.first.and_then(|i| list.get(i)).copied();
     Ok(Difference {

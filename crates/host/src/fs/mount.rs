@@ -13,7 +13,7 @@ use iosched_syscalls::{Answer, Entry, Errno, Kind, Stat};
 use iosched_types::{Bytes, Nanos};
 use iosched_vfs::cache::PAGE;
 use iosched_vfs::cache::mapping::Mark;
-use iosched_vfs::cache::readahead::{Era, Stream};
+use iosched_vfs::cache::readahead::Stream;
 use iosched_vfs::cache::writeback::{Flusher, Intervals};
 use iosched_vfs::fs::FileSystem as _;
 use iosched_vfs::fs::volume::Volume;
@@ -180,7 +180,7 @@ impl Mount {
         let mut w = self.world.borrow_mut();
         w.memory.open(ino.0);
         // Kernels before keep single pages, or folios of other sizes.
-        let large = w.memory.settings.era == Era::Split && self.volume.large_folios();
+        let large = w.memory.settings.era.splits() && self.volume.large_folios();
         drop(w);
         Open {
             file: ino.0,

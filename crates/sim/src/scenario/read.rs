@@ -169,10 +169,9 @@ fn name_error(src: &Source, at: &At, e: &NameError) -> Diagnostic {
         NameError::Generation { family, generation, known } => {
             (format!("{family} has no generation \"{generation}\""), format!("it has {known}"))
         }
-        NameError::NotInKernel { family, kernel, known, hint } => (
-            format!("{family} does not exist in Linux {kernel}"),
-            format!("it lived in {known}{hint}"),
-        ),
+        NameError::NotInKernel { family, kernel, known, hint } => {
+            (format!("{family} does not exist in Linux {kernel}"), format!("{known}{hint}"))
+        }
     };
     src.error(at, message).with_help(help)
 }

@@ -77,7 +77,7 @@ fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate:
 }
 
 /// How far our run of a trial and a kernel's log agree.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Parting {
     /// Where our tag maps were first searched.
     pub tag_start: u32,
@@ -87,20 +87,21 @@ pub struct Parting {
     pub first: Option<usize>,
 }
 
-/// Compares our run of a trial with a log. The log does not say where the kernel began to search its tag maps. If the
-/// trial's own start does not lead to the same commands, the others are tried, and the one that agrees the longest is
-/// the answer.
+/// Compares our run of a case's first trial with a log. Where the measurement does not say from where the kernel searched
+/// its tag maps, there are trials with several starts. Then, if the first does not lead to the same commands, all are
+/// tried, and the one that agrees the longest is the answer.
 ///
 /// # Errors
 /// See [`crate::simulate`].
-pub fn beside_log(trial: &Trial, kernel: &[LoggedCommand]) -> Result<Parting, crate::SimError> {
+pub fn beside_log(trials: &[Trial], kernel: &[LoggedCommand]) -> Result<Parting, crate::SimError> {
+    let Some(trial) = trials.first() else { return Ok(Parting::default()) };
     let with = |tag_start: u32| {
         let ours = our_commands(&Trial { tag_start, ..trial.clone() }, kernel.len())?;
         let first = first_difference(kernel, &ours);
         Ok::<_, crate::SimError>(Parting { tag_start, ours, first })
     };
     let mut best = with(trial.tag_start)?;
-    if super::limits_to_first_tags(trial) {
+    if trials.iter().any(|t| t.tag_start != trial.tag_start) {
         let nr = trial.settings.iter().find(|(name, _)| name == "nr_requests").map_or(0, |s| s.1);
         for tag_start in 0..u32::try_from(nr).unwrap_or(0) {
             let Some(reached) = best.first else { break };

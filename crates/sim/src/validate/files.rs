@@ -280,7 +280,7 @@ impl FileFolder {
         if matches!(run.set.as_str(), "A" | "B") {
             trial.host.files = prepared();
         }
-        for name in ["nr_requests", "read_ahead_kb", "wbt_lat_usec", "max_sectors_kb"] {
+        for name in ["nr_requests", "wbt_lat_usec", "max_sectors_kb", "read_ahead_kb"] {
             if let Some(v) = run.settings.get(name).and_then(|v| v.parse().ok()) {
                 trial.settings.push((name.into(), v));
             }

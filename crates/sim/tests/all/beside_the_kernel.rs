@@ -137,7 +137,7 @@ fn commands_that_agree(folder: &TruthFolder, dir: &Path) -> usize {
         let file = format!("{}.{}.{}.log.gz", case.device, case.job, case.scheduler);
         let Some(kernel) = log_of(dir, &file) else { continue };
         let Ok(trials) = &case.trials else { continue };
-        let parting = beside_log(&trials[0], &kernel).unwrap();
+        let parting = beside_log(trials, &kernel).unwrap();
         assert_eq!(parting.first, None, "{file}, tags from {}", parting.tag_start);
         assert!(parting.ours.len() >= kernel.len(), "{file}: we sent fewer commands");
         compared += kernel.len();
@@ -158,7 +158,7 @@ fn commands_on_files_are_those_of_the_file_system() {
     let packed = std::fs::read(path).unwrap();
     flate2::read::GzDecoder::new(packed.as_slice()).read_to_string(&mut text).unwrap();
     let kernel = parse_dispatch_log("log", &text).unwrap();
-    let ours = beside_log(&trials[0], &kernel).unwrap().ours;
+    let ours = beside_log(trials, &kernel).unwrap().ours;
     let shape = |all: &[LoggedCommand]| -> String {
         let letter = |c: &LoggedCommand| match (c.op, c.offset >> 30) {
             (Op::Flush, _) => 'F',

@@ -4,8 +4,7 @@
 
 use iosched_testing::Counting;
 
-mod beside_7_1;
-mod beside_old_kernels;
+mod beside_other_kernels;
 mod beside_the_kernel;
 mod beside_the_kernels_files;
 mod call_errors;

@@ -8,7 +8,7 @@ pub mod twin;
 use super::mapping::{Mapping, Mark};
 
 /// Which kernels' rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Era {
     /// Before 2.6.23: two windows, and a call at the first page of each read ([`twin`]).
     Twin,
@@ -20,6 +20,16 @@ pub enum Era {
     Capped,
     /// 6.11 and later: misses and marked pages have rules of their own.
     Split,
+    /// 7.1: the window of a marked page ends at a multiple of four pages, or of more with large folios.
+    Aligned,
+}
+
+impl Era {
+    /// Misses and marked pages have rules of their own.
+    #[must_use]
+    pub fn splits(self) -> bool {
+        self >= Era::Split
+    }
 }
 
 /// The facts about the file and its device that read-ahead gets.
@@ -54,6 +64,8 @@ pub struct Stream {
     start: u64,
     size: u64,
     ahead: u64,
+    /// Since 7.1, log2 of the pages of a folio that the last marked page asked for; 0 after a miss.
+    order: u32,
     /// Where the last read ended, in bytes: after its last byte since 6.11, in its last page before.
     pub prev: Option<u64>,
     /// `POSIX_FADV_RANDOM`: read what is asked for.
@@ -100,9 +112,10 @@ impl Stream {
         if self.random {
             return forced(ask.index, ask.wanted, limits);
         }
-        let folio = 4;
+        self.order = 0;
+        let folio = if era == Era::Aligned { 1 } else { 4 };
         match era {
-            Era::Split => self.miss_split(ask, limits, pages),
+            Era::Split | Era::Aligned => self.miss_split(ask, limits, pages),
             _ => self.either(era, ask, limits, pages, false),
         }
         .map_or_else(|| forced(ask.index, ask.wanted, limits), |()| self.window(limits, folio))
@@ -131,10 +144,26 @@ impl Stream {
             return None;
         }
         match era {
-            Era::Split => self.marked_split(ask, folio, limits, pages)?,
+            Era::Split | Era::Aligned => self.marked_split(ask, folio, limits, pages)?,
             _ => self.either(era, ask, limits, pages, true)?,
         }
+        if era == Era::Aligned {
+            let order = self.align(limit(era, ask.wanted, limits), limits.large_folios);
+            return Some(self.window(limits, 1 << order));
+        }
         Some(self.window(limits, folio * 4))
+    }
+
+    /// Cuts the window at a multiple of the folios that it may have (read by a 7.1 in virtual time, without large folios).
+    fn align(&mut self, max: u64, large_folios: bool) -> u32 {
+        let order = self.order + 2;
+        let end = (self.start + self.size) & (u64::MAX << order.min(max.trailing_zeros()));
+        if end > self.start {
+            self.size = end - self.start;
+            self.ahead = self.size;
+        }
+        self.order = if large_folios { order.min(self.size.max(1).ilog2()) } else { 0 };
+        self.order
     }
 
     /// The window that starts at `start`, cut at the end of the file.

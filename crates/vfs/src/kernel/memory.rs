@@ -47,6 +47,8 @@ pub struct Settings {
     pub page_ns: u64,
     /// What is written back belongs to the control group of who made it dirty: since 4.2.
     pub group_writeback: bool,
+    /// A device has an eighth of what may still become dirty at least, also of the background threshold: since 7.1.
+    pub idle_share: bool,
     /// The bios that write a file back go under one plug. Those of the flusher always do.
     pub plugs_files: bool,
     /// `sync_file_range` that only starts writes makes them as those that somebody waits for: from 2.6.29 to 5.1.
@@ -77,6 +79,7 @@ impl Default for Settings {
             bio_pages: u64::MAX,
             page_ns: 0,
             group_writeback: true,
+            idle_share: false,
             plugs_files: true,
             range_writes_sync: false,
         }
@@ -379,9 +382,14 @@ impl Memory {
         self.share.add(&mut self.completions, pages, 0);
     }
 
-    /// The device's share of an amount of dirty memory.
-    pub fn share_of(&mut self, amount: u64, now: u64) -> u64 {
-        self.share.of(amount, &mut self.completions, now / 1_000_000)
+    /// The device's share of a threshold.
+    pub fn share_of(&mut self, threshold: u64, now: u64) -> u64 {
+        let share = self.share.of(threshold, &mut self.completions, now / 1_000_000);
+        if self.settings.idle_share {
+            share.max(threshold.saturating_sub(self.dirty) / 8)
+        } else {
+            share
+        }
     }
 
     /// Every dirtied page was written, dropped, or is still there.

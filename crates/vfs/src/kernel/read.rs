@@ -78,7 +78,7 @@ impl World {
         if first < to {
             self.memory.touch(open.file, first, to);
         }
-        let split = self.memory.settings.era == Era::Split;
+        let split = self.memory.settings.era.splits();
         open.stream.prev = Some(if split { end } else { end - 1 });
         Some(end - at)
     }
@@ -132,7 +132,7 @@ impl Kernel {
             }
             index = self.copy(open, index, last, previous);
         }
-        let split = self.with(|w| w.memory.settings.era == Era::Split);
+        let split = self.with(|w| w.memory.settings.era.splits());
         open.stream.prev = Some(if split { end } else { end - 1 });
         end - at
     }
@@ -256,7 +256,7 @@ impl Kernel {
             self.with(|w| {
                 // Bios of read-ahead say so since 4.19.
                 let flags = match w.memory.settings.era {
-                    Era::Capped | Era::Split => Flags::RAHEAD,
+                    Era::Capped | Era::Split | Era::Aligned => Flags::RAHEAD,
                     Era::Twin | Era::OnDemand | Era::History => Flags::NONE,
                 };
                 insert(w, file, from, to, window);

@@ -73,8 +73,8 @@ impl Io {
 pub enum Step {
     /// Submits one I/O; the process goes on when the kernel has taken it.
     Submit(Io),
-    /// One system call submits several I/Os: the kernel plugs.
-    BeginBatch,
+    /// One system call submits so many I/Os: the kernel plugs.
+    BeginBatch(u32),
     /// The batch is complete: the kernel unplugs.
     EndBatch,
     /// Sleeps until at least this many of its I/Os are done and not yet reaped.

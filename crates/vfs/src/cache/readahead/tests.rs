@@ -57,7 +57,7 @@ impl File {
             index = after.min(end);
         }
         let bytes = (end * PAGE).min((at + kib) * 1024);
-        stream.prev = Some(if self.era == Era::Split { bytes } else { bytes - 1 });
+        stream.prev = Some(if self.era.splits() { bytes } else { bytes - 1 });
         out
     }
 
@@ -352,6 +352,21 @@ fn large_folios_as_in_6_12() {
     assert_eq!(e(&every(0, 16, 4, 15)), "0→0+16,16+32 16→48+64 (1) 48→112+128 (3) 112→240+128 (7)");
     let small = Limits { file: 10, ..large };
     assert_eq!(cold_with(Era::Split, small, &every(0, 4, 4, 10)), "0→0+16,16+24 (9)");
+}
+
+/// Reads of a page one after the other from page 1 on, and of a stream that begins aligned (7.1 in virtual time, a raw device).
+#[test]
+fn windows_end_at_a_multiple_as_in_7_1() {
+    let pages = every(4, 4, 4, 120);
+    let windows = |era, calls: &[(u64, u64)]| cold(era, calls);
+    assert_eq!(
+        windows(Era::Aligned, &pages),
+        "4→4+4 8→8+16 12→24+24 (2) 24→48+48 (5) 48→96+96 (11) 96→192+128 (23) 192→320+128 (31) \
+         320→448+128 (31) 448→576+128 (8)"
+    );
+    assert!(windows(Era::Split, &pages).starts_with("4→4+4 8→8+16 12→24+32"));
+    let aligned = every(0, 4, 4, 100);
+    assert_eq!(windows(Era::Aligned, &aligned), windows(Era::Split, &aligned));
 }
 
 #[test]

@@ -140,3 +140,17 @@ fn pages_without_a_place_are_lost_and_the_next_sync_is_told() {
     });
     assert_eq!(run(&world, vec![writer], 1, 1000).len(), 1);
 }
+
+/// The background threshold of a machine with 7.1 was 24,885 pages, and the device had written nothing. 1 and 10 MiB waited for
+/// their 30 s, 11.25 MiB left at the flusher's first look.
+#[test]
+fn an_idle_device_has_an_eighth_of_what_is_left_since_7_1() {
+    let over = |dirty: u64, idle_share: bool| {
+        let settings = memory::Settings { idle_share, ..memory::Settings::default() };
+        let mut memory = Memory::new(settings);
+        memory.dirty = dirty;
+        dirty > memory.share_of(24_885, 0)
+    };
+    assert_eq!([256, 2560, 2880].map(|dirty| over(dirty, true)), [false, false, true]);
+    assert_eq!([256, 2560, 2880].map(|dirty| over(dirty, false)), [true; 3]);
+}

@@ -252,7 +252,7 @@ impl<'a> OpenFiles<'a> {
                 }
                 // Calls of asynchronous engines return here when they are done.
                 Step::Await(_) => return Err(Errno::EDEADLK),
-                Step::BeginBatch | Step::EndBatch => {}
+                Step::BeginBatch(_) | Step::EndBatch => {}
                 Step::Sleep(until) => sys.sleep(until.saturating_sub(sys.now())).await?,
                 Step::Exit => return Ok(()),
             }

@@ -181,7 +181,7 @@ impl Job {
         let at = if plug { i } else { i + 1 };
         self.state = State::Submitting(i as u32 + 1);
         if at == 0 {
-            return Step::BeginBatch;
+            return Step::BeginBatch(self.call);
         }
         if at <= n {
             if at == n && !plug {

@@ -68,7 +68,7 @@ fn ours(job: &JobSpec, files: &Files) -> Vec<Line> {
                 ring.push(under_way.pop_front().unwrap());
             }
             Step::Sleep(until) => now = until,
-            Step::BeginBatch | Step::EndBatch => {}
+            Step::BeginBatch(_) | Step::EndBatch => {}
             Step::Exit => return all,
         }
         assert!(all.len() < 1_000_000);
@@ -101,7 +101,7 @@ fn times(lines: &str, service: u64) -> Vec<u64> {
                 ring.push(unit);
             }
             Step::Sleep(until) => now = until,
-            Step::BeginBatch | Step::EndBatch => {}
+            Step::BeginBatch(_) | Step::EndBatch => {}
             Step::Exit => return all,
         }
     }
@@ -146,7 +146,7 @@ fn calls(lines: &str) -> Vec<usize> {
                 under_way.push_back(io.unit);
                 call = call.map(|n| n + 1);
             }
-            Step::BeginBatch => call = Some(0),
+            Step::BeginBatch(_) => call = Some(0),
             Step::EndBatch => all.extend(call.take()),
             Step::Wait(n) => {
                 now += 1_000;
