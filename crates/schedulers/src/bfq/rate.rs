@@ -220,8 +220,10 @@ impl Bfq {
         if changes {
             self.rate.peak = self.rate.peak * 7 / 8 + part;
         }
+        // The last sample that is needed counts even if it changed nothing: others before it may have.
+        let enough = self.rate.samples + 1 == MIN_SAMPLES;
         self.rate.samples = (self.rate.samples + 1).min(MIN_SAMPLES);
-        if changes && self.rate.samples == MIN_SAMPLES {
+        if enough || (changes && self.rate.samples == MIN_SAMPLES) {
             self.rate.is_slow = self.rate.peak < self.rate.slow_below;
             self.rate_changed();
         }
