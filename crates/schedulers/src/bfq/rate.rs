@@ -205,10 +205,10 @@ impl Bfq {
         }
     }
 
-    /// v7 measures each slot of `us`. Returns the rate of this one, by which its pace is judged. A rate that changed the
+    /// v7 measures each slot of `us` of a sync queue: an async one is charged more than it moves. Returns the rate of this one, by which its pace is judged. A rate that changed the
     /// peak was divided for it, and is judged as what is left.
     pub(super) fn v7_rate(&mut self, q: QueueId, us: u64, timed_out: bool) -> Option<u64> {
-        if us < V7_MIN_RATED {
+        if us < V7_MIN_RATED || !self.q(q).sync {
             return None;
         }
         let rate = (self.engine.service(self.q(q).entity) << SHIFT) / us;

@@ -11,9 +11,9 @@ use super::beside_the_kernel::data;
 /// Starts that take another time, and how many rows of them (`docs/fidelity.md`).
 const OTHER_TIMES: &[(&str, usize)] = &[
     ("bash.10r-rand.cfq", 1),
-    ("bash.5r5w-rand.bfq", 3),
+    ("bash.5r5w-rand.bfq", 1),
     ("bash.5r5w-rand.cfq", 1),
-    ("konsole.5r5w-rand.bfq", 3),
+    ("konsole.5r5w-rand.bfq", 1),
 ];
 
 /// Logs that part, and where.
@@ -21,7 +21,6 @@ const PARTS: &[(&str, usize)] = &[
     ("bash.5r5w-rand.bfq", 0),
     ("bash.5r5w-rand.cfq", 0),
     ("konsole.5r5w-rand.bfq", 0),
-    ("konsole.5r5w-seq.bfq", 241),
 ];
 
 fn read(name: &str) -> String {
