@@ -1,5 +1,5 @@
 //! Programs on ext4 beside Linux 4.12 under its seven schedulers: `iosched validate data/truth-4.12`.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test over files")]
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! Starts of programs beside loads, beside those of the block layer of 3.14. `iosched validate data/truth-startup-3.14` and the
 //! same with `--dispatch` show it.
-#![allow(clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test over files")]
 
 use std::io::Read;
 
