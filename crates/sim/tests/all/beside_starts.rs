@@ -17,11 +17,8 @@ const OTHER_TIMES: &[(&str, usize)] = &[
 ];
 
 /// Logs that part, and where.
-const PARTS: &[(&str, usize)] = &[
-    ("bash.5r5w-rand.bfq", 0),
-    ("bash.5r5w-rand.cfq", 0),
-    ("konsole.5r5w-rand.bfq", 0),
-];
+const PARTS: &[(&str, usize)] =
+    &[("bash.5r5w-rand.bfq", 0), ("bash.5r5w-rand.cfq", 0), ("konsole.5r5w-rand.bfq", 0)];
 
 fn read(name: &str) -> String {
     std::fs::read_to_string(data("truth-startup-3.14").join(name)).unwrap()
