@@ -41,7 +41,7 @@ pub(crate) fn add<P: Path>(
         LargeRequest::Oldest => list.first(),
     };
     let full = list.len() >= p.max_requests as usize
-        || large.is_some_and(|l| core.reqs[*l].sectors >= p.max_kb * 2);
+        || (p.max_kb > 0 && large.is_some_and(|l| core.reqs[*l].sectors >= p.max_kb * 2));
     if full {
         flush(core, path, tl, thread);
         run::deferred(core, path, tl);
