@@ -88,7 +88,7 @@ pub struct PlugProfile {
     /// Device plug: longest time in ms (at least one jiffy).
     #[serde(default)]
     pub delay_ms: u32,
-    /// Task plug: a request of at least this many KiB ends it. Which one is looked at says `large`.
+    /// Task plug: a request of at least this many KiB ends it, 0: of no size. Which one is looked at says `large`.
     #[serde(default = "default_plug_kb")]
     pub max_kb: u32,
     /// Task plug: which request's size may end it.

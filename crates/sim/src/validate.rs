@@ -10,6 +10,8 @@ mod files;
 mod job;
 mod measured;
 mod plausible;
+mod programs;
+mod startup;
 mod taken;
 
 use std::collections::BTreeMap;
@@ -18,9 +20,11 @@ use serde::Deserialize;
 
 pub use bios::{BiosBeside, LoggedBio, beside_bios, parse_bios};
 pub use compare::{PAGE_CACHE, Row, compare};
-pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log};
+pub use dispatch::{LoggedCommand, Parting, beside_log, parse_dispatch_log, parse_later_log};
 pub use files::{FileCase, FileFolder, FileRun, beside_files};
 pub use measured::{Measured, MeasuredCase, MeasuredRow, beside};
+pub use programs::{PROGRAMS, ProgramCase, ProgramRun, beside_programs, plan_programs};
+pub use startup::{Start, StartCase, StartFolder, StartRow, StartTime, Started};
 pub use taken::{Cpu, Driver, Taken};
 
 use iosched_devices::{TruthDevice, truth};

@@ -42,7 +42,7 @@ pub(crate) fn add<P: Path>(
         LargeRequest::Oldest => list.first(),
     };
     let full = list.len() >= p.max_requests as usize
-        || large.is_some_and(|l| core.reqs[*l].sectors >= p.max_kb * 2);
+        || (p.max_kb > 0 && large.is_some_and(|l| core.reqs[*l].sectors >= p.max_kb * 2));
     if full {
         let keeps = p.keeps_clock;
         flush_list(core, path, tl, thread);

@@ -74,7 +74,7 @@ fn plug(out: &mut String, all: &[KernelProfile]) {
         p.plug.max_requests.to_string()
     });
     row(out, "plug ends at a request of KiB (`plug.max_kb`)", all, |p| {
-        task(p, |p| p.plug.max_kb.to_string())
+        task(p, |p| if p.plug.max_kb == 0 { "none".into() } else { p.plug.max_kb.to_string() })
     });
     row(out, "… if it is (`plug.large`)", all, |p| {
         task(p, |p| match p.plug.large {

@@ -211,8 +211,8 @@ pub(crate) struct ExplainArgs {
                         iosched validate data/truth --dispatch\n  \
                         sudo iosched validate examples/validate-hdd.toml --against emulated")]
 pub(crate) struct ValidateArgs {
-    /// Folder with devices.toml, jobs/ and results.json; or a JSON file of fio's figures, as in data/measured; or an
-    /// experiment file with --against.
+    /// Folder with devices.toml, jobs/ and results.json, or with startup.json and programs/; or a JSON file of fio's
+    /// figures, as in data/measured; or an experiment file with --against.
     #[arg(value_name = "DIR")]
     pub(crate) dir: PathBuf,
     /// Form.

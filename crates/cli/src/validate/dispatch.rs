@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use flate2::read::MultiGzDecoder;
 use iosched_report::terminal::{Align, Cell, Grid};
-use iosched_sim::validate::{Case, LoggedCommand, beside_log, parse_dispatch_log};
+use iosched_sim::validate::{Case, LoggedCommand, Parting, beside_log, parse_dispatch_log};
 use serde::Serialize;
 
 use super::name;
@@ -19,7 +19,7 @@ const MAX_LOG: u64 = 1 << 30;
 
 /// One case: where the streams part.
 #[derive(Serialize)]
-struct Difference {
+pub(super) struct Difference {
     case: String,
     /// Commands compared.
     commands: usize,
@@ -48,13 +48,7 @@ pub(super) fn compare(args: &ValidateArgs, cases: &[Case<'_>]) -> Outcome {
 }
 
 fn one(case: &Case<'_>, path: &Path) -> Outcome<Difference> {
-    let file = path.display().to_string();
-    let raw = std::fs::File::open(path).with_context(|| format!("opening {file}"))?;
-    let mut text = String::new();
-    MultiGzDecoder::new(raw)
-        .take(MAX_LOG)
-        .read_to_string(&mut text)
-        .with_context(|| format!("reading {file}"))?;
+    let (file, text) = unpacked(path)?;
     let kernel = parse_dispatch_log(&file, &text)?;
     let kernel = case.runs.first().map_or_else(Vec::new, |run| run.before_bug(kernel));
     let trials = case.trials.as_ref().map_err(Failure::input)?;
@@ -63,18 +57,36 @@ fn one(case: &Case<'_>, path: &Path) -> Outcome<Difference> {
     }
     let parting = beside_log(trials, &kernel)
         .map_err(|e| Failure::new(code::FAILED, format!("{}: {e}", name(case))))?;
-    let get = |list: &[LoggedCommand]| parting.first.and_then(|i| list.get(i)).copied();
-    Ok(Difference {
-        case: name(case),
-        commands: kernel.len().min(parting.ours.len()),
-        first: parting.first,
-        tag_start: parting.tag_start,
-        kernel: get(&kernel),
-        ours: get(&parting.ours),
-    })
+    Ok(Difference::of(name(case), &kernel, &parting))
 }
 
-fn table(differences: &[Difference]) -> String {
+/// Name and text of a log.
+pub(super) fn unpacked(path: &Path) -> Outcome<(String, String)> {
+    let file = path.display().to_string();
+    let raw = std::fs::File::open(path).with_context(|| format!("opening {file}"))?;
+    let mut text = String::new();
+    MultiGzDecoder::new(raw)
+        .take(MAX_LOG)
+        .read_to_string(&mut text)
+        .with_context(|| format!("reading {file}"))?;
+    Ok((file, text))
+}
+
+impl Difference {
+    pub(super) fn of(case: String, kernel: &[LoggedCommand], parting: &Parting) -> Difference {
+        let get = |list: &[LoggedCommand]| parting.first.and_then(|i| list.get(i)).copied();
+        Difference {
+            case,
+            commands: kernel.len().min(parting.ours.len()),
+            first: parting.first,
+            tag_start: parting.tag_start,
+            kernel: get(kernel),
+            ours: get(&parting.ours),
+        }
+    }
+}
+
+pub(super) fn table(differences: &[Difference]) -> String {
     let show = |c: Option<LoggedCommand>| {
         c.map_or(String::new(), |c| format!("{} {}+{}", c.op.letter(), c.offset, c.len))
     };

@@ -5,6 +5,7 @@ mod dispatch;
 mod files;
 mod machine;
 mod measured;
+mod starts;
 mod table;
 mod totals;
 
@@ -12,7 +13,9 @@ use std::path::Path;
 
 use anyhow::Context;
 use iosched_experiment::{Record, Status, Trial};
-use iosched_sim::validate::{Case, Row, TruthFolder, compare, plan};
+use iosched_sim::validate::{
+    Case, ProgramCase, Row, TruthFolder, beside_programs, compare, plan, plan_programs,
+};
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
@@ -33,6 +36,9 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
     if files::is_one(&args.dir) {
         return files::validate(args);
     }
+    if starts::is_one(&args.dir) {
+        return starts::validate(args);
+    }
     if args.bios {
         return Err(Failure::with_help(
             "--bios compares programs on files",
@@ -40,7 +46,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
         ));
     }
     let folder = read(&args.dir)?;
-    let cases = chosen(args, &folder)?;
+    let (cases, programs) = chosen(args, &folder)?;
     if args.dispatch {
         return dispatch::compare(args, &cases);
     }
@@ -70,6 +76,9 @@ pub(crate) fn validate(args: &ValidateArgs) -> Outcome {
             result.skipped.push((name(case), why.clone()));
         }
     }
+    result.add(run_all(args, &programs, ProgramCase::name, trial_of, |c, r| {
+        beside_programs(&c.run, r)
+    })?);
     finish(args, result)
 }
 
@@ -162,6 +171,14 @@ struct Compared {
     failed: Vec<(String, String)>,
 }
 
+impl Compared {
+    fn add(&mut self, others: Compared) {
+        self.rows.extend(others.rows);
+        self.skipped.extend(others.skipped);
+        self.failed.extend(others.failed);
+    }
+}
+
 fn name(case: &Case<'_>) -> String {
     format!("{}/{}/{}", case.device, case.job, case.scheduler)
 }
@@ -183,23 +200,31 @@ fn read(dir: &Path) -> Outcome<TruthFolder> {
     }
     let (devices, results) = (name("devices.toml"), name("results.json"));
     let (devices_text, results_text) = (required(&devices)?, required(&results)?);
-    let folder = dir.join("jobs");
+    let jobs = all_in(&dir.join("jobs"), "fio")?;
+    let taken = optional(&name("truth.toml"))?;
+    let taken = taken.as_ref().map(|(file, text)| (file.as_str(), text.as_str()));
+    Ok(TruthFolder::parse((&devices, &devices_text), jobs, (&results, &results_text), taken)?)
+}
+
+/// Name and text of a file that a folder need not have.
+fn optional(file: &str) -> Outcome<Option<(String, String)>> {
+    let there = Path::new(file).is_file();
+    there.then(|| required(file).map(|text| (file.to_string(), text))).transpose()
+}
+
+/// Names and texts of a folder's files of one kind, by name.
+fn all_in(folder: &Path, kind: &str) -> Outcome<Vec<(String, String)>> {
     let entries =
-        std::fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?;
+        std::fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))?;
     let mut paths = Vec::new();
     for entry in entries {
         let path = entry.with_context(|| format!("reading {}", folder.display()))?.path();
-        if path.extension().is_some_and(|e| e == "fio") {
+        if path.extension().is_some_and(|e| e == kind) {
             paths.push(path.display().to_string());
         }
     }
     paths.sort();
-    let jobs =
-        paths.into_iter().map(|p| required(&p).map(|text| (p, text))).collect::<Outcome<_>>()?;
-    let taken = name("truth.toml");
-    let taken_text = Path::new(&taken).is_file().then(|| required(&taken)).transpose()?;
-    let taken = taken_text.as_deref().map(|text| (taken.as_str(), text));
-    Ok(TruthFolder::parse((&devices, &devices_text), jobs, (&results, &results_text), taken)?)
+    paths.into_iter().map(|p| required(&p).map(|text| (p, text))).collect()
 }
 
 /// Refuses a name that no measurement has.
@@ -213,18 +238,36 @@ fn all_known(what: &str, wanted: &[String], all: impl Iterator<Item = String>) -
     Err(Failure::with_help(format!("no measurement has the {what} \"{w}\""), help))
 }
 
-/// The cases that the options leave.
-fn chosen<'f>(args: &ValidateArgs, folder: &'f TruthFolder) -> Outcome<Vec<Case<'f>>> {
-    let mut cases = plan(folder);
+/// The programs that ran on the devices of a folder, where there is a list of them.
+fn programs(dir: &Path, folder: &TruthFolder) -> Outcome<Vec<ProgramCase>> {
+    let file = optional(&dir.join("programs.json").display().to_string())?;
+    let Some((file, text)) = file else { return Ok(Vec::new()) };
+    Ok(plan_programs(folder, (&file, &text))?)
+}
+
+fn trial_of(case: &ProgramCase) -> Result<Trial, String> {
+    case.trial.as_deref().cloned().map_err(String::clone)
+}
+
+/// The jobs and programs that the options leave.
+fn chosen<'f>(
+    args: &ValidateArgs,
+    folder: &'f TruthFolder,
+) -> Outcome<(Vec<Case<'f>>, Vec<ProgramCase>)> {
+    let (mut cases, mut programs) = (plan(folder), programs(&args.dir, folder)?);
     type Get = for<'a, 'b> fn(&'b Case<'a>) -> &'a str;
-    let filters: [(&str, &Vec<String>, Get); 3] = [
-        ("scheduler", &args.scheduler, |c| c.scheduler),
-        ("device", &args.device, |c| c.device),
-        ("job", &args.job, |c| c.job),
+    type OfProgram = fn(&ProgramCase) -> &str;
+    let filters: [(&str, &Vec<String>, Get, OfProgram); 3] = [
+        ("scheduler", &args.scheduler, |c| c.scheduler, |p| &p.run.scheduler),
+        ("device", &args.device, |c| c.device, |p| &p.run.device),
+        ("job", &args.job, |c| c.job, |p| &p.run.job),
     ];
-    for (what, wanted, get) in filters {
-        all_known(what, wanted, cases.iter().map(|c| get(c).to_string()))?;
-        cases.retain(|c| wanted.is_empty() || wanted.iter().any(|w| w == get(c)));
+    for (what, wanted, get, of_program) in filters {
+        let names = cases.iter().map(|c| get(c).to_string());
+        all_known(what, wanted, names.chain(programs.iter().map(|p| of_program(p).to_string())))?;
+        let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
+        cases.retain(|c| is_wanted(get(c)));
+        programs.retain(|p| is_wanted(of_program(p)));
     }
-    Ok(cases)
+    Ok((cases, programs))
 }

@@ -5,13 +5,13 @@ use std::fmt::Write;
 
 use iosched_report::terminal::{Align, Cell, Grid};
 use iosched_results::stats::quantile;
-use iosched_sim::validate::{PAGE_CACHE, Row};
+use iosched_sim::validate::{PAGE_CACHE, PROGRAMS, Row};
 
 use super::table::percent;
 use crate::tables::columns;
 
 /// Metrics in the order in which they are shown.
-const METRICS: [&str; 17] = [
+const METRICS: [&str; 18] = [
     "iops",
     "bw",
     "clat_mean",
@@ -29,12 +29,23 @@ const METRICS: [&str; 17] = [
     "bytes",
     "flushes",
     "commits",
+    "throughput",
 ];
 /// How large a difference still counts as the same share, and from when schedulers count as different.
 const TENTH: f64 = 0.1;
 
 /// The summary. Jobs around the page cache and through it are judged apart: other code of the kernel moves their data.
 pub(super) fn render(rows: &[Row]) -> String {
+    let (programs, jobs): (Vec<Row>, Vec<Row>) =
+        rows.iter().cloned().partition(|r| r.set == PROGRAMS);
+    if programs.is_empty() {
+        return of_jobs(rows);
+    }
+    let programs = format!("Programs:\n{}", summary(&programs));
+    if jobs.is_empty() { programs } else { format!("{}\n{programs}", of_jobs(&jobs)) }
+}
+
+fn of_jobs(rows: &[Row]) -> String {
     let (cached, direct): (Vec<Row>, Vec<Row>) =
         rows.iter().cloned().partition(|r| r.set == PAGE_CACHE);
     if cached.is_empty() {
@@ -143,7 +154,9 @@ fn errors(rows: &[Row]) -> String {
         // Figures of a real machine exist for whole runs only.
         let rate = matches!(r.metric, "iops" | "bw" | "cpu") || r.metric.starts_with("lat_");
         let Some(metric) = METRICS.iter().position(|m| *m == r.metric) else { continue };
-        if !r.fs.is_empty() {
+        if r.set == PROGRAMS {
+            groups.entry((r.scheduler.clone(), metric)).or_default().push(r);
+        } else if !r.fs.is_empty() {
             groups.entry((format!("{} {}", r.set, r.fs), metric)).or_default().push(r);
         } else if whole == rate {
             groups.entry((r.scheduler.clone(), metric)).or_default().push(r);

@@ -5,7 +5,7 @@ use iosched_types::{Bio, Flags, Op, ReqId, Sector, TaskId};
 use super::queue::{Process, QueueId};
 use super::rbtree::NIL;
 use super::{AT_HEAD, Bfq, NO_SHARE, QUEUED};
-use crate::api::{Ctx, Dispatch, Hooks, MergeKind, Position, QueueFacts, Scheduler};
+use crate::api::{Ctx, Dispatch, Hooks, MayQueue, MergeKind, Position, QueueFacts, Scheduler};
 
 impl Bfq {
     /// The queue in which a bio would end up, if it exists already.
@@ -142,6 +142,16 @@ impl Scheduler for Bfq {
 
     fn min_shallow_depth(&self, _queue: &QueueFacts) -> Option<u32> {
         self.v.modern.then_some(1)
+    }
+
+    /// A process that the device idles for gets one request a slot even from an empty pool. Only a single queue asks.
+    fn may_queue(&mut self, _: &mut Ctx<'_>, op: Op, flags: Flags, task: TaskId) -> MayQueue {
+        let sync = op == Op::Read || flags.has(Flags::SYNC);
+        let q = self.processes.get(task as usize).map_or(NIL, |p| p.queues[usize::from(sync)]);
+        if q == NIL || !self.q(q).wait_request || std::mem::replace(&mut self.qm(q).had_extra, true) {
+            return MayQueue::May;
+        }
+        MayQueue::Must
     }
 
     fn prepare(&mut self, ctx: &mut Ctx<'_>, req: ReqId) {

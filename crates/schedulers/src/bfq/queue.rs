@@ -103,6 +103,8 @@ pub(super) struct Queue {
     pub(super) wait_request: bool,
     pub(super) non_blocking: bool,
     pub(super) fifo_checked: bool,
+    /// A request beyond the pool was had in this slot (v7).
+    pub(super) had_extra: bool,
     /// Short think time (5.0 on) or "idle window" (before).
     pub(super) short_think: bool,
     pub(super) io_bound: bool,
@@ -172,6 +174,7 @@ impl Queue {
             wait_request: false,
             non_blocking: false,
             fifo_checked: false,
+            had_extra: false,
             short_think: sync && class != 2,
             io_bound: true,
             just_created: sync,

@@ -205,10 +205,10 @@ impl Bfq {
         }
     }
 
-    /// v7 measures each slot of `us`. Returns the rate of this one, by which its pace is judged. A rate that changed the
+    /// v7 measures each slot of `us` of a sync queue: an async one is charged more than it moves. Returns the rate of this one, by which its pace is judged. A rate that changed the
     /// peak was divided for it, and is judged as what is left.
     pub(super) fn v7_rate(&mut self, q: QueueId, us: u64, timed_out: bool) -> Option<u64> {
-        if us < V7_MIN_RATED {
+        if us < V7_MIN_RATED || !self.q(q).sync {
             return None;
         }
         let rate = (self.engine.service(self.q(q).entity) << SHIFT) / us;
@@ -220,8 +220,10 @@ impl Bfq {
         if changes {
             self.rate.peak = self.rate.peak * 7 / 8 + part;
         }
+        // The last sample that is needed counts even if it changed nothing: others before it may have.
+        let enough = self.rate.samples + 1 == MIN_SAMPLES;
         self.rate.samples = (self.rate.samples + 1).min(MIN_SAMPLES);
-        if changes && self.rate.samples == MIN_SAMPLES {
+        if enough || (changes && self.rate.samples == MIN_SAMPLES) {
             self.rate.is_slow = self.rate.peak < self.rate.slow_below;
             self.rate_changed();
         }

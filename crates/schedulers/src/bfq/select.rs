@@ -121,7 +121,7 @@ impl Bfq {
         let timeout = self.j.saturating_add(self.c.timeout[sync].saturating_mul(stretch as i64));
         let legacy = self.v.index == V7;
         let queue = self.qm(q);
-        queue.fifo_checked = false;
+        (queue.fifo_checked, queue.had_extra) = (false, false);
         // v7 starts the clock with the first completion.
         queue.budget_timeout = if legacy { super::queue::NEVER } else { timeout };
         self.last_budget_start = if legacy { Nanos::MAX } else { self.ns };

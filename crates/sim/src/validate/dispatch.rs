@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use iosched_block::Issue;
 use iosched_experiment::Trial;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::on_files;
@@ -26,6 +27,26 @@ pub struct LoggedCommand {
 /// # Errors
 /// The first line that is no such line.
 pub fn parse_dispatch_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, Diagnostic> {
+    Ok(without_gaps(numbered(file, text)?, 0))
+}
+
+/// The same of a log that begins in the middle of a run.
+///
+/// # Errors
+/// See [`parse_dispatch_log`].
+pub fn parse_later_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, Diagnostic> {
+    let lines = numbered(file, text)?;
+    let begin = lines.first().map_or(0, |l| l.0);
+    Ok(without_gaps(lines, begin))
+}
+
+/// The commands from number `begin` to the first that is missing.
+fn without_gaps(lines: Vec<(u64, LoggedCommand)>, begin: u64) -> Vec<LoggedCommand> {
+    (begin..).zip(lines).take_while(|(n, (seq, _))| n == seq).map(|(_, (_, c))| c).collect()
+}
+
+/// The commands of a log in order of dispatch, with their numbers.
+fn numbered(file: &str, text: &str) -> Result<Vec<(u64, LoggedCommand)>, Diagnostic> {
     let mut lines = Vec::new();
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -47,8 +68,7 @@ pub fn parse_dispatch_log(file: &str, text: &str) -> Result<Vec<LoggedCommand>, 
         lines.push((seq, LoggedCommand { op, offset, len, at }));
     }
     lines.sort_by_key(|(seq, _)| *seq);
-    let whole = lines.iter().enumerate().take_while(|(i, (seq, _))| *i as u64 == *seq).count();
-    Ok(lines.into_iter().take(whole).map(|(_, c)| c).collect())
+    Ok(lines)
 }
 
 /// The commands our run of a trial sends to the device, at most `most`.
@@ -64,16 +84,12 @@ fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate:
         drive.run(&mut |_| ControlFlow::Continue(()))?;
         drive.queue.out_mut().issues.take().unwrap_or_default()
     };
-    Ok(issues
-        .iter()
-        .take(most)
-        .map(|i| LoggedCommand {
-            op: i.op,
-            offset: i.sector * 512,
-            len: u64::from(i.sectors) * 512,
-            at: i.t,
-        })
-        .collect())
+    Ok(issues.iter().take(most).map(logged).collect())
+}
+
+/// A command of ours as logs have it.
+pub(super) fn logged(i: &Issue) -> LoggedCommand {
+    LoggedCommand { op: i.op, offset: i.sector * 512, len: u64::from(i.sectors) * 512, at: i.t }
 }
 
 /// How far our run of a trial and a kernel's log agree.
@@ -116,7 +132,7 @@ pub fn beside_log(trials: &[Trial], kernel: &[LoggedCommand]) -> Result<Parting,
 
 /// Where two command streams part: index of the first command that differs, `None` if one is a prefix
 /// of the other.
-fn first_difference(kernel: &[LoggedCommand], ours: &[LoggedCommand]) -> Option<usize> {
+pub(super) fn first_difference(kernel: &[LoggedCommand], ours: &[LoggedCommand]) -> Option<usize> {
     let same =
         |a: &LoggedCommand, b: &LoggedCommand| (a.op, a.offset, a.len) == (b.op, b.offset, b.len);
     (0..kernel.len().min(ours.len())).find(|i| !same(&kernel[*i], &ours[*i]))

@@ -5,6 +5,8 @@
 use iosched_testing::Counting;
 
 mod beside_other_kernels;
+mod beside_programs;
+mod beside_starts;
 mod beside_the_kernel;
 mod beside_the_kernels_files;
 mod call_errors;
