@@ -30,8 +30,8 @@ impl Node {
 }
 
 fn btrfs_id(path: &Path) -> Option<[u8; 16]> {
-    const BTRFS: i64 = 0x9123_683e;
-    if i64::from(rustix::fs::statfs(path).ok()?.f_type) != BTRFS {
+    // `BTRFS_SUPER_MAGIC` of `linux/magic.h`. Other file systems may understand the question in another way.
+    if rustix::fs::statfs(path).ok()?.f_type != 0x9123_683e {
         return None;
     }
     crate::sys::btrfs_id(&fs::File::open(path).ok()?).ok()

@@ -129,7 +129,7 @@ fn a_disk_below_is_watched_and_kept_from_other_experiments() {
         "under=$L; p=$q; L=$(losetup -f --show $under); q=/sys/block/${{L#/dev/}}/queue; had2=$(cat $q/scheduler); \
          {RUN}{READS} \"$1\" run job.fio --backend real --device $under --scheduler none --runs 1 --no-store 2>second || \
          echo $? >code; echo none >$p/scheduler; wait $run || true; cat $p/scheduler >after; \
-         losetup -d $L; echo $had2 | sed 's/.*\\[\\(.*\\)\\].*/\\1/' >$q/scheduler"
+         losetup -d $L; echo $had2 | sed 's/.*\\[\\(.*\\)\\].*/\\1/' >$q/scheduler; L=$under; q=$p"
     ));
     says(&output, 0, &[]);
     let (second, record) = (place.read("second"), place.read("out.json"));
