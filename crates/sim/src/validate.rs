@@ -27,6 +27,7 @@ pub use programs::{PROGRAMS, ProgramCase, ProgramRun, beside_programs, plan_prog
 pub use startup::{Start, StartCase, StartFolder, StartRow, StartTime, Started};
 pub use taken::{Cpu, Driver, Taken};
 
+use iosched_block::KernelProfile;
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{HostSpec, Trial, TrialId, choose_scheduler, label, path_of};
 use iosched_host::first_start;
@@ -45,6 +46,12 @@ pub struct TruthRun {
     pub job: String,
     /// Scheduler as the kernel names it.
     pub scheduler: String,
+    /// The kernel that ran it, where the measurement says: a folder may have rows of several.
+    #[serde(default)]
+    pub kernel: Option<String>,
+    /// The scheduler, and where the folder's rows are of several kernels, on which of them.
+    #[serde(skip)]
+    pub shown: String,
     /// Repetition, from 1.
     pub repetition: u32,
     /// One entry per process.
@@ -67,6 +74,14 @@ pub struct TruthRun {
 }
 
 impl TruthRun {
+    /// The profile of the kernel that ran it, where the row says: 7.1 of 7.1.5.
+    fn release(&self) -> Option<&str> {
+        let version = self.kernel.as_deref()?;
+        let ends =
+            std::iter::once(version.len()).chain(version.rmatch_indices('.').map(|(at, _)| at));
+        ends.map(|end| &version[..end]).find(|v| KernelProfile::names().contains(v))
+    }
+
     /// The commands of its log that are the kernel's.
     #[must_use]
     pub fn before_bug(&self, mut log: Vec<LoggedCommand>) -> Vec<LoggedCommand> {
@@ -145,11 +160,18 @@ impl TruthFolder {
         results: (&str, &str),
         taken: Option<(&str, &str)>,
     ) -> Result<TruthFolder, Diagnostic> {
-        let runs: Vec<TruthRun> = serde_json::from_str(results.1).map_err(|e| {
+        let mut runs: Vec<TruthRun> = serde_json::from_str(results.1).map_err(|e| {
             json_error(results.0, results.1, &e).with_help(
                 "expected a list of {device, job, scheduler, repetition, sections, queue}",
             )
         })?;
+        let several = runs.windows(2).any(|pair| pair[0].kernel != pair[1].kernel);
+        for run in &mut runs {
+            run.shown = match run.release().filter(|_| several) {
+                Some(kernel) => format!("{} on {kernel}", run.scheduler),
+                None => run.scheduler.clone(),
+            };
+        }
         let jobs = jobs
             .into_iter()
             .map(|(file, text)| {
@@ -190,7 +212,7 @@ pub struct Case<'a> {
 pub fn plan(folder: &TruthFolder) -> Vec<Case<'_>> {
     let mut cases: BTreeMap<(&str, &str, &str), Vec<&TruthRun>> = BTreeMap::new();
     for r in &folder.runs {
-        cases.entry((&r.device, &r.job, &r.scheduler)).or_default().push(r);
+        cases.entry((&r.device, &r.job, &r.shown)).or_default().push(r);
     }
     cases
         .into_iter()
@@ -253,7 +275,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         .map_err(first)?;
     check_files(&jobs).map_err(first)?;
     complete(run, &jobs)?;
-    let taken = &folder.taken;
+    let taken = folder.taken.by(run.release());
     let mut kernel = taken.profile()?;
     let mut host = HostSpec::default();
     let mut spec = device.spec.clone();

@@ -203,10 +203,14 @@ impl FileFolder {
             fs: String,
             #[serde(default)]
             driver: Option<serde::de::IgnoredAny>,
+            #[serde(default)]
+            queue: Option<serde::de::IgnoredAny>,
         }
-        // A row that names the form of its driver is of a block layer, also where its files are on a file system.
+        // A row that names the form of its driver or the state of its queue is of a block layer, also where its files are on a
+        // file system.
+        let of_block_layer = |r: &Probe| r.driver.is_some() || r.queue.is_some();
         serde_json::from_str::<Vec<Probe>>(results)
-            .is_ok_and(|rows| rows.iter().any(|r| !r.fs.is_empty() && r.driver.is_none()))
+            .is_ok_and(|rows| rows.iter().any(|r| !r.fs.is_empty() && !of_block_layer(r)))
     }
 
     /// Parses `devices.toml` and `results.json`. `log` gives the log of a job's system calls, if there is one.

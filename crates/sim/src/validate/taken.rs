@@ -105,6 +105,12 @@ impl Taken {
         Ok(taken)
     }
 
+    /// The same of a row that names its kernel.
+    pub(super) fn by(&self, kernel: Option<&str>) -> Taken {
+        let kernel = kernel.unwrap_or(&self.kernel).to_string();
+        Taken { kernel, ..self.clone() }
+    }
+
     /// Whether only the block layer ran, without a kernel around it.
     fn in_harness(&self) -> bool {
         self.start_ns == 0
