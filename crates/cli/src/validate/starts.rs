@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use iosched_report::terminal::{Align, Cell, Grid};
-use iosched_sim::validate::{StartCase, StartFolder, StartTime, Started, parse_later_log};
+use iosched_sim::validate::{
+    StartCase, StartFolder, StartRow, StartTime, Started, parse_later_log,
+};
 use serde::Serialize;
 
 use super::dispatch::{self, Difference};
@@ -111,7 +113,8 @@ fn commands(case: &StartCase<'_>, path: &Path) -> Outcome<Difference> {
     let kernel = parse_later_log(&file, &text)?;
     let start = case.start.as_ref().map_err(|why| failed(case, why))?;
     let parting = start.beside_log(&kernel).map_err(|e| failed(case, e))?;
-    Ok(Difference::of(case.name(), &kernel, &parting))
+    let StartRow { program, load, scheduler, .. } = case.row;
+    Ok(Difference::of(format!("{program}.{load}/{scheduler}"), &kernel, &parting))
 }
 
 fn table(rows: &[Beside]) -> String {

@@ -162,7 +162,7 @@ fn errors(rows: &[Row]) -> String {
             groups.entry((r.scheduler.clone(), metric)).or_default().push(r);
         }
     }
-    let files = on_files(rows);
+    let files = on_files(rows) && rows.iter().all(|r| r.set != PROGRAMS);
     let mut grid = Grid::new()
         .lead(2)
         .whole()
