@@ -59,7 +59,7 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
         }
         return each_log(args, &logged, |case| commands(case, &path(case)), dispatch::table);
     }
-    each_log(args, &cases, times, |rows| table(rows))
+    each_log(args, &cases, times, table)
 }
 
 fn read(dir: &Path) -> Outcome<StartFolder> {
