@@ -28,7 +28,10 @@ pub(super) fn validate(args: &ValidateArgs) -> Outcome {
         let path = args.dir.join("syscalls").join(format!("{job}.strace.gz"));
         path.exists().then(|| crate::files::text(&path.display().to_string()).ok()).flatten()
     };
-    let folder = FileFolder::parse((&devices, &texts.0), (&results, &texts.1), &log)?;
+    let mut folder = FileFolder::parse((&devices, &texts.0), (&results, &texts.1), &log)?;
+    if let Some((file, text)) = super::optional(&name("truth.toml"))? {
+        folder = folder.taken((&file, &text))?;
+    }
     let mut cases = folder.plan();
     type Get = fn(&FileCase<'_>) -> String;
     let filters: [(&str, &Vec<String>, Get); 3] = [

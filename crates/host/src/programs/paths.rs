@@ -176,6 +176,10 @@ impl Programs {
             }
             if let Poll::Ready(answer) = polled {
                 self.wake_from_world();
+                // A thread that has nothing to do on this file system gives its core back.
+                if is_thread(t) {
+                    self.actor_leaves(t);
+                }
                 return Some(answer);
             }
             self.actors[a as usize].path = Some(path);

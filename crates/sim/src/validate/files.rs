@@ -18,6 +18,7 @@ use iosched_workloads::fio::on_files::Start;
 use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
 
 use super::job::{self, Logs};
+use super::taken::Taken;
 use super::{Row, json_error};
 
 /// The tick before which the device was reset, after a moment to which all far timers are rounded up (512 ticks): the flusher's
@@ -173,6 +174,7 @@ pub struct FileFolder {
     devices: BTreeMap<String, Result<TruthDevice, String>>,
     runs: Vec<FileRun>,
     logs: Logs,
+    taken: Taken,
 }
 
 /// A run of the folder and our trial of it.
@@ -231,7 +233,22 @@ impl FileFolder {
             .map(|(name, device)| (name, device.map_err(|d| d.message)))
             .collect();
         let logs = Logs::of(&runs, log);
-        Ok(FileFolder { devices, runs, logs })
+        Ok(FileFolder { devices, runs, logs, taken: Taken::default() })
+    }
+
+    /// With the folder's `truth.toml`, which names its kernel. Programs on files tell the rest row by row.
+    ///
+    /// # Errors
+    /// Where the file is wrong, or says more.
+    pub fn taken(self, (file, text): (&str, &str)) -> Result<FileFolder, Diagnostic> {
+        let taken = Taken::parse(file, text)?;
+        let known = Taken { kernel: taken.kernel.clone(), ..Taken::default() };
+        if taken != known {
+            let why = "of a folder of programs on files, truth.toml names the kernel alone";
+            return Err(Diagnostic::file(file, why)
+                .with_help("take hz, driver, cpu and the times out: each row has its own"));
+        }
+        Ok(FileFolder { taken, ..self })
     }
 
     /// Every run with its trial.
@@ -247,7 +264,7 @@ impl FileFolder {
             Some(Err(why)) => return Err(format!("[{}]: {why}", run.device)),
             Some(Ok(device)) => device,
         };
-        let mut kernel = kernel("6.12", &run.cost)?;
+        let mut kernel = kernel(&self.taken.kernel, &run.cost)?;
         if !matches!(run.set.as_str(), "A" | "B") {
             kernel.cpu.submit_ns += LOOKS_OF_BIO - LOOK;
         }

@@ -122,9 +122,12 @@ impl Taken {
     /// The kernel has no profile.
     pub(super) fn profile(&self) -> Result<KernelProfile, String> {
         let mut kernel = KernelProfile::find(&self.kernel).map_err(|e| e.to_string())?;
-        if let Some(hz) = self.hz.filter(|hz| (1..=10_000).contains(hz)) {
-            kernel.hz = hz;
-        }
+        kernel.hz = match self.hz {
+            Some(hz) if !(1..=10_000).contains(&hz) => {
+                return Err(format!("hz is {hz}, not a number of ticks from 1 to 10000"));
+            }
+            hz => hz.unwrap_or(kernel.hz),
+        };
         // In the measurements each scheduler was selected after none.
         kernel.default_scheduler = "none".into();
         kernel.legacy.look_ahead = self.driver == Driver::Scsi;
@@ -172,6 +175,32 @@ impl Taken {
 #[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn impossible_ticks_and_kernels_are_refused() {
+        for (text, why) in [
+            ("kernel = \"6.12\"\nhz = 0\n", "hz is 0"),
+            ("kernel = \"9.x\"\n", "9.x"),
+            ("kernel = \"6.12\"\nnonsense = 1\n", "nonsense"),
+        ] {
+            let e = Taken::parse("truth.toml", text).unwrap_err();
+            assert!(e.message.contains(why), "{e}");
+        }
+    }
+
+    /// Programs on files run under the kernel that the folder names, and the rest of it is not passed over.
+    #[test]
+    fn a_folder_of_programs_on_files_names_its_kernel() {
+        let folder = || {
+            let none = |_: &str| None;
+            crate::validate::FileFolder::parse(("devices.toml", ""), ("results.json", "[]"), &none)
+        };
+        let with = |text: &str| folder().unwrap().taken(("truth.toml", text));
+        assert!(with("kernel = \"4.12\"\n").is_ok());
+        assert!(with("kernel = \"9.x\"\n").is_err());
+        let e = with("kernel = \"6.12\"\nhz = 250\n").unwrap_err();
+        assert!(e.message.contains("the kernel alone"), "{e}");
+    }
 
     #[test]
     fn a_folder_says_how_it_was_taken() {
