@@ -91,7 +91,7 @@ pub struct Other {
     pub prices: Vec<Point>,
 }
 
-/// A row of the matrix: how many times better than the base, by ask; `None` is level.
+/// A row of the matrix: how many times better than the base, by ask; 1 is level, `None` may be chance.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Schedulers of equal rows.
@@ -121,6 +121,12 @@ pub struct Verdict {
     pub gains: Vec<Point>,
     /// Asks that are worse.
     pub prices: Vec<Point>,
+    /// Asks that look worse, which may be chance.
+    pub unproven: Vec<Point>,
+    /// Other schedulers of this kernel that more runs may tell from the base.
+    pub open: Vec<String>,
+    /// The kernel's default for the device, where it was not run; else empty.
+    pub default_not_run: String,
     /// Schedulers of this kernel that are level with it in every ask.
     pub level: Vec<String>,
     /// Schedulers that the kernel does not have, and that do as well.
@@ -133,8 +139,8 @@ pub struct Verdict {
     pub matrix: Vec<Row>,
     /// The command that sets it.
     pub set: String,
-    /// What changes the reading.
-    pub warnings: Vec<String>,
+    /// Workloads whose rate changes while they run: longer runs may say otherwise.
+    pub unsteady: Vec<String>,
     /// Short names: a family of which the kernel has one version here needs no generation.
     #[serde(skip)]
     pub short: BTreeMap<String, String>,

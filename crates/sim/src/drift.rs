@@ -165,12 +165,12 @@ pub(crate) fn warning(trial: &Trial, ran: &[Ran<'_>]) -> Option<Warning> {
 /// A cache of a device at the end of a run.
 type Cache = (&'static str, Bytes, Bytes);
 
-/// If a cache of the device still fills: over a tenth of what was written is in it and nowhere else, and that is over a tenth
-/// of its room. A cache that empties as fast as it fills holds less.
+/// If a cache of the device still fills: over a tenth of what was written is in it and nowhere else, and that is over a fiftieth
+/// of its room (a short run of random writes has no more in it). A cache that empties as fast as it fills holds less.
 pub(crate) fn filling(trial: &Trial, caches: &[Cache], written: Bytes) -> Option<Warning> {
     // A state that the user has filled is full of what was there before.
     trial.device.all_full()?;
-    let fills = |c: &&Cache| c.1 > written / 10 && c.1 > c.2 / 10;
+    let fills = |c: &&Cache| c.1 > written / 10 && c.1 > c.2 / 50;
     let (name, used, size) = caches.iter().filter(fills).max_by_key(|c| c.1)?;
     let percent = |a: Bytes, b: Bytes| (u128::from(a) * 100 / u128::from(b.max(1))).min(100);
     let told = format!(

@@ -1,6 +1,6 @@
 //! What a job is run for, by its own description.
 
-use iosched_types::Bytes;
+use iosched_types::{Bytes, PrioClass};
 use iosched_workloads::fio::JobSpec;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,8 @@ pub enum Ask {
     Rate(Bytes),
     /// Short syncs: a document that is saved, a transaction.
     Sync,
+    /// What others leave: the idle class.
+    Idle,
     /// Short waits for small I/Os of which each waits for the one before, with pauses or an end: a program that starts.
     Wait,
 }
@@ -29,6 +31,9 @@ impl Ask {
     /// That of a fio job.
     #[must_use]
     pub fn of(job: &JobSpec) -> Option<Ask> {
+        if job.prio.class == PrioClass::Idle {
+            return Some(Ask::Idle);
+        }
         let rate = (0..3).filter(|d| job.does(*d)).filter_map(|d| rate(job, d));
         let rate: Bytes = rate.sum();
         if rate > 0 {
@@ -89,6 +94,7 @@ mod tests {
             ("rw=randread bs=4k thinktime=200", Some(Ask::Wait)),
             ("rw=randread bs=4k iodepth=8 ioengine=libaio direct=1 thinktime=200", None),
             ("rw=randread bs=4k", None),
+            ("rw=randread bs=4k prioclass=3", Some(Ask::Idle)),
             ("rw=randwrite bs=4k sync=1", Some(Ask::Wait)),
             ("rw=write bs=1m", None),
         ] {

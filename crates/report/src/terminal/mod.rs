@@ -96,10 +96,11 @@ fn reported(
 ) -> String {
     let mut cells = group(records);
     let mixed = one_latency([&mut cells]);
+    let candidates = candidates_called(records, own);
+    // Before the longest waits are charged: a job that never completed has nothing, which is behind any figure.
+    let mut out = verdict::text(&verdicts(records, &cells, &candidates), look.prose());
     charge_starved([&mut cells]);
     let places = places(records, &cells, look.noise);
-    let candidates = candidates_called(records, own);
-    let mut out = verdict::text(&verdicts(records, &cells, &candidates), look.prose());
     out.extend(places.iter().map(|p| workload::tables(p, look) + "\n"));
     let mut answers = answers(&cells, &candidates);
     without_hidden(&mut answers, hidden);

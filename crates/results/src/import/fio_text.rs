@@ -60,6 +60,11 @@ pub(super) fn normal(file: &str, text: &str) -> Result<Vec<Run>, Diagnostic> {
             body(run, &mut state, (file, n, line))?;
         }
     }
+    // A client's sum of all its servers would count everything twice.
+    let sum = |j: &FioJob| j.jobname == "All clients";
+    if runs.iter().flat_map(|r| &r.output.jobs).any(|j| !sum(j)) {
+        runs.iter_mut().for_each(|r| r.output.jobs.retain(|j| !sum(j)));
+    }
     runs.retain(|r| !r.output.jobs.is_empty());
     for run in &mut runs {
         run.output.jobs.iter_mut().for_each(counted);
@@ -358,60 +363,101 @@ fn counted(j: &mut FioJob) {
 /// # Errors
 /// A diagnostic: a line that is cut off, a number that is none.
 pub(super) fn terse(file: &str, text: &str) -> Result<Vec<Run>, Diagnostic> {
-    let mut runs: Vec<Run> = Vec::new();
-    let mut scheduler = None;
-    let mut last: Option<(String, u64)> = None;
+    let mut reports: Vec<Report> = Vec::new();
+    let (mut scheduler, mut marked) = (None, false);
     for line in lines(file, text) {
         let (n, line) = line?;
         if let Some(s) = scheduler_mark(line) {
-            (scheduler, last) = (Some(s.to_string()), None);
+            (scheduler, marked) = (Some(s.to_string()), true);
         }
         if !is_terse(line) {
             continue;
         }
         let (version, job, ctx, disk) = job_of((file, n, line))?;
-        let before = last.replace((disk.clone(), ctx));
-        let run = runs.last_mut().filter(|_| before.is_some());
-        if let (Some(run), Some((old, old_ctx))) = (run, before) {
-            let same = run
-                .output
-                .jobs
-                .iter()
-                .position(|j| (&j.jobname, j.groupid) == (&job.jobname, job.groupid));
-            let Some(same) = same else {
-                run.output.jobs.push(job);
-                continue;
-            };
-            let known = &run.output.jobs[same];
-            if goes_on(known, &job) && ctx >= old_ctx && old != disk {
-                run.times += 1;
-                run.output.jobs[same] = job;
-                continue;
+        let goes_on = |r: &&mut Report| {
+            r.disk == disk && !(disk.is_empty() && r.jobs.iter().any(|(j, _)| is_of(j, &job)))
+        };
+        match reports.last_mut().filter(|_| !marked).filter(goes_on) {
+            Some(report) => report.jobs.push((job, ctx)),
+            None => {
+                let scheduler = scheduler.clone();
+                reports.push(Report { version, scheduler, marked, disk, jobs: vec![(job, ctx)] });
             }
-            if !disk.is_empty() && old == disk {
-                run.output.jobs.push(job);
-                continue;
-            }
-            run.alike |= disk.is_empty();
         }
-        let mut run = Run { scheduler: scheduler.clone(), ..Run::default() };
-        run.output.version = version;
-        if let Some((name, _)) = disk.split_once(';') {
-            run.output.disk_util.push(DiskUtil { name: name.into(), ..DiskUtil::default() });
-        }
-        run.output.jobs.push(job);
-        runs.push(run);
+        marked = false;
     }
-    Ok(runs)
+    Ok(runs_of(reports))
+}
+
+/// What fio printed at once: a line for each job, all with the same figures of the disks.
+struct Report {
+    version: String,
+    scheduler: Option<String>,
+    /// A mark of a scheduler stands before it.
+    marked: bool,
+    disk: String,
+    /// Jobs with their context switches.
+    jobs: Vec<(FioJob, u64)>,
+}
+
+impl Report {
+    /// Whether it tells of the run of another one, later.
+    fn follows(&self, before: &Report) -> bool {
+        let pairs = || before.jobs.iter().zip(&self.jobs);
+        let ended = |a: &FioJob, b: &FioJob| done(a) == done(b);
+        !self.marked
+            && before.disk != self.disk
+            && before.jobs.len() == self.jobs.len()
+            && pairs().all(|((a, x), (b, y))| is_of(a, b) && x <= y)
+            && pairs().all(|((a, _), (b, _))| goes_on(a, b) || ended(a, b))
+            && pairs().any(|((a, _), (b, _))| goes_on(a, b))
+    }
+}
+
+fn is_of(a: &FioJob, b: &FioJob) -> bool {
+    (&a.jobname, a.groupid) == (&b.jobname, b.groupid)
+}
+
+fn runs_of(reports: Vec<Report>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut before: Option<Report> = None;
+    for report in reports {
+        let jobs = report.jobs.iter().map(|(j, _)| j.clone()).collect();
+        match runs.last_mut().zip(before.as_ref()) {
+            Some((run, old)) if report.follows(old) => {
+                run.times += 1;
+                run.output.jobs = jobs;
+            }
+            last => {
+                if let Some((run, _)) = last.filter(|_| report.disk.is_empty() && !report.marked) {
+                    run.alike = true;
+                }
+                let mut run = Run { scheduler: report.scheduler.clone(), ..Run::default() };
+                run.output.version.clone_from(&report.version);
+                if let Some((name, _)) = report.disk.split_once(';') {
+                    let disk = DiskUtil { name: name.into(), ..DiskUtil::default() };
+                    run.output.disk_util.push(disk);
+                }
+                run.output.jobs = jobs;
+                runs.push(run);
+            }
+        }
+        before = Some(report);
+    }
+    runs
+}
+
+/// Bytes and time of each side.
+fn done(j: &FioJob) -> [(u64, u64); 3] {
+    [&j.read, &j.write, &j.trim].map(|d| (d.io_bytes, d.runtime))
 }
 
 /// Whether a line tells of the job of another one later. Runs of the same length differ by some milliseconds.
 fn goes_on(before: &FioJob, now: &FioJob) -> bool {
-    let sides = |j: &FioJob| [&j.read, &j.write, &j.trim].map(|d| (d.io_bytes, d.runtime));
-    let longest = |j: &FioJob| sides(j).iter().map(|s| s.1).max().unwrap_or(0);
-    sides(before).iter().zip(sides(now)).all(|(a, b)| a.0 <= b.0 && a.1 <= b.1)
+    let longest = |j: &FioJob| done(j).iter().map(|s| s.1).max().unwrap_or(0);
+    done(before).iter().zip(done(now)).all(|(a, b)| a.0 <= b.0 && a.1 <= b.1)
         && longest(now) >= longest(before) + 100
-        && sides(before).iter().zip(sides(now)).any(|(a, b)| a.0 < b.0)
+        && done(before).iter().zip(done(now)).any(|(a, b)| a.0 < b.0)
 }
 
 /// A line: version, job, context switches, and what stands behind the latencies: the disks.

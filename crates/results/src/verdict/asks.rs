@@ -37,6 +37,24 @@ impl Asked<'_> {
         self.each[i].as_ref().and_then(|(_, s)| s.centre())
     }
 
+    /// Runs of a scheduler that have the figure, and how many of them gave up.
+    pub(super) fn runs(&self, i: usize) -> (usize, usize) {
+        let of = |s: &CellSample| {
+            let rounds = &s.sample.rounds;
+            (rounds.len(), rounds.iter().filter(|(_, o)| o.censored).count())
+        };
+        self.each[i].as_ref().map_or((0, 0), |(s, _)| of(s))
+    }
+
+    /// One gave up in every run, the other in none: whether the first stands ahead of the second by that.
+    pub(super) fn parted(&self, i: usize, base: usize) -> Option<bool> {
+        match (self.runs(i), self.runs(base)) {
+            ((n, 0), (m, gave_up)) if n > 1 && m > 1 && gave_up == m => Some(true),
+            ((n, gave_up), (m, 0)) if n > 1 && m > 1 && gave_up == n => Some(false),
+            _ => None,
+        }
+    }
+
     /// How many runs of one are better than the same run of another, and how many both have.
     pub(super) fn agree(&self, i: usize, base: usize) -> (usize, usize) {
         let (Some((x, _)), Some((y, _))) = (&self.each[i], &self.each[base]) else {
@@ -91,7 +109,9 @@ pub(super) fn asked<'a>(
             several if several.len() <= JOBS => {
                 let of =
                     |(job, ask): &(&str, Option<Ask>)| place.ask(&format!("job/{job}/"), job, *ask);
-                out.extend(several.iter().filter_map(of));
+                // The idle class asks for nothing.
+                let asks = several.iter().filter(|(_, ask)| *ask != Some(Ask::Idle));
+                out.extend(asks.filter_map(of));
             }
             _ => out.extend(place.ask("", workload, None)),
         }
@@ -137,10 +157,15 @@ impl<'a> Place<'a, '_> {
         let (kind, measure) = match ask {
             Some(Ask::Rate(n)) => (Kind::Rate(n as f64), self.first(&rates)),
             Some(Ask::Sync) => {
-                // One figure for all: a mean beside a percentile compares nothing.
+                // One figure for all that synced: a mean beside a percentile compares nothing.
+                let synced = |c: &&Cell| {
+                    let of = |m| c.measures.contains_key(&format!("{prefix}sync.{m}.mean"));
+                    of("lat") || of("clat")
+                };
                 let resolved = |m: &&&str| {
                     let m = format!("{prefix}{m}");
-                    self.of.iter().flatten().all(|c| c.measures.contains_key(&m))
+                    let cells = self.of.iter().flatten().copied();
+                    cells.filter(synced).all(|c| c.measures.contains_key(&m))
                 };
                 let all = ["sync.lat.p99", "sync.clat.p99", "sync.lat.mean", "sync.clat.mean"];
                 let found = all.iter().find(resolved).map(|m| format!("{prefix}{m}"));
@@ -150,11 +175,11 @@ impl<'a> Place<'a, '_> {
                 let all = ["read.lat.mean", "read.clat.mean", "write.lat.mean", "write.clat.mean"];
                 (Kind::Wait, self.first(&named(&all)))
             }
-            None if prefix.is_empty() => {
+            Some(Ask::Idle) | None if prefix.is_empty() => {
                 let total = throughput_of(self.cells, self.device, self.workload);
                 (Kind::Most, total.map(String::from))
             }
-            None => (Kind::Most, self.first(&rates)),
+            Some(Ask::Idle) | None => (Kind::Most, self.first(&rates)),
         };
         Some(self.filled(name.into(), kind, measure?))
     }

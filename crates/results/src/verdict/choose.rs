@@ -1,7 +1,7 @@
 //! Which scheduler a device should have.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::record::Record;
 use iosched_schedulers::registry::family;
@@ -11,7 +11,7 @@ use super::{Advice, BASE, Firmness, Kind, Other, Point, Row, Verdict, times};
 use crate::answer::Candidate;
 use crate::cells::Cells;
 use crate::cells::usual_base;
-use crate::stats::Verdict as Says;
+use crate::stats::{Judged, Verdict as Says};
 
 /// Of a rate that is asked for, as much is kept.
 const KEPT: f64 = 0.99;
@@ -32,11 +32,14 @@ struct Step {
     demand: bool,
     /// The wait passes one that is noticed.
     noticed: bool,
+    /// It looks better or worse, and that may be chance.
+    unknown: bool,
     /// Logarithm of how many times better; 0 where level.
     log: f64,
 }
 
-const LEVEL: Step = Step { way: Ordering::Equal, demand: false, noticed: false, log: 0.0 };
+const LEVEL: Step =
+    Step { way: Ordering::Equal, demand: false, noticed: false, unknown: false, log: 0.0 };
 
 /// How a scheduler compares with the base, by importance.
 #[derive(Clone, Debug)]
@@ -78,7 +81,7 @@ impl Standing {
     }
 
     fn level(&self) -> bool {
-        self.steps.iter().all(|s| s.way == Ordering::Equal)
+        self.steps.iter().all(|s| s.way == Ordering::Equal && !s.unknown)
     }
 
     /// The ask that decides.
@@ -106,6 +109,10 @@ fn passed(v: f64, unit: &str) -> usize {
     NOTICED.iter().filter(|n| ns > **n).count()
 }
 
+fn unit_of<'a>(a: &'a Asked<'_>) -> &'a str {
+    a.each.iter().flatten().next().map_or("", |(s, _)| s.unit.as_str())
+}
+
 fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
     if at == base {
         return LEVEL;
@@ -117,6 +124,10 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         let demand = way != Ordering::Equal;
         return Step { way, demand, log: 0.0, ..LEVEL };
     };
+    if let Some(ahead) = a.parted(at, base) {
+        let way = if ahead { Ordering::Greater } else { Ordering::Less };
+        return Step { way, demand: true, ..LEVEL };
+    }
     let judged = a.judged[at].as_ref();
     let better = judged.map_or(crate::stats::Better::Higher, |j| j.better);
     let Some(ratio) = judged.and_then(|j| times(j.ratio?, 1.0, j.better)) else { return LEVEL };
@@ -126,21 +137,25 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         _ => false,
     });
     let way = times(new, old, better).map_or(Ordering::Equal, |t| t.total_cmp(&1.0));
-    if !sure || ratio.max(1.0 / ratio) < STEP {
+    if ratio.max(1.0 / ratio) < STEP {
         return LEVEL;
     }
     let log = ratio.ln();
+    if !sure {
+        let open = judged.is_some_and(|j| j.verdict == Says::NotEnoughData);
+        let short = |v: f64| a.kind == Kind::Wait && passed(v, unit_of(a)) == 0;
+        return Step { unknown: open && !(short(new) && short(old)), ..LEVEL };
+    }
     match a.kind {
         Kind::Rate(n) => match (new >= KEPT * n, old >= KEPT * n) {
             (true, true) => LEVEL,
-            (x, y) => Step { way, demand: x != y, noticed: false, log },
+            (x, y) => Step { way, demand: x != y, log, ..LEVEL },
         },
         Kind::Wait => {
-            let unit = a.each[at].as_ref().map_or("", |(s, _)| s.unit.as_str());
-            let (x, y) = (passed(new, unit), passed(old, unit));
-            if x == 0 && y == 0 { LEVEL } else { Step { way, demand: false, noticed: x != y, log } }
+            let (x, y) = (passed(new, unit_of(a)), passed(old, unit_of(a)));
+            if x == 0 && y == 0 { LEVEL } else { Step { way, noticed: x != y, log, ..LEVEL } }
         }
-        Kind::Most => Step { way, demand: false, noticed: false, log },
+        Kind::Most => Step { way, log, ..LEVEL },
     }
 }
 
@@ -150,13 +165,12 @@ fn point(a: &Asked<'_>, at: usize, base: usize) -> Point {
         Some(crate::stats::Better::Lower) => (1.0 / high, 1.0 / low),
         _ => (low, high),
     };
-    let unit = a.each.iter().flatten().next().map(|(s, _)| s.unit.clone());
     Point {
         workload: a.workload.into(),
         job: a.name.clone(),
         ask: a.kind,
         measure: a.measure.clone(),
-        unit: unit.unwrap_or_default(),
+        unit: unit_of(a).into(),
         value: a.value(at),
         base_value: a.value(base),
         ratio: judged.and_then(|j| times(j.ratio?, 1.0, j.better)),
@@ -190,6 +204,13 @@ fn short(here: &[&Candidate]) -> BTreeMap<String, String> {
     own().filter(|s| alone(s) && bare(s)).map(|s| (s.to_string(), family_of(s))).collect()
 }
 
+/// The kernel's default for the device, where it is not among the candidates.
+fn default_not_run(here: &[&Candidate], records: &[&Record]) -> String {
+    let named = records.iter().find_map(|r| r.provenance.get(BASE)).cloned().unwrap_or_default();
+    let run = here.iter().any(|c| family_of(&c.scheduler) == named);
+    if run { String::new() } else { named }
+}
+
 /// The kernel's default among the candidates, else the usual base.
 fn base_of(here: &[&Candidate], records: &[&Record]) -> Option<usize> {
     let named = records.iter().find_map(|r| r.provenance.get(BASE));
@@ -207,10 +228,18 @@ fn base_of(here: &[&Candidate], records: &[&Record]) -> Option<usize> {
 
 fn firmness(ask: Option<&Asked<'_>>, at: usize, base: usize) -> (Firmness, usize, usize) {
     let Some(ask) = ask else { return (Firmness::Likely, 0, 0) };
-    let (agree, of) = ask.agree(at, base);
-    let sure = ask.judged[at].as_ref().is_some_and(|j| {
-        matches!(j.verdict, Says::Better | Says::Worse) && (j.exact || j.p.is_some())
-    });
+    let one_sided = ask.parted(at, base) == Some(true) || ask.runs(base).0 == 0;
+    let (agree, of) = match one_sided {
+        true => (ask.runs(at).0, ask.runs(at).0),
+        false => ask.agree(at, base),
+    };
+    let judged = ask.judged[at].as_ref();
+    // Runs that repeat each other are one draw.
+    if judged.is_some_and(|j| j.exact) && of > 1 {
+        return (Firmness::Likely, agree, of);
+    }
+    let differs = |j: &Judged| matches!(j.verdict, Says::Better | Says::Worse) && j.p.is_some();
+    let sure = one_sided || judged.is_some_and(differs);
     let firmness = match (sure, of) {
         (_, 0 | 1) | (false, _) => Firmness::Unsure,
         (true, _) if agree == of => Firmness::Sure,
@@ -225,8 +254,14 @@ fn matrix(all: &[Standing], here: &[&Candidate], asks: &[Asked<'_>], base: usize
     for s in all.iter().filter(|s| s.at != base) {
         let shown = |(a, step): (&Asked<'_>, &Step)| {
             let ratio = a.judged[s.at].as_ref().and_then(|j| times(j.ratio?, 1.0, j.better));
-            let ratio = ratio.filter(|_| step.way != Ordering::Equal);
-            ratio.map(|r| (r * 100.0).round() / 100.0)
+            match step.way {
+                Ordering::Equal if step.unknown => None,
+                Ordering::Equal => Some(1.0),
+                // Something is infinitely more than nothing, and nothing is no part of it.
+                way => Some(ratio.map_or(f64::from(way == Ordering::Greater) * f64::MAX, |r| {
+                    (r * 100.0).round() / 100.0
+                })),
+            }
         };
         let ratios: Vec<Option<f64>> = asks.iter().zip(&s.steps).map(shown).collect();
         let name = here[s.at].scheduler.clone();
@@ -238,13 +273,12 @@ fn matrix(all: &[Standing], here: &[&Candidate], asks: &[Asked<'_>], base: usize
     out
 }
 
-/// Whether the base's runs are compared with themselves well enough to call others level.
-fn level_is_known(asks: &[Asked<'_>], at: usize) -> bool {
-    asks.iter().all(|a| a.judged[at].as_ref().is_some_and(|j| j.verdict != Says::NotEnoughData))
-}
-
 /// The command that sets a scheduler, by its name in the kernel.
 fn set(scheduler: &str) -> String {
+    // Behind a blank are settings: the name alone would set something else.
+    if scheduler.contains([' ', '(']) {
+        return String::new();
+    }
     let name = family_of(scheduler);
     match family(&name) {
         Ok(_) => format!("echo {name} | sudo tee /sys/block/sdX/queue/scheduler"),
@@ -269,7 +303,7 @@ pub(super) fn verdict(
     let all: Vec<Standing> = (0..here.len()).map(|i| Standing::of(i, &asks, base)).collect();
     let others = || all.iter().filter(|s| s.at != base && present.contains(&s.at));
     let best = others().max_by(|a, b| a.against(b).then(b.at.cmp(&a.at)))?;
-    let runs = |i: usize| asks[0].each[i].as_ref().map_or(0, |(s, _)| s.sample.rounds.len());
+    let runs = |i: usize| asks.iter().map(|a| a.runs(i).0).max().unwrap_or(0);
     let takes = best.better();
     let chosen = if takes { best.at } else { base };
     let deciding = best.decides().map(|i| &asks[i]);
@@ -277,10 +311,13 @@ pub(super) fn verdict(
         true => firmness(deciding, best.at, base),
         false => (Firmness::Likely, runs(base), runs(base)),
     };
-    if !takes && (runs(base) < 2 || !others().all(|s| level_is_known(&asks, s.at) || !s.level())) {
+    if !takes && (runs(base) < 2 || others().any(|s| s.steps.iter().any(|s| s.unknown))) {
         (firm, agree) = (Firmness::Unsure, 0);
     }
     let (gains, prices) = sides(best, &asks, base);
+    let open = (0..asks.len()).filter(|i| takes && best.steps[*i].unknown);
+    let open = open.map(|i| point(&asks[i], best.at, base));
+    let unproven: Vec<Point> = open.filter(|p| p.ratio.is_some_and(|r| r < 1.0)).collect();
     let other = (!takes && !gains.is_empty()).then(|| Other {
         scheduler: here[best.at].scheduler.clone(),
         gains: gains.clone(),
@@ -304,6 +341,8 @@ pub(super) fn verdict(
         agree,
         gains: if takes { gains } else { Vec::new() },
         prices: if takes { prices } else { Vec::new() },
+        unproven,
+        open: named(&mut others().filter(|s| s.steps.iter().any(|s| s.unknown) && s.at != chosen)),
         level: named(&mut others().filter(|s| s.level())),
         gone: named(&mut all.iter().filter(|s| {
             let as_good = s.against(best) != Ordering::Less && s.better();
@@ -313,22 +352,14 @@ pub(super) fn verdict(
         asks: asks.iter().map(|a| a.name.clone()).collect(),
         matrix: matrix(&all, here, &asks, base),
         set: if takes { set(&here[chosen].scheduler) } else { String::new() },
-        warnings: warnings(here),
+        unsteady: here
+            .iter()
+            .flat_map(|c| &c.unsteady)
+            .cloned()
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect(),
+        default_not_run: default_not_run(here, records),
         short: short(here),
     })
-}
-
-/// What changes the reading.
-fn warnings(here: &[&Candidate]) -> Vec<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for w in here.iter().flat_map(|c| &c.unsteady) {
-        if !names.contains(&w.as_str()) {
-            names.push(w);
-        }
-    }
-    let told = format!(
-        "The rate changes while {} runs (a cache of the device fills, or a scheduler adapts): longer runs may say otherwise",
-        names.join(", ")
-    );
-    if names.is_empty() { Vec::new() } else { vec![told] }
 }

@@ -31,7 +31,7 @@ fn desktop(all: &[(&str, u64, u64, u64)], rounds: u32) -> Vec<Record> {
             // Rounds differ a little, all in the same way.
             let by = 1000 + u64::from(round);
             let jobs = vec![
-                job("film", Some(Ask::Rate(8 * MIB)), film * 10 * MIB, 20),
+                job("film", Some(Ask::Rate(8 * MIB)), film * 10 * MIB * by / 1000, 20),
                 job("start", Some(Ask::Wait), 4 * MIB * by / 1000, *ms),
                 job("copy", None, copy * 10 * MIB * by / 1000, 5),
             ];
@@ -101,4 +101,78 @@ fn one_run_is_no_proof() {
     let v = of(&desktop(&[("mq-deadline", 2, 40, 88), ("bfq", 2, 40, 88)], 1));
     assert_eq!(v.verdict, Advice::Unknown);
     assert!(verdicts(&[], &Cells::default(), &[]).is_empty());
+}
+
+#[test]
+fn what_two_devices_have_in_common_is_said_once() {
+    let mut v = of(&desktop(&[("mq-deadline", 2, 40, 88), ("bfq", 8, 30, 50)], 6));
+    v.unsteady = vec!["w".into()];
+    let said = text(&[v.clone(), Verdict { device: "other".into(), ..v }], 80);
+    assert_eq!(said.matches("The rate changes during w ").count(), 1, "{said}");
+    assert_eq!(said.matches("Times better than").count(), 1, "{said}");
+}
+
+/// Runs that differ by much and scatter by more: neither level nor better.
+#[test]
+fn a_difference_that_may_be_chance_is_not_level() {
+    let scattered = |scheduler: &str, rates: [u64; 3]| {
+        let of = |(i, mib): (usize, u64)| {
+            record(scheduler, i as u32 + 1, vec![job("copy", None, mib * 10 * MIB, 5)])
+        };
+        rates.into_iter().enumerate().map(of).collect::<Vec<Record>>()
+    };
+    let records =
+        [scattered("mq-deadline", [88, 40, 120]), scattered("bfq", [60, 30, 50])].concat();
+    let v = of(&records);
+    assert_eq!((v.verdict, v.firmness, v.level.len()), (Advice::Keep, Firmness::Unsure, 0));
+    assert_eq!((&v.open[..], v.matrix[0].ratios[0]), (&["bfq".to_string()][..], None));
+    let said = text(&[v], 80);
+    assert!(said.contains("bfq may differ from mq-deadline") && said.contains('?'), "{said}");
+}
+
+#[test]
+fn who_gave_up_in_every_run_is_behind() {
+    let run = |scheduler: &str, round, seconds: f64, censored| {
+        let mut r = record(scheduler, round, Vec::new());
+        r.metrics.push(iosched_experiment::Metric {
+            name: "startup_time".into(),
+            value: seconds,
+            unit: "s".into(),
+            higher_is_better: Some(false),
+            censored,
+        });
+        r
+    };
+    let records: Vec<Record> = (1..=2)
+        .flat_map(|n| [run("mq-deadline", n, 60.0, true), run("bfq", n, 2.0 + f64::from(n), false)])
+        .collect();
+    let v = of(&records);
+    assert_eq!((v.verdict, &*v.scheduler, v.firmness), (Advice::Use, "bfq", Firmness::Sure));
+    let turned: Vec<Record> = records
+        .into_iter()
+        .map(|mut r| {
+            r.trial.scheduler =
+                if r.trial.scheduler == "bfq" { "mq-deadline" } else { "bfq" }.into();
+            r
+        })
+        .collect();
+    let v = of(&turned);
+    assert_eq!((v.verdict, v.level.len()), (Advice::Keep, 0));
+}
+
+#[test]
+fn the_idle_class_asks_for_nothing_and_settings_have_no_command() {
+    let of_idle = |s: &str, idle: u64, round: u32| {
+        let jobs = vec![
+            job("rt", Some(Ask::Wait), 4 * MIB, 40),
+            job("left", Some(Ask::Idle), idle * MIB + u64::from(round) * 999, 5),
+        ];
+        record(s, round, jobs)
+    };
+    let records: Vec<Record> =
+        (1..=4).flat_map(|n| [of_idle("mq-deadline", 10, n), of_idle("none", 900, n)]).collect();
+    assert_eq!(of(&records).verdict, Advice::Keep);
+    let v =
+        of(&desktop(&[("mq-deadline", 2, 40, 88), ("mq-deadline (nr_requests=9)", 8, 30, 88)], 6));
+    assert_eq!((&*v.scheduler, &*v.set), ("mq-deadline (nr_requests=9)", ""));
 }

@@ -1,5 +1,7 @@
 //! Verdicts as text for a terminal.
 
+use std::collections::BTreeSet;
+
 use super::{Advice, Firmness, Kind, Point, Verdict};
 use crate::answer::wrap;
 use crate::grid::{Align, Cell, Grid};
@@ -18,24 +20,25 @@ pub fn text(verdicts: &[Verdict], columns: usize) -> String {
         out.push_str(&one(v, columns));
         out.push('\n');
     }
-    let mut warned: Vec<&String> = Vec::new();
-    for w in verdicts.iter().flat_map(|v| &v.warnings) {
-        if !warned.contains(&w) {
-            out.push_str(&wrap("", 2, w, columns));
-            warned.push(w);
-        }
-    }
-    if !warned.is_empty() {
+    let unsteady: BTreeSet<&str> =
+        verdicts.iter().flat_map(|v| &v.unsteady).map(String::as_str).collect();
+    if !unsteady.is_empty() {
+        let names: Vec<&str> = unsteady.into_iter().collect();
+        let told = format!(
+            "The rate changes during {} (a cache of the device fills, or a scheduler adapts): longer runs may say otherwise.",
+            list(&names)
+        );
+        out.push_str(&wrap("", 2, &told, columns));
         out.push('\n');
     }
     let mut base = None;
-    let differs = |v: &&Verdict| v.matrix.iter().any(|r| r.ratios.iter().any(Option::is_some));
+    let differs = |v: &&Verdict| v.matrix.iter().any(|r| r.ratios.iter().any(|r| *r != Some(1.0)));
     for v in verdicts.iter().filter(differs) {
         if base != Some(&v.base) {
             out.push_str(&wrap(
                 "",
                 2,
-                &format!("Times better than {}", called(v, &v.base)),
+                &format!("Times better than {} (= level, ? may be chance)", called(v, &v.base)),
                 columns,
             ));
             base = Some(&v.base);
@@ -94,6 +97,9 @@ fn one(v: &Verdict, columns: usize) -> String {
     for p in v.prices.iter().take(2) {
         detail("price", &format!("{}: {}", p.job, said(p, base)));
     }
+    for p in v.unproven.iter().take(2) {
+        detail("not sure", &format!("{}: {}", p.job, said(p, base)));
+    }
     let mut line = |words: &str| out.push_str(&wrap("  ", 4, words, columns));
     if !v.level.is_empty() {
         let verb = if v.level.len() == 1 { "is" } else { "are" };
@@ -113,8 +119,16 @@ fn one(v: &Verdict, columns: usize) -> String {
         let names = all_called(v, &v.gone);
         line(&format!("{names} {verb} as well; this kernel does not have {them}"));
     }
-    if v.firmness == Firmness::Unsure {
-        line("More runs tell more: --runs 12");
+    match &v.open[..] {
+        [] if v.firmness != Firmness::Unsure && v.unproven.is_empty() => {}
+        [] => line("More runs tell more: --runs 12"),
+        open => {
+            let names = all_called(v, open);
+            line(&format!("{names} may differ from {base}: more runs tell (--runs 12)"));
+        }
+    }
+    if !v.default_not_run.is_empty() {
+        line(&format!("{}, the kernel's default here, was not run", v.default_not_run));
     }
     if !v.set.is_empty() {
         out.push_str(&wrap(&format!("  {:wide$}  ", "set it"), wide + 4, &v.set, columns));
@@ -125,7 +139,9 @@ fn one(v: &Verdict, columns: usize) -> String {
 /// `film 4.7× better`.
 fn short(p: &Point) -> String {
     match p.ratio {
-        Some(r) => format!("{} {}", p.job, percent(r)),
+        Some(r) if r >= 2.0 => format!("{} {} better", p.job, percent(r)),
+        Some(r) if r >= 1.0 => format!("{} {:.0} % better", p.job, (r - 1.0) * 100.0),
+        Some(r) => format!("{} {:.0} % worse", p.job, (1.0 - r) * 100.0),
         None => format!("{} {}", p.job, amount(p, p.value)),
     }
 }
@@ -161,7 +177,7 @@ fn matrix(v: &Verdict, columns: usize) -> String {
         grid = grid.column(&printable(a), Align::Right);
     }
     for row in &v.matrix {
-        let cell = |r: &Option<f64>| Cell::new(r.map_or("=".into(), times));
+        let cell = |r: &Option<f64>| Cell::new(r.map_or("?".into(), times));
         let names: Vec<&str> = row.schedulers.iter().map(|n| called(v, n)).collect();
         let mut cells = vec![Cell::new(printable(&names.join(", ")))];
         cells.extend(row.ratios[..shown].iter().map(cell));
@@ -175,6 +191,8 @@ fn matrix(v: &Verdict, columns: usize) -> String {
 
 fn times(r: f64) -> String {
     match r {
+        1.0 => "=".into(),
+        f64::MAX => "∞".into(),
         _ if r >= 9.95 => format!("{r:.0}"),
         _ if r >= 1.995 => format!("{r:.1}"),
         _ => format!("{r:.2}"),

@@ -170,6 +170,15 @@ fn fio_for_people() {
     assert_eq!((r.jobs.len(), r.jobs[0].read.ios, r.jobs[1].read.ios), (2, 994, 988));
     let r = &read(printed!("fio-group.txt"))[0];
     assert_eq!((r.jobs.len(), r.jobs[0].name.as_str()), (1, "a"), "a group is one");
+    // Four reports of two jobs, each of all that was done up to then.
+    let r = &read(printed!("fio-terse-si-two.txt"));
+    assert_eq!((r.len(), r[0].jobs.len()), (1, 2));
+    near(&r[0], "job/wr/write.iops", 199.0);
+    near(&r[0], "job/rd/read.iops", 299.0);
+    // A client's sum of its servers is no job beside them.
+    let r = &read(printed!("fio-client-two.txt"));
+    assert!(r.iter().flat_map(|r| &r.jobs).all(|j| j.name != "All clients"), "{:?}", r.len());
+    assert_eq!(r.iter().map(|r| r.jobs.len()).sum::<usize>(), 2);
     near(&read(printed!("fio-noclat.txt"))[0], "read.lat.mean", 936_230.0);
 }
 

@@ -122,7 +122,7 @@ fn a_film_beside_readers_drops_frames_where_nobody_prefers_it() {
     for other in ["none", "mq-deadline"] {
         assert_eq!(metric(&all[other], "frames").value, 240.0);
         assert!(
-            drops(other) > 4.0 * drops("bfq"),
+            drops(other) > 2.5 * drops("bfq"),
             "{other} {}, bfq {}",
             drops(other),
             drops("bfq")

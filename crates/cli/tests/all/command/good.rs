@@ -500,8 +500,8 @@ fn attributes_that_change_nothing_are_told() {
     let direct = [&["run", &job, "--device", "fixed", "--scheduler", "none"][..], &set].concat();
     let told = place.fails(0, &direct);
     assert!(
-        told.contains("io_timeout changes nothing")
-            && told.contains("read_ahead_kb changes nothing"),
+        told.contains("io_timeout=30000 changes nothing")
+            && told.contains("read_ahead_kb=64 changes nothing"),
         "{told}"
     );
     let job = place.file("b.fio", "[r]\nfilename=/dev/disk\nnumber_ios=10\n");
