@@ -174,16 +174,22 @@ pub fn traces(traced: &[(TrialRow, u64)], columns: usize) -> String {
     table(&heads, &["run", "commands"], traced.iter().map(row).collect(), columns)
 }
 
-/// Names come from files: control characters (escape sequences among them) must not reach a terminal.
+/// Names come from files: control characters (escape sequences among them), and those that turn the direction of a line,
+/// must not reach a terminal.
 #[must_use]
 pub fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || turns(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Whether a character turns the direction in which a line is shown.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// As [`printable`], for texts of several lines.
 #[must_use]
 pub fn printable_lines(text: &str) -> String {
-    let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let odd = |c: char| turns(c) || c.is_control() && c != '\n' && c != '\t';
     text.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
 }
 
@@ -421,5 +427,6 @@ mod tests {
     #[test]
     fn terminals_are_not_steered_by_names() {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\u{fffd}[2Jb\u{fffd}");
+        assert_eq!(printable("a\u{202e}b"), "a\u{fffd}b");
     }
 }

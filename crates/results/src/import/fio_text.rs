@@ -375,7 +375,11 @@ pub(super) fn terse(file: &str, text: &str) -> Result<Vec<Run>, Diagnostic> {
         }
         let (version, job, ctx, disk) = job_of((file, n, line))?;
         let goes_on = |r: &&mut Report| {
-            r.disk == disk && !(disk.is_empty() && r.jobs.iter().any(|(j, _)| is_of(j, &job)))
+            let first = r.jobs.first().is_some_and(|(j, _)| is_of(j, &job));
+            let last = r.jobs.last().is_some_and(|(j, _)| is_of(j, &job));
+            let told = r.jobs.iter().any(|(j, _)| is_of(j, &job));
+            // Processes of one name follow each other; the first job once more begins another report.
+            r.disk == disk && !(disk.is_empty() && told) && (last || !first)
         };
         match reports.last_mut().filter(|_| !marked).filter(goes_on) {
             Some(report) => report.jobs.push((job, ctx)),
@@ -401,17 +405,22 @@ struct Report {
 }
 
 impl Report {
-    /// Whether it tells of the run of another one, later.
-    fn follows(&self, before: &Report) -> bool {
+    /// Whether it tells of the run of another one, later. In a series of reports the last may come at once after the one
+    /// before.
+    fn follows(&self, before: &Report, series: bool) -> bool {
         let pairs = || before.jobs.iter().zip(&self.jobs);
-        let ended = |a: &FioJob, b: &FioJob| done(a) == done(b);
         !self.marked
-            && before.disk != self.disk
+            && (series || before.disk != self.disk)
             && before.jobs.len() == self.jobs.len()
             && pairs().all(|((a, x), (b, y))| is_of(a, b) && x <= y)
-            && pairs().all(|((a, _), (b, _))| goes_on(a, b) || ended(a, b))
-            && pairs().any(|((a, _), (b, _))| goes_on(a, b))
+            && pairs().all(|((a, _), (b, _))| grows(a, b))
+            && (series || pairs().any(|((a, _), (b, _))| goes_on(a, b)))
     }
+}
+
+/// Whether a job has done as much as before, or more.
+fn grows(before: &FioJob, now: &FioJob) -> bool {
+    done(before).iter().zip(done(now)).all(|(a, b)| a.0 <= b.0 && a.1 <= b.1)
 }
 
 fn is_of(a: &FioJob, b: &FioJob) -> bool {
@@ -424,7 +433,7 @@ fn runs_of(reports: Vec<Report>) -> Vec<Run> {
     for report in reports {
         let jobs = report.jobs.iter().map(|(j, _)| j.clone()).collect();
         match runs.last_mut().zip(before.as_ref()) {
-            Some((run, old)) if report.follows(old) => {
+            Some((run, old)) if report.follows(old, run.times > 0) => {
                 run.times += 1;
                 run.output.jobs = jobs;
             }
@@ -455,7 +464,7 @@ fn done(j: &FioJob) -> [(u64, u64); 3] {
 /// Whether a line tells of the job of another one later. Runs of the same length differ by some milliseconds.
 fn goes_on(before: &FioJob, now: &FioJob) -> bool {
     let longest = |j: &FioJob| done(j).iter().map(|s| s.1).max().unwrap_or(0);
-    done(before).iter().zip(done(now)).all(|(a, b)| a.0 <= b.0 && a.1 <= b.1)
+    grows(before, now)
         && longest(now) >= longest(before) + 100
         && done(before).iter().zip(done(now)).any(|(a, b)| a.0 < b.0)
 }

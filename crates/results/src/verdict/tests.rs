@@ -57,7 +57,7 @@ fn a_kept_rate_outranks_throughput() {
     assert_eq!(v.firmness, Firmness::Sure);
     let said = text(&[v], 80);
     assert!(said.starts_with("disk: use bfq ") && said.contains("sure, 6 of 6"), "{said}");
-    assert!(said.contains("8.00 MiB/s of 8.00 MiB/s; 2.00 MiB/s under mq-deadline"), "{said}");
+    assert!(said.contains("8.03 MiB/s of 8.00 MiB/s; 2.01 MiB/s under mq-deadline"), "{said}");
     assert!(said.contains("echo bfq | sudo tee"), "{said}");
     assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
 }
