@@ -69,9 +69,12 @@ impl Asked<'_> {
     }
 }
 
+/// The jobs of a workload, with their asks.
+type Jobs<'a> = Vec<(&'a str, Option<Ask>)>;
+
 /// The workloads of some records in their order, with their jobs and asks.
-fn jobs<'a>(records: &[&'a Record]) -> Vec<(&'a str, Vec<(&'a str, Option<Ask>)>)> {
-    let mut out: Vec<(&str, Vec<(&str, Option<Ask>)>)> = Vec::new();
+fn jobs<'a>(records: &[&'a Record]) -> Vec<(&'a str, Jobs<'a>)> {
+    let mut out: Vec<(&str, Jobs<'a>)> = Vec::new();
     for r in records {
         let at = out.iter().position(|w| w.0 == r.trial.workload).unwrap_or_else(|| {
             out.push((&r.trial.workload, Vec::new()));
