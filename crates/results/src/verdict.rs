@@ -1,6 +1,6 @@
 //! The verdict on a device: one scheduler to use, gains and prices in the units of the load, how sure, how to set it.
 //!
-//! Each job has an ask ([`Ask`]): a rate to keep, short waits, or throughput. Kept rates come before waits that people
+//! Each job has an ask ([`Ask`](iosched_experiment::record::Ask)): a rate to keep, short waits, or throughput. Kept rates come before waits that people
 //! notice, and these before the rest. The base is the kernel's default for the device. Text, page and JSON are made from
 //! [`Verdict`] alone.
 

@@ -183,9 +183,11 @@ fn matrix(v: &Verdict, columns: usize) -> String {
         cells.extend(row.ratios[..shown].iter().map(cell));
         grid.row(cells);
     }
-    let more = v.asks.len() - shown;
-    let more =
-        if more > 0 { format!("and {more} more asks (--format json)\n") } else { String::new() };
+    let more = match v.asks.len() - shown {
+        0 => String::new(),
+        1 => "and 1 more ask (--format json)\n".into(),
+        more => format!("and {more} more asks (--format json)\n"),
+    };
     format!("{}{more}\n", grid.render(columns, false))
 }
 
