@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     let _ = diskstats::parse_fields(&text);
     let _ = (proc_stat::parse_cpu(&text), proc_stat::parse_process(&text));
     let _ = (psi::parse(&text), tags::parse(&text), version::parse(&text));
-    let _ = mountinfo::of_path(&mountinfo::parse(&text), &text);
+    let _ = mountinfo::parse(&text);
     text.lines().for_each(|l| {
         let _ = trace::parse_line(l);
     });
