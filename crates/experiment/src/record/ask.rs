@@ -23,6 +23,8 @@ pub enum Ask {
     Sync,
     /// What others leave: the idle class.
     Idle,
+    /// A share by priority or weight, which throughput alone does not judge.
+    Share,
     /// Short waits for small I/Os of which each waits for the one before, with pauses or an end: a program that starts.
     Wait,
 }
@@ -33,6 +35,10 @@ impl Ask {
     pub fn of(job: &JobSpec) -> Option<Ask> {
         if job.prio.class == PrioClass::Idle {
             return Some(Ask::Idle);
+        }
+        let weighed = job.cgroup.as_ref().is_some_and(|(_, weight)| weight.is_some());
+        if job.prio.class == PrioClass::Rt || weighed {
+            return Some(Ask::Share);
         }
         let rate = (0..3).filter(|d| job.does(*d)).filter_map(|d| rate(job, d));
         let rate: Bytes = rate.sum();
@@ -95,6 +101,7 @@ mod tests {
             ("rw=randread bs=4k iodepth=8 ioengine=libaio direct=1 thinktime=200", None),
             ("rw=randread bs=4k", None),
             ("rw=randread bs=4k prioclass=3", Some(Ask::Idle)),
+            ("rw=randread bs=4k prioclass=1", Some(Ask::Share)),
             ("rw=randwrite bs=4k sync=1", Some(Ask::Wait)),
             ("rw=write bs=1m", None),
         ] {

@@ -25,6 +25,8 @@ pub(super) struct Asked<'a> {
     pub(super) measure: String,
     /// It runs beside jobs that ask for something: its throughput is a price, no goal.
     pub(super) background: bool,
+    /// Jobs of its workload have priorities or weights: more for one may be what another one should have had.
+    pub(super) shared: bool,
     /// By scheduler, in the order of the candidates.
     pub(super) each: Vec<Option<(Cow<'a, CellSample>, Summary)>>,
     /// Each scheduler against the base; `None` of the base itself and where a side has nothing.
@@ -106,6 +108,8 @@ pub(super) fn asked<'a>(
             .collect();
         let place = Place { device, workload, of, cells };
         let own = place.own();
+        let shares = |(_, ask): &(&str, Option<Ask>)| matches!(ask, Some(Ask::Idle | Ask::Share));
+        let (shared, from) = (jobs.iter().any(shares), out.len());
         match &jobs[..] {
             _ if !own.is_empty() => out.extend(own),
             [(_, ask)] => out.extend(place.ask("", workload, *ask)),
@@ -118,6 +122,7 @@ pub(super) fn asked<'a>(
             }
             _ => out.extend(place.ask("", workload, None)),
         }
+        out[from..].iter_mut().for_each(|a| a.shared = shared && a.kind == Kind::Most);
     }
     tell_apart(&mut out);
     let busy: Vec<&str> = out.iter().filter(|a| a.kind != Kind::Most).map(|a| a.workload).collect();
@@ -178,11 +183,11 @@ impl<'a> Place<'a, '_> {
                 let all = ["read.lat.mean", "read.clat.mean", "write.lat.mean", "write.clat.mean"];
                 (Kind::Wait, self.first(&named(&all)))
             }
-            Some(Ask::Idle) | None if prefix.is_empty() => {
+            Some(Ask::Idle | Ask::Share) | None if prefix.is_empty() => {
                 let total = throughput_of(self.cells, self.device, self.workload);
                 (Kind::Most, total.map(String::from))
             }
-            Some(Ask::Idle) | None => (Kind::Most, self.first(&rates)),
+            Some(Ask::Idle | Ask::Share) | None => (Kind::Most, self.first(&rates)),
         };
         Some(self.filled(name.into(), kind, measure?))
     }
@@ -218,7 +223,16 @@ impl<'a> Place<'a, '_> {
         };
         let each: Vec<_> = self.of.iter().map(of).collect();
         let judged = each.iter().map(|_| None).collect();
-        Asked { workload: self.workload, name, kind, measure, background: false, each, judged }
+        Asked {
+            workload: self.workload,
+            name,
+            kind,
+            measure,
+            background: false,
+            shared: false,
+            each,
+            judged,
+        }
     }
 }
 

@@ -141,6 +141,9 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         return LEVEL;
     }
     let log = ratio.ln();
+    if a.shared {
+        return Step { unknown: true, ..LEVEL };
+    }
     if !sure {
         let open = judged.is_some_and(|j| j.verdict == Says::NotEnoughData);
         let short = |v: f64| a.kind == Kind::Wait && passed(v, unit_of(a)) == 0;
