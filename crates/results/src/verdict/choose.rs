@@ -9,9 +9,8 @@ use iosched_schedulers::registry::family;
 use super::asks::{Asked, asked};
 use super::{Advice, BASE, Firmness, Kind, Other, Point, Row, Verdict, times};
 use crate::answer::Candidate;
-use crate::cells::Cells;
-use crate::cells::usual_base;
-use crate::stats::{Judged, Verdict as Says};
+use crate::cells::{Cells, usual_base};
+use crate::stats::{Better, Judged, Verdict as Says};
 
 /// Of a rate that is asked for, as much is kept.
 const KEPT: f64 = 0.99;
@@ -84,6 +83,11 @@ impl Standing {
         self.steps.iter().all(|s| s.way == Ordering::Equal && !s.unknown)
     }
 
+    /// More runs may tell it from the base.
+    fn is_open(&self) -> bool {
+        self.steps.iter().any(|s| s.unknown)
+    }
+
     /// The ask that decides.
     fn decides(&self) -> Option<usize> {
         let key = |i: &usize| {
@@ -128,15 +132,17 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         let way = if ahead { Ordering::Greater } else { Ordering::Less };
         return Step { way, demand: true, ..LEVEL };
     }
-    let judged = a.judged[at].as_ref();
-    let better = judged.map_or(crate::stats::Better::Higher, |j| j.better);
-    let Some(ratio) = judged.and_then(|j| times(j.ratio?, 1.0, j.better)) else { return LEVEL };
-    let sure = judged.is_some_and(|j| match j.verdict {
-        Says::Better | Says::Worse => !j.negligible,
+    let Some(judged) = &a.judged[at] else { return LEVEL };
+    if judged.better == Better::Higher && (new == 0.0) != (old == 0.0) {
+        return Step { way: new.total_cmp(&old), demand: true, ..LEVEL };
+    }
+    let Some(ratio) = judged.ratio.and_then(|r| times(r, 1.0, judged.better)) else { return LEVEL };
+    let sure = match judged.verdict {
+        Says::Better | Says::Worse => !judged.negligible,
         Says::NotEnoughData => a.agree(at, base).1 < 2,
         _ => false,
-    });
-    let way = times(new, old, better).map_or(Ordering::Equal, |t| t.total_cmp(&1.0));
+    };
+    let way = ratio.total_cmp(&1.0);
     if ratio.max(1.0 / ratio) < STEP {
         return LEVEL;
     }
@@ -145,7 +151,7 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         return Step { unknown: true, ..LEVEL };
     }
     if !sure {
-        let open = judged.is_some_and(|j| j.verdict == Says::NotEnoughData);
+        let open = judged.verdict == Says::NotEnoughData;
         let short = |v: f64| a.kind == Kind::Wait && passed(v, unit_of(a)) == 0;
         return Step { unknown: open && !(short(new) && short(old)), ..LEVEL };
     }
@@ -165,7 +171,7 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
 fn point(a: &Asked<'_>, at: usize, base: usize) -> Point {
     let judged = a.judged[at].as_ref();
     let turned = |(low, high): (f64, f64)| match judged.map(|j| j.better) {
-        Some(crate::stats::Better::Lower) => (1.0 / high, 1.0 / low),
+        Some(Better::Lower) => (1.0 / high, 1.0 / low),
         _ => (low, high),
     };
     Point {
@@ -289,6 +295,57 @@ fn set(scheduler: &str) -> String {
     }
 }
 
+/// What one device has: its schedulers, asks and how each scheduler stands to the base.
+struct Field<'a> {
+    here: &'a [&'a Candidate],
+    asks: Vec<Asked<'a>>,
+    base: usize,
+    all: Vec<Standing>,
+}
+
+impl Field<'_> {
+    fn has(&self, i: usize) -> bool {
+        self.here[i].gone.is_empty() || i == self.base
+    }
+
+    /// Schedulers of this kernel beside the base.
+    fn others(&self) -> impl Iterator<Item = &Standing> {
+        self.all.iter().filter(|s| s.at != self.base && self.has(s.at))
+    }
+
+    fn runs(&self, i: usize) -> usize {
+        self.asks.iter().map(|a| a.runs(i).0).max().unwrap_or(0)
+    }
+
+    fn named(&self, of: impl Fn(&Standing) -> bool) -> Vec<String> {
+        let name = |s: &Standing| self.here[s.at].scheduler.clone();
+        self.others().filter(|s| of(s)).map(name).collect()
+    }
+
+    /// Removed schedulers that are as good as the best of this kernel.
+    fn gone(&self, best: &Standing) -> Vec<String> {
+        let as_good = |s: &&Standing| s.against(best) != Ordering::Less && s.better();
+        let gone = self.all.iter().filter(|s| !self.has(s.at)).filter(as_good);
+        gone.map(|s| self.here[s.at].scheduler.clone()).collect()
+    }
+
+    /// Asks under a scheduler that look worse, which may be chance.
+    fn unproven(&self, s: &Standing) -> Vec<Point> {
+        let open = (0..self.asks.len()).filter(|i| s.steps[*i].unknown);
+        let points = open.map(|i| point(&self.asks[i], s.at, self.base));
+        points.filter(|p| p.ratio.is_some_and(|r| r < 1.0)).collect()
+    }
+
+    /// How sure it is that the base is to be kept.
+    fn keeps(&self) -> (Firmness, usize, usize) {
+        let runs = self.runs(self.base);
+        match runs < 2 || self.others().any(Standing::is_open) {
+            true => (Firmness::Unsure, 0, runs),
+            false => (Firmness::Likely, runs, runs),
+        }
+    }
+}
+
 /// The verdict on a device, where the kernel has two of the schedulers that were run.
 pub(super) fn verdict(
     device: &str,
@@ -298,38 +355,27 @@ pub(super) fn verdict(
 ) -> Option<Verdict> {
     let base = base_of(here, records)?;
     let asks = asked(device, here, base, records, cells);
-    let present: Vec<usize> =
-        (0..here.len()).filter(|i| here[*i].gone.is_empty() || *i == base).collect();
-    if asks.is_empty() || present.len() < 2 {
+    let all = (0..here.len()).map(|i| Standing::of(i, &asks, base)).collect();
+    let field = Field { here, asks, base, all };
+    let asks = &field.asks;
+    let best = field.others().max_by(|a, b| a.against(b).then(b.at.cmp(&a.at)))?;
+    if asks.is_empty() {
         return None;
     }
-    let all: Vec<Standing> = (0..here.len()).map(|i| Standing::of(i, &asks, base)).collect();
-    let others = || all.iter().filter(|s| s.at != base && present.contains(&s.at));
-    let best = others().max_by(|a, b| a.against(b).then(b.at.cmp(&a.at)))?;
-    let runs = |i: usize| asks.iter().map(|a| a.runs(i).0).max().unwrap_or(0);
     let takes = best.better();
-    let chosen = if takes { best.at } else { base };
-    let deciding = best.decides().map(|i| &asks[i]);
-    let (mut firm, mut agree, pairs) = match takes {
-        true => firmness(deciding, best.at, base),
-        false => (Firmness::Likely, runs(base), runs(base)),
+    let (firmness, agree, pairs) = match takes {
+        true => firmness(best.decides().map(|i| &asks[i]), best.at, base),
+        false => field.keeps(),
     };
-    if !takes && (runs(base) < 2 || others().any(|s| s.steps.iter().any(|s| s.unknown))) {
-        (firm, agree) = (Firmness::Unsure, 0);
-    }
-    let (gains, prices) = sides(best, &asks, base);
-    let open = (0..asks.len()).filter(|i| takes && best.steps[*i].unknown);
-    let open = open.map(|i| point(&asks[i], best.at, base));
-    let unproven: Vec<Point> = open.filter(|p| p.ratio.is_some_and(|r| r < 1.0)).collect();
+    let (mut gains, mut prices) = sides(best, asks, base);
+    let one_run = field.runs(base) < 2 && gains.is_empty();
+    let chosen = if takes { best.at } else { base };
     let other = (!takes && !gains.is_empty()).then(|| Other {
         scheduler: here[best.at].scheduler.clone(),
-        gains: gains.clone(),
-        prices: prices.clone(),
+        gains: std::mem::take(&mut gains),
+        prices: std::mem::take(&mut prices),
     });
-    let named = |of: &mut dyn Iterator<Item = &Standing>| -> Vec<String> {
-        of.map(|s| here[s.at].scheduler.clone()).collect()
-    };
-    let one_run = runs(base) < 2 && gains.is_empty();
+    let unsteady: BTreeSet<&String> = here.iter().flat_map(|c| &c.unsteady).collect();
     Some(Verdict {
         device: device.into(),
         verdict: match takes {
@@ -339,29 +385,20 @@ pub(super) fn verdict(
         },
         scheduler: here[chosen].scheduler.clone(),
         base: here[base].scheduler.clone(),
-        firmness: firm,
-        runs: runs(base).max(pairs),
+        firmness,
+        runs: field.runs(base).max(pairs),
         agree,
-        gains: if takes { gains } else { Vec::new() },
+        gains,
         prices: if takes { prices } else { Vec::new() },
-        unproven,
-        open: named(&mut others().filter(|s| s.steps.iter().any(|s| s.unknown) && s.at != chosen)),
-        level: named(&mut others().filter(|s| s.level())),
-        gone: named(&mut all.iter().filter(|s| {
-            let as_good = s.against(best) != Ordering::Less && s.better();
-            takes && as_good && !present.contains(&s.at)
-        })),
+        unproven: if takes { field.unproven(best) } else { Vec::new() },
+        open: field.named(|s| s.is_open() && s.at != chosen),
+        level: field.named(Standing::level),
+        gone: if takes { field.gone(best) } else { Vec::new() },
         other,
         asks: asks.iter().map(|a| a.name.clone()).collect(),
-        matrix: matrix(&all, here, &asks, base),
+        matrix: matrix(&field.all, here, asks, base),
         set: if takes { set(&here[chosen].scheduler) } else { String::new() },
-        unsteady: here
-            .iter()
-            .flat_map(|c| &c.unsteady)
-            .cloned()
-            .collect::<BTreeSet<_>>()
-            .into_iter()
-            .collect(),
+        unsteady: unsteady.into_iter().cloned().collect(),
         default_not_run: default_not_run(here, records),
         short: short(here),
     })

@@ -176,3 +176,25 @@ fn the_idle_class_asks_for_nothing_and_settings_have_no_command() {
         of(&desktop(&[("mq-deadline", 2, 40, 88), ("mq-deadline (nr_requests=9)", 8, 30, 88)], 6));
     assert_eq!((&*v.scheduler, &*v.set), ("mq-deadline (nr_requests=9)", ""));
 }
+
+/// An import may have a rate of 0, which has no ratio to anything.
+#[test]
+fn a_rate_of_zero_is_behind_any_other() {
+    let run = |scheduler: &str, round, rate| {
+        let mut r = record(scheduler, round, Vec::new());
+        r.metrics.push(iosched_experiment::Metric {
+            name: "transactions".into(),
+            value: rate,
+            unit: "1/s".into(),
+            higher_is_better: Some(true),
+            censored: false,
+        });
+        r
+    };
+    let records: Vec<Record> = (1..=3)
+        .flat_map(|n| [run("mq-deadline", n, 0.0), run("bfq", n, 50.0 + f64::from(n))])
+        .collect();
+    let v = of(&records);
+    assert_eq!((v.verdict, &*v.scheduler), (Advice::Use, "bfq"));
+    assert!(v.level.is_empty());
+}
