@@ -23,7 +23,7 @@ const sig = (x, more = 0) => {
 // Two numbers with the digits that tell one from the other.
 const apart = (lo, hi, f) => { for (let k = 0; k <= 6; k++) if (f(lo, k) !== f(hi, k)) return [f(lo, k), f(hi, k)]; return [f(lo, 0), f(hi, 0)]; };
 const tick = (x) => { const t = sig(x); return t.includes(".") ? t.replace(/\.?0+$/, "") : t; };
-const UNITS = { ns: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]], us: [[1e6, "s"], [1e3, "ms"], [1, "µs"], [1e-3, "ns"]], "B/s": [[1e9, "GB/s"], [1e6, "MB/s"], [1e3, "kB/s"], [1, "B/s"]] };
+const UNITS = { ns: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]], us: [[1e6, "s"], [1e3, "ms"], [1, "µs"], [1e-3, "ns"]], "B/s": [[1073741824, "GiB/s"], [1048576, "MiB/s"], [1024, "KiB/s"], [1, "B/s"]] };
 const table = (unit) => Object.hasOwn(UNITS, unit) && UNITS[unit];
 const scale = (top, unit) => { const t = table(unit); return t ? t.find((u) => Math.abs(top) >= u[0] * 0.9995) || t[3] : [1, unit]; };
 const shared = (v, unit) => { const t = table(unit), hi = Math.max(...v), lo = Math.min(...v); return t ? t.find((u) => hi >= u[0] && lo >= u[0] * 0.1) || null : [1, unit]; };

@@ -118,6 +118,8 @@ const answered = (st) => {
   judge.hidden = !counted.length;
   judge.innerHTML = "The answers above count hidden schedulers." + (D.stored ? ` To judge the others by themselves: <code>iosched results edit ${esc(D.stored)} ${counted.map((s) => "--hide " + esc(quote(own(s)))).join(" ")}</code>` : "");
   $$("#answer [data-n]").forEach((e) => { const s = +e.dataset.n; e.textContent = S.name[s] || D.schedulers[s]; e.classList.toggle("off", S.hide.has(s)); });
+  $$("#answer [data-a]").forEach((e) => { const s = +e.dataset.a; e.dataset.was ??= e.textContent; e.textContent = S.name[s] || e.dataset.was; e.classList.toggle("off", S.hide.has(s)); });
+  $$("#answer .adv [data-win]").forEach((a) => { const c = $(".chip", a), lost = S.hide.has(+a.dataset.win); c.dataset.was ??= c.textContent; c.textContent = lost ? "hidden here" : c.dataset.was; c.classList.toggle("lost", lost); });
   $$("#answer .goal").forEach((g) => {
     const win = g.dataset.win === undefined ? -1 : +g.dataset.win, lost = S.hide.has(win), vs = $(".vs [data-n]", g), chip = $(".chip", g), called = (s) => esc(S.name[s] || D.schedulers[s]);
     $$("[data-c]", g).forEach((e) => { const s = +e.dataset.c, n = $(".nm", e); e.classList.toggle("off", S.hide.has(s)); e.classList.toggle("hi", S.hi.has(s)); if (n) { n.textContent = R.clipped(R.name(s, S)); $("title", e).textContent = R.name(s, S); } });
@@ -135,7 +137,7 @@ const relabel = (st) => {
   const given = Object.keys(S.name).length > 0;
   if (!given && !called) return;
   called = given;
-  $$(".fold [data-r]").forEach((e) => {
+  $$(".fold [data-r], #answer .key [data-r]").forEach((e) => {
     const rs = e.dataset.r.split(" ").map(Number), svg = e.tagName === "SPAN" && $("svg", e);
     if (e.tagName === "TH") e.textContent = R.name(R.sched(rs[0]), st);
     else if (svg) { e.replaceChildren(svg); svg.insertAdjacentHTML("afterend", R.names(rs, st)); }
@@ -264,7 +266,7 @@ const OUT = {
   csv: () => { const out = [["device", "scheduler", "kernel", "workload", "repetition", "metric", "unit", "better", "value", "status"]]; each((t, r, i, c) => { const over = limits(c); (c.s || (c.v != null && c.n === 1 ? [c.v] : [])).forEach((x, k) => out.push([D.devices[r.d], measured(r), r.kernel, D.workloads[t.w].t, c.r ? c.r[k] : k + 1, t.m, t.u, t.b > 0 ? "higher" : "lower", (over.has(k) ? ">" : "") + x, "complete"])); }); save("iosched.csv", "text/csv", csv(out)); },
   sum: () => { const st = state(), out = [["device", "scheduler", "workload", "measure", "unit", "better", "n", "mean", "ci95_low", "ci95_high", "se", "sd", "min", "max"]]; each((t, r, i) => { const c = R.cell(t, i, { ...st, view: "" }); out.push([D.devices[r.d], D.schedulers[r.s], D.workloads[t.w].t, t.m, t.u, t.b > 0 ? "higher" : "lower", ...["n", "v", "lo", "hi", "se", "sd", "mn", "mx"].map((k) => c[k] ?? "")]); }); save("iosched-summary.csv", "text/csv", csv(out)); },
   json: () => save("iosched.json", "application/json", $("#data").textContent),
-  txt: () => { const st = state(); save("iosched.txt", "text/plain", [$("h1").innerText, ...$$("#answer article").map((a) => "\n" + $("h2", a).innerText + "\n" + $$(".goal", a).map((g) => `  ${$(".k", g).innerText}: ${$(".big:not([hidden])", g).innerText}${$$(".why:not([hidden])", g).map((e) => "\n    " + e.innerText).join("")}`).join("\n")), ...D.tests.map((t, i) => i).filter(passes).map((i) => { const t = D.tests[i]; return `\n${D.workloads[t.w].t}: ${t.t} (${better(t)})\n` + D.runs.map((r, k) => { const c = R.cell(t, k, st), s = R.standing(t, k, st); return S.hide.has(r.s) ? "" : `  ${runName(k).padEnd(32)} ${c.v == null ? "no value: " + c.why : R.figure(t, c.v).padEnd(12) + (c.lo != null ? ` [${R.figure(t, c.lo)}, ${R.figure(t, c.hi)}]` : "") + ` n=${c.n}${c.se ? " SE " + R.figure(t, c.se) : ""}` + (s[1] ? `  ${change(s[1])} ${R.words(s[0])}` : "")}\n`; }).join(""); })].join("\n") + "\n"); },
+  txt: () => { const st = state(); save("iosched.txt", "text/plain", [$("h1").innerText, ...$$("#answer .adv article").map((a) => `\n${$("h2", a).innerText}\n  ${$(".big", a).innerText}`), ...$$("#answer article:has(.goal)").map((a) => "\n" + $("h2", a).innerText + "\n" + $$(".goal", a).map((g) => `  ${$(".k", g).innerText}: ${$(".big:not([hidden])", g).innerText}${$$(".why:not([hidden])", g).map((e) => "\n    " + e.innerText).join("")}`).join("\n")), ...D.tests.map((t, i) => i).filter(passes).map((i) => { const t = D.tests[i]; return `\n${D.workloads[t.w].t}: ${t.t} (${better(t)})\n` + D.runs.map((r, k) => { const c = R.cell(t, k, st), s = R.standing(t, k, st); return S.hide.has(r.s) ? "" : `  ${runName(k).padEnd(32)} ${c.v == null ? "no value: " + c.why : R.figure(t, c.v).padEnd(12) + (c.lo != null ? ` [${R.figure(t, c.lo)}, ${R.figure(t, c.hi)}]` : "") + ` n=${c.n}${c.se ? " SE " + R.figure(t, c.se) : ""}` + (s[1] ? `  ${change(s[1])} ${R.words(s[0])}` : "")}\n`; }).join(""); })].join("\n") + "\n"); },
   // The result format of the reference suite, which `iosched results import` reads, too.
   xml: () => {
     const el = (n, x) => `<${n}>${esc(x).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd").replaceAll("&#39;", "'")}</${n}>`;

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use iosched_results::store::{Store, StoreError};
 
 mod pages;
+mod verdicts;
 
 /// Longest request head.
 const HEAD: usize = 8 * 1024;

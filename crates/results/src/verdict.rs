@@ -6,16 +6,19 @@
 
 mod asks;
 mod choose;
+mod facts;
+mod sentence;
 mod text;
 
 use std::collections::BTreeMap;
 
-use iosched_experiment::record::{Record, Status};
+use iosched_experiment::record::Record;
 use serde::Serialize;
 
 use crate::answer::{Candidate, candidates_of};
 use crate::cells::{Cells, group, one_latency};
 use crate::stats::Better;
+pub use facts::Facts;
 pub use text::text;
 
 /// Provenance: the scheduler that the kernel gives such a device when nothing is set.
@@ -146,9 +149,9 @@ pub struct Verdict {
     pub short: BTreeMap<String, String>,
 }
 
-/// The verdicts of some records, by device in the order of the candidates. `cells` and `candidates` are theirs.
+/// The verdicts on devices, in the order of the candidates. `facts`, `cells` and `candidates` are those of the same records.
 #[must_use]
-pub fn verdicts(records: &[Record], cells: &Cells, candidates: &[Candidate]) -> Vec<Verdict> {
+pub fn verdicts(facts: &Facts, cells: &Cells, candidates: &[Candidate]) -> Vec<Verdict> {
     let mut devices: Vec<&str> = Vec::new();
     for c in candidates {
         if !devices.contains(&c.device.as_str()) {
@@ -157,9 +160,7 @@ pub fn verdicts(records: &[Record], cells: &Cells, candidates: &[Candidate]) -> 
     }
     let of = |device: &&str| {
         let here: Vec<&Candidate> = candidates.iter().filter(|c| c.device == *device).collect();
-        let usable = records.iter().filter(|r| r.trial.device == *device);
-        let usable: Vec<&Record> = usable.filter(|r| r.status == Status::Complete).collect();
-        choose::verdict(device, &here, &usable, cells)
+        choose::verdict(device, &here, facts.of(device), cells)
     };
     devices.iter().filter_map(of).collect()
 }
@@ -169,7 +170,7 @@ pub fn verdicts(records: &[Record], cells: &Cells, candidates: &[Candidate]) -> 
 pub fn verdicts_of(records: &[Record]) -> Vec<Verdict> {
     let mut cells = group(records);
     one_latency([&mut cells]);
-    verdicts(records, &cells, &candidates_of(records))
+    verdicts(&Facts::new(records), &cells, &candidates_of(records))
 }
 
 /// How many times better `new` is than `base`.

@@ -78,6 +78,7 @@ impl Axis {
         let (low, high) = (low.max(1e-9), high.max(low * 1.01));
         let decades = (high / low).log10();
         let steps: &[f64] = match decades {
+            d if d < 0.7 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
             d if d < 2.6 => &[1.0, 2.0, 5.0],
             _ => &[1.0],
         };

@@ -24,6 +24,8 @@ pub(crate) struct Fold {
     pub(crate) title: String,
     pub(crate) finding: String,
     pub(crate) html: String,
+    /// Shown from the start.
+    pub(crate) open: bool,
 }
 
 /// What all folds of a workload are made of.
@@ -107,19 +109,61 @@ impl<'a> Source<'a> {
     /// All folds that have something in them.
     pub(crate) fn folds(&self) -> Vec<Fold> {
         let made = [
+            Fold { open: true, ..self.latency() },
+            Fold { open: true, ..self.over_time() },
             self.tries(),
             self.phases(),
             self.events(),
             self.cost(),
-            self.latency(),
             self.percentiles(),
-            self.over_time(),
             self.sensors(),
             self.shares(),
             self.dispatch(),
             self.device(),
         ];
         made.into_iter().filter(|f| !f.html.is_empty()).collect()
+    }
+
+    /// One picture of a device's schedulers `runs`: the latencies of the direction that a measure is about, or throughput
+    /// over time.
+    pub(crate) fn deciding(
+        &self,
+        device: usize,
+        runs: &[usize],
+        measure: &str,
+        wait: bool,
+    ) -> String {
+        let words = [".read.", ".write.", ".trim.", ".sync."];
+        let dotted = format!(".{}", measure.replace('/', "."));
+        let side = words.iter().position(|w| dotted.contains(w)).filter(|_| wait);
+        let shown = |c: Vec<Curve>| -> Vec<Curve> {
+            let of = |mut c: Curve| {
+                c.runs.retain(|r| runs.contains(r));
+                c.color = self.view.runs[*c.runs.first()?].scheduler;
+                Some(c)
+            };
+            c.into_iter().filter_map(of).collect()
+        };
+        match side {
+            Some(side) => {
+                let of = |x: &Detail| {
+                    let h = x.latency[side].as_ref()?;
+                    Some(curves::distribution(h, self.budget.curve.clamp(24, 60)))
+                };
+                let c = shown(self.curves(device, |x| of(x).unwrap_or_default()));
+                let title = format!("{}, {}: share done within a time", self.title(), SIDES[side]);
+                let svg = curves::latency(&title, &c);
+                self.figure(&title, "ns", &c, svg)
+            }
+            None => {
+                let of =
+                    |x: &Detail| Some(curves::points(x.throughput.as_ref()?, self.budget.curve));
+                let c = shown(self.curves(device, |x| of(x).unwrap_or_default()));
+                let title = format!("{}: throughput over time", self.title());
+                let svg = curves::over_time(&title, "B/s", &c);
+                self.figure(&title, "B/s", &c, svg)
+            }
+        }
     }
 
     fn latency(&self) -> Fold {
@@ -346,7 +390,7 @@ fn wrap(title: &str, finding: String, html: String, class: &str) -> Fold {
     } else {
         format!("<div class=\"{class}\">{html}</div>")
     };
-    Fold { title: title.into(), finding, html }
+    Fold { title: title.into(), finding, html, open: false }
 }
 
 /// `271 µs` or `271 µs to 46.4 ms`.

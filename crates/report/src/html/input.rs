@@ -8,6 +8,7 @@ use iosched_experiment::record::{
 use iosched_results::cells::{CellKey, Cells, NO_REASON};
 use iosched_results::model::PublishedSummary;
 use iosched_results::stats::VerdictOptions;
+use iosched_results::verdict::Facts;
 use iosched_types::{LatencyHistogram, Nanos, Sector};
 
 /// Most values kept of a fact that differs from trial to trial.
@@ -65,6 +66,8 @@ pub struct Input {
     pub(crate) own: BTreeMap<String, String>,
     /// What tools printed during one trial of each run and workload: (where, (name, text)).
     pub(crate) logs: Vec<(String, Vec<(String, String)>)>,
+    /// Jobs with their asks, and the kernel's default schedulers.
+    pub(crate) asks: Facts,
     /// Why some pictures are not there or show less than all trials; empty for most pages.
     pub(crate) note: String,
 }
@@ -225,6 +228,7 @@ impl Input {
         });
         self.cells[at].1.add(r);
         self.runs[run].add(r);
+        self.asks.add(r);
         let named = self.options.suites.get(&t.workload);
         self.workloads[workload].add(r, named);
         self.details.entry((run, workload)).or_default().add(r);

@@ -4,6 +4,7 @@
 //! filters, sorts, rescales and draws bars again from the numbers in the page. Text from records goes
 //! through the template's escaping, the SVG writer's, or [`data::inline`]; nothing else reaches the page.
 
+mod advice;
 mod curves;
 mod data;
 mod folds;
@@ -33,6 +34,7 @@ use sha2::{Digest, Sha256};
 
 pub use input::{Input, Options};
 
+use advice::Advised;
 use curves::Budget;
 use folds::{Fold, Source};
 use panels::Panel;
@@ -340,6 +342,7 @@ pub fn html(input: &Input) -> String {
         hash: hash(&script),
         script,
         data: data::page(input, &view, &panels),
+        advice: advice::advice(&view, input, Budget::new(input.details.len())),
         verdicts,
         asked: asked.map(|n| sentence(&n)),
         matrix: matrix::matrix(&view, &panels),
@@ -428,6 +431,7 @@ struct Page<'a> {
     hash: String,
     script: String,
     data: String,
+    advice: Vec<Advised>,
     verdicts: Vec<DeviceVerdict>,
     /// No answer is about what the experiment asks for.
     asked: Option<String>,

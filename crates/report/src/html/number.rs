@@ -71,7 +71,8 @@ fn group(whole: &str) -> String {
 
 const TIMES: [(f64, &str); 4] = [(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
 const MICROS: [(f64, &str); 4] = [(1e6, "s"), (1e3, "ms"), (1.0, "µs"), (1e-3, "ns")];
-const RATES: [(f64, &str); 4] = [(1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
+const RATES: [(f64, &str); 4] =
+    [(1_073_741_824.0, "GiB/s"), (1_048_576.0, "MiB/s"), (1024.0, "KiB/s"), (1.0, "B/s")];
 
 fn table(unit: &str) -> Option<&'static [(f64, &'static str); 4]> {
     match unit {
@@ -108,7 +109,7 @@ pub(crate) fn behind(word: &str) -> &str {
     if word.chars().count() > SHORT { "" } else { word }
 }
 
-/// A value with its unit: `12.3 MB/s`.
+/// A value with its unit: `12.3 MiB/s`.
 pub(crate) fn value(x: f64, unit: &str) -> String {
     let (by, word) = scale(x, unit);
     let separator = if word.is_empty() { "" } else { " " };
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!(sig(0.000_012_34), "0.0000123");
         assert_eq!((sig(-1_000.0), sig(0.0)), ("−1,000".into(), "0".into()));
         assert_eq!(value(8.585e6, "ns"), "8.59 ms");
-        assert_eq!(value(1.138e6, "B/s"), "1.14 MB/s");
+        assert_eq!(value(1.2e6, "B/s"), "1.14 MiB/s");
         assert_eq!(value(954_000.0, "ns"), "954 µs");
         assert_eq!(value(999_700.0, "ns"), "1.00 ms");
         assert_eq!([90_800.0, 0.25].map(|us| value(us, "us")), ["90.8 ms", "250 ns"]);

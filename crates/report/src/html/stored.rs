@@ -6,8 +6,10 @@ use iosched_experiment::source::Source;
 use iosched_experiment::{COMMAND_LINE, OPTIONS_LINE, files_of};
 use iosched_results::cells::Cells;
 use iosched_results::store::{Edits, Store, StoreError};
+use iosched_results::verdict::Verdict;
 
 use super::input::{Input, Options};
+use super::view::verdicts_of;
 
 /// An experiment of more trials is read by its numbers, not record by record.
 const MOST_RECORDS: u32 = 20_000;
@@ -93,6 +95,16 @@ impl Input {
             out.options.done = progress.planned.map(|p| (progress.stored, p));
         }
         Ok(out)
+    }
+
+    /// The verdicts on a stored experiment.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn verdicts(store: &Store, experiment: i64) -> Result<Vec<Verdict>, StoreError> {
+        let mut input = Input::default();
+        input.add_stored(store, experiment, "")?;
+        Ok(verdicts_of(&input))
     }
 
     /// Takes a stored experiment; `mark` is put before the names of its schedulers, so that those of several
@@ -193,6 +205,7 @@ impl Input {
             self.runs[run].add_facts(&record);
             let named = self.options.suites.get(&t.workload);
             self.workloads[workload].add(&record, named);
+            self.asks.add(&record);
             if pictures {
                 let detail = self.details.entry((run, workload)).or_default();
                 let complete = std::mem::take(&mut detail.complete);

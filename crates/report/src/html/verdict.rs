@@ -45,7 +45,7 @@ pub(crate) struct Sentence {
 }
 
 /// The schedulers of all devices, as the cells call them.
-fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
+pub(crate) fn candidates(view: &View, input: &Input) -> Vec<Candidate> {
     let of = |run: &super::view::Run| {
         let facts = &input.runs[run.from];
         let device = &view.devices[run.device];

@@ -11,12 +11,14 @@ use iosched_results::cells::{
 pub(crate) use iosched_results::measure::without_unit;
 use iosched_results::measure::{PARTS, TOTAL, TWINS};
 use iosched_results::stats::{Better, CiMethod, Judged, Summary, Verdict};
+use iosched_results::verdict::Verdict as DeviceVerdict;
 use iosched_results::viewer;
 
 use super::input::{Detail, Input, RunFacts, key};
 use super::judge::{flag, judge_pairs};
 use super::measures::{class, derived, latency_of, words};
 use super::number::six;
+use super::verdict::candidates;
 
 /// Samples kept in a page, all cells together …
 const MOST_SAMPLES: usize = 150_000;
@@ -162,6 +164,8 @@ pub(crate) struct View {
     pub(crate) cells: Cells,
     /// Some have total latencies and others do not: see [`one_latency`].
     pub(crate) mixed_latencies: bool,
+    /// The verdicts; none where the page is of several kernels or experiments, whose schedulers stand beside each other.
+    pub(crate) verdicts: Vec<DeviceVerdict>,
 }
 
 /// One letter per verdict: b better, w worse, n no measurable difference, e not enough data, i invalid; capitals
@@ -223,11 +227,14 @@ fn join(input: &Input) -> Cow<'_, Cells> {
     Cow::Owned(out)
 }
 
-fn base_of(input: &Input, schedulers: &[String]) -> usize {
+/// The base that was asked for, else that of the verdicts, else the usual one.
+fn base_of(input: &Input, view: &View) -> usize {
+    let schedulers = &view.schedulers;
     let asked = input.options.base.as_deref();
     let by = |f: &dyn Fn(&str) -> bool| schedulers.iter().position(|s| f(s));
     asked
         .and_then(|b| by(&|s| s == b).or_else(|| by(&|s| s.starts_with(b))))
+        .or_else(|| view.verdicts.first().and_then(|v| by(&|s| s == v.base)))
         .or_else(|| usual_base(schedulers.iter().map(String::as_str)).and_then(|b| by(&|s| s == b)))
         .unwrap_or(0)
 }
@@ -268,8 +275,8 @@ fn label_of(r: &RunFacts, input: &Input) -> String {
     label(r, &input.runs)
 }
 
-/// Builds the comparison.
-pub(crate) fn build(input: &Input) -> View {
+/// Devices, schedulers and runs with their verdicts, and the figures of all cells.
+fn frame(input: &Input) -> (View, Cells) {
     let (mut devices, mut schedulers, mut runs) = (Vec::new(), Vec::new(), Vec::new());
     for (from, r) in input.runs.iter().enumerate() {
         let name = label(r, &input.runs);
@@ -287,14 +294,13 @@ pub(crate) fn build(input: &Input) -> View {
             r.name = format!("{}: {}", devices[r.device], r.name);
         }
     }
-    let base = base_of(input, &schedulers);
     let mut view = View {
         devices,
         schedulers,
         names,
         runs,
         tests: Vec::new(),
-        base,
+        base: 0,
         geometric: None,
         harmonic: Vec::new(),
         wins: Vec::new(),
@@ -302,9 +308,24 @@ pub(crate) fn build(input: &Input) -> View {
         single: false,
         cells: Cells::default(),
         mixed_latencies: false,
+        verdicts: Vec::new(),
     };
     let mut cells = join(input).into_owned();
     view.mixed_latencies = one_latency([&mut cells]);
+    // Before the longest waits are charged: a job that never completed has nothing, which is behind any figure.
+    view.verdicts = verdicts(input, &view, &cells);
+    view.base = base_of(input, &view);
+    (view, cells)
+}
+
+/// The verdicts on the devices of a page alone.
+pub(crate) fn verdicts_of(input: &Input) -> Vec<DeviceVerdict> {
+    frame(input).0.verdicts
+}
+
+/// Builds the comparison.
+pub(crate) fn build(input: &Input) -> View {
+    let (mut view, mut cells) = frame(input);
     charge_starved([&mut cells]);
     let base = view.schedulers.get(view.base).map(String::as_str);
     let analysis = judge_cells(&cells, base, input.options.verdict);
@@ -320,6 +341,17 @@ pub(crate) fn build(input: &Input) -> View {
     let suites: BTreeSet<&String> = input.workloads.iter().flat_map(|w| &w.suites).collect();
     view.suites = suites.into_iter().cloned().collect();
     view
+}
+
+fn verdicts(input: &Input, view: &View, cells: &Cells) -> Vec<DeviceVerdict> {
+    let plain = view.runs.iter().all(|r| {
+        let name = &view.schedulers[r.scheduler];
+        *name == input.runs[r.from].scheduler && !name.contains(": ")
+    });
+    if !plain {
+        return Vec::new();
+    }
+    iosched_results::verdict::verdicts(&input.asks, cells, &candidates(view, input))
 }
 
 /// Of measures that are not shown at first the page keeps no rounds, only what sums them up.

@@ -1,5 +1,6 @@
 //! The addresses: `/`, `/experiment/ID`, `/compare?a=ID&b=ID`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -8,6 +9,7 @@ use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use serde::Serialize;
 
+use super::verdicts::{Line, lines};
 use super::{Answer, Request};
 use crate::html::{DIRECTIONS, Input, Options, html};
 
@@ -20,7 +22,7 @@ static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
 
 /// The answer to a request.
 pub(super) fn answer(store: &Path, r: &Request) -> Answer {
-    let found = Store::open_read_only(store).and_then(|s| route(&s, r));
+    let found = Store::open_read_only(store).and_then(|s| route(&s, store, r));
     match found {
         Ok(Some(html)) => Answer::html(html),
         Ok(None) => Answer::text(404, "no such page; the list of results is at /"),
@@ -28,14 +30,18 @@ pub(super) fn answer(store: &Path, r: &Request) -> Answer {
     }
 }
 
-fn route(store: &Store, r: &Request) -> Result<Option<String>, StoreError> {
+fn route(store: &Store, path: &Path, r: &Request) -> Result<Option<String>, StoreError> {
     let of = |key: &str| r.query.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str());
     let id = |text: Option<&str>| text.and_then(|t| t.parse::<i64>().ok());
     let rows = store.list()?;
     let row = |id: i64| rows.iter().find(|r| r.id == id);
     let refresh = of("live").and_then(|s| s.parse().ok()).map(|s: u32| s.clamp(2, 600));
     if r.path == "/" {
-        return Ok(Some(list(&rows, of("q").unwrap_or_default(), refresh)));
+        let query = of("q").unwrap_or_default();
+        let shown = matching(&rows, query);
+        let verdicts = lines(store, path, &shown)?;
+        let all = rows.len();
+        return Ok(Some(list(Listing { query, rows: shown, all, verdicts, refresh, css: CSS })));
     }
     if r.path == "/compare" {
         let (Some(a), Some(b)) = (id(of("a")).and_then(row), id(of("b")).and_then(row)) else {
@@ -119,19 +125,24 @@ struct Listing<'a> {
     query: &'a str,
     rows: Vec<&'a ExperimentRow>,
     all: usize,
+    verdicts: BTreeMap<i64, Vec<Line>>,
     refresh: Option<u32>,
     css: &'static str,
 }
 
-fn list(rows: &[ExperimentRow], query: &str, refresh: Option<u32>) -> String {
+const CSS: &str = include_str!("../../assets/page.css");
+
+/// The experiments that have all words of a query.
+fn matching<'a>(rows: &'a [ExperimentRow], query: &str) -> Vec<&'a ExperimentRow> {
     let wanted = query.to_lowercase();
     let fits = |r: &&ExperimentRow| {
         let text = format!("{} {} {} {}", r.id, r.name, r.source, r.created).to_lowercase();
         wanted.split_whitespace().all(|w| text.contains(w))
     };
-    let shown = rows.iter().filter(fits).collect();
-    let css = include_str!("../../assets/page.css");
-    let listing = Listing { query, rows: shown, all: rows.len(), refresh, css };
+    rows.iter().filter(fits).collect()
+}
+
+fn list(listing: Listing<'_>) -> String {
     TEMPLATES
         .get_template("list.html")
         .and_then(|t| t.render(Value::from(Serde(listing))))

@@ -19,7 +19,7 @@ use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency
 pub use figures::Figures;
 pub use iosched_results::grid::{Align, Cell, Grid};
 use iosched_results::store::Edits;
-use iosched_results::verdict::{self, verdicts};
+use iosched_results::verdict::{self, Facts, verdicts};
 
 use cells::places;
 
@@ -98,7 +98,7 @@ fn reported(
     let mixed = one_latency([&mut cells]);
     let candidates = candidates_called(records, own);
     // Before the longest waits are charged: a job that never completed has nothing, which is behind any figure.
-    let mut out = verdict::text(&verdicts(records, &cells, &candidates), look.prose());
+    let mut out = verdict::text(&verdicts(&Facts::new(records), &cells, &candidates), look.prose());
     charge_starved([&mut cells]);
     let places = places(records, &cells, look.noise);
     out.extend(places.iter().map(|p| workload::tables(p, look) + "\n"));

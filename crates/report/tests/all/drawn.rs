@@ -266,13 +266,13 @@ fn infinitely_many_times_better_is_no_long_number() {
 fn a_page_adds_up_two_rates() {
     let head = "scheduler,workload,repetition,metric,unit,better,value\n";
     let row = |s: &str, m: &str, v: u32| format!("{s},w,1,{m},B/s,higher,{v}\n");
-    let rows = ["none", "bfq"].map(|s| row(s, "read.bw", 1_000) + &row(s, "write.bw", 2_000));
+    let rows = ["none", "bfq"].map(|s| row(s, "read.bw", 1_024) + &row(s, "write.bw", 2_048));
     let trial = iosched_experiment::TrialId::default();
     let csv = format!("{head}{}", rows.concat());
     let records = iosched_results::import::import("x.csv", &csv, None, &trial).unwrap();
     let page = page_of(&records);
     for rate in ["1.00", "2.00", "3.00"] {
-        assert!(page.contains(&format!("<td class=\"v\">{rate}<span> kB/s</span>")), "{rate}");
+        assert!(page.contains(&format!("<td class=\"v\">{rate}<span> KiB/s</span>")), "{rate}");
     }
 }
 

@@ -311,11 +311,11 @@ fn what_is_alike_is_no_range() {
 fn the_fold_of_throughput_says_where_each_scheduler_settles() {
     let mut records = synthetic::records(1, 2, 2);
     for r in &mut records {
-        let settled = if r.trial.scheduler.starts_with("none") { 2e6 } else { 5e6 };
+        let settled = if r.trial.scheduler.starts_with("none") { 2.0 } else { 5.0 } * 1_048_576.0;
         let curve = r.series.iter_mut().find(|s| s.name == "throughput").unwrap();
         curve.values = [[1e3, 9e8].repeat(50), vec![settled; 100]].concat();
     }
-    assert!(page_of(&records).contains("second half 2.00 MB&#x2f;s to 5.00 MB&#x2f;s"));
+    assert!(page_of(&records).contains("second half 2.00 MiB&#x2f;s to 5.00 MiB&#x2f;s"));
 }
 
 #[test]

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use iosched_experiment::record::{Ask, Record};
+use iosched_experiment::record::Ask;
 
 use super::Kind;
+use super::facts::{Device, Job};
 use crate::answer::Candidate;
 use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
 use crate::measure::{TOTAL, derived, kind};
@@ -71,36 +72,16 @@ impl Asked<'_> {
     }
 }
 
-/// The jobs of a workload, with their asks.
-type Jobs<'a> = Vec<(&'a str, Option<Ask>)>;
-
-/// The workloads of some records in their order, with their jobs and asks.
-fn jobs<'a>(records: &[&'a Record]) -> Vec<(&'a str, Jobs<'a>)> {
-    let mut out: Vec<(&str, Jobs<'a>)> = Vec::new();
-    for r in records {
-        let at = out.iter().position(|w| w.0 == r.trial.workload).unwrap_or_else(|| {
-            out.push((&r.trial.workload, Vec::new()));
-            out.len() - 1
-        });
-        for j in &r.jobs {
-            if !out[at].1.iter().any(|o| o.0 == j.name) {
-                out[at].1.push((&j.name, j.ask));
-            }
-        }
-    }
-    out
-}
-
 /// The asks of a device. `here` are its candidates, `base` the position of the base among them.
 pub(super) fn asked<'a>(
     device: &str,
     here: &[&Candidate],
     base: usize,
-    records: &[&'a Record],
+    facts: &'a Device,
     cells: &'a Cells,
 ) -> Vec<Asked<'a>> {
     let mut out: Vec<Asked<'a>> = Vec::new();
-    for (workload, jobs) in jobs(records) {
+    for (workload, jobs) in &facts.workloads {
         let all: Vec<(&CellKey, &Cell)> = cells.at(device, workload).collect();
         let of: Vec<Option<&'a Cell>> = here
             .iter()
@@ -108,14 +89,13 @@ pub(super) fn asked<'a>(
             .collect();
         let place = Place { device, workload, of, cells };
         let own = place.own();
-        let shares = |(_, ask): &(&str, Option<Ask>)| matches!(ask, Some(Ask::Idle | Ask::Share));
+        let shares = |(_, ask): &Job| matches!(ask, Some(Ask::Idle | Ask::Share));
         let (shared, from) = (jobs.iter().any(shares), out.len());
         match &jobs[..] {
             _ if !own.is_empty() => out.extend(own),
             [(_, ask)] => out.extend(place.ask("", workload, *ask)),
             several if several.len() <= JOBS => {
-                let of =
-                    |(job, ask): &(&str, Option<Ask>)| place.ask(&format!("job/{job}/"), job, *ask);
+                let of = |(job, ask): &Job| place.ask(&format!("job/{job}/"), job, *ask);
                 // The idle class asks for nothing.
                 let asks = several.iter().filter(|(_, ask)| *ask != Some(Ask::Idle));
                 out.extend(asks.filter_map(of));

@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::Record;
 use iosched_schedulers::registry::family;
 
 use super::asks::{Asked, asked};
-use super::{Advice, BASE, Firmness, Kind, Other, Point, Row, Verdict, times};
+use super::facts::Device;
+use super::{Advice, Firmness, Kind, Other, Point, Row, Verdict, times};
 use crate::answer::Candidate;
 use crate::cells::{Cells, usual_base};
 use crate::stats::{Better, Judged, Verdict as Says};
@@ -214,16 +214,15 @@ fn short(here: &[&Candidate]) -> BTreeMap<String, String> {
 }
 
 /// The kernel's default for the device, where it is not among the candidates.
-fn default_not_run(here: &[&Candidate], records: &[&Record]) -> String {
-    let named = records.iter().find_map(|r| r.provenance.get(BASE)).cloned().unwrap_or_default();
+fn default_not_run(here: &[&Candidate], facts: &Device) -> String {
+    let named = facts.default.clone().unwrap_or_default();
     let run = here.iter().any(|c| family_of(&c.scheduler) == named);
     if run { String::new() } else { named }
 }
 
 /// The kernel's default among the candidates, else the usual base.
-fn base_of(here: &[&Candidate], records: &[&Record]) -> Option<usize> {
-    let named = records.iter().find_map(|r| r.provenance.get(BASE));
-    let default = named.and_then(|d| {
+fn base_of(here: &[&Candidate], facts: &Device) -> Option<usize> {
+    let default = facts.default.as_ref().and_then(|d| {
         let mut all = here.iter().enumerate().filter(|(_, c)| family_of(&c.scheduler) == *d);
         let own = all.clone().find(|(_, c)| c.gone.is_empty());
         own.or_else(|| all.next()).map(|(i, _)| i)
@@ -350,11 +349,11 @@ impl Field<'_> {
 pub(super) fn verdict(
     device: &str,
     here: &[&Candidate],
-    records: &[&Record],
+    facts: &Device,
     cells: &Cells,
 ) -> Option<Verdict> {
-    let base = base_of(here, records)?;
-    let asks = asked(device, here, base, records, cells);
+    let base = base_of(here, facts)?;
+    let asks = asked(device, here, base, facts, cells);
     let all = (0..here.len()).map(|i| Standing::of(i, &asks, base)).collect();
     let field = Field { here, asks, base, all };
     let asks = &field.asks;
@@ -399,7 +398,7 @@ pub(super) fn verdict(
         matrix: matrix(&field.all, here, asks, base),
         set: if takes { set(&here[chosen].scheduler) } else { String::new() },
         unsteady: unsteady.into_iter().cloned().collect(),
-        default_not_run: default_not_run(here, records),
+        default_not_run: default_not_run(here, facts),
         short: short(here),
     })
 }

@@ -49,7 +49,7 @@ pub fn text(verdicts: &[Verdict], columns: usize) -> String {
 }
 
 /// `sure, 12 of 12`.
-fn firm(v: &Verdict) -> String {
+pub(super) fn firm(v: &Verdict) -> String {
     match (v.firmness, v.runs) {
         (Firmness::Unsure, 0 | 1) => "unsure, one run".into(),
         (Firmness::Unsure, n) => format!("unsure, {n} runs"),
@@ -60,11 +60,11 @@ fn firm(v: &Verdict) -> String {
 }
 
 /// A scheduler as people call it.
-fn called<'a>(v: &'a Verdict, name: &'a str) -> &'a str {
+pub(super) fn called<'a>(v: &'a Verdict, name: &'a str) -> &'a str {
     v.short.get(name).map_or(name, String::as_str)
 }
 
-fn all_called(v: &Verdict, names: &[String]) -> String {
+pub(super) fn all_called(v: &Verdict, names: &[String]) -> String {
     let names: Vec<&str> = names.iter().map(|n| called(v, n)).collect();
     list(&names)
 }
@@ -137,7 +137,7 @@ fn one(v: &Verdict, columns: usize) -> String {
 }
 
 /// `film 4.7× better`.
-fn short(p: &Point) -> String {
+pub(super) fn short(p: &Point) -> String {
     match p.ratio {
         Some(r) if r >= 2.0 => format!("{} {} better", p.job, percent(r)),
         Some(r) if r >= 1.0 => format!("{} {:.0} % better", p.job, (r - 1.0) * 100.0),
@@ -147,10 +147,13 @@ fn short(p: &Point) -> String {
 }
 
 /// A figure with its ask: `8.0 of 8 MiB/s`.
-fn amount(p: &Point, v: Option<f64>) -> String {
+pub(super) fn amount(p: &Point, v: Option<f64>) -> String {
     let shown = v.map_or("nothing".into(), |v| value(v, &p.unit));
     match p.ask {
-        Kind::Rate(of) => format!("{shown} of {}", value(of, &p.unit)),
+        Kind::Rate(of) => {
+            let of = value(of, &p.unit);
+            format!("{} of {of}", without_unit(&shown, &of))
+        }
         _ => shown,
     }
 }
@@ -159,6 +162,14 @@ fn said(p: &Point, base: &str) -> String {
     let now = amount(p, p.value);
     let then = p.base_value.map_or("nothing".into(), |v| value(v, &p.unit));
     format!("{now}; {then} under {base}")
+}
+
+/// A figure without its unit, where another one behind it has the same.
+pub(super) fn without_unit<'a>(shown: &'a str, behind: &str) -> &'a str {
+    match (shown.split_once(' '), behind.split_once(' ')) {
+        (Some((number, unit)), Some((_, other))) if unit == other => number,
+        _ => shown,
+    }
 }
 
 fn list(names: &[&str]) -> String {

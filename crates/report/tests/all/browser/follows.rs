@@ -29,7 +29,9 @@ fn won() -> Vec<Record> {
 }
 
 /// The text of the answer's first goal as a reader sees it, one space between words.
-const GOAL: &str = "document.querySelector('#answer .goal').innerText.replace(/\\s+/g, ' ')";
+const GOAL: &str = "(document.querySelector('.goals').open = true, document.querySelector('#answer .goal').innerText.replace(/\\s+/g, ' '))";
+/// The text of the verdict.
+const VERDICT: &str = "document.querySelector('.adv article').innerText.replace(/\\s+/g, ' ')";
 
 #[test]
 fn the_answer_follows_hiding_names_and_the_base() {
@@ -54,6 +56,7 @@ fn the_answer_follows_hiding_names_and_the_base() {
         "{hidden}"
     );
     assert!(hidden.contains("winner hidden") && !hidden.contains("bfq@6.12: +"), "{hidden}");
+    assert!(stage.browser.text(VERDICT).contains("hidden here"));
     let other = open(&mut stage, &format!("hide={none}"));
     assert!(
         other.contains("bfq@6.12: +") && other.contains("Judged with none@6.12, hidden here"),
@@ -61,6 +64,8 @@ fn the_answer_follows_hiding_names_and_the_base() {
     );
     let renamed = open(&mut stage, &format!("name=%7B%22{bfq}%22%3A%22my%20%3Cb%3E%22%7D"));
     assert!(renamed.contains("my <b>: +") && !renamed.contains("bfq"), "{renamed}");
+    let verdict = stage.browser.text(VERDICT);
+    assert!(verdict.contains("Use my <b>: ") && !verdict.contains("hidden here"), "{verdict}");
     let keys =
         stage.browser.texts("[...document.querySelectorAll('.key span')].map(e => e.textContent)");
     assert!(

@@ -1,0 +1,182 @@
+//! The verdicts on top of the page: those that the terminal begins with, with bars for gains and prices, and one chart.
+
+use iosched_results::verdict::{Advice, Firmness, Kind, Point, Verdict};
+use serde::Serialize;
+
+use super::curves::Budget;
+use super::folds::Source;
+use super::input::Input;
+use super::verdict::about;
+use super::view::View;
+use crate::svg::escape;
+
+/// Gains, prices and open figures that are shown.
+const BARS: usize = 6;
+
+/// The verdict on a device, as the template sees it.
+#[derive(Debug, Serialize)]
+pub(crate) struct Advised {
+    device: String,
+    about: String,
+    /// The scheduler to use, as an index.
+    winner: Option<usize>,
+    /// Markup in which schedulers are marked.
+    said: String,
+    chip: String,
+    class: &'static str,
+    bars: Vec<Bar>,
+    /// The scheduler of the first bar of a pair, and that of the second.
+    pair: [String; 2],
+    lines: Vec<String>,
+    set: String,
+    chart: String,
+}
+
+/// A figure under two schedulers.
+#[derive(Debug, Serialize)]
+struct Bar {
+    class: &'static str,
+    kind: &'static str,
+    name: String,
+    now: String,
+    then: String,
+    /// Lengths in percent of the longer, or of the rate that is asked for.
+    widths: [f64; 2],
+}
+
+/// The verdicts, and the devices that have none: their answers by goal stay on top.
+pub(crate) fn advice(view: &View, input: &Input, budget: Budget) -> Vec<Advised> {
+    view.verdicts.iter().map(|v| advised(view, input, budget, v)).collect()
+}
+
+fn advised(view: &View, input: &Input, budget: Budget, v: &Verdict) -> Advised {
+    let device = view.devices.iter().position(|d| *d == v.device).unwrap_or_default();
+    let name = |s: &str| marked(view, v, s);
+    let (gains, other, prices) = match &v.other {
+        Some(o) => (&o.gains, Some(&o.scheduler), &o.prices),
+        None => (&v.gains, None, &v.prices),
+    };
+    let shown = other.unwrap_or(&v.scheduler);
+    let each = [("b", "gain", gains), ("o", "price", prices), ("nd", "not sure", &v.unproven)];
+    let bars = each.into_iter().flat_map(|(class, kind, points)| {
+        points.iter().take(BARS / 2 + 1).map(move |p| bar(class, kind, p))
+    });
+    let bars: Vec<Bar> = bars.collect();
+    Advised {
+        device: v.device.clone(),
+        about: about(view, input, device),
+        winner: view.schedulers.iter().position(|s| *s == v.scheduler),
+        said: sentence(view, v),
+        chip: v.firmly(),
+        class: match v.firmness {
+            Firmness::Sure => "ok",
+            Firmness::Likely => "",
+            Firmness::Unsure => "half",
+        },
+        chart: chart(view, input, budget, v, gains.first().or_else(|| prices.first()), shown),
+        pair: if bars.is_empty() { Default::default() } else { [name(shown), name(&v.base)] },
+        bars,
+        lines: lines(view, v),
+        set: v.set.clone(),
+    }
+}
+
+/// A scheduler's name that the script can replace by a reader's own.
+fn marked(view: &View, v: &Verdict, scheduler: &str) -> String {
+    let called = escape(v.called(scheduler));
+    match view.schedulers.iter().position(|s| s == scheduler) {
+        Some(i) => format!("<span data-a=\"{i}\">{called}</span>"),
+        None => called,
+    }
+}
+
+/// The sentence, with the first words in bold.
+fn sentence(view: &View, v: &Verdict) -> String {
+    let said = v.sentence();
+    let verb = match v.verdict {
+        Advice::Use => "Use ",
+        Advice::Keep => "Keep ",
+        Advice::Unknown => return escape(&said),
+    };
+    let first = format!("{verb}{}", v.called(&v.scheduler));
+    match said.strip_prefix(&first) {
+        Some(rest) => {
+            format!("<b>{verb}{}</b>{}", marked(view, v, &v.scheduler), together(rest))
+        }
+        None => escape(&said),
+    }
+}
+
+/// Markup of a text in which no line begins with a unit.
+fn together(text: &str) -> String {
+    escape(text).replace(" %", "\u{a0}%")
+}
+
+fn bar(class: &'static str, kind: &'static str, p: &Point) -> Bar {
+    let (now, then) = p.figures();
+    let (x, y) = (p.value.unwrap_or(0.0), p.base_value.unwrap_or(0.0));
+    let asked = if let Kind::Rate(n) = p.ask { n } else { 0.0 };
+    let whole = x.max(y).max(asked);
+    let part = |v: f64| if whole > 0.0 { (v / whole * 1000.0).round() / 10.0 } else { 0.0 };
+    Bar { class, kind, name: p.job.clone(), now, then, widths: [part(x), part(y)] }
+}
+
+/// What else is known, a line each.
+fn lines(view: &View, v: &Verdict) -> Vec<String> {
+    let names = |all: &[String]| {
+        let all: Vec<String> = all.iter().map(|s| marked(view, v, s)).collect();
+        match &all[..] {
+            [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
+            _ => all.concat(),
+        }
+    };
+    let be = |n: usize| if n == 1 { "is" } else { "are" };
+    let mut out = Vec::new();
+    if !v.level.is_empty() && (v.verdict != Advice::Keep || v.other.is_some()) {
+        let base = marked(view, v, &v.base);
+        out.push(format!("{} {} level with {base}.", names(&v.level), be(v.level.len())));
+    }
+    if !v.gone.is_empty() {
+        let (verb, them) = if v.gone.len() == 1 { ("does", "it") } else { ("do", "them") };
+        out.push(format!("{} {verb} as well; this kernel does not have {them}.", names(&v.gone)));
+    }
+    if !v.open.is_empty() && (v.verdict == Advice::Use || v.other.is_some() || !v.level.is_empty())
+    {
+        let base = marked(view, v, &v.base);
+        out.push(format!("{} may differ from {base}: more runs tell.", names(&v.open)));
+    }
+    if !v.default_not_run.is_empty() {
+        let default = escape(&v.default_not_run);
+        out.push(format!("{default}, the kernel’s default here, was not run."));
+    }
+    if !v.unsteady.is_empty() {
+        let of = v.unsteady.iter().map(|w| escape(w)).collect::<Vec<_>>().join(", ");
+        out.push(format!("The rate changes during {of}: longer runs may say otherwise."));
+    }
+    out
+}
+
+/// The picture of the ask that decides, under the two schedulers: latencies of a wait and of one job among several, else
+/// throughput over time.
+fn chart(
+    view: &View,
+    input: &Input,
+    budget: Budget,
+    v: &Verdict,
+    point: Option<&Point>,
+    shown: &str,
+) -> String {
+    let Some(p) = point else { return String::new() };
+    let place = input.workloads.iter().position(|w| w.title == p.workload);
+    let (Some(workload), Some(device)) = (place, view.devices.iter().position(|d| *d == v.device))
+    else {
+        return String::new();
+    };
+    let one = |s: &str| {
+        let of = |r: &super::view::Run| r.device == device && view.schedulers[r.scheduler] == s;
+        view.runs.iter().position(of)
+    };
+    let runs: Vec<usize> = [shown, &v.base].into_iter().filter_map(one).collect();
+    let wait = p.ask == Kind::Wait || p.measure.starts_with("job/");
+    Source { view, input, workload, budget }.deciding(device, &runs, &p.measure, wait)
+}

@@ -1,0 +1,60 @@
+//! Facts of records beside their figures: the jobs of each workload with their asks, and the kernel's default scheduler.
+
+use std::collections::BTreeMap;
+
+use iosched_experiment::record::{Ask, Record, Status};
+
+use super::BASE;
+
+/// A job and its ask.
+pub(super) type Job = (String, Option<Ask>);
+
+/// The facts of a device.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Device {
+    /// Workloads in the order in which they occur, with their jobs.
+    pub(super) workloads: Vec<(String, Vec<Job>)>,
+    /// The scheduler that the kernel gives the device when nothing is set.
+    pub(super) default: Option<String>,
+}
+
+/// The facts of all devices, gathered record by record.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Facts(BTreeMap<String, Device>);
+
+impl Facts {
+    /// Those of some records.
+    #[must_use]
+    pub fn new<'a>(records: impl IntoIterator<Item = &'a Record>) -> Facts {
+        let mut out = Facts::default();
+        records.into_iter().for_each(|r| out.add(r));
+        out
+    }
+
+    /// Takes a record; one that is not complete says nothing.
+    pub fn add(&mut self, r: &Record) {
+        if r.status != Status::Complete {
+            return;
+        }
+        let here = self.0.entry(r.trial.device.clone()).or_default();
+        if here.default.is_none() {
+            here.default = r.provenance.get(BASE).cloned();
+        }
+        let at = here.workloads.iter().position(|w| w.0 == r.trial.workload).unwrap_or_else(|| {
+            here.workloads.push((r.trial.workload.clone(), Vec::new()));
+            here.workloads.len() - 1
+        });
+        let jobs = &mut here.workloads[at].1;
+        for j in &r.jobs {
+            if !jobs.iter().any(|o| o.0 == j.name) {
+                jobs.push((j.name.clone(), j.ask));
+            }
+        }
+    }
+
+    /// Those of a device; none where no record is complete.
+    pub(super) fn of(&self, device: &str) -> &Device {
+        static NONE: Device = Device { workloads: Vec::new(), default: None };
+        self.0.get(device).unwrap_or(&NONE)
+    }
+}

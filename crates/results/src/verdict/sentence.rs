@@ -1,0 +1,89 @@
+//! A verdict in one sentence of at most some 25 words, for places that have room for no more.
+
+use super::text::{all_called, amount, called, firm, short, without_unit};
+use super::{Advice, Kind, Point, Verdict};
+use crate::render::value;
+
+impl Verdict {
+    /// `Use bfq: film 7.98 instead of 1.77 MiB/s (8.00 MiB/s asked for), 3 more gains. Price: copy 43 % worse.`
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let name = called(self, &self.scheduler);
+        match self.verdict {
+            Advice::Unknown => "One run cannot tell: more runs may (--runs 12).".into(),
+            Advice::Use => {
+                let mut out = format!("Use {name}");
+                if let Some(first) = self.gains.first() {
+                    out += &format!(": {}", change(first));
+                }
+                out += &more(self.gains.len().saturating_sub(1), "gain");
+                out.push('.');
+                if let Some(first) = self.prices.first() {
+                    let rest = more(self.prices.len() - 1, "price");
+                    out += &format!(" Price: {}{rest}.", short(first));
+                }
+                out
+            }
+            Advice::Keep => format!("Keep {name}: {}.", self.kept()),
+        }
+    }
+
+    /// Why the base is kept.
+    fn kept(&self) -> String {
+        match (&self.other, &self.level[..]) {
+            (Some(o), _) if !o.gains.is_empty() => {
+                let price = o.prices.first().map(|p| format!(" at the price of {}", short(p)));
+                let price = price.unwrap_or_default();
+                format!("{} would give {}{price}", called(self, &o.scheduler), short(&o.gains[0]))
+            }
+            (_, [one]) => format!("{} is level with it", called(self, one)),
+            (_, all) if !all.is_empty() => format!("{} are level with it", all_called(self, all)),
+            _ if !self.open.is_empty() => {
+                format!("{} may differ, and more runs tell", all_called(self, &self.open))
+            }
+            _ => "no other is better".into(),
+        }
+    }
+
+    /// How sure it is, with its evidence: `sure, 12 of 12`.
+    #[must_use]
+    pub fn firmly(&self) -> String {
+        firm(self)
+    }
+
+    /// A scheduler as people call it: without its generation where the kernel has one of the family here.
+    #[must_use]
+    pub fn called<'a>(&'a self, scheduler: &'a str) -> &'a str {
+        called(self, scheduler)
+    }
+}
+
+impl Point {
+    /// The figures under the scheduler of the verdict and under the base: (`7.98 of 8.00 MiB/s`, `1.77 MiB/s`).
+    #[must_use]
+    pub fn figures(&self) -> (String, String) {
+        let then = self.base_value.map_or("nothing".into(), |v| value(v, &self.unit));
+        (amount(self, self.value), then)
+    }
+}
+
+/// `, 3 more gains`.
+fn more(n: usize, word: &str) -> String {
+    match n {
+        0 => String::new(),
+        1 => format!(", 1 more {word}"),
+        n => format!(", {n} more {word}s"),
+    }
+}
+
+/// `film 7.98 instead of 1.77 MiB/s (8.00 MiB/s asked for)`.
+fn change(p: &Point) -> String {
+    let of = |v: Option<f64>| v.map_or("nothing".into(), |v| value(v, &p.unit));
+    let (now, then) = (of(p.value), of(p.base_value));
+    let bare = without_unit(&now, &then);
+    let asked = match p.ask {
+        Kind::Rate(of) => format!(" ({} asked for)", value(of, &p.unit)),
+        _ => String::new(),
+    };
+    format!("{} {bare} instead of {then}{asked}", p.job)
+}
