@@ -7,6 +7,7 @@
 mod asks;
 mod choose;
 mod facts;
+mod names;
 mod sentence;
 mod text;
 

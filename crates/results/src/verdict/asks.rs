@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use iosched_experiment::record::Ask;
 
-use super::Kind;
 use super::facts::{Device, Job};
+use super::{Kind, names};
 use crate::answer::Candidate;
 use crate::cells::{Cell, CellKey, CellSample, Cells, throughput_of};
 use crate::measure::{TOTAL, derived, kind};
@@ -35,6 +35,10 @@ pub(super) struct Asked<'a> {
 }
 
 impl Asked<'_> {
+    pub(super) fn unit(&self) -> &str {
+        self.each.iter().flatten().next().map_or("", |(s, _)| s.unit.as_str())
+    }
+
     /// The mean of the runs, or the limit that they reached.
     pub(super) fn value(&self, i: usize) -> Option<f64> {
         self.each[i].as_ref().and_then(|(_, s)| s.centre())
@@ -104,23 +108,13 @@ pub(super) fn asked<'a>(
         }
         out[from..].iter_mut().for_each(|a| a.shared = shared && a.kind == Kind::Most);
     }
-    tell_apart(&mut out);
+    names::name(&mut out);
     let busy: Vec<&str> = out.iter().filter(|a| a.kind != Kind::Most).map(|a| a.workload).collect();
     for a in &mut out {
         a.background = a.kind == Kind::Most && busy.contains(&a.workload);
     }
     judge(&mut out, base);
     out
-}
-
-/// Jobs of one name in two workloads are called by both.
-fn tell_apart(asked: &mut [Asked<'_>]) {
-    let names: Vec<(String, &str)> = asked.iter().map(|a| (a.name.clone(), a.workload)).collect();
-    for a in asked {
-        if names.iter().any(|(n, w)| *n == a.name && *w != a.workload) && a.name != a.workload {
-            a.name = format!("{}/{}", a.workload, a.name);
-        }
-    }
 }
 
 /// A workload on a device.

@@ -113,10 +113,6 @@ fn passed(v: f64, unit: &str) -> usize {
     NOTICED.iter().filter(|n| ns > **n).count()
 }
 
-fn unit_of<'a>(a: &'a Asked<'_>) -> &'a str {
-    a.each.iter().flatten().next().map_or("", |(s, _)| s.unit.as_str())
-}
-
 fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
     if at == base {
         return LEVEL;
@@ -152,7 +148,7 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
     }
     if !sure {
         let open = judged.verdict == Says::NotEnoughData;
-        let short = |v: f64| a.kind == Kind::Wait && passed(v, unit_of(a)) == 0;
+        let short = |v: f64| a.kind == Kind::Wait && passed(v, a.unit()) == 0;
         return Step { unknown: open && !(short(new) && short(old)), ..LEVEL };
     }
     match a.kind {
@@ -161,7 +157,7 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
             (x, y) => Step { way, demand: x != y, log, ..LEVEL },
         },
         Kind::Wait => {
-            let (x, y) = (passed(new, unit_of(a)), passed(old, unit_of(a)));
+            let (x, y) = (passed(new, a.unit()), passed(old, a.unit()));
             if x == 0 && y == 0 { LEVEL } else { Step { way, noticed: x != y, log, ..LEVEL } }
         }
         Kind::Most => Step { way, log, ..LEVEL },
@@ -179,7 +175,7 @@ fn point(a: &Asked<'_>, at: usize, base: usize) -> Point {
         job: a.name.clone(),
         ask: a.kind,
         measure: a.measure.clone(),
-        unit: unit_of(a).into(),
+        unit: a.unit().into(),
         value: a.value(at),
         base_value: a.value(base),
         ratio: judged.and_then(|j| times(j.ratio?, 1.0, j.better)),

@@ -202,3 +202,34 @@ fn a_rate_of_zero_is_behind_any_other() {
     assert_eq!((v.verdict, &*v.scheduler), (Advice::Use, "bfq"));
     assert!(v.level.is_empty());
 }
+
+/// Test suites name a figure by all its options.
+#[test]
+fn figures_of_suites_have_short_names() {
+    let write = "Type: Write - Engine: Libaio - Target: Default Test Directory";
+    let read = "Type: Random Read - Engine: Libaio - Target: Default Test Directory";
+    let run = |scheduler: &str, round: u32, (program, name, unit): (&str, &str, &str)| {
+        let mut r = record(scheduler, round, Vec::new());
+        r.trial.workload = format!("{program}: {name} [{unit}]");
+        r.metrics.push(iosched_experiment::Metric {
+            name: name.into(),
+            value: f64::from(round) + 10.0,
+            unit: unit.into(),
+            higher_is_better: Some(true),
+            censored: false,
+        });
+        r
+    };
+    let all = [
+        ("Flexible IO Tester 2.1.13", write, "MB/s"),
+        ("Flexible IO Tester 2.1.13", write, "IOPS"),
+        ("Flexible IO Tester 2.1.13", read, "MB/s"),
+        ("pgbench 9.6.3", "Scaling: On-Disk - Test: Normal Load", "TPS"),
+    ];
+    let of = |s: &'static str| {
+        let each = move |n| all.map(|a| run(s, n, a));
+        (1..=3).flat_map(each)
+    };
+    let records: Vec<Record> = of("none").chain(of("bfq")).collect();
+    assert_eq!(super::verdicts_of(&records)[0].asks, ["Write", "Random Read", "pgbench 9.6.3"]);
+}
