@@ -4,8 +4,10 @@
 pub mod calls;
 pub mod html;
 pub mod serve;
+mod steps;
 pub mod svg;
 pub mod terminal;
 
 pub use html::{Input, Options, html};
 pub use serve::{Server, serve};
+pub use steps::{Lane, Step, steps};

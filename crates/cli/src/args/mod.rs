@@ -195,11 +195,18 @@ pub(crate) struct ShowArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  iosched explain examples/scenarios/bfq-idle-6.12.toml")]
+#[command(after_help = "Examples:\n  iosched explain examples/scenarios/bfq-idle-6.12.toml\n  \
+                        iosched explain examples/scenarios/bfq-idle-6.12.toml mq-deadline bfq --html steps.html")]
 pub(crate) struct ExplainArgs {
     /// Scenario file: requests with times and processes.
     #[arg(value_name = "SCENARIO.toml")]
     pub(crate) file: String,
+    /// Schedulers in place of the scenario's, side by side, up to four.
+    #[arg(value_name = "SCHEDULER", num_args = 0..=4)]
+    pub(crate) schedulers: Vec<String>,
+    /// Write a page that plays them in step: what waits, where the head is, why.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
     /// Form.
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Format,

@@ -85,7 +85,7 @@ pub(crate) fn policy() -> &'static str {
 }
 
 /// The source expression by which the page's Content Security Policy allows this script and no other.
-fn hash(script: &str) -> String {
+pub(crate) fn hash(script: &str) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::from("sha256-");
     for c in Sha256::digest(script.as_bytes()).chunks(3) {
@@ -98,7 +98,7 @@ fn hash(script: &str) -> String {
     out
 }
 
-fn squeeze(text: &str) -> String {
+pub(crate) fn squeeze(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("//"));
     lines.collect::<Vec<_>>().join("\n")
 }

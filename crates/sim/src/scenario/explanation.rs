@@ -19,9 +19,29 @@ pub struct Explanation {
     /// Schedulers that took over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub switches: Vec<Switched>,
+    /// The scenario's requests, in the order of the file: when they came and when they were done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub requests: Vec<Life>,
     /// Of a scenario of system calls: what became of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<CallsShown>,
+}
+
+/// A request of the scenario.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Life {
+    /// Operation.
+    pub op: Op,
+    /// First sector.
+    pub sector: Sector,
+    /// Length in sectors.
+    pub sectors: u32,
+    /// Process.
+    pub pid: u32,
+    /// When it came to the scheduler; absent where it waits for a request that was never done.
+    pub came_ns: Option<Nanos>,
+    /// When it was done; absent where it never was.
+    pub done_ns: Option<Nanos>,
 }
 
 /// A scheduler that took over.
@@ -124,10 +144,11 @@ const HEAD: [&str; 4] = ["time ms", "what", "pid", "carries"];
 /// Indices shown before the rest is counted.
 const MOST_INDICES: usize = 3;
 
-struct Row {
-    at: Nanos,
-    cells: [String; 4],
-    reason: String,
+/// A decision as text.
+pub(super) struct Row {
+    pub(super) at: Nanos,
+    pub(super) cells: [String; 4],
+    pub(super) reason: String,
 }
 
 pub(super) fn ms(t: Nanos) -> String {
@@ -136,7 +157,7 @@ pub(super) fn ms(t: Nanos) -> String {
 
 impl Explanation {
     /// Decisions and times of idling in the order of time.
-    fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<Row> {
         let idle = self.idle.iter().map(|i| Row {
             at: i.from_ns,
             cells: [
@@ -250,6 +271,7 @@ mod tests {
                 }],
                 pending: (0..100).collect(),
                 switches: Vec::new(),
+                requests: Vec::new(),
                 calls: None,
             };
             let text = e.to_string();
@@ -279,6 +301,7 @@ mod tests {
                 from: "noop".into(),
                 to: "cfq".into(),
             }],
+            requests: Vec::new(),
             calls: None,
         };
         let want = "\
@@ -301,6 +324,7 @@ not dispatched: #7
             idle: vec![Idle { from_ns: 1, to_ns: 2, for_pid: None, reason: "i".into() }],
             pending: vec![3],
             switches: Vec::new(),
+            requests: Vec::new(),
             calls: None,
         };
         let want = r#"{"dispatched":[{"t_ns":5,"op":"R","sector":8,"sectors":8,"pid":1,"requests":[0],"reason":"r"}],"idle":[{"from_ns":1,"to_ns":2,"for_pid":null,"reason":"i"}],"pending":[3]}"#;

@@ -24,14 +24,16 @@
 //! is asked. At one instant, a completion and the request that the device takes next come before the steps of
 //! processes. With `service_ms` the driver asks at every completion, with `device` when the block layer would.
 
+mod beside;
 pub mod calls;
 mod explanation;
 mod read;
 mod run;
 mod target;
 
+pub use beside::beside;
 pub use calls::Calls;
-pub use explanation::{Dispatched, Explanation, Idle, Switched};
+pub use explanation::{Dispatched, Explanation, Idle, Life, Switched};
 pub use run::{ScenarioError, run};
 
 use std::sync::Arc;
@@ -134,6 +136,15 @@ impl Scenario {
     /// # Errors
     /// The first thing that is wrong, with its place.
     pub fn from_toml(file: &str, text: &str) -> Result<Scenario, Diagnostic> {
-        read::scenario(file, text)
+        read::scenario(file, text, None)
+    }
+
+    /// The same scenario under another scheduler, by its name. Tunables of the file hold where both are of one family;
+    /// what has no effect is a warning.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its place.
+    pub fn under(file: &str, text: &str, scheduler: &str) -> Result<Scenario, Diagnostic> {
+        read::scenario(file, text, Some(scheduler))
     }
 }

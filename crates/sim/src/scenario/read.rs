@@ -40,7 +40,7 @@ const MOST_PULLS: usize = 1 << 20;
 /// The newest profile. It runs where a scenario names no kernel.
 const NEWEST: &str = "7.1";
 
-pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
+pub(super) fn scenario(file: &str, text: &str, other: Option<&str>) -> Read<Scenario> {
     let src = Source { file, text };
     let root = src.parse()?;
     let root = root.get_ref();
@@ -50,20 +50,26 @@ pub(super) fn scenario(file: &str, text: &str) -> Read<Scenario> {
         let d = Diagnostic::file(file, "a scenario names its scheduler");
         return Err(d.with_help("begin with: scheduler = \"mq-deadline\""));
     };
-    let name = src.string(at, "scheduler")?;
-    let mut kernel = kernel(&src, root, &name)?;
+    let own = src.string(at, "scheduler")?;
+    let mut kernel = kernel(&src, root, other.unwrap_or(&own))?;
     if let Some(at) = root.get("hz") {
         kernel.hz = src.within(at, "hz", 1..=10_000)? as u32;
     }
-    let scheduler = choice(&src, root, at, &kernel)?;
+    let mut warnings = Vec::new();
+    let scheduler = match other {
+        None => choice(&src, root, at, &kernel)?,
+        Some(name) => instead(&src, root, name, &kernel, &mut warnings)?,
+    };
     let merges = root.get("merges").map_or(Ok(true), |at| src.boolean(at, "merges"))?;
     let driver = driver(&src, root)?;
-    let mut warnings = Vec::new();
     let (requests, calls) = match calls {
         None => (requests(&src, root, &mut warnings)?, None),
         Some((_, at)) => (Vec::new(), Some(Arc::new(calls::calls(&src, root, at)?))),
     };
-    let switches = switches(&src, root, &kernel, &scheduler, &driver)?;
+    let switches = match other {
+        None => switches(&src, root, &kernel, &scheduler, &driver)?,
+        Some(_) => Vec::new(),
+    };
     let zone_sectors = zones(&src, root, &requests)?;
     Ok(Scenario {
         kernel,
@@ -107,6 +113,35 @@ fn choice(src: &Source, table: &DeTable, at: &At, kernel: &KernelProfile) -> Rea
     let (descriptor, generation) =
         registry::resolve(&name, kernel.kernel_version()).map_err(|e| name_error(src, at, &e))?;
     let tunables = tunables(src, table, descriptor, generation)?;
+    Ok(SchedulerChoice { descriptor, generation, tunables })
+}
+
+/// A scheduler that takes the place of the file's.
+fn instead(
+    src: &Source,
+    root: &DeTable,
+    name: &str,
+    kernel: &KernelProfile,
+    warnings: &mut Vec<Diagnostic>,
+) -> Read<SchedulerChoice> {
+    let place = "the command line";
+    let (descriptor, generation) = registry::resolve(name, kernel.kernel_version())
+        .map_err(|e| name_words(&e))
+        .map_err(|(message, help)| Diagnostic::file(place, message).with_help(help))?;
+    let own = root.get("scheduler").map(|at| src.string(at, "scheduler")).transpose()?;
+    let family = |n: &str| n.split('@').next().unwrap_or_default().to_lowercase();
+    let same = own.is_some_and(|o| family(&o) == family(name));
+    let mut idle = |key: &str, why: &str| {
+        if let Some((key, _)) = root.get_key_value(key) {
+            let message = format!("[{}] has no effect under {name}: {why}", key.get_ref());
+            warnings.push(src.place(key.span()).error(message));
+        }
+    };
+    idle("switch", "the scheduler stays the same");
+    if !same {
+        idle("tunables", "they are those of another scheduler");
+    }
+    let tunables = if same { tunables(src, root, descriptor, generation)? } else { Vec::new() };
     Ok(SchedulerChoice { descriptor, generation, tunables })
 }
 
@@ -164,7 +199,12 @@ fn zones(src: &Source, root: &DeTable, requests: &[Wanted]) -> Read<u64> {
 
 /// Makes an error of a text. Advice after a semicolon becomes the help.
 fn name_error(src: &Source, at: &At, e: &NameError) -> Diagnostic {
-    let (message, help) = match e {
+    let (message, help) = name_words(e);
+    src.error(at, message).with_help(help)
+}
+
+fn name_words(e: &NameError) -> (String, String) {
+    match e {
         NameError::Family { name, help } => (format!("unknown scheduler \"{name}\""), help.clone()),
         NameError::Generation { family, generation, known } => {
             (format!("{family} has no generation \"{generation}\""), format!("it has {known}"))
@@ -172,8 +212,7 @@ fn name_error(src: &Source, at: &At, e: &NameError) -> Diagnostic {
         NameError::NotInKernel { family, kernel, known, hint } => {
             (format!("{family} does not exist in Linux {kernel}"), format!("{known}{hint}"))
         }
-    };
-    src.error(at, message).with_help(help)
+    }
 }
 
 /// The profile of the file; without one that of the generation named, else the newest that was measured.

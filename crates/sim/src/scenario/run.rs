@@ -14,7 +14,7 @@ use iosched_host::HostError;
 use iosched_schedulers::{TaskInfo, TunableError};
 use iosched_types::{Bio, BioId, Diagnostic, Flags, Nanos, Op, TaskId};
 
-use super::explanation::{Dispatched, Explanation, Idle, Switched};
+use super::explanation::{Dispatched, Explanation, Idle, Life, Switched};
 use super::target::{Target, targets};
 use super::{Driver, Scenario, Wanted, calls};
 
@@ -155,7 +155,9 @@ struct Play<'a> {
     /// Bios each process has to submit, the first of which may be blocked.
     blocked: Vec<VecDeque<Bio>>,
     pulls: VecDeque<Nanos>,
-    finished: Vec<bool>,
+    /// When each request came, and when it was done.
+    came: Vec<Option<Nanos>>,
+    finished: Vec<Option<Nanos>>,
     unfinished: usize,
     /// Insertions with a known time that has not come.
     to_come: usize,
@@ -195,7 +197,8 @@ impl<'a> Play<'a> {
             exited: vec![false; wanted.len()],
             blocked: vec![VecDeque::new(); pids.len()],
             pulls,
-            finished: vec![false; wanted.len()],
+            came: vec![None; wanted.len()],
+            finished: vec![None; wanted.len()],
             unfinished: wanted.len(),
             to_come,
             idle_events: 0,
@@ -236,6 +239,7 @@ impl<'a> Play<'a> {
     }
 
     fn insert(&mut self, i: usize) {
+        self.came[i] = Some(self.tl.now);
         let w = &self.wanted[i];
         let flags = match (w.op, w.sync) {
             (Op::Flush, _) => Flags(Flags::SYNC.0 | Flags::PREFLUSH.0),
@@ -300,7 +304,7 @@ impl<'a> Play<'a> {
             if self.pieces[i] > 0 {
                 continue;
             }
-            self.finished[i] = true;
+            self.finished[i] = Some(self.tl.now);
             self.unfinished -= 1;
             for f in std::mem::take(&mut self.followers[i]) {
                 let at = self.tl.now.saturating_add(self.wanted[f].at);
@@ -363,7 +367,7 @@ impl<'a> Play<'a> {
         let array = traces.len() > 1;
         let mut e = Explanation::default();
         // A device without a cache needs no flush, so the flush is finished without a command.
-        let mut left: Vec<bool> = self.finished.iter().map(|f| !f).collect();
+        let mut left: Vec<bool> = self.finished.iter().map(Option::is_none).collect();
         for (leg, trace) in traces.into_iter().enumerate() {
             let leg = array.then_some(leg);
             for event in trace.events {
@@ -393,6 +397,15 @@ impl<'a> Play<'a> {
         if array {
             e.dispatched.sort_by_key(|d| d.t_ns);
         }
+        let life = |(i, w): (usize, &Wanted)| Life {
+            op: w.op,
+            sector: w.sector,
+            sectors: w.sectors,
+            pid: w.pid,
+            came_ns: self.came[i],
+            done_ns: self.finished[i],
+        };
+        e.requests = self.wanted.iter().enumerate().map(life).collect();
         e.pending = (0..left.len()).filter(|i| left[*i]).collect();
         e
     }

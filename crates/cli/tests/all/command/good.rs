@@ -429,6 +429,17 @@ fn explanations_come_as_text_and_json() {
     let place = Place::new();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/scenarios/bfq-idle-6.12.toml");
     assert!(place.out(&["explain", file]).contains("idle"));
+    let beside = place.out(&["explain", file, "mq-deadline", "bfq", "--html", "steps.html"]);
+    assert!(beside.contains("mq-deadline and bfq part here:"), "{beside}");
+    assert!(beside.lines().all(|l| l.chars().count() <= 80), "{beside}");
+    let page = std::fs::read_to_string(place.dir.path().join("steps.html")).unwrap();
+    assert_eq!(page.matches("class=\"scene\"").count(), 2);
+    let several: serde_json::Value = serde_json::from_str(
+        &place.out(&["explain", file, "mq-deadline", "bfq", "--format", "json"]),
+    )
+    .unwrap();
+    assert_eq!(several[1]["scheduler"], "bfq");
+    assert!(several[0]["requests"][0]["done_ns"].as_u64() > Some(0));
     let json: Value =
         serde_json::from_str(&place.out(&["explain", file, "--format", "json"])).unwrap();
     assert!(json["dispatched"][0]["t_ns"].is_u64() && json["idle"].is_array(), "{json}");

@@ -22,7 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chromium::Browser;
 use iosched_experiment::record::Record;
-use iosched_report::{Input, Options, html};
+use iosched_report::{Input, Lane, Options, Step, html, steps};
 use iosched_results::published;
 
 use crate::synthetic;
@@ -134,6 +134,58 @@ fn published_pages_draw_the_text_that_the_program_wrote() {
             stage.pictures(name);
         }
     }
+}
+
+/// Two schedulers in step: stepping goes from decision to decision, and each lane says what waits and why.
+#[test]
+fn schedulers_are_played_in_step() {
+    let Some(mut stage) = Stage::new("steps") else { return };
+    let step = |sector: u64, n: u64, why: &str| Step {
+        what: format!("R{sector}+8"),
+        pid: sector as u32,
+        sector,
+        sectors: 8,
+        came: Some(0),
+        sent: Some(n * 5_000_000),
+        done: Some((n + 1) * 5_000_000),
+        why: why.into(),
+    };
+    let lane = |name: &str, first: u64, second: u64| Lane {
+        name: name.into(),
+        steps: vec![step(first, 0, "the oldest"), step(second, 2, "its turn")],
+        idle: vec![(5_000_000, 10_000_000, "waits for the next".into())],
+    };
+    let file = stage.dir.join("steps.html");
+    std::fs::write(&file, steps("two", &[lane("none", 10, 90), lane("bfq", 90, 10)])).unwrap();
+    stage.browser.open(&format!("file://{}", file.display()));
+    let now = |stage: &mut Stage| {
+        let all = "[...document.querySelectorAll('#clock, .now, .because')].map(e => e.textContent).join('|')";
+        stage.browser.text(all)
+    };
+    assert!(now(&mut stage).starts_with("15.000 ms|waiting: none"), "{}", now(&mut stage));
+    stage.browser.key("Home");
+    assert_eq!(
+        now(&mut stage),
+        "0.000 ms|waiting: 1 of pid 90; at the device: R10+8 of pid 10|the oldest|waiting: 1 of pid 10; at the device: R90+8 of pid 90|the oldest"
+    );
+    stage.browser.eval("document.querySelector('#step').click()");
+    let idle = now(&mut stage);
+    assert!(
+        idle.starts_with("5.000 ms|waiting: 1 of pid 90; held idle|waits for the next"),
+        "{idle}"
+    );
+    stage.browser.eval(
+        "document.querySelector('#speed').value = '1', document.querySelector('#go').click()",
+    );
+    for _ in 0..100 {
+        if now(&mut stage).starts_with("15.000") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(now(&mut stage).starts_with("15.000 ms|waiting: none"), "it plays to the end");
+    stage.quiet("steps");
+    stage.pictures("steps");
 }
 
 #[test]
