@@ -106,7 +106,7 @@ pub fn reach(
 ) -> Result<Evidence> {
     if how.precondition > 0 {
         interrupt.check()?;
-        let trial = Trial { jobs: fill(how.precondition)?, reseeded: Vec::new(), ..cell.clone() };
+        let trial = Trial { work: fill(how.precondition)?.into(), ..cell.clone() };
         usable(backend.run(&trial)?, "preconditioning")?;
     }
     let mut run = |i: usize| {

@@ -16,12 +16,16 @@ pub mod source;
 pub mod startup;
 pub mod trial;
 pub mod until;
+pub mod work;
 
 pub use contained::{COMMAND_LINE, OPTIONS_LINE, contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, Fill, FsType, HostSpec, Misfit, Sysctls};
 pub use iosched_workloads::programs::{Access, Mix};
-pub use load::{Load, ONLY_REAL, ProgramKind, ProgramRef, Started, TraceRef, absent_behind};
+pub use load::{
+    Load, ONLY_REAL, ProgramKind, ProgramRef, ProgramWork, Started, SyscallLog, TraceRef,
+    absent_behind,
+};
 pub use mount_options::{AccessTime, DataMode, MountOptions};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
@@ -34,3 +38,4 @@ pub use record::{
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};
 pub use until::{Steady, Until};
+pub use work::{FioWork, Site, Work};

@@ -4,12 +4,47 @@ use std::fmt;
 use std::sync::Arc;
 
 use iosched_syscalls::Birth;
+use iosched_types::units::show_bytes;
 use iosched_types::{Bytes, Diagnostic};
 use iosched_workloads::programs::{Descriptor, Params};
 use iosched_workloads::strace::{self, Log, Options, Replay};
 
 use crate::place::{Place, Placed};
 use crate::source::{At, Read, Source};
+
+/// What tasks do that make system calls: a program, or a log that is played again.
+pub trait Load: fmt::Debug {
+    /// Bytes that its files have at least at some time, in the simulator and live: no disk below that will do.
+    fn room(&self) -> Bytes;
+
+    /// What it is called where it does not fit.
+    fn title(&self) -> &'static str;
+
+    /// Where they do not fit: which files, as words behind their bytes, and advice.
+    fn too_large(&self) -> (String, String);
+
+    /// A fresh start.
+    fn start(&self) -> Started;
+
+    /// What the user should know of it beside its figures: code, message, advice.
+    fn remarks(&self, replay: Option<&Replay>) -> Vec<(&'static str, String, String)>;
+
+    /// The program, if it is one.
+    fn program(&self) -> Option<&ProgramWork> {
+        None
+    }
+}
+
+/// A load on its way: its phases, and what it has to say afterwards.
+#[derive(Debug)]
+pub struct Started {
+    /// What is there before, if anything has to be.
+    pub prepare: Option<Birth>,
+    /// The measured part.
+    pub run: Birth,
+    /// The log that is played.
+    pub replay: Option<Arc<Replay>>,
+}
 
 /// What a live run of a program runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,106 +68,119 @@ impl ProgramKind {
     }
 }
 
-/// What tasks do that make system calls.
+/// A program with its parameters.
 #[derive(Clone)]
-pub enum Load {
-    /// A program.
-    Program {
-        /// Which.
-        program: &'static Descriptor,
-        /// With what.
-        params: Params,
-    },
-    /// A log of system calls, played again.
-    Trace {
-        /// The log.
-        log: Arc<Log>,
-        /// Stands for its text.
-        digest: u64,
-        /// A log that is played before it, not measured: what it leaves is there.
-        before: Option<Arc<Log>>,
-    },
+pub struct ProgramWork {
+    /// Which.
+    pub program: &'static Descriptor,
+    /// With what.
+    pub params: Params,
+    /// What a live run of it runs.
+    pub live: ProgramKind,
 }
 
-impl fmt::Debug for Load {
+impl ProgramWork {
+    /// A program of which a live run takes the real one, where there is one.
+    #[must_use]
+    pub fn new(program: &'static Descriptor, params: Params) -> ProgramWork {
+        ProgramWork { program, params, live: ProgramKind::default() }
+    }
+}
+
+impl fmt::Debug for ProgramWork {
     /// What results depend on: stored runs are told apart by it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Load::Program { program, params } => write!(f, "{} {params:?}", program.name),
-            Load::Trace { digest, log, before } => {
-                let before = before.as_ref().map_or(0, |b| b.calls);
-                write!(f, "log {digest:016x} paced {} after {before} calls", log.paced)
-            }
-        }
+        write!(f, "{} {:?} {:?}", self.program.name, self.params, self.live)
     }
 }
 
-/// A load on its way: its phases, and what it has to say afterwards.
-#[derive(Debug)]
-pub struct Started {
-    /// What is there before, if anything has to be.
-    pub prepare: Option<Birth>,
-    /// The measured part.
-    pub run: Birth,
-    /// The log that is played.
-    pub replay: Option<Arc<Replay>>,
+impl Load for ProgramWork {
+    fn room(&self) -> Bytes {
+        (self.program.room)(&self.params)
+    }
+
+    fn title(&self) -> &'static str {
+        self.program.name
+    }
+
+    fn too_large(&self) -> (String, String) {
+        let help = format!("give it less to do: iosched show workload {}", self.program.name);
+        ("with these parameters".into(), help)
+    }
+
+    fn start(&self) -> Started {
+        Started {
+            prepare: self.program.preparation(&self.params),
+            run: self.program.measured(&self.params),
+            replay: None,
+        }
+    }
+
+    fn remarks(&self, _replay: Option<&Replay>) -> Vec<(&'static str, String, String)> {
+        let (program, params) = (self.program, &self.params);
+        let lengths = params.lengths(program).join(", ");
+        let others = params.differing(program, program.only_real).join(", ");
+        let remarks = [
+            ("length", lengths, "the default is the usual length".to_string()),
+            (ONLY_REAL, others, "only a live run of the real program heeds it".into()),
+        ];
+        remarks.into_iter().filter(|r| !r.1.is_empty()).collect()
+    }
+
+    fn program(&self) -> Option<&ProgramWork> {
+        Some(self)
+    }
 }
 
-impl Load {
-    /// Bytes that its files have at least at some time, in the simulator and live: no disk below that will do.
-    #[must_use]
-    pub fn room(&self) -> Bytes {
-        match self {
-            Load::Program { program, params } => (program.room)(params),
-            Load::Trace { log, .. } => log.files.iter().fold(0, |sum, f| sum.saturating_add(f.1)),
+/// A log of system calls, played again.
+#[derive(Clone)]
+pub struct SyscallLog {
+    /// The log.
+    pub log: Arc<Log>,
+    /// Stands for its text.
+    pub digest: u64,
+    /// A log that is played before it, not measured: what it leaves is there.
+    pub before: Option<Arc<Log>>,
+}
+
+impl fmt::Debug for SyscallLog {
+    /// What results depend on: stored runs are told apart by it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let before = self.before.as_ref().map_or(0, |b| b.calls);
+        write!(f, "log {:016x} paced {} after {before} calls", self.digest, self.log.paced)
+    }
+}
+
+impl Load for SyscallLog {
+    fn room(&self) -> Bytes {
+        self.log.files.iter().fold(0, |sum, f| sum.saturating_add(f.1))
+    }
+
+    fn title(&self) -> &'static str {
+        "the files before the log"
+    }
+
+    fn too_large(&self) -> (String, String) {
+        // A log may name a place far behind in a file: what lies before it has to be there.
+        let largest = self.log.files.iter().max_by_key(|(_, len)| *len);
+        let words = largest.map_or_else(String::new, |(name, len)| {
+            format!("(the largest, {name}, {})", show_bytes(*len as f64))
+        });
+        (words, "take a larger device; a log does not tell where a file has holes".into())
+    }
+
+    fn start(&self) -> Started {
+        let replay = Replay::new(self.log.clone());
+        let first = self.before.as_ref().map(|log| Replay::new(log.clone()).measured());
+        Started {
+            prepare: Some(replay.preparation(first)),
+            run: replay.measured(),
+            replay: Some(replay),
         }
     }
 
-    /// What it is called where it does not fit.
-    #[must_use]
-    pub fn title(&self) -> &'static str {
-        match self {
-            Load::Program { program, .. } => program.name,
-            Load::Trace { .. } => "the files before the log",
-        }
-    }
-
-    /// A fresh start.
-    #[must_use]
-    pub fn start(&self) -> Started {
-        match self {
-            Load::Program { program, params } => Started {
-                prepare: program.preparation(params),
-                run: program.measured(params),
-                replay: None,
-            },
-            Load::Trace { log, before, .. } => {
-                let replay = Replay::new(log.clone());
-                let first = before.as_ref().map(|log| Replay::new(log.clone()).measured());
-                Started {
-                    prepare: Some(replay.preparation(first)),
-                    run: replay.measured(),
-                    replay: Some(replay),
-                }
-            }
-        }
-    }
-
-    /// What the user should know of it beside its figures: code, message, advice.
-    #[must_use]
-    pub fn remarks(&self, replay: Option<&Replay>) -> Vec<(&'static str, String, String)> {
-        let log = match self {
-            Load::Trace { log, .. } => log,
-            Load::Program { program, params } => {
-                let lengths = params.lengths(program).join(", ");
-                let others = params.differing(program, program.only_real).join(", ");
-                let remarks = [
-                    ("length", lengths, "the default is the usual length".to_string()),
-                    (ONLY_REAL, others, "only a live run of the real program heeds it".into()),
-                ];
-                return remarks.into_iter().filter(|r| !r.1.is_empty()).collect();
-            }
-        };
+    fn remarks(&self, replay: Option<&Replay>) -> Vec<(&'static str, String, String)> {
+        let log = &self.log;
         let mut out = Vec::new();
         for w in &log.warnings {
             out.push(("log", w.clone(), String::new()));
@@ -203,9 +251,10 @@ impl ProgramRef {
     /// Looks program and parameters up.
     pub(crate) fn resolve(
         &self,
+        live: ProgramKind,
         place: &Place,
         read: &dyn Fn(&str) -> Result<String, String>,
-    ) -> Result<Load, Diagnostic> {
+    ) -> Result<ProgramWork, Diagnostic> {
         let at = |d: Diagnostic| place.error(d.message).with_help(d.help);
         let (program, mut set) = Descriptor::words(&self.line).map_err(at)?;
         set.extend(self.params.iter().map(|p| p.value.clone()));
@@ -219,7 +268,7 @@ impl ProgramRef {
             place.error(message)
         })?;
         let params = params.with_files(program, read)?;
-        Ok(Load::Program { program, params })
+        Ok(ProgramWork { program, params, live })
     }
 }
 
@@ -267,7 +316,7 @@ impl TraceRef {
         &self,
         place: &Place,
         read: &dyn Fn(&str) -> Result<String, String>,
-    ) -> Result<Load, Diagnostic> {
+    ) -> Result<SyscallLog, Diagnostic> {
         let text = read(&self.file)
             .map_err(|x| place.error(format!("cannot read log \"{}\": {x}", self.file)))?;
         let log = strace::parse(&self.file, &text, self.options)?;
@@ -283,7 +332,7 @@ impl TraceRef {
             return Err(Diagnostic::file(&self.file, message).with_help(help));
         }
         let digest = iosched_engine::fnv1a(text.as_bytes());
-        Ok(Load::Trace { log: Arc::new(log), digest, before: None })
+        Ok(SyscallLog { log: Arc::new(log), digest, before: None })
     }
 }
 

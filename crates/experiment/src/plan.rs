@@ -18,7 +18,7 @@ use iosched_types::units::show_bytes;
 use iosched_workloads::fio::layout::{Files, lay_out_beside};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{
-    DEFAULT_SEED, JobSet, Lookup, check_cpus, check_disks, check_files, parse, parse_live,
+    DEFAULT_SEED, Lookup, check_cpus, check_disks, check_files, parse, parse_live,
 };
 
 use crate::FsType;
@@ -29,6 +29,7 @@ use crate::place::{Place, Placed};
 use crate::record::{BackendKind, TrialId};
 use crate::startup::Startup;
 use crate::trial::{Trial, check_setting, setting_in};
+use crate::work::{FioWork, Work};
 
 /// Most trials of one experiment.
 pub const MAX_TRIALS: usize = 100_000;
@@ -82,9 +83,7 @@ struct Parts<'e> {
 /// A workload, looked up.
 struct Workload {
     name: String,
-    jobs: JobSet,
-    startup: Option<Startup>,
-    load: Option<Load>,
+    work: Work,
 }
 
 fn look_up<'e>(
@@ -173,25 +172,20 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
     }
     for (device, _) in &parts.devices {
         for (w, place) in &parts.workloads {
-            if let Some(d) = w.startup.as_ref().and_then(|s| room(s, device, place)) {
+            if let Some(d) = w.work.startup().and_then(|s| room(s, device, place)) {
                 errors.push(d);
             }
             // A live run looks at the room that there really is.
             let model = matches!(e.backend, BackendKind::Sim | BackendKind::Emulated);
-            if let Some(d) = w
-                .load
-                .as_ref()
-                .filter(|_| model)
-                .and_then(|l| files(l, room_of(e, device), device, place))
-            {
-                errors.push(d);
+            if let Some(load) = w.work.load().filter(|_| model) {
+                errors.extend(files(load, room_of(e, device), device, place));
             }
             // Where files lie does not depend on the size of the file system.
-            let on_files =
-                on_files::needed(&w.jobs) && !w.jobs.jobs.iter().any(on_files::on_device);
+            let set = w.work.jobs();
+            let on_files = on_files::needed(set) && !set.jobs.iter().any(on_files::on_device);
             let room = if on_files { on_files::ROOM } else { device.capacity() };
             let existing = e.host.files.iter().cloned().collect();
-            match lay_out_beside(&w.jobs, room, &existing) {
+            match lay_out_beside(set, room, &existing) {
                 Ok(layouts) if on_files && model => {
                     errors.extend(too_large(e, parts, w, &layouts, device, place));
                 }
@@ -216,7 +210,7 @@ fn too_large(
 ) -> Option<Diagnostic> {
     let ext3 = |c: &Choice<'_>| e.host.filesystem_of(c.kernel.kernel_version()) == FsType::Ext3;
     let can_set_aside = !parts.schedulers.iter().any(ext3);
-    let need = on_files::bytes_before(&w.jobs, layouts, can_set_aside);
+    let need = on_files::bytes_before(w.work.jobs(), layouts, can_set_aside);
     let has = room_of(e, device);
     (need > has).then(|| {
         let message = format!(
@@ -234,7 +228,7 @@ fn too_large(
 
 /// The file system of loads that make system calls must fit each device; other loads have none.
 fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
-    let needs = |w: &Workload| w.load.is_some() || on_files::needed(&w.jobs);
+    let needs = |w: &Workload| w.work.load().is_some() || on_files::needed(w.work.jobs());
     let Some((w, place)) = parts.workloads.iter().find(|(w, _)| needs(w)) else {
         if let Some(place) = &e.host_place {
             let d = place.error(
@@ -246,7 +240,7 @@ fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
         }
         return;
     };
-    let raw = w.jobs.jobs.iter().any(on_files::on_device);
+    let raw = w.work.jobs().jobs.iter().any(on_files::on_device);
     if e.backend != BackendKind::Sim || raw {
         return;
     }
@@ -270,8 +264,9 @@ fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
 
 /// Queues that are too deep for the memory of a simulation.
 fn memory(w: &Workload, place: &Place) -> Option<Diagnostic> {
-    let ios: u64 = w.jobs.jobs.iter().map(|j| u64::from(j.iodepth)).sum();
-    let processes = w.jobs.jobs.len() as u64;
+    let jobs = &w.work.jobs().jobs;
+    let ios: u64 = jobs.iter().map(|j| u64::from(j.iodepth)).sum();
+    let processes = jobs.len() as u64;
     let need = ios.saturating_mul(IO_BYTES).saturating_add(processes * PROCESS_BYTES);
     (need > MAX_MEMORY).then(|| {
         let message = format!(
@@ -305,21 +300,10 @@ fn room_of(e: &Experiment, device: &DeviceSpec) -> u64 {
 }
 
 /// The files of a program need room on the file system, and those that were there before a log.
-fn files(load: &Load, has: u64, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
+fn files(load: &dyn Load, has: u64, device: &DeviceSpec, place: &Place) -> Option<Diagnostic> {
     let need = load.room();
-    let (words, help) = match load {
-        Load::Program { program, .. } => {
-            let help = format!("give it less to do: iosched show workload {}", program.name);
-            ("with these parameters".into(), help)
-        }
-        // A log may name a place far behind in a file: what lies before it has to be there.
-        Load::Trace { log, .. } => {
-            let (name, len) = log.files.iter().max_by_key(|(_, len)| *len)?;
-            let words = format!("(the largest, {name}, {})", show_bytes(*len as f64));
-            (words, "take a larger device; a log does not tell where a file has holes".into())
-        }
-    };
     (need > has).then(|| {
+        let (words, help) = load.too_large();
         let (title, need) = (load.title(), show_bytes(need as f64));
         let has = show_bytes(has as f64);
         let message = format!(
@@ -359,16 +343,12 @@ fn cell(e: &Experiment, device: &DeviceSpec, w: &Workload, c: &Choice<'_>) -> Tr
         },
         settings: e.queue.iter().map(|s| s.value.clone()).chain(c.settings.clone()).collect(),
         remarks: c.remark.iter().cloned().collect(),
-        reseeded: w.jobs.jobs.iter().map(|j| j.randseed.is_none()).collect(),
-        startup: w.startup.clone(),
-        load: w.load.clone(),
         foreign: c.foreign.clone(),
         host: e.host.clone(),
-        program: e.program,
         cpus: e.cpus,
         cgroups: e.cgroups.clone(),
         collect: e.collect,
-        ..Trial::new(device.clone(), c.scheduler.clone(), c.kernel.clone(), w.jobs.clone())
+        ..Trial::new(device.clone(), c.scheduler.clone(), c.kernel.clone(), w.work.clone())
     }
 }
 
@@ -515,9 +495,8 @@ fn kernels(
 
 fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> Many<Workload> {
     let name = w.value.name.clone();
-    if let Some(load) = calls(w, sources) {
-        let load = Some(load.map_err(|d| vec![d])?);
-        return Ok(Workload { name, jobs: JobSet::default(), startup: None, load });
+    if let Some(work) = calls(w, e, sources) {
+        return Ok(Workload { name, work: work.map_err(|d| vec![d])? });
     }
     let (file, text) = match &w.value.job {
         JobSource::Startup(s) if e.backend == BackendKind::Sim => {
@@ -530,8 +509,7 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
             ]);
         }
         JobSource::Startup(s) => {
-            let (jobs, startup) = (JobSet::default(), Some((**s).clone()));
-            return Ok(Workload { name, jobs, startup, load: None });
+            return Ok(Workload { name, work: Work::Startup((**s).clone()) });
         }
         // Looked up above.
         JobSource::Program(_) | JobSource::Trace(_) => (name.clone(), String::new()),
@@ -560,18 +538,24 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
         check_files(&jobs)?;
         check_cpus(&jobs, e.cpus)?;
     }
-    Ok(Workload { name, jobs, startup: None, load: None })
+    Ok(Workload { name, work: Work::Fio(FioWork::repeated(jobs)) })
 }
 
 /// A program, or a log of system calls; `None` for all else.
-fn calls(w: &Placed<WorkloadRef>, sources: &Sources<'_>) -> Option<Result<Load, Diagnostic>> {
+fn calls(
+    w: &Placed<WorkloadRef>,
+    e: &Experiment,
+    sources: &Sources<'_>,
+) -> Option<Result<Work, Diagnostic>> {
+    let log = |t: &TraceRef| t.resolve(&w.place, sources.read).map(Work::Calls);
     match &w.value.job {
-        JobSource::Program(p) => Some(p.resolve(&w.place, sources.read)),
-        JobSource::Trace(t) => Some(t.resolve(&w.place, sources.read)),
+        JobSource::Program(p) => {
+            Some(p.resolve(e.program, &w.place, sources.read).map(Work::Program))
+        }
+        JobSource::Trace(t) => Some(log(t)),
         JobSource::File(file) if TraceRef::is_log_of(file, sources.read) => {
             let options = iosched_workloads::strace::Options::default();
-            let t = TraceRef { file: file.clone(), options };
-            Some(t.resolve(&w.place, sources.read))
+            Some(log(&TraceRef { file: file.clone(), options }))
         }
         _ => None,
     }

@@ -7,12 +7,11 @@ use iosched_schedulers::registry::{NameError, Registry};
 use iosched_schedulers::{BlockPath, KernelVersion, TunableError};
 use iosched_types::Nanos;
 use iosched_types::nearest::did_you_mean;
-use iosched_workloads::fio::{DEFAULT_SEED, JobSet, on_files};
+use iosched_workloads::fio::JobSet;
 
 use crate::host::HostSpec;
-use crate::load::{Load, ProgramKind};
 use crate::record::{TrialId, Warning};
-use crate::startup::Startup;
+use crate::work::{Site, Work};
 
 /// A trial.
 #[derive(Clone, Debug)]
@@ -25,20 +24,12 @@ pub struct Trial {
     pub kernel: KernelProfile,
     /// The scheduler and its tunables.
     pub scheduler: SchedulerChoice,
-    /// What a live run of a program runs.
-    pub program: ProgramKind,
     /// `queue/*` settings by sysfs name.
     pub settings: Vec<(String, i64)>,
     /// What is to be said of the choices behind the trial, in its record.
     pub remarks: Vec<Warning>,
-    /// The jobs of the processes; none when `startup` says what is measured.
-    pub jobs: JobSet,
-    /// Which jobs take their random seed from the repetition: those that set none of their own.
-    pub reseeded: Vec<bool>,
-    /// The start of a command under load instead of jobs.
-    pub startup: Option<Startup>,
-    /// A program or a log of system calls instead of jobs.
-    pub load: Option<Load>,
+    /// What it measures.
+    pub work: Work,
     /// The running kernel's name of a scheduler that iosched does not have (live backends only; `scheduler` is a
     /// stand-in then).
     pub foreign: Option<String>,
@@ -61,7 +52,7 @@ pub struct Trial {
     pub timer: Option<(Nanos, Nanos)>,
     /// Bit, modulo its depth, at which each tag map is first searched. The kernel draws it, so repetitions do, too.
     pub tag_start: u32,
-    /// The order in which the processes begin, as positions in `jobs`; empty: that of the jobs.
+    /// The order in which the processes begin, as positions among the fio jobs; empty: that of the jobs.
     pub start_order: Vec<u32>,
     /// The kernel's worker that runs queues at completions has not run yet. So the first time it runs after the
     /// processes.
@@ -69,13 +60,13 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Jobs on a device under a scheduler, on a machine of one CPU. Nothing is collected beside the figures.
+    /// Work on a device under a scheduler, on a machine of one CPU. Nothing is collected beside the figures.
     #[must_use]
     pub fn new(
         device: DeviceSpec,
         scheduler: SchedulerChoice,
         kernel: KernelProfile,
-        jobs: JobSet,
+        work: impl Into<Work>,
     ) -> Trial {
         Trial {
             id: TrialId::default(),
@@ -84,12 +75,8 @@ impl Trial {
             scheduler,
             settings: Vec::new(),
             remarks: Vec::new(),
-            jobs,
-            reseeded: Vec::new(),
-            startup: None,
-            load: None,
+            work: work.into(),
             host: HostSpec::default(),
-            program: ProgramKind::default(),
             foreign: None,
             cpus: 1,
             cgroups: Vec::new(),
@@ -109,19 +96,16 @@ impl Trial {
         self.foreign.as_deref().unwrap_or(self.scheduler.descriptor.name)
     }
 
-    /// Whether it works on files of a file system, rather than on the disk or on one large file.
+    /// The fio jobs; other work has none.
     #[must_use]
-    pub fn on_files(&self) -> bool {
-        self.startup.is_some() || self.load.is_some()
+    pub fn jobs(&self) -> &JobSet {
+        self.work.jobs()
     }
 
-    /// Whether its fio jobs work on files where there is a file system for them: a job is buffered or names a directory,
-    /// none names a device, and none replays a log, whose files a live run maps to one target.
+    /// Where its work lies on the disk.
     #[must_use]
-    pub fn jobs_on_files(&self) -> bool {
-        let jobs = &self.jobs.jobs;
-        on_files::needed(&self.jobs)
-            && !jobs.iter().any(|j| on_files::on_device(j) || j.replay.is_some())
+    pub fn site(&self) -> Site {
+        self.work.site()
     }
 
     /// The same cell in another repetition, by the rule that holds for every backend: repetition r of a
@@ -134,18 +118,8 @@ impl Trial {
         trial.id.repetition = repetition;
         trial.id.seed = seed.wrapping_add(u64::from(repetition.max(1)) - 1);
         trial.tag_start = (stream(trial.id.seed, "tags").next_u64() >> 32) as u32;
-        for (job, _) in trial.jobs.jobs.iter_mut().zip(&self.reseeded).filter(|(_, own)| **own) {
-            // A single run with fio's own seed is what fio does without one. A seed that is named changes more than
-            // the numbers: clones and passes of a repeatable job follow it.
-            let as_fio = !several && trial.id.seed == DEFAULT_SEED;
-            job.randseed = (!as_fio).then_some(trial.id.seed);
-            job.randrepeat &= !several;
-        }
-        // The first with the default seed is the program as it comes.
         let after = trial.id.seed.wrapping_sub(self.id.seed);
-        if let Some(Load::Program { params, .. }) = trial.load.as_mut().filter(|_| after != 0) {
-            *params = params.repeated(after);
-        }
+        trial.work.reseed(trial.id.seed, after, several);
         trial
     }
 }

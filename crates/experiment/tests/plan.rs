@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use iosched_block::CpuModel;
-use iosched_experiment::load::Load;
 use iosched_experiment::record::{JobRecord, Record, TrialId};
 use iosched_experiment::{Experiment, Sources, Trial, plan};
 use iosched_schedulers::registry::Registry;
@@ -129,7 +128,7 @@ fn a_single_run_without_a_seed_is_fios() {
     let planned = |more: &str| {
         let text = text(&format!("devices = [\"fixed\"]\nschedulers = [\"none\"]\n{more}"));
         let trials = planned(&text, Path::new(".")).unwrap();
-        let job = &trials[0].jobs.jobs[0];
+        let job = &trials[0].jobs().jobs[0];
         (trials[0].id.seed, job.randseed, job.randrepeat)
     };
     assert_eq!(planned(""), (0x89, None, true));
@@ -140,17 +139,17 @@ fn a_single_run_without_a_seed_is_fios() {
 /// Repeated runs of a program are draws of their own. A seed that is set is that of every run.
 #[test]
 fn repetitions_of_a_program_draw_other_numbers() {
+    let seed = |t: &Trial| {
+        let load = t.work.load().unwrap();
+        load.program().unwrap().params.number("seed")
+    };
     let seeds = |params: &str, more: &str| -> Vec<i64> {
         let text = format!(
             "name = \"e\"\ndevices = [\"ssd-sata\"]\nschedulers = [\"none\"]\n\
              workloads = [{{ program = \"pgbench\", params = {{ {params} }} }}]\n{more}"
         );
         let trials = planned(&text, Path::new(".")).unwrap();
-        let of = |t: &Trial| match t.load.as_ref().unwrap() {
-            Load::Program { params, .. } => params.number("seed"),
-            Load::Trace { .. } => unreachable!("a program"),
-        };
-        trials.iter().map(of).collect()
+        trials.iter().map(seed).collect()
     };
     assert_eq!(seeds("", ""), [1]);
     assert_eq!(seeds("", "runs = 3"), [1, 2, 3]);
@@ -159,10 +158,7 @@ fn repetitions_of_a_program_draw_other_numbers() {
     // From a trial that is a repetition already.
     let text = "name = \"e\"\ndevices = [\"ssd-sata\"]\nschedulers = [\"none\"]\nworkloads = [{ program = \"pgbench\" }]";
     let t = planned(text, Path::new(".")).unwrap()[0].at_repetition(2, 0x89, true);
-    let Some(Load::Program { params, .. }) = t.at_repetition(4, 0x89, true).load else {
-        panic!("a program")
-    };
-    assert_eq!(params.number("seed"), 4);
+    assert_eq!(seed(&t.at_repetition(4, 0x89, true)), 4);
 }
 
 /// `queue/async_depth` came with 7.1, where mq-deadline's tunable of that name went.

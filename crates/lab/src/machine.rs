@@ -10,7 +10,9 @@ use iosched_backends::guardian::GuardianCommand;
 use iosched_backends::protocol::{self, Plan, Sink};
 use iosched_backends::target::{self, Leave};
 use iosched_backends::{Error as Refusal, SysRoot};
-use iosched_experiment::{BackendKind, Experiment, Placed, Record, Status, Trial, TrialId, Until};
+use iosched_experiment::{
+    BackendKind, Experiment, Placed, Record, Site, Status, Trial, TrialId, Until,
+};
 use iosched_results::store::StoreError;
 
 use crate::STEPS;
@@ -80,10 +82,9 @@ fn look_at_all(e: &Experiment, trials: &[Trial], o: &Options) -> Result<()> {
     if e.backend != BackendKind::Real {
         return Ok(());
     }
-    let writes = |t: &&Trial| {
-        e.steady.is_some() || t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim)
-    };
-    let writing = trials.iter().filter(|t| !t.on_files()).filter(writes);
+    let fio = |t: &&Trial| matches!(t.site(), Site::Disk | Site::FilesOfJobs);
+    let writes = |t: &&Trial| e.steady.is_some() || t.work.writes();
+    let writing = trials.iter().filter(fio).filter(writes);
     let devices: BTreeSet<&str> = writing.map(|t| t.device.name.as_str()).collect();
     if devices.len() > 1 {
         for device in devices {
@@ -110,9 +111,7 @@ fn groups(e: &Experiment, trials: &[Trial], o: &Options, sink: &mut Collecting<'
 /// system for commands or programs excludes jobs on the bare device, and a steady state belongs to one workload.
 fn together(e: &Experiment, a: &Trial, b: &Trial) -> bool {
     a.id.device == b.id.device
-        && a.startup.is_some() == b.startup.is_some()
-        && a.load.is_some() == b.load.is_some()
-        && a.jobs_on_files() == b.jobs_on_files()
+        && a.site() == b.site()
         && (e.steady.is_none() || a.id.workload == b.id.workload)
 }
 
@@ -133,7 +132,7 @@ fn rounds(
     let mock = e.backend == BackendKind::Mock;
     let max_time = e.until.and_then(|u| u.max_time).map(Duration::from_nanos);
     // A cold start is not warmed up by another one.
-    let cold = cells.iter().all(|c| c.startup.is_some());
+    let cold = cells.iter().all(|c| c.work.startup().is_some());
     let plan = Plan {
         rounds: e.runs,
         max_rounds: e.until.map_or(e.runs, |u| u.max_runs),
@@ -160,10 +159,9 @@ fn backend(e: &Experiment, first: &Trial, o: &Options) -> Box<dyn Backend> {
         ..LiveOptions::default()
     };
     // Nothing reads back what jobs write to the bare disk.
-    let data = if first.on_files() || first.jobs_on_files() {
-        DataMode::Memory
-    } else {
-        DataMode::Discard
+    let data = match first.site() {
+        Site::Disk => DataMode::Discard,
+        Site::FilesOfJobs | Site::Files | Site::Root => DataMode::Memory,
     };
     match e.backend {
         BackendKind::Emulated => {

@@ -54,7 +54,7 @@ fn tools_as_text(tools: &Tools) -> String {
 fn input_of(e: &Experiment, tools: &str, trial: &Trial) -> String {
     let (s, backend) = (&trial.scheduler, e.backend);
     let everything = format!(
-        "{} {backend:?} {:?} {tools} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
+        "{} {backend:?} {:?} {tools} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         e.steady,
         trial.device,
@@ -63,12 +63,10 @@ fn input_of(e: &Experiment, tools: &str, trial: &Trial) -> String {
         s.generation.name,
         s.tunables,
         trial.settings,
-        trial.jobs,
-        trial.startup,
-        trial.load,
+        trial.work,
         trial.foreign,
         trial.cpus,
-        (&trial.host, trial.program),
+        trial.host,
         trial.cgroups,
         trial.id,
     );

@@ -28,7 +28,7 @@ pub(crate) fn wait(
     go_on: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
 ) -> Result<(), SimError> {
     let written: u64 = record.jobs.iter().map(|j| j.write.bytes).sum();
-    if written == 0 || !trial.jobs.jobs.iter().any(leaves_writes) {
+    if written == 0 || !trial.jobs().jobs.iter().any(leaves_writes) {
         return Ok(());
     }
     let began = host.tl.now;
@@ -49,7 +49,7 @@ pub(crate) fn wait(
     let rate = written.min(write) as f64 / seconds;
     record.metrics.push(metric(DURABLE_BW, rate, "B/s", Some(true)));
     // Of jobs that a time ends, the one that wrote more has more to wait for.
-    let timed = trial.jobs.jobs.iter().any(|j| j.runtime.is_some());
+    let timed = trial.jobs().jobs.iter().any(|j| j.runtime.is_some());
     record.metrics.push(metric(DURABLE_AFTER, seconds, "s", (!timed).then_some(false)));
     Ok(())
 }

@@ -23,6 +23,9 @@ pub enum SimError {
     /// The jobs do not fit the device.
     #[error("{0}")]
     Layout(Box<Diagnostic>),
+    /// The start of a command.
+    #[error("\"{0}\" is the start of a program, which the simulator does not run")]
+    Startup(String),
     /// A fio job, or fio itself as it makes the jobs' files, ended with an error.
     #[error("{who}: {errno} in {call}")]
     Fio {

@@ -22,8 +22,8 @@ use crate::{durable, mount, programs, record};
 
 fn layouts(trial: &Trial, capacity: Bytes) -> Result<Vec<Files>, SimError> {
     let existing: BTreeMap<String, Bytes> = trial.host.files.iter().cloned().collect();
-    let raw = trial.jobs.jobs.iter().any(on_device);
-    lay_out_beside(&trial.jobs, if raw { capacity } else { ROOM }, &existing)
+    let raw = trial.jobs().jobs.iter().any(on_device);
+    lay_out_beside(trial.jobs(), if raw { capacity } else { ROOM }, &existing)
         .map_err(|d| SimError::Layout(Box::new(d)))
 }
 
@@ -33,7 +33,7 @@ fn identities(trial: &Trial, of_task: &[u32]) -> Vec<Identity> {
         info: TaskInfo { name: "fio".into(), ..TaskInfo::default() },
         ..Identity::default()
     };
-    let jobs = trial.jobs.jobs.iter().zip(of_task).map(|(j, group)| Identity {
+    let jobs = trial.jobs().jobs.iter().zip(of_task).map(|(j, group)| Identity {
         info: TaskInfo {
             pid: j.thread,
             name: j.name.clone(),
@@ -59,7 +59,7 @@ pub(crate) fn simulate(
     let points = record::points(host.take_dispatches(), |task| task);
     let cpu =
         |i: usize| host.measured().tasks.get(&(i as u32 + 1)).map(|t| t.cpu).unwrap_or_default();
-    let ran = trial.jobs.jobs.iter().zip(fio.take_stats()).zip(fio.errors()).enumerate();
+    let ran = trial.jobs().jobs.iter().zip(fio.take_stats()).zip(fio.errors()).enumerate();
     let ran =
         ran.map(|(i, ((job, stats), error))| Ran { job, stats, cpu: cpu(i), error }).collect();
     let mut record = record::of_jobs(trial, &host.queue, host.tl.now, ran, false);
@@ -124,7 +124,7 @@ fn run(
     let end = expected_end(trial);
     let go_on = &mut |now| progress(Progress { now, end });
     let fio = OnFiles::new(
-        trial.jobs.clone(),
+        trial.jobs().clone(),
         layouts,
         trial.host.files.clone(),
         (trial.host.fio_start, trial.start_order.clone()),
@@ -147,7 +147,7 @@ fn run(
 /// fio's processes by the names of their jobs. The first task is fio itself.
 fn in_words(trial: &Trial, error: HostError, preparing: bool) -> SimError {
     let HostError::Program { task, errno, call } = error else { return error.into() };
-    let job = (task as usize).checked_sub(1).and_then(|i| trial.jobs.jobs.get(i));
+    let job = (task as usize).checked_sub(1).and_then(|i| trial.jobs().jobs.get(i));
     let who = match job {
         _ if preparing => "making the files of the jobs".into(),
         Some(job) => format!("job {}", job.name),

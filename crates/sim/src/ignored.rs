@@ -25,7 +25,7 @@ fn of_queue(trial: &Trial, name: &str, value: i64) -> Option<Warning> {
         "io_timeout" => {
             says("changes nothing: no modelled device times out".into(), "leave it out")
         }
-        "read_ahead_kb" if trial.load.is_none() && !on_files::needed(&trial.jobs) => says(
+        "read_ahead_kb" if trial.work.load().is_none() && !on_files::needed(trial.jobs()) => says(
             "changes nothing: direct I/O is not read ahead".into(),
             "leave it out, or name a load for which it matters",
         ),

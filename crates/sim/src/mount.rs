@@ -99,7 +99,7 @@ fn read_ahead(trial: &Trial) -> u64 {
 pub(crate) fn files(trial: &Trial, capacity: Bytes, queue: &Stack) -> (Files, Option<Warning>) {
     let host = &trial.host;
     // On the device itself there is no file system, whatever its type would be.
-    if trial.jobs.jobs.iter().any(on_device) {
+    if trial.jobs().jobs.iter().any(on_device) {
         return (mounted(trial, queue, Volume::Raw(Raw { bytes: capacity })), None);
     }
     if fs_of(trial) == FsType::Simple {

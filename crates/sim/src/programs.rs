@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 
 use iosched_experiment::{
     ABSENT, BackendKind, DirStats, DispatchPoint, EVENT, JobRecord, Load, Mark, MarkKind, Metric,
-    ONLY_REAL, OPERATION, Record, SCHEMA, Series, Started, Status, TASK_CALLS, Trial, Warning,
+    ONLY_REAL, OPERATION, ProgramWork, Record, SCHEMA, Series, Started, Status, TASK_CALLS, Trial,
+    Warning,
 };
 use iosched_host::cpu::Costs;
 use iosched_host::programs::{Amounts, Measured, Programs, SeenBio, TaskStats};
@@ -25,7 +26,7 @@ use iosched_vfs::fs::FileSystem as _;
 /// A machine with everything done that comes before the measured part, and that part.
 fn ready(
     trial: &Trial,
-    load: &Load,
+    load: &dyn Load,
     go_on: &mut dyn FnMut(Nanos) -> ControlFlow<()>,
 ) -> Result<(Programs, Birth), SimError> {
     let (mut host, started, _) = machine(trial, load)?;
@@ -40,7 +41,7 @@ fn ready(
 }
 
 /// The first bios of a trial with such a load, at most so many.
-pub(crate) fn bios(trial: &Trial, load: &Load, most: usize) -> Result<Vec<SeenBio>, SimError> {
+pub(crate) fn bios(trial: &Trial, load: &dyn Load, most: usize) -> Result<Vec<SeenBio>, SimError> {
     let go_on = &mut |_| ControlFlow::Continue(());
     let (mut host, run) = ready(trial, load, go_on)?;
     host.collect_bios(most);
@@ -58,7 +59,7 @@ pub fn calls(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Option<Recording>, SimError> {
-    let Some(load) = &trial.load else { return Ok(None) };
+    let Some(load) = trial.work.load() else { return Ok(None) };
     let go_on = &mut |now| progress(Progress { now, end: 0 });
     let (mut host, run) = ready(trial, load, go_on)?;
     let recorder = Recorder::default();
@@ -82,22 +83,26 @@ pub(crate) fn make_image(
 }
 
 /// The machine of a trial, and its load.
-fn machine(trial: &Trial, load: &Load) -> Result<(Programs, Started, Option<Warning>), SimError> {
+fn machine(
+    trial: &Trial,
+    load: &dyn Load,
+) -> Result<(Programs, Started, Option<Warning>), SimError> {
     let queue = stack(trial, &[], &[iosched_schedulers::Cgroup::default()])?;
     let (files, old) = mount::files(trial, trial.device.capacity(), &queue);
     let costs = Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name);
     let mut host = Programs::new(queue, files, costs);
     host.tl.now = trial.start_at;
-    if let Load::Trace { .. } = load {
+    let started = load.start();
+    if started.replay.is_some() {
         host.notes_are_free();
     }
-    Ok((host, load.start(), old))
+    Ok((host, started, old))
 }
 
 /// Simulates a trial with such a load.
 pub(crate) fn simulate(
     trial: &Trial,
-    load: &Load,
+    load: &dyn Load,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
     let (mut host, started, old) = machine(trial, load)?;
@@ -146,12 +151,9 @@ pub(crate) fn simulate(
 
 /// Puts what a run of programs came to into a record: its tasks as jobs, its metrics, what is to be known of the load.
 /// The same for every backend.
-pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m: &Measured) {
+pub fn into_record(record: &mut Record, load: &dyn Load, replay: Option<&Replay>, m: &Measured) {
     record.jobs = m.tasks.iter().map(|(t, s)| job(*t, s, m)).collect();
-    let own = match load {
-        Load::Program { program, .. } => own_figures(program.figures, m),
-        Load::Trace { .. } => Vec::new(),
-    };
+    let own = load.program().map_or_else(Vec::new, |p| own_figures(p.program.figures, m));
     // What a program says of itself is what it is judged by: how long a benchmark of 60 s took says nothing.
     if own.is_empty() {
         record.metrics.push(metric("elapsed".into(), m.elapsed as f64 / 1e9, "s", false));
@@ -166,7 +168,7 @@ pub fn into_record(record: &mut Record, load: &Load, replay: Option<&Replay>, m:
 }
 
 /// What is to be known of a load beside its figures: remarks, work that never came, and the program with its parameters.
-fn remark(record: &mut Record, load: &Load, remarks: Vec<(&'static str, String, String)>) {
+fn remark(record: &mut Record, load: &dyn Load, remarks: Vec<(&'static str, String, String)>) {
     let workload = &record.trial.workload;
     let warning = |(code, message, advice): (&str, String, String)| Warning {
         code: code.into(),
@@ -176,7 +178,7 @@ fn remark(record: &mut Record, load: &Load, remarks: Vec<(&'static str, String, 
     let remarks = remarks.into_iter().chain(never_came(load, &record.metrics));
     let warnings: Vec<Warning> = remarks.map(warning).collect();
     record.warnings.extend(warnings);
-    if let Load::Program { program, params } = load {
+    if let Some(ProgramWork { program, params, .. }) = load.program() {
         record.provenance.insert("program".into(), program.name.into());
         let values = params.iter().map(|(n, v)| (format!("param.{n}"), v));
         record.provenance.extend(values);
@@ -199,8 +201,8 @@ fn absent(record: &mut Record, program: &Descriptor) {
 }
 
 /// Work that the program does now and then and that did not fall into the run. Its figures are without that load.
-fn never_came(load: &Load, metrics: &[Metric]) -> Vec<(&'static str, String, String)> {
-    let Load::Program { program, .. } = load else { return Vec::new() };
+fn never_came(load: &dyn Load, metrics: &[Metric]) -> Vec<(&'static str, String, String)> {
+    let Some(ProgramWork { program, .. }) = load.program() else { return Vec::new() };
     let none = |p: &&Periodic| metrics.iter().any(|m| m.name == p.figure && m.value <= 0.0);
     let words = |p: &Periodic| ("periodic-work", p.none.to_string(), p.advice.to_string());
     program.periodic.iter().filter(none).map(words).collect()
@@ -209,16 +211,15 @@ fn never_came(load: &Load, metrics: &[Metric]) -> Vec<(&'static str, String, Str
 /// Fills a live record with what a real program said of itself, by the names of the workload's own figures.
 pub fn real_program(
     record: &mut Record,
-    load: &Option<Load>,
+    load: &ProgramWork,
     seconds: f64,
     figures: &[(&'static str, f64)],
 ) {
-    let Some(load @ Load::Program { program, .. }) = load else { return };
     record.elapsed = (seconds * 1e9) as Nanos;
     if figures.is_empty() {
         record.metrics.push(metric("elapsed".into(), seconds, "s", false));
     }
-    for f in program.figures {
+    for f in load.program.figures {
         let found = figures.iter().filter(|(n, _)| *n == f.name);
         record
             .metrics
@@ -389,7 +390,7 @@ mod tests {
         // A real one on a file system without direct I/O.
         let found: Vec<_> = program.figures.iter().skip(1).map(|f| (f.name, 2.0)).collect();
         let mut record = Record::default();
-        real_program(&mut record, &Some(Load::Program { program, params }), 1.0, &found);
+        real_program(&mut record, &ProgramWork::new(program, params), 1.0, &found);
         let told = &record.provenance[ABSENT];
         assert_eq!(told, "fsync_writethrough; fsync_writethrough, two writes; open_datasync");
     }
@@ -399,11 +400,11 @@ mod tests {
     fn a_real_program_says_how_short_it_was() {
         let set = |d: &'static Descriptor, name: &str, value: &str| {
             let params = Params::of(d, &[(name.into(), value.into())]).unwrap();
-            let load = Some(Load::Program { program: d, params });
+            let load = ProgramWork::new(d, params);
             let mut record = Record::default();
             real_program(&mut record, &load, 1.0, &[]);
             let mut text = Record::default();
-            remark(&mut text, load.as_ref().unwrap(), load.as_ref().unwrap().remarks(None));
+            remark(&mut text, &load, load.remarks(None));
             (record.warnings, text.warnings)
         };
         let (real, text) = set(Descriptor::find("sqlite").unwrap(), "inserts", "5");

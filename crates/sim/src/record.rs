@@ -385,12 +385,12 @@ fn state_ignored(trial: &Trial) -> Option<Warning> {
 
 /// What is to be known of a run of fio jobs.
 fn warnings(trial: &Trial, ran: &[Ran<'_>], exact: bool) -> Vec<Warning> {
-    let ignored = trial.jobs.warnings.iter().map(|w| Warning {
+    let ignored = trial.jobs().warnings.iter().map(|w| Warning {
         code: "option-ignored".into(),
         message: w.clone(),
         advice: String::new(),
     });
-    let parts = assumed_parts(&trial.jobs).map(|message| Warning {
+    let parts = assumed_parts(trial.jobs()).map(|message| Warning {
         code: PARTS.into(),
         message,
         advice: String::new(),
@@ -456,7 +456,7 @@ pub(crate) fn of(trial: &Trial, mut machine: Machine) -> Record {
     let io_logs = iolog_write::texts(machine.tasks.iter().map(|t| &t.job));
     // Ten thousand tasks are not kept beside ten thousand records.
     let cpu: Vec<CpuTime> = (0..machine.tasks.len()).map(|i| machine.cpu_time(i)).collect();
-    let tasks = take(&mut machine.tasks).into_iter().zip(&trial.jobs.jobs).zip(cpu);
+    let tasks = take(&mut machine.tasks).into_iter().zip(&trial.jobs().jobs).zip(cpu);
     let ran = tasks.map(|((mut t, job), cpu)| Ran {
         job,
         stats: t.job.take_stats(),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use iosched_experiment::{Record, Trial, path_of};
+use iosched_experiment::{Record, Trial, Work, path_of};
 use iosched_schedulers::{Cgroup, TaskInfo};
 use iosched_types::Nanos;
 use iosched_workloads::fio::layout::lay_out;
@@ -53,12 +53,20 @@ fn any(
     trial: &Trial,
     progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Record, SimError> {
-    if let Some(load) = &trial.load {
-        return programs::simulate(trial, load, progress);
+    match &trial.work {
+        Work::Program(program) => programs::simulate(trial, program, progress),
+        Work::Calls(log) => programs::simulate(trial, log, progress),
+        Work::Fio(fio) if on_files::needed(&fio.set) => files::simulate(trial, progress),
+        Work::Fio(_) => direct(trial, progress),
+        Work::Startup(startup) => Err(SimError::Startup(startup.title())),
     }
-    if on_files::needed(&trial.jobs) {
-        return files::simulate(trial, progress);
-    }
+}
+
+/// Simulates fio jobs that need neither memory nor file system of the host.
+fn direct(
+    trial: &Trial,
+    progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+) -> Result<Record, SimError> {
     let mut machine = build(trial)?;
     if !trial.device.discard {
         machine.refuse_discards();
@@ -75,7 +83,7 @@ fn any(
 }
 
 pub(crate) fn expected_end(trial: &Trial) -> Nanos {
-    let ends = trial.jobs.jobs.iter().map(|j| {
+    let ends = trial.jobs().jobs.iter().map(|j| {
         j.runtime.map_or(0, |r| r.saturating_add(j.ramp_time).saturating_add(j.wait.delay))
     });
     ends.max().unwrap_or(0)
@@ -85,7 +93,7 @@ pub(crate) fn expected_end(trial: &Trial) -> Nanos {
 pub(crate) fn cgroups(trial: &Trial) -> (Vec<Cgroup>, Vec<u32>) {
     let mut groups = vec![Cgroup::default()];
     let mut of_task = Vec::new();
-    for job in &trial.jobs.jobs {
+    for job in &trial.jobs().jobs {
         let Some((path, weight)) = &job.cgroup else {
             of_task.push(0);
             continue;
@@ -127,11 +135,11 @@ fn add_group(groups: &mut Vec<Cgroup>, path: &str) -> u32 {
 
 /// Wires a trial's parts.
 pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
-    let files =
-        lay_out(&trial.jobs, trial.device.capacity()).map_err(|d| SimError::Layout(Box::new(d)))?;
+    let files = lay_out(trial.jobs(), trial.device.capacity())
+        .map_err(|d| SimError::Layout(Box::new(d)))?;
     let (groups, of_task) = cgroups(trial);
     let tasks: Vec<TaskInfo> = trial
-        .jobs
+        .jobs()
         .jobs
         .iter()
         .zip(&of_task)
@@ -144,7 +152,7 @@ pub(crate) fn build(trial: &Trial) -> Result<Machine, SimError> {
         })
         .collect();
     let queue = stack(trial, &tasks, &groups)?;
-    let jobs = trial.jobs.jobs.iter().zip(&files).map(|(j, f)| Job::new(j, f));
+    let jobs = trial.jobs().jobs.iter().zip(&files).map(|(j, f)| Job::new(j, f));
     let mut machine = Machine::new(queue, jobs, &of_task);
     join_flows(machine.tasks.iter_mut().map(|t| &mut t.job));
     machine.charge_cores(Costs::new(&trial.kernel.cpu, trial.scheduler.descriptor.name));

@@ -36,8 +36,8 @@ pub(crate) fn reset_of(leg: usize, spec: &DeviceSpec) -> Nanos {
 
 /// Who writes where, for a disk that begins with a full cache. Of programs, files, logs and arrays nothing is known.
 fn writers(trial: &Trial) -> Vec<Writer> {
-    let (set, device) = (&trial.jobs, &trial.device);
-    let unknown = trial.load.is_some()
+    let (set, device) = (trial.jobs(), &trial.device);
+    let unknown = trial.work.load().is_some()
         || device.stack.is_some()
         || on_files::needed(set)
         || set.jobs.iter().any(|j| j.replay.is_some());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use iosched_experiment::{BackendKind, Trial};
+use iosched_experiment::{BackendKind, Site, Trial};
 use iosched_workloads::fio::layout::lay_out_beside;
 use iosched_workloads::fio::on_files;
 
@@ -69,7 +69,7 @@ pub fn programs(trials: &[&Trial], own: &Own) -> Vec<String> {
 /// # Errors
 /// [`Error::NoTool`], [`Error::OldTool`], [`Error::Unavailable`].
 pub fn fio_for(trials: &[&Trial], interrupt: &Interrupt) -> Result<()> {
-    match trials.iter().any(|t| t.load.is_none()) {
+    match trials.iter().any(|t| t.work.needs_fio()) {
         true => crate::load::fio::found(interrupt).map(drop),
         false => Ok(()),
     }
@@ -97,10 +97,10 @@ pub(super) fn settings(kind: BackendKind, trial: &Trial) -> Result<()> {
 /// Whether there is a file system with room for the trial's files.
 fn room(kind: BackendKind, trial: &Trial, own: &Own) -> Result<()> {
     let emulated = kind == BackendKind::Emulated;
-    if emulated && (trial.load.is_some() || trial.jobs_on_files()) {
+    if emulated && matches!(trial.site(), Site::Files | Site::FilesOfJobs) {
         FileSystem::of(&trial.host)?;
     }
-    let needs = match &trial.load {
+    let needs = match trial.work.load() {
         Some(load) => match benchmark::room(trial, load, own) {
             // Without its tree a program is refused already.
             Err(Error::NoTool { .. }) => return Ok(()),
@@ -117,7 +117,7 @@ fn room(kind: BackendKind, trial: &Trial, own: &Own) -> Result<()> {
     let place = match path.metadata() {
         Ok(m) if m.is_dir() => Some(&*path),
         // On a file or a device jobs have regions of it.
-        _ if trial.load.is_none() => None,
+        _ if trial.site() != Site::Files => None,
         Ok(m) if !m.is_file() => None,
         _ => path.parent().filter(|p| p.is_dir()),
     };
@@ -126,17 +126,17 @@ fn room(kind: BackendKind, trial: &Trial, own: &Own) -> Result<()> {
 
 /// The files that jobs have on a file system before their measured part: whose they are, and their bytes.
 fn files(trial: &Trial) -> Option<(&str, u64)> {
-    if !trial.jobs_on_files() {
+    if trial.site() != Site::FilesOfJobs {
         return None;
     }
     // What is wrong with the jobs is said where they are planned.
-    let places = lay_out_beside(&trial.jobs, on_files::ROOM, &BTreeMap::new()).ok()?;
-    Some((&trial.id.workload, on_files::bytes_before(&trial.jobs, &places, true)))
+    let places = lay_out_beside(trial.jobs(), on_files::ROOM, &BTreeMap::new()).ok()?;
+    Some((&trial.id.workload, on_files::bytes_before(trial.jobs(), &places, true)))
 }
 
 /// Whether the jobs' control groups can be made.
 fn groups(trial: &Trial, interrupt: &Interrupt) -> Result<()> {
-    let groups = || trial.jobs.jobs.iter().filter_map(|j| j.cgroup.as_ref());
+    let groups = || trial.jobs().jobs.iter().filter_map(|j| j.cgroup.as_ref());
     if groups().next().is_none() {
         return Ok(());
     }

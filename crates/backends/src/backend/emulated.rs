@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
 
-use iosched_experiment::{BackendKind, Record, Trial};
+use iosched_experiment::{BackendKind, Record, Site, Trial};
 
-use super::live::{LiveOptions, Model, Place, Run};
+use super::live::{Floor, LiveOptions, Model, Place, Run};
 use super::noted::invalidate;
 use super::{Backend, Requirement};
 use crate::emulate::{self, EmulatedDisk, model_limits};
@@ -51,13 +51,13 @@ enum Files {
 
 /// Whether a trial needs a file system.
 fn on_files(trial: &Trial) -> bool {
-    trial.on_files() || trial.jobs_on_files()
+    trial.site() != Site::Disk
 }
 
 impl Files {
     /// Makes the disk ready for a trial that needs a file system.
     fn ready(&mut self, disk: &EmulatedDisk, trial: &Trial, interrupt: &Interrupt) -> Result<()> {
-        if let Some(what) = &trial.startup {
+        if let Some(what) = trial.work.startup() {
             if !matches!(self, Files::Stage(stage) if stage.has_room(what)) {
                 // The old one is unmounted first.
                 *self = Files::None;
@@ -186,14 +186,12 @@ impl Backend for Emulated {
             before.replace(disk.served());
             Ok(())
         };
-        let mut record = match (&trial.startup, &trial.load, files) {
-            (Some(what), _, Files::Stage(stage)) => run.startup(what, stage)?,
-            (_, Some(load), Files::Ground(ground, _)) => run.program(load, ground, &cold)?,
-            (_, None, Files::Ground(ground, _)) if on_files(trial) => {
-                run.fio_on_files(ground, &cold)?
-            }
-            _ => run.fio()?,
+        let floor = match files {
+            Files::Stage(stage) => Floor::Stage(stage),
+            Files::Ground(ground, _) => Floor::Ground(ground),
+            Files::None => Floor::Bare,
         };
+        let mut record = run.work(floor, &cold)?;
         let (served, before) = (disk.served(), before.borrow().clone());
         record.device.max_in_flight = u32::try_from(served.max_in_flight).unwrap_or(u32::MAX);
         record.device.seeks = served.seeks.saturating_sub(before.seeks);

@@ -4,17 +4,17 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use iosched_experiment::{BackendKind, Load, Record, SCHEMA, Startup, Status, Trial, Warning};
+use iosched_experiment::{
+    BackendKind, Load, ProgramWork, Record, SCHEMA, Startup, Status, Trial, Warning, Work,
+};
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
-use iosched_workloads::programs::Params;
 
 use super::drifting;
 use super::looks::Looks;
 use super::noted::{
     Traced, clock_check, cpu_cost, priority, provenance, system, throttled, tunables,
 };
-use super::real::writes;
 use crate::benchmark::{self, At, Found, Limit, Recipe, Scene, Serving, tree};
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
@@ -105,39 +105,71 @@ pub(crate) struct Model<'a> {
     pub(crate) fast: bool,
 }
 
+/// Where the work of a trial runs.
+#[derive(Clone, Copy)]
+pub(crate) enum Floor<'a> {
+    /// The target itself.
+    Bare,
+    /// A small root, from which commands start.
+    Stage(&'a Stage),
+    /// A directory of a file system.
+    Ground(&'a Ground),
+}
+
 impl Run<'_> {
+    /// Does the work. `cold` makes the disk one that was left alone, when files are there.
+    ///
+    /// # Errors
+    /// A run that yields no figures; work on a floor that it has no use for.
+    pub(crate) fn work(&self, floor: Floor<'_>, cold: &dyn Fn() -> Result<()>) -> Result<Record> {
+        match (&self.trial.work, floor) {
+            (Work::Fio(_), Floor::Bare) => self.fio(),
+            (Work::Fio(_), Floor::Ground(ground)) => self.fio_on_files(ground, cold),
+            (Work::Program(program), Floor::Ground(ground)) => {
+                match benchmark::behind(self.trial) {
+                    Some((recipe, _)) => self.benchmark(recipe, program, ground, cold),
+                    None => self.program(program, ground, cold),
+                }
+            }
+            (Work::Calls(log), Floor::Ground(ground)) => self.program(log, ground, cold),
+            (Work::Startup(what), Floor::Stage(stage)) => self.startup(what, stage),
+            (Work::Fio(_), Floor::Stage(_))
+            | (Work::Program(_) | Work::Calls(_), Floor::Bare | Floor::Stage(_))
+            | (Work::Startup(_), Floor::Bare | Floor::Ground(_)) => {
+                let message = format!("{}: its files have no place", self.trial.id.workload);
+                Err(Error::Trial { message })
+            }
+        }
+    }
+
     /// Runs the fio jobs.
-    pub(crate) fn fio(&self) -> Result<Record> {
+    fn fio(&self) -> Result<Record> {
         let (trial, options) = (self.trial, self.options);
-        let jobs = jobfile::render(&trial.jobs, &self.place.path, self.place.bytes)?;
+        let jobs = jobfile::render(trial.jobs(), &self.place.path, self.place.bytes)?;
         let scheduler = apply(self.kind, trial, self.disks)?;
         meter::drop_caches()?;
         wait(options.settle, &options.interrupt)?;
         let dir = Scratch::new(options)?;
         let how = fio::How {
             target: self.place.descriptor,
-            read_only: !writes(trial),
+            read_only: !trial.work.writes(),
             ..self.how(&dir, &jobs)
         };
         // Reads of a verification belong to the job, but not all of them are counted.
-        let direct = trial.jobs.jobs.iter().all(|j| j.direct && j.live_only.is_empty());
+        let direct = trial.jobs().jobs.iter().all(|j| j.direct && j.live_only.is_empty());
         self.measured_by_fio(&how, &jobs, &scheduler, direct)
     }
 
     /// Runs the fio jobs on files of their own in a fresh directory, which fio makes before. `cold` then makes the disk
     /// one that was left alone.
-    pub(crate) fn fio_on_files(
-        &self,
-        ground: &Ground,
-        cold: &dyn Fn() -> Result<()>,
-    ) -> Result<Record> {
+    fn fio_on_files(&self, ground: &Ground, cold: &dyn Fn() -> Result<()>) -> Result<Record> {
         let (trial, options) = (self.trial, self.options);
         let scheduler = apply(self.kind, trial, self.disks)?;
         let files = ground.fresh()?;
         let at = fio::directory(files.as_fd());
         // An emulated disk is as fast on zeros, and storing them costs nothing.
         let zeros = ground.mounted().is_some();
-        let (jobs, directories) = jobfile::render_on_files(&trial.jobs, &at, zeros)?;
+        let (jobs, directories) = jobfile::render_on_files(trial.jobs(), &at, zeros)?;
         for directory in directories {
             let path = Path::new(&at).join(directory);
             std::fs::create_dir_all(&path).map_err(|e| Error::io("creating", &path, e))?;
@@ -158,7 +190,7 @@ impl Run<'_> {
             dir: &dir.0,
             target: self.place.descriptor,
             on_files: false,
-            limit: fio::time_limit(&self.trial.jobs),
+            limit: fio::time_limit(self.trial.jobs()),
             urgent: self.kind == BackendKind::Emulated,
             read_only: false,
             files: &jobs.files,
@@ -176,13 +208,13 @@ impl Run<'_> {
         let (fio, seen) = self.observed(&mut |alive| fio::run(how, &jobs.text, alive))?;
         let mut record = self.blank(&seen);
         if let Some(other) =
-            fio.jobs.iter().find(|j| !trial.jobs.jobs.iter().any(|t| t.name == j.name))
+            fio.jobs.iter().find(|j| !trial.jobs().jobs.iter().any(|t| t.name == j.name))
         {
             let message = format!("fio ran a job \"{}\" that is not the trial's", other.name);
             return Err(Error::Trial { message });
         }
         record.jobs = fio.jobs;
-        record.note_asks(&trial.jobs.jobs);
+        record.note_asks(&trial.jobs().jobs);
         record.warnings.extend(jobs.warnings.iter().cloned());
         record.warnings.extend(fio.warnings);
         record.provenance.insert("fio".into(), fio.version);
@@ -193,7 +225,7 @@ impl Run<'_> {
         ];
         record.logs.retain(|(_, text)| !text.trim().is_empty());
         cpu_cost(&mut record, &seen.used, &fio.cpu);
-        record.warnings.extend(drifting::warning(&trial.id, &trial.jobs.jobs, &seen.counts));
+        record.warnings.extend(drifting::warning(&trial.id, &trial.jobs().jobs, &seen.counts));
         self.conclude(&mut record, seen, scheduler, direct);
         if let Some(why) = record.failed_jobs() {
             if let Some(e) = self.gone() {
@@ -205,7 +237,7 @@ impl Run<'_> {
     }
 
     /// Starts the command under its load.
-    pub(crate) fn startup(&self, what: &Startup, stage: &Stage) -> Result<Record> {
+    fn startup(&self, what: &Startup, stage: &Stage) -> Result<Record> {
         let options = self.options;
         let scheduler = apply(self.kind, self.trial, self.disks)?;
         wait(options.settle, &options.interrupt)?;
@@ -238,17 +270,13 @@ impl Run<'_> {
 
     /// Runs a program, or a log of system calls, in a fresh directory. What it needs is made there first. `cold` then
     /// makes the disk one that was left alone.
-    pub(crate) fn program(
+    fn program(
         &self,
-        load: &Load,
+        load: &dyn Load,
         ground: &Ground,
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
-        ground.fresh()?;
-        ground.check_room(benchmark::room(self.trial, load, &self.options.tools)?)?;
-        if let Some(real) = benchmark::behind(self.trial) {
-            return self.benchmark(real, ground, cold);
-        }
+        self.check_room(load, ground)?;
         let options = self.options;
         let scheduler = apply(self.kind, self.trial, self.disks)?;
         let dir = ground.fresh()?;
@@ -275,14 +303,22 @@ impl Run<'_> {
         Ok(record)
     }
 
+    /// Whether the load's files fit a fresh directory.
+    fn check_room(&self, load: &dyn Load, ground: &Ground) -> Result<()> {
+        ground.fresh()?;
+        ground.check_room(benchmark::room(self.trial, load, &self.options.tools)?)
+    }
+
     /// Runs the real program of a workload in a fresh directory.
-    pub(crate) fn benchmark(
+    fn benchmark(
         &self,
-        (recipe, params): (&Recipe, &Params),
+        recipe: &Recipe,
+        work: &ProgramWork,
         ground: &Ground,
         cold: &dyn Fn() -> Result<()>,
     ) -> Result<Record> {
-        let options = self.options;
+        self.check_room(work, ground)?;
+        let (options, params) = (self.options, &work.params);
         (recipe.can)(params)?;
         let tools = recipe.find(&options.tools, &options.interrupt)?;
         let scheduler = apply(self.kind, self.trial, self.disks)?;
@@ -329,7 +365,7 @@ impl Run<'_> {
         let printed = printed + &asked;
         let figures = recipe.read(&printed, params, its)?;
         let mut record = self.blank(&seen);
-        iosched_sim::real_program(&mut record, &self.trial.load, its.seconds, &figures);
+        iosched_sim::real_program(&mut record, work, its.seconds, &figures);
         if !its.ended && matches!(plan.limit, Limit::Tells(_)) {
             record.metrics.iter_mut().for_each(|m| m.censored = true);
         }
@@ -376,7 +412,7 @@ impl Run<'_> {
         };
         let answered = || self.model.map(|m| (m.answered)());
         let answered_before = answered();
-        let own_groups = self.trial.jobs.jobs.iter().any(|j| j.cgroup.is_some());
+        let own_groups = self.trial.jobs().jobs.iter().any(|j| j.cgroup.is_some());
         let mut looks = Looks::new(disks, own_groups);
         let (wall, clock) = (SystemTime::now(), Instant::now());
         let before = meter::read(&root, &names);
@@ -456,8 +492,8 @@ impl Run<'_> {
             let syncs = j.fsync > 0 || j.fdatasync > 0 || j.end_fsync || j.sync > 0;
             !syncs && !j.pattern.trim
         };
-        let jobs = self.trial.startup.is_none() && self.trial.load.is_none();
-        let sample = jobs && self.trial.jobs.jobs.iter().all(plain);
+        let jobs = &self.trial.jobs().jobs;
+        let sample = !jobs.is_empty() && jobs.iter().all(plain);
         match model {
             _ if self.options.trace => Some(Detail::All),
             Some(m) if m.fast && sample => Some(Detail::Sampled),
@@ -468,7 +504,7 @@ impl Run<'_> {
 
     fn blank(&self, seen: &Seen) -> Record {
         // fio and commands that start get a priority of their own on an emulated disk.
-        let urgent = self.kind == BackendKind::Emulated && self.trial.load.is_none();
+        let urgent = self.kind == BackendKind::Emulated && self.trial.work.load().is_none();
         let priority = (!urgent).then(priority).flatten();
         Record {
             schema: SCHEMA,
@@ -506,10 +542,10 @@ impl Run<'_> {
             settings_kept: now.iter().zip(&seen.applied).all(kept),
             disturbed: seen.disturbed.as_deref(),
             bytes: self.place.bytes,
-            jobs: if self.trial.startup.is_some() { &[] } else { &self.trial.jobs.jobs },
+            jobs: &self.trial.jobs().jobs,
             // A mirror writes everything twice, and parity is read and written as well.
             direct: direct && now.len() == 1,
-            through_cache: self.trial.load.is_some(),
+            through_cache: self.trial.work.load().is_some(),
             late_share: (self.late_share)(),
         };
         validity::judge(record, &evidence, &self.options.thresholds);

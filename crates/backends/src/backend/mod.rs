@@ -80,7 +80,7 @@ pub(crate) fn needed(
     own: &[(&'static str, PathBuf)],
     interrupt: &Interrupt,
 ) -> Result<()> {
-    let needs = |r: &Requirement| trial.load.is_none() || r.what != FIO;
+    let needs = |r: &Requirement| trial.work.needs_fio() || r.what != FIO;
     require(requirements.into_iter().filter(needs).collect())?;
     let Some((recipe, params)) = benchmark::behind(trial) else { return Ok(()) };
     (recipe.can)(params)?;

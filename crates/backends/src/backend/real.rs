@@ -2,12 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use iosched_experiment::{BackendKind, Record, Trial};
-use iosched_types::Op;
+use iosched_experiment::{BackendKind, Record, Site, Trial};
 use iosched_workloads::fio::JobSpec;
-use iosched_workloads::fio::iolog::IoLog;
 
-use super::live::{LiveOptions, Place, Run};
+use super::live::{Floor, LiveOptions, Place, Run};
 use super::{Backend, Requirement};
 use crate::benchmark;
 use crate::error::{Error, Result};
@@ -56,7 +54,7 @@ impl Real {
         }
         let mut target = Target::find(&root, &self.name)?;
         self.ready_for(&mut target, trial)?;
-        if let Some(load) = &trial.load {
+        if let Some(load) = trial.work.load() {
             let (what, needed) = benchmark::room(trial, load, &self.options.tools)?;
             check_room(&directory(&target)?, target.path(), what, needed)?;
         }
@@ -66,7 +64,7 @@ impl Real {
     /// Makes sure that the trial may do its work on the target.
     fn ready_for(&self, target: &mut Target, trial: &Trial) -> Result<()> {
         let root = SysRoot::default();
-        if trial.startup.is_some() || trial.load.is_some() || makes_files(target, trial) {
+        if in_directory(target, trial) {
             return directory(target).map(drop);
         }
         if target.kind() == Kind::Directory {
@@ -83,7 +81,7 @@ impl Real {
         if let Some(e) = impossible(target.kind(), trial) {
             return Err(e);
         }
-        if writes(trial) {
+        if trial.work.writes() {
             if target.is_claimed() {
                 target.still_ours(&root)?;
             }
@@ -101,7 +99,7 @@ impl Real {
 #[must_use]
 pub fn impossible(kind: Kind, trial: &Trial) -> Option<Error> {
     let trims = |j: &&JobSpec| j.pattern.trim;
-    let job = trial.jobs.jobs.iter().find(trims).filter(|_| kind == Kind::File)?;
+    let job = trial.jobs().jobs.iter().find(trims).filter(|_| kind == Kind::File)?;
     let message = format!("job \"{}\" trims: fio trims devices, not files", job.name);
     Some(Error::input(message, "name a disk or a loop device, or leave the trims out"))
 }
@@ -160,7 +158,7 @@ impl Backend for Real {
 impl Real {
     fn run_on(&self, ready: &mut Ready, trial: &Trial) -> Result<Record> {
         self.ready_for(&mut ready.target, trial)?;
-        let stage = match &trial.startup {
+        let stage = match trial.work.startup() {
             Some(what) => {
                 let stage = match &mut ready.stage {
                     Some(stage) => stage,
@@ -177,12 +175,12 @@ impl Real {
                     }
                 };
                 stage.provide(what, &self.options.interrupt)?;
-                Some((what, &*stage))
+                Some(&*stage)
             }
             None => None,
         };
-        let of_jobs = makes_files(&ready.target, trial);
-        if (trial.load.is_some() || of_jobs) && ready.ground.is_none() {
+        let files = stage.is_none() && in_directory(&ready.target, trial);
+        if files && ready.ground.is_none() {
             let (dir, o) = (directory(&ready.target)?, &self.options);
             let guardian = o.guardian.as_ref();
             ready.ground =
@@ -190,7 +188,7 @@ impl Real {
         }
         // Names in a directory of another user's may be made to lead elsewhere.
         let in_place = || {
-            stage.map_or(Ok(()), |(_, stage)| stage.in_place())?;
+            stage.map_or(Ok(()), Stage::in_place)?;
             ready.ground.as_ref().map_or(Ok(()), Ground::in_place)
         };
         in_place()?;
@@ -210,30 +208,24 @@ impl Real {
             model: None,
             unused: &|| target.unused(&SysRoot::default()),
         };
-        let record = match (stage, &trial.load, &ready.ground) {
-            (Some((what, stage)), ..) => run.startup(what, stage),
-            (None, Some(load), Some(ground)) => run.program(load, ground, &|| Ok(())),
-            (None, None, Some(ground)) if of_jobs => run.fio_on_files(ground, &|| Ok(())),
-            _ => run.fio(),
-        }?;
+        let floor = match (stage, &ready.ground) {
+            (Some(stage), _) => Floor::Stage(stage),
+            (None, Some(ground)) if files => Floor::Ground(ground),
+            (None, _) => Floor::Bare,
+        };
+        let record = run.work(floor, &|| Ok(()))?;
         in_place()?;
         Ok(record)
     }
 }
 
-/// Whether a trial's jobs change what they work on.
-pub(super) fn writes(trial: &Trial) -> bool {
-    let changes = |log: &IoLog| log.entries.iter().any(|e| matches!(e.op, Op::Write | Op::Discard));
-    // Only a job that writes to zones resets them.
-    trial.jobs.jobs.iter().any(|j| match &j.replay {
-        Some(log) => changes(log),
-        None => j.pattern.write || j.pattern.trim,
-    })
-}
-
-/// Whether fio's jobs have files of their own in a directory. On a file or a device they have regions of it.
-fn makes_files(target: &Target, trial: &Trial) -> bool {
-    target.kind() == Kind::Directory && trial.jobs_on_files()
+/// Whether a trial's files lie in a directory. Jobs on a file or a device have regions of it.
+fn in_directory(target: &Target, trial: &Trial) -> bool {
+    match trial.site() {
+        Site::Files | Site::Root => true,
+        Site::FilesOfJobs => target.kind() == Kind::Directory,
+        Site::Disk => false,
+    }
 }
 
 /// Where commands and programs can have their files: the target itself if it is a directory, else the directory that holds it.

@@ -224,12 +224,9 @@ pub fn figures_in(
 
 /// The recipe that a trial runs, with its parameters, if it runs a real program.
 pub(crate) fn behind(trial: &Trial) -> Option<(&'static Recipe, &Params)> {
-    match &trial.load {
-        Some(Load::Program { program, params }) if trial.program == ProgramKind::Real => {
-            of(program.name).map(|recipe| (recipe, params))
-        }
-        _ => None,
-    }
+    let work = trial.work.load()?.program()?;
+    let real = work.live == ProgramKind::Real;
+    real.then(|| of(work.program.name)).flatten().map(|recipe| (recipe, &work.params))
 }
 
 /// What a trial's load is called, and the bytes that its files have at least at some time.
@@ -238,7 +235,7 @@ pub(crate) fn behind(trial: &Trial) -> Option<(&'static Recipe, &Params)> {
 /// [`Error::NoTool`] without a tree, [`Error::Tool`] for an archive that cannot be read.
 pub(crate) fn room(
     trial: &Trial,
-    load: &Load,
+    load: &dyn Load,
     own: &[(&'static str, PathBuf)],
 ) -> Result<(&'static str, Bytes)> {
     let room = behind(trial).and_then(|(recipe, params)| Some((recipe.tree?, params)));

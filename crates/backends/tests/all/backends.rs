@@ -21,11 +21,11 @@ use iosched_backends::{Error, ExitClass, Result, SysRoot, discover};
 use iosched_block::KernelProfile;
 use iosched_devices::DeviceSpec;
 use iosched_experiment::{
-    BackendKind, Collect, Load, Mix, Record, Startup, Status, Steady, Trial, TrialId,
-    choose_scheduler,
+    BackendKind, Collect, FioWork, Mix, ProgramWork, Record, Startup, Status, Steady, Trial,
+    TrialId, Work, choose_scheduler,
 };
 use iosched_schedulers::registry::Registry;
-use iosched_workloads::fio::{JobSet, NoLookup, parse};
+use iosched_workloads::fio::{NoLookup, parse};
 use iosched_workloads::programs::Descriptor;
 
 const DISK: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"256MiB\"\nlat_ns=4000000\npar=2\n\
@@ -131,15 +131,16 @@ fn rounds_have_the_seeds_of_the_simulators_repetitions() {
     let cells = |own: bool| {
         let job = if own { format!("{JOB}randseed=7\n") } else { JOB.into() };
         let mut cell = trial("none", &job);
-        cell.reseeded = vec![!own];
+        cell.work = Work::Fio(FioWork::repeated(cell.jobs().clone()));
         [cell]
     };
     let ran = |own, rounds| {
         let (mut backend, mut sink) = (Watching::default(), Memory::default());
         let plan = Plan { seed: 40, ..plan(rounds) };
         run(&mut backend, &cells(own), &plan, &Interrupt::default(), &mut sink).unwrap();
-        let of =
-            |t: &Trial| (t.jobs.jobs[0].randseed.unwrap(), t.jobs.jobs[0].randrepeat, t.id.seed);
+        let of = |t: &Trial| {
+            (t.jobs().jobs[0].randseed.unwrap(), t.jobs().jobs[0].randrepeat, t.id.seed)
+        };
         backend.1.iter().map(of).collect::<Vec<_>>()
     };
     assert_eq!(ran(false, 3), [(40, false, 40), (41, false, 41), (42, false, 42)]);
@@ -153,7 +154,7 @@ fn a_drive_is_written_and_brought_into_its_steady_state_first() {
     let steady = Some(Steady { precondition: 3, max_rounds: 9 });
     let plan = Plan { steady, ..plan(2) };
     run(&mut backend, &[trial("kyber", JOB)], &plan, &Interrupt::default(), &mut sink).unwrap();
-    let fill = &backend.1[0].jobs.jobs[0];
+    let fill = &backend.1[0].jobs().jobs[0];
     assert!(fill.pattern.write && !fill.pattern.random && fill.loops == 3, "{fill:?}");
     // The mock's rates differ by less than 5 %, so the first window is steady.
     assert_eq!(backend.1.len(), 1 + 5 + 2);
@@ -332,8 +333,7 @@ fn bash(load: &str, mib: u64) -> Startup {
 /// A trial of a program.
 pub(crate) fn program(scheduler: &str, line: &str) -> Trial {
     let (program, params) = Descriptor::from_command_line(line).unwrap();
-    let load = Some(Load::Program { program, params });
-    Trial { load, jobs: JobSet::default(), ..trial(scheduler, JOB) }
+    Trial { work: ProgramWork::new(program, params).into(), ..trial(scheduler, JOB) }
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn too_little_room_is_told_before_anything_is_made() {
     files.device.name = dir.path().display().to_string();
     let said = say(BackendKind::Real, &files);
     assert!(said.contains("t needs at least 900 TiB, and"), "{said}");
-    files.jobs = trial("none", "[r]\ndirectory=/data\nrw=randread\nsize=4k\n").jobs;
+    files.work = trial("none", "[r]\ndirectory=/data\nrw=randread\nsize=4k\n").work;
     assert_eq!(say(BackendKind::Real, &files), "");
 }
 
@@ -430,8 +430,7 @@ fn a_command_starts_cold_beside_readers() {
     let dir = tempfile::tempdir().unwrap();
     let mut backend = Emulated::new(tolerant(dir.path()), emulate::Options::default());
     let start = |scheduler: &str, what: Startup| Trial {
-        jobs: JobSet::default(),
-        startup: Some(what),
+        work: Work::Startup(what),
         ..trial(scheduler, JOB)
     };
     let record = backend.run(&start("none", bash("2r-seq", 32))).unwrap();

@@ -9,7 +9,7 @@ use iosched_backends::emulate::Transport;
 use iosched_backends::load::jobfile;
 use iosched_backends::target::{Judgement, Kind, Leave, Target, judge, room};
 use iosched_backends::{Error, SysRoot};
-use iosched_experiment::{BackendKind, Trial};
+use iosched_experiment::{BackendKind, Site, Trial};
 use serde::Serialize;
 
 use crate::args::{RunArgs, RunFormat};
@@ -127,18 +127,18 @@ fn around(intent: &mut Intent, trials: &[&Trial], tools: &backend::Own) -> Outco
 
 fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
     let device = intent.device.clone();
-    let starts = trials.iter().any(|t| t.startup.is_some());
-    let programs = trials.iter().any(|t| t.load.is_some());
-    let on_files = trials.iter().any(|t| t.jobs_on_files());
-    let of_jobs = |t: &&Trial| t.jobs.jobs.iter().any(|j| j.pattern.write || j.pattern.trim);
-    let writing = steady || trials.iter().any(of_jobs);
+    let starts = trials.iter().any(|t| t.site() == Site::Root);
+    let programs = trials.iter().any(|t| t.site() == Site::Files);
+    let on_files = trials.iter().any(|t| t.site() == Site::FilesOfJobs);
+    let fio = |t: &Trial| matches!(t.site(), Site::Disk | Site::FilesOfJobs);
+    let writing = steady || trials.iter().any(|t| t.work.writes());
     let root = SysRoot::default();
     match judge(&root, &device, leave) {
         Ok(judged) => {
             let what = if judged.kind == "block device" { Kind::Block } else { Kind::File };
-            let jobs = trials.iter().filter(|t| !t.on_files() && judged.kind != "directory");
+            let jobs = trials.iter().filter(|t| fio(t) && judged.kind != "directory");
             for trial in jobs {
-                let jobs = jobfile::render(&trial.jobs, Path::new(&judged.path), judged.bytes);
+                let jobs = jobfile::render(trial.jobs(), Path::new(&judged.path), judged.bytes);
                 let wrong = jobs.err().or_else(|| impossible(what, trial));
                 let wrong = wrong.as_ref().map(with_help);
                 intent.refused.extend(wrong.filter(|w| !intent.refused.contains(w)));
@@ -165,7 +165,7 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
                     .push(format!("{}, {} bytes, which stays", judged.path, judged.bytes));
             }
             let fills = judged.missing > 0 && judged.writable;
-            let jobs = trials.iter().any(|t| !t.on_files());
+            let jobs = trials.iter().any(|t| fio(t));
             if let Err(e) = room(&root, &device, leave)
                 && jobs
                 && (fills || makes)
@@ -195,7 +195,7 @@ fn real(intent: &mut Intent, trials: &[&Trial], leave: &Leave, steady: bool) {
     }
     if let Ok(target) = Target::find(&root, &device)
         && target.kind() == Kind::Directory
-        && trials.iter().any(|t| !t.on_files() && !t.jobs_on_files())
+        && trials.iter().any(|t| t.site() == Site::Disk)
     {
         intent.refused.push(format!(
             "{device} is a directory; jobs that are direct and name none work on a file or a device"

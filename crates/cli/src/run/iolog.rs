@@ -13,14 +13,14 @@ use crate::files;
 /// Whether every log can be written, before anything runs.
 pub(super) fn check(trials: &[Trial], several: bool) -> Outcome {
     for trial in trials {
-        let logs = trial.jobs.jobs.iter().any(|j| j.write_iolog.is_some());
-        if logs && on_files::needed(&trial.jobs) {
+        let logs = trial.jobs().jobs.iter().any(|j| j.write_iolog.is_some());
+        if logs && on_files::needed(trial.jobs()) {
             return Err(Failure::with_help(
                 "write_iolog: I/O logs of buffered jobs and of files in a file system are not written",
                 "give all jobs direct=1 and a device, or leave write_iolog= out",
             ));
         }
-        for name in trial.jobs.jobs.iter().filter_map(|j| j.write_iolog.as_ref()) {
+        for name in trial.jobs().jobs.iter().filter_map(|j| j.write_iolog.as_ref()) {
             let path = path(name, several, &trial.id);
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
             if folder.is_some_and(|f| !f.is_dir()) {

@@ -27,17 +27,17 @@ pub fn known(goal: &str, trials: &[Trial]) -> Result<(), String> {
     let mut names: BTreeSet<String> = GOALS.map(String::from).into();
     names.extend(["fairness.jain", TOTAL].map(String::from));
     for t in trials {
-        if t.startup.is_some() {
+        if t.work.startup().is_some() {
             names.extend(STARTUP.map(String::from));
         }
-        let jobs: BTreeSet<&str> = t.jobs.jobs.iter().map(|j| j.name.as_str()).collect();
+        let jobs: BTreeSet<&str> = t.jobs().jobs.iter().map(|j| j.name.as_str()).collect();
         of_ios("", &mut names);
         if jobs.len() > 1 {
             jobs.iter().for_each(|j| of_ios(&format!("job/{j}/"), &mut names));
         }
     }
     // What a program or a live tool measures shows when it has run.
-    let own = trials.iter().any(|t| t.load.is_some()) || goal.starts_with("cpu_");
+    let own = trials.iter().any(|t| t.work.load().is_some()) || goal.starts_with("cpu_");
     if names.contains(goal) || own && !goal.trim().is_empty() && !derived(goal) {
         return Ok(());
     }
@@ -107,6 +107,7 @@ fn other_latency(goal: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use iosched_workloads::fio::JobSpec;
 
     #[test]
     fn a_goal_is_a_measure_or_a_word_for_one() {
@@ -119,8 +120,9 @@ mod tests {
         assert!(known("latencies", &[trial()]).unwrap_err().contains("latency"));
         assert!(known("sync.bw", &[trial()]).is_err() && known("tps", &[trial()]).is_err());
         let mut two = trial();
-        two.jobs.jobs.push(two.jobs.jobs[0].clone());
-        two.jobs.jobs[1].name = "b".into();
+        let mut set = two.jobs().clone();
+        set.jobs.push(JobSpec { name: "b".into(), ..set.jobs[0].clone() });
+        two.work = set.into();
         assert_eq!(known("job/b/write.clat.mean", &[two]), Ok(()));
     }
 

@@ -144,7 +144,7 @@ fn reaching(bio: &SeenBio, write_cache: bool) -> Option<SeenBio> {
 pub fn beside_bios(trial: &Trial, kernel: Vec<LoggedBio>) -> Result<BiosBeside, SimError> {
     let capacity = trial.device.capacity();
     let volume = crate::mount::volume(trial, capacity);
-    let ours = match &trial.load {
+    let ours = match trial.work.load() {
         Some(load) => crate::programs::bios(trial, load, kernel.len() + 1)?,
         None => crate::files::bios(trial, kernel.len() + 1)?,
     };

@@ -208,7 +208,7 @@ pub fn compare(case: &Case<'_>, records: &[Record]) -> Vec<Row> {
     let starts = runs().filter_map(|(i, _)| all.chunks(each).nth(i));
     let ours: Vec<Figures> = kernels.iter().zip(starts).map(|(k, s)| of_run(k, s)).collect();
     let n = kernels.len() as f64;
-    let cached = |t: &Vec<Trial>| t.first().is_some_and(|t| on_files::needed(&t.jobs));
+    let cached = |t: &Vec<Trial>| t.first().is_some_and(|t| on_files::needed(t.jobs()));
     let set = if case.trials.as_ref().is_ok_and(cached) { PAGE_CACHE } else { "" };
     first
         .iter()

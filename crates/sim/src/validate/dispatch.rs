@@ -76,7 +76,7 @@ fn numbered(file: &str, text: &str) -> Result<Vec<(u64, LoggedCommand)>, Diagnos
 /// # Errors
 /// See [`crate::simulate`].
 fn our_commands(trial: &Trial, most: usize) -> Result<Vec<LoggedCommand>, crate::SimError> {
-    let issues = if on_files::needed(&trial.jobs) {
+    let issues = if on_files::needed(trial.jobs()) {
         crate::files::commands(trial)?
     } else {
         let mut drive = crate::run::build(trial)?;

@@ -10,12 +10,12 @@ use serde::Deserialize;
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{
-    DirStats, JobRecord, Load, Record, Trial, TrialId, choose_scheduler, label,
+    DirStats, JobRecord, Record, Trial, TrialId, Work, choose_scheduler, label,
 };
 use iosched_schedulers::registry::Registry;
 use iosched_types::{Bytes, Diagnostic, Nanos};
 use iosched_workloads::fio::on_files::Start;
-use iosched_workloads::fio::{JobSet, NoLookup, check_files, parse};
+use iosched_workloads::fio::{NoLookup, check_files, parse};
 
 use super::job::{self, Logs};
 use super::taken::Taken;
@@ -258,7 +258,7 @@ impl FileFolder {
     }
 
     fn trial(&self, run: &FileRun) -> Result<Trial, String> {
-        let work = Work::of(run, &self.logs)?;
+        let work = work(run, &self.logs)?;
         let device = match self.devices.get(&run.device) {
             None => return Err(format!("devices.toml has no [{}]", run.device)),
             Some(Err(why)) => return Err(format!("[{}]: {why}", run.device)),
@@ -279,26 +279,19 @@ impl FileFolder {
             repetition: run.repetition,
             seed: u64::from(run.repetition),
         };
-        let mut trial = Trial::new(device.spec.clone(), scheduler, kernel, Default::default());
+        let mut trial = Trial::new(device.spec.clone(), scheduler, kernel, work);
         trial.id = id;
         let reset = TICK - before_tick(run);
         trial.reset_at = reset;
         trial.timer = Some((TIMER, LOOK));
         trial.start_at = reset + begin(run);
-        match work {
-            Work::Calls(load) => {
-                if matches!(load, Load::Program { .. }) {
-                    trial.start_at += STARTS + CALLS_OF_START * trial.kernel.cpu.call_ns;
-                }
-                trial.load = Some(load);
-            }
-            Work::Fio(jobs) => {
-                trial.host.fio_start = Start {
-                    looks_after: LOOKS_FOR_FILES,
-                    runs_after: RUNS + RUNS_EACH * jobs.jobs.len() as u64,
-                };
-                trial.jobs = jobs;
-            }
+        if trial.work.load().is_some_and(|l| l.program().is_some()) {
+            trial.start_at += STARTS + CALLS_OF_START * trial.kernel.cpu.call_ns;
+        }
+        let jobs = trial.jobs().jobs.len() as u64;
+        if jobs > 0 {
+            trial.host.fio_start =
+                Start { looks_after: LOOKS_FOR_FILES, runs_after: RUNS + RUNS_EACH * jobs };
         }
         // Other rows begin with an empty file system.
         if matches!(run.set.as_str(), "A" | "B") {
@@ -388,27 +381,20 @@ fn prepared() -> Vec<(String, Bytes)> {
 }
 
 /// What a row did.
-enum Work {
-    Calls(Load),
-    Fio(JobSet),
-}
-
-impl Work {
-    fn of(run: &FileRun, logs: &Logs) -> Result<Work, String> {
-        if run.fio_job.is_empty() {
-            return job::load(run, logs).map(Work::Calls);
-        }
-        // The hook set the costs of the reference kernel; the row tells them.
-        let lines = run.fio_job.lines().filter(|l| !l.starts_with("exec_prerun="));
-        // The mount is the whole tree here.
-        let text: String = lines.flat_map(|l| [l, "\n"]).collect::<String>();
-        let text = text.replace(&format!("={MOUNT}"), "=/");
-        let nothing = |name: &str| Err(format!("{name}: jobs of rows include nothing"));
-        let first = |d: Vec<Diagnostic>| d.first().map_or_else(String::new, |d| d.message.clone());
-        let jobs = parse(&run.job, &text, &NoLookup, &nothing, &[]).map_err(first)?;
-        check_files(&jobs).map_err(first)?;
-        Ok(Work::Fio(jobs))
+fn work(run: &FileRun, logs: &Logs) -> Result<Work, String> {
+    if run.fio_job.is_empty() {
+        return job::load(run, logs);
     }
+    // The hook set the costs of the reference kernel; the row tells them.
+    let lines = run.fio_job.lines().filter(|l| !l.starts_with("exec_prerun="));
+    // The mount is the whole tree here.
+    let text: String = lines.flat_map(|l| [l, "\n"]).collect::<String>();
+    let text = text.replace(&format!("={MOUNT}"), "=/");
+    let nothing = |name: &str| Err(format!("{name}: jobs of rows include nothing"));
+    let first = |d: Vec<Diagnostic>| d.first().map_or_else(String::new, |d| d.message.clone());
+    let jobs = parse(&run.job, &text, &NoLookup, &nothing, &[]).map_err(first)?;
+    check_files(&jobs).map_err(first)?;
+    Ok(jobs.into())
 }
 
 /// Our figures beside the kernel's.

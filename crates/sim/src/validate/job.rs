@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use iosched_experiment::Load;
+use iosched_experiment::{ProgramWork, SyscallLog, Work};
 use iosched_types::Nanos;
 use iosched_workloads::programs::Descriptor;
 use iosched_workloads::strace::{Log, Options, Part, parse_part};
@@ -85,18 +85,18 @@ fn unpacked(run: &FileRun) -> bool {
 ///
 /// # Errors
 /// Why it is not simulated.
-pub(super) fn load(run: &FileRun, logs: &Logs) -> Result<Load, String> {
+pub(super) fn load(run: &FileRun, logs: &Logs) -> Result<Work, String> {
     let commands = commands(run);
     match command_line(&commands) {
         Some(line) => {
             let found = Descriptor::from_command_line(&line);
             let (program, params) = found.map_err(|d| format!("{line}: {}", d.message))?;
-            Ok(Load::Program { program, params })
+            Ok(ProgramWork::new(program, params).into())
         }
         None if run.set == "D" => {
             let (log, digest) = logs.get(plain(&run.job))?.clone();
             let before = unpacked(run).then(|| logs.get(UNPACKS)).transpose()?;
-            Ok(Load::Trace { log, digest, before: before.map(|b| b.0.clone()) })
+            Ok(SyscallLog { log, digest, before: before.map(|b| b.0.clone()) }.into())
         }
         None if commands.len() == 1 => {
             Err("programs other than rd and fsops have no log of their calls here".into())

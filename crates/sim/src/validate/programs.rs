@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use iosched_experiment::{Load, Record, Trial, TrialId, choose_scheduler, label};
+use iosched_experiment::{
+    ProgramWork, Record, SyscallLog, Trial, TrialId, Work, choose_scheduler, label,
+};
 use iosched_schedulers::registry::Registry;
 use iosched_types::Diagnostic;
 use iosched_workloads::programs::Descriptor;
@@ -109,9 +111,8 @@ fn trial(folder: &TruthFolder, run: &ProgramRun) -> Result<Trial, String> {
     };
     let mut spec = device.spec.clone();
     spec.write_cache = run.queue.get("write_cache").is_some_and(|c| c != "write through");
-    let mut trial = Trial::new(spec, scheduler, kernel, Default::default());
+    let mut trial = Trial::new(spec, scheduler, kernel, load(&command.command)?);
     trial.id = id;
-    trial.load = Some(load(&command.command)?);
     trial.settings.push(("wbt_lat_usec".into(), 0));
     for name in ["nr_requests", "max_sectors_kb", "rotational", "read_ahead_kb"] {
         if let Some(v) = run.queue.get(name).and_then(|v| v.parse::<i64>().ok()) {
@@ -128,7 +129,7 @@ fn trial(folder: &TruthFolder, run: &ProgramRun) -> Result<Trial, String> {
 }
 
 /// What a command line runs.
-fn load(command: &str) -> Result<Load, String> {
+fn load(command: &str) -> Result<Work, String> {
     let words: Vec<&str> = command.split_whitespace().collect();
     let line = match words.as_slice() {
         // `ins.sql` makes a table and has 60 rows of two numbers and 64 letters.
@@ -141,11 +142,11 @@ fn load(command: &str) -> Result<Load, String> {
     };
     let (program, params) =
         Descriptor::from_command_line(&line).map_err(|d| format!("{line}: {}", d.message))?;
-    Ok(Load::Program { program, params })
+    Ok(ProgramWork::new(program, params).into())
 }
 
 /// Zeros into a file, block by block, and a sync at the end: the calls of `dd`.
-fn dd(words: &[&str]) -> Result<Load, String> {
+fn dd(words: &[&str]) -> Result<Work, String> {
     let value = |name: &str| words.iter().find_map(|w| w.strip_prefix(name)?.strip_prefix('='));
     let number = |name: &str| {
         let text = value(name).ok_or_else(|| format!("dd without {name}="))?;
@@ -173,7 +174,7 @@ fn dd(words: &[&str]) -> Result<Load, String> {
     let part = Part { below: "/mnt".into(), failure: 0 };
     let log = parse_part("dd", &text, options, part).map_err(|d| d.to_string())?;
     let digest = iosched_engine::fnv1a(text.as_bytes());
-    Ok(Load::Trace { log: Arc::new(log), digest, before: None })
+    Ok(SyscallLog { log: Arc::new(log), digest, before: None }.into())
 }
 
 /// Our figures beside the kernel's.

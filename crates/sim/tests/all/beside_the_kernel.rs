@@ -62,7 +62,7 @@ fn first_repetitions<'a>(folder: &'a TruthFolder, schedulers: &[&str]) -> Vec<Ca
 
 /// Whether a case goes through the page cache.
 fn is_cached(case: &Case<'_>) -> bool {
-    case.trials.as_ref().is_ok_and(|t| t.iter().any(|t| on_files::needed(&t.jobs)))
+    case.trials.as_ref().is_ok_and(|t| t.iter().any(|t| on_files::needed(t.jobs())))
 }
 
 /// Reads and writes through the page cache, of the device itself and on ext4. The kernel's ext4 was not new: its files

@@ -15,6 +15,7 @@ use iosched_experiment::{Trial, TrialId, choose_scheduler, label};
 use iosched_schedulers::registry::Registry;
 use iosched_types::units::MS;
 use iosched_types::{Bytes, Diagnostic, Nanos, SECTOR};
+use iosched_workloads::fio::JobSet;
 
 use super::dispatch::{LoggedCommand, Parting, first_difference, logged};
 use super::{Driver, Taken, json_error};
@@ -234,7 +235,7 @@ impl StartFolder {
         let trial = Trial {
             id,
             settings,
-            ..Trial::new(device.spec.clone(), scheduler, kernel, Default::default())
+            ..Trial::new(device.spec.clone(), scheduler, kernel, JobSet::default())
         };
         Ok(Start { trial, program, load })
     }
