@@ -24,9 +24,11 @@ const sig = (x, more = 0) => {
 const apart = (lo, hi, f) => { for (let k = 0; k <= 6; k++) if (f(lo, k) !== f(hi, k)) return [f(lo, k), f(hi, k)]; return [f(lo, 0), f(hi, 0)]; };
 const tick = (x) => { const t = sig(x); return t.includes(".") ? t.replace(/\.?0+$/, "") : t; };
 const UNITS = { ns: [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]], us: [[1e6, "s"], [1e3, "ms"], [1, "µs"], [1e-3, "ns"]], "B/s": [[1073741824, "GiB/s"], [1048576, "MiB/s"], [1024, "KiB/s"], [1, "B/s"]] };
+// A unit that other programs spell out, as it stands behind a number.
+const WORD = { Seconds: "s", seconds: "s", Milliseconds: "ms", milliseconds: "ms", Microseconds: "µs", microseconds: "µs" }, word = (unit) => Object.hasOwn(WORD, unit) ? WORD[unit] : unit;
 const table = (unit) => Object.hasOwn(UNITS, unit) && UNITS[unit];
-const scale = (top, unit) => { const t = table(unit); return t ? t.find((u) => Math.abs(top) >= u[0] * 0.9995) || t[3] : [1, unit]; };
-const shared = (v, unit) => { const t = table(unit), hi = Math.max(...v), lo = Math.min(...v); return t ? t.find((u) => hi >= u[0] && lo >= u[0] * 0.1) || null : [1, unit]; };
+const scale = (top, unit) => { const t = table(unit); return t ? t.find((u) => Math.abs(top) >= u[0] * 0.9995) || t[3] : [1, word(unit)]; };
+const shared = (v, unit) => { const t = table(unit), hi = Math.max(...v), lo = Math.min(...v); return t ? t.find((u) => hi >= u[0] && lo >= u[0] * 0.1) || null : [1, word(unit)]; };
 // A long unit stands in the heading, not behind each value.
 const behind = (w) => [...w].length > 5 ? "" : w;
 const ratio = (q) => q === Infinity ? "∞" : decimals(q, q >= 99.95 ? 0 : q >= 9.995 ? 1 : q >= 0.0995 ? 2 : q > 0 && q < 1e-3 ? Math.min(9, -Math.floor(Math.log10(q))) : 3);
@@ -39,7 +41,7 @@ const change = (q) => {
 };
 const jain = (t) => t.m === "fairness.jain";
 const value = (x, unit) => { const [by, w] = scale(x, unit); return sig(x / by) + (w ? " " + w : ""); };
-const figure = (t, x) => jain(t) ? decimals(x, 3) : value(x, t.u);
+const figure = (t, x) => { if (jain(t)) return decimals(x, 3); const [by, w] = scale(x, t.u); return (sig(x / by) + " " + behind(w)).trimEnd(); };
 // Samples.
 const mean = (v) => v.reduce((a, b) => a + b, 0) / v.length;
 const deviation = (s) => { const m = mean(s); return Math.sqrt(s.reduce((a, x) => a + (x - m) ** 2, 0) / Math.max(1, s.length - 1)); };

@@ -131,6 +131,23 @@ const answered = (st) => {
     if (vs) again(vs.closest("div"), "sm other", +vs.dataset.n !== st.base && `not against ${esc(R.name(st.base, S))}, the base of the tables below`);
   });
 };
+// The dispatch pictures of a device, played in step: what has not happened yet is covered.
+$$(".wplay").forEach((p, n) => {
+  const [go, bar, out] = [$("button", p), $("input", p), $("output", p)], end = +p.dataset.end, ns = "http://www.w3.org/2000/svg";
+  let rects, running = 0, before = 0;
+  const made = () => rects ??= $$("svg.way", p.nextElementSibling).map((s, i) => {
+    const clip = document.createElementNS(ns, "clipPath"), rect = document.createElementNS(ns, "rect");
+    clip.id = `w${n}-${i}`; rect.setAttribute("height", 176); clip.append(rect); s.append(clip);
+    $$("path[class^=p]", s).forEach((e) => e.setAttribute("clip-path", `url(#${clip.id})`));
+    return rect;
+  });
+  const show = (v) => { bar.value = v; out.textContent = `${R.sig(v * end)} s`; made().forEach((r) => r.setAttribute("width", v >= 1 ? 320 : 40 + v * 276)); };
+  const stop = () => { cancelAnimationFrame(running); running = 0; go.textContent = "Play"; go.setAttribute("aria-pressed", "false"); };
+  const tick = (now) => { const v = Math.min(1, +bar.value + Math.max(0, now - before) / 8000); before = now; show(v); if (v < 1) running = requestAnimationFrame(tick); else stop(); };
+  go.onclick = () => { if (running) return stop(); if (+bar.value >= 1) show(0); go.textContent = "Pause"; go.setAttribute("aria-pressed", "true"); before = performance.now(); running = requestAnimationFrame(tick); };
+  bar.oninput = () => { const v = +bar.value; stop(); show(v); };
+  p.hidden = false;
+});
 // Names that a reader gave, in keys and tables of the folds.
 let called = false;
 const relabel = (st) => {

@@ -37,7 +37,7 @@
   let running = 0, before = 0;
   const stop = () => { cancelAnimationFrame(running); running = 0; go.textContent = "Play"; go.setAttribute("aria-pressed", "false"); };
   const tick = (now) => {
-    const t = Math.min(end, +slider.value + (now - before) * +$("#speed").value);
+    const t = Math.min(end, +slider.value + Math.max(0, now - before) * +$("#speed").value);
     before = now;
     show(t);
     if (t >= end) stop(); else running = requestAnimationFrame(tick);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::number::{decimals, value};
+use super::number::{behind, decimals, scale, sig};
 use super::panels::Panel;
 use super::standing::{standing, times, words};
 use super::strip::runs_of;
@@ -26,7 +26,12 @@ pub(crate) fn wrappable(name: &str) -> String {
 
 /// A figure as text.
 pub(crate) fn figure(test: &Test, v: f64) -> String {
-    if test.measure == "fairness.jain" { decimals(v, 3) } else { value(v, &test.unit) }
+    if test.measure == "fairness.jain" {
+        return decimals(v, 3);
+    }
+    // A longer unit has no room in a cell; the chart of the figure names it.
+    let (by, word) = scale(v, &test.unit);
+    format!("{} {}", sig(v / by), behind(&word)).trim_end().into()
 }
 
 /// Before a figure that is a bound.

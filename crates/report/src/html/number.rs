@@ -83,9 +83,19 @@ fn table(unit: &str) -> Option<&'static [(f64, &'static str); 4]> {
     }
 }
 
+/// A unit that other programs spell out, as it stands behind a number.
+fn word(unit: &str) -> &str {
+    match unit {
+        "Seconds" | "seconds" => "s",
+        "Milliseconds" | "milliseconds" => "ms",
+        "Microseconds" | "microseconds" => "µs",
+        other => other,
+    }
+}
+
 /// The factor and word for values of a unit as large as `largest`.
 pub(crate) fn scale(largest: f64, unit: &str) -> (f64, String) {
-    let Some(table) = table(unit) else { return (1.0, unit.into()) };
+    let Some(table) = table(unit) else { return (1.0, word(unit).into()) };
     let (by, word) =
         table.iter().find(|(by, _)| largest.abs() >= *by * 0.9995).unwrap_or(&table[3]);
     (*by, (*word).into())
@@ -94,7 +104,7 @@ pub(crate) fn scale(largest: f64, unit: &str) -> (f64, String) {
 /// One unit for several values: the largest value is at least 1 in it and the smallest at least 0.1; `None` where each
 /// value needs its own.
 pub(crate) fn shared(values: &[f64], unit: &str) -> Option<(f64, String)> {
-    let Some(table) = table(unit) else { return Some((1.0, unit.into())) };
+    let Some(table) = table(unit) else { return Some((1.0, word(unit).into())) };
     let high = values.iter().copied().fold(0.0, f64::max);
     let low = values.iter().copied().fold(f64::INFINITY, f64::min);
     let fits = |(by, _): &&(f64, &str)| high >= *by && low >= by * 0.1;
@@ -183,7 +193,7 @@ mod tests {
         assert_eq!(value(954_000.0, "ns"), "954 µs");
         assert_eq!(value(999_700.0, "ns"), "1.00 ms");
         assert_eq!([90_800.0, 0.25].map(|us| value(us, "us")), ["90.8 ms", "250 ns"]);
-        assert_eq!(value(39.62, "Seconds"), "39.6 Seconds");
+        assert_eq!(value(39.62, "Seconds"), "39.6 s");
         assert_eq!(value(0.5, ""), "0.500");
     }
 
@@ -212,6 +222,7 @@ mod tests {
         assert_eq!(shared(&[282e6, 863e6], "ns"), Some((1e6, "ms".into())));
         assert_eq!(shared(&[0.3e6, 2e6], "ns"), Some((1e6, "ms".into())));
         assert_eq!(shared(&[27.1e3, 46.4e6], "ns"), Some((1e3, "µs".into())));
+        assert_eq!(value(338.0, "Seconds"), "338 s");
         assert_eq!(shared(&[1.0, 20.0], "MB/s"), Some((1.0, "MB/s".into())));
     }
 }

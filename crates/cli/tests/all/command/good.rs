@@ -434,9 +434,14 @@ fn explanations_come_as_text_and_json() {
     assert!(beside.lines().all(|l| l.chars().count() <= 80), "{beside}");
     let page = std::fs::read_to_string(place.dir.path().join("steps.html")).unwrap();
     assert_eq!(page.matches("class=\"scene\"").count(), 2);
-    let several: serde_json::Value = serde_json::from_str(
-        &place.out(&["explain", file, "mq-deadline", "bfq", "--format", "json"]),
-    )
+    let several: serde_json::Value = serde_json::from_str(&place.out(&[
+        "explain",
+        file,
+        "mq-deadline",
+        "bfq",
+        "--format",
+        "json",
+    ]))
     .unwrap();
     assert_eq!(several[1]["scheduler"], "bfq");
     assert!(several[0]["requests"][0]["done_ns"].as_u64() > Some(0));

@@ -44,8 +44,9 @@ impl Source<'_> {
                 let key = process_key(colors.into_iter());
                 let _ = write!(
                     html,
-                    "<h4>{}: where the commands went, first round; upwards the place on the device in GB, to the right seconds</h4>{key}<div class=\"figs f4\">{figs}</div>",
-                    escape(device)
+                    "<h4>{}: where the commands went, first round; upwards the place on the device in GB, to the right seconds</h4>{key}<p class=\"wplay\" data-end=\"{:.3}\" hidden><button type=\"button\" aria-pressed=\"false\">Play</button> <input type=\"range\" min=\"0\" max=\"1\" step=\"any\" value=\"1\" aria-label=\"time\"> <output></output></p><div class=\"figs\">{figs}</div>",
+                    escape(device),
+                    span.end
                 );
             }
         }
