@@ -61,13 +61,16 @@ pub(crate) fn sections(
     warnings: &mut Vec<String>,
 ) -> Option<Result<Vec<Section>, Vec<Diagnostic>>> {
     let is_section = |line: &str| line.trim_start().starts_with('[');
-    if text.lines().any(is_section) || !text.contains("fio") || text.contains('\0') {
+    if text.lines().any(is_section)
+        || !text.to_ascii_lowercase().contains("fio")
+        || text.contains('\0')
+    {
         return None;
     }
     let file: Rc<str> = file.into();
     let commands = commands(&file, text);
     let at_fio = |words: &Vec<Word>| {
-        let at = words.iter().position(|w| w.text == "fio" || w.text.ends_with("/fio"))?;
+        let at = words.iter().position(|w| is_fio(&w.text))?;
         // A word of a sentence is followed by no option.
         words.get(at + 1).filter(|w| w.text.starts_with(DASHES)).map(|_| at)
     };
@@ -96,6 +99,16 @@ pub(crate) fn sections(
         }
     }
     Some(options(&file, &words[at + 1..], &assigned, warnings))
+}
+
+/// The program under the names that posts give it: `fio`, `FIO`, `/usr/bin/fio`, `fio.exe`, `fio-3.33`, and images of
+/// containers that run it (`user/fio:latest`).
+fn is_fio(word: &str) -> bool {
+    let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_ascii_lowercase();
+    let name = name.split(':').next().unwrap_or_default();
+    let version = |v: &str| v.starts_with(|c: char| c.is_ascii_digit());
+    let name = name.strip_suffix(".exe").unwrap_or(name);
+    name == "fio" || name.strip_prefix("fio-").is_some_and(version)
 }
 
 const DASHES: [char; 3] = ['-', '–', '—'];
@@ -149,14 +162,36 @@ fn commands(file: &Rc<str>, text: &str) -> Vec<Vec<Word>> {
         }
     }
     split.end_word();
-    split.done
+    split.done.into_iter().flat_map(unquoted).collect()
+}
+
+/// `sh -c 'fio --name=a'`: the commands in quotes take the place of their word.
+fn unquoted(mut words: Vec<Word>) -> Vec<Vec<Word>> {
+    let inner = |w: &Word| {
+        let mut parts = w.text.split_whitespace();
+        parts.next().is_some_and(is_fio) && parts.next().is_some_and(|p| p.starts_with(DASHES))
+    };
+    let Some(at) = words.iter().position(inner) else { return vec![words] };
+    let rest = words.split_off(at);
+    let Some(word) = rest.into_iter().next() else { return vec![words] };
+    let mut split = Split { done: vec![Vec::new()], word: None, quote: None, skip: false };
+    split.line(&word.text, &word.line);
+    split.end_word();
+    // Columns are those of the file.
+    let moved = |c: Vec<Word>| -> Vec<Word> {
+        c.into_iter().map(|w| Word { column: w.column + word.column, ..w }).collect()
+    };
+    let mut all = split.done.into_iter().map(moved);
+    words.extend(all.next().unwrap_or_default());
+    std::iter::once(words).chain(all).collect()
 }
 
 /// `# fio …`: the prompt of root, not a comment.
 fn is_prompt(line: &str) -> bool {
     let rest = line.trim_start().trim_start_matches('#').trim_start();
     let rest = rest.strip_prefix("sudo ").unwrap_or(rest);
-    rest.strip_prefix("fio ").is_some_and(|rest| rest.trim_start().starts_with(DASHES))
+    let (first, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    is_fio(first) && rest.trim_start().starts_with(DASHES)
 }
 
 struct Split {
@@ -372,6 +407,25 @@ mod tests {
         let prompted = "root@nas:~# fio --name=\"my job\" --filename=/dev/sdb --rw=randwrite --size=1g --direct=1\n";
         assert!(same(prompted, file).warnings.is_empty());
         same(&prompted.replace("root@nas:~", ""), file);
+    }
+
+    /// In a container, in quotes of another shell, and under the other names of the program.
+    #[test]
+    fn fio_is_found_where_it_runs() {
+        let file = "[a]\nrw=read\nsize=1m\n";
+        let options = "--name=a --rw=read --size=1m";
+        for form in [
+            "docker run --rm -v /srv:/data user/fio:latest",
+            "podman run img fio",
+            "FIO",
+            "./fio-3.33",
+        ] {
+            same(&format!("{form} {options}"), file);
+        }
+        same(&format!("C:\\\\tools\\\\fio.exe {options}"), file);
+        let w = same(&format!("ssh db 'fio {options} && sync' | tee log"), file).warnings;
+        assert!(w.iter().any(|w| w.contains("before fio is not run: ssh db")), "{w:?}");
+        assert!(w.iter().any(|w| w.contains("is not run: sync")), "{w:?}");
     }
 
     #[test]
