@@ -8,8 +8,8 @@ use iosched_experiment::until::{
     DEFAULT_MAX_RUNS, MIN_RUNS, PERCENT_HELP, TIME_HELP, parse_percent, parse_time,
 };
 use iosched_experiment::{
-    BackendKind, DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef,
-    SchedulerRef, Sources, Steady, TraceRef, Trial, Until, WorkloadRef, path_of,
+    DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef, SchedulerRef,
+    Sources, Steady, TraceRef, Trial, Until, WorkloadRef, path_of,
 };
 use iosched_schedulers::pair;
 use iosched_schedulers::registry::{self, Registry};
@@ -75,7 +75,7 @@ fn read(args: &RunArgs, file: &str, text: &str) -> Outcome<Experiment> {
     }
     let mut all = Failure::from(errors);
     // Another backend knows other names.
-    let simulated = args.backend.is_none() && simulated(experiment.backend);
+    let simulated = args.backend.is_none() && experiment.backend.is_simulated();
     if let Some(more) = simulated.then(|| look_up(&experiment, None).err()).flatten() {
         all.messages.extend(more.messages);
     }
@@ -197,9 +197,9 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     }
     if !args.device.is_empty() {
         let named = |(n, p): (&str, _)| Placed::new(DeviceRef::Named(n.into()), p);
-        e.devices = match e.backend {
-            BackendKind::Real => real_devices(&args.device).map(named).collect(),
-            _ => parts("--device", &args.device).map(named).collect(),
+        e.devices = match e.backend.has_model() {
+            true => parts("--device", &args.device).map(named).collect(),
+            false => real_devices(&args.device).map(named).collect(),
         };
     }
     if !args.scheduler.is_empty() {
@@ -352,7 +352,7 @@ fn until(args: &RunArgs, e: &mut Experiment) -> Outcome {
 
 /// What the backend cannot do at all.
 fn check_backend(e: &Experiment) -> Outcome {
-    if e.steady.is_some() && e.backend == BackendKind::Sim {
+    if e.steady.is_some() && e.backend.is_simulated() {
         return Err(Failure::with_help(
             "a simulated drive starts every trial as after power-on: it has no steady state",
             "leave steady_state out, or use --backend emulated or real",
@@ -544,7 +544,7 @@ pub(crate) fn plan_with(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>
 
 fn look_up(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
     // fio's $mb_memory is the memory of the machine that runs the job: the simulated one's, where there is one.
-    let memory = simulated(e.backend).then_some(e.host.memory);
+    let memory = e.backend.is_simulated().then_some(e.host.memory);
     let environment = files::Environment { cpus: e.cpus, memory };
     let sources = Sources {
         read: &files::text,
@@ -554,7 +554,7 @@ fn look_up(e: &Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
         disk: &|name: &str| live::disk(name, size),
         env: &environment,
     };
-    let kernel = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
+    let kernel = e.backend.is_live();
     if kernel {
         for s in &e.schedulers {
             // Reported before anything runs, as something that the machine lacks.
@@ -580,9 +580,4 @@ pub(crate) fn device(name: &str) -> Outcome<iosched_devices::DeviceSpec> {
         return Ok(spec);
     }
     iosched_devices::catalogue::find(name).map_err(crate::fail::Failure::input)
-}
-
-/// Whether trials of this backend run on the simulator.
-pub(crate) fn simulated(kind: BackendKind) -> bool {
-    kind == BackendKind::Sim
 }

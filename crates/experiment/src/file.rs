@@ -7,10 +7,10 @@ use iosched_devices::DeviceState;
 use iosched_types::Diagnostic;
 use iosched_workloads::fio::DEFAULT_SEED;
 
+use crate::backend::BackendKind;
 use crate::host::HostSpec;
 use crate::load::{ProgramKind, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
-use crate::record::BackendKind;
 use crate::source::Source;
 use crate::startup::Startup;
 use crate::trial::Collect;
@@ -23,13 +23,6 @@ use parts::{lists, scalars};
 pub const MAX_RUNS: u32 = 10_000;
 /// Most CPUs of the simulated machine.
 pub const MAX_CPUS: u16 = 4096;
-/// Backends an experiment can name.
-pub const BACKENDS: [(&str, BackendKind); 4] = [
-    ("sim", BackendKind::Sim),
-    ("emulated", BackendKind::Emulated),
-    ("real", BackendKind::Real),
-    ("mock", BackendKind::Mock),
-];
 
 /// A device: of the catalogue, of a file, or described in place.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //!
 //! Pure data with a schema version; nothing here runs anything.
 
+pub mod backend;
 mod choice;
 mod contained;
 pub mod file;
@@ -18,6 +19,7 @@ pub mod trial;
 pub mod until;
 pub mod work;
 
+pub use backend::{BackendKind, Clock, Disk, RunsOn, Traits};
 pub use contained::{COMMAND_LINE, OPTIONS_LINE, contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
 pub use host::{FS_TYPES, Fill, FsType, HostSpec, Misfit, Sysctls};
@@ -30,10 +32,10 @@ pub use mount_options::{AccessTime, DataMode, MountOptions};
 pub use place::{Place, Placed};
 pub use plan::{Sources, plan};
 pub use record::{
-    ABSENT, BackendKind, CoreTime, DURABLE_AFTER, DURABLE_BW, DeviceStats, DirStats, DispatchPoint,
-    EVENT, JobRecord, Mark, MarkKind, Metric, Moments, OF_ONE, OPERATION, Record, SCHEMA,
-    SchedulerStats, Series, Status, TASK_CALLS, TIMING_DEVIATION, Total, TrialId, Warning,
-    place_in_time, rates, together, total,
+    ABSENT, CoreTime, DURABLE_AFTER, DURABLE_BW, DeviceStats, DirStats, DispatchPoint, EVENT,
+    JobRecord, Mark, MarkKind, Metric, Moments, OF_ONE, OPERATION, Record, SCHEMA, SchedulerStats,
+    Series, Status, TASK_CALLS, TIMING_DEVIATION, Total, TrialId, Warning, place_in_time, rates,
+    together, total,
 };
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};

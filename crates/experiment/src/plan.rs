@@ -22,11 +22,12 @@ use iosched_workloads::fio::{
 };
 
 use crate::FsType;
+use crate::backend::BackendKind;
 use crate::choice::{self, Choice};
 use crate::file::{DeviceRef, Experiment, JobSource, WorkloadRef, is_path, stem};
 use crate::load::{Load, TraceRef};
 use crate::place::{Place, Placed};
-use crate::record::{BackendKind, TrialId};
+use crate::record::TrialId;
 use crate::startup::Startup;
 use crate::trial::{Trial, check_setting, setting_in};
 use crate::work::{FioWork, Work};
@@ -93,7 +94,7 @@ fn look_up<'e>(
 ) -> Parts<'e> {
     let mut devices = collect(&e.devices, errors, |d| one(device(d, e.backend, sources)));
     if let Some(state) = &e.device_state {
-        if e.backend == BackendKind::Real {
+        if !e.backend.has_model() {
             let d = state.place.error("a real disk is in the state it is in");
             errors
                 .push(d.with_help("leave device_state out; steady_state = true prepares a drive"));
@@ -126,7 +127,7 @@ fn look_up<'e>(
     let of_schedulers = e.schedulers.iter().flat_map(|s| &s.value.queue);
     for s in e.queue.iter().chain(of_schedulers) {
         let has = || {
-            if e.backend == BackendKind::Sim { setting_in(&s.value.0, &kernels) } else { Ok(()) }
+            if e.backend.is_simulated() { setting_in(&s.value.0, &kernels) } else { Ok(()) }
         };
         if let Err(x) = check_setting(&s.value.0, s.value.1).and_then(|()| has()) {
             let d = s.place.error(x.to_string());
@@ -137,7 +138,7 @@ fn look_up<'e>(
     }
     let mut schedulers = Vec::new();
     // There is one running kernel, whatever profiles the experiment names.
-    let running = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
+    let running = e.backend.is_live();
     for kernel in kernels.iter().take(if running { 1 } else { kernels.len() }) {
         for s in &e.schedulers {
             let choice = if running {
@@ -167,7 +168,7 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
         errors.push(Diagnostic::file(&*e.name, format!("{n} trials; {MAX_TRIALS} are the limit")));
     }
     misfits(e, parts, errors);
-    if e.backend == BackendKind::Sim {
+    if e.backend.is_simulated() {
         errors.extend(parts.workloads.iter().filter_map(|(w, place)| memory(w, place)));
     }
     for (device, _) in &parts.devices {
@@ -176,7 +177,7 @@ fn check(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
                 errors.push(d);
             }
             // A live run looks at the room that there really is.
-            let model = matches!(e.backend, BackendKind::Sim | BackendKind::Emulated);
+            let model = e.backend.has_model();
             if let Some(load) = w.work.load().filter(|_| model) {
                 errors.extend(files(load, room_of(e, device), device, place));
             }
@@ -241,7 +242,7 @@ fn misfits(e: &Experiment, parts: &Parts<'_>, errors: &mut Vec<Diagnostic>) {
         return;
     };
     let raw = w.work.jobs().jobs.iter().any(on_files::on_device);
-    if e.backend != BackendKind::Sim || raw {
+    if !e.backend.is_simulated() || raw {
         return;
     }
     let mut kernels: Vec<_> = parts.schedulers.iter().map(|c| &c.kernel).collect();
@@ -427,7 +428,7 @@ fn device(
     sources: &Sources<'_>,
 ) -> Result<DeviceSpec, Diagnostic> {
     match &d.value {
-        DeviceRef::Named(name) if backend == BackendKind::Real => {
+        DeviceRef::Named(name) if !backend.has_model() => {
             (sources.disk)(name).map_err(|e| d.place.error(e))
         }
         DeviceRef::Named(name) if is_path(name) => {
@@ -499,7 +500,7 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
         return Ok(Workload { name, work: work.map_err(|d| vec![d])? });
     }
     let (file, text) = match &w.value.job {
-        JobSource::Startup(s) if e.backend == BackendKind::Sim => {
+        JobSource::Startup(s) if e.backend.is_simulated() => {
             let d = w.place.error(format!(
                 "\"{}\" is the start of a program, which the simulator does not run",
                 s.title()
@@ -528,13 +529,12 @@ fn workload(w: &Placed<WorkloadRef>, e: &Experiment, sources: &Sources<'_>) -> M
         }
     };
     let set: Vec<(String, String)> = e.set.iter().map(|s| s.value.clone()).collect();
-    let live = matches!(e.backend, BackendKind::Emulated | BackendKind::Real);
-    let parse = if live { parse_live } else { parse };
+    let parse = if e.backend.is_live() { parse_live } else { parse };
     let own =
         |errors: Vec<Diagnostic>| errors.into_iter().map(|d| replace(d, e)).collect::<Vec<_>>();
     let jobs = parse(&file, &text, sources.env, sources.read, &set).map_err(own)?;
     check_disks(&jobs).map_err(own)?;
-    if matches!(e.backend, BackendKind::Sim) {
+    if e.backend.is_simulated() {
         check_files(&jobs)?;
         check_cpus(&jobs, e.cpus)?;
     }

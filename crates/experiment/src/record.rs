@@ -4,6 +4,7 @@ mod ask;
 mod jobs;
 mod moments;
 
+pub use crate::backend::BackendKind;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -34,23 +35,6 @@ pub struct TrialId {
     pub repetition: u32,
     /// Seed of this repetition.
     pub seed: u64,
-}
-
-/// Who ran the trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BackendKind {
-    /// The simulator.
-    #[default]
-    Sim,
-    /// The running kernel on an emulated disk.
-    Emulated,
-    /// The running kernel on a real disk.
-    Real,
-    /// The mock of the tests.
-    Mock,
-    /// Another tool's result, imported.
-    Imported,
 }
 
 /// How a trial ended.
@@ -134,21 +118,19 @@ impl Record {
     /// an import have 0 there, which is no figure.
     #[must_use]
     pub fn sees_commands(&self) -> bool {
-        let seen =
-            matches!(self.backend, BackendKind::Sim | BackendKind::Mock | BackendKind::Emulated);
-        seen || self.device.travel > 0 || !self.dispatches.is_empty()
+        self.backend.has_model() || self.device.travel > 0 || !self.dispatches.is_empty()
     }
 
     /// Whether the time is known in which the scheduler held the disk idle. A running kernel does not tell it.
     #[must_use]
     pub fn sees_idling(&self) -> bool {
-        matches!(self.backend, BackendKind::Sim | BackendKind::Mock)
+        !self.backend.is_live()
     }
 
     /// Whether the disk's commands were counted. Not all imports have the disk's side.
     #[must_use]
     pub fn counts_commands(&self) -> bool {
-        self.backend != BackendKind::Imported || self.device.commands.iter().any(|n| *n > 0)
+        self.backend.traits().ours || self.device.commands.iter().any(|n| *n > 0)
     }
 
     /// Which jobs failed, and with what.

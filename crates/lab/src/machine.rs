@@ -74,12 +74,12 @@ pub(crate) fn run(
 /// Refuses before anything runs: a refusal of the last trial must not come after hours on others.
 fn look_at_all(e: &Experiment, trials: &[Trial], o: &Options) -> Result<()> {
     let leave = &o.machine.leave;
-    if matches!(e.backend, BackendKind::Real | BackendKind::Emulated) {
+    if e.backend.is_live() {
         let trials: Vec<&Trial> = trials.iter().collect();
         let refused = refusals(e.backend, &trials, &o.machine.tools, &o.interrupt);
         refused.into_iter().next().map_or(Ok(()), Err)?;
     }
-    if e.backend != BackendKind::Real {
+    if e.backend.has_model() {
         return Ok(());
     }
     let fio = |t: &&Trial| matches!(t.site(), Site::Disk | Site::FilesOfJobs);
@@ -129,7 +129,7 @@ fn rounds(
     (o, began): (&Options, Instant),
     sink: &mut Collecting<'_>,
 ) -> Result<()> {
-    let mock = e.backend == BackendKind::Mock;
+    let mock = !e.backend.is_live();
     let max_time = e.until.and_then(|u| u.max_time).map(Duration::from_nanos);
     // A cold start is not warmed up by another one.
     let cold = cells.iter().all(|c| c.work.startup().is_some());

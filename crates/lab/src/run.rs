@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use iosched_backends::load::child::Interrupt;
-use iosched_experiment::{BackendKind, Experiment, Placed, Record, Trial};
+use iosched_experiment::{Experiment, Placed, Record, Trial};
 
 use crate::certain::certain;
 use crate::error::Error;
@@ -61,9 +61,11 @@ pub fn run<E: From<Error>>(
         watch.note(&format!("going on where the last start stopped: {kept} trials are kept"));
     }
     watch.more(job.trials.len());
-    let records = match job.experiment.backend {
-        BackendKind::Sim => Simulation { job, options, watch, each }.run(),
-        _ => machine::run(job.experiment, job.trials, job.storing, options, watch).map_err(E::from),
+    let records = match job.experiment.backend.traits().parallel {
+        true => Simulation { job, options, watch, each }.run(),
+        false => {
+            machine::run(job.experiment, job.trials, job.storing, options, watch).map_err(E::from)
+        }
     };
     watch.done();
     records

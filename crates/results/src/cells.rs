@@ -122,10 +122,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// Our own rounds are interleaved or share their seeds. Nothing is known about those of other tools.
     pub(crate) fn of(backend: BackendKind) -> Origin {
-        Origin {
-            deterministic: backend == BackendKind::Sim,
-            paired: backend != BackendKind::Imported,
-        }
+        Origin { deterministic: backend.traits().deterministic, paired: backend.traits().ours }
     }
 }
 

@@ -5,7 +5,7 @@ mod matching;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::{BackendKind, Record};
+use iosched_experiment::record::Record;
 use iosched_types::nearest::did_you_mean;
 use serde::{Deserialize, Serialize};
 
@@ -370,7 +370,7 @@ fn runs(judged: &Judged, threshold: f64) -> Option<usize> {
 /// Seeds by round.
 fn seeds(records: &[Record]) -> BTreeMap<CellKey, BTreeSet<(u32, u64)>> {
     let mut out = BTreeMap::<CellKey, BTreeSet<(u32, u64)>>::new();
-    for r in records.iter().filter(|r| r.backend == BackendKind::Sim) {
+    for r in records.iter().filter(|r| r.backend.traits().deterministic) {
         let t = &r.trial;
         out.entry(CellKey::of(t)).or_default().insert((t.repetition, t.seed));
     }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 /// The enums.
-const SUMS: [&str; 1] = ["Work"];
+const SUMS: [&str; 2] = ["Work", "BackendKind"];
 
 fn sources(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap() {
@@ -145,6 +145,29 @@ fn partial(text: &str, sum: &str) -> Vec<String> {
     let only = format!("let {variant}");
     found.extend(all.lines().filter(|l| l.contains(&only)).map(|l| l.trim().to_string()));
     found
+}
+
+/// Comparisons with one of a sum.
+fn compared(text: &str, sum: &str) -> Vec<String> {
+    let text: String = code(text).into_iter().collect();
+    let of = |word: &str| [format!("== {word}::"), format!("!= {word}::")];
+    let lines = text.lines().filter(|l| of(sum).iter().any(|c| l.contains(c)));
+    lines.map(|l| l.trim().to_string()).collect()
+}
+
+/// What a backend is like says its row of traits: a place that asks for one of them forgets the next.
+#[test]
+fn backends_are_asked_for_their_traits() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    sources(&crates, &mut files);
+    let tests = |f: &Path| f.iter().any(|part| part == "tests" || part == "tests.rs");
+    for file in files.iter().filter(|f| !tests(f)) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let wrong = compared(&text, "BackendKind");
+        assert!(wrong.is_empty(), "{}: ask BackendKind::traits(): {wrong:?}", file.display());
+    }
+    assert_eq!(compared("if e.backend == BackendKind::Sim {", "BackendKind").len(), 1);
 }
 
 #[test]

@@ -77,7 +77,7 @@ pub fn fio_for(trials: &[&Trial], interrupt: &Interrupt) -> Result<()> {
 
 /// Settings of the queue without which nothing can be measured.
 pub(super) fn settings(kind: BackendKind, trial: &Trial) -> Result<()> {
-    if kind == BackendKind::Real && trial.settings.iter().any(|(name, _)| name == "wbt_lat_usec") {
+    if !kind.has_model() && trial.settings.iter().any(|(name, _)| name == "wbt_lat_usec") {
         return Err(Error::input(
             "wbt_lat_usec of a real disk could not be put back: after a write, also of -1, the kernel takes the throttle for \
              set by hand as long as the disk is there, and bfq does not switch it off any more",
@@ -96,7 +96,7 @@ pub(super) fn settings(kind: BackendKind, trial: &Trial) -> Result<()> {
 
 /// Whether there is a file system with room for the trial's files.
 fn room(kind: BackendKind, trial: &Trial, own: &Own) -> Result<()> {
-    let emulated = kind == BackendKind::Emulated;
+    let emulated = kind.has_model();
     if emulated && matches!(trial.site(), Site::Files | Site::FilesOfJobs) {
         FileSystem::of(&trial.host)?;
     }

@@ -191,7 +191,7 @@ impl Run<'_> {
             target: self.place.descriptor,
             on_files: false,
             limit: fio::time_limit(self.trial.jobs()),
-            urgent: self.kind == BackendKind::Emulated,
+            urgent: self.kind.has_model(),
             read_only: false,
             files: &jobs.files,
         }
@@ -245,7 +245,7 @@ impl Run<'_> {
         let how = startup::How {
             what,
             scratch: &dir.0,
-            urgent: self.kind == BackendKind::Emulated,
+            urgent: self.kind.has_model(),
             interrupt: &options.interrupt,
         };
         let idle = startup::idle_baseline(stage, &how)?;
@@ -504,7 +504,7 @@ impl Run<'_> {
 
     fn blank(&self, seen: &Seen) -> Record {
         // fio and commands that start get a priority of their own on an emulated disk.
-        let urgent = self.kind == BackendKind::Emulated && self.trial.work.load().is_none();
+        let urgent = self.kind.has_model() && self.trial.work.load().is_none();
         let priority = (!urgent).then(priority).flatten();
         Record {
             schema: SCHEMA,

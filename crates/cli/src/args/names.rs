@@ -5,7 +5,7 @@ use clap::{Arg, Command};
 
 use iosched_block::KernelProfile;
 use iosched_devices::catalogue;
-use iosched_experiment::file::BACKENDS;
+use iosched_experiment::BackendKind;
 use iosched_schedulers::registry::SCHEDULERS;
 
 use crate::jobs::JOBS;
@@ -68,7 +68,7 @@ pub(crate) fn workloads() -> Names {
 
 /// Who runs trials.
 pub(crate) fn backends() -> Names {
-    Names(|| BACKENDS.iter().map(|(n, _)| (*n).to_string()).collect())
+    Names(|| BackendKind::nameable().map(|k| k.traits().name.to_string()).collect())
 }
 
 /// Whatever `show` shows, but options.

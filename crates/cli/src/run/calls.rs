@@ -7,7 +7,7 @@ use iosched_experiment::Trial;
 use iosched_report::calls;
 
 use crate::args::{RunArgs, RunFormat};
-use crate::choose::{Chosen, simulated};
+use crate::choose::Chosen;
 use crate::fail::{Failure, Outcome};
 use crate::files::{deliver, note, writable};
 use crate::live;
@@ -22,7 +22,7 @@ pub(super) fn run(args: &RunArgs, file: &str, chosen: &[Chosen], plans: &[Vec<Tr
     let Some((chosen, trial)) = first else {
         return Err(Failure::input("--calls: there is nothing to run"));
     };
-    if !simulated(chosen.experiment.backend) {
+    if !chosen.experiment.backend.is_simulated() {
         let help = "strace shows the calls of a real program: strace -f -o LOG COMMAND";
         return Err(Failure::with_help("--calls shows calls in the simulator", help));
     }

@@ -9,7 +9,7 @@ use iosched_backends::emulate::Transport;
 use iosched_backends::load::jobfile;
 use iosched_backends::target::{Judgement, Kind, Leave, Target, judge, room};
 use iosched_backends::{Error, SysRoot};
-use iosched_experiment::{BackendKind, Site, Trial};
+use iosched_experiment::{BackendKind, Disk, RunsOn, Site, Traits, Trial};
 use serde::Serialize;
 
 use crate::args::{RunArgs, RunFormat};
@@ -89,8 +89,9 @@ fn of(
         intent.creates.push("the results, in the results file".into());
     }
     let state = live::state_dir(&args.state);
-    match e.backend {
-        BackendKind::Emulated => {
+    let Traits { kernel, disk, .. } = e.backend.traits();
+    match (kernel, disk) {
+        (RunsOn::Running, Disk::Model) => {
             let (what, switched) = match Transport::best() {
                 Transport::Ublk => ("a disk of ublk", "that disk"),
                 _ => ("a loop device from number 64 up", "that loop device"),
@@ -98,8 +99,8 @@ fn of(
             intent.creates.push(format!("an emulated {device}: {what}"));
             intent.switches.push(format!("{switched}, which is removed afterwards"));
         }
-        BackendKind::Real => real(&mut intent, trials, leave, e.steady.is_some()),
-        _ => {
+        (RunsOn::Running, Disk::Named) => real(&mut intent, trials, leave, e.steady.is_some()),
+        (RunsOn::Profile, _) => {
             intent.notes.push("it runs on the simulator: nothing is written or switched".into());
             return Ok(intent);
         }
@@ -219,11 +220,7 @@ fn with_help(e: &Error) -> String {
 }
 
 fn render(i: &Intent) -> String {
-    let on = match i.backend {
-        BackendKind::Real => "real disk",
-        BackendKind::Emulated => "emulated disk",
-        _ => "no disk",
-    };
+    let on = if i.backend.is_live() { i.backend.traits().words } else { "no disk" };
     let mut out = format!("{} on {} ({on}), {} runs\n", i.experiment, i.device, i.runs);
     if let Some(t) = &i.target {
         out.push_str(&format!("  target    {}, {}, {} bytes\n", t.path, t.kind, t.bytes));

@@ -1,6 +1,6 @@
 //! What was asked for and changes nothing on the backend that runs it.
 
-use iosched_experiment::{BackendKind, Experiment, HostSpec};
+use iosched_experiment::{Experiment, HostSpec};
 
 use crate::args::RunArgs;
 
@@ -11,8 +11,8 @@ const TEXT: &str = "the simulator runs iosched's text of programs";
 /// Options of the command line and keys of the experiment's file without effect, each in a sentence.
 pub(super) fn none(args: &RunArgs, e: &Experiment) -> Vec<String> {
     let given = match e.backend {
-        BackendKind::Real | BackendKind::Emulated => live(args, e),
-        BackendKind::Sim => simulated(args),
+        kind if kind.is_live() => live(args, e),
+        kind if kind.is_simulated() => simulated(args),
         _ => Vec::new(),
     };
     let given = given.into_iter().filter(|g| g.1);
@@ -23,7 +23,7 @@ pub(super) fn none(args: &RunArgs, e: &Experiment) -> Vec<String> {
 type Given = (String, bool, &'static str);
 
 fn live(args: &RunArgs, e: &Experiment) -> Vec<Given> {
-    let real = e.backend == BackendKind::Real;
+    let real = !e.backend.has_model();
     let own = "a real disk keeps the file system that it has";
     let work = "real work takes the time that it takes";
     let file = args.files.iter().find(|f| f.ends_with(".toml")).map_or("", String::as_str);

@@ -18,7 +18,7 @@ use iosched_results::answer::wrap;
 use iosched_results::export::{Format, export};
 
 use crate::args::{LookArgs, RunArgs, RunFormat};
-use crate::choose::{Chosen, experiments, plan_with, simulated};
+use crate::choose::{Chosen, experiments, plan_with};
 use crate::fail::{End, Failure, Outcome, code};
 use crate::files::{deliver, note, writable};
 use crate::progress::Watching;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         return calls::run(args, file, &chosen, &plans);
     }
     for (chosen, trials) in chosen.iter().zip(&plans) {
-        if simulated(chosen.experiment.backend) {
+        if chosen.experiment.backend.is_simulated() {
             iolog::check(trials, several(&chosen.experiment, trials))?;
         }
     }
@@ -107,7 +107,7 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
         false => store::begin(&args.db, chosen, trials, &tools)?,
     };
     let stored = storing.as_ref().map(Storing::experiment);
-    let live = !simulated(e.backend);
+    let live = !e.backend.is_simulated();
     let options = Options {
         threads: args.jobs,
         interrupt: if live { live::interrupt()? } else { live::ending()? },

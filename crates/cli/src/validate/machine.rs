@@ -20,7 +20,7 @@ pub(super) fn validate(args: &ValidateArgs, backend: &str) -> Outcome {
     let experiment = Experiment::from_toml(&file, &definition)?;
     let place = Place::option("--against", backend, backend);
     let kind = iosched_experiment::file::backend(backend, &place)?;
-    if kind == BackendKind::Sim {
+    if kind.is_simulated() {
         return Err(Failure::with_help(
             "the simulator cannot be its own measure",
             "--against emulated",

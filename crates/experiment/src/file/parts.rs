@@ -8,12 +8,11 @@ use iosched_workloads::strace::Options;
 use toml::de::DeTable;
 
 use super::{
-    BACKENDS, DeviceRef, Experiment, JobSource, MAX_CPUS, MAX_RUNS, SchedulerRef, WorkloadRef,
-    is_path, stem,
+    DeviceRef, Experiment, JobSource, MAX_CPUS, MAX_RUNS, SchedulerRef, WorkloadRef, is_path, stem,
 };
+use crate::backend::BackendKind;
 use crate::load::{self, ProgramKind, ProgramRef, TraceRef};
 use crate::place::{Place, Placed};
-use crate::record::BackendKind;
 use crate::source::{At, Read, Source};
 use crate::startup;
 use crate::trial::Collect;
@@ -187,8 +186,9 @@ fn device_state(src: &Source, at: &At) -> Read<Placed<DeviceState>> {
 /// # Errors
 /// The names there are.
 pub fn backend(word: &str, place: &Place) -> Result<BackendKind, Diagnostic> {
-    BACKENDS.iter().find(|(n, _)| *n == word).map(|(_, k)| *k).ok_or_else(|| {
-        let names = BACKENDS.map(|(n, _)| n).join(", ");
+    BackendKind::nameable().find(|k| k.traits().name == word).ok_or_else(|| {
+        let names: Vec<&str> = BackendKind::nameable().map(|k| k.traits().name).collect();
+        let names = names.join(", ");
         place.error(format!("unknown backend \"{word}\"")).with_help(format!("one of: {names}"))
     })
 }

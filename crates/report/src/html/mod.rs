@@ -24,7 +24,6 @@ mod view;
 
 use std::sync::LazyLock;
 
-use iosched_experiment::record::BackendKind;
 use iosched_results::cells::MIXED_LATENCIES;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
@@ -375,7 +374,7 @@ pub fn html(input: &Input) -> String {
         annotations: &input.options.annotations,
         logs: &input.logs,
         sweeps: sweeps::sweeps(&view, input),
-        simulated: input.runs.iter().any(|r| r.backend == BackendKind::Sim),
+        simulated: input.runs.iter().any(|r| r.backend.is_simulated()),
         level: level(input.options.verdict.alpha),
     };
     let template = TEMPLATES.get_template("page.html").expect("it was added above");
@@ -411,9 +410,9 @@ fn about(input: &Input, view: &View) -> String {
     if let [kernel] = &kernels[..] {
         text += &format!("; Linux {kernel}");
     }
-    let backends = of(|r| match r.backend {
-        BackendKind::Sim => "simulated".into(),
-        other => format!("{other:?}").to_lowercase(),
+    let backends = of(|r| match r.backend.traits() {
+        simulated if r.backend.is_simulated() => simulated.words.into(),
+        other => other.name.into(),
     });
     if !backends.is_empty() && !input.runs.is_empty() {
         text += &format!(", {}", backends.join(" and "));

@@ -137,8 +137,8 @@ impl Row<'_> {
                 .iter()
                 .map(|(r, x)| (r.trial.repetition, Observation::from(f(x))))
                 .collect(),
-            deterministic: self.runs.iter().all(|(r, _)| r.backend == BackendKind::Sim),
-            paired: self.runs.iter().all(|(r, _)| r.backend != BackendKind::Imported),
+            deterministic: self.runs.iter().all(|(r, _)| r.backend.traits().deterministic),
+            paired: self.runs.iter().all(|(r, _)| r.backend.traits().ours),
         }
     }
 }

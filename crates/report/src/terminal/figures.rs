@@ -1,8 +1,7 @@
 //! The figures of one trial that tables show.
 
 use iosched_experiment::{
-    BackendKind, DURABLE_AFTER, DURABLE_BW, DirStats, JobRecord, Record, TASK_CALLS, rates,
-    together, total,
+    DURABLE_AFTER, DURABLE_BW, DirStats, JobRecord, Record, TASK_CALLS, rates, together, total,
 };
 use iosched_results::stats::jain;
 use iosched_types::LatencyHistogram;
@@ -66,7 +65,7 @@ fn disk(r: &Record, rate: f64) -> Option<f64> {
     // A simulated machine with a page cache has its memory noted, also where nothing has reached the disk.
     let known = disk > 0 || r.provenance.contains_key("memory");
     let cached = known && (moved > disk + disk / 100 || memory_was_faster(r, rate, disk));
-    (cached && r.elapsed > 0 && r.backend != BackendKind::Imported)
+    (cached && r.elapsed > 0 && r.backend.traits().ours)
         .then(|| disk as f64 / (r.elapsed as f64 / 1e9))
 }
 
@@ -76,7 +75,7 @@ fn disk(r: &Record, rate: f64) -> Option<f64> {
 fn memory_was_faster(r: &Record, rate: f64, disk: u64) -> bool {
     let jobs = || r.jobs.iter().filter(|j| j.read.ios + j.write.ios > 0);
     let known = |j: &JobRecord| {
-        j.ended > 0 && (r.backend == BackendKind::Sim || j.options.contains_key(TASK_CALLS))
+        j.ended > 0 && (r.backend.is_simulated() || j.options.contains_key(TASK_CALLS))
     };
     let last = jobs().map(|j| j.ended).max().unwrap_or(0);
     let span = total(jobs(), |j| [&j.read, &j.write]).span + r.elapsed.saturating_sub(last);

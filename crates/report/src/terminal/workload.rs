@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use iosched_experiment::{BackendKind, JobRecord};
+use iosched_experiment::JobRecord;
 use iosched_results::answer::wrap;
 use iosched_results::cells::NO_REASON;
 use iosched_results::render::percent;
@@ -95,12 +95,8 @@ fn title(p: &Place<'_>, unit: Option<&str>) -> String {
     if !kernels.is_empty() {
         words.push_str(&format!(", Linux {}", kernels.join(", ")));
     }
-    match p.backend {
-        BackendKind::Sim => {}
-        BackendKind::Emulated => words.push_str(", emulated disk"),
-        BackendKind::Real => words.push_str(", real disk"),
-        BackendKind::Mock => words.push_str(", made-up figures"),
-        BackendKind::Imported => words.push_str(", imported"),
+    if !p.backend.is_simulated() {
+        words.push_str(&format!(", {}", p.backend.traits().words));
     }
     match p.runs() {
         (_, 0 | 1) => {}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_experiment::record::{BackendKind, Record};
+use iosched_experiment::record::Record;
 use serde::{Deserialize, Serialize};
 
 use super::{CompareError, CompareOptions, near};
@@ -99,7 +99,7 @@ pub(super) fn conditions(
 /// its conditions.
 fn imported(records: &[Record], common: &BTreeSet<CellKey>) -> bool {
     let mut here = records.iter().filter(|r| common.contains(&CellKey::of(&r.trial)));
-    here.all(|r| r.backend == BackendKind::Imported || r.provenance.is_empty())
+    here.all(|r| !r.backend.traits().ours || r.provenance.is_empty())
 }
 
 type Fields = BTreeMap<String, BTreeSet<String>>;

@@ -1,4 +1,5 @@
 use super::*;
+use iosched_experiment::BackendKind;
 use iosched_experiment::record::{DirStats, JobRecord, Metric, Status, TrialId};
 
 fn records(kernel: &str, values: &[f64]) -> Vec<Record> {

@@ -95,7 +95,7 @@ fn an_edited_document_is_read_as_it_stands() {
     out.jobs[0].read.io_bytes = 4096;
     let again = from_fio(&out, TrialId::default());
     assert_eq!((again.jobs[0].read.bytes, again.trial.scheduler.as_str()), (4096, "bfq"));
-    assert_eq!(again.backend, iosched_experiment::record::BackendKind::Imported);
+    assert_eq!(again.backend, iosched_experiment::BackendKind::Imported);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use iosched_types::nearest::did_you_mean;
 use super::{MAX_LINE, at, number};
 use crate::measure::measures;
 use crate::stats::Better;
-use crate::store::{backend_kind, backend_word};
+use crate::store::backend_kind;
 
 const COLUMNS: [&str; 13] = [
     "experiment",
@@ -188,7 +188,7 @@ fn trial<'a>(place: &Place<'_>, get: &impl Fn(&str) -> &'a str) -> Result<TrialI
 /// Who ran the trial; another tool where nothing is said.
 fn backend(place: &Place<'_>, word: &str) -> Result<BackendKind, Diagnostic> {
     let kind = backend_kind(word);
-    if word.is_empty() || backend_word(kind) == word {
+    if word.is_empty() || kind.traits().name == word {
         return Ok(kind);
     }
     let help = "expected sim, emulated, real, mock or imported";
@@ -306,7 +306,7 @@ pub fn to_csv(records: &[Record]) -> String {
                 value,
                 &status,
                 &seed,
-                backend_word(r.backend),
+                r.backend.traits().name,
             ]);
         };
         let judged = measures(r);

@@ -10,7 +10,7 @@ use super::{Cell, Comparison, Run, Test};
 use crate::compare::volatile;
 use crate::measure::measures;
 use crate::stats::Better;
-use crate::store::{backend_kind, backend_word};
+use crate::store::backend_kind;
 
 impl Comparison {
     /// As records: one per run, test and sample, so that imported results are stored, judged and shown like own
@@ -152,7 +152,7 @@ fn run_of(r: &Record, name: &str) -> Run {
 /// All that a record of ours says of its conditions.
 fn facts_of(r: &Record) -> BTreeMap<String, String> {
     let mut facts = r.provenance.clone();
-    facts.insert(BACKEND.into(), backend_word(r.backend).into());
+    facts.insert(BACKEND.into(), r.backend.traits().name.into());
     for (k, v) in &r.scheduler.tunables {
         facts.insert(format!("{TUNABLE}{k}"), v.to_string());
     }

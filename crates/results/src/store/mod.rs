@@ -23,7 +23,7 @@ pub use error::StoreError;
 pub use progress::Progress;
 pub use read::{ExperimentRow, SampleRow, TrialRow};
 pub use transfer::{DOCUMENT_FORMAT, Document, ExperimentDocument, MergeReport};
-pub(crate) use write::{backend_kind, backend_word};
+pub(crate) use write::backend_kind;
 
 use error::of;
 

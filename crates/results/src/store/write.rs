@@ -155,7 +155,7 @@ fn insert(
         .query_row(
             params![
                 experiment, t.experiment, t.device, t.scheduler, t.kernel, t.workload, t.repetition,
-                t.seed.cast_signed(), hash, backend_word(record.backend), status, reason,
+                t.seed.cast_signed(), hash, record.backend.traits().name, status, reason,
                 record.elapsed.cast_signed(), provenance
             ],
             |r| r.get(0),
@@ -259,22 +259,9 @@ fn provenance_set(tx: &Transaction<'_>, pairs: &BTreeMap<String, String>) -> rus
     Ok(id)
 }
 
-/// The word of a backend in the store.
-pub(crate) fn backend_word(b: BackendKind) -> &'static str {
-    match b {
-        BackendKind::Sim => "sim",
-        BackendKind::Emulated => "emulated",
-        BackendKind::Real => "real",
-        BackendKind::Mock => "mock",
-        BackendKind::Imported => "imported",
-    }
-}
-
-/// The backend of a word; the inverse of [`backend_word`]. An unknown word of a later version counts as imported.
+/// The backend of a name in the store. An unknown one of a later version counts as imported.
 pub(crate) fn backend_kind(word: &str) -> BackendKind {
-    use BackendKind::{Emulated, Imported, Mock, Real, Sim};
-    let all = [Sim, Emulated, Real, Mock];
-    all.into_iter().find(|b| backend_word(*b) == word).unwrap_or(Imported)
+    BackendKind::find(word).unwrap_or(BackendKind::Imported)
 }
 
 fn status_words(s: &Status) -> (&'static str, &str) {
