@@ -16,6 +16,7 @@ pub mod source;
 pub mod startup;
 pub mod trial;
 pub mod until;
+pub mod warm_up;
 
 pub use contained::{COMMAND_LINE, OPTIONS_LINE, contained, files_of};
 pub use file::{DeviceRef, Experiment, JobSource, SchedulerRef, WorkloadRef};
@@ -34,3 +35,4 @@ pub use record::{
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};
 pub use until::{Steady, Until};
+pub use warm_up::WarmUp;
