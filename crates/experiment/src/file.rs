@@ -4,7 +4,7 @@ mod parts;
 
 use iosched_block::CpuModel;
 use iosched_devices::DeviceState;
-use iosched_types::Diagnostic;
+use iosched_types::{Diagnostic, Nanos};
 use iosched_workloads::fio::DEFAULT_SEED;
 
 use crate::backend::BackendKind;
@@ -15,6 +15,7 @@ use crate::source::Source;
 use crate::startup::Startup;
 use crate::trial::Collect;
 use crate::until::{Steady, Until};
+use crate::warm_up::WarmUp;
 pub use parts::backend;
 pub(crate) use parts::beside;
 use parts::{lists, scalars};
@@ -85,6 +86,12 @@ pub struct Experiment {
     pub workloads: Vec<Placed<WorkloadRef>>,
     /// Repetitions.
     pub runs: u32,
+    /// Whether it says how many.
+    pub runs_said: bool,
+    /// Chooses its repetitions itself, from `runs` up, so that a usual machine simulates it in this time.
+    pub budget: Option<Nanos>,
+    /// How long simulated loads run before they are measured; `None`: nothing is said.
+    pub warm_up: Option<WarmUp>,
     /// Seed of the first repetition.
     pub seed: u64,
     /// `queue/*` settings by sysfs name.
@@ -130,6 +137,9 @@ impl Default for Experiment {
             kernels: Vec::new(),
             workloads: Vec::new(),
             runs: 1,
+            runs_said: false,
+            budget: None,
+            warm_up: None,
             seed: DEFAULT_SEED,
             queue: Vec::new(),
             set: Vec::new(),
@@ -158,6 +168,8 @@ const KEYS: &[&str] = &[
     "kernel",
     "workloads",
     "runs",
+    "budget",
+    "warm_up",
     "seed",
     "queue",
     "set",

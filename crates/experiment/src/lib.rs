@@ -17,6 +17,7 @@ pub mod source;
 pub mod startup;
 pub mod trial;
 pub mod until;
+pub mod warm_up;
 pub mod work;
 
 pub use backend::{BackendKind, Clock, Disk, RunsOn, Traits};
@@ -40,4 +41,5 @@ pub use record::{
 pub use startup::Startup;
 pub use trial::{ChoiceError, Collect, Trial, check_setting, choose_scheduler, label, path_of};
 pub use until::{Steady, Until};
+pub use warm_up::WarmUp;
 pub use work::{FioWork, Site, Work};

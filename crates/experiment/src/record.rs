@@ -15,6 +15,9 @@ pub use ask::Ask;
 pub use jobs::{DirStats, JobRecord, TASK_CALLS, Total, place_in_time, rates, together, total};
 pub use moments::Moments;
 
+/// Provenance: the scheduler that the device has when nothing is set, by the kernel's name. Live: the one that was set before.
+pub const DEFAULT_SCHEDULER: &str = "scheduler.default";
+
 /// Version of [`Record`]'s shape. Readers accept their own and older ones.
 pub const SCHEMA: u32 = 1;
 

@@ -23,6 +23,11 @@ pub struct Until {
     pub max_time: Option<Nanos>,
 }
 
+/// Repetitions at most of an experiment that chooses them itself: another one narrows an interval by a twentieth.
+pub const MOST_CHOSEN: u32 = 12;
+/// The time that it takes where nothing is said.
+pub const DEFAULT_BUDGET: Nanos = 10 * SEC;
+
 /// Preconditioning and steady state after SNIA's Performance Test Specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steady {
@@ -82,6 +87,19 @@ pub(crate) fn read(src: &Source, root: &DeTable, runs: u32) -> Read<Option<Until
             .ok_or_else(|| src.error(at, format!("\"{text}\" is no time")).with_help(TIME_HELP))
     });
     Ok(Some(Until { ci, max_runs, max_time: max_time.transpose()? }))
+}
+
+/// Reads `budget`.
+pub(crate) fn budget(src: &Source, root: &DeTable, at: &At) -> Read<Nanos> {
+    for key in ["runs", "until_ci"] {
+        if root.contains_key(key) {
+            let d = src.error(at, format!("budget chooses the repetitions, and so does {key}"));
+            return Err(d.with_help("leave one of them out"));
+        }
+    }
+    let text = src.fio_value(at, "budget")?;
+    parse_time(&text)
+        .ok_or_else(|| src.error(at, format!("\"{text}\" is no time")).with_help(TIME_HELP))
 }
 
 /// Reads `steady_state`: `true`, or a table.

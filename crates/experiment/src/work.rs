@@ -104,6 +104,14 @@ impl Work {
         }
     }
 
+    /// The fio jobs, to change them.
+    pub fn jobs_mut(&mut self) -> Option<&mut JobSet> {
+        match self {
+            Work::Fio(fio) => Some(&mut fio.set),
+            Work::Program(_) | Work::Calls(_) | Work::Startup(_) => None,
+        }
+    }
+
     /// What makes system calls of its own: a program or a log.
     #[must_use]
     pub fn load(&self) -> Option<&dyn Load> {

@@ -8,6 +8,7 @@
     reason = "experiments on a machine take time by the wall clock"
 )]
 
+mod budget;
 mod certain;
 mod error;
 mod machine;
@@ -16,6 +17,7 @@ pub mod reproduce;
 mod run;
 mod simulate;
 mod storing;
+mod warm_up;
 
 pub use certain::certain;
 pub use error::{Error, Result};

@@ -3,11 +3,15 @@ use std::time::{Duration, Instant};
 use iosched_backends::load::child::Interrupt;
 use iosched_experiment::{Experiment, Placed, Record, Trial};
 
+use iosched_types::Nanos;
+
+use crate::budget::{self, cost};
 use crate::certain::certain;
 use crate::error::Error;
 use crate::machine::{self, Machine};
 use crate::simulate::simulate;
 use crate::storing::Storing;
+use crate::warm_up::{self, WarmUps};
 
 /// A watcher of an experiment's progress. Called from any thread.
 pub trait Watch: Sync {
@@ -62,7 +66,10 @@ pub fn run<E: From<Error>>(
     }
     watch.more(job.trials.len());
     let records = match job.experiment.backend.traits().parallel {
-        true => Simulation { job, options, watch, each }.run(),
+        true => {
+            let warm_ups = WarmUps::default();
+            Simulation { job, options, watch, each, warm_ups }.run()
+        }
         false => {
             machine::run(job.experiment, job.trials, job.storing, options, watch).map_err(E::from)
         }
@@ -76,6 +83,7 @@ struct Simulation<'a, F> {
     options: &'a Options,
     watch: &'a dyn Watch,
     each: F,
+    warm_ups: WarmUps,
 }
 
 impl<F> Simulation<'_, F> {
@@ -86,20 +94,89 @@ impl<F> Simulation<'_, F> {
         let began = Instant::now();
         let (e, trials) = (self.job.experiment, self.job.trials);
         let mut records = self.earlier()?;
+        let first: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
+        self.warm_ups = self.looked(&first)?;
+        if let Some(budget) = e.budget {
+            self.within(budget, &first, &mut records)?;
+            return Ok(as_planned(records, trials));
+        }
         self.trials(trials, &mut records)?;
         let Some(until) = e.until else { return Ok(as_planned(records, trials)) };
-        let first: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
         for repetition in e.runs + 1..=until.max_runs {
             let late = until.max_time.is_some_and(|t| began.elapsed() > Duration::from_nanos(t));
             if late || certain(&records, until.ci) {
                 break;
             }
-            let more: Vec<Trial> =
-                first.iter().map(|t| t.at_repetition(repetition, e.seed, true)).collect();
-            self.watch.more(more.len());
-            self.trials(&more, &mut records)?;
+            self.again(repetition, &first, &mut records)?;
         }
         Ok(as_planned(records, trials))
+    }
+
+    /// A further repetition.
+    fn again<E: From<Error>>(
+        &mut self,
+        repetition: u32,
+        first: &[&Trial],
+        records: &mut Vec<Record>,
+    ) -> Result<(), E>
+    where
+        F: FnMut(&mut Record) -> Result<(), E>,
+    {
+        let seed = self.job.experiment.seed;
+        let more: Vec<Trial> =
+            first.iter().map(|t| t.at_repetition(repetition, seed, true)).collect();
+        self.watch.more(more.len());
+        self.trials(&more, records)
+    }
+
+    /// As many repetitions as its budget has room for, as far as the first tells.
+    fn within<E: From<Error>>(
+        &mut self,
+        budget: Nanos,
+        first: &[&Trial],
+        records: &mut Vec<Record>,
+    ) -> Result<(), E>
+    where
+        F: FnMut(&mut Record) -> Result<(), E>,
+    {
+        let (e, planned) = (self.job.experiment, self.job.trials);
+        let round: Vec<Trial> = first.iter().map(|t| (*t).clone()).collect();
+        self.trials(&round, records)?;
+        let round = records.iter().filter(|r| r.trial.repetition == 1).map(cost).sum();
+        let runs = budget::runs(budget, self.warm_ups.spent, round);
+        let all = first.len().saturating_mul(runs as usize);
+        if let Some(s) = &mut self.job.storing {
+            s.expect(all).map_err(Error::from)?;
+        }
+        let rest: Vec<Trial> = planned.iter().filter(|t| t.id.repetition > 1).cloned().collect();
+        self.trials(&rest, records)?;
+        for repetition in e.runs + 1..=runs {
+            self.again(repetition, first, records)?;
+        }
+        Ok(())
+    }
+
+    /// The warm-ups of the loads.
+    fn looked<E: From<Error>>(&self, first: &[&Trial]) -> Result<WarmUps, E> {
+        let asked = self.job.experiment.warm_up.unwrap_or_default();
+        let find = |trials: &[Trial]| -> Result<Vec<Record>, E> {
+            let mut out = Vec::new();
+            self.watch.more(trials.len());
+            let all: Vec<&Trial> = trials.iter().collect();
+            simulate(&all, self.options, self.watch, |r| -> Result<(), E> {
+                out.push(r);
+                Ok(())
+            })?;
+            // A signal left some of them out.
+            match self.options.interrupt.check() {
+                Err(iosched_backends::Error::Interrupted { signal }) => {
+                    let planned = self.job.trials.len();
+                    Err(Error::Interrupted { signal, kept: 0, planned, stored: false }.into())
+                }
+                _ => Ok(out),
+            }
+        };
+        warm_up::find(asked, first, find)
     }
 
     /// What an interrupted start stored.
@@ -122,12 +199,15 @@ impl<F> Simulation<'_, F> {
     where
         F: FnMut(&mut Record) -> Result<(), E>,
     {
-        let Simulation { job, options, watch, each } = self;
+        let Simulation { job, options, watch, each, warm_ups } = self;
         let (goal, storing) = (&job.experiment.goal, &mut job.storing);
         let has = |t: &Trial| storing.as_ref().is_some_and(|s| s.has(&t.id));
         let (there, wanted): (Vec<&Trial>, Vec<&Trial>) = trials.iter().partition(|t| has(t));
         watch.step(there.len() as u64 * crate::STEPS);
-        simulate(&wanted, options, *watch, |mut record| -> Result<(), E> {
+        let warm = warm_ups.apply(&wanted);
+        let warm: Vec<&Trial> = warm.iter().collect();
+        simulate(&warm, options, *watch, |mut record| -> Result<(), E> {
+            warm_ups.note(&mut record, &wanted);
             note_goal(&mut record, goal.as_ref());
             if let Some(s) = storing.as_mut() {
                 s.put(&record).map_err(Error::from)?;

@@ -82,7 +82,7 @@ fn identify(record: &mut Record, trial: &Trial) {
         _ => &trial.kernel.default_scheduler_multi_queue,
     };
     record.provenance.insert(iosched_results::verdict::BASE.into(), default.clone());
-    record.note_asks(&trial.jobs().jobs);
+    record.note_asks(&trial.jobs().jobs, &trial.cgroups);
     let mut device = trial.device.clone();
     // Descriptions of the device change no figure.
     (device.title, device.summary, device.price) = (String::new(), String::new(), None);

@@ -54,9 +54,10 @@ fn tools_as_text(tools: &Tools) -> String {
 fn input_of(e: &Experiment, tools: &str, trial: &Trial) -> String {
     let (s, backend) = (&trial.scheduler, e.backend);
     let everything = format!(
-        "{} {backend:?} {:?} {tools} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
+        "{} {backend:?} {:?} {:?} {tools} {:?} {:?} {} {} {:?} {:?} {:?} {:?} {} {:?} {:?} {:?}",
         env!("CARGO_PKG_VERSION"),
         e.steady,
+        e.warm_up,
         trial.device,
         trial.kernel,
         s.descriptor.name,
@@ -97,14 +98,26 @@ impl Storing {
             Some(found) => found,
             None => (store.begin(&e.name, definition, "run")?, BTreeMap::new()),
         };
-        store.expect(experiment, u32::try_from(trials.len()).unwrap_or(u32::MAX))?;
-        Ok(Storing { store, experiment, inputs, done })
+        let mut storing = Storing { store, experiment, inputs, done };
+        // What an interrupted start has found out of its number stays.
+        if e.budget.is_none() || storing.done.is_empty() {
+            storing.expect(trials.len())?;
+        }
+        Ok(storing)
     }
 
     /// The experiment's number in the results file.
     #[must_use]
     pub fn experiment(&self) -> i64 {
         self.experiment
+    }
+
+    /// There will be so many trials.
+    ///
+    /// # Errors
+    /// What the results file says.
+    pub fn expect(&mut self, trials: usize) -> Result<(), StoreError> {
+        self.store.expect(self.experiment, u32::try_from(trials).unwrap_or(u32::MAX))
     }
 
     /// Stores a record, at once.
@@ -181,7 +194,8 @@ fn unfinished(
             let most = done.keys().map(|t| t.repetition).max().unwrap_or(0);
             most >= until.max_runs || certain(&store.records(id)?, until.ci)
         }
-        _ => true,
+        // How many there are to be depends on the first: it is known when that is complete.
+        _ => e.budget.is_none() || !progress.under_way(),
     };
     Ok((!(planned && enough)).then_some((id, done)))
 }

@@ -27,6 +27,8 @@ pub struct CompareOptions {
     pub force: bool,
     /// Provenance that may differ, because it is what is being compared: `kernel`, `tool` …
     pub vary: Vec<String>,
+    /// Schedulers of one family are the same, whatever kernel, generation and tunables they have on either side.
+    pub families: bool,
     /// Only measures that start with one of these; all when empty.
     pub measures: Vec<String>,
     /// Significance.
@@ -39,6 +41,7 @@ impl Default for CompareOptions {
             threshold: 0.05,
             force: false,
             vary: Vec::new(),
+            families: false,
             measures: Vec::new(),
             verdict: VerdictOptions::default(),
         }
@@ -59,6 +62,16 @@ pub enum CompareError {
         /// A cell of the base.
         base: String,
         /// A cell of the new side.
+        new: String,
+    },
+    /// No family that each side has once.
+    #[error(
+        "there is no family of which each side has one scheduler with the same device and workload: base has {base}, new has {new}"
+    )]
+    NoFamily {
+        /// Schedulers of the base.
+        base: String,
+        /// Schedulers of the new side.
         new: String,
     },
     /// No figure has such a name.
@@ -170,6 +183,36 @@ impl Comparison {
     }
 }
 
+/// What differs because another kernel has the family.
+const OF_KERNEL: [&str; 2] = ["kernel", "kernel_profile"];
+
+/// Compares schedulers by their families.
+fn families(
+    base: &[Record],
+    new: &[Record],
+    options: &CompareOptions,
+) -> Result<Comparison, CompareError> {
+    let found = matching::by_family(base, new).ok_or_else(|| {
+        let of = |all: &[Record]| {
+            let names: BTreeSet<&str> = all.iter().map(|r| r.trial.scheduler.as_str()).collect();
+            names.into_iter().collect::<Vec<_>>().join(", ")
+        };
+        CompareError::NoFamily { base: of(base), new: of(new) }
+    })?;
+    let has = |f: &str, all: &[Record]| {
+        let in_one = |r: &Record| match f {
+            "kernel" => !r.trial.kernel.is_empty(),
+            _ => r.provenance.contains_key(f),
+        };
+        all.iter().any(in_one)
+    };
+    let of_kernel = OF_KERNEL.iter().filter(|f| has(f, &found.base) || has(f, &found.new));
+    let vary = options.vary.iter().cloned().chain(of_kernel.map(|f| (*f).to_string())).collect();
+    let options = CompareOptions { families: false, vary, ..options.clone() };
+    let comparison = compare(&found.base, &found.new, &options)?;
+    Ok(Comparison { matched: found.names, ..comparison })
+}
+
 /// Compares two sets of records cell by cell.
 ///
 /// # Errors
@@ -181,6 +224,9 @@ pub fn compare(
 ) -> Result<Comparison, CompareError> {
     if !(options.threshold >= 0.0 && options.threshold.is_finite()) {
         return Err(CompareError::Threshold(options.threshold));
+    }
+    if options.families {
+        return families(base, new, options);
     }
     let (mut b, mut n) = (group(base), group(new));
     // Who asks for completion latency gets it.

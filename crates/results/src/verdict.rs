@@ -22,8 +22,14 @@ use crate::stats::Better;
 pub use facts::Facts;
 pub use text::text;
 
-/// Provenance: the scheduler that the kernel gives such a device when nothing is set.
-pub const BASE: &str = "scheduler.default";
+pub use iosched_experiment::record::DEFAULT_SCHEDULER as BASE;
+
+/// Provenance: the warm-up that was asked for.
+pub const WARM_UP: &str = "warm_up";
+/// Provenance: how long the load ran before it was measured, in ms.
+pub const WARMED_UP: &str = "run.warm_up";
+/// Provenance: why the load was not steady after that.
+pub const UNSTEADY: &str = "run.unsteady";
 
 /// What a job asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -31,6 +37,8 @@ pub const BASE: &str = "scheduler.default";
 pub enum Kind {
     /// So many bytes a second.
     Rate(f64),
+    /// So many percent of what the jobs move that share by weight or priority.
+    Share(f64),
     /// Short waits.
     Wait,
     /// Throughput, or a figure of the program's own.
@@ -135,6 +143,10 @@ pub struct Verdict {
     pub level: Vec<String>,
     /// Schedulers that the kernel does not have, and that do as well.
     pub gone: Vec<String>,
+    /// Schedulers that mainline Linux does not have, and that do as well or better.
+    pub elsewhere: Vec<String>,
+    /// What is to be known of the scheduler to use, or of the base: that this kernel has neither.
+    pub remarks: Vec<String>,
     /// Where the base is kept, the best of the others, if it has a gain.
     pub other: Option<Other>,
     /// Names of the asks, by column of the matrix.
@@ -145,6 +157,8 @@ pub struct Verdict {
     pub set: String,
     /// Workloads whose rate changes while they run: longer runs may say otherwise.
     pub unsteady: Vec<String>,
+    /// Why those of them are not steady that were given time to become so, by workload.
+    pub never_steady: BTreeMap<String, String>,
     /// Short names: a family of which the kernel has one version here needs no generation.
     #[serde(skip)]
     pub short: BTreeMap<String, String>,

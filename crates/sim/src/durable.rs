@@ -3,21 +3,13 @@
 
 use std::ops::ControlFlow;
 
+use iosched_experiment::warm_up::leaves_writes;
 use iosched_experiment::{DURABLE_AFTER, DURABLE_BW, Metric, Record, Trial};
 use iosched_host::programs::Programs;
 use iosched_syscalls::{Birth, Program, Script, Sys};
 use iosched_types::Nanos;
-use iosched_workloads::fio::JobSpec;
 
 use crate::error::SimError;
-
-/// Whether a job leaves what it wrote in memory.
-fn leaves_writes(job: &JobSpec) -> bool {
-    let writes = job.pattern.write || job.replay.is_some();
-    let files = &job.file_options;
-    let syncs = job.sync > 0 || job.fsync > 0 || job.fdatasync > 0 || job.end_fsync;
-    writes && !job.direct && !syncs && !files.fsync_on_close && !files.unlink && !files.create_only
-}
 
 /// Lets a process call `sync` after the jobs of `record`, and adds the figures of it. What the record says of the run
 /// itself stays.

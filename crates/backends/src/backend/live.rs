@@ -214,7 +214,7 @@ impl Run<'_> {
             return Err(Error::Trial { message });
         }
         record.jobs = fio.jobs;
-        record.note_asks(&trial.jobs().jobs);
+        record.note_asks(&trial.jobs().jobs, &trial.cgroups);
         record.warnings.extend(jobs.warnings.iter().cloned());
         record.warnings.extend(fio.warnings);
         record.provenance.insert("fio".into(), fio.version);

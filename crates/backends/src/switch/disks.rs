@@ -72,6 +72,12 @@ impl Disks {
         self.sessions.iter().map(Session::device).collect()
     }
 
+    /// The scheduler that the first had before the experiment.
+    #[must_use]
+    pub fn before(&self) -> Option<String> {
+        self.sessions.first()?.before().scheduler.clone()
+    }
+
     /// Switches all; the kernel's own name for the scheduler.
     ///
     /// # Errors

@@ -17,6 +17,7 @@ use crate::source::{At, Read, Source};
 use crate::startup;
 use crate::trial::Collect;
 use crate::until;
+use crate::warm_up::{self, WarmUp};
 
 fn in_order<'t, 'a>(
     root: &'t DeTable<'a>,
@@ -76,7 +77,15 @@ pub(super) fn scalars(
         Ok(())
     });
     read("runs", &mut |at| {
+        e.runs_said = true;
         src.within(at, "runs", 1..=i64::from(MAX_RUNS)).map(|v| e.runs = v as u32)
+    });
+    read("budget", &mut |at| until::budget(src, root, at).map(|v| e.budget = Some(v)));
+    read("warm_up", &mut |at| {
+        let text = src.fio_value(at, "warm_up")?;
+        let wrong = || src.error(at, format!("\"{text}\" is no warm-up")).with_help(warm_up::HELP);
+        e.warm_up = Some(WarmUp::parse(&text).ok_or_else(wrong)?);
+        Ok(())
     });
     read("seed", &mut |at| {
         src.within(at, "seed", 0..=i64::from(u32::MAX)).map(|v| e.seed = v as u64)

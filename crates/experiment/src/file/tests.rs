@@ -53,3 +53,24 @@ proptest! {
         let _ = Experiment::from_toml("e.toml", &text);
     }
 }
+
+#[test]
+fn budget_and_warm_up_are_read_and_bad_ones_say_what_is_expected() {
+    use crate::WarmUp;
+    let bare = GOOD.replace("runs = 3\n", "");
+    let with = |line: &str| Experiment::from_toml("e.toml", &format!("{line}\n{bare}"));
+    let e = with("budget = \"2m\"\nwarm_up = 0").unwrap();
+    assert_eq!((e.budget, e.warm_up), (Some(120_000_000_000), Some(WarmUp::None)));
+    assert_eq!(with("warm_up = \"steady\"").unwrap().warm_up, Some(WarmUp::Steady));
+    assert_eq!(with("").unwrap().warm_up, None);
+    for (line, said) in [
+        ("budget = \"soon\"", "\"soon\" is no time"),
+        ("budget = \"0s\"", "\"0s\" is no time"),
+        ("warm_up = \"long\"", "\"long\" is no warm-up"),
+        ("budget = \"5s\"\nruns = 4", "budget chooses the repetitions, and so does runs"),
+        ("budget = \"5s\"\nuntil_ci = \"3%\"", "and so does until_ci"),
+    ] {
+        let d = with(line).unwrap_err();
+        assert!(d.line == 1 && d.message.contains(said) && !d.help.is_empty(), "{d}");
+    }
+}

@@ -23,8 +23,10 @@ pub enum Ask {
     Sync,
     /// What others leave: the idle class.
     Idle,
-    /// A share by priority or weight, which throughput alone does not judge.
+    /// To go before all others: the real-time class, or a weight beside jobs of which it says no share.
     Share,
+    /// This share of the throughput, in thousandths, by weights of control groups or levels of priority.
+    Due(u32),
     /// Short waits for small I/Os of which each waits for the one before, with pauses or an end: a program that starts.
     Wait,
 }
@@ -64,11 +66,54 @@ fn rate(job: &JobSpec, direction: usize) -> Option<Bytes> {
     Some(rate.bytes).filter(|b| *b > 0).or(ios)
 }
 
+/// Weight of a control group that names none.
+const USUAL: u32 = 100;
+
+/// Whether a job takes as much as it gets, so that a share is all that it may ask for.
+fn greedy(job: &JobSpec) -> bool {
+    matches!(Ask::of(job), None | Some(Ask::Share)) && job.prio.class != PrioClass::Rt
+}
+
+/// The weight of the control group of a job, shared by the jobs in it. `None` below another group, whose weight counts first.
+fn of_group(job: &JobSpec, jobs: &[JobSpec], groups: &[(String, u32)]) -> Option<f64> {
+    let group = |j: &JobSpec| j.cgroup.as_ref().map(|(path, _)| path.trim_matches('/').to_string());
+    let own = group(job).filter(|path| !path.is_empty() && !path.contains('/'))?;
+    let inside = || jobs.iter().filter(|j| group(j).as_ref() == Some(&own));
+    let said = inside().find_map(|j| j.cgroup.as_ref()?.1);
+    let listed = || groups.iter().find(|(path, _)| path.trim_matches('/') == own).map(|g| g.1);
+    let weight = said.or_else(listed).unwrap_or(USUAL);
+    Some(f64::from(weight) / inside().filter(|j| greedy(j)).count().max(1) as f64)
+}
+
+/// The weight of each job that takes as much as it gets, where these weights differ: that of its control group, or that of its
+/// level of priority, 8 less the level as BFQ's documentation has it.
+fn weights<'a>(jobs: &'a [JobSpec], groups: &[(String, u32)]) -> Vec<(&'a str, f64)> {
+    let all: Vec<&JobSpec> = jobs.iter().filter(|j| greedy(j)).collect();
+    let level = |j: &&JobSpec| f64::from(8 - j.prio.or_of_nice(j.nice).level.min(7));
+    let grouped: Option<Vec<f64>> = all.iter().map(|j| of_group(j, jobs, groups)).collect();
+    let weights = match grouped {
+        Some(weights) => weights,
+        None if all.iter().any(|j| j.cgroup.is_some()) => return Vec::new(),
+        None => all.iter().map(level).collect(),
+    };
+    let names = all.iter().map(|j| j.name.as_str());
+    match weights.iter().all(|w| *w == weights[0]) {
+        true => Vec::new(),
+        false => names.zip(weights).collect(),
+    }
+}
+
 impl Record {
-    /// Notes the jobs' asks.
-    pub fn note_asks(&mut self, jobs: &[JobSpec]) {
+    /// Notes the jobs' asks. `groups` has weights of control groups.
+    pub fn note_asks(&mut self, jobs: &[JobSpec], groups: &[(String, u32)]) {
+        let weights = weights(jobs, groups);
+        let all: f64 = weights.iter().map(|w| w.1).sum();
         for own in &mut self.jobs {
-            own.ask = jobs.iter().find(|j| j.name == own.name).and_then(Ask::of);
+            let due: f64 = weights.iter().filter(|w| w.0 == own.name).map(|w| w.1).sum();
+            own.ask = match due > 0.0 {
+                true => Some(Ask::Due((due / all * 1000.0).round() as u32)),
+                false => jobs.iter().find(|j| j.name == own.name).and_then(Ask::of),
+            };
         }
     }
 }
@@ -87,6 +132,31 @@ mod tests {
         let none = |_: &str| Err("no includes".to_string());
         let jobs = parse("a.fio", &text, &NoLookup, &none, &[]).unwrap();
         Ask::of(&jobs.jobs[0])
+    }
+
+    fn dues(text: &str, groups: &[(String, u32)]) -> Vec<Option<Ask>> {
+        let text = format!("[global]\nfilename=/dev/disk\nruntime=5\ntime_based\n{text}");
+        let none = |_: &str| Err("no includes".to_string());
+        let jobs = parse("a.fio", &text, &NoLookup, &none, &[]).unwrap().jobs;
+        let job = |j: &JobSpec| crate::JobRecord { name: j.name.clone(), ..Default::default() };
+        let mut r = Record { jobs: jobs.iter().map(job).collect(), ..Record::default() };
+        r.note_asks(&jobs, groups);
+        r.jobs.iter().map(|j| j.ask).collect()
+    }
+
+    #[test]
+    fn weights_and_levels_are_shares() {
+        let weights = [("a".to_string(), 300), ("b".to_string(), 100)];
+        let two = "[x]\ncgroup=a\n[y]\ncgroup=b\n[z]\ncgroup=b\n";
+        let [x, y] = [Some(Ask::Due(750)), Some(Ask::Due(125))];
+        assert_eq!(dues(two, &weights), [x, y, y]);
+        assert_eq!(dues("[x]\ncgroup=a\n[y]\ncgroup=b\n", &[]), [None, None]);
+        let levels = "[x]\nprio=0\n[y]\nprio=4\n[left]\nprioclass=3\n[film]\nrate=1m\n";
+        let [x, y] = [Some(Ask::Due(667)), Some(Ask::Due(333))];
+        assert_eq!(dues(levels, &[]), [x, y, Some(Ask::Idle), Some(Ask::Rate(1 << 20))]);
+        // Below another group, or in none beside one, no share follows from the weight alone.
+        let nested = "[x]\ncgroup=a/b\ncgroup_weight=300\n[y]\ncgroup=a/c\n";
+        assert_eq!(dues(nested, &[]), [Some(Ask::Share), None]);
     }
 
     #[test]

@@ -127,6 +127,15 @@ fn totals(cells: &Cells) -> Vec<(&CellKey, CellSample, usize)> {
     here.map(|(k, c)| (k, c.total(), c.unusable.len())).collect()
 }
 
+impl CellSample {
+    /// More is better.
+    fn of(unit: &str, sample: Sample, rounds: Vec<(u32, Observation)>) -> CellSample {
+        let highest = rounds.last().map_or(0, |r| r.0);
+        let sample = Sample { rounds, ..sample };
+        CellSample { unit: unit.into(), better: Better::Higher, sample, starved: 0, highest }
+    }
+}
+
 impl Cell {
     /// Every round in which it has any figure.
     pub(crate) fn rounds(&self) -> BTreeSet<u32> {
@@ -156,9 +165,43 @@ impl Cell {
             sample.paired &= own.sample.paired;
             sums.extend(own.sample.rounds.iter().map(|(round, o)| (*round, o.value)));
         }
-        sample.rounds = sums.into_iter().map(|(r, v)| (r, Observation::from(v))).collect();
-        let highest = sample.rounds.last().map_or(0, |r| r.0);
-        CellSample { unit: "B/s".into(), better: Better::Higher, sample, starved: 0, highest }
+        let rounds = sums.into_iter().map(|(r, v)| (r, Observation::from(v))).collect();
+        CellSample::of("B/s", sample, rounds)
+    }
+
+    /// What some jobs move together.
+    #[must_use]
+    pub fn together(&self, all: &[&str]) -> CellSample {
+        let (sample, sums) = self.moved("", all);
+        let of = |(r, [_, whole]): (u32, [f64; 2])| (r, Observation::from(whole));
+        CellSample::of("B/s", sample, sums.into_iter().map(of).collect())
+    }
+
+    /// A job's part of what some jobs move together, in percent.
+    #[must_use]
+    pub fn share(&self, job: &str, all: &[&str]) -> CellSample {
+        let (sample, sums) = self.moved(job, all);
+        let rounds = sums.into_iter().filter(|(_, [_, whole])| *whole > 0.0);
+        let percent = |own: f64, whole: f64| Observation::from(own / whole * 100.0);
+        let rounds = rounds.map(|(r, [own, whole])| (r, percent(own, whole))).collect();
+        CellSample::of("%", sample, rounds)
+    }
+
+    /// By round, what a job moves and what some jobs move together.
+    fn moved(&self, job: &str, all: &[&str]) -> (Sample, BTreeMap<u32, [f64; 2]>) {
+        let mut sums: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+        let mut sample = Sample { deterministic: true, paired: true, ..Sample::default() };
+        for (name, side) in all.iter().flat_map(|j| ["read.bw", "write.bw"].map(|s| (*j, s))) {
+            let Some(moved) = self.measures.get(&format!("job/{name}/{side}")) else { continue };
+            sample.deterministic &= moved.sample.deterministic;
+            sample.paired &= moved.sample.paired;
+            for (round, o) in &moved.sample.rounds {
+                let [own, whole] = sums.entry(*round).or_default();
+                *own += if name == job { o.value } else { 0.0 };
+                *whole += o.value;
+            }
+        }
+        (sample, sums)
     }
 }
 

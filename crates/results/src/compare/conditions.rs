@@ -12,7 +12,7 @@ use crate::cells::CellKey;
 ///
 /// A field is left out when one of its parts (between dots and slashes) is one of these words. `target` is
 /// among them because device nodes change their names from boot to boot; the device's identity counts.
-pub const VOLATILE: [&str; 18] = [
+pub const VOLATILE: [&str; 19] = [
     "timestamp",
     "time",
     "date",
@@ -31,6 +31,7 @@ pub const VOLATILE: [&str; 18] = [
     "emulation",
     "journal_commits",
     "goal",
+    "default",
 ];
 
 /// Whether a field of the provenance says nothing about what was measured: see [`VOLATILE`].

@@ -323,3 +323,23 @@ fn a_percentile_that_some_runs_lack_is_not_compared() {
     assert_eq!(both(2..=2, 2..=2).answer(), Answer::NoRegression);
     assert_eq!((both(1..=6, 2..=2).unresolved, both(1..=6, 2..=2).changes.len()), (0, 2));
 }
+
+/// The same family in two kernels: no name is common, or only that of another.
+#[test]
+fn families_are_compared_across_kernels() {
+    let called = |kernel: &str, scheduler: &str, by: f64| {
+        let mut all = records(kernel, &scaled(by));
+        all.iter_mut().for_each(|r| r.trial.scheduler = scheduler.into());
+        all
+    };
+    let base = [called("6.1", "bfq@5.12", 1.0), called("6.1", "none", 1.0)].concat();
+    let new = [called("6.12", "bfq@6.12", 0.8), called("6.12", "none", 1.0)].concat();
+    let names =
+        compare(&base, &new, &CompareOptions { vary: vec!["kernel".into()], ..Default::default() });
+    assert!(!names.unwrap().has_regression(), "none is as it was");
+    let families = CompareOptions { families: true, ..CompareOptions::default() };
+    let c = compare(&base, &new, &families).unwrap();
+    assert!(c.has_regression() && c.matched.len() == 2, "{c:?}");
+    let none = compare(&called("6.1", "bfq", 1.0), &called("6.1", "none", 1.0), &families);
+    assert!(none.unwrap_err().to_string().contains("base has bfq, new has none"));
+}

@@ -297,6 +297,35 @@ fn a_merge_names_experiments_of_one_name() {
     assert_eq!(report.shared, [("e".to_string(), all)]);
 }
 
+/// Two machines ran a half each.
+#[test]
+fn a_merge_joins_the_parts_of_one_plan() {
+    let part = |device: &str, more: &str, scheduler: &str| {
+        let (dir, mut s) = fresh();
+        let options = iosched_experiment::OPTIONS_LINE;
+        let definition =
+            format!("{options}--device {device} --set runtime=5{more}\nname = \"e\"\n");
+        let e = s.begin("e", &definition, "run").unwrap();
+        s.put(e, &record(scheduler, 1), "").unwrap();
+        (dir, s)
+    };
+    let (_a, mut a) = part("x", "", "none");
+    let (b, _) = part("y", "", "bfq");
+    let file = b.path().join("r.db");
+    let joined = a.merge(&file).unwrap();
+    assert_eq!(joined.joined, [("e".to_string(), a.find("e").unwrap())]);
+    assert_eq!((a.list().unwrap().len(), joined.trials, joined.added), (1, 1, 0));
+    assert_eq!(a.merge(&file).unwrap().trials, 0, "twice adds nothing");
+    // Another plan, and the same trial with other figures, are experiments of their own.
+    for (more, scheduler) in [(" --seed 7 --set bs=8k", "kyber"), ("", "none")] {
+        let (dir, mut s) = part("x", more, scheduler);
+        let mut other = record(scheduler, 1);
+        other.elapsed += 1;
+        s.put(s.find("e").unwrap(), &other, "").unwrap();
+        assert_eq!(a.merge(&dir.path().join("r.db")).unwrap().added, 1, "{more}");
+    }
+}
+
 #[test]
 fn an_import_with_a_trial_twice_leaves_nothing() {
     let (_dir, mut s) = fresh();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use iosched_experiment::record::{Record, TrialId};
+use iosched_experiment::{COMMAND_LINE, OPTIONS_LINE};
 use rusqlite::{OptionalExtension, params};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -105,6 +106,8 @@ pub struct MergeReport {
     pub added: usize,
     /// Experiments that were there already, with the trials they lacked now added.
     pub completed: usize,
+    /// Names of experiments that were here in part, and got other trials of the same plan; with their numbers.
+    pub joined: Vec<(String, i64)>,
     /// Trials copied.
     pub trials: usize,
     /// Names of several experiments now, with their numbers, the newest first.
@@ -213,7 +216,12 @@ impl Store {
         experiments.reverse();
         for e in experiments {
             let known = self.known(&e.uid)?.is_some();
-            let doc = other.export(e.id)?;
+            let mut doc = other.export(e.id)?;
+            if !known && let Some(id) = self.other_part(&doc)? {
+                doc.uid = self.export(id)?.uid;
+                report.joined.push((doc.name.clone(), id));
+            }
+            let known = known || self.known(&doc.uid)?.is_some();
             let (id, added) = self.import(&doc)?;
             self.take_traces(id, &other, e.id)?;
             report.trials += added;
@@ -227,6 +235,25 @@ impl Store {
             }
         }
         Ok(report)
+    }
+
+    /// The experiment of which a document has other trials: of the same name and plan, and what both have is the same.
+    fn other_part(&self, doc: &ExperimentDocument) -> Result<Option<i64>, StoreError> {
+        if doc.definition.is_empty() {
+            return Ok(None);
+        }
+        for id in self.named(&doc.name)? {
+            if plan(&self.definition(id)?) != plan(&doc.definition) {
+                continue;
+            }
+            let here = self.records(id)?;
+            let here: BTreeMap<_, &Record> = here.iter().map(|r| (cell(&r.trial), r)).collect();
+            let agrees = |r: &Record| here.get(&cell(&r.trial)).is_none_or(|own| **own == *r);
+            if doc.records.iter().all(agrees) {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 
     /// Documents carry no traces and logs: they go over packed as they are, one at a time.
@@ -259,6 +286,36 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Options that say which part of an experiment is run.
+const PARTS: [&str; 5] = ["--device", "--scheduler", "--kernel", "--seed", "--runs"];
+
+/// What a definition asks for, without which part of it: two parts of one plan may have been run on two machines.
+fn plan(definition: &str) -> String {
+    let quick = definition.lines().next().is_some_and(|l| l.starts_with(COMMAND_LINE));
+    let mut out = String::new();
+    for line in definition.lines() {
+        let list = quick && (line.starts_with("devices = [") || line.starts_with("schedulers = ["));
+        if list || line.starts_with(COMMAND_LINE) {
+            continue;
+        }
+        let Some(options) = line.strip_prefix(OPTIONS_LINE) else {
+            out.push_str(line);
+            out.push('\n');
+            continue;
+        };
+        let mut words = options.split(' ');
+        while let Some(word) = words.next() {
+            if PARTS.contains(&word) {
+                words.next();
+            } else {
+                out.push_str(word);
+                out.push(' ');
+            }
+        }
+    }
+    out
 }
 
 /// What makes a trial unique within an experiment.

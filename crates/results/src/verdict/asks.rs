@@ -26,8 +26,8 @@ pub(super) struct Asked<'a> {
     pub(super) measure: String,
     /// It runs beside jobs that ask for something: its throughput is a price, no goal.
     pub(super) background: bool,
-    /// Jobs of its workload have priorities or weights: more for one may be what another one should have had.
-    pub(super) shared: bool,
+    /// It runs beside a job that is to go before it: more of it is no gain.
+    pub(super) behind: bool,
     /// By scheduler, in the order of the candidates.
     pub(super) each: Vec<Option<(Cow<'a, CellSample>, Summary)>>,
     /// Each scheduler against the base; `None` of the base itself and where a side has nothing.
@@ -93,20 +93,36 @@ pub(super) fn asked<'a>(
             .collect();
         let place = Place { device, workload, of, cells };
         let own = place.own();
-        let shares = |(_, ask): &Job| matches!(ask, Some(Ask::Idle | Ask::Share));
-        let (shared, from) = (jobs.iter().any(shares), out.len());
+        let first = |job: &str| jobs.iter().any(|j| j.0 == job && j.1 == Some(Ask::Share));
+        let dues = jobs.iter().filter(|j| matches!(j.1, Some(Ask::Due(_)))).map(|j| j.0.as_str());
+        let (dues, from) = (dues.collect::<Vec<&str>>(), out.len());
         match &jobs[..] {
             _ if !own.is_empty() => out.extend(own),
             [(_, ask)] => out.extend(place.ask("", workload, *ask)),
             several if several.len() <= JOBS => {
-                let of = |(job, ask): &Job| place.ask(&format!("job/{job}/"), job, *ask);
+                let of = |(job, ask): &Job| match ask {
+                    Some(Ask::Due(part)) => Some(place.share(job, &dues, *part)),
+                    _ => place.ask(&format!("job/{job}/"), job, *ask),
+                };
+                let numbered = numbered(several);
+                for (name, all) in &numbered {
+                    out.extend(place.together(name, all));
+                }
+                let alone = |job: &str| !numbered.iter().any(|(_, all)| all.contains(&job));
                 // The idle class asks for nothing.
-                let asks = several.iter().filter(|(_, ask)| *ask != Some(Ask::Idle));
+                let asks =
+                    several.iter().filter(|(job, ask)| *ask != Some(Ask::Idle) && alone(job));
                 out.extend(asks.filter_map(of));
+                if !dues.is_empty() {
+                    out.extend(place.ask("", "all together", None));
+                }
             }
             _ => out.extend(place.ask("", workload, None)),
         }
-        out[from..].iter_mut().for_each(|a| a.shared = shared && a.kind == Kind::Most);
+        let ranked = jobs.iter().any(|j| j.1 == Some(Ask::Share));
+        for a in &mut out[from..] {
+            a.behind = ranked && a.kind == Kind::Most && !first(&a.name);
+        }
     }
     names::name(&mut out);
     let busy: Vec<&str> = out.iter().filter(|a| a.kind != Kind::Most).map(|a| a.workload).collect();
@@ -114,6 +130,26 @@ pub(super) fn asked<'a>(
         a.background = a.kind == Kind::Most && busy.contains(&a.workload);
     }
     judge(&mut out, base);
+    out
+}
+
+/// Jobs that are run for throughput and whose names differ in a number at the end: each stands for the same. `reader1` and `reader2`
+/// are the `readers`.
+fn numbered(jobs: &[Job]) -> Vec<(String, Vec<&str>)> {
+    let mut out: Vec<(String, Vec<&str>)> = Vec::new();
+    for (job, _) in jobs.iter().filter(|(_, ask)| ask.is_none()) {
+        let stem = job.trim_end_matches(|c: char| c.is_ascii_digit());
+        let stem = stem.trim_end_matches(['-', '_', ' ', '.']);
+        if stem.is_empty() || stem.len() == job.len() {
+            continue;
+        }
+        let name = if stem.ends_with('s') { stem.to_string() } else { format!("{stem}s") };
+        match out.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, all)) => all.push(job),
+            None => out.push((name, vec![job])),
+        }
+    }
+    out.retain(|(name, all)| all.len() > 1 && !jobs.iter().any(|(job, _)| job == name));
     out
 }
 
@@ -157,13 +193,34 @@ impl<'a> Place<'a, '_> {
                 let all = ["read.lat.mean", "read.clat.mean", "write.lat.mean", "write.clat.mean"];
                 (Kind::Wait, self.first(&named(&all)))
             }
-            Some(Ask::Idle | Ask::Share) | None if prefix.is_empty() => {
+            Some(Ask::Idle | Ask::Share | Ask::Due(_)) | None if prefix.is_empty() => {
                 let total = throughput_of(self.cells, self.device, self.workload);
                 (Kind::Most, total.map(String::from))
             }
-            Some(Ask::Idle | Ask::Share) | None => (Kind::Most, self.first(&rates)),
+            Some(Ask::Idle | Ask::Share | Ask::Due(_)) | None => (Kind::Most, self.first(&rates)),
         };
         Some(self.filled(name.into(), kind, measure?))
+    }
+
+    /// What jobs move that stand for the same.
+    fn together(&self, name: &str, all: &[&str]) -> Option<Asked<'a>> {
+        let of = |cell: &Option<&'a Cell>| {
+            let sample = cell.map(|c| c.together(all))?;
+            (!sample.sample.rounds.is_empty()).then_some(Cow::Owned(sample))
+        };
+        let each: Vec<_> = self.of.iter().map(of).collect();
+        let any = each.iter().any(Option::is_some);
+        any.then(|| self.with(name.into(), Kind::Most, format!("job/{name}/bw"), each))
+    }
+
+    /// The share of a job to which so many thousandths are due.
+    fn share(&self, job: &str, all: &[&str], due: u32) -> Asked<'a> {
+        let of = |cell: &Option<&'a Cell>| {
+            let sample = cell.map(|c| c.share(job, all))?;
+            (!sample.sample.rounds.is_empty()).then_some(Cow::Owned(sample))
+        };
+        let kind = Kind::Share(f64::from(due) / 10.0);
+        self.with(job.into(), kind, format!("job/{job}/share"), self.of.iter().map(of).collect())
     }
 
     /// Figures that a program measures itself.
@@ -184,18 +241,33 @@ impl<'a> Place<'a, '_> {
     }
 
     fn filled(&self, name: String, kind: Kind, measure: String) -> Asked<'a> {
-        let seed = VerdictOptions::default().seed;
         let of = |cell: &Option<&'a Cell>| {
             let cell = (*cell)?;
-            let sample = match cell.measures.get(&measure) {
-                Some(s) => Cow::Borrowed(s),
-                None if measure == TOTAL && !cell.rounds().is_empty() => Cow::Owned(cell.total()),
-                None => return None,
-            };
-            let summary = summarize(&sample.sample.observations(), seed);
-            Some((sample, summary))
+            match cell.measures.get(&measure) {
+                Some(s) => Some(Cow::Borrowed(s)),
+                None if measure == TOTAL && !cell.rounds().is_empty() => {
+                    Some(Cow::Owned(cell.total()))
+                }
+                None => None,
+            }
         };
-        let each: Vec<_> = self.of.iter().map(of).collect();
+        let each = self.of.iter().map(of).collect();
+        self.with(name, kind, measure, each)
+    }
+
+    fn with(
+        &self,
+        name: String,
+        kind: Kind,
+        measure: String,
+        each: Vec<Option<Cow<'a, CellSample>>>,
+    ) -> Asked<'a> {
+        let seed = VerdictOptions::default().seed;
+        let of = |sample: Cow<'a, CellSample>| {
+            let summary = summarize(&sample.sample.observations(), seed);
+            (sample, summary)
+        };
+        let each: Vec<_> = each.into_iter().map(|s| s.map(of)).collect();
         let judged = each.iter().map(|_| None).collect();
         Asked {
             workload: self.workload,
@@ -203,7 +275,7 @@ impl<'a> Place<'a, '_> {
             kind,
             measure,
             background: false,
-            shared: false,
+            behind: false,
             each,
             judged,
         }

@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-use iosched_schedulers::registry::family;
+use iosched_schedulers::KernelVersion;
+use iosched_schedulers::registry::{family, resolve};
 
 use super::asks::{Asked, asked};
 use super::facts::Device;
@@ -14,6 +15,8 @@ use crate::stats::{Better, Judged, Verdict as Says};
 
 /// Of a rate that is asked for, as much is kept.
 const KEPT: f64 = 0.99;
+/// Of a share that is due, as much is met: slices and batches are coarse.
+const MET: f64 = 0.9;
 /// Waits that are noticed, in ns: a frame, the limit of an immediate answer and of etcd's fsync, the limit of a train of
 /// thought.
 const NOTICED: [f64; 3] = [16.7e6, 100e6, 1e9];
@@ -143,8 +146,8 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         return LEVEL;
     }
     let log = ratio.ln();
-    if a.shared {
-        return Step { unknown: true, ..LEVEL };
+    if a.behind && way == Ordering::Greater {
+        return LEVEL;
     }
     if !sure {
         let open = judged.verdict == Says::NotEnoughData;
@@ -152,15 +155,21 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         return Step { unknown: open && !(short(new) && short(old)), ..LEVEL };
     }
     match a.kind {
-        Kind::Rate(n) => match (new >= KEPT * n, old >= KEPT * n) {
-            (true, true) => LEVEL,
-            (x, y) => Step { way, demand: x != y, log, ..LEVEL },
-        },
+        Kind::Rate(n) => asked_for(new >= KEPT * n, old >= KEPT * n, (way, log)),
+        Kind::Share(n) => asked_for(new >= MET * n, old >= MET * n, (way, log)),
         Kind::Wait => {
             let (x, y) = (passed(new, a.unit()), passed(old, a.unit()));
             if x == 0 && y == 0 { LEVEL } else { Step { way, noticed: x != y, log, ..LEVEL } }
         }
         Kind::Most => Step { way, log, ..LEVEL },
+    }
+}
+
+/// What is asked for is met under one, under the other, or under neither: then more of it is better.
+fn asked_for(new: bool, old: bool, (way, log): (Ordering, f64)) -> Step {
+    match (new, old) {
+        (true, true) => LEVEL,
+        (x, y) => Step { way, demand: x != y, log, ..LEVEL },
     }
 }
 
@@ -201,9 +210,9 @@ fn family_of(scheduler: &str) -> String {
     scheduler.split(['@', ' ', '(']).next().unwrap_or_default().to_lowercase()
 }
 
-/// Families of which the kernel has one version among the candidates, by the candidates' names.
+/// Families that have one version among the candidates, by the candidates' names.
 fn short(here: &[&Candidate]) -> BTreeMap<String, String> {
-    let own = || here.iter().filter(|c| c.gone.is_empty()).map(|c| c.scheduler.as_str());
+    let own = || here.iter().map(|c| c.scheduler.as_str());
     let alone = |s: &&str| own().filter(|o| family_of(o) == family_of(s)).count() == 1;
     let bare = |s: &&str| s.split_once('@').is_some_and(|(_, g)| !g.contains(' '));
     own().filter(|s| alone(s) && bare(s)).map(|s| (s.to_string(), family_of(s))).collect()
@@ -290,17 +299,66 @@ fn set(scheduler: &str) -> String {
     }
 }
 
+/// Workloads whose rate changes; why, where they were given time to settle. What was found steady before it was measured stays so:
+/// a run may wander.
+fn unsteady(here: &[&Candidate], facts: &Device) -> (Vec<String>, BTreeMap<String, String>) {
+    let all = here.iter().flat_map(|c| &c.unsteady).filter(|w| !facts.warmed.contains(*w));
+    let all: BTreeSet<&String> = all.chain(facts.never_steady.keys()).collect();
+    (all.into_iter().cloned().collect(), facts.never_steady.clone())
+}
+
 /// What one device has: its schedulers, asks and how each scheduler stands to the base.
 struct Field<'a> {
     here: &'a [&'a Candidate],
     asks: Vec<Asked<'a>>,
     base: usize,
     all: Vec<Standing>,
+    /// Whether the candidates ran on a kernel that has them beside what mainline has.
+    live: bool,
+    /// No scheduler beside the base is one of this kernel: then those of other kernels are compared.
+    past: bool,
+}
+
+/// Whether a scheduler was never in mainline Linux.
+fn out_of_tree(c: &Candidate) -> bool {
+    let version = c.kernel.split_whitespace().next().and_then(KernelVersion::parse);
+    let name = c.scheduler.split([' ', '(']).next().unwrap_or_default().to_lowercase();
+    let found = version.and_then(|v| resolve(&name, v).ok());
+    found.is_some_and(|(known, generation)| known.origin(generation).is_some())
 }
 
 impl Field<'_> {
     fn has(&self, i: usize) -> bool {
-        self.here[i].gone.is_empty() || i == self.base
+        i == self.base || self.past || self.own(i)
+    }
+
+    /// The kernel has it.
+    fn own(&self, i: usize) -> bool {
+        let c = self.here[i];
+        c.gone.is_empty() && (self.live || !out_of_tree(c))
+    }
+
+    /// What is to be known of schedulers that the kernel does not have.
+    fn remarks(&self, of: [usize; 2]) -> Vec<String> {
+        let of = if of[0] == of[1] { &of[..1] } else { &of[..] };
+        let told = |i: &usize| {
+            let c = self.here[*i];
+            let foreign = !self.live && out_of_tree(c);
+            match (&*c.gone, foreign) {
+                ("", false) => None,
+                ("", true) => Some(format!("mainline Linux does not have {}", c.scheduler)),
+                (gone, _) => Some(gone.to_string()),
+            }
+        };
+        of.iter().filter_map(told).collect()
+    }
+
+    /// Schedulers of other sources that are as good as the best of this kernel, or the only better ones.
+    fn elsewhere(&self, best: &Standing) -> Vec<String> {
+        let other = |s: &&Standing| !self.has(s.at) && out_of_tree(self.here[s.at]);
+        let as_good = |s: &&Standing| s.better() && s.against(best) != Ordering::Less;
+        let all = self.all.iter().filter(other).filter(as_good);
+        all.map(|s| self.here[s.at].scheduler.clone()).collect()
     }
 
     /// Schedulers of this kernel beside the base.
@@ -320,7 +378,8 @@ impl Field<'_> {
     /// Removed schedulers that are as good as the best of this kernel.
     fn gone(&self, best: &Standing) -> Vec<String> {
         let as_good = |s: &&Standing| s.against(best) != Ordering::Less && s.better();
-        let gone = self.all.iter().filter(|s| !self.has(s.at)).filter(as_good);
+        let away = |s: &&Standing| !self.has(s.at) && !out_of_tree(self.here[s.at]);
+        let gone = self.all.iter().filter(away).filter(as_good);
         gone.map(|s| self.here[s.at].scheduler.clone()).collect()
     }
 
@@ -351,7 +410,9 @@ pub(super) fn verdict(
     let base = base_of(here, facts)?;
     let asks = asked(device, here, base, facts, cells);
     let all = (0..here.len()).map(|i| Standing::of(i, &asks, base)).collect();
-    let field = Field { here, asks, base, all };
+    let mut field = Field { here, asks, base, all, live: facts.live, past: false };
+    field.past = !(0..here.len()).any(|i| i != base && field.own(i));
+    let field = field;
     let asks = &field.asks;
     let best = field.others().max_by(|a, b| a.against(b).then(b.at.cmp(&a.at)))?;
     if asks.is_empty() {
@@ -370,7 +431,7 @@ pub(super) fn verdict(
         gains: std::mem::take(&mut gains),
         prices: std::mem::take(&mut prices),
     });
-    let unsteady: BTreeSet<&String> = here.iter().flat_map(|c| &c.unsteady).collect();
+    let (unsteady, never_steady) = unsteady(here, facts);
     Some(Verdict {
         device: device.into(),
         verdict: match takes {
@@ -389,11 +450,14 @@ pub(super) fn verdict(
         open: field.named(|s| s.is_open() && s.at != chosen),
         level: field.named(Standing::level),
         gone: if takes { field.gone(best) } else { Vec::new() },
+        elsewhere: field.elsewhere(best),
         other,
         asks: asks.iter().map(|a| a.name.clone()).collect(),
         matrix: matrix(&field.all, here, asks, base),
-        set: if takes { set(&here[chosen].scheduler) } else { String::new() },
-        unsteady: unsteady.into_iter().cloned().collect(),
+        set: if takes && field.own(chosen) { set(&here[chosen].scheduler) } else { String::new() },
+        remarks: field.remarks([chosen, base]),
+        unsteady,
+        never_steady,
         default_not_run: default_not_run(here, facts),
         short: short(here),
     })

@@ -1,10 +1,11 @@
 //! Facts of records beside their figures: the jobs of each workload with their asks, and the kernel's default scheduler.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use iosched_experiment::RunsOn;
 use iosched_experiment::record::{Ask, Record, Status};
 
-use super::BASE;
+use super::{BASE, UNSTEADY, WARM_UP};
 
 /// A job and its ask.
 pub(super) type Job = (String, Option<Ask>);
@@ -16,6 +17,12 @@ pub(super) struct Device {
     pub(super) workloads: Vec<(String, Vec<Job>)>,
     /// The scheduler that the kernel gives the device when nothing is set.
     pub(super) default: Option<String>,
+    /// A running kernel had the schedulers beside those that mainline has.
+    pub(super) live: bool,
+    /// Workloads that were given time to settle.
+    pub(super) warmed: BTreeSet<String>,
+    /// Workloads that never settled, with the reason.
+    pub(super) never_steady: BTreeMap<String, String>,
 }
 
 /// The facts of all devices, gathered record by record.
@@ -40,6 +47,14 @@ impl Facts {
         if here.default.is_none() {
             here.default = r.provenance.get(BASE).cloned();
         }
+        here.live |= r.backend.traits().kernel == RunsOn::Running;
+        let workload = &r.trial.workload;
+        if r.provenance.contains_key(WARM_UP) {
+            here.warmed.insert(workload.clone());
+        }
+        if let Some(why) = r.provenance.get(UNSTEADY) {
+            here.never_steady.insert(workload.clone(), why.clone());
+        }
         let at = here.workloads.iter().position(|w| w.0 == r.trial.workload).unwrap_or_else(|| {
             here.workloads.push((r.trial.workload.clone(), Vec::new()));
             here.workloads.len() - 1
@@ -54,7 +69,13 @@ impl Facts {
 
     /// Those of a device; none where no record is complete.
     pub(super) fn of(&self, device: &str) -> &Device {
-        static NONE: Device = Device { workloads: Vec::new(), default: None };
+        static NONE: Device = Device {
+            workloads: Vec::new(),
+            default: None,
+            live: false,
+            warmed: BTreeSet::new(),
+            never_steady: BTreeMap::new(),
+        };
         self.0.get(device).unwrap_or(&NONE)
     }
 }

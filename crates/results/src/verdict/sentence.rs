@@ -1,6 +1,6 @@
 //! A verdict in one sentence of at most some 25 words, for places that have room for no more.
 
-use super::text::{all_called, amount, called, firm, short, without_unit};
+use super::text::{all_called, amount, apart, called, firm, short, shown, whole};
 use super::{Advice, Kind, Point, Verdict};
 use crate::render::value;
 
@@ -62,8 +62,7 @@ impl Point {
     /// The figures under the scheduler of the verdict and under the base: (`7.98 of 8.00 MiB/s`, `1.77 MiB/s`).
     #[must_use]
     pub fn figures(&self) -> (String, String) {
-        let then = self.base_value.map_or("nothing".into(), |v| value(v, &self.unit));
-        (amount(self, self.value), then)
+        (amount(self, self.value), shown(self.base_value, &self.unit))
     }
 }
 
@@ -76,13 +75,16 @@ fn more(n: usize, word: &str) -> String {
     }
 }
 
-/// `film 7.98 instead of 1.77 MiB/s (8.00 MiB/s asked for)`.
+/// `film 7.98 instead of 1.77 MiB/s (8 MiB/s asked for)`.
 fn change(p: &Point) -> String {
-    let of = |v: Option<f64>| v.map_or("nothing".into(), |v| value(v, &p.unit));
-    let (now, then) = (of(p.value), of(p.base_value));
-    let bare = without_unit(&now, &then);
+    let (now, then) = (shown(p.value, &p.unit), shown(p.base_value, &p.unit));
+    let bare = match (apart(&now), apart(&then)) {
+        ((number, unit), (_, other)) if unit == other => number,
+        _ => now.as_str(),
+    };
     let asked = match p.ask {
-        Kind::Rate(of) => format!(" ({} asked for)", value(of, &p.unit)),
+        Kind::Rate(of) => format!(" ({} asked for)", whole(&value(of, &p.unit))),
+        Kind::Share(due) => format!(" of the throughput ({due:.0} % due)"),
         _ => String::new(),
     };
     format!("{} {bare} instead of {then}{asked}", p.job)

@@ -59,9 +59,9 @@ fn a_kept_rate_outranks_throughput() {
     assert!(said.starts_with("disk: use bfq ") && said.contains("sure, 6 of 6"), "{said}");
     assert_eq!(
         v.sentence(),
-        "Use bfq: film 8.03 instead of 2.01 MiB/s (8.00 MiB/s asked for), 1 more gain. Price: copy 43 % worse."
+        "Use bfq: film 8.03 instead of 2.01 MiB/s (8 MiB/s asked for), 1 more gain. Price: copy 43 % worse."
     );
-    assert!(said.contains("8.03 of 8.00 MiB/s; 2.01 MiB/s under mq-deadline"), "{said}");
+    assert!(said.contains("8.03 of 8 MiB/s; 2.01 MiB/s under mq-deadline"), "{said}");
     assert!(said.contains("echo bfq | sudo tee"), "{said}");
     assert!(said.lines().all(|l| l.chars().count() <= 80), "{said}");
 }
@@ -232,4 +232,116 @@ fn figures_of_suites_have_short_names() {
     };
     let records: Vec<Record> = of("none").chain(of("bfq")).collect();
     assert_eq!(super::verdicts_of(&records)[0].asks, ["Write", "Random Read", "pgbench 9.6.3"]);
+}
+
+/// Two jobs that share by weight, 3 to 1: rate of each in MiB/s.
+fn sharing(all: &[(&str, u64, u64)]) -> Vec<Record> {
+    let of = |round: u32| {
+        all.iter().map(move |(s, heavy, light)| {
+            let by = 1000 + u64::from(round);
+            let jobs = vec![
+                job("heavy", Some(Ask::Due(750)), heavy * 10 * MIB * by / 1000, 5),
+                job("light", Some(Ask::Due(250)), light * 10 * MIB, 5),
+            ];
+            record(s, round, jobs)
+        })
+    };
+    (1..=4).flat_map(of).collect()
+}
+
+/// Throughput does not judge a share: what is due does.
+#[test]
+fn weights_are_judged_by_what_is_due() {
+    let v = of(&sharing(&[("none", 50, 50), ("mq-deadline", 50, 50), ("bfq", 60, 20)]));
+    assert_eq!((v.verdict, &*v.scheduler), (Advice::Use, "bfq"));
+    assert_eq!((&*v.gains[0].job, v.gains[0].ask), ("heavy", Kind::Share(75.0)));
+    assert_eq!(v.prices[0].job, "all together");
+    let said = text(&[v], 80);
+    assert!(said.contains("75 % of the throughput, 75 % due; 50 % under mq-deadline"), "{said}");
+    // Who has what is due needs no more.
+    let v = of(&sharing(&[("mq-deadline", 72, 25), ("bfq", 85, 15)]));
+    assert_ne!(v.verdict, Advice::Use);
+}
+
+#[test]
+fn what_mainline_does_not_have_is_named_and_not_set() {
+    let mut records = desktop(&[("mq-deadline", 2, 40, 88), ("adios", 8, 30, 88)], 6);
+    records.iter_mut().for_each(|r| r.trial.kernel = "7.1".into());
+    records.extend(desktop(&[("none", 2, 40, 88)], 6));
+    let v = of(&records);
+    assert_eq!((v.verdict, &*v.scheduler, &*v.set), (Advice::Keep, "mq-deadline", ""));
+    assert_eq!(v.elsewhere, ["adios"]);
+    assert!(text(&[v], 80).contains("adios does as well or better; it is not in mainline"));
+    // A kernel that runs it has it.
+    records.iter_mut().for_each(|r| r.backend = BackendKind::Real);
+    assert_eq!(of(&records).scheduler, "adios");
+}
+
+/// On request removed schedulers are compared like any other, and it is said that they are gone.
+#[test]
+fn a_removed_scheduler_is_compared_with_one_that_is_there() {
+    let with = |cfq: u64, bfq: u64| {
+        let mut all = desktop(&[("cfq@4.12", cfq, 40, 88), ("bfq@6.12", bfq, 40, 88)], 6);
+        all.iter_mut().for_each(|r| drop(r.provenance.remove(BASE)));
+        of(&all)
+    };
+    let v = with(2, 8);
+    assert_eq!((v.verdict, &*v.scheduler, v.set.is_empty()), (Advice::Use, "bfq@6.12", false));
+    let said = text(&[v], 80);
+    assert!(said.starts_with("disk: use bfq") && said.contains("Linux 6.12 has no cfq"), "{said}");
+    let said = text(&[with(8, 2)], 80);
+    assert!(said.starts_with("disk: cfq is ahead"), "{said}");
+    // Two that are both gone.
+    let v = of(&desktop(&[("cfq@4.12", 8, 40, 88), ("anticipatory@2.6.32", 2, 40, 88)], 6));
+    assert_eq!((v.remarks.len(), v.set.is_empty()), (2, true));
+}
+
+/// A load that was given time to settle and did not is said with its reason; a wandering run of one that did is not.
+#[test]
+fn what_never_gets_steady_says_why() {
+    let mut records = desktop(&[("mq-deadline", 2, 40, 88), ("bfq", 8, 30, 50)], 6);
+    for r in &mut records {
+        r.provenance.insert(WARM_UP.into(), "steady".into());
+        let code = iosched_experiment::record::HALVES_DIFFER.into();
+        r.warnings.push(iosched_experiment::Warning { code, ..Default::default() });
+    }
+    assert!(of(&records).unsteady.is_empty());
+    records[0].provenance.insert(UNSTEADY.into(), "the SLC cache of the device fills".into());
+    let v = of(&records);
+    assert_eq!(v.unsteady, ["w"]);
+    assert!(text(&[v], 80).contains("w on disk never gets steady: the SLC cache"));
+}
+
+/// Four readers are the readers: a line and a column of theirs, and the film comes first.
+#[test]
+fn jobs_with_numbers_are_one_ask() {
+    let of = |s: &str, round: u32, mib: u64, film: u64| {
+        let by = u64::from(round);
+        let reader = |n: u32| job(&format!("reader{n}"), None, mib * 10 * MIB + by, 5);
+        let film = job("film", Some(Ask::Rate(8 * MIB)), film * 10 * MIB + by, 20);
+        record(s, round, vec![reader(1), reader(2), film])
+    };
+    let records: Vec<Record> =
+        (1..=4).flat_map(|n| [of("mq-deadline", n, 3, 2), of("bfq", n, 30, 8)]).collect();
+    let v = verdicts_of(&records).remove(0);
+    assert_eq!(v.asks, ["readers", "film"]);
+    let gains: Vec<(&str, Option<f64>)> = v.gains.iter().map(|p| (&*p.job, p.value)).collect();
+    assert_eq!(gains[0].0, "film");
+    assert!(gains[1].1.is_some_and(|v| (v / MIB as f64 - 60.0).abs() < 0.1), "{gains:?}");
+}
+
+/// What is level in all has a line, not a row of signs.
+#[test]
+fn level_schedulers_share_a_line() {
+    let v = of(&desktop(
+        &[
+            ("mq-deadline", 2, 40, 88),
+            ("none", 2, 40, 88),
+            ("kyber", 2, 40, 88),
+            ("bfq", 8, 30, 50),
+        ],
+        6,
+    ));
+    let said = text(&[v], 80);
+    assert!(said.contains("none and kyber: = in all\n"), "{said}");
 }

@@ -8,7 +8,7 @@ use crate::grid::{Align, Cell, Grid};
 use crate::render::{percent, printable, value};
 
 /// Detail lines of a device.
-const LINES: usize = 4;
+const LINES: usize = 3;
 /// Columns of the matrix: more have no room on a terminal.
 const MATRIX: usize = 9;
 
@@ -20,17 +20,7 @@ pub fn text(verdicts: &[Verdict], columns: usize) -> String {
         out.push_str(&one(v, columns));
         out.push('\n');
     }
-    let unsteady: BTreeSet<&str> =
-        verdicts.iter().flat_map(|v| &v.unsteady).map(String::as_str).collect();
-    if !unsteady.is_empty() {
-        let names: Vec<&str> = unsteady.into_iter().collect();
-        let told = format!(
-            "The rate changes during {} (a cache of the device fills, or a scheduler adapts): longer runs may say otherwise.",
-            list(&names)
-        );
-        out.push_str(&wrap("", 2, &told, columns));
-        out.push('\n');
-    }
+    out.push_str(&unsteady(verdicts, columns));
     let mut base = None;
     let differs = |v: &&Verdict| v.matrix.iter().any(|r| r.ratios.iter().any(|r| *r != Some(1.0)));
     for v in verdicts.iter().filter(differs) {
@@ -44,6 +34,34 @@ pub fn text(verdicts: &[Verdict], columns: usize) -> String {
             base = Some(&v.base);
         }
         out.push_str(&matrix(v, columns));
+    }
+    out
+}
+
+/// Workloads without one rate, each once.
+fn unsteady(verdicts: &[Verdict], columns: usize) -> String {
+    let mut lines: BTreeSet<String> = BTreeSet::new();
+    let mut others: BTreeSet<&str> = BTreeSet::new();
+    for v in verdicts {
+        for w in &v.unsteady {
+            match v.never_steady.get(w) {
+                Some(why) => {
+                    _ = lines.insert(format!("{w} on {} never gets steady: {why}", v.device))
+                }
+                None => _ = others.insert(w),
+            }
+        }
+    }
+    if !others.is_empty() {
+        let names: Vec<&str> = others.into_iter().collect();
+        lines.insert(format!(
+            "The rate changes during {} (a cache of the device fills, or a scheduler adapts): longer runs may say otherwise.",
+            list(&names)
+        ));
+    }
+    let mut out: String = lines.iter().map(|l| wrap("", 2, &printable(l), columns)).collect();
+    if !out.is_empty() {
+        out.push('\n');
     }
     out
 }
@@ -73,6 +91,11 @@ pub(super) fn all_called(v: &Verdict, names: &[String]) -> String {
 fn head(v: &Verdict, columns: usize) -> String {
     let said = match v.verdict {
         Advice::Use => format!("{}: use {}", v.device, called(v, &v.scheduler)),
+        Advice::Keep if !v.remarks.is_empty() => {
+            let level = v.matrix.iter().all(|r| r.ratios.iter().all(|r| *r == Some(1.0)));
+            let how = if level { "level with the others" } else { "ahead" };
+            format!("{}: {} is {how}", v.device, called(v, &v.scheduler))
+        }
         Advice::Keep => format!("{}: keep {}", v.device, called(v, &v.scheduler)),
         Advice::Unknown => format!("{}: cannot tell from one run", v.device),
     };
@@ -119,6 +142,12 @@ fn one(v: &Verdict, columns: usize) -> String {
         let names = all_called(v, &v.gone);
         line(&format!("{names} {verb} as well; this kernel does not have {them}"));
     }
+    if !v.elsewhere.is_empty() {
+        let verb = if v.elsewhere.len() == 1 { "does" } else { "do" };
+        let names = all_called(v, &v.elsewhere);
+        line(&format!("{names} {verb} as well or better; it is not in mainline Linux"));
+    }
+    v.remarks.iter().for_each(|r| line(&printable(r)));
     match &v.open[..] {
         [] if v.firmness != Firmness::Unsure && v.unproven.is_empty() => {}
         [] => line("More runs tell more: --runs 12"),
@@ -146,30 +175,49 @@ pub(super) fn short(p: &Point) -> String {
     }
 }
 
-/// A figure with its ask: `8.0 of 8 MiB/s`.
+/// `7.98`, and `MiB/s`.
+pub(super) fn apart(text: &str) -> (&str, &str) {
+    text.rsplit_once(' ').unwrap_or((text, ""))
+}
+
+/// `8 MiB/s` rather than `8.00 MiB/s`: what is asked for is exact.
+pub(super) fn whole(text: &str) -> String {
+    let (number, unit) = apart(text);
+    let number = match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
+    };
+    format!("{number} {unit}").trim_end().to_string()
+}
+
+pub(super) fn shown(v: Option<f64>, unit: &str) -> String {
+    match v {
+        None => "nothing".into(),
+        Some(v) if unit == "%" => format!("{v:.0} %"),
+        Some(v) => value(v, unit),
+    }
+}
+
+/// A figure with its ask: `7.98 of 8 MiB/s`.
 pub(super) fn amount(p: &Point, v: Option<f64>) -> String {
-    let shown = v.map_or("nothing".into(), |v| value(v, &p.unit));
+    let shown = shown(v, &p.unit);
     match p.ask {
         Kind::Rate(of) => {
-            let of = value(of, &p.unit);
-            format!("{} of {of}", without_unit(&shown, &of))
+            let of = whole(&value(of, &p.unit));
+            let (number, unit) = apart(&shown);
+            if apart(&of).1 == unit {
+                format!("{number} of {of}")
+            } else {
+                format!("{shown} of {of}")
+            }
         }
+        Kind::Share(due) => format!("{} of the throughput, {due:.0} % due", shown.trim()),
         _ => shown,
     }
 }
 
 fn said(p: &Point, base: &str) -> String {
-    let now = amount(p, p.value);
-    let then = p.base_value.map_or("nothing".into(), |v| value(v, &p.unit));
-    format!("{now}; {then} under {base}")
-}
-
-/// A figure without its unit, where another one behind it has the same.
-pub(super) fn without_unit<'a>(shown: &'a str, behind: &str) -> &'a str {
-    match (shown.split_once(' '), behind.split_once(' ')) {
-        (Some((number, unit)), Some((_, other))) if unit == other => number,
-        _ => shown,
-    }
+    format!("{}; {} under {base}", amount(p, p.value), shown(p.base_value, &p.unit))
 }
 
 fn list(names: &[&str]) -> String {
@@ -180,26 +228,38 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-/// How many times better than the base, by ask.
+/// How many times better than the base, by ask. Schedulers that are alike have one row, those that are level in all one line.
 fn matrix(v: &Verdict, columns: usize) -> String {
     let shown = v.asks.len().min(MATRIX);
     let mut grid = Grid::new().column(&printable(&v.device), Align::Left);
     for a in &v.asks[..shown] {
         grid = grid.column(&printable(a), Align::Right);
     }
+    let mut rows: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
     for row in &v.matrix {
-        let cell = |r: &Option<f64>| Cell::new(r.map_or("?".into(), times));
-        let names: Vec<&str> = row.schedulers.iter().map(|n| called(v, n)).collect();
-        let mut cells = vec![Cell::new(printable(&names.join(", ")))];
-        cells.extend(row.ratios[..shown].iter().map(cell));
-        grid.row(cells);
+        let cells: Vec<String> =
+            row.ratios[..shown].iter().map(|r| r.map_or("?".into(), times)).collect();
+        let names = row.schedulers.iter().map(|n| called(v, n));
+        match rows.iter_mut().find(|r| r.1 == cells) {
+            Some((all, _)) => all.extend(names),
+            None => rows.push((names.collect(), cells)),
+        }
     }
+    let (level, other): (Vec<_>, Vec<_>) =
+        rows.into_iter().partition(|(_, cells)| cells.iter().all(|c| c == "="));
+    for (names, cells) in other {
+        let mut all = vec![Cell::new(printable(&names.join(", ")))];
+        all.extend(cells.into_iter().map(Cell::new));
+        grid.row(all);
+    }
+    let level = level.iter().map(|(names, _)| format!("{}: = in all", list(names)));
+    let level: String = level.map(|l| wrap("", 2, &printable(&l), columns)).collect();
     let more = match v.asks.len() - shown {
         0 => String::new(),
         1 => "and 1 more ask (--format json)\n".into(),
         more => format!("and {more} more asks (--format json)\n"),
     };
-    format!("{}{more}\n", grid.render(columns, false))
+    format!("{}{level}{more}\n", grid.render(columns, false))
 }
 
 fn times(r: f64) -> String {
