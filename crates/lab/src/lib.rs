@@ -10,7 +10,7 @@
 
 mod certain;
 mod error;
-mod machine;
+pub mod machine;
 mod parallel;
 pub mod reproduce;
 mod run;
@@ -19,7 +19,6 @@ mod storing;
 
 pub use certain::certain;
 pub use error::{Error, Result};
-pub use machine::Machine;
 pub use parallel::in_order;
 pub use run::{Job, Options, Watch, run};
 pub use storing::{Storing, Tools};
