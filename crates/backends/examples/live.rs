@@ -16,17 +16,17 @@
 
 use std::path::{Path, PathBuf};
 
-use iosched_backends::backend::{Emulated, LiveOptions, Real, Sim};
+use iosched_backends::backend::{Emulated, LiveOptions, Real};
 use iosched_backends::emulate::{EmulatedDisk, Options, Transport};
 use iosched_backends::guardian::{self, GuardianCommand};
-use iosched_backends::load::child::Interrupt;
-use iosched_backends::protocol::Plan;
 use iosched_backends::target::Leave;
 use iosched_backends::{
-    Error, Result, SysRoot, discover, doctor, protocol, restore, state, switch, validate,
+    Error, Result, SysRoot, discover, doctor, restore, state, switch, validate,
 };
 use iosched_block::KernelProfile;
 use iosched_experiment::{Collect, Record, Trial, TrialId, choose_scheduler};
+use iosched_lab::machine::protocol::{self, Plan};
+use iosched_lab::machine::{Interrupt, Sim};
 use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::NoLookup;
 

@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use iosched_lab::machine::Interrupt;
+
 use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
 use crate::root::SysRoot;
 use crate::sys;
 

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use iosched_experiment::{AccessTime, FsType, HostSpec};
+use iosched_lab::machine::Interrupt;
 use iosched_types::Bytes;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_flag,
@@ -13,7 +14,6 @@ use rustix::mount::{
 };
 
 use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
 use crate::load::probe;
 use crate::parse::version;
 use crate::root::SysRoot;

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use iosched_lab::machine::Interrupt;
 use iosched_types::Bytes;
 use iosched_types::units::show_bytes;
 use rustix::fs::{Mode, fchmod, fstatvfs, mkdirat};
@@ -17,7 +18,6 @@ use crate::emulate::EmulatedDisk;
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::guardian::{Guardian, GuardianCommand};
-use crate::load::child::Interrupt;
 use crate::made::{self, MadeDirectory};
 use crate::mounts;
 use crate::state::{Change, StateFile};

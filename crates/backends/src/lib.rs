@@ -1,5 +1,4 @@
-//! Backends run trials: the simulator, the running kernel on an emulated disk, the running kernel on a real disk, and a
-//! mock for tests.
+//! Trials on the running kernel: on an emulated disk and on a real disk, as backends of `iosched-lab`.
 //!
 //! This is the only crate that touches the machine. It writes down every change first, and puts it back after success,
 //! failure, SIGINT and SIGTERM. After SIGKILL a guardian process does that. If the guardian was killed, too,
@@ -16,7 +15,6 @@ mod cgroup;
 pub mod discover;
 pub mod doctor;
 pub mod emulate;
-pub mod error;
 mod filesystem;
 pub mod ground;
 pub mod guardian;
@@ -27,12 +25,10 @@ pub mod made;
 mod mounts;
 pub mod parse;
 pub mod program;
-pub mod protocol;
 pub mod restore;
 pub mod root;
 pub mod startup;
 pub mod state;
-pub mod steady;
 pub mod switch;
 pub mod target;
 pub mod timing;
@@ -42,6 +38,12 @@ pub mod validity;
 
 mod sys;
 
+/// What the machine refuses, in the words that runners of experiments know.
+pub mod error {
+    pub use iosched_lab::machine::{Error, ExitClass, Result};
+}
+
+pub use backend::Machine;
 pub use benchmark::tree::{TREE, own_tree};
 pub use benchmark::{figures_in, real_programs};
 pub use error::{Error, ExitClass, Result};

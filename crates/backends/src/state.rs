@@ -43,6 +43,13 @@ pub(crate) fn restore_command(dir: &Path) -> String {
     format!("iosched restore --state-dir {dir}")
 }
 
+/// The error of changes that an earlier run left behind, as the state file says.
+pub(crate) fn unrestored(file: &Path) -> Error {
+    let dir = file.parent().unwrap_or(Path::new(STATE_DIR));
+    let help = format!("run: {}", restore_command(dir));
+    Error::Unrestored { what: file.display().to_string(), help }
+}
+
 /// What was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -514,11 +521,7 @@ fn occupied(path: &Path) -> Error {
     let held = File::open(path).is_ok_and(|f| {
         matches!(Flock::lock(f, FlockArg::LockExclusiveNonblock), Err((_, Errno::EWOULDBLOCK)))
     });
-    if held {
-        Error::Locked { pid, what }
-    } else {
-        Error::Unrestored { what: path.display().to_string() }
-    }
+    if held { Error::Locked { pid, what } } else { unrestored(path) }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use iosched_backends::backend::{Backend, Emulated, LiveOptions};
+use iosched_backends::backend::{Emulated, LiveOptions};
 use iosched_backends::validity::Thresholds;
 use iosched_backends::{Error, emulate};
 use iosched_block::KernelProfile;
@@ -24,6 +24,7 @@ use iosched_devices::DeviceSpec;
 use iosched_experiment::{
     Collect, DirStats, Record, Status, TIMING_DEVIATION, Trial, TrialId, choose_scheduler,
 };
+use iosched_lab::machine::Backend;
 use iosched_schedulers::registry::Registry;
 use iosched_types::LatencyHistogram;
 use iosched_workloads::fio::{NoLookup, parse};

@@ -17,8 +17,8 @@ use std::time::Duration;
 use iosched_backends::Error;
 use iosched_backends::emulate::{EmulatedDisk, Options, Transport};
 use iosched_backends::guardian::GuardianCommand;
-use iosched_backends::load::child::Interrupt;
 use iosched_devices::DeviceSpec;
+use iosched_lab::machine::Interrupt;
 
 const MODEL: &str = "title=\"t\"\n[model]\nkind=\"fixed\"\ncap=\"8MiB\"\nlat_ns=200000\npar=4\n\
                      [queue]\nmax_hw_sectors_kb=1024\nqueue_depth=8\nwrite_cache=true\n";

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use iosched_backends::apart::{self, Orders, Parting};
 use iosched_backends::emulate::{DataMode, EmulatedDisk, Options, Transport};
-use iosched_backends::load::child::Interrupt;
 use iosched_backends::{Error, made};
+use iosched_lab::machine::Interrupt;
 
 use crate::args::{EmulateArgs, Format};
 use crate::choose;

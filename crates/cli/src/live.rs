@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iosched_backends::guardian::GuardianCommand;
-use iosched_backends::load::child::Interrupt;
 use iosched_backends::restore::{Restored, restore_all};
 use iosched_backends::target::{self, Leave};
 use iosched_backends::{Error, TREE, doctor as machine, made, own_tree, state};
 use iosched_devices::params::FixedParams;
 use iosched_devices::{DeviceSpec, Model};
+use iosched_lab::machine::Interrupt;
 use iosched_types::units::parse_bytes;
 
 use crate::args::{DoctorArgs, Format, RunArgs, StateArgs};

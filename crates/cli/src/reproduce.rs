@@ -2,11 +2,11 @@
 
 use iosched_experiment::{Experiment, Record, Trial};
 use iosched_lab::reproduce::{Reproduction, names};
-use iosched_lab::{Job, Machine, Options};
+use iosched_lab::{Job, Options};
 use iosched_results::published;
 use iosched_types::nearest::did_you_mean;
 
-use crate::args::{Format, ReproduceArgs, StateArgs};
+use crate::args::{Format, ReproduceArgs};
 use crate::choose;
 use crate::fail::{Failure, Outcome};
 use crate::files::{note, print, print_json, writable, write};
@@ -64,15 +64,9 @@ fn run(
     let options = Options {
         threads: args.jobs,
         interrupt: live::ending()?,
-        machine: Machine {
-            state_dir: live::state_dir(&StateArgs { state_dir: None }),
-            guardian: None,
-            leave: iosched_backends::target::Leave::default(),
-            trace: false,
-            warm_up: false,
-            allow_noise: false,
-            tools: Vec::new(),
-        },
+        machine: None,
+        warm_up: false,
+        allow_noise: false,
     };
     let watch = Watching::new(args.quiet);
     let once = |trials: &[Trial], records: &mut Vec<Record>| -> Outcome {

@@ -5,7 +5,7 @@ use iosched_results::store::StoreError;
 pub enum Error {
     /// A signal, something missing, or what the machine refuses.
     #[error(transparent)]
-    Machine(#[from] iosched_backends::Error),
+    Machine(#[from] crate::machine::Error),
     /// A result that cannot be stored.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -11,7 +11,7 @@
 mod budget;
 mod certain;
 mod error;
-mod machine;
+pub mod machine;
 mod parallel;
 pub mod reproduce;
 mod run;
@@ -21,7 +21,6 @@ mod warm_up;
 
 pub use certain::certain;
 pub use error::{Error, Result};
-pub use machine::Machine;
 pub use parallel::in_order;
 pub use run::{Job, Options, Watch, run};
 pub use storing::{Storing, Tools};

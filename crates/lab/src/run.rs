@@ -1,6 +1,6 @@
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use iosched_backends::load::child::Interrupt;
 use iosched_experiment::{Experiment, Placed, Record, Trial};
 
 use iosched_types::Nanos;
@@ -8,7 +8,7 @@ use iosched_types::Nanos;
 use crate::budget::{self, cost};
 use crate::certain::certain;
 use crate::error::Error;
-use crate::machine::{self, Machine};
+use crate::machine::{self, Interrupt, Machine};
 use crate::simulate::simulate;
 use crate::storing::Storing;
 use crate::warm_up::{self, WarmUps};
@@ -34,8 +34,12 @@ pub struct Options {
     pub threads: Option<u16>,
     /// The signals that end it.
     pub interrupt: Interrupt,
-    /// How the machine may be used.
-    pub machine: Machine,
+    /// What changes a machine, for the backends that do.
+    pub machine: Option<Arc<dyn Machine>>,
+    /// Whether a round that does not count goes first.
+    pub warm_up: bool,
+    /// Whether a noisy run is a result, and not repeated.
+    pub allow_noise: bool,
 }
 
 /// What is to be run, and where the results go.
@@ -216,7 +220,7 @@ impl<F> Simulation<'_, F> {
             records.push(record);
             Ok(())
         })?;
-        let Err(iosched_backends::Error::Interrupted { signal }) = options.interrupt.check() else {
+        let Err(machine::Error::Interrupted { signal }) = options.interrupt.check() else {
             return Ok(());
         };
         let stored = storing.is_some();

@@ -3,12 +3,12 @@
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use iosched_backends::backend::{Backend, Sim};
 use iosched_experiment::{BackendKind, Record, SCHEMA, Status, Trial};
 use iosched_sim::Progress;
 
 use crate::STEPS;
 use crate::error::Error;
+use crate::machine::{Backend, Sim};
 use crate::parallel::in_order;
 use crate::run::{Options, Watch};
 

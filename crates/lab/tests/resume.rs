@@ -4,10 +4,9 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use iosched_backends::load::child::Interrupt;
-use iosched_backends::target::Leave;
 use iosched_experiment::{Experiment, Record, Sources, Trial};
-use iosched_lab::{Error, Job, Machine, Options, Storing, Watch, run};
+use iosched_lab::machine::Interrupt;
+use iosched_lab::{Error, Job, Options, Storing, Watch, run};
 use iosched_results::store::Store;
 use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::NoLookup;
@@ -48,15 +47,9 @@ fn options() -> Options {
     Options {
         threads: Some(2),
         interrupt: Interrupt::default(),
-        machine: Machine {
-            state_dir: "/nonexistent".into(),
-            guardian: None,
-            leave: Leave::default(),
-            trace: false,
-            warm_up: false,
-            allow_noise: false,
-            tools: Vec::new(),
-        },
+        machine: None,
+        warm_up: false,
+        allow_noise: false,
     }
 }
 

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 struct Member {
     does: String,
     needs: BTreeSet<String>,
+    /// Crates from elsewhere.
+    outside: BTreeSet<String>,
 }
 
 fn root() -> PathBuf {
@@ -28,7 +30,8 @@ fn quoted(line: &str) -> String {
 
 fn member(manifest: &str) -> (String, Member) {
     let mut section = "";
-    let (mut name, mut does, mut needs) = (String::new(), String::new(), BTreeSet::new());
+    let (mut name, mut does) = (String::new(), String::new());
+    let (mut needs, mut outside) = (BTreeSet::new(), BTreeSet::new());
     for line in manifest.lines().map(str::trim) {
         if line.starts_with('[') {
             section = line;
@@ -36,13 +39,15 @@ fn member(manifest: &str) -> (String, Member) {
             name = quoted(line).trim_start_matches("iosched-").to_string();
         } else if section == "[package]" && line.starts_with("description =") {
             does = quoted(line);
-        } else if section == "[dependencies]"
-            && let Some(rest) = line.strip_prefix("iosched-")
-        {
-            needs.insert(rest.split(['.', ' ', '=']).next().unwrap().to_string());
+        } else if section == "[dependencies]" && line.contains('=') {
+            let dependency = line.split(['.', ' ', '=']).next().unwrap();
+            match dependency.strip_prefix("iosched-") {
+                Some(own) => needs.insert(own.to_string()),
+                None => outside.insert(dependency.to_string()),
+            };
         }
     }
-    (name, Member { does, needs })
+    (name, Member { does, needs, outside })
 }
 
 fn members() -> BTreeMap<String, Member> {
@@ -65,6 +70,12 @@ fn indirect(from: &str, to: &str, all: &BTreeMap<String, Member>) -> bool {
     let reaches =
         |from: &str| from == to || all[from].needs.contains(to) || indirect(from, to, all);
     all[from].needs.iter().filter(|n| *n != to).any(|n| reaches(n))
+}
+
+/// All that a crate's program consists of.
+fn reached(from: &str, all: &BTreeMap<String, Member>) -> BTreeSet<String> {
+    let own = [&all[from].needs, &all[from].outside].into_iter().flatten().cloned();
+    own.chain(all[from].needs.iter().flat_map(|n| reached(n, all))).collect()
 }
 
 const WIDTH: usize = 290;
@@ -166,6 +177,17 @@ fn the_picture_shows_the_crates_and_what_they_use() {
         there == picture,
         "docs/house.svg is out of date: BLESS=1 cargo test -p iosched-types --test house"
     );
+}
+
+/// What runs experiments must run where no machine may be changed: in a browser, below Python, in a kernel of its own.
+#[test]
+fn the_lab_reaches_no_machine() {
+    let all = members();
+    let machine: BTreeSet<String> = ["backends", "io-uring", "nix"].map(String::from).into();
+    let reached = reached("lab", &all);
+    let found: Vec<_> = reached.intersection(&machine).collect();
+    assert!(found.is_empty(), "`lab` reaches {found:?}");
+    assert!(machine.iter().skip(1).all(|m| all["backends"].outside.contains(m)), "other names");
 }
 
 #[test]

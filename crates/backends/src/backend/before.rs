@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use iosched_experiment::{BackendKind, Site, Trial};
+use iosched_lab::machine::Interrupt;
 use iosched_workloads::fio::layout::lay_out_beside;
 use iosched_workloads::fio::on_files;
 
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::ground::{check_room, fits};
-use crate::load::child::Interrupt;
 use crate::root::SysRoot;
 use crate::{benchmark, cgroup, target};
 

@@ -4,15 +4,14 @@ use std::cell::RefCell;
 use std::os::fd::{AsFd, AsRawFd};
 
 use iosched_experiment::{BackendKind, Record, Site, Trial};
+use iosched_lab::machine::{Backend, Interrupt, Requirement};
 
 use super::live::{Floor, LiveOptions, Model, Place, Run};
 use super::noted::invalidate;
-use super::{Backend, Requirement};
 use crate::emulate::{self, EmulatedDisk, model_limits};
 use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::ground::{Ground, Purpose};
-use crate::load::child::Interrupt;
 use crate::startup::Stage;
 use crate::switch::{self, Disks};
 use crate::target::open_node;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use iosched_experiment::{
     BackendKind, Load, ProgramWork, Record, SCHEMA, Startup, Status, Trial, Warning, Work,
 };
+use iosched_lab::machine::Interrupt;
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
 
@@ -20,7 +21,6 @@ use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::guardian::GuardianCommand;
-use crate::load::child::Interrupt;
 use crate::load::fio::{self};
 use crate::load::{jobfile, meter};
 use crate::program;

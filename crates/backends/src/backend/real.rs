@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use iosched_experiment::{BackendKind, Record, Site, Trial};
+use iosched_lab::machine::{Backend, Requirement};
 use iosched_workloads::fio::JobSpec;
 
 use super::live::{Floor, LiveOptions, Place, Run};
-use super::{Backend, Requirement};
 use crate::benchmark;
 use crate::error::{Error, Result};
 use crate::ground::{Ground, Purpose, check_room};

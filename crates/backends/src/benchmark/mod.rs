@@ -24,12 +24,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use iosched_experiment::{Load, ProgramKind, Trial};
+use iosched_lab::machine::Interrupt;
 use iosched_types::Bytes;
 use iosched_workloads::programs::Params;
 use nix::unistd::User;
 
 use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
 
 pub(crate) use scene::{Scene, Server, Serving};
 pub(crate) use tool::{Found, Tool};

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use iosched_lab::machine::Interrupt;
+
 use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
 use crate::load::probe;
 use crate::parse::version;
 

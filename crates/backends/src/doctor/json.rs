@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use iosched_lab::machine::Requirement;
+
 use super::report::Report;
 use super::tools::Tool;
 use super::who::{Setter, Setting};
-use crate::backend::Requirement;
 use crate::discover::{Disk, Layer, LayerKind};
 
 impl Report {

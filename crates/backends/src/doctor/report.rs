@@ -1,13 +1,14 @@
 //! The report of `iosched doctor`.
 
+use iosched_lab::machine::{Backend, Interrupt, Requirement};
+
 use super::tools::{Tool, find_tools};
 use super::who::{Setting, who_set_it};
-use crate::backend::{Backend, Emulated, LiveOptions, Requirement};
+use crate::backend::{Emulated, LiveOptions};
 use crate::discover::{self, Disk, Stack};
 use crate::emulate::Transport;
 use crate::error::Result;
 use crate::kernel_fs::KernelFs;
-use crate::load::child::Interrupt;
 use crate::root::SysRoot;
 use crate::state::{STATE_DIR, list};
 use crate::switch::running_kernel;

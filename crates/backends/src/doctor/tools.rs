@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use iosched_lab::machine::Interrupt;
+
 use crate::benchmark::{RECIPES, tree};
-use crate::load::child::Interrupt;
 use crate::load::probe;
 use crate::parse::version;
 

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use iosched_lab::machine::Interrupt;
 use iosched_types::Nanos;
 use serde::Serialize;
 
@@ -12,7 +13,6 @@ use super::selfcheck::{self, Aligned, PROBE_LATENCY};
 use super::serve::Shared;
 use super::stamps::Stamp;
 use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
 use crate::root::SysRoot;
 use crate::sys::Urgent;
 

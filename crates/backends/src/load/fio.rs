@@ -7,9 +7,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use iosched_experiment::fio_json::{self, FioRun};
+use iosched_lab::machine::Interrupt;
 use iosched_workloads::fio::JobSet;
 
-use super::child::{Interrupt, Load, on_its_own};
+use super::child::{Load, on_its_own};
 use super::guard::{self, Bounds};
 use super::probe;
 use crate::error::{Error, Result};

@@ -10,7 +10,9 @@ use rustix::fs::{Access, access};
 use rustix::io::ioctl_fionbio;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::child::{Interrupt, Load};
+use iosched_lab::machine::Interrupt;
+
+use super::child::Load;
 use crate::error::{Error, Result};
 
 /// Programs tell their version at once, on a busy machine within a second.

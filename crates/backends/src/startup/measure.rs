@@ -7,11 +7,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use iosched_experiment::{Access, Metric, Mix, Startup};
+use iosched_lab::machine::Interrupt;
 
 use super::stage::{Stage, load_file};
 use super::surroundings::environment;
 use crate::error::{Error, Result};
-use crate::load::child::{Interrupt, Load, on_its_own};
+use crate::load::child::{Load, on_its_own};
 use crate::load::{guard, meter};
 use crate::parse::diskstats::DiskStats;
 use crate::root::SysRoot;

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use iosched_experiment::{Access, Startup};
+use iosched_lab::machine::Interrupt;
 use iosched_types::Bytes;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 
@@ -18,7 +19,6 @@ use crate::error::{Error, Result};
 use crate::filesystem::FileSystem;
 use crate::ground::{Ground, Purpose};
 use crate::guardian::GuardianCommand;
-use crate::load::child::Interrupt;
 use crate::load::probe;
 use crate::sys;
 

@@ -48,7 +48,7 @@ impl DiskLock {
         let left = lock.unrestored(root, disk);
         if let Some(file) = left {
             // The lock stays as it is, because it says which run made the changes.
-            return Err(Error::Unrestored { what: file.display().to_string() });
+            return Err(crate::state::unrestored(&file));
         }
         lock.write(&std::process::id().to_string())?;
         Ok(lock)
@@ -333,7 +333,9 @@ mod tests {
             drop(lock);
             let again = DiskLock::take_in(&root, &locks, "sda");
             match again {
-                Err(Error::Unrestored { what }) => assert!(left && what.contains("elsewhere-7")),
+                Err(Error::Unrestored { what, .. }) => {
+                    assert!(left && what.contains("elsewhere-7"))
+                }
                 Ok(lock) => {
                     assert!(!left, "another incarnation of the disk");
                     lock.release();

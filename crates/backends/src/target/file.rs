@@ -9,8 +9,9 @@ use std::path::Path;
 use nix::libc;
 use rustix::fs::{AtFlags, CWD, SeekFrom, XattrFlags, fgetxattr, fsetxattr, seek};
 
+use iosched_lab::machine::Interrupt;
+
 use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
 use crate::made::{identity, tells};
 use crate::state::no_unnamed_files;
 

@@ -18,10 +18,11 @@ pub use file::create;
 pub use look::{Judgement, check, judge, room};
 pub use name::{planned_size, resolve};
 
+use iosched_lab::machine::Interrupt;
+
 use crate::discover::{self, Stack};
 use crate::error::{Error, Result};
 use crate::inspect::{self, Finding, Weight};
-use crate::load::child::Interrupt;
 use crate::root::{DevNum, Node, SysRoot, Thing};
 
 /// What the user said may go.

@@ -10,10 +10,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use iosched_backends::backend::{Backend, Emulated, Fault, LiveOptions, Mock, Real, refusals};
+use iosched_backends::backend::{Emulated, LiveOptions, Real, refusals};
 use iosched_backends::emulate::{self, EmulatedDisk};
-use iosched_backends::load::child::Interrupt;
-use iosched_backends::protocol::{Outcome, Plan, Sink, run};
 use iosched_backends::startup::{self, How, Stage};
 use iosched_backends::target::{Leave, Target};
 use iosched_backends::validity::Thresholds;
@@ -24,6 +22,9 @@ use iosched_experiment::{
     BackendKind, Collect, FioWork, Mix, ProgramWork, Record, Startup, Status, Steady, Trial,
     TrialId, Work, choose_scheduler,
 };
+use iosched_lab::machine::Interrupt;
+use iosched_lab::machine::protocol::{Outcome, Plan, Sink, run};
+use iosched_lab::machine::{Backend, Fault, Mock};
 use iosched_schedulers::registry::Registry;
 use iosched_workloads::fio::{NoLookup, parse};
 use iosched_workloads::programs::Descriptor;
@@ -111,7 +112,7 @@ impl Backend for Watching {
     fn kind(&self) -> BackendKind {
         self.0.kind()
     }
-    fn requirements(&self) -> Vec<iosched_backends::backend::Requirement> {
+    fn requirements(&self) -> Vec<iosched_lab::machine::Requirement> {
         self.0.requirements()
     }
     fn prepare(&mut self, trial: &Trial) -> Result<()> {

@@ -10,11 +10,12 @@ use std::path::Path;
 use std::process::Command;
 
 use iosched_backends::Error;
-use iosched_backends::backend::{Backend, Emulated, Real};
+use iosched_backends::backend::{Emulated, Real};
 use iosched_backends::emulate;
 use iosched_backends::target::Leave;
 use iosched_devices::DeviceSpec;
 use iosched_experiment::{Record, Trial};
+use iosched_lab::machine::Backend;
 
 use crate::backends::{machine, program, ran, tolerant, trial};
 

@@ -9,10 +9,12 @@ mod page;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
 use std::path::Path;
+use std::sync::Arc;
 
+use iosched_backends::Machine;
 use iosched_experiment::record::HALVES_DIFFER;
 use iosched_experiment::{Experiment, Record, Status, Trial, TrialId, Warning};
-use iosched_lab::{Job, Machine, Options, Storing};
+use iosched_lab::{Job, Options, Storing};
 use iosched_report::terminal::{self, Look};
 use iosched_results::answer::wrap;
 use iosched_results::export::{Format, export};
@@ -108,18 +110,21 @@ pub(crate) fn one(args: &RunArgs, chosen: &Chosen, trials: &[Trial]) -> Outcome<
     };
     let stored = storing.as_ref().map(Storing::experiment);
     let live = !e.backend.is_simulated();
+    let interrupt = if live { live::interrupt()? } else { live::ending()? };
+    let machine = Machine {
+        state_dir: live::state_dir(&args.state),
+        guardian: Some(live::guardian()?),
+        leave: live::leave(args)?,
+        trace: args.trace,
+        tools,
+        interrupt: interrupt.clone(),
+    };
     let options = Options {
         threads: args.jobs,
-        interrupt: if live { live::interrupt()? } else { live::ending()? },
-        machine: Machine {
-            state_dir: live::state_dir(&args.state),
-            guardian: Some(live::guardian()?),
-            leave: live::leave(args)?,
-            trace: args.trace,
-            warm_up: !args.no_warm_up,
-            allow_noise: args.allow_noise,
-            tools,
-        },
+        interrupt,
+        machine: Some(Arc::new(machine)),
+        warm_up: !args.no_warm_up,
+        allow_noise: args.allow_noise,
     };
     let several = several(e, trials);
     let job = Job { experiment: e, trials, storing };

@@ -10,6 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use iosched_devices::DeviceSpec;
+use iosched_lab::machine::Interrupt;
 
 use super::data::DataMode;
 use super::selfcheck::SelfCheck;
@@ -19,7 +20,6 @@ use super::transport::Transport;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, GuardianCommand};
 use crate::inspect::{self, Weight};
-use crate::load::child::Interrupt;
 use crate::restore;
 use crate::root::SysRoot;
 use crate::state::{STATE_DIR, StateFile, restore_command};

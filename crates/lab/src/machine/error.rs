@@ -177,6 +177,8 @@ pub enum Error {
     Unrestored {
         /// State file.
         what: String,
+        /// The command that puts them back.
+        help: String,
     },
     /// The model cannot be served fast enough in real time.
     #[error("{device} is faster than this machine can emulate: {why}")]
@@ -304,7 +306,8 @@ impl Error {
             Error::Input { help, .. }
             | Error::Unavailable { help, .. }
             | Error::NoDevice { help, .. }
-            | Error::SchedulerRefused { help, .. } => help.clone(),
+            | Error::SchedulerRefused { help, .. }
+            | Error::Unrestored { help, .. } => help.clone(),
             Error::NotRoot { .. } => "run it with sudo, or use --backend sim".into(),
             Error::ReadOnlySysfs { .. } => {
                 "run it outside the container, or use --backend sim".into()
@@ -328,11 +331,6 @@ impl Error {
                 )
             }
             Error::Locked { .. } => "wait for it, or end it".into(),
-            Error::Unrestored { what } => {
-                let dir = std::path::Path::new(what).parent();
-                let dir = dir.unwrap_or(std::path::Path::new(crate::state::STATE_DIR));
-                format!("run: {}", crate::state::restore_command(dir))
-            }
             Error::TooSmall { .. } => {
                 "free space, name a larger disk, or give the program less to do".into()
             }
@@ -352,15 +350,15 @@ mod tests {
 
     #[test]
     fn system_errors_become_the_message_people_need() {
-        let full = io::Error::from_raw_os_error(nix::libc::ENOSPC);
+        let full = io::Error::from(io::ErrorKind::StorageFull);
         let e = Error::io("writing results", "/var/x", full);
         assert_eq!(e.to_string(), "no space left on /var/x while writing results");
         assert_eq!(e.class(), ExitClass::Failed);
-        let ro = io::Error::from_raw_os_error(nix::libc::EROFS);
+        let ro = io::Error::from(io::ErrorKind::ReadOnlyFilesystem);
         let e = Error::io("writing", "/sys/block/sda/queue/scheduler", ro);
         assert_eq!(e.class(), ExitClass::Missing);
         assert!(e.to_string().contains("read-only"), "{e}");
-        let perm = io::Error::from_raw_os_error(nix::libc::EACCES);
+        let perm = io::Error::from(io::ErrorKind::PermissionDenied);
         let e = Error::io("writing", "/sys/block/sda/queue/scheduler", perm);
         assert!(e.to_string().ends_with("needs root"), "{e}");
         assert!(e.help().contains("--backend sim"));

@@ -7,10 +7,8 @@ use std::time::{Duration, Instant};
 
 use iosched_experiment::{Record, SCHEMA, Status, Steady, Trial, TrialId, Warning};
 
-use crate::backend::Backend;
-use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
-use crate::steady;
+use super::steady;
+use super::{Backend, Error, Interrupt, Result};
 
 /// How many rounds.
 #[derive(Clone, Debug)]
@@ -224,7 +222,7 @@ fn one(
 }
 
 /// Errors after which no other run can succeed.
-pub(crate) fn stops(e: &Error) -> bool {
+fn stops(e: &Error) -> bool {
     matches!(
         e,
         Error::Interrupted { .. }

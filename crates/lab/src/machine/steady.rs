@@ -5,9 +5,7 @@
 use iosched_experiment::{Record, Status, Steady, Trial, Warning};
 use iosched_workloads::fio::{JobSet, NoLookup, parse};
 
-use crate::backend::Backend;
-use crate::error::{Error, Result};
-use crate::load::child::Interrupt;
+use super::{Backend, Error, Interrupt, Result};
 
 /// Rounds in the window.
 pub const WINDOW: usize = 5;

@@ -5,8 +5,7 @@ use iosched_experiment::{
 };
 use iosched_types::units::SEC;
 
-use super::{Backend, Requirement};
-use crate::error::{Error, Result};
+use super::{Backend, Error, Requirement, Result};
 
 /// What the mock should do wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,44 +1,18 @@
-//! Runs on the machine itself: the backends `emulated`, `real` and `mock`, one trial at a time.
+//! Experiments in rounds, one trial at a time.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use iosched_backends::backend::{Backend, Emulated, LiveOptions, Mock, Real, refusals};
-use iosched_backends::emulate::{self, DataMode};
-use iosched_backends::guardian::GuardianCommand;
-use iosched_backends::protocol::{self, Plan, Sink};
-use iosched_backends::target::{self, Leave};
-use iosched_backends::{Error as Refusal, SysRoot};
-use iosched_experiment::{
-    BackendKind, Experiment, Placed, Record, Site, Status, Trial, TrialId, Until,
-};
+use iosched_experiment::{Experiment, Placed, Record, Status, Trial, TrialId, Until};
 use iosched_results::store::StoreError;
 
+use super::protocol::{self, Plan, Sink};
+use super::{Backend, Error, Machine, Mock};
 use crate::STEPS;
 use crate::certain::certain;
 use crate::error::Result;
 use crate::run::{Options, Watch, as_planned, note_goal};
 use crate::storing::Storing;
-
-/// How the machine may be used.
-#[derive(Clone, Debug)]
-pub struct Machine {
-    /// Where state files go.
-    pub state_dir: PathBuf,
-    /// How a guardian is started.
-    pub guardian: Option<GuardianCommand>,
-    /// What may be overwritten.
-    pub leave: Leave,
-    /// Whether block events are traced into the records.
-    pub trace: bool,
-    /// Whether a round that does not count goes first.
-    pub warm_up: bool,
-    /// Whether a noisy run is a result, and not repeated.
-    pub allow_noise: bool,
-    /// The user's own copies of programs that workloads stand for: name, file.
-    pub tools: Vec<(&'static str, PathBuf)>,
-}
 
 /// Runs an experiment in rounds. Keeps the results that an interrupted start of the same experiment stored.
 pub(crate) fn run(
@@ -71,27 +45,27 @@ pub(crate) fn run(
     Ok(as_planned(sink.all()?, trials))
 }
 
-/// Refuses before anything runs: a refusal of the last trial must not come after hours on others.
+/// What is handed in, for backends that change a machine.
+fn machine(o: &Options) -> Result<&dyn Machine> {
+    o.machine.as_deref().ok_or_else(|| {
+        let what = "a backend that changes the machine";
+        let why = "none was handed in";
+        Error::Unavailable { what: what.into(), why: why.into(), help: String::new() }.into()
+    })
+}
+
 fn look_at_all(e: &Experiment, trials: &[Trial], o: &Options) -> Result<()> {
-    let leave = &o.machine.leave;
-    if e.backend.is_live() {
-        let trials: Vec<&Trial> = trials.iter().collect();
-        let refused = refusals(e.backend, &trials, &o.machine.tools, &o.interrupt);
-        refused.into_iter().next().map_or(Ok(()), Err)?;
+    match e.backend.is_live() {
+        true => Ok(machine(o)?.look_at_all(e, trials)?),
+        false => Ok(()),
     }
-    if e.backend.has_model() {
-        return Ok(());
+}
+
+fn backend(e: &Experiment, first: &Trial, o: &Options) -> Result<Box<dyn Backend>> {
+    match e.backend.is_live() {
+        true => Ok(machine(o)?.backend(e, first)?),
+        false => Ok(Box::new(Mock::default())),
     }
-    let fio = |t: &&Trial| matches!(t.site(), Site::Disk | Site::FilesOfJobs);
-    let writes = |t: &&Trial| e.steady.is_some() || t.work.writes();
-    let writing = trials.iter().filter(fio).filter(writes);
-    let devices: BTreeSet<&str> = writing.map(|t| t.device.name.as_str()).collect();
-    if devices.len() > 1 {
-        for device in devices {
-            target::check(&SysRoot::default(), device, leave)?;
-        }
-    }
-    Ok(())
 }
 
 /// Runs the cells. Those that take turns run together.
@@ -99,7 +73,7 @@ fn groups(e: &Experiment, trials: &[Trial], o: &Options, sink: &mut Collecting<'
     let began = Instant::now();
     let cells: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
     for group in cells.chunk_by(|a, b| together(e, a, b)) {
-        let mut backend = backend(e, group[0], o);
+        let mut backend = backend(e, group[0], o)?;
         let group: Vec<Trial> = group.iter().map(|t| (*t).clone()).collect();
         sink.group = group.iter().map(|t| cell(&t.id)).collect();
         rounds(e, &mut *backend, &group, (o, began), sink)?;
@@ -137,40 +111,14 @@ fn rounds(
         rounds: e.runs,
         max_rounds: e.until.map_or(e.runs, |u| u.max_runs),
         max_time: max_time.map(|t| t.saturating_sub(began.elapsed())),
-        warm_up: !mock && o.machine.warm_up && !cold,
+        warm_up: !mock && o.warm_up && !cold,
         seed: e.seed,
         steady: e.steady,
         // Where noise is allowed a noisy run is a result.
-        retries: if o.machine.allow_noise { 0 } else { Plan::default().retries },
+        retries: if o.allow_noise { 0 } else { Plan::default().retries },
     };
     protocol::run(backend, cells, &plan, &o.interrupt, sink)?;
     Ok(())
-}
-
-fn backend(e: &Experiment, first: &Trial, o: &Options) -> Box<dyn Backend> {
-    let m = &o.machine;
-    let options = LiveOptions {
-        state_dir: m.state_dir.clone(),
-        guardian: m.guardian.clone(),
-        interrupt: o.interrupt.clone(),
-        trace: m.trace,
-        keep_state: e.steady.is_some(),
-        tools: m.tools.clone(),
-        ..LiveOptions::default()
-    };
-    // Nothing reads back what jobs write to the bare disk.
-    let data = match first.site() {
-        Site::Disk => DataMode::Discard,
-        Site::FilesOfJobs | Site::Files | Site::Root => DataMode::Memory,
-    };
-    match e.backend {
-        BackendKind::Emulated => {
-            let disk = emulate::Options { data, ..emulate::Options::default() };
-            Box::new(Emulated::new(options, disk))
-        }
-        BackendKind::Real => Box::new(Real::new(&first.device.name, m.leave.clone(), options)),
-        BackendKind::Mock | BackendKind::Sim | BackendKind::Imported => Box::new(Mock::default()),
-    }
 }
 
 /// Stores each record at once and tells how far things are.
@@ -208,7 +156,7 @@ impl Sink for Collecting<'_> {
         has
     }
 
-    fn store(&mut self, mut record: Record) -> std::result::Result<(), Refusal> {
+    fn store(&mut self, mut record: Record) -> super::Result<()> {
         if record.core_time.is_none() && record.cpu().total() > 0 {
             let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             record.note_core_time(record.cpu(), cpus);
@@ -227,9 +175,9 @@ impl Sink for Collecting<'_> {
         match &mut self.storing {
             Some(s) => s.put(&record).map_err(|e| match e {
                 StoreError::Full(path) => {
-                    Refusal::DiskFull { path, doing: "storing a result".into() }
+                    Error::DiskFull { path, doing: "storing a result".into() }
                 }
-                e => Refusal::Trial { message: format!("a result cannot be stored: {e}") },
+                e => Error::Trial { message: format!("a result cannot be stored: {e}") },
             }),
             None => {
                 // A repeated attempt replaces the one before, as in the results file.

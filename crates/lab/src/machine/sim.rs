@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 use iosched_experiment::{BackendKind, Record, Trial};
 use iosched_sim::Progress;
 
-use super::{Backend, Requirement};
-use crate::error::{Error, Result};
+use super::{Backend, Error, Requirement, Result};
 
 /// Needs nothing, changes nothing.
 #[derive(Default)]
