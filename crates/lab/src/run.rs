@@ -173,7 +173,7 @@ impl<F> Simulation<'_, F> {
             })?;
             // A signal left some of them out.
             match self.options.interrupt.check() {
-                Err(iosched_backends::Error::Interrupted { signal }) => {
+                Err(machine::Error::Interrupted { signal }) => {
                     let planned = self.job.trials.len();
                     Err(Error::Interrupted { signal, kept: 0, planned, stored: false }.into())
                 }

@@ -1,11 +1,10 @@
 //! What a run chooses itself: how long a load runs before it is measured, and how often it is repeated.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use iosched_backends::load::child::Interrupt;
-use iosched_backends::target::Leave;
 use iosched_experiment::until::{MIN_RUNS, MOST_CHOSEN};
 use iosched_experiment::{Experiment, Record, Sources, Trial, WarmUp};
-use iosched_lab::{Error, Job, Machine, Options, Storing, Watch, run};
+use iosched_lab::machine::Interrupt;
+use iosched_lab::{Error, Job, Options, Storing, Watch, run};
 use iosched_results::store::Store;
 use iosched_results::verdict::{UNSTEADY, WARMED_UP};
 use iosched_schedulers::registry::Registry;
@@ -26,15 +25,9 @@ fn options(threads: u16) -> Options {
     Options {
         threads: Some(threads),
         interrupt: Interrupt::default(),
-        machine: Machine {
-            state_dir: "/nonexistent".into(),
-            guardian: None,
-            leave: Leave::default(),
-            trace: false,
-            warm_up: false,
-            allow_noise: false,
-            tools: Vec::new(),
-        },
+        machine: None,
+        warm_up: false,
+        allow_noise: false,
     }
 }
 

@@ -92,19 +92,11 @@ fn marked(view: &View, v: &Verdict, scheduler: &str) -> String {
 
 /// The sentence, with the first words in bold.
 fn sentence(view: &View, v: &Verdict) -> String {
-    let said = v.sentence();
-    let verb = match v.verdict {
-        Advice::Use => "Use ",
-        Advice::Keep => "Keep ",
-        Advice::Unknown => return escape(&said),
-    };
-    let first = format!("{verb}{}", v.called(&v.scheduler));
-    match said.strip_prefix(&first) {
-        Some(rest) => {
-            format!("<b>{verb}{}</b>{}", marked(view, v, &v.scheduler), together(rest))
-        }
-        None => escape(&said),
-    }
+    let (said, open) = (v.sentence(), v.opening());
+    let rest = said.strip_prefix(&open).unwrap_or_default();
+    let name = escape(v.called(&v.scheduler));
+    let open = escape(&open).replacen(&name, &marked(view, v, &v.scheduler), 1);
+    format!("<b>{open}</b>{}", together(rest))
 }
 
 /// Markup of a text in which no line begins with a unit.
@@ -115,7 +107,7 @@ fn together(text: &str) -> String {
 fn bar(class: &'static str, kind: &'static str, p: &Point) -> Bar {
     let (now, then) = p.figures();
     let (x, y) = (p.value.unwrap_or(0.0), p.base_value.unwrap_or(0.0));
-    let asked = if let Kind::Rate(n) = p.ask { n } else { 0.0 };
+    let asked = if let Kind::Rate(n) | Kind::Share(n) = p.ask { n } else { 0.0 };
     let whole = x.max(y).max(asked);
     let part = |v: f64| if whole > 0.0 { (v / whole * 1000.0).round() / 10.0 } else { 0.0 };
     Bar { class, kind, name: p.job.clone(), now, then, widths: [part(x), part(y)] }
@@ -140,6 +132,12 @@ fn lines(view: &View, v: &Verdict) -> Vec<String> {
         let (verb, them) = if v.gone.len() == 1 { ("does", "it") } else { ("do", "them") };
         out.push(format!("{} {verb} as well; this kernel does not have {them}.", names(&v.gone)));
     }
+    if !v.elsewhere.is_empty() {
+        let verb = if v.elsewhere.len() == 1 { "does" } else { "do" };
+        let names = names(&v.elsewhere);
+        out.push(format!("{names} {verb} as well or better; it is not in mainline Linux."));
+    }
+    out.extend(v.remarks.iter().map(|r| format!("{}.", escape(r))));
     if !v.open.is_empty() && (v.verdict == Advice::Use || v.other.is_some() || !v.level.is_empty())
     {
         let base = marked(view, v, &v.base);
@@ -149,8 +147,13 @@ fn lines(view: &View, v: &Verdict) -> Vec<String> {
         let default = escape(&v.default_not_run);
         out.push(format!("{default}, the kernel’s default here, was not run."));
     }
-    if !v.unsteady.is_empty() {
-        let of = v.unsteady.iter().map(|w| escape(w)).collect::<Vec<_>>().join(", ");
+    for (w, why) in &v.never_steady {
+        out.push(format!("{} never gets steady: {}.", escape(w), escape(why)));
+    }
+    let changing = v.unsteady.iter().filter(|w| !v.never_steady.contains_key(*w));
+    let changing: Vec<String> = changing.map(|w| escape(w)).collect();
+    if !changing.is_empty() {
+        let of = changing.join(", ");
         out.push(format!("The rate changes during {of}: longer runs may say otherwise."));
     }
     out

@@ -1,31 +1,42 @@
 //! A verdict in one sentence of at most some 25 words, for places that have room for no more.
 
-use super::text::{all_called, amount, apart, called, firm, short, shown, whole};
+use super::text::{all_called, amount, apart, called, firm, opening, short, shown, whole};
 use super::{Advice, Kind, Point, Verdict};
 use crate::render::value;
 
 impl Verdict {
-    /// `Use bfq: film 7.98 instead of 1.77 MiB/s (8.00 MiB/s asked for), 3 more gains. Price: copy 43 % worse.`
+    /// The advice in few words, as the sentence begins: `Use bfq`.
+    #[must_use]
+    pub fn opening(&self) -> String {
+        let said = opening(self);
+        let mut letters = said.chars();
+        match letters.next() {
+            // A name keeps its letters.
+            Some(first) if !said.starts_with(called(self, &self.scheduler)) => {
+                first.to_uppercase().chain(letters).collect()
+            }
+            _ => said,
+        }
+    }
+
+    /// `Use bfq: film 7.98 instead of 1.77 MiB/s (8 MiB/s asked for), 3 more gains. Price: copy 43 % worse.`
     #[must_use]
     pub fn sentence(&self) -> String {
-        let name = called(self, &self.scheduler);
+        let mut out = self.opening();
         match self.verdict {
-            Advice::Unknown => "One run cannot tell: more runs may (--runs 12).".into(),
+            Advice::Unknown => out += ": more runs may (--runs 12)",
+            Advice::Keep => out += &format!(": {}", self.kept()),
             Advice::Use => {
-                let mut out = format!("Use {name}");
-                if let Some(first) = self.gains.first() {
-                    out += &format!(": {}", change(first));
-                }
+                let first = self.gains.first().map(|p| format!(": {}", change(p)));
+                out += &first.unwrap_or_default();
                 out += &more(self.gains.len().saturating_sub(1), "gain");
-                out.push('.');
                 if let Some(first) = self.prices.first() {
                     let rest = more(self.prices.len() - 1, "price");
-                    out += &format!(" Price: {}{rest}.", short(first));
+                    out += &format!(". Price: {}{rest}", short(first));
                 }
-                out
             }
-            Advice::Keep => format!("Keep {name}: {}.", self.kept()),
         }
+        out + "."
     }
 
     /// Why the base is kept.

@@ -87,19 +87,23 @@ pub(super) fn all_called(v: &Verdict, names: &[String]) -> String {
     list(&names)
 }
 
-/// The sentence, and how sure it is at the end of its line.
-fn head(v: &Verdict, columns: usize) -> String {
-    let said = match v.verdict {
-        Advice::Use => format!("{}: use {}", v.device, called(v, &v.scheduler)),
+/// The advice in few words: `use bfq`.
+pub(super) fn opening(v: &Verdict) -> String {
+    let name = called(v, &v.scheduler);
+    match v.verdict {
+        Advice::Use => format!("use {name}"),
         Advice::Keep if !v.remarks.is_empty() => {
             let level = v.matrix.iter().all(|r| r.ratios.iter().all(|r| *r == Some(1.0)));
-            let how = if level { "level with the others" } else { "ahead" };
-            format!("{}: {} is {how}", v.device, called(v, &v.scheduler))
+            format!("{name} is {}", if level { "level with the others" } else { "ahead" })
         }
-        Advice::Keep => format!("{}: keep {}", v.device, called(v, &v.scheduler)),
-        Advice::Unknown => format!("{}: cannot tell from one run", v.device),
-    };
-    let (said, firm) = (printable(&said), firm(v));
+        Advice::Keep => format!("keep {name}"),
+        Advice::Unknown => "cannot tell from one run".into(),
+    }
+}
+
+/// The sentence, and how sure it is at the end of its line.
+fn head(v: &Verdict, columns: usize) -> String {
+    let (said, firm) = (printable(&format!("{}: {}", v.device, opening(v))), firm(v));
     let taken = said.chars().count() + firm.chars().count();
     match columns.min(80).checked_sub(taken).filter(|gap| *gap >= 2) {
         Some(gap) => format!("{said}{}{firm}\n", " ".repeat(gap)),
