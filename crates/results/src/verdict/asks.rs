@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use iosched_experiment::record::{Ask, Record};
+use iosched_experiment::record::{Ask, JobRecord, Record};
 
 use super::Kind;
 use crate::answer::Candidate;
@@ -74,6 +74,15 @@ impl Asked<'_> {
 /// The jobs of a workload, with their asks.
 type Jobs<'a> = Vec<(&'a str, Option<Ask>)>;
 
+/// What all processes of a job ask for together, whose figures are one.
+fn of_all(ask: Ask, job: &JobRecord) -> Ask {
+    let processes = job.options.get("numjobs").and_then(|n| n.parse().ok()).unwrap_or(1);
+    match ask {
+        Ask::Rate(each) => Ask::Rate(each.saturating_mul(processes)),
+        other => other,
+    }
+}
+
 /// The workloads of some records in their order, with their jobs and asks.
 fn jobs<'a>(records: &[&'a Record]) -> Vec<(&'a str, Jobs<'a>)> {
     let mut out: Vec<(&str, Jobs<'a>)> = Vec::new();
@@ -84,7 +93,7 @@ fn jobs<'a>(records: &[&'a Record]) -> Vec<(&'a str, Jobs<'a>)> {
         });
         for j in &r.jobs {
             if !out[at].1.iter().any(|o| o.0 == j.name) {
-                out[at].1.push((&j.name, j.ask));
+                out[at].1.push((&j.name, j.ask.map(|ask| of_all(ask, j))));
             }
         }
     }
