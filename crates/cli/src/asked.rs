@@ -104,6 +104,8 @@ fn options(args: &RunArgs) -> Vec<String> {
         ("--iozone", path(&args.iozone)),
         ("--tree", path(&args.tree)),
         ("--size", args.size.clone()),
+        ("--budget", args.budget.clone()),
+        ("--warm-up", args.warm_up.clone()),
         ("--until-ci", args.until_ci.clone()),
         ("--max-runs", number(args.max_runs)),
         ("--max-time", args.max_time.clone()),

@@ -5,11 +5,11 @@ use iosched_block::KernelProfile;
 use iosched_devices::DeviceState;
 use iosched_experiment::file::{MAX_CPUS, MAX_RUNS, backend, is_path, stem};
 use iosched_experiment::until::{
-    DEFAULT_MAX_RUNS, MIN_RUNS, PERCENT_HELP, TIME_HELP, parse_percent, parse_time,
+    DEFAULT_BUDGET, DEFAULT_MAX_RUNS, MIN_RUNS, PERCENT_HELP, TIME_HELP, parse_percent, parse_time,
 };
 use iosched_experiment::{
     DeviceRef, Experiment, JobSource, Place, Placed, ProgramKind, ProgramRef, SchedulerRef,
-    Sources, Steady, TraceRef, Trial, Until, WorkloadRef, path_of,
+    Sources, Steady, TraceRef, Trial, Until, WarmUp, WorkloadRef, path_of, warm_up,
 };
 use iosched_schedulers::pair;
 use iosched_schedulers::registry::{self, Registry};
@@ -230,6 +230,7 @@ fn apply(args: &RunArgs, e: &mut Experiment) -> Outcome {
     }
     tunables(&args.tunable, e)?;
     until(args, e)?;
+    measuring(args, e)?;
     if args.steady_state {
         e.steady = e.steady.or(Some(Steady::default()));
     }
@@ -348,6 +349,49 @@ fn until(args: &RunArgs, e: &mut Experiment) -> Outcome {
         until.max_time = Some(time);
     }
     Ok(())
+}
+
+/// `--budget` and `--warm-up`, and what the simulator does where nothing is said.
+fn measuring(args: &RunArgs, e: &mut Experiment) -> Outcome {
+    if let Some(text) = &args.budget {
+        let time = parse_time(text).ok_or_else(|| {
+            let d = Place::option("--budget", text, text).error(format!("\"{text}\" is no time"));
+            d.with_help(TIME_HELP)
+        })?;
+        e.budget = Some(time);
+        e.until = None;
+    }
+    if let Some(text) = &args.warm_up {
+        let warm_up = WarmUp::parse(text).ok_or_else(|| {
+            let place = Place::option("--warm-up", text, text);
+            place.error(format!("\"{text}\" is no warm-up")).with_help(warm_up::HELP)
+        })?;
+        e.warm_up = Some(warm_up);
+    }
+    let said = args.runs.is_some() || e.runs_said && args.budget.is_none();
+    if said || e.until.is_some() {
+        e.budget = None;
+    } else if e.backend.is_simulated() {
+        e.budget.get_or_insert(DEFAULT_BUDGET);
+        e.runs = MIN_RUNS;
+    }
+    if e.backend.is_simulated() {
+        e.warm_up.get_or_insert(WarmUp::Steady);
+    }
+    Ok(())
+}
+
+/// The trials of an experiment; `size` is that of a file to be made. A job that writes a log of all that it does runs once, from the
+/// start, unless something else was said.
+pub(crate) fn planned(e: &mut Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
+    let trials = plan_with(e, size)?;
+    let logs = |t: &Trial| t.jobs().jobs.iter().any(|j| j.write_iolog.is_some());
+    if e.budget != Some(DEFAULT_BUDGET) || !trials.iter().any(logs) {
+        return Ok(trials);
+    }
+    e.budget = None;
+    e.runs = 1;
+    plan_with(e, size)
 }
 
 /// What the backend cannot do at all.

@@ -21,6 +21,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Outcome {
         threshold: args.threshold / 100.0,
         force: args.force,
         vary: args.vary.clone(),
+        families: args.matching.as_deref() == Some("family"),
         measures: args.measure.clone(),
         ..CompareOptions::default()
     };

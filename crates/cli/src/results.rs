@@ -28,7 +28,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
             if *trials {
                 return print(&render::trials(&store.trials(id)?, columns()));
             }
-            let mut out = tables(&store.records(id)?, &store.edits(id)?, *look);
+            let mut out = tables(name, &store.records(id)?, &store.edits(id)?, *look);
             if let Some(words) = store.partial(id)? {
                 out.push_str(&wrap("", 2, &format!("partial: {words}"), prose(columns())));
             }
@@ -49,7 +49,7 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
                 return deliver(output.as_deref(), &text);
             }
             let records = store.records(id)?;
-            let look = crate::args::LookArgs { wide: false, no_color: true };
+            let look = crate::args::LookArgs { tables: true, wide: false, no_color: true };
             deliver(output.as_deref(), &run::render(name, &records, *format, look, (true, false))?)
         }
         ResultsCommand::Log { name, trial } => log(args, name, *trial),
@@ -69,6 +69,12 @@ pub(crate) fn results(args: &ResultsArgs) -> Outcome {
                 "{} experiments added, {} completed, {} trials in all\n",
                 report.added, report.completed, report.trials
             );
+            for (name, id) in &report.joined {
+                let name = render::printable(name);
+                out.push_str(&format!(
+                    "   {name} is one plan with {id}, which has its trials now\n"
+                ));
+            }
             for (name, all) in &report.shared {
                 let name = render::printable(name);
                 out.push_str(&format!(
@@ -131,9 +137,10 @@ fn remark<'a>(file: &str, records: impl Iterator<Item = &'a Record>) {
 }
 
 /// The tables of an experiment, as it was edited.
-fn tables(records: &[Record], edits: &Edits, look: LookArgs) -> String {
+fn tables(name: &str, records: &[Record], edits: &Edits, look: LookArgs) -> String {
     let mut out =
         iosched_report::terminal::edited(records, edits, run::look_of(look, false, false));
+    out.push_str(&run::hints::after(records, look, Some(name)));
     for (what, note) in edits.notes() {
         out.push_str(&wrap("", 2, &format!("note on {what}: {note}"), prose(columns())));
     }

@@ -71,8 +71,8 @@ pub fn run<E: From<Error>>(
     watch.more(job.trials.len());
     let records = match job.experiment.backend.traits().parallel {
         true => {
-            let warm_ups = WarmUps::default();
-            Simulation { job, options, watch, each, warm_ups }.run()
+            let (warm_ups, expected) = (WarmUps::default(), job.trials.len());
+            Simulation { job, options, watch, each, warm_ups, expected }.run()
         }
         false => {
             machine::run(job.experiment, job.trials, job.storing, options, watch).map_err(E::from)
@@ -88,6 +88,8 @@ struct Simulation<'a, F> {
     watch: &'a dyn Watch,
     each: F,
     warm_ups: WarmUps,
+    /// Trials that there are to be, as far as is known.
+    expected: usize,
 }
 
 impl<F> Simulation<'_, F> {
@@ -149,6 +151,7 @@ impl<F> Simulation<'_, F> {
         let round = records.iter().filter(|r| r.trial.repetition == 1).map(cost).sum();
         let runs = budget::runs(budget, self.warm_ups.spent, round);
         let all = first.len().saturating_mul(runs as usize);
+        self.expected = all;
         if let Some(s) = &mut self.job.storing {
             s.expect(all).map_err(Error::from)?;
         }
@@ -203,7 +206,7 @@ impl<F> Simulation<'_, F> {
     where
         F: FnMut(&mut Record) -> Result<(), E>,
     {
-        let Simulation { job, options, watch, each, warm_ups } = self;
+        let Simulation { job, options, watch, each, warm_ups, expected } = self;
         let (goal, storing) = (&job.experiment.goal, &mut job.storing);
         let has = |t: &Trial| storing.as_ref().is_some_and(|s| s.has(&t.id));
         let (there, wanted): (Vec<&Trial>, Vec<&Trial>) = trials.iter().partition(|t| has(t));
@@ -224,7 +227,7 @@ impl<F> Simulation<'_, F> {
             return Ok(());
         };
         let stored = storing.is_some();
-        let (kept, planned) = (records.len(), job.trials.len().max(records.len()));
+        let (kept, planned) = (records.len(), (*expected).max(records.len()));
         if let Some(s) = storing {
             s.abandon_empty().map_err(Error::from)?;
         }

@@ -142,8 +142,11 @@ impl WarmUps {
         let mut again = Vec::new();
         for (c, r) in cells.into_iter().zip(records) {
             let Some(found) = self.found.get_mut(&place(c.trial)) else { continue };
-            found.length = found.length.max(after);
-            let Some(why) = unsteady(r) else { continue };
+            let Some(why) = unsteady(r) else {
+                // A load that never gets steady is no steadier later on.
+                found.length = found.length.max(after);
+                continue;
+            };
             match next {
                 Some(next) if c.affordable(next) => again.push(c),
                 _ => _ = found.unsteady.get_or_insert(why),
@@ -231,7 +234,7 @@ mod tests {
         let dear = all.judge(cell(SEC), &fills, 10 * SEC, Some(30 * SEC));
         assert!(dear.is_empty(), "a second takes a second");
         let found = &all.found[&place(&t)];
-        assert_eq!(found.length, 10 * SEC);
+        assert_eq!(found.length, SEC, "the longest after which some load was steady");
         assert_eq!(found.unsteady.as_deref(), Some("the SLC cache fills"));
     }
 }

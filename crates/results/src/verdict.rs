@@ -133,6 +133,8 @@ pub struct Verdict {
     pub gains: Vec<Point>,
     /// Asks that are worse.
     pub prices: Vec<Point>,
+    /// Where the base is kept: rates and shares that are asked for, under it. Whether they are met is what people want to know.
+    pub demands: Vec<Point>,
     /// Asks that look worse, which may be chance.
     pub unproven: Vec<Point>,
     /// Other schedulers of this kernel that more runs may tell from the base.

@@ -153,7 +153,8 @@ pub(crate) enum ResultsCommand {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  iosched compare desktop-6.6 desktop-6.12 --vary kernel\n  \
+#[command(after_help = "Examples:\n  iosched compare desktop-6.6 desktop-6.12 --match family\n  \
+                        iosched compare desktop-6.6 desktop-6.12 --vary kernel\n  \
                         iosched compare baseline.json desktop --threshold 3 --measure read.bw,write.bw\n\n\
                         Exit codes: 1 a figure is worse by more than the threshold, 0 none is, 5 the data leave room for \
                         it or figures are missing (more runs help; --measure asks for less).")]
@@ -171,6 +172,10 @@ pub(crate) struct CompareArgs {
     /// Provenance that may differ because it is what is compared.
     #[arg(long, value_delimiter = ',', value_name = "FIELD,…")]
     pub(crate) vary: Vec<String>,
+    /// What is the same on both sides: a scheduler by its whole name, or each family once, whatever kernel, generation and
+    /// tunables it has (default: whole names where there are some, else families).
+    #[arg(long = "match", value_name = "scheduler|family", value_parser = ["scheduler", "family"], hide_possible_values = true)]
+    pub(crate) matching: Option<String>,
     /// Only measures that begin with one of these.
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     pub(crate) measure: Vec<String>,

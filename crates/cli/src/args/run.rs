@@ -62,9 +62,16 @@ pub(crate) struct RunArgs {
     /// Name of the experiment (default: that of the first file).
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Repetitions.
+    /// Repetitions (default: simulated, as many as --budget has room for; else 1).
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<i64>,
+    /// Simulated: repeats 3 to 12 times, as often as a usual machine can in this time (default: 10s).
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["runs", "until_ci"])]
+    pub(crate) budget: Option<String>,
+    /// Simulated: how long a load runs before it is measured. 0 measures from the start (default: steady, until its rate no
+    /// longer changes).
+    #[arg(long, value_name = "TIME|steady")]
+    pub(crate) warm_up: Option<String>,
     /// Seed of the first repetition (default: 137, with which fio begins).
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<i64>,
@@ -159,7 +166,7 @@ pub(crate) struct RunArgs {
     /// Traces block events into the record (emulated and real).
     #[arg(long)]
     pub(crate) trace: bool,
-    /// Runs no warm-up round (emulated and real).
+    /// Runs no round ahead that is not counted (emulated and real).
     #[arg(long)]
     pub(crate) no_warm_up: bool,
     /// Shows the figures of invalid runs, marked, where there are no others (emulated and real).
@@ -193,7 +200,10 @@ pub(crate) struct DbArgs {
 /// How tables look.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct LookArgs {
-    /// One table per workload instead of two of at most 80 columns.
+    /// All tables and the answer for each goal, too, not only the verdicts.
+    #[arg(long)]
+    pub(crate) tables: bool,
+    /// All tables, one per workload instead of two of at most 80 columns.
     #[arg(long)]
     pub(crate) wide: bool,
     /// No colours (also: NO_COLOR in the environment, or no terminal).

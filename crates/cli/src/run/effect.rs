@@ -48,6 +48,16 @@ fn live(args: &RunArgs, e: &Experiment) -> Vec<Given> {
         ),
         (of("--fill", "fill", args.fill.is_some()), real && e.host.fill.is_some(), own),
         ("--jobs".into(), args.jobs.is_some(), "one trial runs at a time"),
+        (
+            of("--budget", "budget", args.budget.is_some()),
+            e.budget.is_some(),
+            "--runs or --until-ci say how often a live run is repeated",
+        ),
+        (
+            of("--warm-up", "warm_up", args.warm_up.is_some()),
+            e.warm_up.is_some(),
+            "fio's ramp_time is the warm-up of a live run (--set ramp_time=30s)",
+        ),
         ("--size".into(), args.size.is_some() && !real, "the model has a size"),
     ]
 }
@@ -58,7 +68,11 @@ fn simulated(args: &RunArgs) -> Vec<Given> {
         ("--program", args.program.is_some(), TEXT),
         ("--iozone", args.iozone.is_some(), TEXT),
         ("--tree", args.tree.is_some(), TEXT),
-        ("--no-warm-up", args.no_warm_up, "there is no warm-up"),
+        (
+            "--no-warm-up",
+            args.no_warm_up,
+            "it is for live runs; --warm-up 0 measures from the start",
+        ),
         ("--destroy-data", args.destroy_data.is_some(), SIM),
         ("--overwrite-file", args.overwrite_file.is_some(), SIM),
         ("--size", args.size.is_some(), SIM),

@@ -3,6 +3,7 @@
 mod calls;
 mod dry;
 mod effect;
+pub(crate) mod hints;
 mod iolog;
 mod page;
 
@@ -20,7 +21,7 @@ use iosched_results::answer::wrap;
 use iosched_results::export::{Format, export};
 
 use crate::args::{LookArgs, RunArgs, RunFormat};
-use crate::choose::{Chosen, experiments, plan_with};
+use crate::choose::{Chosen, experiments, planned};
 use crate::fail::{End, Failure, Outcome, code};
 use crate::files::{deliver, note, writable};
 use crate::progress::Watching;
@@ -34,11 +35,11 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         not_an_input(output, &args.files)?;
     }
     page::check(args)?;
-    let chosen = experiments(args)?;
+    let mut chosen = experiments(args)?;
     // Everything is planned before anything runs: a mistake in the last file costs no time.
     let size = live::leave(args)?.size;
-    let planned = chosen.iter().map(|c| plan_with(&c.experiment, size));
-    let plans = planned.collect::<Outcome<Vec<_>>>()?;
+    let plans = chosen.iter_mut().map(|c| planned(&mut c.experiment, size));
+    let plans = plans.collect::<Outcome<Vec<_>>>()?;
     if !args.quiet {
         let all: BTreeSet<_> =
             chosen.iter().flat_map(|c| effect::none(args, &c.experiment)).collect();
@@ -62,7 +63,7 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         stored.extend(ran.stored);
     }
     if !args.quiet {
-        warn(&all);
+        warn(&all, args.format == RunFormat::Table && !hints::shows_tables(args.look));
     }
     let title = chosen.first().map_or("results", |c| c.experiment.name.as_str());
     let page = page::of(args, title, (stored.len() == chosen.len()).then_some(&stored), &all);
@@ -70,7 +71,11 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         all.iter_mut().for_each(without_pictures);
     }
     let noise = args.allow_noise;
-    let text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
+    let mut text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
+    if args.format == RunFormat::Table && !args.quiet {
+        let stored = stored.first().filter(|_| stored.len() == 1).map(|_| title);
+        text.push_str(&hints::after(&all, args.look, stored));
+    }
     deliver(args.output.as_deref(), &text)?;
     // What was measured is printed, whatever becomes of the page.
     page::write(args, page?.as_deref())?;
@@ -143,8 +148,12 @@ pub(crate) fn without_pictures(record: &mut Record) {
 /// How tables look.
 pub(crate) fn look_of(look: LookArgs, to_file: bool, noise: bool) -> Look {
     let color = !to_file && colors(look);
-    Look { wide: look.wide, color, noise, columns: columns(to_file) }
+    let tables = look.tables || look.wide;
+    Look { tables, wide: look.wide, color, noise, columns: columns(to_file) }
 }
+
+/// The warning that a scheduler gave its processes one tag each.
+const ONE_TAG: &str = "one-tag";
 
 /// Records in a form.
 pub(crate) fn render(
@@ -186,14 +195,16 @@ fn without_figures(message: &str) -> String {
     message.split_whitespace().filter(figure).collect::<Vec<_>>().join(" ")
 }
 
-/// Each warning once, however many trials have it. Runs that have not settled share one warning.
-fn warn(records: &[Record]) {
+/// Each warning once, however many trials have it. Runs that have not settled share one warning, which verdicts say
+/// themselves.
+fn warn(records: &[Record], verdicts: bool) {
     let mut said = BTreeSet::new();
     let (unsettled, others): (Vec<_>, Vec<_>) = records
         .iter()
         .flat_map(|r| r.warnings.iter().map(move |w| (r, w)))
         .partition(|(_, w)| w.code == HALVES_DIFFER);
-    for (_, w) in others {
+    // How a scheduler works is for those who look at its figures.
+    for (_, w) in others.into_iter().filter(|(_, w)| !verdicts || w.code != ONE_TAG) {
         if said.insert(without_figures(&w.message)) {
             let advice =
                 if w.advice.is_empty() { String::new() } else { format!(" ({})", w.advice) };
@@ -201,7 +212,7 @@ fn warn(records: &[Record]) {
             note(wrap("", 2, &text, prose(tables::columns())).trim_end());
         }
     }
-    if let Some(text) = halves(&unsettled) {
+    if let Some(text) = halves(&unsettled).filter(|_| !verdicts) {
         note(wrap("", 2, &text, prose(tables::columns())).trim_end());
     }
 }

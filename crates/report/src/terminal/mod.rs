@@ -3,6 +3,7 @@
 //! Pure: records in, text out. Without `wide` no table is wider than the terminal, or than 80 columns
 //! where there is none, as long as no name is longer than a line.
 
+mod brief;
 mod cells;
 mod figures;
 mod measured;
@@ -36,6 +37,8 @@ const WIDEST: usize = 200;
 /// How tables look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Look {
+    /// All tables, not only the verdicts.
+    pub tables: bool,
     /// One wide table per workload instead of several narrow ones.
     pub wide: bool,
     /// ANSI colours.
@@ -98,9 +101,19 @@ fn reported(
     let mixed = one_latency([&mut cells]);
     let candidates = candidates_called(records, own);
     // Before the longest waits are charged: a job that never completed has nothing, which is behind any figure.
-    let mut out = verdict::text(&verdicts(&Facts::new(records), &cells, &candidates), look.prose());
+    let verdicts = verdicts(&Facts::new(records), &cells, &candidates);
+    let mut out = match verdicts[..] {
+        [] => String::new(),
+        _ => brief::head(records, look.prose()) + &verdict::text(&verdicts, look.prose()),
+    };
     charge_starved([&mut cells]);
-    let places = places(records, &cells, look.noise);
+    let mut places = places(records, &cells, look.noise);
+    if !look.tables && !verdicts.is_empty() {
+        // Where one scheduler was run there is nothing to say but its figures.
+        places.retain(|p| !verdicts.iter().any(|v| v.device == p.device));
+        out.extend(places.iter().map(|p| workload::tables(p, look) + "\n"));
+        return out;
+    }
     out.extend(places.iter().map(|p| workload::tables(p, look) + "\n"));
     let mut answers = answers(&cells, &candidates);
     without_hidden(&mut answers, hidden);

@@ -26,7 +26,7 @@ fn row(text: &str, name: &str) -> String {
     table.skip(1).find(|l| l.starts_with(name)).unwrap().to_string()
 }
 
-const NARROW: Look = Look { wide: false, color: false, noise: false, columns: 0 };
+const NARROW: Look = Look { tables: true, wide: false, color: false, noise: false, columns: 0 };
 
 #[test]
 fn the_best_is_starred_and_ratios_are_multiplied() {

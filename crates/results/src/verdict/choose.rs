@@ -155,8 +155,10 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         return Step { unknown: open && !(short(new) && short(old)), ..LEVEL };
     }
     match a.kind {
-        Kind::Rate(n) => asked_for(new >= KEPT * n, old >= KEPT * n, (way, log)),
-        Kind::Share(n) => asked_for(new >= MET * n, old >= MET * n, (way, log)),
+        Kind::Rate(_) | Kind::Share(_) => {
+            let met = |v| is_met(a.kind, v).unwrap_or(false);
+            asked_for(met(new), met(old), (way, log))
+        }
         Kind::Wait => {
             let (x, y) = (passed(new, a.unit()), passed(old, a.unit()));
             if x == 0 && y == 0 { LEVEL } else { Step { way, noticed: x != y, log, ..LEVEL } }
@@ -189,6 +191,21 @@ fn point(a: &Asked<'_>, at: usize, base: usize) -> Point {
         base_value: a.value(base),
         ratio: judged.and_then(|j| times(j.ratio?, 1.0, j.better)),
         interval: judged.and_then(|j| j.ratio_ci).map(turned),
+    }
+}
+
+/// What is asked for, under the base.
+fn demands(asks: &[Asked<'_>], base: usize) -> Vec<Point> {
+    let asked = asks.iter().filter(|a| matches!(a.kind, Kind::Rate(_) | Kind::Share(_)));
+    asked.map(|a| point(a, base, base)).collect()
+}
+
+/// Whether a demand is met by a figure.
+pub(super) fn is_met(ask: Kind, value: f64) -> Option<bool> {
+    match ask {
+        Kind::Rate(n) => Some(value >= KEPT * n),
+        Kind::Share(n) => Some(value >= MET * n),
+        _ => None,
     }
 }
 
@@ -419,9 +436,10 @@ pub(super) fn verdict(
         return None;
     }
     let takes = best.better();
-    let (firmness, agree, pairs) = match takes {
-        true => firmness(best.decides().map(|i| &asks[i]), best.at, base),
-        false => field.keeps(),
+    let (firmness, agree, pairs) = if takes {
+        firmness(best.decides().map(|i| &asks[i]), best.at, base)
+    } else {
+        field.keeps()
     };
     let (mut gains, mut prices) = sides(best, asks, base);
     let one_run = field.runs(base) < 2 && gains.is_empty();
@@ -446,6 +464,7 @@ pub(super) fn verdict(
         agree,
         gains,
         prices: if takes { prices } else { Vec::new() },
+        demands: if takes { Vec::new() } else { demands(asks, base) },
         unproven: if takes { field.unproven(best) } else { Vec::new() },
         open: field.named(|s| s.is_open() && s.at != chosen),
         level: field.named(Standing::level),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use iosched_experiment::RunsOn;
-use iosched_experiment::record::{Ask, Record, Status};
+use iosched_experiment::record::{Ask, JobRecord, Record, Status};
 
 use super::{BASE, UNSTEADY, WARM_UP};
 
@@ -23,6 +23,15 @@ pub(super) struct Device {
     pub(super) warmed: BTreeSet<String>,
     /// Workloads that never settled, with the reason.
     pub(super) never_steady: BTreeMap<String, String>,
+}
+
+/// What all processes of a job ask for together, whose figures are one.
+fn of_all(ask: Ask, job: &JobRecord) -> Ask {
+    let processes = job.options.get("numjobs").and_then(|n| n.parse().ok()).unwrap_or(1);
+    match ask {
+        Ask::Rate(each) => Ask::Rate(each.saturating_mul(processes)),
+        other => other,
+    }
 }
 
 /// The facts of all devices, gathered record by record.
@@ -62,7 +71,7 @@ impl Facts {
         let jobs = &mut here.workloads[at].1;
         for j in &r.jobs {
             if !jobs.iter().any(|o| o.0 == j.name) {
-                jobs.push((j.name.clone(), j.ask));
+                jobs.push((j.name.clone(), j.ask.map(|ask| of_all(ask, j))));
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::choose::is_met;
 use super::{Advice, Firmness, Kind, Point, Verdict};
 use crate::answer::wrap;
 use crate::grid::{Align, Cell, Grid};
@@ -35,6 +36,9 @@ pub fn text(verdicts: &[Verdict], columns: usize) -> String {
         }
         out.push_str(&matrix(v, columns));
     }
+    if base.is_some() {
+        out.push('\n');
+    }
     out
 }
 
@@ -54,10 +58,7 @@ fn unsteady(verdicts: &[Verdict], columns: usize) -> String {
     }
     if !others.is_empty() {
         let names: Vec<&str> = others.into_iter().collect();
-        lines.insert(format!(
-            "The rate changes during {} (a cache of the device fills, or a scheduler adapts): longer runs may say otherwise.",
-            list(&names)
-        ));
+        lines.insert(format!("The rate changes during {}.", list(&names)));
     }
     let mut out: String = lines.iter().map(|l| wrap("", 2, &printable(l), columns)).collect();
     if !out.is_empty() {
@@ -114,19 +115,40 @@ fn head(v: &Verdict, columns: usize) -> String {
 fn one(v: &Verdict, columns: usize) -> String {
     let mut out = head(v, columns);
     let base = called(v, &v.base);
-    let wide = v.gains.iter().map(|p| p.job.chars().count()).max();
+    let wide = v.gains.iter().chain(&v.demands).map(|p| p.job.chars().count()).max();
     let wide = wide.unwrap_or(0).clamp(8, 24);
     let mut detail = |name: &str, words: &str| {
         let name = format!("  {:wide$}  ", printable(name));
         out.push_str(&wrap(&name, wide + 4, words, columns));
     };
     v.gains.iter().take(LINES).for_each(|p| detail(&p.job, &said(p, base)));
-    for p in v.prices.iter().take(2) {
-        detail("price", &format!("{}: {}", p.job, said(p, base)));
+    for p in v.demands.iter().take(LINES) {
+        let met = p.value.and_then(|v| is_met(p.ask, v)).unwrap_or(false);
+        let met = if met { "" } else { ", less than it asks for" };
+        detail(&p.job, &format!("{}{met}", amount(p, p.value)));
+    }
+    match &v.prices[..] {
+        [] => {}
+        [one] => detail("price", &format!("{}: {}", one.job, said(one, base))),
+        all => {
+            let all: Vec<String> = all.iter().take(2).map(short).collect();
+            detail("price", &all.join(", "));
+        }
     }
     for p in v.unproven.iter().take(2) {
         detail("not sure", &format!("{}: {}", p.job, said(p, base)));
     }
+    out.push_str(&others(v, columns));
+    if !v.set.is_empty() {
+        out.push_str(&wrap(&format!("  {:wide$}  ", "set it"), wide + 4, &v.set, columns));
+    }
+    out
+}
+
+/// Lines about the other schedulers, and about what was not run.
+fn others(v: &Verdict, columns: usize) -> String {
+    let mut out = String::new();
+    let base = called(v, &v.base);
     let mut line = |words: &str| out.push_str(&wrap("  ", 4, words, columns));
     if !v.level.is_empty() {
         let verb = if v.level.len() == 1 { "is" } else { "are" };
@@ -162,9 +184,6 @@ fn one(v: &Verdict, columns: usize) -> String {
     }
     if !v.default_not_run.is_empty() {
         line(&format!("{}, the kernel's default here, was not run", v.default_not_run));
-    }
-    if !v.set.is_empty() {
-        out.push_str(&wrap(&format!("  {:wide$}  ", "set it"), wide + 4, &v.set, columns));
     }
     out
 }
@@ -263,7 +282,7 @@ fn matrix(v: &Verdict, columns: usize) -> String {
         1 => "and 1 more ask (--format json)\n".into(),
         more => format!("and {more} more asks (--format json)\n"),
     };
-    format!("{}{level}{more}\n", grid.render(columns, false))
+    format!("{}{level}{more}", grid.render(columns, false))
 }
 
 fn times(r: f64) -> String {

@@ -95,7 +95,7 @@ fn options_beside_an_experiment_file_are_part_of_the_command() {
     let (command, file) = again(&place);
     assert_eq!(
         command,
-        "iosched run again.toml --runs 1 --set bs=64k --set rw=randread --scheduler kyber \
+        "iosched run again.toml --runs 12 --set bs=64k --set rw=randread --scheduler kyber \
          --name 'two words'"
     );
     assert!(file.starts_with("devices = [\"fixed\"]"), "{file}");

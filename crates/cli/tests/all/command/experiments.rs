@@ -64,7 +64,7 @@ fn experiment_files_have_tables_labels_and_inline_parts() {
          schedulers = [\"none\", {{ name = \"mq-deadline\", tunables = {{ fifo_batch = 1 }}, label = \"small\" }}]\n\
          kernel = [\"4.12\", \"6.12\"]\nworkloads = [{{ name = \"tiny\", job = '''\n{JOB}''' }}]\n\
          [queue]\nnr_requests = 64\n[set]\niodepth = 4\n"));
-    let text = place.out(&["run", &file, "--no-store"]);
+    let text = place.out(&["run", &file, "--no-store", "--tables"]);
     assert!(text.contains("tiny on mine") && text.contains("small on 4.12"), "{text}");
     assert!(text.contains("none on 6.12"), "{text}");
 }
@@ -73,7 +73,7 @@ fn experiment_files_have_tables_labels_and_inline_parts() {
 fn every_example_experiment_is_planned() {
     let place = Place::new();
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/desktop.toml");
-    let text = place.out(&["run", root, "--no-store", "--backend", "mock"]);
+    let text = place.out(&["run", root, "--no-store", "--backend", "mock", "--tables"]);
     assert!(text.contains("desktop on hdd-7200") && text.contains("anticipatory@2.6.32"), "{text}");
 }
 
@@ -81,8 +81,17 @@ fn every_example_experiment_is_planned() {
 fn live_rounds_store_each_run() {
     let place = Place::new();
     let job = place.file("job.fio", JOB);
-    let out =
-        place.out(&["run", &job, "--backend", "mock", "--runs", "2", "--scheduler", "none,bfq"]);
+    let out = place.out(&[
+        "run",
+        &job,
+        "--backend",
+        "mock",
+        "--runs",
+        "2",
+        "--scheduler",
+        "none,bfq",
+        "--tables",
+    ]);
     assert!(out.contains("made-up figures"), "{out}");
     let trials = place.out(&["results", "show", "job", "--trials"]);
     assert_eq!(trials.matches("complete").count(), 4, "{trials}");

@@ -21,6 +21,7 @@ fn the_quick_form_compares_and_stores() {
         "3",
         "--seed",
         "7",
+        "--tables",
     ];
     let text = place.out(&args);
     assert!(text.contains("job on fixed, Linux 7.1, mean of 3 runs"), "{text}");
@@ -29,7 +30,7 @@ fn the_quick_form_compares_and_stores() {
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     let list: Value = serde_json::from_str(&place.out(&["results", "list", "--json"])).unwrap();
     assert_eq!(list[0]["trials"], 18);
-    assert!(place.out(&["results", "show", "job"]).contains("job on fixed"));
+    assert!(place.out(&["results", "show", "job", "--tables"]).contains("job on fixed"));
     // A result equals itself: no regression, exit 0.
     assert!(place.out(&["compare", "job", "job", "--all"]).contains("read.iops"));
 }
@@ -41,7 +42,7 @@ fn a_run_writes_its_page_as_report_does() {
     let run = ["run", &job, "--device", "fixed", "--scheduler", "none,mq-deadline"];
     let with = |more: &[&'static str]| [&run[..], more].concat();
     let text = place.out(&with(&["--html", "a.html"]));
-    assert!(text.contains("job on fixed"), "the tables are printed all the same");
+    assert!(text.contains("fixed: "), "the verdict is printed all the same");
     place.out(&["report", "job", "--html", "b.html"]);
     let page = |name: &str| std::fs::read_to_string(place.dir.path().join(name)).unwrap();
     assert!(page("a.html") == page("b.html"), "two pages of one result");
@@ -172,7 +173,7 @@ fn edits_change_tables_and_pages_but_no_figures() {
         "none=as it came",
     ]);
     assert!(said.contains("called \"B <F> Q\"") && said.contains("cfq@4.12: hidden"), "{said}");
-    let table = place.out(&["results", "show", "job"]);
+    let table = place.out(&["results", "show", "job", "--tables"]);
     assert!(table.contains("\nB <F> Q") && !table.contains("bfq@7.1"), "{table}");
     assert!(table.contains("note on none: as it came") && table.contains("hidden: cfq@4.12"));
     place.out(&["report", "job", "--html", "page.html"]);
@@ -187,7 +188,11 @@ fn edits_change_tables_and_pages_but_no_figures() {
     let again = place.file("again.json", document.as_str());
     let other = ["--db", "other.db"];
     place.out(&[&["results", "import", &again][..], &other].concat());
-    assert!(place.out(&[&["results", "show", "job"][..], &other].concat()).contains("B <F> Q"));
+    assert!(
+        place
+            .out(&[&["results", "show", "job", "--tables"][..], &other].concat())
+            .contains("B <F> Q")
+    );
     // The mistakes people make.
     let fails = |more: &[&str]| place.fails(2, &[&["results", "edit", "job"], more].concat());
     assert!(fails(&["--hide", "none@1"]).contains("did you mean \"none\""));

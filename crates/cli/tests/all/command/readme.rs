@@ -11,7 +11,12 @@ const TABLE: &str = "random-writers on ssd-sata, Linux 6.12";
 fn the_first_command_prints_the_table_that_is_shown() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let example = root.join("examples/desktop.toml").display().to_string();
-    let out = Place::new().out(&["run", &example, "--device", "ssd-sata", "--quiet"]);
+    let place = Place::new();
+    let out = place.out(&["run", &example, "--runs", "1", "--quiet", "--tables"]);
+    let brief = place.out(&["results", "show", "desktop"]);
+    assert!(brief.lines().count() <= 40, "one screen: {brief}");
+    assert!(brief.lines().all(|l| l.chars().count() <= 80), "{brief}");
+    assert!(brief.contains("tables   iosched results show desktop --tables\n"), "{brief}");
     let table = &out[out.find(TABLE).unwrap()..];
     let table = &table[..table.find("\nAll workloads").unwrap()];
     let table: String = table.trim_end().lines().map(|l| format!("{}\n", l.trim_end())).collect();

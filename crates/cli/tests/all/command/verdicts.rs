@@ -5,7 +5,8 @@ use super::{JOB, Place};
 const DEVICE: &str = "[model]\nkind = \"fixed\"\ncap = \"16GiB\"\nlat_ns = 500_000\npar = 8\n";
 
 fn run(place: &Place, job: &str, more: &[&str]) -> String {
-    place.out(&[&["run", job, "--scheduler", "none,bfq"][..], more].concat())
+    let runs: &[&str] = if more.contains(&"--runs") { &[] } else { &["--runs", "1"] };
+    place.out(&[&["run", job, "--scheduler", "none,bfq"][..], runs, more].concat())
 }
 
 #[test]
@@ -77,11 +78,11 @@ fn values_of_one_tunable_are_compared() {
 fn tables_end_with_an_answer_for_each_goal() {
     let place = Place::new();
     let job = place.file("job.fio", JOB);
-    let text = run(&place, &job, &["--device", "hdd-7200", "--runs", "3"]);
+    let text = run(&place, &job, &["--device", "hdd-7200", "--runs", "3", "--tables"]);
     let answer = &text[text.find("Answer for hdd-7200\n").unwrap_or_else(|| panic!("{text}"))..];
     assert!(answer.contains("\n  throughput  ") && answer.contains("\n  latency "), "{answer}");
     assert!(answer.lines().all(|l| l.chars().count() <= 80), "{answer}");
-    let once = run(&place, &job, &["--device", "hdd-7200"]);
+    let once = run(&place, &job, &["--device", "hdd-7200", "--tables"]);
     let once = once.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         once.contains("One value of each proves nothing") && once.contains("[not testable]"),
@@ -149,7 +150,7 @@ fn answers_are_in_json() {
     let job = place.file("job.fio", JOB);
     let options = ["--device", "hdd-7200", "--runs", "3", "--name", "orig"];
     let joined = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let shown = joined(&run(&place, &job, &options));
+    let shown = joined(&run(&place, &job, &[&options[..], &["--tables"]].concat()));
     let check = |text: &str| {
         let json: serde_json::Value = serde_json::from_str(text).unwrap();
         let answers = json["experiments"][0]["answers"].as_array().unwrap().clone();
@@ -188,12 +189,12 @@ fn an_experiment_says_what_decides() {
         place.file("e.toml", text)
     };
     let file = with("job/start/read.lat.mean");
-    let json = place.out(&["run", &file, "--format", "json"]);
+    let json = place.out(&["run", &file, "--runs", "1", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     let answers = json["experiments"][0]["answers"].as_array().unwrap();
     assert_eq!(answers[0]["goal"], "mean of reads of job start");
     assert_eq!((&answers[0]["decides"], &answers[1]["decides"]), (&true.into(), &false.into()));
-    let text = place.out(&["results", "show", "e"]);
+    let text = place.out(&["results", "show", "e", "--tables"]);
     let answer = &text[text.find("Answer for").unwrap()..];
     assert!(answer.lines().nth(1).unwrap().contains("mean of reads of job start"), "{answer}");
     place.out(&["report", "e", "--html", "e.html"]);
@@ -203,7 +204,7 @@ fn an_experiment_says_what_decides() {
     // Measured, but these results are compared by the other latency: that is said everywhere.
     let said = "asks for \"read.clat.mean\", but these results are compared by \"read.lat.mean\"";
     let file = with("read.clat.mean");
-    let text = place.out(&["run", &file, "--name", "clat"]);
+    let text = place.out(&["run", &file, "--name", "clat", "--tables"]);
     assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
     let json = place.out(&["results", "export", "clat"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
