@@ -66,6 +66,16 @@ impl Machine {
             }
             Others::Pool(_) => {}
         }
+        if io.op == Op::Discard && !self.may_trim(t, bio.id) {
+            self.block(t, bio);
+            return false;
+        }
+        self.send(t, bio)
+    }
+
+    /// Sends a bio, whole or in pieces; `false` when the process fell asleep in it.
+    #[inline(always)]
+    fn send(&mut self, t: TaskId, bio: Bio) -> bool {
         if bio.sectors <= self.single {
             self.ios.start(bio.id, 1);
             return self.submit_one(t, &bio);
@@ -190,6 +200,15 @@ impl Machine {
 
     /// Goes on with a blocked submission, or with the flush behind a write; `false` when it blocks again.
     pub(crate) fn resume_submission(&mut self, t: TaskId) -> bool {
+        let task = &mut self.tasks[t as usize];
+        if task.trims && matches!(task.state, State::Blocked) && self.waits_to_trim(t) {
+            if let Some(bio) = self.resume_trim(t) {
+                return self.send(t, bio);
+            }
+            self.leave_core(t);
+            self.end_call();
+            return false;
+        }
         let task = &mut self.tasks[t as usize];
         let mut resumed = match task.state {
             State::Blocked => true,

@@ -19,6 +19,7 @@ mod starts;
 mod steps;
 mod tasks;
 mod threads;
+mod trims;
 mod wake;
 
 pub use error::HostError;

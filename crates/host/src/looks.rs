@@ -20,6 +20,8 @@ pub struct Looks {
     pub(crate) io: Nanos,
     /// An I/O of a synchronous engine.
     pub(crate) sync_io: Nanos,
+    /// A discard, whichever engine asks for it: a call that waits, with a plug.
+    pub(crate) discard: Nanos,
     /// An I/O of a batch, before the call for all of them.
     pub(crate) collected: Nanos,
     /// That call. The kernel's own look at a plugged request is the block layer's.
@@ -45,6 +47,7 @@ impl Looks {
             begin: if start_together { 1 } else { 1001 },
             io: 6 - less,
             sync_io: 7 - less,
+            discard: 7,
             collected: 3,
             call: 1,
             thread_io: 2,
@@ -53,7 +56,7 @@ impl Looks {
         };
         let older = || {
             let io = if path == BlockPath::Legacy { 4 } else { 5 };
-            Looks { begin: 2, io, sync_io: io, call: 3, ..looks }
+            Looks { begin: 2, io, sync_io: io, discard: io, call: 3, ..looks }
         };
         let looks = if kernel.has_path(BlockPath::Legacy) { older() } else { looks };
         (kernel.cpu.model == CpuModel::Looks).then_some(looks)

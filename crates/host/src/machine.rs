@@ -22,6 +22,7 @@ use crate::samples::{Sampler, Thin};
 use crate::starts::Starts;
 use crate::tasks::{self, State, Task};
 use crate::threads::Threads;
+use crate::trims::Trims;
 
 /// Events at one instant after which the simulation counts as stuck.
 const MOST_AT_ONCE: u64 = 50_000_000;
@@ -54,6 +55,9 @@ pub struct Machine {
     pub(crate) direct_sync: DirectSync,
     /// The device takes discards.
     discards: bool,
+    /// Discards of several processes go one at a time.
+    pub(crate) trims_alone: bool,
+    pub(crate) trims: Trims,
     pub(crate) dispatches: Option<Thin<Issue>>,
     /// Samples of the queue, if they are collected.
     pub sampler: Option<Sampler>,
@@ -110,6 +114,8 @@ impl Machine {
             unplugged: queue.unplugged_sectors(),
             direct_sync: queue.direct_sync(),
             discards: true,
+            trims_alone: queue.trims_alone(),
+            trims: Trims::default(),
             single: limits.max_sectors.min(u32::from(limits.max_segments) * 8),
             alive: tasks.len(),
             unstarted: tasks.len(),

@@ -1,6 +1,6 @@
 //! What a fio job asks for, step by step.
 
-use iosched_types::{Nanos, TaskId};
+use iosched_types::{Nanos, Op, TaskId};
 use iosched_workloads::fio::process::{LeanStep, Step};
 
 use crate::events::HostEvent;
@@ -44,6 +44,9 @@ impl Machine {
         if !self.resume_submission(t) {
             return;
         }
+        if self.tasks[t as usize].trims {
+            self.trimmed(t);
+        }
         if self.looks.is_some() {
             self.first_looks(t);
         }
@@ -74,6 +77,7 @@ impl Machine {
                 self.look(|l| match (batch, sync) {
                     // Before the call.
                     (true, _) => 0,
+                    _ if io.op == Op::Discard => l.discard,
                     (_, true) => l.sync_io,
                     _ => l.io,
                 });

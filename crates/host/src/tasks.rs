@@ -50,6 +50,8 @@ pub struct Task {
     pub(crate) began: bool,
     /// The pieces of a large I/O are on their way, under a plug of their own unless there is a batch.
     pub(crate) in_pieces: bool,
+    /// The call under way discards: it holds the device's lock for that, or waits for it.
+    pub(crate) trims: bool,
     /// The call under way flushes when its write is done.
     pub(crate) flushes: bool,
     pub(crate) cgroup: u32,
@@ -94,6 +96,7 @@ impl Task {
             left: None,
             in_pieces: false,
             flushes: false,
+            trims: false,
             error: None,
             rest: VecDeque::new(),
             then: Then::Step,

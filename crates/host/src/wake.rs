@@ -24,6 +24,9 @@ impl Machine {
             }
             let d = self.queue.out().done[i];
             let Some(t) = self.ios.bio_done(d.bio) else { continue };
+            if self.tasks[t as usize].trims {
+                self.trim_done(d.bio);
+            }
             let task = &mut self.tasks[t as usize];
             let unit = d.bio - task.first_io;
             if !matches!(task.others, Others::None) {

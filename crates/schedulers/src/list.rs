@@ -171,14 +171,21 @@ impl<F: Field> List<F> {
     }
 
     /// The merge search of a blk-mq software queue: of the newest eight requests, newest first, the first
-    /// of the same operation that `bio` continues or precedes. Limits are the block layer's business.
+    /// of the same operation that `bio` continues or precedes and that has room for it. (6.12: two processes at one place of a disk
+    /// with one tag; a read that does not fit in front of one request goes behind the next.)
     #[must_use]
-    pub fn newest_match(&self, reqs: &Requests, bio: &Bio) -> Option<(ReqId, MergeKind)> {
+    pub fn newest_match(
+        &self,
+        reqs: &Requests,
+        bio: &Bio,
+        max_sectors: u32,
+    ) -> Option<(ReqId, MergeKind)> {
         let mut at = self.tail;
         for _ in 0..NEWEST {
             let id = some(at)?;
             let r = &reqs[id];
-            if r.op == bio.op && !r.flags.has(Flags::NOMERGE) {
+            let has_room = r.sectors + bio.sectors <= max_sectors;
+            if r.op == bio.op && has_room && !r.flags.has(Flags::NOMERGE) {
                 if r.end() == bio.sector {
                     return Some((id, MergeKind::Back));
                 }

@@ -83,7 +83,8 @@ impl Scheduler for SoftwareQueues {
         let mut at = list.tail();
         for _ in 0..MERGE_REACH {
             let id = at?;
-            if let Some(kind) = joins(ctx.reqs, id, bio) {
+            let has_room = ctx.reqs[id].sectors + bio.sectors <= ctx.queue.max_sectors;
+            if has_room && let Some(kind) = joins(ctx.reqs, id, bio) {
                 return Some((id, kind));
             }
             at = list.prev(ctx.reqs, id);

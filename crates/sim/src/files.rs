@@ -134,6 +134,8 @@ fn run(
     host.prepare(fio.preparation(), go_on).map_err(|e| in_words(trial, e, true))?;
     if !trial.host.files.is_empty() {
         host.mount_anew();
+    }
+    if !trial.host.files.is_empty() || trial.host.remounted {
         host.mount_cold();
     }
     let failed = match host.run(fio.measured(), go_on) {

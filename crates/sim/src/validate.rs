@@ -62,6 +62,12 @@ pub struct TruthRun {
     /// Those of the scheduler's that were set before the run.
     #[serde(default)]
     pub tunables: BTreeMap<String, String>,
+    /// File system, where the row says.
+    #[serde(default)]
+    pub fs: String,
+    /// When fio began, in ns after the reset of the device, where the run holds that and so the making of the jobs' files.
+    #[serde(default)]
+    pub begin_ns: Option<u64>,
     /// In ns of the run: from here on it is not the kernel's, whose own code ended in a BUG.
     #[serde(default)]
     pub bug_at_ns: Option<u64>,
@@ -306,7 +312,7 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
     let reset = taken.reset(run);
     let first = taken.first_command(jobs.jobs.len());
     let start_at = (reset + first + ticks).saturating_sub(late + taken.first_looks());
-    Ok(Trial {
+    let trial = Trial {
         id: TrialId {
             experiment: "validate".into(),
             device: run.device.clone(),
@@ -325,6 +331,10 @@ fn trial(folder: &TruthFolder, run: &TruthRun) -> Result<Trial, String> {
         first_run_late: taken.first_run_late(run),
         host,
         ..Trial::new(spec, scheduler, kernel, jobs)
+    };
+    Ok(match run.begin_ns {
+        Some(begin) => files::from_the_start(trial, &run.fs, begin),
+        None => trial,
     })
 }
 

@@ -11,7 +11,6 @@ use crate::state;
 pub(crate) struct Rules {
     limits: Limits,
     same_prio: bool,
-    marks_full: bool,
 }
 
 /// Segments of a bio: pages of 4 KiB that do not touch.
@@ -42,19 +41,13 @@ pub(crate) fn contiguous(r: &Request, bio: &Bio) -> Option<MergeKind> {
 }
 
 impl Rules {
-    /// `same_prio`: only requests of one priority become one. `marks_full`: a request that met a limit never merges
-    /// again (2.6.18).
-    pub(crate) fn new(limits: Limits, same_prio: bool, marks_full: bool) -> Self {
-        Rules { limits, same_prio, marks_full }
+    /// `same_prio`: only requests of one priority become one.
+    pub(crate) fn new(limits: Limits, same_prio: bool) -> Self {
+        Rules { limits, same_prio }
     }
 
     pub(crate) fn limits(&self) -> Limits {
         self.limits
-    }
-
-    /// Whether a request that met a limit never merges again.
-    pub(crate) fn marks_full(&self) -> bool {
-        self.marks_full
     }
 
     /// Merging is off.

@@ -24,7 +24,7 @@ use crate::core::trace::Explain;
 use crate::legacy::Legacy;
 use crate::mq::Mq;
 use crate::outbox::Outbox;
-use crate::profile::{CpuModel, KernelProfile, LegacyFlush, ShallowDepth};
+use crate::profile::{CpuModel, KernelProfile, ShallowDepth};
 use crate::stats::QueueStats;
 
 impl Queue {
@@ -109,8 +109,7 @@ fn rules(cfg: &QueueConfig, get: &dyn Fn(&str) -> Option<i64>) -> Rules {
         nomerges: get("nomerges").map_or(0, |v| v as u8),
     };
     let same_prio = mq && profile.mq.same_prio_merge;
-    let marks_full = !mq && profile.legacy.flush == LegacyFlush::Barrier;
-    Rules::new(limits, same_prio, marks_full)
+    Rules::new(limits, same_prio)
 }
 
 /// The facts of a queue under its first scheduler; `nr` is `nr_requests` if it was set.

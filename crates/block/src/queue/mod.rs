@@ -174,6 +174,12 @@ impl Queue {
         self.core.profile.direct_sync()
     }
 
+    /// Whether several processes discard one after the other.
+    #[must_use]
+    pub fn trims_alone(&self) -> bool {
+        self.core.profile.trims_alone()
+    }
+
     /// The priority on the bios of a process with this one and this nice value. Where requests of different priorities
     /// do not merge, a process that has none is on a level with those that have the one of its nice value.
     #[must_use]

@@ -209,6 +209,12 @@ impl Stack {
         self.first.direct_sync()
     }
 
+    /// As [`Queue::trims_alone`].
+    #[must_use]
+    pub fn trims_alone(&self) -> bool {
+        self.first.trims_alone()
+    }
+
     /// As [`Queue::prio_of_bios`].
     #[must_use]
     pub fn prio_of_bios(&self, prio: IoPrio, nice: i8) -> IoPrio {

@@ -103,10 +103,7 @@ pub(crate) fn into_scheduler<P: Path>(
         return Search::Open;
     }
     if !core.rules.within_limits(&core.reqs[id], bio.sectors, segments(bio.sectors)) {
-        if core.rules.marks_full() {
-            core.reqs[id].state |= state::NOMERGE;
-            core.elevator.set_last(NO_REQ);
-        }
+        meets_limit(core, id);
         return Search::Open;
     }
     let old = core.reqs[id].sector;
@@ -126,14 +123,24 @@ pub(crate) fn into_scheduler<P: Path>(
     Search::Merged
 }
 
+/// A request that met a limit never merges again, even with a bio that would fit (2.6.18, 6.12 and 7.1).
+#[cold]
+fn meets_limit(core: &mut Core, id: ReqId) {
+    core.reqs[id].state |= state::NOMERGE;
+    if core.elevator.last() == id {
+        core.elevator.set_last(NO_REQ);
+    }
+}
+
 /// Tries to merge a bio into one request that no scheduler has yet.
 pub(crate) fn into_request(core: &mut Core, id: ReqId, bio: &Bio) -> bool {
     let r = &core.reqs[id];
     let Some(kind) = contiguous(r, bio) else { return false };
-    if !core.rules.compatible(r, bio)
-        || !core.rules.within_limits(r, bio.sectors, segments(bio.sectors))
-        || core.rules.never()
-    {
+    if !core.rules.compatible(r, bio) || core.rules.never() {
+        return false;
+    }
+    if !core.rules.within_limits(r, bio.sectors, segments(bio.sectors)) {
+        meets_limit(core, id);
         return false;
     }
     add_bio(core, id, bio, kind);

@@ -187,7 +187,7 @@ impl Scheduler for Kyber {
 
     fn find_merge(&mut self, ctx: &mut Ctx<'_>, bio: &Bio) -> Option<(ReqId, MergeKind)> {
         let d = self.domain(bio.op, bio.flags);
-        self.queues.find_merge(ctx.reqs, bio, d)
+        self.queues.find_merge(ctx.reqs, bio, d, ctx.queue.max_sectors)
     }
 
     fn absorbed(&mut self, ctx: &mut Ctx<'_>, _into: ReqId, gone: ReqId) {

@@ -95,8 +95,9 @@ impl Queues {
         reqs: &Requests,
         bio: &Bio,
         domain: usize,
+        max_sectors: u32,
     ) -> Option<(ReqId, MergeKind)> {
-        self.lists[self.soft(bio.cpu, domain)].newest_match(reqs, bio)
+        self.lists[self.soft(bio.cpu, domain)].newest_match(reqs, bio, max_sectors)
     }
 
     /// Removes a request from the list that it is in. Returns whether it was in one.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use iosched_block::{CpuModel, KernelProfile};
 use iosched_devices::{TruthDevice, truth};
 use iosched_experiment::{
-    DirStats, JobRecord, Record, Trial, TrialId, Work, choose_scheduler, label,
+    DirStats, HostSpec, JobRecord, Record, Trial, TrialId, Work, choose_scheduler, label,
 };
 use iosched_schedulers::registry::Registry;
 use iosched_types::{Bytes, Diagnostic, Nanos};
@@ -36,14 +36,29 @@ fn begin(run: &FileRun) -> Nanos {
 
 /// How long before that tick, which depends on what it took to mount and to choose the scheduler. In the event logs writers go on
 /// at whole ticks.
-fn before_tick(run: &FileRun) -> Nanos {
-    let scheduler = match run.scheduler.as_str() {
+fn before_tick(scheduler: &str, fs: &str) -> Nanos {
+    let scheduler = match scheduler {
         "bfq" => 3_450_700,
         "kyber" => 3_509_100,
         "none" => 3_519_900,
         _ => 3_475_300,
     };
-    if run.fs == "xfs" { scheduler - 37_500 } else { scheduler }
+    if fs == "xfs" { scheduler - 37_500 } else { scheduler }
+}
+
+/// A trial of such jobs that holds fio's whole start from `begin` on, the making of its files too: on a file system that was mounted
+/// when the other rows' was.
+pub(super) fn from_the_start(trial: Trial, fs: &str, begin: Nanos) -> Trial {
+    let reset_at = TICK - before_tick(trial.scheduler.descriptor.name, fs);
+    let host = HostSpec {
+        fio_start: Start { lays_out: true, ..fio_start(trial.jobs()) },
+        mounted_since: MOUNTED - reset_at,
+        remounted: true,
+        made_at_once: true,
+        ..trial.host
+    };
+    let timer = Some((TIMER, LOOK));
+    Trial { reset_at, start_at: reset_at + begin, timer, host, ..trial }
 }
 
 /// How long before that the file systems were mounted.
@@ -281,17 +296,15 @@ impl FileFolder {
         };
         let mut trial = Trial::new(device.spec.clone(), scheduler, kernel, work);
         trial.id = id;
-        let reset = TICK - before_tick(run);
+        let reset = TICK - before_tick(&run.scheduler, &run.fs);
         trial.reset_at = reset;
         trial.timer = Some((TIMER, LOOK));
         trial.start_at = reset + begin(run);
         if trial.work.load().is_some_and(|l| l.program().is_some()) {
             trial.start_at += STARTS + CALLS_OF_START * trial.kernel.cpu.call_ns;
         }
-        let jobs = trial.jobs().jobs.len() as u64;
-        if jobs > 0 {
-            trial.host.fio_start =
-                Start { looks_after: LOOKS_FOR_FILES, runs_after: RUNS + RUNS_EACH * jobs };
+        if !trial.jobs().jobs.is_empty() {
+            trial.host.fio_start = fio_start(trial.jobs());
         }
         // Other rows begin with an empty file system.
         if matches!(run.set.as_str(), "A" | "B") {
@@ -334,6 +347,12 @@ const LOOKS_FOR_FILES: Nanos = 65_361_000;
 const RUNS: Nanos = 100_567_000;
 #[allow(missing_docs, reason = "as above")]
 const RUNS_EACH: Nanos = 14_006;
+
+/// How fio starts with such jobs, whose files are there.
+fn fio_start(jobs: &iosched_workloads::fio::JobSet) -> Start {
+    let runs_after = RUNS + RUNS_EACH * jobs.jobs.len() as u64;
+    Start { looks_after: LOOKS_FOR_FILES, runs_after, lays_out: false }
+}
 
 /// Nanoseconds of a call where none are declared: each operation looks at the clock, and a look takes one. Processes that do the
 /// same so come one after the other, which decides whose changes a commit takes.

@@ -20,6 +20,7 @@ const PARTS: &[(&str, &str, usize)] = &[
     ("truth-4.12", "ssd_sata.sr1rw4.kyber", 119),
     ("truth-7.1", "hdd7k_q1.sr1rw4.bfq", 36),
     ("truth-7.1", "hdd7k_q1.think.adios", 74),
+    ("truth-random-7.1", "hdd7k_q1.g84.kyber", 61),
     ("truth-adios", "hdd7k_ncq.rr128.adios", 162),
     ("truth-adios", "hdd7k_q1.think.adios", 39),
 ];
@@ -100,8 +101,10 @@ fn every_command_is_that_of_adios_with_a_model() {
     every_command_is_that_of("truth-adios", 15);
 }
 
-/// The requests of a batch leave together, and a request of the scheduler goes between two flushes.
+/// The requests of a batch leave together, a request of the scheduler goes between two flushes, and processes that trim take turns
+/// when one has waited for a tick. Four processes read the same places: a request that met a limit never merges again, and kyber looks
+/// on behind one without room (without that g84 parts at 59 and 31).
 #[test]
 fn every_command_is_that_of_random_jobs_on_7_1() {
-    every_command_is_that_of("truth-random-7.1", 12);
+    every_command_is_that_of("truth-random-7.1", 17);
 }

@@ -133,3 +133,26 @@ fn the_curve_of_the_throughput_leaves_trims_out() {
         trims.jobs[0].write.ios as f64 / (trims.jobs[0].write.ios + trims.jobs[0].trim.ios) as f64;
     assert!((written / 4096.0 / done - writes).abs() < 0.01, "{written} {done} {writes}");
 }
+
+/// On several cores a discarding call that gives the lock back may be overtaken by the one that it wakes: then all come forward
+/// alike, one at a time. On one core the same process goes on until another has waited for a tick.
+#[test]
+fn processes_that_trim_take_turns() {
+    let disk = "title=\"t\"\n[model]\nkind=\"hdd\"\ncap=\"1GiB\"\novh_ns=100000\nbw=150000000\n[queue]\nqueue_depth=32\ndiscard=true\n";
+    let text = "[t]\nfilename=/dev/disk0\ndirect=1\nbs=4k\nrw=randtrim\nioengine=psync\nnumjobs=3\ntime_based\nruntime=100ms\n";
+    for model in [CpuModel::Cost, CpuModel::Zero] {
+        let mut kernel = KernelProfile::find("6.12").unwrap();
+        kernel.cpu.model = model;
+        let trial = Trial::new(
+            DeviceSpec::from_toml("disk", disk).unwrap(),
+            choose_scheduler("none", &[], &kernel, Registry::builtin()).unwrap(),
+            kernel,
+            parse("job", text, &NoLookup, &|_| Err(String::new()), &[]).unwrap(),
+        );
+        let record = simulate(&trial).unwrap();
+        let ios: Vec<u64> = record.jobs.iter().map(|j| j.trim.ios).collect();
+        let all: u64 = ios.iter().sum();
+        assert!((900..=1003).contains(&all), "{ios:?}: one every 100 us");
+        assert!(ios.iter().all(|n| *n > 200), "{ios:?}: each has its turns");
+    }
+}

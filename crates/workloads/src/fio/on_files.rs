@@ -59,6 +59,8 @@ pub struct Start {
     pub looks_after: Nanos,
     /// How long after that the first job runs.
     pub runs_after: Nanos,
+    /// Whether it makes the jobs' files then, with the device working. Otherwise they are there before, made in no time.
+    pub lays_out: bool,
 }
 
 /// Whether a job needs the host's memory or file system: it is buffered, or its files lie in a directory.
@@ -127,7 +129,7 @@ impl OnFiles {
     #[must_use]
     pub fn preparation(self: &Arc<Self>) -> Birth {
         let this = self.clone();
-        birth(async move |sys| this.prepare(sys).await)
+        birth(async move |sys| if this.start.lays_out { Ok(()) } else { this.lay_out(&sys).await })
     }
 
     /// fio.
@@ -137,7 +139,7 @@ impl OnFiles {
         birth(async move |sys| this.run(sys).await)
     }
 
-    async fn prepare(self: Arc<Self>, sys: Sys) -> Done {
+    async fn lay_out(&self, sys: &Sys) -> Done {
         for (job, places) in self.set.jobs.iter().zip(&self.layouts) {
             if on_device(job) {
                 continue;
@@ -145,7 +147,7 @@ impl OnFiles {
             for (name, place) in job.file_names().iter().zip(places) {
                 if job.file_options.append || !self.existing.iter().any(|(known, _)| known == name)
                 {
-                    lay_out_file(&sys, job, name, place).await?;
+                    lay_out_file(sys, job, name, place).await?;
                 }
             }
         }
@@ -162,6 +164,9 @@ impl OnFiles {
         for name in self.set.jobs.iter().flat_map(JobSpec::file_names) {
             // One that is not there is made later.
             let _ = sys.stat(inside(&name)).await;
+        }
+        if self.start.lays_out {
+            self.lay_out(&sys).await?;
         }
         sys.sleep(self.start.runs_after).await?;
         let origin = sys.now();
