@@ -79,7 +79,7 @@ pub fn begin_measuring(jobs: &mut JobSet, after: Nanos) -> Option<Nanos> {
         let measured = last.saturating_add(after);
         for j in part {
             if endless(j) {
-                j.ramp_time = measured - j.start_delay();
+                j.warm_up = measured - j.start_delay();
             } else {
                 j.wait.delay = j.wait.delay.saturating_add(measured);
                 j.wait.delay_max = j.wait.delay_max.saturating_add(measured);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn ramps(jobs: &JobSet) -> Vec<(Nanos, Nanos)> {
-        jobs.jobs.iter().map(|j| (j.wait.delay / SEC, j.ramp_time / SEC)).collect()
+        jobs.jobs.iter().map(|j| (j.wait.delay / SEC, j.warm_up / SEC)).collect()
     }
 
     #[test]

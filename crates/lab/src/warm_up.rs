@@ -56,7 +56,7 @@ fn look(trial: &Trial, after: Nanos, time: Nanos) -> Trial {
         warm_up::begin_measuring(jobs, after);
         for j in &mut jobs.jobs {
             // A job with an end of its own is over as soon as it was.
-            let own = j.runtime.filter(|_| j.ramp_time == 0).unwrap_or(time);
+            let own = j.runtime.filter(|_| j.warm_up == 0).unwrap_or(time);
             j.runtime = Some(own.min(time));
         }
     }

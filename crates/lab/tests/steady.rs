@@ -166,3 +166,29 @@ fn an_interrupted_start_goes_on_to_the_same_number() {
     let ids = |all: &[Record]| all.iter().map(|r| r.trial.clone()).collect::<Vec<_>>();
     assert_eq!(ids(&again.unwrap()), ids(&whole));
 }
+
+/// A warm-up changes no pause of a job: with 10 ms of thinking it cannot make more than 100 I/Os a second.
+#[test]
+fn pauses_last_as_long_after_a_warm_up() {
+    let job = "[t]\nfilename=/dev/x\ndirect=1\nrw=randread\nbs=4k\nthinktime=10ms\nruntime=4\ntime_based\n";
+    for warm_up in ["0", "\"4s\"", "\"20s\""] {
+        let (e, trials) = planned("ssd-sata", job, &format!("warm_up = {warm_up}\n"));
+        let rate = rate(&records(&e, &trials, 1), "none");
+        assert!((98.0..100.0).contains(&rate), "{warm_up}: {rate}");
+    }
+}
+
+/// All jobs are measured in the same time. A job that starves has its long waits in its figures, and no time without the others.
+#[test]
+fn a_starved_job_is_measured_beside_the_others() {
+    let job = "[global]\nfilename=/dev/x\ndirect=1\nioengine=libaio\nruntime=10\ntime_based\n\
+               [copy]\nrw=write\nbs=1m\niodepth=32\n\
+               [guest]\nnumjobs=4\nrw=randwrite\nbs=4k\niodepth=1\noffset=50%\n";
+    let (e, trials) = planned("ssd-sata", job, "warm_up = \"1s\"\n");
+    let guests = |scheduler: &str| -> u64 {
+        let all = records(&e, &trials, 1);
+        let r = all.iter().find(|r| r.trial.scheduler.starts_with(scheduler)).unwrap();
+        r.jobs.iter().filter(|j| j.name == "guest").map(|j| j.write.ios).sum()
+    };
+    assert!(guests("mq-deadline") * 20 < guests("none"), "{}", guests("mq-deadline"));
+}

@@ -171,7 +171,7 @@ pub(crate) fn filling(trial: &Trial, caches: &[Cache], written: Bytes) -> Option
     // A state that the user has filled is full of what was there before.
     trial.device.all_full()?;
     // After a warm-up a full cache has been full while the rate was measured, which did not change.
-    let warm = trial.jobs().jobs.iter().any(|j| j.ramp_time > 0);
+    let warm = trial.jobs().jobs.iter().any(|j| j.ramp_time > 0 || j.warm_up > 0);
     let full = |c: &Cache| warm && c.1 >= c.2 / 10 * 9;
     let fills = |c: &&Cache| c.1 > written / 10 && c.1 > c.2 / 50 && !full(c);
     let (name, used, size) = caches.iter().filter(fills).max_by_key(|c| c.1)?;

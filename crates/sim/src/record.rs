@@ -207,7 +207,7 @@ fn jobs(ran: Vec<Ran<'_>>, start: Nanos, exact: bool) -> Vec<JobRecord> {
     for Ran { job, stats, cpu, error } in ran {
         let clones = clones.iter().find(|(j, _)| same_section(j, job)).map_or(1, |(_, n)| *n);
         let mut r = job_record(job, stats, clones, start, exact);
-        r.cpu = measured_part(cpu, r.runtime, job.ramp_time);
+        r.cpu = measured_part(cpu, r.runtime, job.ramp_time.max(job.warm_up));
         r.error = error.map(|errno| errno.to_string());
         let group = match job.group_reporting {
             true => out.iter_mut().find(|(grouped, o)| *grouped && o.group == job.group),

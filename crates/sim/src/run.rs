@@ -84,7 +84,9 @@ fn direct(
 
 pub(crate) fn expected_end(trial: &Trial) -> Nanos {
     let ends = trial.jobs().jobs.iter().map(|j| {
-        j.runtime.map_or(0, |r| r.saturating_add(j.ramp_time).saturating_add(j.wait.delay))
+        j.runtime.map_or(0, |r| {
+            r.saturating_add(j.ramp_time.max(j.warm_up)).saturating_add(j.wait.delay)
+        })
     });
     ends.max().unwrap_or(0)
 }

@@ -47,13 +47,15 @@ impl Ask {
         if rate > 0 {
             return Some(Ask::Rate(rate));
         }
-        if OFTEN.contains(&job.fsync) || OFTEN.contains(&job.fdatasync) {
+        let largest = job.bs.range.iter().map(|r| r.1).max().unwrap_or(0);
+        // A job that reads as well, and a stream that is synced now and then, are run for throughput.
+        let saves = largest <= SMALL && !job.does(0);
+        if saves && (OFTEN.contains(&job.fsync) || OFTEN.contains(&job.fdatasync)) {
             return Some(Ask::Sync);
         }
         let size = job.io_size.or(job.target.size).unwrap_or(Bytes::MAX);
         let ends = !job.time_based && (size <= START || job.number_ios.is_some());
         let pauses = job.think.time > 0;
-        let largest = job.bs.range.iter().map(|r| r.1).max().unwrap_or(0);
         let alone = job.iodepth <= 1 && largest <= SMALL && job.does(0) != job.does(1);
         (alone && (ends || pauses || job.sync > 0)).then_some(Ask::Wait)
     }

@@ -58,10 +58,14 @@ fn advised(view: &View, input: &Input, budget: Budget, v: &Verdict) -> Advised {
     };
     let shown = other.unwrap_or(&v.scheduler);
     let each = [("b", "gain", gains), ("o", "price", prices), ("nd", "not sure", &v.unproven)];
-    let bars = each.into_iter().flat_map(|(class, kind, points)| {
-        points.iter().take(BARS / 2 + 1).map(move |p| bar(class, kind, p))
-    });
-    let bars: Vec<Bar> = bars.collect();
+    let mut bars: Vec<Bar> = Vec::new();
+    for (class, kind, points) in each {
+        bars.extend(points.iter().take(BARS / 2 + 1).map(|p| bar(class, kind, p)));
+    }
+    for p in v.demands.iter().take(BARS.saturating_sub(bars.len())) {
+        let kind = if p.met() == Some(false) { "less than it asks for" } else { "as it asks" };
+        bars.push(bar("nd", kind, p));
+    }
     Advised {
         device: v.device.clone(),
         about: about(view, input, device),

@@ -27,12 +27,13 @@ fn ends(all: &BTreeSet<String>) -> String {
 
 fn where_run(backends: &BTreeSet<BackendKind>) -> &'static str {
     let all: Vec<BackendKind> = backends.iter().copied().collect();
-    match all[..] {
-        [BackendKind::Sim] => ", simulated",
-        [BackendKind::Emulated] => ", on emulated disks",
-        [BackendKind::Real] => ", on real disks",
-        [BackendKind::Imported] => ", imported",
-        _ => "",
+    let [only] = all[..] else { return "" };
+    match only {
+        BackendKind::Sim => ", simulated",
+        BackendKind::Emulated => ", on emulated disks",
+        BackendKind::Real => ", on real disks",
+        BackendKind::Imported => ", imported",
+        BackendKind::Mock => "",
     }
 }
 
@@ -75,7 +76,8 @@ pub(super) fn head(records: &[Record], columns: usize) -> String {
     let (least, most) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
     let mut line = match (least, most) {
         (1, 1) => "1 run of each".to_string(),
-        (a, b) if a == b => format!("{a} paired runs of each"),
+        (a, b) if a == b && first.backend.traits().ours => format!("{a} paired runs of each"),
+        (a, b) if a == b => format!("{a} runs of each"),
         (a, b) => format!("{a} to {b} runs of each"),
     };
     if let Some(ns) = length(&used) {

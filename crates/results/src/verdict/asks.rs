@@ -14,6 +14,8 @@ use crate::stats::{Compared, Judged, Lent, Summary, VerdictOptions, judge_togeth
 
 /// Jobs beyond so many are not told apart: the workload is asked as a whole.
 const JOBS: usize = 8;
+/// ... but where each has a share that is due.
+const SHARING: usize = 64;
 /// Figures of its own that a program's workload is asked by.
 const OWN: usize = 4;
 
@@ -99,7 +101,7 @@ pub(super) fn asked<'a>(
         match &jobs[..] {
             _ if !own.is_empty() => out.extend(own),
             [(_, ask)] => out.extend(place.ask("", workload, *ask)),
-            several if several.len() <= JOBS => {
+            several if several.len() <= if dues.is_empty() { JOBS } else { SHARING } => {
                 let of = |(job, ask): &Job| match ask {
                     Some(Ask::Due(part)) => Some(place.share(job, &dues, *part)),
                     _ => place.ask(&format!("job/{job}/"), job, *ask),
@@ -153,6 +155,14 @@ fn numbered(jobs: &[Job]) -> Vec<(String, Vec<&str>)> {
     out
 }
 
+/// One scheduler serves less than half of another's I/O in waits that are no longer.
+fn contradicts(waits: &Asked<'_>, moved: &Asked<'_>) -> bool {
+    let all: Vec<(f64, f64)> =
+        (0..waits.each.len()).filter_map(|i| Some((waits.value(i)?, moved.value(i)?))).collect();
+    let against = |a: &(f64, f64), b: &(f64, f64)| a.1 * 2.0 < b.1 && a.0 < b.0 * 1.25;
+    all.iter().any(|a| all.iter().any(|b| against(a, b)))
+}
+
 /// A workload on a device.
 struct Place<'a, 'b> {
     device: &'b str,
@@ -199,7 +209,11 @@ impl<'a> Place<'a, '_> {
             }
             Some(Ask::Idle | Ask::Share | Ask::Due(_)) | None => (Kind::Most, self.first(&rates)),
         };
-        Some(self.filled(name.into(), kind, measure?))
+        let asked = self.filled(name.into(), kind, measure?);
+        let moved = (kind == Kind::Wait).then(|| self.first(&rates)).flatten();
+        let moved = moved.map(|m| self.filled(name.into(), Kind::Most, m));
+        // Waits of the little that was served say nothing of the rest.
+        Some(moved.filter(|m| contradicts(&asked, m)).unwrap_or(asked))
     }
 
     /// What jobs move that stand for the same.

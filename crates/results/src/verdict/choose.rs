@@ -22,6 +22,8 @@ const MET: f64 = 0.9;
 const NOTICED: [f64; 3] = [16.7e6, 100e6, 1e9];
 /// A smaller difference is no step up or down.
 const STEP: f64 = 1.05;
+/// A difference this improbable by chance is sure.
+const SURE: f64 = 0.01;
 /// The throughput of jobs beside those that ask for something counts half.
 const BACKGROUND: f64 = 0.5;
 
@@ -142,17 +144,17 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         _ => false,
     };
     let way = ratio.total_cmp(&1.0);
-    if ratio.max(1.0 / ratio) < STEP {
-        return LEVEL;
-    }
     let log = ratio.ln();
     if a.behind && way == Ordering::Greater {
         return LEVEL;
     }
-    if !sure {
-        let open = judged.verdict == Says::NotEnoughData;
+    if !sure || ratio.max(1.0 / ratio) < STEP {
+        // A small difference of few scattered runs is not level: the interval holds large ones, too.
+        let open = judged.verdict == Says::NotEnoughData && !sure;
         let short = |v: f64| a.kind == Kind::Wait && passed(v, a.unit()) == 0;
-        return Step { unknown: open && !(short(new) && short(old)), ..LEVEL };
+        let met = |v: f64| is_met(a.kind, v).unwrap_or(false);
+        let settled = (short(new) && short(old)) || (met(new) && met(old));
+        return Step { unknown: open && !settled, ..LEVEL };
     }
     match a.kind {
         Kind::Rate(_) | Kind::Share(_) => {
@@ -268,11 +270,12 @@ fn firmness(ask: Option<&Asked<'_>>, at: usize, base: usize) -> (Firmness, usize
     if judged.is_some_and(|j| j.exact) && of > 1 {
         return (Firmness::Likely, agree, of);
     }
-    let differs = |j: &Judged| matches!(j.verdict, Says::Better | Says::Worse) && j.p.is_some();
-    let sure = one_sided || judged.is_some_and(differs);
-    let firmness = match (sure, of) {
-        (_, 0 | 1) | (false, _) => Firmness::Unsure,
-        (true, _) if agree == of => Firmness::Sure,
+    let differs = |j: &&Judged| matches!(j.verdict, Says::Better | Says::Worse);
+    let p = if one_sided { Some(0.0) } else { judged.filter(differs).and_then(|j| j.p) };
+    let firmness = match (p, of) {
+        (_, 0 | 1) | (None, _) => Firmness::Unsure,
+        // More runs make it firmer: of many, some may say otherwise.
+        (Some(p), _) if p < SURE && agree * 4 >= of * 3 => Firmness::Sure,
         _ => Firmness::Likely,
     };
     (firmness, agree, of)
@@ -316,11 +319,10 @@ fn set(scheduler: &str) -> String {
     }
 }
 
-/// Workloads whose rate changes; why, where they were given time to settle. What was found steady before it was measured stays so:
-/// a run may wander.
+/// Workloads whose rate changes; why, where they were given time to settle and did not.
 fn unsteady(here: &[&Candidate], facts: &Device) -> (Vec<String>, BTreeMap<String, String>) {
-    let all = here.iter().flat_map(|c| &c.unsteady).filter(|w| !facts.warmed.contains(*w));
-    let all: BTreeSet<&String> = all.chain(facts.never_steady.keys()).collect();
+    let all = here.iter().flat_map(|c| &c.unsteady).chain(facts.never_steady.keys());
+    let all: BTreeSet<&String> = all.collect();
     (all.into_iter().cloned().collect(), facts.never_steady.clone())
 }
 
@@ -344,7 +346,21 @@ fn out_of_tree(c: &Candidate) -> bool {
     found.is_some_and(|(known, generation)| known.origin(generation).is_some())
 }
 
-impl Field<'_> {
+impl<'a> Field<'a> {
+    fn of(
+        device: &str,
+        here: &'a [&'a Candidate],
+        facts: &'a Device,
+        cells: &'a Cells,
+    ) -> Option<Field<'a>> {
+        let base = base_of(here, facts)?;
+        let asks = asked(device, here, base, facts, cells);
+        let all = (0..here.len()).map(|i| Standing::of(i, &asks, base)).collect();
+        let mut field = Field { here, asks, base, all, live: facts.live, past: false };
+        field.past = !(0..here.len()).any(|i| i != base && field.own(i));
+        Some(field)
+    }
+
     fn has(&self, i: usize) -> bool {
         i == self.base || self.past || self.own(i)
     }
@@ -424,13 +440,8 @@ pub(super) fn verdict(
     facts: &Device,
     cells: &Cells,
 ) -> Option<Verdict> {
-    let base = base_of(here, facts)?;
-    let asks = asked(device, here, base, facts, cells);
-    let all = (0..here.len()).map(|i| Standing::of(i, &asks, base)).collect();
-    let mut field = Field { here, asks, base, all, live: facts.live, past: false };
-    field.past = !(0..here.len()).any(|i| i != base && field.own(i));
-    let field = field;
-    let asks = &field.asks;
+    let field = Field::of(device, here, facts, cells)?;
+    let (asks, base) = (&field.asks, field.base);
     let best = field.others().max_by(|a, b| a.against(b).then(b.at.cmp(&a.at)))?;
     if asks.is_empty() {
         return None;

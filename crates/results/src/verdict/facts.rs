@@ -1,11 +1,11 @@
 //! Facts of records beside their figures: the jobs of each workload with their asks, and the kernel's default scheduler.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use iosched_experiment::RunsOn;
 use iosched_experiment::record::{Ask, JobRecord, Record, Status};
 
-use super::{BASE, UNSTEADY, WARM_UP};
+use super::{BASE, UNSTEADY};
 
 /// A job and its ask.
 pub(super) type Job = (String, Option<Ask>);
@@ -19,8 +19,6 @@ pub(super) struct Device {
     pub(super) default: Option<String>,
     /// A running kernel had the schedulers beside those that mainline has.
     pub(super) live: bool,
-    /// Workloads that were given time to settle.
-    pub(super) warmed: BTreeSet<String>,
     /// Workloads that never settled, with the reason.
     pub(super) never_steady: BTreeMap<String, String>,
 }
@@ -58,9 +56,6 @@ impl Facts {
         }
         here.live |= r.backend.traits().kernel == RunsOn::Running;
         let workload = &r.trial.workload;
-        if r.provenance.contains_key(WARM_UP) {
-            here.warmed.insert(workload.clone());
-        }
         if let Some(why) = r.provenance.get(UNSTEADY) {
             here.never_steady.insert(workload.clone(), why.clone());
         }
@@ -82,7 +77,6 @@ impl Facts {
             workloads: Vec::new(),
             default: None,
             live: false,
-            warmed: BTreeSet::new(),
             never_steady: BTreeMap::new(),
         };
         self.0.get(device).unwrap_or(&NONE)

@@ -1,5 +1,6 @@
 //! A verdict in one sentence of at most some 25 words, for places that have room for no more.
 
+use super::choose::is_met;
 use super::text::{all_called, amount, apart, called, firm, opening, short, shown, whole};
 use super::{Advice, Kind, Point, Verdict};
 use crate::render::value;
@@ -70,6 +71,12 @@ impl Verdict {
 }
 
 impl Point {
+    /// Whether the job has the rate or the share that it asks for; `None` where it asks for neither.
+    #[must_use]
+    pub fn met(&self) -> Option<bool> {
+        self.value.and_then(|v| is_met(self.ask, v))
+    }
+
     /// The figures under the scheduler of the verdict and under the base: (`7.98 of 8.00 MiB/s`, `1.77 MiB/s`).
     #[must_use]
     pub fn figures(&self) -> (String, String) {

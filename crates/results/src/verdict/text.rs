@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::choose::is_met;
 use super::{Advice, Firmness, Kind, Point, Verdict};
 use crate::answer::wrap;
 use crate::grid::{Align, Cell, Grid};
@@ -70,7 +69,7 @@ fn unsteady(verdicts: &[Verdict], columns: usize) -> String {
 /// `sure, 12 of 12`.
 pub(super) fn firm(v: &Verdict) -> String {
     match (v.firmness, v.runs) {
-        (Firmness::Unsure, 0 | 1) => "unsure, one run".into(),
+        (Firmness::Unsure, 0 | 1) => "unsure, one run (--runs 12 tells more)".into(),
         (Firmness::Unsure, n) => format!("unsure, {n} runs"),
         (Firmness::Likely, n) if v.verdict == Advice::Keep => format!("{n} runs"),
         (Firmness::Likely, n) => format!("likely, {} of {n}", v.agree),
@@ -123,7 +122,7 @@ fn one(v: &Verdict, columns: usize) -> String {
     };
     v.gains.iter().take(LINES).for_each(|p| detail(&p.job, &said(p, base)));
     for p in v.demands.iter().take(LINES) {
-        let met = p.value.and_then(|v| is_met(p.ask, v)).unwrap_or(false);
+        let met = p.met().unwrap_or(false);
         let met = if met { "" } else { ", less than it asks for" };
         detail(&p.job, &format!("{}{met}", amount(p, p.value)));
     }
@@ -175,6 +174,7 @@ fn others(v: &Verdict, columns: usize) -> String {
     }
     v.remarks.iter().for_each(|r| line(&printable(r)));
     match &v.open[..] {
+        [] if v.runs < 2 => {}
         [] if v.firmness != Firmness::Unsure && v.unproven.is_empty() => {}
         [] => line("More runs tell more: --runs 12"),
         open => {

@@ -205,6 +205,7 @@ impl Job {
         let plain = job.replay.is_none()
             && !limits.by_bytes()
             && job.ramp_time == 0
+            && job.warm_up == 0
             && job.fsync == 0
             && job.fdatasync == 0
             && job.flow == 0
@@ -247,7 +248,7 @@ impl Job {
             log: job.write_iolog.is_some().then(Vec::new),
             files: files.clone(),
             by_unit: posix.then(|| ByUnit { found: 0, units: Vec::with_capacity(n as usize) }),
-            measuring: job.ramp_time == 0,
+            measuring: job.ramp_time == 0 && job.warm_up == 0,
             plain,
             lean: plain
                 && !job.engine.is_sync()
@@ -372,8 +373,9 @@ impl Job {
         self.stats.measured_from = now;
         // The first time, fio counts the thinking too.
         self.think_since = now.saturating_add(self.spec.think.time);
-        if self.measuring {
-            self.deadline = now.saturating_add(self.spec.runtime.unwrap_or(Nanos::MAX));
+        if self.measuring || self.spec.warm_up > 0 {
+            let runtime = self.spec.runtime.unwrap_or(Nanos::MAX);
+            self.deadline = now.saturating_add(self.spec.warm_up).saturating_add(runtime);
         }
         self.state = if self.spec.file_options.create_only { State::Done } else { State::Loop };
         if self.state == State::Done {
@@ -385,6 +387,10 @@ impl Job {
     /// begins then. fio resets its counts, except for the bytes that `size` limits and the count at the last think
     /// time.
     fn end_ramp(&mut self, now: Nanos) -> bool {
+        if self.spec.warm_up > 0 {
+            self.end_warm_up(now);
+            return false;
+        }
         let over = !self.measuring && now >= self.stats.started + self.spec.ramp_time;
         if over {
             self.measuring = true;
@@ -398,5 +404,38 @@ impl Job {
             self.pace.begin_anew();
         }
         over
+    }
+
+    /// It has ended. Where it did so between two I/Os, its figures are those of the measured part alone.
+    fn ends(&mut self, now: Nanos) {
+        self.stats.ended = now;
+        if self.spec.warm_up > 0 {
+            self.end_warm_up(now);
+            // What is served after the time is not counted, so its time is not, either. (0: another job's end ended it.)
+            if self.deadline > self.stats.measured_from {
+                self.stats.ended = now.min(self.deadline);
+            }
+        }
+    }
+
+    /// An I/O that comes back after the time of a job that was measured after a warm-up: such a time is the same for all jobs.
+    #[inline]
+    fn is_late(&self, now: Nanos) -> bool {
+        now > self.deadline && self.spec.warm_up > 0
+    }
+
+    /// The warm-up ends at its moment, whatever the job waits for then. What ends later counts whole, so a job that waits for
+    /// seconds has these in its latencies.
+    fn end_warm_up(&mut self, now: Nanos) {
+        let moment = self.stats.started.saturating_add(self.spec.warm_up);
+        if self.measuring || now < moment {
+            return;
+        }
+        self.measuring = true;
+        self.stats.measured_from = moment;
+        self.stats.dirs = Default::default();
+        self.stats.depths = [0; 7];
+        // Rates count from here on: a job that was behind need not catch up.
+        self.pace.begin_anew();
     }
 }

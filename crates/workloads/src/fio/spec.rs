@@ -64,6 +64,9 @@ pub struct JobSpec {
     pub time_based: bool,
     /// `ramp_time`.
     pub ramp_time: Nanos,
+    /// How long it runs before it is measured, by no option of fio: unlike a ramp it ends at its moment for every job, and only
+    /// the figures begin anew.
+    pub warm_up: Nanos,
     /// `O_DIRECT`.
     pub direct: bool,
     /// `sync`: 0 none, 1 `O_SYNC`, 2 `O_DSYNC`.
@@ -156,6 +159,7 @@ impl Default for JobSpec {
             runtime: None,
             time_based: false,
             ramp_time: 0,
+            warm_up: 0,
             direct: false,
             sync: 0,
             fsync: 0,

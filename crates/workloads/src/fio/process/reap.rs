@@ -95,6 +95,12 @@ impl Job {
         self.units.give_back(unit);
         self.reaped_total += u64::from(u.dir < 3);
         self.synced_last = u.dir == 3;
+        if !self.measuring {
+            self.end_warm_up(now);
+        }
+        if self.is_late(now) {
+            return;
+        }
         let since = now - self.stats.measured_from.min(now);
         let dir = &mut self.stats.dirs[usize::from(u.dir & 3)];
         if !self.measuring {
@@ -103,7 +109,8 @@ impl Job {
         }
         let issue = u.issue.min(now);
         dir.book(since, u.len, issue - u.start, now - issue);
-        if u.start < self.stats.measured_from && !self.spec.engine.is_sync() {
+        let ramped = self.spec.warm_up == 0;
+        if ramped && u.start < self.stats.measured_from && !self.spec.engine.is_sync() {
             // fio takes bytes and latencies of what ended since the ramp, but counts what it issued since. A call of a
             // synchronous engine counts when it returns.
             dir.ios -= 1;
@@ -129,7 +136,7 @@ impl Job {
             let dir = usize::from(self.units[unit].dir & 3);
             self.stats.dirs[dir].ios += u64::from(self.measuring);
         }
-        self.stats.ended = now;
+        self.ends(now);
         if let Some(flow) = self.flow.take() {
             flow.leave();
         }
@@ -153,7 +160,7 @@ impl Job {
         }
         self.begin_looks_anew();
         if !self.again {
-            self.stats.ended = now;
+            self.ends(now);
             if let Some(flow) = self.flow.take() {
                 flow.leave();
             }
@@ -187,7 +194,7 @@ impl Job {
         self.depth -= 1;
         self.units.give_back(unit);
         self.synced_last = true;
-        self.stats.ended = now;
+        self.ends(now);
         self.next_sync_or_pass();
         None
     }
