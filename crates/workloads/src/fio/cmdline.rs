@@ -70,9 +70,9 @@ pub(crate) fn sections(
     let file: Rc<str> = file.into();
     let commands = commands(&file, text);
     let at_fio = |words: &Vec<Word>| {
-        let at = words.iter().position(|w| is_fio(&w.text))?;
-        // A word of a sentence is followed by no option.
-        words.get(at + 1).filter(|w| w.text.starts_with(DASHES)).map(|_| at)
+        // A word of a sentence, and an image that is named as the program in it, are followed by no option.
+        let with_option = |pair: &[Word]| is_fio(&pair[0].text) && pair[1].text.starts_with(DASHES);
+        words.windows(2).position(with_option)
     };
     let mut found = commands.iter().filter_map(|words| Some((words, at_fio(words)?)));
     let (words, at) = found.next()?;
@@ -95,7 +95,8 @@ pub(crate) fn sections(
         };
         if left && warnings.len() < MAX_ERRORS {
             let what = if is_this { "what stands before fio" } else { "a command beside fio" };
-            warnings.push(format!("{}: {what} is not run: {}", first.line.place(), shown(command)));
+            let told = if is_this { &command[..at] } else { &command[..] };
+            warnings.push(format!("{}: {what} is not run: {}", first.line.place(), shown(told)));
         }
     }
     Some(options(&file, &words[at + 1..], &assigned, warnings))
@@ -417,6 +418,7 @@ mod tests {
         for form in [
             "docker run --rm -v /srv:/data user/fio:latest",
             "podman run img fio",
+            "docker run user/fio fio",
             "FIO",
             "./fio-3.33",
         ] {
