@@ -157,6 +157,8 @@ fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
         return Step { unknown: open && !settled, ..LEVEL };
     }
     match a.kind {
+        // Twice as much of next to nothing is no nearer to what is due.
+        Kind::Share(n) if new.max(old) < n / 2.0 => LEVEL,
         Kind::Rate(_) | Kind::Share(_) => {
             let met = |v| is_met(a.kind, v).unwrap_or(false);
             asked_for(met(new), met(old), (way, log))

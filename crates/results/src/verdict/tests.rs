@@ -376,6 +376,14 @@ fn clones_ask_for_the_sum_of_their_rates() {
     assert_eq!((v.verdict, v.gains[0].ask), (Advice::Use, Kind::Rate(20.0 * MIB as f64)));
 }
 
+/// Neither gives what is due: which of them gives less of it decides nothing.
+#[test]
+fn next_to_nothing_of_a_share_is_no_gain() {
+    let v = of(&sharing(&[("mq-deadline", 2, 98), ("bfq", 5, 95)]));
+    assert_eq!(v.verdict, Advice::Keep);
+    assert_eq!(v.demands[0].met(), Some(false));
+}
+
 /// Few scattered runs of nearly the same mean may hide a difference of a third: that is not level.
 #[test]
 fn scattered_runs_of_equal_means_are_not_level() {
