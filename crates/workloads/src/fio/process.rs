@@ -428,7 +428,7 @@ impl Job {
     /// seconds has these in its latencies.
     fn end_warm_up(&mut self, now: Nanos) {
         let moment = self.stats.started.saturating_add(self.spec.warm_up);
-        if self.measuring || now < moment {
+        if self.spec.warm_up == 0 || self.measuring || now < moment {
             return;
         }
         self.measuring = true;
