@@ -1,12 +1,12 @@
 //! What the real and the emulated backend share: one trial on a device of the running kernel.
 
+mod programs;
+
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use iosched_experiment::{
-    BackendKind, Load, ProgramWork, Record, SCHEMA, Startup, Status, Trial, Warning, Work,
-};
+use iosched_experiment::{BackendKind, Record, SCHEMA, Startup, Status, Trial, Warning, Work};
 use iosched_lab::machine::Interrupt;
 use iosched_types::{Bytes, Nanos};
 use iosched_workloads::fio::JobSpec;
@@ -16,14 +16,13 @@ use super::looks::Looks;
 use super::noted::{
     Traced, clock_check, cpu_cost, priority, provenance, system, throttled, tunables,
 };
-use crate::benchmark::{self, At, Found, Limit, Recipe, Scene, Serving, tree};
+use crate::benchmark;
 use crate::discover::QueueState;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::guardian::GuardianCommand;
 use crate::load::fio::{self};
 use crate::load::{jobfile, meter};
-use crate::program;
 use crate::root::SysRoot;
 use crate::startup::{self, Stage};
 use crate::state::STATE_DIR;
@@ -268,133 +267,6 @@ impl Run<'_> {
         Ok(record)
     }
 
-    /// Runs a program, or a log of system calls, in a fresh directory. What it needs is made there first. `cold` then
-    /// makes the disk one that was left alone.
-    fn program(
-        &self,
-        load: &dyn Load,
-        ground: &Ground,
-        cold: &dyn Fn() -> Result<()>,
-    ) -> Result<Record> {
-        self.check_room(load, ground)?;
-        let options = self.options;
-        let scheduler = apply(self.kind, self.trial, self.disks)?;
-        let dir = ground.fresh()?;
-        // An emulated disk is as fast on zeros, and storing them costs nothing.
-        let how = program::How { instant: false, noise: ground.mounted().is_none() };
-        let started = load.start();
-        if let Some(prepare) = started.prepare {
-            let how = program::How { instant: true, ..how };
-            program::run(&dir, how, prepare, &mut || options.interrupt.check())?;
-        }
-        // What is dirty is written here, while an emulated disk still takes no time.
-        nix::unistd::sync();
-        cold()?;
-        meter::drop_caches()?;
-        wait(options.settle, &options.interrupt)?;
-        let mut run = Some(started.run);
-        let (measured, seen) = self.observed(&mut |alive| match run.take() {
-            Some(run) => program::run(&dir, how, run, alive),
-            None => Err(Error::Trial { message: "the program has run already".into() }),
-        })?;
-        let mut record = self.blank(&seen);
-        iosched_sim::into_record(&mut record, load, started.replay.as_deref(), &measured);
-        self.conclude(&mut record, seen, &scheduler, false);
-        Ok(record)
-    }
-
-    /// Whether the load's files fit a fresh directory.
-    fn check_room(&self, load: &dyn Load, ground: &Ground) -> Result<()> {
-        ground.fresh()?;
-        ground.check_room(benchmark::room(self.trial, load, &self.options.tools)?)
-    }
-
-    /// Runs the real program of a workload in a fresh directory.
-    fn benchmark(
-        &self,
-        recipe: &Recipe,
-        work: &ProgramWork,
-        ground: &Ground,
-        cold: &dyn Fn() -> Result<()>,
-    ) -> Result<Record> {
-        self.check_room(work, ground)?;
-        let (options, params) = (self.options, &work.params);
-        (recipe.can)(params)?;
-        let tools = recipe.find(&options.tools, &options.interrupt)?;
-        let scheduler = apply(self.kind, self.trial, self.disks)?;
-        ground.fresh()?;
-        let scratch = Scratch::new(options)?;
-        let (namespace, dir) = ground.shown(&needed(&tools, &scratch))?;
-        let scene = Scene::new(recipe, (namespace, &dir), &scratch.0)?;
-        let own = ground.run_dir();
-        let noise = ground.mounted().is_none();
-        let at = At { dir: &dir, own: &own, scratch: &scratch.0, tools: &tools, noise };
-        let plan = (recipe.plan)(params, &at)?;
-        let go_on: Alive<'_> = &mut || options.interrupt.check();
-        scene.lay(&plan.lay, go_on)?;
-        let tree = tools.path(tree::TREE);
-        let tree_version = recipe.tree.map(|_| tree::laid(&own, tree)).transpose()?;
-        // What root has written is written: from now on it is another's, who may make links of it.
-        ground.open_way()?;
-        scene.give(&own, go_on)?;
-        scene.run(&plan.prepare, go_on)?;
-        let serve = |check: Alive<'_>| -> Result<Option<Serving>> {
-            plan.server.as_ref().map(|s| scene.serve(s, check)).transpose()
-        };
-        if !plan.fill.is_empty() {
-            let server = serve(go_on)?;
-            scene.run(&plan.fill, go_on)?;
-            server.map_or(Ok(()), |s| s.stop(go_on))?;
-        }
-        nix::unistd::sync();
-        cold()?;
-        if !plan.keeps_caches {
-            meter::drop_caches()?;
-        }
-        let server = serve(go_on)?;
-        wait(options.settle, &options.interrupt)?;
-        let ticks = || server.as_ref().map_or(0, Serving::ticks);
-        let before = ticks();
-        let ((printed, its), mut seen) =
-            self.observed(&mut |alive| scene.run_within(&plan.run, plan.limit, alive))?;
-        seen.used.own += ticks().saturating_sub(before);
-        let asked = scene.run(&plan.ask, go_on)?;
-        server.map_or(Ok(()), |s| s.stop(go_on))?;
-        let left = scene.end_left();
-        plan.logged(&own)?;
-        let printed = printed + &asked;
-        let figures = recipe.read(&printed, params, its)?;
-        let mut record = self.blank(&seen);
-        iosched_sim::real_program(&mut record, work, its.seconds, &figures);
-        if !its.ended && matches!(plan.limit, Limit::Tells(_)) {
-            record.metrics.iter_mut().for_each(|m| m.censored = true);
-        }
-        if let Some(version) = tree_version {
-            record.provenance.insert("program.tree".into(), tree.display().to_string());
-            record.provenance.insert("program.tree.version".into(), version);
-        }
-        let first = plan.run.first().and_then(|words| words.first());
-        let main = first.and_then(|file| tools.name(file)).unwrap_or(recipe.main());
-        record.provenance.insert("program.file".into(), tools.path(main).display().to_string());
-        let version = tools.version(main).to_string();
-        record.provenance.insert("program.version".into(), version);
-        record.provenance.retain(|_, v| !v.is_empty());
-        if let Some(user) = scene.user() {
-            record.provenance.insert("program.user".into(), user.name.clone());
-        }
-        if left > 0 {
-            record.warnings.push(Warning {
-                code: "left-running".into(),
-                message: format!("{main} left {left} processes running: they were ended"),
-                advice: "what they did meanwhile is part of the figures".into(),
-            });
-        }
-        record.logs = vec![(main.into(), printed)];
-        record.logs.retain(|(_, text)| !text.trim().is_empty());
-        self.conclude(&mut record, seen, &scheduler, false);
-        Ok(record)
-    }
-
     /// Runs `work` between two readings of all meters, traced if the options ask for it.
     fn observed<T>(&self, work: &mut dyn FnMut(Alive<'_>) -> Result<T>) -> Result<(T, Seen)> {
         let (disks, options) = (self.disks, self.options);
@@ -584,13 +456,6 @@ fn apply(kind: BackendKind, trial: &Trial, disks: &Disks) -> Result<String> {
     disks.check_tags(&scheduler, &trial.settings)?;
     disks.note()?;
     Ok(scheduler)
-}
-
-/// What programs must see in their namespace: tools, those that they start themselves, and what they are told.
-fn needed(tools: &Found, scratch: &Scratch) -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let path: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    tools.files().chain(&path).chain([&scratch.0]).cloned().collect()
 }
 
 /// Sleeps, but not through a signal.
