@@ -18,7 +18,7 @@ use iosched_types::units::show_bytes;
 use iosched_workloads::fio::layout::{Files, lay_out_beside};
 use iosched_workloads::fio::on_files;
 use iosched_workloads::fio::{
-    DEFAULT_SEED, Lookup, check_cpus, check_disks, check_files, parse, parse_live,
+    DEFAULT_SEED, Lookup, NoLookup, check_cpus, check_disks, check_files, parse, parse_live,
 };
 
 use crate::FsType;
@@ -56,6 +56,20 @@ pub struct Sources<'a> {
     pub disk: &'a dyn Fn(&str) -> Result<DeviceSpec, String>,
     /// Environment variables and keywords of job files.
     pub env: &'a dyn Lookup,
+}
+
+impl Default for Sources<'_> {
+    /// Nothing beside the experiment itself and the built-in schedulers: no files, jobs, disks or environment.
+    fn default() -> Self {
+        Sources {
+            read: &|_| Err("no files".into()),
+            job: &|_| Err("no jobs".into()),
+            offered: &Vec::new,
+            registry: Registry::builtin(),
+            disk: &|_| Err("no disks".into()),
+            env: &NoLookup,
+        }
+    }
 }
 
 type Many<T> = Result<T, Vec<Diagnostic>>;

@@ -228,8 +228,6 @@ fn another(name: &str, definition: &str, same_words: bool, p: Progress) -> Strin
 mod tests {
     use super::*;
     use iosched_experiment::{Sources, Status};
-    use iosched_schedulers::registry::Registry;
-    use iosched_workloads::fio::NoLookup;
 
     fn chosen(definition: &str, seed: u64) -> (Experiment, String, Vec<Trial>) {
         let text = format!(
@@ -237,15 +235,7 @@ mod tests {
              seed = {seed}\nworkloads = [{{ job = \"[a]\\nrw=read\\nbs=4k\\ndirect=1\\nsize=1m\\n\" }}]\n"
         );
         let experiment = Experiment::from_toml("e.toml", &text).unwrap();
-        let sources = Sources {
-            read: &|_| Err("no files".into()),
-            job: &|_| Err("no jobs".into()),
-            offered: &Vec::new,
-            registry: Registry::builtin(),
-            disk: &|_| Err("no disks".into()),
-            env: &NoLookup,
-        };
-        let trials = iosched_experiment::plan(&experiment, &sources).unwrap();
+        let trials = iosched_experiment::plan(&experiment, &Sources::default()).unwrap();
         (experiment, definition.into(), trials)
     }
 

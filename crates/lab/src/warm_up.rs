@@ -194,23 +194,13 @@ impl WarmUps {
 #[cfg(test)]
 mod tests {
     use iosched_experiment::{Experiment, Sources, Warning};
-    use iosched_schedulers::registry::Registry;
-    use iosched_workloads::fio::NoLookup;
 
     use super::*;
 
     fn trial() -> Trial {
         let text = "devices = [\"fixed\"]\nschedulers = [\"none\"]\nworkloads = [{ job = \"[a]\\nsize=1m\\n\" }]\n";
-        let sources = Sources {
-            read: &|_| Err("no files".into()),
-            job: &|_| Err("no jobs".into()),
-            offered: &Vec::new,
-            registry: Registry::builtin(),
-            disk: &|_| Err("no disks".into()),
-            env: &NoLookup,
-        };
         let e = Experiment::from_toml("e.toml", text).unwrap();
-        iosched_experiment::plan(&e, &sources).unwrap().remove(0)
+        iosched_experiment::plan(&e, &Sources::default()).unwrap().remove(0)
     }
 
     fn record(why: Option<&str>) -> Record {

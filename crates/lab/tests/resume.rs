@@ -8,8 +8,6 @@ use iosched_experiment::{Experiment, Record, Sources, Trial};
 use iosched_lab::machine::Interrupt;
 use iosched_lab::{Error, Job, Options, Storing, Watch, run};
 use iosched_results::store::Store;
-use iosched_schedulers::registry::Registry;
-use iosched_workloads::fio::NoLookup;
 
 /// Keeps what it is told.
 #[derive(Default)]
@@ -31,15 +29,7 @@ fn experiment(backend: &str) -> (Experiment, Vec<Trial>) {
          runs = 3\nworkloads = [{{ job = \"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\nsize=1m\\n\" }}]\n"
     );
     let experiment = Experiment::from_toml("e.toml", &text).unwrap();
-    let sources = Sources {
-        read: &|_| Err("no files".into()),
-        job: &|_| Err("no jobs".into()),
-        offered: &Vec::new,
-        registry: Registry::builtin(),
-        disk: &|_| Err("no disks".into()),
-        env: &NoLookup,
-    };
-    let trials = iosched_experiment::plan(&experiment, &sources).unwrap();
+    let trials = iosched_experiment::plan(&experiment, &Sources::default()).unwrap();
     (experiment, trials)
 }
 

@@ -7,9 +7,7 @@ use iosched_lab::machine::Interrupt;
 use iosched_lab::{Error, Job, Options, Storing, Watch, run};
 use iosched_results::store::Store;
 use iosched_results::verdict::{UNSTEADY, WARMED_UP};
-use iosched_schedulers::registry::Registry;
 use iosched_types::units::SEC;
-use iosched_workloads::fio::NoLookup;
 
 struct Quiet;
 
@@ -39,15 +37,7 @@ fn planned(device: &str, job: &str, more: &str) -> (Experiment, Vec<Trial>) {
          workloads = [{{ name = \"w\", job = '''\n{job}''' }}]\n{more}\n"
     );
     let e = Experiment::from_toml("e.toml", &text).unwrap();
-    let sources = Sources {
-        read: &|_| Err("no files".into()),
-        job: &|_| Err("no jobs".into()),
-        offered: &Vec::new,
-        registry: Registry::builtin(),
-        disk: &|_| Err("no disks".into()),
-        env: &NoLookup,
-    };
-    let trials = iosched_experiment::plan(&e, &sources).unwrap();
+    let trials = iosched_experiment::plan(&e, &Sources::default()).unwrap();
     (e, trials)
 }
 

@@ -256,17 +256,8 @@ fn a_mirror_is_like_one_disk_as_far_as_its_furthest_run() {
 fn iozone_finds_the_fast_cache_of_the_ssd_full() {
     use iosched_experiment::{Sources, plan};
     let r = Reproduction::load("linux-4.12").unwrap();
-    let none = |_: &str| Err(String::new());
-    let sources = Sources {
-        read: &|_| Err(String::new()),
-        job: &|_| Err(String::new()),
-        offered: &Vec::new,
-        registry: iosched_schedulers::registry::Registry::builtin(),
-        disk: &none,
-        env: &iosched_workloads::fio::NoLookup,
-    };
     let mut experiments = r.experiments(true).unwrap();
-    let trials = experiments.iter_mut().flat_map(|e| plan(e, &sources).unwrap());
+    let trials = experiments.iter_mut().flat_map(|e| plan(e, &Sources::default()).unwrap());
     let one = |t: &Trial| {
         let id = &t.id;
         (&*id.workload, &*id.device, &*id.scheduler) == ("IOzone", "adata-su800", "Noop")

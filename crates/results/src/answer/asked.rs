@@ -130,14 +130,8 @@ mod tests {
         let text = "devices = [\"fixed\"]\nschedulers = [\"none\"]\n\
                     workloads = [{ job = \"[a]\\nrw=read\\nbs=4k\\ndirect=1\\nsize=1m\\n\" }]\n";
         let experiment = iosched_experiment::Experiment::from_toml("e.toml", text).unwrap();
-        let sources = iosched_experiment::Sources {
-            read: &|_| Err("no files".into()),
-            job: &|_| Err("no jobs".into()),
-            offered: &Vec::new,
-            registry: iosched_schedulers::registry::Registry::builtin(),
-            disk: &|_| Err("no disks".into()),
-            env: &iosched_workloads::fio::NoLookup,
-        };
-        iosched_experiment::plan(&experiment, &sources).unwrap().remove(0)
+        iosched_experiment::plan(&experiment, &iosched_experiment::Sources::default())
+            .unwrap()
+            .remove(0)
     }
 }

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use iosched_experiment::file::Experiment;
 use iosched_experiment::plan::{Sources, plan};
 use iosched_experiment::{Collect, Metric, Record};
-use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
-use iosched_workloads::fio::NoLookup;
 
 /// Records by scheduler of a command line on a device.
 fn records(device: &str, schedulers: &[&str], line: &str) -> BTreeMap<String, Record> {
@@ -29,16 +27,7 @@ fn records_with(
     );
     let mut e = Experiment::from_toml("test", &text).unwrap();
     e.collect = Collect { series: false, dispatches: false };
-    let none = |_: &str| Err(String::new());
-    let sources = Sources {
-        read: &|_| Err(String::new()),
-        job: &|_| Err(String::new()),
-        offered: &Vec::new,
-        registry: Registry::builtin(),
-        disk: &none,
-        env: &NoLookup,
-    };
-    let trials = plan(&e, &sources).unwrap();
+    let trials = plan(&e, &Sources::default()).unwrap();
     trials.iter().map(|t| (t.scheduler.descriptor.name.into(), simulate(t).unwrap())).collect()
 }
 

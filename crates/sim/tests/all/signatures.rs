@@ -12,9 +12,7 @@ use std::path::Path;
 use iosched_experiment::file::Experiment;
 use iosched_experiment::plan::{Sources, plan};
 use iosched_experiment::{Collect, Record, Trial};
-use iosched_schedulers::registry::Registry;
 use iosched_sim::simulate;
-use iosched_workloads::fio::NoLookup;
 
 /// The trials of an example, with `runtime` for every job if it is given.
 fn trials(name: &str, runtime: Option<&str>) -> Vec<Trial> {
@@ -23,16 +21,7 @@ fn trials(name: &str, runtime: Option<&str>) -> Vec<Trial> {
     let set = runtime.map_or_else(String::new, |r| format!("[set]\nruntime = {r}\n"));
     let mut e = Experiment::from_toml(name, &format!("{text}\n{set}")).unwrap();
     e.collect = Collect { series: false, dispatches: false };
-    let none = |_: &str| Err(String::new());
-    let sources = Sources {
-        read: &|_| Err(String::new()),
-        job: &|_| Err(String::new()),
-        offered: &Vec::new,
-        registry: Registry::builtin(),
-        disk: &none,
-        env: &NoLookup,
-    };
-    plan(&e, &sources).unwrap()
+    plan(&e, &Sources::default()).unwrap()
 }
 
 /// Records by the name of the scheduler's family.
