@@ -90,6 +90,8 @@ pub struct Experiment {
     pub runs_said: bool,
     /// Chooses its repetitions itself, from `runs` up, so that a usual machine simulates it in this time.
     pub budget: Option<Nanos>,
+    /// The budget is not the default.
+    pub budget_said: bool,
     /// How long simulated loads run before they are measured; `None`: nothing is said.
     pub warm_up: Option<WarmUp>,
     /// Seed of the first repetition.
@@ -139,6 +141,7 @@ impl Default for Experiment {
             runs: 1,
             runs_said: false,
             budget: None,
+            budget_said: false,
             warm_up: None,
             seed: DEFAULT_SEED,
             queue: Vec::new(),

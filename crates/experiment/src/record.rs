@@ -153,6 +153,17 @@ impl Record {
         self.warnings.iter().any(|w| w.code == HALVES_DIFFER)
     }
 
+    /// Time of the part that was measured: without its warm-up.
+    #[must_use]
+    pub fn measured(&self) -> Nanos {
+        let before = self
+            .provenance
+            .get(crate::warm_up::UNMEASURED)
+            .and_then(|n| n.parse().ok())
+            .unwrap_or(0);
+        self.elapsed.saturating_sub(before)
+    }
+
     /// Core time of all processes and of the kernel's threads.
     #[must_use]
     pub fn cpu(&self) -> CpuTime {

@@ -68,10 +68,9 @@ pub fn possible(jobs: &JobSet) -> bool {
 
 /// Lets jobs run for so long before they are measured, counted from the start of the last. All are measured from the same
 /// moment on, so none has a time without the others in its figures. Jobs with an end of their own begin as long after that
-/// moment as they did after the first start: they are measured whole. Gives that moment; `None` where parts of the load wait for
-/// others, each of which has one of its own.
-pub fn begin_measuring(jobs: &mut JobSet, after: Nanos) -> Option<Nanos> {
-    let mut moment = None;
+/// moment as they did after the first start: they are measured whole.
+pub fn begin_measuring(jobs: &mut JobSet, after: Nanos) -> Measured {
+    let mut out = Measured::default();
     let mut parts = 0;
     for part in jobs.jobs.chunk_by_mut(|_, next| !next.wait.stonewall) {
         let starts = part.iter().filter(|j| endless(j)).map(JobSpec::start_delay);
@@ -80,19 +79,42 @@ pub fn begin_measuring(jobs: &mut JobSet, after: Nanos) -> Option<Nanos> {
         for j in part {
             if endless(j) {
                 j.warm_up = measured - j.start_delay();
+                // The end of the device is no end of the load: it would come in the warm-up.
+                j.time_based = true;
             } else {
                 j.wait.delay = j.wait.delay.saturating_add(measured);
                 j.wait.delay_max = j.wait.delay_max.saturating_add(measured);
             }
         }
-        moment = Some(measured);
+        out.unmeasured += measured;
         parts += 1;
     }
-    moment.filter(|_| parts == 1 && !jobs.jobs.iter().any(|j| j.wait.stonewall))
+    let waits = jobs.jobs.iter().any(|j| j.wait.stonewall);
+    out.from = (parts == 1 && !waits).then_some(out.unmeasured);
+    out
 }
 
-/// Curves and dispatches of a record begin where measuring did.
-pub fn cut(record: &mut Record, measured: Nanos) {
+/// The part of a run that is measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Measured {
+    /// When it begins; `None` where parts of the load wait for others, each of which has one of its own.
+    pub from: Option<Nanos>,
+    /// Time in all parts before they are measured.
+    pub unmeasured: Nanos,
+}
+
+/// Provenance: nanoseconds of a run before it was measured. Figures of jobs are those of the rest, counts of the device and of the
+/// scheduler those of all.
+pub const UNMEASURED: &str = "run.unmeasured";
+
+/// Makes a record that of its measured part: curves and dispatches begin there, and core time is split as the time is.
+pub fn cut(record: &mut Record, part: Measured) {
+    record.provenance.insert(UNMEASURED.into(), part.unmeasured.to_string());
+    let share = record.measured() as f64 / record.elapsed.max(1) as f64;
+    if let Some(per_io) = record.core_time.as_mut().and_then(|c| c.per_io.as_mut()) {
+        *per_io *= share;
+    }
+    let Some(measured) = part.from else { return };
     for s in &mut record.series {
         let before = (measured / s.step.max(1)) as usize;
         s.values.drain(..before.min(s.values.len()));
@@ -134,14 +156,14 @@ mod tests {
             "runtime=10\ntime_based\n[w]\nrw=write\n[r]\nstartdelay=2\n[s]\nstartdelay=1\ntime_based=0\nsize=1m\n",
         );
         assert!(possible(&set));
-        assert_eq!(begin_measuring(&mut set, 3 * SEC), Some(5 * SEC));
+        assert_eq!(begin_measuring(&mut set, 3 * SEC).from, Some(5 * SEC));
         assert_eq!(ramps(&set), [(0, 5), (2, 3), (6, 0)]);
     }
 
     #[test]
     fn parts_that_wait_for_others_are_measured_each() {
         let mut set = jobs("runtime=10\ntime_based\n[w]\n[r]\nstonewall\nstartdelay=1\n");
-        assert_eq!(begin_measuring(&mut set, 3 * SEC), None);
+        assert_eq!(begin_measuring(&mut set, 3 * SEC).from, None);
         assert_eq!(ramps(&set), [(0, 3), (1, 3)]);
     }
 

@@ -60,6 +60,8 @@ impl Machine {
                 self.hand_over(t, io);
                 return true;
             }
+            // A discard is a call that waits, of whatever size.
+            Others::Pool(_) if io.op == Op::Discard => {}
             Others::Pool(_) if bio.sectors > self.single || io.op == Op::Flush => {
                 self.hand_to_worker(t, bio);
                 return true;

@@ -176,9 +176,7 @@ impl WarmUps {
     pub(crate) fn note(&self, record: &mut Record, trials: &[&Trial]) {
         let trial = trials.iter().find(|t| t.id == record.trial);
         let Some((trial, found)) = trial.and_then(|t| Some((t, self.of(t)?))) else { return };
-        if let Some(measured) = warm_up::begin_measuring(&mut trial.jobs().clone(), found.length) {
-            warm_up::cut(record, measured);
-        }
+        warm_up::cut(record, warm_up::begin_measuring(&mut trial.jobs().clone(), found.length));
         let asked = match self.asked {
             WarmUp::Steady => "steady".into(),
             _ => show_nanos(found.length as f64),

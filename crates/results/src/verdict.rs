@@ -7,6 +7,7 @@
 mod asks;
 mod choose;
 mod facts;
+mod lines;
 mod names;
 mod sentence;
 mod text;
@@ -20,6 +21,7 @@ use crate::answer::{Candidate, candidates_of};
 use crate::cells::{Cells, group, one_latency};
 use crate::stats::Better;
 pub use facts::Facts;
+pub use lines::Part;
 pub use text::text;
 
 pub use iosched_experiment::record::DEFAULT_SCHEDULER as BASE;

@@ -206,7 +206,7 @@ pub(crate) struct ReportArgs {
     /// The page to write.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: PathBuf,
-    /// The scheduler the others are compared with (default: none, else noop, else the first).
+    /// The scheduler the others are compared with (default: the kernel's default for the device, else none, else noop, else the first).
     #[arg(long, value_name = "SCHEDULER")]
     pub(crate) base: Option<String>,
     #[command(flatten)]

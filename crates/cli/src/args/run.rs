@@ -53,7 +53,7 @@ pub(crate) struct RunArgs {
     /// Devices: names, or device files (default hdd-7200; see `iosched list devices`).
     #[arg(long, value_name = "NAME,…", hide_possible_values = true, value_parser = names::devices())]
     pub(crate) device: Vec<String>,
-    /// Schedulers as family[@generation or kernel version]. They are compared with none, else noop, else the first.
+    /// Schedulers as family[@generation or kernel version]. They are compared with the kernel's default for the device, else none, else noop, else the first.
     #[arg(long, value_name = "NAME,…", hide_possible_values = true, value_parser = names::schedulers())]
     pub(crate) scheduler: Vec<String>,
     /// Kernel profiles: names, or profile files (default: the newest).
@@ -66,7 +66,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<i64>,
     /// Simulated: repeats 3 to 12 times, as often as a usual machine can in this time (default: 10s).
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["runs", "until_ci"])]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["runs", "until_ci", "max_runs", "max_time"])]
     pub(crate) budget: Option<String>,
     /// Simulated: how long a load runs before it is measured. 0 measures from the start (default: steady, until its rate no
     /// longer changes).

@@ -53,6 +53,7 @@ pub(super) fn measuring(args: &RunArgs, e: &mut Experiment) -> Outcome {
             d.with_help(TIME_HELP)
         })?;
         e.budget = Some(time);
+        e.budget_said = true;
         e.until = None;
     }
     if let Some(text) = &args.warm_up {
@@ -80,7 +81,7 @@ pub(super) fn measuring(args: &RunArgs, e: &mut Experiment) -> Outcome {
 pub(crate) fn planned(e: &mut Experiment, size: Option<u64>) -> Outcome<Vec<Trial>> {
     let trials = plan_with(e, size)?;
     let logs = |t: &Trial| t.jobs().jobs.iter().any(|j| j.write_iolog.is_some());
-    if e.budget != Some(DEFAULT_BUDGET) || !trials.iter().any(logs) {
+    if e.budget.is_none() || e.budget_said || !trials.iter().any(logs) {
         return Ok(trials);
     }
     e.budget = None;

@@ -80,7 +80,9 @@ pub(super) fn scalars(
         e.runs_said = true;
         src.within(at, "runs", 1..=i64::from(MAX_RUNS)).map(|v| e.runs = v as u32)
     });
-    read("budget", &mut |at| until::budget(src, root, at).map(|v| e.budget = Some(v)));
+    read("budget", &mut |at| {
+        until::budget(src, root, at).map(|v| (e.budget, e.budget_said) = (Some(v), true))
+    });
     read("warm_up", &mut |at| {
         let text = src.fio_value(at, "warm_up")?;
         let wrong = || src.error(at, format!("\"{text}\" is no warm-up")).with_help(warm_up::HELP);

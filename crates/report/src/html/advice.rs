@@ -1,6 +1,6 @@
 //! The verdicts on top of the page: those that the terminal begins with, with bars for gains and prices, and one chart.
 
-use iosched_results::verdict::{Advice, Firmness, Kind, Point, Verdict};
+use iosched_results::verdict::{Firmness, Kind, Part, Point, Verdict};
 use serde::Serialize;
 
 use super::curves::Budget;
@@ -62,10 +62,6 @@ fn advised(view: &View, input: &Input, budget: Budget, v: &Verdict) -> Advised {
     for (class, kind, points) in each {
         bars.extend(points.iter().take(BARS / 2 + 1).map(|p| bar(class, kind, p)));
     }
-    for p in v.demands.iter().take(BARS.saturating_sub(bars.len())) {
-        let kind = if p.met() == Some(false) { "less than it asks for" } else { "as it asks" };
-        bars.push(bar("nd", kind, p));
-    }
     Advised {
         device: v.device.clone(),
         about: about(view, input, device),
@@ -80,9 +76,15 @@ fn advised(view: &View, input: &Input, budget: Budget, v: &Verdict) -> Advised {
         chart: chart(view, input, budget, v, gains.first().or_else(|| prices.first()), shown),
         pair: if bars.is_empty() { Default::default() } else { [name(shown), name(&v.base)] },
         bars,
-        lines: lines(view, v),
+        lines: v.demands.iter().map(demand).chain(lines(view, v)).collect(),
         set: v.set.clone(),
     }
+}
+
+/// What a job gets that asks for a rate or a share, where the base is kept.
+fn demand(p: &Point) -> String {
+    let met = if p.met() == Some(false) { ", less than it asks for" } else { "" };
+    format!("{}: {}{met}.", escape(&p.job), escape(&p.figures().0))
 }
 
 /// A scheduler's name that the script can replace by a reader's own.
@@ -119,46 +121,19 @@ fn bar(class: &'static str, kind: &'static str, p: &Point) -> Bar {
 
 /// What else is known, a line each.
 fn lines(view: &View, v: &Verdict) -> Vec<String> {
-    let names = |all: &[String]| {
-        let all: Vec<String> = all.iter().map(|s| marked(view, v, s)).collect();
-        match &all[..] {
-            [most @ .., last] if !most.is_empty() => format!("{} and {last}", most.join(", ")),
-            _ => all.concat(),
-        }
+    let text = |p: &Part| match p {
+        Part::Words(words) => escape(words),
+        Part::Scheduler(name) => marked(view, v, name),
     };
-    let be = |n: usize| if n == 1 { "is" } else { "are" };
-    let mut out = Vec::new();
-    if !v.level.is_empty() && (v.verdict != Advice::Keep || v.other.is_some()) {
-        let base = marked(view, v, &v.base);
-        out.push(format!("{} {} level with {base}.", names(&v.level), be(v.level.len())));
-    }
-    if !v.gone.is_empty() {
-        let (verb, them) = if v.gone.len() == 1 { ("does", "it") } else { ("do", "them") };
-        out.push(format!("{} {verb} as well; this kernel does not have {them}.", names(&v.gone)));
-    }
-    if !v.elsewhere.is_empty() {
-        let verb = if v.elsewhere.len() == 1 { "does" } else { "do" };
-        let names = names(&v.elsewhere);
-        out.push(format!("{names} {verb} as well or better; it is not in mainline Linux."));
-    }
-    out.extend(v.remarks.iter().map(|r| format!("{}.", escape(r))));
-    if !v.open.is_empty() && (v.verdict == Advice::Use || v.other.is_some() || !v.level.is_empty())
-    {
-        let base = marked(view, v, &v.base);
-        out.push(format!("{} may differ from {base}: more runs tell.", names(&v.open)));
-    }
-    if !v.default_not_run.is_empty() {
-        let default = escape(&v.default_not_run);
-        out.push(format!("{default}, the kernel’s default here, was not run."));
-    }
+    let line = |parts: Vec<Part>| parts.iter().map(text).collect::<String>() + ".";
+    let mut out: Vec<String> = v.lines(true).into_iter().map(line).collect();
     for (w, why) in &v.never_steady {
         out.push(format!("{} never gets steady: {}.", escape(w), escape(why)));
     }
     let changing = v.unsteady.iter().filter(|w| !v.never_steady.contains_key(*w));
     let changing: Vec<String> = changing.map(|w| escape(w)).collect();
     if !changing.is_empty() {
-        let of = changing.join(", ");
-        out.push(format!("The rate changes during {of}: longer runs may say otherwise."));
+        out.push(format!("The rate changes during {}.", changing.join(", ")));
     }
     out
 }

@@ -142,6 +142,8 @@ pub(crate) struct Detail {
     /// Complete records that `latency`, `shares`, `elapsed` and `device` sum up.
     pub(crate) summed: u32,
     pub(crate) elapsed: Nanos,
+    /// Without warm-ups.
+    pub(crate) measured: Nanos,
     pub(crate) device: DeviceSums,
     pub(crate) unusable: BTreeMap<String, u32>,
 }
@@ -365,6 +367,7 @@ impl Detail {
         self.complete += 1;
         self.summed += 1;
         self.elapsed = self.elapsed.saturating_add(r.elapsed);
+        self.measured = self.measured.saturating_add(r.measured());
         for j in &r.jobs {
             for (into, side) in self.latency.iter_mut().zip([&j.read, &j.write, &j.trim, &j.sync]) {
                 if !side.latency().is_empty() {

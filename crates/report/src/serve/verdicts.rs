@@ -29,8 +29,8 @@ pub(super) struct Line {
 }
 
 type Key = (PathBuf, String);
-/// Trials and edits when they were read, and the verdicts.
-type Known = (u32, String, Vec<Line>);
+/// Trials, complete ones and edits when they were read, and the verdicts. A trial may be run again.
+type Known = (u32, u32, String, Vec<Line>);
 
 static KNOWN: LazyLock<Mutex<BTreeMap<Key, Known>>> = LazyLock::new(Mutex::default);
 
@@ -45,16 +45,17 @@ pub(super) fn lines(
     for row in rows.iter().filter(|r| r.complete > 1 && r.trials <= MOST_TRIALS) {
         let edits = format!("{:?}", store.edits(row.id)?);
         let key = (path.to_path_buf(), row.uid.clone());
-        let fresh = known.get(&key).is_some_and(|k| (k.0, &k.1) == (row.trials, &edits));
+        let fresh = known.get(&key);
+        let fresh = fresh.is_some_and(|k| (k.0, k.1, &k.2) == (row.trials, row.complete, &edits));
         if !fresh {
             if read + row.trials > MOST_NEW {
                 continue;
             }
             read += row.trials;
             let lines = Input::verdicts(store, row.id)?.iter().map(line).collect();
-            known.insert(key.clone(), (row.trials, edits, lines));
+            known.insert(key.clone(), (row.trials, row.complete, edits, lines));
         }
-        out.insert(row.id, known[&key].2.clone());
+        out.insert(row.id, known[&key].3.clone());
     }
     Ok(out)
 }

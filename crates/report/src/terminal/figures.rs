@@ -61,12 +61,14 @@ pub(super) fn sides(j: &JobRecord) -> [&DirStats; 3] {
 /// from it. Of imported results the disk's side is not known.
 fn disk(r: &Record, rate: f64) -> Option<f64> {
     let moved: u64 = r.jobs.iter().map(|j| j.read.bytes + j.write.bytes).sum();
-    let disk = r.device.bytes[0] + r.device.bytes[1];
+    // The disk's bytes are those of the whole run, the processes' those of the measured part.
+    let whole = u128::from(r.device.bytes[0] + r.device.bytes[1]);
+    let disk = (whole * u128::from(r.measured()) / u128::from(r.elapsed.max(1))) as u64;
     // A simulated machine with a page cache has its memory noted, also where nothing has reached the disk.
     let known = disk > 0 || r.provenance.contains_key("memory");
     let cached = known && (moved > disk + disk / 100 || memory_was_faster(r, rate, disk));
-    (cached && r.elapsed > 0 && r.backend.traits().ours)
-        .then(|| disk as f64 / (r.elapsed as f64 / 1e9))
+    (cached && r.measured() > 0 && r.backend.traits().ours)
+        .then(|| disk as f64 / (r.measured() as f64 / 1e9))
 }
 
 /// Whether calls returned at least a tenth faster than the disk moved the same bytes: a copy that ends with an fsync writes

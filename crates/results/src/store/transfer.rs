@@ -218,7 +218,8 @@ impl Store {
             let known = self.known(&e.uid)?.is_some();
             let mut doc = other.export(e.id)?;
             if !known && let Some(id) = self.other_part(&doc)? {
-                doc.uid = self.export(id)?.uid;
+                let rows = self.list()?;
+                doc.uid = rows.into_iter().find(|r| r.id == id).map_or(doc.uid, |r| r.uid);
                 report.joined.push((doc.name.clone(), id));
             }
             let known = known || self.known(&doc.uid)?.is_some();
@@ -289,7 +290,7 @@ impl Store {
 }
 
 /// Options that say which part of an experiment is run.
-const PARTS: [&str; 5] = ["--device", "--scheduler", "--kernel", "--seed", "--runs"];
+const PARTS: [&str; 4] = ["--device", "--scheduler", "--kernel", "--seed"];
 
 /// What a definition asks for, without which part of it: two parts of one plan may have been run on two machines.
 fn plan(definition: &str) -> String {

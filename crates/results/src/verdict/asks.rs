@@ -121,7 +121,9 @@ pub(super) fn asked<'a>(
             }
             _ => out.extend(place.ask("", workload, None)),
         }
-        let ranked = jobs.iter().any(|j| j.1 == Some(Ask::Share));
+        // Alone, and in a workload that is asked as a whole, no job is behind another.
+        let ranked =
+            (2..=JOBS).contains(&jobs.len()) && jobs.iter().any(|j| j.1 == Some(Ask::Share));
         for a in &mut out[from..] {
             a.behind = ranked && a.kind == Kind::Most && !first(&a.name);
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Advice, Firmness, Kind, Point, Verdict};
+use super::{Advice, Firmness, Kind, Part, Point, Verdict};
 use crate::answer::wrap;
 use crate::grid::{Align, Cell, Grid};
 use crate::render::{percent, printable, value};
@@ -147,12 +147,7 @@ fn one(v: &Verdict, columns: usize) -> String {
 /// Lines about the other schedulers, and about what was not run.
 fn others(v: &Verdict, columns: usize) -> String {
     let mut out = String::new();
-    let base = called(v, &v.base);
     let mut line = |words: &str| out.push_str(&wrap("  ", 4, words, columns));
-    if !v.level.is_empty() {
-        let verb = if v.level.len() == 1 { "is" } else { "are" };
-        line(&format!("{} {verb} level with {base}", all_called(v, &v.level)));
-    }
     if let Some(o) = &v.other {
         let gains: Vec<String> = o.gains.iter().take(2).map(short).collect();
         let prices: Vec<String> = o.prices.iter().take(2).map(short).collect();
@@ -162,28 +157,12 @@ fn others(v: &Verdict, columns: usize) -> String {
         };
         line(&format!("{}: {}{price}", called(v, &o.scheduler), gains.join(", ")));
     }
-    if !v.gone.is_empty() {
-        let (verb, them) = if v.gone.len() == 1 { ("does", "it") } else { ("do", "them") };
-        let names = all_called(v, &v.gone);
-        line(&format!("{names} {verb} as well; this kernel does not have {them}"));
-    }
-    if !v.elsewhere.is_empty() {
-        let verb = if v.elsewhere.len() == 1 { "does" } else { "do" };
-        let names = all_called(v, &v.elsewhere);
-        line(&format!("{names} {verb} as well or better; it is not in mainline Linux"));
-    }
-    v.remarks.iter().for_each(|r| line(&printable(r)));
-    match &v.open[..] {
-        [] if v.runs < 2 => {}
-        [] if v.firmness != Firmness::Unsure && v.unproven.is_empty() => {}
-        [] => line("More runs tell more: --runs 12"),
-        open => {
-            let names = all_called(v, open);
-            line(&format!("{names} may differ from {base}: more runs tell (--runs 12)"));
-        }
-    }
-    if !v.default_not_run.is_empty() {
-        line(&format!("{}, the kernel's default here, was not run", v.default_not_run));
+    for parts in v.lines(false) {
+        let text = |p: &Part| match p {
+            Part::Words(words) => words.clone(),
+            Part::Scheduler(name) => called(v, name).into(),
+        };
+        line(&printable(&parts.iter().map(text).collect::<String>()));
     }
     out
 }

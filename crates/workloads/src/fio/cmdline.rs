@@ -173,8 +173,8 @@ fn unquoted(mut words: Vec<Word>) -> Vec<Vec<Word>> {
         parts.next().is_some_and(is_fio) && parts.next().is_some_and(|p| p.starts_with(DASHES))
     };
     let Some(at) = words.iter().position(inner) else { return vec![words] };
-    let rest = words.split_off(at);
-    let Some(word) = rest.into_iter().next() else { return vec![words] };
+    let mut rest = words.split_off(at).into_iter();
+    let Some(word) = rest.next() else { return vec![words] };
     let mut split = Split { done: vec![Vec::new()], word: None, quote: None, skip: false };
     split.line(&word.text, &word.line);
     split.end_word();
@@ -184,7 +184,10 @@ fn unquoted(mut words: Vec<Word>) -> Vec<Vec<Word>> {
     };
     let mut all = split.done.into_iter().map(moved);
     words.extend(all.next().unwrap_or_default());
-    std::iter::once(words).chain(all).collect()
+    // Words behind the quoted ones belong to the other shell.
+    let behind: Vec<Word> = rest.collect();
+    let behind = Some(behind).filter(|b| !b.is_empty());
+    std::iter::once(words).chain(all).chain(behind).collect()
 }
 
 /// `# fio …`: the prompt of root, not a comment.
@@ -425,6 +428,8 @@ mod tests {
             same(&format!("{form} {options}"), file);
         }
         same(&format!("C:\\\\tools\\\\fio.exe {options}"), file);
+        let w = same(&format!("su -c 'fio {options}' bob"), file).warnings;
+        assert!(w.iter().any(|w| w.contains("is not run: bob")), "{w:?}");
         let w = same(&format!("ssh db 'fio {options} && sync' | tee log"), file).warnings;
         assert!(w.iter().any(|w| w.contains("before fio is not run: ssh db")), "{w:?}");
         assert!(w.iter().any(|w| w.contains("is not run: sync")), "{w:?}");

@@ -411,8 +411,8 @@ impl Job {
         self.stats.ended = now;
         if self.spec.warm_up > 0 {
             self.end_warm_up(now);
-            // What is served after the time is not counted, so its time is not, either. (0: another job's end ended it.)
-            if self.deadline > self.stats.measured_from {
+            // What is served after the time is not counted, so its time is not, either.
+            if self.has_time() {
                 self.stats.ended = now.min(self.deadline);
             }
         }
@@ -421,7 +421,12 @@ impl Job {
     /// An I/O that comes back after the time of a job that was measured after a warm-up: such a time is the same for all jobs.
     #[inline]
     fn is_late(&self, now: Nanos) -> bool {
-        now > self.deadline && self.spec.warm_up > 0
+        now > self.deadline && self.spec.warm_up > 0 && self.has_time()
+    }
+
+    /// No other job's end has ended it (`exitall`).
+    fn has_time(&self) -> bool {
+        self.deadline > self.stats.measured_from
     }
 
     /// The warm-up ends at its moment, whatever the job waits for then. What ends later counts whole, so a job that waits for

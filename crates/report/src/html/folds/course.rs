@@ -200,8 +200,8 @@ impl Source<'_> {
 
     pub(super) fn cost(&self) -> Fold {
         let mut html = String::new();
-        let rate = |x: &Detail| x.moved as f64 * 1e9 / x.elapsed as f64;
-        let load = |x: &Detail| x.cpu as f64 * 100.0 / x.elapsed as f64;
+        let rate = |x: &Detail| x.moved as f64 * 1e9 / x.measured as f64;
+        let load = |x: &Detail| x.cpu as f64 * 100.0 / x.measured as f64;
         for (d, device) in self.devices() {
             let found: Vec<_> = self.found(d).into_iter().filter(|f| f.1.costs()).collect();
             let most =
@@ -255,7 +255,7 @@ impl Source<'_> {
 impl Detail {
     /// Whether both core time and bytes are known.
     fn costs(&self) -> bool {
-        self.cpu > 0 && self.moved > 0 && self.elapsed > 0
+        self.cpu > 0 && self.moved > 0 && self.measured > 0
     }
 }
 
