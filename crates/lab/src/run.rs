@@ -102,6 +102,7 @@ impl<F> Simulation<'_, F> {
         let mut records = self.earlier()?;
         let first: Vec<&Trial> = trials.iter().filter(|t| t.id.repetition == 1).collect();
         self.warm_ups = self.looked(&first)?;
+        self.unless_interrupted(&records)?;
         if let Some(budget) = e.budget {
             self.within(budget, &first, &mut records)?;
             return Ok(as_planned(records, trials));
@@ -174,14 +175,7 @@ impl<F> Simulation<'_, F> {
                 out.push(r);
                 Ok(())
             })?;
-            // A signal left some of them out.
-            match self.options.interrupt.check() {
-                Err(machine::Error::Interrupted { signal }) => {
-                    let planned = self.job.trials.len();
-                    Err(Error::Interrupted { signal, kept: 0, planned, stored: false }.into())
-                }
-                _ => Ok(out),
-            }
+            Ok(out)
         };
         warm_up::find(asked, first, find)
     }
@@ -206,7 +200,7 @@ impl<F> Simulation<'_, F> {
     where
         F: FnMut(&mut Record) -> Result<(), E>,
     {
-        let Simulation { job, options, watch, each, warm_ups, expected } = self;
+        let Simulation { job, options, watch, each, warm_ups, .. } = self;
         let (goal, storing) = (&job.experiment.goal, &mut job.storing);
         let has = |t: &Trial| storing.as_ref().is_some_and(|s| s.has(&t.id));
         let (there, wanted): (Vec<&Trial>, Vec<&Trial>) = trials.iter().partition(|t| has(t));
@@ -223,15 +217,20 @@ impl<F> Simulation<'_, F> {
             records.push(record);
             Ok(())
         })?;
-        let Err(machine::Error::Interrupted { signal }) = options.interrupt.check() else {
+        Ok(self.unless_interrupted(records)?)
+    }
+
+    /// Ends the run where a signal came. What was run is kept; an experiment without a trial is none.
+    fn unless_interrupted(&mut self, records: &[Record]) -> Result<(), Error> {
+        let Err(machine::Error::Interrupted { signal }) = self.options.interrupt.check() else {
             return Ok(());
         };
-        let stored = storing.is_some();
-        let (kept, planned) = (records.len(), (*expected).max(records.len()));
+        let (kept, planned) = (records.len(), self.expected.max(records.len()));
+        let storing = &mut self.job.storing;
         if let Some(s) = storing {
-            s.abandon_empty().map_err(Error::from)?;
+            s.abandon_empty()?;
         }
-        Err(Error::Interrupted { signal, kept, planned, stored }.into())
+        Err(Error::Interrupted { signal, kept, planned, stored: storing.is_some() })
     }
 }
 

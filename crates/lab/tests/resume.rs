@@ -91,3 +91,47 @@ fn records_come_in_the_order_of_the_plan_on_every_backend() {
         assert_eq!(got, planned, "{backend}");
     }
 }
+
+/// A signal comes as soon as anything is to be done.
+struct Signalled(Interrupt);
+
+impl Watch for Signalled {
+    fn more(&self, _: usize) {
+        self.0.raise(2);
+    }
+    fn step(&self, _: u64) {}
+    fn now(&self, _: &str) {}
+    fn note(&self, _: &str) {}
+    fn done(&self) {}
+}
+
+#[test]
+fn a_signal_while_warm_ups_are_looked_for_leaves_what_was_there() {
+    let text = "name = \"e\"\ndevices = [\"fixed\"]\nschedulers = [\"none\"]\nruns = 2\nwarm_up = \"steady\"\n\
+         workloads = [{ job = \"[a]\\nrw=randread\\nbs=4k\\ndirect=1\\ntime_based\\nruntime=1\\nfilename=/dev/d\\n\" }]\n";
+    let experiment = Experiment::from_toml("e.toml", text).unwrap();
+    let trials = iosched_experiment::plan(&experiment, &Sources::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let begin = || {
+        let store = Store::open(&dir.path().join("r.db")).unwrap();
+        Storing::begin(store, (&experiment, "words"), &trials, &[], &mut |_| ()).unwrap()
+    };
+    let stopped = |storing| {
+        let options = options();
+        let signalled = Signalled(options.interrupt.clone());
+        let job = Job { experiment: &experiment, trials: &trials, storing: Some(storing) };
+        match run(job, &options, &signalled, |_| Ok(())) {
+            Err(Error::Interrupted { signal, kept, planned, .. }) => (signal, kept, planned),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(stopped(begin()), ("SIGINT".into(), 0, 2));
+    let stored = || Store::open(&dir.path().join("r.db")).unwrap().list().unwrap().len();
+    assert_eq!(stored(), 0, "an experiment without a trial is none");
+    let mut one = begin();
+    let record = Record { trial: trials[0].id.clone(), ..Record::default() };
+    one.put(&record).unwrap();
+    drop(one);
+    assert_eq!(stopped(begin()), ("SIGINT".into(), 1, 2));
+    assert_eq!(stored(), 1);
+}
