@@ -182,3 +182,33 @@ fn a_starved_job_is_measured_beside_the_others() {
     };
     assert!(guests("mq-deadline") * 20 < guests("none"), "{}", guests("mq-deadline"));
 }
+
+/// One trial under none, after a warm-up of two seconds.
+fn warmed(device: &str, job: &str) -> Record {
+    let job = format!("[global]\nfilename=/dev/x\ndirect=1\nioengine=libaio\n{job}");
+    let (e, trials) = planned(device, &job, "warm_up = \"2s\"\n");
+    records(&e, &trials[..1], 1).remove(0)
+}
+
+/// A reader ends with the job that ends all: it is measured from the end of the warm-up to there.
+#[test]
+fn an_end_of_all_ends_what_is_measured() {
+    let r = warmed(
+        "ssd-sata",
+        "exitall\n[r]\nrw=randread\nbs=4k\nruntime=60\ntime_based\n[w]\nrw=write\nbs=4k\nsize=4m\nrate_iops=512\n",
+    );
+    let reader = r.jobs.iter().find(|j| j.name == "r").unwrap();
+    let seconds = reader.read.runtime as f64 / 1e9;
+    assert!((1.9..2.2).contains(&seconds), "{seconds} s: 1,024 writes at 512 a second");
+    assert!(reader.read.ios > 5_000, "{}", reader.read.ios);
+    let measured = r.measured() as f64 / 1e9;
+    assert!((1.9..2.2).contains(&measured), "{measured} of {} ns", r.elapsed);
+}
+
+/// A stream that comes to the end of the device while it warms up goes on at its beginning.
+#[test]
+fn a_stream_is_measured_though_the_device_ended_in_the_warm_up() {
+    let r = warmed("fixed", "[r]\nrw=read\nbs=1m\niodepth=8\noffset=99%\nruntime=3\n");
+    let read = &r.jobs[0].read;
+    assert!(read.ios > 0 && (2.9..3.1).contains(&(read.runtime as f64 / 1e9)), "{read:?}");
+}
