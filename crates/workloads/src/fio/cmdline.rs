@@ -69,18 +69,13 @@ pub(crate) fn sections(
     }
     let file: Rc<str> = file.into();
     let commands = commands(&file, text);
-    let at_fio = |words: &Vec<Word>| {
-        // A word of a sentence, and an image that is named as the program in it, are followed by no option.
-        let with_option = |pair: &[Word]| is_fio(&pair[0].text) && pair[1].text.starts_with(DASHES);
-        words.windows(2).position(with_option)
-    };
-    let mut found = commands.iter().filter_map(|words| Some((words, at_fio(words)?)));
+    let assigned = assignments(&commands);
+    let mut found = commands.iter().filter_map(|words| Some((words, at_fio(words, &assigned)?)));
     let (words, at) = found.next()?;
     if let Some((other, at)) = found.next() {
         let d = other[at].line.diagnostic(other[at].column, 3, "a second fio command");
         return Some(Err(vec![d.with_help("a workload is one command: keep one of them")]));
     }
-    let assigned = assignments(&commands);
     for command in &commands {
         let Some(first) = command.first() else { continue };
         let is_this = std::ptr::eq(command, words);
@@ -110,6 +105,16 @@ fn is_fio(word: &str) -> bool {
     let version = |v: &str| v.starts_with(|c: char| c.is_ascii_digit());
     let name = name.strip_suffix(".exe").unwrap_or(name);
     name == "fio" || name.strip_prefix("fio-").is_some_and(version)
+}
+
+/// Where a command has fio with an option. A word of a sentence, and an image that is named as the program in it, are
+/// followed by none. A variable counts by its value, `$FIO` without one by its name.
+fn at_fio(words: &[Word], assigned: &BTreeMap<String, String>) -> Option<usize> {
+    let program = |w: &Word| match w.text.contains('$') {
+        true => is_fio(expanded(&w.text, assigned).trim_matches(['$', '{', '}'])),
+        false => is_fio(&w.text),
+    };
+    words.windows(2).position(|pair| program(&pair[0]) && pair[1].text.starts_with(DASHES))
 }
 
 const DASHES: [char; 3] = ['-', '–', '—'];
@@ -166,28 +171,36 @@ fn commands(file: &Rc<str>, text: &str) -> Vec<Vec<Word>> {
     split.done.into_iter().flat_map(unquoted).collect()
 }
 
-/// `sh -c 'fio --name=a'`: the commands in quotes take the place of their word.
+/// `sh -c 'cd /x && fio --name=a'`: the commands in quotes take the place of their word.
 fn unquoted(mut words: Vec<Word>) -> Vec<Vec<Word>> {
     let inner = |w: &Word| {
-        let mut parts = w.text.split_whitespace();
-        parts.next().is_some_and(is_fio) && parts.next().is_some_and(|p| p.starts_with(DASHES))
+        Some(quoted(w)).filter(|c| c.iter().any(|c| at_fio(c, &BTreeMap::new()).is_some()))
     };
-    let Some(at) = words.iter().position(inner) else { return vec![words] };
-    let mut rest = words.split_off(at).into_iter();
-    let Some(word) = rest.next() else { return vec![words] };
+    let Some((at, mut all)) = words.iter().enumerate().find_map(|(i, w)| Some((i, inner(w)?)))
+    else {
+        return vec![words];
+    };
+    let behind: Vec<Word> = words.split_off(at).into_iter().skip(1).collect();
+    // `docker run x 'fio …'` is one command, `sh -c 'cd /x && fio …'` two: the other shell has the first of them.
+    if let Some(first) = all.first_mut() {
+        words.append(first);
+        *first = words;
+    }
+    // Words behind the quoted ones belong to the other shell.
+    all.extend(Some(behind).filter(|b| !b.is_empty()));
+    all
+}
+
+/// The commands in a word that was quoted. Columns are those of the file.
+fn quoted(word: &Word) -> Vec<Vec<Word>> {
+    if !word.text.contains(char::is_whitespace) {
+        return Vec::new();
+    }
     let mut split = Split { done: vec![Vec::new()], word: None, quote: None, skip: false };
     split.line(&word.text, &word.line);
     split.end_word();
-    // Columns are those of the file.
-    let moved = |c: Vec<Word>| -> Vec<Word> {
-        c.into_iter().map(|w| Word { column: w.column + word.column, ..w }).collect()
-    };
-    let mut all = split.done.into_iter().map(moved);
-    words.extend(all.next().unwrap_or_default());
-    // Words behind the quoted ones belong to the other shell.
-    let behind: Vec<Word> = rest.collect();
-    let behind = Some(behind).filter(|b| !b.is_empty());
-    std::iter::once(words).chain(all).chain(behind).collect()
+    split.done.iter_mut().flatten().for_each(|w| w.column += word.column);
+    split.done
 }
 
 /// `# fio …`: the prompt of root, not a comment.
@@ -428,6 +441,11 @@ mod tests {
             same(&format!("{form} {options}"), file);
         }
         same(&format!("C:\\\\tools\\\\fio.exe {options}"), file);
+        for form in ["FIO=/opt/fio-3.33\n$FIO", "BENCH=fio; ${BENCH}", "\"$FIO\""] {
+            same(&format!("{form} {options}"), file);
+        }
+        let w = same(&format!("sudo sh -c 'cd /x && fio {options}'"), file).warnings;
+        assert!(w.iter().any(|w| w.contains("is not run: sudo sh -c cd /x")), "{w:?}");
         let w = same(&format!("su -c 'fio {options}' bob"), file).warnings;
         assert!(w.iter().any(|w| w.contains("is not run: bob")), "{w:?}");
         let w = same(&format!("ssh db 'fio {options} && sync' | tee log"), file).warnings;
