@@ -60,6 +60,45 @@ fn source_files_in_documents_exist() {
     assert!(wrong.is_empty(), "no such files:\n{}", wrong.join("\n"));
 }
 
+/// The code spans of a cell, in their order.
+fn spans(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+#[test]
+fn files_and_lists_to_touch_are_there() {
+    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let (_, table) = text.split_once("## What to touch").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table.lines().filter(|l| l.starts_with("| ")).skip(1);
+    let (mut count, mut wrong) = (0, Vec::new());
+    for row in rows.map(|l| l.split('|').map(str::trim).collect::<Vec<_>>()) {
+        count += 1;
+        for path in spans(row[2]) {
+            let folder = Path::new(path).parent().unwrap();
+            let end = path.rsplit_once('.').unwrap().1;
+            if files(folder.to_str().unwrap(), end).is_empty() {
+                wrong.push(format!("{}: no files like {path}", row[1]));
+            }
+        }
+        // `LIST` and `LIST` in `FILE`, `LIST` in `FILE`
+        let mut lists = Vec::new();
+        for word in spans(row[3]) {
+            match word.starts_with("crates/") {
+                false => lists.push(word),
+                true => {
+                    let source = std::fs::read_to_string(root().join(word)).unwrap_or_default();
+                    let lacking = lists.drain(..).filter(|l| !source.contains(l));
+                    wrong.extend(lacking.map(|l| format!("{}: no {l} in {word}", row[1])));
+                }
+            }
+        }
+        assert!(lists.is_empty(), "{}: {lists:?} in which file?", row[1]);
+    }
+    assert!(count >= 11, "{count} rows");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn paths_are_found_in_sentences() {
     let text = "See `crates/a/src/b.rs`, (c/d.rs) and e.rs. Not .rs, rs, f.rst or g.rs.txt.";
