@@ -26,7 +26,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     facts: Facts::USUAL,
     generations: GENERATIONS,
     tunables: TUNABLES,
-    build,
+    build: &build,
 };
 
 const GENERATIONS: &[Generation] = &[

@@ -148,8 +148,10 @@ pub struct BuildArgs<'a> {
     pub now: Nanos,
 }
 
+/// The constructor of a scheduler. It may keep something of its own, such as a scheduler written in another language.
+pub type Build = dyn Fn(&BuildArgs<'_>) -> Box<dyn Scheduler> + Send + Sync;
+
 /// Everything about a scheduler that is not its algorithm.
-#[derive(Debug)]
 pub struct Descriptor {
     /// Family name: `mq-deadline`.
     pub name: &'static str,
@@ -166,7 +168,13 @@ pub struct Descriptor {
     /// Tunables.
     pub tunables: &'static [Tunable],
     /// The constructor.
-    pub build: fn(&BuildArgs<'_>) -> Box<dyn Scheduler>,
+    pub build: &'static Build,
+}
+
+impl fmt::Debug for Descriptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Descriptor({})", self.name)
+    }
 }
 
 /// How the block layer treats this scheduler differently. So the block layer need not know schedulers by name.

@@ -52,6 +52,6 @@ pub use api::{
     QueueFacts, Scheduler, TaskInfo, Why,
 };
 pub use descriptor::{
-    BlockPath, BuildArgs, DefaultFacts, Descriptor, Facts, Generation, KernelVersion, Tunable,
-    TunableError, TunableValues, unknown_help,
+    BlockPath, Build, BuildArgs, DefaultFacts, Descriptor, Facts, Generation, KernelVersion,
+    Tunable, TunableError, TunableValues, unknown_help,
 };

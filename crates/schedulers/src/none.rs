@@ -28,7 +28,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         summary: "Software queues per CPU, served in arrival order; direct issue when idle.",
     }],
     tunables: &[],
-    build,
+    build: &build,
 };
 
 #[derive(Default)]

@@ -30,7 +30,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     tunables: &[],
-    build,
+    build: &build,
 };
 
 struct Noop {

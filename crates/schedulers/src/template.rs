@@ -5,7 +5,7 @@
 //! passed over. This scheduler was never in Linux, so it is not in the registry. To make yours known, add
 //!
 //! 1. this file: a [`Descriptor`] and an `impl Scheduler`;
-//! 2. one line in `registry.rs` (and `pub mod` in `lib.rs`);
+//! 2. its name in the list `schedulers!` of `lib.rs`;
 //! 3. one golden scenario in `tests/golden/`.
 //!
 //! Command line, completions, man page and the documentation tables follow from the descriptor.
@@ -50,7 +50,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         generations: &[0],
         help: "How many requests may go ahead of the oldest one.",
     }],
-    build,
+    build: &build,
 };
 
 struct Nearest {

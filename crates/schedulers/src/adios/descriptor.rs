@@ -80,7 +80,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     tunables: TUNABLES,
-    build: super::build,
+    build: &super::build,
 };
 
 const TUNABLES: &[Tunable] = &[

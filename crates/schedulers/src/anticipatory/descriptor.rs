@@ -63,7 +63,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             "Length of a batch of async requests.",
         ),
     ],
-    build,
+    build: &build,
 };
 
 const fn tunable(

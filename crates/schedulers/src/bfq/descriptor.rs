@@ -248,5 +248,5 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             "Fastest rate of a soft real-time queue; 0 detects none."
         ),
     ],
-    build: super::build,
+    build: &super::build,
 };

@@ -63,7 +63,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         },
     ],
     tunables: tunables::TUNABLES,
-    build,
+    build: &build,
 };
 
 fn build(args: &BuildArgs<'_>) -> Box<dyn Scheduler> {

@@ -75,7 +75,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             help: "Target latency of writes (of synchronous writes until 4.19).",
         },
     ],
-    build,
+    build: &build,
 };
 
 /// One domain.
