@@ -21,9 +21,20 @@ fn yes(b: bool) -> String {
     if b { "yes" } else { "no" }.into()
 }
 
-fn row(out: &mut String, name: &str, all: &[KernelProfile], f: impl Fn(&KernelProfile) -> String) {
+/// Rows that differ between the profiles, and values that are the same in all that have one.
+#[derive(Default)]
+struct Rows {
+    varied: String,
+    same: Vec<String>,
+}
+
+fn row(out: &mut Rows, name: &str, all: &[KernelProfile], f: impl Fn(&KernelProfile) -> String) {
     let cells: Vec<String> = all.iter().map(f).collect();
-    out.push_str(&format!("| {name} | {} |\n", cells.join(" | ")));
+    let values: BTreeSet<&String> = cells.iter().filter(|c| *c != "–").collect();
+    match values.first() {
+        Some(value) if values.len() == 1 => out.same.push(format!("{name}: {value}")),
+        _ => out.varied.push_str(&format!("| {name} | {} |\n", cells.join(" | "))),
+    }
 }
 
 /// A cell of the single-queue path, or a dash where there is none.
@@ -41,7 +52,7 @@ fn task(p: &KernelProfile, f: impl Fn(&KernelProfile) -> String) -> String {
     if p.plug.kind == PlugKind::Device { "–".into() } else { f(p) }
 }
 
-fn general(out: &mut String, all: &[KernelProfile]) {
+fn general(out: &mut Rows, all: &[KernelProfile]) {
     row(out, "block layers (`path`)", all, |p| {
         let text = match p.path {
             Paths::Legacy => "single queue",
@@ -66,7 +77,7 @@ fn general(out: &mut String, all: &[KernelProfile]) {
     row(out, "usable NCQ slots of 32 (`ncq_depth`)", all, |p| p.ncq_depth.to_string());
 }
 
-fn plug(out: &mut String, all: &[KernelProfile]) {
+fn plug(out: &mut Rows, all: &[KernelProfile]) {
     row(out, "plug of (`plug.kind`)", all, |p| {
         if p.plug.kind == PlugKind::Device { "the device" } else { "the task" }.into()
     });
@@ -104,7 +115,7 @@ fn plug(out: &mut String, all: &[KernelProfile]) {
     );
 }
 
-fn paths(out: &mut String, all: &[KernelProfile]) {
+fn paths(out: &mut Rows, all: &[KernelProfile]) {
     row(out, "classes of the request pool", all, |p| {
         legacy(p, |p| match p.legacy.request_classes {
             RequestClasses::ReadWrite => "read, write".into(),
@@ -164,7 +175,7 @@ fn paths(out: &mut String, all: &[KernelProfile]) {
     row(out, "writeback throttle (`wbt`)", all, |p| mq(p, |p| yes(p.mq.wbt)));
 }
 
-fn cpu(out: &mut String, all: &[KernelProfile]) {
+fn cpu(out: &mut Rows, all: &[KernelProfile]) {
     let charged = |p: &KernelProfile, ns: u64| match p.cpu.model {
         CpuModel::Zero | CpuModel::Looks => "–".into(),
         CpuModel::Cost => ns.to_string(),
@@ -210,14 +221,17 @@ fn cpu(out: &mut String, all: &[KernelProfile]) {
 fn table() -> String {
     let find = |n: &&str| KernelProfile::find(n).unwrap();
     let all: Vec<KernelProfile> = KernelProfile::names().iter().map(find).collect();
-    let mut out = String::new();
+    let mut out = Rows::default();
     row(&mut out, "", &all, |p| p.version.clone());
-    out = format!("{}|{}\n", out.replacen("|  |", "| |", 1), "---|".repeat(all.len() + 1));
+    out.varied =
+        format!("{}|{}\n", out.varied.replacen("|  |", "| |", 1), "---|".repeat(all.len() + 1));
     general(&mut out, &all);
     plug(&mut out, &all);
     paths(&mut out, &all);
     cpu(&mut out, &all);
-    out
+    let same: Vec<String> = out.same.iter().map(|s| format!("* {s}\n")).collect();
+    let which = "The same in all profiles that have it (one path, one model of the CPU):";
+    format!("{}\n{which}\n\n{}", out.varied, same.concat())
 }
 
 #[test]
