@@ -30,6 +30,8 @@ pub use iosched_experiment::record::DEFAULT_SCHEDULER as BASE;
 pub const WARM_UP: &str = "warm_up";
 /// Provenance: how long the load ran before it was measured, in ms.
 pub const WARMED_UP: &str = "run.warm_up";
+/// Provenance: how long the load would have been measured, in ms, where that would have taken too much work.
+pub const SHORTENED: &str = "run.shortened";
 /// Provenance: why the load was not steady after that.
 pub const UNSTEADY: &str = "run.unsteady";
 
