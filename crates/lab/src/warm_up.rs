@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use iosched_experiment::record::HALVES_DIFFER;
 use iosched_experiment::until::MIN_RUNS;
 use iosched_experiment::{Record, Trial, WarmUp, warm_up};
-use iosched_results::verdict::{SHORTENED, UNSTEADY, WARM_UP, WARMED_UP};
+use iosched_results::verdict::{SHORTENED, UNSTEADY, UNWARMED, WARM_UP, WARMED_UP};
 use iosched_types::Nanos;
 use iosched_types::units::{SEC, show_nanos};
 
@@ -240,7 +240,12 @@ impl WarmUps {
     /// Notes the warm-up of one of the trials in its record, which begins where measuring did.
     pub(crate) fn note(&self, record: &mut Record, trials: &[&Trial]) {
         let trial = trials.iter().find(|t| t.id == record.trial);
-        let Some((trial, found)) = trial.and_then(|t| Some((t, self.of(t)?))) else { return };
+        let Some(trial) = trial else { return };
+        let Some(found) = self.of(trial) else {
+            let why = warm_up::hindrance(trial.jobs()).filter(|_| self.asked != WarmUp::None);
+            record.provenance.extend(why.map(|why| (UNWARMED.into(), why.into())));
+            return;
+        };
         warm_up::cut(record, warm_up::begin_measuring(&mut trial.jobs().clone(), found.length));
         let asked = match self.asked {
             WarmUp::Steady => "steady".into(),
