@@ -88,7 +88,7 @@ pub struct Experiment {
     pub runs: u32,
     /// Whether it says how many.
     pub runs_said: bool,
-    /// Chooses its repetitions itself, from `runs` up, so that a usual machine simulates it in this time.
+    /// Chooses its repetitions itself, from `runs` up, so that two cores simulate it in this time.
     pub budget: Option<Nanos>,
     /// The budget is not the default.
     pub budget_said: bool,

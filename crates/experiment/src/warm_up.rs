@@ -57,13 +57,26 @@ pub fn leaves_writes(job: &JobSpec) -> bool {
     writes && !job.direct && !syncs && !files.fsync_on_close && !files.unlink && !files.create_only
 }
 
-/// Whether jobs can run before they are measured: some job has no end of its own, and none says itself when it is
-/// measured (`ramp_time`), writes a log of all that it does, or is measured until all is on the medium, where what was written before
-/// would count.
+/// Why jobs cannot run before they are measured; `None` where they can. All have an end of their own, or one says itself when
+/// it is measured (`ramp_time`), writes a log of all that it does, or is measured until all is on the medium, where what was
+/// written before would count.
+#[must_use]
+pub fn hindrance(jobs: &JobSet) -> Option<&'static str> {
+    let any = |is: fn(&JobSpec) -> bool| jobs.jobs.iter().any(is);
+    match () {
+        () if jobs.jobs.is_empty() => Some("a program is measured whole"),
+        () if any(|j| j.ramp_time > 0) => Some("a job has a ramp_time"),
+        () if any(|j| j.write_iolog.is_some()) => Some("a job writes a log of all that it does"),
+        () if any(leaves_writes) => Some("writes count until they are on the medium"),
+        () if !any(endless) => Some("all jobs have an end"),
+        () => None,
+    }
+}
+
+/// Whether jobs can run before they are measured.
 #[must_use]
 pub fn possible(jobs: &JobSet) -> bool {
-    let own = |j: &JobSpec| j.ramp_time > 0 || j.write_iolog.is_some() || leaves_writes(j);
-    jobs.jobs.iter().any(endless) && !jobs.jobs.iter().any(own)
+    hindrance(jobs).is_none()
 }
 
 /// Lets jobs run for so long before they are measured, counted from the start of the last. All are measured from the same

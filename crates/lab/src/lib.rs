@@ -13,6 +13,7 @@ mod certain;
 mod error;
 pub mod machine;
 mod parallel;
+mod purse;
 pub mod reproduce;
 mod run;
 mod simulate;

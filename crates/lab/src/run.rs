@@ -147,6 +147,10 @@ impl<F> Simulation<'_, F> {
         F: FnMut(&mut Record) -> Result<(), E>,
     {
         let (e, planned) = (self.job.experiment, self.job.trials);
+        // A time that was asked for now is kept.
+        if e.set.iter().all(|option| option.value.0 != "runtime") {
+            self.warm_ups.fit(budget, first);
+        }
         let round: Vec<Trial> = first.iter().map(|t| (*t).clone()).collect();
         self.trials(&round, records)?;
         let round = records.iter().filter(|r| r.trial.repetition == 1).map(cost).sum();
@@ -177,7 +181,7 @@ impl<F> Simulation<'_, F> {
             })?;
             Ok(out)
         };
-        warm_up::find(asked, first, find)
+        warm_up::find(asked, self.job.experiment.budget, first, find)
     }
 
     /// What an interrupted start stored.

@@ -123,8 +123,8 @@ fn the_runs_that_fit_are_the_same_with_any_threads() {
     assert_eq!(of(&e, 1), (MOST_CHOSEN, 24));
     e.budget = Some(1);
     assert_eq!(of(&e, 1), (MIN_RUNS, 6), "three at least");
-    // Two trials of 100 I/Os or so take 5 ms each, on four cores.
-    e.budget = Some(16_000_000);
+    // Two trials of 100 I/Os or so take 5 ms each, on two cores.
+    e.budget = Some(32_000_000);
     let some = of(&e, 1);
     assert!((4..MOST_CHOSEN).contains(&some.0), "{some:?}");
     assert_eq!(of(&e, 2), some);
@@ -135,7 +135,7 @@ fn the_runs_that_fit_are_the_same_with_any_threads() {
 fn an_interrupted_start_goes_on_to_the_same_number() {
     let job = "[a]\nfilename=/dev/x\ndirect=1\nrw=randread\nbs=4k\nruntime=1\ntime_based\n";
     let (mut e, trials) = planned("hdd-7200", job, "runs = 3\n");
-    e.budget = Some(16_000_000);
+    e.budget = Some(32_000_000);
     let whole = records(&e, &trials, 2);
     let dir = tempfile::tempdir().unwrap();
     let go = |most: usize| {

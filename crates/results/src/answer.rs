@@ -27,7 +27,7 @@ use crate::stats::{Better, NEGLIGIBLE, Together, benjamini_hochberg};
 pub use asked::{known, unmeasured};
 pub use candidate::{
     Absence, Candidate, DEVICE_CAPACITY, DEVICE_DEPTH, GOAL, Meaning, absence, candidates_called,
-    candidates_of, gone, meaning,
+    candidates_of, gone, meaning, short_names,
 };
 pub use field::{Side, Stand};
 use figures::{Goal, goals};

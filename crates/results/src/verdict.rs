@@ -8,6 +8,7 @@ mod asks;
 mod choose;
 mod facts;
 mod lines;
+mod measuring;
 mod names;
 mod sentence;
 mod text;
@@ -22,6 +23,7 @@ use crate::cells::{Cells, group, one_latency};
 use crate::stats::Better;
 pub use facts::Facts;
 pub use lines::Part;
+pub use measuring::{Measuring, short};
 pub use text::text;
 
 pub use iosched_experiment::record::DEFAULT_SCHEDULER as BASE;
@@ -30,6 +32,10 @@ pub use iosched_experiment::record::DEFAULT_SCHEDULER as BASE;
 pub const WARM_UP: &str = "warm_up";
 /// Provenance: how long the load ran before it was measured, in ms.
 pub const WARMED_UP: &str = "run.warm_up";
+/// Provenance: why it had no warm-up, though there might have been one: `a job has an end`.
+pub const UNWARMED: &str = "run.no_warm_up";
+/// Provenance: how long the load would have been measured, in ms, where that would have taken too much work.
+pub const SHORTENED: &str = "run.shortened";
 /// Provenance: why the load was not steady after that.
 pub const UNSTEADY: &str = "run.unsteady";
 

@@ -256,13 +256,27 @@ fn side(d: &(u64, Bytes, LatencyHistogram), runtime: Nanos) -> DirStats {
     }
 }
 
+/// What a task is called: `client 3`, the third of its role, or `checkpointer`, the only one.
+fn called(task: u32, s: &TaskStats, m: &Measured) -> String {
+    let mut same = m.tasks.iter().filter(|(_, o)| o.role == s.role);
+    match (s.role, same.clone().count()) {
+        ("", _) if task == 0 => "main".into(),
+        ("", _) => format!("task {task}"),
+        (role, 1) => role.into(),
+        (role, _) => {
+            let before = same.position(|(t, _)| *t == task).unwrap_or(0);
+            format!("{role} {}", before + 1)
+        }
+    }
+}
+
 fn job(task: u32, s: &TaskStats, m: &Measured) -> JobRecord {
     let runtime = s.ended - s.began;
     let rest = m.count.saturating_sub(m.tasks.len() as u64);
     let last = m.tasks.last_key_value().is_some_and(|(t, _)| *t == task);
     let name = match rest {
         n if n > 0 && last => format!("{} other tasks", n + 1),
-        _ => format!("task {task}"),
+        _ => called(task, s, m),
     };
     JobRecord {
         name,

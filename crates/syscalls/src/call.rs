@@ -290,6 +290,8 @@ pub enum Call {
     Spawn {
         /// Thread or process.
         shares: Shares,
+        /// What the task is, for people; empty where it has no name.
+        role: &'static str,
         /// What it runs.
         birth: Birth,
     },

@@ -242,7 +242,7 @@ impl Program for Observed {
         self.ended(now, answer);
         let mut call = self.inner.resume(now, answer)?;
         self.begun(now, &call);
-        if let Call::Spawn { birth, shares } = &mut call {
+        if let Call::Spawn { birth, shares, .. } = &mut call {
             let names = match shares {
                 Shares::Everything => self.names.clone(),
                 Shares::OpenFiles => Arc::new(Mutex::new(lock(&self.names).clone())),

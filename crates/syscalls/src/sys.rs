@@ -308,7 +308,15 @@ impl Sys {
     where
         F: AsyncFnOnce(Sys) -> Done + Send + 'static,
     {
-        self.born(Shares::Everything, text).await
+        self.born(Shares::Everything, "", text).await
+    }
+
+    /// A thread whose figures are shown under what it is: `worker`.
+    pub async fn spawn_as<F>(&self, role: &'static str, text: F) -> Result<TaskId, crate::Errno>
+    where
+        F: AsyncFnOnce(Sys) -> Done + Send + 'static,
+    {
+        self.born(Shares::Everything, role, text).await
     }
 
     /// A process: it has copies of the descriptors, and of what `text` holds.
@@ -316,15 +324,28 @@ impl Sys {
     where
         F: AsyncFnOnce(Sys) -> Done + Send + 'static,
     {
-        self.born(Shares::OpenFiles, text).await
+        self.born(Shares::OpenFiles, "", text).await
     }
 
-    async fn born<F>(&self, shares: Shares, text: F) -> Result<TaskId, crate::Errno>
+    /// A process whose figures are shown under what it is: `client`.
+    pub async fn fork_as<F>(&self, role: &'static str, text: F) -> Result<TaskId, crate::Errno>
+    where
+        F: AsyncFnOnce(Sys) -> Done + Send + 'static,
+    {
+        self.born(Shares::OpenFiles, role, text).await
+    }
+
+    async fn born<F>(
+        &self,
+        shares: Shares,
+        role: &'static str,
+        text: F,
+    ) -> Result<TaskId, crate::Errno>
     where
         F: AsyncFnOnce(Sys) -> Done + Send + 'static,
     {
         let birth = Birth(Box::new(move || Box::new(Script::new(text)) as Box<dyn Program>));
-        self.call(Call::Spawn { shares, birth }).await.map(|n| n as TaskId)
+        self.call(Call::Spawn { shares, role, birth }).await.map(|n| n as TaskId)
     }
 
     /// Waits for any child; `ECHILD` if there is none.

@@ -58,12 +58,12 @@ impl Task {
             }
             Call::Compute { time } => self.compute(time),
             Call::Sleep { time } => self.shared.sleep(self.id, time),
-            Call::Spawn { shares, birth } => {
+            Call::Spawn { shares, role, birth } => {
                 let table = match shares {
                     Shares::Everything => self.same_table(),
                     Shares::OpenFiles => self.copied_table(),
                 };
-                Task::start(&self.shared, table, Some(self.id), birth).map(u64::from)
+                Task::start(&self.shared, table, Some((self.id, role)), birth).map(u64::from)
             }
             Call::Wait => self.shared.wait(self.id, None),
             Call::Join { task } => self.shared.wait(self.id, Some(task)),

@@ -46,22 +46,23 @@ impl Drop for Announced {
 }
 
 impl Task {
-    /// Starts the thread of a new task.
+    /// Starts the thread of a new task; `made` by which one, and what it is to the program.
     ///
     /// # Errors
     /// `EAGAIN` when the machine has no room for one more.
     pub(super) fn start(
         shared: &Arc<Shared>,
         table: Descriptors,
-        parent: Option<TaskId>,
+        made: Option<(TaskId, &'static str)>,
         birth: Birth,
     ) -> Result<TaskId, Errno> {
-        let id = shared.state().born(parent);
+        let id = shared.state().born(made.map(|(parent, _)| parent));
+        let role = made.map_or("", |(_, role)| role);
         let own = shared.clone();
         let thread = std::thread::Builder::new().name(format!("task-{id}")).stack_size(STACK);
         let body = move || {
             let mut announced = Announced { shared: own.clone(), id, ended: false };
-            Task::live(own, id, table, birth);
+            Task::live(own, (id, role), table, birth);
             announced.ended = true;
         };
         // Nobody joins it: the last thing that it does is to say that it has ended.
@@ -72,13 +73,18 @@ impl Task {
         Ok(id)
     }
 
-    fn live(shared: Arc<Shared>, id: TaskId, table: Descriptors, birth: Birth) {
+    fn live(
+        shared: Arc<Shared>,
+        (id, role): (TaskId, &'static str),
+        table: Descriptors,
+        birth: Birth,
+    ) {
         let noise = shared.how.noise.then_some(u64::from(id));
         let mut task = Task {
             id,
             table,
             memory: Memory::new(noise),
-            stats: TaskStats::default(),
+            stats: TaskStats { role, ..TaskStats::default() },
             before: CpuTime::default(),
             last_call: "start",
             shared,

@@ -65,7 +65,7 @@ pub(crate) struct RunArgs {
     /// Repetitions (default: simulated, as many as --budget has room for; else 1).
     #[arg(long, value_name = "N")]
     pub(crate) runs: Option<i64>,
-    /// Simulated: repeats 3 to 12 times, as often as a usual machine can in this time (default: 10s).
+    /// Simulated: repeats 3 to 12 times, as often as two cores can in this time (default: 10s).
     #[arg(long, value_name = "TIME", conflicts_with_all = ["runs", "until_ci", "max_runs", "max_time"])]
     pub(crate) budget: Option<String>,
     /// Simulated: how long a load runs before it is measured. 0 measures from the start (default: steady, until its rate no

@@ -1,8 +1,7 @@
 //! Where the rest is: what a short report ends with.
 
-use iosched_experiment::Record;
 use iosched_results::render::printable;
-use iosched_results::verdict::{Verdict, verdicts_of};
+use iosched_results::verdict::Verdict;
 
 use crate::args::LookArgs;
 use crate::asked::quoted;
@@ -14,13 +13,12 @@ pub(crate) fn shows_tables(look: LookArgs) -> bool {
 
 /// The commands that show tables, a page, and what the scheduler does that was chosen. `stored`: the name of the experiment in
 /// the results file.
-pub(crate) fn after(records: &[Record], look: LookArgs, stored: Option<&str>) -> String {
+pub(crate) fn after(verdicts: &[Verdict], look: LookArgs, stored: Option<&str>) -> String {
     if shows_tables(look) {
         return String::new();
     }
-    let verdicts = verdicts_of(records);
     let Some(first) = verdicts.first() else { return String::new() };
-    let scheduler = chosen(&verdicts).unwrap_or(first);
+    let scheduler = chosen(verdicts).unwrap_or(first);
     let name = scheduler.scheduler.split(' ').next().unwrap_or_default();
     let why = format!("why      iosched show scheduler {}\n", quoted(&printable(name)));
     let Some(stored) = stored else {

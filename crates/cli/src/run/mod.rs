@@ -71,11 +71,15 @@ pub(crate) fn run(args: &RunArgs) -> Outcome {
         all.iter_mut().for_each(without_pictures);
     }
     let noise = args.allow_noise;
-    let mut text = render(title, &all, args.format, args.look, (args.output.is_some(), noise))?;
-    if args.format == RunFormat::Table && !args.quiet {
-        let stored = stored.first().filter(|_| stored.len() == 1).map(|_| title);
-        text.push_str(&hints::after(&all, args.look, stored));
-    }
+    let to_file = args.output.is_some();
+    let text = match args.format {
+        RunFormat::Table if !args.quiet => {
+            let report = terminal::report(&all, look_of(args.look, to_file, noise));
+            let stored = stored.first().filter(|_| stored.len() == 1).map(|_| title);
+            report.text + &hints::after(&report.verdicts, args.look, stored)
+        }
+        format => render(title, &all, format, args.look, (to_file, noise))?,
+    };
     deliver(args.output.as_deref(), &text)?;
     // What was measured is printed, whatever becomes of the page.
     page::write(args, page?.as_deref())?;
@@ -164,7 +168,9 @@ pub(crate) fn render(
     (to_file, noise): (bool, bool),
 ) -> Outcome<String> {
     let format = match format {
-        RunFormat::Table => return Ok(terminal::report(records, look_of(look, to_file, noise))),
+        RunFormat::Table => {
+            return Ok(terminal::report(records, look_of(look, to_file, noise)).text);
+        }
         RunFormat::Json => Format::Json,
         RunFormat::Csv => Format::Csv,
         RunFormat::FioJson => Format::FioJson,

@@ -244,8 +244,8 @@ impl Programs {
             Call::SyncRange { fd, at, len, wait } => self.sync_range(t, fd, at, len, wait),
             Call::Sleep { time } => Ok(self.nap(t, time)),
             Call::Compute { time } => Ok(self.think(t, time)),
-            Call::Spawn { shares, birth } => {
-                let n = self.spawn(t, shares, birth)?;
+            Call::Spawn { shares, role, birth } => {
+                let n = self.spawn(t, (shares, role), birth)?;
                 self.say(t, n)
             }
             Call::Wait => Ok(self.wait(t, None)),

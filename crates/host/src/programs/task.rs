@@ -134,6 +134,8 @@ impl Work {
 /// What a task did.
 #[derive(Clone, Debug, Default)]
 pub struct TaskStats {
+    /// What it is to its program: `client`; empty where it has no name.
+    pub role: &'static str,
     /// Calls that entered the kernel.
     pub calls: u64,
     /// Reads that moved something, their bytes and latencies. Asynchronous ones take until the task takes them; a page of a

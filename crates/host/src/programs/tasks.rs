@@ -40,7 +40,12 @@ impl Programs {
         t
     }
 
-    pub(super) fn spawn(&mut self, t: Tid, shares: Shares, birth: Birth) -> Result<u64, Errno> {
+    pub(super) fn spawn(
+        &mut self,
+        t: Tid,
+        (shares, role): (Shares, &'static str),
+        birth: Birth,
+    ) -> Result<u64, Errno> {
         if self.tasks.len() >= MOST {
             return Err(Errno::EAGAIN);
         }
@@ -50,6 +55,7 @@ impl Programs {
             Shares::OpenFiles => self.copy_table(own),
         };
         let child = self.born(birth, Some(t), table);
+        self.tasks[child as usize].stats.role = role;
         self.tasks[t as usize].children += 1;
         Ok(u64::from(child))
     }

@@ -448,7 +448,7 @@ fn an_unknown_share_of_a_child_is_its_own() {
     let mut h = host("none", 1, GIB, false);
     run(&mut h, async |sys| {
         let birth = birth(async |sys| sys.getpid().await.map(|me| assert_eq!(me, 1)));
-        let task = sys.call(Call::Spawn { shares: Shares::OpenFiles, birth }).await?;
+        let task = sys.call(Call::Spawn { shares: Shares::OpenFiles, role: "", birth }).await?;
         sys.join(task as u32).await
     })
     .unwrap();

@@ -76,7 +76,7 @@ async fn task(sys: Sys, tape: Arc<Tape>) -> Done {
                     0 => iosched_syscalls::Shares::Everything,
                     _ => iosched_syscalls::Shares::OpenFiles,
                 };
-                let _ = sys.call(iosched_syscalls::Call::Spawn { shares, birth }).await;
+                let _ = sys.call(iosched_syscalls::Call::Spawn { shares, role: "", birth }).await;
             }
             other => {
                 let _ = step(&sys, &tape, other).await;

@@ -128,7 +128,7 @@ fn lines(view: &View, v: &Verdict) -> Vec<String> {
     let line = |parts: Vec<Part>| parts.iter().map(text).collect::<String>() + ".";
     let mut out: Vec<String> = v.lines(true).into_iter().map(line).collect();
     for (w, why) in &v.never_steady {
-        out.push(format!("{} never gets steady: {}.", escape(w), escape(why)));
+        out.push(format!("{} is not steady: {}.", escape(w), escape(why)));
     }
     let changing = v.unsteady.iter().filter(|w| !v.never_steady.contains_key(*w));
     let changing: Vec<String> = changing.map(|w| escape(w)).collect();

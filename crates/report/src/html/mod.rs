@@ -279,6 +279,14 @@ fn notes(input: &Input, view: &View) -> String {
     notes.into_iter().filter(|n| !n.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// How it was measured; of so many trials that a part was read it is not known.
+fn measured(input: &Input) -> String {
+    match input.note.is_empty() && !input.runs.is_empty() {
+        true => sentence(&input.asks.measuring().words()),
+        false => String::new(),
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Missing {
     run: String,
@@ -337,6 +345,7 @@ pub fn html(input: &Input) -> String {
         title,
         description: input.options.description.trim_end_matches('.'),
         about: about(input, &view),
+        measured: measured(input),
         css: squeeze(include_str!("../../assets/page.css")),
         hash: hash(&script),
         script,
@@ -426,6 +435,8 @@ struct Page<'a> {
     title: &'a str,
     description: &'a str,
     about: String,
+    /// How often, how long and after what it was measured.
+    measured: String,
     css: String,
     hash: String,
     script: String,

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use iosched_experiment::warm_up::UNMEASURED;
 use iosched_results::stats::Better;
+use iosched_results::verdict::{SHORTENED, UNSTEADY, UNWARMED, WARM_UP, WARMED_UP, short};
 
 use super::input::Input;
 use super::matrix::figure;
@@ -101,6 +103,22 @@ pub(crate) fn details(view: &View, workload: usize, device: usize) -> Table {
     t
 }
 
+/// What is said of how it was measured, in the terminal's words; `None` of all else, `Some(None)` of what says nothing here.
+fn told<'a>(key: &'a str, value: &str) -> Option<Option<(&'a str, String)>> {
+    let all = || {
+        let of = |ms: &str| ms.parse::<u64>().map_or(ms.into(), |ms| short(ms * 1_000_000));
+        value.split("; ").map(of).collect::<Vec<String>>().join("; ")
+    };
+    Some(match key {
+        WARMED_UP => Some(("warm-up", all())),
+        SHORTENED => Some(("shortened for --budget, from", all())),
+        UNSTEADY => Some(("not steady", value.into())),
+        UNWARMED => Some(("no warm-up", value.into())),
+        WARM_UP | UNMEASURED => None,
+        _ => return None,
+    })
+}
+
 /// The facts of the runs: those all share, and those that differ.
 pub(crate) fn provenance(view: &View, input: &Input) -> (Vec<(String, String)>, Table) {
     let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -112,7 +130,12 @@ pub(crate) fn provenance(view: &View, input: &Input) -> (Vec<(String, String)>, 
             let row = all.entry(k.into()).or_insert_with(|| vec![String::new(); n]);
             row[i] = v;
         };
-        f.facts.iter().for_each(|(k, v)| put(k, join(v)));
+        for (k, v) in &f.facts {
+            let v = join(v);
+            if let Some((k, v)) = told(k, &v).unwrap_or(Some((k, v))) {
+                put(k, v);
+            }
+        }
         if !f.kernel.is_empty() {
             put("kernel", f.kernel.clone());
         }

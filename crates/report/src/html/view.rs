@@ -251,20 +251,10 @@ fn names(input: &Input, schedulers: &mut Vec<String>) -> Vec<Name> {
     };
     let mut all: Vec<(String, Name)> = schedulers.drain(..).map(|s| (s.clone(), of(&s))).collect();
     all.sort_by_key(|(_, n)| !n.now());
-    let bare = |s: &str| {
-        s.split_once('@').map(|(family, rest)| {
-            let tail = rest.find(' ').map_or("", |at| &rest[at..]);
-            format!("{family}{tail}")
-        })
-    };
-    let family = |s: &str| s.split(['@', ' ']).next().unwrap_or_default().to_string();
-    for i in 0..all.len() {
-        let mine = family(&all[i].0);
-        if let Some(short) = bare(&all[i].0)
-            && all.iter().filter(|(s, _)| family(s) == mine).count() == 1
-        {
-            all[i].1.short = short;
-        }
+    let short = answer::short_names(all.iter().map(|(s, _)| s.as_str()));
+    let short: Vec<Option<String>> = all.iter().map(|(s, _)| short.get(&**s).cloned()).collect();
+    for ((_, name), short) in all.iter_mut().zip(short) {
+        name.short = short.unwrap_or_else(|| name.short.clone());
     }
     let (labels, names) = all.into_iter().unzip();
     *schedulers = labels;

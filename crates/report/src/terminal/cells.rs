@@ -33,7 +33,17 @@ pub(super) struct Row<'a> {
 }
 
 /// With `noise`, invalid trials stand where a scheduler has no others. `cells` are those of the same records.
-pub(super) fn places<'a>(records: &'a [Record], cells: &Cells, noise: bool) -> Vec<Place<'a>> {
+/// `names` are the schedulers' short ones, which the cells have.
+pub(super) fn places<'a>(
+    records: &'a [Record],
+    cells: &Cells,
+    names: &'a BTreeMap<&str, String>,
+    noise: bool,
+) -> Vec<Place<'a>> {
+    let called = |r: &'a Record| {
+        let own = r.trial.scheduler.as_str();
+        names.get(own).map_or(own, String::as_str)
+    };
     let mut out: Vec<Place<'_>> = Vec::new();
     for r in records {
         let t = &r.trial;
@@ -54,10 +64,10 @@ pub(super) fn places<'a>(records: &'a [Record], cells: &Cells, noise: bool) -> V
         if !place.kernels.contains(&t.kernel.as_str()) {
             place.kernels.push(&t.kernel);
         }
-        let at = place.rows.iter().position(|row| row.scheduler == t.scheduler);
+        let at = place.rows.iter().position(|row| row.scheduler == called(r));
         let at = at.unwrap_or_else(|| {
             place.rows.push(Row {
-                scheduler: &t.scheduler,
+                scheduler: called(r),
                 runs: Vec::new(),
                 unusable: Vec::new(),
                 noisy: false,
@@ -71,7 +81,7 @@ pub(super) fn places<'a>(records: &'a [Record], cells: &Cells, noise: bool) -> V
     }
     judge(&mut out, cells);
     if noise {
-        show_invalid(records, &mut out);
+        show_invalid(records, &mut out, &called);
     }
     out
 }
@@ -104,11 +114,15 @@ fn judge(places: &mut [Place<'_>], cells: &Cells) {
 }
 
 /// After judging: what is shown only is never compared.
-fn show_invalid<'a>(records: &'a [Record], places: &mut [Place<'a>]) {
+fn show_invalid<'a>(
+    records: &'a [Record],
+    places: &mut [Place<'a>],
+    called: &dyn Fn(&'a Record) -> &'a str,
+) {
     for r in records.iter().filter(|r| matches!(r.status, Status::Invalid(_))) {
         let t = &r.trial;
         let place = places.iter_mut().find(|p| p.device == t.device && p.workload == t.workload);
-        let row = place.and_then(|p| p.rows.iter_mut().find(|row| row.scheduler == t.scheduler));
+        let row = place.and_then(|p| p.rows.iter_mut().find(|row| row.scheduler == called(r)));
         if let Some(row) = row.filter(|row| row.noisy || row.runs.is_empty()) {
             row.noisy = true;
             row.runs.push((r, Figures::of(r)));
@@ -117,11 +131,9 @@ fn show_invalid<'a>(records: &'a [Record], places: &mut [Place<'a>]) {
 }
 
 impl Row<'_> {
-    /// Its name, with a mark where the figures are those of invalid trials, and one where the rate of a run changes.
-    pub(super) fn name(&self) -> String {
-        let before = if self.noisy { "~" } else { "" };
-        let behind = if self.runs.iter().any(|(r, _)| r.halves_differ()) { "!" } else { "" };
-        format!("{before}{}{behind}", self.scheduler)
+    /// The rate of a run changes.
+    pub(super) fn changes(&self) -> bool {
+        self.runs.iter().any(|(r, _)| r.halves_differ())
     }
 
     /// Mean over the runs.

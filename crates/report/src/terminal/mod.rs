@@ -13,14 +13,16 @@ mod workload;
 use std::collections::BTreeMap;
 
 use iosched_experiment::record::{Status, total};
-use iosched_experiment::{JobRecord, Record};
-use iosched_results::answer::{answers, candidates_called, text, unmeasured, without_hidden, wrap};
-use iosched_results::cells::{MIXED_LATENCIES, charge_starved, group, one_latency};
+use iosched_experiment::{BackendKind, JobRecord, Record};
+use iosched_results::answer::{
+    Candidate, answers, candidates_called, short_names, text, unmeasured, without_hidden, wrap,
+};
+use iosched_results::cells::{Cells, MIXED_LATENCIES, charge_starved, group, one_latency};
 
 pub use figures::Figures;
 pub use iosched_results::grid::{Align, Cell, Grid};
 use iosched_results::store::Edits;
-use iosched_results::verdict::{self, Facts, verdicts};
+use iosched_results::verdict::{self, Facts, Verdict, verdicts};
 
 use cells::places;
 
@@ -64,9 +66,18 @@ impl Look {
     }
 }
 
+/// The report of some records, and the verdicts in it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// All of it.
+    pub text: String,
+    /// What it begins with.
+    pub verdicts: Vec<Verdict>,
+}
+
 /// The whole report of some records, with names as they were edited and without what is hidden.
 #[must_use]
-pub fn edited(records: &[Record], edits: &Edits, look: Look) -> String {
+pub fn edited(records: &[Record], edits: &Edits, look: Look) -> Report {
     if edits.schedulers.is_empty() {
         return report(records, look);
     }
@@ -86,7 +97,7 @@ pub fn edited(records: &[Record], edits: &Edits, look: Look) -> String {
 
 /// The whole report of some records.
 #[must_use]
-pub fn report(records: &[Record], look: Look) -> String {
+pub fn report(records: &[Record], look: Look) -> Report {
     reported(records, &BTreeMap::new(), &[], look)
 }
 
@@ -96,23 +107,29 @@ fn reported(
     own: &BTreeMap<String, String>,
     hidden: &[String],
     look: Look,
-) -> String {
+) -> Report {
     let mut cells = group(records);
     let mixed = one_latency([&mut cells]);
-    let candidates = candidates_called(records, own);
+    let mut candidates = candidates_called(records, own);
     // Before the longest waits are charged: a job that never completed has nothing, which is behind any figure.
-    let verdicts = verdicts(&Facts::new(records), &cells, &candidates);
+    let facts = Facts::new(records);
+    let verdicts = verdicts(&facts, &cells, &candidates);
     let mut out = match verdicts[..] {
         [] => String::new(),
-        _ => brief::head(records, look.prose()) + &verdict::text(&verdicts, look.prose()),
+        _ => {
+            brief::head(records, facts.measuring(), look.prose())
+                + &verdict::text(&verdicts, look.prose())
+        }
     };
     charge_starved([&mut cells]);
-    let mut places = places(records, &cells, look.noise);
+    let names = short_names(records.iter().map(|r| r.trial.scheduler.as_str()));
+    rename(&mut cells, &mut candidates, &names);
+    let mut places = places(records, &cells, &names, look.noise);
     if !look.tables && !verdicts.is_empty() {
         // Where one scheduler was run there is nothing to say but its figures.
         places.retain(|p| !verdicts.iter().any(|v| v.device == p.device));
         out.extend(places.iter().map(|p| workload::tables(p, look) + "\n"));
-        return out;
+        return Report { text: out, verdicts };
     }
     out.extend(places.iter().map(|p| workload::tables(p, look) + "\n"));
     let mut answers = answers(&cells, &candidates);
@@ -129,10 +146,38 @@ fn reported(
         out.push('\n');
         out.push_str(&text(&answers, look.prose()));
     }
+    if let Some(words) = no_verdict(records).filter(|_| verdicts.is_empty()) {
+        out.push_str(&wrap("\n", 0, words, look.prose()));
+    }
     if out.is_empty() {
         out.push_str("There are no results.\n");
     }
-    out
+    Report { text: out, verdicts }
+}
+
+/// Calls schedulers by short names from here on.
+fn rename(cells: &mut Cells, candidates: &mut [Candidate], names: &BTreeMap<&str, String>) {
+    let short = |name: &mut String| {
+        if let Some(short) = names.get(name.as_str()) {
+            name.clone_from(short);
+        }
+    };
+    candidates.iter_mut().for_each(|c| short(&mut c.scheduler));
+    let all = std::mem::take(&mut cells.0).into_iter().map(|(mut key, cell)| {
+        short(&mut key.scheduler);
+        (key, cell)
+    });
+    cells.0 = all.collect();
+}
+
+/// Why imported results have no verdict.
+fn no_verdict(records: &[Record]) -> Option<&'static str> {
+    let first = &records.first()?.trial.scheduler;
+    let imported = records.iter().all(|r| r.backend == BackendKind::Imported);
+    let one = records.iter().all(|r| r.trial.scheduler == *first);
+    (imported && one).then_some(
+        "No verdict: this is one scheduler. `iosched compare` lays two results side by side; a CSV file names the scheduler of each figure.",
+    )
 }
 
 /// Whether jobs of a record ran at different times, so that their rates add up to visibly more than the total: those of
@@ -176,7 +221,7 @@ fn signs(tables: &str, records: &[Record]) -> Vec<&'static str> {
         (some(tables, |w| w.len() > 1 && w.ends_with('*')), "* the best of its column"),
         (
             records.iter().any(|r| r.status == Status::Complete && r.halves_differ()),
-            "!: the rate of a run changes by over 10 %, or will when a cache of its device is full: a longer run has other figures",
+            "rate changes: by over 10 %, or it will when a cache of its device is full: a longer run has other figures",
         ),
         (
             some(tables, |w| before(w, ">")),
@@ -188,7 +233,7 @@ fn signs(tables: &str, records: &[Record]) -> Vec<&'static str> {
             "^ the longest wait: fewer than 100 I/Os have no 99th percentile (1000 no 99.9th)",
         ),
         (
-            records.iter().any(|r| r.trial.scheduler.contains('@')),
+            some(tables, |w| w.contains('@') && !w.contains('/')),
             "@X: that generation of the scheduler (`iosched show scheduler`)",
         ),
     ];

@@ -4,6 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn report(records: &[Record], look: Look) -> String {
+    super::report(records, look).text
+}
+
 fn record(device: &str, workload: &str, scheduler: &str, ios: u64, latency: u64) -> Record {
     let mut r = Record { elapsed: 1_000_000_000, ..Record::default() };
     r.trial.device = device.into();

@@ -70,6 +70,15 @@ pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
         out.push_str(&by_job(p, unit, look));
     }
     out.push_str(&metrics(p, look));
+    let changing: Vec<&str> = p.rows.iter().filter(|r| r.changes()).map(|r| r.scheduler).collect();
+    match changing.len() {
+        0 => {}
+        n if n == p.rows.len() && n > 1 => out.push_str("rate changes: under all\n"),
+        _ => {
+            let line = format!("rate changes: under {}", changing.join(", "));
+            out.push_str(&wrap("", 2, &line, look.columns()));
+        }
+    }
     for row in &p.rows {
         let mut reasons: Vec<(&str, usize)> = Vec::new();
         for why in &row.unusable {
@@ -82,7 +91,7 @@ pub(super) fn tables(p: &Place<'_>, look: Look) -> String {
         for (why, n) in reasons {
             let words = if row.noisy { "invalid" } else { "not usable" };
             let times = if n > 1 { format!(" ({n} runs)") } else { String::new() };
-            let line = format!("{}: {words}: {why}{times}", row.name());
+            let line = format!("{}: {words}: {why}{times}", row.scheduler);
             out.push_str(&wrap("", 2, &line, look.columns()));
         }
     }
@@ -255,11 +264,15 @@ impl Speed {
     pub(super) fn grid(&self, p: &Place<'_>) -> Grid {
         let grid = Grid::new().column("scheduler", Align::Left);
         let mut grid = self.columns.iter().fold(grid, |g, c| g.column(&c.head, c.align));
+        // Beside two other marks that of the best is one too many.
+        let marked =
+            |of: &str| self.columns.iter().flat_map(|c| &c.cells).any(|c| c.text.starts_with(of));
         let noise = p.rows.iter().any(|r| r.noisy);
+        let busy = marked(&LONGEST.to_string()) && marked(">");
         for (i, row) in p.rows.iter().enumerate() {
-            let mut cells = vec![Cell::new(row.name())];
+            let mut cells = vec![Cell::new(row.scheduler)];
             cells.extend(self.columns.iter().filter_map(|c| c.cells.get(i).cloned()));
-            for cell in cells.iter_mut().filter(|_| noise) {
+            for cell in cells.iter_mut().filter(|_| noise || busy) {
                 // The best of figures of which some are noise is nobody.
                 cell.best = false;
                 cell.grey = row.noisy;

@@ -181,6 +181,20 @@ pub fn meaning(scheduler: &str, kernel: &str) -> Meaning {
     Meaning { kernels, summary, absence: absence(scheduler, kernel) }
 }
 
+/// Short names: a family of which there is one version needs no generation.
+#[must_use]
+pub fn short_names<'a>(schedulers: impl IntoIterator<Item = &'a str>) -> BTreeMap<&'a str, String> {
+    let all: BTreeSet<&str> = schedulers.into_iter().collect();
+    let family = |s: &str| s.split(['@', ' ']).next().unwrap_or_default().to_string();
+    let alone = |s: &&&str| all.iter().filter(|o| family(o) == family(s)).count() == 1;
+    let bare = |s: &&'a str| {
+        let (family, rest) = s.split_once('@')?;
+        let tail = rest.find(' ').map_or("", |at| &rest[at..]);
+        Some((*s, format!("{family}{tail}")))
+    };
+    all.iter().filter(alone).filter_map(bare).collect()
+}
+
 /// The candidates of some records, in the order in which they occur.
 #[must_use]
 pub fn candidates_of(records: &[Record]) -> Vec<Candidate> {

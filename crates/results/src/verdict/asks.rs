@@ -16,6 +16,8 @@ use crate::stats::{Compared, Judged, Lent, Summary, VerdictOptions, judge_togeth
 const JOBS: usize = 8;
 /// ... but where each has a share that is due.
 const SHARING: usize = 64;
+/// So many times as much is another service.
+const TWICE: f64 = 2.0;
 /// Figures of its own that a program's workload is asked by.
 const OWN: usize = 4;
 
@@ -30,6 +32,8 @@ pub(super) struct Asked<'a> {
     pub(super) background: bool,
     /// It runs beside a job that is to go before it: more of it is no gain.
     pub(super) behind: bool,
+    /// What was moved in these waits, where that is twice as much under one scheduler as under the base.
+    pub(super) moved: Option<Box<Asked<'a>>>,
     /// By scheduler, in the order of the candidates.
     pub(super) each: Vec<Option<(Cow<'a, CellSample>, Summary)>>,
     /// Each scheduler against the base; `None` of the base itself and where a side has nothing.
@@ -133,6 +137,13 @@ pub(super) fn asked<'a>(
     for a in &mut out {
         a.background = a.kind == Kind::Most && busy.contains(&a.workload);
     }
+    for a in &mut out {
+        let doubled = |m: &Asked<'_>| (0..m.each.len()).any(|i| twice(m, i, base));
+        a.moved = a.moved.take().filter(|m| doubled(m));
+        if let Some(moved) = &mut a.moved {
+            moved.name.clone_from(&a.name);
+        }
+    }
     judge(&mut out, base);
     out
 }
@@ -157,11 +168,17 @@ fn numbered(jobs: &[Job]) -> Vec<(String, Vec<&str>)> {
     out
 }
 
+/// Twice as much is moved under one scheduler as under another.
+pub(super) fn twice(moved: &Asked<'_>, i: usize, base: usize) -> bool {
+    let both = moved.value(i).zip(moved.value(base));
+    both.is_some_and(|(a, b)| a.max(b) >= TWICE * a.min(b))
+}
+
 /// One scheduler serves less than half of another's I/O in waits that are no longer.
 fn contradicts(waits: &Asked<'_>, moved: &Asked<'_>) -> bool {
     let all: Vec<(f64, f64)> =
         (0..waits.each.len()).filter_map(|i| Some((waits.value(i)?, moved.value(i)?))).collect();
-    let against = |a: &(f64, f64), b: &(f64, f64)| a.1 * 2.0 < b.1 && a.0 < b.0 * 1.25;
+    let against = |a: &(f64, f64), b: &(f64, f64)| a.1 * TWICE < b.1 && a.0 < b.0 * 1.25;
     all.iter().any(|a| all.iter().any(|b| against(a, b)))
 }
 
@@ -214,8 +231,11 @@ impl<'a> Place<'a, '_> {
         let asked = self.filled(name.into(), kind, measure?);
         let moved = (kind == Kind::Wait).then(|| self.first(&rates)).flatten();
         let moved = moved.map(|m| self.filled(name.into(), Kind::Most, m));
-        // Waits of the little that was served say nothing of the rest.
-        Some(moved.filter(|m| contradicts(&asked, m)).unwrap_or(asked))
+        Some(match moved {
+            // Waits of the little that was served say nothing of the rest.
+            Some(moved) if contradicts(&asked, &moved) => moved,
+            moved => Asked { moved: moved.map(Box::new), ..asked },
+        })
     }
 
     /// What jobs move that stand for the same.
@@ -292,6 +312,7 @@ impl<'a> Place<'a, '_> {
             measure,
             background: false,
             behind: false,
+            moved: None,
             each,
             judged,
         }
@@ -301,34 +322,32 @@ impl<'a> Place<'a, '_> {
 /// Judges all figures of a device together, each against the base's.
 fn judge(asked: &mut [Asked<'_>], base: usize) {
     let options = VerdictOptions::default();
-    let places: Vec<(usize, usize)> = asked
-        .iter()
-        .enumerate()
-        .flat_map(|(a, one)| (0..one.each.len()).map(move |i| (a, i)))
-        .filter(|(a, i)| {
-            *i != base && asked[*a].each[*i].is_some() && asked[*a].each[base].is_some()
-        })
-        .collect();
-    let samples = asked
-        .iter()
-        .flat_map(|a| a.each.iter().flatten().map(|(s, _)| (kind(&a.measure), &s.sample)));
+    let all = || asked.iter().flat_map(|a| [Some(a), a.moved.as_deref()]).flatten();
+    let samples =
+        all().flat_map(|a| a.each.iter().flatten().map(|(s, _)| (kind(&a.measure), &s.sample)));
     let lent = Lent::of(samples);
-    let pairs: Vec<Compared<'_>> = places
-        .iter()
-        .filter_map(|(a, i)| {
-            let (new, old) = (asked[*a].each[*i].as_ref()?, asked[*a].each[base].as_ref()?);
-            Some(Compared {
-                base: (&old.0.sample, &old.1),
-                new: (&new.0.sample, &new.1),
-                better: new.0.better,
-                kind: kind(&asked[*a].measure),
-                sum: false,
-            })
-        })
-        .collect();
-    let judged = judge_together(&pairs, &lent, options);
+    let mut pairs: Vec<Compared<'_>> = Vec::new();
+    for a in all() {
+        let Some(old) = &a.each[base] else { continue };
+        let others = a.each.iter().enumerate().filter(|(i, _)| *i != base);
+        pairs.extend(others.filter_map(|(_, new)| new.as_ref()).map(|new| Compared {
+            base: (&old.0.sample, &old.1),
+            new: (&new.0.sample, &new.1),
+            better: new.0.better,
+            kind: kind(&a.measure),
+            sum: false,
+        }));
+    }
+    let mut judged = judge_together(&pairs, &lent, options).into_iter();
     drop(pairs);
-    for ((a, i), j) in places.into_iter().zip(judged) {
-        asked[a].judged[i] = Some(j);
+    let all = asked.iter_mut().flat_map(|a| {
+        let Asked { each, judged, moved, .. } = a;
+        let moved = moved.as_deref_mut().map(|m| (&m.each, &mut m.judged));
+        [Some((&*each, judged)), moved.map(|(e, j)| (e, j))]
+    });
+    for (each, into) in all.flatten().filter(|(each, _)| each[base].is_some()) {
+        for (i, _) in each.iter().enumerate().filter(|(i, e)| *i != base && e.is_some()) {
+            into[i] = judged.next();
+        }
     }
 }

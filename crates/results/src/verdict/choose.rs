@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use iosched_schedulers::KernelVersion;
 use iosched_schedulers::registry::{family, resolve};
 
-use super::asks::{Asked, asked};
+use super::asks::{Asked, asked, twice};
 use super::facts::Device;
 use super::{Advice, Firmness, Kind, Other, Point, Row, Verdict, times};
 use crate::answer::Candidate;
@@ -118,10 +118,21 @@ fn passed(v: f64, unit: &str) -> usize {
     NOTICED.iter().filter(|n| ns > **n).count()
 }
 
+/// What stands for an ask in a comparison: of waits that are not noticed on either side it is what was moved in them, where one
+/// side moves twice as much. A single wait is then no matter, but all of them together are.
+fn told<'a, 'b>(a: &'b Asked<'a>, at: usize, base: usize) -> &'b Asked<'a> {
+    let short = |i| a.value(i).is_some_and(|v| passed(v, a.unit()) == 0);
+    match &a.moved {
+        Some(moved) if short(at) && short(base) && twice(moved, at, base) => moved,
+        _ => a,
+    }
+}
+
 fn step(a: &Asked<'_>, at: usize, base: usize) -> Step {
     if at == base {
         return LEVEL;
     }
+    let a = told(a, at, base);
     let (new, old) = (a.value(at), a.value(base));
     let Some((new, old)) = new.zip(old) else {
         // Nothing at all is behind any figure.
@@ -180,6 +191,7 @@ fn asked_for(new: bool, old: bool, (way, log): (Ordering, f64)) -> Step {
 }
 
 fn point(a: &Asked<'_>, at: usize, base: usize) -> Point {
+    let a = told(a, at, base);
     let judged = a.judged[at].as_ref();
     let turned = |(low, high): (f64, f64)| match judged.map(|j| j.better) {
         Some(Better::Lower) => (1.0 / high, 1.0 / low),
@@ -262,6 +274,7 @@ fn base_of(here: &[&Candidate], facts: &Device) -> Option<usize> {
 
 fn firmness(ask: Option<&Asked<'_>>, at: usize, base: usize) -> (Firmness, usize, usize) {
     let Some(ask) = ask else { return (Firmness::Likely, 0, 0) };
+    let ask = told(ask, at, base);
     let one_sided = ask.parted(at, base) == Some(true) || ask.runs(base).0 == 0;
     let (agree, of) = match one_sided {
         true => (ask.runs(at).0, ask.runs(at).0),
@@ -288,7 +301,9 @@ fn matrix(all: &[Standing], here: &[&Candidate], asks: &[Asked<'_>], base: usize
     let mut out: Vec<Row> = Vec::new();
     for s in all.iter().filter(|s| s.at != base) {
         let shown = |(a, step): (&Asked<'_>, &Step)| {
-            let ratio = a.judged[s.at].as_ref().and_then(|j| times(j.ratio?, 1.0, j.better));
+            let ratio = told(a, s.at, base).judged[s.at]
+                .as_ref()
+                .and_then(|j| times(j.ratio?, 1.0, j.better));
             match step.way {
                 Ordering::Equal if step.unknown => None,
                 Ordering::Equal => Some(1.0),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iosched_experiment::RunsOn;
 use iosched_experiment::record::{Ask, JobRecord, Record, Status};
 
-use super::{BASE, UNSTEADY};
+use super::{BASE, Measuring, UNSTEADY};
 
 /// A job and its ask.
 pub(super) type Job = (String, Option<Ask>);
@@ -34,7 +34,10 @@ fn of_all(ask: Ask, job: &JobRecord) -> Ask {
 
 /// The facts of all devices, gathered record by record.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts(BTreeMap<String, Device>);
+pub struct Facts {
+    devices: BTreeMap<String, Device>,
+    measuring: Measuring,
+}
 
 impl Facts {
     /// Those of some records.
@@ -50,7 +53,8 @@ impl Facts {
         if r.status != Status::Complete {
             return;
         }
-        let here = self.0.entry(r.trial.device.clone()).or_default();
+        self.measuring.add(r);
+        let here = self.devices.entry(r.trial.device.clone()).or_default();
         if here.default.is_none() {
             here.default = r.provenance.get(BASE).cloned();
         }
@@ -71,6 +75,12 @@ impl Facts {
         }
     }
 
+    /// How often they were measured, how long, and after what.
+    #[must_use]
+    pub fn measuring(&self) -> &Measuring {
+        &self.measuring
+    }
+
     /// Those of a device; none where no record is complete.
     pub(super) fn of(&self, device: &str) -> &Device {
         static NONE: Device = Device {
@@ -79,6 +89,6 @@ impl Facts {
             live: false,
             never_steady: BTreeMap::new(),
         };
-        self.0.get(device).unwrap_or(&NONE)
+        self.devices.get(device).unwrap_or(&NONE)
     }
 }

@@ -311,7 +311,7 @@ fn what_never_gets_steady_says_why() {
     records[0].provenance.insert(UNSTEADY.into(), "the SLC cache of the device fills".into());
     let v = of(&records);
     assert_eq!(v.unsteady, ["w"]);
-    assert!(text(&[v], 80).contains("w on disk never gets steady: the SLC cache"));
+    assert!(text(&[v], 80).contains("w on disk is not steady: the SLC cache"));
 }
 
 /// Four readers are the readers: a line and a column of theirs, and the film comes first.
@@ -421,4 +421,31 @@ fn one_run_of_twelve_may_say_otherwise() {
         .collect();
     let v = of(&records);
     assert_eq!((v.verdict, v.firmness, v.agree, v.runs), (Advice::Use, Firmness::Sure, 11, 12));
+}
+
+/// Waits of which none is noticed are level, unless all of them together leave a job half of its work.
+#[test]
+fn short_waits_do_not_hide_how_much_was_moved() {
+    let app = |ios: u64, ms: u64| {
+        let mut j = job("app", Some(Ask::Wait), ios * 4096, ms);
+        j.read.ios = ios;
+        j
+    };
+    let all = |few: u64, ms: u64| -> Vec<Record> {
+        let of = |round: u64| {
+            let copy = || job("copy", None, 100 * MIB * (1000 + round), 5);
+            let slow = vec![app(few + round, ms), copy()];
+            let fast = vec![app(20_000 + round, 1), copy()];
+            [record("mq-deadline", round as u32, slow), record("bfq", round as u32, fast)]
+        };
+        (1..=6).flat_map(of).collect()
+    };
+    let v = of(&all(1000, 10));
+    assert_eq!((v.verdict, &*v.scheduler), (Advice::Use, "bfq"), "twenty times as much");
+    let gain = &v.gains[0];
+    assert_eq!((&*gain.job, gain.ask, &*gain.measure), ("app", Kind::Most, "job/app/read.bw"));
+    assert!(v.sentence().starts_with("Use bfq: app 7.81 MiB/s instead of "), "{}", v.sentence());
+    assert!(v.matrix[0].ratios[0].is_some_and(|r| r > 15.0), "{:?}", v.matrix);
+    let v = of(&all(15_000, 10));
+    assert_eq!(v.verdict, Advice::Keep, "a third more in waits that nobody notices");
 }

@@ -48,9 +48,7 @@ fn unsteady(verdicts: &[Verdict], columns: usize) -> String {
     for v in verdicts {
         for w in &v.unsteady {
             match v.never_steady.get(w) {
-                Some(why) => {
-                    _ = lines.insert(format!("{w} on {} never gets steady: {why}", v.device))
-                }
+                Some(why) => _ = lines.insert(format!("{w} on {} is not steady: {why}", v.device)),
                 None => _ = others.insert(w),
             }
         }

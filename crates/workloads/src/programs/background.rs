@@ -86,12 +86,17 @@ pub(super) async fn start(sys: &Sys, p: &Params) -> Result<Background, Errno> {
     let size = p.bytes("file_size") / BLOCK * BLOCK;
     let mut tasks = Vec::new();
     for i in 0..mix.readers {
-        tasks.push(sys.fork(async move |sys| reader(&sys, i, mix.access, size).await).await?);
+        tasks.push(
+            sys.fork_as("reader", async move |sys| reader(&sys, i, mix.access, size).await).await?,
+        );
     }
     let rate = p.bytes("writer_rate") / u64::from(mix.writers.max(1));
     for i in 0..mix.writers {
         let random = mix.access == Access::Random;
-        tasks.push(sys.fork(async move |sys| writer(&sys, i, random, size, rate).await).await?);
+        tasks.push(
+            sys.fork_as("writer", async move |sys| writer(&sys, i, random, size, rate).await)
+                .await?,
+        );
     }
     if !tasks.is_empty() {
         sys.sleep(rise(tasks.len() as u64)).await?;

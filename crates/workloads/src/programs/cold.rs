@@ -104,7 +104,8 @@ impl Start {
     /// Starts it, and ends when it has started. `number` tells starts apart.
     pub(super) async fn run(&'static self, sys: &Sys, number: i64) -> Done {
         for process in 0..self.processes {
-            sys.fork(async move |sys| self.process(&sys, process, number).await).await?;
+            sys.fork_as("start", async move |sys| self.process(&sys, process, number).await)
+                .await?;
         }
         files::wait_for(sys, self.processes).await
     }

@@ -190,7 +190,7 @@ pub(super) async fn make(sys: &Sys, jobs: u64, n: u64, end: u64, job: Job) -> Re
         if sys.now() >= end {
             break;
         }
-        sys.fork(async move |sys| shell(sys, i, job).await).await?;
+        sys.fork_as("shell", async move |sys| shell(sys, i, job).await).await?;
         running += 1;
     }
     for _ in 0..running {
@@ -205,7 +205,7 @@ fn object_of(i: u64) -> String {
 }
 
 async fn shell(sys: Sys, i: u64, job: Job) -> Done {
-    sys.fork(async move |sys| compiler(sys, i, job).await).await?;
+    sys.fork_as("compiler", async move |sys| compiler(sys, i, job).await).await?;
     files::wait_for(&sys, 1).await
 }
 

@@ -42,7 +42,7 @@ async fn prepare(sys: Sys, p: Params) -> Done {
 async fn run(sys: Sys, p: Params) -> Done {
     let begun = sys.now();
     for i in 0..p.count("copies") {
-        sys.fork(async move |sys| copy(sys, i).await).await?;
+        sys.fork_as("copy", async move |sys| copy(sys, i).await).await?;
     }
     files::wait_for(&sys, p.count("copies")).await?;
     sys.sync().await?;

@@ -73,7 +73,7 @@ async fn run(sys: Sys, p: Params) -> Done {
     for l in 0..p.count("loops") {
         for t in 0..threads {
             let p = p.clone();
-            sys.fork(async move |sys| process(sys, p, t, l).await).await?;
+            sys.fork_as("thread", async move |sys| process(sys, p, t, l).await).await?;
         }
         files::wait_for(&sys, threads).await?;
         // fs_mark adds up the rates of its processes, which are nearly equal.

@@ -313,7 +313,7 @@ async fn prepare(sys: Sys, p: Params) -> Done {
 async fn run(sys: Sys, p: Params) -> Done {
     for process in 0..p.count("nproc") {
         let worker = Worker::of(&p, process);
-        sys.fork(async move |sys| worker.run(&sys).await).await?;
+        sys.fork_as("process", async move |sys| worker.run(&sys).await).await?;
     }
     files::wait_for(&sys, p.count("nproc")).await
 }

@@ -67,7 +67,7 @@ async fn run(sys: Sys, p: Params) -> Done {
     let begun = sys.now();
     for reader in 0..p.count("readers") {
         let p = p.clone();
-        sys.fork(async move |sys| read(&sys, &p, reader, begun).await).await?;
+        sys.fork_as("reader", async move |sys| read(&sys, &p, reader, begun).await).await?;
     }
     files::wait_for(&sys, p.count("readers")).await?;
     let seconds = (sys.now() - begun).max(1) as f64 / SEC as f64;

@@ -112,7 +112,7 @@ async fn run(sys: Sys, p: Params) -> Done {
         let begun = sys.now();
         for child in 0..n {
             let p = p.clone();
-            sys.fork(async move |sys| process(sys, p, child, phase).await).await?;
+            sys.fork_as("child", async move |sys| process(sys, p, child, phase).await).await?;
         }
         files::wait_for(&sys, n).await?;
         sys.mark(Part::Phase, name, begun).await?;

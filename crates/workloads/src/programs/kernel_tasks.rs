@@ -110,11 +110,11 @@ async fn prepare(sys: Sys, p: Params) -> Done {
 async fn run(sys: Sys, p: Params) -> Done {
     let (readers, writers) = (p.count("readers"), p.count("writers"));
     for i in 0..readers {
-        sys.fork(async move |sys| reader(sys, i).await).await?;
+        sys.fork_as("reader", async move |sys| reader(sys, i).await).await?;
     }
     for i in 0..writers {
         let len = p.bytes("file");
-        sys.fork(async move |sys| writer(sys, i, len).await).await?;
+        sys.fork_as("writer", async move |sys| writer(sys, i, len).await).await?;
     }
     if readers + writers > 0 {
         // A load that begins in the same instant would count as a program that starts, too.
@@ -167,7 +167,7 @@ async fn grep(sys: &Sys, n: u64, end: u64) -> Result<u64, Errno> {
             }
             Ok(())
         };
-        sys.spawn(search).await?;
+        sys.spawn_as("search", search).await?;
     }
     // Readers and writers do not end before the task, so these are the threads.
     files::wait_for(sys, GREP_THREADS).await?;

@@ -51,7 +51,7 @@ async fn run(sys: Sys, p: Params) -> Done {
     for i in 0..n {
         let (from, to) = (pipes[i].0, pipes[(i + 1) % n].1);
         let p = p.clone();
-        sys.fork(async move |sys| runner(sys, p, i, from, to).await).await?;
+        sys.fork_as("runner", async move |sys| runner(sys, p, i, from, to).await).await?;
     }
     sys.barrier(START, n as u32 + 1).await?;
     sys.write(pipes[0].1, 1).await?;

@@ -80,7 +80,7 @@ async fn run(sys: Sys, p: Params) -> Done {
     let begun = sys.now();
     for pass in 0..p.count("passes") {
         let p = p.clone();
-        sys.fork(async move |sys| shell(sys, p, pass).await).await?;
+        sys.fork_as("shell", async move |sys| shell(sys, p, pass).await).await?;
         files::wait_for(&sys, 1).await?;
     }
     sys.figure("seconds", (sys.now() - begun) as f64 / SEC as f64).await

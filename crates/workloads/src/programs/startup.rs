@@ -100,8 +100,9 @@ async fn one(
     limit: Nanos,
 ) -> Result<Option<Nanos>, iosched_syscalls::Errno> {
     let begun = sys.now();
-    let command = sys.fork(async move |sys| start.run(&sys, number).await).await?;
-    let watchdog = sys.fork(async move |sys| background::pause(&sys, limit).await).await?;
+    let command = sys.fork_as("command", async move |sys| start.run(&sys, number).await).await?;
+    let watchdog =
+        sys.fork_as("watchdog", async move |sys| background::pause(&sys, limit).await).await?;
     if sys.wait().await? == command {
         let time = sys.now() - begun;
         sys.mark(Part::Try, "start", begun).await?;

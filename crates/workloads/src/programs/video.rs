@@ -135,9 +135,11 @@ async fn once(sys: &Sys, p: &Params, number: i64) -> Result<bool, Errno> {
     sys.add(OVER, -sys.add(OVER, 0).await?).await?;
     let limit = (p.count("seconds") + p.count("tolerance")) * SEC;
     let own = p.clone();
-    let player = sys.fork(async move |sys| play(&sys, &own, limit, number).await).await?;
-    let starts = sys.fork(async move |sys| starts(&sys, number).await).await?;
-    let watchdog = sys.fork(async move |sys| watch(&sys, limit, number).await).await?;
+    let player =
+        sys.fork_as("player", async move |sys| play(&sys, &own, limit, number).await).await?;
+    let starts = sys.fork_as("starts", async move |sys| starts(&sys, number).await).await?;
+    let watchdog =
+        sys.fork_as("watchdog", async move |sys| watch(&sys, limit, number).await).await?;
     let begun = sys.now();
     sys.join(player).await?;
     let _ = sys.signal(watchdog).await;

@@ -127,9 +127,9 @@ async fn run(sys: Sys, p: Params, threads: bool) -> Done {
             serve(sys, p, asked, answer, log).await
         };
         if threads {
-            sys.spawn(worker).await?
+            sys.spawn_as("worker", worker).await?
         } else {
-            sys.fork(worker).await?
+            sys.fork_as("worker", worker).await?
         };
     }
     let begun = sys.now();

@@ -69,7 +69,7 @@ impl Replay {
         Birth(Box::new(move || {
             Box::new(Script::new(async move |sys| {
                 if let Some(birth) = first {
-                    sys.call(Call::Spawn { shares: Shares::OpenFiles, birth }).await?;
+                    sys.call(Call::Spawn { shares: Shares::OpenFiles, role: "", birth }).await?;
                     files::wait_for(&sys, 1).await?;
                 }
                 let mut made = files::Made::default();
@@ -112,7 +112,7 @@ impl Replay {
                     let threads = replay.log.threads;
                     let shares = if threads { Shares::Everything } else { Shares::OpenFiles };
                     let birth = Birth(Box::new(move || Box::new(Player::new(replay, task))));
-                    sys.call(Call::Spawn { shares, birth }).await?;
+                    sys.call(Call::Spawn { shares, role: "", birth }).await?;
                 }
                 files::wait_for(&sys, roots.len() as u64).await
             })),
@@ -372,7 +372,7 @@ impl Player {
                     false => Shares::OpenFiles,
                 };
                 let birth = Birth(Box::new(move || Box::new(Player::new(replay, task))));
-                Call::Spawn { shares, birth }
+                Call::Spawn { shares, role: "", birth }
             }
             Act::Join { task } => Call::Join { task: self.replay.ids[task as usize].load(Relaxed) },
             Act::Pause { time } => Call::Sleep { time },

@@ -125,10 +125,10 @@ impl Listed {
         }
         self.under_way = Some(p);
         match call {
-            Call::Spawn { shares, birth } => {
+            Call::Spawn { shares, role, birth } => {
                 let me = format!("{}.{}", self.me, self.children);
                 self.children += 1;
-                Call::Spawn { shares, birth: listed(birth, me, self.calls.clone()) }
+                Call::Spawn { shares, role, birth: listed(birth, me, self.calls.clone()) }
             }
             other => other,
         }

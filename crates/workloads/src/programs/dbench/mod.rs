@@ -81,7 +81,8 @@ async fn run(sys: Sys, p: Params) -> Done {
     };
     for id in 0..clients {
         let load = load.clone();
-        sys.fork(async move |sys| client(sys, load, id, clients, warmup, time).await).await?;
+        sys.fork_as("client", async move |sys| client(sys, load, id, clients, warmup, time).await)
+            .await?;
     }
     files::wait_for(&sys, clients).await?;
     let bytes = sys.add(BYTES, 0).await?;

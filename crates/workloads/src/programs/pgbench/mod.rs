@@ -232,7 +232,7 @@ async fn run(sys: Sys, p: Params) -> Done {
     for (id, which) in (clients..).zip(["checkpointer", "bgwriter", "walwriter"]) {
         let (server, p) = (server.clone(), p.clone());
         own.push(
-            sys.fork(async move |sys| {
+            sys.fork_as(which, async move |sys| {
                 let b = backend::Backend::new(sys, server, id as usize);
                 match which {
                     "checkpointer" => checkpoint::checkpointer(b, &p).await,
@@ -250,7 +250,7 @@ async fn run(sys: Sys, p: Params) -> Done {
             let b = backend::Backend::new(sys, server, id as usize);
             backend::client(b, p).await
         };
-        children.push(sys.fork(client).await?);
+        children.push(sys.fork_as("client", client).await?);
     }
     sys.barrier(START, clients as u32 + 1).await?;
     let begun = sys.now();
