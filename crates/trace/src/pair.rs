@@ -1,0 +1,312 @@
+//! From events to I/Os.
+//!
+//! A bio is queued; requests that cover it are issued and complete. A request may hold several bios (merged) or a part
+//! of one (split), so a bio is issued with the first request that touches it and done with the completion of its last
+//! sector. Its task and flags are those of the event that it was queued with: later events run in other tasks.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use iosched_types::{Flags, Op, PrioClass};
+
+use crate::event::{Action, Event, Io};
+use crate::names::Name;
+use crate::tally::Tally;
+
+/// I/Os kept at a time. One that is still not complete when so many came after it has lost its completion.
+const MOST: usize = 1 << 17;
+/// Bios looked at for one event.
+const MOST_LOOKS: usize = 1 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Closed,
+    /// Not an I/O of its own.
+    Void,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    io: Io,
+    start: u64,
+    end: u64,
+    /// Sectors of issued requests.
+    issued: u64,
+    /// Sectors not done.
+    left: u64,
+    /// Queued by a remap: the event that says the same is no second bio.
+    remapped: bool,
+    state: State,
+}
+
+/// Disk, direction, first sector, number.
+type Key = (u32, u8, u64, u64);
+
+/// I/Os under way and those that wait for earlier ones.
+#[derive(Default)]
+pub(crate) struct Pairer {
+    ring: VecDeque<Slot>,
+    base: u64,
+    open: BTreeSet<Key>,
+    /// The longest bio so far, in sectors.
+    longest: u64,
+    /// Whether the trace has queue events.
+    queues: bool,
+}
+
+fn class(op: Op) -> u8 {
+    match op {
+        Op::Read => 0,
+        Op::Write => 1,
+        Op::Discard => 2,
+        Op::Flush => 3,
+    }
+}
+
+/// How many sectors two ranges share.
+fn overlap(a: (u64, u64), b: (u64, u64)) -> u64 {
+    a.1.min(b.1).saturating_sub(a.0.max(b.0))
+}
+
+impl Pairer {
+    /// Takes an I/O that needs no pairing.
+    pub(crate) fn io(&mut self, io: Io) {
+        self.ring.push_back(Slot::of(io, State::Closed));
+    }
+
+    /// Takes the next event.
+    pub(crate) fn event(&mut self, mut e: Event, tally: &mut Tally) {
+        // A flush is queued as a write without data.
+        if e.sectors == 0 && e.op == Op::Write && e.flags.has(Flags::PREFLUSH) {
+            e.op = Op::Flush;
+        }
+        if e.op == Op::Flush {
+            e.flags = e.flags.without(Flags::PREFLUSH);
+        }
+        match e.action {
+            Action::Queue => {
+                self.queues = true;
+                self.queue(&e, false);
+            }
+            Action::Remap { disk, sector, partition } => {
+                self.remap(&e, (disk, sector), partition, tally);
+            }
+            Action::Insert => self.insert(&e),
+            Action::Issue => self.issue(&e, tally),
+            Action::Requeue => {
+                tally.requeued += 1;
+                self.requeue(&e);
+            }
+            Action::Complete => self.complete(&e, tally),
+        }
+    }
+
+    /// The next I/O, when all that arrived before it have left; at the `end` also those that are not complete.
+    pub(crate) fn pop(&mut self, end: bool, tally: &mut Tally) -> Option<Io> {
+        loop {
+            let front = self.ring.front()?;
+            let late = end || self.ring.len() > MOST;
+            if front.state == State::Open && !late {
+                return None;
+            }
+            let slot = self.ring.pop_front()?;
+            let number = self.base;
+            self.base += 1;
+            if slot.state == State::Open {
+                self.open.remove(&slot.key(number));
+                tally.unfinished += u64::from(slot.io.done.is_none());
+            }
+            if slot.state != State::Void {
+                return Some(slot.io);
+            }
+        }
+    }
+
+    fn slot(&mut self, number: u64) -> &mut Slot {
+        &mut self.ring[(number - self.base) as usize]
+    }
+
+    fn queue(&mut self, e: &Event, remapped: bool) -> u64 {
+        let range = (e.sector, e.sector.saturating_add(e.sectors));
+        if let Some(n) = self.exact(e, |s| s.remapped && s.issued == 0) {
+            // The event of the bio that a remap announced.
+            self.slot(n).remapped = false;
+            return n;
+        }
+        let mut io = Io::new(e.at, e.op, e.disk, range.0.saturating_mul(512), e.sectors * 512);
+        if e.op == Op::Flush {
+            io.offset = 0;
+        }
+        (io.flags, io.pid, io.task, io.prio, io.cpu) = (e.flags, e.pid, e.task, e.prio, e.cpu);
+        let mut slot = Slot { start: range.0, end: range.1, remapped, ..Slot::of(io, State::Open) };
+        slot.left = e.sectors;
+        let number = self.base + self.ring.len() as u64;
+        self.longest = self.longest.max(e.sectors);
+        self.open.insert(slot.key(number));
+        self.ring.push_back(slot);
+        number
+    }
+
+    /// The oldest bio with just these sectors that passes.
+    fn exact(&self, e: &Event, passes: impl Fn(&Slot) -> bool) -> Option<u64> {
+        let (disk, class, start) = (e.disk.0, class(e.op), Slot::place(e.op, e.sector));
+        let here = self.open.range((disk, class, start, 0)..=(disk, class, start, u64::MAX));
+        here.map(|k| k.3).take(MOST_LOOKS).find(|n| {
+            let s = &self.ring[(n - self.base) as usize];
+            s.end - s.start == e.sectors && passes(s)
+        })
+    }
+
+    /// The bios that share sectors with an event and pass: one with just its sectors, else all up to its length.
+    fn touched(&self, e: &Event, passes: impl Fn(&Slot) -> bool) -> Vec<(u64, u64)> {
+        if let Some(n) = self.exact(e, &passes) {
+            return vec![(n, e.sectors)];
+        }
+        let range = (e.sector, e.sector.saturating_add(e.sectors));
+        let (disk, class) = (e.disk.0, class(e.op));
+        let from = e.sector.saturating_sub(self.longest);
+        let near = self.open.range((disk, class, from, 0)..(disk, class, range.1, 0));
+        let (mut found, mut covered) = (Vec::new(), 0);
+        for n in near.take(MOST_LOOKS).map(|k| k.3) {
+            let s = &self.ring[(n - self.base) as usize];
+            let shared = overlap((s.start, s.end), range);
+            if shared > 0 && covered < e.sectors && passes(s) {
+                covered += shared;
+                found.push((n, shared));
+            }
+        }
+        found
+    }
+
+    fn remap(&mut self, e: &Event, from: (Name, u64), partition: bool, tally: &mut Tally) {
+        let before = Event { disk: from.0, sector: from.1, ..*e };
+        let Some(old) = self.exact(&before, |s| s.issued == 0) else { return };
+        let new = self.queue(e, true);
+        if new == old {
+            return;
+        }
+        let bio = self.slot(old).io;
+        let moved = &mut self.slot(new).io;
+        (moved.queued, moved.flags, moved.prio) = (bio.queued, bio.flags, bio.prio);
+        (moved.pid, moved.task, moved.cpu) = (bio.pid, bio.task, bio.cpu);
+        // Between stacked devices the upper bio goes on; a partition's is now the disk's.
+        if partition {
+            tally.remapped += 1;
+            self.close(old, State::Void);
+        }
+    }
+
+    fn insert(&mut self, e: &Event) {
+        let found = self.touched(e, |s| s.issued == 0);
+        if found.is_empty() && !self.queues && e.op != Op::Flush {
+            self.queue(e, false);
+        }
+        for (n, _) in found {
+            self.prioritise(n, e);
+        }
+    }
+
+    fn prioritise(&mut self, number: u64, e: &Event) {
+        if e.prio.class != PrioClass::None {
+            self.slot(number).io.prio = e.prio;
+        }
+    }
+
+    fn issue(&mut self, e: &Event, tally: &mut Tally) {
+        if e.op == Op::Flush || e.sectors == 0 {
+            let open = self.exact(&Event { sectors: 0, op: Op::Flush, ..*e }, |s| s.issued == 0);
+            match open {
+                Some(n) => {
+                    let slot = self.slot(n);
+                    (slot.issued, slot.io.issued) = (1, Some(e.at));
+                }
+                None => tally.flush_steps += 1,
+            }
+            return;
+        }
+        let mut found = self.touched(e, |s| s.issued < s.end - s.start);
+        if found.is_empty() {
+            tally.issues_without_queue += u64::from(self.queues);
+            found = vec![(self.queue(e, false), e.sectors)];
+        }
+        for (n, sectors) in found {
+            self.prioritise(n, e);
+            let slot = self.slot(n);
+            slot.issued += sectors;
+            slot.io.issued = slot.io.issued.or(Some(e.at));
+        }
+    }
+
+    fn requeue(&mut self, e: &Event) {
+        for (n, sectors) in self.touched(e, |s| s.issued > 0) {
+            let slot = self.slot(n);
+            slot.issued = slot.issued.saturating_sub(sectors);
+        }
+    }
+
+    fn complete(&mut self, e: &Event, tally: &mut Tally) {
+        if e.sectors == 0 || e.op == Op::Flush {
+            return self.flushed(e, tally);
+        }
+        let under_way = |s: &Slot| s.issued > (s.end - s.start) - s.left;
+        let mut found = self.touched(e, under_way);
+        if found.is_empty() {
+            // A recording of queueing and completion only.
+            found = self.touched(e, |s| s.left > 0);
+        }
+        if found.is_empty() {
+            tally.completions_without_start += 1;
+        }
+        for (n, sectors) in found {
+            let slot = self.slot(n);
+            slot.left = slot.left.saturating_sub(sectors);
+            if slot.left == 0 {
+                self.done(n, e);
+            }
+        }
+    }
+
+    /// The command of a flush completes, then the flush itself, as a write without data.
+    fn flushed(&mut self, e: &Event, tally: &mut Tally) {
+        let flush = Event { sectors: 0, op: Op::Flush, ..*e };
+        if e.op == Op::Flush {
+            match self.exact(&flush, |s| s.issued > 0 && s.io.done.is_none()) {
+                Some(n) => self.slot(n).io.done = Some(e.at),
+                None => tally.flush_steps += 1,
+            }
+            return;
+        }
+        let after_command = self.exact(&flush, |s| s.io.done.is_some());
+        match after_command.or_else(|| self.exact(&flush, |_| true)) {
+            Some(n) => self.done(n, e),
+            None => tally.flush_steps += 1,
+        }
+    }
+
+    fn done(&mut self, number: u64, e: &Event) {
+        self.slot(number).io.done = Some(e.at);
+        self.close(number, State::Closed);
+    }
+
+    fn close(&mut self, number: u64, state: State) {
+        let slot = self.slot(number);
+        slot.state = state;
+        let key = slot.key(number);
+        self.open.remove(&key);
+    }
+}
+
+impl Slot {
+    fn of(io: Io, state: State) -> Slot {
+        Slot { io, start: 0, end: 0, issued: 0, left: 0, remapped: false, state }
+    }
+
+    /// Where a bio is looked for: flushes have no place.
+    fn place(op: Op, sector: u64) -> u64 {
+        if op == Op::Flush { 0 } else { sector }
+    }
+
+    fn key(&self, number: u64) -> Key {
+        (self.io.disk.0, class(self.io.op), Slot::place(self.io.op, self.start), number)
+    }
+}
