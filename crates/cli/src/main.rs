@@ -26,6 +26,7 @@ mod progress;
 mod report;
 mod reproduce;
 mod results;
+mod rules;
 mod run;
 mod short;
 mod show;
@@ -102,6 +103,7 @@ fn execute(command: Command) -> Outcome {
         Command::Compare(args) => compare::compare(&args),
         Command::Report(args) => report::report(&args),
         Command::Serve(args) => report::serve(&args),
+        Command::Rules(args) => rules::rules(&args),
         Command::Emulate(args) => emulate::emulate(&args),
         Command::Doctor(args) => live::doctor(&args),
         Command::Restore(args) => live::restore(&args),

@@ -2,6 +2,7 @@
 
 mod names;
 mod results;
+mod rules;
 mod run;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub(crate) use results::{
     CompareArgs, ReportArgs, ResultsArgs, ResultsCommand, ServeArgs, TraceFormat,
 };
+pub(crate) use rules::RulesArgs;
 pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
 
 /// Compare every I/O scheduler Linux ever had.
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Serve the pages of all stored results on this machine.
     Serve(ServeArgs),
+    /// Show which scheduler udev rules and other policies give each class of devices, and why.
+    Rules(RulesArgs),
     /// Serve a device model as a block device of the running kernel.
     Emulate(EmulateArgs),
     /// Show the storage below a device or path, and what is installed.
