@@ -5,18 +5,19 @@ use std::path::Path;
 
 use iosched_block::KernelProfile;
 use iosched_policy::{
-    Class, Judgement, Machine, Outcome as End, Policy, Verdict, builtin_classes, classes_from_toml,
-    judge,
+    Class, Judgement, Machine, Outcome as End, Policy, SHIPPED, Verdict, builtin_classes,
+    classes_from_toml, judge, shipped,
 };
 use iosched_results::answer::wrap;
 use iosched_results::render::printable;
 use iosched_schedulers::{KernelVersion, registry};
-use serde_json::json;
+use iosched_types::nearest::did_you_mean;
+use serde_json::{Value, json};
 
 use crate::args::{Format, RulesArgs};
 use crate::fail::{Failure, Outcome};
 use crate::files::{self, print, print_json};
-use crate::tables::{columns, prose};
+use crate::tables::{columns, print_fitted, prose};
 
 pub(crate) fn rules(args: &RulesArgs) -> Outcome {
     let kernel = kernel(args.kernel.as_deref())?;
@@ -33,22 +34,87 @@ pub(crate) fn rules(args: &RulesArgs) -> Outcome {
             classes_from_toml(&name, &files::required(&name)?).map_err(Failure::input)?
         }
     };
-    let texts = texts(&args.files)?;
-    let policy = Policy::read(&texts).map_err(Failure::input)?;
-    let judgement = judge(&policy, &machine, &classes);
-    for problem in &policy.problems {
-        eprintln!("warning: {problem}");
+    let (judgement, problems) = judged(&args.files, &machine, &classes)?;
+    let mut others = Vec::new();
+    for name in &args.against {
+        others.push((short(name), judged(std::slice::from_ref(name), &machine, &classes)?.0));
     }
     if args.format == Format::Json {
-        let problems: Vec<String> = policy.problems.iter().map(ToString::to_string).collect();
+        let against: Vec<Value> = others
+            .iter()
+            .map(|(name, j)| json!({"policy": name, "classes": j.classes, "flags": j.flags}))
+            .collect();
         return print_json(&json!({
             "kernel": kernel.to_string(),
             "classes": judgement.classes,
             "flags": judgement.flags,
             "problems": problems,
+            "against": against,
         }));
     }
-    print(&text(&args.files, kernel, &classes, &judgement))
+    let names = args.files.iter().map(|f| short(f)).collect::<Vec<_>>().join(", ");
+    if others.is_empty() {
+        return print(&text(&names, kernel, &judgement));
+    }
+    others.insert(0, (names, judgement));
+    print_fitted(&side_by_side(kernel, &others))
+}
+
+/// A policy on all classes, and what of it is ignored, which is said, too.
+fn judged(
+    files: &[String],
+    machine: &Machine,
+    classes: &[Class],
+) -> Outcome<(Judgement, Vec<String>)> {
+    let policy = Policy::read(&texts(files)?).map_err(Failure::input)?;
+    let problems: Vec<String> = policy.problems.iter().map(ToString::to_string).collect();
+    for problem in &problems {
+        eprintln!("warning: {problem}");
+    }
+    Ok((judge(&policy, machine, classes), problems))
+}
+
+/// The name of a file without its folder.
+fn short(path: &str) -> String {
+    printable(path.rsplit('/').find(|p| !p.is_empty()).unwrap_or(path))
+}
+
+/// A row for each class that policies treat differently.
+fn side_by_side(kernel: KernelVersion, all: &[(String, Judgement)]) -> String {
+    let head = ["class".into(), "kernel".into()].into_iter().chain(all.iter().map(|a| a.0.clone()));
+    let mut rows: Vec<Vec<String>> = vec![head.collect()];
+    let mut same = Vec::new();
+    let classes = all.first().map_or(&[][..], |a| &a.1.classes);
+    for (i, v) in classes.iter().enumerate() {
+        let of =
+            |a: &(String, Judgement)| a.1.classes.get(i).map_or(String::new(), |v| ends(&v.boot));
+        let cells: Vec<String> = all.iter().map(of).collect();
+        match cells.windows(2).all(|w| w[0] == w[1]) {
+            true => same.push(format!("{} ({})", v.class, cells[0])),
+            false => {
+                let lead = [v.class.clone(), named(v.default.as_ref())];
+                rows.push(lead.into_iter().chain(cells).collect());
+            }
+        }
+    }
+    let mut out = format!(
+        "At boot on Linux {kernel}: {} of {} classes differ.\n\n",
+        rows.len() - 1,
+        classes.len()
+    );
+    let widths: Vec<usize> = (0..all.len() + 2)
+        .map(|c| rows.iter().map(|r| r[c].chars().count()).max().unwrap_or(0))
+        .collect();
+    for r in rows.iter().filter(|_| rows.len() > 1) {
+        let cells = r.iter().zip(&widths).map(|(c, w)| format!("{c:w$}")).collect::<Vec<_>>();
+        out.push_str(cells.join("  ").trim_end());
+        out.push('\n');
+    }
+    if !same.is_empty() {
+        out.push('\n');
+        out.push_str(&wrap("", 2, &format!("the same: {}", same.join(", ")), prose(columns())));
+    }
+    out
 }
 
 fn kernel(name: Option<&str>) -> Outcome<KernelVersion> {
@@ -66,6 +132,19 @@ fn kernel(name: Option<&str>) -> Outcome<KernelVersion> {
 fn texts(paths: &[String]) -> Outcome<Vec<(String, String)>> {
     let mut out = Vec::new();
     for path in paths {
+        if let Some((_, name, text)) = shipped(path).filter(|_| !Path::new(path).exists()) {
+            out.push(((*name).into(), (*text).into()));
+            continue;
+        }
+        if !Path::new(path).exists() && !path.contains(['/', '.']) {
+            let help = did_you_mean(path, SHIPPED.iter().map(|p| p.0));
+            let known = SHIPPED.iter().map(|p| p.0).collect::<Vec<_>>().join(", ");
+            let help = if help.is_empty() { format!("known policies are {known}") } else { help };
+            return Err(Failure::with_help(
+                format!("there is no file and no policy \"{}\"", printable(path)),
+                help,
+            ));
+        }
         if !Path::new(path).is_dir() {
             out.push((path.clone(), files::required(path)?));
             continue;
@@ -133,16 +212,13 @@ fn grouped(j: &Judgement) -> (Vec<Row<'_>>, BTreeMap<String, Vec<&str>>) {
     (rows, left)
 }
 
-fn text(files: &[String], kernel: KernelVersion, classes: &[Class], j: &Judgement) -> String {
+fn text(names: &str, kernel: KernelVersion, j: &Judgement) -> String {
     let width = prose(columns());
     let changed = |v: &&Verdict| v.boot.first().map(|o| &o.scheduler) != Some(&v.default);
     let count = j.classes.iter().filter(changed).count();
-    let names =
-        files.iter().map(|f| f.rsplit('/').next().unwrap_or(f)).collect::<Vec<_>>().join(", ");
     let head = format!(
-        "{}: {count} of {} classes of devices get another scheduler than Linux {kernel} gives them.",
-        printable(&names),
-        classes.len()
+        "{names}: {count} of {} classes of devices get another scheduler than Linux {kernel} gives them.",
+        j.classes.len()
     );
     let mut out = wrap("", 0, &head, width);
     let (rows, left) = grouped(j);

@@ -162,7 +162,9 @@ fn never(file: &File, line: &Line, classes: &[Class]) -> Flag {
     } else if partitions {
         "its KERNEL matches partitions only, which have no queue".into()
     } else {
-        format!("no class of the {} that are judged has these properties", classes.len())
+        let text =
+            format!("the line holds for none of the {} classes that are judged", classes.len());
+        return Flag { kind: Kind::Never, place: place(file, line), text, classes: Vec::new() };
     };
     Flag {
         kind: Kind::Never,

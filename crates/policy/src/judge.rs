@@ -123,7 +123,9 @@ fn events<'a>(
         return branches;
     }
     let mut now = branches;
-    for is_partition in [false, true] {
+    // Partitions of dm are disks of dm.
+    let devices = if class.late { &[false][..] } else { &[false, true] };
+    for is_partition in devices.iter().copied() {
         let device = Device { class, is_partition };
         let mut next = Vec::new();
         for mut b in now {

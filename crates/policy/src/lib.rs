@@ -12,6 +12,7 @@ mod judge;
 mod other;
 mod policy;
 mod queue;
+mod shipped;
 mod udev;
 
 pub use class::{Class, Parent, builtin_classes, classes_from_toml};
@@ -19,3 +20,4 @@ pub use flags::{Flag, Kind};
 pub use judge::{Judgement, Outcome, Verdict, judge};
 pub use policy::Policy;
 pub use queue::Machine;
+pub use shipped::{SHIPPED, Shipped, origin, shipped, title};
