@@ -258,3 +258,15 @@ fn what_cannot_be_written_is_said_in_words() {
     let why = place.fails(2, &["report", "orig", "--html", "/dev/full"]);
     assert!(why.contains("cannot write /dev/full: the disk is full\n"), "{why}");
 }
+
+/// The processes of a program are called by what they are.
+#[test]
+fn tasks_have_roles() {
+    let place = Place::new();
+    let program = ["file-copy", "--param", "copies=2", "--param", "size=1m"];
+    let how = ["--device", "ssd-sata", "--scheduler", "none", "--runs", "1", "--format", "json"];
+    let text = place.out(&[&["run"][..], &program, &how].concat());
+    let names = ["main", "copy 1", "copy 2"].map(|n| format!("\"name\": \"{n}\""));
+    let plain = text.replace("\":\"", "\": \"");
+    assert!(names.iter().all(|n| plain.contains(n)), "{text}");
+}
