@@ -302,4 +302,30 @@ mod tests {
         let why = "the SLC cache fills; a longer --budget looks for longer";
         assert_eq!(found.unsteady.as_deref(), Some(why));
     }
+
+    /// Three runs of a load that is dear are measured for a shorter time, one that is cheap for its own.
+    #[test]
+    fn what_does_not_fit_is_measured_for_a_shorter_time() {
+        let text = "devices = [\"fixed\"]\nschedulers = [\"none\"]\nworkloads = [{ job = \"[a]\\nrw=read\\ndirect=1\\nfilename=/dev/x\\nruntime=60\\ntime_based\\n\" }]\n";
+        let e = Experiment::from_toml("e.toml", text).unwrap();
+        let t = iosched_experiment::plan(&e, &Sources::default()).unwrap().remove(0);
+        let measured = |second: Nanos, apart: Nanos| {
+            let found = Found { length: SEC, second, apart, ..Found::default() };
+            let found = [(place(&t), found)].into();
+            let mut all = WarmUps { asked: WarmUp::Steady, found, spent: SEC };
+            all.fit(10 * SEC, &[&t]);
+            let jobs = all.apply(&[&t])[0].jobs().jobs[0].runtime;
+            let mut record = Record { trial: t.id.clone(), ..Record::default() };
+            all.note(&mut record, &[&t]);
+            (jobs, record.provenance.get(SHORTENED).cloned())
+        };
+        assert_eq!(measured(SEC / 1000, 1), (Some(60 * SEC), None));
+        assert_eq!(
+            measured(SEC / 10, 1),
+            (Some(29 * SEC), Some("60000".into())),
+            "3 times 30 s at a tenth"
+        );
+        assert_eq!(measured(100 * SEC, 1).0, Some(SEC), "no shorter than that");
+        assert_eq!(measured(100 * SEC, SEC / 4).0, Some(5 * SEC), "20 I/Os of the slowest job");
+    }
 }

@@ -118,7 +118,7 @@ const groups = (t, rs, st) => {
 };
 const ticks = (max) => {
   if (!(max > 0) || !Number.isFinite(max)) return [0];
-  const p = 10 ** Math.floor(Math.log10(max)), f = max / p, step = (f <= 1.2 ? 0.25 : f <= 2 ? 0.5 : f <= 5 ? 1 : 2) * p, out = [];
+  const p = 10 ** Math.floor(Math.log10(max)), f = max / p, step = (f <= 1.5 ? 0.5 : f <= 3 ? 1 : f <= 5 ? 2 : 5) * p, out = [];
   for (let i = 0; i * step <= max + step * 1e-6; i++) out.push(i * step);
   return out;
 };

@@ -57,6 +57,8 @@
   go.onclick = play;
   $("#step").onclick = () => step(1);
   $("#back").onclick = () => step(-1);
+  const parts = $("#parts"), there = $("#there");
+  if (parts) { there.hidden = false; there.onclick = () => { stop(); show(+parts.dataset.t); }; }
   slider.oninput = () => { const t = +slider.value; stop(); show(t); };
   addEventListener("keydown", (e) => {
     if (e.target.closest("select, input, button") && e.key === " ") return;

@@ -70,9 +70,82 @@ pub fn steps(title: &str, lanes: &[Lane]) -> String {
         .replace("{hash}", &hash(&script))
         .replace("{css}", &css)
         .replace("{key}", &key(&frame.colors))
+        .replace("{part}", &parting(lanes))
+        .replace("{totals}", &totals(lanes))
         .replace("{end}", &format!("{:.3}", frame.end as f64 / 1e6))
         .replace("{script}", &script)
         .replace("{lanes}", &body)
+}
+
+/// What a lane sent, in order.
+fn order(lane: &Lane) -> Vec<(u64, &Step)> {
+    let mut sent: Vec<(u64, &Step)> =
+        lane.steps.iter().filter_map(|s| Some((s.sent?, s))).collect();
+    sent.sort_by_key(|s| s.0);
+    sent
+}
+
+fn ms(ns: u64) -> String {
+    format!("{:.3} ms", ns as f64 / 1e6)
+}
+
+/// The first decision in which the lanes differ, with a button that goes there.
+fn parting(lanes: &[Lane]) -> String {
+    let orders: Vec<Vec<(u64, &Step)>> = lanes.iter().map(order).collect();
+    let Some(longest) = orders.iter().map(Vec::len).max().filter(|_| lanes.len() > 1) else {
+        return String::new();
+    };
+    let what = |o: &Vec<(u64, &Step)>, i: usize| o.get(i).map(|s| s.1.what.clone());
+    let differs = |i: &usize| orders.iter().any(|o| what(o, *i) != what(&orders[0], *i));
+    let Some(at) = (0..longest).find(differs) else {
+        return "<p>All send the requests in one order.</p>".into();
+    };
+    let time = orders.iter().filter_map(|o| Some(o.get(at)?.0)).min().unwrap_or(0);
+    let each = lanes.iter().zip(&orders).map(|(l, o)| match o.get(at) {
+        Some((t, s)) => {
+            format!("<b>{}</b> sends {} at {}", escape(&l.name), escape(&s.what), ms(*t))
+        }
+        None => format!("<b>{}</b> sends nothing more", escape(&l.name)),
+    });
+    format!(
+        "<p id=\"parts\" data-t=\"{}\">They part at decision {}: {}. <button type=\"button\" id=\"there\" hidden>Go there</button></p>",
+        time as f64 / 1e6,
+        at + 1,
+        each.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What it came to, a line a lane.
+fn totals(lanes: &[Lane]) -> String {
+    let mut rows = String::new();
+    for l in lanes {
+        let sent = order(l);
+        let jumps = sent.windows(2).map(|w| {
+            let from = w[0].1.sector + u64::from(w[0].1.sectors);
+            from.abs_diff(w[1].1.sector)
+        });
+        let waits: Vec<u64> =
+            l.steps.iter().filter_map(|s| Some(s.done?.saturating_sub(s.came?))).collect();
+        let mean = waits.iter().sum::<u64>().checked_div(waits.len() as u64);
+        let idle: u64 = l.idle.iter().map(|(from, to, _)| to.saturating_sub(*from)).sum();
+        let done = l.steps.iter().filter_map(|s| s.done).max();
+        let or = |t: Option<u64>| t.map_or("–".into(), ms);
+        let _ = write!(
+            rows,
+            "<tr><th scope=\"row\">{}</th><td>{} of {}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>",
+            escape(&l.name),
+            waits.len(),
+            l.steps.len(),
+            or(done),
+            or(mean),
+            or(waits.iter().max().copied()),
+            ms(idle),
+            short(jumps.sum()),
+        );
+    }
+    format!(
+        "<div class=\"scroll\"><table class=\"dt\"><thead><tr><th scope=\"col\">scheduler</th><th scope=\"col\">done</th><th scope=\"col\">all by</th><th scope=\"col\">mean wait</th><th scope=\"col\">longest wait</th><th scope=\"col\">held idle</th><th scope=\"col\">sectors between requests</th></tr></thead><tbody>{rows}</tbody></table></div>"
+    )
 }
 
 /// The frame that all lanes share.
@@ -150,9 +223,7 @@ fn picture(lane: &Lane, f: &Frame) -> String {
 
 /// The way of the head: from one request that is sent to the next.
 fn head(lane: &Lane, f: &Frame) -> String {
-    let mut sent: Vec<(u64, &Step)> =
-        lane.steps.iter().filter_map(|s| Some((s.sent?, s))).collect();
-    sent.sort_by_key(|s| s.0);
+    let mut sent = order(lane);
     sent.dedup_by_key(|s| (s.0, s.1.sector));
     let points = sent.iter().flat_map(|(t, s)| {
         let end = s.done.unwrap_or(*t);
@@ -265,6 +336,10 @@ mod tests {
         assert_eq!(page.matches("class=\"serve\"").count(), 4);
         assert_eq!(page.matches("class=\"idle\"").count(), 2);
         assert_eq!(page.matches("class=\"scene\"").count(), 2);
+        let parts = "They part at decision 1: <b>none</b> sends R1000+8 at 0.000 ms, <b>bfq</b> sends R9000+8";
+        assert!(page.contains(parts), "{page}");
+        let total = "<th scope=\"row\">none</th><td>2 of 2</td><td>10.000 ms</td><td>7.500 ms</td><td>10.000 ms</td><td>1.000 ms</td><td>7992</td>";
+        assert!(page.contains(total), "{page}");
         assert!(page.contains("the &lt;next&gt; one") && !page.contains("<next>"));
         assert!(page.contains("a &lt;b&gt;") && page.contains("max=\"10.000\""), "{page}");
         let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();

@@ -38,14 +38,17 @@ impl Ask {
         if job.prio.class == PrioClass::Idle {
             return Some(Ask::Idle);
         }
-        let weighed = job.cgroup.as_ref().is_some_and(|(_, weight)| weight.is_some());
-        if job.prio.class == PrioClass::Rt || weighed {
+        if job.prio.class == PrioClass::Rt {
             return Some(Ask::Share);
         }
         let rate = (0..3).filter(|d| job.does(*d)).filter_map(|d| rate(job, d));
         let rate: Bytes = rate.sum();
         if rate > 0 {
             return Some(Ask::Rate(rate));
+        }
+        // A weight is for those that take as much as they get: more than its rate a job cannot use.
+        if job.cgroup.as_ref().is_some_and(|(_, weight)| weight.is_some()) {
+            return Some(Ask::Share);
         }
         let largest = job.bs.range.iter().map(|r| r.1).max().unwrap_or(0);
         // A job that reads as well, and a stream that is synced now and then, are run for throughput.
@@ -156,6 +159,9 @@ mod tests {
         let levels = "[x]\nprio=0\n[y]\nprio=4\n[left]\nprioclass=3\n[film]\nrate=1m\n";
         let [x, y] = [Some(Ask::Due(667)), Some(Ask::Due(333))];
         assert_eq!(dues(levels, &[]), [x, y, Some(Ask::Idle), Some(Ask::Rate(1 << 20))]);
+        let held = "[x]\ncgroup=a\ncgroup_weight=800\nbs=4k\nrate_iops=2000\n[y]\ncgroup=b\ncgroup_weight=100\n";
+        let [x, y] = [Some(Ask::Rate(8_192_000)), Some(Ask::Share)];
+        assert_eq!(dues(held, &[]), [x, y], "a rate, not most of what a neighbour moves");
         // Below another group, or in none beside one, no share follows from the weight alone.
         let nested = "[x]\ncgroup=a/b\ncgroup_weight=300\n[y]\ncgroup=a/c\n";
         assert_eq!(dues(nested, &[]), [Some(Ask::Share), None]);

@@ -97,17 +97,17 @@ fn decades(from: i32, to: i32) -> Vec<f64> {
     (from..=to).step_by(every as usize).map(|e| 10f64.powi(e)).collect()
 }
 
-/// Round places from 0 on.
+/// Round places from 0 on, few enough for labels of three digits in two columns.
 fn ticks(max: f64) -> Vec<f64> {
     if max <= 0.0 || !max.is_finite() {
         return vec![0.0];
     }
     let power = 10f64.powf(max.log10().floor());
     let step = match max / power {
-        f if f <= 1.2 => 0.25,
-        f if f <= 2.0 => 0.5,
-        f if f <= 5.0 => 1.0,
-        _ => 2.0,
+        f if f <= 1.5 => 0.5,
+        f if f <= 3.0 => 1.0,
+        f if f <= 5.0 => 2.0,
+        _ => 5.0,
     } * power;
     (0..).map(|i| f64::from(i) * step).take_while(|x| *x <= max + step * 1e-6).collect()
 }
@@ -323,8 +323,8 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_begin_at_zero() {
-        assert_eq!(ticks(863.0), [0.0, 200.0, 400.0, 600.0, 800.0]);
-        assert_eq!(ticks(1.1), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(ticks(863.0), [0.0, 500.0]);
+        assert_eq!(ticks(1.1), [0.0, 0.5, 1.0]);
         assert_eq!(ticks(0.0), [0.0]);
         assert_eq!(
             (tick(0.5), tick(1000.0), tick(100.0)),

@@ -154,6 +154,8 @@ pub(crate) fn provenance(view: &View, input: &Input) -> (Vec<(String, String)>, 
 #[derive(Debug, Serialize)]
 pub(crate) struct SchedulerPart {
     name: String,
+    /// Without its version where the page has only one of the family.
+    short: String,
     /// The kernels that behave so.
     behaves: String,
     /// What is special about its version.
@@ -179,6 +181,7 @@ pub(crate) fn schedulers(view: &View, input: &Input) -> Vec<SchedulerPart> {
         }
         SchedulerPart {
             name: name.clone(),
+            short: view.names[s].short.clone(),
             behaves: view.names[s].meaning.kernels.clone(),
             special: view.names[s].meaning.summary.clone(),
             there: view.names[s].meaning.absence.to_string(),

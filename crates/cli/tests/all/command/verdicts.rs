@@ -158,7 +158,9 @@ fn answers_are_in_json() {
         assert_eq!(goals, ["throughput", "latency"]);
         for a in &answers {
             assert_eq!(a["device"], "hdd-7200");
-            assert!(shown.contains(&joined(a["words"].as_str().unwrap())), "{a} {shown}");
+            // Programs get full names, people those of the kernel.
+            let words = joined(a["words"].as_str().unwrap()).replace("@7.1", "");
+            assert!(shown.contains(&words), "{a} {shown}");
             assert!(a["lead"]["ratio"].as_f64().unwrap() >= 1.0, "{a}");
             assert!(a["lead"]["approximate"].is_boolean() && a["certainty"].is_string(), "{a}");
         }
@@ -257,4 +259,16 @@ fn what_cannot_be_written_is_said_in_words() {
     assert!(why.contains("there is no folder absent") && !why.contains("os error"), "{why}");
     let why = place.fails(2, &["report", "orig", "--html", "/dev/full"]);
     assert!(why.contains("cannot write /dev/full: the disk is full\n"), "{why}");
+}
+
+/// The processes of a program are called by what they are.
+#[test]
+fn tasks_have_roles() {
+    let place = Place::new();
+    let program = ["file-copy", "--param", "copies=2", "--param", "size=1m"];
+    let how = ["--device", "ssd-sata", "--scheduler", "none", "--runs", "1", "--format", "json"];
+    let text = place.out(&[&["run"][..], &program, &how].concat());
+    let names = ["main", "copy 1", "copy 2"].map(|n| format!("\"name\": \"{n}\""));
+    let plain = text.replace("\":\"", "\": \"");
+    assert!(names.iter().all(|n| plain.contains(n)), "{text}");
 }
