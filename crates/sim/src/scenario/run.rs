@@ -115,7 +115,7 @@ fn queue(
         scheduler: scenario.scheduler.clone(),
         device: target.device,
         queue_depth: target.depth,
-        at_once: 0,
+        at_once: target.at_once,
         hw_queues: 1,
         rotational: target.rotational,
         write_cache: target.write_cache,

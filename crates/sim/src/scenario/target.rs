@@ -59,6 +59,8 @@ impl Device for Constant {
 pub(super) struct Target {
     pub(super) device: Box<dyn Device>,
     pub(super) depth: u32,
+    /// Requests that the driver takes at a time; 0: as many as it has tags.
+    pub(super) at_once: u32,
     pub(super) rotational: bool,
     pub(super) write_cache: bool,
     pub(super) fua: bool,
@@ -76,6 +78,7 @@ impl Target {
         Target {
             device,
             depth,
+            at_once: 0,
             max_hw_sectors_kb,
             rotational: true,
             write_cache: true,
@@ -103,6 +106,7 @@ impl Target {
         Ok(Target {
             device,
             depth: depth.unwrap_or(own),
+            at_once: if depth.is_some() { 0 } else { spec.at_once },
             rotational: spec.rotational,
             write_cache: spec.write_cache,
             fua: spec.fua,
