@@ -3,6 +3,7 @@
 mod names;
 mod results;
 mod run;
+mod trace;
 
 use std::path::PathBuf;
 
@@ -12,6 +13,10 @@ pub(crate) use results::{
     CompareArgs, ReportArgs, ResultsArgs, ResultsCommand, ServeArgs, TraceFormat,
 };
 pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
+pub(crate) use trace::{
+    Align, AnonymiseArgs, ConvertArgs, CutArgs, FilterArgs, InfoArgs, MergeArgs, OutArgs, PARQUET,
+    SourceArgs, SpanArgs, TraceArgs, TraceCommand, TraceOp,
+};
 
 /// Compare every I/O scheduler Linux ever had.
 ///
@@ -46,6 +51,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// Run a published comparison again and lay our figures beside the published ones.
     Reproduce(ReproduceArgs),
+    /// Look at block traces, cut, filter, merge and convert them.
+    Trace(TraceArgs),
     /// Measure how fast the simulator is.
     Bench(BenchArgs),
     /// List, show, export, import, merge and delete stored results.

@@ -9,6 +9,7 @@ mod good;
 mod pictures;
 mod readme;
 mod reproduce;
+mod traces;
 mod verdicts;
 
 use assert_cmd::Command;
