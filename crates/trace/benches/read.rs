@@ -1,6 +1,6 @@
 //! Records per second of the readers: `cargo bench -p iosched-trace`.
 
-use divan::counter::ItemsCounter;
+use divan::counter::ItemsCount;
 use iosched_trace::summary::Summary;
 use iosched_trace::{Input, open};
 
@@ -84,7 +84,7 @@ fn read(bencher: divan::Bencher<'_, '_>, format: &str) {
         "ftrace" => (ftrace(IOS), IOS * 4),
         _ => (msr(IOS), IOS),
     };
-    bencher.counter(ItemsCounter::new(records)).bench(|| {
+    bencher.counter(ItemsCount::new(records)).bench(|| {
         let input = Input { name: "bench".into(), from: Box::new(&content[..]) };
         let mut trace = open(vec![input], None).expect("it is a trace");
         let mut summary = Summary::default();
