@@ -7,10 +7,13 @@ use crate::event::{Action, Event, Item};
 use crate::trace::Tables;
 use crate::words;
 
-/// The first word, and what follows it.
+/// The first word, and what follows it. Recorders print blanks and tabs only.
 pub(super) fn word(text: &str) -> (&str, &str) {
-    let text = text.trim_start();
-    text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
+    let blank = |b: &u8| matches!(b, b' ' | b'\t');
+    let bytes = text.as_bytes();
+    let start = bytes.iter().position(|b| !blank(b)).unwrap_or(bytes.len());
+    let len = bytes[start..].iter().position(blank).unwrap_or(bytes.len() - start);
+    (&text[start..start + len], &text[start + len..])
 }
 
 /// `1437200 + 8 … [fio]`
