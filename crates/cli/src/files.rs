@@ -18,11 +18,7 @@ const MAX_TEXT: u64 = 256 << 20;
 /// A missing, unreadable, huge or binary file is refused with the reason, and no more than the limit is
 /// ever read: `/dev/zero` ends, too.
 pub(crate) fn text(path: &str) -> Result<String, String> {
-    let plain = |e: std::io::Error| match e.kind() {
-        ErrorKind::NotFound => "no such file".to_string(),
-        ErrorKind::PermissionDenied => "permission denied".to_string(),
-        _ => e.to_string(),
-    };
+    let plain = |e: std::io::Error| plain(&e);
     let mut file = File::open(path).map_err(plain)?;
     let meta = file.metadata().map_err(plain)?;
     if meta.is_dir() {
@@ -81,6 +77,31 @@ fn unpacked(file: File) -> std::io::Result<Option<Vec<u8>>> {
     let limit = MAX_TEXT + 1;
     flate2::read::MultiGzDecoder::new(file).take(limit).read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= MAX_TEXT).then_some(bytes))
+}
+
+/// A file of any size.
+pub(crate) fn open(path: &str) -> Result<Box<dyn Read>, String> {
+    if path == "-" {
+        return Ok(Box::new(std::io::stdin()));
+    }
+    let file = File::open(path).map_err(|e| plain(&e))?;
+    let kind = file.metadata().map_err(|e| plain(&e))?.file_type();
+    if kind.is_dir() {
+        return Err("it is a folder".into());
+    }
+    if kind.is_block_device() {
+        return Err("it is a disk; a recording of it is expected".into());
+    }
+    Ok(Box::new(file))
+}
+
+/// Why a file cannot be read, in words.
+fn plain(e: &std::io::Error) -> String {
+    match e.kind() {
+        ErrorKind::NotFound => "no such file".to_string(),
+        ErrorKind::PermissionDenied => "permission denied".to_string(),
+        _ => e.to_string(),
+    }
 }
 
 /// A text file. If it is missing, the program ends.
@@ -173,6 +194,39 @@ pub(crate) fn write(path: &Path, text: &str) -> Outcome {
     let result = written.and_then(|()| std::fs::rename(&beside, &behind)).map_err(failed);
     if result.is_err() {
         let _ = std::fs::remove_file(&beside);
+    }
+    result
+}
+
+/// Writes a file whole or not at all, like [`write`], while it is made: `make` writes to what it is given.
+pub(crate) fn stream<T>(
+    path: &Path,
+    make: impl FnOnce(Box<dyn Write + Send>) -> Outcome<T>,
+) -> Outcome<T> {
+    no_disk(path)?;
+    writable(path)?;
+    let failed = |e: std::io::Error| {
+        Failure::input(format!("cannot write {}: {}", path.display(), reason(&e)))
+    };
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        return make(Box::new(file));
+    }
+    let behind = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+    let mut beside = behind.as_os_str().to_owned();
+    beside.push(format!(".{}.part", std::process::id()));
+    let beside = Path::new(&beside);
+    let replaced = std::fs::metadata(&behind).ok();
+    let made = put(beside, "", replaced)
+        .and_then(|()| OpenOptions::new().write(true).open(beside))
+        .map_err(failed)
+        .and_then(|file| make(Box::new(file)));
+    let result = made.and_then(|made| {
+        std::fs::rename(beside, &behind).map_err(failed)?;
+        Ok(made)
+    });
+    if result.is_err() {
+        let _ = std::fs::remove_file(beside);
     }
     result
 }

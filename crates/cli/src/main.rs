@@ -32,6 +32,7 @@ mod short;
 mod show;
 mod store;
 mod tables;
+mod trace;
 mod validate;
 
 use std::process::ExitCode;
@@ -98,6 +99,7 @@ fn execute(command: Command) -> Outcome {
         Command::Explain(args) => explain::explain(&args),
         Command::Validate(args) => validate::validate(&args),
         Command::Reproduce(args) => reproduce::reproduce(&args),
+        Command::Trace(args) => trace::trace(&args),
         Command::Bench(args) => bench::bench(&args),
         Command::Results(args) => results::results(&args),
         Command::Compare(args) => compare::compare(&args),

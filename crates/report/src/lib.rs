@@ -7,7 +7,9 @@ pub mod serve;
 mod steps;
 pub mod svg;
 pub mod terminal;
+mod trace;
 
 pub use html::{Input, Options, html};
 pub use serve::{Server, serve};
 pub use steps::{Lane, Step, steps};
+pub use trace::trace_page;

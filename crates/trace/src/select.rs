@@ -52,8 +52,8 @@ pub fn shift(io: &mut Io, by: Nanos) {
     io.done = io.done.map(|t| t.saturating_sub(by));
 }
 
-/// Takes names out of a trace: tasks become `task1` …, pids 1 …, disks `disk1` …. Places and times stay, because they
-/// are what the trace is about.
+/// Takes names out of a trace: tasks become `task1` …, pids 1 …, disks `disk1` …. Places and times stay: they are what
+/// the trace is about.
 #[derive(Debug, Default)]
 pub struct Anonymous {
     pids: BTreeMap<u32, u32>,

@@ -99,7 +99,7 @@ pub(crate) fn bytes_on_disk(offset: u64, len: u64) -> Option<(u64, u64)> {
 
 /// Fields between commas, without blanks: as many as are asked for, and whether there were more.
 pub(crate) fn commas<const N: usize>(line: &str) -> Option<[&str; N]> {
-    let mut fields = line.split(',').map(str::trim);
+    let mut fields = line.split(',').map(str::trim_ascii);
     let mut out = [""; N];
     for slot in &mut out {
         *slot = fields.next()?;

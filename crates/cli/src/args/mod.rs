@@ -4,6 +4,7 @@ mod names;
 mod results;
 mod rules;
 mod run;
+mod trace;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,10 @@ pub(crate) use results::{
 };
 pub(crate) use rules::RulesArgs;
 pub(crate) use run::{DbArgs, Format, LookArgs, RunArgs, RunFormat, StateArgs};
+pub(crate) use trace::{
+    Align, AnonymiseArgs, ConvertArgs, CutArgs, FilterArgs, InfoArgs, MergeArgs, OutArgs, PARQUET,
+    SourceArgs, SpanArgs, TraceArgs, TraceCommand, TraceOp,
+};
 
 /// Compare every I/O scheduler Linux ever had.
 ///
@@ -48,6 +53,8 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// Run a published comparison again and lay our figures beside the published ones.
     Reproduce(ReproduceArgs),
+    /// Look at block traces, cut, filter, merge and convert them.
+    Trace(TraceArgs),
     /// Measure how fast the simulator is.
     Bench(BenchArgs),
     /// List, show, export, import, merge and delete stored results.

@@ -32,10 +32,9 @@ struct Columns<'a> {
 fn columns(line: &str) -> Option<Columns<'_>> {
     let mut rest = line;
     let mut word = || {
-        let trimmed = rest.trim_start();
-        let end = trimmed.find(char::is_whitespace).unwrap_or(trimmed.len());
-        rest = &trimmed[end..];
-        &trimmed[..end]
+        let (first, after) = tracepoint::word(rest);
+        rest = after;
+        first
     };
     let disk = word();
     let (major, minor) = disk.split_once(',')?;

@@ -1,4 +1,4 @@
-//! DiskSim's ASCII input: `0.000000 0 5012480 8 1`: milliseconds, device, block, blocks, flags of which bit 0 is a read.
+//! DiskSim's ASCII input: `0.000000 0 5012480 8 1`: milliseconds, device, block, blocks, flags whose bit 0 is a read.
 
 use iosched_types::Op;
 

@@ -63,7 +63,7 @@ impl<G: Grammar> Reader for Text<'_, G> {
                 self.ended = true;
                 continue;
             };
-            if line.trim().is_empty() || line.starts_with('#') {
+            if line.trim_ascii_start().is_empty() || line.starts_with('#') {
                 continue;
             }
             tables.tally.records += 1;

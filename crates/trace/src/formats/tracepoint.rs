@@ -7,10 +7,13 @@ use crate::event::{Action, Event, Item};
 use crate::trace::Tables;
 use crate::words;
 
-/// The first word, and what follows it.
+/// The first word, and what follows it. Recorders print blanks and tabs only.
 pub(super) fn word(text: &str) -> (&str, &str) {
-    let text = text.trim_start();
-    text.split_at(text.find(char::is_whitespace).unwrap_or(text.len()))
+    let blank = |b: &u8| matches!(b, b' ' | b'\t');
+    let bytes = text.as_bytes();
+    let start = bytes.iter().position(|b| !blank(b)).unwrap_or(bytes.len());
+    let len = bytes[start..].iter().position(blank).unwrap_or(bytes.len() - start);
+    (&text[start..start + len], &text[start + len..])
 }
 
 /// `1437200 + 8 … [fio]`
@@ -77,9 +80,9 @@ pub(super) struct Before<'a> {
 pub(super) fn ftrace(line: &str) -> Option<Before<'_>> {
     let (head, rest) = cpu_bracket(line)?;
     let (who, cpu) = head;
-    let (task, pid) = who.trim().rsplit_once('-')?;
+    let (task, pid) = who.trim_ascii().rsplit_once('-')?;
     // With `record-tgid` the group of threads follows.
-    let pid = pid.split_whitespace().next()?;
+    let pid = word(pid).0;
     let (first, after) = word(rest);
     let (time, rest) = if first.ends_with(':') { (first, after) } else { word(after) };
     let (point, text) = word(rest);
@@ -96,13 +99,13 @@ pub(super) fn ftrace(line: &str) -> Option<Before<'_>> {
 /// ` fio   428 [000]  5408.534172:    block:block_rq_issue: 7,7 WS 4096 () 13808 + 8 0x2,0,4 [fio]`
 pub(super) fn perf(line: &str) -> Option<Before<'_>> {
     let ((who, cpu), rest) = cpu_bracket(line)?;
-    let (task, pid) = who.trim().rsplit_once(char::is_whitespace)?;
+    let (task, pid) = who.trim_ascii().rsplit_once([' ', '\t'])?;
     // With `-F tid,pid` it is `pid/tid`.
     let pid = pid.rsplit('/').next()?;
     let (time, rest) = word(rest);
     let (point, text) = word(rest);
     Some(Before {
-        task: task.trim_end(),
+        task: task.trim_ascii_end(),
         pid: pid.parse().ok()?,
         cpu,
         at: words::seconds(time.strip_suffix(':')?)?,

@@ -30,14 +30,20 @@ pub(super) fn of(s: &Summary, tally: &Tally) -> Vec<String> {
     if s.gaps.count() > 100 && !(100..=100 * SEC).contains(&median) {
         let between = show_nanos(median as f64);
         if s.gaps.max() > 0 {
-            out.push(format!("half of the I/Os come within {between} of the one before: the unit of time may be mistaken"));
+            out.push(format!(
+                "half of the I/Os come within {between} of the one before: the unit of time may be \
+                mistaken"
+            ));
         }
     }
     let span = s.last.saturating_sub(s.first.unwrap_or(0));
     let (gap, after) = s.longest_gap;
     if gap > DAY && gap > span / 2 {
         let (gap, after) = (years(gap), show_nanos(after as f64));
-        out.push(format!("nothing for {gap} after {after}: a time there is wrong, or two recordings were joined; cut them apart with `iosched trace cut`"));
+        out.push(format!(
+            "nothing for {gap} after {after}: a time there is wrong, or two recordings were \
+            joined; cut them apart with `iosched trace cut`"
+        ));
     }
     let reads = &s.ops[0].latency;
     if reads.count() > 100 && reads.percentile(50.0) < 1_000 {
@@ -47,18 +53,24 @@ pub(super) fn of(s: &Summary, tally: &Tally) -> Vec<String> {
     if tally.inversions * 100 > recorded {
         let back = show_nanos(tally.furthest_back as f64);
         out.push(format!(
-            "{} records ({:.1} %) are earlier than one before them, by up to {back}: several clocks, or in order of completion; they were sorted",
+            "{} records ({:.1} %) are earlier than one before them, by up to {back}: several clocks, or in \
+                order of completion; they were sorted",
             tally.inversions,
             tally.inversions as f64 * 100.0 / recorded as f64
         ));
     }
     if tally.wall_clock.is_some_and(|t| t < 0) {
-        out.push("the times lie before 1970: they are no Windows file times of a real clock, so only their differences count".into());
+        out.push("the times lie before 1970: they are no Windows file times of a real clock, so only their \
+            differences count".into());
     }
     let all = s.ios();
     let without: u64 = s.ops.iter().map(|o| o.no_latency).sum();
     if tally.unfinished * 100 > all && without < all {
-        out.push(format!("{} I/Os do not complete in the trace: completions were lost, or some were recorded without", tally.unfinished));
+        out.push(format!(
+            "{} I/Os do not complete in the trace: completions were lost, or some were recorded \
+            without",
+            tally.unfinished
+        ));
     }
     if span > 0 && span < MS && all > 1_000 {
         out.push(format!(

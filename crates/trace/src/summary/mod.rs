@@ -17,8 +17,10 @@ use axes::{Picture, Series};
 use footprint::Footprint;
 use tasks::Tasks;
 
-pub use report::{About, Depth, Latency, Oddity, Operation, Part, Pixels, Report, Size, Task};
-pub use text::text;
+pub use report::{
+    About, Depth, Latency, Oddity, Operation, Part, Pixels, Report, Size, Task, oddities,
+};
+pub use text::{odd, text};
 
 /// Operations in the order of reports.
 const OPS: [(Op, &str); 4] =

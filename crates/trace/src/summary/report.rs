@@ -360,7 +360,8 @@ impl Summary {
 }
 
 /// The counts of a tally that are not zero, in words.
-fn oddities(t: &Tally) -> Vec<Oddity> {
+#[must_use]
+pub fn oddities(t: &Tally) -> Vec<Oddity> {
     let skipped = t.skipped.iter().map(|(reason, s)| Oddity {
         what: format!("not used: {reason}"),
         count: s.count,

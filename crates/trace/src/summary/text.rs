@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use iosched_types::units::{show_bytes, show_count, show_nanos};
 
-use super::{Latency, Report};
+use super::{Latency, Oddity, Report};
 
 /// Columns of a line over time.
 const ACROSS: usize = 60;
@@ -175,11 +175,14 @@ fn tasks(out: &mut String, r: &Report) {
     }
 }
 
-fn remarks(out: &mut String, r: &Report) {
-    if !r.oddities.is_empty() {
-        let _ = writeln!(out, "\nof {} records:", r.records);
+/// Counts of what is odd, a line each with the first; empty when nothing is.
+#[must_use]
+pub fn odd(records: u64, oddities: &[Oddity]) -> String {
+    let mut out = String::new();
+    if !oddities.is_empty() {
+        let _ = writeln!(out, "of {records} records:");
     }
-    for o in &r.oddities {
+    for o in oddities {
         let _ = write!(out, "{:>8}  {}", o.count, o.what);
         match (o.first, o.text.is_empty()) {
             (0, _) => {}
@@ -191,6 +194,14 @@ fn remarks(out: &mut String, r: &Report) {
             }
         }
         out.push('\n');
+    }
+    out
+}
+
+fn remarks(out: &mut String, r: &Report) {
+    if !r.oddities.is_empty() {
+        out.push('\n');
+        *out += &odd(r.records, &r.oddities);
     }
     for note in &r.notes {
         let _ = writeln!(out, "note: {note}");

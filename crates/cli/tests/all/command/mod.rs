@@ -10,6 +10,7 @@ mod pictures;
 mod readme;
 mod reproduce;
 mod rules;
+mod traces;
 mod verdicts;
 
 use assert_cmd::Command;
