@@ -9,7 +9,8 @@ use libfuzzer_sys::fuzz_target;
 fn read(data: &[u8], format: Option<&'static Format>) {
     let input = Input { name: "fuzz".into(), from: Box::new(data) };
     let Ok(mut trace) = open(vec![input], format) else { return };
-    let Ok(mut sink) = write::by_name("csv").and_then(|f| (f.begin)(Box::new(std::io::sink())).map_err(|e| e.to_string()))
+    let Ok(mut sink) = write::by_name("csv")
+        .and_then(|f| (f.begin)(Box::new(std::io::sink())).map_err(|e| e.to_string()))
     else {
         return;
     };
