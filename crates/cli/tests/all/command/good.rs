@@ -25,7 +25,7 @@ fn the_quick_form_compares_and_stores() {
     ];
     let text = place.out(&args);
     assert!(text.contains("job on fixed, Linux 7.1, mean of 3 runs"), "{text}");
-    assert!(text.contains("noop@") && text.contains("Answer for hdd-7200"), "{text}");
+    assert!(text.contains("\nnoop ") && text.contains("Answer for hdd-7200"), "{text}");
     assert!(!text.contains('\u{1b}'), "no colours off a terminal");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     let list: Value = serde_json::from_str(&place.out(&["results", "list", "--json"])).unwrap();
