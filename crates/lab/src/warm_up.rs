@@ -106,8 +106,7 @@ pub(crate) fn find<'a, E>(
         Ok(records)
     };
     let glances = run(able.iter().map(|t| look(t, 0, GLANCE)).collect(), &mut out.spent)?;
-    let cell =
-        |(trial, r): (&&'a Trial, &Record)| Cell { trial: *trial, time: LOOK, second: second(r) };
+    let cell = |(trial, r): (&&'a Trial, &Record)| Cell { trial, time: LOOK, second: second(r) };
     let mut left: Vec<Cell<'_>> = able.iter().zip(&glances).map(cell).collect();
     let purse = Purse::of(budget);
     purse.times(&mut left, TRIED[0]);

@@ -343,7 +343,7 @@ fn judge(asked: &mut [Asked<'_>], base: usize) {
     let all = asked.iter_mut().flat_map(|a| {
         let Asked { each, judged, moved, .. } = a;
         let moved = moved.as_deref_mut().map(|m| (&m.each, &mut m.judged));
-        [Some((&*each, judged)), moved.map(|(e, j)| (e, j))]
+        [Some((&*each, judged)), moved]
     });
     for (each, into) in all.flatten().filter(|(each, _)| each[base].is_some()) {
         for (i, _) in each.iter().enumerate().filter(|(i, e)| *i != base && e.is_some()) {
