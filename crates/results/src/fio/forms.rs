@@ -20,8 +20,7 @@ pub fn settle(output: &mut FioOutput) -> Vec<Warning> {
     let mut unread: BTreeSet<&str> = output.other.keys().map(String::as_str).collect();
     for j in &output.jobs {
         unread.extend(j.other.keys().map(String::as_str));
-        let sides = [Some(&j.read), Some(&j.write), Some(&j.trim), j.mixed.as_deref()];
-        unread.extend(sides.into_iter().flatten().flat_map(|d| d.other.keys()).map(String::as_str));
+        unread.extend(j.sides().flat_map(|d| d.other.keys()).map(String::as_str));
     }
     unread.retain(|name| !PLAIN.contains(name));
     if !unread.is_empty() {
@@ -53,10 +52,9 @@ pub fn settle(output: &mut FioOutput) -> Vec<Warning> {
                 ),
             }
         }
-        let lost: u64 = [&j.read, &j.write, &j.trim]
-            .iter()
-            .map(|d| d.drop_ios.saturating_add(d.short_ios))
-            .sum();
+        let lost = |d: &Direction| d.drop_ios.saturating_add(d.short_ios);
+        let apart: u64 = [&j.read, &j.write, &j.trim].into_iter().map(lost).sum();
+        let lost = apart.max(j.mixed.as_deref().map_or(0, lost));
         if lost > 0 {
             warn(format!("job {}: {lost} I/Os were short or dropped", j.jobname), "");
         }

@@ -96,13 +96,14 @@ fn unchanged(ours: &JobRecord, fios: &FioJob) -> bool {
 fn job(output: &FioOutput, j: &FioJob, subjob: u32, index: u32) -> JobRecord {
     let mut options: BTreeMap<String, String> = output.global.0.iter().cloned().collect();
     options.extend(j.options.0.iter().cloned());
-    let ios = j.read.total_ios.saturating_add(j.write.total_ios).saturating_add(j.trim.total_ios);
+    let apart = j.read.total_ios.saturating_add(j.write.total_ios).saturating_add(j.trim.total_ios);
+    let ios = mixed_of(j).map_or(apart, |m| m.total_ios);
     let mut depths = [0; 7];
     for (slot, (_, share)) in depths.iter_mut().zip(&j.iodepth_level.0) {
         *slot = (share / 100.0 * ios as f64).round() as u64;
     }
     // Of a group, fio's job_runtime is the sum over its processes.
-    let ran = [&j.read, &j.write, &j.trim].iter().map(|d| d.runtime).max().filter(|ms| *ms > 0);
+    let ran = j.sides().map(|d| d.runtime).max().filter(|ms| *ms > 0);
     let runtime = ran.unwrap_or(j.job_runtime).saturating_mul(1_000_000);
     JobRecord {
         name: j.jobname.clone(),

@@ -97,6 +97,13 @@ fn options<'de, D: Deserializer<'de>>(d: D) -> Result<Ordered<String>, D::Error>
     d.deserialize_map(Options)
 }
 
+impl FioJob {
+    /// Reads, writes, trims, and what fio reported of all as one.
+    pub fn sides(&self) -> impl Iterator<Item = &Direction> {
+        [&self.read, &self.write, &self.trim].into_iter().chain(self.mixed.as_deref())
+    }
+}
+
 /// The whole output.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FioOutput {

@@ -4,7 +4,7 @@ use iosched_experiment::record::{IMPORT, Record, SCHEMA, Status, TrialId, Warnin
 use iosched_types::Diagnostic;
 use iosched_types::nearest::did_you_mean;
 
-use super::fio_text;
+use super::{fio_terse, fio_text};
 use crate::measure::measures;
 use crate::store::{DOCUMENT_FORMAT, Document};
 
@@ -99,7 +99,7 @@ pub fn detect(text: &str) -> Option<Format> {
     if head.contains("\"fio version\"") {
         return Some(Format::Fio);
     }
-    if fio_text::is_normal(head) || head.lines().any(fio_text::is_terse) {
+    if fio_text::is_normal(head) || head.lines().any(fio_terse::is_terse) {
         return Some(Format::Fio);
     }
     if start.starts_with('{') {
@@ -136,6 +136,9 @@ pub fn import(
     format: Option<Format>,
     context: &Context,
 ) -> Result<Vec<Record>, Diagnostic> {
+    if let Some(text) = super::hosts::unquoted(text) {
+        return import(file, &text, format, context);
+    }
     if let Some(hosts) = super::hosts::apart(text) {
         return of_hosts(file, hosts, format, context);
     }

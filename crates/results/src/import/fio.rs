@@ -3,7 +3,7 @@
 use iosched_experiment::record::{IMPORT, Record, TrialId, Warning};
 use iosched_types::Diagnostic;
 
-use super::fio_text;
+use super::{fio_terse, fio_text};
 use crate::fio::{FioOutput, from_fio, settle, without_nan};
 
 /// Reads `fio --output-format=json` or `json+` of fio 2 and 3, of one process or of a client, one record per document:
@@ -19,9 +19,9 @@ use crate::fio::{FioOutput, from_fio, settle, without_nan};
 /// A diagnostic: cut off, not fio's, a name given twice.
 pub fn from_fio_json(file: &str, text: &str, trial: &TrialId) -> Result<Vec<Record>, Diagnostic> {
     let marked = marked(text);
-    if !marked && !text.trim_start().starts_with('{') {
-        let told = match text.lines().any(fio_text::is_terse) {
-            true => fio_text::terse(file, text)?,
+    if !marked && !text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+        let told = match text.lines().any(fio_terse::is_terse) {
+            true => fio_terse::terse(file, text)?,
             false => fio_text::normal(file, text)?,
         };
         if !told.is_empty() {
@@ -117,11 +117,12 @@ pub(super) fn snapshots(times: usize) -> Warning {
 fn later(before: &FioOutput, now: &FioOutput) -> bool {
     let same = before.jobs.len() == now.jobs.len()
         && before.jobs.iter().zip(&now.jobs).all(|(a, b)| {
-            let sides = |j: &crate::fio::FioJob| {
-                [j.read.io_bytes, j.write.io_bytes, j.trim.io_bytes, j.sync.total_ios]
+            let sides = |j: &crate::fio::FioJob| -> Vec<u64> {
+                j.sides().map(|d| d.io_bytes).chain([j.sync.total_ios]).collect()
             };
             (&a.jobname, a.groupid, &a.hostname) == (&b.jobname, b.groupid, &b.hostname)
                 && a.options == b.options
+                && a.mixed.is_some() == b.mixed.is_some()
                 && sides(a).iter().zip(sides(b)).all(|(a, b)| *a <= b)
         });
     if !same || before.iosched.is_some() || now.iosched.is_some() || before.timestamp == 0 {
@@ -133,8 +134,8 @@ fn later(before: &FioOutput, now: &FioOutput) -> bool {
         ms => ms,
     };
     let ran = |o: &FioOutput| {
-        let sides = o.jobs.iter().flat_map(|j| [&j.read, &j.write, &j.trim]);
-        let longest = sides.map(|d| d.runtime).max().unwrap_or(0);
+        let longest =
+            o.jobs.iter().flat_map(crate::fio::FioJob::sides).map(|d| d.runtime).max().unwrap_or(0);
         // Jobs that ran one after the other took longer than the longest of them. `elapsed` is rounded up.
         let elapsed = o.jobs.iter().map(|j| j.elapsed).max().unwrap_or(0);
         longest.max(elapsed.saturating_sub(1).saturating_mul(1000))

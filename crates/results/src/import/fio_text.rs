@@ -1,9 +1,9 @@
-//! fio's output for people, and its terse form.
+//! fio's output for people.
 
 use iosched_types::Diagnostic;
 
 use super::iozone::scheduler_mark;
-use super::{at, lines, number};
+use super::{lines, number};
 use crate::fio::{Direction, DiskUtil, FioJob, FioOutput, LatencyStats};
 
 /// A run of fio as its output tells it.
@@ -21,18 +21,26 @@ pub(super) struct Run {
     over: bool,
 }
 
+impl Run {
+    pub(super) fn under(scheduler: Option<String>) -> Run {
+        Run { scheduler, ..Run::default() }
+    }
+}
+
 /// Whether a text is fio's output for people.
 pub(super) fn is_normal(text: &str) -> bool {
     text.lines().any(|l| l.contains(": (groupid=") && l.contains("err="))
 }
 
-/// Whether a line is one of fio's terse output.
-pub(super) fn is_terse(line: &str) -> bool {
-    let version = line.split(';').next().unwrap_or_default();
-    matches!(version, "2" | "3" | "4" | "5") && line.matches(';').count() >= 40
+/// `fio-3.33`, `fio 1.38`.
+fn is_version(line: &str) -> bool {
+    line.starts_with("fio-") && !line.contains(' ')
+        || line.strip_prefix("fio ").is_some_and(|v| {
+            v.starts_with(|c: char| c.is_ascii_digit()) && !v.trim_end().contains(' ')
+        })
 }
 
-/// Reads fio's output for people: of fio 2 (`io=`, `runt=`, KB of 1024 bytes) and fio 3.
+/// Reads fio's output for people: of fio 1 and 2 (`io=`, `runt=`, KB of 1024 bytes) and fio 3.
 ///
 /// # Errors
 /// A diagnostic: a number that is none.
@@ -43,12 +51,12 @@ pub(super) fn normal(file: &str, text: &str) -> Result<Vec<Run>, Diagnostic> {
         let (n, line) = line?;
         let trimmed = line.trim();
         if let Some(scheduler) = scheduler_mark(line) {
-            runs.push(Run { scheduler: Some(scheduler.into()), ..Run::default() });
-        } else if trimmed.starts_with("fio-") && !trimmed.contains(' ') {
+            runs.push(Run::under(Some(scheduler.into())));
+        } else if is_version(trimmed) {
             let begun = runs.last().is_some_and(|r| !r.output.jobs.is_empty());
             if begun {
                 let scheduler = runs.last().and_then(|r| r.scheduler.clone());
-                runs.push(Run { scheduler, ..Run::default() });
+                runs.push(Run::under(scheduler));
             }
             if let Some(run) = runs.last_mut() {
                 run.output.version = trimmed.into();
@@ -60,16 +68,20 @@ pub(super) fn normal(file: &str, text: &str) -> Result<Vec<Run>, Diagnostic> {
             body(run, &mut state, (file, n, line))?;
         }
     }
-    // A client's sum of all its servers would count everything twice.
-    let sum = |j: &FioJob| j.jobname == "All clients";
-    if runs.iter().flat_map(|r| &r.output.jobs).any(|j| !sum(j)) {
-        runs.iter_mut().for_each(|r| r.output.jobs.retain(|j| !sum(j)));
-    }
+    without_sums(&mut runs);
     runs.retain(|r| !r.output.jobs.is_empty());
     for run in &mut runs {
         run.output.jobs.iter_mut().for_each(counted);
     }
     Ok(runs)
+}
+
+/// A client's sum of all its servers would count everything twice.
+pub(super) fn without_sums(runs: &mut [Run]) {
+    let sum = |j: &FioJob| j.jobname == "All clients";
+    if runs.iter().flat_map(|r| &r.output.jobs).any(|j| !sum(j)) {
+        runs.iter_mut().for_each(|r| r.output.jobs.retain(|j| !sum(j)));
+    }
 }
 
 /// A job begins: of this run, of the same run once more (`--status-interval`), or of the next one.
@@ -100,7 +112,7 @@ fn header(runs: &mut Vec<Run>, name: &str, rest: &str) {
     }
     if last.over {
         let (version, scheduler) = (last.output.version.clone(), last.scheduler.clone());
-        runs.push(Run { scheduler, ..Run::default() });
+        runs.push(Run::under(scheduler));
         if let Some(run) = runs.last_mut() {
             run.output.version = version;
         }
@@ -120,7 +132,7 @@ struct State {
     disks: bool,
 }
 
-const SIDES: [&str; 4] = ["read", "write", "trim", "mixed"];
+pub(super) const SIDES: [&str; 4] = ["read", "write", "trim", "mixed"];
 
 fn body(run: &mut Run, state: &mut State, place: (&str, usize, &str)) -> Result<(), Diagnostic> {
     let line = place.2.trim();
@@ -185,6 +197,7 @@ fn disk(name: &str, rest: &str) -> DiskUtil {
     };
     let ([read_ios, write_ios], [read_merges, write_merges]) = (pair("ios"), pair("merge"));
     let in_queue = pair("in_queue")[0];
+    let util = rest.split_once(" util=").and_then(|(_, u)| u.split('%').next()?.parse().ok());
     DiskUtil {
         name: name.into(),
         read_ios,
@@ -192,11 +205,12 @@ fn disk(name: &str, rest: &str) -> DiskUtil {
         read_merges,
         write_merges,
         in_queue,
+        util: util.unwrap_or(0.0),
         ..DiskUtil::default()
     }
 }
 
-fn side_of<'a>(job: &'a mut FioJob, side: &str) -> &'a mut Direction {
+pub(super) fn side_of<'a>(job: &'a mut FioJob, side: &str) -> &'a mut Direction {
     match side {
         "read" => &mut job.read,
         "write" => &mut job.write,
@@ -233,37 +247,68 @@ fn latency_head(word: &str) -> Option<(&'static str, f64)> {
     Some((what, unit))
 }
 
-/// `key=   value` in a line, up to a comma, a blank or a parenthesis.
+/// `key=   value` in a line, up to a blank, a parenthesis, or a comma that does not part thousands (`bw=57,345KiB/s`).
 fn value<'a>(rest: &'a str, key: &str) -> Option<&'a str> {
     let (_, v) = rest.split_once(key)?;
     let v = v.trim_start();
-    Some(v.split([',', ' ', ')', '(', '/', ';']).next().unwrap_or(v))
+    let v = v.split([' ', ')', '(', '/', ';']).next().unwrap_or(v);
+    let inside = |at: usize| v[at + 1..].starts_with(|c: char| c.is_ascii_digit());
+    let end = v.match_indices(',').find(|(at, _)| !inside(*at));
+    Some(end.map_or(v, |(at, _)| &v[..at]))
+}
+
+/// A number whose thousands may be parted by commas.
+fn grouped((file, n, line): (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
+    let (whole, _) = word.split_once('.').unwrap_or((word, ""));
+    let mut groups = whole.split(',');
+    let first = groups.next().unwrap_or_default().len();
+    let fits = (1..=3).contains(&first) && groups.all(|g| g.len() == 3);
+    match word.contains(',') && fits {
+        true => number(file, n, line, &word.replace(',', "")),
+        false => number(file, n, line, word),
+    }
 }
 
 /// `11067k`, `73.7k`, `1.2M`: thousands.
-fn shortened((file, n, line): (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
+fn shortened(place: (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
     let (digits, scale) = match word.chars().last() {
         Some('k' | 'K') => (&word[..word.len() - 1], 1e3),
         Some('M' | 'm') => (&word[..word.len() - 1], 1e6),
         Some('G' | 'g') => (&word[..word.len() - 1], 1e9),
         _ => (word, 1.0),
     };
-    Ok(number(file, n, line, digits)? * scale)
+    Ok(grouped(place, digits)? * scale)
 }
 
-/// `1984KiB`, of fio 2 `1984.0KB`, `14.2MB`: bytes. fio 2 says KB for 1024 bytes; fio 3 prints these as KiB, and kB beside it.
-fn bytes((file, n, line): (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
+/// `1984KiB`, `14.2MB`, `180Mibit`: bytes. A unit without an i has `thousand` of the next smaller one: fio 2 says KB for
+/// 1024 bytes, fio 3 kB for 1000, which are its first figures with `kb_base=1000`.
+fn bytes(place: (&str, usize, &str), word: &str, thousand: f64) -> Result<f64, Diagnostic> {
     let at = word.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(word.len());
     let (digits, unit) = word.split_at(at);
-    let power = match unit.chars().next().map(|c| c.to_ascii_uppercase()) {
-        Some('K') => 1,
-        Some('M') => 2,
-        Some('G') => 3,
-        Some('T') => 4,
-        Some('P') => 5,
-        _ => 0,
+    let letter = unit.chars().next().map_or(' ', |c| c.to_ascii_uppercase());
+    let power = "KMGTP".find(letter).map_or(0, |at| at + 1);
+    let rest = &unit[power.min(1)..];
+    let (thousand, rest) = match rest.strip_prefix('i').filter(|_| power > 0) {
+        Some(rest) => (1024.0, rest),
+        None => (thousand, rest),
     };
-    Ok(number(file, n, line, digits)? * 1024f64.powi(power))
+    let bits = match rest {
+        "" | "B" => 1.0,
+        "b" | "bit" => 8.0,
+        _ => return number(place.0, place.1, place.2, word),
+    };
+    Ok(grouped(place, digits)? * f64::powi(thousand, power as i32) / bits)
+}
+
+/// `143msec`, `36.5sec`: milliseconds.
+fn milliseconds(place: (&str, usize, &str), word: &str) -> Result<f64, Diagnostic> {
+    match word.strip_suffix("msec") {
+        Some(ms) => grouped(place, ms),
+        None => match word.strip_suffix("sec").or_else(|| word.strip_suffix('s')) {
+            Some(s) => Ok(grouped(place, s)? * 1000.0),
+            None => grouped(place, word),
+        },
+    }
 }
 
 /// The line of a direction.
@@ -271,31 +316,35 @@ fn rates(d: &mut Direction, rest: &str, place: (&str, usize, &str)) -> Result<()
     if let Some(iops) = value(rest, "IOPS=").or_else(|| value(rest, "iops=")) {
         d.iops = shortened(place, iops)?;
     }
-    // fio 3: BW=13.5MiB/s (14.2MB/s)(1984KiB/143msec); fio 2: io=1984.0KB, bw=…, iops=…, runt=   143msec
+    // fio 3: BW=13.5MiB/s (14.2MB/s)(1984KiB/143msec)
+    // fio 2: io=1984.0KB, bw=13874KB/s, iops=3468, runt=   143msec, of some versions runtime=143msec
     let total = rest.rsplit_once(")(").map(|(_, t)| t.split(')').next().unwrap_or(t));
     let (io, run) = match total.and_then(|t| t.split_once('/')) {
         Some((io, run)) => (Some(io), Some(run)),
-        None => (value(rest, "io="), value(rest, "runt=")),
+        None => (value(rest, "io="), value(rest, "runt=").or_else(|| value(rest, "runtime="))),
     };
+    let thousand = if rest.contains("BW=") { 1000.0 } else { 1024.0 };
     if let Some(io) = io {
-        d.io_bytes = bytes(place, io)? as u64;
+        d.io_bytes = bytes(place, io, thousand)? as u64;
     }
+    let rate = value(rest, "bw=").map(|bw| bytes(place, bw, thousand)).transpose()?;
     if let Some(run) = run {
-        let ms = run.trim_end_matches("msec");
-        d.runtime = match run.strip_suffix("sec").filter(|_| ms == run) {
-            Some(s) => number(place.0, place.1, place.2, s)? * 1000.0,
-            None => number(place.0, place.1, place.2, ms)?,
-        } as u64;
+        d.runtime = milliseconds(place, run)? as u64;
+    } else if let Some(rate) = rate.filter(|r| *r > 0.0) {
+        d.runtime = (d.io_bytes as f64 / rate * 1000.0).round() as u64;
     }
     Ok(())
 }
 
-/// `issued rwts: total=496,528,0,0 short=…`, of fio 2 `issued    : total=r=496/w=528/d=0, short=…`.
+/// `issued rwts: total=496,528,0,0 short=…`, of fio 2 `issued    : total=r=496/w=528/d=0, short=…`, of fio 1
+/// `issued r/w: total=496/528, short=…`.
 fn issued(job: &mut FioJob, rest: &str) {
     let Some((_, totals)) = rest.split_once("total=") else { return };
     let totals = totals.split([' ', ';']).next().unwrap_or_default();
-    let numbers: Vec<u64> =
-        totals.split([',', '/']).filter_map(|t| t.rsplit('=').next()?.parse().ok()).collect();
+    // Slashes part the directions of fio 1 and 2, whose commas part thousands.
+    let old = totals.contains('/');
+    let count = |t: &str| t.rsplit('=').next()?.replace(',', "").parse().ok();
+    let numbers: Vec<u64> = totals.split(if old { '/' } else { ',' }).filter_map(count).collect();
     let n = |i: usize| numbers.get(i).copied().unwrap_or(0);
     match &mut job.mixed {
         Some(mixed) if job.read.iops == 0.0 && job.write.iops == 0.0 => {
@@ -307,7 +356,7 @@ fn issued(job: &mut FioJob, rest: &str) {
             job.trim.total_ios = n(2);
         }
     }
-    if !totals.contains('=') {
+    if !old {
         job.sync.total_ios = n(3);
     }
 }
@@ -342,7 +391,7 @@ fn percentiles(
 }
 
 /// Latencies have the number of the I/Os. Without a number of I/Os there is that of the rate.
-fn counted(j: &mut FioJob) {
+pub(super) fn counted(j: &mut FioJob) {
     let mixed = j.mixed.as_deref_mut();
     for d in [&mut j.read, &mut j.write, &mut j.trim].into_iter().chain(mixed) {
         if d.total_ios == 0 {
@@ -353,195 +402,7 @@ fn counted(j: &mut FioJob) {
         }
     }
     j.sync.lat_ns.n = if j.sync.lat_ns.max > 0 { j.sync.total_ios.max(1) } else { 0 };
-    let longest = [&j.read, &j.write, &j.trim].iter().map(|d| d.runtime).max().unwrap_or(0);
+    let longest = j.sides().map(|d| d.runtime).max().unwrap_or(0);
     j.job_runtime = longest;
     j.elapsed = longest.div_ceil(1000);
-}
-
-/// Reads terse lines of versions 2 to 5: a job a line. Lines of one run have the same figures of the disk.
-///
-/// # Errors
-/// A diagnostic: a line that is cut off, a number that is none.
-pub(super) fn terse(file: &str, text: &str) -> Result<Vec<Run>, Diagnostic> {
-    let mut reports: Vec<Report> = Vec::new();
-    let (mut scheduler, mut marked) = (None, false);
-    for line in lines(file, text) {
-        let (n, line) = line?;
-        if let Some(s) = scheduler_mark(line) {
-            (scheduler, marked) = (Some(s.to_string()), true);
-        }
-        if !is_terse(line) {
-            continue;
-        }
-        let (version, job, ctx, disk) = job_of((file, n, line))?;
-        let goes_on = |r: &&mut Report| {
-            let first = r.jobs.first().is_some_and(|(j, _)| is_of(j, &job));
-            let last = r.jobs.last().is_some_and(|(j, _)| is_of(j, &job));
-            let told = r.jobs.iter().any(|(j, _)| is_of(j, &job));
-            // Processes of one name follow each other; the first job once more begins another report.
-            r.disk == disk && !(disk.is_empty() && told) && (last || !first)
-        };
-        match reports.last_mut().filter(|_| !marked).filter(goes_on) {
-            Some(report) => report.jobs.push((job, ctx)),
-            None => {
-                let scheduler = scheduler.clone();
-                reports.push(Report { version, scheduler, marked, disk, jobs: vec![(job, ctx)] });
-            }
-        }
-        marked = false;
-    }
-    Ok(runs_of(reports))
-}
-
-/// What fio printed at once: a line for each job, all with the same figures of the disks.
-struct Report {
-    version: String,
-    scheduler: Option<String>,
-    /// A mark of a scheduler stands before it.
-    marked: bool,
-    disk: String,
-    /// Jobs with their context switches.
-    jobs: Vec<(FioJob, u64)>,
-}
-
-impl Report {
-    /// Whether it tells of the run of another one, later. In a series of reports the last may come at once after the one
-    /// before.
-    fn follows(&self, before: &Report, series: bool) -> bool {
-        let pairs = || before.jobs.iter().zip(&self.jobs);
-        !self.marked
-            && (series || before.disk != self.disk)
-            && before.jobs.len() == self.jobs.len()
-            && pairs().all(|((a, x), (b, y))| is_of(a, b) && x <= y)
-            && pairs().all(|((a, _), (b, _))| grows(a, b))
-            && (series || pairs().any(|((a, _), (b, _))| goes_on(a, b)))
-    }
-}
-
-/// Whether a job has done as much as before, or more.
-fn grows(before: &FioJob, now: &FioJob) -> bool {
-    done(before).iter().zip(done(now)).all(|(a, b)| a.0 <= b.0 && a.1 <= b.1)
-}
-
-fn is_of(a: &FioJob, b: &FioJob) -> bool {
-    (&a.jobname, a.groupid) == (&b.jobname, b.groupid)
-}
-
-fn runs_of(reports: Vec<Report>) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
-    let mut before: Option<Report> = None;
-    for report in reports {
-        let jobs = report.jobs.iter().map(|(j, _)| j.clone()).collect();
-        match runs.last_mut().zip(before.as_ref()) {
-            Some((run, old)) if report.follows(old, run.times > 0) => {
-                run.times += 1;
-                run.output.jobs = jobs;
-            }
-            last => {
-                if let Some((run, _)) = last.filter(|_| report.disk.is_empty() && !report.marked) {
-                    run.alike = true;
-                }
-                let mut run = Run { scheduler: report.scheduler.clone(), ..Run::default() };
-                run.output.version.clone_from(&report.version);
-                if let Some((name, _)) = report.disk.split_once(';') {
-                    let disk = DiskUtil { name: name.into(), ..DiskUtil::default() };
-                    run.output.disk_util.push(disk);
-                }
-                run.output.jobs = jobs;
-                runs.push(run);
-            }
-        }
-        before = Some(report);
-    }
-    runs
-}
-
-/// Bytes and time of each side.
-fn done(j: &FioJob) -> [(u64, u64); 3] {
-    [&j.read, &j.write, &j.trim].map(|d| (d.io_bytes, d.runtime))
-}
-
-/// Whether a line tells of the job of another one later. Runs of the same length differ by some milliseconds.
-fn goes_on(before: &FioJob, now: &FioJob) -> bool {
-    let longest = |j: &FioJob| done(j).iter().map(|s| s.1).max().unwrap_or(0);
-    grows(before, now)
-        && longest(now) >= longest(before) + 100
-        && done(before).iter().zip(done(now)).any(|(a, b)| a.0 < b.0)
-}
-
-/// A line: version, job, context switches, and what stands behind the latencies: the disks.
-fn job_of(
-    (file, n, line): (&str, usize, &str),
-) -> Result<(String, FioJob, u64, String), Diagnostic> {
-    let place = (file, n, line);
-    let mut fields = line.trim().split(';').peekable();
-    let cut = || at(file, n, line, "", "the line is cut off".into());
-    let format = fields.next().unwrap_or_default();
-    let version =
-        if format == "2" { "fio".into() } else { fields.next().ok_or_else(cut)?.to_string() };
-    let mut j = FioJob { jobname: fields.next().ok_or_else(cut)?.into(), ..FioJob::default() };
-    let mut next = || fields.next().ok_or_else(cut);
-    j.groupid = next()?.parse().unwrap_or(0);
-    j.error = next()?.parse().unwrap_or(0);
-    let _ = next;
-    for side in ["read", "write", "trim"] {
-        // Versions differ in whether they have trims.
-        if fields.peek().is_some_and(|f| f.ends_with('%')) {
-            break;
-        }
-        *side_of(&mut j, side) = side_from(&mut fields, format == "5", place)?;
-    }
-    let mut share = || -> Result<f64, Diagnostic> {
-        let word = fields.next().ok_or_else(cut)?;
-        number(file, n, line, word.trim_end_matches('%'))
-    };
-    (j.usr_cpu, j.sys_cpu) = (share()?, share()?);
-    let ctx = share()? as u64;
-    counted(&mut j);
-    let rest: Vec<&str> = fields.collect();
-    // Two counts of faults, depths, and the latencies' shares all end with %, then the disks.
-    let disks = rest.iter().skip(2).position(|f| !f.ends_with('%')).map_or(rest.len(), |i| i + 2);
-    Ok((version, j, ctx, rest[disks..].join(";")))
-}
-
-fn side_from<'a>(
-    fields: &mut std::iter::Peekable<impl Iterator<Item = &'a str>>,
-    samples: bool,
-    (file, n, line): (&str, usize, &str),
-) -> Result<Direction, Diagnostic> {
-    let cut = || at(file, n, line, "", "the line is cut off".into());
-    let plain = |fields: &mut std::iter::Peekable<_>| -> Result<f64, Diagnostic> {
-        let word: &str = Iterator::next(fields).ok_or_else(cut)?;
-        number(file, n, line, word.trim_end_matches('%'))
-    };
-    let kib = plain(fields)?;
-    let mut d = Direction { io_bytes: (kib * 1024.0) as u64, ..Direction::default() };
-    d.bw = plain(fields)? as u64;
-    (d.iops, d.runtime) = (plain(fields)?, plain(fields)? as u64);
-    let us = |fields: &mut std::iter::Peekable<_>| -> Result<LatencyStats, Diagnostic> {
-        let (min, max) = (plain(fields)? * 1e3, plain(fields)? * 1e3);
-        let (mean, stddev) = (plain(fields)? * 1e3, plain(fields)? * 1e3);
-        Ok(LatencyStats {
-            min: min as u64,
-            max: max as u64,
-            mean,
-            stddev,
-            ..LatencyStats::default()
-        })
-    };
-    d.slat_ns = us(fields)?;
-    d.clat_ns = us(fields)?;
-    while let Some((p, v)) = fields.peek().and_then(|f| f.split_once("%=")) {
-        let v = number(file, n, line, v)?;
-        // Places without a percentile are filled with 0%=0.
-        if p.parse::<f64>().is_ok_and(|p| p > 0.0) {
-            d.clat_ns.percentile.0.push((p.into(), (v * 1e3) as u64));
-        }
-        fields.next();
-    }
-    d.lat_ns = us(fields)?;
-    for _ in 0..if samples { 11 } else { 5 } {
-        fields.next().ok_or_else(cut)?;
-    }
-    Ok(d)
 }

@@ -1,4 +1,20 @@
-//! Outputs that something collected put a host, or a time and a host, before each line of (pdsh, journald, syslog).
+//! Outputs with something before each line: a host, or a time and a host, of what collected them (pdsh, journald, syslog),
+//! or the mark of a mail that quotes them.
+
+/// A text without the `> ` of a mail that quotes it. `None` where most lines have none. Lines keep their numbers.
+pub(super) fn unquoted(text: &str) -> Option<String> {
+    let bare = |l: &'_ str| l.trim_start().strip_prefix('>').map(str::len);
+    let full = || text.lines().filter(|l| !l.trim().is_empty());
+    let quoted = full().filter(|l| bare(l).is_some()).count();
+    if quoted == 0 || 2 * quoted <= full().count() {
+        return None;
+    }
+    let lines = text.lines().map(|l| {
+        let rest = bare(l).map_or(l, |n| &l[l.len() - n..]);
+        rest.strip_prefix(' ').unwrap_or(rest)
+    });
+    Some(lines.flat_map(|l| [l, "\n"]).collect())
+}
 
 /// The texts of a collected output by host, in the order in which these appear. `None` where not every line has a host.
 pub(super) fn apart(text: &str) -> Option<Vec<(String, String)>> {

@@ -8,6 +8,7 @@ mod csv;
 mod detect;
 mod files;
 mod fio;
+mod fio_terse;
 mod fio_text;
 mod hosts;
 mod iozone;

@@ -10,17 +10,17 @@ macro_rules! printed {
     };
 }
 
-fn read((name, text): (&str, &str)) -> Vec<Record> {
+pub(crate) fn read((name, text): (&str, &str)) -> Vec<Record> {
     import(name, text, None, &Context::default()).unwrap_or_else(|e| panic!("{e}"))
 }
 
-fn refused(text: &str) -> String {
+pub(crate) fn refused(text: &str) -> String {
     let e = import("x.txt", text, None, &Context::default()).expect_err("a refusal");
     format!("{} {}", e.message, e.help)
 }
 
 #[track_caller]
-fn figure(r: &Record, name: &str) -> f64 {
+pub(crate) fn figure(r: &Record, name: &str) -> f64 {
     let all = measures(r);
     let found = all.iter().find(|m| m.name == name).map(|m| m.value);
     let plain = || r.metrics.iter().find(|m| m.name == name).map(|m| m.value);
@@ -29,12 +29,12 @@ fn figure(r: &Record, name: &str) -> f64 {
 }
 
 #[track_caller]
-fn near(r: &Record, name: &str, wanted: f64) {
+pub(crate) fn near(r: &Record, name: &str, wanted: f64) {
     let got = figure(r, name);
     assert!((got - wanted).abs() <= wanted.abs() * 1e-3, "{name}: {got}, not {wanted}");
 }
 
-fn said(r: &Record) -> String {
+pub(crate) fn said(r: &Record) -> String {
     let ours = r.warnings.iter().filter(|w| w.code == IMPORT);
     ours.map(|w| w.message.as_str()).collect::<Vec<_>>().join("; ")
 }

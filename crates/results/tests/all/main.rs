@@ -3,6 +3,7 @@
 //! All tests of the crate are in this one program, so that they are linked once.
 
 mod concurrent;
+mod fio_forms;
 mod fio_plot;
 mod imports;
 mod kill;
