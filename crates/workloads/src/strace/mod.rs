@@ -24,6 +24,7 @@ mod names;
 mod prepare;
 mod read;
 mod replay;
+mod rows;
 mod symlinks;
 mod tables;
 mod walks;
