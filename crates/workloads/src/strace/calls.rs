@@ -6,6 +6,7 @@ use iosched_types::Bytes;
 use super::Act;
 use super::args::{has, number, string};
 use super::before::printed;
+use super::by_flags;
 use super::names;
 use super::read::{Call, Reader, makes_tasks};
 use super::tables::Held;
@@ -280,14 +281,16 @@ impl Reader {
     fn write(&mut self, c: &Call<'_>) -> bool {
         let Some(file) = self.file(c, 0) else { return true };
         let Some(n) = c.ok().map(i64::cast_unsigned) else { return self.null(c) };
-        match position(c) {
+        let flags = by_flags::of_write(if c.name == "pwritev2" { c.arg(4) } else { "" });
+        let through = self.with_flags(file, flags);
+        match position(c).filter(|_| !flags.has(OpenFlags::APPEND)) {
             Some(at) => {
                 self.disk.wrote(file, Some(at), n);
-                self.done(c, Act::Pwrite { file, at, len: n }, c.answer())
+                self.done(c, Act::Pwrite { file: through, at, len: n }, c.answer())
             }
             None => {
                 self.disk.wrote(file, None, n);
-                self.done(c, Act::Write { file, len: n }, c.answer())
+                self.done(c, Act::Write { file: through, len: n }, c.answer())
             }
         }
     }
@@ -373,6 +376,7 @@ impl Reader {
         let (at, goes) = (place(c.arg(offset)), place(c.arg(3)).filter(|_| !sends));
         self.disk.read(source, at, n);
         if let Some(target) = target {
+            self.with_flags(target, OpenFlags::default());
             self.disk.wrote(target, goes, n);
         }
         if let (Some(to), None, None) = (target, at, goes) {
@@ -398,9 +402,10 @@ fn place(arg: &str) -> Option<Bytes> {
     number(arg.strip_prefix('[')?.split([']', ' ']).next()?).map(i64::cast_unsigned)
 }
 
-/// Where a call with a position reads or writes.
+/// Where a call with a position reads or writes. The position -1 is the file's own (`preadv2`, `pwritev2`).
 fn position(c: &Call<'_>) -> Option<Bytes> {
-    c.name.starts_with('p').then(|| c.number(3).map_or(0, i64::cast_unsigned))
+    let at = c.name.starts_with('p').then(|| c.number(3).unwrap_or(0));
+    at.filter(|at| *at != -1).map(i64::cast_unsigned)
 }
 
 fn flags(words: &str) -> OpenFlags {

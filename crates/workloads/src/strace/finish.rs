@@ -40,6 +40,7 @@ impl Reader {
         }
         self.remark();
         self.remark_before();
+        self.open_flagged();
         self.find_walks();
         let (directories, files) = self.disk.before(self.part.as_ref().map(|p| p.below.as_str()));
         self.log.tops = if self.part.is_some() { &[] } else { &["root", "work"] };

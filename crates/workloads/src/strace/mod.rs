@@ -12,6 +12,7 @@ use iosched_types::{Bytes, Nanos};
 mod args;
 mod before;
 mod by_aio;
+mod by_flags;
 mod by_name;
 mod by_task;
 mod calls;

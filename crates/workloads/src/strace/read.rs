@@ -9,6 +9,7 @@ use iosched_types::{Diagnostic, Nanos};
 
 use super::args;
 use super::before::Before;
+use super::by_flags::Flagged;
 use super::family::Family;
 use super::line::{self, Bad, End, INTERNAL, Said, Stamp};
 use super::links::Links;
@@ -127,6 +128,8 @@ pub(super) struct Reader {
     pub(super) mapped: BTreeMap<(u32, i64), super::maps::Mapped>,
     /// Asynchronous I/Os of each task that were not waited for yet.
     pub(super) under_way: BTreeMap<usize, u64>,
+    /// Writes with flags of their own.
+    pub(super) flagged: Flagged,
     /// Time of failed calls that the next step of each task has before it.
     owed: Vec<Nanos>,
 }
@@ -233,6 +236,7 @@ impl Reader {
             mapped: BTreeMap::new(),
             listings: Vec::new(),
             under_way: BTreeMap::new(),
+            flagged: Flagged::default(),
             owed: Vec::new(),
         }
     }
