@@ -235,6 +235,13 @@ impl Reader {
             return None;
         }
         let printed = printed(arg);
+        if let Some(Some(path)) = &printed
+            && self.device(path)
+        {
+            let file = self.new_file(path);
+            self.hold(c, fd, Some(file), false);
+            return Some(file);
+        }
         let path = match &printed {
             Some(path) => path.clone().filter(|p| !names::elsewhere(p))?,
             None if shown.is_none() => return None,

@@ -34,6 +34,10 @@ impl Reader {
     fn started(&mut self, c: &Call<'_>, block: &str) -> Option<Act> {
         let n = |name| number(member(block, name)?).map(i64::cast_unsigned);
         let mut file = self.behind(c, member(block, "aio_fildes")?)??;
+        if self.is_device(file) {
+            self.log.devices.insert(self.opened[file as usize].as_str().into());
+            return None;
+        }
         let command = member(block, "aio_lio_opcode")?.strip_prefix("IOCB_CMD_")?;
         let write = command.starts_with("PWRITE");
         if !write && !command.starts_with("PREAD") {

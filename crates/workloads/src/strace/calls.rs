@@ -106,6 +106,10 @@ impl Reader {
             }
             return None;
         };
+        if self.is_device(file) {
+            self.on_device(c, file);
+            return None;
+        }
         Some(file)
     }
 
@@ -121,6 +125,17 @@ impl Reader {
     /// The path of an argument, looked up from the directory of another where there is one. Symbolic links on its way are
     /// followed; one that it ends with is what it stands for.
     pub(super) fn own_path(
+        &mut self,
+        c: &Call<'_>,
+        dir: Option<usize>,
+        i: usize,
+    ) -> Option<String> {
+        let path = self.any_path(c, dir, i)?;
+        (!names::elsewhere(&path) && self.is_inside(&path)).then_some(path)
+    }
+
+    /// The same of any file.
+    pub(super) fn any_path(
         &mut self,
         c: &Call<'_>,
         dir: Option<usize>,
@@ -142,8 +157,7 @@ impl Reader {
             _ => self.tables.cwd(c.pid)?.clone(),
         };
         let path = names::absolute(&from, &name);
-        let path = self.symlinks.resolve(&path, false).unwrap_or(path);
-        (!names::elsewhere(&path) && self.is_inside(&path)).then_some(path)
+        Some(self.symlinks.resolve(&path, false).unwrap_or(path))
     }
 
     /// What a link says, as a name of the log.
@@ -203,7 +217,9 @@ impl Reader {
         let cloexec = has(&words, "O_CLOEXEC");
         let Some(mut path) = path else {
             if let Some(fd) = c.ok() {
-                self.hold(c, fd, None, cloexec);
+                let device = self.any_path(c, dir, i).filter(|path| self.device(path));
+                let file = device.map(|path| self.new_file(&path));
+                self.hold(c, fd, file, cloexec);
             }
             return self.elsewhere(c);
         };
@@ -372,7 +388,11 @@ impl Reader {
         let sends = c.name.starts_with("sendfile");
         let (from, to, offset) = if sends { (1, 0, 2) } else { (0, 2, 1) };
         let Some(source) = self.file(c, from) else { return true };
-        let target = self.behind(c, c.arg(to)).flatten();
+        let mut target = self.behind(c, c.arg(to)).flatten();
+        if let Some(file) = target.filter(|file| self.is_device(*file)) {
+            self.on_device(c, file);
+            target = None;
+        }
         let (at, goes) = (place(c.arg(offset)), place(c.arg(3)).filter(|_| !sends));
         self.disk.read(source, at, n);
         if let Some(target) = target {

@@ -50,6 +50,7 @@ impl Reader {
     }
 
     fn remark(&mut self) {
+        self.log.warnings.extend(self.log.remark_devices());
         self.remark_missing();
         let unfinished = self.pending.values().filter(|p| !p.done).count() + self.killed;
         if unfinished > 0 {

@@ -430,6 +430,10 @@ impl Reader {
         if self.starts(task, act) {
             return;
         }
+        let act = match act {
+            Act::Close { file } if self.is_device(file) => Act::Null,
+            act => act,
+        };
         let mut think = match (self.free[task].take(), call.start) {
             (Some(free), Some(start)) => start.saturating_sub(free),
             _ => 0,
